@@ -45,7 +45,7 @@ from utils.archives import ArchiveWriter
 from utils.datadir import load_data_dir
 
 class Ones:
-    name, n_whole = "ones", 0
+    n_whole = 0
 
     def embed(self, samples):
         return np.ones({DIM}, np.float32)

@@ -22,8 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[0] = str(ROOT)
 import numpy as np
 
-from steps.asr.engines import LONGEST, Moonshine
-from steps.asr.language import Language
+from steps.asr.engines import LONGEST, MoonshineRecogniser
 from steps.asr.recognisers import Recogniser
 from steps.audio import SAMPLE_RATE, read_audio
 from utils.arrays import Float64
@@ -61,7 +60,7 @@ def main() -> int:
     """Recognise, compare, print."""
     waves = load_speech()
     audio = sum(map(len, waves.values())) / SAMPLE_RATE
-    moonshine = Moonshine()
+    moonshine = MoonshineRecogniser()
     moonshine.recognise("warm", waves["long"][:SAMPLE_RATE])
     cpu = cpu_seconds(moonshine, waves)
     megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -69,7 +68,7 @@ def main() -> int:
     parts = {name: sum(own[name] for own in heard) / audio for name in ("encoder", "decoder")}
     from steps.asr.engines import PocketSphinx
 
-    reference = cpu_seconds(PocketSphinx(Language("general")), waves)
+    reference = cpu_seconds(PocketSphinx(), waves)
     print(
         f"{audio:.0f} s of speech: real-time factor {cpu / audio:.4f} (goal {GOAL}), by the clock "
         f"encoder {parts['encoder']:.4f}, decoder {parts['decoder']:.4f}; peak {megabytes:.0f} MB "

@@ -27,7 +27,7 @@ from scipy.ndimage import convolve1d
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[0] = str(ROOT)
 from local.metrics.utility import align
-from steps.asr.engines import Moonshine
+from steps.asr.engines import MoonshineRecogniser
 from steps.asr.language import normalise_english
 from steps.audio import SAMPLE_RATE, read_audio
 from steps.quality import load_estimator
@@ -117,7 +117,7 @@ def main() -> int:
         sys.exit(f"{__doc__}\n{folder}: needed; set PSEUDOVOX_CORPORA")
     waves = {x.stem: np.asarray(read_audio(x.stem, str(x)).samples, float) for x in files}
     seconds = sum(map(len, waves.values())) / SAMPLE_RATE
-    wanted, recogniser, estimate = transcripts(folder), Moonshine(), load_estimator()
+    wanted, recogniser, estimate = transcripts(folder), MoonshineRecogniser(), load_estimator()
     n_words = sum(len(wanted[utt]) for utt in waves)
     print(f"{len(waves)} utterances, {seconds:.1f} s, {n_words} words")
     print(f"{'':16}words wrong (%)  beside copy  MOS   beside copy  real-time factor")

@@ -1,8 +1,10 @@
 """Audio in and out, mono float64 at the wanted rate, and which of it is speech."""
 
+import logging
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,9 +14,9 @@ import numpy.typing as npt
 import soundfile
 
 from utils.arrays import Float64
-from utils.cli import UserError
+from utils.cli import LossError, UserError
 from utils.datachecks import NO_SAMPLES, probe_audio
-from utils.tables import replacing
+from utils.tables import replacing, write_map
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -67,6 +69,37 @@ def read_audio(utt: str, rxfilename: str, rate: int = SAMPLE_RATE) -> Audio:
         divisor = int(np.gcd(file_rate, rate))
         mono = resample_poly(mono, rate // divisor, file_rate // divisor)
     return Audio(mono, rate, file_rate)
+
+
+@dataclass
+class Losses:
+    """Utterances that could not be used. skipped: the reason, by utterance."""
+
+    skipped: dict[str, str] = field(default_factory=dict)
+
+    @contextmanager
+    def noting(self, utt: str) -> Iterator[None]:
+        """Note a UserError of the block as the reason why an utterance is skipped, and go on."""
+        try:
+            yield
+        except UserError as error:
+            self.skipped[utt] = " ".join(str(error).split())
+            logging.warning("skipped: %s", self._told(utt))
+
+    def _told(self, utt: str) -> str:
+        reason = self.skipped[utt]
+        return reason if utt in reason else f"{utt}: {reason}"
+
+    def finish(self, folder: Path, n: int, allow_loss: int) -> None:
+        """Write skipped.txt; LossError where more than `allow_loss` of `n` utterances are lost."""
+        if len(self.skipped) > allow_loss:
+            raise LossError(
+                f"{len(self.skipped)} of {n} utterances lost, {allow_loss} allowed (--allow-loss); "
+                f"the first: {self._told(next(iter(self.skipped)))}"
+            )
+        (folder / "skipped.txt").unlink(missing_ok=True)
+        if self.skipped:
+            write_map(folder / "skipped.txt", self.skipped)
 
 
 def quietest(samples: Float64, begin: int, end: int, width: int) -> int:
@@ -180,12 +213,21 @@ def _silero() -> "onnxruntime.InferenceSession":
         raise UserError(f"silero: the package {SILERO} is not installed; {again}") from error
     if not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != SILERO_DIGEST:
         raise UserError(f"{path}: is not the file of {SILERO} {SILERO_VERSION}; {again}")
-    import onnxruntime
+    return open_graph(path)
+
+
+def open_graph(path: Path) -> "onnxruntime.InferenceSession":
+    """Open a network in ONNX's form, on one thread. UserError where it is none."""
+    import onnxruntime  # most programs need none
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = 3  # errors
-    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    options.log_severity_level = 3  # errors; users need no remarks on graphs
+    try:
+        return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # of classes without names in onnxruntime
+        reason = " ".join(str(error).split())[:200]
+        raise UserError(f"{path}: onnxruntime does not load it: {reason}") from error
 
 
 @dataclass(frozen=True)

@@ -40,12 +40,12 @@ def main(
     ] = None,
     device: Device = "cpu",
 ) -> None:  # fmt: skip
-    from steps.asr.recognisers import Asked, decode_all, make_recogniser
+    from steps.asr.recognisers import decode_all, make_recogniser
     from utils.cli import progress
     from utils.datadir import load_data_dir
 
     data = load_data_dir(data_dir)
-    made = make_recogniser(recogniser, Asked(lang, model, language), device)
+    made = make_recogniser(recogniser, device, lang=lang, model=model, language=language)
     done = decode_all(made, data.wav, out, progress("decode"))
     for utt, note in done.notes.items():
         print(f"{utt}: {note}")

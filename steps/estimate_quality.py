@@ -32,16 +32,15 @@ def main(
     utts = load_data_dir(data, need=("utt2spk",)).utt2spk
     if missing := [utt for utt in utts if utt not in wav]:
         raise UserError(f"{speech}/wav.scp: has no {missing[0]}, which {data} names")
-    found, skipped = estimate_all(
-        {utt: wav[utt] for utt in utts}, allow_loss, progress("estimate_quality")
-    )
-    write_quality(out, found, skipped)
+    found, losses = estimate_all({utt: wav[utt] for utt in utts}, progress("estimate_quality"))
+    losses.finish(out, len(utts), allow_loss)
+    write_quality(out, found)
     undefined = {utt: q.problem for utt, q in found.items() if q.problem}
     for utt, problem in undefined.items():
         print(f"{utt}: not defined, its audio is {problem}: {wav[utt]}")
     print(
         f"read {len(utts)} utterances / written {len(found)} / not defined {len(undefined)} / "
-        f"skipped {len(skipped)}"
+        f"skipped {len(losses.skipped)}"
     )
 
 

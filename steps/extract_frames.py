@@ -37,11 +37,10 @@ def main(
 
     network = FrameEncoder(load_encoder(encoder, device), encoder)
     show = progress("extract_frames", unit="utterances")
-    with open_frames(out) as writer:
-        result = extract(network, data.wav, data.utt2spk, writer.write, progress=show)
+    with open_frames(out) as write:
+        result = extract(network, data.wav, data.utt2spk, write, progress=show)
         print(result.summary())
         finish(out, result, allow_loss)
-        write_map(out / "num_frames", writer.num_frames)
         write_map(out / "utt2spk", result.utt2spk)
 
 

@@ -48,13 +48,9 @@ def main(
     network = load_encoder(encoder, device)
     with ArchiveWriter(out / "xvector") as writer:
         result = extract(
-            network,
-            data.wav,
-            data.utt2spk,
-            writer.write,
-            chunk_seconds=chunk_seconds,
-            progress=progress("extract_xvectors", unit="utterances"),
-        )
+            network, data.wav, data.utt2spk, writer.write, chunk_seconds=chunk_seconds,
+            progress=progress("extract_xvectors"),
+        )  # fmt: skip
         print(result.summary())
         finish(out, result, allow_loss)
 

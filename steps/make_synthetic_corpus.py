@@ -46,20 +46,20 @@ def main(
     ):
         if not good:
             raise UserError(f"--{option} {value}: give {wanted}")
-    from steps.synthetic.corpus import Settings, data_tables, make_corpus, speaker_ids
+    from steps.synthetic.corpus import CorpusSettings, data_tables, make_corpus, speaker_ids
     from utils.datadir import write_data_dir
 
     # Tables of another corpus must not outlive its audio, should this run be killed.
     (data / "wav.scp").unlink(missing_ok=True)
     genders = speaker_ids(first, speakers)
-    settings = Settings(seed, utterances, spread, within, channel)
-    made = make_corpus(audio, settings, genders, nj)
+    settings = CorpusSettings(seed, utterances, spread, within, channel)
+    made, n_new = make_corpus(audio, settings, genders, nj)
     write_data_dir(data, data_tables(audio, made, genders))
-    spoken = [item for items in made.speakers.values() for item in items]
+    spoken = [item for items in made.values() for item in items]
     hours = sum(item.seconds for item in spoken) / 3600.0
     print(
-        f"{data}: {len(genders)} speakers ({made.n_new} made now, "
-        f"{len(genders) - made.n_new} there before), {len(spoken)} utterances, {hours:.2f} h"
+        f"{data}: {len(genders)} speakers ({n_new} made now, "
+        f"{len(genders) - n_new} there before), {len(spoken)} utterances, {hours:.2f} h"
     )
 
 

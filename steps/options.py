@@ -1,14 +1,17 @@
 """What several programs are asked; without what they compute with, so that --help is quick."""
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from utils.cli import COMMON
 
 if TYPE_CHECKING:
     from steps.generators.sampling import Sampler
+    from utils.datadir import DataDir
 
+T = TypeVar("T")
 Settings = Annotated[Path, "The YAML file of settings", "CONF"]
 Xvectors = Annotated[Path, "The folder of x-vectors", "XVECTORS"]
 Encoder = Annotated[str, "The encoder (see above)", "ENCODER"]
@@ -38,6 +41,10 @@ GeneratorBackend = Annotated[
 Generator = Annotated[Path | None, "The folder of a trained generator (train_generator.py)", "DIR"]
 Pool = Annotated[Path | None, "The folder of the pool's x-vectors (spk_xvector.scp)", "XVECTORS"]
 PoolData = Annotated[Path | None, "The data directory of the pool's speakers (spk2gender)", "DATA"]
+SafeSystem = Annotated[Path, "The system that protects speech", "SYSTEM"]
+SAFE_SYSTEM = Path(__file__).resolve().parents[1] / "models/bn"  # the default
+KeyText = Annotated[str | None, "The key; others may see it in a list of processes", "TEXT"]
+KeyFile = Annotated[Path | None, "The file whose first line is the key", "FILE"]
 Sources = Annotated[
     Sequence[tuple[Path, Path]],
     "A folder of the sources' x-vectors, and its data directory; may be given again",
@@ -51,6 +58,26 @@ def f0_limits(floor: float, ceiling: float) -> tuple[float, float]:
 
     check_f0_range((floor, ceiling), "--f0-floor, --f0-ceiling")
     return floor, ceiling
+
+
+def begin_training(
+    kind: type[T], conf: Path, steps: int | None, data_dir: Path, not_speakers_of: Sequence[Path],
+    *need: str, change: Callable[[T], T] = lambda config: config,
+) -> "tuple[T, DataDir]":  # fmt: skip
+    """The settings of a training, changed before its --steps, and its data, which none of the
+    tested speakers may be in."""
+    from steps.training.settings import read_config, with_steps
+    from utils.cli import keep_freed_memory
+    from utils.datadir import check_unseen, load_data_dir
+
+    logging.getLogger("speechbrain").setLevel(logging.WARNING)
+    keep_freed_memory()
+    config = change(read_config(kind, conf))
+    if steps is not None:
+        config = with_steps(config, steps)
+    data = load_data_dir(data_dir, need=("wav.scp", "utt2spk", *need))
+    check_unseen(data.utt2spk.values(), data_dir, not_speakers_of)
+    return config, data
 
 
 MEASURES = {  # archive -> what makes it of a wave, and the names of its parts in the counts

@@ -16,18 +16,19 @@ Exit status 3: some files could not be protected; they are named, and the others
 import contextlib
 import ctypes
 import sys
-from collections.abc import Iterator
+from collections import deque
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Literal
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
+from steps.options import SAFE_SYSTEM, KeyFile, KeyText, SafeSystem
 from utils.cli import LossError, UserError, progress, run_program
 from utils.commands import program
 from utils.options import OutFolder
 from utils.tables import atomic_write
 
-DEFAULT = Path(__file__).resolve().parents[1] / "models/bn"
 SHOWN = 10  # files that failed
 _M_MMAP_THRESHOLD = -3  # of glibc's mallopt
 
@@ -43,7 +44,7 @@ def _return_large_arrays() -> None:
 def main(
     source: Annotated[Path, "The folder that is read", "IN"],
     out: OutFolder, *,
-    system: Annotated[Path, "The system that protects speech", "SYSTEM"] = DEFAULT,
+    system: SafeSystem = SAFE_SYSTEM,
     per: Annotated[
         Literal["file", "folder", "speaker"], "What shares a pseudo-speaker: nothing, the files "
         "of a sub-folder, or those whose names begin alike (<speaker>-<rest>)",
@@ -52,8 +53,7 @@ def main(
         Path | None, "The table of lines `<file> <speaker>`, instead of the names of files, for "
         "--per speaker; a tab stands between them where file names hold blanks", "TABLE",
     ] = None,
-    key: Annotated[str | None, "The key; others may see it in a list of processes", "TEXT"] = None,
-    key_file: Annotated[Path | None, "The file whose first line is the key", "FILE"] = None,
+    key: KeyText = None, key_file: KeyFile = None,
     write_key: Annotated[
         Path | None, "The file that the drawn key is written to, outside of OUT; with it a run "
         "can be repeated", "FILE",
@@ -64,18 +64,7 @@ def main(
     ] = "mix",
 ) -> None:  # fmt: skip
     _return_large_arrays()
-    from steps.standalone.job import (
-        Journal,
-        Work,
-        draw_key,
-        find_audio,
-        group_files,
-        key_number,
-        load_system,
-        read_key,
-        read_speakers,
-        unfinished,
-    )
+    from steps.standalone import job
     from steps.standalone.stream import Recording
 
     if sum(option is not None for option in (key, key_file, write_key)) > 1:
@@ -83,19 +72,18 @@ def main(
     _check_folders(source, out, write_key)
     if speakers and per != "speaker":
         raise UserError("--speakers is for --per speaker")
-    audio, n_other = find_audio(source)
-    groups = group_files(audio, per, read_speakers(speakers) if speakers else None)
-    given = key if key_file is None else read_key(key_file)
-    used = draw_key() if given is None else given
-    loaded = load_system(system, key_number(used))
+    audio, n_other = job.find_audio(source)
+    groups = job.group_files(audio, per, job.read_speakers(speakers) if speakers else None)
+    used, fresh = job.choose_key(key, key_file)
+    loaded = job.load_system(system, job.key_number(used))
     settings = {"system": loaded.digest, "per": per, "channels": channels}
-    journal = Journal.open(out, settings, given)
+    journal = job.Journal(out, settings, None if fresh else used)
     if write_key:
         with atomic_write(write_key) as stream:
             stream.write(f"{used}\n")
         write_key.chmod(0o600)
     ready = [p for p in audio if journal.has(p, source / p, out / p)]
-    todo = list(unfinished(groups, ready, fresh=given is None))
+    todo = list(job.unfinished(groups, ready, fresh=fresh))
     files = [path for _, group in todo for path in group]
     print(f"{source}: {len(audio)} audio files, {len(audio) - len(files)} done before; "
           f"{n_other} other files are left out", file=sys.stderr)  # fmt: skip
@@ -103,15 +91,15 @@ def main(
     for path in files:
         with contextlib.suppress(UserError):  # said when its turn comes
             seconds += Recording.open(source / path).seconds
-    ticks = _Ticks(seconds)
-    work = Work(source, out, channels)
+    bar = _Bar(seconds)
+    work = job.Work(source, out, channels)
     failed: dict[Path, str] = {}
     for name, group in todo:
         failed |= work.protect_group(
             name, group, loaded.anonymiser,
-            lambda path: journal.add(path, source / path), ticks.tick,
+            lambda path: journal.add(path, source / path), bar.add,
         )  # fmt: skip
-    ticks.end()
+    bar.add(seconds)
     for reason in list(failed.values())[:SHOWN]:
         print(f"protect_folder.py: {reason}", file=sys.stderr)
     print(f"{out}: {len(files) - len(failed)} files protected now, {len(failed)} failed; "
@@ -131,25 +119,17 @@ def _check_folders(source: Path, out: Path, key: Path | None) -> None:
         )
 
 
-class _Ticks:
+class _Bar:
     """A bar of seconds of audio."""
 
     def __init__(self, seconds: float) -> None:
-        self._seconds, self._told = 0.0, 0
-        wrap = progress("protect", unit="seconds of audio")
-        self._bar: Iterator[int] = iter(wrap(range(round(seconds))))
+        self._seconds = 0.0
+        self._bar = iter(progress("protect", unit="seconds of audio")(range(round(seconds))))
 
-    def tick(self, seconds: float) -> None:
+    def add(self, seconds: float) -> None:
         """So much more is done."""
-        self._seconds += seconds
-        while self._told < int(self._seconds):
-            self._told += 1
-            next(self._bar, None)
-
-    def end(self) -> None:
-        """All is done."""
-        for _ in self._bar:
-            pass
+        before, self._seconds = self._seconds, self._seconds + seconds
+        deque(islice(self._bar, int(self._seconds) - int(before)), 0)
 
 
 if __name__ == "__main__":

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
-from steps.audio import SAMPLE_RATE, EmptyAudioError, read_audio
+from steps.audio import SAMPLE_RATE, EmptyAudioError, Losses, read_audio
 from utils.arrays import Float64
-from utils.cli import LossError, UserError
-from utils.tables import StrPath, write_map
+from utils.cli import UserError
+from utils.tables import write_map
 
 WINDOW = 122880  # samples of the network's window, 7.68 s
 SHORTEST = 0.2  # seconds; less is no syllable
@@ -80,40 +80,25 @@ def load_estimator() -> Callable[[Float64], Quality]:
 
 
 def estimate_all(
-    wav: Mapping[str, str],
-    allow_loss: int,
-    progress: Callable[[Iterable[str]], Iterable[str]] = lambda utts: utts,
-) -> tuple[dict[str, Quality], dict[str, str]]:
-    """Assess audio files (utterance -> file); returns qualities, and reasons for unreadable ones.
+    wav: Mapping[str, str], progress: Callable[[Iterable[str]], Iterable[str]] = lambda utts: utts
+) -> tuple[dict[str, Quality], Losses]:
+    """Assess audio files (utterance -> file); also returns those that could not be read.
 
-    LossError for more than `allow_loss` of these. progress: wraps the utterances.
+    progress: wraps the utterances.
     """
-    estimate = load_estimator()
-    found, skipped = {}, {}
+    estimate, found, losses = load_estimator(), {}, Losses()
     for utt in progress(wav):
-        try:
-            found[utt] = estimate(read_audio(utt, wav[utt]).samples)
-        except EmptyAudioError:
-            found[utt] = Quality(math.nan, "empty")
-        except UserError as error:
-            skipped[utt] = " ".join(str(error).split())
-    if len(skipped) > allow_loss:
-        raise LossError(
-            f"{len(skipped)} of {len(wav)} utterances lost, {allow_loss} allowed (--allow-loss); "
-            f"the first: {next(iter(skipped.values()))}"
-        )
-    return found, skipped
+        with losses.noting(utt):
+            try:
+                found[utt] = estimate(read_audio(utt, wav[utt]).samples)
+            except EmptyAudioError:
+                found[utt] = Quality(math.nan, "empty")
+    return found, losses
 
 
-def write_quality(
-    folder: StrPath, found: Mapping[str, Quality], skipped: Mapping[str, str]
-) -> None:
+def write_quality(folder: Path, found: Mapping[str, Quality]) -> None:
     """Write `quality` to the folder, `<utterance> <score>` a line, or `<utterance> - <reason>`."""
     if not found:
         raise UserError(f"{folder}: there is nothing to write; no utterance could be read")
-    notes = Path(folder) / "skipped.txt"
-    notes.unlink(missing_ok=True)
-    if skipped:
-        write_map(notes, skipped)
     lines = {u: f"- {q.problem}" if q.problem else f"{q.mos:.6g}" for u, q in found.items()}
-    write_map(Path(folder) / "quality", lines)
+    write_map(folder / "quality", lines)

@@ -19,7 +19,7 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
 from steps.options import Device
 from utils.cli import run_program
 from utils.commands import program
-from utils.options import DataFolder, OutFolder, Seed
+from utils.options import DataFolder, OutFolder
 
 
 @program
@@ -33,21 +33,19 @@ def main(
         Sequence[tuple[Path, Path]], "A training set and its functionals; may be given again",
         "DATA DIR",
     ] = (),
-    folds: Annotated[
-        int, "The number of parts of DATA's speakers that are left out of training one after the "
-        "other; 0: each speaker alone", "N",
-    ] = 0,
-    seed: Seed = 0, device: Device = "cpu",
+    device: Device = "cpu",
 ) -> None:  # fmt: skip
-    from steps.emotion.result import RECOGNISERS, Asked, write_recognised
+    from steps.emotion.result import RECOGNISERS, write_recognised
     from utils.cli import progress
     from utils.registry import find
 
     recognise, named = find(RECOGNISERS, recogniser, "recogniser")
-    asked = Asked(features, train, folds, seed, device, progress("emotions"))
-    found = recognise(data, asked, *named)
-    write_recognised(out, found)
-    print(f"{data}: {len(found.posteriors)} utterances, {len(found.labels)} emotions")
+    found, settings = recognise(
+        data, *named, features=features, training=train, device=device,
+        progress=progress("emotions"),
+    )  # fmt: skip
+    write_recognised(out, found, settings)
+    print(f"{data}: {len(found)} utterances, {len(found.columns)} emotions")
 
 
 if __name__ == "__main__":

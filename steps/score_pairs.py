@@ -30,29 +30,19 @@ def main(
     scores_out: Annotated[Path, "The scores that are written"],
     *, backend: ScoringBackend, asnorm: Asnorm = 0, utt2spk: Utt2spk,
 ) -> None:  # fmt: skip
-    from steps.speaker.backends import (
-        load_normalised,
-        read_segments,
-        score_pairs,
-        select_utterances,
-        write_pairs,
-    )
+    from steps.speaker import backends
     from utils.tables import read_map
 
-    scorer = load_normalised(backend, asnorm)
+    scorer = backends.load_normalised(backend, asnorm)
     speakers = read_map(utt2spk)
     if len(speakers) < 2:
         raise UserError(f"{utt2spk}: {len(speakers)} segment(s); pairs need two")
-    rows, columns = read_segments(row_xvectors), read_segments(column_xvectors)
-    ids = select_utterances(rows, speakers)
-    select_utterances(columns, speakers)
+    rows, columns = map(backends.read_segments, (row_xvectors, column_xvectors))
+    ids = backends.select_utterances(rows, speakers)
+    backends.select_utterances(columns, speakers)
     once = row_xvectors.resolve() == column_xvectors.resolve()
-    n_target, n_nontarget = write_pairs(
-        score_pairs(scorer, rows, columns, ids, once=once),
-        ids,
-        speakers,
-        trials_out,
-        scores_out,
+    n_target, n_nontarget = backends.write_pairs(
+        scorer, rows, columns, ids, speakers, trials_out, scores_out, once=once
     )
     print(
         f"read {len(ids)} segments / written {n_target + n_nontarget} pairs ({n_target} target, "

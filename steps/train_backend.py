@@ -27,8 +27,8 @@ def main(
 ) -> None:  # fmt: skip
     import numpy as np
 
-    from steps.speaker.backends import speaker_means, train_backend, write_backend
-    from steps.speaker.vectors import check_complete, read_xvectors, speakers_of
+    from steps.speaker.backends import train_backend, write_backend
+    from steps.speaker.vectors import average_by_speaker, check_complete, read_xvectors, speakers_of
     from utils.archives import ArchiveWriter
     from utils.datadir import check_unseen, load_data_dir
 
@@ -45,7 +45,7 @@ def main(
         raise UserError(f"{xvectors}: {error}; extract them again") from error
     write_backend(out, backend)
     with ArchiveWriter(out / "cohort") as writer:
-        for speaker, mean in speaker_means(vectors, utt2spk).items():
+        for speaker, mean in average_by_speaker(vectors.items(), utt2spk)[0].items():
             writer.write(speaker, mean)
     n_speakers = len({utt2spk[utt] for utt in vectors})
     print(

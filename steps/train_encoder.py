@@ -21,7 +21,7 @@ from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from steps.options import Device, Settings, Steps
+from steps.options import Device, Settings, Steps, begin_training
 from utils.cli import UserError, run_program
 from utils.commands import program
 from utils.options import DataFolder, NotSpeakersOf, OutFolder, Seed
@@ -39,21 +39,14 @@ def main(
     ] = None,
 ) -> None:  # fmt: skip
     from steps.speaker.config import EncoderConfig, fine_tuned
-    from steps.training.settings import read_config, with_steps
-    from utils.cli import keep_freed_memory
-    from utils.datadir import check_unseen, load_data_dir, read_training_speakers
+    from utils.datadir import check_unseen, read_training_speakers
 
-    logging.getLogger("speechbrain").setLevel(logging.WARNING)
-    keep_freed_memory()
     if workers < 0:
         raise UserError(f"--workers {workers}: 0 or more are needed")
-    config = read_config(EncoderConfig, conf)
-    if init_from is not None:
-        config = fine_tuned(config)
-    if steps is not None:
-        config = with_steps(config, steps)
-    data = load_data_dir(data_dir)
-    check_unseen(data.utt2spk.values(), data_dir, not_speakers_of)
+    change = fine_tuned if init_from else lambda config: config
+    config, data = begin_training(
+        EncoderConfig, conf, steps, data_dir, not_speakers_of, change=change
+    )
     if init_from is not None:
         before = read_training_speakers(init_from)
         if before is None:
@@ -63,21 +56,13 @@ def main(
     from steps.speaker.training import train_encoder
     from steps.training.audio import load_training_audio
 
+    plan, features = config.training, config.features
     audio = load_training_audio(
-        data.wav,
-        data.utt2spk,
-        cache_gb=config.training.cache_gb,
-        minimum_seconds=config.training.minimum_seconds,
-        speech_only=config.features.speech_only,
-    )
+        data.wav, data.utt2spk, cache_gb=plan.cache_gb, minimum_seconds=plan.minimum_seconds,
+        speech_only=features.speech_only,
+    )  # fmt: skip
     train_encoder(
-        config,
-        audio,
-        out,
-        seed=seed,
-        device=device,
-        n_workers=workers,
-        init_from=init_from,
+        config, audio, out, seed=seed, device=device, n_workers=workers, init_from=init_from
     )
 
 

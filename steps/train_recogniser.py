@@ -10,13 +10,12 @@ A stopped training goes on from its last checkpoint when the same command is giv
 with the same network as one that was not stopped. One thread computes.
 """
 
-import logging
 import sys
 from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from steps.options import Device, Settings, Steps
+from steps.options import Device, Settings, Steps, begin_training
 from utils.cli import run_program
 from utils.commands import program
 from utils.options import DataFolder, NotSpeakersOf, OutFolder, Seed
@@ -27,30 +26,15 @@ def main(
     conf: Settings, data_dir: DataFolder, out: OutFolder, *, seed: Seed = 0, device: Device = "cpu",
     steps: Steps = None, not_speakers_of: NotSpeakersOf = (),
 ) -> None:  # fmt: skip
-    from steps.asr.ctc_training import CtcConfig
-    from steps.training.settings import read_config, with_steps
-    from utils.cli import keep_freed_memory
-    from utils.datadir import check_unseen, load_data_dir
-
-    logging.getLogger("speechbrain").setLevel(logging.WARNING)
-    keep_freed_memory()
-    config = read_config(CtcConfig, conf)
-    if steps is not None:
-        config = with_steps(config, steps)
-    data = load_data_dir(data_dir, need=("wav.scp", "utt2spk", "text"))
-    check_unseen(data.utt2spk.values(), data_dir, not_speakers_of)
-
-    from steps.asr.ctc_training import Material, train_ctc
+    from steps.asr.ctc_training import CtcConfig, train_ctc
     from steps.training.audio import load_training_audio
 
+    config, data = begin_training(CtcConfig, conf, steps, data_dir, not_speakers_of, "text")
+    plan = config.training
     audio = load_training_audio(
-        data.wav,
-        data.utt2spk,
-        cache_gb=config.training.cache_gb,
-        minimum_seconds=config.training.minimum_seconds,
+        data.wav, data.utt2spk, cache_gb=plan.cache_gb, minimum_seconds=plan.minimum_seconds
     )
-    material = Material(audio, data.tables["text"])
-    train_ctc(config, material, out, seed=seed, device=device)
+    train_ctc(config, audio, data.tables["text"], out, seed=seed, device=device)
 
 
 if __name__ == "__main__":

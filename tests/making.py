@@ -23,6 +23,17 @@ from utils.seeds import Draws
 from utils.tables import read_map, write_id_lists, write_map
 
 RATE = 16000
+NETWORK = """
+  {channels: [8, 8, 8, 16], kernel_sizes: [5, 3, 3, 1], dilations: [1, 2, 3, 1], embedding: 6,
+  attention_channels: 4, se_channels: 4}
+"""  # of a small encoder
+HUB_FRONT = """
+compute_features: !new:speechbrain.lobes.features.Fbank {n_mels: 20}
+mean_var_norm: !new:speechbrain.processing.features.InputNormalization
+  {norm_type: sentence, std_norm: False}
+modules: {compute_features: !ref <compute_features>, mean_var_norm: !ref <mean_var_norm>,
+  embedding_model: !ref <embedding_model>, classifier: !ref <classifier>}
+"""  # of a model for SpeechBrain
 
 
 def write_archive(stem: Path | str, table: Mapping[str, np.ndarray]) -> None:

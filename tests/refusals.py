@@ -19,3 +19,10 @@ def refuses(
         function(*arguments, **options)
     assert "\n" not in str(caught.value)
     return str(caught.value)
+
+
+def refuses_words(
+    message: str, program: Callable[..., object], *words: object, kind: type[UserError] = UserError
+) -> str:
+    """The same of a program and the words of a command line."""
+    return refuses(message, program, [str(word) for word in words], kind=kind)

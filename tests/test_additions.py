@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 import yaml
@@ -19,11 +20,8 @@ from steps import decode, recognise_emotion, score_trials
 from steps.anonymisers import registry as anonymisers
 from steps.anonymisers.registry import Anonymiser, Description, OutputLevel
 from steps.asr import recognisers
-from steps.asr.recognisers import Asked
 from steps.content import extractors
 from steps.emotion import result as emotions
-from steps.emotion.result import Asked as EmotionAsked
-from steps.emotion.result import Recognised
 from steps.generators import base as generators
 from steps.generators import training as trained
 from steps.generators.base import Wanted
@@ -154,22 +152,16 @@ class ToyBackend:
 
 
 class ToyRecogniser:
-    takes = ()
-
     def __init__(self, word: str) -> None:
         self.settings, self.word = {"recogniser": "toy"}, word
-
-    @classmethod
-    def make(cls, word: str, *, asked: Asked, device: str) -> "ToyRecogniser":
-        return cls(word)
 
     def recognise(self, utt: str, samples: np.ndarray) -> str:
         return self.word
 
 
-def toy_emotions(data: Path, asked: EmotionAsked) -> Recognised:
+def toy_emotions(data: Path, **_: object) -> emotions.Recognised:
     utts = load_data_dir(data).utt2spk
-    return Recognised(["glad", "sad"], {utt: [0.75, 0.25] for utt in utts})
+    return pd.DataFrame({"glad": 0.75, "sad": 0.25}, list(utts)), {}
 
 
 class ToyContent:

@@ -13,28 +13,20 @@ from hypothesis import strategies as st
 
 from local.compute_wer import main as compute_wer
 from local.metrics.utility import align, error_figures, kaldi_lines
-from steps.asr.language import (
-    Language,
-    count_unknown,
-    describe_normaliser,
-    normalise,
-    normalise_english,
-    read_source,
-    trigram,
-    vocabulary,
-)
-from steps.asr.recognisers import JOURNAL, Asked, decode_all, make_recogniser
+from steps.asr import language
+from steps.asr.language import Language, normalise, normalise_english, read_source, trigram
+from steps.asr.recognisers import JOURNAL, decode_all, make_recogniser
 from steps.audio import read_audio
 from steps.decode import main as decode
 from steps.make_lang import main as make_lang
-from tests.recipes import link_recipe, run_recipe
-from tests.refusals import refuses
+from tests.conftest import MakeDataDir
+from tests.recipes import ROOT, link_recipe, run_recipe
+from tests.refusals import refuses, refuses_words
 from utils.arrays import Float64
-from utils.cli import LossError, UserError
+from utils.cli import LossError
 from utils.tables import read_map
 
 NAMES = ["ZERO", "ONE", "TWO", "THREE", "FOUR", "FIVE", "SIX", "SEVEN", "EIGHT", "NINE"]
-ROOT = Path(__file__).resolve().parents[1]
 DIGITS = ROOT / "egs/fsdd/conf/digits.jsgf"
 WORDS = st.lists(st.sampled_from("abcd"), max_size=8)
 
@@ -76,8 +68,10 @@ def test_a_wrong_digit_made_the_whole_number_wrong() -> None:
 def test_other_languages_keep_their_letters() -> None:
     said, heard = {"a": "Für zwölf Öfen"}, {"a": "FUR 12 OFEN"}
     assert error_figures(said, heard, {"a": "1"}, normaliser="plain")["wer"] == 1
-    assert error_figures(said, heard, {"a": "1"})["normalisation"] == describe_normaliser("english")
-    assert "whisper_normalizer 0.1." in describe_normaliser("english")
+    assert error_figures(said, heard, {"a": "1"})["normalisation"] == language.describe_normaliser(
+        "english"
+    )
+    assert "whisper_normalizer 0.1." in language.describe_normaliser("english")
 
 
 def levenshtein(a: list[str], b: list[str]) -> int:
@@ -146,12 +140,12 @@ def test_nothing_said_and_nothing_heard(caplog: pytest.LogCaptureFixture) -> Non
 @pytest.mark.slow
 def test_vocabularies() -> None:
     digits = read_source(str(DIGITS))
-    assert vocabulary(digits) == set(NAMES)
-    assert count_unknown(vocabulary(digits), {"a": "one, ELEVEN", "b": "nine"}) == (1, 3)
+    assert language.vocabulary(digits) == set(NAMES)
+    assert language.count_unknown(set(NAMES), {"a": "one, ELEVEN", "b": "nine"}) == (1, 3)
     learnt = trigram(["go to the house", "THE HOUSE-BOAT xyzzyq", ""])
-    assert vocabulary(learnt) == {"GO", "TO", "THE", "HOUSE", "BOAT"}
+    assert language.vocabulary(learnt) == {"GO", "TO", "THE", "HOUSE", "BOAT"}
     assert learnt == trigram(["go to the house", "THE HOUSE-BOAT xyzzyq", ""])
-    general = vocabulary(Language("general"))
+    general = language.vocabulary(Language("general"))
     assert len(general) > 50_000
     assert "XYZZYQ" not in general
     for nothing in (["", "--"], []):
@@ -159,18 +153,18 @@ def test_vocabularies() -> None:
 
 
 def test_languages_that_are_none(tmp_path: Path) -> None:
-    def fails(text: str = "", name: str = "x.jsgf") -> str:
-        (tmp_path / name).write_text(text)
-        with pytest.raises(UserError) as error:
-            read_source(str(tmp_path / "x.jsgf" if name == "x.jsgf" else tmp_path))
-        return str(error.value)
-
     refuses("known: general, trigram", read_source, "latin")
-    assert "not '#JSGF" in fails("<a> = one;")
-    assert "no word of it has a pronunciation" in fails("#JSGF V1.0; grammar g; public <a> = qqq;")
-    assert "lexicon.dict: cannot be read" in fails()[:0] + fails(name="other")
+    grammar = tmp_path / "x.jsgf"
+    for text, said in (
+        ("<a> = one;", "not '#JSGF"),
+        ("#JSGF V1.0; grammar g; public <a> = qqq;", "no word of it has a pronunciation"),
+    ):
+        grammar.write_text(text)
+        refuses(said, read_source, str(grammar))
+    refuses("lexicon.dict: cannot be read", read_source, str(tmp_path))
     (tmp_path / "lexicon.dict").write_text("ONE W AH N\n")
-    assert "has no '\\1-grams:'" in fails("nothing", "lm.arpa")
+    (tmp_path / "lm.arpa").write_text("nothing")
+    refuses(r"has no '\\1-grams:'", read_source, str(tmp_path))
 
 
 class StandIn:
@@ -211,54 +205,44 @@ def test_a_killed_decoding_goes_on(tmp_path: Path, make_data_dir) -> None:  # ty
 
 def test_silence_is_nothing(tmp_path: Path) -> None:
     assert make_lang([str(DIGITS), str(tmp_path)]) == 0
-    recogniser = make_recogniser("pocketsphinx", Asked(tmp_path))
+    recogniser = make_recogniser("pocketsphinx", lang=tmp_path)
     assert recogniser.recognise("a", np.zeros(8000)) == ""
     recogniser.recognise("b", np.full(10, 0.1))  # shorter than a frame
 
 
 def test_bad_inputs(tmp_path: Path, make_data_dir) -> None:  # type: ignore[no-untyped-def]
-    data, out = make_data_dir(tmp_path / "d"), tmp_path / "out"
-
-    def fails(program, *command: object) -> str:  # type: ignore[no-untyped-def]
-        with pytest.raises(UserError) as error:
-            program([str(word) for word in command])
-        assert not out.exists()
-        return str(error.value)
-
-    assert "kaldi: no recogniser; known: moonshine, pocketsphinx" in fails(
-        decode, "kaldi", data, out
-    )
-    assert "lang.json: cannot be read" in fails(decode, "--lang", data, "pocketsphinx", data, out)
-    assert "--train DATA is needed" in fails(make_lang, "trigram", out)
-    hypothesis = tmp_path / "hyp"
+    data, out, hypothesis = make_data_dir(tmp_path / "d"), tmp_path / "out", tmp_path / "hyp"
+    end = (data, hypothesis, out)
+    known = "kaldi: no recogniser; known: moonshine, pocketsphinx"
+    refuses_words(known, decode, "kaldi", data, out)
+    said = "lang.json: cannot be read"
+    refuses_words(said, decode, "--lang", data, "pocketsphinx", data, out)
+    refuses_words("--train DATA is needed", make_lang, "trigram", out)
     hypothesis.write_text("s1-000 words\n")
-    with pytest.raises(LossError, match=r"hyp: compared with .*s1-001"):
-        compute_wer([str(data), str(hypothesis), "-"])
+    said = r"hyp: compared with .*s1-001"
+    refuses_words(said, compute_wer, data, hypothesis, "-", kind=LossError)
     texts = (data / "text").read_text()
     hypothesis.write_text(f"{texts}x-0 words\n")
-    assert "x-0" in fails(compute_wer, data, hypothesis, out)
+    refuses_words("x-0", compute_wer, *end)
     hypothesis.write_text(texts)
-    also = ("--also", data, hypothesis, data, hypothesis, out)
-    assert "s1-000 is in another set" in fails(compute_wer, *also)
+    refuses_words("s1-000 is in another set", compute_wer, "--also", data, hypothesis, *end)
     (data / "text").unlink()
-    assert "text: is missing" in fails(compute_wer, data, hypothesis, out)
-    assert "text: is missing" in fails(make_lang, "--count", data, "general", out)
+    refuses_words("text: is missing", compute_wer, *end)
+    refuses_words("text: is missing", make_lang, "--count", data, "general", out)
+    assert not out.exists()
 
 
 def test_figures_of_a_table(tmp_path: Path, make_data_dir, capsys) -> None:  # type: ignore[no-untyped-def]
     data, out = make_data_dir(tmp_path / "d"), tmp_path / "metrics.json"
     assert compute_wer(["--bootstrap", "20", str(data), str(data / "text"), str(out)]) == 0
-    assert capsys.readouterr().out.startswith(
-        "%WER 0.00 [ 0 / 25, 0 ins, 0 del, 0 sub ]\n%SER 0.00"
-    )
+    lines = "%WER 0.00 [ 0 / 25, 0 ins, 0 del, 0 sub ]\n%SER 0.00"
+    assert capsys.readouterr().out.startswith(lines)
     assert json.loads(out.read_text())["intervals"]["wer"] == [0, 0]
     assert "hypotheses_cut" not in json.loads(out.read_text())
 
 
 def test_runaway_hypotheses_were_counted_nowhere_but_in_a_log(
-    tmp_path: Path,
-    make_data_dir,
-    capsys,  # type: ignore[no-untyped-def]
+    tmp_path: Path, make_data_dir: MakeDataDir, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data, out = make_data_dir(tmp_path / "d"), tmp_path / "metrics.json"
     heard = tmp_path / "heard"
@@ -307,18 +291,12 @@ def test_the_recipe_measures_it(tmp_path: Path, make_data_dir) -> None:  # type:
 
 HUB_MODEL = """
 tokenizer: !apply:tests.test_asr.hub_tokenizer
-decoding_function: !name:speechbrain.decoders.ctc_greedy_decode
-    blank_id: 0
+decoding_function: !name:speechbrain.decoders.ctc_greedy_decode {blank_id: 0}
 encoder: !new:speechbrain.nnet.containers.LengthsCapableSequential
-    features: !new:speechbrain.lobes.features.Fbank
-        n_mels: 20
-    linear: !new:speechbrain.nnet.linear.Linear
-        input_size: 20
-        n_neurons: 4
-    soft: !new:speechbrain.nnet.activations.Softmax
-        apply_log: true
-modules:
-    encoder: !ref <encoder>
+  features: !new:speechbrain.lobes.features.Fbank {n_mels: 20}
+  linear: !new:speechbrain.nnet.linear.Linear {input_size: 20, n_neurons: 4}
+  soft: !new:speechbrain.nnet.activations.Softmax {apply_log: true}
+modules: {encoder: !ref <encoder>}
 pretrainer: !new:speechbrain.utils.parameter_transfer.Pretrainer
 """
 
@@ -343,25 +321,24 @@ def test_a_model_of_the_hub_that_is_here(tmp_path: Path, make_data_dir) -> None:
     assert set("".join(found.values())) <= set("ab ")
     told = json.loads((tmp_path / "out/recogniser.json").read_text())
     assert told["interface"] == "EncoderASR"
-    with pytest.raises(UserError, match="takes no --lang"):
-        decode(["--lang", str(folder), f"hub:{folder}", str(data), str(tmp_path / "out2")])
-    (folder / "hyperparams.yaml").write_text(
-        "pretrainer: !new:speechbrain.utils.parameter_transfer.Pretrainer\nmodules: {}\n"
-    )
-    with pytest.raises(UserError, match=r"cannot be loaded \(ValueError: Need hparams"):
-        decode([f"hub:{folder}", str(data), str(tmp_path / "out2")])
+    end = (f"hub:{folder}", data, tmp_path / "out2")
+    for option in ("--lang", "--model"):
+        refuses_words(f"takes no {option}", decode, option, folder, *end)
+    pretrainer = HUB_MODEL.splitlines()[-1]
+    (folder / "hyperparams.yaml").write_text(f"{pretrainer}\nmodules: {{}}\n")
+    refuses_words(r"cannot be loaded \(ValueError: Need hparams", decode, *end)
 
 
 @pytest.mark.corpora
 def test_an4_has_its_own_language(tmp_path: Path, corpora: Path) -> None:
     for name, own in (("lexicon.dict", "an4.dic"), ("lm.arpa", "an4.lm")):
         (tmp_path / name).write_text((corpora / "an4/etc" / own).read_text())
-    words = vocabulary(read_source(str(tmp_path)))
+    words = language.vocabulary(read_source(str(tmp_path)))
     assert {"A", "RUBOUT", "TWENTIETH"} <= words
     assert 95 < len(words) < 110
     path = corpora / "an4/wav/an4_clstk/fash/an251-fash-b.flac"  # it says yes
     assert make_lang([str(tmp_path), str(tmp_path / "lang")]) == 0
-    recogniser = make_recogniser("pocketsphinx", Asked(tmp_path / "lang"))
+    recogniser = make_recogniser("pocketsphinx", lang=tmp_path / "lang")
     assert recogniser.recognise("yes", read_audio("yes", str(path)).samples) == "YES"
 
 
@@ -371,7 +348,7 @@ def test_digits_of_people_whatever_was_heard_before(tmp_path: Path, corpora: Pat
     files = sorted((corpora / "fsdd/recordings").glob("*_theo_[01].flac"))
     assert len(files) == 20
     make_lang([str(DIGITS), str(tmp_path)])
-    recogniser = make_recogniser("pocketsphinx", Asked(tmp_path))
+    recogniser = make_recogniser("pocketsphinx", lang=tmp_path)
     audio = {path.stem: read_audio(path.stem, str(path)).samples for path in files}
     first = {name: recogniser.recognise(name, audio[name]) for name in audio}
     names = list(audio)

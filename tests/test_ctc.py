@@ -1,6 +1,5 @@
 """The CTC recogniser: training that resumes to the bit, its search, the recipe's ctc_retrained."""
 
-import csv
 import json
 from functools import partial
 from pathlib import Path
@@ -12,38 +11,21 @@ import torch
 import yaml
 
 from local.metrics.utility import error_figures
+from steps.asr import ctc_training as ctc
 from steps.asr.ctc import IMPOSSIBLE, WordSearch, make_word_model
-from steps.asr.ctc_training import (
-    BatchMaker,
-    CtcConfig,
-    CtcNetwork,
-    CtcTrainer,
-    Material,
-    NetworkConfig,
-    SearchConfig,
-    Units,
-    fitting_speeds,
-    frames_needed,
-    select_usable,
-)
+from steps.asr.ctc_training import CtcConfig, CtcTrainer, CtcUnits, SearchConfig
 from steps.asr.language import Language, read_source, trigram
+from steps.asr.recognisers import make_recogniser
 from steps.decode import main as decode
 from steps.make_lang import main as make_lang
 from steps.train_recogniser import main as train
 from steps.training.audio import TrainingAudio
 from steps.training.settings import read_config
 from tests.making import assert_same_network, stopped_at
-from tests.recipes import link_recipe, run_recipe
-from utils.cli import UserError
-from utils.tables import read_map
+from tests.recipes import ROOT, link_recipe, run_recipe
+from tests.refusals import refuses, refuses_words
+from utils.tables import read_map, write_map
 
-
-def read_table(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8", newline="") as stream:
-        return list(csv.DictReader(stream, delimiter="\t"))
-
-
-ROOT = Path(__file__).resolve().parents[1]
 CONFS = sorted((ROOT / "egs/TEMPLATE/conf/asr").glob("*.yaml"))
 DIGITS = ROOT / "egs/fsdd/conf/digits.jsgf"
 TINY = {
@@ -71,7 +53,7 @@ def data(tmp_path: Path, make_data_dir) -> Path:  # type: ignore[no-untyped-def]
     return make_data_dir(tmp_path / "d", {f"s{n:02d}": 1 for n in range(20)}, seconds=0.4)
 
 
-def written(units: Units, text: str) -> torch.Tensor:
+def written(units: CtcUnits, text: str) -> torch.Tensor:
     """(T, tokens): a network that is sure of a text; every token thrice, a blank in between."""
     places = [place for token in units.encode(text) for place in (token, token, token, 0)] or [0]
     scores = torch.full((len(places), len(units.tokens)), -6.0)
@@ -80,24 +62,24 @@ def written(units: Units, text: str) -> torch.Tensor:
 
 
 def test_units() -> None:
-    units = Units.of("characters", ["go to, the 2nd", "it's"])
+    units = CtcUnits.of("characters", ["go to, the 2nd", "it's"])
     assert units.tokens[:2] == ("<blank>", "|")
     assert units.decode(units.encode("it's the 2nd")) == "IT'S THE 2ND"
     assert units.decode([]) == units.decode([1, 1]) == ""
-    assert frames_needed(units.encode("too")) == 5  # T O blank O |
-    words = Units.of("words", ["go to, the 2nd", "it's"])
+    assert ctc.frames_needed(units.encode("too")) == 5  # T O blank O |
+    words = CtcUnits.of("words", ["go to, the 2nd", "it's"])
     assert words.tokens[2:] == ("2ND", "GO", "IT'S", "THE", "TO")
     assert words.decode(words.encode("it's the 2nd")) == "IT'S THE 2ND"
-    assert frames_needed(words.encode("to to the")) == 4
+    assert ctc.frames_needed(words.encode("to to the")) == 4
     config = CtcConfig("ctc", None)  # type: ignore[arg-type]
-    assert fitting_speeds(units.encode("it's the 2nd"), 10_000, config) == [0.9, 1.0, 1.1]
-    assert fitting_speeds(units.encode("it's the 2nd" * 9), 10_000, config) == []
+    assert ctc.fitting_speeds(units.encode("it's the 2nd"), 10_000, config) == [0.9, 1.0, 1.1]
+    assert ctc.fitting_speeds(units.encode("it's the 2nd" * 9), 10_000, config) == []
 
 
 @pytest.mark.parametrize("conf", CONFS, ids=lambda path: path.stem)
 def test_the_confs_are_read(conf: Path) -> None:
     config = read_config(CtcConfig, conf)
-    network = CtcNetwork(config.network, config.features.bins, 30).eval()
+    network = ctc.CtcNetwork(config.network, config.features.bins, 30).eval()
     features, n_frames = torch.randn(2, 90, config.features.bins), torch.tensor([90, 50])
     features[1, 50:] = 0.0
     both = network(features, n_frames)
@@ -111,7 +93,9 @@ def test_the_confs_are_read(conf: Path) -> None:
 def test_the_recurrent_layer_lost_the_last_frame_of_some_lengths() -> None:
     """Of 49, 55 and 61 in 93: 49 / 93 * 93 is below 49 in single precision."""
     torch.manual_seed(0)
-    network = CtcNetwork(NetworkConfig(channels=8, stride=1, dilations=(), lstm=4), 5, 6).eval()
+    network = ctc.CtcNetwork(
+        ctc.CtcNetworkConfig(channels=8, stride=1, dilations=(), lstm=4), 5, 6
+    ).eval()
     features, n_frames = torch.randn(4, 93, 5), torch.tensor([93, 49, 55, 61])
     for row, n in enumerate(n_frames):
         features[row, n:] = 0.0
@@ -145,7 +129,7 @@ def test_word_models(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_search_says_words_of_the_language(tmp_path: Path) -> None:
-    units = Units.of("characters", ["the quick brown fox jumps over the lazy dog"])
+    units = CtcUnits.of("characters", ["the quick brown fox jumps over the lazy dog"])
     digits = WordSearch(read_source(str(DIGITS)), units, SearchConfig())
     assert (digits.n_words, digits.n_unspelt) == (10, 0)
     assert digits(written(units, "nine")) == "nine"
@@ -160,39 +144,30 @@ def test_the_search_says_words_of_the_language(tmp_path: Path) -> None:
     house = WordSearch(trigram(["go to the house", "a boat"]), units, SearchConfig())
     assert house(written(units, "go to the hous")) == "go to the house"
     assert house(written(units, "")) == ""
-    said = Units.of("words", ["one two", "nine"])
+    said = CtcUnits.of("words", ["one two", "nine"])
     numbers = WordSearch(read_source(str(DIGITS)), said, SearchConfig())
     assert (numbers.n_words, numbers.n_unspelt) == (3, 7)
     assert numbers(written(said, "two")) == "two"
-    few = Units.of("characters", ["no one"])
+    few = CtcUnits.of("characters", ["no one"])
     assert WordSearch(read_source(str(DIGITS)), few, SearchConfig()).n_unspelt == 9
-    with pytest.raises(UserError, match="no word of the language can be said"):
-        WordSearch(read_source(str(DIGITS)), Units.of("characters", ["xyz"]), SearchConfig())
+    none = (read_source(str(DIGITS)), CtcUnits.of("characters", ["xyz"]), SearchConfig())
+    refuses("no word of the language can be said", WordSearch, *none)
 
 
-SAYS_NOTHING = r"""
-\data\
-ngram 1=5
-ngram 2=1
-
-\1-grams:
--99 <s> 0
--2 </s>
--2 go 0
--2 two 0
--2 six 0
-
-\2-grams:
-0 <s> </s>
-
-\end\
-"""
+def small_language(words: float, end: float, *bigrams: str) -> Language:
+    """Three words of this log probability, and the end with that."""
+    rows = ["-99 <s> 0", f"{end} </s>", *(f"{words} {word} 0" for word in ("go", "two", "six"))]
+    counts = ["ngram 1=5", *([f"ngram 2={len(bigrams)}"] if bigrams else [])]
+    more = ["\\2-grams:", *bigrams, ""] if bigrams else []
+    lines = ["\\data\\", *counts, "", "\\1-grams:", *rows, "", *more, "\\end\\", ""]
+    lexicon = "go G OW\ntwo T UW\nsix S IH K S\n"
+    return Language("corpus", lm="\n".join(lines), lexicon=lexicon)
 
 
 def test_an4_a_language_in_which_nothing_is_likeliest_made_every_hypothesis_empty() -> None:
     """AN4's own model has the end after the beginning with certainty, and a word with 1/106."""
-    units = Units.of("characters", ["go two six"])
-    language = Language("corpus", lm=SAYS_NOTHING, lexicon="go G OW\ntwo T UW\nsix S IH K S\n")
+    units = CtcUnits.of("characters", ["go two six"])
+    language = small_language(-2, -2, "0 <s> </s>")
     said = {"a": "go two", "b": "six six", "c": "two"}
     # Of an uncertain network: every token has a chance at every time.
     heard = {utt: (written(units, text) / 8).log_softmax(dim=-1) for utt, text in said.items()}
@@ -202,25 +177,10 @@ def test_an4_a_language_in_which_nothing_is_likeliest_made_every_hypothesis_empt
     assert {utt: search(scores) for utt, scores in heard.items()} == said
 
 
-NO_MEMORY = r"""
-\data\
-ngram 1=5
-
-\1-grams:
--99 <s>
--1 </s>
--0.6 go
--0.6 two
--0.6 six
-
-\end\
-"""
-
-
 def test_hypotheses_that_the_language_cannot_tell_apart_filled_the_beam() -> None:
     """With a language without memory a few hypotheses are enough, however long the utterance."""
-    units = Units.of("words", ["go two six"])
-    language = Language("corpus", lm=NO_MEMORY, lexicon="go G OW\ntwo T UW\nsix S IH K S\n")
+    units = CtcUnits.of("words", ["go two six"])
+    language = small_language(-0.6, -1)
     torch.manual_seed(0)
     heard = [2.0 * torch.randn(100, len(units.tokens)).log_softmax(dim=-1) for _ in range(3)]
 
@@ -237,16 +197,18 @@ def test_a_round_has_every_utterance_once(data: Path, conf: Path) -> None:
     wav, owners = read_map(data / "wav.scp"), read_map(data / "utt2spk")
     lengths = {utt: soundfile.info(path).frames for utt, path in wav.items()}
     audio = TrainingAudio(wav, {spk: [utt] for utt, spk in owners.items()}, lengths)
-    units = Units.of("characters", ["a", "no"])
-    targets = {utt: units.encode("a no"[number % 3 :]) for number, utt in enumerate(sorted(wav))}
-    make = BatchMaker(audio, targets, read_config(CtcConfig, conf), 0)
-    rounds = [[make(step) for step in range(n * make.per_round, (n + 1) * make.per_round)]
-              for n in (0, 1)]  # fmt: skip
+    units = CtcUnits.of("characters", ["a", "no"])
+    texts = {utt: "a no"[number % 3 :] for number, utt in enumerate(sorted(wav))}
+    config = read_config(CtcConfig, conf)
+    given = (config, 0, "cpu", units, audio, audio.subset([]), texts)
+    trainer = CtcTrainer(*given)
+    n = trainer.per_round
+    rounds = [[trainer.batch(step) for step in range(i * n, (i + 1) * n)] for i in (0, 1)]
     for batches in rounds:
-        assert sum(len(batch.n_frames) for batch in batches) == 20
-    again = BatchMaker(audio, targets, read_config(CtcConfig, conf), 0)(make.per_round + 1)
-    assert torch.equal(again.features, rounds[1][1].features)
-    assert not torch.equal(make(0).n_frames, make(make.per_round).n_frames)
+        assert sum(len(features) for features, _ in batches) == 20
+    again, _ = CtcTrainer(*given).batch(n + 1)
+    assert all(map(torch.equal, again, rounds[1][1][0]))
+    assert list(map(len, rounds[0][0][0])) != list(map(len, rounds[1][0][0]))
 
 
 def test_a_resumed_training_ends_the_same_to_the_bit(
@@ -262,55 +224,46 @@ def test_a_resumed_training_ends_the_same_to_the_bit(
     assert train([str(conf), str(data), str(parts)]) == 0
     assert_same_network(whole, parts)
     # With another seed it is another network, and not made of this one's checkpoints.
-    with pytest.raises(UserError, match="other settings, seed or data"):
-        train(["--seed", "1", str(conf), str(data), str(parts)])
+    refuses_words("other settings, seed or data", train, "--seed", "1", conf, data, parts)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ("recogniser: hmm", "recogniser: 'hmm' is unknown; known: ctc"),
+        ("units: phones", "units: 'phones' is unknown; known: characters, words"),
+        ("netwrk: {}", "netwrk: unknown setting"),
+        ("network: {kernel: 4}", "network.kernel: 4; an odd number"),
+        ("network: {dropout: 1.0}", "network.dropout"),
+        ("training: {steps: 0}", "training.steps: 0; at least 1"),
+        ("training: {steps: 9, warm_up: 1.0}", "training.warm_up"),
+        ("search: {beam: 0}", "search.beam"),
+        ("search: {tokens: 0}", "search.tokens"),
+        ("search: {lm_weight: 0}", "search.lm_weight: 0; above 0"),
+        ("features: {mean: none of it}", "features.mean: 'none of it' is unknown"),
+        ("features: {speech_only: true}", "features.speech_only: false is needed"),
+        ("training: {steps: 5, valid_share: 0.6}", "training.valid_share"),
+        ("augmentation: {speeds: [3.0]}", "augmentation.speeds"),
+    ],
+)
+def test_a_wrong_setting_is_named(conf: Path, changes: str, message: str) -> None:
+    conf.write_text(yaml.safe_dump({**TINY, **yaml.safe_load(changes)}))
+    refuses(message, read_config, CtcConfig, conf)
 
 
 def test_bad_inputs(data: Path, conf: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-
-    def fails(program, *command: object) -> str:  # type: ignore[no-untyped-def]
-        with pytest.raises(UserError) as error:
-            program([str(word) for word in command])
-        assert not (out / "final.pt").exists()
-        return str(error.value)
-
-    def with_settings(**changes: object) -> Path:
-        path = tmp_path / "changed.yaml"
-        path.write_text(yaml.safe_dump({**TINY, **changes}))
-        return path
-
-    for changes, message in (
-        ({"recogniser": "hmm"}, "recogniser: 'hmm' is unknown; known: ctc"),
-        ({"units": "phones"}, "units: 'phones' is unknown; known: characters, words"),
-        ({"netwrk": {}}, "netwrk: unknown setting"),
-        ({"network": {"kernel": 4}}, "network.kernel: 4; an odd number"),
-        ({"network": {"dropout": 1.0}}, "network.dropout"),
-        ({"training": {"steps": 0}}, "training.steps: 0; at least 1"),
-        ({"training": {"steps": 9, "warm_up": 1.0}}, "training.warm_up"),
-        ({"search": {"beam": 0}}, "search.beam"),
-        ({"search": {"tokens": 0}}, "search.tokens"),
-        ({"search": {"lm_weight": 0}}, "search.lm_weight: 0; above 0"),
-        (
-            {"features": {"mean": "none of it"}},
-            "features.mean: 'none of it' is unknown",
-        ),
-        ({"features": {"speech_only": True}}, "features.speech_only: false is needed"),
-        ({"training": {"steps": 5, "valid_share": 0.6}}, "training.valid_share"),
-        ({"augmentation": {"speeds": [3.0]}}, "augmentation.speeds"),
-    ):
-        assert message in fails(train, with_settings(**changes), data, out)
-    assert "--steps 0" in fails(train, "--steps", 0, conf, data, out)
-    tested = fails(train, "--not-speakers-of", data, conf, data, out)
+    end = (data, tmp_path / "out")
+    refuses_words("--steps 0", train, "--steps", 0, conf, *end)
+    tested = refuses_words("must not be in", train, "--not-speakers-of", data, conf, *end)
     assert "speaker s00 (20 in all)" in tested
-    assert "must not be in training" in tested
-    assert "ctc: needs --model DIR" in fails(decode, "ctc", data, out)
-    assert "takes no --model" in fails(decode, "--model", data, "pocketsphinx", data, out)
-    assert "holds no final.pt" in fails(decode, "--model", data, "ctc", data, out)
-    (data / "text").write_text("".join(f"{utt} --\n" for utt in read_map(data / "utt2spk")))
-    assert "no training utterance has words" in fails(train, conf, data, out)
+    refuses_words("ctc: needs --model DIR", decode, "ctc", *end)
+    refuses_words("takes no --model", decode, "--model", data, "pocketsphinx", *end)
+    refuses_words("holds no final.pt", decode, "--model", data, "ctc", *end)
+    write_map(data / "text", dict.fromkeys(read_map(data / "utt2spk"), "--"))
+    refuses_words("no training utterance has words", train, conf, *end)
     (data / "text").unlink()
-    assert "text: is missing" in fails(train, conf, data, out)
+    refuses_words("text: is missing", train, conf, *end)
+    assert not (tmp_path / "out/final.pt").exists()
 
 
 def test_what_cannot_be_learnt_is_counted(caplog: pytest.LogCaptureFixture) -> None:
@@ -318,8 +271,8 @@ def test_what_cannot_be_learnt_is_counted(caplog: pytest.LogCaptureFixture) -> N
     lengths = {"a-1": 8000, "a-2": 8000, "b-1": 8000}
     audio = TrainingAudio({}, {"a": ["a-1", "a-2"], "b": ["b-1"]}, lengths)
     texts = {"a-1": "yes", "a-2": "yes " * 40, "b-1": "[NOISE]"}
-    kept = select_usable(Material(audio, texts), config)
-    assert kept.audio.spk2utt == {"a": ["a-1"]}
+    kept = ctc.select_usable(audio, texts, config)
+    assert kept.spk2utt == {"a": ["a-1"]}
     assert "2 of 3 utterances left out" in caplog.text
     assert "a-2 b-1" in caplog.text
 
@@ -328,20 +281,19 @@ def speak(path: Path, words: dict[str, float], speakers: int, per_speaker: int) 
     """A data directory of tones: a word is its pitch in Hz, 0.2 s; a speaker's own noise."""
     rng = np.random.default_rng(0)
     (path / "wav").mkdir(parents=True)
-    rows: dict[str, list[str]] = {name: [] for name in ("wav.scp", "utt2spk", "text")}
+    rows: dict[str, dict[str, str]] = {name: {} for name in ("wav.scp", "utt2spk", "text")}
     time = np.arange(3200) / 16000
-    for spk in (f"s{n}" for n in range(speakers)):
-        for number in range(per_speaker):
-            utt, said = f"{spk}-{number}", rng.choice(list(words), int(rng.integers(1, 4)))
-            tones = [np.r_[np.sin(2 * np.pi * words[w] * time), np.zeros(800)] for w in said]
-            signal = np.concatenate(tones)
-            signal += 0.02 * rng.standard_normal(len(signal))
-            soundfile.write(path / f"wav/{utt}.wav", 0.3 * signal, 16000, subtype="PCM_16")
-            rows["wav.scp"].append(f"{utt} {path}/wav/{utt}.wav")
-            rows["utt2spk"].append(f"{utt} {spk}")
-            rows["text"].append(f"{utt} {' '.join(said)}")
-    for name, lines in rows.items():
-        (path / name).write_text("".join(f"{line}\n" for line in sorted(lines)))
+    for utt in (f"s{spk}-{number}" for spk in range(speakers) for number in range(per_speaker)):
+        said = rng.choice(list(words), int(rng.integers(1, 4)))
+        tones = [np.r_[np.sin(2 * np.pi * words[w] * time), np.zeros(800)] for w in said]
+        signal = np.concatenate(tones)
+        signal += 0.02 * rng.standard_normal(len(signal))
+        soundfile.write(path / f"wav/{utt}.wav", 0.3 * signal, 16000, subtype="PCM_16")
+        row = (f"{path}/wav/{utt}.wav", utt.partition("-")[0], " ".join(said))
+        for table, value in zip(rows.values(), row, strict=True):
+            table[utt] = value
+    for name, table in rows.items():
+        write_map(path / name, table)
     return path
 
 
@@ -368,13 +320,10 @@ def test_it_learns_words_that_are_tones(tmp_path: Path, caplog: pytest.LogCaptur
         assert decode([*options, *model, "ctc", str(test), str(out)]) == 0
         heard = read_map(out / "text", rest_of_line=True)
         wer = error_figures(said, heard, dict.fromkeys(said, "s"))["wer"]
-        assert isinstance(wer, float)
-        assert wer < 0.05
+        assert isinstance(wer, float) and wer < 0.05
         told = json.loads((out / "recogniser.json").read_text())
         assert (told["recogniser"], told["search"] == "greedy") == ("ctc", not options)
-    from steps.asr.recognisers import Asked, make_recogniser
-
-    recogniser = make_recogniser("ctc", Asked(model=tmp_path / "model"))
+    recogniser = make_recogniser("ctc", model=tmp_path / "model")
     assert recogniser.recognise("a", np.zeros(8000)) == ""
     recogniser.recognise("b", np.full(10, 0.1))  # shorter than a frame
 
@@ -396,9 +345,8 @@ def recipe(tmp_path: Path, make_data_dir) -> Path:  # type: ignore[no-untyped-de
 
 @pytest.mark.slow
 def test_the_recipe_reports_it(recipe: Path) -> None:
-    stage_10 = partial(
-        run_recipe, recipe, "--stage", "10", "--stop-stage", "10", "--bootstrap", "10"
-    )
+    only = ("--stage", "10", "--stop-stage", "10", "--bootstrap", "10")
+    stage_10 = partial(run_recipe, recipe, *only)
     # The trials are not protected yet, but what is learnt from is.
     stage_10("--systems", "b2", "--asr", "ctc ctc_retrained", status=2)
     for training in ("train", "train_b2_const"):

@@ -6,14 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from conftest import MakeDataDir
+from conftest import MakeDataDir, RunProgram
 
-from steps.asr.recognisers import Asked, make_recogniser
+from steps.asr.recognisers import make_recogniser
 from steps.decode import main as decode
 from steps.emotion.hub import HubEmotions
 from steps.recognise_emotion import main as recognise_emotion
 from tests.refusals import refuses
-from utils.cli import UserError
 from utils.tables import read_map
 
 SPECIAL = (
@@ -50,9 +49,8 @@ def make_whisper(folder: Path, *, multilingual: bool = True) -> Path:
         max_length=20, **(more if multilingual else {}), **end,
     )  # fmt: skip
     model.save_pretrained(folder)
-    tf.WhisperProcessor(tf.WhisperFeatureExtractor(feature_size=80), tokenizer).save_pretrained(
-        folder
-    )
+    extractor = tf.WhisperFeatureExtractor(feature_size=80)
+    tf.WhisperProcessor(extractor, tokenizer).save_pretrained(folder)
     return folder
 
 
@@ -66,7 +64,7 @@ def test_whisper_writes_the_language_that_it_is_told(
     assert found.keys() == read_map(data / "utt2spk").keys() and "<|" not in "".join(found.values())
     told = json.loads((tmp_path / "out/recogniser.json").read_text())
     assert (told["interface"], told["language"]) == ("Whisper", "de")
-    german = make_recogniser(f"hub:{folder}", Asked(language="de"))
+    german = make_recogniser(f"hub:{folder}", language="de")
     prompts = []
     plain = german._model.generate  # type: ignore[attr-defined]
 
@@ -80,17 +78,17 @@ def test_whisper_writes_the_language_that_it_is_told(
     assert isinstance(german.recognise("a", noise), str)  # of more than a window
     assert prompts[0] == ("de", "transcribe", (1, 80, 3000))
     assert prompts[-1] == ("de", "transcribe", (1, 80, 3100))
-    with pytest.raises(UserError, match="--language fr: the model knows de en"):
-        make_recogniser(f"hub:{folder}", Asked(language="fr"))
+    said = "--language fr: the model knows de en"
+    refuses(said, make_recogniser, f"hub:{folder}", language="fr")
     assert make_recogniser(f"hub:{folder}").settings["language"] == "as the model guesses"
 
 
 @pytest.mark.slow
 def test_whisper_of_english_alone(tmp_path: Path) -> None:
     folder = make_whisper(tmp_path / "model", multilingual=False)
-    english = make_recogniser(f"hub:{folder}", Asked(language="en"))
+    english = make_recogniser(f"hub:{folder}", language="en")
     assert isinstance(english.recognise("a", np.ones(8000)), str)
-    refuses("the model knows English alone", make_recogniser, f"hub:{folder}", Asked(language="de"))
+    refuses("the model knows English alone", make_recogniser, f"hub:{folder}", language="de")
 
 
 @pytest.mark.slow
@@ -118,5 +116,20 @@ def test_emotions_by_a_classifier_of_transformers(
 
 
 def test_emotion2vec_is_of_another_toolkit() -> None:
-    with pytest.raises(UserError, match=r"read by FunASR, not here; .*local/compute_uar\.py"):
-        HubEmotions("emotion2vec/emotion2vec_plus_large")
+    said = r"read by FunASR, not here; .*local/compute_uar\.py"
+    refuses(said, HubEmotions, "emotion2vec/emotion2vec_plus_large")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["extract_xvectors", "recognise_emotion", "decode"])
+def test_a_hub_that_cannot_be_reached_is_one_line(
+    tmp_path: Path, make_data_dir: MakeDataDir, run_process: RunProgram, name: str
+) -> None:
+    words = ("hub:nobody/no-such-model", make_data_dir(tmp_path / "d"), tmp_path / "out")
+    offline = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "cache")}
+    done = run_process(f"steps/{name}.py", *words, **offline, status=2)
+    assert "Traceback" not in done.stderr
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith(f"{name}.py: hub:nobody/no-such-model: cannot be loaded (")
+    assert "it needs a network, an earlier download, or a folder" in last
+    assert not (tmp_path / "out").exists()

@@ -1,6 +1,6 @@
 """x-vectors of another toolkit: steps/import_xvectors.py, `given:<folder>`, and egs/vpc2020."""
 
-import subprocess
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +9,11 @@ import pytest
 from steps.import_xvectors import main
 from tests.corpus_trees import ROOT, make_recipe, prepare
 from tests.making import write_archive
+from tests.recipes import run_words
 from tests.refusals import refuses
 from utils.archives import read_vectors
 from utils.cli import LossError
+from utils.tables import write_id_lists, write_map
 
 SETS = ("libri_test_enrolls", "libri_test_trials_f", "libri_test_trials_m")
 
@@ -27,14 +29,10 @@ def write_xvectors(folder: Path, utts: list[str]) -> dict[str, np.ndarray]:
 def write_data(folder: Path, spk2utt: dict[str, list[str]], genders: dict[str, str]) -> None:
     folder.mkdir(parents=True)
     utts = {utt: spk for spk, of in spk2utt.items() for utt in of}
-    tables = {
-        "utt2spk": utts,
-        "spk2utt": {spk: " ".join(of) for spk, of in spk2utt.items()},
-        "spk2gender": genders,
-        "utt2dur": dict.fromkeys(utts, "4.0"),
-    }
-    for name, rows in tables.items():
-        (folder / name).write_text("".join(f"{key} {value}\n" for key, value in rows.items()))
+    durations = dict.fromkeys(utts, "4.0")
+    write_id_lists(folder / "spk2utt", spk2utt)
+    for name, rows in (("utt2spk", utts), ("spk2gender", genders), ("utt2dur", durations)):
+        write_map(folder / name, rows)
 
 
 @pytest.fixture
@@ -77,11 +75,9 @@ def write_corpus(root: Path) -> None:
         utts = [utt for of_one in spk2utt.values() for utt in of_one]
         write_xvectors(root / "xvectors" / name, utts)
         enrolled = "".join(f"{utt}\n" for utt in utts)
-        trials = "".join(
-            f"{spk} {utt} {'target' if utt.startswith(spk) else 'nontarget'}\n"
-            for utt in utts
-            for spk in spk2utt
-        )
+        kinds = ("nontarget", "target")
+        pairs = [(spk, utt) for utt in utts for spk in spk2utt]
+        trials = "".join(f"{spk} {utt} {kinds[utt.startswith(spk)]}\n" for spk, utt in pairs)
         file, text = ("enrolls", enrolled) if name == SETS[0] else ("trials", trials)
         (root / "data" / name / file).write_text(text)
 
@@ -98,29 +94,17 @@ def test_public_xvectors_are_prepared_and_compared(tmp_path: Path) -> None:
     prepared = prepare(recipe, "--corpus", tmp_path / "corpus")
     assert prepared.returncode == 0, prepared.stderr
     command = ["./generators.sh", "--nj", "1", "--generators", "random average", "--sizes", "20"]
-    made = subprocess.run(
-        [*command, "--vectors", "5"], cwd=recipe, capture_output=True, text=True, check=False
-    )
-    assert made.returncode == 0, made.stdout + made.stderr
+    run_words([*command, "--vectors", "5"], 0, cwd=recipe)
     table = (recipe / "exp/generators/given:tdnn/results/RESULTS.md").read_text()
     assert "| real | real | 20 |" in table
-    ran = subprocess.run(
-        [*command, "--voice-encoder", "given:nowhere"],
-        cwd=recipe, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    ran = run_words([*command, "--voice-encoder", "given:nowhere"], None, cwd=recipe)
     assert ran.returncode != 0
     assert "given:nowhere: no such folder" in ran.stderr
 
 
 def test_a_set_that_is_missing_is_named(tmp_path: Path) -> None:
     write_corpus(tmp_path / "corpus")
-    (tmp_path / "corpus/xvectors" / SETS[1] / "xvector.ark").rename(tmp_path / "away")
-    (tmp_path / "corpus/xvectors" / SETS[1]).joinpath("xvector.scp").unlink()
-    (tmp_path / "corpus/xvectors" / SETS[1]).rmdir()
+    shutil.rmtree(tmp_path / "corpus/xvectors" / SETS[1])
     recipe = make_recipe(tmp_path / "recipe", "vpc2020")
-    ran = subprocess.run(
-        ["./prepare.sh", "--corpus", str(tmp_path / "corpus")],
-        cwd=recipe, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert ran.returncode == 2
+    ran = run_words(["./prepare.sh", "--corpus", str(tmp_path / "corpus")], 2, cwd=recipe)
     assert f"xvectors/{SETS[1]}: no such folder" in ran.stderr

@@ -14,12 +14,11 @@ from steps.anonymisers.registry import AsItIs, OutputLevel
 from steps.sources import SourceSpeaker, VoiceKey
 from steps.standalone.stream import LiveMcAdams, LiveWindows, make_live, open_pipe, to_bytes
 from tests.making import run_of, voice
+from tests.recipes import ROOT
 from tests.refusals import refuses
 from utils.arrays import Float64
-from utils.cli import UserError
 
 KEY = VoiceKey("spk", ("stream", "speaker"), ("stream", "speaker"))
-ROOT = Path(__file__).resolve().parents[1]
 
 
 @pytest.mark.parametrize("size", [1, 100, 160, 161, 640, 3200])
@@ -37,8 +36,8 @@ def test_mcadams_of_a_stream_is_that_of_the_whole(size: int, n: int) -> None:
 
 
 def test_the_challenges_mcadams_needs_the_whole() -> None:
-    with pytest.raises(UserError, match="compat: the challenges"):
-        LiveMcAdams(McAdams(McAdamsSettings("mcadams", compat="vpc20"), run_of()), KEY)
+    system = McAdams(McAdamsSettings("mcadams", compat="vpc20"), run_of())
+    refuses("compat: the challenges", LiveMcAdams, system, KEY)
 
 
 class Turned:

@@ -11,33 +11,21 @@ import pytest
 
 from local.metrics.utility import error_figures
 from steps.asr import engines
-from steps.asr.engines import (
-    DECODER,
-    DIGESTS,
-    ENCODER,
-    FIELD,
-    FRAME,
-    TOKENS,
-    Moonshine,
-    MoonshineEncoder,
-    cut_at_pauses,
-    cut_repeats,
-    find_model,
-    read_tokens,
-)
-from steps.asr.recognisers import NOTES, PADDING, SECONDS, Heard, decode_all
+from steps.asr.engines import DECODER, DIGESTS, ENCODER, FIELD, FRAME, TOKENS, MoonshineRecogniser
+from steps.asr.recognisers import NOTES, PADDING, SECONDS, Hypothesis, decode_all
 from steps.audio import SAMPLE_RATE, read_audio
 from steps.decode import main as decode
-from tests.refusals import refuses
+from tests.conftest import MakeDataDir
+from tests.refusals import refuses, refuses_words
 from utils.arrays import Float64
 from utils.cli import UserError
 from utils.tables import read_map
 
 
 @pytest.fixture(scope="module")
-def recogniser() -> Moonshine:
+def recogniser() -> MoonshineRecogniser:
     try:
-        return Moonshine()
+        return MoonshineRecogniser()
     except UserError as error:
         if "is not installed" in str(error):
             pytest.skip(str(error))
@@ -49,7 +37,7 @@ def noise(seconds: float, level: float = 0.1) -> Float64:
     return level * rng.standard_normal(round(seconds * SAMPLE_RATE))
 
 
-def test_what_is_no_speech_is_no_traceback(recogniser: Moonshine) -> None:
+def test_what_is_no_speech_is_no_traceback(recogniser: MoonshineRecogniser) -> None:
     assert recogniser.recognise("silence", np.zeros(8000)).words == ""
     for name, samples in {
         "a tenth of a second": noise(0.1),
@@ -63,8 +51,8 @@ def test_what_is_no_speech_is_no_traceback(recogniser: Moonshine) -> None:
         assert recogniser.recognise(name, samples).words == heard.words
 
 
-def test_a_frame_begins_every_384_samples(recogniser: Moonshine) -> None:
-    encoder = MoonshineEncoder(find_model())
+def test_a_frame_begins_every_384_samples(recogniser: MoonshineRecogniser) -> None:
+    encoder = engines.MoonshineEncoder(engines.find_model())
     with pytest.raises(ValueError, match="894 samples; a frame takes 895"):
         encoder(noise(1)[: FIELD - 1])
     for n in (FIELD, FIELD + FRAME - 1, FIELD + FRAME, SAMPLE_RATE):
@@ -79,30 +67,28 @@ def test_the_wheels_files_are_those_that_were_tested(
             return tmp_path
 
     monkeypatch.setattr(engines, "distribution", lambda name: Wheel())
-    refuses(r"encoder_model.ort: is missing; install .*==0.0.49 again", Moonshine)
+    refuses(r"encoder_model.ort: is missing; install .*==0.0.49 again", MoonshineRecogniser)
     for name in DIGESTS:
         (tmp_path / name).write_bytes(b"other")
-    refuses(r"is not the file of moonshine-voice 0.0.49 \(sha256", Moonshine)
+    refuses(r"is not the file of moonshine-voice 0.0.49 \(sha256", MoonshineRecogniser)
     # In a folder of the user's they may be others, and have to be what they are called.
-    assert find_model(tmp_path).digests[TOKENS] == hashlib.sha256(b"other").hexdigest()
-    refuses(f"{ENCODER}: onnxruntime does not load it", Moonshine, tmp_path)
-    refuses("table of tokens", read_tokens, b"other", tmp_path / TOKENS)
+    assert engines.find_model(tmp_path).digests[TOKENS] == hashlib.sha256(b"other").hexdigest()
+    refuses(f"{ENCODER}: onnxruntime does not load it", MoonshineRecogniser, tmp_path)
+    refuses("table of tokens", engines.read_tokens, tmp_path / TOKENS)
     (tmp_path / DECODER).unlink()
-    refuses(f"{DECODER}: is missing; give a folder that has it", Moonshine, tmp_path)
+    refuses(f"{DECODER}: is missing; give a folder that has it", MoonshineRecogniser, tmp_path)
 
 
 def test_without_the_wheel_it_says_what_to_do(
-    tmp_path: Path,
-    make_data_dir,
-    monkeypatch: pytest.MonkeyPatch,  # type: ignore[no-untyped-def]
+    tmp_path: Path, make_data_dir: MakeDataDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def missing(name: str) -> None:
         raise PackageNotFoundError(name)
 
     monkeypatch.setattr(engines, "distribution", missing)
     data = make_data_dir(tmp_path / "d")
-    with pytest.raises(UserError, match=r"is not installed; .*--asr pocketsphinx"):
-        decode(["moonshine", str(data), str(tmp_path / "out")])
+    said = r"is not installed; .*--asr pocketsphinx"
+    refuses_words(said, decode, "moonshine", data, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -114,11 +100,11 @@ def test_options_that_do_not_go_together(tmp_path: Path, make_data_dir) -> None:
 
 
 def test_repeats_are_cut() -> None:
-    assert cut_repeats([5, 6, 7]) == ([5, 6, 7], 0)
-    assert cut_repeats([5, 6, 6]) == ([5, 6, 6], 0)  # people say "no, no"
-    assert cut_repeats([5, 6, 6, 6, 6]) == ([5, 6], 4)
-    assert cut_repeats([9, 1, 2, 3, 1, 2, 3, 1, 2, 3, 1]) == ([9, 1, 2, 3], 3)
-    assert cut_repeats([]) == ([], 0)
+    assert engines.cut_repeats([5, 6, 7]) == ([5, 6, 7], 0)
+    assert engines.cut_repeats([5, 6, 6]) == ([5, 6, 6], 0)  # people say "no, no"
+    assert engines.cut_repeats([5, 6, 6, 6, 6]) == ([5, 6], 4)
+    assert engines.cut_repeats([9, 1, 2, 3, 1, 2, 3, 1, 2, 3, 1]) == ([9, 1, 2, 3], 3)
+    assert engines.cut_repeats([]) == ([], 0)
 
 
 def test_long_speech_is_cut_at_pauses() -> None:
@@ -127,13 +113,13 @@ def test_long_speech_is_cut_at_pauses() -> None:
     for pause in pauses:
         at = round(pause * SAMPLE_RATE)
         signal[at : at + 8000] *= 0.01
-    pieces = list(cut_at_pauses(signal, 30))
+    pieces = list(engines.cut_at_pauses(signal, 30))
     assert np.array_equal(np.concatenate(pieces), signal)
     ends = np.cumsum([len(piece) for piece in pieces])[:-1] / SAMPLE_RATE
     assert all(pause < end < pause + 0.5 for pause, end in zip((22.0, 41.0), ends, strict=True))
-    assert [len(piece) for piece in cut_at_pauses(noise(30), 30)] == [30 * SAMPLE_RATE]
+    assert [len(piece) for piece in engines.cut_at_pauses(noise(30), 30)] == [30 * SAMPLE_RATE]
     # A tail is never too short to be heard.
-    assert min(len(piece) for piece in cut_at_pauses(noise(30.01), 30)) >= SAMPLE_RATE
+    assert min(len(piece) for piece in engines.cut_at_pauses(noise(30.01), 30)) >= SAMPLE_RATE
 
 
 class RunsOn:
@@ -144,9 +130,11 @@ class RunsOn:
     def __init__(self) -> None:
         self.n = 0
 
-    def recognise(self, utt: str, samples: Float64) -> Heard:
+    def recognise(self, utt: str, samples: Float64) -> Hypothesis:
         self.n += 1
-        return Heard("Thank\tyou.\n", "cut" if self.n % 2 else "", {"encoder": 1, "decoder": 2})
+        return Hypothesis(
+            "Thank\tyou.\n", "cut" if self.n % 2 else "", {"encoder": 1, "decoder": 2}
+        )
 
 
 def test_what_was_cut_is_named(tmp_path: Path, make_data_dir) -> None:  # type: ignore[no-untyped-def]
@@ -154,11 +142,8 @@ def test_what_was_cut_is_named(tmp_path: Path, make_data_dir) -> None:  # type: 
     done = decode_all(RunsOn(), wav, tmp_path, iter)
     assert dict(done.notes) == {"s1-000": "cut", "s2-000": "cut", "s2-002": "cut"}
     assert read_map(tmp_path / NOTES) == done.notes
-    assert (
-        (tmp_path / SECONDS)
-        .read_text()
-        .startswith("#utt\tdecoder\tencoder\ns1-000\t2.0000\t1.0000\n")
-    )
+    seconds = "#utt\tdecoder\tencoder\ns1-000\t2.0000\t1.0000\n"
+    assert (tmp_path / SECONDS).read_text().startswith(seconds)
     assert (tmp_path / "text").read_text().startswith("s1-000 Thank you.\n")
     # What is not so any more is not told any more.
     decode_all(RunsOn(), {"s1-000": wav["s1-000"]}, tmp_path, lambda utts: iter(()))
@@ -183,7 +168,7 @@ def librispeech(corpora: Path) -> list[tuple[str, Path, str]]:
 @pytest.mark.corpora
 @pytest.mark.slow
 def test_one_word_in_seventeen_of_librispeech_is_wrong_at_most(
-    corpora: Path, recogniser: Moonshine
+    corpora: Path, recogniser: MoonshineRecogniser
 ) -> None:
     rows = librispeech(corpora)
     heard = {utt: recogniser.recognise(utt, read_audio(utt, str(p)).samples) for utt, p, _ in rows}
@@ -196,7 +181,7 @@ def test_one_word_in_seventeen_of_librispeech_is_wrong_at_most(
 
 @pytest.mark.corpora
 def test_runaway_and_long_speech(
-    corpora: Path, recogniser: Moonshine, monkeypatch: pytest.MonkeyPatch
+    corpora: Path, recogniser: MoonshineRecogniser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     utt, path, text = librispeech(corpora)[0]
     samples = read_audio(utt, str(path)).samples[: 8 * SAMPLE_RATE]

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 import soundfile
 
-from steps.anonymisers.mcadams import transform
+from steps.anonymisers.mcadams import McAdams, transform
 from steps.protect_folder import main
+from steps.standalone.job import Work
 from steps.standalone.stream import Recording, convert_stream, pieces
+from tests.recipes import ROOT
 from tests.refusals import refuses
-from utils.cli import LossError, UserError
+from utils.cli import LossError
 
-ROOT = Path(__file__).resolve().parents[1]
 SYSTEM = ROOT / "egs/TEMPLATE/conf/systems/b2r.yaml"
 
 
@@ -73,44 +74,34 @@ def test_each_channel_may_be_protected_for_itself(folder: Path, tmp_path: Path) 
     assert samples(tmp_path / "out/sub dir/bert-1.ogg").shape == (16000, 2)
 
 
-def coefficients(
-    folder: Path, out: Path, monkeypatch: pytest.MonkeyPatch, *words: object
-) -> dict[str, float]:
-    """alpha by file, in the order of groups."""
-    from steps.anonymisers.mcadams import McAdams
-
-    drawn: list[float] = []
-    plain = McAdams.coefficient
-
-    def spy(self: McAdams, key: object) -> float:
-        drawn.append(plain(self, key))  # type: ignore[arg-type]
-        return drawn[-1]
-
-    monkeypatch.setattr(McAdams, "coefficient", spy)
-    run(*words, folder, out)
-    monkeypatch.undo()
-    loud = ("anna-1.wav", "anna-2.flac", "sub dir/bert-1.ogg")  # silence asks for none
-    return dict(zip(loud, drawn, strict=True))
-
-
 def test_who_shares_a_voice_and_what_the_key_decides(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    drawn: list[float] = []
+    plain = McAdams.coefficient
+    monkeypatch.setattr(
+        McAdams, "coefficient", lambda *given: drawn.append(plain(*given)) or drawn[-1]
+    )
+
     def of(out: str, *words: object) -> dict[str, float]:
-        return coefficients(folder, tmp_path / out, monkeypatch, *words)
+        """alpha by file, in the order of groups."""
+        drawn.clear()
+        run(*words, folder, tmp_path / out)
+        loud = ("anna-1.wav", "anna-2.flac", "sub dir/bert-1.ogg")  # silence asks for none
+        return dict(zip(loud, drawn, strict=True))
 
     per_file = of("1", "--key", "k")
     assert len(set(per_file.values())) == 3
-    per_speaker = of("2", "--key", "k", "--per", "speaker")
+    speaker = ("--per", "speaker")
+    per_speaker = of("2", "--key", "k", *speaker)
     assert per_speaker["anna-1.wav"] == per_speaker["anna-2.flac"]
     assert per_speaker["anna-1.wav"] != per_speaker["sub dir/bert-1.ogg"]
-    assert of("3", "--key", "k", "--per", "speaker") == per_speaker
-    assert of("4", "--key", "other", "--per", "speaker") != per_speaker
+    assert of("3", "--key", "k", *speaker) == per_speaker
+    assert of("4", "--key", "other", *speaker) != per_speaker
     table = tmp_path / "speakers"
-    table.write_text(
-        "anna-1.wav\tx\nanna-2.flac\ty\nsub dir/bert-1.ogg\tx\nsub dir/bert-2.wav\ty\n"
-    )
-    by_table = of("5", "--key", "k", "--per", "speaker", "--speakers", table)
+    rows = ("anna-1.wav\tx", "anna-2.flac\ty", "sub dir/bert-1.ogg\tx", "sub dir/bert-2.wav\ty")
+    table.write_text("\n".join(rows) + "\n")
+    by_table = of("5", "--key", "k", *speaker, "--speakers", table)
     first, second, third = by_table.values()  # x: anna-1 and bert-1, then y: anna-2
     assert first == second != third
     fresh, again = of("6"), of("7")
@@ -127,29 +118,23 @@ def test_the_key_is_written_only_where_it_was_asked_for(folder: Path, tmp_path: 
     assert run("--key-file", key, folder, tmp_path / "again") == 0
     for name in ("anna-1.wav", "sub dir/bert-1.ogg"):
         assert (samples(tmp_path / "out" / name) == samples(tmp_path / "again" / name)).all()
-    with pytest.raises(UserError, match="must not lie beside"):
-        run("--write-key", tmp_path / "out/key", folder, tmp_path / "out")
+    beside = ("--write-key", tmp_path / "out/key", folder, tmp_path / "out")
+    refuses("must not lie beside", run, *beside)
 
 
 def test_a_run_that_was_killed_goes_on(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from steps.standalone import job
+    out, plain = tmp_path / "out", Work._write
 
-    out, n_written = tmp_path / "out", 0
-    plain = job.Work._write
-
-    def dies(self: job.Work, *args: object) -> None:
-        nonlocal n_written
-        if n_written == 1:
+    def dies(self: Work, path: Path, *args: object) -> None:
+        if path.name == "anna-2.flac":
             raise KeyboardInterrupt
-        n_written += 1
-        plain(self, *args)  # type: ignore[arg-type]
+        plain(self, path, *args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(job.Work, "_write", dies)
-    with pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Work, "_write", dies)
         run("--key", "k", folder, out)
-    monkeypatch.undo()
     first = (out / "anna-1.wav").stat().st_mtime_ns
     assert run("--key", "k", folder, out) == 0
     assert (out / "anna-1.wav").stat().st_mtime_ns == first
@@ -161,6 +146,11 @@ def test_a_run_that_was_killed_goes_on(
     assert (out / "anna-1.wav").stat().st_mtime_ns != first
     refuses("another key", run, "--key", "other", folder, out)
     refuses("other settings", run, "--key", "k", "--per", "folder", folder, out)
+
+
+def test_a_given_key_after_a_fresh_one_ended_in_a_traceback(folder: Path, tmp_path: Path) -> None:
+    assert run(folder, tmp_path / "out") == 0
+    refuses("another key", run, "--key", "k", folder, tmp_path / "out")
 
 
 def test_with_a_fresh_key_a_speaker_never_has_two_voices(folder: Path, tmp_path: Path) -> None:
@@ -179,8 +169,8 @@ def test_a_file_that_cannot_be_read_is_named_and_the_rest_goes_on(
     cut = (folder / "anna-1.wav").read_bytes()
     (folder / "anna-3.wav").write_bytes(cut[: len(cut) // 2])
     (folder / "empty-1.wav").write_bytes(b"")
-    with pytest.raises(LossError, match="of 7 files are not protected"):
-        run("--key", "k", folder, tmp_path / "out")
+    words = ("--key", "k", folder, tmp_path / "out")
+    refuses("of 7 files are not protected", run, *words, kind=LossError)
     said = capsys.readouterr().err
     assert "anna-0.wav" in said
     assert "empty-1.wav" in said

@@ -4,18 +4,10 @@ import numpy as np
 import pytest
 
 from steps import score_pairs, score_trials
-from steps.speaker.backends import (
-    CosineBackend,
-    NormalisedBackend,
-    load_backend,
-    load_normalised,
-    read_segments,
-    train_backend,
-    write_backend,
-)
+from steps.speaker import backends
+from steps.speaker.backends import CosineBackend, load_normalised, read_segments, train_backend
 from tests.making import write_archive
 from tests.refusals import refuses
-from utils.cli import UserError
 from utils.tables import write_map
 from utils.trials import read_scores, read_trials
 
@@ -33,12 +25,11 @@ def folder(tmp_path):
     write_archive(tmp_path / "e" / "spk_xvector", enrolled)
     write_map(tmp_path / "e" / "num_utts.ark", {"p1": 1, "p10": 5, "p2": 2})
     many = {f"s{i // 5:02d}-{i}": rng.standard_normal(6) + i // 5 for i in range(100)}
-    write_backend(tmp_path / "plda", train_backend(many, {u: u.split("-")[0] for u in many}, 4))
-    lines = [
-        f"{spk} {u} {'target' if UTT2SPK[u] == spk else 'nontarget'}"
-        for spk in enrolled
-        for u in UTTS
-    ]
+    backends.write_backend(
+        tmp_path / "plda", train_backend(many, {u: u.split("-")[0] for u in many}, 4)
+    )
+    kinds = ("nontarget", "target")
+    lines = [f"{spk} {u} {kinds[UTT2SPK[u] == spk]}" for spk in enrolled for u in UTTS]
     (tmp_path / "trials").write_text("\n".join(reversed(lines)) + "\n")
     write_map(tmp_path / "utt2spk", UTT2SPK)
     return tmp_path
@@ -56,9 +47,8 @@ def run_pairs(folder, backend, rows="o", columns="o"):
 
 
 def as_dict(scores):
-    return {
-        (e, t): s for e, t, s in zip(scores.enrol, scores.trial, scores.score.tolist(), strict=True)
-    }
+    pairs = zip(scores.enrol, scores.trial, strict=True)
+    return dict(zip(pairs, scores.score.tolist(), strict=True))
 
 
 def test_cosine_scores_are_cosines(folder):
@@ -89,10 +79,7 @@ def test_silent_failure_10_a_missing_key_is_an_error_that_names_it(folder):
     extra = "p3 p1-00 nontarget\np1 p9-00 nontarget\np1 p9-01 nontarget\n"
     with (folder / "trials").open("a") as stream:
         stream.write(extra)
-    with pytest.raises(UserError) as caught:
-        run_trials(folder, "cosine")
-    message = str(caught.value)
-    assert "\n" not in message
+    message = refuses("not all trials", run_trials, folder, "cosine")
     assert f"1 of 4 enrolment ids are not in {folder / 'e'} (p3)" in message
     assert f"2 of 14 trial ids are not in {folder / 'o'} (p9-00 p9-01)" in message
     assert not (folder / "scores").exists()
@@ -132,13 +119,13 @@ def test_xvectors_of_another_encoder_are_refused(folder):
     write_archive(folder / "long" / "xvector", {u: np.ones(7) for u in UTTS})
     refuses(r"6 dimensions.*of 7", run_trials, folder, "cosine", trial="long")
     refuses(r"6 dimensions.*of 7", run_pairs, folder, "cosine", columns="long")
-    with pytest.raises(UserError, match="7 dimensions, the back end is for 6"):
-        run_pairs(folder, str(folder / "plda"), "long", "long")
+    said = "7 dimensions, the back end is for 6"
+    refuses(said, run_pairs, folder, str(folder / "plda"), "long", "long")
 
 
 def test_missing_inputs_say_what_makes_them(folder):
-    with pytest.raises(UserError, match=r"spk_xvector\.scp: is missing.*average_xvectors\.py"):
-        run_trials(folder, "cosine", enrol="o")
+    said = r"spk_xvector\.scp: is missing.*average_xvectors\.py"
+    refuses(said, run_trials, folder, "cosine", enrol="o")
     refuses(r"a back end is a folder", run_trials, folder, str(folder / "none"))
 
 
@@ -166,19 +153,11 @@ def test_original_against_protected_gives_every_ordered_pair_but_itself(folder):
     assert len(trials) == len(scores) == 12 * 11
     assert all(e != t for e, t in scores)
     # the same figures as the trial program gives for single utterances
-    run_trials(
-        folder, str(folder / "plda"), enrol="o/xvector.scp", trial="p", trials="pt", out="again"
-    )
+    sides = {"enrol": "o/xvector.scp", "trial": "p", "trials": "pt", "out": "again"}
+    run_trials(folder, str(folder / "plda"), **sides)
     again = as_dict(read_scores(folder / "again"))
     for pair, score in scores.items():
         assert again[pair] == pytest.approx(score, rel=1e-8, abs=1e-8)
-
-
-def test_plda_pairs_do_not_depend_on_which_is_enrolled(folder):
-    backend = load_backend(str(folder / "plda"))
-    x = np.stack(list(read_segments(folder / "o").vectors.values())).astype(np.float64)
-    scores = backend.left(x, np.ones(len(x))) @ backend.right(x).T
-    np.testing.assert_allclose(scores, scores.T, atol=1e-9)
 
 
 def test_pairs_need_every_segment_and_say_what_they_leave_out(folder, caplog):
@@ -225,17 +204,16 @@ def test_normalised_scores_are_those_of_the_definition() -> None:
     speakers = {f"u{i}": f"s{i // 5}" for i in range(60)}
     vectors = {f"u{i}": row.astype(np.float32) for i, row in enumerate(x)}
     base = train_backend(vectors, speakers, 6)
-    normalised = NormalisedBackend(base, cohort, 5)
+    normalised = backends.NormalisedBackend(base, cohort, 5)
     found = normalised.left(enrol, counts) @ normalised.right(trial).T
 
     plain = base.left(enrol, counts) @ base.right(trial).T
     of_enrol = np.sort(base.left(enrol, counts) @ base.right(cohort).T, axis=1)[:, -5:]
     of_trial = np.sort(base.left(cohort, np.ones(9)) @ base.right(trial).T, axis=0)[-5:]
-    for i in range(4):
-        for j in range(5):
-            by_enrol = (plain[i, j] - of_enrol[i].mean()) / of_enrol[i].std()
-            by_trial = (plain[i, j] - of_trial[:, j].mean()) / of_trial[:, j].std()
-            assert found[i, j] == pytest.approx((by_enrol + by_trial) / 2, abs=1e-9)
+    for i, j in np.ndindex(4, 5):
+        by_enrol = (plain[i, j] - of_enrol[i].mean()) / of_enrol[i].std()
+        by_trial = (plain[i, j] - of_trial[:, j].mean()) / of_trial[:, j].std()
+        assert found[i, j] == pytest.approx((by_enrol + by_trial) / 2, abs=1e-9)
 
 
 def test_normalisation_needs_a_cohort(tmp_path) -> None:

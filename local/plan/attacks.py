@@ -536,7 +536,7 @@ class Utility:
                         )  # fmt: skip
                         continue
                     features = self._functionals(side(name, speech_of(system)))
-                    own = ("--seed", recipe.asked["seed"], "--features", features, *training)
+                    own = ("--features", features, *training)
                     recipe.tables.add(
                         "emotions", self.stage, out, recogniser="functionals", data=data,
                         options=own,

@@ -7,25 +7,16 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 import pocketsphinx
 import torch
 from torchaudio.models.decoder import CTCDecoderLM, CTCDecoderLMState, ctc_decoder
 
-from steps.asr.ctc_training import (
-    BLANK,
-    END,
-    CtcConfig,
-    SearchConfig,
-    Units,
-    compute_features,
-    make_network,
-    write_greedily,
-)
+from steps.asr import ctc_training
+from steps.asr.ctc_training import BLANK, END, CtcConfig, CtcUnits, SearchConfig
 from steps.asr.engines import make_decoder
 from steps.asr.language import Language, read_language, spelt_words
-from steps.asr.recognisers import Asked
 from steps.speaker.features import Features
 from steps.training.settings import read_config
 from steps.training.weights import check_device, fill_network, load_state
@@ -63,16 +54,12 @@ class NGram:
 
     def __init__(self, language: Language) -> None:
         self._logs = pocketsphinx.LogMath()
-        if language.lm is None:
-            self._read(pocketsphinx.get_model_path("en-us/en-us.lm.bin"))
-            return
+        path = pocketsphinx.get_model_path("en-us/en-us.lm.bin")
         with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "lm.arpa"
-            path.write_text(language.lm, encoding="utf-8")
-            self._read(str(path))
-
-    def _read(self, path: str) -> None:
-        self._model = pocketsphinx.NGramModel(pocketsphinx.Config(), self._logs, path)
+            if language.lm is not None:
+                path = str(Path(folder) / "lm.arpa")
+                Path(path).write_text(language.lm, encoding="utf-8")
+            self._model = pocketsphinx.NGramModel(pocketsphinx.Config(), self._logs, path)
         self._order: int = self._model.size()
 
     def _probability(self, words: list[str]) -> float:
@@ -81,16 +68,13 @@ class NGram:
         return value
 
     def score(self, state: State, word: str) -> tuple[State, float]:
-        """State after a word, and log probability of the word."""
         words = [word, *map(str, state)]
         return tuple(words[: self._order - 1]), self._probability(words)
 
     def finish(self, state: State) -> float:
-        """Log probability of the end."""
         return self._probability(["</s>", *map(str, state)])
 
     def likely(self, word: str) -> float:
-        """Log probability of a word after any past."""
         return self._probability([word])
 
 
@@ -130,7 +114,6 @@ class Grammar:
         return tuple(sorted(places.items()))
 
     def score(self, state: State, word: str) -> tuple[State, float]:
-        """State after a word, and log probability of the word."""
         places: dict[int, float] = {}
         for place, before in state:
             for right, value in self._arcs.get((place, word), ()):
@@ -141,7 +124,6 @@ class Grammar:
         return self._close({place: value - best for place, value in places.items()}), best
 
     def finish(self, state: State) -> float:
-        """Log probability of the end."""
         value: float = dict(state).get(self._final, IMPOSSIBLE)
         return value
 
@@ -169,7 +151,7 @@ class WordSearch:
     n_words: number of these; n_unspelt: number of the others.
     """
 
-    def __init__(self, language: Language, units: Units, config: SearchConfig) -> None:
+    def __init__(self, language: Language, units: CtcUnits, config: SearchConfig) -> None:
         words = spelt_words(language)
         lexicon = {word: units.spell(word) for word in words}
         lexicon = {
@@ -265,30 +247,27 @@ class _Scores(CTCDecoderLM):  # type: ignore[misc]
 class CtcRecogniser:
     """Trained network with the words of a language; without one, it spells freely."""
 
-    takes = ("lang", "model")
-
-    @classmethod
-    def make(cls, *, asked: Asked, device: str) -> Self:
-        if asked.model is None:
+    def __init__(
+        self, model: Path | None = None, lang: Path | None = None, device: str = "cpu"
+    ) -> None:
+        """model: folder of steps/train_recogniser.py; lang: of steps/make_lang.py."""
+        if model is None:
             raise UserError("ctc: needs --model DIR, a folder of steps/train_recogniser.py")
-        language = None if asked.lang is None else read_language(asked.lang)
-        return cls(asked.model, language, device)
-
-    def __init__(self, folder: Path, language: Language | None, device: str = "cpu") -> None:
+        language = None if lang is None else read_language(lang)
         torch.set_num_threads(1)
         check_device(device)
-        config, self.units = _read(folder)
-        self._device = device
+        config, self.units = _read(model)
+        self._device, weights = device, model / "final.pt"
         self._features = Features(config.features)
-        self._network = make_network(config, self.units)
-        fill_network(self._network, load_state(folder / "final.pt"), folder / "final.pt")
+        self._network = ctc_training.make_network(config, self.units)
+        fill_network(self._network, load_state(weights), weights)
         self._network.to(device).eval()
         self._search = None
         if language is not None:
             self._search = WordSearch(language, self.units, config.search)
         self.settings: Mapping[str, object] = {
             "recogniser": "ctc",
-            "weights": hashlib.sha256((folder / "final.pt").read_bytes()).hexdigest()[:16],
+            "weights": hashlib.sha256(weights.read_bytes()).hexdigest()[:16],
             "language": None if language is None else language.kind,
             "language_digest": None if language is None else language.digest,
             "search": "greedy" if self._search is None else self._search.settings,
@@ -301,23 +280,15 @@ class CtcRecogniser:
         """Words of a signal (n,) at 16 kHz; none for digital silence."""
         if not samples.any():
             return ""
+        found = ctc_training.compute_features(self._features, utt, samples)
+        features = torch.from_numpy(found)[None].to(self._device)
         if self._search is None:
-            return write_greedily(self._network, self.units, self._input(utt, samples))
-        return self._search(self._hear(utt, samples))
-
-    def _hear(self, utt: str, samples: Float64) -> torch.Tensor:
-        """Log probabilities (T, tokens) of a signal (n,) at 16 kHz."""
-        features = self._input(utt, samples)
+            return ctc_training.write_greedily(self._network, self.units, features)
         n_frames = torch.tensor([features.shape[1]], device=self._device)
-        found: torch.Tensor = self._network(features, n_frames)[0].float().cpu()
-        return found
-
-    def _input(self, utt: str, samples: Float64) -> torch.Tensor:
-        found = compute_features(self._features, utt, samples)
-        return torch.from_numpy(found)[None].to(self._device)
+        return self._search(self._network(features, n_frames)[0].float().cpu())
 
 
-def _read(folder: Path) -> tuple[CtcConfig, Units]:
+def _read(folder: Path) -> tuple[CtcConfig, CtcUnits]:
     """Settings and tokens of a trained recogniser."""
     path = folder / "recogniser.yaml"
     if not (folder / "final.pt").is_file():
@@ -327,4 +298,4 @@ def _read(folder: Path) -> tuple[CtcConfig, Units]:
     if not isinstance(tokens, list):
         raise UserError(f"{path}: trained.tokens: is missing; train it again")
     config = read_config(CtcConfig, path)
-    return config, Units(config.units, tuple(map(str, tokens)))
+    return config, CtcUnits(config.units, tuple(map(str, tokens)))

@@ -5,7 +5,8 @@ Source: Graves et al., ICML 2006.
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated
@@ -15,13 +16,10 @@ import numpy.typing as npt
 import torch
 from rapidfuzz.distance import Levenshtein
 from speechbrain.decoders.ctc import ctc_greedy_decode
-from speechbrain.nnet.CNN import Conv1d
-from speechbrain.nnet.linear import Linear
-from speechbrain.nnet.losses import ctc_loss
-from speechbrain.nnet.normalization import LayerNorm
-from speechbrain.nnet.RNN import LSTM
+from speechbrain.nnet import CNN, RNN, linear, losses, normalization
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.utils.rnn import pad_sequence
 
 from steps.asr.language import normalise
 from steps.asr.recognisers import PADDING, condition
@@ -57,19 +55,19 @@ BLANK, END = "<blank>", "|"
 
 
 @dataclass(frozen=True)
-class Units:
+class CtcUnits:
     """tokens: the blank (place 0), the end of a word (1; unused by words), then all, in order."""
 
     kind: str
     tokens: tuple[str, ...]
 
     @classmethod
-    def of(cls, kind: str, texts: Iterable[str]) -> "Units":
+    def of(cls, kind: str, texts: Iterable[str]) -> "CtcUnits":
         """Units of transcripts.
 
-        >>> Units.of("characters", ["Ab, a"]).tokens
+        >>> CtcUnits.of("characters", ["Ab, a"]).tokens
         ('<blank>', '|', 'A', 'B')
-        >>> Units.of("words", ["Ab, a"]).tokens
+        >>> CtcUnits.of("words", ["Ab, a"]).tokens
         ('<blank>', '|', 'A', 'AB')
         """
         words = {word for text in texts for word in normalise(text)}
@@ -102,7 +100,7 @@ def frames_needed(target: Sequence[int]) -> int:
 
 
 @dataclass(frozen=True)
-class NetworkConfig:
+class CtcNetworkConfig:
     """Layers: convolutions over time, one for each of `dilations`, then a recurrent layer.
 
     stride: frames of features in one of the network; lstm: units in each direction, 0: none.
@@ -117,7 +115,7 @@ class NetworkConfig:
 
 
 @dataclass(frozen=True)
-class TrainingConfig(RampSettings):
+class CtcTrainingConfig(RampSettings):
     """Training settings. The best network has the fewest words wrong."""
 
     learning_rate: Positive = 3e-3
@@ -146,9 +144,9 @@ class CtcConfig:
     """All settings."""
 
     recogniser: Annotated[str, OneOf("ctc")]
-    training: TrainingConfig
+    training: CtcTrainingConfig
     units: Annotated[str, OneOf(*KINDS)] = "characters"  # output of the network, or words
-    network: NetworkConfig = field(default_factory=NetworkConfig)
+    network: CtcNetworkConfig = field(default_factory=CtcNetworkConfig)
     features: FeatureConfig = field(default_factory=FeatureConfig)
     augmentation: AugmentConfig = field(default_factory=AugmentConfig)
     search: SearchConfig = field(default_factory=SearchConfig)
@@ -160,98 +158,13 @@ class CtcConfig:
             raise ValueError("features.kind: hub is for speaker encoders; fbank or mfcc")
 
 
-# ---- Training batches of the CTC recogniser, each a function of (seed, step) alone.
-
-_SPREAD = 0.2  # utterances whose lengths differ by up to so much may change places when sorted
-
-
-@dataclass(frozen=True)
-class Batch:
-    """features: (B, T, D), zero after each end; n_frames: (B,); targets: (B, longest), 0 beyond."""
-
-    features: torch.Tensor
-    n_frames: torch.Tensor
-    targets: torch.Tensor
-    n_targets: torch.Tensor
-
-
-def stack(features: list[Float32], targets: list[list[int]]) -> Batch:
-    """Join signals (T, D) and their targets to one batch."""
-    return Batch(
-        torch.nn.utils.rnn.pad_sequence([torch.from_numpy(f) for f in features], batch_first=True),
-        torch.tensor([len(f) for f in features]),
-        torch.nn.utils.rnn.pad_sequence([torch.tensor(t) for t in targets], batch_first=True),
-        torch.tensor([len(t) for t in targets]),
-    )
+# ---- Features of the CTC recogniser, and how many frames a target needs.
 
 
 def n_out(n_samples: float, stride: int) -> int:
     """Frames of the network for so many samples, before padding."""
     n_frames = 1 + int(n_samples + 2 * round(PADDING * SAMPLE_RATE)) // 160
     return (n_frames - 1) // stride + 1
-
-
-class BatchMaker:
-    """Maker of a step's batch: utterances of similar length; every one once in a round."""
-
-    def __init__(
-        self,
-        audio: TrainingAudio,
-        targets: Mapping[str, list[int]],
-        config: CtcConfig,
-        seed: int,
-    ) -> None:
-        self.audio = audio
-        self.targets = targets
-        self.config = config
-        self.seed = seed
-        self.features = Features(config.features)
-        self._utts = [utt for utts in audio.spk2utt.values() for utt in utts]
-        self._round: tuple[int, list[list[str]]] = (-1, [])
-
-    @property
-    def per_round(self) -> int:
-        """Number of batches in which every utterance is once."""
-        return -(-len(self._utts) // self.config.training.batch)
-
-    def __call__(self, step: int) -> Batch:
-        """Batch of step 0, 1, ..."""
-        number, place = divmod(step, self.per_round)
-        if self._round[0] != number:
-            self._round = number, self._draw_round(number)
-        utts = self._round[1][place]
-        return stack([self.augmented(u, number) for u in utts], [self.targets[u] for u in utts])
-
-    def _draw_round(self, number: int) -> list[list[str]]:
-        rng = make_rng(self.seed, "ctc-round", str(number))
-        factors = rng.uniform(1 - _SPREAD, 1 + _SPREAD, len(self._utts))
-        keys = [self.audio.lengths[u] * f for u, f in zip(self._utts, factors, strict=True)]
-        order = [self._utts[i] for i in np.argsort(keys, kind="stable")]
-        size = self.config.training.batch
-        batches = [order[i : i + size] for i in range(0, len(order), size)]
-        return [batches[i] for i in rng.permutation(len(batches))]
-
-    def augmented(self, utt: str, number: int) -> Float32:
-        """Features (T, D) of an utterance, augmented for a round."""
-        rng = make_rng(self.seed, "ctc-utterance", str(number), utt)
-        samples = self.audio.read(utt, 0, self.audio.lengths[utt])
-        speeds = fitting_speeds(self.targets[utt], len(samples), self.config)
-        samples = change_speed(samples, float(rng.choice(speeds)), len(samples) * 2)
-        utts = self._utts
-        samples = augment(
-            rng,
-            samples,
-            self.config.augmentation,
-            lambda: self.audio.read(utts[int(rng.integers(len(utts)))], 0, len(samples)),
-        )
-        features = self.clean(utt, samples)[None].copy()
-        mask_features(rng, features, self.config.augmentation)
-        found: Float32 = features[0]
-        return found
-
-    def clean(self, utt: str, samples: Float32) -> Float32:
-        """Features (T, D) of a signal."""
-        return compute_features(self.features, utt, samples)
 
 
 def compute_features(features: Features, utt: str, samples: npt.NDArray[np.floating]) -> Float32:
@@ -278,16 +191,16 @@ BLANK_BIAS = 5.0  # of the blank's score before training
 class _Convolution(nn.Module):
     """Block (B, T, C) -> (B, T / stride, D): convolution, normalised, rectified, dropped out."""
 
-    def __init__(self, n_in: int, config: NetworkConfig, stride: int, dilation: int) -> None:
+    def __init__(self, n_in: int, config: CtcNetworkConfig, stride: int, dilation: int) -> None:
         super().__init__()
         size = config.channels
         # Zeros before and after, not a mirror image: results must not depend on padding.
         self.reach = dilation * (config.kernel - 1) // 2
-        self.convolve = Conv1d(
+        self.convolve = CNN.Conv1d(
             size, config.kernel, in_channels=n_in, stride=stride, dilation=dilation,
             padding="valid",
         )  # fmt: skip
-        self.norm = LayerNorm(size)
+        self.norm = normalization.LayerNorm(size)
         self.drop = nn.Dropout(config.dropout)
 
     def forward(self, values: Tensor) -> Tensor:
@@ -302,7 +215,7 @@ class CtcNetwork(nn.Module):
     T' = `frames(T)`. A signal's result does not depend on its batch, up to rounding.
     """
 
-    def __init__(self, config: NetworkConfig, n_features: int, n_tokens: int) -> None:
+    def __init__(self, config: CtcNetworkConfig, n_features: int, n_tokens: int) -> None:
         super().__init__()
         self.stride = config.stride
         self.first = _Convolution(n_features, config, config.stride, 1)
@@ -312,10 +225,10 @@ class CtcNetwork(nn.Module):
         self.recurrent: nn.Module | None = None
         size = config.channels
         if config.lstm:
-            self.recurrent = LSTM(config.lstm, input_size=size, bidirectional=True)
+            self.recurrent = RNN.LSTM(config.lstm, input_size=size, bidirectional=True)
             size = 2 * config.lstm
         self.drop = nn.Dropout(config.dropout)
-        self.output = Linear(n_tokens, input_size=size)
+        self.output = linear.Linear(n_tokens, input_size=size)
         # All networks first learn that most frames are blank, and may lose the rest over it.
         nn.init.constant_(self.output.w.bias[0], BLANK_BIAS)
 
@@ -339,31 +252,40 @@ class CtcNetwork(nn.Module):
 
 # ---- Training of the CTC recogniser (Graves et al., ICML 2006), as the loop needs it.
 
+_SPREAD = 0.2  # utterances whose lengths differ by up to so much may change places when sorted
+CtcBatch = tuple[list[Tensor], list[Tensor]]
 
-@dataclass(frozen=True)
-class Material:
-    """Training data: audio, and the transcript of each of its utterances."""
 
-    audio: TrainingAudio
-    texts: Mapping[str, str]
+def _utterances(audio: TrainingAudio) -> list[str]:
+    return [utt for utts in audio.spk2utt.values() for utt in utts]
 
 
 @dataclass
 class CtcTrainer(Trainer):
-    """Training of the recogniser; valid: utterances of held-out speakers."""
+    """Training of the recogniser; valid: held-out speakers; texts: transcripts of both.
+
+    A batch is features (T, D) and targets of utterances of similar length, a function of (seed,
+    step); every utterance is once in a round.
+    """
 
     config: CtcConfig
     seed: int
     device: str
-    units: Units
-    make: BatchMaker
-    valid: Material
+    units: CtcUnits
+    audio: TrainingAudio
+    valid: TrainingAudio
+    texts: Mapping[str, str]
     saved = ("network", "optimiser", "rate")
     best_by = "valid_word_errors"
 
     def __post_init__(self) -> None:
-        torch.manual_seed(derive_seed(self.seed, "ctc-weights") % 2**63)
         config = self.plan = self.config.training
+        self.features = Features(self.config.features)
+        self._utts = _utterances(self.audio)
+        self._targets = {utt: self.units.encode(self.texts[utt]) for utt in self._utts}
+        self._round = lru_cache(maxsize=1)(self._draw_round)
+        self.per_round = -(-len(self._utts) // config.batch)  # batches
+        torch.manual_seed(derive_seed(self.seed, "ctc-weights") % 2**63)
         self.network = make_network(self.config, self.units).to(self.device)
         self.optimiser = torch.optim.AdamW(
             self.network.parameters(), config.learning_rate, weight_decay=config.weight_decay
@@ -373,123 +295,140 @@ class CtcTrainer(Trainer):
             cycle_momentum=False,
         )  # fmt: skip
 
-    def batch(self, step: int) -> Batch:
-        return self.make(step)
+    def batch(self, step: int) -> CtcBatch:
+        number, place = divmod(step, self.per_round)
+        utts = self._round(number)[place]  # the last round is kept
+        features = [torch.from_numpy(self._augmented(utt, number)) for utt in utts]
+        return features, [torch.tensor(self._targets[utt]) for utt in utts]
 
-    def update(self, step: int, batch: Batch) -> dict[str, float]:
+    def _draw_round(self, number: int) -> list[list[str]]:
+        """Utterances of each batch of a round."""
+        rng = make_rng(self.seed, "ctc-round", str(number))
+        factors = rng.uniform(1 - _SPREAD, 1 + _SPREAD, len(self._utts))
+        keys = [self.audio.lengths[u] * f for u, f in zip(self._utts, factors, strict=True)]
+        order = [self._utts[i] for i in np.argsort(keys, kind="stable")]
+        size = self.plan.batch
+        batches = [order[i : i + size] for i in range(0, len(order), size)]
+        return [batches[i] for i in rng.permutation(len(batches))]
+
+    def _augmented(self, utt: str, number: int) -> Float32:
+        """Features (T, D) of an utterance, augmented for a round."""
+        rng = make_rng(self.seed, "ctc-utterance", str(number), utt)
+        samples = self._read(utt)
+        speeds = fitting_speeds(self._targets[utt], len(samples), self.config)
+        samples = change_speed(samples, float(rng.choice(speeds)), len(samples) * 2)
+
+        def draw_any() -> Float32:
+            return self.audio.read(self._utts[int(rng.integers(len(self._utts)))], 0, len(samples))
+
+        samples = augment(rng, samples, self.config.augmentation, draw_any)
+        features = compute_features(self.features, utt, samples)[None].copy()
+        mask_features(rng, features, self.config.augmentation)
+        found: Float32 = features[0]
+        return found
+
+    def _read(self, utt: str) -> Float32:
+        return self.audio.read(utt, 0, self.audio.lengths[utt])
+
+    def update(self, step: int, batch: CtcBatch) -> dict[str, float]:
         torch.manual_seed(derive_seed(self.seed, "ctc-dropout", str(step)) % 2**63)
         self.network.train()
         limit = self.plan.gradient_norm
-        loss = descend(self._loss(batch), self.optimiser, self.network.parameters(), limit)
+        loss = descend(self._loss(*batch), self.optimiser, self.network.parameters(), limit)
         self.rate.step()
         return {"loss": loss}
 
-    def _loss(self, batch: Batch) -> torch.Tensor:
-        n_frames = batch.n_frames.to(self.device)
-        written = self.network(batch.features.to(self.device), n_frames)
-        left = self.network.frames(n_frames)
-        n_targets = batch.n_targets.to(self.device)
-        loss: torch.Tensor = ctc_loss(
-            written,
-            batch.targets.to(self.device),
-            left / left.max(),
-            n_targets / n_targets.max(),
-            blank_index=0,
+    def _loss(self, features: list[Tensor], targets: list[Tensor]) -> Tensor:
+        n_frames, n_targets = (
+            torch.tensor([len(row) for row in rows], device=self.device)
+            for rows in (features, targets)
         )
+        written = self.network(pad_sequence(features, True).to(self.device), n_frames)
+        left = self.network.frames(n_frames)
+        loss: Tensor = losses.ctc_loss(
+            written, pad_sequence(targets, True).to(self.device), left / left.max(),
+            n_targets / n_targets.max(), blank_index=0,
+        )  # fmt: skip
         return loss
 
     def validate(self) -> dict[str, float]:
         """Greedy hypotheses for the held-out speakers, without a lexicon."""
-        audio = self.valid.audio
-        if not audio.speakers:
+        if not self.valid.speakers:
             return {}
         self.network.eval()
         wrong, total = [0, 0], [0, 0]
-        for utt in (utt for utts in audio.spk2utt.values() for utt in utts):
-            features = self.make.clean(utt, audio.read(utt, 0, audio.lengths[utt]))
-            said = write_greedily(
-                self.network, self.units, torch.from_numpy(features)[None].to(self.device)
-            )
-            words, heard = normalise(self.valid.texts[utt]), said.split()
+        for utt in _utterances(self.valid):
+            features = torch.from_numpy(compute_features(self.features, utt, self._read(utt)))
+            said = write_greedily(self.network, self.units, features[None].to(self.device))
+            words, heard = normalise(self.texts[utt]), said.split()
             for place, (true, found) in enumerate(((" ".join(words), said), (words, heard))):
                 wrong[place] += Levenshtein.distance(true, found)
                 total[place] += len(true)
         errors = wrong[0] / total[0], wrong[1] / total[1]
         logging.info(
             "validation: %.2f %% of the characters and %.2f %% of the words wrong (greedy)",
-            100 * errors[0],
-            100 * errors[1],
+            *(100 * share for share in errors),
         )
         return {"valid_character_errors": errors[0], "valid_word_errors": errors[1]}
 
 
-def make_network(config: CtcConfig, units: Units) -> CtcNetwork:
+def make_network(config: CtcConfig, units: CtcUnits) -> CtcNetwork:
     """Network of some settings, with random weights."""
     return CtcNetwork(config.network, config.features.bins, len(units.tokens))
 
 
-def write_greedily(network: CtcNetwork, units: Units, features: torch.Tensor) -> str:
+def write_greedily(network: CtcNetwork, units: CtcUnits, features: torch.Tensor) -> str:
     """Words of the most likely token of each frame; features: (1, T, D)."""
     written = network(features, torch.tensor([features.shape[1]], device=features.device))
     return units.decode(ctc_greedy_decode(written, torch.ones(1), blank_id=0)[0])
 
 
-def select_usable(material: Material, config: CtcConfig) -> Material:
+def select_usable(
+    audio: TrainingAudio, texts: Mapping[str, str], config: CtcConfig
+) -> TrainingAudio:
     """Leave out utterances that say nothing or more than their length allows, counted and named."""
-    units = Units.of(config.units, material.texts.values())
-    audio, left_out = material.audio, []
-    for utt, n_samples in audio.lengths.items():
-        target = units.encode(material.texts[utt])
-        if not target or not fitting_speeds(target, n_samples, config):
-            left_out.append(utt)
-    if left_out:
+    units = CtcUnits.of(config.units, texts.values())
+    kept = {
+        utt
+        for utt, n_samples in audio.lengths.items()
+        if (target := units.encode(texts[utt])) and fitting_speeds(target, n_samples, config)
+    }
+    if left_out := [utt for utt in audio.lengths if utt not in kept]:
         logging.warning(
-            "%d of %d utterances left out, with no words or too short for them: %s",
-            len(left_out),
-            len(audio.lengths),
-            " ".join(left_out[:10]),
+            f"{len(left_out)} of {len(audio.lengths)} utterances left out, with no words or too "
+            f"short for them: {' '.join(left_out[:10])}"
         )
-    out = set(left_out)
-    spk2utt = {spk: [u for u in utts if u not in out] for spk, utts in audio.spk2utt.items()}
+    spk2utt = {spk: [u for u in utts if u in kept] for spk, utts in audio.spk2utt.items()}
     spk2utt = {spk: utts for spk, utts in spk2utt.items() if utts}
     if not spk2utt:
         raise UserError("no training utterance has words; is text the transcript of the audio?")
     lengths = {utt: audio.lengths[utt] for utts in spk2utt.values() for utt in utts}
-    kept = TrainingAudio(audio.wav, spk2utt, lengths, audio.cache, audio.speech_only)
-    return Material(kept, {utt: material.texts[utt] for utt in lengths})
+    return replace(audio, spk2utt=spk2utt, lengths=lengths)
 
 
 def train_ctc(
-    config: CtcConfig, material: Material, out: Path, *, seed: int, device: str = "cpu"
-) -> None:
+    config: CtcConfig, audio: TrainingAudio, texts: Mapping[str, str], out: Path, *,
+    seed: int, device: str = "cpu",
+) -> None:  # fmt: skip
     """Train; `out` gets training.tsv, checkpoints/, recogniser.yaml; final.pt last.
 
-    UserError: no training data, or checkpoints of another training.
+    texts: the transcript of each utterance. UserError: no training data, or checkpoints of another
+    training.
     """
     torch.set_num_threads(1)
     check_device(device)
-    material = select_usable(material, config)
-    audio, plan = material.audio, config.training
-    units = Units.of(config.units, material.texts.values())
-    audio_used, held = hold_out(audio, plan.valid_speakers, seed, share=plan.valid_share)
-    targets = {utt: units.encode(text) for utt, text in material.texts.items()}
-    make = BatchMaker(audio_used, targets, config, seed)
-    valid = Material(audio.subset(held), material.texts)
-    trainer = CtcTrainer(config, seed, device, units, make, valid)
+    audio, plan = select_usable(audio, texts, config), config.training
+    texts = {utt: texts[utt] for utt in audio.lengths}
+    units = CtcUnits.of(config.units, texts.values())
+    used, held = hold_out(audio, plan.valid_speakers, seed, share=plan.valid_share)
+    trainer = CtcTrainer(config, seed, device, units, used, audio.subset(held), texts)
     logging.info(
-        "%d steps, of which each round takes %d; %d tokens: %s",
-        plan.steps,
-        make.per_round,
-        len(units.tokens),
-        " ".join(units.tokens),
+        f"{plan.steps} steps, of which each round takes {trainer.per_round}; "
+        f"{len(units.tokens)} tokens: {' '.join(units.tokens)}"
     )
     settings = to_plain(config)
-    parts = (seed, audio.spk2utt, audio.lengths, dict(material.texts))
+    parts = (seed, audio.spk2utt, audio.lengths, texts)
     train(trainer, out, identity(settings, *parts)).finish(
-        "recogniser.yaml",
-        settings,
-        tokens=list(units.tokens),
-        speakers=len(audio_used.speakers),
-        hours=round(audio_used.seconds / 3600, 3),
-        held_out=held,
-    )
+        "recogniser.yaml", settings, tokens=list(units.tokens), speakers=len(used.speakers),
+        hours=round(used.seconds / 3600, 3), held_out=held,
+    )  # fmt: skip

@@ -6,23 +6,17 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import pocketsphinx
 
 from steps.asr.language import GRAMMAR, LEXICON, LM, Language, read_language
-from steps.asr.recognisers import DITHER, LEVEL, PADDING, Asked, Heard, condition
-from steps.audio import SAMPLE_RATE, quietest
+from steps.asr.recognisers import DITHER, LEVEL, PADDING, Hypothesis, condition
+from steps.audio import SAMPLE_RATE, open_graph, quietest
 from utils.arrays import Float32, Float64
 from utils.cli import UserError
-
-if TYPE_CHECKING:
-    import onnxruntime
-
 
 # ---- PocketSphinx (Huggins-Daines et al., ICASSP 2006) with the English model of its wheel.
 
@@ -34,14 +28,9 @@ WIDE = {"beam": 1e-80, "pbeam": 1e-80, "wbeam": 1e-60}
 class PocketSphinx:
     """Markov models of English phones, and a trigram, a corpus's own model or a grammar."""
 
-    takes = ("lang",)
-
-    @classmethod
-    def make(cls, *, asked: Asked, device: str) -> Self:  # noqa: ARG003
-        """Without a language, the general one of English is taken."""
-        return cls(Language("general") if asked.lang is None else read_language(asked.lang))
-
-    def __init__(self, language: Language) -> None:
+    def __init__(self, lang: Path | None = None) -> None:
+        """lang: folder of a language; without one the general language of English is taken."""
+        language = Language("general") if lang is None else read_language(lang)
         pocketsphinx.set_loglevel("FATAL")
         self.settings: Mapping[str, object] = {
             "recogniser": "pocketsphinx",
@@ -79,28 +68,15 @@ def _search(language: Language) -> dict[str, object]:
 def make_decoder(language: Language, **more: object) -> pocketsphinx.Decoder:
     """Decoder of a language. more: options of PocketSphinx. UserError where it refuses it."""
     model = pocketsphinx.get_model_path
-    options: dict[str, object] = {
-        "hmm": model("en-us/en-us"),
-        "cmn": "batch",
-        **_search(language),
-        **more,
-    }
+    options = {"hmm": model("en-us/en-us"), "cmn": "batch", **_search(language), **more}
+    options["dict"], options["lm"] = model("en-us/cmudict-en-us.dict"), None
+    if language.kind == "general":
+        options["lm"] = model("en-us/en-us.lm.bin")
     with tempfile.TemporaryDirectory() as folder:
-        paths = {}
-        for name, text in (
-            (LM, language.lm),
-            (GRAMMAR, language.grammar),
-            (LEXICON, language.lexicon),
-        ):
-            if text is not None:
-                paths[name] = str(Path(folder) / name)
-                Path(paths[name]).write_text(text, encoding="utf-8")
-        options["dict"] = paths.get(LEXICON) or model("en-us/cmudict-en-us.dict")
-        options["lm"] = paths.get(LM)
-        if language.kind == "general":
-            options["lm"] = model("en-us/en-us.lm.bin")
-        if GRAMMAR in paths:
-            options["jsgf"] = paths[GRAMMAR]
+        for name, text in language.files.items():
+            path = Path(folder) / name
+            path.write_text(text, encoding="utf-8")
+            options[{LM: "lm", GRAMMAR: "jsgf", LEXICON: "dict"}[name]] = str(path)
         try:
             return pocketsphinx.Decoder(**options)
         except (RuntimeError, ValueError) as error:
@@ -133,32 +109,14 @@ _CONTROL = re.compile(rb"<unk>|<<ST_\d+>>|</?s>")
 
 
 @dataclass(frozen=True)
-class Model:
-    """Three files of a model, and the sha256 of each; `folder` is None for the wheel's."""
+class MoonshineFiles:
+    """Three files of a model, and the sha256 of each."""
 
     paths: Mapping[str, Path]
     digests: Mapping[str, str]
-    folder: Path | None
-
-    def session(self, name: str) -> "onnxruntime.InferenceSession":
-        """Open one of its graphs, on one thread. UserError where it is none."""
-        import onnxruntime  # PocketSphinx needs none
-
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = options.inter_op_num_threads = 1
-        options.log_severity_level = 3  # errors; users need no remarks on graphs
-        try:
-            return onnxruntime.InferenceSession(
-                self.paths[name], options, providers=["CPUExecutionProvider"]
-            )
-        except Exception as error:  # of classes without names in onnxruntime
-            reason = " ".join(str(error).split())[:200]
-            raise UserError(
-                f"{self.paths[name]}: onnxruntime does not load it: {reason}"
-            ) from error
 
 
-def find_model(folder: Path | None = None) -> Model:
+def find_model(folder: Path | None = None) -> MoonshineFiles:
     """Model of the installed wheel, or of a folder. UserError names a missing part and the remedy;
     the wheel's files must be the tested ones, by their digests."""
     base = _installed() if folder is None else folder
@@ -174,7 +132,7 @@ def find_model(folder: Path | None = None) -> Model:
                 f"{paths[name]}: is not the file of {PACKAGE} {VERSION} (sha256 {digest[:16]}); "
                 "install that version again, or name a folder: --asr moonshine:<folder>"
             )
-    return Model(paths, digests, folder)
+    return MoonshineFiles(paths, digests)
 
 
 def _installed() -> Path:
@@ -191,8 +149,8 @@ def _installed() -> Path:
 class MoonshineEncoder:
     """Encoder of the recogniser: a vector of 288 values (in *tiny*) every 24 ms."""
 
-    def __init__(self, model: Model) -> None:
-        self._session = model.session(ENCODER)
+    def __init__(self, model: MoonshineFiles) -> None:
+        self._session = open_graph(model.paths[ENCODER])
 
     def __call__(self, samples: Float64) -> Float32:
         """Frames (T, 288) of a signal (n,) at 16 kHz, of at most LONGEST.
@@ -210,8 +168,8 @@ class MoonshineEncoder:
 class _Decoder:
     """Decoder that writes tokens one by one, each time the likeliest, with caches of its state."""
 
-    def __init__(self, model: Model) -> None:
-        self._session = model.session(DECODER)
+    def __init__(self, model: MoonshineFiles) -> None:
+        self._session = open_graph(model.paths[DECODER])
         caches = [i for i in self._session.get_inputs() if i.name.startswith("past_key_values.")]
         if not caches:
             raise UserError(f"{model.paths[DECODER]}: has no caches (past_key_values.*)")
@@ -248,25 +206,19 @@ class _Decoder:
             token[0, 0], go_on[0] = best, True  # both are bound, not copied
 
 
-class Moonshine:
+class MoonshineRecogniser:
     """Recogniser, independent of earlier utterances."""
 
-    takes = ("model",)
-
-    @classmethod
-    def make(cls, *, asked: Asked, device: str) -> Self:  # noqa: ARG003
-        """See recognisers.Kind; it runs on the processor."""
-        return cls(asked.model)
-
-    def __init__(self, folder: Path | None = None) -> None:
-        """folder: of another size or language. UserError where files are missing or invalid."""
-        self._model = find_model(folder)
-        self._encode, self._decode = MoonshineEncoder(self._model), _Decoder(self._model)
-        self._rate = TOKENS_A_SECOND * (1 if folder is None else 2)
+    def __init__(self, model: Path | None = None) -> None:
+        """model: folder of another size or language. UserError for missing or damaged files."""
+        files = find_model(model)
+        self._encode, self._decode = MoonshineEncoder(files), _Decoder(files)
+        self._tokens = read_tokens(files.paths[TOKENS])
+        self._rate = TOKENS_A_SECOND * (1 if model is None else 2)
         self.settings: Mapping[str, object] = {
             "recogniser": "moonshine",
-            "model": str(folder or f"{PACKAGE} {VERSION}"),
-            "digests": {name: digest[:16] for name, digest in self._model.digests.items()},
+            "model": str(model or f"{PACKAGE} {VERSION}"),
+            "digests": {name: digest[:16] for name, digest in files.digests.items()},
             "onnxruntime": version("onnxruntime"),
             "tokens_a_second": self._rate,
             "longest_seconds": LONGEST,
@@ -275,12 +227,7 @@ class Moonshine:
             "padding_seconds": PADDING,
         }
 
-    @cached_property
-    def _tokens(self) -> list[bytes]:
-        path = self._model.paths[TOKENS]
-        return read_tokens(path.read_bytes(), path)
-
-    def recognise(self, utt: str, samples: Float64) -> Heard:
+    def recognise(self, utt: str, samples: Float64) -> Hypothesis:
         """Words of a signal (n,) at 16 kHz, in normal spelling; none for digital silence.
 
         A hypothesis without an end is cut, with a note. seconds: `encoder`, `decoder`.
@@ -300,7 +247,7 @@ class Moonshine:
                 what = f"a phrase {repeats} times over, cut to one" if repeats else "cut there"
                 notes.append(f"no end within {limit} tokens: {what}")
             words.append(self._write(tokens))
-        return Heard(" ".join(words), "; ".join(notes), seconds)
+        return Hypothesis(" ".join(words), "; ".join(notes), seconds)
 
     def _write(self, tokens: list[int]) -> str:
         joined = b"".join(_CONTROL.sub(b"", self._tokens[token]) for token in tokens)
@@ -338,12 +285,12 @@ def cut_repeats(tokens: list[int]) -> tuple[list[int], int]:
     return tokens[:best], repeats
 
 
-def read_tokens(data: bytes, path: Path) -> list[bytes]:
+def read_tokens(path: Path) -> list[bytes]:
     """Bytes of each token; each follows its length, of one byte or, from 128 on, two.
 
-    UserError where `data`, of the file `path`, is no such table.
+    UserError where the file is no such table.
     """
-    tokens, at = [], 0
+    data, tokens, at = path.read_bytes(), [], 0
     while at < len(data):
         length, at = data[at], at + 1
         if length >= 128 and at < len(data):

@@ -7,14 +7,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from steps.asr.recognisers import Asked, Recogniser
+from steps.asr.recognisers import Recogniser
 from steps.audio import SAMPLE_RATE
-from steps.training.weights import (
-    check_device,
-    load_hub_model,
-    load_transformer,
-    transformer_config,
-)
+from steps.training import weights
 from utils.arrays import Float64
 from utils.cli import UserError
 
@@ -31,9 +26,9 @@ class Whisper:
 
     def __init__(self, source: str, language: str | None, device: str = "cpu") -> None:
         torch.set_num_threads(1)
-        check_device(device)
-        self._processor = load_transformer(source, "WhisperProcessor")
-        self._model = load_transformer(source, "WhisperForConditionalGeneration").to(device)
+        weights.check_device(device)
+        self._processor = weights.load_transformer(source, "WhisperProcessor")
+        self._model = weights.load_transformer(source, "WhisperForConditionalGeneration").to(device)
         self._device, made = device, self._model.generation_config
         self._told: dict[str, Any] = {}
         if getattr(made, "is_multilingual", True):
@@ -73,25 +68,20 @@ class Whisper:
 # `speechbrain/asr-wav2vec2-librispeech`.
 
 
-class OfHub:
+def load_recogniser(source: str, language: str | None = None, device: str = "cpu") -> Recogniser:
     """Make Whisper from such a model, and SpeechBrain's recogniser from any other."""
-
-    takes = ("language",)
-
-    @classmethod
-    def make(cls, source: str, *, asked: Asked, device: str) -> Recogniser:
-        if getattr(transformer_config(source), "model_type", "") == "whisper":
-            return Whisper(source, asked.language, device)
-        if asked.language is not None:
-            raise UserError(f"hub:{source}: takes no --language, only Whisper does; leave it out")
-        return HubRecogniser(source, device)
+    if getattr(weights.transformer_config(source), "model_type", "") == "whisper":
+        return Whisper(source, language, device)
+    if language is not None:
+        raise UserError(f"hub:{source}: takes no --language, only Whisper does; leave it out")
+    return HubRecogniser(source, device)
 
 
 class HubRecogniser:
     """Model that SpeechBrain reads as EncoderASR (CTC) or as EncoderDecoderASR."""
 
     def __init__(self, source: str, device: str = "cpu") -> None:
-        self._model = load_hub_model(source, device, _load)
+        self._model = weights.load_hub_model(source, device, _load)
         self.settings: Mapping[str, object] = {
             "recogniser": f"hub:{source}",
             "interface": type(self._model).__name__,

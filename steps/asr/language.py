@@ -109,6 +109,12 @@ class Language:
     lexicon: str | None = None
 
     @property
+    def files(self) -> dict[str, str]:
+        """Texts by the names of their files."""
+        texts = {LM: self.lm, GRAMMAR: self.grammar, LEXICON: self.lexicon}
+        return {name: text for name, text in texts.items() if text is not None}
+
+    @property
     def digest(self) -> str:
         """Digest that changes with all of a recogniser's language data."""
         parts = (self.kind, self.lm or "", self.grammar or "", self.lexicon or "")
@@ -225,11 +231,11 @@ def count_unknown(words: set[str], texts: Mapping[str, str]) -> tuple[int, int]:
 def write_language(out: Path, language: Language, counts: Mapping[str, object]) -> None:
     """Write the folder; lang.json, with the counts, last."""
     (out / "lang.json").unlink(missing_ok=True)
-    for name, text in ((LM, language.lm), (GRAMMAR, language.grammar), (LEXICON, language.lexicon)):
+    for name in (LM, GRAMMAR, LEXICON):
         (out / name).unlink(missing_ok=True)
-        if text is not None:
-            with atomic_write(out / name) as stream:
-                stream.write(text)
+    for name, text in language.files.items():
+        with atomic_write(out / name) as stream:
+            stream.write(text)
     with atomic_write(out / "lang.json") as stream:
         json.dump({"kind": language.kind, "digest": language.digest, **counts}, stream, indent=1)
         stream.write("\n")

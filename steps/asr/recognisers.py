@@ -3,7 +3,8 @@
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
+from inspect import signature
 from pathlib import Path
 from typing import Protocol
 
@@ -18,26 +19,25 @@ from utils.registry import find
 from utils.seeds import make_rng
 from utils.tables import atomic_write, is_there, sort_ids, write_map, write_timed
 
-# ---- Output of a recogniser for an utterance beside its words.
+# ---- Recognisers, by name.
+
+# Each takes the values for <...>, and those of the options lang (folder of make_lang.py), model
+# (folder of its trained model), language (such as de) and device that it names.
+RECOGNISERS = {
+    "moonshine": "steps.asr.engines:MoonshineRecogniser",
+    "pocketsphinx": "steps.asr.engines:PocketSphinx",
+    "ctc": "steps.asr.ctc:CtcRecogniser",
+    "hub:<model>": "steps.asr.hub:load_recogniser",
+}
 
 
 @dataclass(frozen=True)
-class Heard:
-    """note: a problem on the way, if any; seconds: of its parts, by name."""
+class Hypothesis:
+    """note: a problem on the way, if any; seconds: of a recogniser's parts, by name."""
 
     words: str
     note: str = ""
     seconds: Mapping[str, float] = field(default_factory=dict)
-
-
-# ---- Recognisers, by name.
-
-RECOGNISERS = {
-    "moonshine": "steps.asr.engines:Moonshine",
-    "pocketsphinx": "steps.asr.engines:PocketSphinx",
-    "ctc": "steps.asr.ctc:CtcRecogniser",
-    "hub:<model>": "steps.asr.hub:OfHub",
-}
 
 
 class Recogniser(Protocol):
@@ -45,38 +45,22 @@ class Recogniser(Protocol):
 
     settings: Mapping[str, object]
 
-    def recognise(self, utt: str, samples: Float64) -> str | Heard:
+    def recognise(self, utt: str, samples: Float64) -> str | Hypothesis:
         """Words of a signal (n,) at 16 kHz; earlier signals must not matter."""
 
 
-@dataclass(frozen=True)
-class Asked:
-    """Options of a recogniser. lang: folder of make_lang.py. model: folder of its trained model.
-    language: such as de."""
-
-    lang: Path | None = None
-    model: Path | None = None
-    language: str | None = None
-
-
-class Kind(Protocol):
-    """Construction of a recogniser. takes: its allowed options of `Asked`, beside the device."""
-
-    takes: tuple[str, ...]
-
-    def make(self, *found: str, asked: Asked, device: str) -> Recogniser:
-        """found: values for <...>; UserError for options that conflict."""
-
-
-def make_recogniser(name: str, asked: Asked | None = None, device: str = "cpu") -> Recogniser:
-    """Make the recogniser of a name. UserError for an unknown one, and for options that it does not
-    take; heavy packages are loaded only for that one."""
+def make_recogniser(name: str, device: str = "cpu", **options: object) -> Recogniser:
+    """Make the recogniser of a name; options that are None do not count. UserError for an unknown
+    one, and for options that it does not take; heavy packages are loaded only for that one."""
     kind, found = find(RECOGNISERS, name, "recogniser")
-    asked = asked or Asked()
-    for option in fields(Asked):
-        if getattr(asked, option.name) is not None and option.name not in kind.takes:
-            raise UserError(f"{name}: takes no --{option.name}; leave it out")
-    recogniser: Recogniser = kind.make(*found, asked=asked, device=device)
+    takes = [*signature(kind).parameters][len(found) :]
+    given = {option: value for option, value in options.items() if value is not None}
+    for option in given:
+        if option not in takes:
+            raise UserError(f"{name}: takes no --{option}; leave it out")
+    if "device" in takes:
+        given["device"] = device
+    recogniser: Recogniser = kind(*found, **given)
     return recogniser
 
 
@@ -131,7 +115,7 @@ def decode_all(
         (out / name).unlink(missing_ok=True)
     settings = json.dumps(recogniser.settings, sort_keys=True)
     known = _read_journal(out / JOURNAL, settings)
-    found: dict[str, Heard] = {}
+    found: dict[str, Hypothesis] = {}
     n_kept = 0
     with (out / JOURNAL).open("w", encoding="utf-8") as journal:
         journal.write(f"{settings}\n")
@@ -163,20 +147,20 @@ def decode_all(
     return Decoded(n_kept, notes)
 
 
-def _hear(recogniser: Recogniser, utt: str, samples: Float64) -> Heard:
+def _hear(recogniser: Recogniser, utt: str, samples: Float64) -> Hypothesis:
     """Words on one line, whatever characters a recogniser uses."""
     heard = recogniser.recognise(utt, samples)
     if isinstance(heard, str):
-        heard = Heard(heard)
+        heard = Hypothesis(heard)
     printable = "".join(c if c.isprintable() else " " for c in heard.words)
     return replace(heard, words=" ".join(printable.split()))
 
 
-def _line(utt: str, digest: str, heard: Heard) -> str:
+def _line(utt: str, digest: str, heard: Hypothesis) -> str:
     return f"{utt} {digest} {json.dumps(asdict(heard))}\n"
 
 
-def _read_journal(path: Path, settings: str) -> dict[tuple[str, str], Heard]:
+def _read_journal(path: Path, settings: str) -> dict[tuple[str, str], Hypothesis]:
     """Entries by utterance and digest of its audio; empty where the settings differ."""
     if not is_there(path):
         return {}
@@ -184,4 +168,4 @@ def _read_journal(path: Path, settings: str) -> dict[tuple[str, str], Heard]:
     if first != settings:
         return {}
     fields = (row.split(" ", 2) for row in rows[:-1])  # the last line was not finished
-    return {(row[0], row[1]): Heard(**json.loads(row[2])) for row in fields if len(row) == 3}
+    return {(row[0], row[1]): Hypothesis(**json.loads(row[2])) for row in fields if len(row) == 3}

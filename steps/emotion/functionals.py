@@ -2,24 +2,23 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from steps.audio import SAMPLE_RATE
-from steps.emotion.result import Asked, Recognised
+from steps.emotion.result import Recognised
 from steps.synthesis.f0 import VOICED_HZ
 from steps.synthesis.world import FRAME_SHIFT, HOP, extract_f0
 from utils.archives import read_vectors
 from utils.arrays import Float32, Float64
 from utils.cli import UserError
 from utils.datadir import describe_difference, load_data_dir
-from utils.seeds import derive_seed
-from utils.tables import StrPath, sort_ids
+from utils.tables import invert, sort_ids
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
@@ -162,151 +161,117 @@ STRENGTHS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)  # C, the inverse of the r
 INNER_FOLDS = 5  # of the training speakers; fewer if there are not so many
 
 
-@dataclass(frozen=True)
-class Labelled:
-    """Training utterances: functionals (D,), speaker and emotion of each, by utterance."""
+class Labelled(NamedTuple):
+    """Utterances: functionals (D,), speaker and, for training, emotion of each."""
 
     functionals: Mapping[str, Float32]
     utt2spk: Mapping[str, str]
     utt2emotion: Mapping[str, str]
 
 
-def check_functionals(path: StrPath, functionals: Mapping[str, Float32]) -> None:
-    """Raise a UserError where a vector is none of `steps.emotion.functionals`."""
-    for utt, vector in functionals.items():
-        if len(vector) != len(NAMES):
-            raise UserError(f"{path}: {utt}: {len(vector)} values, not {len(NAMES)} functionals")
-
-
-def folds_of(speakers: Sequence[str], n_folds: int, seed: int) -> list[list[str]]:
-    """Groups of speakers to leave out together; n_folds 0: each one alone.
-
-    A speaker's fold depends on the seed and the ids, not on any order.
-    """
-    listed = sorted(set(speakers), key=lambda spk: (derive_seed(seed, "emotion-folds", spk), spk))
-    if n_folds < 0 or n_folds > len(listed):
-        raise UserError(f"--folds {n_folds}: 0 (a speaker each) to {len(listed)} are possible")
-    n_folds = n_folds or len(listed)
-    return [sort_ids(listed[start::n_folds]) for start in range(n_folds)]
-
-
 def recognise_leaving_out(
-    functionals: Mapping[str, Float32],
-    utt2spk: Mapping[str, str],
-    training: Sequence[Labelled],
-    *,
-    n_folds: int = 0,
-    seed: int = 0,
+    functionals: Mapping[str, Float32], utt2spk: Mapping[str, str], training: Sequence[Labelled]
 ) -> Recognised:
-    """Recognise each utterance by a classifier trained without the speakers of its fold.
+    """Recognise each utterance by a classifier trained without its speaker.
 
     functionals: (D,) of the utterances to recognise. Speakers with the same id are the same in all
     sets. Raises UserError where fewer than two training speakers, or one emotion only, are left.
     """
-    train = _Training(training)
-    labels = sorted(set(train.emotions.tolist()))
-    posteriors: dict[str, Sequence[float]] = {}
-    told = []
-    for left_out in folds_of([utt2spk[utt] for utt in functionals], n_folds, seed):
-        model, note = train.fit(left_out)
-        own = sort_ids(utt for utt in functionals if utt2spk[utt] in left_out)
-        found = model.predict_proba(np.stack([functionals[utt] for utt in own]))
-        full = np.zeros((len(own), len(labels)))
-        full[:, [labels.index(label) for label in model.classes_]] = found
-        posteriors |= zip(own, full.tolist(), strict=True)
-        told.append({"left_out": left_out, **note})
-    settings = {"recogniser": "functionals", "functionals": list(NAMES), "folds": told}
-    return Recognised(labels, posteriors, settings)
+    train = _join(training)
+    found, folds = [], []
+    for speaker, utts in invert({utt: utt2spk[utt] for utt in functionals}).items():
+        model, note = _fit(train[train.speaker != speaker], speaker)
+        posteriors = model.predict_proba(np.stack([functionals[utt] for utt in utts]))
+        found.append(pd.DataFrame(posteriors, utts, model.classes_))
+        folds.append({"left_out": speaker, **note})
+    settings: dict[str, object] = {"recogniser": "functionals", "functionals": list(NAMES)}
+    settings["folds"] = folds
+    return pd.concat(found).reindex(columns=sorted(set(train.emotion))).fillna(0.0), settings
 
 
-class _Training:
-    """All training utterances, in C order of their ids."""
-
-    def __init__(self, sets: Sequence[Labelled]) -> None:
-        rows: dict[str, tuple[Float32, str, str]] = {}
-        for own in sets:
-            for utt, vector in own.functionals.items():
-                if utt in rows:
-                    raise UserError(f"{utt}: is in two training sets; name each set once")
-                rows[utt] = vector, own.utt2spk[utt], own.utt2emotion[utt]
-        listed = [rows[utt] for utt in sort_ids(rows)]
-        self.values = np.stack([row[0] for row in listed])
-        self.speakers = np.array([row[1] for row in listed])
-        self.emotions = np.array([row[2] for row in listed])
-
-    def fit(self, left_out: Sequence[str]) -> "tuple[Pipeline, dict[str, object]]":
-        """Fit a classifier of all other speakers, and describe its training data."""
-        from sklearn.exceptions import ConvergenceWarning
-        from sklearn.impute import SimpleImputer
-        from sklearn.linear_model import LogisticRegression
-        from sklearn.model_selection import GridSearchCV, GroupKFold
-        from sklearn.pipeline import make_pipeline
-        from sklearn.preprocessing import StandardScaler
-
-        used = ~np.isin(self.speakers, left_out)
-        speakers, emotions = self.speakers[used], self.emotions[used]
-        n_speakers = len(set(speakers))
-        if n_speakers < 2 or len(set(emotions)) < 2:
-            raise UserError(
-                f"without {' '.join(left_out)} there are {n_speakers} training speakers with "
-                f"{len(set(emotions))} emotions; two of each are the least"
-            )
-        search = GridSearchCV(
-            make_pipeline(
-                SimpleImputer(keep_empty_features=True),  # undefined values become the mean
-                StandardScaler(),
-                LogisticRegression(class_weight="balanced", max_iter=1000),
-            ),
-            {"logisticregression__C": list(STRENGTHS)},  # among equals the stronger regularisation
-            scoring="balanced_accuracy",
-            cv=GroupKFold(min(INNER_FOLDS, n_speakers)),
-            error_score="raise",
+def _join(sets: Sequence[Labelled]) -> pd.DataFrame:
+    """Functionals (0, 1, ...), speaker and emotion of all utterances, in C order of their ids."""
+    tables = [
+        pd.DataFrame(np.stack(list(own.functionals.values())), list(own.functionals)).assign(
+            speaker=own.utt2spk, emotion=own.utt2emotion
         )
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", ConvergenceWarning)
-            # A held-out part may lack an emotion; its mean is then over the others.
-            warnings.filterwarnings("ignore", "y_pred contains classes not in y_true")
-            search.fit(self.values[used], emotions, groups=speakers)
-        note = {
-            "n_train_utts": int(used.sum()),
-            "n_train_speakers": n_speakers,
-            "C": search.best_params_["logisticregression__C"],
-            "uar_within_training": round(float(search.best_score_), 4),
-        }
-        model: Pipeline = search.best_estimator_
-        return model, note
+        for own in sets
+    ]
+    table = pd.concat(tables)
+    if table.index.has_duplicates:
+        twice = table.index[table.index.duplicated()][0]
+        raise UserError(f"{twice}: is in two training sets; name each set once")
+    return table.loc[sort_ids(table.index)]
+
+
+def _fit(train: pd.DataFrame, left_out: str) -> "tuple[Pipeline, dict[str, object]]":
+    """Fit a classifier, and describe its training data."""
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.impute import SimpleImputer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import GridSearchCV, GroupKFold
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    n_speakers, n_emotions = train.speaker.nunique(), train.emotion.nunique()
+    if n_speakers < 2 or n_emotions < 2:
+        raise UserError(
+            f"without {left_out} there are {n_speakers} training speakers with "
+            f"{n_emotions} emotions; two of each are the least"
+        )
+    search = GridSearchCV(
+        make_pipeline(
+            SimpleImputer(keep_empty_features=True),  # undefined values become the mean
+            StandardScaler(),
+            LogisticRegression(class_weight="balanced", max_iter=1000),
+        ),
+        {"logisticregression__C": list(STRENGTHS)},  # among equals the stronger regularisation
+        scoring="balanced_accuracy",
+        cv=GroupKFold(min(INNER_FOLDS, n_speakers)),
+        error_score="raise",
+    )
+    values = np.ascontiguousarray(train[list(range(len(NAMES)))])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        # A held-out part may lack an emotion; its mean is then over the others.
+        warnings.filterwarnings("ignore", "y_pred contains classes not in y_true")
+        search.fit(values, train.emotion.to_numpy(str), groups=train.speaker.to_numpy(str))
+    note = {
+        "n_train_utts": len(train),
+        "n_train_speakers": n_speakers,
+        "C": search.best_params_["logisticregression__C"],
+        "uar_within_training": round(float(search.best_score_), 4),
+    }
+    model: Pipeline = search.best_estimator_
+    return model, note
 
 
 # ---- Data directories and their functionals, checked to have the same utterances.
 
 
-def _read(folder: Path, utts: Mapping[str, str], data: Path) -> dict[str, Float32]:
+def read_labelled(data: Path, folder: Path, *more: str) -> Labelled:
+    """A data directory with the table `utt2emotion`, if that is named, and its functionals;
+    UserError for a mismatch."""
+    found = load_data_dir(data, need=("utt2spk", *more), allow_segments=True)
     path = folder / "functionals.scp"
     if not path.is_file():
         raise UserError(f"{path}: is missing; make it with steps/extract_functionals.py")
-    found = read_vectors(path, check_finite=False)
-    check_functionals(path, found)
-    if difference := describe_difference(found, utts, "utterance"):
+    vectors = read_vectors(path, check_finite=False)
+    for utt, vector in vectors.items():
+        if len(vector) != len(NAMES):
+            raise UserError(f"{path}: {utt}: {len(vector)} values, not {len(NAMES)} functionals")
+    if difference := describe_difference(vectors, found.utt2spk, "utterance"):
         raise UserError(f"{path}: compared with {data}, {difference}; extract them again")
-    return found
+    return Labelled(vectors, found.utt2spk, found.tables.get("utt2emotion", {}))
 
 
-def read_own(data: Path, folder: Path) -> tuple[dict[str, Float32], dict[str, str]]:
-    """Functionals and speaker of each utterance of a data directory; UserError for a mismatch."""
-    utt2spk = load_data_dir(data, need=("utt2spk",), allow_segments=True).utt2spk
-    return _read(folder, utt2spk, data), utt2spk
-
-
-def read_labelled(data: Path, folder: Path) -> Labelled:
-    """Training set: data directory with utt2emotion, and its functionals."""
-    found = load_data_dir(data, need=("utt2spk", "utt2emotion"), allow_segments=True)
-    return Labelled(_read(folder, found.utt2spk, data), found.utt2spk, found.tables["utt2emotion"])
-
-
-def recognise_by_functionals(data: Path, asked: Asked) -> Recognised:
+def recognise_by_functionals(
+    data: Path, *, features: Path | None = None, training: Sequence[tuple[Path, Path]] = (),
+    **_: object,
+) -> Recognised:  # fmt: skip
     """Recognise emotions of a data directory by a classifier of the given training sets."""
-    if asked.features is None or not asked.training:
+    if features is None or not training:
         raise UserError("functionals: --features DIR and --train DATA DIR are needed")
-    own, utt2spk = read_own(data, asked.features)
-    training = [read_labelled(one, folder) for one, folder in asked.training]
-    return recognise_leaving_out(own, utt2spk, training, n_folds=asked.n_folds, seed=asked.seed)
+    own = read_labelled(data, features)
+    sets = [read_labelled(one, folder, "utt2emotion") for one, folder in training]
+    return recognise_leaving_out(own.functionals, own.utt2spk, sets)

@@ -4,21 +4,17 @@
 Loading a model of SpeechBrain also runs its custom_interface.py, where it has one.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+import pandas as pd
 import torch
 
 from steps.audio import SAMPLE_RATE, read_audio
-from steps.emotion.result import Asked, Recognised
-from steps.training.weights import (
-    check_device,
-    load_hub_model,
-    load_transformer,
-    transformer_config,
-)
+from steps.emotion.result import Recognised
+from steps.training import weights
 from utils.arrays import Float32, Float64
 from utils.cli import UserError
 from utils.datadir import load_data_dir
@@ -63,19 +59,19 @@ def _load_any(source: str, device: str) -> tuple[Callable[[Float32], torch.Tenso
             f"hub:{source}: emotion2vec is read by FunASR, not here; recognise with FunASR, and "
             "give its emotions to local/compute_uar.py (docs/utility.md)"
         )
-    config = transformer_config(source)
+    config = weights.transformer_config(source)
     if any("Classification" in name for name in getattr(config, "architectures", None) or ()):
-        check_device(device)
+        weights.check_device(device)
         torch.set_num_threads(1)
-        model: Any = load_transformer(source, "AutoModelForAudioClassification").to(device)
-        prepare = load_transformer(source, "AutoFeatureExtractor")
+        model: Any = weights.load_transformer(source, "AutoModelForAudioClassification").to(device)
+        prepare = weights.load_transformer(source, "AutoFeatureExtractor")
 
         def ask(wave: Float32) -> torch.Tensor:
             heard = prepare(wave, sampling_rate=SAMPLE_RATE, return_tensors="pt").to(device)
             return cast("torch.Tensor", model(**heard).logits)
 
         return ask, [config.id2label[index] for index in sorted(config.id2label)]
-    model = load_hub_model(source, device, _load)
+    model = weights.load_hub_model(source, device, _load)
     ind2lab: Mapping[int, str] = model.hparams.label_encoder.ind2lab
 
     def classify(wave: Float32) -> torch.Tensor:
@@ -108,13 +104,14 @@ def _is_missing(error: Exception) -> bool:
     return isinstance(error, EntryNotFoundError) and not isinstance(error, LocalEntryNotFoundError)
 
 
-def recognise_by_hub(data: Path, asked: Asked, source: str) -> Recognised:
+def recognise_by_hub(
+    data: Path, source: str, *, features: Path | None = None, training: Sequence[object] = (),
+    device: str = "cpu", progress: Callable[[Iterable[str]], Iterable[str]], **_: object,
+) -> Recognised:  # fmt: skip
     """Recognise emotions of a data directory by a model. UserError names unreadable audio."""
-    if asked.features is not None or asked.training:
+    if features is not None or training:
         raise UserError(f"hub:{source}: is trained; leave --features and --train out")
-    wav, model = load_data_dir(data).wav, HubEmotions(source, asked.device)
-    found: dict[str, Sequence[float]] = {
-        utt: model.recognise(read_audio(utt, wav[utt]).samples)
-        for utt in asked.progress(sort_ids(wav))
-    }
-    return Recognised(model.labels, found, {"recogniser": f"hub:{source}"})
+    wav, model = load_data_dir(data).wav, HubEmotions(source, device)
+    utts = sort_ids(wav)
+    found = [model.recognise(read_audio(utt, wav[utt]).samples) for utt in progress(utts)]
+    return pd.DataFrame(found, utts, model.labels), {"recogniser": f"hub:{source}"}

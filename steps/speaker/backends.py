@@ -1,32 +1,17 @@
 """X-vectors compared: back ends, and scores of trial lists and of all pairs."""
 
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from steps.speaker.vectors import (
-    Plda,
-    clamp_dimension,
-    class_statistics,
-    read_plda,
-    read_xvectors,
-    short_enrolment_terms,
-    short_trial_terms,
-    train_lda,
-    train_plda,
-    write_plda,
-)
-from utils.archives import (
-    read_counts,
-    read_object,
-    read_vectors,
-    write_object,
-)
+from steps.speaker import vectors as xvectors
+from steps.speaker.vectors import Plda
+from utils import archives
 from utils.arrays import Float32, Float64
 from utils.cli import UserError
 from utils.registry import find
@@ -65,10 +50,7 @@ class Backend(Protocol):
 class CosineBackend:
     """Cosine of the raw vectors, neither centred nor scaled first; counts do not matter."""
 
-    @property
-    def dim(self) -> int | None:
-        """None: any length."""
-        return None
+    dim = None  # any
 
     def left(self, vectors: Float64, counts: Float64) -> Float64:  # noqa: ARG002
         return self.right(vectors)
@@ -81,12 +63,14 @@ class CosineBackend:
 class PldaBackend:
     """Centring, LDA, length normalisation, PLDA: Kaldi's chain, in this order.
 
-    mean: (D,); transform: (d, D) or, with an offset in the last column, (d, D + 1).
+    mean: (D,); transform: (d, D) or, with an offset in the last column, (d, D + 1). kinds: (K,),
+    ascending, of the numbers of utterances of all enrolments, if few; a row is then half as long.
     """
 
     mean: Float64
     transform: Float64
     plda: Plda
+    kinds: Float64 | None = None
 
     @property
     def dim(self) -> int:
@@ -101,41 +85,17 @@ class PldaBackend:
         return scale_to_length(projected, np.sqrt(len(self.transform)))
 
     def left(self, vectors: Float64, counts: Float64) -> Float64:
-        return self.plda.left(self.project(vectors), counts)
+        return self.plda.left(self.project(vectors), counts, self.kinds)
 
     def right(self, vectors: Float64) -> Float64:
-        return self.plda.right(self.project(vectors))
-
-
-@dataclass(frozen=True)
-class ShortPldaBackend:
-    """Scores of a PLDA by rows half as long, for enrolments of few different `kinds` (K,),
-    ascending, of numbers of utterances. d + 1 + K numbers a row instead of 2d + 1."""
-
-    base: PldaBackend
-    kinds: Float64
-
-    @property
-    def dim(self) -> int:
-        """Length D of x-vectors."""
-        return self.base.dim
-
-    def left(self, vectors: Float64, counts: Float64) -> Float64:
-        plda = self.base.plda
-        u = plda.project(self.base.project(vectors), counts)
-        return short_enrolment_terms(plda.psi, u, counts, self.kinds)
-
-    def right(self, vectors: Float64) -> Float64:
-        plda = self.base.plda
-        v = plda.project(self.base.project(vectors), np.ones(len(vectors)))
-        return short_trial_terms(plda.psi, v, self.kinds)
+        return self.plda.right(self.project(vectors), self.kinds)
 
 
 def shorten(backend: Backend, counts: Float64) -> Backend:
     """Back end of the same scores by shorter rows, if possible; counts: (n,) of the enrolments."""
     kinds = np.unique(counts)
     if isinstance(backend, PldaBackend) and len(kinds) < len(backend.plda.psi):
-        return ShortPldaBackend(backend, kinds)
+        return replace(backend, kinds=kinds)
     return backend
 
 
@@ -182,9 +142,7 @@ def scale_to_length(vectors: Float64, length: float) -> Float64:
     """Scale vectors (n, d) to the given Euclidean length; UserError for a zero vector."""
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     if not (norms > 0).all():
-        raise UserError(
-            f"{int((norms <= 0).sum())} x-vectors are zero: there is nothing to compare"
-        )
+        raise UserError(f"{(norms <= 0).sum()} x-vectors are zero: there is nothing to compare")
     scaled: Float64 = vectors * (length / norms)
     return scaled
 
@@ -210,15 +168,15 @@ def train_backend(
     x = np.stack(list(vectors.values())).astype(np.float64)
     mean = x.mean(axis=0)
     _check_varies(x, classes)
-    dim = clamp_dimension(lda_dim, x.shape[1], len(names), n_vectors)
-    transform = train_lda(x - mean, classes, dim)
+    dim = xvectors.clamp_dimension(lda_dim, x.shape[1], len(names), n_vectors)
+    transform = xvectors.train_lda(x - mean, classes, dim)
     projected = scale_to_length((x - mean) @ transform.T, np.sqrt(dim))
-    return PldaBackend(mean, transform, train_plda(projected, classes))
+    return PldaBackend(mean, transform, xvectors.train_plda(projected, classes))
 
 
 def _check_varies(x: Float64, classes: npt.NDArray[np.int64]) -> None:
     """Raise an ArithmeticError if x-vectors (n, D) differ only by rounding within each speaker."""
-    means, _, scatter = class_statistics(x, classes)
+    means, _, scatter = xvectors.class_statistics(x, classes)
     if np.trace(scatter) <= LEAST_VARIATION * np.square(x).sum():
         raise ArithmeticError("all x-vectors of each speaker are equal")
     if np.square(means - means.mean(axis=0)).sum() <= LEAST_VARIATION * np.square(means).sum():
@@ -231,20 +189,9 @@ def write_backend(folder: Path, backend: PldaBackend) -> None:
     (folder / "plda").unlink(missing_ok=True)
     dim = len(backend.mean)
     offset = backend.transform[:, dim:].sum(axis=1, keepdims=True)
-    write_object(folder / "mean.vec", backend.mean)
-    write_object(folder / "transform.mat", np.hstack([backend.transform[:, :dim], offset]))
-    write_plda(folder / "plda", backend.plda)
-
-
-def speaker_means(vectors: Mapping[str, Float32], utt2spk: Mapping[str, str]) -> dict[str, Float32]:
-    """Plain mean of each speaker's x-vectors: the cohort of score normalisation."""
-    of_speaker: dict[str, list[Float32]] = {}
-    for utt, vector in vectors.items():
-        of_speaker.setdefault(utt2spk[utt], []).append(vector)
-    return {
-        spk: np.stack(rows).astype(np.float64).mean(axis=0).astype(np.float32)
-        for spk, rows in of_speaker.items()
-    }
+    archives.write_object(folder / "mean.vec", backend.mean)
+    archives.write_object(folder / "transform.mat", np.hstack([backend.transform[:, :dim], offset]))
+    xvectors.write_plda(folder / "plda", backend.plda)
 
 
 def load_normalised(name: str, top: int) -> Backend:
@@ -266,7 +213,7 @@ def load_normalised(name: str, top: int) -> Backend:
             f"--asnorm {top}: needs 2 speakers or more, and a back end of steps/train_backend.py "
             f"(with cohort.scp), not {name}"
         )
-    rows = np.stack(list(read_vectors(cohort).values())).astype(np.float64)
+    rows = np.stack(list(archives.read_vectors(cohort).values())).astype(np.float64)
     return NormalisedBackend(backend, rows, min(top, len(rows)))
 
 
@@ -286,9 +233,9 @@ def read_backend(name: str) -> PldaBackend:
                 f"{name}: no {part} there; a back end is a folder that steps/train_backend.py "
                 "wrote, or cosine"
             )
-    mean = read_object(folder / "mean.vec", 1)
-    transform = read_object(folder / "transform.mat", 2)
-    plda = read_plda(folder / "plda")
+    mean = archives.read_object(folder / "mean.vec", 1)
+    transform = archives.read_object(folder / "transform.mat", 2)
+    plda = xvectors.read_plda(folder / "plda")
     if transform.shape[1] not in (len(mean), len(mean) + 1) or len(transform) != len(plda.mean):
         raise UserError(
             f"{name}: mean.vec ({len(mean)}), transform.mat ({transform.shape[0]} x "
@@ -329,7 +276,7 @@ class VectorTable:
 
 def read_segments(path: Path) -> VectorTable:
     """Read x-vectors of utterances: a folder with xvector.scp, or an .scp or .ark file."""
-    vectors = read_xvectors(path) if path.is_dir() else read_vectors(path)
+    vectors = xvectors.read_xvectors(path) if path.is_dir() else archives.read_vectors(path)
     return VectorTable(vectors, str(path))
 
 
@@ -337,8 +284,8 @@ def read_enrolment(path: Path) -> VectorTable:
     """Read x-vectors of speakers with counts from a folder; of utterances from an .scp or .ark."""
     if not path.is_dir():
         return read_segments(path)
-    vectors = read_xvectors(path, "spk_xvector")
-    return VectorTable(vectors, str(path), read_counts(path / "num_utts.ark"))
+    vectors = xvectors.read_xvectors(path, "spk_xvector")
+    return VectorTable(vectors, str(path), archives.read_counts(path / "num_utts.ark"))
 
 
 def score_trials(
@@ -392,15 +339,6 @@ def check_dimensions(backend: Backend, left: VectorTable, right: VectorTable) ->
         )
 
 
-@dataclass(frozen=True)
-class PairBlock:
-    """Scores of some rows with all columns; `wanted` (rows, columns) marks the pairs that count."""
-
-    rows: list[str]
-    scores: Float64
-    wanted: npt.NDArray[np.bool_]
-
-
 def select_utterances(table: VectorTable, utt2spk: Mapping[str, str]) -> list[str]:
     """Utterances of utt2spk in C order; UserError names those without an x-vector."""
     ids = sort_ids(utt2spk)
@@ -408,65 +346,40 @@ def select_utterances(table: VectorTable, utt2spk: Mapping[str, str]) -> list[st
         raise UserError(f"not all pairs can be scored: {problem}")
     if left_out := len(table.vectors) - len(ids):
         logging.warning(
-            "%s: %d x-vectors are of utterances that utt2spk does not list; left out",
-            table.source,
-            left_out,
+            f"{table.source}: {left_out} x-vectors are of utterances that utt2spk does not list; "
+            "left out"
         )
     return ids
 
 
-def score_pairs(
-    backend: Backend, rows: VectorTable, columns: VectorTable, ids: Sequence[str], *, once: bool
-) -> Iterator[PairBlock]:
+def write_pairs(
+    backend: Backend, rows: VectorTable, columns: VectorTable, ids: Sequence[str],
+    utt2spk: Mapping[str, str], trials_path: StrPath, scores_path: StrPath, *, once: bool,
+) -> tuple[int, int]:  # fmt: skip
     """Score all pairs of `ids`, of the row table with the column table, but none with itself.
 
-    `once`: each unordered pair once (the first id before the second), for equal tables.
+    `once`: each unordered pair once (the first id before the second), for equal tables. Writes
+    `<row> <column> target|nontarget` and `<row> <column> <score>`; returns both counts. Scores have
+    9 significant digits. Both files are in C order when the ids are; both are atomic, scores last.
     """
     check_dimensions(backend, rows, columns)
     left = backend.left(rows.stack(ids), np.ones(len(ids)))
     right = backend.right(columns.stack(ids))
-    places = np.arange(len(ids))
-    for start in range(0, len(ids), _ROWS_AT_ONCE):
-        block = places[start : start + _ROWS_AT_ONCE]
-        scores = left[block] @ right.T
-        wanted = block[:, None] < places if once else block[:, None] != places
-        yield PairBlock([ids[i] for i in block], scores, wanted)
-
-
-def write_pairs(
-    blocks: Iterator[PairBlock],
-    columns: Sequence[str],
-    utt2spk: Mapping[str, str],
-    trials_path: StrPath,
-    scores_path: StrPath,
-) -> tuple[int, int]:
-    """Write `<row> <column> target|nontarget` and `<row> <column> <score>`; returns both counts.
-
-    Scores have 9 significant digits. Both files are in C order when the ids are; both are atomic,
-    scores last.
-    """
-    names = np.array(columns, dtype=object)
-    speakers = np.array([utt2spk[utt] for utt in columns])
+    names, places = np.array(ids, dtype=object), np.arange(len(ids))
+    speakers = np.array([utt2spk[utt] for utt in ids])
     n_target = n_pairs = 0
     with atomic_write(scores_path) as scores, atomic_write(trials_path) as trials:
-        for block in blocks:
-            if not np.isfinite(block.scores).all():
-                raise UserError(f"{scores_path}: a score of {block.rows[0]} ... is not finite")
-            for row, values, wanted in zip(block.rows, block.scores, block.wanted, strict=True):
-                others = names[wanted].tolist()
-                target = (speakers[wanted] == utt2spk[row]).tolist()
-                trials.write(
-                    "".join(
-                        f"{row} {other} {'target' if same else 'nontarget'}\n"
-                        for other, same in zip(others, target, strict=True)
-                    )
-                )
-                scores.write(
-                    "".join(
-                        f"{row} {other} {value:.9g}\n"
-                        for other, value in zip(others, values[wanted].tolist(), strict=True)
-                    )
-                )
-                n_target += sum(target)
-                n_pairs += len(others)
+        for place, row in enumerate(ids):
+            if place % _ROWS_AT_ONCE == 0:
+                block = left[place : place + _ROWS_AT_ONCE] @ right.T
+                if not np.isfinite(block).all():
+                    raise UserError(f"{scores_path}: a score of {row} ... is not finite")
+            wanted = places > place if once else places != place
+            others, values = names[wanted].tolist(), block[place % _ROWS_AT_ONCE][wanted].tolist()
+            target = (speakers[wanted] == utt2spk[row]).tolist()
+            kinds = ("target" if same else "nontarget" for same in target)
+            trials.writelines(f"{row} {o} {kind}\n" for o, kind in zip(others, kinds, strict=True))
+            scores.writelines(f"{row} {o} {s:.9g}\n" for o, s in zip(others, values, strict=True))
+            n_target += sum(target)
+            n_pairs += len(others)
     return n_target, n_pairs - n_target

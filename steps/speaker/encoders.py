@@ -1,6 +1,5 @@
 """Speaker encoders behind one interface, and x-vectors of data directories by them."""
 
-import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from steps.audio import SAMPLE_RATE, keep_speech, read_audio
+from steps.audio import SAMPLE_RATE, Losses, keep_speech, read_audio
 from steps.speaker.config import EncoderConfig
 from steps.speaker.features import Features
 from steps.speaker.network import MINIMUM_FRAMES, EncoderNetwork
@@ -19,7 +18,7 @@ from steps.training.settings import read_config
 from steps.training.weights import check_device, fill_network, load_hub_model, load_state
 from utils.archives import ArchiveWriter
 from utils.arrays import Float32
-from utils.cli import LossError, UserError
+from utils.cli import UserError
 from utils.registry import find
 from utils.tables import write_map
 
@@ -39,13 +38,13 @@ ENCODERS = {
     "resemblyzer": "steps.speaker.encoders:ResemblyzerEncoder",
     "pyannote": "steps.speaker.pyannote:PyannoteEncoder",
     "hub:<model>": "steps.speaker.encoders:HubEncoder",
-    "<folder>": "steps.speaker.encoders:TrainedEncoder",
+    "<folder>": "steps.speaker.encoders:load_trained",
 }
 PARTIAL_SECONDS = 1.6  # length of Resemblyzer's windows
 SHORTEST_WHOLE_SECONDS = 0.1
 
 
-class TooShortError(Exception):
+class TooShortError(UserError):
     """Error for an utterance with too little speech for a vector."""
 
 
@@ -56,7 +55,6 @@ class Encoder(Protocol):
     would depend on the division of a corpus among jobs.
     """
 
-    name: str
     n_whole: int  # utterances so far whose pauses were not cut out, because too little was left
 
     def embed(self, samples: Samples) -> Float32:
@@ -70,10 +68,7 @@ class NetworkEncoder:
     n_whole = 0
 
     def __init__(self, config: EncoderConfig, network: EncoderNetwork, device: str = "cpu") -> None:
-        self.name = config.encoder
-        self.device = device
-        self.speech_only = config.features.speech_only
-        self.least_seconds = config.features.least_seconds
+        self.device, self.config = device, config.features
         self.features = Features(config.features).to(device)
         self.network = network.to(device)
 
@@ -91,19 +86,18 @@ class NetworkEncoder:
         return means[0].cpu().numpy(), variances[0].cpu().numpy()
 
     def _features(self, samples: Samples) -> torch.Tensor:
-        if self.speech_only:
+        speech_only = self.config.speech_only
+        if speech_only:
             samples = keep_speech(samples)
-        need_seconds(samples, self.least_seconds, "of speech" if self.speech_only else "long")
+        need_seconds(samples, self.config.least_seconds, "of speech" if speech_only else "long")
         wave = torch.from_numpy(np.asarray(samples, dtype=np.float32)).to(self.device)
         features: torch.Tensor = self.features(wave[None])[0]
         return features
 
 
-class TrainedEncoder(NetworkEncoder):
+def load_trained(folder: str, device: str = "cpu") -> NetworkEncoder:
     """Load a folder of steps/train_encoder.py."""
-
-    def __init__(self, folder: str, device: str = "cpu") -> None:
-        super().__init__(*load_network(Path(folder)), device)
+    return NetworkEncoder(*load_network(Path(folder)), device)
 
 
 class ResemblyzerEncoder:
@@ -117,8 +111,6 @@ class ResemblyzerEncoder:
     which less than 0.2 s is left, is used whole.
     """
 
-    name = "resemblyzer"
-
     def __init__(self, device: str = "cpu") -> None:  # noqa: ARG002
         try:
             import resemblyzer
@@ -126,22 +118,21 @@ class ResemblyzerEncoder:
             raise UserError(
                 f"resemblyzer: not installed ({error}); utils/setup.sh installs it"
             ) from error
-        self.n_whole = 0
-        self._preprocess = resemblyzer.preprocess_wav
-        self._raise_level = resemblyzer.audio.normalize_volume
-        self._level = resemblyzer.hparams.audio_norm_target_dBFS
+        self.n_whole, self._package = 0, resemblyzer
         self._encoder = resemblyzer.VoiceEncoder("cpu", verbose=False)
 
     def embed(self, samples: Samples) -> Float32:
         wave = np.asarray(samples, dtype=np.float32)
         if not wave.any():
             raise TooShortError("digital silence from end to end")
-        speech = self._preprocess(wave, source_sr=SAMPLE_RATE)
+        package = self._package
+        speech = package.preprocess_wav(wave, source_sr=SAMPLE_RATE)
         short = len(speech) < MINIMUM_SECONDS * SAMPLE_RATE
         if short and len(wave) < PARTIAL_SECONDS * SAMPLE_RATE:
             need_seconds(wave, SHORTEST_WHOLE_SECONDS)
             self.n_whole += 1
-            speech = self._raise_level(wave, self._level, increase_only=True)
+            level = package.hparams.audio_norm_target_dBFS
+            speech = package.audio.normalize_volume(wave, level, increase_only=True)
         else:
             need_seconds(speech, MINIMUM_SECONDS, "of speech after its pauses were cut out")
         return np.asarray(self._encoder.embed_utterance(speech), dtype=np.float32)
@@ -155,7 +146,6 @@ class HubEncoder:
     def __init__(self, source: str, device: str = "cpu") -> None:
         from speechbrain.inference.classifiers import EncoderClassifier
 
-        self.name = f"hub:{source}"
         self._model: Any = load_hub_model(
             source, device, lambda how: EncoderClassifier.from_hparams(**how)
         )
@@ -202,12 +192,12 @@ def load_network(folder: Path) -> tuple[EncoderConfig, EncoderNetwork]:
 
 
 @dataclass
-class Extraction:
-    """Counts. utt2spk: of the ids written (`chunked`: of chunks); skipped: utterance -> reason."""
+class Extraction(Losses):
+    """Counts. utt2spk: of the ids written (`chunked`: of chunks)."""
 
-    chunked: bool
+    chunked: bool = False
     utt2spk: dict[str, str] = field(default_factory=dict)
-    skipped: dict[str, str] = field(default_factory=dict)
+    n_utts: int = 0
     n_read: int = 0
     n_resampled: int = 0
     n_whole: int = 0  # pauses not cut out, see Encoder
@@ -220,6 +210,15 @@ class Extraction:
             f"read {self.n_read} utterances{resampled} / written {len(self.utt2spk)} x-vectors"
             f"{' of chunks' if self.chunked else ''}{whole} / skipped {len(self.skipped)}"
         )
+
+    def read(self, utt: str, rxfilename: str) -> Float32:
+        """Samples (n,) of an utterance at 16 kHz; UserError for silence from end to end."""
+        audio = read_audio(utt, rxfilename)
+        self.n_read += 1
+        self.n_resampled += audio.file_rate != audio.rate
+        if not audio.samples.any():  # its x-vector would count as speech that hides its speaker
+            raise UserError(f"{utt}: {rxfilename}: digital silence from end to end")
+        return audio.samples.astype(np.float32)
 
 
 def extract(
@@ -236,41 +235,27 @@ def extract(
     write: gets each x-vector with its id as soon as it is computed; none is kept. progress: wraps
     the utterances, to show progress.
     """
-    result, n_whole = Extraction(chunked=chunk_seconds is not None), encoder.n_whole
+    result = Extraction(chunked=chunk_seconds is not None, n_utts=len(utt2spk))
+    n_whole = encoder.n_whole
     for utt in progress(utt2spk):
-        for key, samples in _read_pieces(result, utt, wav[utt], chunk_seconds):
-            vector = _embed(encoder, result, utt, samples)
-            if vector is not None:
+        pieces: dict[str, Float32] = {}
+        with result.noting(utt):
+            samples = result.read(utt, wav[utt])
+            pieces = {utt: samples}
+            if chunk_seconds is not None:
+                chunks = enumerate(cut(samples, chunk_seconds))
+                pieces = {f"{utt}-c{number:04d}": chunk for number, chunk in chunks}
+        for key, piece in pieces.items():
+            vector = None
+            with result.noting(utt):
+                vector = encoder.embed(piece)
+                if not np.isfinite(vector).all():
+                    raise UserError("its x-vector is not finite")
                 result.utt2spk[key] = utt2spk[utt]
+            if key in result.utt2spk:
                 write(key, vector)
     result.n_whole = encoder.n_whole - n_whole
     return result
-
-
-def _skip(result: Extraction, utt: str, reason: str) -> None:
-    logging.warning("skipped: %s", reason if utt in reason else f"{utt}: {reason}")
-    result.skipped[utt] = " ".join(reason.split())
-
-
-def _read_pieces(
-    result: Extraction, utt: str, rxfilename: str, chunk_seconds: float | None
-) -> Iterator[tuple[str, Float32]]:
-    """Yield (id, samples) of the utterance or of its chunks."""
-    try:
-        audio = read_audio(utt, rxfilename)
-    except UserError as error:
-        _skip(result, utt, str(error))
-        return
-    result.n_read += 1
-    result.n_resampled += audio.file_rate != audio.rate
-    samples = audio.samples.astype(np.float32)
-    if not samples.any():  # its x-vector would count as speech that hides its speaker
-        _skip(result, utt, f"{rxfilename}: digital silence from end to end")
-    elif chunk_seconds is None:
-        yield utt, samples
-    else:
-        for number, chunk in enumerate(cut(samples, chunk_seconds)):
-            yield f"{utt}-c{number:04d}", chunk
 
 
 def cut(samples: Float32, chunk_seconds: float) -> list[Float32]:
@@ -283,34 +268,13 @@ def cut(samples: Float32, chunk_seconds: float) -> list[Float32]:
     return list(np.array_split(samples, n_chunks))
 
 
-def _embed(encoder: Encoder, result: Extraction, utt: str, samples: Float32) -> Float32 | None:
-    """X-vector of the samples, if there is one."""
-    try:
-        vector = encoder.embed(samples)
-    except TooShortError as error:
-        _skip(result, utt, str(error))
-        return None
-    if not np.isfinite(vector).all():
-        _skip(result, utt, "its x-vector is not finite")
-        return None
-    return vector
-
-
 def finish(out: Path, result: Extraction, allow_loss: int) -> None:
     """Write utt2spk of chunks and skipped.txt; LossError when too many utterances were lost.
 
     Call it before the archive is closed, whose .scp comes last, or not at all.
     """
-    if len(result.skipped) > allow_loss:
-        utt, reason = next(iter(result.skipped.items()))
-        raise LossError(
-            f"{len(result.skipped)} utterances lost, {allow_loss} allowed (--allow-loss); the "
-            f"first: {reason if utt in reason else f'{utt}: {reason}'}"
-        )
-    for name in ("utt2spk", "skipped.txt"):
-        (out / name).unlink(missing_ok=True)
-    if result.skipped:
-        write_map(out / "skipped.txt", result.skipped)
+    result.finish(out, result.n_utts, allow_loss)
+    (out / "utt2spk").unlink(missing_ok=True)
     if result.chunked:
         write_map(out / "utt2spk", result.utt2spk)
 
@@ -334,7 +298,7 @@ class FrameEncoder:
                 f"{name}: an encoder with xi pooling is needed (network.pooling: xi); with others "
                 "x-vectors of windows stand in: steps/extract_xvectors.py --chunk-seconds 1"
             )
-        self.name, self._encoder = encoder.name, encoder
+        self._encoder = encoder
 
     def embed(self, samples: Samples) -> Float32:
         means, variances = (part.astype(np.float64) for part in self._encoder.frames(samples))
@@ -342,25 +306,21 @@ class FrameEncoder:
         return np.concatenate([means.mean(axis=0), variance, [len(means)]]).astype(np.float32)
 
 
-@dataclass
-class FrameWriter:
-    """Receiver of the vectors of a FrameEncoder. num_frames: by utterance."""
-
-    means: ArchiveWriter
-    variances: ArchiveWriter
-    num_frames: dict[str, int] = field(default_factory=dict)
-
-    def write(self, key: str, vector: Float32) -> None:
-        """Append the vector (2 d + 1,) of an utterance."""
-        size = len(vector) // 2
-        self.means.write(key, vector[:size])
-        self.variances.write(key, vector[size:-1])
-        self.num_frames[key] = int(vector[-1])
-
-
 @contextmanager
-def open_frames(out: Path) -> Iterator[FrameWriter]:
-    """Write xvector (the means) and variance (.ark, .scp) to a folder; both .scp appear if the
-    `with` block succeeds, else neither does."""
+def open_frames(out: Path) -> Iterator[Callable[[str, Float32], None]]:
+    """Yield what writes the vectors (2 d + 1,) of a FrameEncoder to a folder.
+
+    It gets num_frames, and xvector (the means) and variance (.ark, .scp), of which both .scp appear
+    if the `with` block succeeds, else neither does.
+    """
+    num_frames: dict[str, int] = {}
     with ArchiveWriter(out / "xvector") as means, ArchiveWriter(out / "variance") as variances:
-        yield FrameWriter(means, variances)
+
+        def write(key: str, vector: Float32) -> None:
+            size = len(vector) // 2
+            means.write(key, vector[:size])
+            variances.write(key, vector[size:-1])
+            num_frames[key] = int(vector[-1])
+
+        yield write
+        write_map(out / "num_frames", num_frames)

@@ -1,8 +1,8 @@
 """Features that speaker encoders read, and how training crops are augmented."""
 
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from functools import cache, lru_cache
-from math import gcd
 from typing import Any
 
 import numpy as np
@@ -89,18 +89,11 @@ def sliding_mean(features: Tensor, window: int = SLIDING_FRAMES) -> Tensor:
 # noise corpus is needed. All randomness comes from the generator that is passed.
 
 
-def speed_ratio(speed: float) -> tuple[int, int]:
-    """Ratio (up, down) of a speed in hundredths: at 1.1, 11 samples become 10."""
-    hundredths = round(speed * 100)
-    divisor = gcd(100, hundredths)
-    return 100 // divisor, hundredths // divisor
-
-
 def change_speed(samples: Float32, speed: float, n_samples: int) -> Float32:
-    """Play `samples` faster (pitch and tempo), cut to `n_samples`."""
-    up, down = speed_ratio(speed)
-    if up != down:
-        samples = _resample(samples, up, down)
+    """Play `samples` faster (pitch and tempo), cut to `n_samples`; speed: in whole hundredths."""
+    ratio = Fraction(100, round(speed * 100))  # at 1.1, 11 samples become 10
+    if ratio != 1:
+        samples = _resample(samples, ratio.numerator, ratio.denominator)
     return samples[:n_samples]
 
 

@@ -2,7 +2,6 @@
 
 import dataclasses
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -32,13 +31,6 @@ _LARGE = 200_000  # numbers from which on a normalisation is worth more calls
 
 class FrameConv(nn.Conv1d):
     """Convolution of one frame, computed as a matrix product, which is faster on a processor."""
-
-    @classmethod
-    def of(cls, conv: nn.Conv1d) -> "FrameConv":
-        """Make with the parameters of `conv`."""
-        made = cls(conv.in_channels, conv.out_channels, 1, device="meta")
-        made.weight, made.bias = conv.weight, conv.bias
-        return made
 
     def forward(self, x: Tensor) -> Tensor:
         """Output (B, C', T) of (B, C, T)."""
@@ -81,13 +73,6 @@ class _Normalise(torch.autograd.Function):
 
 class FastBatchNorm(nn.BatchNorm1d):
     """Batch normalisation with mean and variance from each row's sums, added up in float64."""
-
-    @classmethod
-    def of(cls, norm: nn.BatchNorm1d) -> "FastBatchNorm":
-        """Make with the parameters and running figures of `norm`."""
-        made = cls.__new__(cls)
-        made.__dict__.update(norm.__dict__)
-        return made
 
     def forward(self, x: Tensor) -> Tensor:
         """Normalise (B, C, T) or (B, C)."""
@@ -167,13 +152,6 @@ class AttentivePooling(AttentiveStatisticsPooling):  # type: ignore[misc]
     for each frame.
     """
 
-    @classmethod
-    def of(cls, pooling: AttentiveStatisticsPooling) -> "AttentivePooling":
-        """Make with the layers of `pooling`."""
-        made = cls.__new__(cls)
-        made.__dict__.update(pooling.__dict__)
-        return made
-
     def forward(self, x: Tensor, **_: None) -> Tensor:
         """Pooled (B, 2C, 1) of (B, C, T), all of a length."""
         alike = torch.zeros(len(x), 1, x.shape[2], device=x.device)
@@ -191,6 +169,17 @@ class AttentivePooling(AttentiveStatisticsPooling):  # type: ignore[misc]
         return pooled
 
 
+def use_faster_layers(body: nn.Module) -> None:
+    """Make layers of SpeechBrain the faster ones, which have the same parameters, in place."""
+    for module in body.modules():
+        if isinstance(module, Conv1d) and module.kernel_size == 1:
+            module.conv.__class__ = FrameConv
+        elif isinstance(module, BatchNorm1d):
+            module.norm.__class__ = FastBatchNorm
+        elif isinstance(module, AttentiveStatisticsPooling):
+            module.__class__ = AttentivePooling
+
+
 # ---- Pooling of frames by their precision (xi-vector; Lee, Wang and Koshinaka 2021).
 #
 # Each frame t gives an estimate h_t of the speaker and a log precision l_t, both per dimension.
@@ -203,34 +192,16 @@ class AttentivePooling(AttentiveStatisticsPooling):  # type: ignore[misc]
 # 2025 take the mean as the speaker's vector; their generator PSD also uses the single frames.
 
 
-@dataclass(frozen=True)
-class Posterior:
-    """mean: (B, D). log_precision: (B, D), natural logarithm; the variance is exp(-it).
-
-    deviation: (B, D), square root of sum_t a_t h_t^2 + a_p m_p^2 - phi^2: the spread of the frames.
-    """
-
-    mean: Tensor
-    log_precision: Tensor
-    deviation: Tensor
-
-
 def pool_frames(
-    frames: Tensor,
-    log_precision: Tensor,
-    prior_mean: Tensor,
-    prior_log_precision: Tensor,
-) -> Posterior:
-    """Posterior of (B, D, T) frames and log precisions under a prior (D,), (D,)."""
+    frames: Tensor, log_precision: Tensor, prior_mean: Tensor, prior_log_precision: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Posterior mean and log precision (B, D), whose variance is exp(-it), of (B, D, T) frames and
+    log precisions (natural logarithms) under a prior (D,), (D,)."""
     shape = (len(frames), -1, 1)
     logits = torch.cat([log_precision, prior_log_precision[:, None].expand(shape)], dim=2)
     values = torch.cat([frames, prior_mean[:, None].expand(shape)], dim=2)
     weights = torch.softmax(logits, dim=2)
-    mean = (weights * values).sum(dim=2)
-    # Around the mean, not as a difference of squares, which cancels.
-    spread = (weights * (values - mean[:, :, None]).square()).sum(dim=2)
-    deviation = spread.clamp_min(1e-12).sqrt()  # the root has no gradient at 0
-    return Posterior(mean, torch.logsumexp(logits, dim=2), deviation)
+    return (weights * values).sum(dim=2), torch.logsumexp(logits, dim=2)
 
 
 class XiPooling(nn.Module):
@@ -259,9 +230,10 @@ class XiPooling(nn.Module):
         positive = functional.softplus(self.outward(hidden).to(wide)).clamp_min(1e-6)
         return means.to(wide), 2.0 * positive.log()
 
-    def forward(self, features: Tensor) -> Posterior:
-        means, log_precision = self.frame_gaussians(features)
-        return pool_frames(means, log_precision, self.prior_mean, self.prior_log_precision)
+    def forward(self, features: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and log precision (B, D)."""
+        gaussians = self.frame_gaussians(features)
+        return pool_frames(*gaussians, self.prior_mean, self.prior_log_precision)
 
 
 # ---- Hidden layers of WavLM, HuBERT or wav2vec 2.0 in front of a speaker encoder.
@@ -323,6 +295,8 @@ class HubFront(nn.Module):
 # are replaced for speed (steps/speaker/network.py).
 
 MINIMUM_FRAMES = 20  # reflection needs more frames than it pads
+LAYERS = ("channels", "kernel_sizes", "dilations")  # of each layer
+ECAPA_SIZES = ("attention_channels", "se_channels", "res2net_scale")
 
 
 class _QuietPooling(StatisticsPooling):  # type: ignore[misc]
@@ -338,13 +312,10 @@ class _XiHead(nn.Module):
     def __init__(self, channels: int, size: int, hidden: int) -> None:
         super().__init__()
         self.pooling = XiPooling(channels, size, hidden)
-        self.features: Tensor | None = None  # (B, C, T) of the last call, when `keep` is set
-        self.keep = False
 
     def forward(self, x: Tensor, **_: None) -> Tensor:
         """Pool (B, C, T), all of a length, to (B, E, 1)."""
-        self.features = x if self.keep else None
-        mean: Tensor = self.pooling(x).mean
+        mean: Tensor = self.pooling(x)[0]
         return mean.unsqueeze(2)
 
 
@@ -362,11 +333,7 @@ class EncoderNetwork(nn.Module):
         self.final_norm: nn.Module = nn.Identity()
         if config.network.final_norm:
             self.final_norm = nn.BatchNorm1d(config.network.embedding, affine=False)
-        for module in self.body.modules():
-            if isinstance(module, Conv1d) and module.kernel_size == 1:
-                module.conv = FrameConv.of(module.conv)
-            elif isinstance(module, BatchNorm1d):
-                module.norm = FastBatchNorm.of(module.norm)
+        use_faster_layers(self.body)
 
     def forward(self, features: Tensor) -> Tensor:
         """All utterances of a batch have the same length."""
@@ -388,12 +355,11 @@ class EncoderNetwork(nn.Module):
         head = getattr(self.body, "asp", None)
         if not isinstance(head, _XiHead):
             raise ValueError("this network has no xi pooling")
-        head.keep = True
-        self(features)
-        head.keep = False
-        assert head.features is not None
-        means, log_precision = head.pooling.frame_gaussians(head.features)
-        head.features = None
+        found: list[tuple[Tensor, Tensor]] = []
+        take = lambda pooling, given: found.append(pooling.frame_gaussians(*given))  # noqa: E731
+        with head.pooling.register_forward_pre_hook(take):
+            self(features)
+        means, log_precision = found[0]
         means, variances = means.transpose(1, 2), torch.exp(-log_precision).transpose(1, 2)
         if isinstance(self.final_norm, nn.BatchNorm1d):
             shape = means.shape
@@ -406,39 +372,29 @@ class EncoderNetwork(nn.Module):
 def make_ecapa(config: EncoderConfig) -> nn.Module:
     """ECAPA-TDNN with attentive or xi pooling."""
     network = config.network
+    layers = {name: list(getattr(network, name)) for name in LAYERS}
+    sizes = {name: getattr(network, name) for name in ECAPA_SIZES}
+    groups = [1] * len(network.channels)
     body: nn.Module = ECAPA_TDNN(
-        config.features.bins,
-        lin_neurons=network.embedding,
-        channels=list(network.channels),
-        kernel_sizes=list(network.kernel_sizes),
-        dilations=list(network.dilations),
-        attention_channels=network.attention_channels,
-        res2net_scale=network.res2net_scale,
-        se_channels=network.se_channels,
-        groups=[1] * len(network.channels),
+        config.features.bins, lin_neurons=network.embedding, groups=groups, **layers, **sizes
     )
     if network.pooling == "xi":
         body.asp = _XiHead(network.channels[-1], network.embedding, network.xi_hidden)
         body.asp_bn, body.fc = nn.Identity(), nn.Identity()
-    else:
-        body.asp = AttentivePooling.of(body.asp)
     return body
 
 
 def make_xvector(config: EncoderConfig) -> nn.Module:
     """X-vector TDNN."""
     network = config.network
+    layers = {f"tdnn_{name}": list(getattr(network, name)) for name in LAYERS}
     tdnn: Any = Xvector(
-        tdnn_blocks=len(network.channels),
-        tdnn_channels=list(network.channels),
-        tdnn_kernel_sizes=list(network.kernel_sizes),
-        tdnn_dilations=list(network.dilations),
-        lin_neurons=network.embedding,
-        in_channels=config.features.bins,
-    )
-    tdnn.blocks = nn.ModuleList(
-        _QuietPooling() if isinstance(block, StatisticsPooling) else block for block in tdnn.blocks
-    )
+        tdnn_blocks=len(network.channels), lin_neurons=network.embedding,
+        in_channels=config.features.bins, **layers,
+    )  # fmt: skip
+    for block in tdnn.blocks:
+        if isinstance(block, StatisticsPooling):
+            block.__class__ = _QuietPooling
     body: nn.Module = tdnn
     return body
 

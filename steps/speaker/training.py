@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,109 +27,34 @@ from utils.datadir import write_training_speakers
 from utils.seeds import derive_seed, make_rng
 from utils.settings import to_plain
 
-# ---- Training batches of a speaker encoder, each a function of (seed, step) alone.
-
-
-@dataclass(frozen=True)
-class Batch:
-    """features: (B, T, D) float32, of kind hub samples (B, n); classes: (B,) int64."""
-
-    features: npt.NDArray[np.float32]
-    classes: npt.NDArray[np.int64]
-
-
-class BatchMaker:
-    """Maker of a step's batch. Classes are speaker x speed: speaker * n_speeds + speed."""
-
-    def __init__(self, audio: TrainingAudio, config: EncoderConfig, seed: int) -> None:
-        self.audio = audio
-        self.config = config
-        self.seed = seed
-        self.features = Features(config.features)
-        self._shares = [
-            np.cumsum([audio.lengths[utt] for utt in utts]) for utts in audio.spk2utt.values()
-        ]
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes: speakers times speeds."""
-        return len(self.audio.speakers) * len(self.config.augmentation.speeds)
-
-    def __call__(self, step: int) -> Batch:
-        """Batch of step 0, 1, ..."""
-        rng = make_rng(self.seed, "encoder-batch", str(step))
-        config = self.config
-        n_samples = int(rng.uniform(*config.training.crop_seconds) * SAMPLE_RATE)
-        classes = self._classes(step)
-        crops = np.stack([self._crop(rng, int(c), n_samples) for c in classes])
-        features = self.features(torch.from_numpy(crops)).numpy()
-        if not self.features.passes:
-            mask_features(rng, features, config.augmentation)
-        return Batch(features, classes)
-
-    def _classes(self, step: int) -> npt.NDArray[np.int64]:
-        """Every class once, in an order drawn for each round; then the next round."""
-        batch, n_classes = self.config.training.batch, self.n_classes
-        places = np.arange(step * batch, (step + 1) * batch)
-        rounds = {int(r): self._round(int(r)) for r in np.unique(places // n_classes)}
-        return np.array([rounds[p // n_classes][p % n_classes] for p in places.tolist()])
-
-    def _round(self, number: int) -> npt.NDArray[np.int64]:
-        rng = make_rng(self.seed, "encoder-round", str(number))
-        return rng.permutation(self.n_classes).astype(np.int64)
-
-    def _crop(self, rng: np.random.Generator, chosen: int, n_samples: int) -> Float32:
-        speeds = self.config.augmentation.speeds
-        speaker, speed = divmod(chosen, len(speeds))
-        n_read = int(np.ceil(n_samples * speeds[speed])) + 1
-        crop = change_speed(self._draw(rng, speaker, n_read), speeds[speed], n_samples)
-        n_speakers = len(self.audio.speakers)
-        return augment(
-            rng,
-            crop,
-            self.config.augmentation,
-            lambda: self._draw(rng, int(rng.integers(n_speakers)), n_samples),
-        )
-
-    def _draw(self, rng: np.random.Generator, speaker: int, n_samples: int) -> Float32:
-        """Draw a random stretch of a speaker's speech; longer utterances are drawn more often."""
-        utts = self.audio.spk2utt[self.audio.speakers[speaker]]
-        shares = self._shares[speaker]
-        utt = utts[int(np.searchsorted(shares, rng.integers(shares[-1]), side="right"))]
-        spare = self.audio.lengths[utt] - n_samples
-        start = int(rng.integers(spare + 1)) if spare > 0 else 0
-        return self.audio.read(utt, start, n_samples)
-
-
 # ---- Equal error rate on held-out training speakers: a curve of the success of training.
 #
 # Segments of a speaker come from different utterances where there are several; a speaker of one
 # utterance gives pieces of it, which are easier to match. The figure is for comparing steps of one
 # training, not for a table of results.
 
-Embed = Callable[[Float32], npt.NDArray[np.float32]]
+Embed = Callable[[Float32], Float32]
 SEGMENT_SECONDS = 3.0
 
 
-@dataclass(frozen=True)
-class ValidationSet:
-    """segments: of 2 to 4 s; speakers: (n,) index of each; from_one: speakers of one utterance."""
+class ValidationSet(NamedTuple):
+    """segments: of 2 to 4 s; speakers: (n,) index of each."""
 
     segments: list[Float32]
     speakers: npt.NDArray[np.int64]
-    from_one: int
 
 
 def make_validation_set(
     audio: TrainingAudio, speakers: Sequence[str], n_segments: int, seed: int
 ) -> ValidationSet | None:
-    """Choose up to `n_segments` segments a speaker; None if fewer than two speakers have two."""
+    """Choose up to `n_segments` segments a speaker; None if fewer than two speakers have two.
+
+    The log tells how many there are, and how many speakers have one utterance alone.
+    """
     segments: list[Float32] = []
     owners: list[int] = []
-    from_one = 0
     for owner, speaker in enumerate(speakers):
         utts = audio.spk2utt[speaker]
-        from_one += len(utts) == 1
         cuts = [_middle(audio, utt) for utt in utts] if len(utts) > 1 else _pieces(audio, utts[0])
         order = make_rng(seed, "encoder-validation", speaker).permutation(len(cuts))[:n_segments]
         if len(order) < 2:
@@ -137,8 +62,13 @@ def make_validation_set(
         segments += [audio.read(*cuts[i]) for i in sorted(order.tolist())]
         owners += [owner] * len(order)
     if len(set(owners)) < 2:
+        if speakers:
+            logging.warning("no validation: fewer than two of these speakers have two segments")
         return None
-    return ValidationSet(segments, np.array(owners), from_one)
+    from_one = sum(len(audio.spk2utt[speaker]) == 1 for speaker in speakers)
+    easy = f" ({from_one} speakers have one utterance, cut in pieces: easier than reality)"
+    logging.info("validation: %d segments%s", len(segments), easy if from_one else "")
+    return ValidationSet(segments, np.array(owners))
 
 
 def _middle(audio: TrainingAudio, utt: str) -> tuple[str, int, int]:
@@ -180,6 +110,8 @@ def equal_error_rate(scores: npt.NDArray[np.float64], target: npt.NDArray[np.boo
 
 # ---- Training of a speaker encoder, as the loop of steps/training needs it.
 
+EncoderBatch = tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]
+
 
 def margin(config: TrainingConfig, step: int) -> float:
     """Margin (radian) at a step: from 0 to full over `margin_ramp`."""
@@ -205,12 +137,16 @@ def make_optimiser(config: TrainingConfig, *modules: nn.Module) -> torch.optim.O
 
 @dataclass
 class EncoderTrainer(Trainer):
-    """Training of an encoder and its classifier; valid: segments of held-out speakers."""
+    """Training of an encoder and its classifier; valid: segments of held-out speakers.
+
+    A batch is features (B, T, D) float32, of kind hub samples (B, n), and classes (B,): speaker x
+    speed, speaker * n_speeds + speed.
+    """
 
     config: EncoderConfig
     seed: int
     device: str
-    make: BatchMaker
+    audio: TrainingAudio
     valid: ValidationSet | None = None
     saved = ("network", "head", "optimiser")
     best_by = "valid_eer_percent"
@@ -218,20 +154,60 @@ class EncoderTrainer(Trainer):
     def __post_init__(self) -> None:
         self.plan = self.config.training
         self.precision = choose_precision(self.plan.precision, self.device)
+        self.features = Features(self.config.features)
+        listed = self.audio.spk2utt.values()
+        self._shares = [np.cumsum([self.audio.lengths[utt] for utt in utts]) for utts in listed]
+        self._speeds = self.config.augmentation.speeds
+        self.n_classes = len(self.audio.speakers) * len(self._speeds)
         torch.manual_seed(derive_seed(self.seed, "encoder-weights") % 2**63)
         self.network = EncoderNetwork(self.config).to(self.device)
-        self.head = TrainingHead(self.config, self.make.n_classes).to(self.device)
+        self.head = TrainingHead(self.config, self.n_classes).to(self.device)
         self.optimiser = make_optimiser(self.plan, self.network, self.head)
 
-    def batch(self, step: int) -> Batch:
-        return self.make(step)
+    def batch(self, step: int) -> EncoderBatch:
+        rng = make_rng(self.seed, "encoder-batch", str(step))
+        n_samples = int(rng.uniform(*self.plan.crop_seconds) * SAMPLE_RATE)
+        classes = self._classes(step)
+        crops = np.stack([self._crop(rng, int(c), n_samples) for c in classes])
+        features = self.features(torch.from_numpy(crops)).numpy()
+        if not self.features.passes:
+            mask_features(rng, features, self.config.augmentation)
+        return features, classes
 
-    def update(self, step: int, batch: Batch) -> dict[str, float]:
+    def _classes(self, step: int) -> npt.NDArray[np.int64]:
+        """Every class once, in an order drawn for each round; then the next round."""
+        places = np.arange(step * self.plan.batch, (step + 1) * self.plan.batch)
+        rounds, inside = np.divmod(places, self.n_classes)
+        orders = {
+            number: make_rng(self.seed, "encoder-round", str(number)).permutation(self.n_classes)
+            for number in set(rounds.tolist())
+        }
+        return np.array([orders[r][i] for r, i in zip(rounds.tolist(), inside, strict=True)])
+
+    def _crop(self, rng: np.random.Generator, chosen: int, n_samples: int) -> Float32:
+        speaker, speed = divmod(chosen, len(self._speeds))
+        n_read = int(np.ceil(n_samples * self._speeds[speed])) + 1
+        crop = change_speed(self._draw(rng, speaker, n_read), self._speeds[speed], n_samples)
+
+        def draw_any() -> Float32:
+            return self._draw(rng, int(rng.integers(len(self.audio.speakers))), n_samples)
+
+        return augment(rng, crop, self.config.augmentation, draw_any)
+
+    def _draw(self, rng: np.random.Generator, speaker: int, n_samples: int) -> Float32:
+        """Draw a random stretch of a speaker's speech; longer utterances are drawn more often."""
+        utts = self.audio.spk2utt[self.audio.speakers[speaker]]
+        shares = self._shares[speaker]
+        utt = utts[int(np.searchsorted(shares, rng.integers(shares[-1]), side="right"))]
+        spare = self.audio.lengths[utt] - n_samples
+        start = int(rng.integers(spare + 1)) if spare > 0 else 0
+        return self.audio.read(utt, start, n_samples)
+
+    def update(self, step: int, batch: EncoderBatch) -> dict[str, float]:
         self.network.train()
         self.head.train()
         set_rate(self.optimiser, learning_rate(self.plan, step))
-        features = torch.from_numpy(batch.features).to(self.device)
-        classes = torch.from_numpy(batch.classes).to(self.device)
+        features, classes = (torch.from_numpy(part).to(self.device) for part in batch)
         lower = self.precision == "bfloat16"
         with torch.autocast(self.device, torch.bfloat16, enabled=lower):
             embeddings = self.network(features)
@@ -260,15 +236,9 @@ class EncoderTrainer(Trainer):
 
 
 def train_encoder(
-    config: EncoderConfig,
-    audio: TrainingAudio,
-    out: Path,
-    *,
-    seed: int,
-    device: str = "cpu",
-    n_workers: int = 1,
-    init_from: Path | None = None,
-) -> None:
+    config: EncoderConfig, audio: TrainingAudio, out: Path, *,
+    seed: int, device: str = "cpu", n_workers: int = 1, init_from: Path | None = None,
+) -> None:  # fmt: skip
     """Train on `audio`; `out` gets the files in docs/evaluators.md, final.pt last.
 
     init_from: folder of the encoder to start from; UserError for one of another network.
@@ -277,12 +247,8 @@ def train_encoder(
     check_device(device)
     audio_used, held = hold_out(audio, config.training.valid_speakers, seed)
     valid = make_validation_set(audio, held, config.training.valid_segments, seed)
-    if valid is not None:
-        logging.info("validation: %d segments%s", len(valid.segments), _how_easy(valid))
-    elif held:
-        logging.warning("no validation: fewer than two of these speakers have two segments")
-    trainer = EncoderTrainer(config, seed, device, BatchMaker(audio_used, config, seed), valid)
-    logging.info("%s, %d classes, %s", config.encoder, trainer.make.n_classes, trainer.precision)
+    trainer = EncoderTrainer(config, seed, device, audio_used, valid)
+    logging.info("%s, %d classes, %s", config.encoder, trainer.n_classes, trainer.precision)
     first = b""
     if init_from is not None:
         trainer.start_from(init_from)
@@ -292,16 +258,7 @@ def train_encoder(
     training = train(trainer, out, identity(settings, *parts), n_workers)
     write_training_speakers(out, audio.speakers, init_from)
     training.finish(
-        "encoder.yaml",
-        settings,
-        init_from=None if init_from is None else str(init_from),
-        speakers=len(audio.speakers),
-        hours=round(audio.seconds / 3600, 3),
+        "encoder.yaml", settings, init_from=init_from and str(init_from),
+        speakers=len(audio.speakers), hours=round(audio.seconds / 3600, 3),
         precision=trainer.precision,
-    )
-
-
-def _how_easy(valid: ValidationSet) -> str:
-    if not valid.from_one:
-        return ""
-    return f" ({valid.from_one} speakers have one utterance, cut in pieces: easier than reality)"
+    )  # fmt: skip

@@ -1,13 +1,17 @@
 """Statistics of x-vectors: means of speakers, LDA, and two-covariance PLDA as in Kaldi."""
 
 import logging
+import re
 import struct
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from kaldiio.matio import read_matrix_or_vector, write_array
 
 from utils.archives import ObjectReader, read_vectors
 from utils.arrays import Float32, Float64
@@ -86,14 +90,11 @@ def average_by_speaker(
     (0.5, {'a': 2})
     """
     sums: dict[str, Float64] = {}
-    counts: dict[str, int] = {}
+    counts: Counter[str] = Counter()
     for utt, vector in vectors:
         speaker = utt2spk[utt]
-        if speaker in sums:
-            sums[speaker] += vector
-        else:
-            sums[speaker] = vector.astype(np.float64)
-        counts[speaker] = counts.get(speaker, 0) + 1
+        sums[speaker] = sums[speaker] + vector if counts[speaker] else vector.astype(np.float64)
+        counts[speaker] += 1
     speakers = sort_ids(sums)
     means = {speaker: (sums[speaker] / counts[speaker]).astype(np.float32) for speaker in speakers}
     return means, {speaker: counts[speaker] for speaker in speakers}
@@ -140,12 +141,8 @@ def clamp_dimension(wanted: int, n_features: int, n_speakers: int, n_vectors: in
     possible = min(wanted, n_features, n_speakers - 1, n_vectors - n_speakers)
     if possible < wanted:
         logging.warning(
-            "LDA: %d dimensions instead of %d (vectors of %d, %d speakers, %d x-vectors)",
-            possible,
-            wanted,
-            n_features,
-            n_speakers,
-            n_vectors,
+            f"LDA: {possible} dimensions instead of {wanted} (vectors of {n_features}, "
+            f"{n_speakers} speakers, {n_vectors} x-vectors)"
         )
     return possible
 
@@ -170,6 +167,7 @@ def train_lda(vectors: Float64, classes: npt.NDArray[np.int64], dim: int) -> Flo
 # new for each, Psi diagonal. `transform` is the inverse of A, so that u = transform (x - m).
 
 N_ITERATIONS = 10  # Kaldi's --num-em-iters
+_PLDA_TEXT = re.compile(rb"<Plda>" + 3 * rb"\s*\[([^\[\]]*)\]" + rb"\s*</Plda>")
 
 
 @dataclass(frozen=True)
@@ -191,49 +189,46 @@ class Plda:
         scaled: Float64 = u * np.sqrt(u.shape[1] / np.sum(u**2 / expected, axis=1, keepdims=True))
         return scaled
 
-    def left(self, vectors: Float64, counts: Float64) -> Float64:
-        """(n, 2d + 1) of means of `counts` vectors; left @ right.T are log-likelihood ratios."""
-        return enrolment_terms(self.psi, self.project(vectors, counts), counts)
+    def left(self, vectors: Float64, counts: Float64, kinds: Float64 | None = None) -> Float64:
+        """(n, k) of means of `counts` vectors; left @ right.T are log-likelihood ratios."""
+        return enrolment_terms(self.psi, self.project(vectors, counts), counts, kinds)
 
-    def right(self, vectors: Float64) -> Float64:
-        """(n, 2d + 1) of single vectors, see `left`."""
-        return trial_terms(self.project(vectors, np.ones(len(vectors))))
+    def right(self, vectors: Float64, kinds: Float64 | None = None) -> Float64:
+        """(n, k) of single vectors, see `left`."""
+        return trial_terms(self.psi, self.project(vectors, np.ones(len(vectors))), kinds)
 
 
-def enrolment_terms(psi: Float64, u: Float64, counts: Float64) -> Float64:
+def enrolment_terms(
+    psi: Float64, u: Float64, counts: Float64, kinds: Float64 | None = None
+) -> Float64:
     """Coefficients (n, 2d + 1) of the log-likelihood ratio as a quadratic function of the trial v.
 
     After n vectors of mean u (n, d) the speaker's next is N(m, V), m = n psi u / (n psi + 1) and
     V = 1 + psi / (n psi + 1); a stranger's is N(0, 1 + psi). The coefficients of v, v^2 and 1 in
     log N(v; m, V) - log N(v; 0, 1 + psi) stand side by side; `trial_terms` has v, v^2 and 1.
+
+    kinds: the K values that counts take. The coefficients of v^2 depend on the count alone, so that
+    sum over the dimensions is one number for each trial and count, which `trial_terms` has; here a
+    1 picks that of the count, and a row has d + 1 + K numbers.
     """
     n = counts[:, None]
     mean = n * psi / (n * psi + 1) * u
     variance = 1 + psi / (n * psi + 1)
     stranger = 1 + psi
     constant = -0.5 * np.sum(np.log(variance / stranger) + mean**2 / variance, axis=1)
-    return np.hstack([mean / variance, -0.5 * (1 / variance - 1 / stranger), constant[:, None]])
+    square = -0.5 * (1 / variance - 1 / stranger)
+    if kinds is not None:
+        return np.hstack([mean / variance, constant[:, None], counts[:, None] == kinds])
+    return np.hstack([mean / variance, square, constant[:, None]])
 
 
-def trial_terms(v: Float64) -> Float64:
-    """Terms (n, 2d + 1): v, v^2 and 1, see `enrolment_terms`. v: (n, d)."""
-    return np.hstack([v, v**2, np.ones((len(v), 1))])
-
-
-def short_enrolment_terms(psi: Float64, u: Float64, counts: Float64, kinds: Float64) -> Float64:
-    """(n, d + 1 + K): `enrolment_terms` where counts take only the K values `kinds`.
-
-    The coefficients of v^2 depend on the count alone, so that sum over the dimensions is one number
-    for each trial and count, which `short_trial_terms` has; here a 1 picks that of the count.
-    """
-    terms, d = enrolment_terms(psi, u, counts), len(psi)
-    return np.hstack([terms[:, :d], terms[:, -1:], counts[:, None] == kinds])
-
-
-def short_trial_terms(psi: Float64, v: Float64, kinds: Float64) -> Float64:
-    """(m, d + 1 + K), see `short_enrolment_terms`. v: (m, d); kinds: (K,) counts, each once."""
+def trial_terms(psi: Float64, v: Float64, kinds: Float64 | None = None) -> Float64:
+    """Terms (n, 2d + 1) v, v^2 and 1, or (n, d + 1 + K), see `enrolment_terms`. v: (n, d)."""
+    one = np.ones((len(v), 1))
+    if kinds is None:
+        return np.hstack([v, v**2, one])
     square = enrolment_terms(psi, np.zeros((len(kinds), len(psi))), kinds)[:, len(psi) : -1]
-    return np.hstack([v, np.ones((len(v), 1)), v**2 @ square.T])
+    return np.hstack([v, one, v**2 @ square.T])
 
 
 def train_plda(
@@ -283,10 +278,9 @@ def write_plda(path: StrPath, plda: Plda) -> None:
     with atomic_write(path, "wb") as stream:
         stream.write(b"\0B<Plda> ")
         for array in (plda.mean, plda.transform, plda.psi):
-            stream.write(b"DV " if array.ndim == 1 else b"DM ")
-            for size in array.shape:
-                stream.write(struct.pack("<bi", 4, size))
-            stream.write(np.ascontiguousarray(array, dtype="<f8").tobytes())
+            part = BytesIO()
+            write_array(part, np.ascontiguousarray(array, np.float64))
+            stream.write(part.getvalue()[2:])  # without the mark of a binary file
         stream.write(b"</Plda> ")
 
 
@@ -298,51 +292,34 @@ def read_plda(path: StrPath) -> Plda:
         d = len(plda.mean)
         if plda.transform.shape != (d, d) or plda.psi.shape != (d,) or d == 0:
             raise ValueError("sizes do not agree")
-    except (ValueError, struct.error) as error:
-        raise UserError(f"{path}: not a Kaldi PLDA object, or damaged ({error})") from error
+    except (ValueError, AssertionError, struct.error, OverflowError, TypeError) as error:
+        why = str(error) or "an array is not whole"
+        raise UserError(f"{path}: not a Kaldi PLDA object, or damaged ({why})") from error
     if not all(np.isfinite(a).all() for a in (plda.mean, plda.transform, plda.psi)):
         raise UserError(f"{path}: holds a value that is not a finite number; train it again")
     return plda
 
 
-def _parse_binary(data: bytes) -> tuple[Float64, Float64, Float64]:
-    place = _skip(data, 2, b"<Plda> ")
-    mean, place = _parse_array(data, place, 1)
-    transform, place = _parse_array(data, place, 2)
-    psi, place = _parse_array(data, place, 1)
-    _skip(data, place, b"</Plda> ")
-    return mean, transform, psi
-
-
-def _skip(data: bytes, place: int, token: bytes) -> int:
-    if data[place : place + len(token)] != token:
-        raise ValueError(f"no {token.decode().strip()} at byte {place}")
-    return place + len(token)
-
-
-def _parse_array(data: bytes, place: int, ndim: int) -> tuple[Float64, int]:
-    tag = data[place : place + 3]
-    kinds = {b"F": "<f4", b"D": "<f8"}
-    if tag[:1] not in kinds or tag[1:] != (b"V " if ndim == 1 else b"M "):
-        raise ValueError(f"no array at byte {place}")
-    place += 3
-    shape = [struct.unpack_from("<xi", data, place + 5 * axis)[0] for axis in range(ndim)]
-    place += 5 * ndim
-    kind = np.dtype(kinds[tag[:1]])
-    n_values = int(np.prod(shape))
-    array = np.frombuffer(data, kind, n_values, place).reshape(shape).astype(np.float64)
-    return array, place + n_values * kind.itemsize
-
-
-def _parse_text(data: bytes) -> tuple[Float64, Float64, Float64]:
-    text = data.decode("ascii").strip()
-    if not (text.startswith("<Plda>") and text.endswith("</Plda>")):
+def _parse_binary(data: bytes) -> list[Float64]:
+    begin, end = b"\0B<Plda> ", b"</Plda> "
+    if not (data.startswith(begin) and data.endswith(end)):
         raise ValueError("no <Plda> ... </Plda>")
-    parts = [part.split("[") for part in text[6:-7].split("]")]
-    if len(parts) != 4 or any(len(part) != 2 or part[0].strip() for part in parts[:3]):
-        raise ValueError("three arrays in brackets are expected")
-    if parts[3][0].strip():
+    rest, arrays = data[len(begin) : -len(end)], []
+    for _ in range(3):
+        array, size = read_matrix_or_vector(BytesIO(b"\0B" + rest), return_size=True)
+        arrays.append(array.astype(np.float64))
+        if not 2 < size <= len(rest) + 2:
+            raise ValueError("an array is cut off")
+        rest = rest[size - 2 :]
+    if rest:
         raise ValueError("something stands after the third array")
-    rows = [[float(x) for x in row.split()] for row in parts[1][1].splitlines() if row.strip()]
-    vectors = [np.array([float(x) for x in parts[i][1].split()]) for i in (0, 2)]
-    return vectors[0], np.array(rows), vectors[1]
+    return arrays
+
+
+def _parse_text(data: bytes) -> list[Float64]:
+    found = _PLDA_TEXT.fullmatch(data.strip())
+    if not found:
+        raise ValueError("<Plda>, three arrays in brackets and </Plda> are expected")
+    mean, rows, psi = found.groups()
+    transform = [[float(x) for x in row.split()] for row in rows.splitlines() if row.strip()]
+    return [np.array(part, np.float64) for part in (mean.split(), transform, psi.split())]

@@ -25,8 +25,8 @@ _DRAWS = 100
 _TRIES = 20 * _DRAWS  # of a generator whose voices have no gender to choose
 
 
-Drawn = tuple[Float64, F0Stats]
-Candidates = Callable[[str, str], Iterator[Drawn]]
+Drawn = Iterator[tuple[Float64, F0Stats]]
+Candidates = Callable[[str, str], Drawn]
 """Draws of x-vectors (d,) and their F0, to choose from, by a pseudo-speaker's name and gender."""
 
 
@@ -66,7 +66,7 @@ def averages(pool: VoicePool, averaged: int, seed: int) -> Candidates:
     """
     unit, grown = units(pool.xvectors), np.sqrt(averaged)
 
-    def draws(name: str, gender: str) -> Iterator[Drawn]:
+    def draws(name: str, gender: str) -> Drawn:
         own = [i for i, who in enumerate(pool.speakers) if pool.gender(who) == gender]
         if len(own) < averaged + 1:
             raise UserError(
@@ -96,7 +96,7 @@ def generated(pool: VoicePool, folder: Path, seed: int) -> Candidates:
     generator.fit(pool.xvectors, pool.speakers, genders)
     centre = pool.xvectors.mean(axis=0)
 
-    def draws(name: str, gender: str) -> Iterator[Drawn]:
+    def draws(name: str, gender: str) -> Drawn:
         for attempt in range(_TRIES):
             y, _ = generator.generate(Wanted(VoiceKey("export", (name, str(attempt)))))
             voices, weights = nearest_voices(
@@ -111,9 +111,8 @@ def generated(pool: VoicePool, folder: Path, seed: int) -> Candidates:
 
 def _mean_f0(pool: VoicePool, places: Sequence[int]) -> F0Stats:
     """F0 statistics of some of the pool's speakers."""
-    return mix_f0_stats(
-        [pool.f0(pool.speakers[i]) for i in places], [1 / len(places)] * len(places)
-    )
+    n = len(places)
+    return mix_f0_stats([pool.f0(pool.speakers[i]) for i in places], [1 / n] * n)
 
 
 def export_system(
@@ -128,12 +127,8 @@ def export_system(
     """
     settings, weights = trained_files(synthesiser)
     voices = VoicePool.load(pool)
-    draws = (
-        averages(voices, averaged, seed)
-        if generator is None
-        else generated(voices, generator, seed)
-    )
-    near = make_voices(voices, out / "pool", draws, n)
+    made = generated(voices, generator, seed) if generator else averages(voices, averaged, seed)
+    near = make_voices(voices, out / "pool", made, n)
     (out / "synthesiser").mkdir(parents=True, exist_ok=True)
     save_half(out / "synthesiser/final.safetensors", load_state(weights))
     shutil.copyfile(settings, out / "synthesiser/synthesiser.yaml")

@@ -4,7 +4,8 @@ import hashlib
 import json
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,24 +23,16 @@ from utils.cli import UserError
 from utils.digests import contents, digest_file, digest_json
 from utils.seeds import Draws
 from utils.settings import is_settings
-from utils.tables import is_there, read_lines, read_map, replacing, split_key
+from utils.tables import is_there, read_lines, read_map, replacing
 
 # ---- System in its own folder: system.yaml, its needs, and its measured limits.
 
 LIMITS = "limits.txt"
-# Limits of every system; a folder's limits.txt gives figures.
-UNMEASURED = (
-    "This hides the voice. It does not hide what is said, names that are spoken, and timing:",
-    "whoever knows a speaker by the way of speaking may know them still, and whoever has several",
-    "recordings of one person may find out that they belong together.",
-    "Whoever has the key and the models can find out which voice became which.",
-    "No figures belong to this system: measure it on speech like yours before you rely on it",
-    "(docs/recipe.md).",
-)
+UNMEASURED = Path(__file__).with_name(LIMITS)  # of every system; a folder's own gives figures
 
 
 @dataclass(frozen=True)
-class System:
+class LoadedSystem:
     """Loaded system. digest: of all that its speech depends on, except the key."""
 
     anonymiser: Anonymiser
@@ -47,7 +40,7 @@ class System:
     limits: Sequence[str]
 
 
-def load_system(path: Path, seed: int) -> System:
+def load_system(path: Path, seed: int) -> LoadedSystem:
     """Load a folder or a yaml file; UserError for a missing one, or one that needs more than a
     folder of audio."""
     folder = path if path.is_dir() else None
@@ -63,30 +56,24 @@ def load_system(path: Path, seed: int) -> System:
             )
     # f0 is measured for each group of files; a given one lets a system ask for it.
     given: dict[str, Any] = {"f0": path, **found}
-    resources = Resources(**given)
-    anonymiser = load_anonymiser(conf, Draws(seed), resources)
-    if folder is None:
-        return System(anonymiser, digest_file(conf), UNMEASURED)
-    told = folder / LIMITS
-    limits = [line.rstrip("\n") for _, line in read_lines(told)] if is_there(told) else UNMEASURED
-    return System(anonymiser, digest_json(contents(folder, ours=False)), limits)
+    anonymiser = load_anonymiser(conf, Draws(seed), Resources(**given))
+    digest = digest_json(contents(folder, ours=False)) if folder else digest_file(conf)
+    told = folder / LIMITS if folder and is_there(folder / LIMITS) else UNMEASURED
+    return LoadedSystem(anonymiser, digest, [line.rstrip("\n") for _, line in read_lines(told)])
 
 
 # ---- Plan of a folder's protection: its audio files, groups that share a voice, and finished ones.
 
-PER = ("file", "folder", "speaker")
 JOURNAL = ".protected.jsonl"  # in the output: the settings, and the finished files
 _ALIASES = {"AIF": "AIFF", "OPUS": "OGG", "OGA": "OGG", "SPH": "NIST", "MP2": "MP3", "SNR": "NIST"}
-# Formats of libsndfile that need more than a suffix to be read.
-_HEADERLESS = {"RAW"}
-_SCRYPT = {"n": 2**14, "r": 8, "p": 1}
 
 
 def audio_format(path: Path) -> str | None:
     """Format name of libsndfile for a suffix; None for what is no audio."""
     name = path.suffix[1:].upper()
     name = _ALIASES.get(name, name)
-    return name if name in soundfile.available_formats() and name not in _HEADERLESS else None
+    # To read RAW takes more than a suffix.
+    return name if name in soundfile.available_formats() and name != "RAW" else None
 
 
 def find_audio(folder: Path) -> tuple[list[Path], int]:
@@ -115,14 +102,14 @@ def group_files(
     per: `file`, `folder`, or `speaker`, whose name is the part before the first `-` or `_` of a
     file's name, or the value of its path in `speakers`. UserError for a file with neither.
     """
+    names: dict[str, Callable[[Path], str]] = {
+        "file": Path.as_posix,
+        "folder": lambda path: path.parent.as_posix(),
+        "speaker": lambda path: _speaker(path, speakers),
+    }
     groups: dict[str, list[Path]] = {}
     for path in files:
-        name = path.as_posix()
-        if per == "folder":
-            name = path.parent.as_posix()
-        elif per == "speaker":
-            name = _speaker(path, speakers)
-        groups.setdefault(name, []).append(path)
+        groups.setdefault(names[per](path), []).append(path)
     return groups
 
 
@@ -154,17 +141,16 @@ def read_speakers(path: Path) -> dict[str, str]:
     return found
 
 
-def read_key(path: Path) -> str:
-    """Read the secret in the first line of a file; UserError for a file without one."""
-    for _, line in read_lines(path):
-        if split_key(line)[0]:
-            return line.strip()
-    raise UserError(f"{path}: holds no key")
-
-
-def draw_key() -> str:
-    """Draw a fresh secret of 128 bits."""
-    return secrets.token_hex(16)
+def choose_key(key: str | None, key_file: Path | None) -> tuple[str, bool]:
+    """The key, or the secret in the first line of its file, or a fresh secret of 128 bits; and
+    whether it is fresh. UserError for a file without one."""
+    if key is None and key_file is None:
+        return secrets.token_hex(16), True
+    if key_file is not None:
+        key = next((line.strip() for _, line in read_lines(key_file) if line.strip()), None)
+    if key is None:
+        raise UserError(f"{key_file}: holds no key")
+    return key, False
 
 
 def key_number(key: str) -> int:
@@ -172,7 +158,6 @@ def key_number(key: str) -> int:
     return int.from_bytes(hashlib.sha256(key.encode("utf-8")).digest(), "big")
 
 
-@dataclass
 class Journal:
     """Journal of files finished with the same settings; appended to as files are done.
 
@@ -180,31 +165,29 @@ class Journal:
     file a line with the size and time of its source. It does not hold the key.
     """
 
-    path: Path
-    done: dict[str, object] = field(default_factory=dict)
-
-    @classmethod
-    def open(cls, out: Path, settings: Mapping[str, object], key: str | None) -> "Journal":
+    def __init__(self, out: Path, settings: Mapping[str, object], key: str | None) -> None:
         """Begin or continue; UserError where OUT has files made with other settings or another key.
 
         key: None for a fresh one, which no other run shares.
         """
-        path = out / JOURNAL
-        if not path.exists():
-            salt = secrets.token_hex(16)
-            journal = cls(path)
-            journal._append({"settings": dict(settings), "key": _fingerprint(key, salt)})
-            return journal
-        head, *rows = [_object(line, path, number) for number, line in read_lines(path)]
-        known = head.get("key")
-        salt = str(known).partition(":")[0]
-        if head.get("settings") != dict(settings) or known != _fingerprint(key, salt):
-            what = "another key" if head.get("settings") == dict(settings) else "other settings"
+        self.path = path = out / JOURNAL
+        rows = []
+        if path.exists():
+            rows = [_object(line, path, number) for number, line in read_lines(path)]
+        salt, colon, _ = str(rows[0].get("key")).partition(":") if rows else ("", "", "")
+        head = {
+            "settings": dict(settings),
+            "key": _fingerprint(key, salt if colon else secrets.token_hex(16)),
+        }
+        if not rows:
+            self._append(head)
+        elif rows[0] != head:
+            same = rows[0].get("settings") == head["settings"]
             raise UserError(
-                f"{path.parent}: holds speech that was protected with {what}; "
-                "choose another output folder"
+                f"{out}: holds speech that was protected with "
+                f"{'another key' if same else 'other settings'}; choose another output folder"
             )
-        return cls(path, {str(row["file"]): row["source"] for row in rows if "file" in row})
+        self.done = {str(row["file"]): row["source"] for row in rows if "file" in row}
 
     def has(self, name: Path, source: Path, made: Path) -> bool:
         """Whether a file is done, and neither it nor its source has changed or gone since."""
@@ -212,8 +195,7 @@ class Journal:
 
     def add(self, name: Path, source: Path) -> None:
         """Record a finished file."""
-        self.done[name.as_posix()] = _state(source)
-        self._append({"file": name.as_posix(), "source": self.done[name.as_posix()]})
+        self._append({"file": name.as_posix(), "source": _state(source)})
 
     def _append(self, row: Mapping[str, object]) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -234,9 +216,8 @@ def _object(line: str, path: Path, number: int) -> dict[str, object]:
 def _fingerprint(key: str | None, salt: str) -> str:
     if key is None:
         return "fresh"
-    return (
-        f"{salt}:{hashlib.scrypt(key.encode('utf-8'), salt=bytes.fromhex(salt), **_SCRYPT).hex()}"
-    )
+    hashed = hashlib.scrypt(key.encode("utf-8"), salt=bytes.fromhex(salt), n=2**14, r=8, p=1)
+    return f"{salt}:{hashed.hex()}"
 
 
 def _state(source: Path) -> list[int]:
@@ -262,7 +243,6 @@ def unfinished(
 
 # The speaker's pitch is measured in so many stretches, spread over their files.
 _STRETCHES, _SECONDS = 12, 5.0
-CHANNELS = ("mix", "each")
 
 
 @dataclass(frozen=True)
@@ -287,26 +267,30 @@ class Work:
         """
         failed: dict[Path, str] = {}
         recordings: dict[Path, Recording] = {}
-        for path in files:
+
+        @contextmanager
+        def noting(path: Path) -> Iterator[None]:
             try:
-                recordings[path] = Recording.open(self.source / path)
+                yield
             except UserError as error:
                 failed[path] = str(error)
-        try:
-            speaker = SourceSpeaker(name, f0=learn_f0(list(recordings.values())))
-        except UserError:  # the file is found below
-            speaker = SourceSpeaker(name, f0=compute_f0_stats([]))
+
+        for path in files:
+            with noting(path):
+                recordings[path] = Recording.open(self.source / path)
+        f0 = compute_f0_stats([])
+        with suppress(UserError):  # the file is found below
+            f0 = learn_f0(list(recordings.values()))
+        speaker = SourceSpeaker(name, f0=f0)
         key = VoiceKey("spk", ("folder", name), ("folder", name))
 
         def convert(samples: Float64) -> Float64:
             return anonymiser.transform(samples, key, speaker)[0]
 
         for path, recording in recordings.items():
-            try:
+            with noting(path):
                 self._write(path, recording, convert, tick)
                 done(path)
-            except UserError as error:
-                failed[path] = str(error)
         return failed
 
     def _write(
@@ -316,33 +300,26 @@ class Work:
         convert: Callable[[Float64], Float64],
         tick: Callable[[float], None],
     ) -> None:
-        name = audio_format(path)
-        wanted = (
-            [None]
-            if self.channels == "mix" or recording.channels == 1
-            else range(recording.channels)
-        )
+        apart = self.channels == "each" and recording.channels > 1
+        wanted = range(recording.channels) if apart else [None]
         streams = [convert_stream(recording.blocks(channel), convert) for channel in wanted]
+        name = audio_format(path)
         assert name is not None
         if not soundfile.check_format(name):
             raise UserError(f"{recording.path}: {name} can be read, but not written; convert it")
+        # 16 bit where the format has it.
+        subtype = "PCM_16" if "PCM_16" in soundfile.available_subtypes(name) else None
+        form = (SAMPLE_RATE, len(streams), subtype)
         try:
             with (
                 replacing(self.out / path) as beside,
-                soundfile.SoundFile(
-                    str(beside), "w", SAMPLE_RATE, len(streams), _subtype(name), format=name
-                ) as audio,
+                soundfile.SoundFile(str(beside), "w", *form, format=name) as audio,
             ):
                 for parts in zip(*streams, strict=True):
                     audio.write(np.stack(parts, axis=1))
                     tick(len(parts[0]) / SAMPLE_RATE)
         except soundfile.LibsndfileError as error:
             raise UserError(f"{self.out / path}: cannot be written: {error}") from error
-
-
-def _subtype(name: str) -> str | None:
-    """Subtype of 16 bit where the format has it."""
-    return "PCM_16" if "PCM_16" in soundfile.available_subtypes(name) else None
 
 
 def learn_f0(recordings: Sequence[Recording]) -> F0Stats:

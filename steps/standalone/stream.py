@@ -23,6 +23,10 @@ from utils.datachecks import RATES
 
 _FULL = 32768
 _ENDLESS = 0xFFFFFFFF  # marks an unknown length of a stream
+_HEADER = struct.pack(
+    "<4sI8sIHHIIHH4sI", b"RIFF", _ENDLESS, b"WAVEfmt ", 16, 1, 1, SAMPLE_RATE, 2 * SAMPLE_RATE,
+    2, 16, b"data", _ENDLESS,
+)  # fmt: skip
 WHAT = "16 kHz, one channel, 16 bit are expected; convert it (sox, ffmpeg) before the pipe"
 
 
@@ -35,7 +39,7 @@ def open_pipe(stream: BinaryIO, size: int) -> tuple[bytes, Iterator[Float64]]:
     if begin != b"RIFF":
         return b"", _blocks(stream, begin, size)
     _skip_to_samples(stream)
-    return _header(), _blocks(stream, b"", size)
+    return _HEADER, _blocks(stream, b"", size)
 
 
 def to_bytes(samples: Float64) -> tuple[bytes, int]:
@@ -46,18 +50,11 @@ def to_bytes(samples: Float64) -> tuple[bytes, int]:
 
 
 def _blocks(stream: BinaryIO, begin: bytes, size: int) -> Iterator[Float64]:
-    waiting = begin
-    while True:
-        found = stream.read(2 * size - len(waiting))
-        waiting += found
-        if len(waiting) % 2 and not found:
+    while waiting := begin + stream.read(2 * size - len(begin)):
+        if len(waiting) % 2:
             raise UserError("standard input: ends within a sample; 16 bit a sample are expected")
-        if len(waiting) == 2 * size or not found:
-            if waiting:
-                yield np.frombuffer(waiting, "<i2").astype(np.float64) / _FULL
-            waiting = b""
-        if not found:
-            return
+        yield np.frombuffer(waiting, "<i2").astype(np.float64) / _FULL
+        begin = b""
 
 
 def _skip_to_samples(stream: BinaryIO) -> None:
@@ -82,14 +79,6 @@ def _skip_to_samples(stream: BinaryIO) -> None:
                     f"standard input: {rate} Hz, {channels} channels, {bits} bit; {WHAT}"
                 )
             known = True
-
-
-def _header() -> bytes:
-    shape = struct.pack("<HHIIHH", 1, 1, SAMPLE_RATE, 2 * SAMPLE_RATE, 2, 16)
-    return b"".join((
-        b"RIFF", struct.pack("<I", _ENDLESS), b"WAVEfmt ", struct.pack("<I", 16), shape,
-        b"data", struct.pack("<I", _ENDLESS),
-    ))  # fmt: skip
 
 
 # ---- Conversion of recordings of any length, piece by piece in bounded memory, without seams.

@@ -1,6 +1,5 @@
 """A corpus of synthetic speakers: its sentences, its audio files, its data directories."""
 
-import hashlib
 import json
 import multiprocessing
 import re
@@ -15,17 +14,19 @@ from multiprocessing.connection import wait
 from multiprocessing.context import ForkProcess
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy
 from scipy.signal import resample_poly
 
 from steps.audio import SAMPLE_RATE, write_wav
-from steps.synthetic.voices import Synthesiser, Voice, apply_channel, draw_channel, draw_voice
-from utils.arrays import Float64, Int16
+from steps.synthetic.voices import Espeak, draw_voice, pass_channel
+from utils.arrays import Float64
 from utils.cli import UserError
+from utils.digests import digest_file, digest_json
 from utils.seeds import derive_seed, make_rng
+from utils.settings import read_settings
 from utils.stamps import digest_code
 
 # ---- Sentences drawn from templates: statements, commands, questions, numbers, digit strings.
@@ -33,133 +34,10 @@ from utils.stamps import digest_code
 # About 560 words in all, each spelt as it is spoken (`three hundred and twelve`), so that the
 # transcript is the right output of a recogniser.
 
-DIGITS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
-_TEENS = [
-    "ten",
-    "eleven",
-    "twelve",
-    "thirteen",
-    "fourteen",
-    "fifteen",
-    "sixteen",
-    "seventeen",
-    "eighteen",
-    "nineteen",
-]
-_TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
-
-# Weights of the kinds: much running speech, enough numbers for a recogniser to learn them.
-KINDS = {"statement": 0.46, "command": 0.2, "question": 0.1, "number": 0.12, "digits": 0.12}
-
-# `{slot}` is replaced by a word or phrase of that slot, again and again until no slot is left.
-TEMPLATES: dict[str, tuple[str, ...]] = {
-    "statement": (
-        "{subject} {past} {object} {where}",
-        "{subject} {past} {object} {where} {when}",
-        "{when}, {subject} {past} {object}",
-        "{when}, {subject} {went} {where}, and {pronoun} {past} {object}",
-        "{subject} {went} {where} because {pronoun} {past} {object}",
-        "the {thing} {where} was {quality}, but {subject} {past} {object}",
-        "the {quality} {weather} {stayed} {when}",
-        "{subject} said that the {thing} was {quality}",
-        "there was {article} {quality} {thing} {where}",
-        "{subject} and {subject} {went} {where} {when}",
-        "nobody knew why {subject} {past} {object}",
-        "my {relative} always {past} {object} before {meal}",
-    ),
-    "command": (
-        "turn {state} the {device} in the {room}",
-        "please turn the {device} in the {room} {state}",
-        "{set} the {device} {where}, and turn {state} the {device}",
-        "play {article} {quality} song about the {nature} {when}",
-        "remind me to {do} {object} {future}",
-        "call my {relative}, and ask about the {thing}",
-        "send {article} {quality} message to {person} {future}",
-        "wake me up at {clock} {future}",
-        "open the {device} and {do} the {thing}",
-        "show me the {quality} way from {place} to {place}",
-        "stop the {device}, and then {do} {object}",
-    ),
-    "question": (
-        "did {subject} {do} {object} {where}?",
-        "where did {subject} {do} the {quality} {thing}?",
-        "can you {do} {object} {future}?",
-        "why is the {device} in the {room} so {quality}?",
-        "who {past} {object} {when}?",
-        "how many {things} are there in {place}?",
-        "what would {person} {do} with the {quality} {thing}?",
-    ),
-    "number": (
-        "the {thing} costs {count} dollars and {small} cents",
-        "the train to {place} leaves at {clock} {future}",
-        "{subject} counted {count} {things} {where}",
-        "it is {count} miles from {place} to {place}",
-        "add {count} to {count}, and take away {small}",
-        "the meeting is on {month} the {ordinal} at {clock}",
-        "set the {device} to {small} degrees at {clock}",
-        "turn to page {count}, and read line {small}",
-        "{person} was born in {month} nineteen {tens}",
-        "{small} percent of the {things} came from {place}",
-    ),
-}
-
-_WORDS = {
-    "subject": "the {role}|the {quality} {role}|{person}|my {relative}|the {animal}|"
-    "their {relative}",
-    "pronoun": "he|she|they|we|nobody|somebody",
-    "role": "teacher|doctor|farmer|sailor|captain|painter|driver|nurse|lawyer|baker|singer|writer|"
-    "student|soldier|judge|engineer|waiter|gardener|butcher|dancer|king|queen|stranger|neighbour|"
-    "visitor|children|villagers|woman|man|boy|girl",
-    "person": "Alice|Martin|Susan|Peter|Laura|Robert|Helen|David|Emma|George|Julia|Thomas|Nora|"
-    "Henry|Sarah|Walter|Margaret|Oliver|Rachel|Simon|Victoria|Edward|Grace|Philip",
-    "relative": "mother|father|sister|brother|uncle|aunt|cousin|grandmother|grandfather|daughter|"
-    "son|nephew|friend|wife|husband",
-    "animal": "dog|cat|horse|fox|goat|owl|sheep|rabbit|bear|donkey|goose|wolf|mouse|cow|pig",
-    "past": "found|lost|bought|sold|painted|carried|watched|noticed|forgot|remembered|broke|mended|"
-    "cleaned|opened|closed|moved|followed|finished|described|counted|hid|took|brought|wanted|"
-    "needed|loved|feared|wrapped|burned|buried|washed|measured|shared|borrowed|returned|chose",
-    "do": "find|buy|sell|paint|carry|watch|forget|break|mend|clean|open|close|move|follow|finish|"
-    "describe|count|hide|take|bring|check|wash|measure|share|borrow|return|choose|read|move|fix",
-    "went": "went|walked|ran|travelled|came back|hurried|waited|rested|sat|stood|slept|worked|sang",
-    "stayed": "lasted|began|ended|arrived|returned|surprised everyone|kept us inside",
-    "object": "the {thing}|the {quality} {thing}|{article} {quality} {thing}|{few} {things}|"
-    "the {things}|the {nature}|his {thing}|her {quality} {thing}|our {things}",
-    "article": "one|another|the|this|that",
-    "few": "two|three|four|five|six|some|many|several|twenty|a few",
-    "thing": "letter|basket|ladder|picture|bottle|blanket|hammer|mirror|candle|bicycle|piano|"
-    "jacket|newspaper|telephone|suitcase|umbrella|table|chair|pencil|map|wallet|watch|engine|"
-    "bridge|garden|fence|ship|wheel|cup|spoon|knife|box|bag|book|coat|shoe|rope|drum|flag|stone",
-    "things": "letters|baskets|pictures|bottles|blankets|candles|bicycles|jackets|newspapers|"
-    "tables|chairs|pencils|maps|watches|cups|spoons|boxes|bags|books|coats|shoes|stones|apples|"
-    "oranges|potatoes|flowers|horses|birds|eggs|coins|keys|stamps|tickets|songs|stories",
-    "quality": "old|new|red|blue|green|yellow|white|black|heavy|light|small|large|quiet|noisy|"
-    "clever|foolish|gentle|strange|beautiful|broken|wooden|golden|silver|dusty|empty|hungry|tired|"
-    "careful|famous|simple|narrow|wide|bright|dark|cheap|expensive|cold|warm|soft|rough|honest",
-    "nature": "river|mountain|forest|ocean|desert|island|valley|moon|sun|sky|snow|rain|wind|storm",
-    "weather": "rain|snow|storm|wind|fog|summer|winter|spring|autumn|weather|sunshine|thunder",
-    "where": "in the {room}|near the {nature}|behind the {building}|under the {thing}|"
-    "in front of the {building}|beside the {thing}|across the {nature}|in {place}|"
-    "at the {building}|on the {thing}|inside the {building}|"
-    "between the {building} and the {building}",
-    "building": "church|school|station|market|hospital|library|museum|bakery|theatre|bank|castle|"
-    "factory|hotel|farm|harbour|airport|stable|tower|office|barn",
-    "room": "kitchen|bedroom|bathroom|hallway|cellar|attic|garage|garden|office|nursery",
-    "place": "London|Paris|Boston|Dublin|Chicago|Glasgow|Vienna|Sydney|Toronto|Madrid|Venice|"
-    "Oxford|Denver|Cairo|Bristol|Houston",
-    "when": "yesterday|last night|in the morning|after {meal}|before {meal}|on {day}|last {day}|"
-    "in {month}|for {few} days|for {few} hours|at midnight|all day long|every {day}|once again|"
-    "many years ago",
-    "future": "tomorrow|tonight|next {day}|on {day}|this evening|in {few} hours|before {meal}|"
-    "after {meal}|next week|in {month}",
-    "meal": "breakfast|lunch|dinner|supper|tea",
-    "day": "Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday",
-    "month": "January|February|March|April|May|June|July|August|September|October|November|"
-    "December",
-    "device": "lamp|light|heater|radio|television|fan|oven|alarm|camera|door|window|blind|speaker|"
-    "printer|engine|clock",
-    "state": "on|off|up|down",
-    "set": "put|place|leave|set|keep",
-}
+SENTENCES = Path(__file__).with_name("sentences.yaml")
+_TEXTS: dict[str, Any] = read_settings(SENTENCES)
+_NUMBERS, _TENS = _TEXTS["numbers"], _TEXTS["tens"]
+DIGITS: list[str] = _NUMBERS[:10]
 _SLOT = re.compile(r"\{(\w+)\}")
 
 
@@ -171,29 +49,21 @@ def say_number(number: int) -> str:
     """
     if not 0 <= number <= 9999:
         raise ValueError(f"{number} is not between 0 and 9999")
-    if number < 10:
-        return DIGITS[number]
     if number < 20:
-        return _TEENS[number - 10]
+        return str(_NUMBERS[number])
     if number < 100:
         tens, ones = divmod(number, 10)
-        return _TENS[tens - 2] + (f" {DIGITS[ones]}" if ones else "")
+        return f"{_TENS[tens - 2]}" + (f" {DIGITS[ones]}" if ones else "")
     unit, name = (1000, "thousand") if number >= 1000 else (100, "hundred")
     high, low = divmod(number, unit)
     joint = " and " if low < 100 else " "
     return f"{say_number(high)} {name}" + (f"{joint}{say_number(low)}" if low else "")
 
 
-_ORDINAL_ENDS = {
-    "one": "first", "two": "second", "three": "third", "five": "fifth", "eight": "eighth",
-    "nine": "ninth", "twelve": "twelfth", "twenty": "twentieth", "thirty": "thirtieth",
-}  # fmt: skip
-
-
 def say_ordinal(number: int) -> str:
     """Spell the day of a month, 1 to 31, as an ordinal in words."""
     *head, last = say_number(number).split()
-    return " ".join([*head, _ORDINAL_ENDS.get(last, f"{last}th")])
+    return " ".join([*head, _TEXTS["ordinals"].get(last, f"{last}th")])
 
 
 def _clock(rng: np.random.Generator) -> str:
@@ -204,50 +74,45 @@ def _clock(rng: np.random.Generator) -> str:
     return f"{hour} {'oh ' if minute < 10 else ''}{say_number(minute)}"
 
 
-def _fill(slot: str, rng: np.random.Generator) -> str:
-    if slot == "count":
-        return say_number(int(10 ** rng.uniform(0.5, 3.95)))
-    if slot == "small":
-        return say_number(int(rng.integers(2, 100)))
-    if slot == "tens":
-        return say_number(int(rng.integers(20, 100)))
-    if slot == "ordinal":
-        return say_ordinal(int(rng.integers(1, 32)))
-    if slot == "clock":
-        return _clock(rng)
-    choices = _WORDS[slot].split("|")
-    return choices[int(rng.integers(len(choices)))]
+_DRAWN: dict[str, Callable[[np.random.Generator], str]] = {  # slots of numbers
+    "count": lambda rng: say_number(int(10 ** rng.uniform(0.5, 3.95))),
+    "small": lambda rng: say_number(int(rng.integers(2, 100))),
+    "tens": lambda rng: say_number(int(rng.integers(20, 100))),
+    "ordinal": lambda rng: say_ordinal(int(rng.integers(1, 32))),
+    "clock": _clock,
+}
 
 
-@dataclass(frozen=True)
-class Sentence:
-    """Sentence. `spoken`: with the punctuation that sets its melody."""
-
-    spoken: str
-
-    @property
-    def words(self) -> str:
-        """Words in upper case without punctuation, as in LibriSpeech."""
-        return " ".join(re.findall(r"[A-Z']+", self.spoken.upper()))
+def words_of(sentence: str) -> str:
+    """Words in upper case without punctuation, as in LibriSpeech."""
+    return " ".join(re.findall(r"[A-Z']+", sentence.upper()))
 
 
-def _draw_once(rng: np.random.Generator, kind: str) -> Sentence:
+def _draw_once(rng: np.random.Generator, kind: str) -> str:
     if kind == "digits":
-        digits = [DIGITS[i] for i in rng.integers(0, 10, size=int(rng.integers(4, 11)))]
-        return Sentence(" ".join(digits) + ".")
-    templates = TEMPLATES[kind]
-    text = templates[int(rng.integers(len(templates)))]
+        return " ".join(DIGITS[i] for i in rng.integers(0, 10, size=int(rng.integers(4, 11)))) + "."
+
+    def draw(choices: list[str]) -> str:
+        return choices[int(rng.integers(len(choices)))]
+
+    text = draw(_TEXTS["templates"][kind])
     while match := _SLOT.search(text):
-        text = text[: match.start()] + _fill(match[1], rng) + text[match.end() :]
-    return Sentence(text if text.endswith("?") else text + ".")
+        slot = match[1]
+        word = _DRAWN[slot](rng) if slot in _DRAWN else draw(_TEXTS["words"][slot])
+        text = text[: match.start()] + word + text[match.end() :]
+    return text if text.endswith("?") else text + "."
 
 
-def draw_sentence(rng: np.random.Generator, shortest: int = 6, longest: int = 13) -> Sentence:
-    """Draw a sentence of `shortest` to `longest` words, of a kind drawn by the weights of KINDS."""
-    kind = str(rng.choice(list(KINDS), p=list(KINDS.values())))
+def draw_sentence(rng: np.random.Generator, shortest: int = 6, longest: int = 13) -> str:
+    """Draw a sentence of `shortest` to `longest` words, of a kind drawn by the kinds' weights.
+
+    It has the punctuation that sets its melody; `words_of` it are the transcript.
+    """
+    kinds = _TEXTS["kinds"]
+    kind = str(rng.choice(list(kinds), p=list(kinds.values())))
     while True:
         sentence = _draw_once(rng, kind)
-        if shortest <= len(sentence.words.split()) <= longest:
+        if shortest <= len(words_of(sentence).split()) <= longest:
             return sentence
 
 
@@ -261,8 +126,7 @@ def _run(function: Callable[[Item], None], item: Item) -> None:
     try:
         function(item)
     except (UserError, OSError) as error:  # an OSError: disk full, not allowed
-        sys.stderr.write(f"{error}\n")
-        sys.exit(1)
+        sys.exit(str(error))
 
 
 def run_each_apart(
@@ -297,13 +161,13 @@ def run_each_apart(
 # ---- Corpus of synthetic speakers: audio files of each speaker, and the data directory of a set.
 
 _RECORD = "speaker.json"  # written last; a speaker's folder without it does not count
-_SILENCE = 64  # of 32768: limit of the pause that the synthesiser adds
+_SILENCE = 64 / 2**15  # of full scale: limit of the pause that the synthesiser adds
 _PAUSE = (0.10, 0.35)  # seconds before and after the speech
 _WAV_HEADER = 44  # bytes
 
 
 @dataclass(frozen=True)
-class Settings:
+class CorpusSettings:
     """Settings that decide how a speaker sounds, without the numbers of speakers and processes."""
 
     seed: int
@@ -312,17 +176,15 @@ class Settings:
     within: float
     channel: float
 
-
-@dataclass(frozen=True)
-class Speaker:
-    """`name`: the id; `gender`: `f` or `m`."""
-
-    name: str
-    gender: str
+    def digest(self) -> str:
+        """Digest of all that a speaker depends on, except the id: settings, code, libraries."""
+        libraries = [np.__version__, scipy.__version__, version("espeakng-loader")]
+        parts = [asdict(self), digest_code(Path(__file__)), digest_file(SENTENCES), libraries]
+        return digest_json(parts)
 
 
 @dataclass(frozen=True)
-class Utterance:
+class SpokenSentence:
     """`utt`: its id and file name; `seconds`: duration of the file; `text`: its words."""
 
     utt: str
@@ -336,152 +198,100 @@ def speaker_ids(first: int, n: int) -> dict[str, str]:
     >>> speaker_ids(21, 4)
     {'synf021': 'f', 'synf022': 'f', 'synm021': 'm', 'synm022': 'm'}
     """
-    return {
-        f"syn{gender}{number:03d}": gender
-        for gender in ("f", "m")
-        for number in range(first, first + n // 2)
-    }
+    numbers = range(first, first + n // 2)
+    return {f"syn{gender}{number:03d}": gender for gender in "fm" for number in numbers}
 
 
-def settings_digest(settings: Settings) -> str:
-    """Digest of all that a speaker depends on, except the id: settings, code, libraries."""
-    libraries = [np.__version__, scipy.__version__, version("espeakng-loader")]
-    parts = [asdict(settings), digest_code(Path(__file__)), libraries]
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
-
-
-def _draw_text(settings: Settings, utt: str) -> Sentence:
-    return draw_sentence(make_rng(settings.seed, "sentence", utt))
-
-
-def _trim(utt: str, samples: Int16) -> Int16:
-    loud = np.flatnonzero(np.abs(samples.astype(np.int32)) > _SILENCE)
+def _record(
+    espeak: Espeak, settings: CorpusSettings, speaker: tuple[str, str], utt: str, folder: Path
+) -> SpokenSentence:
+    """Speak the sentence of an utterance, send it through its channel, and write the file."""
+    seed, sentence = settings.seed, draw_sentence(make_rng(settings.seed, "sentence", utt))
+    voice = draw_voice(seed, *speaker, utt, spread=settings.spread, within=settings.within)
+    spoken = espeak.speak(sentence, voice)
+    loud = np.flatnonzero(np.abs(spoken) > _SILENCE)
     if len(loud) == 0:
         raise UserError(f"{utt}: eSpeak NG gave silence; this should not happen, please report it")
-    return samples[loud[0] : loud[-1] + 1]
-
-
-def _record(synthesiser: Synthesiser, settings: Settings, voice: Voice, utt: str) -> Float64:
-    """Speak the sentence of an utterance and send it through its channel: (n,) at SAMPLE_RATE."""
-    spoken = synthesiser.speak(
-        _draw_text(settings, utt).spoken, voice.accent, voice.variant, voice.words_per_minute
-    )
-    clean = _trim(utt, spoken).astype(np.float64) / 2**15
-    divisor = int(np.gcd(synthesiser.sample_rate, SAMPLE_RATE))
-    clean = resample_poly(clean, SAMPLE_RATE // divisor, synthesiser.sample_rate // divisor)
-    rng = make_rng(settings.seed, "channel", utt)
-    before, after = (int(SAMPLE_RATE * rng.uniform(*_PAUSE)) for _ in range(2))
-    channel = draw_channel(rng, settings.channel)
-    return apply_channel(np.pad(clean, (before, after)), channel, rng, SAMPLE_RATE)
-
-
-def _make_utterance(
-    synthesiser: Synthesiser, settings: Settings, speaker: Speaker, number: int, folder: Path
-) -> Utterance:
-    utt = f"{speaker.name}-{number:03d}"
-    voice = draw_voice(
-        settings.seed,
-        speaker.name,
-        speaker.gender,
-        utt,
-        spread=settings.spread,
-        within=settings.within,
-    )
-    samples = _record(synthesiser, settings, voice, utt)
+    divisor = int(np.gcd(espeak.sample_rate, SAMPLE_RATE))
+    up, down = SAMPLE_RATE // divisor, espeak.sample_rate // divisor
+    clean: Float64 = resample_poly(spoken[loud[0] : loud[-1] + 1], up, down)
+    rng = make_rng(seed, "channel", utt)
+    pauses = [int(SAMPLE_RATE * rng.uniform(*_PAUSE)) for _ in range(2)]
+    samples = pass_channel(np.pad(clean, pauses), rng, settings.channel, SAMPLE_RATE)
     write_wav(folder / f"{utt}.wav", samples)
-    return Utterance(utt, len(samples) / SAMPLE_RATE, _draw_text(settings, utt).words)
+    return SpokenSentence(utt, len(samples) / SAMPLE_RATE, words_of(sentence))
 
 
 def _make_speaker(
-    audio: Path, settings: Settings, digest: str, scratch: Path, speaker: Speaker
+    audio: Path, settings: CorpusSettings, digest: str, scratch: Path, speaker: tuple[str, str]
 ) -> None:
     """Write `audio/<speaker>/<utt>.wav` and the speaker's record. Needs its own process.
 
-    The speaker's folder takes its place as a whole, so a killed run leaves no part of it.
+    speaker: id and gender. Its folder takes its place as a whole, so a killed run leaves no part.
     """
-    target, beside = audio / speaker.name, audio / f".{speaker.name}.making"
-    if beside.exists():
-        shutil.rmtree(beside)
+    name = speaker[0]
+    target, beside = audio / name, audio / f".{name}.making"
+    shutil.rmtree(beside, ignore_errors=True)
     beside.mkdir()
     with TemporaryDirectory(dir=scratch) as folder:
-        seed = derive_seed(settings.seed, "espeak", speaker.name)
-        synthesiser = Synthesiser(Path(folder), seed)
-        entries = [
-            asdict(_make_utterance(synthesiser, settings, speaker, number, beside))
-            for number in range(1, settings.utterances + 1)
-        ]
+        espeak = Espeak(Path(folder), derive_seed(settings.seed, "espeak", name))
+        utts = [f"{name}-{number:03d}" for number in range(1, settings.utterances + 1)]
+        entries = [asdict(_record(espeak, settings, speaker, utt, beside)) for utt in utts]
     record = {"made_with": digest, "utterances": entries}
     (beside / _RECORD).write_text(json.dumps(record, indent=1), encoding="utf-8")
-    if target.exists():
-        shutil.rmtree(target)
+    shutil.rmtree(target, ignore_errors=True)
     beside.rename(target)
 
 
-def read_speaker(audio: Path, speaker: str, digest: str) -> list[Utterance] | None:
-    """Utterances of a speaker made before with the same settings, or None: made otherwise, not at
+def read_speaker(audio: Path, speaker: str, digest: str) -> list[SpokenSentence]:
+    """Utterances of a speaker made before with the same settings; none: made otherwise, not at
     all, or with a file that is missing or has another size."""
     folder = audio / speaker
     try:
         record = json.loads((folder / _RECORD).read_text(encoding="utf-8"))
-        if record["made_with"] != digest:
-            return None
-        utterances = [Utterance(**fields) for fields in record["utterances"]]
-        for item in utterances:
-            size = (folder / f"{item.utt}.wav").stat().st_size
-            if size != _WAV_HEADER + 2 * round(item.seconds * SAMPLE_RATE):
-                return None
+        utterances = [SpokenSentence(**fields) for fields in record["utterances"]]
+        whole = record["made_with"] == digest and all(
+            (folder / f"{item.utt}.wav").stat().st_size
+            == _WAV_HEADER + 2 * round(item.seconds * SAMPLE_RATE)
+            for item in utterances
+        )
     except (OSError, ValueError, KeyError, TypeError):
-        return None
-    return utterances
-
-
-@dataclass(frozen=True)
-class Made:
-    """`speakers`: utterances of each. `n_new`: number of speakers made in this run."""
-
-    speakers: dict[str, list[Utterance]]
-    n_new: int
+        return []
+    return utterances if whole else []
 
 
 def make_corpus(
-    audio: Path, settings: Settings, genders: Mapping[str, str], processes: int
-) -> Made:
-    """Make the missing speakers of `audio`. `genders`: speaker to `f` or `m`."""
+    audio: Path, settings: CorpusSettings, genders: Mapping[str, str], processes: int
+) -> tuple[dict[str, list[SpokenSentence]], int]:
+    """Make the missing speakers of `audio`; returns each one's utterances, and how many are new.
+
+    `genders`: speaker to `f` or `m`.
+    """
     try:
         audio.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"{audio}: cannot be made: {error.strerror}") from error
-    digest = settings_digest(settings)
-    missing = {
-        speaker: Speaker(speaker, gender)
-        for speaker, gender in genders.items()
-        if read_speaker(audio, speaker, digest) is None
-    }
+    digest = settings.digest()
+    missing = {one[0]: one for one in genders.items() if not read_speaker(audio, one[0], digest)}
     # Here and not in the child, so that a child that is ended leaves nothing behind.
     with TemporaryDirectory(prefix="espeak-") as scratch:
         make = partial(_make_speaker, audio, settings, digest, Path(scratch))
         run_each_apart(make, missing, processes)
-    speakers = {}
-    for speaker in genders:
-        found = read_speaker(audio, speaker, digest)
-        if found is None:
-            raise UserError(f"{audio / speaker}: not as it was just written; is the disk full?")
-        speakers[speaker] = found
-    return Made(speakers, len(missing))
+    speakers = {speaker: read_speaker(audio, speaker, digest) for speaker in genders}
+    if lost := [speaker for speaker, spoken in speakers.items() if not spoken]:
+        raise UserError(f"{audio / lost[0]}: not as it was just written; is the disk full?")
+    return speakers, len(missing)
 
 
 def data_tables(
-    audio: Path, made: Made, genders: Mapping[str, str]
+    audio: Path, speakers: Mapping[str, list[SpokenSentence]], genders: Mapping[str, str]
 ) -> dict[str, dict[str, object]]:
     """Tables of a data directory (`utils/datadir.py`) for the speakers that were made."""
-    tables: dict[str, dict[str, object]] = {
-        name: {} for name in ("wav.scp", "utt2spk", "spk2gender", "text", "utt2dur")
+    spoken = [(speaker, item) for speaker, items in speakers.items() for item in items]
+    return {
+        "wav.scp": {item.utt: audio / speaker / f"{item.utt}.wav" for speaker, item in spoken},
+        "utt2spk": {item.utt: speaker for speaker, item in spoken},
+        "spk2gender": {speaker: genders[speaker] for speaker in speakers},
+        "text": {item.utt: item.text for _, item in spoken},
+        "utt2dur": {item.utt: f"{item.seconds:.4f}" for _, item in spoken},
     }
-    for speaker, utterances in made.speakers.items():
-        tables["spk2gender"][speaker] = genders[speaker]
-        for item in utterances:
-            tables["wav.scp"][item.utt] = audio / speaker / f"{item.utt}.wav"
-            tables["utt2spk"][item.utt] = speaker
-            tables["text"][item.utt] = item.text
-            tables["utt2dur"][item.utt] = f"{item.seconds:.4f}"
-    return tables

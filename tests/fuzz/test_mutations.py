@@ -30,7 +30,7 @@ from local.report.load import load_results
 from local.report.origin import attacks, settings_of_systems
 from steps.anonymisers.registry import describe_system
 from steps.asr.ctc import CtcRecogniser
-from steps.asr.ctc_training import CtcConfig, Units
+from steps.asr.ctc_training import CtcConfig, CtcUnits
 from steps.asr.ctc_training import make_network as make_ctc
 from steps.asr.language import Language, read_language, write_language
 from steps.audio import read_audio
@@ -285,9 +285,9 @@ def of_networks(root: Path) -> Iterator[Target]:
         "features": {"bins": 8}, "trained": {"tokens": ["a", "b"], "held_out": []},
     }  # fmt: skip
     path = _write(root / "asr/recogniser.yaml", yaml.safe_dump(values))
-    network = make_ctc(read_config(CtcConfig, path), Units("characters", ("a", "b")))
+    network = make_ctc(read_config(CtcConfig, path), CtcUnits("characters", ("a", "b")))
     torch.save(network.state_dict(), path.with_name("final.pt"))
-    folders["asr"] = "recogniser.yaml", lambda folder: CtcRecogniser(folder, None)
+    folders["asr"] = "recogniser.yaml", lambda folder: CtcRecogniser(folder)
     sizes = {"channels": 4, "condition": 2, "bands": 4, "noise_bands": 2, "encoder_channels": 2}
     values = {"synthesiser": "nsf", "training": {"steps": 1}, "network": sizes}
     path = _write(root / "nsf/synthesiser.yaml", yaml.safe_dump(values))
