@@ -20,7 +20,7 @@ from legal_eval.io import ScoreMatrix
 from legal_eval.metrics.singling_out import ConversationScores, score_conversations
 from legal_eval.scoring import cosine_similarity_matrix
 
-from local.metrics.intervals import Figures, interval_report
+from local.metrics.intervals import Figures, count_labels, interval_report, number_names
 from utils.arrays import Float64, Int64
 from utils.cli import UserError
 from utils.seeds import derive_seed, make_rng
@@ -77,39 +77,34 @@ def find_queries(
     out, counted in a warning. UserError for two target trials of one utterance, for an utterance
     that utt2spk lacks, and where nothing is left.
     """
-    matrix = _matrix(trials, score)
     enrol, utts = Ids.of(trials.enrol), Ids.of(trials.trial)
-    own = np.full(len(utts.names), -1)
-    for row in np.flatnonzero(trials.target):
-        utt = int(utts.codes[row])
-        if own[utt] >= 0:
-            raise UserError(
-                f"{trials_path}:{row + 1}: {utts.names[utt]} has a second target trial; "
-                "re-identification needs one enrolled model a speaker"
-            )
-        own[utt] = enrol.codes[row]
-    missing = [name for name in utts.names if name not in utt2spk]
-    if missing:
-        raise UserError(f"{trials_path}: {missing[0]} is not in utt2spk")
-    if left_out := int((own < 0).sum()):
-        logger.warning("%d of %d utterances are of nobody enrolled; left out", left_out, len(own))
-    kept = np.flatnonzero(own >= 0)
-    if len(kept) == 0:
-        raise UserError(f"{trials_path}:1: no target trial, so nobody can be found")
-    names = sort_ids({utt2spk[utts.names[i]] for i in kept})
-    place = {name: i for i, name in enumerate(names)}
-    speaker = np.array([place[utt2spk[utts.names[i]]] for i in kept])
-    by_utterance = _rank(matrix[kept], own[kept], speaker, names)
-    means, owner = _average(matrix[kept], own[kept], speaker, len(names), names)
-    return by_utterance, _rank(means, owner, np.arange(len(names)), names)
-
-
-def _matrix(trials: Trials, score: Float64) -> Float64:
-    """Scores (utterances, enrolled); NaN where a pair is no trial."""
-    enrol, utts = Ids.of(trials.enrol), Ids.of(trials.trial)
-    matrix = np.full((len(utts.names), len(enrol.names)), np.nan)
+    matrix = np.full((len(utts.names), len(enrol.names)), np.nan)  # NaN: a pair is no trial
     matrix[utts.codes, enrol.codes] = score
-    return matrix
+    row = np.flatnonzero(trials.target)
+    tried, first = np.unique(utts.codes[row], return_index=True)
+    if len(again := np.delete(row, first)):
+        raise UserError(
+            f"{trials_path}:{again[0] + 1}: {trials.trial[again[0]]} has a second target trial; "
+            "re-identification needs one enrolled model a speaker"
+        )
+    if missing := [name for name in utts.names if name not in utt2spk]:
+        raise UserError(f"{trials_path}: {missing[0]} is not in utt2spk")
+    if left_out := len(utts.names) - len(tried):
+        logger.warning(
+            "%d of %d utterances are of nobody enrolled; left out", left_out, len(utts.names)
+        )
+    if not len(tried):
+        raise UserError(f"{trials_path}:1: no target trial, so nobody can be found")
+    matrix, own = matrix[tried], enrol.codes[row[first]]
+    names, speaker = number_names(utt2spk[utts.names[i]] for i in tried)
+    # Scores averaged over each speaker's utterances, for candidates common to all of them.
+    means = np.stack([matrix[speaker == s].mean(axis=0) for s in range(len(names))])
+    owners = [np.unique(own[speaker == s]) for s in range(len(names))]
+    for name, found in zip(names, owners, strict=True):
+        if len(found) > 1:
+            raise UserError(f"{name}: target trials with {len(found)} enrolled speakers")
+    by_speaker = _rank(means, np.concatenate(owners), np.arange(len(names)), names)
+    return _rank(matrix, own, speaker, names), by_speaker
 
 
 def _rank(matrix: Float64, own: Int64, speaker: Int64, names: list[str]) -> Queries:
@@ -117,18 +112,6 @@ def _rank(matrix: Float64, own: Int64, speaker: Int64, names: list[str]) -> Quer
     # An equal score counts as before the right one: a tie names nobody.
     rank = (matrix >= mine[:, None]).sum(axis=1)
     return Queries(rank, np.isfinite(matrix).sum(axis=1), speaker, names)
-
-
-def _average(
-    matrix: Float64, own: Int64, speaker: Int64, n_speakers: int, names: list[str]
-) -> tuple[Float64, Int64]:
-    """Scores averaged over each speaker's utterances, for candidates common to all of them."""
-    means = np.stack([matrix[speaker == s].mean(axis=0) for s in range(n_speakers)])
-    owners = [np.unique(own[speaker == s]) for s in range(n_speakers)]
-    for name, found in zip(names, owners, strict=True):
-        if len(found) > 1:
-            raise UserError(f"{name}: target trials with {len(found)} enrolled speakers")
-    return means, np.array([int(found[0]) for found in owners])
 
 
 def reidentification(
@@ -142,28 +125,23 @@ def reidentification(
 ) -> dict[str, object]:
     """All figures (keys of the JSON: docs/metrics/reidentification.md)."""
     by_utterance, by_speaker = find_queries(trials, score, utt2spk, trials_path=trials_path)
-    names = by_utterance.names
-    n_target = int(trials.target.sum())
+    both = {"reid": by_utterance, "reid_speaker": by_speaker}
+    names, who = by_utterance.names, by_utterance.speaker
     report: dict[str, object] = {
-        "n_target": n_target,
-        "n_nontarget": len(trials) - n_target,
+        **count_labels(trials.target),
         "n_speakers": len(names),
         "n_segments": len(by_utterance.rank),
         "n_candidates": float(by_utterance.candidates.mean()),
     }
-    for prefix, queries in (("reid", by_utterance), ("reid_speaker", by_speaker)):
+    for prefix, queries in both.items():
         report |= queries.figures(prefix) | queries.chance(prefix)
-    hit = (by_utterance.rank == 1).astype(np.float64)
-    who = by_utterance.speaker
-    share = np.bincount(who, hit) / np.bincount(who)
+    share = np.bincount(who, by_utterance.rank == 1) / np.bincount(who)
     report["reid_top_1_per_speaker"] = dict(zip(names, share.tolist(), strict=True))
-    if n_bootstrap:
 
-        def evaluate(drawn: Float64) -> Figures:
-            return by_utterance.figures("reid", drawn) | by_speaker.figures("reid_speaker", drawn)
+    def evaluate(drawn: Float64) -> Figures:
+        return by_utterance.figures("reid", drawn) | by_speaker.figures("reid_speaker", drawn)
 
-        report |= interval_report(evaluate, len(names), n_bootstrap, seed)
-    return report
+    return report | interval_report(evaluate, len(names), n_bootstrap, seed)
 
 
 # ---- Singling Out and legal Linkability: two criteria of data-protection law as attacks on
@@ -186,16 +164,16 @@ COSINE_DIGITS = 12
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
+class Voices:
     """One side of the attack: vectors of unit length, (D,) each, by utterance; speakers."""
 
     vectors: Vectors
     spk2utt: dict[str, list[str]]
 
-    def only(self, speakers: Sequence[str]) -> "Side":
+    def only(self, speakers: Sequence[str]) -> "Voices":
         """Restrict the side to some speakers."""
         kept = {speaker: self.spk2utt[speaker] for speaker in speakers}
-        return Side({utt: self.vectors[utt] for utts in kept.values() for utt in utts}, kept)
+        return Voices({utt: self.vectors[utt] for utts in kept.values() for utt in utts}, kept)
 
 
 def make_side(
@@ -204,7 +182,7 @@ def make_side(
     *,
     vectors_path: StrPath,
     utt2spk_path: StrPath,
-) -> Side:
+) -> Voices:
     """Group x-vectors by speaker and scale them to unit length, as the package expects.
 
     Raises UserError naming the utterance where one file misses it, or where a vector is all zeros.
@@ -213,17 +191,14 @@ def make_side(
         if utt in vectors:
             raise UserError(f"{vectors_path}: utterance {utt} is not in {utt2spk_path}")
         raise UserError(f"{utt2spk_path}: utterance {utt} has no vector in {vectors_path}")
-    normed: Vectors = {}
-    for utt, vector in vectors.items():
-        x = vector.astype(np.float64)
-        norm = float(np.linalg.norm(x))
-        if norm == 0.0:
-            raise UserError(f"{vectors_path}: {utt} is all zeros and has no cosine; make it again")
-        normed[utt] = x / norm
-    return Side(normed, invert(utt2spk))
+    if zero := [utt for utt, vector in vectors.items() if not vector.any()]:
+        raise UserError(f"{vectors_path}: {zero[0]} is all zeros and has no cosine; make it again")
+    doubles = {utt: vector.astype(np.float64) for utt, vector in vectors.items()}
+    normed = {utt: x / float(np.linalg.norm(x)) for utt, x in doubles.items()}
+    return Voices(normed, invert(utt2spk))
 
 
-def check_sides(enrol: Side, trial: Side, *, enrol_path: StrPath, trial_path: StrPath) -> None:
+def check_sides(enrol: Voices, trial: Voices, *, enrol_path: StrPath, trial_path: StrPath) -> None:
     """Refuse sides that cannot be compared: other sizes, a shared utterance, no shared speaker."""
     sizes = [next(iter(side.vectors.values())).size for side in (enrol, trial)]
     if sizes[0] != sizes[1]:
@@ -268,8 +243,8 @@ class Figure:
 
 
 def legal_metrics(
-    enrol: Side,
-    trial: Side,
+    enrol: Voices,
+    trial: Voices,
     *,
     lengths: Sequence[int] = (1, 3),
     n_folds: int = 50,
@@ -282,7 +257,9 @@ def legal_metrics(
     warning. None marks an undefined figure, and a warning gives the reason.
     """
     speakers = sort_ids(enrol.spk2utt.keys() & trial.spk2utt.keys())
-    _warn_of_left_out(enrol, trial, len(speakers))
+    for side, other in ((enrol, "trial"), (trial, "enrolment")):
+        if lone := len(side.spk2utt) - len(speakers):
+            logger.warning("%d speakers without %s utterances are left out", lone, other)
     enrol, trial = enrol.only(speakers), trial.only(speakers)
     figures: dict[str, Figure] = {}
     for length in lengths:
@@ -299,19 +276,10 @@ def legal_metrics(
         report |= figure.report(name)
     report["chance_legal_singling_out_limit"] = SINGLING_OUT_LIMIT
     report["legal_design"] = _design(n_folds, seed)
-    if n_bootstrap:
-        report |= _intervals(figures, speakers, n_bootstrap, seed)
-    return report
+    return report | (_intervals(figures, speakers, n_bootstrap, seed) if n_bootstrap else {})
 
 
-def _warn_of_left_out(enrol: Side, trial: Side, n_shared: int) -> None:
-    for side, other in ((enrol, "trial"), (trial, "enrolment")):
-        lone = len(side.spk2utt) - n_shared
-        if lone:
-            logger.warning("%d speakers without %s utterances are left out", lone, other)
-
-
-def _linkability(enrol: Side, trial: Side, length: int, seed: int) -> Figure:
+def _linkability(enrol: Voices, trial: Voices, length: int, seed: int) -> Figure:
     name, n_speakers = f"legal_linkability_l{length}", len(enrol.spk2utt)
     if n_speakers < FEWEST_SPEAKERS:
         logger.warning("%s is undefined: one speaker, who can be mistaken for nobody", name)
@@ -328,7 +296,7 @@ def _linkability(enrol: Side, trial: Side, length: int, seed: int) -> Figure:
     return Figure(rates, 1.0 / n_speakers)
 
 
-def _singling_out(enrol: Side, trial: Side, length: int, n_folds: int, seed: int) -> Figure:
+def _singling_out(enrol: Voices, trial: Voices, length: int, n_folds: int, seed: int) -> Figure:
     name = f"legal_singling_out_l{length}"
     counts = calibration_counts(trial.spk2utt, length)
     if len(counts) < FEWEST_SPEAKERS:
@@ -401,23 +369,20 @@ def _intervals(
 
     Where all speakers have the same rate no resample differs, and a width of 0 would be false.
     """
-    varied = {n: f for n, f in figures.items() if len(set(f.by_speaker.values())) > 1}
-    for name in figures.keys() - varied.keys():
-        if figures[name].by_speaker:
+    rates = {}
+    for name, figure in figures.items():
+        if len(set(figure.by_speaker.values())) > 1:
+            own = [figure.by_speaker.get(speaker, math.nan) for speaker in speakers]
+            rates[name] = np.array(own)
+        elif figure.by_speaker:
             logger.warning("%s has no interval: all speakers have the same rate", name)
-    rates = {
-        name: np.array([figure.by_speaker.get(speaker, math.nan) for speaker in speakers])
-        for name, figure in varied.items()
-    }
 
     def evaluate(drawn: Float64) -> Figures:
         return {name: _weighted_mean(rate, drawn) for name, rate in rates.items()}
 
     none: dict[str, object] = dict.fromkeys(figures)
-    if not rates:
-        return {"intervals": none}
-    report = interval_report(evaluate, len(speakers), n_bootstrap, seed)
-    intervals = report["intervals"]
+    report = interval_report(evaluate, len(speakers), n_bootstrap, seed) if rates else {}
+    intervals = report.get("intervals", {})
     assert isinstance(intervals, dict)
     return report | {"intervals": none | intervals}
 
@@ -429,7 +394,9 @@ def _weighted_mean(rate: Float64, drawn: Float64) -> float:
     return float(np.nansum(weight * rate)) / total if total else math.nan
 
 
-def linkability_by_speaker(enrol: Side, trial: Side, length: int, seed: int) -> dict[str, float]:
+def linkability_by_speaker(
+    enrol: Voices, trial: Voices, length: int, seed: int
+) -> dict[str, float]:
     """Share of each speaker's conversations of `length` utterances that lead the attacker to them.
 
     Success (Eq. of π_link): the own enrolment vector scores above those of all other speakers. The
@@ -438,20 +405,18 @@ def linkability_by_speaker(enrol: Side, trial: Side, length: int, seed: int) -> 
     than `length` utterances are absent as test speakers, not as candidates.
     """
     models = build_speaker_embeddings(enrol.spk2utt, enrol.vectors)
-    place = {speaker: row for row, speaker in enumerate(models)}
-    rates = {}
-    for speaker, conversations in _disjoint_conversations(trial, length, seed).items():
+    rates, people = {}, list(models)
+    for own, conversations in _disjoint_conversations(trial, length, seed).items():
         cosines = cosine_similarity_matrix(np.array(list(models.values())), conversations)
         scores = np.round(cosines, COSINE_DIGITS)
         # The package lets a tie link; the paper's ">" does not, and a tie names nobody.
-        own = scores[place[speaker]]
-        not_below = np.count_nonzero(scores >= own, axis=0) - 1
-        matrix = ScoreMatrix(scores, list(models), [speaker] * scores.shape[1], {})
-        rates[speaker] = linkability(matrix, len(models), estimator="exact", beaters=not_below)[0]
+        not_below = np.count_nonzero(scores >= scores[people.index(own)], axis=0) - 1
+        matrix = ScoreMatrix(scores, people, [own] * scores.shape[1], {})
+        rates[own] = linkability(matrix, len(models), estimator="exact", beaters=not_below)[0]
     return rates
 
 
-def _disjoint_conversations(trial: Side, length: int, seed: int) -> dict[str, Float64]:
+def _disjoint_conversations(trial: Voices, length: int, seed: int) -> dict[str, Float64]:
     """Averaged vectors (n, D) by speaker: the utterances shuffled and cut into runs of `length`."""
     conversations = {}
     for speaker, utts in trial.spk2utt.items():
@@ -476,7 +441,7 @@ def calibration_counts(spk2utt: Mapping[str, Sequence[str]], length: int) -> dic
 
 
 def singling_out_by_speaker(
-    enrol: Side, trial: Side, length: int, n_calibration: int, n_folds: int, seed: int
+    enrol: Voices, trial: Voices, length: int, n_calibration: int, n_folds: int, seed: int
 ) -> dict[str, float]:
     """Share of folds in which the predicate of each enrolled speaker isolates exactly one of N.
 
@@ -495,7 +460,7 @@ def singling_out_by_speaker(
 
 
 def _score_fold(
-    models: Vectors, trial: Side, length: int, n_calibration: int, fold: int, seed: int
+    models: Vectors, trial: Voices, length: int, n_calibration: int, fold: int, seed: int
 ) -> ConversationScores:
     conversations: dict[str, SpeakerConversations] = {}
     for speaker, utts in trial.spk2utt.items():
