@@ -90,11 +90,11 @@ def test_each_group_has_its_own_rotation(to_original: bool, space: str) -> None:
         {k: groups[k] for k in known}, groups,
     )  # fmt: skip
     rotations = learn_by_group(pairs, to_original=to_original)
-    found = align(rotations, before, after, groups, to_original=to_original, space=space)
+    enrol, trial = align(rotations, before, after, groups, to_original=to_original, space=space)
     for key in before:
-        np.testing.assert_allclose(found.enrol[key], found.trial[key], atol=1e-5)
+        np.testing.assert_allclose(enrol[key], trial[key], atol=1e-5)
         expected = before[key] if to_original else after[key]
-        assert (space == "original") == np.allclose(found.trial[key], expected, atol=1e-5)
+        assert (space == "original") == np.allclose(trial[key], expected, atol=1e-5)
     refuses("x: no pair is of its group, q", align, rotations, {"x": before["f0"]}, {}, {"x": "q"})
 
 
@@ -264,8 +264,8 @@ def test_published_rates_of_b1(
         enrol = {spk: v for spk, v in enrol.items() if genders[spk] == gender}
     trial = {utt: v for utt, v in trial.items() if trial_spk[utt] in enrol}
     sides = {**{s: group(s) for s in enrol}, **{u: group(trial_spk[u]) for u in trial}}
-    attack = align(rotations, enrol, trial, sides)
+    enrol_side, trial_side = align(rotations, enrol, trial, sides)
     rows = [(s, u, s == trial_spk[u]) for u in trial for s in enrol]
-    score = [float(cosines(attack.enrol[s][None], attack.trial[u][None])[0]) for s, u, _ in rows]
+    score = [float(cosines(enrol_side[s][None], trial_side[u][None])[0]) for s, u, _ in rows]
     found = reidentification(trials_of(rows), np.array(score), trial_spk)
     assert 100 * float(found["reid_top_1"]) == pytest.approx(published, abs=tolerance)  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ import torch
 import yaml
 
 from local import record_attack as record_program
-from local.protocols.attackers import ATTACKERS, System, plan_attacks
+from local.protocols.attackers import ATTACKERS, AttackedSystem, plan_attacks
 from local.report import select, tables
 from local.report.words import absent
 from steps import anonymise, make_voice_pool, train_backend, train_encoder
@@ -29,8 +29,8 @@ from utils.tables import read_map
 
 ROOT = Path(__file__).resolve().parents[1]
 SYSTEMS = ROOT / "egs/TEMPLATE/conf/systems"
-DRAWN = System("b2r", "spk", ("utt", "spk", "perm", "const"))
-FIXED = System("b2", "const")
+DRAWN = AttackedSystem("b2r", "spk", ("utt", "spk", "perm", "const"))
+FIXED = AttackedSystem("b2", "const")
 
 
 class TestPlan:
@@ -57,11 +57,16 @@ class TestPlan:
             ("semi_informed_backend", DRAWN, "e/cosine", "cosine has nothing to train"),
             ("semi_informed", DRAWN, "hub:a/b/plda", "comes trained"),
             ("semi_informed_finetuned", DRAWN, "resemblyzer/plda", "comes trained"),
-            ("semi_informed", System("p", "perm", ("spk", "perm")), "e/plda", "at level utt"),
+            (
+                "semi_informed",
+                AttackedSystem("p", "perm", ("spk", "perm")),
+                "e/plda",
+                "at level utt",
+            ),
         ],
     )
     def test_what_does_not_exist_is_skipped_with_why(
-        self, name: str, system: System, evaluator: str, why: str
+        self, name: str, system: AttackedSystem, evaluator: str, why: str
     ) -> None:
         plan = plan_attacks([name], [system], [evaluator], "utt")
         assert [a.attacker for a in plan.attacks] == ["unprotected"]
@@ -70,7 +75,7 @@ class TestPlan:
         assert reason.startswith(f"{name} on {system.name} with {evaluator}: ")
 
     def test_the_level_of_the_training_set(self) -> None:
-        def levels(system: System, asked: str) -> list[str]:
+        def levels(system: AttackedSystem, asked: str) -> list[str]:
             names = [n for n in ATTACKERS if n.startswith("semi_informed")]
             plan = plan_attacks(names, [system], ["e/plda"], asked)
             return sorted({a.level for a in plan.attacks if a.attacker != "unprotected"})
@@ -78,7 +83,7 @@ class TestPlan:
         assert levels(DRAWN, "utt") == ["utt"]
         assert levels(DRAWN, "same") == levels(DRAWN, "spk") == ["spk"]
         assert levels(FIXED, "utt") == ["const"]  # it draws nothing, so it knows no other
-        assert levels(System("v", "position", ("spk", "utt")), "utt") == ["position"]
+        assert levels(AttackedSystem("v", "position", ("spk", "utt")), "utt") == ["position"]
 
     def test_the_aligned_one_trains_nothing(self) -> None:
         plan = plan_attacks(["aligned"], [DRAWN], ["resemblyzer/cosine"], "utt")
@@ -87,7 +92,7 @@ class TestPlan:
         assert attack.protection == ("", "b2r")
 
     def test_white_box_hears_the_very_target(self) -> None:
-        constant = System("c", "const", ("utt", "spk", "perm", "const"))
+        constant = AttackedSystem("c", "const", ("utt", "spk", "perm", "const"))
         plan = plan_attacks(["semi_informed", "white_box"], [constant], ["e/plda"], "utt")
         assert [a.level for a in plan.attacks[1:]] == ["utt", "const"]
 

@@ -173,17 +173,17 @@ def test_bad_result_files(tmp_path: Path, text: str, said: str) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("challenge: x\n", "privacy: attacker and sets are expected"),
-        (
-            "privacy: {attacker: a, sets: {t: [a, b]}, weights: [1]}\n",
-            "weights: 1 for 2 splits",
-        ),
-        ("privacy: {attacker: a, sets: {t: [a]}}\nwords: 3\n", "words: 3; a list of names"),
+        ("", "privacy: attacker and sets are expected"),
+        ("privacy: {attacker: a, sets: {t: [a, b]}, weights: [1]}\n", "weights: 1 for 2 splits"),
+        ("privacy: {attacker: a, sets: {t: [a]}, weights: [2]}\n", "2; above 0 and at most 1"),
+        ("privacy: {attacker: a, sets: {t: a}}\n", "sets: t: 'a'; a list of names is expected"),
+        ("privacy: {attacker: a, sets: {t: [a]}}\nwords: 3\n", "words: 3; a list is expected"),
         ("privacy: {attacker: a, sets: {t: [a]}}\ncolour: red\n", "colour"),
     ],
 )
 def test_bad_protocols(tmp_path: Path, text: str, said: str) -> None:
-    (tmp_path / "p.yaml").write_text(text)
+    whole = "challenge: x\nattackers: a\nevaluators: e\n"
+    (tmp_path / "p.yaml").write_text(whole + text)
     with pytest.raises(UserError, match=said):
         read_protocol(tmp_path / "p.yaml")
 

@@ -19,7 +19,7 @@ import yaml
 
 from local import check_external
 from local.metrics.leakage import embeddings, leakage
-from local.protocols.attackers import Side, describe_encoder
+from local.protocols.attackers import AttackSet, describe_encoder
 from local.report.frame import read_metrics
 from local.report.origin import origin
 from local.report.words import code, markdown_table
@@ -132,7 +132,7 @@ def test_an_optional_table_that_is_no_file_counted_as_absent(
         ("spk2gender", lambda path: VoicePool.load(path.parent)),
         ("num_frames", lambda path: read_frames(path.parent, path.parent / "d", "none")),
         ("spklist", lambda path: read_training_speakers(path.parent)),
-        ("conf.json", lambda path: Side.read(path.parent)),
+        ("conf.json", lambda path: AttackSet.read(path.parent)),
         ("encoder.yaml", lambda path: describe_encoder(str(path.parent), ())),
         ("xvector.ark", lambda path: find_archive(path.parent)),
         ("lm.arpa", lambda path: read_language(path.parent)),
@@ -191,10 +191,10 @@ def test_a_row_missing_from_pseudo_tsv_was_not_noticed(tmp_path: Path, make_data
     ):
         path.write_text("".join(["#utt\tkey\n", *lines]))
         with pytest.raises(UserError, match=f"{path}.*{words}"):
-            Side(load_data_dir(data), {"draw": "0"}).draws()
+            AttackSet(load_data_dir(data), {"draw": "0"}).draws()
     path.write_text("".join(["#utt\tno\n", *rows]))
     with pytest.raises(UserError, match="no column 'key'"):
-        Side(load_data_dir(data), {"draw": "0"}).draws()
+        AttackSet(load_data_dir(data), {"draw": "0"}).draws()
 
 
 def test_an_empty_trials_was_dropped(tmp_path: Path, make_data_dir) -> None:

@@ -347,7 +347,7 @@ def test_evaluation_speakers_and_the_rest(
     [
         (["--speakers", "2"], "--speakers and --rest go together"),
         (["--official", "x", "--enrol-speakers", "2"], "leave out the options"),
-        (["--enrol-utts", "0"], "--enrol-utts 0: 1 is the least"),
+        (["--enrol-utts", "0"], "'--enrol-utts': expected a whole number from 1"),
     ],
 )
 def test_options_that_contradict(tmp_path: Path, options: list[str], message: str) -> None:

@@ -59,30 +59,18 @@ class Lists:
         return sort_ids({utt for _, utt, _ in self.trials[gender]})
 
 
-@dataclass(frozen=True)
-class Counts:
-    """Counts of the lists of one gender."""
-
-    enrol_speakers: int
-    enrol_utts: int
-    trial_speakers: int
-    trial_utts: int
-    target: int
-    nontarget: int
-
-
-def count_lists(lists: Lists, gender: str, utt2spk: Mapping[str, str]) -> Counts:
+def count_lists(lists: Lists, gender: str, utt2spk: Mapping[str, str]) -> dict[str, int]:
     """Count speakers, utterances and trials of one gender; `utt2spk` has all trial utterances."""
     enrolled, utts = lists.enrolled(gender), lists.trial_utts(gender)
     target = sum(label == TARGET for _, _, label in lists.trials[gender])
-    return Counts(
-        enrol_speakers=len(enrolled),
-        enrol_utts=sum(len(lists.enrolment[speaker]) for speaker in enrolled),
-        trial_speakers=len({utt2spk[utt] for utt in utts}),
-        trial_utts=len(utts),
-        target=target,
-        nontarget=len(lists.trials[gender]) - target,
-    )
+    return {
+        "enrolment speakers": len(enrolled),
+        "enrolment utterances": sum(len(lists.enrolment[speaker]) for speaker in enrolled),
+        "trial speakers": len({utt2spk[utt] for utt in utts}),
+        "trial utterances": len(utts),
+        "target trials": target,
+        "nontarget trials": len(lists.trials[gender]) - target,
+    }
 
 
 def by_hash(items: Iterable[str], seed: int, purpose: str, *context: str) -> list[str]:
@@ -172,20 +160,35 @@ def make_lists(
             able, rules.enrol_speakers, seed, "enrolment-speakers", rules.genders
         )
     enrolment: dict[str, list[str]] = {}
-    trial: dict[str, list[str]] = {gender: [] for gender in rules.genders}
     trial_only: dict[str, str] = {}
+    tried: list[str] = []
     for speaker, split in splits.items():
         if isinstance(split, str) or speaker not in chosen:
             trial_only[speaker] = split if isinstance(split, str) else "not drawn for enrolment"
-            trial[spk2gender[speaker]] += spk2utt[speaker]
+            tried += spk2utt[speaker]
         else:
             enrolment[speaker], own = split
-            trial[spk2gender[speaker]] += own
+            tried += own
+    return _lists(enrolment, tried, utt2spk, spk2gender, rules.genders, trial_only)
+
+
+def _lists(
+    enrolment: Mapping[str, Sequence[str]],
+    tried: Iterable[str],
+    utt2spk: Mapping[str, str],
+    spk2gender: Mapping[str, str],
+    genders: Sequence[str],
+    trial_only: Mapping[str, str],
+) -> Lists:
+    """Lists with the full product of each gender; all other utterances are unused."""
+    by_gender = {
+        gender: [u for u in tried if spk2gender[utt2spk[u]] == gender] for gender in genders
+    }
     trials = {
         gender: full_product((s for s in enrolment if spk2gender[s] == gender), utts, utt2spk)
-        for gender, utts in trial.items()
+        for gender, utts in by_gender.items()
     }
-    used = {utt for utts in (*enrolment.values(), *trial.values()) for utt in utts}
+    used = {utt for utts in (*enrolment.values(), *by_gender.values()) for utt in utts}
     return Lists(enrolment, trials, trial_only, sort_ids(utt2spk.keys() - used))
 
 
@@ -205,16 +208,8 @@ def lists_of_enrolled(
                 who = f"spoken by {utt2spk[utt]}" if utt in utt2spk else "not in the data"
                 raise UserError(f"{utt}: enrolled for {speaker}, but {who}")
     enrolled = {utt for utts in enrolment.values() for utt in utts}
-    trials = {
-        gender: full_product(
-            (s for s in enrolment if spk2gender[s] == gender),
-            (u for u, s in utt2spk.items() if spk2gender[s] == gender and u not in enrolled),
-            utt2spk,
-        )
-        for gender in genders
-    }
-    used = enrolled | {utt for rows in trials.values() for _, utt, _ in rows}
-    return Lists(enrolment, trials, {}, sort_ids(utt2spk.keys() - used))
+    tried = [utt for utt in utt2spk if utt not in enrolled]
+    return _lists(enrolment, tried, utt2spk, spk2gender, genders, {})
 
 
 def choose_evaluation(
