@@ -32,10 +32,6 @@ def main(
         Sequence[int], "The number of trial utterances that the attacker averages; may be given "
         "again (left out: 1 and 3)", "L", positive,
     ] = (),
-    folds: Annotated[
-        int, "The number of random splits into test and calibration conversations, for Singling "
-        "Out", "N", positive,
-    ] = 50,
     bootstrap: Bootstrap = 0, seed: Seed = 0,
 ) -> None:  # fmt: skip
     from local.metrics.legal import check_sides, legal_metrics, make_side
@@ -48,7 +44,7 @@ def main(
     )
     check_sides(enrol, trial, enrol_path=enrol_xvectors, trial_path=trial_xvectors)
     figures = legal_metrics(
-        enrol, trial, lengths=sorted(set(conversation_length or (1, 3))), n_folds=folds,
+        enrol, trial, lengths=sorted(set(conversation_length or (1, 3))),
         n_bootstrap=bootstrap, seed=seed,
     )  # fmt: skip
     write_figures(out, figures, indent=2)

@@ -144,10 +144,6 @@ def main(
     min_trial_utts: Annotated[
         int, "The number of trial utterances that an enrolled speaker must have", "N", positive,
     ] = 1,
-    enrol_speakers: Annotated[
-        int | None, "The number of speakers of each gender who are enrolled; left out: all who "
-        "have enough utterances", "N", positive,
-    ] = None,
     genders: Annotated[
         tuple[str, ...], "The genders whose trials are made; a corpus of one gender says which",
         "G", GENDERS,
@@ -170,8 +166,8 @@ def main(
 ) -> None:  # fmt: skip
     if (speakers is None) != (rest is None):
         raise UserError("--speakers and --rest go together: who is not evaluated goes to --rest")
-    ruled = (enrol_speakers, sessions, speakers, enrolled)
-    if enrolled is not None and any(option is not None for option in ruled[:3]):
+    ruled = (sessions, speakers, enrolled)
+    if enrolled is not None and any(option is not None for option in ruled[:2]):
         raise UserError("--enrolled says who is enrolled: leave out the options for it")
     if official is not None and any(option is not None for option in ruled):
         raise UserError("--official says who is enrolled and tried: leave out the options for it")
@@ -182,7 +178,7 @@ def main(
         lists = enrolled_lists(data, enrolled, genders)
     else:
         session_of = None if sessions is None else read_map(sessions)
-        rules = Rules(enrol_utts, min_trial_utts, enrol_speakers, tuple(genders))
+        rules = Rules(enrol_utts, min_trial_utts, tuple(genders))
         if speakers is not None:
             data, others = split_off_rest(data, speakers, rules, seed, session_of)
         lists = ruled_lists(data, rules, seed, session_of)

@@ -120,17 +120,6 @@ def test_choice_does_not_depend_on_order_or_on_other_speakers() -> None:
     assert len(drawn) > 5  # the seed matters
 
 
-def test_some_speakers_are_enrolled_the_others_are_impostors() -> None:
-    rules = Rules(enrol_utts=3, enrol_speakers=1)
-    lists = make_lists(UTT2SPK, GENDER, rules, 0, SESSIONS)
-    assert sorted(GENDER[spk] for spk in lists.enrolment) == ["f", "m"]
-    drawn = [why for why in lists.trial_only.values() if why == "not drawn for enrolment"]
-    assert len(drawn) == 2
-    assert {spk for spk, _, _ in lists.trials["f"]} == {s for s in lists.enrolment if "f" in s}
-    with pytest.raises(UserError, match="3 speakers of gender f are wanted, but only 2"):
-        make_lists(UTT2SPK, GENDER, Rules(enrol_utts=3, enrol_speakers=3), 0, SESSIONS)
-
-
 def test_evaluation_speakers_are_drawn_from_those_who_have_enough() -> None:
     sizes = {f"{g}{n}": (9 if n else 2,) for g in "fm" for n in range(6)}
     utt2spk, _ = corpus(sizes)
@@ -346,7 +335,7 @@ def test_evaluation_speakers_and_the_rest(
     ("options", "message"),
     [
         (["--speakers", "2"], "--speakers and --rest go together"),
-        (["--official", "x", "--enrol-speakers", "2"], "leave out the options"),
+        (["--official", "x", "--sessions", "x"], "leave out the options"),
         (["--enrol-utts", "0"], "'--enrol-utts': expected a whole number from 1"),
     ],
 )
@@ -368,5 +357,5 @@ def test_the_enrolment_of_another_evaluation(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=f"{utt}: enrolled for f1, but not in the data"):
         main([str(less), str(tmp_path / "no"), *enrolled])
     with pytest.raises(UserError, match="--enrolled says who is enrolled"):
-        main([str(data), str(tmp_path / "no"), *enrolled, "--enrol-speakers", "2"])
+        main([str(data), str(tmp_path / "no"), *enrolled, "--sessions", "x"])
     assert not list(tmp_path.glob("no_*"))

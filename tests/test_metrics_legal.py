@@ -15,7 +15,7 @@ from legal_eval import load_paper_results
 
 from local.compute_legal_metrics import main
 from local.metrics import legal
-from local.metrics.legal import Voices, check_sides, legal_metrics, make_side
+from local.metrics.legal import AttackSide, check_sides, legal_metrics, make_side
 from tests.refusals import refuses
 from utils.archives import read_vectors
 from utils.cli import UserError
@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 LINK, SING = "legal_linkability_l1", "legal_singling_out_l1"
 
 
-def side(vectors: dict[str, list[np.ndarray]], prefix: str) -> Voices:
+def side(vectors: dict[str, list[np.ndarray]], prefix: str) -> AttackSide:
     """Vectors by speaker as a side; utterance ids are <prefix>-<speaker>-<number>."""
     flat = {
         f"{prefix}-{s}-{k:03}": np.asarray(v, np.float32)
@@ -36,7 +36,9 @@ def side(vectors: dict[str, list[np.ndarray]], prefix: str) -> Voices:
     return make_side(flat, utt2spk, vectors_path="x.ark", utt2spk_path="utt2spk")
 
 
-def people(seed: int, n: int, n_utts: int, spread: float, dim: int = 16) -> tuple[Voices, Voices]:
+def people(
+    seed: int, n: int, n_utts: int, spread: float, dim: int = 16
+) -> tuple[AttackSide, AttackSide]:
     """n random speakers, both sides; spread: standard deviation within a speaker (between: 1)."""
     rng = np.random.default_rng(seed)
     centre = {f"s{i:02}": rng.standard_normal(dim) for i in range(n)}
@@ -85,7 +87,7 @@ def test_linkability_is_the_definition_in_loops(spread: float) -> None:
     assert legal_metrics(enrol, trial, lengths=[1])[LINK] == pytest.approx(np.mean(hits))
 
 
-def isolates(rng: np.random.Generator, enrol: Voices, trial: Voices, m: int) -> list[bool]:
+def isolates(rng: np.random.Generator, enrol: AttackSide, trial: AttackSide, m: int) -> list[bool]:
     """Singling Out in loops, L = 1, one random split: does each predicate hold for exactly one?"""
     order = {s: rng.permutation(utts) for s, utts in trial.spk2utt.items()}
     isolated = []
@@ -192,7 +194,7 @@ def test_figures_do_not_depend_on_any_order() -> None:
     enrol, trial = people(1, 7, 13, 1.5)
     expected = legal_metrics(enrol, trial, n_bootstrap=20, seed=4)
 
-    def turned(one: Voices) -> Voices:
+    def turned(one: AttackSide) -> AttackSide:
         vectors = dict(reversed(one.vectors.items()))
         utt2spk = {utt: utt.split("-")[1] for utt in reversed(list(one.vectors))}
         floats = {utt: x.astype(np.float32) for utt, x in vectors.items()}
@@ -234,7 +236,7 @@ def test_undefined_is_none_and_says_why(caplog: pytest.LogCaptureFixture) -> Non
 def test_few_calibration_conversations_are_told(caplog: pytest.LogCaptureFixture) -> None:
     enrol, trial = people(2, 6, 12, 1.0)
     short = trial.spk2utt | {"s02": trial.spk2utt["s02"][:4]}
-    figures = legal_metrics(enrol, Voices(trial.vectors, short), lengths=[1])
+    figures = legal_metrics(enrol, AttackSide(trial.vectors, short), lengths=[1])
     assert figures["n_calibration_legal_singling_out_l1"] == 3
     assert (
         "3 calibration conversations a speaker where the method takes 9 (speaker s02" in caplog.text
@@ -346,7 +348,7 @@ def test_program_from_any_directory_ends_without_traceback(tmp_path: Path) -> No
 
 def test_a_protected_copy_of_the_enrolment_is_no_trial() -> None:
     enrol, trial = people(0, 3, 4, 1.0)
-    both = Voices(trial.vectors | enrol.vectors, trial.spk2utt)
+    both = AttackSide(trial.vectors | enrol.vectors, trial.spk2utt)
     refuses("keep the sets apart", check_sides, enrol, both, enrol_path="e.ark", trial_path="t.ark")
 
 

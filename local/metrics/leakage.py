@@ -2,7 +2,7 @@
 
 import logging
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,24 +49,23 @@ def alignment(x: Float64, y: Float64, speaker: Int64 | None = None) -> dict[str,
     who = np.arange(len(x)) if speaker is None else speaker
     rng = make_rng(0, "chance pairing of x-vectors")
     permutations = [rng.permutation(len(x)) for _ in range(N_PERMUTATIONS)]
-    u, v = basis(x), basis(y)
-    if _check_ranks(u.shape[1], v.shape[1], len(x)):
-        report["cca_top10"] = cca_top10(u, v)
-        chance = [cca_top10(u, v[rows]) for rows in permutations]
-        report["chance_cca_top10"] = float(np.mean(chance))
-    xn, yn = unit(x), unit(y)
-    by_chance = [procrustes_cosine(xn, yn[rows]) for rows in permutations]
-    cosines = {"p": procrustes_cosine(xn, yn), "chance_p": float(np.mean(by_chance))}
-    for name, cosine in cosines.items():
-        report[f"{name}_cos"] = cosine
-        report[f"{name}_mse"] = 2.0 * (1.0 - cosine) / x.shape[1]  # of unit rows, mean of elements
+    u, v, xn, yn = basis(x), basis(y), unit(x), unit(y)
+    measures: dict[str, Callable[[Int64 | slice], float]] = {  # of these rows of y
+        "cca_top10": lambda rows: cca_top10(u, v[rows]),
+        "p_cos": lambda rows: procrustes_cosine(xn, yn[rows]),
+        "p_cos_held_out": lambda rows: held_out_cosine(xn, yn[rows], who),
+    }
+    if not _check_ranks(u.shape[1], v.shape[1], len(x)):
+        del measures["cca_top10"]
     if len(np.unique(who)) < 2:
         logger.warning("p_cos_held_out is undefined: there is one speaker, and nobody to hold out")
-        return report
-    report["p_cos_held_out"] = held_out_cosine(xn, yn, who)
-    chances = [held_out_cosine(xn, yn[rows], who) for rows in permutations]
-    report["chance_p_cos_held_out"] = float(np.mean(chances))
-    return report
+        del measures["p_cos_held_out"]
+    found = {name: measure(slice(None)) for name, measure in measures.items()}
+    for name, measure in measures.items():
+        found[f"chance_{name}"] = float(np.mean([measure(rows) for rows in permutations]))
+    for kind in ("", "chance_"):  # of unit rows, mean of elements
+        found[f"{kind}p_mse"] = 2.0 * (1.0 - found[f"{kind}p_cos"]) / x.shape[1]
+    return report | found
 
 
 def basis(x: Float64) -> Float64:

@@ -295,18 +295,6 @@ class LinearMap:
         return self.slope * score + self.offset
 
 
-@dataclass(frozen=True, eq=False)
-class IsotonicMap:
-    """Piecewise linear LLR of a score, constant beyond the ends. score, llr: corners, ascending."""
-
-    score: Float64
-    llr: Float64
-
-    def __call__(self, score: Float64) -> Float64:
-        """LLR of scores of any shape."""
-        return np.interp(score, self.score, self.llr)
-
-
 def fit_linear(score: Float64, target: Bool) -> LinearMap:
     """Fit the slope and offset that minimise C_llr on these trials (logistic regression).
 
@@ -351,9 +339,9 @@ def _newton(x: Float64, sign: Float64, half: Float64) -> tuple[float, float]:
     return float(w[0]), float(w[1])
 
 
-def fit_isotonic(score: Float64, target: Bool) -> IsotonicMap:
-    """Fit the BOSARIS mapping: PAV with one extra target below and one extra nontarget above all
-    scores, straight lines between blocks.
+def fit_isotonic(score: Float64, target: Bool) -> Callable[[Float64], Float64]:
+    """Fit the BOSARIS mapping from scores of any shape to LLR: PAV with one extra target below and
+    one extra nontarget above all scores, straight lines between blocks, constant beyond the ends.
 
     The extra trials make every LLR finite; they count in the prior too, as in BOSARIS: the LLR of a
     block is ln(t/n) − ln((T + 1)/(N + 1)).
@@ -370,7 +358,8 @@ def fit_isotonic(score: Float64, target: Bool) -> IsotonicMap:
     last = np.append(ranking.start[1:], len(ranking.score))[last_run] - 1
     corner = np.stack([ranking.score[first], ranking.score[last]], axis=1).ravel()
     new = np.concatenate(([True], corner[1:] > corner[:-1]))  # a block may be one score wide
-    return IsotonicMap(corner[new], np.repeat(llr, 2)[new])
+    x, y = corner[new], np.repeat(llr, 2)[new]
+    return lambda at: np.interp(at, x, y)
 
 
 def _mapped(

@@ -27,13 +27,11 @@ class Rules:
     """Rules for making lists.
 
     enrol_utts: enrolment utterances of each enrolled speaker. min_trial_utts: least number of trial
-    utterances of an enrolled speaker. enrol_speakers: number enrolled of each gender; None: all
-    possible. genders: of the trials; a speaker of another one is an error.
+    utterances of an enrolled speaker. genders: of the trials; a speaker of another one is an error.
     """
 
     enrol_utts: int = 5
     min_trial_utts: int = 1
-    enrol_speakers: int | None = None
     genders: Sequence[str] = GENDERS
 
 
@@ -139,8 +137,8 @@ def make_lists(
 ) -> Lists:
     """Make lists by the rules at the head of this module.
 
-    The choice for a speaker depends on the seed and that speaker's own utterances and sessions, and
-    the choice of speakers (`rules.enrol_speakers`) on the seed and their ids: not on any order.
+    The choice for a speaker depends on the seed and that speaker's own utterances and sessions: not
+    on any order.
     """
     spk2utt = invert(utt2spk)
     for speaker in spk2utt:
@@ -149,23 +147,14 @@ def make_lists(
                 f"{speaker}: the gender is {spk2gender[speaker]}, but lists are made for "
                 f"{' '.join(rules.genders)} only (--genders)"
             )
-    splits = {
-        speaker: split_speaker(speaker, utts, sessions or {}, rules, seed)
-        for speaker, utts in spk2utt.items()
-    }
-    chosen = {speaker for speaker, split in splits.items() if not isinstance(split, str)}
-    if rules.enrol_speakers is not None:
-        able = {speaker: spk2gender[speaker] for speaker in chosen}
-        chosen = choose_speakers(
-            able, rules.enrol_speakers, seed, "enrolment-speakers", rules.genders
-        )
     enrolment: dict[str, list[str]] = {}
     trial_only: dict[str, str] = {}
     tried: list[str] = []
-    for speaker, split in splits.items():
-        if isinstance(split, str) or speaker not in chosen:
-            trial_only[speaker] = split if isinstance(split, str) else "not drawn for enrolment"
-            tried += spk2utt[speaker]
+    for speaker, utts in spk2utt.items():
+        split = split_speaker(speaker, utts, sessions or {}, rules, seed)
+        if isinstance(split, str):
+            trial_only[speaker] = split
+            tried += utts
         else:
             enrolment[speaker], own = split
             tried += own
