@@ -37,7 +37,7 @@ from steps.training.loop import descend
 from steps.training.settings import read_config
 from tests.corpus_trees import ROOT, write_audio
 from tests.refusals import refuses
-from tests.test_compute_metrics import write_lists
+from tests.scored import write_lists
 from tests.test_house import check_links
 from utils.archives import ArchiveWriter, write_counts
 from utils.cli import UserError
