@@ -67,12 +67,13 @@ def print_counts(*states: tuple[Lists, Mapping[str, str]]) -> None:
         print(f"  {name:<20}  " + "  ".join(cells).rstrip())
 
 
-def ruled_lists(
-    data: DataDir, rules: Rules, seed: int, sessions: Mapping[str, str] | None
-) -> Lists:
+def ruled_lists(data: DataDir, rules: Rules) -> Lists:
     """Lists by the rules; prints what they hold and who has trial utterances only."""
-    lists = make_lists(data.utt2spk, data.spk2gender or {}, rules, seed, sessions)
-    print(f"lists for {data.path}: seed {seed}, {rules.enrol_utts} enrolment utterances a speaker")
+    lists = make_lists(data.utt2spk, data.spk2gender or {}, rules)
+    print(
+        f"lists for {data.path}: seed {rules.seed}, {rules.enrol_utts} enrolment utterances a "
+        "speaker"
+    )
     print_counts((lists, data.utt2spk))
     if lists.trial_only:
         print(f"  {len(lists.trial_only)} speakers are not enrolled and have trials only:")
@@ -113,13 +114,10 @@ def _write(
     print(f"{out}: {len(speakers)} speakers, {len(tables['utt2spk'])} utterances written")
 
 
-def split_off_rest(
-    data: DataDir, per_gender: int, rules: Rules, seed: int, sessions: Mapping[str, str] | None
-) -> tuple[DataDir, DataDir]:
+def split_off_rest(data: DataDir, per_gender: int, rules: Rules) -> tuple[DataDir, DataDir]:
     """(evaluation speakers, all others); says who has too little speech to be evaluated."""
-    chosen, unable = choose_evaluation(
-        data.utt2spk, data.spk2gender or {}, per_gender, rules, seed, sessions
-    )
+    genders = data.spk2gender or {}
+    chosen, unable = choose_evaluation(data.utt2spk, genders, per_gender, rules)
     if unable:
         print(f"{len(unable)} speakers have too few utterances to be evaluated: {' '.join(unable)}")
     evaluated, others = (
@@ -177,11 +175,11 @@ def main(
     elif enrolled is not None:
         lists = enrolled_lists(data, enrolled, genders)
     else:
-        session_of = None if sessions is None else read_map(sessions)
-        rules = Rules(enrol_utts, min_trial_utts, tuple(genders))
+        session_of = read_map(sessions) if sessions else {}
+        rules = Rules(enrol_utts, min_trial_utts, tuple(genders), seed, session_of)
         if speakers is not None:
-            data, others = split_off_rest(data, speakers, rules, seed, session_of)
-        lists = ruled_lists(data, rules, seed, session_of)
+            data, others = split_off_rest(data, speakers, rules)
+        lists = ruled_lists(data, rules)
     lists = with_both(lists, data.utt2spk, data.spk2gender or {})
     check_lists(lists)
     if lists.unused:

@@ -4,6 +4,7 @@ import random
 import re
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,6 @@ from local.protocols.trials import (
     Rules,
     check_lists,
     choose_evaluation,
-    choose_speakers,
     cut_lists,
     make_lists,
     read_official,
@@ -44,8 +44,12 @@ UTT2SPK, SESSIONS = corpus({"f1": (4, 3), "f2": (3, 5), "f3": (6,), "m1": (3, 3)
 RULES = Rules(enrol_utts=3, min_trial_utts=2)
 
 
+def ruled(seed: int, sessions: Mapping[str, str] = {}) -> Rules:
+    return replace(RULES, seed=seed, sessions=sessions)
+
+
 def test_the_rules_by_hand() -> None:
-    lists = make_lists(UTT2SPK, GENDER, RULES, 0, SESSIONS)
+    lists = make_lists(UTT2SPK, GENDER, ruled(0, SESSIONS))
     # f3 has one session: trials only. m2 can only be enrolled with session 1 (4 utterances).
     assert list(lists.trial_only) == ["f3"]
     assert lists.trial_only["f3"].startswith("1 session(s) of 6 utterances, but one of 3 or more")
@@ -68,7 +72,7 @@ def test_the_rules_by_hand() -> None:
 
 
 def test_without_sessions_every_utterance_may_be_drawn() -> None:
-    lists = make_lists(UTT2SPK, GENDER, RULES, 0)
+    lists = make_lists(UTT2SPK, GENDER, RULES)
     assert lists.enrolment.keys() == GENDER.keys()
     assert not lists.unused
     assert len(lists.trials["f"]) == 3 * (4 + 5 + 3)
@@ -87,8 +91,8 @@ def test_no_utterance_and_no_session_in_both_roles(
     sizes: dict[str, tuple[int, ...]], enrol_utts: int, with_sessions: bool, seed: int
 ) -> None:
     utt2spk, sessions = corpus(sizes)
-    rules = Rules(enrol_utts=enrol_utts)
-    lists = make_lists(utt2spk, GENDER, rules, seed, sessions if with_sessions else None)
+    known = sessions if with_sessions else {}
+    lists = make_lists(utt2spk, GENDER, Rules(enrol_utts, seed=seed, sessions=known))
     for speaker, utts in lists.enrolment.items():
         assert len(set(utts)) == enrol_utts
         assert {utt2spk[utt] for utt in utts} == {speaker}
@@ -101,14 +105,14 @@ def test_no_utterance_and_no_session_in_both_roles(
 
 
 def test_choice_does_not_depend_on_order_or_on_other_speakers() -> None:
-    lists = make_lists(UTT2SPK, GENDER, RULES, 7, SESSIONS)
+    lists = make_lists(UTT2SPK, GENDER, ruled(7, SESSIONS))
     shuffled = list(UTT2SPK.items())
     random.Random(1).shuffle(shuffled)
-    assert make_lists(dict(shuffled), GENDER, RULES, 7, SESSIONS) == lists
+    assert make_lists(dict(shuffled), GENDER, ruled(7, SESSIONS)) == lists
     fewer = {utt: spk for utt, spk in UTT2SPK.items() if spk != "f2"}
-    alone = make_lists(fewer, GENDER, RULES, 7, SESSIONS)
+    alone = make_lists(fewer, GENDER, ruled(7, SESSIONS))
     assert alone.enrolment == {s: u for s, u in lists.enrolment.items() if s != "f2"}
-    drawn = {tuple(make_lists(UTT2SPK, GENDER, RULES, s).enrolment["f3"]) for s in range(20)}
+    drawn = {tuple(make_lists(UTT2SPK, GENDER, ruled(s)).enrolment["f3"]) for s in range(20)}
     assert len(drawn) > 5  # the seed matters
 
 
@@ -116,12 +120,13 @@ def test_evaluation_speakers_are_drawn_from_those_who_have_enough() -> None:
     sizes = {f"{g}{n}": (9 if n else 2,) for g in "fm" for n in range(6)}
     utt2spk, _ = corpus(sizes)
     gender = {spk: spk[0] for spk in sizes}
-    chosen, unable = choose_evaluation(utt2spk, gender, 3, Rules(), 0)
+    chosen, unable = choose_evaluation(utt2spk, gender, 3, Rules())
     assert unable == ["f0", "m0"]
     assert sorted(spk[0] for spk in chosen) == list("fffmmm")
     assert not chosen & set(unable)
-    grown = choose_speakers({**gender, "f9": "f"}, 3, 0, "evaluation-speakers")
-    assert len(grown - choose_speakers(gender, 3, 0, "evaluation-speakers")) <= 1
+    more = {**utt2spk, **{f"f9-0-{n}": "f9" for n in range(9)}}
+    grown, _ = choose_evaluation(more, {**gender, "f9": "f"}, 3, Rules())
+    assert len(grown - chosen) <= 1
 
 
 def test_lists_must_have_both_labels_and_both_genders() -> None:
@@ -129,7 +134,7 @@ def test_lists_must_have_both_labels_and_both_genders() -> None:
         ({"f1": (9,), "f2": (9,), "m1": (9,)}, "no nontarget trial of gender m is left"),
         ({"f1": (9,), "f2": (9,)}, r"no target trial of gender m .*0 enrolment speakers"),
     ):
-        refuses(said, check_lists, make_lists(corpus(sizes)[0], GENDER, Rules(), 0))
+        refuses(said, check_lists, make_lists(corpus(sizes)[0], GENDER, Rules()))
     trials = [("f1", "u", "target"), ("f1", "v", "nontarget")]
     both = Lists({"f1": ["u"]}, dict.fromkeys("fm", trials))
     refuses("u: in the enrolment and in a trial", check_lists, both)
@@ -137,7 +142,7 @@ def test_lists_must_have_both_labels_and_both_genders() -> None:
 
 def test_a_session_must_be_known_for_all_utterances_of_a_speaker() -> None:
     part = {utt: session for utt, session in SESSIONS.items() if utt != "f1-0-2"}
-    refuses("f1-0-2: has no session", make_lists, UTT2SPK, GENDER, RULES, 0, part)
+    refuses("f1-0-2: has no session", make_lists, UTT2SPK, GENDER, ruled(0, part))
 
 
 # The program, on data directories.
@@ -157,7 +162,7 @@ def write_data(path: Path, utt2spk: Mapping[str, str]) -> Path:
 
 def write_official(folder: Path) -> Lists:
     """Official lists of all speakers, as they are published: no audio, and no order in `trials`."""
-    lists = make_lists(UTT2SPK, GENDER, RULES, 99, SESSIONS)
+    lists = make_lists(UTT2SPK, GENDER, ruled(99, SESSIONS))
     data = load_data_dir(write_data(folder / "whole", UTT2SPK))
     for name, utts, trials in (
         ("enrolls", [utt for own in lists.enrolment.values() for utt in own], None),
@@ -189,7 +194,7 @@ def test_program_writes_valid_sets(tmp_path: Path, capsys: pytest.CaptureFixture
     assert main([*options, str(data), str(tmp_path / "e_test")]) == 0
     printed = capsys.readouterr().out
     assert "1 speakers are not enrolled and have trials only:\n    f3: 1 session(s)" in printed
-    expected = make_lists(UTT2SPK, GENDER, RULES, 0, SESSIONS)
+    expected = make_lists(UTT2SPK, GENDER, ruled(0, SESSIONS))
     utts = len(expected.trial_utts("f"))
     assert counts(printed) == {
         "enrolment speakers": "f 2 m 2",
