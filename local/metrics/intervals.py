@@ -60,7 +60,10 @@ def pair_weights(drawn: Float64) -> Float64:
 
 
 def interval_report(
-    evaluate: Callable[[Float64], Figures | None], n_speakers: int, n_bootstrap: int, seed: int
+    evaluate: Callable[[Float64], Figures | None],
+    n_speakers: int,
+    n_bootstrap: int = 0,
+    seed: int = 0,
 ) -> dict[str, object]:
     """Compute `intervals` of each figure, with the counts behind them, for a report.
 

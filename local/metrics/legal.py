@@ -120,10 +120,12 @@ def reidentification(
     utt2spk: Mapping[str, str],
     *,
     trials_path: StrPath = "trials",
-    n_bootstrap: int = 0,
-    seed: int = 0,
+    **resamples: int,
 ) -> dict[str, object]:
-    """All figures (keys of the JSON: docs/metrics/reidentification.md)."""
+    """All figures (keys of the JSON: docs/metrics/reidentification.md).
+
+    resamples: n_bootstrap and seed of `interval_report`.
+    """
     by_utterance, by_speaker = find_queries(trials, score, utt2spk, trials_path=trials_path)
     both = {"reid": by_utterance, "reid_speaker": by_speaker}
     names, who = by_utterance.names, by_utterance.speaker
@@ -141,7 +143,7 @@ def reidentification(
     def evaluate(drawn: Float64) -> Figures:
         return by_utterance.figures("reid", drawn) | by_speaker.figures("reid_speaker", drawn)
 
-    return report | interval_report(evaluate, len(names), n_bootstrap, seed)
+    return report | interval_report(evaluate, len(names), **resamples)
 
 
 # ---- Singling Out and legal Linkability: two criteria of data-protection law as attacks on

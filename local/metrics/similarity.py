@@ -284,15 +284,12 @@ def zoo(setting: Setting, llr: Float64) -> Float64:
 
 
 def similarity(
-    sets: Mapping[str, SegmentPairs],
-    names: list[str],
-    *,
-    n_bootstrap: int = 0,
-    seed: int = 0,
+    sets: Mapping[str, SegmentPairs], names: list[str], **resamples: int
 ) -> dict[str, object]:
     """All figures of the three settings (keys of the JSON: docs/metrics).
 
-    sets: scored pairs for each of `SETTINGS`, checked; names: speakers in C order.
+    sets: scored pairs for each of `SETTINGS`, checked; names: speakers in C order. resamples:
+    n_bootstrap and seed of `interval_report`.
     """
     settings = {s: prepare(sets[s], len(names), symmetric=s != "op") for s in SETTINGS}
 
@@ -320,7 +317,7 @@ def similarity(
         for kind, matrix in (("sim", found[s].sim), ("sim2020", found[s].sim2020)):
             rows = (dict(zip(names, row, strict=True)) for row in matrix.tolist())
             report[f"{kind}_{s}"] = dict(zip(names, rows, strict=True))
-    return report | interval_report(evaluate, len(names), n_bootstrap, seed)
+    return report | interval_report(evaluate, len(names), **resamples)
 
 
 def _by_speaker(found: Mapping[str, Assessment], names: list[str]) -> dict[str, object]:
@@ -378,14 +375,13 @@ def gain_figures(rankings: Mapping[str, Ranking], weights: Mapping[str, Float64]
 def gains(
     scored: Mapping[str, tuple[Trials, Float64]],
     speakers: Mapping[str, Speakers] | None = None,
-    *,
-    n_bootstrap: int = 0,
-    seed: int = 0,
+    **resamples: int,
 ) -> dict[str, object]:
     """All figures of the three lists (keys of the JSON: docs/metrics).
 
     scored: for each of `SETTINGS` trials with targets and nontargets, and scores, (n_trials,) in
     their order. Intervals need `speakers` of each list; a resample draws the same people for all.
+    resamples: n_bootstrap and seed of `interval_report`.
     """
     names = sort_ids({name for found in (speakers or {}).values() for name in found.names})
     cells = {s: _cells(found, names) for s, found in (speakers or {}).items()}
@@ -413,7 +409,7 @@ def gains(
         return gain_figures(rankings, {s: weight[cell] for s, cell in ranked.items()})
 
     report["n_speakers"] = len(names)
-    return report | interval_report(evaluate, len(names), n_bootstrap, seed)
+    return report | interval_report(evaluate, len(names), **resamples)
 
 
 def _cells(found: Speakers, names: list[str]) -> Int64:

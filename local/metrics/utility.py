@@ -1,4 +1,7 @@
-"""What protected speech is good for: words, emotions, prosody and estimated quality."""
+"""What protected speech is good for: words, emotions, prosody and estimated quality.
+
+All figures have intervals over speakers; resamples: n_bootstrap and seed of `interval_report`.
+"""
 
 import math
 from collections import Counter
@@ -11,6 +14,8 @@ from steps.asr.language import NORMALISERS, describe_normaliser
 from utils.arrays import Float64
 from utils.cli import UserError
 from utils.tables import StrPath, invert, read_map, sort_ids
+
+Table = Mapping[str, str]
 
 # ---- Word and character error rates, with intervals over speakers.
 
@@ -48,13 +53,11 @@ def kaldi_lines(counts: Mapping[str, int]) -> list[str]:
 
 
 def error_figures(
-    reference: Mapping[str, str],
-    hypothesis: Mapping[str, str],
-    utt2spk: Mapping[str, str],
-    *,
+    reference: Table,
+    hypothesis: Table,
+    utt2spk: Table,
     normaliser: str = "english",
-    n_bootstrap: int = 0,
-    seed: int = 0,
+    **resamples: int,
 ) -> dict[str, object]:
     """Figures `wer` and `cer`, their parts `wer_{substitutions,insertions,deletions}` and
     `cer_...`, `ser`, `normalisation`, counts, and intervals.
@@ -86,7 +89,7 @@ def error_figures(
             "says nothing of the speech (docs/words.md)"
         )
     return report | interval_report(
-        lambda drawn: _error_rates(drawn @ counts), len(spk2utt), n_bootstrap, seed
+        lambda drawn: _error_rates(drawn @ counts), len(spk2utt), **resamples
     )
 
 
@@ -118,13 +121,11 @@ def recalls(counts: Float64) -> Float64:
 
 
 def recall_figures(
-    reference: Mapping[str, str],
-    recognised: Mapping[str, str],
-    utt2spk: Mapping[str, str],
-    *,
-    folds: Mapping[str, str] | None = None,
-    n_bootstrap: int = 0,
-    seed: int = 0,
+    reference: Table,
+    recognised: Table,
+    utt2spk: Table,
+    folds: Table | None = None,
+    **resamples: int,
 ) -> dict[str, object]:
     """Figures `uar`, `accuracy`, `recall_<emotion>`, `chance_uar`, `confusion`, and intervals.
 
@@ -161,7 +162,7 @@ def recall_figures(
             emotion: {name: int(n) for name, n in zip(said, row, strict=True) if n}
             for emotion, row in zip(emotions, total, strict=True)
         },
-        **interval_report(evaluate, len(speakers), n_bootstrap, seed),
+        **interval_report(evaluate, len(speakers), **resamples),
     }
 
 
@@ -205,7 +206,7 @@ def read_prosody(path: StrPath) -> dict[str, Float64]:
 
 
 def prosody_figures(
-    table: Mapping[str, Float64], utt2spk: Mapping[str, str], *, n_bootstrap: int = 0, seed: int = 0
+    table: Mapping[str, Float64], utt2spk: Table, **resamples: int
 ) -> dict[str, object]:
     """Means over utterances, by speaker and overall, and `intervals` by bootstrap over speakers.
 
@@ -232,7 +233,7 @@ def prosody_figures(
         "n_segments": len(table),
         "n_undefined": {name: n for name, n in undefined.items() if n},
         "f0_correlation_per_speaker": _ratios(spk2utt, total[:, 0], count[:, 0]),
-        **interval_report(evaluate, len(values), n_bootstrap, seed),
+        **interval_report(evaluate, len(values), **resamples),
     }
 
 
@@ -279,12 +280,7 @@ def _score(text: str) -> float:
 
 
 def quality_figures(
-    scores: Scores,
-    utt2spk: Mapping[str, str],
-    original: Scores | None = None,
-    *,
-    n_bootstrap: int = 0,
-    seed: int = 0,
+    scores: Scores, utt2spk: Table, original: Scores | None = None, **resamples: int
 ) -> dict[str, object]:
     """`mos`, and with scores of the original speech `mos_original` and `mos_drop`; intervals.
 
@@ -317,7 +313,7 @@ def quality_figures(
     }
     if original is not None:
         report["n_undefined_original"] = _reasons({utt: original[utt] for utt in scores})
-    return report | interval_report(evaluate, len(means), n_bootstrap, seed)
+    return report | interval_report(evaluate, len(means), **resamples)
 
 
 def _number(score: float | str) -> float:

@@ -191,17 +191,17 @@ def verification(
     speakers: Speakers | None = None,
     n_bins: int | None = None,
     unprotected: Float64 | None = None,
-    n_bootstrap: int = 0,
-    seed: int = 0,
+    **resamples: int,
 ) -> dict[str, object]:
     """All figures of a trial list with targets and nontargets (keys of the JSON: docs/metrics).
 
     score: (n_trials,) in the order of `trials`. Figures by speaker and intervals need `speakers`.
     n_bins: adds linkability_bins_<n>, on so many bins, of all trials and by enrolled speaker.
     unprotected: (n_trials,) scores of the same trials before protection, which add `eer_rise`.
+    resamples: n_bootstrap and seed of `interval_report`.
     """
     cell = None
-    if speakers is not None and n_bootstrap:
+    if speakers is not None and resamples.get("n_bootstrap"):
         cell = speakers.enrol * len(speakers.names) + speakers.trial
     scored = prepare(score, trials.target, omegas, cell)
     before = None if unprotected is None else detection.rank(unprotected, trials.target, cell)
@@ -241,7 +241,7 @@ def verification(
         weight = pair_weights(drawn).ravel()
         return _with_rise(scored, before, weight[ranked], weight[ranked_before])
 
-    return report | interval_report(evaluate, len(names), n_bootstrap, seed)
+    return report | interval_report(evaluate, len(names), **resamples)
 
 
 def _with_rise(
