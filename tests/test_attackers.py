@@ -219,20 +219,20 @@ class TestWhoIsTestedIsNotInTraining:
     def test_an_encoder_given_as_a_folder_was_not_asked(self, trained, tmp_path, make_data_dir):
         conf, _, model = trained
         tested, other = make_data_dir(tmp_path / "tested", {"s3": 2}), tmp_path / "others"
-        words = ("--attacker", "unprotected", "--enrol", tested, "--trial", tested)
-        words += ("--backend", "cosine", "--encoder")
-        self.check(record_program, *words, model, tmp_path / "a.json")
+        sides = ("--attacker", "unprotected", "--enrol", tested, "--trial", tested)
+        words = (*sides, "--backend", "cosine", "--encoder", model, tmp_path / "a.json")
+        self.check(record_program, *words)
         assert not (tmp_path / "a.json").exists()
         make_data_dir(other, {"y": 2, "z": 2})
         fine = ("--init-from", model, conf, other)
         self.check(train_encoder, "--not-speakers-of", tested, *fine, tmp_path / "x")
-        train_encoder.main([*map(str, fine), str(tmp_path / "x")])
+        train(*fine, tmp_path / "x")
         heard = {"y", "z", *read_training_speakers(model)}
         assert set(read_training_speakers(tmp_path / "x")) == heard
         (model / "spklist").rename(model / "kept")
         try:
-            record_program.main([*map(str, words), str(model), str(tmp_path / "a.json")])
-            train_encoder.main([*map(str, fine), str(tmp_path / "x2")])
+            record_program.main([str(word) for word in words])
+            train(*fine, tmp_path / "x2")
         finally:
             (model / "kept").rename(model / "spklist")
         record = json.loads((tmp_path / "a.json").read_text())
@@ -257,95 +257,73 @@ def protect(tmp_path, make_data_dir):
     def make(name: str, level: str, dataset: str, speakers=("a", "b")) -> Path:
         data = make_data_dir(tmp_path / f"{name}_original", dict.fromkeys(speakers, 2))
         out = tmp_path / name
-        words = ["--level", level, "--dataset", dataset, str(SYSTEMS / "b2r.yaml"), str(data)]
-        assert anonymise.main([*words, str(out), str(out / "wav")]) == 0
+        words = [
+            "--level",
+            level,
+            "--dataset",
+            dataset,
+            SYSTEMS / "b2r.yaml",
+            data,
+            out,
+            out / "wav",
+        ]
+        assert anonymise.main([str(word) for word in words]) == 0
         return out
 
     return make
 
 
-class TestRecord:
-    def record(self, out: Path, attacker: str, enrol: Path, trial: Path, *more: str) -> dict:
-        words = ["--attacker", attacker, "--enrol", str(enrol), "--trial", str(trial)]
-        words += ["--encoder", "resemblyzer", "--backend", "cosine", *more, str(out / "a.json")]
-        assert record_program.main(words) == 0
-        return json.loads((out / "a.json").read_text())
+@pytest.fixture
+def record(tmp_path):
+    """Makes the record of an attack: `record("ignorant", enrolment, trial, OPTIONS)`."""
 
-    def test_draws_differ_and_are_told(self, tmp_path, protect):
+    def make(attacker: str, enrol: Path, trial: Path, *more: object) -> dict:
+        words = ["--attacker", attacker, "--enrol", enrol, "--trial", trial, *more]
+        words += ["--encoder", "resemblyzer", "--backend", "cosine", tmp_path / "a.json"]
+        assert record_program.main([str(word) for word in words]) == 0
+        return json.loads((tmp_path / "a.json").read_text())
+
+    return make
+
+
+class TestRecord:
+    def test_draws_differ_and_are_told(self, record, protect):
         enrol, trial = protect("e", "spk", "e"), protect("t", "spk", "t")
         train = protect("train", "utt", "train", ("x", "y"))
-        more = ("--training", str(train))
-        found = self.record(tmp_path, "semi_informed_backend", enrol, trial, *more)
-        assert found["condition"] == "AA"
-        assert found["comparison"]["draws"] == "different (level spk)"
-        assert found["comparison"]["n_speakers_in_both"] == 2
-        assert found["comparison"]["n_speakers_sharing_a_draw"] == 0
+        found = record("semi_informed_backend", enrol, trial, "--training", train)
+        assert (found["condition"], found["evaluator"]) == ("AA", "backend")
+        draws, both, sharing = found["comparison"].values()
+        assert (draws, both, sharing) == ("different (level spk)", 2, 0)
         assert found["training_set"]["key_level"] == "utt"
         assert (found["trial_set"]["seed"], found["trial_set"]["draw"]) == (0, 0)
-        assert found["evaluator"] == "backend"
 
-    def test_a_shared_draw_is_an_error_unless_the_level_says_so(self, tmp_path, protect):
-        enrol, trial = protect("e", "spk", "same"), protect("t", "spk", "same")
-        refuses(
-            r"speaker a has the draw of .*; at level spk",
-            self.record,
-            tmp_path,
-            "lazy_informed",
-            enrol,
-            trial,
-        )
-        enrol, trial = protect("pe", "perm", "e"), protect("pt", "perm", "t")
-        found = self.record(tmp_path, "lazy_informed", enrol, trial)
+    def test_a_shared_draw_is_an_error_unless_the_level_says_so(self, record, protect):
+        sides = protect("e", "spk", "same"), protect("t", "spk", "same")
+        refuses(r"speaker a has the draw of .*; at level spk", record, "lazy_informed", *sides)
+        sides = protect("pe", "perm", "e"), protect("pt", "perm", "t")
+        found = record("lazy_informed", *sides)
         assert found["comparison"]["draws"] == "shared (level perm)"
 
-    def test_the_training_set_has_nobody_of_the_trials(self, tmp_path, protect):
-        enrol, trial = protect("e", "spk", "e"), protect("t", "spk", "t")
+    def test_the_training_set_has_nobody_of_the_trials(self, record, protect):
+        words = protect("e", "spk", "e"), protect("t", "spk", "t"), "--training"
         train = protect("train", "utt", "train", ("x", "b"))
-        refuses(
-            r"speaker b \(1 in all\) is in ",
-            self.record,
-            tmp_path,
-            "semi_informed",
-            enrol,
-            trial,
-            "--training",
-            str(train),
-        )
+        refuses(r"speaker b \(1 in all\) is in ", record, "semi_informed", *words, train)
 
-    def test_sets_are_what_the_attacker_is_said_to_have(self, tmp_path, protect):
+    def test_sets_are_what_the_attacker_is_said_to_have(self, record, protect):
         trial = protect("t", "spk", "t")
-        refuses(
-            "is protected speech; ignorant is OA", self.record, tmp_path, "ignorant", trial, trial
-        )
-        refuses("nobody is unknown; known: ignorant", self.record, tmp_path, "nobody", trial, trial)
+        refuses("is protected speech; ignorant is OA", record, "ignorant", trial, trial)
+        refuses("nobody is unknown; known: ignorant", record, "nobody", trial, trial)
 
-    def test_pairs_of_the_aligned_attacker(self, tmp_path, protect):
+    def test_pairs_of_the_aligned_attacker(self, tmp_path, record, protect):
         enrol, trial = tmp_path / "e_original", protect("t", "spk", "t")
         protected, other = protect("e", "spk", "e"), protect("o", "spk", "o", ("x", "y"))
-        refuses(
-            r"utterance a-000 is in .*know the answer",
-            self.record,
-            tmp_path,
-            "aligned",
-            enrol,
-            trial,
-            "--pairs",
-            str(protected),
-        )
-        found = self.record(tmp_path, "aligned", enrol, trial, "--pairs", str(other))
+        words = ("aligned", enrol, trial)
+        refuses(r"utterance a-000 is in .*know the answer", record, *words, "--pairs", protected)
+        found = record(*words, "--pairs", other)
         assert found["pairs"]["n_utterances"] == 4
         assert found["pairs"]["comparison"]["n_speakers_in_both"] == 0
-        refuses("for the attacker aligned", self.record, tmp_path, "aligned", enrol, trial)
-        refuses(
-            "is original speech; the pairs",
-            self.record,
-            tmp_path,
-            "aligned",
-            enrol,
-            trial,
-            "--pairs",
-            str(enrol),
-        )
+        refuses("for the attacker aligned", record, *words)
+        refuses("is original speech; the pairs", record, *words, "--pairs", enrol)
 
 
 def figure(attacker: str, metric: str, value: str, **more: str) -> Figure:

@@ -3,7 +3,7 @@
 import random
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,7 +24,8 @@ from local.protocols.trials import (
 from tests.corpus_trees import table
 from tests.refusals import refuses
 from utils.datachecks import validate_data_dir
-from utils.datadir import load_data_dir, write_data_dir
+from utils.datadir import Trial, load_data_dir, write_data_dir
+from utils.tables import write_map
 
 GENDER = {"f1": "f", "f2": "f", "f3": "f", "m1": "m", "m2": "m"}
 
@@ -160,10 +161,24 @@ def write_data(path: Path, utt2spk: Mapping[str, str]) -> Path:
     return path
 
 
+@pytest.fixture
+def make(tmp_path: Path) -> Callable[..., int]:
+    """Runs the program: `make(OPTIONS, data=utt2spk, out="e_test")`."""
+
+    def run(*options: object, data: Mapping[str, str] = UTT2SPK, out: str = "e_test") -> int:
+        path = write_data(tmp_path / f"of_{len(data)}", data)
+        return main([*map(str, options), str(path), str(tmp_path / out)])
+
+    return run
+
+
+def trials_in(folder: Path, name: str) -> list[Trial]:
+    return sorted(load_data_dir(folder / f"e_test_trials_{name}", need=("trials",)).trials or [])
+
+
 def write_official(folder: Path) -> Lists:
     """Official lists of all speakers, as they are published: no audio, and no order in `trials`."""
     lists = make_lists(UTT2SPK, GENDER, ruled(99, SESSIONS))
-    data = load_data_dir(write_data(folder / "whole", UTT2SPK))
     for name, utts, trials in (
         ("enrolls", [utt for own in lists.enrolment.values() for utt in own], None),
         ("trials_f", lists.trial_utts("f"), lists.trials["f"]),
@@ -172,7 +187,7 @@ def write_official(folder: Path) -> Lists:
         tables = {
             "utt2spk": {utt: UTT2SPK[utt] for utt in utts},
             "spk2gender": {UTT2SPK[utt]: GENDER[UTT2SPK[utt]] for utt in utts},
-            "text": {utt: (data.text or {})[utt] for utt in utts},
+            "text": {utt: f"SPOKEN BY {UTT2SPK[utt]}" for utt in utts},
         }
         if trials is None:
             tables["enrolls"] = dict.fromkeys(utts, "")
@@ -186,12 +201,12 @@ def counts(printed: str) -> dict[str, str]:
     return {row[1]: " ".join(row[2].split()) for row in rows if row}
 
 
-def test_program_writes_valid_sets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    data = write_data(tmp_path / "all", UTT2SPK)
-    sessions = tmp_path / "utt2session"
-    sessions.write_text("".join(f"{utt} {name}\n" for utt, name in sorted(SESSIONS.items())))
-    options = ["--enrol-utts", "3", "--min-trial-utts", "2", "--sessions", str(sessions)]
-    assert main([*options, str(data), str(tmp_path / "e_test")]) == 0
+def test_program_writes_valid_sets(
+    tmp_path: Path, make: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_map(tmp_path / "utt2session", SESSIONS)
+    options = ("--enrol-utts", 3, "--min-trial-utts", 2, "--sessions", tmp_path / "utt2session")
+    assert make(*options) == 0
     printed = capsys.readouterr().out
     assert "1 speakers are not enrolled and have trials only:\n    f3: 1 session(s)" in printed
     expected = make_lists(UTT2SPK, GENDER, ruled(0, SESSIONS))
@@ -211,45 +226,43 @@ def test_program_writes_valid_sets(tmp_path: Path, capsys: pytest.CaptureFixture
         assert (made / "utt2dur").exists() and (made / "text").exists()
     enrolled = {utt for utts in expected.enrolment.values() for utt in utts}
     assert set(table(tmp_path / "e_test_enrolls/enrolls")) == enrolled
-    written = load_data_dir(tmp_path / "e_test_trials_f", need=("trials",)).trials or []
-    assert sorted(written) == sorted(expected.trials["f"])
-    mixed = load_data_dir(tmp_path / "e_test_trials_mixed", need=("trials",)).trials or []
+    assert trials_in(tmp_path, "f") == sorted(expected.trials["f"])
+    mixed = trials_in(tmp_path, "mixed")
     assert {*expected.trials["f"], *expected.trials["m"]} < {*mixed}
     assert len({*mixed}) == 4 * (utts + 6)  # every speaker with every utterance
 
 
-def test_official_lists_of_2026_have_mixed_trials_alone(tmp_path: Path) -> None:
+def test_official_lists_of_2026_have_mixed_trials_alone(
+    tmp_path: Path, make: Callable[..., int]
+) -> None:
     """A challenge draws them; they stay as they are, and those of a gender are read off them."""
-    lists = write_official(tmp_path / "official")
+    official = tmp_path / "official"
+    lists = write_official(official)
     drawn = [*lists.trials["f"], *lists.trials["m"], ("m1", lists.trial_utts("f")[0], "nontarget")]
     utt2spk = {utt: UTT2SPK[utt] for _, utt, _ in drawn}
     tables = {"utt2spk": utt2spk, "spk2gender": {spk: GENDER[spk] for spk in utt2spk.values()}}
-    write_data_dir(tmp_path / "official/e_test_trials_mixed", tables, drawn)
-    data = write_data(tmp_path / "all", UTT2SPK)
-    command = ["--official", str(tmp_path / "official"), str(data), str(tmp_path / "e_test")]
+    write_data_dir(official / "e_test_trials_mixed", tables, drawn)
     for name in ("", "trials_f", "trials_m"):  # beside those of each gender; then without
         if name:
-            shutil.rmtree(tmp_path / f"official/e_test_{name}")
-        assert main(command) == 0
+            shutil.rmtree(official / f"e_test_{name}")
+        assert make("--official", official) == 0
         for kind, expected in (*lists.trials.items(), ("mixed", drawn)):
-            made = load_data_dir(tmp_path / f"e_test_trials_{kind}", need=("trials",))
-            assert sorted(made.trials or []) == sorted(expected)
-    write_official(tmp_path / "official")
-    more = {**utt2spk, "x-1": "x"}
-    tables = {"utt2spk": more, "spk2gender": {**tables["spk2gender"], "x": "f"}}
-    write_data_dir(tmp_path / "official/e_test_trials_mixed", tables, drawn)
-    refuses("speaker x is in the mixed trials, but not in those of a", main, command)
+            assert trials_in(tmp_path, kind) == sorted(expected)
+    write_official(official)
+    tables["spk2gender"]["x"] = "f"
+    tables["utt2spk"] = {**utt2spk, "x-1": "x"}
+    write_data_dir(official / "e_test_trials_mixed", tables, drawn)
+    said = "speaker x is in the mixed trials, but not in those of a"
+    refuses(said, make, "--official", official)
 
 
 def test_official_lists_are_cut_to_the_audio_with_counts(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, make: Callable[..., int], capsys: pytest.CaptureFixture[str]
 ) -> None:
     lists = write_official(tmp_path / "official")
     gone = {lists.enrolment["f1"][0], *lists.enrolment["f2"], lists.trial_utts("f")[-1]}
     there = {utt: spk for utt, spk in UTT2SPK.items() if utt not in gone}
-    data = write_data(tmp_path / "all", there)
-    command = ["--official", str(tmp_path / "official"), str(data), str(tmp_path / "e_test")]
-    assert main(command) == 0
+    assert make("--official", tmp_path / "official", data=there) == 0
     printed = capsys.readouterr().out
     n = len(lists.trial_utts("f"))
     targets = sum(utt.startswith("f1") for utt in lists.trial_utts("f")[:-1])
@@ -262,28 +275,24 @@ def test_official_lists_are_cut_to_the_audio_with_counts(
         "nontarget trials": f"f {n + 6} -> {n - 1 - targets} m 6 -> 6",
     }
     assert len(table(tmp_path / "e_test_enrolls/enrolls")) == 2 + 6
-    cut = load_data_dir(tmp_path / "e_test_trials_f", need=("trials",))
-    assert cut.trials is not None and len(cut.trials) == n - 1
-    assert {spk for spk, _, _ in cut.trials} == {"f1"}
+    cut = trials_in(tmp_path, "f")
+    assert len(cut) == n - 1
+    assert {spk for spk, _, _ in cut} == {"f1"}
     assert cut_lists(lists, UTT2SPK) == lists
 
 
-def test_official_lists_that_do_not_fit(tmp_path: Path) -> None:
+def test_official_lists_that_do_not_fit(tmp_path: Path, make: Callable[..., int]) -> None:
     lists = write_official(tmp_path / "official")
-    out, official = str(tmp_path / "e_test"), ["--official", str(tmp_path / "official")]
-    women = write_data(tmp_path / "f", {u: s for u, s in UTT2SPK.items() if GENDER[s] == "f"})
-    refuses("no target trial of gender m is left", main, [*official, str(women), out])
-    none = write_data(tmp_path / "none", {"f1-9-9": "f1"})
-    refuses(r"gender f is left \(0 enrolment speakers", main, [*official, str(none), out])
+    options = ("--official", tmp_path / "official")
+    women = {u: s for u, s in UTT2SPK.items() if GENDER[s] == "f"}
+    refuses("no target trial of gender m is left", make, *options, data=women)
+    said = r"gender f is left \(0 enrolment speakers"
+    refuses(said, make, *options, data={"f1-9-9": "f1"})
     utt = lists.trial_utts("f")[0]
-    wrong = write_data(tmp_path / "wrong", {**UTT2SPK, utt: "f3" if utt[:2] != "f3" else "f2"})
-    refuses(rf"{utt}: the speaker is f.*lists of this corpus\?", main, [*official, str(wrong), out])
-    data = write_data(tmp_path / "all", UTT2SPK)
-    refuses(
-        r"other_enrolls: no such folder; .* has e_test_enrolls",
-        main,
-        [*official, str(data), str(tmp_path / "other")],
-    )
+    wrong = {**UTT2SPK, utt: "f3" if utt[:2] != "f3" else "f2"}
+    refuses(rf"{utt}: the speaker is f.*lists of this corpus\?", make, *options, data=wrong)
+    said = r"other_enrolls: no such folder; .* has e_test_enrolls"
+    refuses(said, make, *options, out="other")
     assert not list(tmp_path.glob("e_test*"))  # nothing was written by any of these
 
 
@@ -308,56 +317,40 @@ def test_official_trials_that_contradict_themselves(
 
 
 def test_evaluation_speakers_and_the_rest(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, make: Callable[..., int], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    data = write_data(tmp_path / "all", UTT2SPK)
-    options = ["--speakers", "2", "--rest", str(tmp_path / "train"), "--enrol-utts", "2"]
-    assert main([*options, str(data), str(tmp_path / "e_test")]) == 0
+    options = ("--rest", tmp_path / "train", "--enrol-utts", 2, "--speakers")
+    assert make(*options, 2) == 0
     train = load_data_dir(tmp_path / "train", need=("wav.scp", "spk2gender", "text", "utt2dur"))
     assert len(train.spk2utt) == 1
     assert train.trials is None and train.enrolls is None
     tried = {s for g in "fm" for s in table(tmp_path / f"e_test_trials_{g}/utt2spk").values()}
     assert tried == GENDER.keys() - train.spk2utt.keys()
     assert f"{tmp_path}/train: 1 speakers" in capsys.readouterr().out
-    options[1] = "4"
-    refuses(
-        "4 speakers of gender f are wanted, but only 3",
-        main,
-        [*options, str(data), str(tmp_path / "e_test")],
-    )
+    refuses("4 speakers of gender f are wanted, but only 3", make, *options, 4)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--speakers", "2"], "--speakers and --rest go together"),
-        (["--official", "x", "--sessions", "x"], "leave out the options"),
-        (["--enrol-utts", "0"], "'--enrol-utts': expected a whole number from 1"),
+        ("--speakers 2", "--speakers and --rest go together"),
+        ("--official x --sessions x", "leave out the options"),
+        ("--enrolled x --sessions x", "--enrolled says who is enrolled"),
+        ("--enrol-utts 0", "'--enrol-utts': expected a whole number from 1"),
     ],
 )
-def test_options_that_contradict(tmp_path: Path, options: list[str], message: str) -> None:
-    refuses(message, main, [*options, str(tmp_path), str(tmp_path / "e")])
+def test_options_that_contradict(tmp_path: Path, options: str, message: str) -> None:
+    refuses(message, main, [*options.split(), str(tmp_path), str(tmp_path / "e")])
 
 
-def test_the_enrolment_of_another_evaluation(tmp_path: Path) -> None:
+def test_the_enrolment_of_another_evaluation(tmp_path: Path, make: Callable[..., int]) -> None:
     """The same enrolment with other trials: VCTK's common sentences beside its different ones."""
-    data = write_data(tmp_path / "all", UTT2SPK)
-    assert main([str(data), str(tmp_path / "e"), "--enrol-utts", "2"]) == 0
-    enrolled = ["--enrolled", str(tmp_path / "e_enrolls")]
-    assert main([str(data), str(tmp_path / "again"), *enrolled]) == 0
+    assert make("--enrol-utts", "2", out="e") == 0
+    enrolled = ("--enrolled", tmp_path / "e_enrolls")
+    assert make(*enrolled, out="again") == 0
     for name in ("enrolls", "trials_f", "trials_m"):
         for path in (tmp_path / f"e_{name}").iterdir():
             assert (tmp_path / f"again_{name}" / path.name).read_text() == path.read_text()
     utt = next(iter(table(tmp_path / "e_enrolls/utt2spk")))
-    less = write_data(tmp_path / "less", {u: s for u, s in UTT2SPK.items() if u != utt})
-    refuses(
-        f"{utt}: enrolled for f1, but not in the data",
-        main,
-        [str(less), str(tmp_path / "no"), *enrolled],
-    )
-    refuses(
-        "--enrolled says who is enrolled",
-        main,
-        [str(data), str(tmp_path / "no"), *enrolled, "--sessions", "x"],
-    )
-    assert not list(tmp_path.glob("no_*"))
+    less = {u: s for u, s in UTT2SPK.items() if u != utt}
+    refuses(f"{utt}: enrolled for f1, but not in the data", make, *enrolled, data=less, out="no")
