@@ -146,7 +146,13 @@ def recall_figures(
 
     def evaluate(drawn: Float64) -> Figures:
         by_part = np.tensordot(drawn, counts, (0, 1))
-        found = _recalls(by_part.sum(axis=0), emotions)
+        whole = by_part.sum(axis=0)
+        each = recalls(whole)
+        found = {
+            "uar": float(each.mean()) if len(emotions) > 1 else math.nan,
+            "accuracy": float(np.diagonal(whole).sum() / whole.sum()),
+            **{f"recall_{name}": float(r) for name, r in zip(emotions, each, strict=True)},
+        }
         return found | ({"uar_vpc24": _over_folds(by_part)} if folds else {})
 
     total = counts.sum(axis=(0, 1))
@@ -172,14 +178,6 @@ def _over_folds(counts: Float64) -> float:
     each = [recalls(part) for part in counts]
     means = [float(np.nanmean(e)) for e in each if not np.isnan(e).all()]
     return float(np.mean(means)) if means else math.nan
-
-
-def _recalls(counts: Float64, emotions: Sequence[str]) -> Figures:
-    each = recalls(counts)
-    uar = float(each.mean()) if len(emotions) > 1 else math.nan
-    accuracy = float(np.diagonal(counts).sum() / counts.sum())
-    named = {f"recall_{name}": float(r) for name, r in zip(emotions, each, strict=True)}
-    return {"uar": uar, "accuracy": accuracy, **named}
 
 
 # ---- Figures of prosody and quality: means over utterances, with intervals over speakers.

@@ -436,26 +436,20 @@ def attack(target: Bool, score: Float64) -> dict[str, object]:
     target, score: (n_trials,), both classes present. The histogram has the bins of `linkability`:
     share of mated and of non-mated scores by bin, and D↔; None below 20 mated scores.
     """
-    y = target.astype(np.float64)
+    y, ranking, histogram = target.astype(np.float64), detection.rank(score, target), None
+    if bins := detection.histograms(ranking):
+        low, high = ranking.score[0], ranking.score[-1]
+        histogram = {
+            "edges": np.linspace(low, high, len(bins.mated) + 1).tolist(),
+            "mated": (bins.mated / bins.mated.sum()).tolist(),
+            "non_mated": (bins.non_mated / bins.non_mated.sum()).tolist(),
+            "linkability": detection.local_linkability(bins).tolist(),
+        }
     return {
         "ece": _oracle(score, target),
         "ece_actual": _profile(score, y, 1.0 - y),
         "empirical": {"uncalibrated": empirical(target, score)},
-        "histogram": _histogram(target, score),
-    }
-
-
-def _histogram(target: Bool, score: Float64) -> dict[str, Curve] | None:
-    ranking = detection.rank(score, target)
-    bins = detection.histograms(ranking)
-    if bins is None:
-        return None
-    low, high = ranking.score[0], ranking.score[-1]
-    return {
-        "edges": np.linspace(low, high, len(bins.mated) + 1).tolist(),
-        "mated": (bins.mated / bins.mated.sum()).tolist(),
-        "non_mated": (bins.non_mated / bins.non_mated.sum()).tolist(),
-        "linkability": detection.local_linkability(bins).tolist(),
+        "histogram": histogram,
     }
 
 

@@ -246,11 +246,6 @@ class AttackSet:
         found = read_json_object(conf, "protect the set again") if is_there(conf) else None
         return cls(data, found)
 
-    def apart_from(self, other: "AttackSet") -> None:
-        """Raise a UserError if the sets have a speaker in common."""
-        ours, theirs = set(self.data.spk2utt), set(other.data.spk2utt)
-        check_apart(ours, self.data.path, theirs, other.data.path)
-
     def record(self) -> Json:
         """Name, size, and draw of the set."""
         found: Json = {
@@ -347,7 +342,8 @@ def record_attack(
     learnt = None if training is None else AttackSet.read(training)
     if learnt is not None:
         for side in sides:
-            learnt.apart_from(side)
+            ours, theirs = set(learnt.data.spk2utt), set(side.data.spk2utt)
+            check_apart(ours, learnt.data.path, theirs, side.data.path)
     if (pairs is not None) != (attacker.evaluator == ALIGNED):
         raise UserError(f"--pairs: for the attacker {ALIGNED}, who learns from them, and no other")
     return {
