@@ -335,7 +335,7 @@ def test_real_xvectors_of_b1(
         sides = []
         for name, letter in zip(("enrolls", f"trials_{gender}"), condition, strict=True):
             own = f"libri_test_{name}{'_anon' if letter == 'A' else ''}"
-            vectors = read_vectors(root / f"xvectors/{own}/xvector.scp")
+            vectors = read_vectors(root / f"xvectors/{own}/xvector.ark")
             utt2spk = read_map(root / f"data/{own}/utt2spk")
             sides.append(make_side(vectors, utt2spk, vectors_path=own, utt2spk_path=own))
         figures = legal_metrics(*sides)
