@@ -97,10 +97,10 @@ def test_groups_and_durations() -> None:
     spk = {"a-1": "a", "a-2": "a", "b-1": "b", "b-2": "b", "c-1": "c", "c-2": "c"}
     groups = {"a": "young", "b": "young", "c": "old"}
     lists = make_segment_lists(spk, groups=groups)
-    assert (lists.trial1.target.sum(), len(lists.trial1)) == (6, 14)
+    assert (lists["trial1"].target.sum(), len(lists["trial1"])) == (6, 14)
     seconds = {utt: "10" if utt != "a-2" else "30" for utt in spk}
     lists = make_segment_lists(spk, groups=groups, durations=seconds)
-    assert (lists.trial1.target.sum(), len(lists.trial1)) == (4, 8)
+    assert (lists["trial1"].target.sum(), len(lists["trial1"])) == (4, 8)
     refuses("c: has no group", make_segment_lists, spk, groups={"a": "x", "b": "x"})
 
 

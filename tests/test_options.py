@@ -28,7 +28,6 @@ KINDS = {
     "--check": 2,
     "--enrol": 2,
     "--first": 2,
-    "--folds": 2,
     "--format": 2,
     "--generator": 3,  # one that is used; whose pseudo-speakers are exported; those compared
     "--model": 2,

@@ -69,24 +69,14 @@ def enough_sessions(spk_of: Mapping[str, str], least: int) -> tuple[list[str], l
 PROFILES = ("p1", "p2")
 
 
-@dataclass(frozen=True)
-class SegmentLists:
-    """Three trial sets, and utterance-profile -> speaker for the ids of `cross`."""
-
-    trial1: Trials
-    trial2: Trials
-    cross: Trials
-    cross_utt2spk: dict[str, str]
-
-
 def make_segment_lists(
     utt2spk: Mapping[str, str],
     genders: Mapping[str, str] | None = None,
     sessions: Mapping[str, str] | None = None,
     groups: Mapping[str, str] | None = None,
     durations: Mapping[str, str] | None = None,
-) -> SegmentLists:
-    """Make the trial sets of all segments in utt2spk.
+) -> dict[str, Trials]:
+    """Make the trial sets trial1, trial2 and cross of all segments in utt2spk.
 
     genders: by speaker; only speakers of one gender are compared; None: all. sessions: by segment;
     segments of one session are not compared. groups: by speaker (such as age), beside the genders;
@@ -115,16 +105,14 @@ def make_segment_lists(
         Ids.of([*within.trial, *between.trial]),
         np.concatenate((within.target, between.target)),
     )
-    lists = SegmentLists(
-        _trials(wanted, ids, ids, same),
-        _trials(once, ids, ids, same),
-        cross,
-        {f"{utt}-{profile}": utt2spk[utt] for utt in ids for profile in PROFILES},
-    )
-    for name in ("trial1", "trial2", "cross"):
-        target = getattr(lists, name).target
-        if not target.any() or target.all():
-            kind = "nontarget" if target.any() else "target"
+    lists = {
+        "trial1": _trials(wanted, ids, ids, same),
+        "trial2": _trials(once, ids, ids, same),
+        "cross": cross,
+    }
+    for name, trials in lists.items():
+        if not trials.target.any() or trials.target.all():
+            kind = "nontarget" if trials.target.any() else "target"
             raise UserError(
                 f"{name}: no {kind} trial can be made of {len(ids)} segments of "
                 f"{len(set(who))} speakers; several segments of several speakers of "
