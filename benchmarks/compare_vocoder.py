@@ -128,7 +128,7 @@ def main() -> int:
         made = {utt: np.clip(way(wave), -1, 1) for utt, wave in waves.items()}
         factor = (time.process_time() - begin) / seconds
         heard = {u: normalise_english(recogniser.recognise(u, x).words) for u, x in made.items()}
-        wrong = 100 * sum(align(wanted[u], heard[u]).total for u in waves) / n_words
+        wrong = 100 * sum(sum(align(wanted[u], heard[u])) for u in waves) / n_words
         mos = float(np.mean([estimate(x).mos for x in list(made.values())[::EVERY]]))
         scores[name] = wrong, mos
         of = scores.get("copy", (np.nan, np.nan))

@@ -16,13 +16,13 @@ with a warning; --pca keeps fewer.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from local.protocols.studies import SPACES, Pairs, Rotation, Table, Vectors, align, learn_by_group
+from local.protocols.studies import SPACES, Pairs, Vectors, align, learn_by_group
 from steps.speaker.vectors import read_xvectors
 from utils.cli import UserError, boolean, run_program
 from utils.commands import program
@@ -30,65 +30,46 @@ from utils.datadir import DataDir, load_data_dir
 from utils.options import OutFolder
 
 
-def _group(data: DataDir, speaker: str, per_gender: bool) -> str:
+def _speakers(vectors: Vectors, folder: Path, data: DataDir) -> dict[str, str]:
+    if missing := [utt for utt in vectors if utt not in data.utt2spk]:
+        raise UserError(f"{folder}: {missing[0]} is not in {data.path / 'utt2spk'}")
+    return {utt: data.utt2spk[utt] for utt in vectors}
+
+
+def _groups(speaker_of: Mapping[str, str], data: DataDir, per_gender: bool) -> dict[str, str]:
     if not per_gender:
-        return "all"
-    if data.spk2gender is None or speaker not in data.spk2gender:
+        return dict.fromkeys(speaker_of, "all")
+    genders = data.spk2gender or {}
+    if missing := [speaker for speaker in speaker_of.values() if speaker not in genders]:
         raise UserError(
-            f"{data.path / 'spk2gender'}: {speaker} has no gender; give it, or --per-gender false"
+            f"{data.path / 'spk2gender'}: {missing[0]} has no gender; give it, or --per-gender "
+            "false"
         )
-    return data.spk2gender[speaker]
+    return {key: genders[speaker] for key, speaker in speaker_of.items()}
 
 
 def read_pairs(folders: Sequence[Sequence[Path]], per_gender: bool) -> Pairs:
     """All pairs; UserError for an utterance on one side only, in two places, or in no table."""
-    sides: tuple[Table, Table] = ({}, {})
-    groups: dict[str, str] = {}
-    speakers: dict[str, str] = {}
+    found = Pairs({}, {}, {}, {})
     for before, after, path in folders:
         data = load_data_dir(path, need=("utt2spk",))
-        found = read_xvectors(before), read_xvectors(after)
-        for vectors, here, other, there in zip(
-            found, (before, after), found[::-1], (after, before), strict=True
+        original, protected = read_xvectors(before), read_xvectors(after)
+        for here, there, alone in (
+            (before, after, original.keys() - protected.keys()),
+            (after, before, protected.keys() - original.keys()),
         ):
-            if alone := sorted(set(vectors) - set(other)):
-                raise UserError(f"{there}: {len(alone)} of {here} are missing, such as {alone[0]}")
-        for utt in found[0]:
-            if utt in groups:
-                raise UserError(f"{before}: {utt} is in the pairs twice")
-            if utt not in data.utt2spk:
-                raise UserError(f"{before}: {utt} is not in {path / 'utt2spk'}")
-            speakers[utt] = data.utt2spk[utt]
-            groups[utt] = _group(data, speakers[utt], per_gender)
-        for side, vectors in zip(sides, found, strict=True):
-            side.update(vectors)
-    return Pairs(sides[0], sides[1], groups, speakers)
-
-
-def check_dimensions(*found: tuple[Vectors, Path]) -> None:
-    """UserError where the x-vectors, and the folders they are in, are of different encoders."""
-    sizes = [(len(next(iter(vectors.values()))), path) for vectors, path in found]
-    for size, path in sizes:
-        if size != sizes[0][0]:
-            raise UserError(
-                f"{path}: x-vectors of {size} dimensions, those of {sizes[0][1]} have "
-                f"{sizes[0][0]}; extract all with one encoder"
-            )
-
-
-def describe(
-    pairs: Pairs, rotations: dict[str, Rotation], trial: DataDir, **settings: object
-) -> dict[str, object]:
-    """The settings, and what was learnt from whom."""
-    known = set(pairs.speakers.values())
-    return {
-        **settings,
-        "pairs": {group: rotation.n_pairs for group, rotation in rotations.items()},
-        "dimensions": {group: rotation.dimensions for group, rotation in rotations.items()},
-        "speakers_of_pairs": len(known),
-        "trial_speakers": len(trial.spk2utt),
-        "trial_speakers_in_pairs": len(known & set(trial.spk2utt)),
-    }
+            if alone:
+                raise UserError(
+                    f"{there}: {len(alone)} of {here} are missing, such as {min(alone)}"
+                )
+        if twice := [utt for utt in original if utt in found.groups]:
+            raise UserError(f"{before}: {twice[0]} is in the pairs twice")
+        speakers = _speakers(original, before, data)
+        found.speakers.update(speakers)
+        found.groups.update(_groups(speakers, data, per_gender))
+        found.original.update(original)
+        found.protected.update(protected)
+    return found
 
 
 @program
@@ -132,26 +113,38 @@ def main(
             f"{both[0]}: in the pairs and in the trials ({len(both)} utterances); the attacker "
             "would know the answer"
         )
-    before, after, _ = pairs[0]
-    check_dimensions(
-        (learnt.original, before), (learnt.protected, after), (enrol, enrol_dir), (trial, trial_dir)
-    )
-    groups = {spk: _group(enrol_data, spk, per_gender) for spk in enrol}
-    for utt in trial:
-        if utt not in trial_data.utt2spk:
-            raise UserError(f"{trial_dir}: {utt} is not in {trial_data_dir}/utt2spk")
-        groups[utt] = _group(trial_data, trial_data.utt2spk[utt], per_gender)
+    sources = (learnt.original, learnt.protected, enrol, trial)
+    sizes = [len(next(iter(vectors.values()))) for vectors in sources]
+    for size, path in zip(sizes, (*pairs[0][:2], enrol_dir, trial_dir), strict=True):
+        if size != sizes[0]:
+            raise UserError(
+                f"{path}: x-vectors of {size} dimensions, those of {pairs[0][0]} have {sizes[0]}; "
+                "extract all with one encoder"
+            )
+    groups = {
+        **_groups({speaker: speaker for speaker in enrol}, enrol_data, per_gender),
+        **_groups(_speakers(trial, trial_dir, trial_data), trial_data, per_gender),
+    }
     to_original = apply == "trial"
     rotations = learn_by_group(learnt, to_original=to_original, dimensions=pca)
-    attack = align(rotations, enrol, trial, groups, to_original=to_original, space=space)
+    sides = align(rotations, enrol, trial, groups, to_original=to_original, space=space)
     write_map(out / "enrol/num_utts.ark", read_counts(enrol_dir / "num_utts.ark"))
-    for stem, vectors in (("enrol/spk_xvector", attack.enrol), ("trial/xvector", attack.trial)):
+    for stem, vectors in zip(("enrol/spk_xvector", "trial/xvector"), sides, strict=True):
         with ArchiveWriter(out / stem) as writer:
             for key, vector in vectors.items():
                 writer.write(key, vector)
-    described = describe(
-        learnt, rotations, trial_data, apply=apply, space=space, per_gender=per_gender, pca=pca
-    )
+    known = set(learnt.speakers.values())
+    described = {
+        "apply": apply,
+        "space": space,
+        "per_gender": per_gender,
+        "pca": pca,
+        "pairs": {group: rotation.n_pairs for group, rotation in rotations.items()},
+        "dimensions": {group: rotation.dimensions for group, rotation in rotations.items()},
+        "speakers_of_pairs": len(known),
+        "trial_speakers": len(trial_data.spk2utt),
+        "trial_speakers_in_pairs": len(known & set(trial_data.spk2utt)),
+    }
     write_figures(str(out / "alignment.json"), described)
     print(
         f"{len(learnt.groups)} pairs of {described['speakers_of_pairs']} speakers, dimensions "

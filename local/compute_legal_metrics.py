@@ -8,30 +8,17 @@ OUT is a file, or - for standard output. Values are fractions; an undefined one 
 warning says why. Speakers on one side only are left out with a warning.
 """
 
-import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from local.options import Bootstrap, Figures
+from local.options import Bootstrap, Figures, write_figures
 from utils.cli import positive, run_program
 from utils.commands import program
 from utils.options import Seed
-
-
-def write_json(out: str, figures: Mapping[str, object]) -> None:
-    """Write figures to a file, atomically, or to standard output for `-`."""
-    from utils.tables import atomic_write
-
-    text = json.dumps(figures, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    if out == "-":
-        sys.stdout.write(text)
-        return
-    with atomic_write(out) as stream:
-        stream.write(text)
 
 
 @program
@@ -45,10 +32,6 @@ def main(
         Sequence[int], "The number of trial utterances that the attacker averages; may be given "
         "again (left out: 1 and 3)", "L", positive,
     ] = (),
-    folds: Annotated[
-        int, "The number of random splits into test and calibration conversations, for Singling "
-        "Out", "N", positive,
-    ] = 50,
     bootstrap: Bootstrap = 0, seed: Seed = 0,
 ) -> None:  # fmt: skip
     from local.metrics.legal import check_sides, legal_metrics, make_side
@@ -61,14 +44,10 @@ def main(
     )
     check_sides(enrol, trial, enrol_path=enrol_xvectors, trial_path=trial_xvectors)
     figures = legal_metrics(
-        enrol,
-        trial,
-        lengths=sorted(set(conversation_length or (1, 3))),
-        n_folds=folds,
-        n_bootstrap=bootstrap,
-        seed=seed,
-    )
-    write_json(out, figures)
+        enrol, trial, lengths=sorted(set(conversation_length or (1, 3))),
+        n_bootstrap=bootstrap, seed=seed,
+    )  # fmt: skip
+    write_figures(out, figures, indent=2)
 
 
 if __name__ == "__main__":

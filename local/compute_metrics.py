@@ -10,13 +10,13 @@ docs/metrics explain every key.
 
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from local.options import Bootstrap, Figures
+from local.options import Bootstrap, Figures, read_scored, write_figures
 from utils.cli import BadValue, UserError, natural, run_program
 from utils.commands import Program
 from utils.options import Seed, TrialFormat, Utt2spk
@@ -45,51 +45,21 @@ def _read_utt2spk(path: Path) -> dict[str, str]:
     return utt2spk
 
 
-def _read(path: Path, kind: str, what: str) -> Any:
-    """Trials or scores in a format of --format; says which, where it is not ours."""
-    from utils.trials import EXAMPLES, guess_format, read_any, read_scores, read_trials
-
-    if kind == "auto" and (kind := guess_format(path)) != "kaldi":
-        print(f"{path}: {kind}, such as: {EXAMPLES[kind]}", file=sys.stderr)
-    if kind == "kaldi":
-        return read_trials(path) if what == "trials" else read_scores(path)
-    found = dict(zip(("trials", "scores"), read_any(path, kind)[1:], strict=True))[what]
-    if found is None:
-        raise UserError(f"{path}: has no {'labels' if what == 'trials' else 'scores'}")
-    return found
-
-
 def _read_scored(
     kind: str, trials_path: Path, *scores_paths: Path, more: Sequence[Path] = ()
 ) -> tuple[Any, ...]:
-    """Trials with targets and nontargets, and the score of each in each score file or in `more`."""
-    from utils.trials import join_scores, merge_scores
-
-    trials = _read(trials_path, kind, "trials")
+    """As `read_scored`, of a list with targets and nontargets."""
+    trials, *scores = read_scored(kind, trials_path, *scores_paths, more=more)
     for value, label in ((True, "target"), (False, "nontarget")):
         if not (trials.target == value).any():
             raise UserError(f"{trials_path}:1: no {label} trial; both kinds are needed")
-    return trials, *(
-        join_scores(
-            trials,
-            merge_scores({name: _read(name, kind, "scores") for name in (path, *more)}),
-            trials_path=trials_path,
-            scores_path=" + ".join(map(str, (path, *more))),
-        )
-        for path in scores_paths
-    )
+    return trials, *scores
 
 
 def _find_speakers(trials: Any, path: Path, utt2spk: Path) -> Any:
     from local.metrics.verification import find_speakers
 
     return find_speakers(trials, _read_utt2spk(utt2spk), trials_path=path, utt2spk_path=utt2spk)
-
-
-def _write(out: str, figures: Mapping[str, object]) -> None:
-    from local.options import write_figures
-
-    write_figures(out, figures)
 
 
 def _check_bootstrap(bootstrap: int, utt2spk: Path | None) -> None:
@@ -130,7 +100,7 @@ def _verification(
     if unprotected:
         _, before = _read_scored(format, trials, unprotected)
     speakers = _find_speakers(listed, trials, utt2spk) if utt2spk else None
-    _write(out, verification(
+    write_figures(out, verification(
         listed, score, omegas=dict(omega), speakers=speakers, n_bins=bins or None,
         unprotected=before, n_bootstrap=bootstrap, seed=seed,
     ))  # fmt: skip
@@ -151,7 +121,7 @@ def _calibration(
     if utt2spk:
         figures["n_speakers"] = len(_find_speakers(listed, trials, utt2spk).names)
         figures["n_segments"] = len(set(listed.trial))
-    _write(out, figures)
+    write_figures(out, figures)
 
 
 def _gains(
@@ -167,19 +137,18 @@ def _gains(
     from local.metrics.similarity import gains
 
     _check_bootstrap(bootstrap, utt2spk)
-    paths = {
+    files = {
         "oo": (trials_oo, scores_oo),
         "oa": (trials_oa, scores_oa),
         "aa": (trials_aa, scores_aa),
     }
-    scored = {setting: _read_scored(format, *files) for setting, files in paths.items()}
-    speakers = None
-    if utt2spk:
-        speakers = {
-            setting: _find_speakers(trials, paths[setting][0], utt2spk)
-            for setting, (trials, _) in scored.items()
-        }
-    _write(out, gains(scored, speakers, n_bootstrap=bootstrap, seed=seed))
+    scored = {setting: _read_scored(format, *paths) for setting, paths in files.items()}
+    speakers = {
+        setting: _find_speakers(trials, files[setting][0], utt2spk)
+        for setting, (trials, _) in scored.items()
+        if utt2spk
+    }
+    write_figures(out, gains(scored, speakers or None, n_bootstrap=bootstrap, seed=seed))
 
 
 def _similarity(
@@ -193,18 +162,17 @@ def _similarity(
     """
     from local.metrics.similarity import check_cells, common_speakers, segment_pairs, similarity
 
-    files = {"oo": scores_oo, "op": scores_op, "pp": scores_pp}
-    paths = {"oo": trials_oo, "op": trials_op, "pp": trials_pp}
-    speaker_of, sets = _read_utt2spk(utt2spk), {}
-    for setting, path in paths.items():
-        trials, score = _read_scored(format, path, files[setting])
-        sets[setting] = segment_pairs(
-            trials, score, speaker_of, trials_path=path, utt2spk_path=utt2spk
-        )
+    paths, speaker_of, sets = {}, _read_utt2spk(utt2spk), {}
+    for setting, path, scores in (
+        ("oo", trials_oo, scores_oo), ("op", trials_op, scores_op), ("pp", trials_pp, scores_pp),
+    ):  # fmt: skip
+        listed, score = _read_scored(format, path, scores)
+        paths[setting], where = path, {"trials_path": path, "utt2spk_path": utt2spk}
+        sets[setting] = segment_pairs(listed, score, speaker_of, **where)
     names = common_speakers(sets, paths)
     for setting, pairs in sets.items():
         check_cells(pairs, paths[setting], symmetric=setting != "op")
-    _write(out, similarity(sets, names, n_bootstrap=bootstrap, seed=seed))
+    write_figures(out, similarity(sets, names, n_bootstrap=bootstrap, seed=seed))
 
 
 def _leakage(
@@ -221,7 +189,7 @@ def _leakage(
         for path in paths
     )
     original, protected = check_same_space(original, protected, *paths)
-    _write(out, leakage(original, protected, n_bootstrap=bootstrap, seed=seed))
+    write_figures(out, leakage(original, protected, n_bootstrap=bootstrap, seed=seed))
 
 
 main = Program(__doc__, _verification, _calibration, _gains, _similarity, _leakage)

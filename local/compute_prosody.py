@@ -14,7 +14,7 @@ from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from local.options import Bootstrap, Figures
+from local.options import Bootstrap, Figures, write_figures
 from utils.cli import UserError, run_program
 from utils.commands import program
 from utils.options import Seed, Utt2spk
@@ -26,15 +26,12 @@ def main(
     out: Figures, *, utt2spk: Utt2spk, bootstrap: Bootstrap = 0, seed: Seed = 0,
 ) -> None:  # fmt: skip
     from local.metrics.utility import prosody_figures, read_prosody
-    from local.options import write_figures
     from utils.tables import read_map
 
     table, speakers = read_prosody(prosody), read_map(utt2spk)
-    for utt in table:
-        if utt not in speakers:
-            raise UserError(f"{utt2spk}: has no utterance {utt}, which {prosody} lists")
-    figures = prosody_figures(table, speakers, n_bootstrap=bootstrap, seed=seed)
-    write_figures(out, figures)
+    if missing := table.keys() - speakers.keys():
+        raise UserError(f"{utt2spk}: has no utterance {min(missing)}, which {prosody} lists")
+    write_figures(out, prosody_figures(table, speakers, n_bootstrap=bootstrap, seed=seed))
 
 
 if __name__ == "__main__":

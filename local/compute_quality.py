@@ -13,7 +13,7 @@ from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from local.options import AGAIN, Bootstrap, Figures
+from local.options import AGAIN, Bootstrap, Figures, write_figures
 from utils.cli import UserError, run_program
 from utils.commands import program
 from utils.options import DataFolder, Seed
@@ -32,18 +32,16 @@ def main(
     bootstrap: Bootstrap = 0, seed: Seed = 0,
 ) -> None:  # fmt: skip
     from local.metrics.utility import quality_figures, read_quality
-    from local.options import write_figures
     from utils.tables import read_map
 
     scores: dict[str, float | str] = {}
     utt2spk: dict[str, str] = {}
     for folder, path in [(data, quality), *also]:
         found, speakers = read_quality(path), read_map(folder / "utt2spk")
-        for utt in found:
-            if utt not in speakers:
-                raise UserError(f"{path}: {utt} is not in {folder}/utt2spk; estimate it again")
-            if utt in scores:
-                raise UserError(f"{path}: {utt} is in another set, too; name each set once")
+        if strange := found.keys() - speakers.keys():
+            raise UserError(f"{path}: {min(strange)} is not in {folder}/utt2spk; estimate it again")
+        if twice := found.keys() & scores.keys():
+            raise UserError(f"{path}: {min(twice)} is in another set, too; name each set once")
         scores |= found
         utt2spk |= speakers
     before: dict[str, float | str] = {}

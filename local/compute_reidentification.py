@@ -12,7 +12,7 @@ from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from local.options import Bootstrap, Figures
+from local.options import Bootstrap, Figures, read_scored, write_figures
 from utils.cli import run_program
 from utils.commands import program
 from utils.options import Seed, Utt2spk
@@ -25,14 +25,9 @@ def main(
     out: Figures, *, utt2spk: Utt2spk, bootstrap: Bootstrap = 0, seed: Seed = 0,
 ) -> None:  # fmt: skip
     from local.metrics.legal import reidentification
-    from local.options import write_figures
     from utils.tables import read_map
-    from utils.trials import join_scores, read_scores, read_trials
 
-    trials = read_trials(trial_list)
-    score = join_scores(
-        trials, read_scores(score_list), trials_path=trial_list, scores_path=score_list
-    )
+    trials, score = read_scored("kaldi", trial_list, score_list)
     report = reidentification(
         trials, score, read_map(utt2spk), trials_path=trial_list,
         n_bootstrap=bootstrap, seed=seed,

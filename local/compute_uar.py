@@ -15,7 +15,7 @@ from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from local.options import AGAIN, Bootstrap, Figures
+from local.options import AGAIN, Bootstrap, Figures, write_figures
 from utils.cli import UserError, run_program
 from utils.commands import program
 from utils.options import DataFolder, Seed
@@ -34,19 +34,14 @@ def main(
     bootstrap: Bootstrap = 0, seed: Seed = 0,
 ) -> None:  # fmt: skip
     from local.metrics.utility import recall_figures
-    from local.options import write_figures
     from local.protocols.utterances import read_recognised
     from utils.tables import read_map
 
-    named = [(data, emotions), *also]
-    sets = read_recognised(named, "utt2emotion", "recognise them again")
+    said = read_recognised([(data, emotions), *also], "utt2emotion", "recognise them again")
     folds = read_map(utt2fold) if utt2fold else None
-    if folds is not None and (missing := sets.reference.keys() - folds.keys()):
+    if folds is not None and (missing := said[0].keys() - folds.keys()):
         raise UserError(f"{utt2fold}: has no fold of utterance {min(missing)}")
-    figures = recall_figures(
-        sets.reference, sets.said, sets.utt2spk, folds=folds, n_bootstrap=bootstrap,
-        seed=seed,
-    )  # fmt: skip
+    figures = recall_figures(*said, folds=folds, n_bootstrap=bootstrap, seed=seed)
     write_figures(out, figures)
 
 

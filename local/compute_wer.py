@@ -16,7 +16,7 @@ from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from local.options import AGAIN, Bootstrap, Figures
+from local.options import AGAIN, Bootstrap, Figures, write_figures
 from steps.asr.language import NORMALISERS
 from utils.cli import run_program
 from utils.commands import program
@@ -50,16 +50,12 @@ def main(
     bootstrap: Bootstrap = 0, seed: Seed = 0,
 ) -> None:  # fmt: skip
     from local.metrics.utility import error_figures, kaldi_lines
-    from local.options import write_figures
     from local.protocols.utterances import read_recognised
 
     named = [(data, text), *also]
-    sets = read_recognised(named, "text", "decode them again", rest_of_line=True)
-    figures = error_figures(
-        sets.reference, sets.said, sets.utt2spk, normaliser=spelling,
-        n_bootstrap=bootstrap, seed=seed,
-    )  # fmt: skip
-    figures |= _cut(data, [heard for _, heard in named], len(sets.said))
+    said = read_recognised(named, "text", "decode them again", rest_of_line=True)
+    figures = error_figures(*said, normaliser=spelling, n_bootstrap=bootstrap, seed=seed)
+    figures |= _cut(data, [heard for _, heard in named], len(said[0]))
     counts = {name: n for name, n in figures.items() if isinstance(n, int)}
     print("\n".join(kaldi_lines(counts)), file=sys.stderr if out == "-" else sys.stdout)
     write_figures(out, figures)

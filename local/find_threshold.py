@@ -6,7 +6,6 @@ scores around it), `eer` (linear between points of the ROC, as local/compute_met
 the numbers of trials.
 """
 
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,10 +13,10 @@ from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
+from local.options import read_scored, write_figures
 from utils.cli import UserError, run_program
 from utils.commands import program
 from utils.options import OutFile
-from utils.tables import atomic_write
 
 
 @program
@@ -31,26 +30,19 @@ def main(
     import numpy as np
 
     from local.metrics.detection import eer, eer_threshold, rank
-    from utils.trials import join_scores, read_scores, read_trials
+    from local.metrics.intervals import count_labels
 
-    scores, targets = [], []
-    for trials_path, scores_path in list:
-        trials = read_trials(trials_path)
-        found = read_scores(scores_path)
-        joined = join_scores(trials, found, trials_path=trials_path, scores_path=scores_path)
-        scores.append(joined)
-        targets.append(trials.target)
-    score, target = np.concatenate(scores), np.concatenate(targets)
+    scored = [read_scored("kaldi", *paths) for paths in list]
+    score = np.concatenate([score for _, score in scored])
+    target = np.concatenate([trials.target for trials, _ in scored])
     if target.all() or not target.any():
         raise UserError(f"{list[0][0]}: target and nontarget trials are both needed")
     figures = {
         "threshold": eer_threshold(score, target),
         "eer": eer(*rank(score, target).counts()),
-        "n_target": int(target.sum()),
-        "n_nontarget": int((~target).sum()),
+        **count_labels(target),
     }
-    with atomic_write(out) as stream:
-        stream.write(json.dumps(figures, indent=1) + "\n")
+    write_figures(out, figures)
     print(f"threshold {figures['threshold']:.4f} at an EER of {100 * figures['eer']:.1f} %")
 
 

@@ -46,7 +46,7 @@ def main(
         "be given again", "DATA",
     ] = (),
 ) -> None:  # fmt: skip
-    from local.protocols.studies import make_segment_lists
+    from local.protocols.studies import PROFILES, make_segment_lists
     from utils.datadir import check_unseen, load_data_dir
     from utils.tables import read_map, write_map
     from utils.trials import write_trials
@@ -56,10 +56,10 @@ def main(
     check_unseen(data.utt2spk.values(), data_dir, training)
     tables = [None if path is None else read_map(path) for path in (sessions, groups, durations)]
     lists = make_segment_lists(data.utt2spk, data.spk2gender if same_gender else None, *tables)
-    write_map(out / "cross/utt2spk", lists.cross_utt2spk)
+    profiled = {f"{utt}-{p}": spk for utt, spk in data.utt2spk.items() for p in PROFILES}
+    write_map(out / "cross/utt2spk", profiled)
     print(f"{data_dir}: {len(data.spk2utt)} speakers, {len(data.utt2spk)} segments")
-    for name in ("trial1", "trial2", "cross"):
-        trials = getattr(lists, name)
+    for name, trials in lists.items():
         write_trials(out / name / "trials", trials)
         n_target = int(trials.target.sum())
         print(f"  {name:<6}  {n_target} target, {len(trials) - n_target} nontarget trials")

@@ -21,7 +21,6 @@ there, or are there alone, the others are made of what is there.
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple
 from pathlib import Path
 from typing import Annotated
 
@@ -41,20 +40,11 @@ from local.protocols.trials import (
     read_official,
     with_both,
 )
-from utils.cli import UserError, run_program
+from utils.cli import UserError, positive, run_program
 from utils.commands import program
 from utils.datadir import DataDir, Trial, load_data_dir, select, write_data_dir
 from utils.options import DataFolder, Seed
 from utils.tables import invert, read_map
-
-COUNTED = (
-    "enrolment speakers",
-    "enrolment utterances",
-    "trial speakers",
-    "trial utterances",
-    "target trials",
-    "nontarget trials",
-)
 
 
 def official_lists(data: DataDir, folder: Path, evaluation: str) -> Lists:
@@ -64,39 +54,27 @@ def official_lists(data: DataDir, folder: Path, evaluation: str) -> Lists:
     check_agreement("the gender", data.spk2gender or {}, spk2gender)
     lists = cut_lists(whole, data.utt2spk)
     print(f"official lists {folder / evaluation}_* cut to the audio in {data.path}:")
-    before, after = count_all(whole, utt2spk), count_all(lists, utt2spk)
-    print_counts(
-        [
-            [f"{old} -> {new}" for old, new in zip(*counts, strict=True)]
-            for counts in zip(before, after, strict=True)
-        ],
-        list(lists.trials),
-    )
+    print_counts((whole, utt2spk), (lists, utt2spk))
     return lists
 
 
-def count_all(lists: Lists, utt2spk: Mapping[str, str]) -> list[tuple[int, ...]]:
-    """What is counted, in the order of COUNTED, for each gender."""
-    return [astuple(count_lists(lists, gender, utt2spk)) for gender in lists.trials]
+def print_counts(*states: tuple[Lists, Mapping[str, str]]) -> None:
+    """A small table of what is counted, with a column for each gender; several states of the lists:
+    before and after."""
+    found = [{g: count_lists(lists, g, spk) for g in lists.trials} for lists, spk in states]
+    for name in next(iter(found[0].values())):
+        cells = (f"{g} {' -> '.join(str(one[g][name]) for one in found):<15}" for g in found[0])
+        print(f"  {name:<20}  " + "  ".join(cells).rstrip())
 
 
-def print_counts(cells: Sequence[Sequence[object]], of: Sequence[str]) -> None:
-    """A small table of what is counted: a row for each of COUNTED, a column a gender."""
-    for name, *row in zip(COUNTED, *cells, strict=True):
-        genders = zip(of, row, strict=True)
-        print(
-            f"  {name:<20}  "
-            + "  ".join(f"{gender} {cell!s:<15}" for gender, cell in genders).rstrip()
-        )
-
-
-def ruled_lists(
-    data: DataDir, rules: Rules, seed: int, sessions: Mapping[str, str] | None
-) -> Lists:
+def ruled_lists(data: DataDir, rules: Rules) -> Lists:
     """Lists by the rules; prints what they hold and who has trial utterances only."""
-    lists = make_lists(data.utt2spk, data.spk2gender or {}, rules, seed, sessions)
-    print(f"lists for {data.path}: seed {seed}, {rules.enrol_utts} enrolment utterances a speaker")
-    print_counts(count_all(lists, data.utt2spk), list(lists.trials))
+    lists = make_lists(data.utt2spk, data.spk2gender or {}, rules)
+    print(
+        f"lists for {data.path}: seed {rules.seed}, {rules.enrol_utts} enrolment utterances a "
+        "speaker"
+    )
+    print_counts((lists, data.utt2spk))
     if lists.trial_only:
         print(f"  {len(lists.trial_only)} speakers are not enrolled and have trials only:")
         for speaker, reason in lists.trial_only.items():
@@ -110,17 +88,16 @@ def enrolled_lists(data: DataDir, folder: Path, genders: Sequence[str]) -> Lists
     enrolment = invert({utt: home.utt2spk[utt] for utt in home.enrolls or []})
     lists = lists_of_enrolled(data.utt2spk, data.spk2gender or {}, enrolment, genders)
     print(f"lists for {data.path}: enrolment of {folder}")
-    print_counts(count_all(lists, data.utt2spk), list(lists.trials))
+    print_counts((lists, data.utt2spk))
     return lists
 
 
 def write_sets(data: DataDir, out: Path, lists: Lists) -> None:
     """Write the data directories of the evaluation: enrolment, and trials of each list."""
     enrol = [utt for utts in lists.enrolment.values() for utt in utts]
-    _write(data, Path(f"{out}_enrolls"), enrol, enrolls=True)
-    for gender in lists.trials:
-        utts = lists.trial_utts(gender)
-        _write(data, Path(f"{out}_trials_{gender}"), utts, lists.trials[gender])
+    _write(data, Path(f"{out}_enrolls"), enrol, enrolls=dict.fromkeys(enrol, ""))
+    for gender, trials in lists.trials.items():
+        _write(data, Path(f"{out}_trials_{gender}"), lists.trial_utts(gender), trials)
 
 
 def _write(
@@ -128,30 +105,26 @@ def _write(
     out: Path,
     utts: Sequence[str],
     trials: Sequence[Trial] | None = None,
-    *,
-    enrolls: bool = False,
+    **more: Mapping[str, object],
 ) -> None:
     tables: dict[str, Mapping[str, object]] = {**select(data, utts)}
     for name in ("enrolls", "trials"):
         tables.pop(name, None)
-    if enrolls:
-        tables["enrolls"] = dict.fromkeys(utts, "")
-    write_data_dir(out, tables, trials)
+    write_data_dir(out, tables | more, trials)
     speakers = set(tables["utt2spk"].values())
     print(f"{out}: {len(speakers)} speakers, {len(tables['utt2spk'])} utterances written")
 
 
-def split_off_rest(
-    data: DataDir, per_gender: int, rules: Rules, seed: int, sessions: Mapping[str, str] | None
-) -> tuple[DataDir, DataDir]:
+def split_off_rest(data: DataDir, per_gender: int, rules: Rules) -> tuple[DataDir, DataDir]:
     """(evaluation speakers, all others); says who has too little speech to be evaluated."""
-    chosen, unable = choose_evaluation(
-        data.utt2spk, data.spk2gender or {}, per_gender, rules, seed, sessions
-    )
+    genders = data.spk2gender or {}
+    chosen, unable = choose_evaluation(data.utt2spk, genders, per_gender, rules)
     if unable:
         print(f"{len(unable)} speakers have too few utterances to be evaluated: {' '.join(unable)}")
-    evaluated = [utt for utt, spk in data.utt2spk.items() if spk in chosen]
-    others = [utt for utt, spk in data.utt2spk.items() if spk not in chosen]
+    evaluated, others = (
+        [utt for utt, spk in data.utt2spk.items() if (spk in chosen) == wanted]
+        for wanted in (True, False)
+    )
     if not others:
         raise UserError(f"--speakers {per_gender}: no speaker is left for --rest; evaluate fewer")
     return (
@@ -165,14 +138,12 @@ def main(
     data_dir: DataFolder,
     out: Annotated[Path, "The path and name of the evaluation, E"],
     *, seed: Seed = 0,
-    enrol_utts: Annotated[int, "The number of enrolment utterances of a speaker", "N"] = 5,
+    enrol_utts: Annotated[
+        int, "The number of enrolment utterances of a speaker", "N", positive,
+    ] = 5,
     min_trial_utts: Annotated[
-        int, "The number of trial utterances that an enrolled speaker must have", "N",
+        int, "The number of trial utterances that an enrolled speaker must have", "N", positive,
     ] = 1,
-    enrol_speakers: Annotated[
-        int | None, "The number of speakers of each gender who are enrolled; left out: all who "
-        "have enough utterances", "N",
-    ] = None,
     genders: Annotated[
         tuple[str, ...], "The genders whose trials are made; a corpus of one gender says which",
         "G", GENDERS,
@@ -183,7 +154,7 @@ def main(
     ] = None,
     speakers: Annotated[
         int | None, "The number of speakers of each gender who are evaluated, drawn by the seed; "
-        "needs --rest", "N",
+        "needs --rest", "N", positive,
     ] = None,
     rest: Annotated[
         Path | None, "The data directory for the speakers who are not evaluated", "DIR",
@@ -195,28 +166,22 @@ def main(
 ) -> None:  # fmt: skip
     if (speakers is None) != (rest is None):
         raise UserError("--speakers and --rest go together: who is not evaluated goes to --rest")
-    ruled = (enrol_speakers, sessions, speakers, enrolled)
-    if enrolled is not None and any(option is not None for option in ruled[:3]):
+    ruled = (sessions, speakers, enrolled)
+    if enrolled is not None and any(option is not None for option in ruled[:2]):
         raise UserError("--enrolled says who is enrolled: leave out the options for it")
     if official is not None and any(option is not None for option in ruled):
         raise UserError("--official says who is enrolled and tried: leave out the options for it")
-    for name, number in (
-        ("enrol-utts", enrol_utts), ("min-trial-utts", min_trial_utts),
-        ("enrol-speakers", enrol_speakers), ("speakers", speakers),
-    ):  # fmt: skip
-        if number is not None and number < 1:
-            raise UserError(f"--{name} {number}: 1 is the least")
     data = load_data_dir(data_dir, need=("wav.scp", "utt2spk", "spk2gender"))
     if official is not None:
         lists = official_lists(data, official, out.name)
     elif enrolled is not None:
         lists = enrolled_lists(data, enrolled, genders)
     else:
-        session_of = None if sessions is None else read_map(sessions)
-        rules = Rules(enrol_utts, min_trial_utts, enrol_speakers, tuple(genders))
+        session_of = read_map(sessions) if sessions else {}
+        rules = Rules(enrol_utts, min_trial_utts, tuple(genders), seed, session_of)
         if speakers is not None:
-            data, others = split_off_rest(data, speakers, rules, seed, session_of)
-        lists = ruled_lists(data, rules, seed, session_of)
+            data, others = split_off_rest(data, speakers, rules)
+        lists = ruled_lists(data, rules)
     lists = with_both(lists, data.utt2spk, data.spk2gender or {})
     check_lists(lists)
     if lists.unused:

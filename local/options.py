@@ -5,10 +5,10 @@ import math
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from utils.cli import COMMON, UserError, natural
-from utils.tables import atomic_write
+from utils.tables import StrPath, atomic_write
 
 # ---- What several programs of the assessment are asked.
 
@@ -31,6 +31,41 @@ Labelled = Annotated[
 Pages = Annotated[Sequence[Path], "Markdown pages", "PAGE"]
 
 
+# ---- Trials and their scores, in the formats of --format.
+
+
+def read_scored(
+    kind: str, trials_path: Path, *scores_paths: Path, more: Sequence[Path] = ()
+) -> tuple[Any, ...]:
+    """Trials, and the score of each, (n_trials,), in each score file or in `more`; UserError names
+    the first line at fault. kind: of `utils.trials`, or `auto`, which says what it found."""
+    from utils.trials import join_scores, merge_scores
+
+    trials = _read(trials_path, kind, "trials")
+    return trials, *(
+        join_scores(
+            trials,
+            merge_scores({name: _read(name, kind, "scores") for name in (path, *more)}),
+            trials_path=trials_path,
+            scores_path=" + ".join(map(str, (path, *more))),
+        )
+        for path in scores_paths
+    )
+
+
+def _read(path: Path, kind: str, what: str) -> Any:
+    from utils.trials import EXAMPLES, guess_format, read_any, read_scores, read_trials
+
+    if kind == "auto" and (kind := guess_format(path)) != "kaldi":
+        print(f"{path}: {kind}, such as: {EXAMPLES[kind]}", file=sys.stderr)
+    if kind == "kaldi":
+        return read_trials(path) if what == "trials" else read_scores(path)
+    found = dict(zip(("trials", "scores"), read_any(path, kind)[1:], strict=True))[what]
+    if found is None:
+        raise UserError(f"{path}: has no {'labels' if what == 'trials' else 'scores'}")
+    return found
+
+
 # ---- Figures as a JSON file: infinities as text, undefined figures as null.
 
 
@@ -45,9 +80,9 @@ def to_json(value: object) -> object:
     return value
 
 
-def write_figures(out: str, figures: Mapping[str, object]) -> None:
+def write_figures(out: StrPath, figures: Mapping[str, object], indent: int = 1) -> None:
     """Write figures to a file, atomically, or to standard output for `-`."""
-    text = json.dumps(to_json(figures), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    text = json.dumps(to_json(figures), indent=indent, ensure_ascii=False, allow_nan=False) + "\n"
     if out == "-":
         sys.stdout.write(text)
         return

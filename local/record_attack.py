@@ -6,18 +6,17 @@ error if the sets are not what the attacker is said to have, if enrolment and tr
 that they must not, or if the attacker's training set has a speaker of theirs.
 """
 
-import json
 import sys
 from pathlib import Path
 from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
+from local.options import write_figures
 from steps.options import Asnorm, ScoringBackend
 from utils.cli import run_program
 from utils.commands import program
 from utils.options import OutFile
-from utils.tables import atomic_write
 
 
 @program
@@ -40,9 +39,7 @@ def main(
     record = attackers.record_attack(
         attacker, enrol, trial, training, pairs, encoder, backend, asnorm
     )
-    with atomic_write(out) as stream:
-        json.dump(record, stream, indent=1, ensure_ascii=False)
-        stream.write("\n")
+    write_figures(out, record)
 
 
 if __name__ == "__main__":

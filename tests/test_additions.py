@@ -44,7 +44,7 @@ from steps.training.settings import read_config
 from tests.corpus_trees import ROOT, write_audio
 from tests.making import run_of
 from tests.refusals import refuses
-from tests.test_compute_metrics import write_lists
+from tests.scored import write_lists
 from tests.test_house import check_links
 from utils.archives import ArchiveWriter
 from utils.cli import UserError

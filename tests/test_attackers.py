@@ -11,7 +11,7 @@ import torch
 import yaml
 
 from local import record_attack as record_program
-from local.protocols.attackers import ATTACKERS, System, plan_attacks
+from local.protocols.attackers import ATTACKERS, AttackedSystem, plan_attacks
 from local.report import select, tables
 from local.report.words import absent
 from steps import anonymise, make_voice_pool, train_backend, train_encoder
@@ -22,15 +22,15 @@ from steps.training.settings import read_config
 from tests.making import write_archive
 from tests.refusals import refuses
 from tests.report_rows import Figure, frame
-from utils.cli import UserError
 from utils.datadir import read_training_speakers
 from utils.settings import list_settings, read_settings
 from utils.tables import read_map
 
 ROOT = Path(__file__).resolve().parents[1]
 SYSTEMS = ROOT / "egs/TEMPLATE/conf/systems"
-DRAWN = System("b2r", "spk", ("utt", "spk", "perm", "const"))
-FIXED = System("b2", "const")
+DRAWN = AttackedSystem("b2r", "spk", ("utt", "spk", "perm", "const"))
+FIXED = AttackedSystem("b2", "const")
+PERM = AttackedSystem("p", "perm", ("spk", "perm"))
 
 
 class TestPlan:
@@ -57,11 +57,11 @@ class TestPlan:
             ("semi_informed_backend", DRAWN, "e/cosine", "cosine has nothing to train"),
             ("semi_informed", DRAWN, "hub:a/b/plda", "comes trained"),
             ("semi_informed_finetuned", DRAWN, "resemblyzer/plda", "comes trained"),
-            ("semi_informed", System("p", "perm", ("spk", "perm")), "e/plda", "at level utt"),
+            ("semi_informed", PERM, "e/plda", "at level utt"),
         ],
     )
     def test_what_does_not_exist_is_skipped_with_why(
-        self, name: str, system: System, evaluator: str, why: str
+        self, name: str, system: AttackedSystem, evaluator: str, why: str
     ) -> None:
         plan = plan_attacks([name], [system], [evaluator], "utt")
         assert [a.attacker for a in plan.attacks] == ["unprotected"]
@@ -70,7 +70,7 @@ class TestPlan:
         assert reason.startswith(f"{name} on {system.name} with {evaluator}: ")
 
     def test_the_level_of_the_training_set(self) -> None:
-        def levels(system: System, asked: str) -> list[str]:
+        def levels(system: AttackedSystem, asked: str) -> list[str]:
             names = [n for n in ATTACKERS if n.startswith("semi_informed")]
             plan = plan_attacks(names, [system], ["e/plda"], asked)
             return sorted({a.level for a in plan.attacks if a.attacker != "unprotected"})
@@ -78,25 +78,24 @@ class TestPlan:
         assert levels(DRAWN, "utt") == ["utt"]
         assert levels(DRAWN, "same") == levels(DRAWN, "spk") == ["spk"]
         assert levels(FIXED, "utt") == ["const"]  # it draws nothing, so it knows no other
-        assert levels(System("v", "position", ("spk", "utt")), "utt") == ["position"]
+        assert levels(AttackedSystem("v", "position", ("spk", "utt")), "utt") == ["position"]
 
     def test_the_aligned_one_trains_nothing(self) -> None:
-        plan = plan_attacks(["aligned"], [DRAWN], ["resemblyzer/cosine"], "utt")
-        attack = plan.attacks[1]
+        _, attack = plan_attacks(["aligned"], [DRAWN], ["resemblyzer/cosine"], "utt").attacks
         assert (attack.parts.evaluator, attack.level) == ("aligned", "-")
         assert attack.protection == ("", "b2r")
 
     def test_white_box_hears_the_very_target(self) -> None:
-        constant = System("c", "const", ("utt", "spk", "perm", "const"))
+        constant = AttackedSystem("c", "const", ("utt", "spk", "perm", "const"))
         plan = plan_attacks(["semi_informed", "white_box"], [constant], ["e/plda"], "utt")
         assert [a.level for a in plan.attacks[1:]] == ["utt", "const"]
 
     def test_unknown_names_are_told_with_those_known(self) -> None:
-        with pytest.raises(
-            UserError, match=r"psychic is unknown; known: ignorant aligned lazy_informed "
+        for said, names, level in (
+            (r"psychic is unknown; known: ignorant aligned lazy_informed ", ["psychic"], "utt"),
+            (r"const is unknown; known: utt spk same", [], "const"),
         ):
-            plan_attacks(["psychic"], [], [], "utt")
-        refuses(r"const is unknown; known: utt spk same", plan_attacks, [], [], [], "const")
+            refuses(said, plan_attacks, names, [], [], level)
 
 
 class TestLevels:
@@ -125,29 +124,35 @@ class TestLevels:
         assert n_draws == {"utt": 6, "spk": 2}
 
 
+NETWORK = {
+    "channels": [8, 8, 8, 16], "kernel_sizes": [5, 3, 3, 1], "dilations": [1, 2, 3, 1],
+    "embedding": 6, "attention_channels": 4, "se_channels": 4,
+}  # fmt: skip
+TRAINING = {"steps": 8, "batch": 4, "crop_seconds": [0.3, 0.3], "minimum_seconds": 0.1}
 TINY = {
     "encoder": "ecapa",
-    "network": {
-        "channels": [8, 8, 8, 16],
-        "kernel_sizes": [5, 3, 3, 1],
-        "dilations": [1, 2, 3, 1],
-        "embedding": 6,
-        "attention_channels": 4,
-        "se_channels": 4,
-    },
+    "network": NETWORK,
     "features": {"kind": "fbank", "bins": 20},
-    "training": {"steps": 8, "batch": 4, "crop_seconds": [0.3, 0.3], "minimum_seconds": 0.1},
+    "training": TRAINING,
 }
+
+
+def write_conf(path: Path, **more: object) -> Path:
+    """The settings of TINY, or others of some parts."""
+    path.write_text(yaml.safe_dump({**TINY, **more}))
+    return path
+
+
+def train(*words: object) -> int:
+    return train_encoder.main(["--workers", "0", *map(str, words)])
 
 
 @pytest.fixture
 def trained(tmp_path, make_data_dir) -> tuple[Path, Path, Path]:
     """Settings, data, and an encoder trained with them."""
-    conf = tmp_path / "conf.yaml"
-    conf.write_text(yaml.safe_dump(TINY))
+    conf, out = write_conf(tmp_path / "conf.yaml"), tmp_path / "encoder"
     data = make_data_dir(tmp_path / "data", {f"s{i}": 2 for i in range(4)}, seconds=0.5)
-    out = tmp_path / "encoder"
-    assert train_encoder.main(["--workers", "0", str(conf), str(data), str(out)]) == 0
+    assert train(conf, data, out) == 0
     return conf, data, out
 
 
@@ -158,13 +163,10 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
 class TestFineTuning:
     def test_it_starts_from_the_encoder_and_takes_fewer_steps(self, trained, tmp_path):
         conf, data, first = trained
-        tuned = tmp_path / "tuned"
-        slow = tmp_path / "slow.yaml"
-        settings = {**TINY, "fine_tuning": {"steps": 0.5, "learning_rate": 1e-6}}
-        settings["training"] = {**TINY["training"], "final_rate": 0.0, "weight_decay": 0.0}
-        slow.write_text(yaml.safe_dump(settings))
-        words = ["--workers", "0", "--seed", "5", "--init-from", str(first), str(slow), str(data)]
-        assert train_encoder.main([*words, str(tuned)]) == 0
+        tuned, still = tmp_path / "tuned", {**TRAINING, "final_rate": 0.0, "weight_decay": 0.0}
+        slow = {"fine_tuning": {"steps": 0.5, "learning_rate": 1e-6}, "training": still}
+        slow_conf = write_conf(tmp_path / "slow.yaml", **slow)
+        assert train("--seed", 5, "--init-from", first, slow_conf, data, tuned) == 0
         before = weights(first)
         for name, value in weights(tuned).items():  # at that rate nothing moves
             torch.testing.assert_close(value, before[name], atol=1e-4, rtol=1e-3)
@@ -175,33 +177,28 @@ class TestFineTuning:
 
     def test_a_stopped_one_resumes_to_the_same_bits(self, trained, tmp_path):
         conf, data, first = trained
-        words = ["--workers", "0", "--init-from", str(first), "--steps", "4", str(conf), str(data)]
+        words = ("--init-from", first, "--steps", 4, conf, data)
         whole, resumed = tmp_path / "whole", tmp_path / "resumed"
-        assert train_encoder.main([*words, str(whole)]) == 0
-        settings = json.loads(json.dumps(TINY))
-        settings["training"]["checkpoint_every"] = 2
-        conf.write_text(yaml.safe_dump(settings))
-        assert train_encoder.main([*words, str(resumed)]) == 0
+        assert train(*words, whole) == 0
+        write_conf(conf, training={**TRAINING, "checkpoint_every": 2})
+        assert train(*words, resumed) == 0
         for path in sorted((resumed / "checkpoints").glob("*.pt"))[1:]:
             path.unlink()
         (resumed / "final.pt").unlink()
-        assert train_encoder.main([*words, str(resumed)]) == 0
+        assert train(*words, resumed) == 0
         uninterrupted = weights(whole)
         for name, value in weights(resumed).items():
             assert torch.equal(value, uninterrupted[name])
 
     def test_another_network_cannot_be_gone_on_from(self, trained, tmp_path):
         conf, data, first = trained
-        settings = json.loads(json.dumps(TINY))
-        settings["network"]["embedding"] = 5
-        conf.write_text(yaml.safe_dump(settings))
-        words = ["--init-from", str(first), str(conf), str(data), str(tmp_path / "x")]
-        refuses("not those of the settings", train_encoder.main, words)
+        write_conf(conf, network={**NETWORK, "embedding": 5})
+        words = ("--init-from", first, conf, data, tmp_path / "x")
+        refuses("not those of the settings", train, *words)
         assert not (tmp_path / "x/final.pt").exists()
 
     def test_parts_are_checked(self, tmp_path):
-        path = tmp_path / "conf.yaml"
-        path.write_text(yaml.safe_dump({**TINY, "fine_tuning": {"steps": 1.5}}))
+        path = write_conf(tmp_path / "conf.yaml", fine_tuning={"steps": 1.5})
         refuses(r"fine_tuning\.steps: 1.5; above 0 and at most 1", read_config, EncoderConfig, path)
 
 
@@ -211,8 +208,8 @@ class TestWhoIsTestedIsNotInTraining:
         return make_data_dir(tmp_path / "tested", {"s3": 1, "z": 1})
 
     def check(self, program, *words: object) -> None:
-        with pytest.raises(UserError, match=r"speaker s3 \(1 in all\) is in .*tested, too"):
-            program.main([str(word) for word in words])
+        said = r"speaker s3 \(1 in all\) is in .*tested, too"
+        refuses(said, program.main, [str(word) for word in words])
 
     def test_encoder(self, trained, tested, tmp_path):
         conf, data, _ = trained
@@ -222,21 +219,20 @@ class TestWhoIsTestedIsNotInTraining:
     def test_an_encoder_given_as_a_folder_was_not_asked(self, trained, tmp_path, make_data_dir):
         conf, _, model = trained
         tested, other = make_data_dir(tmp_path / "tested", {"s3": 2}), tmp_path / "others"
-        words = ("--attacker", "unprotected", "--enrol", tested, "--trial", tested)
-        words += ("--backend", "cosine", "--encoder")
-        self.check(record_program, *words, model, tmp_path / "a.json")
+        sides = ("--attacker", "unprotected", "--enrol", tested, "--trial", tested)
+        words = (*sides, "--backend", "cosine", "--encoder", model, tmp_path / "a.json")
+        self.check(record_program, *words)
         assert not (tmp_path / "a.json").exists()
         make_data_dir(other, {"y": 2, "z": 2})
         fine = ("--init-from", model, conf, other)
         self.check(train_encoder, "--not-speakers-of", tested, *fine, tmp_path / "x")
-        train_encoder.main([*map(str, fine), str(tmp_path / "x")])
-        assert set(read_training_speakers(tmp_path / "x")) == {
-            "y", "z", *read_training_speakers(model)
-        }  # fmt: skip
+        train(*fine, tmp_path / "x")
+        heard = {"y", "z", *read_training_speakers(model)}
+        assert set(read_training_speakers(tmp_path / "x")) == heard
         (model / "spklist").rename(model / "kept")
         try:
-            record_program.main([*map(str, words), str(model), str(tmp_path / "a.json")])
-            train_encoder.main([*map(str, fine), str(tmp_path / "x2")])
+            record_program.main([str(word) for word in words])
+            train(*fine, tmp_path / "x2")
         finally:
             (model / "kept").rename(model / "spklist")
         record = json.loads((tmp_path / "a.json").read_text())
@@ -245,13 +241,9 @@ class TestWhoIsTestedIsNotInTraining:
 
     def test_back_end_and_pool(self, tested, tmp_path, make_data_dir):
         data = make_data_dir(tmp_path / "data", {"s3": 2, "s4": 2})
-        write_archive(
-            tmp_path / "xvectors/xvector",
-            {
-                utt: np.eye(4, dtype=np.float32)[i]
-                for i, utt in enumerate(sorted(read_map(data / "utt2spk")))
-            },
-        )
+        utts = sorted(read_map(data / "utt2spk"))
+        vectors = np.eye(len(utts), dtype=np.float32)
+        write_archive(tmp_path / "xvectors/xvector", dict(zip(utts, vectors, strict=True)))
         words = ("--not-speakers-of", tested, tmp_path / "xvectors", data)
         self.check(train_backend, *words, tmp_path / "out")
         self.check(make_voice_pool, *words, tmp_path / "xvectors", tmp_path / "out")
@@ -265,67 +257,73 @@ def protect(tmp_path, make_data_dir):
     def make(name: str, level: str, dataset: str, speakers=("a", "b")) -> Path:
         data = make_data_dir(tmp_path / f"{name}_original", dict.fromkeys(speakers, 2))
         out = tmp_path / name
-        words = ["--level", level, "--dataset", dataset, str(SYSTEMS / "b2r.yaml"), str(data)]
-        assert anonymise.main([*words, str(out), str(out / "wav")]) == 0
+        words = [
+            "--level",
+            level,
+            "--dataset",
+            dataset,
+            SYSTEMS / "b2r.yaml",
+            data,
+            out,
+            out / "wav",
+        ]
+        assert anonymise.main([str(word) for word in words]) == 0
         return out
 
     return make
 
 
-class TestRecord:
-    def record(self, out: Path, attacker: str, enrol: Path, trial: Path, *more: str) -> dict:
-        words = ["--attacker", attacker, "--enrol", str(enrol), "--trial", str(trial)]
-        words += ["--encoder", "resemblyzer", "--backend", "cosine", *more, str(out / "a.json")]
-        assert record_program.main(words) == 0
-        return json.loads((out / "a.json").read_text())
+@pytest.fixture
+def record(tmp_path):
+    """Makes the record of an attack: `record("ignorant", enrolment, trial, OPTIONS)`."""
 
-    def test_draws_differ_and_are_told(self, tmp_path, protect):
+    def make(attacker: str, enrol: Path, trial: Path, *more: object) -> dict:
+        words = ["--attacker", attacker, "--enrol", enrol, "--trial", trial, *more]
+        words += ["--encoder", "resemblyzer", "--backend", "cosine", tmp_path / "a.json"]
+        assert record_program.main([str(word) for word in words]) == 0
+        return json.loads((tmp_path / "a.json").read_text())
+
+    return make
+
+
+class TestRecord:
+    def test_draws_differ_and_are_told(self, record, protect):
         enrol, trial = protect("e", "spk", "e"), protect("t", "spk", "t")
         train = protect("train", "utt", "train", ("x", "y"))
-        found = self.record(
-            tmp_path, "semi_informed_backend", enrol, trial, "--training", str(train)
-        )
-        assert found["condition"] == "AA"
-        assert found["comparison"] == {
-            "draws": "different (level spk)",
-            "n_speakers_in_both": 2,
-            "n_speakers_sharing_a_draw": 0,
-        }
+        found = record("semi_informed_backend", enrol, trial, "--training", train)
+        assert (found["condition"], found["evaluator"]) == ("AA", "backend")
+        draws, both, sharing = found["comparison"].values()
+        assert (draws, both, sharing) == ("different (level spk)", 2, 0)
         assert found["training_set"]["key_level"] == "utt"
         assert (found["trial_set"]["seed"], found["trial_set"]["draw"]) == (0, 0)
-        assert found["evaluator"] == "backend"
 
-    def test_a_shared_draw_is_an_error_unless_the_level_says_so(self, tmp_path, protect):
-        enrol, trial = protect("e", "spk", "same"), protect("t", "spk", "same")
-        with pytest.raises(UserError, match=r"speaker a has the draw of .*; at level spk"):
-            self.record(tmp_path, "lazy_informed", enrol, trial)
-        enrol, trial = protect("pe", "perm", "e"), protect("pt", "perm", "t")
-        found = self.record(tmp_path, "lazy_informed", enrol, trial)
+    def test_a_shared_draw_is_an_error_unless_the_level_says_so(self, record, protect):
+        sides = protect("e", "spk", "same"), protect("t", "spk", "same")
+        refuses(r"speaker a has the draw of .*; at level spk", record, "lazy_informed", *sides)
+        sides = protect("pe", "perm", "e"), protect("pt", "perm", "t")
+        found = record("lazy_informed", *sides)
         assert found["comparison"]["draws"] == "shared (level perm)"
 
-    def test_the_training_set_has_nobody_of_the_trials(self, tmp_path, protect):
-        enrol, trial = protect("e", "spk", "e"), protect("t", "spk", "t")
+    def test_the_training_set_has_nobody_of_the_trials(self, record, protect):
+        words = protect("e", "spk", "e"), protect("t", "spk", "t"), "--training"
         train = protect("train", "utt", "train", ("x", "b"))
-        with pytest.raises(UserError, match=r"speaker b \(1 in all\) is in "):
-            self.record(tmp_path, "semi_informed", enrol, trial, "--training", str(train))
+        refuses(r"speaker b \(1 in all\) is in ", record, "semi_informed", *words, train)
 
-    def test_sets_are_what_the_attacker_is_said_to_have(self, tmp_path, protect):
+    def test_sets_are_what_the_attacker_is_said_to_have(self, record, protect):
         trial = protect("t", "spk", "t")
-        with pytest.raises(UserError, match="is protected speech; ignorant is OA"):
-            self.record(tmp_path, "ignorant", trial, trial)
-        refuses("nobody is unknown; known: ignorant", self.record, tmp_path, "nobody", trial, trial)
+        refuses("is protected speech; ignorant is OA", record, "ignorant", trial, trial)
+        refuses("nobody is unknown; known: ignorant", record, "nobody", trial, trial)
 
-    def test_pairs_of_the_aligned_attacker(self, tmp_path, protect):
+    def test_pairs_of_the_aligned_attacker(self, tmp_path, record, protect):
         enrol, trial = tmp_path / "e_original", protect("t", "spk", "t")
         protected, other = protect("e", "spk", "e"), protect("o", "spk", "o", ("x", "y"))
-        with pytest.raises(UserError, match=r"utterance a-000 is in .*know the answer"):
-            self.record(tmp_path, "aligned", enrol, trial, "--pairs", str(protected))
-        found = self.record(tmp_path, "aligned", enrol, trial, "--pairs", str(other))
+        words = ("aligned", enrol, trial)
+        refuses(r"utterance a-000 is in .*know the answer", record, *words, "--pairs", protected)
+        found = record(*words, "--pairs", other)
         assert found["pairs"]["n_utterances"] == 4
         assert found["pairs"]["comparison"]["n_speakers_in_both"] == 0
-        refuses("for the attacker aligned", self.record, tmp_path, "aligned", enrol, trial)
-        with pytest.raises(UserError, match="is original speech; the pairs"):
-            self.record(tmp_path, "aligned", enrol, trial, "--pairs", str(enrol))
+        refuses("for the attacker aligned", record, *words)
+        refuses("is original speech; the pairs", record, *words, "--pairs", enrol)
 
 
 def figure(attacker: str, metric: str, value: str, **more: str) -> Figure:

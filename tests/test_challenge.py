@@ -146,15 +146,18 @@ def test_categories() -> None:
     assert [category(eer, least) for eer in (0.05, 0.1, 0.35, 0.5)] == [0, 1, 3, 4]
 
 
-ONE = "privacy: {attacker: a, sets: {t: [a]}}\n"
+WHOLE = "challenge: x\nattackers: a\nevaluators: e\n"
+ONE = WHOLE + "privacy: {attacker: a, sets: {t: [a]}}\n"
 WORDS = "---- ASR results ----\n"
 BAD = [
     (read_results, "", "has no section such as"),
     (read_results, f"{WORDS}dataset split asr WER\n0 libri dev anon x\n", ":3: no row of a ASR"),
     (read_results, f"{WORDS}a b\n0 libri dev\n", ":3: no row of a ASR table: libri dev"),
-    (read_protocol, "challenge: x\n", "privacy: attacker and sets are expected"),
+    (read_protocol, WHOLE, "privacy: attacker and sets are expected"),
     (read_protocol, ONE.replace("[a]}", "[a, b]}, weights: [1]"), "weights: 1 for 2 splits"),
-    (read_protocol, f"{ONE}words: 3\n", "words: 3; a list of names"),
+    (read_protocol, ONE.replace("[a]}", "[a]}, weights: [2]"), "2; above 0 and at most 1"),
+    (read_protocol, ONE.replace("[a]}", "a}"), "sets: t: 'a'; a list of names is expected"),
+    (read_protocol, f"{ONE}words: 3\n", "words: 3; a list is expected"),
     (read_protocol, f"{ONE}colour: red\n", "colour"),
 ]
 

@@ -12,29 +12,13 @@ import pytest
 
 from local.compute_metrics import main
 from local.options import to_json
-from utils.archives import ArchiveWriter
-from utils.cli import UserError
+from tests.refusals import refuses
+from tests.scored import compute, write_lists, write_scores, xvectors
+from utils.tables import write_map
 
 ROOT = Path(__file__).resolve().parents[1]
 PROGRAM = "local/compute_metrics.py"
 Run = Callable[..., subprocess.CompletedProcess[str]]
-
-
-def compute(tmp_path: Path, *arguments: object) -> dict:
-    out = tmp_path / "out.json"
-    assert main([str(a) for a in (*arguments, out)]) == 0
-    report: dict = json.loads(out.read_text())
-    return report
-
-
-def write_lists(folder: Path, targets: list[float], nontargets: list[float]) -> tuple[Path, Path]:
-    """A trial list in one order and its scores in the other."""
-    rows = [("target", s) for s in targets] + [("nontarget", s) for s in nontargets]
-    trials = [f"e{i}  t{i}\t{label}\n" for i, (label, _) in enumerate(rows)]
-    scores = [f"e{i} t{i} {score}\n" for i, (_, score) in enumerate(rows)]
-    (folder / "trials").write_text("".join(trials))
-    (folder / "scores").write_text("".join(reversed(scores)))
-    return folder / "trials", folder / "scores"
 
 
 def test_both_genders_have_one_threshold_by_hand(tmp_path: Path) -> None:
@@ -44,20 +28,15 @@ def test_both_genders_have_one_threshold_by_hand(tmp_path: Path) -> None:
     trials.write_text(labels)
     women.write_text("a a1 2\na b1 1\n")
     men.write_text("c c1 0\nc d1 -1\n")
-    words = ["verification", str(trials), str(women), "--more-scores", str(men)]
-    assert main([*words, str(tmp_path / "out")]) == 0
-    found = json.loads((tmp_path / "out").read_text())
+    words = ("verification", "--more-scores", men, trials, women)
+    found = compute(tmp_path, *words)
     assert (found["eer"], found["n_target"], found["n_nontarget"]) == (0.5, 2, 2)
-    for scores in (women, men):
-        trials.write_text(
-            "".join(x for x in labels.splitlines(True) if x[:4] in scores.read_text())
-        )
-        assert main(["verification", str(trials), str(scores), str(tmp_path / "out")]) == 0
-        assert json.loads((tmp_path / "out").read_text())["eer"] == 0
+    for scores, own in ((women, labels[:27]), (men, labels[27:])):
+        trials.write_text(own)
+        assert compute(tmp_path, "verification", trials, scores)["eer"] == 0
     trials.write_text(labels)
     men.write_text(men.read_text() + "a b1 1\n")
-    with pytest.raises(UserError, match=r"women \+ .*men:5: a b1 is scored twice"):
-        main([*words, str(tmp_path / "out")])
+    refuses(r"women \+ .*men:5: a b1 is scored twice", compute, tmp_path, *words)
 
 
 VERIFICATION_KEYS = {
@@ -76,12 +55,8 @@ SIMILARITY_KEYS = {
     *(f"{name}_{s}" for s in ("oo", "op", "pp")
       for name in ("d_diag", "sim", "sim2020", "cllr_min", "d_ece", "zoo")),
 }  # fmt: skip
-RANK_KEYS = {
-    *(f"cmc_{k}" for k in (1, 5, 10, 20, 50)),
-    "auc_cmc",
-    "mean_rank",
-    "mean_rank_all_mates",
-}
+CMC = [f"cmc_{k}" for k in (1, 5, 10, 20, 50)]
+RANK_KEYS = {*CMC, "auc_cmc", "mean_rank", "mean_rank_all_mates"}
 LEAKAGE_KEYS = {
     *RANK_KEYS, *(f"{name}_no_same_utt" for name in RANK_KEYS), "cca_top10", "p_cos", "p_mse",
     *(f"chance_{c}{name}" for name in RANK_KEYS if "rank" not in name for c in ("", "clustered_")),
@@ -105,41 +80,44 @@ def printed(folder: Path) -> dict[str, float]:
     return {name: float(re.search(p, text, re.M)[1]) for name, p in patterns.items()}  # type: ignore[index]
 
 
+def challenge(corpora: Path, gender: str, enrol: str = "", trial: str = "") -> tuple[Path, Path]:
+    """Data and scores of a condition of libri_test."""
+    vpc, name = corpora / "vpc2020_libri_test", f"libri_test_trials_{gender}{trial}"
+    return vpc / "data" / name, vpc / "results" / f"ASV-libri_test_enrolls{enrol}-{name}"
+
+
 @pytest.mark.corpora
 @pytest.mark.parametrize("gender", ["f", "m"])
 @pytest.mark.parametrize(("enrol", "trial"), [("", ""), ("", "_anon"), ("_anon", "_anon")])
 def test_printed_figures_of_real_scores(
     corpora: Path, tmp_path: Path, gender: str, enrol: str, trial: str
 ) -> None:
-    vpc = corpora / "vpc2020_libri_test"
-    name = f"libri_test_trials_{gender}{trial}"
-    folder = vpc / "results" / f"ASV-libri_test_enrolls{enrol}-{name}"
-    found = compute(tmp_path, "verification", vpc / "data" / name / "trials", folder / "scores")
-    expected = printed(folder)
+    data, results = challenge(corpora, gender, enrol, trial)
+    found = compute(tmp_path, "verification", data / "trials", results / "scores")
+    expected = printed(results)
     assert 100 * found["eer"] == pytest.approx(expected["eer"], abs=0.25)  # Kaldi's has no line
-    assert f"{100 * found['eer_rocch']:.3f}" == f"{expected['eer_rocch']:.3f}"
-    assert f"{found['cllr_min']:.3f}" == f"{expected['cllr_min']:.3f}"
-    assert f"{found['cllr']:.3f}" == f"{expected['cllr']:.3f}"
+    found["eer_rocch"] *= 100
+    for name in ("eer_rocch", "cllr_min", "cllr"):
+        assert f"{found[name]:.3f}" == f"{expected[name]:.3f}"
     assert found["linkability"] == pytest.approx(expected["linkability"], abs=1e-6)
 
 
 @pytest.mark.corpora
 @pytest.mark.parametrize(
-    ("gender", "d_ece", "l_w", "d_sys", "eer"),
-    [("f", "0.584", "3.979", "0.90", "7.66"), ("m", "0.690", "3.924", "0.96", "1.11")],
+    ("gender", "expected"),
+    [
+        ("f", ("0.584", "3.979", "C", "0.90", "7.66")),
+        ("m", ("0.690", "3.924", "C", "0.96", "1.11")),
+    ],
 )
 def test_unprotected_rows_of_the_papers(
-    corpora: Path, tmp_path: Path, gender: str, d_ece: str, l_w: str, d_sys: str, eer: str
+    corpora: Path, tmp_path: Path, gender: str, expected: tuple[str, ...]
 ) -> None:
     """002, Table 2: D_ECE, l_w and tag C; 001, Table 2, row Original: D_sys and EER."""
-    vpc = corpora / "vpc2020_libri_test"
-    name = f"libri_test_trials_{gender}"
-    found = compute(
-        tmp_path, "verification", vpc / "data" / name / "trials",
-        vpc / "results" / f"ASV-libri_test_enrolls-{name}" / "scores",
-    )  # fmt: skip
-    assert (f"{found['d_ece']:.3f}", f"{found['l_w']:.3f}", found["tag"]) == (d_ece, l_w, "C")
-    assert (f"{found['linkability']:.2f}", f"{100 * found['eer']:.2f}") == (d_sys, eer)
+    data, results = challenge(corpora, gender)
+    x = compute(tmp_path, "verification", data / "trials", results / "scores")
+    link, eer = f"{x['linkability']:.2f}", f"{100 * x['eer']:.2f}"
+    assert (f"{x['d_ece']:.3f}", f"{x['l_w']:.3f}", x["tag"], link, eer) == expected
 
 
 @pytest.mark.corpora
@@ -151,13 +129,9 @@ def test_unprotected_rows_of_the_papers(
 def test_protected_rows(
     corpora: Path, tmp_path: Path, gender: str, enrol: str, d_ece: float, l_w: float
 ) -> None:
-    vpc = corpora / "vpc2020_libri_test"
-    name = f"libri_test_trials_{gender}_anon"
-    found = compute(
-        tmp_path, "verification", "--utt2spk", vpc / "data" / name / "utt2spk",
-        vpc / "data" / name / "trials",
-        vpc / "results" / f"ASV-libri_test_enrolls{enrol}-{name}" / "scores",
-    )  # fmt: skip
+    data, results = challenge(corpora, gender, enrol, "_anon")
+    speakers = ("--utt2spk", data / "utt2spk")
+    found = compute(tmp_path, "verification", *speakers, data / "trials", results / "scores")
     assert found["d_ece"] == pytest.approx(d_ece, abs=6e-5)
     assert found["l_w"] == pytest.approx(l_w, abs=6e-4)
     assert len(found["linkability_per_speaker"]) == {"f": 16, "m": 13}[gender]
@@ -167,10 +141,15 @@ def test_protected_rows(
 # --- keys and forms ---
 
 
-def test_verification_writes_every_key(tmp_path: Path) -> None:
+@pytest.fixture
+def lists(tmp_path: Path) -> tuple[Path, Path]:
+    """Trials of 40 targets and 90 nontargets that overlap, and their scores."""
     rng = np.random.default_rng(0)
-    files = write_lists(tmp_path, list(rng.normal(1, 1, 40)), list(rng.normal(0, 1, 90)))
-    found = compute(tmp_path, "verification", "--omega", "0.5", "--omega", "2", *files)
+    return write_lists(tmp_path, list(rng.normal(1, 1, 40)), list(rng.normal(0, 1, 90)))
+
+
+def test_verification_writes_every_key(tmp_path: Path, lists: tuple[Path, Path]) -> None:
+    found = compute(tmp_path, "verification", "--omega", "0.5", "--omega", "2", *lists)
     omegas = {f"linkability{m}_omega_{x}" for m in ("", "_mean") for x in ("0.5", "2")}
     assert set(found) == VERIFICATION_KEYS | omegas
     assert (found["n_target"], found["n_nontarget"]) == (40, 90)
@@ -185,47 +164,25 @@ def test_undefined_is_null_with_a_warning(tmp_path: Path, caplog: pytest.LogCapt
     assert found["eer"] == 0.0
 
 
-@pytest.mark.parametrize(
-    ("targets", "nontargets", "expected"),
-    [
-        ([3, 4], [1, 2], {"eer": 0.0, "eer_rocch": 0.0, "cllr_min": 0.0, "tag": "A"}),
-        ([1, 2], [3, 4], {"eer": 1.0, "eer_rocch": 0.5, "cllr_min": 1.0, "d_ece": 0.0, "tag": "0"}),
-        ([1, 1], [1, 1, 1], {"eer": 0.5, "eer_rocch": 0.5, "cllr_min": 1.0, "d_ece": 0.0}),
-        ([800], [-800], {"cllr": 0.0, "eer": 0.0}),
-        ([5], list(range(90)), {"n_nontarget": 90}),
-    ],
-)
-def test_plain_cases(
-    tmp_path: Path, targets: list[float], nontargets: list[float], expected: dict[str, object]
-) -> None:
-    found = compute(tmp_path, "verification", *write_lists(tmp_path, targets, nontargets))
-    assert {name: found[name] for name in expected} == expected
-
-
 def test_the_rise_of_the_eer_by_hand(tmp_path: Path) -> None:
     """Perfect before, one of three targets is missed after: a rise by a third. Scores turned round
     tell as much."""
     trials, before = write_lists(tmp_path, [4.0, 5.0, 6.0], [0.0, 1.0])
-    pairs = [line.rsplit(maxsplit=1)[0] for line in trials.read_text().splitlines()]
-    after = tmp_path / "after"
-    after.write_text("".join(f"{p} {x}\n" for p, x in zip(pairs, (1, 3, 4, 0, 2), strict=True)))
+    after = write_scores(tmp_path / "after", trials, [1, 3, 4, 0, 2])
     found = compute(tmp_path, "verification", "--unprotected", before, trials, after)
     assert found["eer_rise"] == pytest.approx(1 / 3)
-    turned = tmp_path / "turned"
-    turned.write_text("".join(f"{p} {-x}\n" for p, x in zip(pairs, (1, 3, 4, 0, 2), strict=True)))
+    turned = write_scores(tmp_path / "turned", trials, [-1, -3, -4, 0, -2])
     found = compute(tmp_path, "verification", "--unprotected", before, trials, turned)
     assert found["eer"] == pytest.approx(2 / 3) and found["eer_rise"] == pytest.approx(1 / 3)
     assert "eer_rise" not in compute(tmp_path, "verification", trials, after)
 
 
-def test_a_rise_over_itself_is_nothing_in_every_resample(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    trials, scores = write_lists(tmp_path, list(rng.normal(1, 1, 40)), list(rng.normal(0, 1, 90)))
-    utts = sorted({line.split()[1] for line in trials.read_text().splitlines()})
-    utt2spk = tmp_path / "utt2spk"
-    utt2spk.write_text("".join(f"{utt} s{i % 8}\n" for i, utt in enumerate(utts)))
-    options = ["--utt2spk", utt2spk, "--bootstrap", 50, "--unprotected", scores]
-    found = compute(tmp_path, "verification", *options, trials, scores)
+def test_a_rise_over_itself_is_nothing_in_every_resample(
+    tmp_path: Path, lists: tuple[Path, Path]
+) -> None:
+    write_map(tmp_path / "utt2spk", {f"t{i}": f"s{i % 8}" for i in range(130)})
+    options = ["--utt2spk", tmp_path / "utt2spk", "--bootstrap", 50, "--unprotected", lists[1]]
+    found = compute(tmp_path, "verification", *options, *lists)
     assert found["eer_rise"] == 0.0
     assert found["intervals"]["eer_rise"] == [0.0, 0.0]
     low, high = found["intervals"]["eer"]
@@ -234,26 +191,20 @@ def test_a_rise_over_itself_is_nothing_in_every_resample(tmp_path: Path) -> None
 
 
 def test_unprotected_scores_of_another_list_are_named(tmp_path: Path) -> None:
-    trials, scores = write_lists(tmp_path, [1.0, 2.0], [0.0])
-    other = tmp_path / "other"
-    other.write_text("a b 1\n")
-    with pytest.raises(UserError, match=r"other.*no score|no score.*other"):
-        main(["verification", "--unprotected", str(other), str(trials), str(scores), "-"])
+    files = write_lists(tmp_path, [1.0, 2.0], [0.0])
+    (tmp_path / "other").write_text("a b 1\n")
+    words = ["verification", "--unprotected", tmp_path / "other", *files]
+    refuses(r"other.*no score|no score.*other", compute, tmp_path, *words)
 
 
-def test_calibration_writes_every_key(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    trials, f0 = write_lists(tmp_path, list(rng.normal(1, 1, 40)), list(rng.normal(0, 1, 90)))
-    f1 = tmp_path / "f1"
-    f1.write_text("".join(f"{line.rsplit(maxsplit=1)[0]} {rng.normal()}\n" for line in open(f0)))  # noqa: PTH123, SIM115
-    found = compute(tmp_path, "calibration", trials, f0, f1)
+def test_calibration_writes_every_key(tmp_path: Path, lists: tuple[Path, Path]) -> None:
+    f1 = write_scores(tmp_path / "f1", lists[0], np.random.default_rng(1).normal(size=130))
+    found = compute(tmp_path, "calibration", *lists, f1)
     assert set(found) >= CALIBRATION_KEYS
     assert None not in found.values()
-    utt2spk = tmp_path / "utt2spk"
-    utts = {line.split()[1] for line in trials.read_text().splitlines()}
-    utt2spk.write_text("".join(f"{utt} {utt}\n" for utt in sorted(utts)))
-    counted = compute(tmp_path, "calibration", "--utt2spk", utt2spk, trials, f0, f1)
-    assert counted["n_segments"] == len(utts) <= counted["n_speakers"]
+    write_map(tmp_path / "utt2spk", {f"t{i}": f"t{i}" for i in range(130)})
+    counted = compute(tmp_path, "calibration", "--utt2spk", tmp_path / "utt2spk", *lists, f1)
+    assert counted["n_segments"] == 130 <= counted["n_speakers"]
     assert {name: counted[name] for name in found} == found
 
 
@@ -261,18 +212,18 @@ def pair_files(folder: Path, speakers: int = 4, segments: int = 3) -> list[Path]
     """utt2spk, then trials and scores of OO, OP and PP; PP scores are all equal."""
     rng = np.random.default_rng(0)
     utts = [f"s{i}-{j}" for i in range(speakers) for j in range(segments)]
-    (folder / "utt2spk").write_text("".join(f"{u} {u.split('-')[0]}\n" for u in utts))
+    write_map(folder / "utt2spk", {utt: utt[:2] for utt in utts})
     files = [folder / "utt2spk"]
     for s in ("oo", "op", "pp"):
         trials, scores = "", ""
         for i, a in enumerate(utts):
             for b in utts if s == "op" else utts[i + 1 :]:
-                same = a.split("-")[0] == b.split("-")[0]
+                same = a[:2] == b[:2]
                 trials += f"{a} {b} {'target' if same else 'nontarget'}\n"
                 scores += f"{a} {b} {0.5 if s == 'pp' else rng.normal(2.0 * same * (s == 'oo'))}\n"
-        (folder / f"trials_{s}").write_text(trials)
-        (folder / f"scores_{s}").write_text(scores)
-        files += [folder / f"trials_{s}", folder / f"scores_{s}"]
+        for name, text in (("trials", trials), ("scores", scores)):
+            files.append(folder / f"{name}_{s}")
+            files[-1].write_text(text)
     return files
 
 
@@ -289,25 +240,22 @@ def test_similarity_writes_every_key_and_infinity_as_text(tmp_path: Path) -> Non
     assert (found["n_target_op"], found["n_nontarget_op"]) == (24, 108)
 
 
-def xvectors(folder: Path, name: str, vectors: dict[str, np.ndarray]) -> Path:
-    with ArchiveWriter(folder / name) as writer:
-        for key, vector in vectors.items():
-            writer.write(key, vector.astype(np.float32))
-    return folder / f"{name}.scp"
-
-
 def leakage_files(folder: Path) -> tuple[dict[str, np.ndarray], Path, Path, Path]:
     rng = np.random.default_rng(0)
     utts = [f"s{i % 5}-{i:02d}" for i in range(80)]
-    (folder / "utt2spk").write_text("".join(f"{u} {u.split('-')[0]}\n" for u in utts))
-    vectors = {u: rng.normal(size=12) for u in utts}
-    protected = {u: rng.normal(size=12) for u in utts}
-    return (
-        protected,
-        folder / "utt2spk",
-        xvectors(folder, "original", vectors),
-        xvectors(folder, "protected", protected),
+    write_map(folder / "utt2spk", {utt: utt[:2] for utt in utts})
+    vectors, protected = ({u: rng.normal(size=12) for u in utts} for _ in range(2))
+    original, scp = (
+        xvectors(folder / "original", vectors),
+        xvectors(folder / "protected", protected),
     )
+    return protected, folder / "utt2spk", original, scp
+
+
+def text_archive(path: Path, vectors: dict[str, np.ndarray]) -> Path:
+    rows = {key: " ".join(repr(float(np.float32(x))) for x in v) for key, v in vectors.items()}
+    path.write_text("".join(f"{key}  [ {row} ]\n" for key, row in rows.items()))
+    return path
 
 
 def test_leakage_writes_every_key_from_scp_ark_and_text(tmp_path: Path) -> None:
@@ -316,20 +264,14 @@ def test_leakage_writes_every_key_from_scp_ark_and_text(tmp_path: Path) -> None:
     assert set(found) >= LEAKAGE_KEYS
     ark = compute(tmp_path, "leakage", "--utt2spk", utt2spk, original, scp.with_suffix(".ark"))
     assert ark == found
-    text = tmp_path / "text.ark"
-    text.write_text(
-        "".join(
-            f"{key}  [ {' '.join(repr(float(np.float32(x))) for x in vector)} ]\n"
-            for key, vector in reversed(protected.items())
-        )
-    )
+    text = text_archive(tmp_path / "text.ark", dict(reversed(protected.items())))
     assert compute(tmp_path, "leakage", "--utt2spk", utt2spk, original, text) == found
 
 
 def test_leakage_without_a_second_segment_has_every_key(tmp_path: Path) -> None:
     """Chance levels without the own utterance were left out where they are undefined."""
     protected, utt2spk, original, scp = leakage_files(tmp_path)
-    utt2spk.write_text("".join(f"{utt} {utt}\n" for utt in protected))
+    write_map(utt2spk, {utt: utt for utt in protected})
     found = compute(tmp_path, "leakage", "--utt2spk", utt2spk, original, scp)
     assert set(found) >= LEAKAGE_KEYS
     own = [name for name in found if name.endswith("_no_same_utt")]
@@ -349,11 +291,8 @@ def test_only_blanks_and_tabs_separate_fields_of_utt2spk(tmp_path: Path) -> None
 
 def test_what_json_cannot_hold() -> None:
     nan, inf = float("nan"), float("inf")
-    assert to_json({"a": nan, "b": [inf, -inf], "c": (1, "x", None)}) == {
-        "a": None,
-        "b": ["inf", "-inf"],
-        "c": [1, "x", None],
-    }
+    held = to_json({"a": nan, "b": [inf, -inf], "c": (1, "x", None)})
+    assert held == {"a": None, "b": ["inf", "-inf"], "c": [1, "x", None]}
 
 
 def test_standard_output(tmp_path: Path, run_program: Run) -> None:
@@ -405,44 +344,34 @@ BAD = {
 @pytest.mark.parametrize("case", BAD)
 def test_bad_scores_are_one_error_with_file_and_line(tmp_path: Path, case: str) -> None:
     trials, scores, message = BAD[case]
-    (tmp_path / "trials").write_text(trials)
-    if scores is not None:
-        (tmp_path / "scores").write_text(scores)
-    out = tmp_path / "out.json"
-    for command in (["verification"], ["calibration", tmp_path / "trials", tmp_path / "scores"]):
-        arguments = [*command, tmp_path / "trials", tmp_path / "scores", out]
-        if command[0] == "calibration":
-            arguments = ["calibration", tmp_path / "trials", *([tmp_path / "scores"] * 2), out]
-        with pytest.raises(UserError, match=f"^{tmp_path}/{message}") as error:
-            main([str(a) for a in arguments])
-        assert "\n" not in str(error.value)
-        assert not out.exists()
+    files = [tmp_path / name for name in ("trials", "scores")]
+    for path, text in zip(files, (trials, scores), strict=True):
+        if text is not None:
+            path.write_text(text)
+    for words in (["verification", *files], ["calibration", *files, files[1]]):
+        refuses(f"^{tmp_path}/{message}", compute, tmp_path, *words)
+        assert not (tmp_path / "out.json").exists()
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("name", "old", "new", "message"),
     [
-        (("utt2spk", "s1-0 s1\n", ""), r"trials_oo:\d+: utterance s1-0 is not in .*utt2spk"),
-        (("utt2spk", "s1-0 s1\n", "s1-0 s2\n"), r"trials_oo:\d+: .* labelled"),
-        (
-            ("trials_op", "s0-0 s1-0 non", "s0-0 s1-0 "),
-            r"trials_op:4: s0-0 s1-0 is labelled target",
-        ),
-        (("scores_pp", "s0-0 s0-1 0.5\n", ""), r"trials_pp:1: no score for s0-0 s0-1"),
-        (("utt2spk", "s1-0 s1\n", "s1-0\n"), r"utt2spk:4: 1 fields where 2"),
-        (("utt2spk", "s1-0 s1\n", "s1-0 s1\ns1-0 s1\n"), r"utt2spk:5: s1-0 is listed twice"),
+        ("utt2spk", "s1-0 s1\n", "", r"trials_oo:\d+: utterance s1-0 is not in .*utt2spk"),
+        ("utt2spk", "s1-0 s1\n", "s1-0 s2\n", r"trials_oo:\d+: .* labelled"),
+        ("trials_op", "s1-0 non", "s1-0 ", r"trials_op:4: s0-0 s1-0 is labelled target"),
+        ("scores_pp", "s0-0 s0-1 0.5\n", "", r"trials_pp:1: no score for s0-0 s0-1"),
+        ("utt2spk", "s1-0 s1\n", "s1-0\n", r"utt2spk:4: 1 fields where 2"),
+        ("utt2spk", "s1-0 s1\n", "s1-0 s1\ns1-0 s1\n", r"utt2spk:5: s1-0 is listed twice"),
     ],
 )
-def test_bad_pairs(tmp_path: Path, change: tuple[str, str, str], message: str) -> None:
+def test_bad_pairs(tmp_path: Path, name: str, old: str, new: str, message: str) -> None:
     utt2spk, *files = pair_files(tmp_path)
-    name, old, new = change
     text = (tmp_path / name).read_text()
     assert old in text
     (tmp_path / name).write_text(text.replace(old, new, 1))
-    out = tmp_path / "out.json"
-    with pytest.raises(UserError, match=f"^{tmp_path}/{message}"):
-        main([str(a) for a in ("similarity", "--utt2spk", utt2spk, *files, out)])
-    assert not out.exists()
+    words = ("similarity", "--utt2spk", utt2spk, *files)
+    refuses(f"^{tmp_path}/{message}", compute, tmp_path, *words)
+    assert not (tmp_path / "out.json").exists()
 
 
 @pytest.mark.parametrize(
@@ -458,25 +387,17 @@ def test_bad_xvectors_name_the_key(
     tmp_path: Path, key: str, vector: np.ndarray, message: str
 ) -> None:
     protected, utt2spk, original, _ = leakage_files(tmp_path)
-    text = tmp_path / "bad.ark"
-    rows = {**protected, key: vector}
-    text.write_text(
-        "".join(f"{k}  [ {' '.join(str(float(x)) for x in v)} ]\n" for k, v in rows.items())
-    )
-    out = tmp_path / "out.json"
-    with pytest.raises(UserError, match=message) as error:
-        main([str(a) for a in ("leakage", "--utt2spk", utt2spk, original, text, out)])
-    assert "bad.ark" in str(error.value)
-    assert not out.exists()
+    bad = text_archive(tmp_path / "bad.ark", {**protected, key: vector})
+    words = ("leakage", "--utt2spk", utt2spk, original, bad)
+    assert "bad.ark" in refuses(message, compute, tmp_path, *words)
+    assert not (tmp_path / "out.json").exists()
 
 
 def test_sizes_of_two_extractors(tmp_path: Path) -> None:
     protected, utt2spk, original, _ = leakage_files(tmp_path)
-    other = xvectors(tmp_path, "other", {k: v[:7] for k, v in protected.items()})
-    with pytest.raises(
-        UserError, match=r"other.scp: s0-00 has 7 dimensions, but s0-00 in .* has 12"
-    ):
-        main([str(a) for a in ("leakage", "--utt2spk", utt2spk, original, other, "-")])
+    other = xvectors(tmp_path / "other", {k: v[:7] for k, v in protected.items()})
+    message = r"other.scp: s0-00 has 7 dimensions, but s0-00 in .* has 12"
+    refuses(message, compute, tmp_path, "leakage", "--utt2spk", utt2spk, original, other)
 
 
 def test_a_user_error_is_one_line_without_traceback(tmp_path: Path, run_program: Run) -> None:
@@ -492,26 +413,18 @@ def test_a_user_error_is_one_line_without_traceback(tmp_path: Path, run_program:
 
 def test_out_that_cannot_be_written(tmp_path: Path) -> None:
     files = write_lists(tmp_path, [1.0], [0.0])
-    with pytest.raises(UserError, match="cannot be written"):
-        main(["verification", *map(str, files), str(tmp_path)])
+    refuses("cannot be written", main, ["verification", *map(str, files), str(tmp_path)])
 
 
 @pytest.mark.parametrize(
     "arguments",
-    [
-        ["--omega", "0", "t", "s", "-"],
-        ["--omega", "x", "t", "s", "-"],
-        ["--bootstrap", "-3", "t", "s", "-"],
-        ["--boot", "3", "t", "s", "-"],
-        ["t", "s"],
-    ],
+    ["--omega 0 t s -", "--omega x t s -", "--bootstrap -3 t s -", "--boot 3 t s -", "t s"],
 )
-def test_usage_errors(arguments: list[str]) -> None:
-    with pytest.raises(UserError, match="--help says more"):
-        main(["verification", *arguments])
+def test_usage_errors(arguments: str) -> None:
+    refuses("--help says more", main, ["verification", *arguments.split()])
 
 
 def test_bootstrap_needs_speakers(tmp_path: Path) -> None:
-    files = write_lists(tmp_path, [1.0], [0.0])
-    with pytest.raises(UserError, match="--bootstrap needs --utt2spk"):
-        main(["verification", "--bootstrap", "5", *map(str, files), "-"])
+    for command in (["verification"], ["gains", "t", "s", "t", "s"]):
+        words = [*command, "--bootstrap", "5", "trials", "scores", "-"]
+        refuses("--bootstrap needs --utt2spk", main, words)

@@ -12,7 +12,7 @@ import pytest
 import soundfile
 from conftest import MakeDataDir
 
-from local.protocols.attackers import Side, compare_draws
+from local.protocols.attackers import AttackSet, compare_draws
 from steps.anonymise import main
 from steps.anonymisers.external import NOTE, find_names, find_speech, find_suffix
 from steps.anonymisers.registry import describe_system
@@ -61,7 +61,7 @@ def test_it_is_taken_as_it_is(tmp_path: Path, data: Path, theirs: Path) -> None:
     assert "longer or shorter" in (out / "notes.txt").read_text()
     conf = json.loads((out / "conf.json").read_text())
     assert (conf["system"]["anonymiser"], conf["system"]["note"]) == ("external", NOTE)
-    side = Side.read(out)  # the record of an attack said that nothing was drawn
+    side = AttackSet.read(out)  # the record of an attack said that nothing was drawn
     assert str(compare_draws(side, side)["draws"]).startswith("not known")
 
 

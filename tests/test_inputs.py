@@ -19,7 +19,7 @@ import yaml
 
 from local import check_external
 from local.metrics.leakage import embeddings, leakage
-from local.protocols.attackers import Side, describe_encoder
+from local.protocols.attackers import AttackSet, describe_encoder
 from local.report.origin import origin
 from local.report.words import code, markdown_table
 from steps import train_backend
@@ -122,7 +122,7 @@ def test_a_truncated_flac_without_utt2dur_passed(tmp_path: Path) -> None:
         ("spk2gender", lambda path: VoicePool.load(path.parent)),
         ("num_frames", lambda path: read_frames(path.parent, path.parent / "d", "none")),
         ("spklist", lambda path: read_training_speakers(path.parent)),
-        ("conf.json", lambda path: Side.read(path.parent)),
+        ("conf.json", lambda path: AttackSet.read(path.parent)),
         ("encoder.yaml", lambda path: describe_encoder(str(path.parent), ())),
         ("xvector.ark", lambda path: find_archive(path.parent)),
         ("lm.arpa", lambda path: read_language(path.parent)),
@@ -180,9 +180,9 @@ def test_a_row_missing_from_pseudo_tsv_was_not_noticed(tmp_path: Path, make_data
         ([*rows[1:], "s1-000\n"], ":6: 1 fields where"),
     ):
         path.write_text("".join(["#utt\tkey\n", *lines]))
-        refuses(f"{path}.*{words}", Side(load_data_dir(data), {"draw": "0"}).draws)
+        refuses(f"{path}.*{words}", AttackSet(load_data_dir(data), {"draw": "0"}).draws)
     path.write_text("".join(["#utt\tno\n", *rows]))
-    refuses("no column 'key'", Side(load_data_dir(data), {"draw": "0"}).draws)
+    refuses("no column 'key'", AttackSet(load_data_dir(data), {"draw": "0"}).draws)
 
 
 def test_problems_left_by_fix_data_dir_ended_with_0(tmp_path: Path, make_data_dir) -> None:

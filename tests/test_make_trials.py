@@ -3,7 +3,8 @@
 import random
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,16 +17,15 @@ from local.protocols.trials import (
     Rules,
     check_lists,
     choose_evaluation,
-    choose_speakers,
     cut_lists,
     make_lists,
     read_official,
 )
 from tests.corpus_trees import table
 from tests.refusals import refuses
-from utils.cli import UserError
 from utils.datachecks import validate_data_dir
-from utils.datadir import load_data_dir, write_data_dir
+from utils.datadir import Trial, load_data_dir, write_data_dir
+from utils.tables import write_map
 
 GENDER = {"f1": "f", "f2": "f", "f3": "f", "m1": "m", "m2": "m"}
 
@@ -45,38 +45,35 @@ UTT2SPK, SESSIONS = corpus({"f1": (4, 3), "f2": (3, 5), "f3": (6,), "m1": (3, 3)
 RULES = Rules(enrol_utts=3, min_trial_utts=2)
 
 
+def ruled(seed: int, sessions: Mapping[str, str] = {}) -> Rules:
+    return replace(RULES, seed=seed, sessions=sessions)
+
+
 def test_the_rules_by_hand() -> None:
-    lists = make_lists(UTT2SPK, GENDER, RULES, 0, SESSIONS)
+    lists = make_lists(UTT2SPK, GENDER, ruled(0, SESSIONS))
     # f3 has one session: trials only. m2 can only be enrolled with session 1 (4 utterances).
     assert list(lists.trial_only) == ["f3"]
     assert lists.trial_only["f3"].startswith("1 session(s) of 6 utterances, but one of 3 or more")
-    assert {spk: len(utts) for spk, utts in lists.enrolment.items()} == {
-        "f1": 3, "f2": 3, "m1": 3, "m2": 3,
-    }  # fmt: skip
+    sizes = {spk: len(utts) for spk, utts in lists.enrolment.items()}
+    assert sizes == dict.fromkeys(("f1", "f2", "m1", "m2"), 3)
     assert {SESSIONS[utt] for utt in lists.enrolment["m2"]} == {"m2-1"}
     trials_m = lists.trials["m"]
-    assert {utt for _, utt, _ in trials_m if utt.startswith("m2")} == {
-        "m2-0-0", "m2-2-0", "m2-2-1",
-    }  # fmt: skip
+    of_m2 = {utt for _, utt, _ in trials_m if utt.startswith("m2")}
+    assert of_m2 == {"m2-0-0", "m2-2-0", "m2-2-1"}
     # The full product within the gender, each trial once, with the right label.
     utts_m = lists.trial_utts("m")
     assert len(utts_m) == 3 + 3
-    assert sorted(trials_m) == sorted(
-        (spk, utt, "target" if UTT2SPK[utt] == spk else "nontarget")
-        for spk in ("m1", "m2")
-        for utt in utts_m
-    )
+    labels = {True: "target", False: "nontarget"}
+    product = [(spk, utt, labels[UTT2SPK[utt] == spk]) for spk in ("m1", "m2") for utt in utts_m]
+    assert sorted(trials_m) == sorted(product)
     # The rest of an enrolment session is in no list, and said to be.
-    assert set(lists.unused) == UTT2SPK.keys() - {
-        *(utt for utts in lists.enrolment.values() for utt in utts),
-        *lists.trial_utts("f"),
-        *utts_m,
-    }
+    enrolled = {utt for utts in lists.enrolment.values() for utt in utts}
+    assert set(lists.unused) == UTT2SPK.keys() - enrolled.union(lists.trial_utts("f"), utts_m)
     assert "m2-1-" in "".join(lists.unused)
 
 
 def test_without_sessions_every_utterance_may_be_drawn() -> None:
-    lists = make_lists(UTT2SPK, GENDER, RULES, 0)
+    lists = make_lists(UTT2SPK, GENDER, RULES)
     assert lists.enrolment.keys() == GENDER.keys()
     assert not lists.unused
     assert len(lists.trials["f"]) == 3 * (4 + 5 + 3)
@@ -95,8 +92,8 @@ def test_no_utterance_and_no_session_in_both_roles(
     sizes: dict[str, tuple[int, ...]], enrol_utts: int, with_sessions: bool, seed: int
 ) -> None:
     utt2spk, sessions = corpus(sizes)
-    rules = Rules(enrol_utts=enrol_utts)
-    lists = make_lists(utt2spk, GENDER, rules, seed, sessions if with_sessions else None)
+    known = sessions if with_sessions else {}
+    lists = make_lists(utt2spk, GENDER, Rules(enrol_utts, seed=seed, sessions=known))
     for speaker, utts in lists.enrolment.items():
         assert len(set(utts)) == enrol_utts
         assert {utt2spk[utt] for utt in utts} == {speaker}
@@ -109,56 +106,44 @@ def test_no_utterance_and_no_session_in_both_roles(
 
 
 def test_choice_does_not_depend_on_order_or_on_other_speakers() -> None:
-    lists = make_lists(UTT2SPK, GENDER, RULES, 7, SESSIONS)
+    lists = make_lists(UTT2SPK, GENDER, ruled(7, SESSIONS))
     shuffled = list(UTT2SPK.items())
     random.Random(1).shuffle(shuffled)
-    assert make_lists(dict(shuffled), GENDER, RULES, 7, SESSIONS) == lists
+    assert make_lists(dict(shuffled), GENDER, ruled(7, SESSIONS)) == lists
     fewer = {utt: spk for utt, spk in UTT2SPK.items() if spk != "f2"}
-    alone = make_lists(fewer, GENDER, RULES, 7, SESSIONS)
+    alone = make_lists(fewer, GENDER, ruled(7, SESSIONS))
     assert alone.enrolment == {s: u for s, u in lists.enrolment.items() if s != "f2"}
-    drawn = {tuple(make_lists(UTT2SPK, GENDER, RULES, s).enrolment["f3"]) for s in range(20)}
+    drawn = {tuple(make_lists(UTT2SPK, GENDER, ruled(s)).enrolment["f3"]) for s in range(20)}
     assert len(drawn) > 5  # the seed matters
-
-
-def test_some_speakers_are_enrolled_the_others_are_impostors() -> None:
-    rules = Rules(enrol_utts=3, enrol_speakers=1)
-    lists = make_lists(UTT2SPK, GENDER, rules, 0, SESSIONS)
-    assert sorted(GENDER[spk] for spk in lists.enrolment) == ["f", "m"]
-    drawn = [why for why in lists.trial_only.values() if why == "not drawn for enrolment"]
-    assert len(drawn) == 2
-    assert {spk for spk, _, _ in lists.trials["f"]} == {s for s in lists.enrolment if "f" in s}
-    with pytest.raises(UserError, match="3 speakers of gender f are wanted, but only 2"):
-        make_lists(UTT2SPK, GENDER, Rules(enrol_utts=3, enrol_speakers=3), 0, SESSIONS)
 
 
 def test_evaluation_speakers_are_drawn_from_those_who_have_enough() -> None:
     sizes = {f"{g}{n}": (9 if n else 2,) for g in "fm" for n in range(6)}
     utt2spk, _ = corpus(sizes)
     gender = {spk: spk[0] for spk in sizes}
-    chosen, unable = choose_evaluation(utt2spk, gender, 3, Rules(), 0)
+    chosen, unable = choose_evaluation(utt2spk, gender, 3, Rules())
     assert unable == ["f0", "m0"]
     assert sorted(spk[0] for spk in chosen) == list("fffmmm")
     assert not chosen & set(unable)
-    grown = choose_speakers({**gender, "f9": "f"}, 3, 0, "evaluation-speakers")
-    assert len(grown - choose_speakers(gender, 3, 0, "evaluation-speakers")) <= 1
+    more = {**utt2spk, **{f"f9-0-{n}": "f9" for n in range(9)}}
+    grown, _ = choose_evaluation(more, {**gender, "f9": "f"}, 3, Rules())
+    assert len(grown - chosen) <= 1
 
 
 def test_lists_must_have_both_labels_and_both_genders() -> None:
-    utt2spk, _ = corpus({"f1": (9,), "f2": (9,), "m1": (9,)})
-    with pytest.raises(UserError, match="no nontarget trial of gender m is left"):
-        check_lists(make_lists(utt2spk, GENDER, Rules(), 0))
-    utt2spk, _ = corpus({"f1": (9,), "f2": (9,)})
-    with pytest.raises(UserError, match=r"no target trial of gender m .*0 enrolment speakers"):
-        check_lists(make_lists(utt2spk, GENDER, Rules(), 0))
-    both = Lists(
-        {"f1": ["u"]}, {g: [("f1", "u", "target"), ("f1", "v", "nontarget")] for g in "fm"}
-    )
+    for sizes, said in (
+        ({"f1": (9,), "f2": (9,), "m1": (9,)}, "no nontarget trial of gender m is left"),
+        ({"f1": (9,), "f2": (9,)}, r"no target trial of gender m .*0 enrolment speakers"),
+    ):
+        refuses(said, check_lists, make_lists(corpus(sizes)[0], GENDER, Rules()))
+    trials = [("f1", "u", "target"), ("f1", "v", "nontarget")]
+    both = Lists({"f1": ["u"]}, dict.fromkeys("fm", trials))
     refuses("u: in the enrolment and in a trial", check_lists, both)
 
 
 def test_a_session_must_be_known_for_all_utterances_of_a_speaker() -> None:
     part = {utt: session for utt, session in SESSIONS.items() if utt != "f1-0-2"}
-    refuses("f1-0-2: has no session", make_lists, UTT2SPK, GENDER, RULES, 0, part)
+    refuses("f1-0-2: has no session", make_lists, UTT2SPK, GENDER, ruled(0, part))
 
 
 # The program, on data directories.
@@ -176,10 +161,24 @@ def write_data(path: Path, utt2spk: Mapping[str, str]) -> Path:
     return path
 
 
+@pytest.fixture
+def make(tmp_path: Path) -> Callable[..., int]:
+    """Runs the program: `make(OPTIONS, data=utt2spk, out="e_test")`."""
+
+    def run(*options: object, data: Mapping[str, str] = UTT2SPK, out: str = "e_test") -> int:
+        path = write_data(tmp_path / f"of_{len(data)}", data)
+        return main([*map(str, options), str(path), str(tmp_path / out)])
+
+    return run
+
+
+def trials_in(folder: Path, name: str) -> list[Trial]:
+    return sorted(load_data_dir(folder / f"e_test_trials_{name}", need=("trials",)).trials or [])
+
+
 def write_official(folder: Path) -> Lists:
     """Official lists of all speakers, as they are published: no audio, and no order in `trials`."""
-    lists = make_lists(UTT2SPK, GENDER, RULES, 99, SESSIONS)
-    data = load_data_dir(write_data(folder / "whole", UTT2SPK))
+    lists = make_lists(UTT2SPK, GENDER, ruled(99, SESSIONS))
     for name, utts, trials in (
         ("enrolls", [utt for own in lists.enrolment.values() for utt in own], None),
         ("trials_f", lists.trial_utts("f"), lists.trials["f"]),
@@ -188,7 +187,7 @@ def write_official(folder: Path) -> Lists:
         tables = {
             "utt2spk": {utt: UTT2SPK[utt] for utt in utts},
             "spk2gender": {UTT2SPK[utt]: GENDER[UTT2SPK[utt]] for utt in utts},
-            "text": {utt: (data.text or {})[utt] for utt in utts},
+            "text": {utt: f"SPOKEN BY {UTT2SPK[utt]}" for utt in utts},
         }
         if trials is None:
             tables["enrolls"] = dict.fromkeys(utts, "")
@@ -202,15 +201,15 @@ def counts(printed: str) -> dict[str, str]:
     return {row[1]: " ".join(row[2].split()) for row in rows if row}
 
 
-def test_program_writes_valid_sets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    data = write_data(tmp_path / "all", UTT2SPK)
-    sessions = tmp_path / "utt2session"
-    sessions.write_text("".join(f"{utt} {name}\n" for utt, name in sorted(SESSIONS.items())))
-    options = ["--enrol-utts", "3", "--min-trial-utts", "2", "--sessions", str(sessions)]
-    assert main([*options, str(data), str(tmp_path / "e_test")]) == 0
+def test_program_writes_valid_sets(
+    tmp_path: Path, make: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_map(tmp_path / "utt2session", SESSIONS)
+    options = ("--enrol-utts", 3, "--min-trial-utts", 2, "--sessions", tmp_path / "utt2session")
+    assert make(*options) == 0
     printed = capsys.readouterr().out
     assert "1 speakers are not enrolled and have trials only:\n    f3: 1 session(s)" in printed
-    expected = make_lists(UTT2SPK, GENDER, RULES, 0, SESSIONS)
+    expected = make_lists(UTT2SPK, GENDER, ruled(0, SESSIONS))
     utts = len(expected.trial_utts("f"))
     assert counts(printed) == {
         "enrolment speakers": "f 2 m 2",
@@ -225,50 +224,45 @@ def test_program_writes_valid_sets(tmp_path: Path, capsys: pytest.CaptureFixture
         problems = validate_data_dir(made, audio=False)
         assert [str(p) for p in problems if p.fatal and p.kind != "audio"] == []
         assert (made / "utt2dur").exists() and (made / "text").exists()
-    assert set(table(tmp_path / "e_test_enrolls/enrolls")) == {
-        utt for utts in expected.enrolment.values() for utt in utts
-    }
-    rows = [
-        tuple(x.split()) for x in (tmp_path / "e_test_trials_f/trials").read_text().splitlines()
-    ]
-    assert sorted(rows) == sorted(expected.trials["f"])
-    mixed = load_data_dir(tmp_path / "e_test_trials_mixed", need=("trials",)).trials or []
+    enrolled = {utt for utts in expected.enrolment.values() for utt in utts}
+    assert set(table(tmp_path / "e_test_enrolls/enrolls")) == enrolled
+    assert trials_in(tmp_path, "f") == sorted(expected.trials["f"])
+    mixed = trials_in(tmp_path, "mixed")
     assert {*expected.trials["f"], *expected.trials["m"]} < {*mixed}
     assert len({*mixed}) == 4 * (utts + 6)  # every speaker with every utterance
 
 
-def test_official_lists_of_2026_have_mixed_trials_alone(tmp_path: Path) -> None:
+def test_official_lists_of_2026_have_mixed_trials_alone(
+    tmp_path: Path, make: Callable[..., int]
+) -> None:
     """A challenge draws them; they stay as they are, and those of a gender are read off them."""
-    lists = write_official(tmp_path / "official")
+    official = tmp_path / "official"
+    lists = write_official(official)
     drawn = [*lists.trials["f"], *lists.trials["m"], ("m1", lists.trial_utts("f")[0], "nontarget")]
     utt2spk = {utt: UTT2SPK[utt] for _, utt, _ in drawn}
     tables = {"utt2spk": utt2spk, "spk2gender": {spk: GENDER[spk] for spk in utt2spk.values()}}
-    write_data_dir(tmp_path / "official/e_test_trials_mixed", tables, drawn)
-    data = write_data(tmp_path / "all", UTT2SPK)
-    command = ["--official", str(tmp_path / "official"), str(data), str(tmp_path / "e_test")]
+    write_data_dir(official / "e_test_trials_mixed", tables, drawn)
     for name in ("", "trials_f", "trials_m"):  # beside those of each gender; then without
         if name:
-            shutil.rmtree(tmp_path / f"official/e_test_{name}")
-        assert main(command) == 0
+            shutil.rmtree(official / f"e_test_{name}")
+        assert make("--official", official) == 0
         for kind, expected in (*lists.trials.items(), ("mixed", drawn)):
-            made = load_data_dir(tmp_path / f"e_test_trials_{kind}", need=("trials",))
-            assert sorted(made.trials or []) == sorted(expected)
-    write_official(tmp_path / "official")
-    more = {**utt2spk, "x-1": "x"}
-    tables = {"utt2spk": more, "spk2gender": {**tables["spk2gender"], "x": "f"}}
-    write_data_dir(tmp_path / "official/e_test_trials_mixed", tables, drawn)
-    refuses("speaker x is in the mixed trials, but not in those of a", main, command)
+            assert trials_in(tmp_path, kind) == sorted(expected)
+    write_official(official)
+    tables["spk2gender"]["x"] = "f"
+    tables["utt2spk"] = {**utt2spk, "x-1": "x"}
+    write_data_dir(official / "e_test_trials_mixed", tables, drawn)
+    said = "speaker x is in the mixed trials, but not in those of a"
+    refuses(said, make, "--official", official)
 
 
 def test_official_lists_are_cut_to_the_audio_with_counts(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, make: Callable[..., int], capsys: pytest.CaptureFixture[str]
 ) -> None:
     lists = write_official(tmp_path / "official")
     gone = {lists.enrolment["f1"][0], *lists.enrolment["f2"], lists.trial_utts("f")[-1]}
     there = {utt: spk for utt, spk in UTT2SPK.items() if utt not in gone}
-    data = write_data(tmp_path / "all", there)
-    command = ["--official", str(tmp_path / "official"), str(data), str(tmp_path / "e_test")]
-    assert main(command) == 0
+    assert make("--official", tmp_path / "official", data=there) == 0
     printed = capsys.readouterr().out
     n = len(lists.trial_utts("f"))
     targets = sum(utt.startswith("f1") for utt in lists.trial_utts("f")[:-1])
@@ -281,27 +275,24 @@ def test_official_lists_are_cut_to_the_audio_with_counts(
         "nontarget trials": f"f {n + 6} -> {n - 1 - targets} m 6 -> 6",
     }
     assert len(table(tmp_path / "e_test_enrolls/enrolls")) == 2 + 6
-    cut = load_data_dir(tmp_path / "e_test_trials_f", need=("trials",))
-    assert cut.trials is not None and len(cut.trials) == n - 1
-    assert {spk for spk, _, _ in cut.trials} == {"f1"}
-    assert cut_lists(lists, UTT2SPK) == Lists(
-        lists.enrolment, lists.trials, lists.trial_only, lists.unused
-    )
+    cut = trials_in(tmp_path, "f")
+    assert len(cut) == n - 1
+    assert {spk for spk, _, _ in cut} == {"f1"}
+    assert cut_lists(lists, UTT2SPK) == lists
 
 
-def test_official_lists_that_do_not_fit(tmp_path: Path) -> None:
+def test_official_lists_that_do_not_fit(tmp_path: Path, make: Callable[..., int]) -> None:
     lists = write_official(tmp_path / "official")
-    out, official = str(tmp_path / "e_test"), ["--official", str(tmp_path / "official")]
-    women = write_data(tmp_path / "f", {u: s for u, s in UTT2SPK.items() if GENDER[s] == "f"})
-    refuses("no target trial of gender m is left", main, [*official, str(women), out])
-    none = write_data(tmp_path / "none", {"f1-9-9": "f1"})
-    refuses(r"gender f is left \(0 enrolment speakers", main, [*official, str(none), out])
+    options = ("--official", tmp_path / "official")
+    women = {u: s for u, s in UTT2SPK.items() if GENDER[s] == "f"}
+    refuses("no target trial of gender m is left", make, *options, data=women)
+    said = r"gender f is left \(0 enrolment speakers"
+    refuses(said, make, *options, data={"f1-9-9": "f1"})
     utt = lists.trial_utts("f")[0]
-    wrong = write_data(tmp_path / "wrong", {**UTT2SPK, utt: "f3" if utt[:2] != "f3" else "f2"})
-    refuses(rf"{utt}: the speaker is f.*lists of this corpus\?", main, [*official, str(wrong), out])
-    data = write_data(tmp_path / "all", UTT2SPK)
-    with pytest.raises(UserError, match=r"other_enrolls: no such folder; .* has e_test_enrolls"):
-        main([*official, str(data), str(tmp_path / "other")])
+    wrong = {**UTT2SPK, utt: "f3" if utt[:2] != "f3" else "f2"}
+    refuses(rf"{utt}: the speaker is f.*lists of this corpus\?", make, *options, data=wrong)
+    said = r"other_enrolls: no such folder; .* has e_test_enrolls"
+    refuses(said, make, *options, out="other")
     assert not list(tmp_path.glob("e_test*"))  # nothing was written by any of these
 
 
@@ -326,47 +317,40 @@ def test_official_trials_that_contradict_themselves(
 
 
 def test_evaluation_speakers_and_the_rest(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, make: Callable[..., int], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    data = write_data(tmp_path / "all", UTT2SPK)
-    options = ["--speakers", "2", "--rest", str(tmp_path / "train"), "--enrol-utts", "2"]
-    assert main([*options, str(data), str(tmp_path / "e_test")]) == 0
+    options = ("--rest", tmp_path / "train", "--enrol-utts", 2, "--speakers")
+    assert make(*options, 2) == 0
     train = load_data_dir(tmp_path / "train", need=("wav.scp", "spk2gender", "text", "utt2dur"))
     assert len(train.spk2utt) == 1
     assert train.trials is None and train.enrolls is None
     tried = {s for g in "fm" for s in table(tmp_path / f"e_test_trials_{g}/utt2spk").values()}
     assert tried == GENDER.keys() - train.spk2utt.keys()
     assert f"{tmp_path}/train: 1 speakers" in capsys.readouterr().out
-    options[1] = "4"
-    with pytest.raises(UserError, match="4 speakers of gender f are wanted, but only 3"):
-        main([*options, str(data), str(tmp_path / "e_test")])
+    refuses("4 speakers of gender f are wanted, but only 3", make, *options, 4)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--speakers", "2"], "--speakers and --rest go together"),
-        (["--official", "x", "--enrol-speakers", "2"], "leave out the options"),
-        (["--enrol-utts", "0"], "--enrol-utts 0: 1 is the least"),
+        ("--speakers 2", "--speakers and --rest go together"),
+        ("--official x --sessions x", "leave out the options"),
+        ("--enrolled x --sessions x", "--enrolled says who is enrolled"),
+        ("--enrol-utts 0", "'--enrol-utts': expected a whole number from 1"),
     ],
 )
-def test_options_that_contradict(tmp_path: Path, options: list[str], message: str) -> None:
-    refuses(message, main, [*options, str(tmp_path), str(tmp_path / "e")])
+def test_options_that_contradict(tmp_path: Path, options: str, message: str) -> None:
+    refuses(message, main, [*options.split(), str(tmp_path), str(tmp_path / "e")])
 
 
-def test_the_enrolment_of_another_evaluation(tmp_path: Path) -> None:
+def test_the_enrolment_of_another_evaluation(tmp_path: Path, make: Callable[..., int]) -> None:
     """The same enrolment with other trials: VCTK's common sentences beside its different ones."""
-    data = write_data(tmp_path / "all", UTT2SPK)
-    assert main([str(data), str(tmp_path / "e"), "--enrol-utts", "2"]) == 0
-    enrolled = ["--enrolled", str(tmp_path / "e_enrolls")]
-    assert main([str(data), str(tmp_path / "again"), *enrolled]) == 0
+    assert make("--enrol-utts", "2", out="e") == 0
+    enrolled = ("--enrolled", tmp_path / "e_enrolls")
+    assert make(*enrolled, out="again") == 0
     for name in ("enrolls", "trials_f", "trials_m"):
         for path in (tmp_path / f"e_{name}").iterdir():
             assert (tmp_path / f"again_{name}" / path.name).read_text() == path.read_text()
     utt = next(iter(table(tmp_path / "e_enrolls/utt2spk")))
-    less = write_data(tmp_path / "less", {u: s for u, s in UTT2SPK.items() if u != utt})
-    with pytest.raises(UserError, match=f"{utt}: enrolled for f1, but not in the data"):
-        main([str(less), str(tmp_path / "no"), *enrolled])
-    with pytest.raises(UserError, match="--enrolled says who is enrolled"):
-        main([str(data), str(tmp_path / "no"), *enrolled, "--enrol-speakers", "2"])
-    assert not list(tmp_path.glob("no_*"))
+    less = {u: s for u, s in UTT2SPK.items() if u != utt}
+    refuses(f"{utt}: enrolled for f1, but not in the data", make, *enrolled, data=less, out="no")

@@ -7,6 +7,7 @@ import pytest
 
 from local.metrics import detection
 from local.metrics.verification import calibration, fit_isotonic, fit_linear
+from tests.scored import max_min
 
 
 def gaussian_llr(n_target: int, n_nontarget: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -90,14 +91,7 @@ def literal_isotonic(score: np.ndarray, target: np.ndarray, at: np.ndarray) -> n
     values = sorted(set(score))
     t = [1] + [int(target[score == v].sum()) for v in values] + [0]
     n = [0] + [int((~target)[score == v].sum()) for v in values] + [1]
-    size = len(t)
-
-    def share(a: int, b: int) -> float:
-        return sum(t[a : b + 1]) / (sum(t[a : b + 1]) + sum(n[a : b + 1]))
-
-    p = np.array(
-        [max(min(share(a, b) for b in range(i, size)) for a in range(i + 1)) for i in range(size)]
-    )
+    p = np.array(max_min(t, n), float)
     llr = np.log(p / (1 - p)) - math.log(sum(t) / sum(n))
     return np.interp(at, values, llr[1:-1])
 

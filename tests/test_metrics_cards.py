@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from local.compute_metrics import main
-from tests.test_compute_metrics import leakage_files, pair_files, write_lists
+from tests.scored import write_lists
+from tests.test_compute_metrics import leakage_files, pair_files
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "metrics"
 CARDS = sorted(FOLDER.glob("*.md"))

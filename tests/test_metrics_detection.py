@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from local.metrics import detection
 from local.metrics.verification import prepare
+from tests.scored import max_min
 
 Trials = tuple[np.ndarray, np.ndarray]
 
@@ -41,7 +42,8 @@ some_trials = st.lists(
 
 
 def arrays(rows: list[tuple[float, bool]]) -> Trials:
-    return np.array([s for s, _ in rows]), np.array([y for _, y in rows])
+    score, target = zip(*rows, strict=True)
+    return np.array(score), np.array(target)
 
 
 # --- the definitions, taken literally ---
@@ -76,21 +78,11 @@ def literal_eer_rocch(score: np.ndarray, target: np.ndarray) -> Fraction:
     return min(x for a, b in itertools.combinations(points, 2) for x in crossings(a, b))
 
 
-def literal_pav(t: list[int], n: list[int]) -> list[Fraction]:
-    """Isotonic regression by its max-min formula."""
-    size = range(len(t))
-
-    def share(a: int, b: int) -> Fraction:
-        return Fraction(sum(t[a : b + 1]), sum(t[a : b + 1]) + sum(n[a : b + 1]))
-
-    return [max(min(share(a, b) for b in size if b >= i) for a in size if a <= i) for i in size]
-
-
 def literal_llr(score: np.ndarray, target: np.ndarray, *, laplace: bool) -> np.ndarray:
     values = sorted(set(score))
     t = [int((score[target] == v).sum()) for v in values]
     n = [int((score[~target] == v).sum()) for v in values]
-    shares = literal_pav([1, *t, 1], [1, *n, 1])[1:-1] if laplace else literal_pav(t, n)
+    shares = max_min([1, *t, 1], [1, *n, 1])[1:-1] if laplace else max_min(t, n)
     prior = math.log(target.sum() / (~target).sum())
     logit = {
         v: (math.inf if p == 1 else -math.inf if p == 0 else math.log(p / (1 - p))) - prior
@@ -136,7 +128,7 @@ def test_every_figure_agrees_with_its_definition(rows: list[tuple[float, bool]])
 @given(st.lists(st.sampled_from(COUNTS), min_size=1, max_size=12))
 def test_blocks_are_the_isotonic_regression_pooled_exactly(rows: list[tuple[int, int]]) -> None:
     t, n = [a for a, _ in rows], [b for _, b in rows]
-    shares = literal_pav(t, n)
+    shares = max_min(t, n)
     starts = [i for i in range(len(t)) if i == 0 or shares[i] != shares[i - 1]]
     found = detection.pool_adjacent_violators(np.array(t, float), np.array(n, float))
     assert found.tolist() == starts
@@ -153,9 +145,8 @@ def test_pooling_of_many_points_turns_to_the_sequential_form_and_agrees() -> Non
     rng = np.random.default_rng(0)
     y = rng.random(20000) < 1 / (1 + np.exp(-rng.normal(size=20000).cumsum() / 50))
     a, b = y.astype(float), 1.0 - y
-    assert detection.pool_adjacent_violators(a, b).tolist() == detection._pool_in_sequence(
-        a.tolist(), b.tolist()
-    )
+    sequential = detection._pool_in_sequence(a.tolist(), b.tolist())
+    assert detection.pool_adjacent_violators(a, b).tolist() == sequential
 
 
 # --- by hand ---
@@ -169,26 +160,19 @@ def test_ordinary_scores_by_hand() -> None:
     # Hull from (0, 1/2) to (1/3, 0): P_miss = P_fa = 1/5.
     assert found["eer_rocch"] == pytest.approx(1 / 5)
     # LLR of the middle block: ln(1/1) − ln(3/2).
-    middle = math.log(2 / 3)
-    assert found["cllr_min"] == pytest.approx(
-        0.5 * (math.log2(1 + math.exp(-middle)) / 3 + math.log2(1 + math.exp(middle)) / 2)
-    )
+    cllr_min = math.log2(1 + 3 / 2) / 3 + math.log2(1 + 2 / 3) / 2
+    assert found["cllr_min"] == pytest.approx(0.5 * cllr_min)
 
 
-def test_separable_scores() -> None:
+def test_separable_and_reversed_scores() -> None:
     found = figures(*trials([3, 4], [1, 2]))
     assert (found["eer"], found["eer_rocch"], found["cllr_min"]) == (0.0, 0.0, 0.0)
     assert found["d_ece"] == pytest.approx(1 / (2 * math.log(2)), abs=1e-15)
     assert found["d_ece"] == pytest.approx(0.72135, abs=5e-6)
     # Laplace: the blocks are 1 target in 3 nontargets and its mirror image.
     assert found["l_w"] == pytest.approx(math.log10(3))
-
-
-def test_reversed_scores() -> None:
     found = figures(*trials([1, 2], [3, 4]))
-    assert found["eer"] == 1.0
-    assert found["eer_rocch"] == 0.5
-    assert found["cllr_min"] == 1.0
+    assert (found["eer"], found["eer_rocch"], found["cllr_min"]) == (1.0, 0.5, 1.0)
     assert found["d_ece"] == 0.0
     assert (found["l_w"], detection.tag(found["l_w"])) == (0.0, "0")
 
@@ -202,17 +186,13 @@ def test_constant_scores(n_target: int, n_nontarget: int) -> None:
     assert found["l_w"] == pytest.approx(abs(math.log10(odds)), abs=1e-15)
 
 
-def test_one_target() -> None:
-    """The ROC falls from 1/2 straight through P_miss = P_fa at the only target."""
+def test_one_target_and_ties() -> None:
+    """The ROC falls from 1/2 straight through P_miss = P_fa at the only target; a target tied with
+    a nontarget counts on neither side: P_miss 0 to 1, P_fa 1/2 to 0."""
     found = figures(*trials([1.5], [0, 1, 2, 3]))
     assert found["eer"] == 0.5
     assert found["eer_rocch"] == pytest.approx(1 / 3)  # hull: (0, 1/2) to (1, 0)
-
-
-def test_ties_move_together() -> None:
-    """A target tied with a nontarget counts on neither side: P_miss 0 to 1, P_fa 1/2 to 0."""
-    found = figures(*trials([1], [0, 1]))
-    assert found["eer"] == pytest.approx(1 / 3)
+    assert figures(*trials([1], [0, 1]))["eer"] == pytest.approx(1 / 3)
 
 
 def test_scores_of_800_do_not_overflow() -> None:
@@ -277,9 +257,7 @@ def test_duplicating_all_trials_matters_to_laplace_only(
 def test_weights_are_copies(rows: list[tuple[float, bool]], data: st.DataObject) -> None:
     """A resample by weights equals the trials written out that often."""
     score, target = arrays(rows)
-    weight = np.array(
-        data.draw(st.lists(st.integers(0, 3), min_size=len(rows), max_size=len(rows)))
-    )
+    weight = np.array([data.draw(st.integers(0, 3)) for _ in rows])
     copied = np.repeat(np.arange(len(rows)), weight)
     scored = prepare(score, target)
     found = scored.figures(weight[scored.ranking.order].astype(float))
@@ -333,12 +311,10 @@ def test_the_profile_meets_cllr_and_encloses_d_ece() -> None:
     rng = np.random.default_rng(5)
     llr, target = trials(list(rng.normal(1, 2, 50)), list(rng.normal(-1, 2, 80)))
     y = target.astype(float)
-    assert detection.ece(llr, y, 1 - y, np.array([0.5]))[0] == pytest.approx(
-        detection.cllr(llr, y, 1 - y)
-    )
-    prior, weight = PRIORS, WEIGHTS
-    zero = np.zeros(1)
-    entropy = detection.ece(zero, np.ones(1), np.ones(1), prior)
+    at_half = detection.ece(llr, y, 1 - y, np.array([0.5]))[0]
+    assert at_half == pytest.approx(detection.cllr(llr, y, 1 - y))
+    prior, one = PRIORS, np.ones(1)
+    entropy = detection.ece(np.zeros(1), one, one, prior)
     assert entropy == pytest.approx(-prior * np.log2(prior) - (1 - prior) * np.log2(1 - prior))
-    area = weight @ (entropy - detection.ece(llr, y, 1 - y, prior))
+    area = WEIGHTS @ (entropy - detection.ece(llr, y, 1 - y, prior))
     assert area == pytest.approx(detection.d_ece(llr, y, 1 - y), abs=1e-6)

@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from local.compute_metrics import main
-from tests.test_compute_metrics import compute, write_lists
+from tests.scored import compute, write_lists
+from tests.test_compute_metrics import challenge
+from utils.tables import write_map
 
 LISTS = ("d_ece_oa_oo", "cllr_min_oa_oo", "g_d_ece_lists", "g_cllr_min_lists")
 APART, HALF, NOTHING = ([3.0, 4.0], [1.0, 2.0]), ([9.0, 5.0], [5.0, 5.0]), ([1.0] * 2, [1.0] * 2)
@@ -24,7 +25,7 @@ def files(folder: Path, *cases: Case) -> list[Path]:
 
 
 def speakers(folder: Path, n: int, of: int) -> Path:
-    (folder / "utt2spk").write_text("".join(f"t{i} s{i % of}\n" for i in range(n)))
+    write_map(folder / "utt2spk", {f"t{i}": f"s{i % of}" for i in range(n)})
     return folder / "utt2spk"
 
 
@@ -56,11 +57,10 @@ def test_the_challenges_lists(
     corpora: Path, tmp_path: Path, gender: str, expected: tuple[float, ...]
 ) -> None:
     """B1 of VoicePrivacy 2020; 002 prints 99.32/99.86, 99.39/99.90 %, -7.21/-10.19, -7.05/-9.95."""
-    vpc, lists = corpora / "vpc2020_libri_test", []
+    lists: list[Path] = []
     for enrol, trial in (("", ""), ("", "_anon"), ("_anon", "_anon")):
-        name = f"libri_test_trials_{gender}{trial}"
-        lists += [vpc / "data" / name / "trials"]
-        lists += [vpc / "results" / f"ASV-libri_test_enrolls{enrol}-{name}" / "scores"]
+        data, results = challenge(corpora, gender, enrol, trial)
+        lists += [data / "trials", results / "scores"]
     found = compute(tmp_path, "gains", *lists)
     assert [found[name] for name in LISTS[:2]] == pytest.approx(expected[:2], abs=6e-5)
     assert [found[name] for name in LISTS[2:]] == pytest.approx(expected[2:], abs=6e-4)
@@ -103,8 +103,3 @@ def test_lists_of_different_people_are_named(
     lists = files(tmp_path, APART, APART, ([3.0], [1.0]))
     compute(tmp_path, "gains", "--utt2spk", speakers(tmp_path, 4, 4), *lists)
     assert "AA: no trial of 4 of 7 speakers" in caplog.text
-
-
-def test_bootstrap_without_speakers_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(Exception, match="--bootstrap needs --utt2spk"):
-        main(["gains", "--bootstrap", "3", *map(str, files(tmp_path, *[APART] * 3)), "-"])

@@ -5,13 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from local.metrics.intervals import (
-    interval_report,
-    multiplicities,
-    pair_weights,
-    percentiles,
-)
+from local.metrics.intervals import interval_report, multiplicities, pair_weights, percentiles
 from local.metrics.verification import find_speakers, verification
+from tests.scored import trials_of
 from utils.trials import Trials
 
 
@@ -39,7 +35,7 @@ def test_the_interval_of_a_mean_is_the_textbook_one() -> None:
     rng = np.random.default_rng(0)
     value = rng.normal(size=400)
     report = interval_report(lambda w: {"mean": float(w @ value / w.sum())}, 400, 2000, 0)
-    low, high = report["intervals"]["mean"]  # type: ignore[index]
+    low, high = report["intervals"]["mean"]
     half = 1.96 * value.std() / 20
     assert low == pytest.approx(value.mean() - half, abs=0.2 * half)
     assert high == pytest.approx(value.mean() + half, abs=0.2 * half)
@@ -65,55 +61,40 @@ def scored_trials(n_speakers: int, seed: int) -> tuple[Trials, np.ndarray, dict[
     rows = [(f"s{e}", f"s{t}-{i}", e, t) for e in range(n_speakers) for t in range(n_speakers)
             for i in range(10)]  # fmt: skip
     score = [(skill[e] if e == t else 0.0) + rng.normal() for *_, e, t in rows]
-    trials = Trials(
-        [row[0] for row in rows], [row[1] for row in rows], np.array([e == t for *_, e, t in rows])
-    )
+    trials = trials_of((model, utt, e == t) for model, utt, e, t in rows)
     return trials, np.array(score), {row[1]: f"s{row[3]}" for row in rows}
 
 
 def test_intervals_of_verification_do_not_depend_on_file_order() -> None:
     trials, score, utt2spk = scored_trials(12, 0)
-    paths = {"trials_path": "t", "utt2spk_path": "u"}
-    report = verification(
-        trials, score, speakers=find_speakers(trials, utt2spk, **paths), n_bootstrap=60, seed=1
-    )
     mix = np.random.default_rng(0).permutation(len(score))
-    mixed = Trials(
-        [trials.enrol[i] for i in mix], [trials.trial[i] for i in mix], trials.target[mix]
-    )
-    again = verification(
-        mixed, score[mix], speakers=find_speakers(mixed, utt2spk, **paths), n_bootstrap=60, seed=1
-    )
+    rows = list(zip(trials.enrol, trials.trial, trials.target, strict=True))
+    mixed = trials_of(rows[i] for i in mix)
+
+    def evaluate(order: Trials, scores: np.ndarray) -> dict:
+        speakers = find_speakers(order, utt2spk, trials_path="t", utt2spk_path="u")
+        return verification(order, scores, speakers=speakers, n_bootstrap=60, seed=1)
+
+    report, again = evaluate(trials, score), evaluate(mixed, score[mix])
     assert report["n_speakers"] == 12
-    assert again["intervals"] == {
-        name: pytest.approx(pair)
-        for name, pair in report["intervals"].items()  # type: ignore[attr-defined]
-    }
-    ties = [
-        verification(
-            order, np.round(s, 1), speakers=find_speakers(order, utt2spk, **paths),
-            n_bootstrap=60, seed=1,
-        )["intervals"]
-        for order, s in ((trials, score), (mixed, score[mix]))
-    ]  # fmt: skip
+    for name, pair in report["intervals"].items():
+        assert again["intervals"][name] == pytest.approx(pair), name
+    coarse = np.round(score, 1)
+    ties = [evaluate(trials, coarse)["intervals"], evaluate(mixed, coarse[mix])["intervals"]]
     assert ties[0] == ties[1], "equal scores were added in the order of the file: another last bit"
-    for name, (low, high) in report["intervals"].items():  # type: ignore[attr-defined]
+    for name, (low, high) in report["intervals"].items():
         assert low <= report[name] <= high or name == "l_w", name
 
 
 @pytest.mark.slow
 def test_the_interval_of_the_eer_covers_the_truth() -> None:
     """People differ, so an interval over trials alone would be far too narrow."""
-    truth = []
-    for seed in range(100, 130):
-        trials, score, _ = scored_trials(60, seed)
-        truth.append(verification(trials, score)["eer"])
+    truth = [verification(*scored_trials(60, seed)[:2])["eer"] for seed in range(100, 130)]
     covered = 0
     for seed in range(40):
         trials, score, utt2spk = scored_trials(20, seed)
         speakers = find_speakers(trials, utt2spk, trials_path="t", utt2spk_path="u")
-        low, high = verification(trials, score, speakers=speakers, n_bootstrap=200)["intervals"][
-            "eer"
-        ]  # type: ignore[index]
+        found: dict = verification(trials, score, speakers=speakers, n_bootstrap=200)
+        low, high = found["intervals"]["eer"]
         covered += low <= np.mean(truth) <= high
     assert covered >= 32

@@ -9,6 +9,7 @@ from local.metrics import detection
 from local.metrics.detection import rank
 from local.metrics.verification import Speakers, find_speakers, prepare, verification
 from tests.refusals import refuses
+from tests.scored import trials_of
 from utils.trials import Trials
 
 
@@ -75,9 +76,9 @@ def test_scores_of_one_value_link_nothing_and_have_no_density() -> None:
 
 def test_fewer_than_twenty_mated_scores_are_undefined() -> None:
     rng = np.random.default_rng(0)
-    assert math.isnan(figures(rng.normal(size=19), rng.normal(size=500))["linkability"])
-    assert math.isnan(figures(rng.normal(size=19), rng.normal(size=500))["linkability_mean"])
-    assert figures(rng.normal(size=20), rng.normal(size=500))["linkability"] >= 0.0
+    few, enough = (figures(rng.normal(size=n), rng.normal(size=500)) for n in (19, 20))
+    assert math.isnan(few["linkability"]) and math.isnan(few["linkability_mean"])
+    assert enough["linkability"] >= 0.0
 
 
 def test_it_does_not_depend_on_shift_scale_or_order() -> None:
@@ -110,7 +111,6 @@ def test_weights_are_copies() -> None:
         found = scored.figures(weight[scored.ranking.order].astype(float))
         copied = np.repeat(np.arange(260), weight)
         expected = prepare(score[copied], target[copied]).figures()
-        assert found is not None
         assert found == pytest.approx(expected, abs=1e-12, nan_ok=True)
 
 
@@ -122,9 +122,7 @@ def two_speakers() -> tuple[Trials, np.ndarray, dict[str, str]]:
         for spk, other, mated in (("a", "b", 5.0), ("b", "a", 0.0)):
             rows += [(spk, f"{spk}-{i}", True), (other, f"{spk}-{i}", False)]
             scores += [mated + 0.1 * rng.normal(), 0.5 * rng.normal()]
-    trials = Trials(
-        [e for e, _, _ in rows], [t for _, t, _ in rows], np.array([y for *_, y in rows])
-    )
+    trials = trials_of(rows)
     return trials, np.array(scores), {t: t[0] for _, t, _ in rows}
 
 
@@ -145,24 +143,16 @@ def test_speakers_are_linkable_each_on_their_own() -> None:
 
 def test_a_speaker_without_mated_scores_is_not_listed() -> None:
     trials, score, utt2spk = two_speakers()
-    keep = np.array(
-        [not (y and t[0] == "b") for t, y in zip(trials.trial, trials.target, strict=True)]
-    )
-    trials = Trials(
-        [e for e, k in zip(trials.enrol, keep, strict=True) if k],
-        [t for t, k in zip(trials.trial, keep, strict=True) if k],
-        trials.target[keep],
-    )
+    rows = list(zip(trials.enrol, trials.trial, trials.target, strict=True))
+    keep = np.array([not (target and utt[0] == "b") for _, utt, target in rows])
+    trials = trials_of(row for row, kept in zip(rows, keep, strict=True) if kept)
     report = verification(trials, score[keep], speakers=find(trials, utt2spk))
     assert list(report["linkability_per_speaker"]) == ["a"]  # type: ignore[call-overload]
 
 
 def test_models_belong_to_the_speaker_of_their_target_trials() -> None:
-    trials = Trials(
-        ["m1", "m1", "m2", "b", "m3"],
-        ["a-1", "b-1", "b-2", "a-1", "a-1"],
-        np.array([True, False, True, False, False]),
-    )
+    rows = [("m1", "a-1", True), ("m1", "b-1", False), ("m2", "b-2", True), ("b", "a-1", False)]
+    trials = trials_of([*rows, ("m3", "a-1", False)])
     utt2spk = {"a-1": "a", "b-1": "b", "b-2": "b"}
     found = find(trials, utt2spk)
     assert found.names == ["a", "b", "m3"]
@@ -172,13 +162,12 @@ def test_models_belong_to_the_speaker_of_their_target_trials() -> None:
 
 def test_unknown_utterances_are_named_on_either_side() -> None:
     utt2spk = {"a-1": "a", "b-1": "b"}
-    trials = Trials(["a-1", "b-1"], ["b-1", "c-1"], np.array([False, False]))
-    refuses(r"^trials:2: utterance c-1 is not in utt2spk", find, trials, utt2spk)
-    trials = Trials(["a-1", "c-1"], ["b-1", "b-1"], np.array([False, False]))
-    refuses(r"^trials:2: utterance c-1 is not in utt2spk", find, trials, utt2spk)
+    for enrol, trial in (("b-1", "c-1"), ("c-1", "b-1")):
+        trials = trials_of([("a-1", "b-1", False), (enrol, trial, False)])
+        refuses(r"^trials:2: utterance c-1 is not in utt2spk", find, trials, utt2spk)
 
 
 def test_target_trials_of_two_speakers_are_pointed_out(caplog: pytest.LogCaptureFixture) -> None:
-    trials = Trials(["a-1", "a-1"], ["a-2", "b-1"], np.array([True, True]))
+    trials = trials_of([("a-1", "a-2", True), ("a-1", "b-1", True)])
     find(trials, {"a-1": "a", "a-2": "a", "b-1": "b"})
     assert "trials:2: target trial a-1 b-1 joins speakers a and b (as 1 of 2" in caplog.text

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from local.make_nist_segments import main as make_segments
-from local.protocols.studies import Segment, deal, enough_sessions, make_segment_lists
+from local.protocols.studies import NominalSegment, deal, enough_sessions, make_segment_lists
 from steps import audio
 from steps.audio import DETECTORS, VAD_FRAME, detect_speech, read_audio, write_wav
 from tests.making import voice
@@ -22,14 +22,14 @@ def test_dealt_by_hand() -> None:
     speech = np.tile([True, False], 9)
     found = deal(speech, 1.0, (1, 2, 3), 2)
     assert found == [
-        Segment(2, 3, 1), Segment(3, 7, 2), Segment(7, 13, 3), Segment(13, 15, 1),
-        Segment(15, 17, 1),
+        NominalSegment(*frames)
+        for frames in ((2, 3, 1), (3, 7, 2), (7, 13, 3), (13, 15, 1), (15, 17, 1))
     ]  # fmt: skip
     for one in found:
         assert speech[one.start : one.stop].sum() == one.nominal
     assert deal(speech, 1.0, (100,)) == []
     assert deal(speech[:0], 1.0, (1,)) == []
-    assert deal(np.ones(100, bool), 0.03, (1,))[0] == Segment(0, 34, 1)  # at least a second
+    assert deal(np.ones(100, bool), 0.03, (1,))[0] == NominalSegment(0, 34, 1)  # at least a second
 
 
 def test_few_sessions_are_left_out() -> None:
@@ -95,10 +95,10 @@ def test_groups_and_durations() -> None:
     spk = {"a-1": "a", "a-2": "a", "b-1": "b", "b-2": "b", "c-1": "c", "c-2": "c"}
     groups = {"a": "young", "b": "young", "c": "old"}
     lists = make_segment_lists(spk, groups=groups)
-    assert (lists.trial1.target.sum(), len(lists.trial1)) == (6, 14)
+    assert (lists["trial1"].target.sum(), len(lists["trial1"])) == (6, 14)
     seconds = {utt: "10" if utt != "a-2" else "30" for utt in spk}
     lists = make_segment_lists(spk, groups=groups, durations=seconds)
-    assert (lists.trial1.target.sum(), len(lists.trial1)) == (4, 8)
+    assert (lists["trial1"].target.sum(), len(lists["trial1"])) == (4, 8)
     refuses("c: has no group", make_segment_lists, spk, groups={"a": "x", "b": "x"})
 
 

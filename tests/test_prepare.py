@@ -318,12 +318,12 @@ def test_fsdd_genders_in_a_table_and_a_woman_who_only_trains(tree: Callable[...,
 def test_lists_of_one_gender() -> None:
     utt2spk = {f"{spk}-{n}": spk for spk in ("m1", "m2") for n in range(3)}
     rules = Rules(enrol_utts=2, genders=("m",))
-    lists = make_lists(utt2spk, {"m1": "m", "m2": "m"}, rules, 0)
+    lists = make_lists(utt2spk, {"m1": "m", "m2": "m"}, rules)
     check_lists(lists)
     assert list(lists.trials) == ["m"]
     assert len(lists.trials["m"]) == 4
     with pytest.raises(UserError, match="m2: the gender is f, but lists are made for m only"):
-        make_lists(utt2spk, {"m1": "m", "m2": "f"}, rules, 0)
+        make_lists(utt2spk, {"m1": "m", "m2": "f"}, rules)
 
 
 @pytest.mark.slow

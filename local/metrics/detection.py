@@ -109,17 +109,12 @@ def pav(t: Float64, n: Float64, *, laplace: bool = False) -> Blocks:
         odds = (block_t * total_n) / (block_n * total_t)  # of whole numbers: exactly 1 at chance
     if not laplace:
         return Blocks(block_t, block_n, odds, run[start])
-    return _without_extra(block_t, block_n, odds, start, run)
-
-
-def _without_extra(t: Float64, n: Float64, odds: Float64, start: Int64, run: Int64) -> Blocks:
-    """Remove the extra trials from the counts, and blocks of nothing else from the list."""
-    for extreme in (0, -1):
-        t[extreme] -= 1.0
-        n[extreme] -= 1.0
-    real = (t > 0) | (n > 0)
+    for extreme in (0, -1):  # without the extra trials, and without blocks of nothing else
+        block_t[extreme] -= 1.0
+        block_n[extreme] -= 1.0
+    real = (block_t > 0) | (block_n > 0)
     first = run[np.clip(start - 1, 0, len(run) - 1)]  # position 0 of the extended list is extra
-    return Blocks(t[real], n[real], odds[real], first[real])
+    return Blocks(block_t[real], block_n[real], odds[real], first[real])
 
 
 def pool_adjacent_violators(t: Float64, n: Float64) -> Int64:

@@ -2,13 +2,14 @@
 
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from utils.arrays import Float64, Int64
+from utils.arrays import Bool, Float64, Int64
 from utils.seeds import make_rng
+from utils.tables import sort_ids
 
 # ---- Bootstrap intervals (95 %) over speakers.
 #
@@ -23,6 +24,22 @@ LEVEL = 0.95
 Figures = dict[str, float]  # NaN: undefined
 
 logger = logging.getLogger(__name__)
+
+
+def number_names(
+    column: Iterable[str], names: Sequence[str] | None = None
+) -> tuple[list[str], Int64]:
+    """Distinct names of a column in C order (or the given ones), and the position of each row."""
+    rows = list(column)
+    listed = sort_ids(set(rows)) if names is None else list(names)
+    place = {name: i for i, name in enumerate(listed)}
+    return listed, np.array([place[name] for name in rows], np.int64)
+
+
+def count_labels(target: Bool, suffix: str = "") -> dict[str, int]:
+    """Numbers of target and of nontarget trials, by the keys of the JSON. target: (n_trials,)."""
+    n = int(target.sum())
+    return {f"n_target{suffix}": n, f"n_nontarget{suffix}": len(target) - n}
 
 
 def multiplicities(n_speakers: int, n_bootstrap: int, seed: int) -> Float64:
@@ -43,13 +60,18 @@ def pair_weights(drawn: Float64) -> Float64:
 
 
 def interval_report(
-    evaluate: Callable[[Float64], Figures | None], n_speakers: int, n_bootstrap: int, seed: int
+    evaluate: Callable[[Float64], Figures | None],
+    n_speakers: int,
+    n_bootstrap: int = 0,
+    seed: int = 0,
 ) -> dict[str, object]:
     """Compute `intervals` of each figure, with the counts behind them, for a report.
 
     evaluate: figures of a resample from how often each speaker is drawn, (n_speakers,); None where
-    nothing is defined (no target or no nontarget left, for example).
+    nothing is defined (no target or no nontarget left, for example). Nothing without resamples.
     """
+    if not n_bootstrap:
+        return {}
     draws = multiplicities(n_speakers, n_bootstrap, seed)
     replicates = [figures for drawn in draws if (figures := evaluate(drawn)) is not None]
     left_out = n_bootstrap - len(replicates)

@@ -2,12 +2,19 @@
 
 import logging
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from local.metrics.intervals import RANKS, Figures, Search, interval_report, permutation_tests
+from local.metrics.intervals import (
+    RANKS,
+    Figures,
+    Search,
+    interval_report,
+    number_names,
+    permutation_tests,
+)
 from utils.arrays import Float64, Int64
 from utils.cli import UserError
 from utils.datadir import describe_difference
@@ -42,24 +49,23 @@ def alignment(x: Float64, y: Float64, speaker: Int64 | None = None) -> dict[str,
     who = np.arange(len(x)) if speaker is None else speaker
     rng = make_rng(0, "chance pairing of x-vectors")
     permutations = [rng.permutation(len(x)) for _ in range(N_PERMUTATIONS)]
-    u, v = basis(x), basis(y)
-    if _check_ranks(u.shape[1], v.shape[1], len(x)):
-        report["cca_top10"] = cca_top10(u, v)
-        chance = [cca_top10(u, v[rows]) for rows in permutations]
-        report["chance_cca_top10"] = float(np.mean(chance))
-    xn, yn = (m / np.linalg.norm(m, axis=1, keepdims=True) for m in (x, y))
-    cosines = {"p": procrustes_cosine(xn, yn)}
-    cosines["chance_p"] = float(np.mean([procrustes_cosine(xn, yn[rows]) for rows in permutations]))
-    for name, cosine in cosines.items():
-        report[f"{name}_cos"] = cosine
-        report[f"{name}_mse"] = 2.0 * (1.0 - cosine) / x.shape[1]  # of unit rows, mean of elements
+    u, v, xn, yn = basis(x), basis(y), unit(x), unit(y)
+    measures: dict[str, Callable[[Int64 | slice], float]] = {  # of these rows of y
+        "cca_top10": lambda rows: cca_top10(u, v[rows]),
+        "p_cos": lambda rows: procrustes_cosine(xn, yn[rows]),
+        "p_cos_held_out": lambda rows: held_out_cosine(xn, yn[rows], who),
+    }
+    if not _check_ranks(u.shape[1], v.shape[1], len(x)):
+        del measures["cca_top10"]
     if len(np.unique(who)) < 2:
         logger.warning("p_cos_held_out is undefined: there is one speaker, and nobody to hold out")
-        return report
-    report["p_cos_held_out"] = held_out_cosine(xn, yn, who)
-    chances = [held_out_cosine(xn, yn[rows], who) for rows in permutations]
-    report["chance_p_cos_held_out"] = float(np.mean(chances))
-    return report
+        del measures["p_cos_held_out"]
+    found = {name: measure(slice(None)) for name, measure in measures.items()}
+    for name, measure in measures.items():
+        found[f"chance_{name}"] = float(np.mean([measure(rows) for rows in permutations]))
+    for kind in ("", "chance_"):  # of unit rows, mean of elements
+        found[f"{kind}p_mse"] = 2.0 * (1.0 - found[f"{kind}p_cos"]) / x.shape[1]
+    return report | found
 
 
 def basis(x: Float64) -> Float64:
@@ -158,10 +164,9 @@ def embeddings(
             raise UserError(f"{path}: {key} is not in {utt2spk_path}")
         if not vectors[key].any():
             raise UserError(f"{path}: {key} is all zeros, which has no direction")
-    names = sort_ids({utt2spk[key] for key in ids})
-    place = {name: i for i, name in enumerate(names)}
+    names, speaker = number_names(utt2spk[key] for key in ids)
     x = np.stack([vectors[key] for key in ids]).astype(np.float64)
-    return Embeddings(ids, x, np.array([place[utt2spk[key]] for key in ids]), names)
+    return Embeddings(ids, x, speaker, names)
 
 
 def unit(x: Float64) -> Float64:
@@ -248,16 +253,18 @@ def chance_figures(found: Search) -> Figures:
     """
     queries = found.mates > 0
     m, size = found.mates[queries], found.gallery[queries]
-    chance = chance_curves(found)
-    plain = _cmc_figures(chance["chance"], found)
-    plain["mean_rank"] = float((1.0 + (size - m) / (m + 1.0)).mean())
-    plain["mean_rank_all_mates"] = float(m @ (0.5 * (size + 1.0)) / m.sum())
     best = found.best[queries][:, np.unique(found.own)]
-    clustered = _cmc_figures(chance["chance_clustered"], found)
-    clustered["mean_rank"] = float(best[np.isfinite(best)].mean())
+    ranks = {
+        "chance": {
+            "mean_rank": float((1.0 + (size - m) / (m + 1.0)).mean()),
+            "mean_rank_all_mates": float(m @ (0.5 * (size + 1.0)) / m.sum()),
+        },
+        "chance_clustered": {"mean_rank": float(best[np.isfinite(best)].mean())},
+    }
     return {
-        **{f"chance_{name}": value for name, value in plain.items()},
-        **{f"chance_clustered_{name}": value for name, value in clustered.items()},
+        f"{kind}_{name}": value
+        for kind, cmc in chance_curves(found).items()
+        for name, value in (_cmc_figures(cmc, found) | ranks[kind]).items()
     }
 
 
@@ -310,19 +317,25 @@ def leakage(
         "n_dimensions": original.x.shape[1],
     }
     searches = {
-        "": search(original, protected, same_utt=True),
-        "_no_same_utt": search(original, protected, same_utt=False),
+        suffix: search(original, protected, same_utt=not suffix) for suffix in ("", "_no_same_utt")
     }
     for suffix, found in searches.items():
         figures = _figures_or_undefined(found, suffix, protected)
+        figures |= permutation_tests(found, seed=seed)
         report |= {f"{name}{suffix}": value for name, value in figures.items()}
-        tests = permutation_tests(found, seed=seed)
-        report |= {f"{name}{suffix}": value for name, value in tests.items()}
     report |= alignment(*_paired(original, protected))
     report["cmc_curve"] = curves(searches[""])
-    if n_bootstrap:
-        report |= _intervals(searches, len(original.names), n_bootstrap, seed)
-    return report
+
+    def evaluate(drawn: Float64) -> Figures | None:  # drawn: whose queries; the gallery is fixed
+        resampled: Figures = {}
+        for suffix, found in searches.items():
+            figures = rank_figures(found, drawn)
+            if figures is None:
+                return None
+            resampled |= {f"{name}{suffix}": value for name, value in figures.items()}
+        return resampled
+
+    return report | interval_report(evaluate, len(original.names), n_bootstrap, seed)
 
 
 def _figures_or_undefined(found: Search, suffix: str, protected: Embeddings) -> Figures:
@@ -342,23 +355,6 @@ def _figures_or_undefined(found: Search, suffix: str, protected: Embeddings) -> 
     return dict.fromkeys((f"{kind}{name}" for kind in kinds for name in names), math.nan)
 
 
-def _intervals(
-    searches: Mapping[str, Search], n_speakers: int, n_bootstrap: int, seed: int
-) -> dict[str, object]:
-    """Intervals of the search figures over the queries' speakers; the gallery is fixed."""
-
-    def evaluate(drawn: Float64) -> Figures | None:
-        figures: Figures = {}
-        for suffix, found in searches.items():
-            resampled = rank_figures(found, drawn)
-            if resampled is None:
-                return None
-            figures |= {f"{name}{suffix}": value for name, value in resampled.items()}
-        return figures
-
-    return interval_report(evaluate, n_speakers, n_bootstrap, seed)
-
-
 def check_same_space(
     original: Embeddings, protected: Embeddings, original_path: StrPath, protected_path: StrPath
 ) -> tuple[Embeddings, Embeddings]:
@@ -376,9 +372,10 @@ def check_same_space(
             f"{protected_path}: speaker {strangers[0]} has no segment in {original_path}"
             + (f" (nor have {len(strangers) - 1} more)" if len(strangers) > 1 else "")
         )
-    place = {name: i for i, name in enumerate(original.names)}
-    renumbered = np.array([place[name] for name in protected.names])[protected.speaker]
-    return original, Embeddings(protected.ids, protected.x, renumbered, original.names)
+    _, place = number_names(protected.names, original.names)
+    return original, Embeddings(
+        protected.ids, protected.x, place[protected.speaker], original.names
+    )
 
 
 def _paired(original: Embeddings, protected: Embeddings) -> tuple[Float64, Float64, Int64]:

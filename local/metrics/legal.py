@@ -2,7 +2,7 @@
 
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 
@@ -20,7 +20,7 @@ from legal_eval.io import ScoreMatrix
 from legal_eval.metrics.singling_out import ConversationScores, score_conversations
 from legal_eval.scoring import cosine_similarity_matrix
 
-from local.metrics.intervals import Figures, interval_report
+from local.metrics.intervals import Figures, count_labels, interval_report, number_names
 from utils.arrays import Float64, Int64
 from utils.cli import UserError
 from utils.seeds import derive_seed, make_rng
@@ -77,39 +77,34 @@ def find_queries(
     out, counted in a warning. UserError for two target trials of one utterance, for an utterance
     that utt2spk lacks, and where nothing is left.
     """
-    matrix = _matrix(trials, score)
     enrol, utts = Ids.of(trials.enrol), Ids.of(trials.trial)
-    own = np.full(len(utts.names), -1)
-    for row in np.flatnonzero(trials.target):
-        utt = int(utts.codes[row])
-        if own[utt] >= 0:
-            raise UserError(
-                f"{trials_path}:{row + 1}: {utts.names[utt]} has a second target trial; "
-                "re-identification needs one enrolled model a speaker"
-            )
-        own[utt] = enrol.codes[row]
-    missing = [name for name in utts.names if name not in utt2spk]
-    if missing:
-        raise UserError(f"{trials_path}: {missing[0]} is not in utt2spk")
-    if left_out := int((own < 0).sum()):
-        logger.warning("%d of %d utterances are of nobody enrolled; left out", left_out, len(own))
-    kept = np.flatnonzero(own >= 0)
-    if len(kept) == 0:
-        raise UserError(f"{trials_path}:1: no target trial, so nobody can be found")
-    names = sort_ids({utt2spk[utts.names[i]] for i in kept})
-    place = {name: i for i, name in enumerate(names)}
-    speaker = np.array([place[utt2spk[utts.names[i]]] for i in kept])
-    by_utterance = _rank(matrix[kept], own[kept], speaker, names)
-    means, owner = _average(matrix[kept], own[kept], speaker, len(names), names)
-    return by_utterance, _rank(means, owner, np.arange(len(names)), names)
-
-
-def _matrix(trials: Trials, score: Float64) -> Float64:
-    """Scores (utterances, enrolled); NaN where a pair is no trial."""
-    enrol, utts = Ids.of(trials.enrol), Ids.of(trials.trial)
-    matrix = np.full((len(utts.names), len(enrol.names)), np.nan)
+    matrix = np.full((len(utts.names), len(enrol.names)), np.nan)  # NaN: a pair is no trial
     matrix[utts.codes, enrol.codes] = score
-    return matrix
+    row = np.flatnonzero(trials.target)
+    tried, first = np.unique(utts.codes[row], return_index=True)
+    if len(again := np.delete(row, first)):
+        raise UserError(
+            f"{trials_path}:{again[0] + 1}: {trials.trial[again[0]]} has a second target trial; "
+            "re-identification needs one enrolled model a speaker"
+        )
+    if missing := [name for name in utts.names if name not in utt2spk]:
+        raise UserError(f"{trials_path}: {missing[0]} is not in utt2spk")
+    if left_out := len(utts.names) - len(tried):
+        logger.warning(
+            "%d of %d utterances are of nobody enrolled; left out", left_out, len(utts.names)
+        )
+    if not len(tried):
+        raise UserError(f"{trials_path}:1: no target trial, so nobody can be found")
+    matrix, own = matrix[tried], enrol.codes[row[first]]
+    names, speaker = number_names(utt2spk[utts.names[i]] for i in tried)
+    # Scores averaged over each speaker's utterances, for candidates common to all of them.
+    means = np.stack([matrix[speaker == s].mean(axis=0) for s in range(len(names))])
+    owners = [np.unique(own[speaker == s]) for s in range(len(names))]
+    for name, found in zip(names, owners, strict=True):
+        if len(found) > 1:
+            raise UserError(f"{name}: target trials with {len(found)} enrolled speakers")
+    by_speaker = _rank(means, np.concatenate(owners), np.arange(len(names)), names)
+    return _rank(matrix, own, speaker, names), by_speaker
 
 
 def _rank(matrix: Float64, own: Int64, speaker: Int64, names: list[str]) -> Queries:
@@ -119,51 +114,36 @@ def _rank(matrix: Float64, own: Int64, speaker: Int64, names: list[str]) -> Quer
     return Queries(rank, np.isfinite(matrix).sum(axis=1), speaker, names)
 
 
-def _average(
-    matrix: Float64, own: Int64, speaker: Int64, n_speakers: int, names: list[str]
-) -> tuple[Float64, Int64]:
-    """Scores averaged over each speaker's utterances, for candidates common to all of them."""
-    means = np.stack([matrix[speaker == s].mean(axis=0) for s in range(n_speakers)])
-    owners = [np.unique(own[speaker == s]) for s in range(n_speakers)]
-    for name, found in zip(names, owners, strict=True):
-        if len(found) > 1:
-            raise UserError(f"{name}: target trials with {len(found)} enrolled speakers")
-    return means, np.array([int(found[0]) for found in owners])
-
-
 def reidentification(
     trials: Trials,
     score: Float64,
     utt2spk: Mapping[str, str],
     *,
     trials_path: StrPath = "trials",
-    n_bootstrap: int = 0,
-    seed: int = 0,
+    **resamples: int,
 ) -> dict[str, object]:
-    """All figures (keys of the JSON: docs/metrics/reidentification.md)."""
+    """All figures (keys of the JSON: docs/metrics/reidentification.md).
+
+    resamples: n_bootstrap and seed of `interval_report`.
+    """
     by_utterance, by_speaker = find_queries(trials, score, utt2spk, trials_path=trials_path)
-    names = by_utterance.names
-    n_target = int(trials.target.sum())
+    both = {"reid": by_utterance, "reid_speaker": by_speaker}
+    names, who = by_utterance.names, by_utterance.speaker
     report: dict[str, object] = {
-        "n_target": n_target,
-        "n_nontarget": len(trials) - n_target,
+        **count_labels(trials.target),
         "n_speakers": len(names),
         "n_segments": len(by_utterance.rank),
         "n_candidates": float(by_utterance.candidates.mean()),
     }
-    for prefix, queries in (("reid", by_utterance), ("reid_speaker", by_speaker)):
+    for prefix, queries in both.items():
         report |= queries.figures(prefix) | queries.chance(prefix)
-    hit = (by_utterance.rank == 1).astype(np.float64)
-    who = by_utterance.speaker
-    share = np.bincount(who, hit) / np.bincount(who)
+    share = np.bincount(who, by_utterance.rank == 1) / np.bincount(who)
     report["reid_top_1_per_speaker"] = dict(zip(names, share.tolist(), strict=True))
-    if n_bootstrap:
 
-        def evaluate(drawn: Float64) -> Figures:
-            return by_utterance.figures("reid", drawn) | by_speaker.figures("reid_speaker", drawn)
+    def evaluate(drawn: Float64) -> Figures:
+        return by_utterance.figures("reid", drawn) | by_speaker.figures("reid_speaker", drawn)
 
-        report |= interval_report(evaluate, len(names), n_bootstrap, seed)
-    return report
+    return report | interval_report(evaluate, len(names), **resamples)
 
 
 # ---- Singling Out and legal Linkability: two criteria of data-protection law as attacks on
@@ -186,16 +166,16 @@ COSINE_DIGITS = 12
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
+class AttackSide:
     """One side of the attack: vectors of unit length, (D,) each, by utterance; speakers."""
 
     vectors: Vectors
     spk2utt: dict[str, list[str]]
 
-    def only(self, speakers: Sequence[str]) -> "Side":
+    def only(self, speakers: Sequence[str]) -> "AttackSide":
         """Restrict the side to some speakers."""
         kept = {speaker: self.spk2utt[speaker] for speaker in speakers}
-        return Side({utt: self.vectors[utt] for utts in kept.values() for utt in utts}, kept)
+        return AttackSide({utt: self.vectors[utt] for utts in kept.values() for utt in utts}, kept)
 
 
 def make_side(
@@ -204,7 +184,7 @@ def make_side(
     *,
     vectors_path: StrPath,
     utt2spk_path: StrPath,
-) -> Side:
+) -> AttackSide:
     """Group x-vectors by speaker and scale them to unit length, as the package expects.
 
     Raises UserError naming the utterance where one file misses it, or where a vector is all zeros.
@@ -213,17 +193,16 @@ def make_side(
         if utt in vectors:
             raise UserError(f"{vectors_path}: utterance {utt} is not in {utt2spk_path}")
         raise UserError(f"{utt2spk_path}: utterance {utt} has no vector in {vectors_path}")
-    normed: Vectors = {}
-    for utt, vector in vectors.items():
-        x = vector.astype(np.float64)
-        norm = float(np.linalg.norm(x))
-        if norm == 0.0:
-            raise UserError(f"{vectors_path}: {utt} is all zeros and has no cosine; make it again")
-        normed[utt] = x / norm
-    return Side(normed, invert(utt2spk))
+    if zero := [utt for utt, vector in vectors.items() if not vector.any()]:
+        raise UserError(f"{vectors_path}: {zero[0]} is all zeros and has no cosine; make it again")
+    doubles = {utt: vector.astype(np.float64) for utt, vector in vectors.items()}
+    normed = {utt: x / float(np.linalg.norm(x)) for utt, x in doubles.items()}
+    return AttackSide(normed, invert(utt2spk))
 
 
-def check_sides(enrol: Side, trial: Side, *, enrol_path: StrPath, trial_path: StrPath) -> None:
+def check_sides(
+    enrol: AttackSide, trial: AttackSide, *, enrol_path: StrPath, trial_path: StrPath
+) -> None:
     """Refuse sides that cannot be compared: other sizes, a shared utterance, no shared speaker."""
     sizes = [next(iter(side.vectors.values())).size for side in (enrol, trial)]
     if sizes[0] != sizes[1]:
@@ -255,21 +234,20 @@ class Figure:
     def report(self, name: str) -> dict[str, object]:
         """Figure with the data needed to read it, under keys made of `name`."""
         rates = list(self.by_speaker.values())
-        report: dict[str, object] = {
+        return {
             name: float(np.mean(rates)) if rates else None,
             f"chance_{name}": self.chance,
             f"n_speakers_{name}": len(rates),
-        }
-        if self.n_calibration is not None:
-            report[f"n_calibration_{name}"] = self.n_calibration
-        else:
-            report[f"{name}_per_speaker"] = self.by_speaker or None
-        return report
+        } | (
+            {f"{name}_per_speaker": self.by_speaker or None}
+            if self.n_calibration is None
+            else {f"n_calibration_{name}": self.n_calibration}
+        )
 
 
 def legal_metrics(
-    enrol: Side,
-    trial: Side,
+    enrol: AttackSide,
+    trial: AttackSide,
     *,
     lengths: Sequence[int] = (1, 3),
     n_folds: int = 50,
@@ -282,14 +260,15 @@ def legal_metrics(
     warning. None marks an undefined figure, and a warning gives the reason.
     """
     speakers = sort_ids(enrol.spk2utt.keys() & trial.spk2utt.keys())
-    _warn_of_left_out(enrol, trial, len(speakers))
+    for side, other in ((enrol, "trial"), (trial, "enrolment")):
+        if lone := len(side.spk2utt) - len(speakers):
+            logger.warning("%d speakers without %s utterances are left out", lone, other)
     enrol, trial = enrol.only(speakers), trial.only(speakers)
     figures: dict[str, Figure] = {}
     for length in lengths:
-        figures[f"legal_linkability_l{length}"] = _linkability(enrol, trial, length, seed)
-        figures[f"legal_singling_out_l{length}"] = _singling_out(
-            enrol, trial, length, n_folds, seed
-        )
+        attack = LegalAttack(enrol, trial, length, seed)
+        figures[f"legal_linkability_l{length}"] = attack.linkability()
+        figures[f"legal_singling_out_l{length}"] = attack.singling_out(n_folds)
     report: dict[str, object] = {
         "n_speakers": len(speakers),
         "n_segments": len(trial.vectors),
@@ -299,61 +278,147 @@ def legal_metrics(
         report |= figure.report(name)
     report["chance_legal_singling_out_limit"] = SINGLING_OUT_LIMIT
     report["legal_design"] = _design(n_folds, seed)
-    if n_bootstrap:
-        report |= _intervals(figures, speakers, n_bootstrap, seed)
-    return report
+    return report | (_intervals(figures, speakers, n_bootstrap, seed) if n_bootstrap else {})
 
 
-def _warn_of_left_out(enrol: Side, trial: Side, n_shared: int) -> None:
-    for side, other in ((enrol, "trial"), (trial, "enrolment")):
-        lone = len(side.spk2utt) - n_shared
-        if lone:
-            logger.warning("%d speakers without %s utterances are left out", lone, other)
+def _intervals(
+    figures: Mapping[str, Figure], speakers: Sequence[str], n_bootstrap: int, seed: int
+) -> dict[str, object]:
+    """Intervals (95 %) over speakers; candidates are fixed, so nobody is their own rival.
+
+    Where all speakers have the same rate no resample differs, and a width of 0 would be false.
+    """
+    rates = {}
+    for name, figure in figures.items():
+        if len(set(figure.by_speaker.values())) > 1:
+            own = [figure.by_speaker.get(speaker, math.nan) for speaker in speakers]
+            rates[name] = np.array(own)
+        elif figure.by_speaker:
+            logger.warning("%s has no interval: all speakers have the same rate", name)
+
+    def mean(rate: Float64, drawn: Float64) -> float:
+        weight = np.where(np.isnan(rate), 0.0, drawn)  # NaN where none of the defined was drawn
+        total = float(weight.sum())
+        return float(np.nansum(weight * rate)) / total if total else math.nan
+
+    def evaluate(drawn: Float64) -> Figures:
+        return {name: mean(rate, drawn) for name, rate in rates.items()}
+
+    none: dict[str, object] = dict.fromkeys(figures)
+    report = interval_report(evaluate, len(speakers), n_bootstrap, seed) if rates else {}
+    intervals = report.get("intervals", {})
+    assert isinstance(intervals, dict)
+    return report | {"intervals": none | intervals}
 
 
-def _linkability(enrol: Side, trial: Side, length: int, seed: int) -> Figure:
-    name, n_speakers = f"legal_linkability_l{length}", len(enrol.spk2utt)
-    if n_speakers < FEWEST_SPEAKERS:
-        logger.warning("%s is undefined: one speaker, who can be mistaken for nobody", name)
-        return Figure({}, None)
-    rates = linkability_by_speaker(enrol, trial, length, seed)
-    if not rates:
-        logger.warning("%s is undefined: no speaker has %d trial utterances", name, length)
-    elif len(rates) < n_speakers:
-        logger.warning(
-            "%s is over %d of %d speakers: the others have fewer than %d trial utterances "
-            "(they stay candidates)",
-            *(name, len(rates), n_speakers, length),
-        )
-    return Figure(rates, 1.0 / n_speakers)
+@dataclass(frozen=True, eq=False)
+class LegalAttack:
+    """Attack with conversations of `length` utterances. enrol, trial: of the same speakers."""
 
+    enrol: AttackSide
+    trial: AttackSide
+    length: int
+    seed: int
 
-def _singling_out(enrol: Side, trial: Side, length: int, n_folds: int, seed: int) -> Figure:
-    name = f"legal_singling_out_l{length}"
-    counts = calibration_counts(trial.spk2utt, length)
-    if len(counts) < FEWEST_SPEAKERS:
-        logger.warning(
-            "%s is undefined: %d speakers have the %d trial utterances that a test and a "
-            "calibration conversation take, and at least %d are needed",
-            *(name, len(counts), 2 * length, FEWEST_SPEAKERS),
-        )
-        return Figure({}, None, 0)
-    if len(counts) < len(trial.spk2utt):
-        logger.warning(
-            "%s is over %d of %d speakers: the others have fewer than %d trial utterances",
-            *(name, len(counts), len(trial.spk2utt), 2 * length),
-        )
-    n_calibration = min(counts.values())
-    chance = chance_of_singling_out(len(counts), n_calibration)
-    if n_calibration < MAX_CALIBRATION:
-        logger.warning(
-            "%s: %d calibration conversations a speaker where the method takes %d (speaker %s has "
-            "no more); a threshold so coarse lowers the chance level to %.3f",
-            *(name, n_calibration, MAX_CALIBRATION, min(counts, key=counts.__getitem__), chance),
-        )
-    eligible = trial.only(list(counts))
-    rates = singling_out_by_speaker(enrol, eligible, length, n_calibration, n_folds, seed)
-    return Figure(rates, chance, n_calibration)
+    def linkability(self) -> Figure:
+        """Share of each speaker's conversations that lead the attacker to them.
+
+        Success (Eq. of π_link): the own enrolment vector scores above those of all other speakers.
+        The paper tests one conversation a speaker; here every disjoint one is tested, and the mean
+        taken, since with 13 to 40 speakers the luck of one draw would drown the figure. Speakers
+        with fewer than `length` utterances are absent as test speakers, not as candidates.
+        """
+        name, n_speakers = f"legal_linkability_l{self.length}", len(self.enrol.spk2utt)
+        if n_speakers < FEWEST_SPEAKERS:
+            logger.warning("%s is undefined: one speaker, who can be mistaken for nobody", name)
+            return Figure({}, None)
+        models = build_speaker_embeddings(self.enrol.spk2utt, self.enrol.vectors)
+        people, rates = list(models), {}
+        for own, conversations in self._disjoint_conversations():
+            cosines = cosine_similarity_matrix(np.array(list(models.values())), conversations)
+            scores = np.round(cosines, COSINE_DIGITS)
+            # The package lets a tie link; the paper's ">" does not, and a tie names nobody.
+            not_below = np.count_nonzero(scores >= scores[people.index(own)], axis=0) - 1
+            matrix = ScoreMatrix(scores, people, [own] * scores.shape[1], {})
+            rates[own] = linkability(matrix, len(models), estimator="exact", beaters=not_below)[0]
+        if not rates:
+            logger.warning("%s is undefined: no speaker has %d trial utterances", name, self.length)
+        elif len(rates) < n_speakers:
+            logger.warning(
+                "%s is over %d of %d speakers: the others have fewer than %d trial utterances "
+                "(they stay candidates)",
+                *(name, len(rates), n_speakers, self.length),
+            )
+        return Figure(rates, 1.0 / n_speakers)
+
+    def _disjoint_conversations(self) -> Iterator[tuple[str, Float64]]:
+        """Averaged vectors (n, D) of each speaker who has any: utterances shuffled, cut in runs."""
+        for speaker, utts in self.trial.spk2utt.items():
+            n = len(utts) // self.length
+            rng = make_rng(self.seed, "legal linkability", str(self.length), speaker)
+            runs = rng.permutation(len(utts))[: n * self.length].reshape(n, self.length)
+            own = [[self.trial.vectors[utts[i]] for i in run] for run in runs]
+            if own:
+                yield speaker, np.array([average_embeddings(run) for run in own])
+
+    def singling_out(self, n_folds: int) -> Figure:
+        """Share of folds in which the predicate of each enrolled speaker isolates one of N.
+
+        In each fold the utterances of each speaker with 2·length or more are split anew into one
+        test conversation and others for calibration, the same number for all: the threshold lets
+        through M of the M·N calibration scores, and 1/N only if all give M.
+        """
+        name, least = f"legal_singling_out_l{self.length}", 2 * self.length
+        counts = {
+            speaker: min(MAX_CALIBRATION, math.comb(len(utts) - self.length, self.length))
+            for speaker, utts in self.trial.spk2utt.items()
+            if len(utts) >= least
+        }
+        if len(counts) < FEWEST_SPEAKERS:
+            logger.warning(
+                "%s is undefined: %d speakers have the %d trial utterances that a test and a "
+                "calibration conversation take, and at least %d are needed",
+                *(name, len(counts), least, FEWEST_SPEAKERS),
+            )
+            return Figure({}, None, 0)
+        if len(counts) < len(self.trial.spk2utt):
+            logger.warning(
+                "%s is over %d of %d speakers: the others have fewer than %d trial utterances",
+                *(name, len(counts), len(self.trial.spk2utt), least),
+            )
+        n = min(counts.values())
+        chance = chance_of_singling_out(len(counts), n)
+        if n < MAX_CALIBRATION:
+            logger.warning(
+                "%s: %d calibration conversations a speaker where the method takes %d (speaker %s "
+                "has no more); a threshold so coarse lowers the chance level to %.3f",
+                *(name, n, MAX_CALIBRATION, min(counts, key=counts.__getitem__), chance),
+            )
+        chosen = self.enrol.only(list(counts))
+        models = build_speaker_embeddings(chosen.spk2utt, chosen.vectors)
+        # All N speakers are in the set, so there is nothing to draw and one run is all.
+        folds = [
+            singling_out(self._score_fold(models, n, fold), len(models), n_runs=1)
+            for fold in range(n_folds)
+        ]
+        rates = {
+            who: float(np.mean([isolated for f in folds for isolated in f[who]])) for who in models
+        }
+        return Figure(rates, chance, n)
+
+    def _score_fold(self, models: Vectors, n_calibration: int, fold: int) -> ConversationScores:
+        conversations: dict[str, SpeakerConversations] = {}
+        for speaker in models:
+            # One speaker at a time: the package would seed by the place, we by the name.
+            own = derive_seed(self.seed, "legal singling out", str(self.length), speaker)
+            utts = {speaker: self.trial.spk2utt[speaker]}
+            conversations |= build_conversations(
+                utts, self.trial.vectors, self.length, n_calibration, seed=own, fold=fold
+            )
+        scores = score_conversations(models, conversations)
+        scores.test_scores = np.round(scores.test_scores, COSINE_DIGITS)
+        scores.calibration_scores = np.round(scores.calibration_scores, COSINE_DIGITS)
+        return scores
 
 
 def chance_of_singling_out(n_speakers: int, n_calibration: int) -> float:
@@ -392,119 +457,3 @@ def _design(n_folds: int, seed: int) -> dict[str, object]:
         "intervals": "bootstrap over the attacked (linkability) or enrolled (singling out) "
         "speakers, the candidates held fixed; none where all speakers have the same rate",
     }
-
-
-def _intervals(
-    figures: Mapping[str, Figure], speakers: Sequence[str], n_bootstrap: int, seed: int
-) -> dict[str, object]:
-    """Intervals (95 %) over speakers; candidates are fixed, so nobody is their own rival.
-
-    Where all speakers have the same rate no resample differs, and a width of 0 would be false.
-    """
-    varied = {n: f for n, f in figures.items() if len(set(f.by_speaker.values())) > 1}
-    for name in figures.keys() - varied.keys():
-        if figures[name].by_speaker:
-            logger.warning("%s has no interval: all speakers have the same rate", name)
-    rates = {
-        name: np.array([figure.by_speaker.get(speaker, math.nan) for speaker in speakers])
-        for name, figure in varied.items()
-    }
-
-    def evaluate(drawn: Float64) -> Figures:
-        return {name: _weighted_mean(rate, drawn) for name, rate in rates.items()}
-
-    none: dict[str, object] = dict.fromkeys(figures)
-    if not rates:
-        return {"intervals": none}
-    report = interval_report(evaluate, len(speakers), n_bootstrap, seed)
-    intervals = report["intervals"]
-    assert isinstance(intervals, dict)
-    return report | {"intervals": none | intervals}
-
-
-def _weighted_mean(rate: Float64, drawn: Float64) -> float:
-    """Mean of the defined rates, each as often as its speaker was drawn; NaN if none was."""
-    weight = np.where(np.isnan(rate), 0.0, drawn)
-    total = float(weight.sum())
-    return float(np.nansum(weight * rate)) / total if total else math.nan
-
-
-def linkability_by_speaker(enrol: Side, trial: Side, length: int, seed: int) -> dict[str, float]:
-    """Share of each speaker's conversations of `length` utterances that lead the attacker to them.
-
-    Success (Eq. of π_link): the own enrolment vector scores above those of all other speakers. The
-    paper tests one conversation a speaker; here every disjoint one is tested, and the mean taken,
-    since with 13 to 40 speakers the luck of one draw would drown the figure. Speakers with fewer
-    than `length` utterances are absent as test speakers, not as candidates.
-    """
-    models = build_speaker_embeddings(enrol.spk2utt, enrol.vectors)
-    place = {speaker: row for row, speaker in enumerate(models)}
-    rates = {}
-    for speaker, conversations in _disjoint_conversations(trial, length, seed).items():
-        cosines = cosine_similarity_matrix(np.array(list(models.values())), conversations)
-        scores = np.round(cosines, COSINE_DIGITS)
-        # The package lets a tie link; the paper's ">" does not, and a tie names nobody.
-        own = scores[place[speaker]]
-        not_below = np.count_nonzero(scores >= own, axis=0) - 1
-        matrix = ScoreMatrix(scores, list(models), [speaker] * scores.shape[1], {})
-        rates[speaker] = linkability(matrix, len(models), estimator="exact", beaters=not_below)[0]
-    return rates
-
-
-def _disjoint_conversations(trial: Side, length: int, seed: int) -> dict[str, Float64]:
-    """Averaged vectors (n, D) by speaker: the utterances shuffled and cut into runs of `length`."""
-    conversations = {}
-    for speaker, utts in trial.spk2utt.items():
-        order = make_rng(seed, "legal linkability", str(length), speaker).permutation(len(utts))
-        starts = range(0, len(utts) - length + 1, length)
-        runs = [[trial.vectors[utts[i]] for i in order[a : a + length]] for a in starts]
-        if runs:
-            conversations[speaker] = np.array([average_embeddings(run) for run in runs])
-    return conversations
-
-
-def calibration_counts(spk2utt: Mapping[str, Sequence[str]], length: int) -> dict[str, int]:
-    """Calibration conversations that each speaker can give beside one test conversation.
-
-    Those with fewer than 2·length utterances can give none and are absent.
-    """
-    return {
-        speaker: min(MAX_CALIBRATION, math.comb(len(utts) - length, length))
-        for speaker, utts in spk2utt.items()
-        if len(utts) >= 2 * length
-    }
-
-
-def singling_out_by_speaker(
-    enrol: Side, trial: Side, length: int, n_calibration: int, n_folds: int, seed: int
-) -> dict[str, float]:
-    """Share of folds in which the predicate of each enrolled speaker isolates exactly one of N.
-
-    trial: only speakers with 2·length utterances or more. In each fold each speaker's utterances
-    are split anew into one test conversation and `n_calibration` others, the same number for all:
-    the threshold lets through M of the M·N calibration scores, and 1/N only if all give M.
-    """
-    models = build_speaker_embeddings(enrol.only(list(trial.spk2utt)).spk2utt, enrol.vectors)
-    outcomes: dict[str, list[int]] = {speaker: [] for speaker in models}
-    for fold in range(n_folds):
-        scores = _score_fold(models, trial, length, n_calibration, fold, seed)
-        # All N speakers are in the set, so there is nothing to draw and one run is all.
-        for speaker, isolated in singling_out(scores, len(models), n_runs=1).items():
-            outcomes[speaker] += isolated
-    return {speaker: float(np.mean(isolated)) for speaker, isolated in outcomes.items()}
-
-
-def _score_fold(
-    models: Vectors, trial: Side, length: int, n_calibration: int, fold: int, seed: int
-) -> ConversationScores:
-    conversations: dict[str, SpeakerConversations] = {}
-    for speaker, utts in trial.spk2utt.items():
-        # One speaker at a time: the package would seed by the place in the list, we by the name.
-        own = derive_seed(seed, "legal singling out", str(length), speaker)
-        conversations |= build_conversations(
-            {speaker: utts}, trial.vectors, length, n_calibration, seed=own, fold=fold
-        )
-    scores = score_conversations(models, conversations)
-    scores.test_scores = np.round(scores.test_scores, COSINE_DIGITS)
-    scores.calibration_scores = np.round(scores.calibration_scores, COSINE_DIGITS)
-    return scores

@@ -9,8 +9,14 @@ import numpy as np
 
 from local.metrics import detection
 from local.metrics.detection import Ranking
-from local.metrics.intervals import Figures, interval_report, pair_weights
-from local.metrics.verification import Speakers
+from local.metrics.intervals import (
+    Figures,
+    count_labels,
+    interval_report,
+    number_names,
+    pair_weights,
+)
+from local.metrics.verification import Speakers, by_trial, check_known
 from utils.arrays import Bool, Float64, Int64
 from utils.cli import UserError
 from utils.tables import StrPath, sort_ids
@@ -51,102 +57,81 @@ def segment_pairs(
     with it; and for a list without target or without nontarget pairs.
     """
     enrol, trial = Ids.of(trials.enrol), Ids.of(trials.trial)
-    where = (trials_path, utt2spk_path)
-    names = sort_ids({utt2spk[name] for name in (*enrol.names, *trial.names) if name in utt2spk})
-    place = {name: i for i, name in enumerate(names)}
-    row = _speakers(enrol, utt2spk, place, where)
-    column = _speakers(trial, utt2spk, place, where)
-    _check_labels(trials, row == column, where)
-    utterance = {name: i for i, name in enumerate(dict.fromkeys((*enrol.names, *trial.names)))}
-    of_row = np.array([utterance[name] for name in enrol.names])[enrol.codes]
-    of_column = np.array([utterance[name] for name in trial.names])[trial.codes]
-    keep = of_row != of_column
+    for side in (enrol, trial):
+        check_known(side, utt2spk.keys(), trials_path, utt2spk_path)
+    both = Ids.of((*enrol.names, *trial.names))
+    names, place = number_names(utt2spk[name] for name in both)
+    row, column = by_trial(place, enrol, trial)
+    _check_labels(trials, row == column, trials_path, utt2spk_path)
+    keep = np.not_equal(*by_trial(both.codes, enrol, trial))
     for value, label in ((True, "target"), (False, "nontarget")):
         if not (trials.target[keep] == value).any():
             raise UserError(f"{trials_path}:1: no {label} pair of two different utterances")
     return SegmentPairs(
         *(score[keep], trials.target[keep], row[keep], column[keep], names),
-        (len(utterance), len(enrol.names), len(trial.names)),
+        (len(both.names), len(enrol.names), len(trial.names)),
     )
 
 
-def _speakers(
-    column: Ids,
-    utt2spk: Mapping[str, str],
-    place: Mapping[str, int],
-    where: tuple[StrPath, StrPath],
-) -> Int64:
-    for code, name in enumerate(column.names):
-        if name not in utt2spk:
-            line = int(np.argmax(column.codes == code)) + 1
-            raise UserError(f"{where[0]}:{line}: utterance {name} is not in {where[1]}")
-    return np.array([place[utt2spk[name]] for name in column.names])[column.codes]
-
-
-def _check_labels(trials: Trials, same: Bool, where: tuple[StrPath, StrPath]) -> None:
+def _check_labels(trials: Trials, same: Bool, path: StrPath, utt2spk_path: StrPath) -> None:
     wrong = trials.target != same
     if wrong.any():
         i = int(np.argmax(wrong))
         label = "target" if trials.target[i] else "nontarget"
         speakers = "the same speaker" if same[i] else "different speakers"
         raise UserError(
-            f"{where[0]}:{i + 1}: {trials.enrol[i]} {trials.trial[i]} is labelled {label}, but "
-            f"{where[1]} gives them {speakers}"
+            f"{path}:{i + 1}: {trials.enrol[i]} {trials.trial[i]} is labelled {label}, but "
+            f"{utt2spk_path} gives them {speakers}"
         )
 
 
 def common_speakers(sets: Mapping[str, SegmentPairs], paths: Mapping[str, StrPath]) -> list[str]:
     """Speakers of every setting, rows and columns alike; UserError if one is missing."""
-    sides = {}
+    sides: dict[str, set[str]] = {}
     for setting, pairs in sets.items():
-        names = np.array(pairs.names)
-        rows, columns = set(names[np.unique(pairs.row)]), set(names[np.unique(pairs.column)])
-        if setting == "op":
-            sides[f"rows of {paths[setting]}"] = rows
-            sides[f"columns of {paths[setting]}"] = columns
-        else:
-            sides[f"{paths[setting]}"] = rows | columns
+        rows, columns = (
+            {pairs.names[i] for i in set(x.tolist())} for x in (pairs.row, pairs.column)
+        )
+        path = str(paths[setting])
+        both = {f"rows of {path}": rows, f"columns of {path}": columns}
+        sides |= both if setting == "op" else {path: rows | columns}
     everyone = set().union(*sides.values())
     for side, speakers in sides.items():
-        missing = sort_ids(str(name) for name in everyone - speakers)
-        if missing:
+        if missing := sort_ids(everyone - speakers):
             raise UserError(
                 f"{side}: no pair of speaker {missing[0]}, whom another list has"
                 + (f" (nor of {len(missing) - 1} more)" if len(missing) > 1 else "")
                 + "; OO, OP and PP must hold the same speakers"
             )
-    return sort_ids(str(name) for name in everyone)
+    return sort_ids(everyone)
+
+
+def _count_cells(pairs: SegmentPairs, n_speakers: int, *, symmetric: bool) -> Int64:
+    """Pairs of each cell, (S, S), both orders for a symmetric setting."""
+    cell = pairs.row * n_speakers + pairs.column
+    count = np.bincount(cell, minlength=n_speakers**2).reshape(n_speakers, n_speakers)
+    return count + count.T if symmetric else count
 
 
 def check_cells(pairs: SegmentPairs, trials_path: StrPath, *, symmetric: bool) -> None:
     """Raise a UserError that names the speakers of a cell without pairs; warn of missing pairs."""
-    n = len(pairs.names)
-    count = np.bincount(pairs.row * n + pairs.column, minlength=n * n).reshape(n, n)
-    if symmetric:
-        count = count + count.T
-    empty = np.argwhere(count == 0)
-    for a, b in empty[np.argsort(empty[:, 0] != empty[:, 1], kind="stable")]:
+    empty = np.argwhere(_count_cells(pairs, len(pairs.names), symmetric=symmetric) == 0).tolist()
+    if empty:
+        a, b = min(empty, key=lambda cell: cell[0] != cell[1])  # the diagonal first
         one, other = pairs.names[a], pairs.names[b]
-        if a == b:
-            raise UserError(
-                f"{trials_path}: speaker {one} has no pair of two different segments, hence no "
-                "similarity with itself; a speaker needs two segments or more"
-            )
-        raise UserError(f"{trials_path}: no pair of speakers {one} and {other}; score all pairs")
-    _warn_of_missing_pairs(pairs, trials_path, symmetric=symmetric)
-
-
-def _warn_of_missing_pairs(pairs: SegmentPairs, path: StrPath, *, symmetric: bool) -> None:
+        raise UserError(
+            f"{trials_path}: speaker {one} has no pair of two different segments, hence no "
+            "similarity with itself; a speaker needs two segments or more"
+            if a == b
+            else f"{trials_path}: no pair of speakers {one} and {other}; score all pairs"
+        )
     both, rows, columns = pairs.n_segments
-    if symmetric:
-        complete = {both * (both - 1) // 2, both * (both - 1)}
-    else:
-        complete = {rows * columns - (rows + columns - both)}
+    once = both * (both - 1) // 2
+    complete = [once, 2 * once] if symmetric else [rows * columns - (rows + columns - both)]
     if len(pairs.score) not in complete:
         logger.warning(
             "%s: %d pairs of %d segments, where %s are complete",
-            *(path, len(pairs.score), both),
-            " or ".join(str(count) for count in sorted(complete)),
+            *(trials_path, len(pairs.score), both, " or ".join(map(str, complete))),
         )
 
 
@@ -196,8 +181,7 @@ def prepare(pairs: SegmentPairs, n_speakers: int, *, symmetric: bool) -> Setting
     """Sort the pairs of a setting once; no cell may be empty (see `check_cells`)."""
     ranking = detection.rank(pairs.score, pairs.target)
     cell = (pairs.row * n_speakers + pairs.column)[ranking.order]
-    count = np.bincount(cell, minlength=n_speakers**2).reshape(n_speakers, n_speakers)
-    n_in_cell = (count + count.T if symmetric else count).astype(np.float64)
+    n_in_cell = _count_cells(pairs, n_speakers, symmetric=symmetric).astype(np.float64)
     return Setting(ranking, cell, n_in_cell, symmetric)
 
 
@@ -253,25 +237,41 @@ def gain_db(protected: float, original: float) -> float:
     return 10.0 * math.log10(protected / original) if protected >= FLAT else -math.inf
 
 
+def dominance(sims: Mapping[str, Float64], suffix: str, drawn: Float64 | None) -> Figures:
+    """Diagonal dominance in OO, OP and PP, its loss (Eq. 9) and its gain (Eq. 10)."""
+    d = {setting: d_diag(sim, drawn) for setting, sim in sims.items()}
+    return {
+        f"deid{suffix}": loss(d["op"], d["oo"]),
+        f"g_vd{suffix}": gain_db(d["pp"], d["oo"]),
+        **{f"d_diag{suffix}_{setting}": value for setting, value in d.items()},
+    }
+
+
+def disclosure(e: Mapping[str, float], c: Mapping[str, float], suffix: str = "") -> Figures:
+    """D_ECE and C_llr^min, their losses and their gains (Noé et al. 2022, Eq. 17 to 20).
+
+    e, c: both figures of three settings: originals, originals against protected, protected.
+    """
+    oo, mixed, protected = e
+    return {
+        **{f"d_ece_{setting}": value for setting, value in e.items()},
+        **{f"cllr_min_{setting}": value for setting, value in c.items()},
+        f"d_ece_{mixed}_{oo}": loss(e[mixed], e[oo]),  # Eq. 17
+        # Eq. 18: (C_OP − C_OO)/(1 − C_OO)
+        f"cllr_min_{mixed}_{oo}": loss(1.0 - c[mixed], 1.0 - c[oo]),
+        f"g_d_ece{suffix}": gain_db(e[protected], e[oo]),  # Eq. 19
+        f"g_cllr_min{suffix}": gain_db(1.0 - c[protected], 1.0 - c[oo]),  # Eq. 20
+    }
+
+
 def figures(found: Mapping[str, Assessment], drawn: Float64 | None = None) -> Figures:
     """All single figures, NaN where undefined. found: an assessment for each setting."""
-    d = {s: d_diag(found[s].sim, drawn) for s in SETTINGS}
-    d2020 = {s: d_diag(found[s].sim2020, drawn) for s in SETTINGS}
-    e = {s: found[s].d_ece for s in SETTINGS}
-    c = {s: found[s].cllr_min for s in SETTINGS}
     return {
-        "deid": loss(d["op"], d["oo"]),
-        "g_vd": gain_db(d["pp"], d["oo"]),
-        **{f"d_diag_{s}": d[s] for s in SETTINGS},
-        "deid_2020": loss(d2020["op"], d2020["oo"]),
-        "g_vd_2020": gain_db(d2020["pp"], d2020["oo"]),
-        **{f"d_diag_2020_{s}": d2020[s] for s in SETTINGS},
-        **{f"d_ece_{s}": e[s] for s in SETTINGS},
-        **{f"cllr_min_{s}": c[s] for s in SETTINGS},
-        "d_ece_op_oo": loss(e["op"], e["oo"]),  # Eq. 17
-        "cllr_min_op_oo": loss(1.0 - c["op"], 1.0 - c["oo"]),  # Eq. 18: (C_OP − C_OO)/(1 − C_OO)
-        "g_d_ece": gain_db(e["pp"], e["oo"]),  # Eq. 19
-        "g_cllr_min": gain_db(1.0 - c["pp"], 1.0 - c["oo"]),  # Eq. 20
+        **dominance({s: found[s].sim for s in SETTINGS}, "", drawn),
+        **dominance({s: found[s].sim2020 for s in SETTINGS}, "_2020", drawn),
+        **disclosure(
+            {s: found[s].d_ece for s in SETTINGS}, {s: found[s].cllr_min for s in SETTINGS}
+        ),
     }
 
 
@@ -284,81 +284,60 @@ def zoo(setting: Setting, llr: Float64) -> Float64:
 
 
 def similarity(
-    sets: Mapping[str, SegmentPairs],
-    names: list[str],
-    *,
-    n_bootstrap: int = 0,
-    seed: int = 0,
+    sets: Mapping[str, SegmentPairs], names: list[str], **resamples: int
 ) -> dict[str, object]:
     """All figures of the three settings (keys of the JSON: docs/metrics).
 
-    sets: scored pairs for each of `SETTINGS`, checked; names: speakers in C order.
+    sets: scored pairs for each of `SETTINGS`, checked; names: speakers in C order. resamples:
+    n_bootstrap and seed of `interval_report`.
     """
     settings = {s: prepare(sets[s], len(names), symmetric=s != "op") for s in SETTINGS}
-    found = _assess_all(settings, None)
+
+    def assess_all(drawn: Float64 | None) -> dict[str, Assessment] | None:
+        found = {s: one for s in SETTINGS if (one := assess(settings[s], drawn))}
+        return found if len(found) == len(SETTINGS) else None
+
+    def evaluate(drawn: Float64) -> Figures | None:
+        resampled = assess_all(drawn)
+        return figures(resampled, drawn) if resampled else None
+
+    found = assess_all(None)
     if found is None:
         raise ValueError("similarity needs target and nontarget pairs in each setting")
     report: dict[str, object] = {
         "n_speakers": len(names),
         "n_segments": sets["oo"].n_segments[0],
         "n_segments_protected": sets["pp"].n_segments[0],
-        **_counts(sets),
-        **with_reasons(figures(found)),
-        **_by_speaker(found, names),
     }
+    for s, pairs in sets.items():
+        report |= count_labels(pairs.target, f"_{s}")
+    report |= {**with_reasons(figures(found)), **_by_speaker(found, names)}
     for s in SETTINGS:
         report[f"zoo_{s}"] = dict(zip(names, zoo(settings[s], found[s].llr).tolist(), strict=True))
-        report[f"sim_{s}"] = _matrix(found[s].sim, names)
-        report[f"sim2020_{s}"] = _matrix(found[s].sim2020, names)
-    if n_bootstrap:
-
-        def evaluate(drawn: Float64) -> Figures | None:
-            resampled = _assess_all(settings, drawn)
-            return figures(resampled, drawn) if resampled else None
-
-        report |= interval_report(evaluate, len(names), n_bootstrap, seed)
-    return report
-
-
-def _assess_all(
-    settings: Mapping[str, Setting], drawn: Float64 | None
-) -> dict[str, Assessment] | None:
-    found = {}
-    for name, setting in settings.items():
-        assessment = assess(setting, drawn)
-        if assessment is None:
-            return None
-        found[name] = assessment
-    return found
-
-
-def _counts(sets: Mapping[str, SegmentPairs]) -> dict[str, int]:
-    counts = {}
-    for s, pairs in sets.items():
-        counts[f"n_target_{s}"] = int(pairs.target.sum())
-        counts[f"n_nontarget_{s}"] = len(pairs.target) - counts[f"n_target_{s}"]
-    return counts
+        for kind, matrix in (("sim", found[s].sim), ("sim2020", found[s].sim2020)):
+            rows = (dict(zip(names, row, strict=True)) for row in matrix.tolist())
+            report[f"{kind}_{s}"] = dict(zip(names, rows, strict=True))
+    return report | interval_report(evaluate, len(names), **resamples)
 
 
 def _by_speaker(found: Mapping[str, Assessment], names: list[str]) -> dict[str, object]:
     """DeID of each speaker's row of OP and G_VD of their row of PP: an average may hide a badly
     protected person."""
     rows = {s: np.abs(dominance_of_rows(found[s].sim)).tolist() for s in SETTINGS}
-    report: dict[str, object] = {
-        f"d_diag_{s}_per_speaker": dict(zip(names, rows[s], strict=True)) for s in SETTINGS
-    }
-    deid = [loss(op, oo) for op, oo in zip(rows["op"], rows["oo"], strict=True)]
-    g_vd = [gain_db(pp, oo) for pp, oo in zip(rows["pp"], rows["oo"], strict=True)]
-    flat = [name for name, value in zip(names, deid, strict=True) if math.isnan(value)]
+    columns = {f"d_diag_{s}": rows[s] for s in SETTINGS}
+    columns["deid"] = list(map(loss, rows["op"], rows["oo"]))
+    columns["g_vd"] = list(map(gain_db, rows["pp"], rows["oo"]))
+    flat = [name for name, own in zip(names, columns["deid"], strict=True) if math.isnan(own)]
     if flat:
         logger.warning(
             "deid_per_speaker and g_vd_per_speaker are undefined for %s: the original voice does "
             "not stand out from the others",
             ", ".join(flat),
         )
-    report["deid_per_speaker"] = dict(zip(names, deid, strict=True))
-    report["g_vd_per_speaker"] = dict(zip(names, g_vd, strict=True))
-    return report
+    return {
+        f"{name}_per_speaker": dict(zip(names, values, strict=True))
+        for name, values in columns.items()
+    }
 
 
 def with_reasons(values: Figures) -> Figures:
@@ -372,20 +351,11 @@ def with_reasons(values: Figures) -> Figures:
     return values
 
 
-def _matrix(m: Float64, names: list[str]) -> dict[str, dict[str, float]]:
-    return {
-        row: dict(zip(names, values, strict=True))
-        for row, values in zip(names, m.tolist(), strict=True)
-    }
-
-
 # ---- Effect of protection on the enrolment-trial lists, relative to unprotected speech.
 #
 # Source: Noé et al. 2022, Eq. 17 to 20 and Tables 3 and 4. Three settings: OO both sides original,
 # OA original enrolment and protected trials (ignorant attacker), AA both protected (lazy-informed
 # attacker). `similarity` does so for all pairs of segments; the paper's tables are for lists.
-
-LIST_SETTINGS = ("oo", "oa", "aa")
 
 
 def gain_figures(rankings: Mapping[str, Ranking], weights: Mapping[str, Float64]) -> Figures | None:
@@ -399,27 +369,19 @@ def gain_figures(rankings: Mapping[str, Ranking], weights: Mapping[str, Float64]
         plain = detection.pav(t, n)
         d[s] = detection.d_ece(plain.llr, plain.t, plain.n)
         c[s] = detection.cllr(plain.llr, plain.t, plain.n)
-    return {
-        **{f"d_ece_{s}": d[s] for s in LIST_SETTINGS},
-        **{f"cllr_min_{s}": c[s] for s in LIST_SETTINGS},
-        "d_ece_oa_oo": loss(d["oa"], d["oo"]),  # Eq. 17
-        "cllr_min_oa_oo": loss(1.0 - c["oa"], 1.0 - c["oo"]),  # Eq. 18: (C_OA − C_OO)/(1 − C_OO)
-        "g_d_ece_lists": gain_db(d["aa"], d["oo"]),  # Eq. 19
-        "g_cllr_min_lists": gain_db(1.0 - c["aa"], 1.0 - c["oo"]),  # Eq. 20
-    }
+    return disclosure(d, c, "_lists")
 
 
 def gains(
     scored: Mapping[str, tuple[Trials, Float64]],
     speakers: Mapping[str, Speakers] | None = None,
-    *,
-    n_bootstrap: int = 0,
-    seed: int = 0,
+    **resamples: int,
 ) -> dict[str, object]:
     """All figures of the three lists (keys of the JSON: docs/metrics).
 
     scored: for each of `SETTINGS` trials with targets and nontargets, and scores, (n_trials,) in
     their order. Intervals need `speakers` of each list; a resample draws the same people for all.
+    resamples: n_bootstrap and seed of `interval_report`.
     """
     names = sort_ids({name for found in (speakers or {}).values() for name in found.names})
     cells = {s: _cells(found, names) for s, found in (speakers or {}).items()}
@@ -427,39 +389,30 @@ def gains(
     found = gain_figures(rankings, {})
     if found is None:
         raise ValueError("gains needs target and nontarget trials in each list")
-    report: dict[str, object] = {
-        f"n_{'' if value else 'non'}target_{s}": int((trials.target == value).sum())
-        for s, (trials, _) in scored.items()
-        for value in (True, False)
-    }
+    report: dict[str, object] = {}
+    for s, (trials, _) in scored.items():
+        report |= count_labels(trials.target, f"_{s}")
     report["n_segments"] = len(Ids.of(scored["oo"][0].trial).names)
     report |= with_reasons(found)
     if speakers is None:
         return report
-    _warn_of_other_people(speakers, names)
-    report["n_speakers"] = len(names)
-    if n_bootstrap:
-        ranked = {s: cell[rankings[s].order] for s, cell in cells.items()}
-
-        def evaluate(drawn: Float64) -> Figures | None:
-            weight = pair_weights(drawn).ravel()
-            return gain_figures(rankings, {s: weight[cell] for s, cell in ranked.items()})
-
-        report |= interval_report(evaluate, len(names), n_bootstrap, seed)
-    return report
-
-
-def _cells(found: Speakers, names: list[str]) -> Int64:
-    """Both speakers of each trial as one number, by their positions in names."""
-    place = {name: i for i, name in enumerate(names)}
-    at: Int64 = np.array([place[name] for name in found.names], np.int64)
-    return np.asarray(at[found.enrol] * len(names) + at[found.trial], np.int64)
-
-
-def _warn_of_other_people(speakers: Mapping[str, Speakers], names: list[str]) -> None:
-    for s, found in speakers.items():
-        if lacking := sorted(set(names) - set(found.names)):
+    for s, own in speakers.items():
+        if lacking := sorted(set(names) - set(own.names)):
             logger.warning(
                 "%s: no trial of %d of %d speakers (%s first): a gain compares different people",
                 *(s.upper(), len(lacking), len(names), lacking[0]),
             )
+    ranked = {s: cell[rankings[s].order] for s, cell in cells.items()}
+
+    def evaluate(drawn: Float64) -> Figures | None:
+        weight = pair_weights(drawn).ravel()
+        return gain_figures(rankings, {s: weight[cell] for s, cell in ranked.items()})
+
+    report["n_speakers"] = len(names)
+    return report | interval_report(evaluate, len(names), **resamples)
+
+
+def _cells(found: Speakers, names: list[str]) -> Int64:
+    """Both speakers of each trial as one number, by their positions in names."""
+    _, at = number_names(found.names, names)
+    return np.asarray(at[found.enrol] * len(names) + at[found.trial], np.int64)

@@ -1,9 +1,11 @@
-"""What protected speech is good for: words, emotions, prosody and estimated quality."""
+"""What protected speech is good for: words, emotions, prosody and estimated quality.
+
+All figures have intervals over speakers; resamples: n_bootstrap and seed of `interval_report`.
+"""
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -11,7 +13,9 @@ from local.metrics.intervals import Figures, interval_report, logger
 from steps.asr.language import NORMALISERS, describe_normaliser
 from utils.arrays import Float64
 from utils.cli import UserError
-from utils.tables import StrPath, invert, read_lines, read_map
+from utils.tables import StrPath, invert, read_map, sort_ids
+
+Table = Mapping[str, str]
 
 # ---- Word and character error rates, with intervals over speakers.
 
@@ -21,22 +25,9 @@ _COUNTS = ("words", *_ERRORS, "characters", *(f"character_{name}" for name in _E
 _COUNTS += ("segments", "wrong_sentences", "empty_hypotheses")
 
 
-@dataclass(frozen=True)
-class Errors:
-    """Fewest edits from a reference to a hypothesis, in words or characters."""
-
-    substitutions: int
-    insertions: int
-    deletions: int
-
-    @property
-    def total(self) -> int:
-        """Number of all edits."""
-        return self.substitutions + self.insertions + self.deletions
-
-
-def align(reference: Sequence[str], hypothesis: Sequence[str]) -> Errors:
-    """Fewest errors (Levenshtein 1966), all of the same weight.
+def align(reference: Sequence[str], hypothesis: Sequence[str]) -> tuple[int, int, int]:
+    """Substitutions, insertions and deletions, the fewest errors (Levenshtein 1966), all of the
+    same weight, from a reference to a hypothesis in words or characters.
 
     Their total is unique; how it divides up may not be (`a b` to `b c`: two substitutions, or a
     deletion and an insertion), and is then the library's choice, not always Kaldi's.
@@ -44,7 +35,7 @@ def align(reference: Sequence[str], hypothesis: Sequence[str]) -> Errors:
     from rapidfuzz.distance import Levenshtein  # words alone need it
 
     tags = [edit.tag for edit in Levenshtein.editops(reference, hypothesis)]
-    return Errors(tags.count("replace"), tags.count("insert"), tags.count("delete"))
+    return tags.count("replace"), tags.count("insert"), tags.count("delete")
 
 
 def kaldi_lines(counts: Mapping[str, int]) -> list[str]:
@@ -62,13 +53,11 @@ def kaldi_lines(counts: Mapping[str, int]) -> list[str]:
 
 
 def error_figures(
-    reference: Mapping[str, str],
-    hypothesis: Mapping[str, str],
-    utt2spk: Mapping[str, str],
-    *,
+    reference: Table,
+    hypothesis: Table,
+    utt2spk: Table,
     normaliser: str = "english",
-    n_bootstrap: int = 0,
-    seed: int = 0,
+    **resamples: int,
 ) -> dict[str, object]:
     """Figures `wer` and `cer`, their parts `wer_{substitutions,insertions,deletions}` and
     `cer_...`, `ser`, `normalisation`, counts, and intervals.
@@ -99,22 +88,17 @@ def error_figures(
             "every hypothesis is empty: the recogniser failed, and its word error rate of 100 % "
             "says nothing of the speech (docs/words.md)"
         )
-    if n_bootstrap:
-
-        def evaluate(drawn: Float64) -> Figures:
-            return _error_rates(drawn @ counts)
-
-        report |= interval_report(evaluate, len(spk2utt), n_bootstrap, seed)
-    return report
+    return report | interval_report(
+        lambda drawn: _error_rates(drawn @ counts), len(spk2utt), **resamples
+    )
 
 
 def _count(reference: Sequence[str], hypothesis: Sequence[str]) -> list[int]:
     """Counts (_COUNTS) of an utterance."""
     spelt = " ".join(reference)
     words, letters = align(reference, hypothesis), align(spelt, " ".join(hypothesis))
-    rows = [[e.substitutions, e.insertions, e.deletions] for e in (words, letters)]
-    wrong = int(words.total > 0)
-    return [len(reference), *rows[0], len(spelt), *rows[1], 1, wrong, int(not hypothesis)]
+    ends = (1, int(any(words)), int(not hypothesis))
+    return [len(reference), *words, len(spelt), *letters, *ends]
 
 
 def _error_rates(counts: Float64) -> Figures:
@@ -128,40 +112,20 @@ def _error_rates(counts: Float64) -> Figures:
 # ---- Unweighted average recall of emotions, with intervals over speakers.
 
 
-def count_confusions(
-    reference: Mapping[str, str], recognised: Mapping[str, str], utt2spk: Mapping[str, str]
-) -> tuple[list[str], list[str], list[str], Float64]:
-    """Count confusions: (speakers, true emotions, recognised emotions, counts (S, K, L)).
-
-    Recognised emotions begin with the true ones, in the same order; the others follow.
-    """
-    emotions = sorted(set(reference.values()))
-    said = [*emotions, *sorted({recognised[utt] for utt in reference} - set(emotions))]
-    spk2utt = invert({utt: utt2spk[utt] for utt in reference})
-    counts = np.zeros((len(spk2utt), len(emotions), len(said)))
-    for number, utts in enumerate(spk2utt.values()):
-        for utt in utts:
-            counts[number, emotions.index(reference[utt]), said.index(recognised[utt])] += 1
-    return list(spk2utt), emotions, said, counts
-
-
 def recalls(counts: Float64) -> Float64:
     """Recall (K,) of each emotion from confusions (K, L), L >= K; NaN where it never occurs."""
     there = counts.sum(axis=1)
-    right = np.diagonal(counts)
     each: Float64 = np.full(len(there), math.nan)
-    np.divide(right, there, out=each, where=there > 0)
+    np.divide(np.diagonal(counts), there, out=each, where=there > 0)
     return each
 
 
 def recall_figures(
-    reference: Mapping[str, str],
-    recognised: Mapping[str, str],
-    utt2spk: Mapping[str, str],
-    *,
-    folds: Mapping[str, str] | None = None,
-    n_bootstrap: int = 0,
-    seed: int = 0,
+    reference: Table,
+    recognised: Table,
+    utt2spk: Table,
+    folds: Table | None = None,
+    **resamples: int,
 ) -> dict[str, object]:
     """Figures `uar`, `accuracy`, `recall_<emotion>`, `chance_uar`, `confusion`, and intervals.
 
@@ -171,64 +135,49 @@ def recall_figures(
     warning. A resample of the speakers in which an emotion does not occur has no UAR and no recall
     of it; `interval_report` counts these.
     """
-    speakers, emotions, said, counts = count_confusions(reference, recognised, utt2spk)
-    parts = _count_folds(folds, reference, recognised, utt2spk) if folds else None
-    everybody = np.ones(len(speakers))
-    report: dict[str, object] = {
-        **_recalls(counts.sum(axis=0), emotions),
-        **({} if parts is None else {"uar_vpc24": _over_folds(parts, everybody)}),
+    emotions = sorted(set(reference.values()))
+    said = [*emotions, *sorted({recognised[utt] for utt in reference} - set(emotions))]
+    speakers = sort_ids({utt2spk[utt] for utt in reference})
+    parts = sort_ids({(folds or {}).get(utt, "") for utt in reference})
+    counts = np.zeros((len(parts), len(speakers), len(emotions), len(said)))
+    for utt, emotion in reference.items():
+        part, speaker = parts.index((folds or {}).get(utt, "")), speakers.index(utt2spk[utt])
+        counts[part, speaker, emotions.index(emotion), said.index(recognised[utt])] += 1
+
+    def evaluate(drawn: Float64) -> Figures:
+        by_part = np.tensordot(drawn, counts, (0, 1))
+        whole = by_part.sum(axis=0)
+        each = recalls(whole)
+        found = {
+            "uar": float(each.mean()) if len(emotions) > 1 else math.nan,
+            "accuracy": float(np.diagonal(whole).sum() / whole.sum()),
+            **{f"recall_{name}": float(r) for name, r in zip(emotions, each, strict=True)},
+        }
+        return found | ({"uar_vpc24": _over_folds(by_part)} if folds else {})
+
+    total = counts.sum(axis=(0, 1))
+    if len(emotions) < 2:
+        logger.warning("uar is undefined: %s is the only emotion of the reference", emotions[0])
+    return {
+        **evaluate(np.ones(len(speakers))),
         "chance_uar": 1 / len(emotions) if len(emotions) > 1 else math.nan,
         "n_speakers": len(speakers),
         "n_segments": len(reference),
         "n_emotions": len(emotions),
         "confusion": {
             emotion: {name: int(n) for name, n in zip(said, row, strict=True) if n}
-            for emotion, row in zip(emotions, counts.sum(axis=0), strict=True)
+            for emotion, row in zip(emotions, total, strict=True)
         },
+        **interval_report(evaluate, len(speakers), **resamples),
     }
-    if len(emotions) < 2:
-        logger.warning("uar is undefined: %s is the only emotion of the reference", emotions[0])
-    if n_bootstrap:
-
-        def evaluate(drawn: Float64) -> Figures:
-            found = _recalls(np.tensordot(drawn, counts, 1), emotions)
-            return found if parts is None else found | {"uar_vpc24": _over_folds(parts, drawn)}
-
-        report |= interval_report(evaluate, len(speakers), n_bootstrap, seed)
-    return report
 
 
-def _count_folds(
-    folds: Mapping[str, str],
-    reference: Mapping[str, str],
-    recognised: Mapping[str, str],
-    utt2spk: Mapping[str, str],
-) -> list[Float64]:
-    """Confusions of each fold (S, K, L), K emotions of the fold, S all speakers."""
-    found = []
-    speakers = list(invert({utt: utt2spk[utt] for utt in reference}))
-    for utts in invert({utt: folds[utt] for utt in reference}).values():
-        own, _, _, counts = count_confusions({u: reference[u] for u in utts}, recognised, utt2spk)
-        every = np.zeros((len(speakers), *counts.shape[1:]))
-        every[[speakers.index(speaker) for speaker in own]] = counts
-        found.append(every)
-    return found
-
-
-def _over_folds(parts: Sequence[Float64], drawn: Float64) -> float:
+def _over_folds(counts: Float64) -> float:
     """UAR of VoicePrivacy 2024: the mean over folds of the mean recall of the emotions in a fold; a
-    fold without any speaker of a resample does not count."""
-    each = [recalls(np.tensordot(drawn, counts, 1)) for counts in parts]
+    fold without any speaker of a resample does not count. counts: (folds, K, L)."""
+    each = [recalls(part) for part in counts]
     means = [float(np.nanmean(e)) for e in each if not np.isnan(e).all()]
     return float(np.mean(means)) if means else math.nan
-
-
-def _recalls(counts: Float64, emotions: Sequence[str]) -> Figures:
-    each = recalls(counts)
-    uar = float(each.mean()) if len(emotions) > 1 else math.nan
-    accuracy = float(np.diagonal(counts).sum() / counts.sum())
-    named = {f"recall_{name}": float(r) for name, r in zip(emotions, each, strict=True)}
-    return {"uar": uar, "accuracy": accuracy, **named}
 
 
 # ---- Figures of prosody and quality: means over utterances, with intervals over speakers.
@@ -243,41 +192,19 @@ FIGURES = (*KEYS[:6], "duration_drift", "f0_correlation_vpc22")
 
 
 def read_prosody(path: StrPath) -> dict[str, Float64]:
-    """Read utterance -> its figures (9,) in the order of KEYS, NaN where undefined.
-
-    UserError naming file and line for another header, a ragged line, a non-number, an id twice.
-    """
-    found: dict[str, Float64] = {}
-    header = f"# utterance {' '.join(KEYS)}"
-    for number, line in read_lines(path):
-        fields = line.split()
-        if number == 1:
-            if line != header:
-                raise UserError(f"{path}:1: not a table of steps/compare_prosody.py")
-            continue
-        if len(fields) != 1 + len(KEYS):
-            raise UserError(f"{path}:{number}: {len(fields)} fields where {1 + len(KEYS)} are due")
-        if fields[0] in found:
-            raise UserError(f"{path}:{number}: {fields[0]} is listed twice; keep one line for it")
-        try:
-            found[fields[0]] = np.array([_value(word) for word in fields[1:]])
-        except ValueError as error:
-            raise UserError(f"{path}:{number}: {error}; make the table again") from error
-    if not found:
-        raise UserError(f"{path}:1: lists no utterance")
-    return found
-
-
-def _value(word: str) -> float:
-    """Number, or NaN for an undefined one (-)."""
-    value = math.nan if word == "-" else float(word)
-    if word != "-" and not math.isfinite(value):
-        raise ValueError(f"{word!r} is not a finite number")
-    return value
+    """Read utterance -> its figures (9,) in the order of KEYS, NaN where undefined, from the table
+    that steps/compare_prosody.py writes; UserError for another one."""
+    rows = read_map(path, rest_of_line=True)
+    if rows.pop("#", "") != " ".join(("utterance", *KEYS)) or not rows:
+        raise UserError(f"{path}:1: not a table of steps/compare_prosody.py, or an empty one")
+    return {
+        utt: np.array([math.nan if word == "-" else float(word) for word in row.split()])
+        for utt, row in rows.items()
+    }
 
 
 def prosody_figures(
-    table: Mapping[str, Float64], utt2spk: Mapping[str, str], *, n_bootstrap: int = 0, seed: int = 0
+    table: Mapping[str, Float64], utt2spk: Table, **resamples: int
 ) -> dict[str, object]:
     """Means over utterances, by speaker and overall, and `intervals` by bootstrap over speakers.
 
@@ -286,38 +213,39 @@ def prosody_figures(
     with a warning.
     """
     spk2utt = invert({utt: utt2spk[utt] for utt in table})
-    values = {
-        speaker: np.array([[*table[u][:6], abs(table[u][2]), table[u][VPC22]] for u in utts])
-        for speaker, utts in spk2utt.items()
-    }
-    total = np.array([np.nansum(v, axis=0) for v in values.values()])
-    count = np.array([(~np.isnan(v)).sum(axis=0) for v in values.values()])
-
+    values = [
+        np.array([[*table[u][:6], abs(table[u][2]), table[u][VPC22]] for u in utts])
+        for utts in spk2utt.values()
+    ]
+    total = np.array([np.nansum(v, axis=0) for v in values])
+    count = np.array([(~np.isnan(v)).sum(axis=0) for v in values])
     names = FIGURES if count[:, -1].any() else FIGURES[:-1]  # the last needs Praat
 
     def evaluate(drawn: Float64) -> Figures:
-        n = drawn @ count
-        mean = np.divide(drawn @ total, n, out=np.full(len(FIGURES), np.nan), where=n > 0)
-        return dict(zip(names, mean.tolist(), strict=False))
+        return _ratios(names, drawn @ total, drawn @ count)
 
-    figures = evaluate(np.ones(len(values)))
     undefined = dict(zip(names, (len(table) - count.sum(axis=0)).tolist(), strict=False))
-    for name, value in figures.items():
-        if math.isnan(value):
-            logger.warning("%s is undefined: no utterance has it", name)
-    report: dict[str, object] = {
-        **figures,
+    return {
+        **_with_reasons(evaluate(np.ones(len(values)))),
         "n_speakers": len(values),
         "n_segments": len(table),
         "n_undefined": {name: n for name, n in undefined.items() if n},
-        "f0_correlation_per_speaker": {
-            speaker: total[i, 0] / count[i, 0] if count[i, 0] else math.nan
-            for i, speaker in enumerate(values)
-        },
+        "f0_correlation_per_speaker": _ratios(spk2utt, total[:, 0], count[:, 0]),
+        **interval_report(evaluate, len(values), **resamples),
     }
-    if n_bootstrap:
-        report |= interval_report(evaluate, len(values), n_bootstrap, seed)
-    return report
+
+
+def _ratios(names: Iterable[str], sums: Float64, counts: Float64) -> Figures:
+    """Mean for each name, from a sum and a count; NaN without any value."""
+    mean = np.divide(sums, counts, out=np.full(len(sums), math.nan), where=counts > 0)
+    return dict(zip(names, mean.tolist(), strict=False))
+
+
+def _with_reasons(figures: Figures) -> Figures:
+    for name, value in figures.items():
+        if math.isnan(value):
+            logger.warning("%s is undefined: no utterance has it", name)
+    return figures
 
 
 # ---- Estimated mean opinion scores: means over speakers, and their loss by protection.
@@ -332,14 +260,9 @@ def read_quality(path: StrPath) -> dict[str, float | str]:
     found: dict[str, float | str] = {}
     for utt, text in read_map(path, rest_of_line=True).items():
         mark, _, problem = text.partition(" ")
-        if mark == "-" and problem in PROBLEMS:
-            found[utt] = problem
-            continue
-        try:
-            found[utt] = float(text)
-        except ValueError:
-            found[utt] = math.nan
-        if not 1 <= float(found[utt]) <= 5:
+        undefined = mark == "-" and problem in PROBLEMS
+        found[utt] = problem if undefined else _score(text)
+        if not undefined and not 1 <= _score(text) <= 5:
             raise UserError(
                 f"{path}: {utt}: {text!r} is no score from 1 to 5, nor - and one of "
                 f"{', '.join(PROBLEMS)}; estimate it again"
@@ -347,13 +270,15 @@ def read_quality(path: StrPath) -> dict[str, float | str]:
     return found
 
 
+def _score(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
 def quality_figures(
-    scores: Scores,
-    utt2spk: Mapping[str, str],
-    original: Scores | None = None,
-    *,
-    n_bootstrap: int = 0,
-    seed: int = 0,
+    scores: Scores, utt2spk: Table, original: Scores | None = None, **resamples: int
 ) -> dict[str, object]:
     """`mos`, and with scores of the original speech `mos_original` and `mos_drop`; intervals.
 
@@ -375,16 +300,10 @@ def quality_figures(
 
     def evaluate(drawn: Float64) -> Figures:
         weights = drawn[:, None] * ~np.isnan(means)
-        sums, total = np.nansum(drawn[:, None] * means, axis=0), weights.sum(axis=0)
-        mean = np.divide(sums, total, out=np.full(len(columns), np.nan), where=total > 0)
-        return dict(zip(columns, mean.tolist(), strict=True))
+        return _ratios(columns, np.nansum(drawn[:, None] * means, axis=0), weights.sum(axis=0))
 
-    figures = evaluate(np.ones(len(means)))
-    for name, value in figures.items():
-        if math.isnan(value):
-            logger.warning("%s is undefined: no utterance has it", name)
     report: dict[str, object] = {
-        **figures,
+        **_with_reasons(evaluate(np.ones(len(means)))),
         "n_speakers": len(means),
         "n_segments": len(scores),
         "n_undefined": _reasons(scores),
@@ -392,9 +311,7 @@ def quality_figures(
     }
     if original is not None:
         report["n_undefined_original"] = _reasons({utt: original[utt] for utt in scores})
-    if n_bootstrap:
-        report |= interval_report(evaluate, len(means), n_bootstrap, seed)
-    return report
+    return report | interval_report(evaluate, len(means), **resamples)
 
 
 def _number(score: float | str) -> float:

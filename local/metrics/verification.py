@@ -2,17 +2,23 @@
 
 import logging
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 import numpy as np
 
 from local.metrics import detection
 from local.metrics.detection import Ranking, folded
-from local.metrics.intervals import Figures, interval_report, pair_weights
+from local.metrics.intervals import (
+    Figures,
+    count_labels,
+    interval_report,
+    number_names,
+    pair_weights,
+)
 from utils.arrays import Bool, Float64, Int64
 from utils.cli import UserError
-from utils.tables import StrPath, sort_ids
+from utils.tables import StrPath
 from utils.trials import Ids, Trials
 
 # ---- All figures of one trial list: detection, ZEBRA and linkability from one sort, with
@@ -41,50 +47,37 @@ def find_speakers(
     """
     enrol, trial = Ids.of(trials.enrol), Ids.of(trials.trial)
     speakers = set(utt2spk.values())
-    _check_known(trial, set(utt2spk), trials_path, utt2spk_path)
+    check_known(trial, utt2spk.keys(), trials_path, utt2spk_path)
     if any(name in utt2spk and name not in speakers for name in enrol.names):
-        _check_known(enrol, {*utt2spk, *speakers}, trials_path, utt2spk_path)
+        check_known(enrol, {*utt2spk, *speakers}, trials_path, utt2spk_path)
     trial_spk = [utt2spk[name] for name in trial.names]
-    enrol_spk = _enrol_speakers(enrol, trial, trial_spk, trials.target, utt2spk)
-    names = sort_ids({*trial_spk, *enrol_spk})
-    place = {name: i for i, name in enumerate(names)}
-    found = Speakers(
-        names,
-        np.array([place[name] for name in enrol_spk])[enrol.codes],
-        np.array([place[name] for name in trial_spk])[trial.codes],
-    )
+    heard: dict[int, set[str]] = {}  # enrolment -> speakers of its target trials
+    codes = (side.codes[trials.target].tolist() for side in (enrol, trial))
+    for model, utt in set(zip(*codes, strict=True)):
+        heard.setdefault(model, set()).add(trial_spk[utt])
+
+    def speaker_of(code: int, name: str) -> str:
+        own = heard.get(code, set())
+        return utt2spk.get(name) or (name if name in speakers or len(own) != 1 else next(iter(own)))
+
+    enrol_spk = [speaker_of(code, name) for code, name in enumerate(enrol.names)]
+    names, place = number_names([*enrol_spk, *trial_spk])
+    found = Speakers(names, *by_trial(place, enrol, trial))
     _warn_of_odd_targets(found, trials, trials_path)
     return found
 
 
-def _check_known(column: Ids, known: set[str], path: StrPath, utt2spk_path: StrPath) -> None:
+def by_trial(place: Int64, enrol: Ids, trial: Ids) -> tuple[Int64, Int64]:
+    """Values of the enrolment's and then of the trial's names, spread to both sides of trials."""
+    return place[: len(enrol.names)][enrol.codes], place[len(enrol.names) :][trial.codes]
+
+
+def check_known(column: Ids, known: Set[str], path: StrPath, utt2spk_path: StrPath) -> None:
+    """Raise a UserError that names the first line of an id that utt2spk lacks."""
     for code, name in enumerate(column.names):
         if name not in known:
             line = int(np.argmax(column.codes == code)) + 1
             raise UserError(f"{path}:{line}: utterance {name} is not in {utt2spk_path}")
-
-
-def _enrol_speakers(
-    enrol: Ids,
-    trial: Ids,
-    trial_spk: Sequence[str],
-    target: Bool,
-    utt2spk: Mapping[str, str],
-) -> list[str]:
-    speakers = set(utt2spk.values())
-    of_model: dict[int, set[str]] = {}
-    for pair in set(zip(enrol.codes[target].tolist(), trial.codes[target].tolist(), strict=True)):
-        of_model.setdefault(pair[0], set()).add(trial_spk[pair[1]])
-    found = []
-    for code, name in enumerate(enrol.names):
-        heard = of_model.get(code, set())
-        if name in utt2spk:
-            found.append(utt2spk[name])
-        elif name in speakers or len(heard) != 1:
-            found.append(name)
-        else:
-            found.append(next(iter(heard)))
-    return found
 
 
 def _warn_of_odd_targets(found: Speakers, trials: Trials, trials_path: StrPath) -> None:
@@ -123,7 +116,14 @@ class ScoredTrials:
             return None
         counts = Counted(t, n, detection.pav(t, n), detection.pav(t, n, laplace=True))
         found = {name: figure(self, counts, weight) for name, figure in FIGURES.items()}
-        return found | self._linkability(weight)
+        bins = detection.histograms(self.ranking, weight)
+        for suffix, omega in {
+            "": 1.0,
+            **{f"_omega_{x}": v for x, v in self.omegas.items()},
+        }.items():
+            for name, of in (("", detection.d_sys), ("_mean", detection.d_mean)):
+                found[f"linkability{name}{suffix}"] = of(bins, omega) if bins else math.nan
+        return found
 
     def balanced_bits(self, value: Float64, weight: Float64 | None) -> float:
         """Mean of the means over targets and over nontargets, converted from nat to bit."""
@@ -131,19 +131,6 @@ class ScoredTrials:
         mated = every * self.ranking.target
         both = detection.mean(value, mated) + detection.mean(value, every - mated)
         return both / (2.0 * detection.LN2)
-
-    def _linkability(self, weight: Float64 | None) -> Figures:
-        bins = detection.histograms(self.ranking, weight)
-        figures: Figures = {}
-        for suffix, omega in {
-            "": 1.0,
-            **{f"_omega_{x}": v for x, v in self.omegas.items()},
-        }.items():
-            figures[f"linkability{suffix}"] = detection.d_sys(bins, omega) if bins else math.nan
-            figures[f"linkability_mean{suffix}"] = (
-                detection.d_mean(bins, omega) if bins else math.nan
-            )
-        return figures
 
     def of_speakers(self, speaker: Int64, names: Sequence[str]) -> dict[str, float] | None:
         """Linkability of each speaker who has mated scores; None where it is undefined.
@@ -153,10 +140,12 @@ class ScoredTrials:
         bins = detection.histograms(self.ranking)
         if bins is None:
             return None
-        d = detection.by_speaker(bins, self.ranking, speaker, len(names))
-        return {
-            name: value for name, value in zip(names, d.tolist(), strict=True) if value == value
-        }
+        return _defined(names, detection.by_speaker(bins, self.ranking, speaker, len(names)))
+
+
+def _defined(names: Sequence[str], values: Float64) -> dict[str, float]:
+    """Values by name, without the undefined ones."""
+    return {n: v for n, v in zip(names, values.tolist(), strict=True) if not math.isnan(v)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,28 +191,27 @@ def verification(
     speakers: Speakers | None = None,
     n_bins: int | None = None,
     unprotected: Float64 | None = None,
-    n_bootstrap: int = 0,
-    seed: int = 0,
+    **resamples: int,
 ) -> dict[str, object]:
     """All figures of a trial list with targets and nontargets (keys of the JSON: docs/metrics).
 
     score: (n_trials,) in the order of `trials`. Figures by speaker and intervals need `speakers`.
     n_bins: adds linkability_bins_<n>, on so many bins, of all trials and by enrolled speaker.
     unprotected: (n_trials,) scores of the same trials before protection, which add `eer_rise`.
+    resamples: n_bootstrap and seed of `interval_report`.
     """
     cell = None
-    if speakers is not None and n_bootstrap:
+    if speakers is not None and resamples.get("n_bootstrap"):
         cell = speakers.enrol * len(speakers.names) + speakers.trial
     scored = prepare(score, trials.target, omegas, cell)
     before = None if unprotected is None else detection.rank(unprotected, trials.target, cell)
     figures = _with_rise(scored, before)
     if figures is None:
         raise ValueError("verification needs target and nontarget trials")
-    n_target = int(trials.target.sum())
-    _warn_of_undefined(figures, n_target)
+    counts = count_labels(trials.target)
+    _warn_of_undefined(figures, counts["n_target"])
     report: dict[str, object] = {
-        "n_target": n_target,
-        "n_nontarget": len(trials) - n_target,
+        **counts,
         "n_segments": len(np.unique(Ids.of(trials.trial).codes)),
         **figures,
         "tag": detection.tag(figures["l_w"]),
@@ -232,16 +220,28 @@ def verification(
     if speakers is None:
         logger.warning("linkability_per_speaker is null: it needs to know the speakers (utt2spk)")
         return report
-    report["linkability_per_speaker"] = scored.of_speakers(speakers.trial, speakers.names)
+    names = speakers.names
+    report["linkability_per_speaker"] = scored.of_speakers(speakers.trial, names)
     if report["linkability_per_speaker"] is None:
         logger.warning("linkability_per_speaker is null: linkability is undefined")
-    if n_bins:
-        report |= _on_bins(scored.ranking, speakers, n_bins)
-    report["n_speakers"] = len(speakers.names)
+    if n_bins:  # all trials, and by enrolled speaker (Champion et al. 2021)
+        bins = detection.histograms(scored.ranking, n_bins=n_bins)
+        own = detection.by_enrolment(scored.ranking, speakers.enrol, len(names), n_bins)
+        name = f"linkability_bins_{n_bins}"
+        report[name] = detection.d_sys(bins) if bins else math.nan
+        report[f"{name}_per_speaker"] = _defined(names, own)
+    report["n_speakers"] = len(names)
     report["n_target_speakers"] = len(np.unique(speakers.trial[trials.target]))
-    if cell is not None:
-        report |= _intervals(scored, before, cell, len(speakers.names), n_bootstrap, seed)
-    return report
+    if cell is None:
+        return report
+    ranked = cell[scored.ranking.order]
+    ranked_before = ranked if before is None else cell[before.order]
+
+    def evaluate(drawn: Float64) -> Figures | None:
+        weight = pair_weights(drawn).ravel()
+        return _with_rise(scored, before, weight[ranked], weight[ranked_before])
+
+    return report | interval_report(evaluate, len(names), **resamples)
 
 
 def _with_rise(
@@ -257,37 +257,6 @@ def _with_rise(
         return figures
     bare = detection.eer(*before.counts(weight_before))
     return figures | {"eer_rise": folded(figures["eer"]) - folded(bare)}
-
-
-def _on_bins(ranking: Ranking, speakers: Speakers, n_bins: int) -> dict[str, object]:
-    """D_sys on so many bins: of all trials, and by enrolled speaker (Champion et al. 2021)."""
-    bins = detection.histograms(ranking, n_bins=n_bins)
-    own = detection.by_enrolment(ranking, speakers.enrol, len(speakers.names), n_bins)
-    found = {
-        name: value
-        for name, value in zip(speakers.names, own.tolist(), strict=True)
-        if value == value
-    }
-    name = f"linkability_bins_{n_bins}"
-    return {name: detection.d_sys(bins) if bins else math.nan, f"{name}_per_speaker": found}
-
-
-def _intervals(
-    scored: ScoredTrials,
-    before: Ranking | None,
-    cell: Int64,
-    n_speakers: int,
-    n_bootstrap: int,
-    seed: int,
-) -> dict[str, object]:
-    ranked = cell[scored.ranking.order]
-    ranked_before = ranked if before is None else cell[before.order]
-
-    def evaluate(drawn: Float64) -> Figures | None:
-        weight = pair_weights(drawn).ravel()
-        return _with_rise(scored, before, weight[ranked], weight[ranked_before])
-
-    return interval_report(evaluate, n_speakers, n_bootstrap, seed)
 
 
 def _warn_of_undefined(figures: Figures, n_target: int) -> None:
@@ -324,18 +293,6 @@ class LinearMap:
     def __call__(self, score: Float64) -> Float64:
         """LLR of scores of any shape."""
         return self.slope * score + self.offset
-
-
-@dataclass(frozen=True, eq=False)
-class IsotonicMap:
-    """Piecewise linear LLR of a score, constant beyond the ends. score, llr: corners, ascending."""
-
-    score: Float64
-    llr: Float64
-
-    def __call__(self, score: Float64) -> Float64:
-        """LLR of scores of any shape."""
-        return np.interp(score, self.score, self.llr)
 
 
 def fit_linear(score: Float64, target: Bool) -> LinearMap:
@@ -382,9 +339,9 @@ def _newton(x: Float64, sign: Float64, half: Float64) -> tuple[float, float]:
     return float(w[0]), float(w[1])
 
 
-def fit_isotonic(score: Float64, target: Bool) -> IsotonicMap:
-    """Fit the BOSARIS mapping: PAV with one extra target below and one extra nontarget above all
-    scores, straight lines between blocks.
+def fit_isotonic(score: Float64, target: Bool) -> Callable[[Float64], Float64]:
+    """Fit the BOSARIS mapping from scores of any shape to LLR: PAV with one extra target below and
+    one extra nontarget above all scores, straight lines between blocks, constant beyond the ends.
 
     The extra trials make every LLR finite; they count in the prior too, as in BOSARIS: the LLR of a
     block is ln(t/n) − ln((T + 1)/(N + 1)).
@@ -401,7 +358,19 @@ def fit_isotonic(score: Float64, target: Bool) -> IsotonicMap:
     last = np.append(ranking.start[1:], len(ranking.score))[last_run] - 1
     corner = np.stack([ranking.score[first], ranking.score[last]], axis=1).ravel()
     new = np.concatenate(([True], corner[1:] > corner[:-1]))  # a block may be one score wide
-    return IsotonicMap(corner[new], np.repeat(llr, 2)[new])
+    x, y = corner[new], np.repeat(llr, 2)[new]
+    return lambda at: np.interp(at, x, y)
+
+
+def _mapped(
+    linear: LinearMap, target: Bool, score_f0: Float64, score_f1: Float64
+) -> dict[str, Float64]:
+    """Eq. 15: scores of f1, (n_trials,), by each mapping that is learnt on f0, and as they are."""
+    return {
+        "linear": linear(score_f1),
+        "isotonic": fit_isotonic(score_f0, target)(score_f1),
+        "uncalibrated": score_f1,
+    }
 
 
 def calibration(
@@ -412,24 +381,15 @@ def calibration(
     target, score_f0, score_f1: (n_trials,), with targets and nontargets.
     """
     y = target.astype(np.float64)
-    report: dict[str, int | float | str | None] = {
-        "n_target": int(y.sum()),
-        "n_nontarget": int(len(y) - y.sum()),
-    }
+    report: dict[str, int | float | str | None] = {**count_labels(target)}
     for run, score in (("f0", score_f0), ("f1", score_f1)):
         t, n = detection.rank(score, target).counts()
-        plain, laplace = detection.pav(t, n), detection.pav(t, n, laplace=True)
+        plain, worst = detection.pav(t, n), detection.l_w(detection.pav(t, n, laplace=True))
         report[f"d_ece_{run}"] = detection.d_ece(plain.llr, plain.t, plain.n)
         report[f"cllr_min_{run}"] = detection.cllr(plain.llr, plain.t, plain.n)
-        report[f"l_w_{run}"] = detection.l_w(laplace)
-        report[f"tag_{run}"] = detection.tag(detection.l_w(laplace))
+        report[f"l_w_{run}"], report[f"tag_{run}"] = worst, detection.tag(worst)
     linear = fit_linear(score_f0, target)
-    learnt = {  # Eq. 15: calibrated scores of f1
-        "linear": linear(score_f1),
-        "isotonic": fit_isotonic(score_f0, target)(score_f1),
-        "uncalibrated": score_f1,
-    }
-    for name, llr in learnt.items():
+    for name, llr in _mapped(linear, target, score_f0, score_f1).items():
         report[f"c_ece_{name}"] = detection.d_ece(llr, y, 1.0 - y)  # Eq. 16
         report[f"cllr_{name}"] = detection.cllr(llr, y, 1.0 - y)
     report["linear_slope"], report["linear_offset"] = linear.slope, linear.offset
@@ -453,12 +413,8 @@ POSTERIOR_BINS = 10
 Curve = list[float]
 
 
-def _prior() -> Float64:
-    return np.asarray(1.0 / (1.0 + np.exp(-LOG_ODDS)), np.float64)
-
-
 def _profile(llr: Float64, t: Float64, n: Float64) -> Curve:
-    profile: Curve = detection.ece(llr, t, n, _prior()).tolist()
+    profile: Curve = detection.ece(llr, t, n, 1.0 / (1.0 + np.exp(-LOG_ODDS))).tolist()
     return profile
 
 
@@ -480,26 +436,20 @@ def attack(target: Bool, score: Float64) -> dict[str, object]:
     target, score: (n_trials,), both classes present. The histogram has the bins of `linkability`:
     share of mated and of non-mated scores by bin, and D↔; None below 20 mated scores.
     """
-    y = target.astype(np.float64)
+    y, ranking, histogram = target.astype(np.float64), detection.rank(score, target), None
+    if bins := detection.histograms(ranking):
+        low, high = ranking.score[0], ranking.score[-1]
+        histogram = {
+            "edges": np.linspace(low, high, len(bins.mated) + 1).tolist(),
+            "mated": (bins.mated / bins.mated.sum()).tolist(),
+            "non_mated": (bins.non_mated / bins.non_mated.sum()).tolist(),
+            "linkability": detection.local_linkability(bins).tolist(),
+        }
     return {
         "ece": _oracle(score, target),
         "ece_actual": _profile(score, y, 1.0 - y),
         "empirical": {"uncalibrated": empirical(target, score)},
-        "histogram": _histogram(target, score),
-    }
-
-
-def _histogram(target: Bool, score: Float64) -> dict[str, Curve] | None:
-    ranking = detection.rank(score, target)
-    bins = detection.histograms(ranking)
-    if bins is None:
-        return None
-    low, high = ranking.score[0], ranking.score[-1]
-    return {
-        "edges": np.linspace(low, high, len(bins.mated) + 1).tolist(),
-        "mated": (bins.mated / bins.mated.sum()).tolist(),
-        "non_mated": (bins.non_mated / bins.non_mated.sum()).tolist(),
-        "linkability": detection.local_linkability(bins).tolist(),
+        "histogram": histogram,
     }
 
 
@@ -509,10 +459,8 @@ def calibrations(target: Bool, score_f0: Float64, score_f1: Float64) -> dict[str
     target, score_f0, score_f1: (n_trials,), both classes present (Noé et al. 2022, 5.3, Fig. 8);
     the empirical calibration of the same mapped scores (Fig. 4).
     """
-    linear = fit_linear(score_f0, target)(score_f1)
-    isotonic = fit_isotonic(score_f0, target)(score_f1)
     y = target.astype(np.float64)
-    mapped = {"linear": linear, "isotonic": isotonic, "uncalibrated": score_f1}
+    mapped = _mapped(fit_linear(score_f0, target), target, score_f0, score_f1)
     return {
         "ece": {
             "f0": _oracle(score_f0, target),

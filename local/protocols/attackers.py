@@ -6,7 +6,7 @@ from pathlib import Path
 
 from utils.cli import UserError
 from utils.datadir import DataDir, check_apart, load_data_dir, read_noted, read_training_speakers
-from utils.settings import parse_settings, read_settings
+from utils.settings import Part, parse_settings, read_settings
 from utils.tables import is_there, read_json_object
 
 # ---- Attackers, composed of parts: the knowledge of each, and their evaluator.
@@ -52,31 +52,26 @@ class Attacker:
         return parts
 
 
-def _informed(words: str, evaluator: str) -> Attacker:
-    return Attacker(words, "other draw", "protected", True, False, evaluator)
-
-
-def _white_box(words: str, evaluator: str) -> Attacker:
-    return Attacker(words, "same target", "protected", True, True, evaluator)
-
-
 UNPROTECTED = Attacker("unprotected", ORIGINAL, ORIGINAL, False, False, ORIGINAL)
+_NOTHING = (ORIGINAL, "protected", False, False)
+_SYSTEM = ("other draw", "protected", True, False)
+_TARGET = ("same target", "protected", True, True)
 ATTACKERS = {  # of protected speech, from the least informed
-    "ignorant": Attacker("ignorant", ORIGINAL, "protected", False, False, ORIGINAL),
-    "aligned": Attacker("aligned", ORIGINAL, "protected", False, False, ALIGNED),
-    "lazy_informed": _informed("lazy-informed", ORIGINAL),
-    "semi_informed_backend": _informed("semi-informed (back end)", BACKEND),
-    "semi_informed_finetuned": _informed("semi-informed (fine-tuned)", FINETUNED),
-    "semi_informed": _informed("semi-informed", SCRATCH),
-    "white_box_backend": _white_box("white-box (back end)", BACKEND),
-    "white_box_finetuned": _white_box("white-box (fine-tuned)", FINETUNED),
-    "white_box": _white_box("white-box", SCRATCH),
+    "ignorant": Attacker("ignorant", *_NOTHING, ORIGINAL),
+    "aligned": Attacker("aligned", *_NOTHING, ALIGNED),
+    "lazy_informed": Attacker("lazy-informed", *_SYSTEM, ORIGINAL),
+    "semi_informed_backend": Attacker("semi-informed (back end)", *_SYSTEM, BACKEND),
+    "semi_informed_finetuned": Attacker("semi-informed (fine-tuned)", *_SYSTEM, FINETUNED),
+    "semi_informed": Attacker("semi-informed", *_SYSTEM, SCRATCH),
+    "white_box_backend": Attacker("white-box (back end)", *_TARGET, BACKEND),
+    "white_box_finetuned": Attacker("white-box (fine-tuned)", *_TARGET, FINETUNED),
+    "white_box": Attacker("white-box", *_TARGET, SCRATCH),
 }
 LEVELS = ("utt", "spk", "same")  # of the training set of semi-informed attackers
 
 
 @dataclass(frozen=True)
-class System:
+class AttackedSystem:
     """System as attackers see it. level: of its keys; levels: those it could have, too. lacks:
     missing parts of its speech: `enrolment`, `training`."""
 
@@ -87,7 +82,7 @@ class System:
 
 
 @dataclass(frozen=True)
-class Attack:
+class PlannedAttack:
     """Attacker with an evaluator on a system. level: of their protected training set."""
 
     evaluator: str
@@ -111,16 +106,19 @@ class Attack:
 
 
 @dataclass(frozen=True)
-class Plan:
+class AttackPlan:
     """Attacks to run, and requests that could not be met, with the reasons."""
 
-    attacks: list[Attack]
+    attacks: list[PlannedAttack]
     skipped: list[str]
 
 
 def plan_attacks(
-    attackers: Sequence[str], systems: Sequence[System], evaluators: Sequence[str], level: str
-) -> Plan:
+    attackers: Sequence[str],
+    systems: Sequence[AttackedSystem],
+    evaluators: Sequence[str],
+    level: str,
+) -> AttackPlan:
     """Plan each attacker on each system with each evaluator (<encoder>/<back end>), if it exists.
 
     level: `utt`, `spk` or `same` (as the system itself), of semi-informed attackers' training sets.
@@ -131,9 +129,9 @@ def plan_attacks(
             raise UserError(f"--attackers: {name} is unknown; known: {' '.join(ATTACKERS)}")
     if level not in LEVELS:
         raise UserError(f"--informed-level: {level} is unknown; known: {' '.join(LEVELS)}")
-    plan = Plan([], [])
+    plan = AttackPlan([], [])
     for evaluator in dict.fromkeys(evaluators):
-        plan.attacks.append(Attack(evaluator, "original", "unprotected", "-"))
+        plan.attacks.append(PlannedAttack(evaluator, "original", "unprotected", "-"))
         for system in systems:
             for name in dict.fromkeys(attackers):
                 why = _why_not(ATTACKERS[name], system, evaluator, level)
@@ -141,11 +139,11 @@ def plan_attacks(
                     plan.skipped.append(f"{name} on {system.name} with {evaluator}: {why}")
                 else:
                     trained = _training_level(ATTACKERS[name], system, level)
-                    plan.attacks.append(Attack(evaluator, system.name, name, trained))
+                    plan.attacks.append(PlannedAttack(evaluator, system.name, name, trained))
     return plan
 
 
-def _why_not(attacker: Attacker, system: System, evaluator: str, level: str) -> str:
+def _why_not(attacker: Attacker, system: AttackedSystem, evaluator: str, level: str) -> str:
     """Reason why an attack does not exist; an empty string where it does."""
     encoder, _, backend = evaluator.rpartition("/")
     if "enrolment" in system.lacks and (
@@ -166,7 +164,7 @@ def _why_not(attacker: Attacker, system: System, evaluator: str, level: str) -> 
     return ""
 
 
-def _training_level(attacker: Attacker, system: System, level: str) -> str:
+def _training_level(attacker: Attacker, system: AttackedSystem, level: str) -> str:
     """Level: the system's own if it is not random, or if the attacker knows the target."""
     if attacker.evaluator in (ORIGINAL, ALIGNED):
         return "-"
@@ -181,14 +179,25 @@ def _training_level(attacker: Attacker, system: System, level: str) -> str:
 # ---- Requirements of each VoicePrivacy challenge: conf/protocols/*.yaml.
 
 
+class Sets(dict[str, list[str]]):
+    """Names of averages, and the splits in each."""
+
+
 @dataclass(frozen=True)
 class Privacy:
-    """attacker: of the EER that counts. sets: names of averages and the splits in each. weights: of
-    the splits of a set, in their order; none: all equal."""
+    """attacker: of the EER that counts. weights: of the splits of a set, in their order; none: all
+    equal."""
 
     attacker: str
-    sets: dict[str, list[str]]
-    weights: tuple[float, ...] = ()
+    sets: Sets
+    weights: tuple[Part, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name, splits in self.sets.items():
+            if not isinstance(splits, list) or not all(isinstance(x, str) for x in splits):
+                raise ValueError(f"sets: {name}: {splits!r}; a list of names is expected")
+            if self.weights and len(self.weights) != len(splits):
+                raise ValueError(f"weights: {len(self.weights)} for {len(splits)} splits of {name}")
 
 
 @dataclass(frozen=True)
@@ -200,57 +209,21 @@ class Protocol:
     attackers: str
     evaluators: str
     privacy: Privacy
-    words: tuple[str, ...]
+    words: tuple[str, ...] = ()
     informed_level: str = "utt"
     emotions: tuple[str, ...] = ()
-    categories: tuple[float, ...] = ()
+    categories: tuple[Part, ...] = ()
     genders: str = ""
 
 
 def read_protocol(path: Path) -> Protocol:
     """Read a protocol; UserError for an unknown setting, or not one weight for each split."""
     values = read_settings(path)
-    privacy = values.pop("privacy", None)
+    privacy = values.get("privacy")
     if not isinstance(privacy, dict) or not isinstance(privacy.get("sets"), dict):
         raise UserError(f"{path}: privacy: attacker and sets are expected")
-    lists = {name: _names(values.pop(name, []), path, name) for name in ("words", "emotions")}
-    numbers = {"categories": _numbers(values.pop("categories", []), path, "categories")}
-    sets = {str(k): list(_names(v, path, f"sets: {k}")) for k, v in privacy["sets"].items()}
-    weights = _numbers(privacy.get("weights", []), path, "weights")
-    for name, splits in sets.items():
-        if weights and len(weights) != len(splits):
-            raise UserError(f"{path}: weights: {len(weights)} for {len(splits)} splits of {name}")
-    plain = parse_settings(_Plain, values, path)
-    return Protocol(
-        plain.challenge, plain.attackers, plain.evaluators,
-        Privacy(str(privacy.get("attacker", "")), sets, weights),
-        lists["words"], plain.informed_level, lists["emotions"], numbers["categories"],
-        plain.genders,
-    )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class _Plain:
-    challenge: str
-    attackers: str
-    evaluators: str
-    informed_level: str = "utt"
-    genders: str = ""
-
-
-def _names(value: object, path: Path, where: str) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
-        raise UserError(f"{path}: {where}: {value!r}; a list of names is expected")
-    return tuple(value)
-
-
-def _numbers(value: object, path: Path, where: str) -> tuple[float, ...]:
-    good = isinstance(value, list) and all(
-        isinstance(x, int | float) and not isinstance(x, bool) and 0 < x <= 1 for x in value
-    )
-    if not good or not isinstance(value, list):
-        raise UserError(f"{path}: {where}: {value!r}; fractions from 0 to 1 are expected")
-    return tuple(float(x) for x in value)
+    named = Sets({str(name): splits for name, splits in privacy["sets"].items()})
+    return parse_settings(Protocol, {**values, "privacy": {**privacy, "sets": named}}, path)
 
 
 # ---- Record of an attack: sets, draws, seeds and models, read from their folders.
@@ -260,20 +233,18 @@ SHARED_LEVELS = ("perm", "const", "position")  # enrolment and trials share draw
 
 
 @dataclass(frozen=True)
-class Side:
+class AttackSet:
     """Set of an attack. conf: conf.json of a protected one; None for original speech."""
 
     data: DataDir
     conf: Json | None
 
     @classmethod
-    def read(cls, path: Path) -> "Side":
+    def read(cls, path: Path) -> "AttackSet":
         """Read a data directory, original or of steps/anonymise.py."""
-        conf = path / "conf.json"
-        data = load_data_dir(path, need=("utt2spk",))
-        if not is_there(conf):
-            return cls(data, None)
-        return cls(data, read_json_object(conf, "protect the set again"))
+        data, conf = load_data_dir(path, need=("utt2spk",)), path / "conf.json"
+        found = read_json_object(conf, "protect the set again") if is_there(conf) else None
+        return cls(data, found)
 
     def record(self) -> Json:
         """Name, size, and draw of the set."""
@@ -298,7 +269,7 @@ class Side:
         return found
 
 
-def compare_draws(enrol: Side, trial: Side) -> Json:
+def compare_draws(enrol: AttackSet, trial: AttackSet) -> Json:
     """Whether enrolment and trials of a speaker share their random draws.
 
     They may at levels perm, const and position, and where nothing is drawn. UserError where they do
@@ -326,7 +297,7 @@ def compare_draws(enrol: Side, trial: Side) -> Json:
     }
 
 
-def describe_encoder(name: str, sides: tuple[Side, Side]) -> Json:
+def describe_encoder(name: str, sides: tuple[AttackSet, AttackSet]) -> Json:
     """Record of an encoder's training in its folder; for a pretrained one its name.
 
     UserError if its training data has a speaker of enrolment or trials.
@@ -357,8 +328,10 @@ def record_attack(
     name: of the table of attackers, or unprotected; a further run ends in _draw<n>. pairs: the
     protected set of which an aligned attacker has the original, too.
     """
-    attacker = _find(name.partition("_draw")[0])
-    sides = Side.read(enrol), Side.read(trial)
+    known = {"unprotected": UNPROTECTED, **ATTACKERS}
+    if (attacker := known.get(name.partition("_draw")[0])) is None:
+        raise UserError(f"--attacker: {name} is unknown; known: {' '.join(ATTACKERS)}")
+    sides = AttackSet.read(enrol), AttackSet.read(trial)
     for side, wanted in zip(sides, attacker.condition, strict=True):
         if (side.conf is not None) != (wanted == "A"):
             what = "original" if side.conf is None else "protected"
@@ -366,10 +339,13 @@ def record_attack(
                 f"{side.data.path}: is {what} speech; {name} is {attacker.condition} (enrolment, "
                 "trial; O original, A protected)"
             )
-    trained = None if training is None else _training(Side.read(training), sides)
+    learnt = None if training is None else AttackSet.read(training)
+    if learnt is not None:
+        for side in sides:
+            ours, theirs = set(learnt.data.spk2utt), set(side.data.spk2utt)
+            check_apart(ours, learnt.data.path, theirs, side.data.path)
     if (pairs is not None) != (attacker.evaluator == ALIGNED):
         raise UserError(f"--pairs: for the attacker {ALIGNED}, who learns from them, and no other")
-    known = None if pairs is None else _pairs(Side.read(pairs), sides[1])
     return {
         "attacker": name,
         **attacker.parts(),
@@ -377,31 +353,15 @@ def record_attack(
         "enrolment_set": sides[0].record(),
         "trial_set": sides[1].record(),
         "comparison": compare_draws(*sides),
-        "training_set": trained,
-        "pairs": known,
+        "training_set": learnt and learnt.record(),
+        "pairs": None if pairs is None else _pairs(AttackSet.read(pairs), sides[1]),
         "encoder": describe_encoder(encoder, sides),
         "backend": backend,
         "asnorm": asnorm,
     }
 
 
-def _find(name: str) -> Attacker:
-    if name == UNPROTECTED.words:
-        return UNPROTECTED
-    if name not in ATTACKERS:
-        raise UserError(f"--attacker: {name} is unknown; known: {' '.join(ATTACKERS)}")
-    return ATTACKERS[name]
-
-
-def _training(training: Side, sides: tuple[Side, Side]) -> Json:
-    """Record of the training set; none of its speakers may occur in enrolment or trials."""
-    heard = training.data
-    for side in sides:
-        check_apart(set(heard.spk2utt), heard.path, set(side.data.spk2utt), side.data.path)
-    return training.record()
-
-
-def _pairs(pairs: Side, trial: Side) -> Json:
+def _pairs(pairs: AttackSet, trial: AttackSet) -> Json:
     """Record of the pairs: none of their utterances is a trial, or shares the trials' draw."""
     if pairs.conf is None:
         raise UserError(

@@ -8,14 +8,14 @@ import numpy as np
 
 from utils.arrays import Bool, Float64
 from utils.cli import UserError
-from utils.tables import sort_ids
+from utils.tables import invert, sort_ids
 from utils.trials import Ids, Trials
 
 # ---- Segments of sessions with a given amount of speech, as in the NIST study.
 
 
 @dataclass(frozen=True)
-class Segment:
+class NominalSegment:
     """Frames start ... stop of a session; nominal: least seconds of speech in it."""
 
     start: int
@@ -23,7 +23,9 @@ class Segment:
     nominal: int
 
 
-def deal(speech: Bool, frame: float, nominal: Sequence[int], begin: int = 0) -> list[Segment]:
+def deal(
+    speech: Bool, frame: float, nominal: Sequence[int], begin: int = 0
+) -> list[NominalSegment]:
     """Cut non-overlapping segments from frame `begin` on, of each nominal duration in turn.
 
     speech: (T,) frames that hold speech; frame: seconds of one. A segment ends with the frame that
@@ -39,7 +41,7 @@ def deal(speech: Bool, frame: float, nominal: Sequence[int], begin: int = 0) -> 
         if stop > len(speech):
             tried += 1
             continue
-        found.append(Segment(place, stop, wanted))
+        found.append(NominalSegment(place, stop, wanted))
         place, tried = stop, 0
     return found
 
@@ -67,24 +69,14 @@ def enough_sessions(spk_of: Mapping[str, str], least: int) -> tuple[list[str], l
 PROFILES = ("p1", "p2")
 
 
-@dataclass(frozen=True)
-class SegmentLists:
-    """Three trial sets, and utterance-profile -> speaker for the ids of `cross`."""
-
-    trial1: Trials
-    trial2: Trials
-    cross: Trials
-    cross_utt2spk: dict[str, str]
-
-
 def make_segment_lists(
     utt2spk: Mapping[str, str],
     genders: Mapping[str, str] | None = None,
     sessions: Mapping[str, str] | None = None,
     groups: Mapping[str, str] | None = None,
     durations: Mapping[str, str] | None = None,
-) -> SegmentLists:
-    """Make the trial sets of all segments in utt2spk.
+) -> dict[str, Trials]:
+    """Make the trial sets trial1, trial2 and cross of all segments in utt2spk.
 
     genders: by speaker; only speakers of one gender are compared; None: all. sessions: by segment;
     segments of one session are not compared. groups: by speaker (such as age), beside the genders;
@@ -92,43 +84,41 @@ def make_segment_lists(
     that a table lacks, and for a set without targets or without nontargets.
     """
     ids = sort_ids(utt2spk)
-    same = _equal([utt2spk[utt] for utt in ids])
-    wanted = ~np.eye(len(ids), dtype=np.bool_)
-    if genders is not None:
-        wanted &= _equal(_column("gender", genders, [utt2spk[utt] for utt in ids]))
-    if sessions is not None:
-        wanted &= ~_equal(_column("session", sessions, ids))
-    if groups is not None:
-        wanted &= _equal(_column("group", groups, [utt2spk[utt] for utt in ids]))
-    if durations is not None:
-        wanted &= _equal(_column("nominal duration", durations, ids))
+    who = [utt2spk[utt] for utt in ids]
+    same, wanted = _equal(who), ~np.eye(len(ids), dtype=np.bool_)
+    for what, table, keys, alike in (
+        ("gender", genders, who, True),
+        ("session", sessions, ids, False),
+        ("group", groups, who, True),
+        ("nominal duration", durations, ids, True),
+    ):
+        if missing := [key for key in keys if table is not None and key not in table]:
+            raise UserError(f"{missing[0]}: has no {what}; give it one, or leave the table out")
+        if table is not None:
+            wanted &= _equal([table[key] for key in keys]) == alike
     once = np.triu(wanted)
     first, second = ([f"{utt}-{profile}" for utt in ids] for profile in PROFILES)
-    within = _trials(once & same, first, first, target=True)
-    between = _trials(wanted & same, first, second, target=False)
-    lists = SegmentLists(
-        _both(wanted, same, ids),
-        _both(once, same, ids),
-        _join(within, between),
-        {f"{utt}-{profile}": utt2spk[utt] for utt in ids for profile in PROFILES},
+    within = _trials(once & same, first, first, same)
+    between = _trials(wanted & same, first, second, ~same)
+    cross = Trials(
+        Ids.of([*within.enrol, *between.enrol]),
+        Ids.of([*within.trial, *between.trial]),
+        np.concatenate((within.target, between.target)),
     )
-    for name in ("trial1", "trial2", "cross"):
-        target = getattr(lists, name).target
-        if not target.any() or target.all():
-            kind = "nontarget" if target.any() else "target"
+    lists = {
+        "trial1": _trials(wanted, ids, ids, same),
+        "trial2": _trials(once, ids, ids, same),
+        "cross": cross,
+    }
+    for name, trials in lists.items():
+        if not trials.target.any() or trials.target.all():
+            kind = "nontarget" if trials.target.any() else "target"
             raise UserError(
                 f"{name}: no {kind} trial can be made of {len(ids)} segments of "
-                f"{len(set(utt2spk.values()))} speakers; several segments of several speakers of "
+                f"{len(set(who))} speakers; several segments of several speakers of "
                 "one gender are needed"
             )
     return lists
-
-
-def _column(what: str, table: Mapping[str, str], keys: list[str]) -> list[str]:
-    missing = [key for key in keys if key not in table]
-    if missing:
-        raise UserError(f"{missing[0]}: has no {what}; give it one, or leave the table out")
-    return [table[key] for key in keys]
 
 
 def _equal(names: list[str]) -> Bool:
@@ -136,22 +126,9 @@ def _equal(names: list[str]) -> Bool:
     return np.asarray(codes[:, None] == codes, np.bool_)
 
 
-def _trials(wanted: Bool, rows: list[str], columns: list[str], *, target: bool) -> Trials:
+def _trials(wanted: Bool, rows: list[str], columns: list[str], target: Bool) -> Trials:
     i, j = np.nonzero(wanted)
-    return Trials(Ids(i, rows), Ids(j, columns), np.full(len(i), target))
-
-
-def _both(wanted: Bool, same: Bool, ids: list[str]) -> Trials:
-    i, j = np.nonzero(wanted)
-    return Trials(Ids(i, ids), Ids(j, ids), same[i, j])
-
-
-def _join(a: Trials, b: Trials) -> Trials:
-    return Trials(
-        Ids.of([*a.enrol, *b.enrol]),
-        Ids.of([*a.trial, *b.trial]),
-        np.concatenate((a.target, b.target)),
-    )
+    return Trials(Ids(i, rows), Ids(j, columns), target[i, j])
 
 
 # ---- Aligned attacker: a rotation that undoes protection, learnt on pairs of x-vectors.
@@ -166,8 +143,7 @@ FEWEST_PAIRS = 2
 SPACES = ("centred", "original")
 
 logger = logging.getLogger(__name__)
-Vectors = Mapping[str, np.ndarray[tuple[int], np.dtype[np.float32]]]
-Table = dict[str, np.ndarray[tuple[int], np.dtype[np.float32]]]
+Vectors = dict[str, np.ndarray[tuple[int], np.dtype[np.float32]]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,8 +220,8 @@ class Pairs:
 
     original: Vectors
     protected: Vectors
-    groups: Mapping[str, str]
-    speakers: Mapping[str, str]
+    groups: dict[str, str]
+    speakers: dict[str, str]
 
 
 def learn_by_group(
@@ -253,8 +229,7 @@ def learn_by_group(
 ) -> dict[str, Rotation]:
     """Rotation for each group of the pairs: from protected x-vectors to original ones, or back."""
     rotations: dict[str, Rotation] = {}
-    for group in sort_ids(set(pairs.groups.values())):
-        ids = sort_ids(utt for utt, own in pairs.groups.items() if own == group)
+    for group, ids in invert(pairs.groups).items():
         source, target = _stack(pairs.protected, ids), _stack(pairs.original, ids)
         if not to_original:
             source, target = target, source
@@ -269,14 +244,6 @@ def _stack(vectors: Vectors, ids: Sequence[str]) -> Float64:
     return np.stack([vectors[key] for key in ids]).astype(np.float64)
 
 
-@dataclass(frozen=True)
-class AlignedSides:
-    """Both sides of the attack, ready to be compared; x-vectors by id."""
-
-    enrol: dict[str, Float64]
-    trial: dict[str, Float64]
-
-
 def align(
     rotations: Mapping[str, Rotation],
     enrol: Vectors,
@@ -285,8 +252,9 @@ def align(
     *,
     to_original: bool = True,
     space: str = "centred",
-) -> AlignedSides:
-    """Carry protected trials to the originals' space (or the original enrolment to the protected).
+) -> tuple[dict[str, Float64], dict[str, Float64]]:
+    """Carry protected trials to the originals' space (or the original enrolment to the protected);
+    returns the enrolment and the trials, ready to be compared.
 
     enrol: original x-vectors of speakers; trial: protected ones of utterances; groups: of both, by
     id. space `centred`: both less the mean of the pairs, for the cosine; `original`: as the encoder
@@ -307,4 +275,4 @@ def align(
             moved[key] = x[0]
         return moved
 
-    return AlignedSides(move(enrol, carried=not to_original), move(trial, carried=to_original))
+    return move(enrol, carried=not to_original), move(trial, carried=to_original)

@@ -8,7 +8,7 @@ utterances. Mixed trials (2026) follow the same rules for both genders together.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from utils.cli import UserError
@@ -20,6 +20,9 @@ from utils.tables import invert, sort_ids
 GENDERS = ("f", "m")
 MIXED = "mixed"  # the trials of both together
 TARGET, NONTARGET = LABELS
+Table = Mapping[str, str]
+Groups = Mapping[str, Sequence[str]]  # speaker -> utterances
+Split = tuple[list[str], list[str]]  # enrolment and trial utterances
 
 
 @dataclass(frozen=True)
@@ -27,14 +30,15 @@ class Rules:
     """Rules for making lists.
 
     enrol_utts: enrolment utterances of each enrolled speaker. min_trial_utts: least number of trial
-    utterances of an enrolled speaker. enrol_speakers: number enrolled of each gender; None: all
-    possible. genders: of the trials; a speaker of another one is an error.
+    utterances of an enrolled speaker. genders: of the trials; a speaker of another one is an error.
+    sessions: by utterance.
     """
 
     enrol_utts: int = 5
     min_trial_utts: int = 1
-    enrol_speakers: int | None = None
     genders: Sequence[str] = GENDERS
+    seed: int = 0
+    sessions: Table = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -45,9 +49,9 @@ class Lists:
     trial_only: speakers who are not enrolled -> reason. unused: utterances in no list.
     """
 
-    enrolment: Mapping[str, Sequence[str]]
+    enrolment: Groups
     trials: Mapping[str, Sequence[Trial]]
-    trial_only: Mapping[str, str] = field(default_factory=dict)
+    trial_only: Table = field(default_factory=dict)
     unused: Sequence[str] = ()
 
     def enrolled(self, gender: str) -> list[str]:
@@ -59,30 +63,18 @@ class Lists:
         return sort_ids({utt for _, utt, _ in self.trials[gender]})
 
 
-@dataclass(frozen=True)
-class Counts:
-    """Counts of the lists of one gender."""
-
-    enrol_speakers: int
-    enrol_utts: int
-    trial_speakers: int
-    trial_utts: int
-    target: int
-    nontarget: int
-
-
-def count_lists(lists: Lists, gender: str, utt2spk: Mapping[str, str]) -> Counts:
+def count_lists(lists: Lists, gender: str, utt2spk: Table) -> dict[str, int]:
     """Count speakers, utterances and trials of one gender; `utt2spk` has all trial utterances."""
     enrolled, utts = lists.enrolled(gender), lists.trial_utts(gender)
     target = sum(label == TARGET for _, _, label in lists.trials[gender])
-    return Counts(
-        enrol_speakers=len(enrolled),
-        enrol_utts=sum(len(lists.enrolment[speaker]) for speaker in enrolled),
-        trial_speakers=len({utt2spk[utt] for utt in utts}),
-        trial_utts=len(utts),
-        target=target,
-        nontarget=len(lists.trials[gender]) - target,
-    )
+    return {
+        "enrolment speakers": len(enrolled),
+        "enrolment utterances": sum(len(lists.enrolment[speaker]) for speaker in enrolled),
+        "trial speakers": len({utt2spk[utt] for utt in utts}),
+        "trial utterances": len(utts),
+        "target trials": target,
+        "nontarget trials": len(lists.trials[gender]) - target,
+    }
 
 
 def by_hash(items: Iterable[str], seed: int, purpose: str, *context: str) -> list[str]:
@@ -90,22 +82,18 @@ def by_hash(items: Iterable[str], seed: int, purpose: str, *context: str) -> lis
     return sorted(items, key=lambda item: (derive_seed(seed, purpose, *context, item), item))
 
 
-def full_product(
-    enrolled: Iterable[str], utts: Iterable[str], utt2spk: Mapping[str, str]
-) -> list[Trial]:
+def full_product(enrolled: Iterable[str], utts: Iterable[str], utt2spk: Table) -> list[Trial]:
     """Trials of every speaker with every utterance."""
     listed = sort_ids(utts)
     return [(spk, utt, label_of(spk, utt, utt2spk)) for spk in sort_ids(enrolled) for utt in listed]
 
 
-def label_of(speaker: str, utt: str, utt2spk: Mapping[str, str]) -> str:
+def label_of(speaker: str, utt: str, utt2spk: Table) -> str:
     """Label of the trial of a speaker and an utterance: target or nontarget."""
     return TARGET if utt2spk[utt] == speaker else NONTARGET
 
 
-def split_speaker(
-    speaker: str, utts: Sequence[str], sessions: Mapping[str, str], rules: Rules, seed: int
-) -> tuple[list[str], list[str]] | str:
+def split_speaker(speaker: str, utts: Sequence[str], rules: Rules) -> Split | str:
     """Choose (enrolment, trial) utterances of one speaker, or the reason for not enrolling them.
 
     An utterance that `sessions` does not name is a session of its own. Where sessions are known,
@@ -114,45 +102,41 @@ def split_speaker(
     """
     in_session: dict[str, list[str]] = {}
     for utt in utts:
-        in_session.setdefault(sessions.get(utt, ""), []).append(utt)
+        in_session.setdefault(rules.sessions.get(utt, ""), []).append(utt)
     if "" in in_session and len(in_session) > 1:
         raise UserError(
             f"{in_session[''][0]}: has no session, but others of speaker {speaker} have"
         )
-    least = rules.enrol_utts + rules.min_trial_utts
+    least, trial = rules.enrol_utts + rules.min_trial_utts, None
     if "" in in_session:
         if len(utts) < least:
             return f"{len(utts)} utterances, {least} are needed"
-        ranked = by_hash(utts, seed, "enrolment-utterances", speaker)
-        return sort_ids(ranked[: rules.enrol_utts]), sort_ids(ranked[rules.enrol_utts :])
-    long_enough = [
-        session
-        for session, own in in_session.items()
-        if len(own) >= rules.enrol_utts and len(utts) - len(own) >= rules.min_trial_utts
-    ]
-    if not long_enough:
-        sizes = "+".join(str(len(own)) for own in in_session.values())
-        return (
-            f"{len(in_session)} session(s) of {sizes} utterances, but one of {rules.enrol_utts} "
-            f"or more and {rules.min_trial_utts} or more in others are needed"
-        )
-    session = by_hash(long_enough, seed, "enrolment-session", speaker)[0]
-    ranked = by_hash(in_session[session], seed, "enrolment-utterances", speaker)
-    trial = [utt for other, own in in_session.items() if other != session for utt in own]
-    return sort_ids(ranked[: rules.enrol_utts]), sort_ids(trial)
+    else:
+        long_enough = [
+            session
+            for session, own in in_session.items()
+            if len(own) >= rules.enrol_utts and len(utts) - len(own) >= rules.min_trial_utts
+        ]
+        if not long_enough:
+            sizes = "+".join(str(len(own)) for own in in_session.values())
+            return (
+                f"{len(in_session)} session(s) of {sizes} utterances, but one of "
+                f"{rules.enrol_utts} or more and {rules.min_trial_utts} or more in others are "
+                "needed"
+            )
+        session = by_hash(long_enough, rules.seed, "enrolment-session", speaker)[0]
+        trial = [utt for other, own in in_session.items() if other != session for utt in own]
+        utts = in_session[session]
+    ranked = by_hash(utts, rules.seed, "enrolment-utterances", speaker)
+    rest = ranked[rules.enrol_utts :] if trial is None else trial
+    return sort_ids(ranked[: rules.enrol_utts]), sort_ids(rest)
 
 
-def make_lists(
-    utt2spk: Mapping[str, str],
-    spk2gender: Mapping[str, str],
-    rules: Rules,
-    seed: int,
-    sessions: Mapping[str, str] | None = None,
-) -> Lists:
+def make_lists(utt2spk: Table, spk2gender: Table, rules: Rules) -> Lists:
     """Make lists by the rules at the head of this module.
 
-    The choice for a speaker depends on the seed and that speaker's own utterances and sessions, and
-    the choice of speakers (`rules.enrol_speakers`) on the seed and their ids: not on any order.
+    The choice for a speaker depends on the seed and that speaker's own utterances and sessions: not
+    on any order.
     """
     spk2utt = invert(utt2spk)
     for speaker in spk2utt:
@@ -161,39 +145,42 @@ def make_lists(
                 f"{speaker}: the gender is {spk2gender[speaker]}, but lists are made for "
                 f"{' '.join(rules.genders)} only (--genders)"
             )
-    splits = {
-        speaker: split_speaker(speaker, utts, sessions or {}, rules, seed)
-        for speaker, utts in spk2utt.items()
-    }
-    chosen = {speaker for speaker, split in splits.items() if not isinstance(split, str)}
-    if rules.enrol_speakers is not None:
-        able = {speaker: spk2gender[speaker] for speaker in chosen}
-        chosen = choose_speakers(
-            able, rules.enrol_speakers, seed, "enrolment-speakers", rules.genders
-        )
     enrolment: dict[str, list[str]] = {}
-    trial: dict[str, list[str]] = {gender: [] for gender in rules.genders}
     trial_only: dict[str, str] = {}
-    for speaker, split in splits.items():
-        if isinstance(split, str) or speaker not in chosen:
-            trial_only[speaker] = split if isinstance(split, str) else "not drawn for enrolment"
-            trial[spk2gender[speaker]] += spk2utt[speaker]
+    tried: list[str] = []
+    for speaker, utts in spk2utt.items():
+        split = split_speaker(speaker, utts, rules)
+        if isinstance(split, str):
+            trial_only[speaker] = split
+            tried += utts
         else:
             enrolment[speaker], own = split
-            trial[spk2gender[speaker]] += own
+            tried += own
+    lists = lists_of(utt2spk, spk2gender, enrolment, tried, rules.genders)
+    return replace(lists, trial_only=trial_only)
+
+
+def lists_of(
+    utt2spk: Table,
+    spk2gender: Table,
+    enrolment: Groups,
+    tried: Iterable[str],
+    genders: Iterable[str],
+) -> Lists:
+    """Lists with the full product of each gender; all other utterances are unused."""
+    by_gender = {
+        gender: [u for u in tried if spk2gender[utt2spk[u]] == gender] for gender in genders
+    }
     trials = {
         gender: full_product((s for s in enrolment if spk2gender[s] == gender), utts, utt2spk)
-        for gender, utts in trial.items()
+        for gender, utts in by_gender.items()
     }
-    used = {utt for utts in (*enrolment.values(), *trial.values()) for utt in utts}
-    return Lists(enrolment, trials, trial_only, sort_ids(utt2spk.keys() - used))
+    used = {utt for utts in (*enrolment.values(), *by_gender.values()) for utt in utts}
+    return Lists(enrolment, trials, {}, sort_ids(utt2spk.keys() - used))
 
 
 def lists_of_enrolled(
-    utt2spk: Mapping[str, str],
-    spk2gender: Mapping[str, str],
-    enrolment: Mapping[str, Sequence[str]],
-    genders: Sequence[str] = GENDERS,
+    utt2spk: Table, spk2gender: Table, enrolment: Groups, genders: Sequence[str] = GENDERS
 ) -> Lists:
     """Make lists with a given enrolment (speaker -> utterances): all else of `utt2spk` is tried.
 
@@ -205,61 +192,32 @@ def lists_of_enrolled(
                 who = f"spoken by {utt2spk[utt]}" if utt in utt2spk else "not in the data"
                 raise UserError(f"{utt}: enrolled for {speaker}, but {who}")
     enrolled = {utt for utts in enrolment.values() for utt in utts}
-    trials = {
-        gender: full_product(
-            (s for s in enrolment if spk2gender[s] == gender),
-            (u for u, s in utt2spk.items() if spk2gender[s] == gender and u not in enrolled),
-            utt2spk,
-        )
-        for gender in genders
-    }
-    used = enrolled | {utt for rows in trials.values() for _, utt, _ in rows}
-    return Lists(enrolment, trials, {}, sort_ids(utt2spk.keys() - used))
+    tried = [utt for utt in utt2spk if utt not in enrolled]
+    return lists_of(utt2spk, spk2gender, enrolment, tried, genders)
 
 
 def choose_evaluation(
-    utt2spk: Mapping[str, str],
-    spk2gender: Mapping[str, str],
-    per_gender: int,
-    rules: Rules,
-    seed: int,
-    sessions: Mapping[str, str] | None = None,
+    utt2spk: Table, spk2gender: Table, per_gender: int, rules: Rules
 ) -> tuple[set[str], list[str]]:
-    """Choose (speakers to evaluate, so many of each gender; those with too few utterances)."""
-    unable = [
-        speaker
-        for speaker, utts in invert(utt2spk).items()
-        if isinstance(split_speaker(speaker, utts, sessions or {}, rules, seed), str)
-    ]
-    able = {spk: gender for spk, gender in spk2gender.items() if spk not in set(unable)}
-    chosen = choose_speakers(able, per_gender, seed, "evaluation-speakers", rules.genders)
+    """Choose (speakers to evaluate, so many of each gender; those with too few utterances).
+
+    Seeded and independent of order. Raises UserError with both numbers when a gender has fewer.
+    """
+    splits = {spk: split_speaker(spk, utts, rules) for spk, utts in invert(utt2spk).items()}
+    unable = [spk for spk, split in splits.items() if isinstance(split, str)]
+    chosen: set[str] = set()
+    for gender in rules.genders:
+        able = [spk for spk in splits.keys() - unable if spk2gender[spk] == gender]
+        if len(able) < per_gender:
+            raise UserError(
+                f"{per_gender} speakers of gender {gender} are wanted, but only {len(able)} "
+                "have enough utterances; ask for fewer"
+            )
+        chosen.update(by_hash(able, rules.seed, "evaluation-speakers")[:per_gender])
     return chosen, unable
 
 
-def choose_speakers(
-    spk2gender: Mapping[str, str],
-    per_gender: int,
-    seed: int,
-    purpose: str,
-    genders: Sequence[str] = GENDERS,
-) -> set[str]:
-    """Choose so many speakers of each gender, seeded and independent of order.
-
-    Raises UserError with both numbers when a gender has fewer.
-    """
-    chosen: set[str] = set()
-    for gender in genders:
-        speakers = [speaker for speaker, own in spk2gender.items() if own == gender]
-        if len(speakers) < per_gender:
-            raise UserError(
-                f"{per_gender} speakers of gender {gender} are wanted, but only {len(speakers)} "
-                "have enough utterances; ask for fewer"
-            )
-        chosen.update(by_hash(speakers, seed, purpose)[:per_gender])
-    return chosen
-
-
-def with_both(lists: Lists, utt2spk: Mapping[str, str], spk2gender: Mapping[str, str]) -> Lists:
+def with_both(lists: Lists, utt2spk: Table, spk2gender: Table) -> Lists:
     """Add the missing lists of f, m and MIXED: mixed trials are every speaker with every utterance,
     and those of a gender are the mixed ones in which both sides have it. Lists of one gender are
     unchanged."""
@@ -269,12 +227,12 @@ def with_both(lists: Lists, utt2spk: Mapping[str, str], spk2gender: Mapping[str,
         trials[MIXED] = full_product(lists.enrolment, utts, utt2spk)
     for gender in GENDERS if MIXED in trials else ():
         own = [
-            (speaker, utt, label)
-            for speaker, utt, label in trials[MIXED]
-            if spk2gender[speaker] == gender == spk2gender[utt2spk[utt]]
+            row
+            for row in trials[MIXED]
+            if spk2gender[row[0]] == gender == spk2gender[utt2spk[row[1]]]
         ]
         trials.setdefault(gender, own)
-    return Lists(lists.enrolment, trials, lists.trial_only, lists.unused)
+    return replace(lists, trials=trials)
 
 
 def read_official(folder: Path, evaluation: str) -> tuple[Lists, dict[str, str], dict[str, str]]:
@@ -314,7 +272,7 @@ def read_official(folder: Path, evaluation: str) -> tuple[Lists, dict[str, str],
     return Lists(enrolment, trials), utt2spk, spk2gender
 
 
-def _check_official(data: DataDir, gender: str, enrolment: Mapping[str, Sequence[str]]) -> None:
+def _check_official(data: DataDir, gender: str, enrolment: Groups) -> None:
     """Raise a UserError for a trial that contradicts the enrolment, the speakers or the gender."""
     path = data.path / "trials"
     for number, (speaker, utt, label) in enumerate(data.trials or [], start=1):
@@ -347,7 +305,7 @@ def cut_lists(lists: Lists, utts: Iterable[str]) -> Lists:
     return Lists(enrolment, trials, lists.trial_only, sort_ids(there - used))
 
 
-def check_agreement(kind: str, ours: Mapping[str, str], theirs: Mapping[str, str]) -> None:
+def check_agreement(kind: str, ours: Table, theirs: Table) -> None:
     """Raise a UserError when the corpus and the official lists contradict each other on an id."""
     differ = [key for key in sort_ids(ours.keys() & theirs.keys()) if ours[key] != theirs[key]]
     if differ:

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from utils.cli import LossError, UserError
@@ -66,7 +66,10 @@ def find_faults(
     audio: utterance -> header of its audio file (`probe_all`). genders_from: source of the genders,
     for messages.
     """
-    genders = _genders(rows)
+    genders: dict[str, set[str]] = {}
+    for row in rows:
+        if row.get("gender"):
+            genders.setdefault(row["spk"], set()).add(row["gender"])
     where = f" in {genders_from}" if genders_from else ""
     for row in rows:
         utt, spk = row["utt"], row["spk"]
@@ -91,14 +94,6 @@ def find_faults(
         else:
             continue
         yield Fault(utt, kind, f"{utt}: {message}")
-
-
-def _genders(rows: Sequence[Row]) -> dict[str, set[str]]:
-    genders: dict[str, set[str]] = {}
-    for row in rows:
-        if row.get("gender"):
-            genders.setdefault(row["spk"], set()).add(row["gender"])
-    return genders
 
 
 def probe_all(
@@ -145,35 +140,29 @@ def describe_faults(faults: Sequence[Fault]) -> str:
 # ---- Output of a recogniser for the utterances of data directories, beside the truth.
 
 
-@dataclass(frozen=True)
-class Recognised:
-    """Truth, output and speaker, by utterance."""
-
-    reference: dict[str, str] = field(default_factory=dict)
-    said: dict[str, str] = field(default_factory=dict)
-    utt2spk: dict[str, str] = field(default_factory=dict)
-
-
 def read_recognised(
     sets: Iterable[tuple[Path, Path]], table: str, again: str, *, rest_of_line: bool = False
-) -> Recognised:
-    """Join all sets: pairs of a data directory and a table of the output.
+) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
+    """Join all sets, pairs of a data directory and a table of the output: the truth, the output and
+    the speaker of each utterance.
 
     table: file of the data directory with the truth. again: remedy for missing utterances
     (LossError). UserError: an utterance that is not in the data, or in two sets.
     """
-    whole = Recognised()
+    truth: dict[str, str] = {}
+    output: dict[str, str] = {}
+    utt2spk: dict[str, str] = {}
     for data, path in sets:
         found = load_data_dir(data, need=("utt2spk", table), allow_segments=True)
         said = read_map(path, rest_of_line=rest_of_line)
-        difference = describe_difference(said, found.utt2spk, "utterance")
-        if found.utt2spk.keys() - said.keys():
-            raise LossError(f"{path}: compared with {data}, {difference}; {again}")
-        if difference:
-            raise UserError(f"{path}: compared with {data}, {difference}")
-        if twice := found.utt2spk.keys() & whole.utt2spk.keys():
+        if difference := describe_difference(said, found.utt2spk, "utterance"):
+            difference = f"{path}: compared with {data}, {difference}"
+            if found.utt2spk.keys() - said.keys():
+                raise LossError(f"{difference}; {again}")
+            raise UserError(difference)
+        if twice := found.utt2spk.keys() & utt2spk.keys():
             raise UserError(f"{data}: {min(twice)} is in another set, too; name each set once")
-        whole.reference.update(found.tables[table])
-        whole.said.update(said)
-        whole.utt2spk.update(found.utt2spk)
-    return whole
+        truth |= found.tables[table]
+        output |= said
+        utt2spk |= found.utt2spk
+    return truth, output, utt2spk

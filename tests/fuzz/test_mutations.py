@@ -23,7 +23,7 @@ import soundfile
 import torch
 import yaml
 
-from local.protocols.attackers import Side
+from local.protocols.attackers import AttackSet
 from local.report.frame import METRICS, SPEAKERS, WHERE, write_frame
 from local.report.gather import gather, tabulate
 from local.report.load import load_results
@@ -120,12 +120,14 @@ def of_data(root: Path, data: Path) -> Iterator[Target]:
         optional = () if name in needed else ("missing",)
         yield Target(data / name, "table", read, (*right.get(name, ()), *optional))
     right_of_pseudo = ("no-break space", "field more")
-    yield Target(data / "pseudo.tsv", "table", lambda: Side.read(data).draws(), right_of_pseudo)
+    yield Target(
+        data / "pseudo.tsv", "table", lambda: AttackSet.read(data).draws(), right_of_pseudo
+    )
     speech = [("b2", "", str(data))]
 
     def read_conf() -> None:
         told = settings_of_systems(speech)[1]
-        Side.read(data)
+        AttackSet.read(data)
         _must(not told, told)
 
     yield Target(data / "conf.json", "json", read_conf)

@@ -1,0 +1,64 @@
+"""Small scored lists and x-vectors for tests of metrics."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from itertools import accumulate
+from pathlib import Path
+
+import numpy as np
+
+from local.compute_metrics import main
+from utils.archives import ArchiveWriter
+from utils.trials import Trials
+
+
+def trials_of(rows: Iterable[Sequence[object]]) -> Trials:
+    """Trials of rows (enrolment, trial, whether it is a target, ...)."""
+    enrol, trial, target, *_ = zip(*rows, strict=True)
+    return Trials(list(enrol), list(trial), np.array(target, bool))
+
+
+def max_min(t: Sequence[int], n: Sequence[int]) -> list[Fraction]:
+    """Isotonic regression of the share of targets, by its max-min formula."""
+    size, t_below, n_below = len(t), (0, *accumulate(t)), (0, *accumulate(n))
+
+    def share(a: int, b: int) -> Fraction:
+        targets = int(t_below[b + 1] - t_below[a])
+        return Fraction(targets, targets + int(n_below[b + 1] - n_below[a]))
+
+    lowest = [[min(share(a, b) for b in range(i, size)) for a in range(i + 1)] for i in range(size)]
+    return [max(found) for found in lowest]
+
+
+def compute(tmp_path: Path, *arguments: object) -> dict:
+    """What local/compute_metrics.py writes; arguments: all but OUT."""
+    out = tmp_path / "out.json"
+    assert main([str(a) for a in (*arguments, out)]) == 0
+    report: dict = json.loads(out.read_text())
+    return report
+
+
+def write_lists(folder: Path, targets: list[float], nontargets: list[float]) -> tuple[Path, Path]:
+    """A trial list e0 t0, e1 t1, ... in one order and its scores in the other."""
+    rows = [("target", s) for s in targets] + [("nontarget", s) for s in nontargets]
+    trials = [f"e{i}  t{i}\t{label}\n" for i, (label, _) in enumerate(rows)]
+    scores = [f"e{i} t{i} {score}\n" for i, (_, score) in enumerate(rows)]
+    (folder / "trials").write_text("".join(trials))
+    (folder / "scores").write_text("".join(reversed(scores)))
+    return folder / "trials", folder / "scores"
+
+
+def write_scores(path: Path, trials: Path, scores: Iterable[float]) -> Path:
+    """Other scores of the trials in a list, in its order."""
+    pairs = [line.rsplit(maxsplit=1)[0] for line in trials.read_text().splitlines()]
+    path.write_text("".join(f"{p} {x}\n" for p, x in zip(pairs, scores, strict=True)))
+    return path
+
+
+def xvectors(stem: Path, vectors: Mapping[str, np.ndarray]) -> Path:
+    """Write x-vectors to <stem>.ark, and return <stem>.scp."""
+    with ArchiveWriter(stem) as writer:
+        for key, vector in vectors.items():
+            writer.write(key, vector.astype(np.float32))
+    return stem.with_suffix(".scp")
