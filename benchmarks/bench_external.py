@@ -26,11 +26,10 @@ from steps.anonymisers.external import (
     External,
     SpeechSettings,
     find_names,
-    find_speech,
     find_suffix,
 )
 from steps.audio import read_audio
-from steps.sources import SourceSpeaker, VoiceKey
+from steps.sources import FIRST, Resources, SourceSpeaker, SystemRun, VoiceKey
 from utils.arrays import Float64
 
 GOAL = 1e-3  # CPU-seconds a file
@@ -51,7 +50,8 @@ def make(folder: Path, n: int) -> dict[str, Float64]:
 def take(folder: Path, original: dict[str, Float64]) -> None:
     """All that a recipe does with such a folder, but for writing."""
     suffix = find_suffix(folder, find_names(folder), original)
-    system = External(SpeechSettings("external", str(folder), suffix), find_speech(folder, suffix))
+    run = SystemRun("bench", Resources(external=folder), FIRST)
+    system = External(SpeechSettings("external", str(folder), suffix), run)
     for utt, wave in original.items():
         system.transform(wave, VoiceKey("utt", ("set", utt)), SourceSpeaker("s"))
 

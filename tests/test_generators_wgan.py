@@ -378,8 +378,7 @@ def test_a_trained_folder_gives_pseudo_speakers_by_key_alone(tmp_path: Path) -> 
 
 
 def test_bad_inputs_of_pseudo_speakers(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="--generator DIR"):
-        load_generator({"name": "wgan"}, run_of())
+    refuses("--generator DIR", load_generator, {"name": "wgan"}, run_of())
     for values, message in (({"tries": 0}, "generator.tries"), ({"threshold": 1.5}, "threshold")):
         refuses(message, describe_generator, {"name": "wgan", **values}, "s.yaml")
     with pytest.raises(UserError, match="trained on x-vectors of 2 values"):

@@ -312,8 +312,7 @@ def test_a_vector_out_of_bounds_is_refused(trained: Path) -> None:
 )
 def test_bad_settings_of_a_system(trained: Path, settings: dict, message: str) -> None:
     refuses(message, generator, trained, **settings)
-    with pytest.raises(UserError, match="needs --generator DIR"):
-        load_generator({"name": "idmap_mlp"}, run_of())
+    refuses("needs --generator DIR", load_generator, {"name": "idmap_mlp"}, run_of())
 
 
 def test_defaults_of_the_settings_are_those_of_the_files() -> None:

@@ -5,7 +5,6 @@ import functools
 import os
 import shutil
 import struct
-import typing
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -353,11 +352,14 @@ def test_vectors_beside_the_weights_were_not_looked_at(
     tmp_path: Path, name: str, value: object
 ) -> None:
     """A WGAN's deviation could be a word until a vector was made; a number gave a TypeError."""
-    weights = {"mean": torch.zeros(2), "deviation": torch.ones(2)} | {name: value}
-    kind = idmap.MlpTrainer if "." in name else wgan.WganTrainer
-    values: dict[str, object] = {"generator": kind.__name__[:-7]}
-    with pytest.raises(UserError, match=rf"{tmp_path}/final\.pt: {name}: no vector"):
-        kind.load(values, tmp_path / "generator.yaml", typing.cast(Any, weights), 1)
+    kind: Any = idmap.MlpTrainer if "." in name else wgan.WganTrainer
+    values, conf = {"generator": kind.__name__[:-7]}, tmp_path / "generator.yaml"
+    weights = kind.network_class(kind.kind("x").network, 2).state_dict()
+    if kind is wgan.WganTrainer:
+        weights = {key.removeprefix("generator."): part for key, part in weights.items()}
+    assert kind.load(values, conf, weights, 1).dimension == 2
+    message = rf"{tmp_path}/final\.pt: ({name}: no vector|does not hold the weights)"
+    refuses(message, kind.load, values, conf, {**weights, name: value}, 1)
 
 
 @pytest.mark.parametrize("name", ["plan.json", "index.npz", "left.npy"])
