@@ -1,7 +1,7 @@
 """What the report says first: the rules of a verdict by cases, then made-up figures."""
 
 import math
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import pytest
 
@@ -10,6 +10,7 @@ from local.report.frame import NOTHING, Value
 from local.report.page import markdown
 from local.report.select import Attack, Level, fold, judge
 from tests.report_rows import Figure, SpeakerFigure, named, results
+from tests.report_rows import figure as made_up
 
 KNOWN = Value(0.01, 0.0, 0.04)  # an evaluator that knows unprotected voices
 UNSURE = Value(0.04, 0.0, 0.12)  # one that may not
@@ -151,19 +152,13 @@ people, too_weak, trust, what_now, doubts = map(
 verdicts, verdict_table = on_rows(select.verdicts), on_rows(tables.verdict_table)
 render = on_rows(markdown)
 
-BLANK = Figure(**{field.name: "" for field in fields(Figure)})
-
 
 def figure(
     system: str, who: str, value: float, low: float, high: float, *, gender: str = "f",
     evaluator: str = "e", metric: str = "eer",
 ) -> Figure:  # fmt: skip
-    family, attacker = named(who)
-    return replace(
-        BLANK, system=system, family=family, attacker=attacker, evaluator=evaluator,
-        split=f"x_{gender}", gender=gender, metric=metric, value=str(value), low=str(low),
-        high=str(high), n_speakers="13",
-    )  # fmt: skip
+    of = {"gender": gender, "evaluator": evaluator, "split": f"x_{gender}", "n_speakers": "13"}
+    return made_up(system, who, metric, value, low, high, **of)
 
 
 def bare(eer: float = 0.02, high: float = 0.05, gender: str = "f", evaluator: str = "e") -> Figure:
