@@ -83,17 +83,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = get_parser().parse_args(argv)
     import pandas as pd
 
+    from local.report import gather
     from local.report.frame import METRICS, SPEAKERS, TIMINGS, with_numbers, write_frame
-    from local.report.gather import (
-        Stage,
-        cut_clips,
-        gather,
-        join_stages,
-        labelled,
-        load_speech,
-        tabulate_all,
-        timings,
-    )
     from local.report.load import Results
     from local.report.origin import attacks as records_of
     from local.report.origin import check_losses, origin, settings_of_systems, steps
@@ -103,31 +94,31 @@ def main(argv: Sequence[str] | None = None) -> int:
             json.dump(value, stream, ensure_ascii=False, allow_nan=False)
             stream.write("\n")
 
-    folders = labelled(args.figures)
-    figures, speakers, no_figures = tabulate_all(folders, args.corpus_name)
+    folders = gather.labelled(args.figures)
+    figures, speakers, no_figures = gather.tabulate_all(folders, args.corpus_name)
     attacks, runs = (
         [[Path(w) for w in words] for words in lists] for lists in (args.attack, args.runs)
     )
     unused = {lost["what"] for lost in no_figures}
     used = [folder for folder in folders if str(folder) not in unused]
-    pictures, no_pictures = gather(folders, used, attacks, runs)
+    pictures, no_pictures = gather.gather(folders, used, attacks, runs)
     records, no_records = records_of([scores for *_, scores in attacks])
     systems, no_settings = settings_of_systems(args.speech)
     missing = [*no_figures, *no_pictures, *no_records, *no_settings]
     check_losses(missing, args.allow_loss)  # before anything is written
     people = with_numbers(pd.DataFrame(speakers, columns=[*SPEAKERS], dtype=object))
-    speech = load_speech(args.speech)
-    clips, no_clips = cut_clips(Results(speakers=people), speech, args.clips, args.out)
+    speech = gather.load_speech(args.speech)
+    clips, no_clips = gather.cut_clips(Results(speakers=people), speech, args.clips, args.out)
     check_losses([*missing, *no_clips], args.allow_loss)
     write_frame(args.out / "per_speaker.csv", SPEAKERS, speakers)
     write_json("figures.json", pictures)
     write_json("clips.json", clips)
     stages = [
-        Stage(system, name, [Path(audio)], [Path(folder)], protects)
+        gather.Stage(system, name, [Path(audio)], [Path(folder)], protects)
         for protects, lists in ((True, args.timed_each), (False, args.timed_once))
         for system, name, audio, folder in lists
     ]
-    times = timings(join_stages(stages), args.corpus_name)
+    times = gather.timings(gather.join_stages(stages), args.corpus_name)
     write_frame(args.out / "rtf.csv", TIMINGS, times)
     run = {
         "corpus": args.corpus_name,
