@@ -114,7 +114,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     write_json("figures.json", pictures)
     write_json("clips.json", clips)
     stages = [
-        gather.Stage(system, name, [Path(audio)], [Path(folder)], protects)
+        gather.TimedStage(system, name, [Path(audio)], [Path(folder)], protects)
         for protects, lists in ((True, args.timed_each), (False, args.timed_once))
         for system, name, audio, folder in lists
     ]

@@ -29,7 +29,7 @@ from local.report.findings import not_measured
 from local.report.frame import SIMILARITY, number, percent
 from local.report.load import Results, load_results
 from local.report.origin import origin
-from local.report.page import Contents, cell, page, without_constants
+from local.report.page import Headings, cell, page, without_constants
 from local.report.pictures import Section
 from local.report.select import summary as rows
 from local.report.tables import GAINED
@@ -792,7 +792,7 @@ def test_svg_changes_tags_and_leaves_names_alone() -> None:
 
 def sheet(header: list[str], rows_: list[list[str]]) -> str:
     """The table as the page has it."""
-    given = {"header": header, "rows": rows_, "contents": Contents(), "terms_in": terms_in}
+    given = {"header": header, "rows": rows_, "contents": Headings(), "terms_in": terms_in}
     given["without_constants"] = without_constants
     return render("tests/sheet.html.jinja", {"cell": cell}, **given)
 

@@ -8,7 +8,7 @@ import pytest
 from local.report import findings, select, tables
 from local.report.frame import NOTHING, Value
 from local.report.page import markdown
-from local.report.select import Attack, Level, fold, judge
+from local.report.select import Evidence, Level, fold, judge
 from tests.report_rows import Figure, SpeakerFigure, named, results
 from tests.report_rows import figure as made_up
 
@@ -17,9 +17,9 @@ UNSURE = Value(0.04, 0.0, 0.12)  # one that may not
 NAMED = {"named": 1.0, "chance": 1 / 11, "people": 11.0}
 
 
-def attack(eer: float, low: float, high: float, bare: Value = KNOWN, **more: object) -> Attack:
+def attack(eer: float, low: float, high: float, bare: Value = KNOWN, **more: object) -> Evidence:
     given = {"people": 20.0, "controlled": True, "named": 0.05, "chance": 0.05} | more
-    return Attack("ignorant", "e/cosine", Value(eer, low, high), bare, **given)  # type: ignore[arg-type]
+    return Evidence("ignorant", "e/cosine", Value(eer, low, high), bare, **given)  # type: ignore[arg-type]
 
 
 # What the first screen said of such figures before is in the comment where it was wrong.
@@ -100,7 +100,7 @@ CASES = {
         Level.UNJUDGED, "without protection these evaluators were not measured",
     ),
     "an attack without an interval rules nothing out": (
-        [Attack("ignorant", "e", Value(0.49), KNOWN, people=20.0)],
+        [Evidence("ignorant", "e", Value(0.49), KNOWN, people=20.0)],
         Level.UNSHOWN, "but an EER down to any size is possible",
     ),
     "weak and good evaluators: the good one judges": (
