@@ -95,7 +95,7 @@ def main(
     missing += no_clips
     origin.check_losses(missing, allow_loss)
     stages = [
-        of.Stage(system, name, [Path(audio)], [Path(folder)], protects)
+        of.TimedStage(system, name, [Path(audio)], [Path(folder)], protects)
         for protects, lists in ((True, timed_each), (False, timed_once))
         for system, name, audio, folder in lists
     ]

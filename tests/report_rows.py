@@ -29,6 +29,18 @@ def named(who: str) -> tuple[str, str]:
     return (family, attacker) if attacker or family in FAMILIES else (VERIFICATION, who)
 
 
+def figure(
+    system: str, who: str, metric: str, value: object, low: object = "", high: object = "",
+    **more: str,
+) -> Figure:  # fmt: skip
+    """A figure of women by evaluator e, if nothing else is said; who: as `named` has it."""
+    family, attacker = named(who)
+    own = {"system": system, "family": family, "attacker": attacker, "evaluator": "e",
+           "metric": metric, "value": str(value), "low": str(low), "high": str(high)}  # fmt: skip
+    of = {"corpus": "toy", "split": "t_f", "gender": "f", "condition": "X", "n_speakers": "8"}
+    return Figure(**dict.fromkeys(METRICS, "") | of | own | {"settings": "digest"} | more)
+
+
 def frame(rows: Iterable[Any], kind: Any = Figure) -> pd.DataFrame:
     """Rows as the report has them."""
     table = [asdict(row) for row in rows]

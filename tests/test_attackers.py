@@ -2,7 +2,6 @@
 
 import csv
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +21,7 @@ from steps.training.settings import read_config
 from tests.making import write_archive
 from tests.refusals import refuses
 from tests.report_rows import Figure, frame
+from tests.report_rows import figure as made_up
 from utils.datadir import read_training_speakers
 from utils.settings import list_settings, read_settings
 from utils.tables import read_map
@@ -327,12 +327,8 @@ class TestRecord:
 
 
 def figure(attacker: str, metric: str, value: str, **more: str) -> Figure:
-    row = Figure(
-        corpus="c", split="s_f", gender="f", system="b2", family="verification", attacker=attacker,
-        evaluator="e", condition="AA", metric=metric, value=value, low="0.1", high="0.6",
-        n_speakers="4", n_segments="", n_target="16", n_nontarget="48", settings="0" * 12,
-    )  # fmt: skip
-    return replace(row, **more)
+    of = {"system": "b2", "split": "s_f", "condition": "AA", "n_speakers": "4"} | more
+    return made_up(of.pop("system"), attacker, metric, value, 0.1, 0.6, **of)
 
 
 class TestStrongest:

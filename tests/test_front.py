@@ -12,7 +12,7 @@ from local.report.page import markdown
 from local.report.pictures import trade_off
 from local.report.select import Trade
 from tests.browser import opened
-from tests.report_rows import Figure, SpeakerFigure, frame, named, results, write_table
+from tests.report_rows import Figure, SpeakerFigure, figure, frame, results, write_table
 
 
 def trades(rows: list[Any]) -> list[Trade]:
@@ -28,11 +28,8 @@ def row(
 ) -> Figure:
     """A figure; `who` is <attacker>.<evaluator>."""
     attacker, _, evaluator = who.partition(".")
-    bounds = (
-        (f"{value - width}", f"{value + width}") if isinstance(value, float) and width else ("", "")
-    )
-    return Figure("toy", split, "f", system, *named(attacker), evaluator, "X", metric, str(value),
-                  *bounds, "8", "80", "80", "1520", "digest")  # fmt: skip
+    ends = (value - width, value + width) if isinstance(value, float) and width else ()
+    return figure(system, attacker, metric, value, *ends, evaluator=evaluator, split=split)
 
 
 # EER of the strongest attacker (a second one is worse for all but b), then UAR and WER.

@@ -20,7 +20,7 @@ from steps.quality import WINDOW, Quality, load_estimator, middle, problem_of
 from tests.making import RATE, voice
 from tests.recipes import ROOT
 from tests.refusals import refuses, refuses_words
-from tests.report_rows import Figure, frame, named, results
+from tests.report_rows import figure, frame, results
 from utils.cli import LossError
 from utils.datadir import write_data_dir
 
@@ -163,14 +163,10 @@ def test_sets_that_do_not_fit(data: Path) -> None:
 
 
 def test_the_report_shows_scores_as_they_are_and_says_what_they_cannot_say() -> None:
-    def row(system: str, attacker: str, evaluator: str, metric: str, value: str) -> Figure:
-        where = ("c", "t_f", "f", system, *named(attacker), evaluator, "PP")
-        return Figure(*where, metric, value, "", "", "9", "36", "", "", "0")
-
     figures = [
-        row("b2", "ignorant", "e/plda", "eer", "0.4"),
-        row("b2", "utility", "distillmos", "mos", "3.456"),
-        row("b2", "utility", "distillmos", "mos_drop", "0.5"),
+        figure("b2", "ignorant", "eer", "0.4"),
+        figure("b2", "utility", "mos", "3.456", evaluator="distillmos"),
+        figure("b2", "utility", "mos_drop", "0.5", evaluator="distillmos"),
     ]
     table = strongest_table(frame(figures))
     assert table.rows[0][table.header.index("MOS by distillmos")] == "3.46"

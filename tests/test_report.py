@@ -28,14 +28,14 @@ from local.report.findings import not_measured
 from local.report.frame import SIMILARITY, number, percent
 from local.report.load import Results, load_results
 from local.report.origin import origin
-from local.report.page import Contents, cell, page, without_constants
+from local.report.page import Headings, cell, page, without_constants
 from local.report.papers import TERMS, cards, terms_in
 from local.report.pictures import Section
 from local.report.select import summary as rows
 from local.report.tables import GAINED
 from local.report.words import render
 from tests.browser import check_page, opened, unfold
-from tests.report_rows import Figure, SpeakerFigure, named, write_table
+from tests.report_rows import Figure, SpeakerFigure, figure, named, write_table
 from tests.report_rows import results as of_rows
 from utils.archives import ArchiveWriter
 from utils.cli import LossError, UserError
@@ -277,8 +277,8 @@ def test_pictures_of_one_evaluator_share_their_axes() -> None:
 @pytest.mark.parametrize("run", ['{"origin": [1], "systems": 3}', '{"origin": "x"}', "{}"])
 def test_run_json_of_another_shape_gives_a_page(tmp_path: Path, run: str) -> None:
     figures = [
-        figure("original", "unprotected", "eer", (0.02, 0.01, 0.03)),
-        figure("<blink>", "ignorant", "eer", (0.3, 0.2, 0.4)),
+        figure("original", "unprotected", "eer", 0.02, 0.01, 0.03),
+        figure("<blink>", "ignorant", "eer", 0.3, 0.2, 0.4),
     ]
     write_table(tmp_path / "metrics.csv", Figure, figures)
     (tmp_path / "run.json").write_text(run)
@@ -611,17 +611,9 @@ def test_empty_results_give_a_page_and_no_folder_is_an_error(tmp_path: Path) -> 
         make_report([str(tmp_path / "nothing"), str(tmp_path / "report")])
 
 
-def figure(system: str, attacker: str, metric: str, values: tuple[object, ...]) -> Figure:
-    value, low, high = (str(v) for v in (*values, "", "")[:3])
-    return Figure(
-        *("c", "t_f", "f", system, *named(attacker), "e", "X", metric, value, low, high),
-        *("4", "8", "16", "48", "digest"),
-    )
-
-
 def test_words_without_an_attack_and_a_system_with_a_note_gave_no_page(tmp_path: Path) -> None:
     folder = tmp_path / "results"
-    heard = replace(figure("b1", "utility", "wer", (0.4, 0.3, 0.5)), condition="PP")
+    heard = figure("b1", "utility", "wer", 0.4, 0.3, 0.5, condition="PP")
     write_table(folder / "metrics.csv", Figure, [heard])
     (folder / "run.json").write_text('{"systems": {"b1": {"note": "Offline B1."}}}')
     assert make_report([str(folder), str(tmp_path / "report")]) == 0
@@ -648,15 +640,15 @@ def test_the_origin_is_not_the_command_of_another_recipe_that_began_since(
 
 def test_the_summary_marks_best_and_worst_and_what_is_sure() -> None:
     rows_ = [
-        figure("original", "unprotected", "eer", (0.02, 0.01, 0.03)),
-        figure("a", "ignorant", "eer", (0.45, 0.4, 0.5)),
-        figure("a", "lazy_informed", "eer", (0.1, 0.05, 0.15)),
-        figure("b", "ignorant", "eer", (0.3, 0.25, 0.35)),
-        figure("b", "lazy_informed", "eer", (0.4, 0.35, 0.45)),
-        figure("a", "similarity", "deid", (0.5, 0.4, 0.6)),
-        figure("b", "similarity", "deid", (0.55, 0.4, 0.7)),
-        figure("a", "similarity", "g_vd", ("-inf",)),
-        figure("b", "similarity", "g_vd", ("",)),
+        figure("original", "unprotected", "eer", 0.02, 0.01, 0.03),
+        figure("a", "ignorant", "eer", 0.45, 0.4, 0.5),
+        figure("a", "lazy_informed", "eer", 0.1, 0.05, 0.15),
+        figure("b", "ignorant", "eer", 0.3, 0.25, 0.35),
+        figure("b", "lazy_informed", "eer", 0.4, 0.35, 0.45),
+        figure("a", "similarity", "deid", 0.5, 0.4, 0.6),
+        figure("b", "similarity", "deid", 0.55, 0.4, 0.7),
+        figure("a", "similarity", "g_vd", "-inf"),
+        figure("b", "similarity", "g_vd", ""),
     ]
     results = of_rows(rows_)
     a, b = rows(results, "e")
@@ -678,12 +670,12 @@ def test_the_summary_marks_best_and_worst_and_what_is_sure() -> None:
 def heard(recogniser: str, metric: str, **values: float) -> list[Figure]:
     """What a recogniser made of original speech and of systems."""
     return [
-        replace(figure(system, "utility", metric, (x, x - 0.01, x + 0.01)), evaluator=recogniser)
+        figure(system, "utility", metric, x, x - 0.01, x + 0.01, evaluator=recogniser)
         for system, x in values.items()
     ]
 
 
-ATTACKED = [figure(system, "ignorant", "eer", (0.3,)) for system in "abc"]
+ATTACKED = [figure(system, "ignorant", "eer", 0.3) for system in "abc"]
 
 
 def columns(results: Results) -> dict[str, list[str]]:
@@ -800,7 +792,7 @@ def test_svg_changes_tags_and_leaves_names_alone() -> None:
 
 def sheet(header: list[str], rows_: list[list[str]]) -> str:
     """The table as the page has it."""
-    given = {"header": header, "rows": rows_, "contents": Contents(), "terms_in": terms_in}
+    given = {"header": header, "rows": rows_, "contents": Headings(), "terms_in": terms_in}
     given["without_constants"] = without_constants
     return render("tests/sheet.html.jinja", {"cell": cell}, **given)
 

@@ -28,7 +28,7 @@ from local.report.pictures import Section, draw_all, draw_utility
 from local.report.select import summary as rows
 from local.report.tables import PROSODY, prosody_table, vocoder_table
 from tests.browser import check_page, opened, unfold
-from tests.report_rows import Figure, SpeakerFigure, named, read_table, write_table
+from tests.report_rows import Figure, SpeakerFigure, figure, named, read_table, write_table
 from tests.report_rows import results as of_rows
 
 SYSTEMS = ("b2", "b2r", "copy", "b1_world", "b1_nsf", "knn_vc", "b1_average", "b1_psd_diverse",
@@ -57,11 +57,9 @@ class Made:
     def row(self, of: tuple[str, ...], condition: str, metric: str, value: object) -> None:
         evaluator, split, system, attacker = of
         low, high = ("", "") if isinstance(value, str) else (value - 0.03, value + 0.03)  # type: ignore[operator]
-        self.figures.append(
-            Figure("toy", split, split[-1], system, *named(attacker), evaluator, condition,
-                   metric,
-                   str(value), str(low), str(high), str(N_SPEAKERS), "80", "80", "1520", "digest")
-        )  # fmt: skip
+        more = {"split": split, "gender": split[-1], "condition": condition}
+        made = figure(system, attacker, metric, value, low, high, evaluator=evaluator, **more)
+        self.figures.append(made)
 
     def speaker(self, of: tuple[str, ...], speaker: str, metric: str, value: float) -> None:
         evaluator, split, system, attacker = of
@@ -246,8 +244,7 @@ def test_systems_speak_for_themselves(report: Path) -> None:
 
 def test_the_vocoder_has_its_part_of_the_rise() -> None:
     def row(system: str, attacker: str, value: float) -> Figure:
-        where = ("toy", "t_f", "f", system, *named(attacker), "e", "OA", "eer", str(value))
-        return Figure(*where, "", "", "", "", "", "", "d")
+        return figure(system, attacker, "eer", value)
 
     eers = {
         "copy": 0.10,

@@ -11,12 +11,12 @@ import pytest
 from local.collect_results import main as collect
 from local.make_report import main as make_report
 from local.report import gather as timing
-from local.report.gather import ALL, Stage, cost_of, join_stages
+from local.report.gather import ALL, TimedStage, cost_of, join_stages
 from utils.cli import UserError
 from utils.launching import Account, read_account
 
 
-def timings(stages: Sequence[Stage], corpus: str) -> list[SimpleNamespace]:
+def timings(stages: Sequence[TimedStage], corpus: str) -> list[SimpleNamespace]:
     return [SimpleNamespace(**row) for row in timing.timings(stages, corpus)]
 
 
@@ -64,7 +64,7 @@ def test_a_step_by_hand(tmp_path: Path) -> None:
     assert cost_of(folder) == found
     audio = [write_audio(tmp_path / "a", 5, 3), write_audio(tmp_path / "b", 8)]
     other = write_step(tmp_path / "y", "there")
-    rows = timings([Stage("b2", "f0", audio, [folder, other])], "toy")
+    rows = timings([TimedStage("b2", "f0", audio, [folder, other])], "toy")
     assert [(r.rtf, r.seconds, r.audio_seconds, r.jobs, r.hosts, r.missing) for r in rows] == [
         ("0.5", "8.00", "16.00", "2", "here there", "")
     ]
@@ -95,7 +95,7 @@ def test_what_no_log_says_is_not_measured(tmp_path: Path, spoil, why: str) -> No
     spoil(folder)
     with pytest.raises(UserError, match=why):
         cost_of(folder)
-    (row,) = timings([Stage("b2", "f0", [audio], [folder])], "toy")
+    (row,) = timings([TimedStage("b2", "f0", [audio], [folder])], "toy")
     assert row.rtf == row.seconds == "" and why in row.missing
 
 
@@ -107,12 +107,12 @@ def test_the_sum_and_the_transformation_alone(tmp_path: Path) -> None:
     (heard / "seconds.tsv").write_text("#utt\tdecoder\tencoder\nu0\t1.5\t0.5\nu1\t0.5\t0.5\n")
     (protected / "pseudo.tsv").write_text("#utt\tkey\tseconds\nu0\tk\t0.25\nu1\tk\t0.75\n")
     stages = [
-        Stage("b2", "f0", [audio], [f0], protects=True),
-        Stage("b2", "protection", [audio], [protected], protects=True),
-        Stage("b2", "pool", [audio], [pool]),
-        Stage("b2", "attack", [audio], [attack]),
-        Stage("copy", "protection", [tmp_path / "none"], [protected], protects=True),
-        Stage("original", "words", [audio], [heard]),
+        TimedStage("b2", "f0", [audio], [f0], protects=True),
+        TimedStage("b2", "protection", [audio], [protected], protects=True),
+        TimedStage("b2", "pool", [audio], [pool]),
+        TimedStage("b2", "attack", [audio], [attack]),
+        TimedStage("copy", "protection", [tmp_path / "none"], [protected], protects=True),
+        TimedStage("original", "words", [audio], [heard]),
     ]
     rows = {(r.system, r.stage): r for r in timings(join_stages(stages), "toy")}
     assert next(iter(rows)) == ("original", "words")
@@ -138,7 +138,7 @@ def test_the_sum_and_the_transformation_alone(tmp_path: Path) -> None:
 
 def test_a_folder_that_two_evaluators_share_was_counted_twice(tmp_path: Path) -> None:
     audio, folder = write_audio(tmp_path / "a", 8), write_step(tmp_path / "x")
-    (row,) = timings(join_stages([Stage("b2", "attack", [audio], [folder])] * 2), "toy")
+    (row,) = timings(join_stages([TimedStage("b2", "attack", [audio], [folder])] * 2), "toy")
     assert (row.rtf, row.seconds, row.audio_seconds) == ("0.5", "4.00", "8.00")
 
 

@@ -1,24 +1,25 @@
 """What the report says first: the rules of a verdict by cases, then made-up figures."""
 
 import math
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import pytest
 
 from local.report import findings, select, tables
 from local.report.frame import NOTHING, Value
 from local.report.page import markdown
-from local.report.select import Attack, Level, fold, judge
+from local.report.select import Evidence, Level, fold, judge
 from tests.report_rows import Figure, SpeakerFigure, named, results
+from tests.report_rows import figure as made_up
 
 KNOWN = Value(0.01, 0.0, 0.04)  # an evaluator that knows unprotected voices
 UNSURE = Value(0.04, 0.0, 0.12)  # one that may not
 NAMED = {"named": 1.0, "chance": 1 / 11, "people": 11.0}
 
 
-def attack(eer: float, low: float, high: float, bare: Value = KNOWN, **more: object) -> Attack:
+def attack(eer: float, low: float, high: float, bare: Value = KNOWN, **more: object) -> Evidence:
     given = {"people": 20.0, "controlled": True, "named": 0.05, "chance": 0.05} | more
-    return Attack("ignorant", "e/cosine", Value(eer, low, high), bare, **given)  # type: ignore[arg-type]
+    return Evidence("ignorant", "e/cosine", Value(eer, low, high), bare, **given)  # type: ignore[arg-type]
 
 
 # What the first screen said of such figures before is in the comment where it was wrong.
@@ -99,7 +100,7 @@ CASES = {
         Level.UNJUDGED, "without protection these evaluators were not measured",
     ),
     "an attack without an interval rules nothing out": (
-        [Attack("ignorant", "e", Value(0.49), KNOWN, people=20.0)],
+        [Evidence("ignorant", "e", Value(0.49), KNOWN, people=20.0)],
         Level.UNSHOWN, "but an EER down to any size is possible",
     ),
     "weak and good evaluators: the good one judges": (
@@ -151,19 +152,13 @@ people, too_weak, trust, what_now, doubts = map(
 verdicts, verdict_table = on_rows(select.verdicts), on_rows(tables.verdict_table)
 render = on_rows(markdown)
 
-BLANK = Figure(**{field.name: "" for field in fields(Figure)})
-
 
 def figure(
     system: str, who: str, value: float, low: float, high: float, *, gender: str = "f",
     evaluator: str = "e", metric: str = "eer",
 ) -> Figure:  # fmt: skip
-    family, attacker = named(who)
-    return replace(
-        BLANK, system=system, family=family, attacker=attacker, evaluator=evaluator,
-        split=f"x_{gender}", gender=gender, metric=metric, value=str(value), low=str(low),
-        high=str(high), n_speakers="13",
-    )  # fmt: skip
+    of = {"gender": gender, "evaluator": evaluator, "split": f"x_{gender}", "n_speakers": "13"}
+    return made_up(system, who, metric, value, low, high, **of)
 
 
 def bare(eer: float = 0.02, high: float = 0.05, gender: str = "f", evaluator: str = "e") -> Figure:

@@ -15,7 +15,7 @@ from local.protocols.attackers import ATTACKERS, BACKEND, FINETUNED, SCRATCH
 from local.report import frame, select
 from local.report.frame import MEASURES, Value, number, parse, percent, show, value_of, where
 from local.report.load import Results
-from local.report.select import FEWEST, NO_RISE, WEAK, Row, unprotected
+from local.report.select import FEWEST, NO_RISE, WEAK, SummaryRow, unprotected
 from local.report.words import CORE, USES, absent, attacker, group_of, say
 
 _TRAINING = re.compile(r"_seed\d+(?=[_/+]|$)")  # what sets trainings of one evaluator apart
@@ -112,7 +112,7 @@ def _trainings(results: Results) -> str:
     return say("trainings", n=int(n), points=100 * most)
 
 
-class Step(NamedTuple):
+class Advice(NamedTuple):
     """What would make the verdicts firmer: why, how, and how long it takes."""
 
     why: str
@@ -120,11 +120,11 @@ class Step(NamedTuple):
     time: str
 
 
-def what_now(results: Results) -> list[Step]:
+def what_now(results: Results) -> list[Advice]:
     """The commands that would make these verdicts firmer."""
     eers = where(results.metrics, metric="eer")
     run = set(eers["attacker"]) & set(ATTACKERS)
-    steps: list[Step] = []
+    steps: list[Advice] = []
     if not run:
         return steps
     evaluators, own = frame.each(eers, "evaluator"), [a for a in ATTACKERS if a in run]
@@ -150,7 +150,7 @@ def what_now(results: Results) -> list[Step]:
     ):  # fmt: skip
         if wanted:
             told = f'"{" ".join(value)}"' if isinstance(value, list) else value
-            steps.append(Step(why, f"./run.sh --{option} {told}", time))
+            steps.append(Advice(why, f"./run.sh --{option} {told}", time))
     return steps
 
 
@@ -182,13 +182,13 @@ def notes(results: Results) -> list[tuple[str, str]]:
     return found
 
 
-def findings(results: Results, evaluator: str, rows: Iterable[Row]) -> list[str]:
+def findings(results: Results, evaluator: str, rows: Iterable[SummaryRow]) -> list[str]:
     """A sentence for each row of the evaluator's summary, and those on constant targets."""
     said = [_finding(results, evaluator, row) for row in rows]
     return [*said, *_targets(results, evaluator)]
 
 
-def _finding(results: Results, evaluator: str, row: Row) -> str:
+def _finding(results: Results, evaluator: str, row: SummaryRow) -> str:
     eer, _, deid, g_vd = (row.values[m] for m in select.SUMMARY)
     useful = []
     for m, cell in row.cells.items():

@@ -195,7 +195,7 @@ def gather(
 SECONDS = 3.0
 
 
-class Speech(NamedTuple):
+class ProtectedSet(NamedTuple):
     """A set of a system: original and protected data directory."""
 
     system: str
@@ -203,10 +203,10 @@ class Speech(NamedTuple):
     protected: DataDir
 
 
-def load_speech(words: Sequence[Sequence[str]]) -> list[Speech]:
+def load_speech(words: Sequence[Sequence[str]]) -> list[ProtectedSet]:
     """`words`: system, original data directory, protected data directory."""
     return [
-        Speech(system, load_data_dir(Path(original)), load_data_dir(Path(protected)))
+        ProtectedSet(system, load_data_dir(Path(original)), load_data_dir(Path(protected)))
         for system, original, protected in words
     ]
 
@@ -219,7 +219,7 @@ def loudest(samples: np.ndarray[tuple[int], np.dtype[np.float64]], length: int) 
     return int(np.argmax(energy[length:] - energy[:-length]))
 
 
-def _utterance(speech: Speech, speaker: str) -> str:
+def _utterance(speech: ProtectedSet, speaker: str) -> str:
     """The first utterance that fills a clip, else the longest; one that was protected too."""
     durations: Mapping[str, float] = speech.original.utt2dur or {}
     own = [u for u in speech.original.spk2utt[speaker] if u in speech.protected.wav]
@@ -237,7 +237,7 @@ def _cut(data: DataDir, utterance: str, start: int) -> np.ndarray[tuple[int], np
 
 
 def cut_clips(
-    results: Results, speech: Sequence[Speech], n_worst: int, out: Path
+    results: Results, speech: Sequence[ProtectedSet], n_worst: int, out: Path
 ) -> tuple[list[Json], list[Missing]]:
     """Clips of the `n_worst` worst-protected speakers of each system, evaluator and split; each is
     written once, whichever systems and evaluators ask for it."""
@@ -290,7 +290,7 @@ _RESUMED = re.compile(
 _PART = re.compile(r"/split(\d+)/(\d+)$")
 
 
-class Stage(NamedTuple):
+class TimedStage(NamedTuple):
     """A stage of a system. audio: folders with utt2dur, folders: what it made, one each.
 
     protects: whether it is repeated for all new speech that is protected.
@@ -303,23 +303,23 @@ class Stage(NamedTuple):
     protects: bool = False
 
 
-def join_stages(stages: Iterable[Stage]) -> list[Stage]:
+def join_stages(stages: Iterable[TimedStage]) -> list[TimedStage]:
     """Stages of one system and name become one, of all their folders; in the order of the first.
 
     A folder that is named twice, for two evaluators with one encoder, counts once.
     """
-    groups: dict[tuple[str, str], list[Stage]] = defaultdict(list)
+    groups: dict[tuple[str, str], list[TimedStage]] = defaultdict(list)
     for stage in stages:
         groups[stage.system, stage.name].append(stage)
     joined = []
     for (system, name), own in groups.items():
         pairs = [pair for stage in own for pair in zip(stage.audio, stage.folders, strict=True)]
         audio, folders = zip(*dict.fromkeys(pairs), strict=True)
-        joined.append(Stage(system, name, audio, folders, own[0].protects))
+        joined.append(TimedStage(system, name, audio, folders, own[0].protects))
     return joined
 
 
-class Cost(NamedTuple):
+class TimeSpent(NamedTuple):
     """seconds: wall time of all jobs added up; jobs: side by side; threads: of a job, at most."""
 
     seconds: float
@@ -327,20 +327,20 @@ class Cost(NamedTuple):
     threads: int
     hosts: frozenset[str]
 
-    def plus(self, other: "Cost") -> "Cost":
+    def plus(self, other: "TimeSpent") -> "TimeSpent":
         """Both, one after the other."""
         jobs, threads = map(max, self[1:3], other[1:3])
-        return Cost(self.seconds + other.seconds, jobs, threads, self.hosts | other.hosts)
+        return TimeSpent(self.seconds + other.seconds, jobs, threads, self.hosts | other.hosts)
 
 
-def cost_of(folder: Path) -> Cost:
+def cost_of(folder: Path) -> TimeSpent:
     """What the logs of a finished step say.
 
     Raises UserError where the step is not finished, or where a log is missing, has no foot, ended
     with an error, went on from a stopped run, or is of another number of jobs (an interrupted run
     before).
     """
-    total = Cost(0.0, 0, 0, frozenset({_host(folder)}))
+    total = TimeSpent(0.0, 0, 0, frozenset({_host(folder)}))
     logs: dict[str, dict[int, Path]] = defaultdict(dict)
     for path in sorted((folder / "log").glob("*.log")):
         if match := _LOG.fullmatch(path.name):
@@ -355,7 +355,7 @@ def cost_of(folder: Path) -> Cost:
                 raise UserError(f"{log}: does not end well")
             if _RESUMED.search(log.read_bytes()):
                 raise UserError(f"{log}: goes on from a stopped run, whose time is not in it")
-            own = Cost(account.seconds, len(numbers), account.threads, total.hosts)
+            own = TimeSpent(account.seconds, len(numbers), account.threads, total.hosts)
             total = total.plus(own)
     return total
 
@@ -420,7 +420,7 @@ def _sum(texts: Mapping[str, str], path: object, problem: str) -> float:
     return total
 
 
-def _noted_seconds(stage: Stage, table: str, column: str) -> float:
+def _noted_seconds(stage: TimedStage, table: str, column: str) -> float:
     """Seconds of a part of a stage, which its program notes for each utterance of its audio."""
     total = 0.0
     for audio, folder in zip(stage.audio, stage.folders, strict=True):
@@ -430,7 +430,7 @@ def _noted_seconds(stage: Stage, table: str, column: str) -> float:
     return total
 
 
-def measure(stage: Stage, corpus: str, part: tuple[str, str] | None = None) -> Row:
+def measure(stage: TimedStage, corpus: str, part: tuple[str, str] | None = None) -> Row:
     """A row of the table; where it is not measured, with the reason.
 
     part: table and column of a part of the stage, without what is around it: start of programs,
@@ -444,7 +444,9 @@ def measure(stage: Stage, corpus: str, part: tuple[str, str] | None = None) -> R
         costs = [cost_of(folder) for folder in stage.folders]
     except UserError as error:
         return row | {"missing": str(error)}
-    cost = Cost(seconds, max(c.jobs for c in costs), 1, hosts) if part else reduce(Cost.plus, costs)
+    cost = reduce(TimeSpent.plus, costs)
+    if part:
+        cost = TimeSpent(seconds, cost.jobs, 1, hosts)
     return row | {
         "rtf": f"{cost.seconds / audio:.6g}", "seconds": f"{cost.seconds:.2f}",
         "audio_seconds": f"{audio:.2f}", "jobs": str(cost.jobs), "threads": str(cost.threads),
@@ -452,7 +454,7 @@ def measure(stage: Stage, corpus: str, part: tuple[str, str] | None = None) -> R
     }  # fmt: skip
 
 
-def timings(stages: Sequence[Stage], corpus: str) -> list[Row]:
+def timings(stages: Sequence[TimedStage], corpus: str) -> list[Row]:
     """All rows, of the original speech first, then system by system; after each system's stages the
     sum of those that protect."""
     rows = []
@@ -467,5 +469,5 @@ def timings(stages: Sequence[Stage], corpus: str) -> list[Row]:
         protecting = [stage for stage in own if stage.protects]
         if protecting:
             folders = [folder for stage in protecting for folder in stage.folders]
-            rows.append(measure(Stage(system, ALL, protecting[0].audio, folders), corpus))
+            rows.append(measure(TimedStage(system, ALL, protecting[0].audio, folders), corpus))
     return rows

@@ -44,7 +44,7 @@ class Entry:
         return self.title.partition(":")[0]
 
 
-class Contents:
+class Headings:
     """Headings as they come, for the table of contents; gives each an anchor. tree: those of level
     2, each with those beneath it."""
 
@@ -172,7 +172,7 @@ def page(
     }  # fmt: skip
 
     def whole(players: Players | None) -> str:
-        more = {"players": players, "contents": Contents()}
+        more = {"players": players, "contents": Headings()}
         return render("local/report/templates/report.html.jinja", {"cell": cell}, **given, **more)
 
     silent = whole(None)

@@ -134,7 +134,7 @@ ICONS = dict(zip(Level, "✗✗✗◐–?✓", strict=True))
 
 
 @dataclass(frozen=True)
-class Attack:
+class Evidence:
     """An attacker with an evaluator on a group of people; NaN where not measured.
 
     eer, bare: EER on protected speech, and of the same evaluator without protection, each with its
@@ -177,7 +177,7 @@ class Verdict:
 
     level: Level
     why: str
-    attack: Attack | None
+    attack: Evidence | None
 
     def __str__(self) -> str:
         return f"{ICONS[self.level]} {WORDS[self.level]}" + (f": {self.why}" if self.why else "")
@@ -190,7 +190,7 @@ def fold(eer: Value) -> Value:
     return Value(folded(eer.value), low, 0.5 if eer.low <= 0.5 <= eer.high else high)
 
 
-def judge(attacks: Sequence[Attack], worst_person: float = math.nan) -> Verdict:
+def judge(attacks: Sequence[Evidence], worst_person: float = math.nan) -> Verdict:
     """The verdict on a system for one group of people.
 
     worst_person: the highest linkability of one person by any attacker, 0 to 1.
@@ -218,11 +218,11 @@ def judge(attacks: Sequence[Attack], worst_person: float = math.nan) -> Verdict:
     return _hidden(judges, naming, worst_person)
 
 
-def _lowest(attacks: Sequence[Attack]) -> Attack | None:
+def _lowest(attacks: Sequence[Evidence]) -> Evidence | None:
     return min(attacks, key=lambda a: fold(a.eer).value, default=None)
 
 
-def _by_eer(judges: Sequence[Attack]) -> Verdict | None:
+def _by_eer(judges: Sequence[Evidence]) -> Verdict | None:
     """The verdict by the EERs of evaluators that can hear; None without any."""
     lowest = _lowest(judges)
     if lowest is None:
@@ -248,7 +248,7 @@ def _known(low: float) -> float:
     return low if math.isfinite(low) else 0.0
 
 
-def _hidden(judges: Sequence[Attack], naming: Sequence[Attack], worst_person: float) -> Verdict:
+def _hidden(judges: Sequence[Evidence], naming: Sequence[Evidence], worst_person: float) -> Verdict:
     """The best verdict, or why it cannot be given."""
     lowest = _lowest(judges)
     if naming and min(a.p_named for a in naming) < LEVEL:
@@ -267,12 +267,12 @@ def _hidden(judges: Sequence[Attack], naming: Sequence[Attack], worst_person: fl
     return Verdict(Level.HIDDEN, "", lowest)
 
 
-def _say_named(attack: Attack) -> str:
+def _say_named(attack: Evidence) -> str:
     hits, people = round(attack.named * attack.people), round(attack.people)
     return f"{hits} of {people} people are named rightly"
 
 
-def _say_weak(attack: Attack) -> str:
+def _say_weak(attack: Evidence) -> str:
     high = attack.bare.high
     known = f"may have an EER of {percent(high)}" if math.isfinite(high) else "were not measured"
     return f"without protection these evaluators {known}"
@@ -285,7 +285,7 @@ class Judged:
     split: str
     group: str
     verdict: Verdict
-    named: Attack | None
+    named: Evidence | None
     worst: Person | None
 
     @property
@@ -302,7 +302,7 @@ def subjects(metrics: pd.DataFrame) -> list[tuple[str, str]]:
     return sorted(found, key=lambda subject: subject[1])
 
 
-def attacks(results: Results, system: str, split: str) -> list[Attack]:
+def attacks(results: Results, system: str, split: str) -> list[Evidence]:
     """Every attack on a system and split."""
     run = where(results.metrics, system=system, split=split, metric="eer")
     return [
@@ -310,7 +310,7 @@ def attacks(results: Results, system: str, split: str) -> list[Attack]:
     ]
 
 
-def _attack(results: Results, f: Any) -> Attack:
+def _attack(results: Results, f: Any) -> Evidence:
     def value(system: str, who: str, metric: str, family: str = frame.VERIFICATION) -> Value:
         return results.value(f.evaluator, f.split, system, who, metric, family) or NOTHING
 
@@ -319,7 +319,7 @@ def _attack(results: Results, f: Any) -> Attack:
     people = value(f.system, f.attacker, "n_target_speakers").value
     if named is not None:
         people = frame.parse(named.n_speakers)
-    return Attack(
+    return Evidence(
         f.attacker,
         f.evaluator,
         value(f.system, f.attacker, "eer"),
@@ -377,7 +377,7 @@ def uses(metrics: pd.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
 
 
 @dataclass(frozen=True)
-class Point:
+class TradePoint:
     """A system. privacy: folded EER of the strongest attacker; utility: a fraction or a score."""
 
     system: str
@@ -401,8 +401,8 @@ class Trade:
     split: str
     metric: str
     recogniser: str
-    points: Sequence[Point]
-    unprotected: Point | None
+    points: Sequence[TradePoint]
+    unprotected: TradePoint | None
     left_out: Sequence[str] = ()
 
     @property
@@ -410,16 +410,16 @@ class Trade:
         """The measure of utility."""
         return MEASURES[self.metric]
 
-    def front(self) -> list[Point]:
+    def front(self) -> list[TradePoint]:
         """Systems that no other dominates, by rising privacy."""
         found = [p for p in self.points if not self.behind(p)]
         return sorted(found, key=lambda p: (p.privacy.value, p.system))
 
-    def behind(self, point: Point) -> list[Point]:
+    def behind(self, point: TradePoint) -> list[TradePoint]:
         """The systems that are at least as good as `point` in both, and better in one."""
         return [other for other in self.points if self.dominates(other, point)]
 
-    def dominates(self, a: Point, b: Point) -> bool:
+    def dominates(self, a: TradePoint, b: TradePoint) -> bool:
         """Whether `a` is at least as good as `b` in both, and better in one."""
         better = self.measure.better * (a.utility.value - b.utility.value)
         gains = (a.privacy.value - b.privacy.value, better)
@@ -435,18 +435,18 @@ class Trade:
             behind=[self._say_behind(p) for p in self.points if p not in front],
         )  # fmt: skip
 
-    def _numbers(self, point: Point) -> str:
+    def _numbers(self, point: TradePoint) -> str:
         useful = self.measure.say(point.utility.value)
         return f"EER {percent(point.privacy.value)}, {self.measure.title} {useful}"
 
-    def _say(self, point: Point) -> str:
+    def _say(self, point: TradePoint) -> str:
         return f"{point.system} ({self._numbers(point)})"
 
-    def _say_behind(self, point: Point) -> str:
+    def _say_behind(self, point: TradePoint) -> str:
         before = [f"{p.system}{self._doubt(p, point)}" for p in self.behind(point)]
         return f"{self._say(point)}, behind {enumerate_words(before)}"
 
-    def _doubt(self, a: Point, b: Point) -> str:
+    def _doubt(self, a: TradePoint, b: TradePoint) -> str:
         """In what the intervals of two systems overlap, or are not known."""
         pairs = (("EER", a.privacy, b.privacy), (self.measure.title, a.utility, b.utility))
         if not all(x.bounded and y.bounded for _, x, y in pairs):
@@ -474,7 +474,7 @@ def trades(metrics: pd.DataFrame) -> list[Trade]:
             eers = [f for f in attacked.values() if f is not None]
             lowest = min(eers, key=lambda f: folded(f.value), default=None)
             bare = bares.get((split, lowest.evaluator)) if lowest else None
-            before = Point("original", _value(bare), _value(measured.pop("original", None)))
+            before = TradePoint("original", _value(bare), _value(measured.pop("original", None)))
             points, left_out = _points(attacked, measured, MEASURES[metric].title)
             trade = Trade(split, metric, recogniser, points, before if before.defined else None,
                           left_out)  # fmt: skip
@@ -488,11 +488,11 @@ def _value(row: Any | None) -> Value:
 
 def _points(
     attacked: Mapping[str, Any], measured: Mapping[str, Any], title: str
-) -> tuple[list[Point], list[str]]:
+) -> tuple[list[TradePoint], list[str]]:
     """Systems with privacy and utility, and what the others lack."""
     points, left_out = [], []
     for system in dict.fromkeys([*attacked, *measured]):
-        point = Point(system, fold(_value(attacked.get(system))), _value(measured.get(system)))
+        point = TradePoint(system, fold(_value(attacked.get(system))), _value(measured.get(system)))
         if point.defined:
             points.append(point)
             continue
@@ -588,7 +588,7 @@ SUMMARY = (  # without an attacker: of the strongest one measured
 
 
 @dataclass(frozen=True)
-class Cell:
+class SummaryCell:
     """A figure as people read it. mark: `best`, `worst` or nothing; sure: intervals are apart."""
 
     text: str
@@ -597,7 +597,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Row:
+class SummaryRow:
     """A system on a split, with the evaluator's strongest attacker, who has the lowest EER.
 
     values, cells: by column, the same columns in all rows of a summary, those of utility last.
@@ -608,10 +608,10 @@ class Row:
     attacker: str
     speakers: str
     values: dict[Measure, Value | None]
-    cells: dict[Measure, Cell] = field(default_factory=dict)
+    cells: dict[Measure, SummaryCell] = field(default_factory=dict)
 
 
-def summary(results: Results, evaluator: str) -> list[Row]:
+def summary(results: Results, evaluator: str) -> list[SummaryRow]:
     """Each system of one evaluator, by split; best and worst of a column marked."""
     own = where(results.metrics, evaluator=evaluator)
     best = {(s.split, s.system): s.eer.attacker for s in strongest(own) if s.eer is not None}
@@ -638,7 +638,7 @@ def summary(results: Results, evaluator: str) -> list[Row]:
             if any(values[m] is not None for m in SUMMARY):
                 counts = set(where(own, split=split, system=system)["n_speakers"]) - {""}
                 speakers = "–".join(sorted(counts, key=lambda text: (len(text), text)))
-                found.append(Row(split, system, who, speakers, values))
+                found.append(SummaryRow(split, system, who, speakers, values))
     for m in (*SUMMARY, *useful):
         if m in SUMMARY or any(row.values[m] is not None for row in found):
             for row in found:
@@ -647,16 +647,16 @@ def summary(results: Results, evaluator: str) -> list[Row]:
     return found
 
 
-def _mark(m: Measure, mine: Value | None, column: Iterable[Value | None]) -> Cell:
+def _mark(m: Measure, mine: Value | None, column: Iterable[Value | None]) -> SummaryCell:
     """The cell of a system; marked when it is the best or the worst of at least two."""
     text = show(
         mine, m, unit=True, missing="–" if m.by else "not measured", undefined=frame.UNDEFINED
     )
     values = [v for v in column if v is not None and not math.isnan(v.value)]
     if mine is None or math.isnan(mine.value) or len({v.value for v in values}) < 2:
-        return Cell(text)
+        return SummaryCell(text)
     for mark, sign in (("best", m.better), ("worst", -m.better)):
         if all(sign * mine.value >= sign * v.value for v in values):
             others = [v for v in values if v.value != mine.value]
-            return Cell(text, mark, all(map(mine.apart, others)))
-    return Cell(text)
+            return SummaryCell(text, mark, all(map(mine.apart, others)))
+    return SummaryCell(text)

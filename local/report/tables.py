@@ -23,7 +23,7 @@ from local.report.frame import (
     where,
 )
 from local.report.load import Person, Results
-from local.report.select import Attack, Judged
+from local.report.select import Evidence, Judged
 from local.report.words import attacker, markdown_table
 
 CERTAIN = 1 - 1e-6  # chance of canonical correlation from which on it says nothing
@@ -309,7 +309,7 @@ def _eer(judged: Judged) -> str:
     return f"{text}{attack.evaluator} (unprotected {show(attack.bare, EER, undefined='–')})"
 
 
-def _recordings(naming: Sequence[Attack]) -> str:
+def _recordings(naming: Sequence[Evidence]) -> str:
     """How many recordings of a person the attacker has."""
     each = sorted(round(a.recordings) for a in naming if math.isfinite(a.recordings))
     if not each:
@@ -318,7 +318,7 @@ def _recordings(naming: Sequence[Attack]) -> str:
     return f" from {n} recordings each"
 
 
-def _named_people(attack: Attack, group: str) -> str:
+def _named_people(attack: Evidence, group: str) -> str:
     """How many people of a group are named and by whom; by guessing, and by the same evaluator
     without protection."""
     told = f"{number(attack.people * attack.named, 0)} of {number(attack.people, 0)} {group}"
