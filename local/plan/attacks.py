@@ -7,7 +7,7 @@ from pathlib import Path
 
 from local.plan.needs import Recipe
 from local.plan.options import Evaluator, inform, label_of, need_conf, settings_of
-from local.protocols.attackers import ALIGNED, AttackedSystem, PlannedAttack, plan_attacks
+from local.protocols.attackers import ALIGNED, AttackedSystem, Attempt, plan_attacks
 from utils.cli import UserError
 
 # ---- Attacks: scores of trial lists and of all pairs, and the figures of both.
@@ -32,7 +32,7 @@ class Listed:
     version of it. enrol, trial: the sets."""
 
     recipe: Recipe
-    attack: PlannedAttack
+    attack: Attempt
     tells: Evaluator
     hears: Evaluator
     gender: str
@@ -119,7 +119,7 @@ def figures(recipe: Recipe, stage: int, path: str, *words: str, folder: str = "e
     return recipe.tables.job("metrics", stage, out, *words, f"{out}/metrics.json")
 
 
-def list_attack(recipe: Recipe, attack: PlannedAttack, evaluator: Evaluator, gender: str) -> Listed:
+def list_attack(recipe: Recipe, attack: Attempt, evaluator: Evaluator, gender: str) -> Listed:
     """Attack of the plan on the trials of a gender."""
     enrol, trial = attack.protection
     return Listed(
@@ -146,7 +146,7 @@ class Attacks:
             recipe.asked["informed_level"],
         )
 
-    def of(self, evaluator: Evaluator) -> list[PlannedAttack]:
+    def of(self, evaluator: Evaluator) -> list[Attempt]:
         """Attacks with an evaluator."""
         return [attack for attack in self.plan.attacks if attack.evaluator == evaluator.word]
 
@@ -169,7 +169,7 @@ class Attacks:
         Calibration across runs (C_ECE) needs two, whoever attacks."""
         if not self.recipe.is_random(system):
             return []
-        attack = PlannedAttack(evaluator.word, system, "ignorant", "-")
+        attack = Attempt(evaluator.word, system, "ignorant", "-")
         first = list_attack(self.recipe, attack, evaluator, gender)
         return [first, replace(first, name=f"ignorant_{DRAW}", trial=f"{first.trial}_{DRAW}")]
 

@@ -20,7 +20,7 @@ from local.plan.attacks import (
 from local.plan.needs import Recipe
 from local.plan.options import Asked, Evaluator, find_evaluator, label_of, need_folders, once
 from local.plan.run import Planned
-from local.protocols.attackers import PlannedAttack
+from local.protocols.attackers import Attempt
 from steps.anonymisers.registry import describe_system
 from utils.cli import UserError
 from utils.settings import read_settings, write_settings
@@ -303,10 +303,8 @@ def plan_whitebox(asked: Asked) -> Planned:
     attackers = ["white_box" if word == "scratch" else f"white_box_{word}" for word in how]
     for evaluator in kept:
         for gender in recipe.genders:
-            unprotected = PlannedAttack(evaluator.word, ORIGINAL, "unprotected", "-")
-            attacks = [
-                PlannedAttack(evaluator.word, s, a, "const") for a in attackers for s in systems
-            ]
+            unprotected = Attempt(evaluator.word, ORIGINAL, "unprotected", "-")
+            attacks = [Attempt(evaluator.word, s, a, "const") for a in attackers for s in systems]
             listed += [
                 list_attack(recipe, attack, evaluator, gender) for attack in (unprotected, *attacks)
             ]
