@@ -48,7 +48,7 @@ def _read_utt2spk(path: Path) -> dict[str, str]:
 def _read_scored(
     kind: str, trials_path: Path, *scores_paths: Path, more: Sequence[Path] = ()
 ) -> tuple[Any, ...]:
-    """As `read_scored`, of a list with targets and nontargets."""
+    """Read as `read_scored` does; UserError for a list without targets or without nontargets."""
     trials, *scores = read_scored(kind, trials_path, *scores_paths, more=more)
     for value, label in ((True, "target"), (False, "nontarget")):
         if not (trials.target == value).any():

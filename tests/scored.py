@@ -32,7 +32,7 @@ def max_min(t: Sequence[int], n: Sequence[int]) -> list[Fraction]:
 
 
 def compute(tmp_path: Path, *arguments: object) -> dict:
-    """What local/compute_metrics.py writes; arguments: all but OUT."""
+    """Figures that local/compute_metrics.py writes; arguments: all but OUT."""
     out = tmp_path / "out.json"
     assert main([str(a) for a in (*arguments, out)]) == 0
     report: dict = json.loads(out.read_text())

@@ -149,7 +149,7 @@ def test_copies_of_the_originals_leak_everything() -> None:
 
 
 def near_the_mean(found: dict, kind: str, runs: list[dict], names: Iterable[str]) -> None:
-    """What chance gives is the mean of simulations."""
+    """Chance levels are the means of simulations."""
     for name in names:
         values = np.array([run[name] for run in runs])
         error = 4 * values.std() / len(runs) ** 0.5

@@ -1,4 +1,4 @@
-"""What protected speech is good for: words, emotions, prosody and estimated quality.
+"""Utility of protected speech: words, emotions, prosody and estimated quality.
 
 All figures have intervals over speakers; resamples: n_bootstrap and seed of `interval_report`.
 """

@@ -16,7 +16,7 @@ from local.plan.options import (
     need_conf,
     settings_of,
 )
-from local.protocols.attackers import ALIGNED, AttackedSystem, PlannedAttack, plan_attacks
+from local.protocols.attackers import ALIGNED, AttackedSystem, Attempt, plan_attacks
 from utils.cli import UserError
 from utils.recipe import UTTERANCES
 
@@ -41,7 +41,7 @@ class Listed:
     version of it. enrol, trial: the sets."""
 
     recipe: Recipe
-    attack: PlannedAttack
+    attack: Attempt
     tells: Evaluator
     hears: Evaluator
     gender: str
@@ -120,7 +120,7 @@ class Listed:
         )  # fmt: skip
 
 
-def list_attack(recipe: Recipe, attack: PlannedAttack, evaluator: Evaluator, gender: str) -> Listed:
+def list_attack(recipe: Recipe, attack: Attempt, evaluator: Evaluator, gender: str) -> Listed:
     """Attack of the plan on the trials of a gender."""
     enrol, trial = attack.protection
     return Listed(
@@ -147,7 +147,7 @@ class Attacks:
             recipe.asked["informed_level"],
         )
 
-    def of(self, evaluator: Evaluator) -> list[PlannedAttack]:
+    def of(self, evaluator: Evaluator) -> list[Attempt]:
         """Attacks with an evaluator."""
         return [attack for attack in self.plan.attacks if attack.evaluator == evaluator.word]
 
@@ -170,7 +170,7 @@ class Attacks:
         Calibration across runs (C_ECE) needs two, whoever attacks."""
         if not self.recipe.is_random(system):
             return []
-        attack = PlannedAttack(evaluator.word, system, "ignorant", "-")
+        attack = Attempt(evaluator.word, system, "ignorant", "-")
         first = list_attack(self.recipe, attack, evaluator, gender)
         return [first, replace(first, name=f"ignorant_{DRAW}", trial=f"{first.trial}_{DRAW}")]
 

@@ -9,13 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import NamedTuple
 
-from local.protocols.attackers import (
-    FINETUNED,
-    NOT_TRAINABLE,
-    SCRATCH,
-    PlannedAttack,
-    read_protocol,
-)
+from local.protocols.attackers import FINETUNED, NOT_TRAINABLE, SCRATCH, Attempt, read_protocol
 from steps.anonymisers.external import find_names, find_suffix
 from utils.cli import UserError
 from utils.settings import is_settings, list_settings, name_settings, read_settings
@@ -307,7 +301,7 @@ def check_names(encoders: Sequence[Encoder]) -> None:
             )
 
 
-def inform(evaluator: Evaluator, attack: PlannedAttack, how: str, train_set: str) -> Evaluator:
+def inform(evaluator: Evaluator, attack: Attempt, how: str, train_set: str) -> Evaluator:
     """Evaluator that an attacker trains from another with the training set, protected by the system
     at the attack's level; unchanged where nothing is trained."""
     if attack.level == "-":

@@ -26,7 +26,7 @@ from local.plan.options import (
     need_folders,
     once,
 )
-from local.protocols.attackers import PlannedAttack
+from local.protocols.attackers import Attempt
 from steps.anonymisers.registry import describe_system
 from utils.cli import UserError
 from utils.recipe import Planned
@@ -302,10 +302,8 @@ def plan_whitebox(asked: Asked) -> Planned:
     attackers = ["white_box" if word == "scratch" else f"white_box_{word}" for word in how]
     for evaluator in kept:
         for gender in recipe.genders:
-            unprotected = PlannedAttack(evaluator.word, ORIGINAL, "unprotected", "-")
-            attacks = [
-                PlannedAttack(evaluator.word, s, a, "const") for a in attackers for s in systems
-            ]
+            unprotected = Attempt(evaluator.word, ORIGINAL, "unprotected", "-")
+            attacks = [Attempt(evaluator.word, s, a, "const") for a in attackers for s in systems]
             listed += [
                 list_attack(recipe, attack, evaluator, gender) for attack in (unprotected, *attacks)
             ]

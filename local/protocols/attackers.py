@@ -82,7 +82,7 @@ class AttackedSystem:
 
 
 @dataclass(frozen=True)
-class PlannedAttack:
+class Attempt:
     """Attacker with an evaluator on a system. level: of their protected training set."""
 
     evaluator: str
@@ -109,7 +109,7 @@ class PlannedAttack:
 class AttackPlan:
     """Attacks to run, and requests that could not be met, with the reasons."""
 
-    attacks: list[PlannedAttack]
+    attacks: list[Attempt]
     skipped: list[str]
 
 
@@ -131,7 +131,7 @@ def plan_attacks(
         raise UserError(f"--informed-level: {level} is unknown; known: {' '.join(LEVELS)}")
     plan = AttackPlan([], [])
     for evaluator in dict.fromkeys(evaluators):
-        plan.attacks.append(PlannedAttack(evaluator, "original", "unprotected", "-"))
+        plan.attacks.append(Attempt(evaluator, "original", "unprotected", "-"))
         for system in systems:
             for name in dict.fromkeys(attackers):
                 why = _why_not(ATTACKERS[name], system, evaluator, level)
@@ -139,7 +139,7 @@ def plan_attacks(
                     plan.skipped.append(f"{name} on {system.name} with {evaluator}: {why}")
                 else:
                     trained = _training_level(ATTACKERS[name], system, level)
-                    plan.attacks.append(PlannedAttack(evaluator, system.name, name, trained))
+                    plan.attacks.append(Attempt(evaluator, system.name, name, trained))
     return plan
 
 

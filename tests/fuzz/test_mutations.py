@@ -119,10 +119,8 @@ def of_data(root: Path, data: Path) -> Iterator[Target]:
     for name in ("utt2spk", "spk2utt", "wav.scp", "text", "utt2dur", "spk2gender", *right):
         optional = () if name in needed else ("missing",)
         yield Target(data / name, "table", read, (*right.get(name, ()), *optional))
-    right_of_pseudo = ("no-break space", "field more")
-    yield Target(
-        data / "pseudo.tsv", "table", lambda: AttackSet.read(data).draws(), right_of_pseudo
-    )
+    pseudo, right_of_pseudo = data / "pseudo.tsv", ("no-break space", "field more")
+    yield Target(pseudo, "table", lambda: AttackSet.read(data).draws(), right_of_pseudo)
     speech = [("b2", "", str(data))]
 
     def read_conf() -> None:
