@@ -11,8 +11,8 @@ case $cmd_backend in
     export gpu_cmd="run.py --gpu 1"
     ;;
   slurm)
-    export cpu_cmd="retry.py slurm.py"
-    export gpu_cmd="retry.py slurm.py --gpu 1"
+    export cpu_cmd="slurm.py --num-tries 2"
+    export gpu_cmd="slurm.py --num-tries 2 --gpu 1"
     ;;
   *)
     echo "cmd.sh: unknown cmd_backend '$cmd_backend'; known: local, slurm" >&2

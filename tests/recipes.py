@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from local.plan.run import Planned
+from utils.recipe import Planned, Script, read_script
 from utils.settings import settings_text
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -134,7 +134,22 @@ def options_of(script: Path, *confs: Path) -> dict[str, str]:
     return values | {"command_line": str(script)}
 
 
-def commands(planned: Planned) -> dict[str, str]:
-    """Output -> command of every step that is planned."""
+def script_of(path: Path) -> Script:
+    """What a recipe says of its stages, without running any."""
+    body = path.read_text().partition("begin_recipe")[2]
+    words = f"""
+list_stages=false command_line= cpu_cmd= gpu_cmd= option_names=(stage) stage=
+declare -A job_options=()
+. {ROOT}/utils/recipe.sh
+exec() {{ printf '%s\\0' "${{recipe_lines[@]}}"; }}
+begin_recipe {body}"""
+    return read_script(run_words(["bash", "-euc", words], 0).stdout.split("\0")[:-1])
+
+
+def commands(planned: Planned, script: str = "run.sh", **options: str) -> dict[str, str]:
+    """Output -> commands of every step that is planned, with && between them."""
+    said = script_of(TEMPLATE / script)
+    values = options_of(TEMPLATE / script) | options
+    said.check(planned.tables)
     rows = [row for rows in planned.tables.rows.values() for row in rows]
-    return {row.outs[0]: " ".join(row.command) for row in rows}
+    return {row.out: " && ".join(map(" ".join, said.commands(row, values))) for row in rows}

@@ -194,16 +194,12 @@ time.sleep(3600)
 """
 
 
-@pytest.mark.parametrize("through", [[], [sys.executable, str(ROOT / "utils/retry.py")]])
-def test_jobs_outlived_a_launcher_that_was_killed_with_9(
-    tmp_path: Path, through: list[str]
-) -> None:
+def test_jobs_outlived_a_launcher_that_was_killed_with_9(tmp_path: Path) -> None:
     """1 to 3 jobs in 7 of 12 kills, children of jobs among them."""
     pids = tmp_path / "pids"
     pids.mkdir()
     command = ["JOB=1:2", "--max-jobs-run", "2", "x.JOB.log", sys.executable, "-c", FAMILY]
-    launch = [str(ROOT / "utils/run.py")] if through else RUN
-    launcher = subprocess.Popen([*through, *launch, *command, str(pids), "parent"], cwd=tmp_path)
+    launcher = subprocess.Popen([*RUN, *command, str(pids), "parent"], cwd=tmp_path)
     wait_for(lambda: len(list(pids.iterdir())) == 6)
     launcher.kill()
     launcher.wait()

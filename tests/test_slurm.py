@@ -73,13 +73,14 @@ def test_what_killed_a_task_together_with_its_launcher_is_named(
 def test_only_failed_tasks_are_submitted_again(slurm: dict[str, str], tmp_path: Path) -> None:
     """retry.pl ran all jobs of an array again."""
     script = "echo $JOB >>ran.$JOB; [[ $JOB != 2 || $(wc -l <ran.2) -gt 1 ]]"
-    words = [sys.executable, ROOT / "utils/retry.py", ROOT / "utils/slurm.py"]
+    words = [*SLURM_PY, "--num-tries", "2", "JOB=1:3", "again.JOB.log", "bash", "-c", script]
     done = subprocess.run(
-        [*words, "JOB=1:3", "again.JOB.log", "bash", "-c", script],
+        words,
         cwd=tmp_path, env=slurm, capture_output=True, text=True, timeout=LIMIT,
     )  # fmt: skip
     assert done.returncode == 0
-    assert "retry.py: job 2 again, try 2 of 2" in done.stderr
+    assert "slurm.py: jobs 2 of again.JOB.log again, 1 more tries at most" in done.stderr
+    assert "# Ended (code 1)" in (tmp_path / "again.2.log.bak").read_text()
     assert [(tmp_path / f"ran.{n}").read_text() for n in (1, 2, 3)] == ["1\n", "2\n2\n", "3\n"]
     assert len(set(jobs(slurm, "again.all"))) == 2  # arrays: 1-3, then 2 alone
 

@@ -6,7 +6,6 @@ import fcntl
 import json
 import os
 import shutil
-import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -16,6 +15,30 @@ from tests.refusals import refuses
 from utils import digests, stamps
 from utils.cli import UserError
 from utils.tables import write_timed
+
+
+def step_of(words: Sequence[str]) -> stamps.Step:
+    """A step of `OUT [--also OUT]... [--maybe OUT]... -- COMMAND...`."""
+    end = words.index("--")
+    outs, maybe = [words[0]], []
+    for option, out in zip(words[1:end:2], words[2:end:2], strict=True):
+        (outs if option == "--also" else maybe).append(out)
+    return stamps.Step(outs, words[end + 1 :], maybe)
+
+
+def is_current(words: Sequence[str]) -> bool:
+    """Whether a step is up to date, as the driver asks; it begins one that is not."""
+    step = step_of(words)
+    step.settle()
+    if step.why() is None:
+        return True
+    step.begin()
+    return False
+
+
+def check(words: Sequence[str]) -> bool:
+    """Whether a step is up to date."""
+    return step_of(words).why() is None
 
 
 def make(out: Path, command: list[str]) -> None:
@@ -224,12 +247,14 @@ def test_a_corpus_is_listed_once(work: Path, monkeypatch: pytest.MonkeyPatch) ->
     step = ["data/x", "--also", "data/y", "--", "prepare", "--corpus", "corpus"]
     for seed in ("0", "1"):  # made, and made anew
         listed.clear()
-        assert stamps.main(["begin", *step, seed]) == stamps.STALE
+        began = step_of([*step, seed])
+        assert began.why() is not None
+        began.begin()
         for out in ("x", "y"):
             (work / "data" / out).mkdir(parents=True)
-        assert stamps.main(["finish", *step, seed]) == 0
+        began.finish()
         assert listed == [Path("corpus")]
-        assert stamps.main(["begin", *step, seed]) == 0
+        assert is_current([*step, seed])
         assert listed == [Path("corpus")] * 2
 
 
@@ -321,17 +346,17 @@ def test_audio_that_was_overwritten_or_deleted_was_not_noticed(
     ):
         if not remember:
             monkeypatch.setattr(stamps, "MEMORY", Path("nowhere/digests"))
-        assert stamps.main(["check", *step]) == 0
+        assert check(step)
         old = Path(audio).read_bytes()
         change(Path(audio))
-        assert stamps.main(["check", *step]) == stamps.STALE
+        assert not check(step)
         reason = stamps.why_stale([Path(step[0])], step[2:]) or ""
         assert audio.removeprefix("data/x_b2/") + " not as the step left it" in reason
         Path(audio).write_bytes(old)
-        assert stamps.main(["check", *step]) == 0
+        assert check(step)
     Path("data/x_b2/log/protect.1.log").write_text("another run looked at it")
     shutil.rmtree("data/x_b2/split2")
-    assert stamps.main(["check", *step]) == 0
+    assert check(step)
 
 
 def test_a_corpus_counted_by_names_and_sizes_only(work: Path) -> None:
@@ -354,14 +379,14 @@ def test_files_that_have_not_changed_are_not_read_again(
     speech: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And a memory that is broken is made anew; a file written a moment ago is not trusted yet."""
-    step = ["check", "data/x_b2", "--", "protect", "data/x"]
+    step = ["data/x_b2", "--", "protect", "data/x"]
     read: list[str] = []
     of_file = digests._read_file
     monkeypatch.setattr(digests, "_read_file", lambda path: read.append(str(path)) or of_file(path))
 
     def n_read() -> int:
         read.clear()
-        assert stamps.main(step) == 0
+        assert check(step)
         return len(read)
 
     assert n_read() == n_read() == 4
@@ -416,11 +441,11 @@ NEW = [*OLD[:-1], "new"]
 
 def prepare(step: list[str]) -> None:
     """Make data/x and data/y; only the old corpus has data/z."""
-    if stamps.main(["begin", *step]) == stamps.STALE:
+    if not is_current(step):
         for name in "xyz" if step is OLD else "xy":
             Path("data", name).mkdir(parents=True)
             Path("data", name, "table").write_text(step[-1])
-        stamps.main(["finish", *step])
+        step_of(step).finish()
 
 
 def test_a_run_that_was_killed_lost_what_was_finished(
@@ -450,7 +475,7 @@ def test_a_run_that_was_killed_lost_what_was_finished(
                 killed.setattr(Path, name, kill(getattr(Path, name)))
             killed.setattr(shutil, "rmtree", kill(shutil.rmtree))
             prepare(NEW)
-        found = next(step for step in (OLD, NEW) if stamps.main(["begin", *step]) == 0)
+        found = next(step for step in (OLD, NEW) if is_current(step))
         for name in "xy":
             assert Path("data", name, "table").read_text() == found[-1]
         assert Path("data/z/table").exists() == (found is OLD)
@@ -461,7 +486,7 @@ def test_a_run_that_was_killed_lost_what_was_finished(
 
 
 def test_figures_are_current_as_long_as_all_that_they_rest_on_is(
-    work: Path, capsys: pytest.CaptureFixture[str]
+    work: Path,
 ) -> None:
     """A recogniser's words, heard before the speech was protected anew, are a whole step of their
     own: only the step before it shows that they are old."""
@@ -483,25 +508,3 @@ def test_figures_are_current_as_long_as_all_that_they_rest_on_is(
     assert current() == ["figures", "others"]  # the same words
     Path("others/result").write_text("by hand")
     assert current() == ["figures"]
-
-
-def test_a_server_of_stamps_answers_as_the_program_does(work: Path) -> None:
-    """Also after an error, and with what a dry run would make anew."""
-    make(Path("a"), ["tool", "conf.yaml"])
-    words = (
-        ["check", "a", "--", "tool", "conf.yaml"],
-        ["check", "b", "--", "tool", "a", ""],
-        ["check", "c", "--", "tool", "b\n\u00e4"],
-        ["finish", "d", "--", "tool"],
-        ["check", "c", "--", "tool", "b/x"],
-    )
-    asked = b"".join(
-        b"".join(os.fsencode(word) + b"\0" for word in (str(len(one)), *one)) for one in words
-    )
-    served = subprocess.run(
-        [stamps.ROOT / "utils/stamps.py", "serve"], input=asked, capture_output=True, check=True
-    )
-    assert served.stdout.decode().splitlines() == [
-        "0 ", "10 not made yet", "10 not made yet", "2 ", "10 b/x is made anew",
-    ]  # fmt: skip
-    assert served.stderr.startswith(b"stamps.py: d: cannot be stamped")

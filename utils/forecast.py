@@ -1,8 +1,4 @@
-#!/usr/bin/env python3
-"""Sum up a dry run: how many steps of each stage would be made and why, the time and the disk.
-
-STEPS has a line a step, of words with tabs between: stage, output, why it would be made (`-`: it is
-up to date), command. Recipes call this.
+"""Sum of a dry run: how many steps of each stage would be made and why, the time and the disk.
 
 The time of a step is what the same output took before; else the mean of what the program took for
 others here; else what was measured of it on egs/synth (STATED): of speech that is there yet its
@@ -10,20 +6,14 @@ real-time factor, else seconds. It is of one job at a time. The disk is that of 
 of others of the same kind.
 """
 
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
-from typing import Annotated
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import UserError, run_program
-from utils.commands import program
 from utils.stamps import read_stamp
-from utils.tables import read_lines, read_map
+from utils.tables import read_map
 
 # Of a program: seconds a second of speech, and seconds of a step of which no speech is known; one
 # core, egs/synth, commit 1859086.
@@ -39,8 +29,8 @@ MOST_REASONS = 3
 
 
 @dataclass(frozen=True)
-class Step:
-    """A line of STEPS; reason: why it would be made, nothing where it is up to date."""
+class Foreseen:
+    """Step of a dry run; reason: why it would be made, nothing where it is up to date."""
 
     stage: int
     out: Path
@@ -73,18 +63,6 @@ class Cost:
     unknown: int = 0
 
 
-def read_steps(path: Path) -> list[Step]:
-    """The lines of STEPS; UserError for one that is none."""
-    steps = []
-    for number, line in read_lines(path):
-        stage, *words = line.split("\t")
-        if not stage.isdigit() or len(words) < 3:
-            raise UserError(f"{path}:{number}: no step; a recipe writes this file")
-        out, reason, *command = words
-        steps.append(Step(int(stage), Path(out), "" if reason == "-" else reason, command))
-    return steps
-
-
 def _size(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
@@ -97,7 +75,7 @@ def _took(folder: Path) -> float | None:
 class Experience:
     """What steps took before in this folder."""
 
-    def __init__(self, steps: Sequence[Step]) -> None:
+    def __init__(self, steps: Sequence[Foreseen]) -> None:
         self._seconds: dict[str, list[float]] = defaultdict(list)
         self._sizes: dict[str, list[int]] = defaultdict(list)
         for step in steps:
@@ -106,7 +84,7 @@ class Experience:
                 self._seconds[step.program] += [] if seconds is None else [seconds]
                 self._sizes[step.program].append(_size(step.out))
 
-    def expect(self, step: Step) -> Cost:
+    def expect(self, step: Foreseen) -> Cost:
         """What a step may take."""
         sizes = self._sizes[step.program] or [0]
         size = _size(step.out) if step.out.is_dir() else round(mean(sizes))
@@ -119,7 +97,7 @@ class Experience:
         return Cost(seconds or 0.0, size, int(seconds is None))
 
 
-def _durations(step: Step) -> Iterator[float]:
+def _durations(step: Foreseen) -> Iterator[float]:
     """Seconds of speech of the first set that a step names, as far as they are known."""
     for word in step.command:
         table = Path(word, "utt2dur")
@@ -128,7 +106,7 @@ def _durations(step: Step) -> Iterator[float]:
             return
 
 
-def sum_up(steps: Sequence[Step]) -> list[str]:
+def sum_up(steps: Sequence[Foreseen]) -> list[str]:
     """A line a stage, and one of all."""
     experience, total, lines = Experience(steps), Cost(), []
     for stage in sorted({step.stage for step in steps}):
@@ -158,12 +136,3 @@ def _words(cost: Cost) -> str:
     time = f"{cost.seconds:.0f} s" if minutes < 2 else f"{minutes:.0f} min"
     disk = f", {cost.size / 1e6:.0f} MB" if cost.size >= 5e5 else ""
     return f", about {time} of one core{disk}"
-
-
-@program
-def main(steps: Annotated[Path, "The steps of a dry run"]) -> None:
-    print("\n".join(sum_up(read_steps(steps))))
-
-
-if __name__ == "__main__":
-    run_program(main)

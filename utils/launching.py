@@ -71,8 +71,8 @@ def parse_request(
 ) -> Request:
     """Parse `[--option value]... [JOB=a:b] log command...`; UserError for anything else.
 
-    JOB may also list numbers and ranges (JOB=1:3,7), as utils/retry.py does. `known` None: any
-    option passes, for launchers with options in a configuration.
+    JOB may also list numbers and ranges (JOB=1:3,7). `known` None: any option passes, for launchers
+    with options in a configuration.
     """
     words = list(argv)
     options: dict[str, str] = {}

@@ -16,6 +16,28 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from utils.cli import COMMON, UserError, natural, run_program
 from utils.commands import program
+from utils.datadir import (
+    DataDir,
+    Merged,
+    check_parts,
+    load_data_dir,
+    read_parts,
+    remove_merged_parts,
+    write_merged,
+)
+
+
+def merge_parts(
+    out: Path, n: int, data: DataDir | None, allow_loss: int = 0, *, pieces: bool = False
+) -> tuple[Merged, int]:
+    """Put together OUT/split<n>/1 ... n; returns what was, and how many ids were lost.
+
+    Raises LossError where more than allow_loss of the ids of the data directory were.
+    """
+    merged = read_parts(out, n)
+    lost = 0 if data is None else check_parts(out, merged, data, allow_loss, pieces=pieces)
+    write_merged(out, n, merged)
+    return merged, lost
 
 
 @program
@@ -29,14 +51,6 @@ def main(
     ] = 0,
     pieces: Annotated[bool, "Ids are <utt>-c<number>: utterances were cut"] = False,
 ) -> None:  # fmt: skip
-    from utils.datadir import (
-        check_parts,
-        load_data_dir,
-        read_parts,
-        remove_merged_parts,
-        write_merged,
-    )
-
     if n < 1:
         raise UserError(f"{n} jobs: at least 1 is possible")
     if not (out / f"split{n}").is_dir():
@@ -44,12 +58,10 @@ def main(
             print(f"{out}: merged before; removed what was left of the parts")
             return
         raise UserError(f"{out / f'split{n}'}: is missing; run the jobs first")
-    merged = read_parts(out, n)
-    lost = 0
+    data = None
     if expect is not None:
         data = load_data_dir(expect, need=("utt2spk",), allow_segments=True)
-        lost = check_parts(out, merged, data, allow_loss, pieces=pieces)
-    write_merged(out, n, merged)
+    merged, lost = merge_parts(out, n, data, allow_loss, pieces=pieces)
     counts = ", ".join(f"{name} {len(table)}" for name, table in sorted(merged.tables.items()))
     print(f"{out}: {n} parts merged: {counts}; {lost} lost")
 

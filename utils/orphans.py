@@ -12,8 +12,6 @@ import os
 import re
 import select
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
@@ -24,7 +22,6 @@ from utils.cli import UserError
 PROC = Path("/proc")
 GRACE = 20.0  # seconds between asking and killing: longer than a launcher needs to cancel its jobs
 _Process = tuple[int, str]  # its id and start time: ids are reused
-GUARD = Path(__file__).with_name("end_orphans.py")
 
 
 def _processes() -> list[int]:
@@ -94,19 +91,31 @@ def watch(pid: int, fd: int) -> None:
     end_writers(fd)
 
 
-def start_guard(pid: int, fd: int, *kept: int) -> "subprocess.Popen[bytes]":
-    """Start a process that watches another one, in a session of its own, so that no Ctrl-C ends it.
+def start_guard(fd: int, *kept: int) -> int:
+    """Fork a process that watches this one, in a session of its own, so that no Ctrl-C ends it;
+    returns its id.
 
     kept: further files to keep open until it has ended all, such as a lock.
     """
-    return subprocess.Popen(
-        [sys.executable, str(GUARD), str(pid), str(fd)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        pass_fds=(fd, *kept),
-        start_new_session=True,
-    )
+    watched = os.getpid()
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        os.setsid()
+        signal.set_wakeup_fd(-1)
+        for signum in (signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):
+            signal.signal(signum, signal.SIG_DFL)
+        null = os.open(os.devnull, os.O_RDWR)
+        for standard in range(3):
+            os.dup2(null, standard)
+        for other in map(int, os.listdir("/proc/self/fd")):  # noqa: PTH208
+            if other > 2 and other not in (fd, *kept):
+                with suppress(OSError):
+                    os.close(other)
+        watch(watched, fd)
+    finally:
+        os._exit(0)
 
 
 @contextmanager
@@ -114,12 +123,12 @@ def guarded() -> Iterator[None]:
     """Context in which processes started with `close_fds=False` end when this process is killed."""
     reading, writing = os.pipe()
     os.set_inheritable(writing, True)
-    guard = start_guard(os.getpid(), writing)
+    guard = start_guard(writing)
     try:
         yield
     finally:
-        guard.kill()
-        guard.wait()
+        os.kill(guard, signal.SIGKILL)
+        os.waitpid(guard, 0)
         os.close(reading)
         os.close(writing)
 

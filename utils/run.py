@@ -19,33 +19,17 @@ Options:
 """
 
 import os
-import re
 import signal
-import subprocess
 import sys
-import threading
-import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
-from types import FrameType
-from typing import IO
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import UserError, run_program
-from utils.launching import (
-    STOP_SIGNALS,
-    Progress,
-    Request,
-    clear_logs,
-    failure_lines,
-    log_foot,
-    log_head,
-    parse_request,
-)
-from utils.orphans import guarded, lock
+from utils.cli import run_program
+from utils.jobs import Jobs, jobs_of
+from utils.launching import Progress, Request, clear_logs, failure_lines, parse_request
+from utils.orphans import guarded
 
 GRACE = 10  # seconds between asking jobs to stop and killing them
 
@@ -57,124 +41,24 @@ def jobs_at_a_time(request: Request) -> int:
     return request.most(1 if request.count("gpu", 0) else default)
 
 
-@dataclass
-class _Job:
-    number: int
-    log: IO[bytes]
-    started: float
-    process: subprocess.Popen[bytes]
+def run_jobs(request: Request, most: int) -> tuple[dict[int, int], int]:
+    """Run until every job has ended, or the running ones after a failure or a signal.
 
-
-@dataclass
-class Launcher:
-    """Runs the jobs of a request in process groups of their own; collects exit codes by number."""
-
-    request: Request
-    most: int
-    running: dict[int, _Job] = field(default_factory=dict)
-    codes: dict[int, int] = field(default_factory=dict)
-    stopped_by: int = 0
-
-    def run(self) -> None:
-        """Run until every job has ended, or the running ones after a failure or a signal."""
-        pending = list(self.request.numbers)
-        ended = threading.Event()
-        threading.Thread(target=self._tell, args=(ended,), daemon=True).start()
-        try:
-            self._run(pending)
-        finally:
-            ended.set()
-            self._signal_jobs(signal.SIGKILL)  # there are some only where an error ended this
-
-    def _run(self, pending: list[int]) -> None:
-        while pending or self.running:
-            failed = any(self.codes.values())
-            while pending and len(self.running) < self.most and not (failed or self.stopped_by):
-                self._start(pending.pop(0))
-                failed = any(self.codes.values())
-            if not self.running:
-                break
-            self._wait()
-
-    def _tell(self, ended: threading.Event) -> None:
-        """In a thread of its own, for os.wait returns only when a job ends."""
-        progress = Progress("run.py", self.request)
-        while not ended.wait(1.0):
-            jobs = sorted(job.number for job in list(self.running.values()))
-            progress.tell(len(self.codes), jobs)
-
-    def stop(self, signum: int, _frame: FrameType | None = None) -> None:
-        """Handle a signal: ask every job's process group to end, and kill them after a while."""
-        self.stopped_by = self.stopped_by or signum
-        self._signal_jobs(signal.SIGTERM)
-        signal.signal(signal.SIGALRM, lambda *_: self._signal_jobs(signal.SIGKILL))
-        signal.alarm(GRACE)
-
-    def _signal_jobs(self, signum: int) -> None:
-        for pid in list(self.running):
-            _signal_group(pid, signum)
-
-    def _start(self, number: int) -> None:
-        request = self.request
-        words = [request.substitute(word, str(number)) for word in request.command]
-        log = _open_log(request.log_of(number))
-        log.write(log_head(words))
-        started = time.time()
-        try:
-            process = subprocess.Popen(
-                words,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-                close_fds=False,  # what says whose job it is: the guard's pipe, a recipe's lock
-                env={**os.environ, request.name: str(number)} if request.name else None,
-            )
-        except OSError as error:
-            log.write(f"run.py: {words[0]}: cannot be started: {error.strerror}\n".encode())
-            if re.search(r"[\s;|&<>$`]", words[0]):
-                log.write(b"run.py: no shell reads the command; use: bash -c '...'\n")
-            self._close(number, log, started, 127 if isinstance(error, FileNotFoundError) else 126)
-            return
-        self.running[process.pid] = _Job(number, log, started, process)
-        if self.stopped_by:  # the signal came while this job was being started
-            _signal_group(process.pid, signal.SIGTERM)
-
-    def _wait(self) -> None:
-        pid, status = os.wait()
-        job = self.running.pop(pid, None)
-        if job is None:
-            return
-        code = os.waitstatus_to_exitcode(status)
-        job.process.returncode = code
-        code = 128 - code if code < 0 else code
-        self._close(job.number, job.log, job.started, code)
-
-    def _close(self, number: int, log: IO[bytes], started: float, code: int) -> None:
-        threads = self.request.count("num-threads", 1)
-        new_line = ""
-        if Path(log.name).is_file():
-            log.seek(-1, os.SEEK_END)
-            new_line = "" if log.read(1) == b"\n" else "\n"
-        log.write(log_foot(code, time.time() - started, threads, new_line))
-        log.close()
-        self.codes[number] = code
-
-
-def _open_log(path: Path) -> IO[bytes]:
-    """A job's log, locked: its job inherits the lock, and keeps it as long as it lives."""
-    log = path.open("a+b", buffering=0)
-    with suppress(OSError):  # a device, or a file system without locks
-        if not lock(log.fileno()):
-            raise UserError(f"{path}: another launcher has just begun to write it; choose another")
-    return log
-
-
-def _signal_group(pid: int, signum: int) -> None:
-    try:
-        os.killpg(pid, signum)
-    except ProcessLookupError:
-        return  # it has just ended
+    Returns exit codes by number, and the signal.
+    """
+    jobs, pending, codes = Jobs(GRACE), jobs_of(request), dict[int, int]()
+    progress = Progress("run.py", request)
+    with guarded(), jobs.watching():
+        while True:
+            while pending and len(jobs.running) < most:
+                if any(codes.values()) or jobs.stopped_by:
+                    break
+                jobs.start(pending.pop(0))
+                codes |= {job.number: job.code or 0 for job in jobs.wait(0)}
+            if not jobs.running:
+                return codes, jobs.stopped_by
+            codes |= {job.number: job.code or 0 for job in jobs.wait(1.0)}
+            progress.tell(len(codes), sorted(job.number for job in jobs.running.values()))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -186,24 +70,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     request = parse_request(words)
     most = jobs_at_a_time(request)
     clear_logs(request)
-    launcher = Launcher(request, most)
-    before: dict[int, Callable[..., object] | int | None] = {
-        signum: signal.signal(signum, launcher.stop) for signum in STOP_SIGNALS
-    }
-    try:
-        with guarded():
-            launcher.run()
-    finally:
-        signal.alarm(0)
-        for signum, handler in before.items():
-            signal.signal(signum, handler)
-    if launcher.stopped_by:
-        name = signal.Signals(launcher.stopped_by).name
+    codes, stopped_by = run_jobs(request, most)
+    if stopped_by:
+        name = signal.Signals(stopped_by).name
         print(f"run.py: stopped by {name}; its jobs were stopped too", file=sys.stderr)
-        return 128 + launcher.stopped_by
-    failed = {number: "" for number, code in launcher.codes.items() if code}
+        return 128 + stopped_by
+    failed = {number: "" for number, code in codes.items() if code}
     if failed:
-        not_started = len(request.numbers) - len(launcher.codes)
+        not_started = len(request.numbers) - len(codes)
         for line in failure_lines(request, failed, not_started):
             print(line if line.startswith("  ") else f"run.py: {line}", file=sys.stderr)
         return 1

@@ -12,6 +12,8 @@ are cancelled. When this program is stopped (INT, TERM, HUP), all that it submit
 Options are those of the configuration (--config FILE, by default conf/slurm.conf), which maps them
 to sbatch's: usually --mem 4G, --time 8:00:00, --num-threads N, --gpu N, --partition X, --account X.
   --max-jobs-run N   jobs at a time (default: as many as the cluster gives)
+  --num-tries N      how often a job that fails is run in all (default: 1); the logs of earlier
+                     tries are kept as LOG.bak
 """
 
 import os
@@ -23,7 +25,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
 
@@ -53,7 +55,7 @@ from utils.tables import PARTIAL, StrPath, read_lines
 #
 # `--foo-bar` on the command line is the option foo_bar here.
 
-OWN = ("config", "max_jobs_run")  # the launcher's own; no line is needed for them
+OWN = ("config", "max_jobs_run", "num_tries")  # the launcher's own; no line is needed for them
 
 
 @dataclass
@@ -83,7 +85,7 @@ class SlurmConfig:
         if any(known == name for known, _ in self.options):
             values = " ".join(sorted(v for known, v in self.options if known == name))
             return f"--{option} {value}: {self.path} knows only the values {values}"
-        known = sorted({"max_jobs_run", "config", *(known for known, _ in self.options)})
+        known = sorted({*OWN, *(known for known, _ in self.options)})
         names = ", --".join(name.replace("_", "-") for name in known)
         return f"--{option}: no such option in {self.path}; known: --{names}"
 
@@ -112,21 +114,6 @@ def read_slurm_config(path: StrPath) -> SlurmConfig:
         raise UserError(f"{path}: has no line 'command sbatch ...'")
     return config
 
-
-# ---- Run a command as a Slurm job, or as an array of them; the same contract as utils/run.py.
-#
-#   slurm.py [--option VALUE]... [JOB=FIRST:LAST] LOG COMMAND [ARGUMENT]...
-#
-# JOB, LOG and the command's words are treated as run.py does it: the job is run.py on the node,
-# started in the folder of this call after its path.sh, where there is one. Returns when all jobs
-# have ended: 0 when every one returned 0, else 1 with what happened (FAILED, TIMEOUT,
-# OUT_OF_MEMORY, CANCELLED, NODE_FAIL ...) and the end of the first failing log. After a failure the
-# jobs that wait are cancelled. When this program is stopped (INT, TERM, HUP), all that it submitted
-# is cancelled.
-#
-# Options are those of the configuration (--config FILE, by default conf/slurm.conf), which maps
-#   them to sbatch's: usually --mem 4G, --time 8:00:00, --num-threads N, --gpu N, --partition X,
-#   --account X. --max-jobs-run N jobs at a time (default: as many as the cluster gives)
 
 CONFIG = "conf/slurm.conf"
 FIRST_WAIT, LONGEST_WAIT, GROWTH = 0.1, 4.0, 1.3  # seconds between two looks
@@ -482,7 +469,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     for option in ("num-threads", "gpu"):
         request.count(option, 0)
     request.most(1)
-    launcher = Launcher(request, config.submit_words(request.options))
+    for more in reversed(range(max(1, request.count("num-tries", 1)))):
+        status = run_once(request, config.submit_words(request.options))
+        failed = [n for n in request.numbers if ended_code(request.log_of(n)) != 0]
+        if status != 1 or not failed or not more:
+            break
+        request = replace(request, numbers=failed)
+        for log in map(request.log_of, failed):
+            if log.is_file():
+                log.replace(log.with_name(f"{log.name}.bak"))
+        tell(f"jobs {show_numbers(failed)} of {request.log} again, {more} more tries at most")
+    return status
+
+
+def run_once(request: Request, submit_words: list[str]) -> int:
+    """Run the jobs of a request, each once, and report; the exit status."""
+    launcher = Launcher(request, submit_words)
     clear_logs(request)
     launcher.write_script()
     before: dict[int, Callable[..., object] | int | None] = {

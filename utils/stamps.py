@@ -1,11 +1,4 @@
-#!/usr/bin/env python3
-"""Tell whether what a step made is still what the step would make, and say why when it is not.
-
-  stamps.py check   OUT [--also OUT]... [--maybe OUT]... -- COMMAND...
-  stamps.py begin   OUT [--also OUT]... [--maybe OUT]... -- COMMAND...
-  stamps.py finish  OUT [--also OUT]... [--maybe OUT]... -- COMMAND...
-  stamps.py abandon OUT [--also OUT]... [--maybe OUT]...
-  stamps.py serve
+"""Whether what a step made is still what the step would make, and why not.
 
 A finished step leaves OUT/.done (JSON): its command, the digests of its inputs (every word of the
 command that names a file or folder, also after a `:` or `=` in it), of the code it runs (the
@@ -15,40 +8,25 @@ it wrote, with the audio that they name. A folder counts with all that it holds,
 digest of a stamped folder also holds how it was made, digests chain: audio that was protected anew
 at the same place makes its x-vectors, scores and figures stale.
 
-check and begin print the reason and exit 10 when the step must run. begin then sets aside what is
-finished, clears what an interrupted run of another command left, keeps what one of the same command
-left, and marks OUT as started. finish stamps it, and removes what was set aside; abandon, after a
-step that failed, puts that back, and keeps what the step had made for its next run. begin does so,
-too, after a run that was killed.
-
-serve answers such requests one after the other, which saves a recipe the start of a program for
-each. A request is how many words, and the words, each ended by a NUL; the answer is a line: the
-status, and what would have been printed. What it is asked to check and finds stale counts as made
-anew from then on.
-
---maybe names what COMMAND may make or not.
-Options that cannot change a result (--nj, --download) are not part of the command.
+A step that begins sets aside what is finished, clears what an interrupted run of another command
+left, keeps what one of the same command left, and marks OUT as started. Finished, it is stamped,
+and what was set aside goes; abandoned, after it failed, what was set aside is put back, and what it
+had made is kept for its next run. The next run does so, too, after one that was killed.
 """
 
-import argparse
 import ast
 import json
 import os
 import re
 import shutil
-import signal
-import sys
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property, partial
-from io import BufferedReader
 from itertools import takewhile
 from pathlib import Path
 from textwrap import shorten
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import UserError, make_parser, run_program
+from utils.cli import UserError
 from utils.digests import (
     ABSENT,
     contents,
@@ -65,22 +43,21 @@ from utils.tables import atomic_write, read_json_object, timed_in
 
 ROOT = Path(__file__).resolve().parents[1]
 DONE = ".done"
-NEUTRAL_OPTIONS = ("--nj", "--download")
-STALE = 10
+NEUTRAL_OPTIONS = ("--nj", "--download", "--parts", "--checkpoint-seconds")
 MOST_SHOWN = 300  # characters of a command that changed
 MOST_NAMED = 3  # files that changed
 _TEMPLATE = re.compile(r"\blocal/report/templates/[\w.]+\.jinja\b")
 MEMORY = Path("exp/.digests")  # of files that have not changed
 
 
-def _names_in(word: str) -> list[str]:
+def names_in(word: str) -> list[str]:
     """What may be the name of a file or folder in a word: FOLDER, hub:FOLDER, NAME=FOLDER."""
     return [text for text in (word, *re.split("[:=]", word, maxsplit=1)[1:]) if text]
 
 
 def _path_in(word: str) -> Path | None:
     """The file or folder that a word of a command names."""
-    named = (Path(text) for text in _names_in(word))
+    named = (Path(text) for text in names_in(word))
     return next((path for path in named if path.exists() or is_variant(path)), None)
 
 
@@ -356,7 +333,7 @@ def why_stale(
     """Why a step must run, or None when all that it made is up to date."""
     key = key or Key(outs, command)
     for word in command if remade else ():
-        for path in map(Path, _names_in(word)):
+        for path in map(Path, names_in(word)):
             if any(str(part) in remade for part in (path, *path.parents)):
                 return f"{word} is made anew"
     for out in outs:
@@ -461,93 +438,47 @@ def finish(outs: Sequence[Path], command: Sequence[str], maybe: Sequence[Path] =
             _remove(_aside(out, what))
 
 
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = make_parser(__doc__ or "")
-    parser.add_argument("action", choices=("check", "begin", "finish", "abandon", "serve"))
-    parser.add_argument("out", type=Path, nargs="?", metavar="OUT")
-    for option, words in (
-        ("--also", "A further result of the step; may be given again"),
-        ("--maybe", "A result that COMMAND may make or not; may be given again"),
-    ):
-        parser.add_argument(
-            option, type=Path, action="append", default=[], metavar="OUT", help=words
-        )
-    return parser
+class Step:
+    """Outputs of a command, of which those of `maybe` may be made or not.
 
+    The command's words that name files and folders are its inputs; options that cannot change a
+    result are no part of it.
+    """
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program."""
-    words = list(sys.argv[1:] if argv is None else argv)
-    if words == ["serve"]:
-        with open(0, "rb") as stream:
-            serve(stream)
-        return 0
-    status, said = answer(get_parser(), words, set())
-    if said:
-        print(said)
-    return status
+    def __init__(
+        self, outs: Sequence[str], command: Sequence[str], maybe: Sequence[str] = ()
+    ) -> None:
+        self.outs = [Path(out) for out in outs]
+        self.maybe = [Path(out) for out in maybe]
+        self.command, self._key = command, Key([], command)
 
+    def _there(self) -> list[Path]:
+        found = [out for out in self.maybe if out.exists() or _aside(out, "old").exists()]
+        return [*self.outs, *found]
 
-def answer(
-    parser: argparse.ArgumentParser, words: Sequence[str], remade: set[str]
-) -> tuple[int, str]:
-    """Do what a request asks; returns the status and what is to be printed. remade: what counts as
-    made anew; what is checked and found stale is added. UserError as the actions have it."""
-    end = words.index("--") if "--" in words else len(words)
-    args, command = parser.parse_args(words[:end]), list(words[end + 1 :])
-    if args.out is None or (args.action != "abandon") != bool(command):
-        raise UserError(f"{args.action}: OUT, and `-- COMMAND` but for abandon; see --help")
-    outs = [args.out, *args.also]
-    there = [*outs, *(m for m in args.maybe if m.exists() or _aside(m, "old").exists())]
-    with remembering(MEMORY):
-        if args.action == "finish":
-            finish(outs, command, args.maybe)
-            return 0, ""
-        if args.action == "abandon":
-            return 0, "\n".join(f"{o}: is again as it was before this step" for o in settle(there))
-        reason = _check(there, command, remade, begins=args.action == "begin")
-    if reason is None:
-        return 0, ""
-    if args.action == "check":
-        remade.update(map(str, outs))
-    return STALE, reason
+    def why(self, remade: Collection[str] = ()) -> str | None:
+        """Why the command must run (`why_stale`)."""
+        with remembering(MEMORY):
+            there = self._there()
+            self._key = Key(there, self.command)
+            return why_stale(there, self.command, remade, self._key)
 
+    def settle(self) -> None:
+        """Put back what a killed run set aside."""
+        with remembering(MEMORY):
+            settle(self._there())
 
-def _check(
-    outs: list[Path], command: list[str], remade: Collection[str], *, begins: bool
-) -> str | None:
-    if begins:
-        settle(outs)
-    key = Key(outs, command)
-    reason = why_stale(outs, command, remade, key)
-    if reason is not None and begins:
-        begin(outs, command, key)
-    return reason
+    def begin(self) -> None:
+        """Make place for the outputs, after `why` has given a reason (`begin`)."""
+        with remembering(MEMORY):
+            begin(self._there(), self.command, self._key)
 
+    def finish(self) -> None:
+        """Stamp the outputs (`finish`)."""
+        with remembering(MEMORY):
+            finish(self.outs, self.command, self.maybe)
 
-def serve(stream: BufferedReader) -> None:
-    """Answer requests until there are no more, on standard output."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the recipe, which has it, too, ends this
-    parser, remade = get_parser(), set[str]()
-    for words in _requests(stream):
-        try:
-            status, said = answer(parser, words, remade)
-        except UserError as error:
-            print(f"stamps.py: {error}", file=sys.stderr)
-            status, said = error.exit_status, ""
-        print(status, said.replace("\n", "; "), flush=True)
-
-
-def _requests(stream: BufferedReader) -> Iterator[list[str]]:
-    """The requests as they come."""
-
-    def word() -> str:
-        return os.fsdecode(b"".join(iter(partial(stream.read, 1), b"\0")))
-
-    while stream.peek(1):
-        yield [word() for _ in range(int(word()))]
-
-
-if __name__ == "__main__":
-    run_program(main)
+    def abandon(self) -> list[Path]:
+        """Put back what was finished before, after the command failed; returns whose."""
+        with remembering(MEMORY):
+            return settle(self._there())

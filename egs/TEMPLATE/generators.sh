@@ -6,7 +6,7 @@
 #   ./generators.sh --generators "average idmap_mlp"   some generators: conf/systems/<generator>.yaml
 # DeID and G_VD (of --evaluators) need speech: run.sh --systems "random average ..." before.
 # Results: exp/generators/<encoder>/results/RESULTS.md, generators.csv and capacity.pdf.
-# shellcheck disable=SC2034  # local/plan_recipe.py is given the options
+# shellcheck disable=SC2034  # local/run_recipe.py is given the options
 set -euo pipefail
 
 stage=0                                                   # first stage to run
@@ -18,35 +18,40 @@ vectors=1000                                              # pseudo-speakers that
 . local/options.sh
 . utils/parse_options.sh
 . utils/recipe.sh
-. local/stages.sh
 begin_recipe generators "$@"
 
 if in_stage 0 "x-vectors, trained generators"; then
-  make encoders steps/train_encoder.py
-  make xvectors steps/extract_xvectors.py steps/import_xvectors.py steps/average_xvectors.py
-  make averages steps/average_xvectors.py
-  make backends steps/train_backend.py
-  make generators steps/train_generator.py steps/extract_frames.py
+  each encoders 'steps/train_encoder.py --seed {seed} --device {device} {start} {unseen} {conf} {data} {out}'
+  each xvectors 'steps/extract_xvectors.py {options} {encoder} {data} {out}' \
+    'steps/average_xvectors.py {out} {data} {out}'
+  each given_xvectors 'steps/import_xvectors.py {given} {data} {out}' 'steps/average_xvectors.py {out} {data} {out}'
+  each session_xvectors 'steps/extract_xvectors.py {options} {encoder} {data} {out}'
+  each averages 'steps/average_xvectors.py {xvectors} {data} {out}'
+  each backends 'steps/train_backend.py --lda-dim {lda_dim} {unseen} {xvectors} {data} {out}'
+  each generators 'steps/train_generator.py --seed {seed} {options} {conf} {xvectors} {data} {out}'
+  each frames 'steps/extract_frames.py {options} {encoder} {data} {out}'
 fi
 
 if in_stage 1 "the cosine at which the encoder's error rates are equal, original speech"; then
-  make scores steps/score_trials.py
-  make threshold local/find_threshold.py
+  each scores 'steps/score_trials.py --backend cosine --asnorm 0 {enrol} {trial} {trials} {out}/scores'
+  each threshold 'local/find_threshold.py {lists} {out}/threshold.json'
 fi
 
 if in_stage 2 "capacity: cosines between pseudo-speakers"; then
-  make capacity steps/measure_capacity.py
+  each capacity 'steps/measure_capacity.py {options} {of} {out}/capacity.tsv'
 fi
 
 if in_stage 3 "time of a pseudo-speaker"; then
-  make time steps/time_generator.py
+  each time 'steps/time_generator.py --vectors {vectors} {options} {conf} {out}/time.json'
 fi
 
 if in_stage 4 "voices of both genders together; tables and figure"; then
-  make trials combine_data_dirs.py
-  make joined steps/join_xvectors.py
-  make similarity steps/score_pairs.py
-  make metrics local/compute_metrics.py
-  make results local/collect_generators.py
+  each segments 'utils/combine_data_dirs.py {out} {sources}'
+  each joined 'steps/join_xvectors.py {out} {parts}'
+  each similarity 'steps/score_pairs.py --backend {backend} --asnorm {asnorm} --utt2spk {utt2spk} {rows} {columns}
+    {out}/trials {out}/scores'
+  each metrics 'local/compute_metrics.py {kind} --utt2spk {utt2spk} --bootstrap {bootstrap} --seed {seed} {lists}
+    {out}/metrics.json'
+  each results 'local/collect_generators.py --corpus-name {corpus_name} {options} {threshold} {real} {out}'
 fi
-end_recipe 4 "results: $PWD/$(first_of results)/RESULTS.md"
+end_recipe 4 "results: {results}/RESULTS.md"

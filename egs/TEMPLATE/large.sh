@@ -6,7 +6,7 @@
 #   ./large.sh --voice-encoder given:FOLDER           x-vectors that another toolkit made
 # The back end of the first of --evaluators scores. What is simulated and what it cannot tell: docs/populations.md.
 # Results: exp/large/<encoder>/results/RESULTS.md, large.csv and large.pdf.
-# shellcheck disable=SC2034  # local/plan_recipe.py is given the options
+# shellcheck disable=SC2034  # local/run_recipe.py is given the options
 set -euo pipefail
 
 stage=0                                               # first stage to run
@@ -21,37 +21,29 @@ checkpoint_seconds=60                                 # between two notes of how
 . local/options.sh
 . utils/parse_options.sh
 . utils/recipe.sh
-. local/stages.sh
 begin_recipe large "$@"
 
-# Populations in FOLDER, all pairs of each counted in nj parts, figures. A part that was killed goes on from its last
-# checkpoint. The program is an argument so that the step knows its code.
-measure() { # FOLDER BOOTSTRAP PROGRAM ARGUMENTS...
-  local folder=$1 launch device_options=()
-  [[ $device == cpu ]] || device_options=(--device "$device")
-  local count=("$3" count "${device_options[@]}" --checkpoint-seconds "$checkpoint_seconds" --parts "$nj" --part JOB)
-  use_launcher "$3"
-  "${launch[@]}" "$folder/log/populations.log" "$3" populations "${@:4}" "$folder"
-  use_launcher "${count[@]}"
-  "${launch[@]}" "JOB=1:$nj" "$folder/log/count.JOB.log" "${count[@]}" "$folder"/plans/*
-  use_launcher "$3"
-  "${launch[@]}" "$folder/log/curve.log" "$3" curve --parts "$nj" --bootstrap "$2" "$folder" "$folder/curve.tsv"
-  rm -r "$folder/plans"
-}
-
 if in_stage 0 "x-vectors, back end, trained generators"; then
-  make encoders steps/train_encoder.py
-  make xvectors steps/extract_xvectors.py steps/import_xvectors.py steps/average_xvectors.py
-  make averages steps/average_xvectors.py
-  make backends steps/train_backend.py
-  make generators steps/train_generator.py steps/extract_frames.py
+  each encoders 'steps/train_encoder.py --seed {seed} --device {device} {start} {unseen} {conf} {data} {out}'
+  each xvectors 'steps/extract_xvectors.py {options} {encoder} {data} {out}' \
+    'steps/average_xvectors.py {out} {data} {out}'
+  each given_xvectors 'steps/import_xvectors.py {given} {data} {out}' 'steps/average_xvectors.py {out} {data} {out}'
+  each session_xvectors 'steps/extract_xvectors.py {options} {encoder} {data} {out}'
+  each averages 'steps/average_xvectors.py {xvectors} {data} {out}'
+  each backends 'steps/train_backend.py --lda-dim {lda_dim} {unseen} {xvectors} {data} {out}'
+  each generators 'steps/train_generator.py --seed {seed} {options} {conf} {xvectors} {data} {out}'
+  each frames 'steps/extract_frames.py {options} {encoder} {data} {out}'
 fi
 
+# A command with JOB is run nj times, with JOB as the number. A part that was killed goes on from its last checkpoint.
 if in_stage 1 "EER and D_ECE by number of speakers"; then
-  make curves local/large.py
+  each curves 'local/large.py populations {options} {out}' \
+    'local/large.py count {device} --checkpoint-seconds {checkpoint_seconds} --parts {nj} --part JOB {out}/plans/*' \
+    'local/large.py curve --parts {nj} --bootstrap {bootstrap} {out} {out}/curve.tsv' \
+    'rm -r {out}/plans'
 fi
 
 if in_stage 2 "tables and figure"; then
-  make results local/large.py
+  each results 'local/large.py collect --corpus-name {corpus_name} {options} --leak {leak} {out}'
 fi
-end_recipe 2 "results: $PWD/$(first_of results)/RESULTS.md"
+end_recipe 2 "results: {results}/RESULTS.md"

@@ -5,7 +5,7 @@
 #   ./nist.sh --external "theirs=/data/p1,/data/p2"           any other system: a data directory of protected audio a profile
 #   ./nist.sh --evaluators "ecapa_mini/cosine resemblyzer/cosine"
 # Results: exp/nist/<set>/results/RESULTS.md (beside 003's Tables 5 to 8) and metrics.csv.
-# shellcheck disable=SC2034  # local/plan_recipe.py is given the options
+# shellcheck disable=SC2034  # local/run_recipe.py is given the options
 set -euo pipefail
 
 stage=0             # first stage to run
@@ -23,46 +23,52 @@ durations=          # table of each segment's nominal duration: segments of one 
 . local/options.sh
 . utils/parse_options.sh
 . utils/recipe.sh
-. local/stages.sh
 begin_recipe nist "$@"
 
 if in_stage 0 "segments, trial sets"; then
-  make trials combine_data_dirs.py local/make_nist_trials.py
+  each segments 'utils/combine_data_dirs.py {out} {sources}'
+  each trials 'local/make_nist_trials.py {options} {data} {out}'
 fi
 
 if in_stage 1 "evaluators, x-vectors of the original segments, what the systems need"; then
-  make encoders steps/train_encoder.py
-  make xvectors steps/extract_xvectors.py steps/import_xvectors.py steps/average_xvectors.py
-  make averages steps/average_xvectors.py
-  make backends steps/train_backend.py
-  make f0 steps/extract_f0.py steps/compute_f0_stats.py
-  make world steps/extract_world.py
-  make wavlm steps/extract_wavlm.py
-  make pools steps/make_voice_pool.py
-  make synthesisers steps/train_synthesiser.py
-  make generators steps/train_generator.py steps/extract_frames.py
+  each encoders 'steps/train_encoder.py --seed {seed} --device {device} {start} {unseen} {conf} {data} {out}'
+  each xvectors 'steps/extract_xvectors.py {options} {encoder} {data} {out}' \
+    'steps/average_xvectors.py {out} {data} {out}'
+  each given_xvectors 'steps/import_xvectors.py {given} {data} {out}' 'steps/average_xvectors.py {out} {data} {out}'
+  each session_xvectors 'steps/extract_xvectors.py {options} {encoder} {data} {out}'
+  each averages 'steps/average_xvectors.py {xvectors} {data} {out}'
+  each backends 'steps/train_backend.py --lda-dim {lda_dim} {unseen} {xvectors} {data} {out}'
+  each f0 'steps/extract_f0.py {data} {out}' 'steps/compute_f0_stats.py {out} {data} {out}'
+  each world 'steps/extract_world.py {data} {out}'
+  each wavlm 'steps/extract_wavlm.py {options} {data} {out}'
+  each pools 'steps/make_voice_pool.py {options} {unseen} {world} {data} {speakers} {out}'
+  each synthesisers 'steps/train_synthesiser.py --seed {seed} --device {device} {unseen} {conf} {data} {pool} {out}'
+  each generators 'steps/train_generator.py --seed {seed} {options} {conf} {xvectors} {data} {out}'
+  each frames 'steps/extract_frames.py {options} {encoder} {data} {out}'
 fi
 
 if in_stage 2 "protect: the profiles tested"; then
-  make commanded steps/protect_by_command.py
-  make protected steps/anonymise.py
+  each commanded 'steps/protect_by_command.py --dataset {set} --seed {seed} --draw {draw} {conf} {data} {out}'
+  each protected 'steps/anonymise.py --dataset {set} --seed {seed} {options} {conf} {data} {out} {wav}'
   plan_again # a system that draws nothing has one profile
-  make commanded steps/protect_by_command.py
-  make protected steps/anonymise.py
-  make external local/check_external.py
+  each commanded
+  each protected
+  each external 'local/check_external.py {data} {folder} {out}'
 fi
 
 if in_stage 3 "x-vectors of the protected segments"; then
-  make xvectors steps/extract_xvectors.py steps/import_xvectors.py steps/average_xvectors.py
-  make joined steps/join_xvectors.py
+  each xvectors
+  each given_xvectors
+  each joined 'steps/join_xvectors.py {out} {parts}'
 fi
 
 if in_stage 4 "scores and figures"; then
-  make scores steps/score_trials.py
-  make metrics local/compute_metrics.py
+  each scores 'steps/score_trials.py --backend {backend} --asnorm {asnorm} {enrol} {trial} {trials} {out}/scores'
+  each metrics 'local/compute_metrics.py {kind} --utt2spk {utt2spk} --bootstrap {bootstrap} --seed {seed} {lists}
+    {out}/metrics.json'
 fi
 
 if in_stage 5 "tables"; then
-  make results local/collect_nist.py
+  each results 'local/collect_nist.py --corpus-name {corpus_name} {out} {folders}'
 fi
-end_recipe 5 "results: $PWD/$(first_of results)/RESULTS.md"
+end_recipe 5 "results: {results}/RESULTS.md"

@@ -4,8 +4,10 @@
 #   ./run.sh                              everything that is not up to date
 #   ./run.sh --stage 5 --stop-stage 9     some stages; --list-stages names them
 #   ./run.sh --systems "b2 b2r" --dry-run what would be done, and why
+# `each TABLE 'COMMAND'...` runs the commands for each row of a table of the plan (local/plan/) that belongs to this stage:
+# {column} stands for what the row has there, or for an option. Without commands: those that the table was given before.
 # Results: exp/results/metrics.csv (one figure a row), exp/report/report.html and RESULTS.md.
-# shellcheck disable=SC2034  # local/plan_recipe.py is given the options
+# shellcheck disable=SC2034  # local/run_recipe.py is given the options
 set -euo pipefail
 
 stage=0                                    # first stage to run
@@ -36,94 +38,118 @@ drop=                                      # figures of finished runs that the r
 . local/options.sh
 . utils/parse_options.sh
 . utils/recipe.sh
-. local/stages.sh
 begin_recipe run "$@"
 
 if in_stage 0 "prepare the corpus"; then
-  make prepare ./prepare.sh
+  each prepare './prepare.sh --nj {nj} --download {download} --seed {seed} {options}'
   plan_again # now it is known which sets there are
 fi
 
 if in_stage 1 "audio: every file opened, rates and durations"; then
-  make audio utils/check_audio.py
+  each audio 'utils/check_audio.py {data} {out}'
 fi
 
 if in_stage 2 "evaluators: train speaker encoders"; then
-  make encoders steps/train_encoder.py
+  each encoders 'steps/train_encoder.py --seed {seed} --device {device} {start} {unseen} {conf} {data} {out}'
 fi
 
 if in_stage 3 "x-vectors of the original speech, back ends"; then
-  make xvectors steps/extract_xvectors.py steps/import_xvectors.py steps/average_xvectors.py
-  make backends steps/train_backend.py
+  each xvectors 'steps/extract_xvectors.py {options} {encoder} {data} {out}' \
+    'steps/average_xvectors.py {out} {data} {out}'
+  each given_xvectors 'steps/import_xvectors.py {given} {data} {out}' 'steps/average_xvectors.py {out} {data} {out}'
+  each session_xvectors 'steps/extract_xvectors.py {options} {encoder} {data} {out}'
+  each backends 'steps/train_backend.py --lda-dim {lda_dim} {unseen} {xvectors} {data} {out}'
 fi
 
 if in_stage 4 "what the systems need: pitch, voices, and what is trained"; then
-  make encoders steps/train_encoder.py # of --voice-encoder
-  make f0 steps/extract_f0.py steps/compute_f0_stats.py
-  make xvectors steps/extract_xvectors.py steps/import_xvectors.py steps/average_xvectors.py
-  make averages steps/average_xvectors.py
-  make backends steps/train_backend.py
-  make world steps/extract_world.py
-  make wavlm steps/extract_wavlm.py
-  make pools steps/make_voice_pool.py
-  make synthesisers steps/train_synthesiser.py
-  make generators steps/train_generator.py steps/extract_frames.py
+  each encoders # of --voice-encoder
+  each f0 'steps/extract_f0.py {data} {out}' 'steps/compute_f0_stats.py {out} {data} {out}'
+  each xvectors
+  each given_xvectors
+  each session_xvectors
+  each averages 'steps/average_xvectors.py {xvectors} {data} {out}'
+  each backends
+  each world 'steps/extract_world.py {data} {out}'
+  each wavlm 'steps/extract_wavlm.py {options} {data} {out}'
+  each pools 'steps/make_voice_pool.py {options} {unseen} {world} {data} {speakers} {out}'
+  each synthesisers 'steps/train_synthesiser.py --seed {seed} --device {device} {unseen} {conf} {data} {pool} {out}'
+  each generators 'steps/train_generator.py --seed {seed} {options} {conf} {xvectors} {data} {out}'
+  each frames 'steps/extract_frames.py {options} {encoder} {data} {out}'
 fi
 
 if in_stage 5 "anonymise the evaluation sets"; then
-  make commanded steps/protect_by_command.py
-  make protected steps/anonymise.py
+  each commanded 'steps/protect_by_command.py --dataset {set} --seed {seed} --draw {draw} {conf} {data} {out}'
+  each protected 'steps/anonymise.py --dataset {set} --seed {seed} {options} {conf} {data} {out} {wav}'
   plan_again # now it is known which systems draw something
-  make commanded steps/protect_by_command.py
-  make drawn_again steps/anonymise.py
+  each commanded
+  each drawn_again 'steps/anonymise.py --dataset {set} --seed {seed} {options} {conf} {data} {out} {wav}'
 fi
 
 if in_stage 6 "informed attackers: train evaluators on protected speech"; then
-  make f0 steps/extract_f0.py steps/compute_f0_stats.py
-  make xvectors steps/extract_xvectors.py steps/import_xvectors.py steps/average_xvectors.py
-  make averages steps/average_xvectors.py
-  make commanded steps/protect_by_command.py
-  make protected steps/anonymise.py
-  make_along encoders steps/train_encoder.py
-  make informed_xvectors steps/extract_xvectors.py steps/import_xvectors.py steps/average_xvectors.py
-  make backends steps/train_backend.py
+  each f0
+  each xvectors
+  each given_xvectors
+  each averages
+  each commanded
+  each protected
+  each encoders
+  each session_xvectors
+  each backends
 fi
 
 if in_stage 7 "x-vectors of the protected speech"; then
-  make xvectors steps/extract_xvectors.py steps/import_xvectors.py steps/average_xvectors.py
+  each xvectors
+  each given_xvectors
 fi
 
 if in_stage 8 "scores: enrolment-trial lists, and all pairs of segments"; then
-  make_along aligned local/align_xvectors.py
-  make_along scores steps/score_trials.py local/record_attack.py
-  make_along similarity steps/score_pairs.py
+  each aligned 'local/align_xvectors.py --space {space} --pairs {enrol} {protected} {enrol_data}
+    {enrol} {enrol_data} {trials} {trials_data} {out}'
+  each scores 'steps/score_trials.py --backend {backend} --asnorm {asnorm} {enrol} {trial} {trials} {out}/scores' \
+    'local/record_attack.py --attacker {attacker} --enrol {enrol_data} --trial {trial_data} {learnt}
+      --encoder {encoder} --backend {backend} --asnorm {asnorm} {out}/attacker.json'
+  each similarity 'steps/score_pairs.py --backend {backend} --asnorm {asnorm} --utt2spk {utt2spk} {rows} {columns}
+    {out}/trials {out}/scores'
 fi
 
 if in_stage 9 "privacy metrics"; then
   plan_again # two runs of a system may be the same
-  make_along metrics local/compute_metrics.py local/compute_reidentification.py local/compute_legal_metrics.py
+  each metrics 'local/compute_metrics.py {kind} --utt2spk {utt2spk} --bootstrap {bootstrap} --seed {seed} {lists}
+    {out}/metrics.json'
+  each calibration 'local/compute_metrics.py calibration --utt2spk {utt2spk} {trials} {scores} {out}/metrics.json'
+  each reidentification 'local/compute_reidentification.py --utt2spk {utt2spk} --bootstrap {bootstrap} --seed {seed}
+    {trials} {scores} {out}/metrics.json'
+  each legal 'local/compute_legal_metrics.py --utt2spk-enrol {enrol_utt2spk} --utt2spk-trial {trial_utt2spk}
+    --bootstrap {bootstrap} --seed {seed} {enrol} {trial} {out}/metrics.json'
 fi
 
 if in_stage 10 "utility"; then
-  make prosody steps/compare_prosody.py
-  make quality_samples utils/subset_data_dir.py
-  make quality steps/estimate_quality.py
-  make f0 steps/extract_f0.py steps/compute_f0_stats.py # and what protects the speech that recognisers learn from
-  make xvectors steps/extract_xvectors.py steps/import_xvectors.py steps/average_xvectors.py
-  make averages steps/average_xvectors.py
-  make commanded steps/protect_by_command.py
-  make protected steps/anonymise.py
-  make functionals steps/extract_functionals.py
-  make emotions steps/recognise_emotion.py
-  make lang steps/make_lang.py
-  make_along recognisers steps/train_recogniser.py
-  make decoded steps/decode.py
-  make metrics local/compute_prosody.py local/compute_quality.py local/compute_uar.py local/compute_wer.py
+  each prosody 'steps/compare_prosody.py {data} {protected} {out}'
+  each prosody_figures 'local/compute_prosody.py --utt2spk {utt2spk} --bootstrap {bootstrap} --seed {seed} {prosody}
+    {out}/metrics.json'
+  each quality_samples 'utils/subset_data_dir.py --per-spk {quality_utterances} --seed {seed} {data} {out}'
+  each quality 'steps/estimate_quality.py {data} {protected} {out}'
+  each quality_figures 'local/compute_quality.py {original} --bootstrap {bootstrap} --seed {seed} {lists} {out}/metrics.json'
+  each f0 # and what else protects the speech that recognisers learn from
+  each xvectors
+  each given_xvectors
+  each session_xvectors
+  each averages
+  each commanded
+  each protected
+  each functionals 'steps/extract_functionals.py {data} {out}'
+  each emotions 'steps/recognise_emotion.py {options} {recogniser} {data} {out}'
+  each emotion_figures 'local/compute_uar.py --bootstrap {bootstrap} --seed {seed} {lists} {out}/metrics.json'
+  each lang 'steps/make_lang.py {options} {asr_lang} {out}'
+  each recognisers 'steps/train_recogniser.py --seed {seed} {options} {conf} {data} {out}'
+  each decoded 'steps/decode.py {options} {recogniser} {data} {out}'
+  each word_figures 'local/compute_wer.py --spelling {asr_spelling} --bootstrap {bootstrap} --seed {seed} {lists}
+    {out}/metrics.json'
 fi
 
 if in_stage 11 "results and report"; then
   plan_again # of figures that are there
-  make results local/collect_results.py
-  make report local/make_report.py
+  each results 'local/collect_results.py --corpus-name {corpus_name} --corpus-note={corpus_note} {options} {out} {folders}'
+  each report 'local/make_report.py {options} {results} {out}'
 fi
-end_recipe 11 "report: $PWD/exp/report/report.html (tables: exp/report/RESULTS.md)"
+end_recipe 11 "report: {report}/report.html (tables: {report}/RESULTS.md)"

@@ -4,7 +4,7 @@
 #   ./whitebox.sh                                        40 targets, with and without their pitch; for a look: --targets 3 --base bn_const
 #   ./whitebox.sh --how "backend scratch" --device cuda  the encoder trained anew for each target, too
 # Results (of const): exp/whitebox/<evaluation>_<targets>/results/RESULTS.md (beside 001's); radars: .../report/report.html.
-# shellcheck disable=SC2034  # local/plan_recipe.py is given the options
+# shellcheck disable=SC2034  # local/run_recipe.py is given the options
 set -euo pipefail
 
 stage=0              # first stage to run
@@ -23,57 +23,64 @@ asr_spelling=english # as run.sh has it
 . local/options.sh
 . utils/parse_options.sh
 . utils/recipe.sh
-. local/stages.sh
 begin_recipe whitebox "$@"
 
 if in_stage 0 "evaluators, x-vectors of the original speech, pool of voices"; then
-  make encoders steps/train_encoder.py
-  make xvectors steps/extract_xvectors.py steps/import_xvectors.py steps/average_xvectors.py
-  make averages steps/average_xvectors.py
-  make backends steps/train_backend.py
-  make f0 steps/extract_f0.py steps/compute_f0_stats.py
-  make world steps/extract_world.py
-  make pools steps/make_voice_pool.py
-  make synthesisers steps/train_synthesiser.py
-  make generators steps/train_generator.py steps/extract_frames.py
+  each encoders 'steps/train_encoder.py --seed {seed} --device {device} {start} {unseen} {conf} {data} {out}'
+  each xvectors 'steps/extract_xvectors.py {options} {encoder} {data} {out}' \
+    'steps/average_xvectors.py {out} {data} {out}'
+  each given_xvectors 'steps/import_xvectors.py {given} {data} {out}' 'steps/average_xvectors.py {out} {data} {out}'
+  each session_xvectors 'steps/extract_xvectors.py {options} {encoder} {data} {out}'
+  each averages 'steps/average_xvectors.py {xvectors} {data} {out}'
+  each backends 'steps/train_backend.py --lda-dim {lda_dim} {unseen} {xvectors} {data} {out}'
+  each f0 'steps/extract_f0.py {data} {out}' 'steps/compute_f0_stats.py {out} {data} {out}'
+  each world 'steps/extract_world.py {data} {out}'
+  each pools 'steps/make_voice_pool.py {options} {unseen} {world} {data} {speakers} {out}'
+  each synthesisers 'steps/train_synthesiser.py --seed {seed} --device {device} {unseen} {conf} {data} {pool} {out}'
+  each generators 'steps/train_generator.py --seed {seed} {options} {conf} {xvectors} {data} {out}'
+  each frames 'steps/extract_frames.py {options} {encoder} {data} {out}'
 fi
 
-# Targets go side by side, nj at a time; only where they are fewer, the parts of one do, too.
-n_targets=$((targets * $(wc -w <<<"$f0")))
-parts_each=$(((nj + n_targets - 1) / n_targets))
 if in_stage 1 "protect the evaluation sets and the attacker's training set, by target"; then
-  make_along protected steps/anonymise.py
+  each protected 'steps/anonymise.py --dataset {set} --seed {seed} {options} {conf} {data} {out} {wav}'
 fi
 
 if in_stage 2 "evaluators trained on each target: encoders"; then
-  make_along encoders steps/train_encoder.py
+  each encoders
 fi
 
 if in_stage 3 "x-vectors of the protected speech, by target"; then
-  make_along xvectors steps/extract_xvectors.py steps/import_xvectors.py steps/average_xvectors.py
+  each xvectors
+  each session_xvectors
 fi
 
 if in_stage 4 "evaluators trained on each target: back ends"; then
-  make_along backends steps/train_backend.py
+  each backends
 fi
 
 if in_stage 5 "scores and figures, by target"; then
-  make_along scores steps/score_trials.py local/record_attack.py
-  make_along metrics local/compute_metrics.py
+  each scores 'steps/score_trials.py --backend {backend} --asnorm {asnorm} {enrol} {trial} {trials} {out}/scores' \
+    'local/record_attack.py --attacker {attacker} --enrol {enrol_data} --trial {trial_data} {learnt}
+      --encoder {encoder} --backend {backend} --asnorm {asnorm} {out}/attacker.json'
+  each metrics 'local/compute_metrics.py verification --utt2spk {utt2spk} --bootstrap {bootstrap} --seed {seed}
+    --bins {bins} {trials} {scores} {out}/metrics.json'
 fi
 
 if in_stage 6 "utility, by target"; then
-  parts_each=
-  make prosody steps/compare_prosody.py
-  make lang steps/make_lang.py
-  make_along recognisers steps/train_recogniser.py
-  make decoded steps/decode.py
-  make metrics local/compute_prosody.py local/compute_wer.py
+  each prosody 'steps/compare_prosody.py {data} {protected} {out}'
+  each prosody_figures 'local/compute_prosody.py --utt2spk {utt2spk} --bootstrap {bootstrap} --seed {seed} {prosody}
+    {out}/metrics.json'
+  each lang 'steps/make_lang.py {options} {asr_lang} {out}'
+  each recognisers 'steps/train_recogniser.py --seed {seed} {options} {conf} {data} {out}'
+  each decoded 'steps/decode.py {options} {recogniser} {data} {out}'
+  each word_figures 'local/compute_wer.py --spelling {asr_spelling} --bootstrap {bootstrap} --seed {seed} {lists}
+    {out}/metrics.json'
 fi
 
 if in_stage 7 "tables, and the radars over targets"; then
   plan_again # of words that were recognised
-  make results local/collect_results.py local/collect_whitebox.py
-  make report local/make_report.py
+  each results 'local/collect_results.py --corpus-name {corpus_name} --clips 0 {options} {out} {folders}' \
+    'local/collect_whitebox.py {targets} {out}'
+  each report 'local/make_report.py {results} {out}'
 fi
-end_recipe 7 "results: $PWD/$(first_of results)/RESULTS.md; radars: $PWD/$(first_of report)/report.html"
+end_recipe 7 "results: {results}/RESULTS.md; radars: {report}/report.html"

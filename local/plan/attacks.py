@@ -9,6 +9,7 @@ from local.plan.needs import Recipe
 from local.plan.options import Evaluator, inform, label_of, need_conf, settings_of
 from local.protocols.attackers import ALIGNED, Attack, System, plan_attacks
 from utils.cli import UserError
+from utils.recipe import UTTERANCES
 
 # ---- Attacks: scores of trial lists and of all pairs, and the figures of both.
 
@@ -73,8 +74,7 @@ class Listed:
 
     def score(self, stage: int, *, folder: str = "exp/scores") -> str:
         """Plan the scores, and a record of the attack (attacker.json)."""
-        hears, out, trial_set = self.hears, f"{folder}/{self.path}", f"data/{self.trials}/trials"
-        xvectors = hears.encoder.xvectors
+        hears, xvectors = self.hears, self.hears.encoder.xvectors
         vectors = (f"{xvectors}/{self.enrol}", f"{xvectors}/{self.trial}")
         learnt: tuple[str, ...] = ()
         if hears.training:
@@ -82,13 +82,11 @@ class Listed:
         if self.how == ALIGNED:
             vectors = self._align(stage)
             learnt = ("--pairs", f"data/{side(self.recipe.sets[0], self.attack.system)}")
-        backend = ("--backend", hears.scorer, "--asnorm", hears.asnorm)
         return self.recipe.tables.add(
-            "scores", stage, out, "job_then_job", out, "%score_trials", *backend, *vectors,
-            trial_set, f"{out}/scores",
-            "%then", "%record_attack", "--attacker", self.name or self.attack.attacker,
-            "--enrol", f"data/{self.enrol}", "--trial", f"data/{self.trial}", *learnt,
-            "--encoder", hears.encoder.model, *backend, f"{out}/attacker.json",
+            "scores", stage, f"{folder}/{self.path}", backend=hears.scorer, asnorm=hears.asnorm,
+            enrol=vectors[0], trial=vectors[1], trials=f"data/{self.trials}/trials",
+            attacker=self.name or self.attack.attacker, enrol_data=f"data/{self.enrol}",
+            trial_data=f"data/{self.trial}", learnt=learnt, encoder=hears.encoder.model,
         )  # fmt: skip
 
     def _align(self, stage: int) -> tuple[str, str]:
@@ -99,24 +97,17 @@ class Listed:
         xvectors, enrol = self.hears.encoder.xvectors, self.recipe.sets[0]
         out = f"exp/aligned/{self.tells.label}/{self.trial}"
         self.recipe.tables.add(
-            "aligned", stage, out, "job", out, "%align_xvectors", "--space", space,
-            "--pairs", f"{xvectors}/{enrol}", f"{xvectors}/{side(enrol, self.attack.system)}",
-            f"data/{enrol}", f"{xvectors}/{enrol}", f"data/{enrol}",
-            f"{xvectors}/{self.trial}", f"data/{self.trials}", out,
-            also=("--also", f"{out}/enrol", "--also", f"{out}/trial"),
+            "aligned", stage, out, also=(f"{out}/enrol", f"{out}/trial"), space=space,
+            enrol=f"{xvectors}/{enrol}", enrol_data=f"data/{enrol}",
+            protected=f"{xvectors}/{side(enrol, self.attack.system)}",
+            trials=f"{xvectors}/{self.trial}", trials_data=f"data/{self.trials}",
         )  # fmt: skip
         return f"{out}/enrol", f"{out}/trial"
 
-    def figures(self, stage: int, kind: str, *words: str, folder: str = "exp/metrics") -> str:
-        """Plan figures of a kind, next to the attack's: exp/metrics/<system>/<kind><attacker>..."""
+    def beside(self, kind: str) -> str:
+        """Folder of figures of a kind, next to the attack's: <system>/<kind><attacker>..."""
         system, name = self.path.split("/", 1)
-        return figures(self.recipe, stage, f"{system}/{kind}{name}", *words, folder=folder)
-
-
-def figures(recipe: Recipe, stage: int, path: str, *words: str, folder: str = "exp/metrics") -> str:
-    """Plan figures of one comparison: exp/metrics/PATH/metrics.json, the last argument."""
-    out = f"{folder}/{path}"
-    return recipe.tables.job("metrics", stage, out, *words, f"{out}/metrics.json")
+        return f"exp/metrics/{system}/{kind}{name}"
 
 
 def list_attack(recipe: Recipe, attack: Attack, evaluator: Evaluator, gender: str) -> Listed:
@@ -182,7 +173,7 @@ class Attacks:
                 self.recipe.protect_training(stage, one.attack.system, one.attack.level)
         for one in self.all():
             self.recipe.informed_encoder(stage, one.hears)
-            self.recipe.informed_backend(stage, one.hears, "informed_xvectors")
+            self.recipe.informed_backend(stage, one.hears)
 
     def hear(self, stage: int) -> None:
         """Plan x-vectors of the protected speech."""
@@ -224,11 +215,10 @@ class Attacks:
         name, recipe = self.recipe.asked["evaluation"], self.recipe
         out = f"exp/scores/{system}/{kind}.{evaluator.label}/{condition}/{name}_{gender}"
         trials, xvectors = f"{name}_trials_{gender}", evaluator.encoder.xvectors
-        return recipe.tables.job(
-            "similarity", stage, out, "%score_pairs", "--backend", evaluator.scorer,
-            "--asnorm", evaluator.asnorm, "--utt2spk", f"data/{trials}/utt2spk",
-            f"{xvectors}/{side(trials, rows)}", f"{xvectors}/{side(trials, columns)}",
-            f"{out}/trials", f"{out}/scores",
+        return recipe.tables.add(
+            "similarity", stage, out, backend=evaluator.scorer, asnorm=evaluator.asnorm,
+            utt2spk=f"data/{trials}/utt2spk", rows=f"{xvectors}/{side(trials, rows)}",
+            columns=f"{xvectors}/{side(trials, columns)}",
         )  # fmt: skip
 
     def measure(self, stage: int) -> None:
@@ -242,28 +232,29 @@ class Attacks:
             for system in self.systems:
                 self._compare(stage, evaluator, gender, system)
 
-    def _of_trials(self, trials: str) -> tuple[str, ...]:
-        return ("--utt2spk", f"data/{trials}/utt2spk", *self.recipe.intervals)
-
     def _verify(self, stage: int, one: Listed) -> None:
-        options, trials = self._of_trials(one.trials), f"data/{one.trials}/trials"
-        scores = f"exp/scores/{one.path}/scores"
+        tables, of_trials = self.recipe.tables, f"data/{one.trials}/utt2spk"
+        trials, scores = f"data/{one.trials}/trials", f"exp/scores/{one.path}/scores"
         before: tuple[str, ...] = ()
         if one.attack.attacker != "unprotected":
             before = ("--unprotected", f"exp/scores/{self._unprotected(one)}/scores")
-        one.figures(
-            stage, "", "%compute_metrics", "verification", *options, *before, trials, scores
-        )
+        tables.add(
+            "metrics", stage, one.beside(""), kind="verification", utt2spk=of_trials,
+            lists=(*before, trials, scores),
+        )  # fmt: skip
         if "aligned" in self.attackers:  # the evaluator's name says whose it is
-            one.figures(stage, "reid_", "%compute_reidentification", *options, trials, scores)
+            tables.add(
+                "reidentification", stage, one.beside("reid_"), utt2spk=of_trials, trials=trials,
+                scores=scores,
+            )  # fmt: skip
         if one.how == ALIGNED:
             return  # legal criteria need x-vectors of each utterance, which are missing here
         xvectors = one.hears.encoder.xvectors
-        one.figures(
-            stage, "legal_", "%compute_legal_metrics",
-            "--utt2spk-enrol", f"data/{self.recipe.sets[0]}/utt2spk",
-            "--utt2spk-trial", f"data/{one.trials}/utt2spk", *self.recipe.intervals,
-            f"{xvectors}/{one.enrol}/xvector.scp", f"{xvectors}/{one.trial}/xvector.scp",
+        tables.add(
+            "legal", stage, one.beside("legal_"),
+            enrol_utt2spk=f"data/{self.recipe.sets[0]}/utt2spk", trial_utt2spk=of_trials,
+            enrol=f"{xvectors}/{one.enrol}/xvector.scp",
+            trial=f"{xvectors}/{one.trial}/xvector.scp",
         )  # fmt: skip
 
     @staticmethod
@@ -275,7 +266,7 @@ class Attacks:
         """Plan figures of a system that depend on no attacker."""
         recipe, name = self.recipe, self.recipe.asked["evaluation"]
         split, trials, label = f"{name}_{gender}", f"{name}_trials_{gender}", evaluator.label
-        options, trial_list = self._of_trials(trials), f"data/{trials}/trials"
+        of_trials, trial_list = f"data/{trials}/utt2spk", f"data/{trials}/trials"
         self._similarity(stage, evaluator, gender, system, SIMILARITY, "original")
         run = {attack.attacker for attack in self.of(evaluator) if attack.system == system}
         if {"ignorant", "lazy_informed"} <= run:
@@ -287,14 +278,12 @@ class Attacks:
             ):
                 scores = f"exp/scores/{who}.{label}/{condition}/{split}/scores"
                 lists += [trial_list, scores]
-            path = f"{system}/gains.{label}/OO-OA-AA/{split}"
-            figures(recipe, stage, path, "%compute_metrics", "gains", *options, *lists)
+            out = f"exp/metrics/{system}/gains.{label}/OO-OA-AA/{split}"
+            recipe.tables.add("metrics", stage, out, kind="gains", utt2spk=of_trials, lists=lists)
         xvectors = evaluator.encoder.xvectors
-        figures(
-            recipe, stage, f"{system}/leakage.{label}/OP/{split}",
-            "%compute_metrics", "leakage", *options,
-            f"{xvectors}/{trials}/xvector.scp", f"{xvectors}/{trials}_{system}/xvector.scp",
-        )  # fmt: skip
+        both = [f"{xvectors}/{side(trials, of)}/xvector.scp" for of in ("", system)]
+        out = f"exp/metrics/{system}/leakage.{label}/OP/{split}"
+        recipe.tables.add("metrics", stage, out, kind="leakage", utt2spk=of_trials, lists=both)
         self.calibrate(stage, evaluator, gender, system)
 
     def _similarity(
@@ -305,9 +294,11 @@ class Attacks:
         for who, condition in ((first, "OO"), (system, "OP"), (system, "PP")):
             folder = f"exp/scores/{who}/{kind}.{evaluator.label}/{condition}/{name}_{gender}"
             pairs += [f"{folder}/trials", f"{folder}/scores"]
-        path = f"{system}/{kind}.{evaluator.label}/OO-OP-PP/{name}_{gender}"
-        options = self._of_trials(f"{name}_trials_{gender}")
-        figures(self.recipe, stage, path, "%compute_metrics", "similarity", *options, *pairs)
+        self.recipe.tables.add(
+            "metrics", stage,
+            f"exp/metrics/{system}/{kind}.{evaluator.label}/OO-OP-PP/{name}_{gender}",
+            kind="similarity", utt2spk=f"data/{name}_trials_{gender}/utt2spk", lists=pairs,
+        )  # fmt: skip
 
     def calibrate(self, stage: int, evaluator: Evaluator, gender: str, system: str) -> list[str]:
         """Plan calibration distortion where two runs are random; returns the folders of their
@@ -328,10 +319,11 @@ class Attacks:
                 f"both runs of {system} are the same for {split}: C_ECE is not defined"
             )
             return []
-        figures(
-            self.recipe, stage, f"{system}/calibration.{evaluator.label}/OA/{runs[0].split}",
-            "%compute_metrics", "calibration", "--utt2spk", f"data/{runs[0].trials}/utt2spk",
-            f"data/{runs[0].trials}/trials", *(str(file) for file in files),
+        self.recipe.tables.add(
+            "calibration", stage,
+            f"exp/metrics/{system}/calibration.{evaluator.label}/OA/{runs[0].split}",
+            utt2spk=f"data/{runs[0].trials}/utt2spk", trials=f"data/{runs[0].trials}/trials",
+            scores=[str(file) for file in files],
         )  # fmt: skip
         return folders
 
@@ -419,23 +411,21 @@ class Utility:
         own = [self.split_of(name) for name in self.trials]
         return own if len(own) == 1 else [self.recipe.asked["evaluation"], *own]
 
-    def _figures(self, program: str, folder: str, file: str, system: str, *of: str) -> None:
-        """Plan figures of recognition, for each trial set and for all together. of: the label, then
-        options."""
-        label, *options = of
-        recipe, path = self.recipe, f"{system}/utility.{label}/{condition_of(system)}"
-        found = [(f"data/{name}", f"{folder}/{name}/{file}") for name in self.trials]
-        for name, pair in zip(self.trials, found, strict=True):
-            figures(
-                recipe, self.stage, f"{path}/{self.split_of(name)}", program, *options,
-                *recipe.intervals, *pair,
-            )  # fmt: skip
+    def _figures(
+        self, table: str, system: str, label: str, files: str, original: Sequence[str] = ()
+    ) -> None:
+        """Plan figures of recognition, for each trial set and for all together. files: of what was
+        recognised, with {} for the set. original: options with the original's."""
+        path = f"exp/metrics/{system}/utility.{label}/{condition_of(system)}"
+        found = [(f"data/{name}", files.format(name)) for name in self.trials]
+        lists = {self.split_of(name): [*p] for name, p in zip(self.trials, found, strict=True)}
         if len(found) > 1:
             more = [word for pair in found[1:] for word in ("--also", *pair)]
-            figures(
-                recipe, self.stage, f"{path}/{recipe.asked['evaluation']}", program, *options,
-                *recipe.intervals, *more, *found[0],
-            )  # fmt: skip
+            lists[self.recipe.asked["evaluation"]] = [*more, *found[0]]
+        for split, words in lists.items():
+            self.recipe.tables.add(
+                table, self.stage, f"{path}/{split}", original=original, lists=words
+            )
 
     def plan(self) -> None:
         """Plan everything that the options ask for."""
@@ -451,44 +441,41 @@ class Utility:
         recipe = self.recipe
         for system in self.systems:
             for name in self.trials:
-                out = recipe.tables.over(
-                    "prosody", self.stage, f"data/{name}", f"exp/prosody/{system}/{name}",
-                    "%compare_prosody", "%data", f"data/{name}_{system}", "%out",
+                out = recipe.tables.add(
+                    "prosody", self.stage, f"exp/prosody/{system}/{name}", cut=UTTERANCES,
+                    data=f"data/{name}", protected=f"data/{name}_{system}",
                 )  # fmt: skip
-                figures(
-                    recipe, self.stage, f"{system}/utility.prosody/OP/{self.split_of(name)}",
-                    "%compute_prosody", "--utt2spk", f"data/{name}/utt2spk", *recipe.intervals,
-                    f"{out}/prosody",
+                recipe.tables.add(
+                    "prosody_figures", self.stage,
+                    f"exp/metrics/{system}/utility.prosody/OP/{self.split_of(name)}",
+                    utt2spk=f"data/{name}/utt2spk", prosody=f"{out}/prosody",
                 )  # fmt: skip
 
     def quality(self) -> None:
         """Plan estimated mean opinion scores of a sample of trials, equal for all systems."""
         recipe = self.recipe
-        (most,) = recipe.asked.numbers("quality_utterances")
+        recipe.asked.number("quality_utterances")
         for name in self.trials:
             sample = f"exp/quality_samples/{name}"
-            recipe.tables.job(
-                "quality_samples", self.stage, sample, "%subset_data_dir", "--per-spk", most,
-                "--seed", recipe.asked["seed"], f"data/{name}", sample,
-            )  # fmt: skip
+            recipe.tables.add("quality_samples", self.stage, sample, data=f"data/{name}")
         for system in self.everything:
             for name in self.trials:
-                recipe.tables.over(
-                    "quality", self.stage, f"exp/quality_samples/{name}",
-                    f"exp/quality/{system}/{name}", "%estimate_quality", "%data",
-                    f"data/{side(name, speech_of(system))}", "%out",
+                recipe.tables.add(
+                    "quality", self.stage, f"exp/quality/{system}/{name}", cut=UTTERANCES,
+                    data=f"exp/quality_samples/{name}",
+                    protected=f"data/{side(name, speech_of(system))}",
                 )  # fmt: skip
             before = () if system == ORIGINAL else self.trials
             self._figures(
-                "%compute_quality", f"exp/quality/{system}", "quality", system, QUALITY,
-                *(f"--original=exp/quality/original/{name}/quality" for name in before),
+                "quality_figures", system, QUALITY, f"exp/quality/{system}/{{}}/quality",
+                [f"--original=exp/quality/original/{name}/quality" for name in before],
             )  # fmt: skip
 
     def _functionals(self, name: str) -> str:
-        out = f"exp/functionals/{name}"
-        return self.recipe.tables.over(
-            "functionals", self.stage, f"data/{name}", out, "%extract_functionals", "%data", "%out"
-        )
+        return self.recipe.tables.add(
+            "functionals", self.stage, f"exp/functionals/{name}", cut=UTTERANCES,
+            data=f"data/{name}",
+        )  # fmt: skip
 
     def _emotion_training(self, word: str, system: str) -> list[str]:
         """Options with the training sets of a recogniser: original speech, or protected."""
@@ -515,19 +502,19 @@ class Utility:
                     data = f"data/{side(name, speech_of(system))}"
                     out = f"exp/emotions/{system}/{label}/{name}"
                     if of_hub:
-                        recipe.tables.over(
-                            "emotions", self.stage, data, out, "%recognise_emotion",
-                            "--device", recipe.asked["device"], word, "%data", "%out",
+                        recipe.tables.add(
+                            "emotions", self.stage, out, cut=UTTERANCES, recogniser=word, data=data,
+                            options=("--device", recipe.asked["device"]),
                         )  # fmt: skip
                         continue
                     features = self._functionals(side(name, speech_of(system)))
-                    recipe.tables.job(
-                        "emotions", self.stage, out, "%recognise_emotion",
-                        "--seed", recipe.asked["seed"], "--features", features, *training,
-                        "functionals", data, out,
+                    own = ("--seed", recipe.asked["seed"], "--features", features, *training)
+                    recipe.tables.add(
+                        "emotions", self.stage, out, recogniser="functionals", data=data,
+                        options=own,
                     )  # fmt: skip
-                folder = f"exp/emotions/{system}/{label}"
-                self._figures("%compute_uar", folder, "emotions", system, label)
+                files = f"exp/emotions/{system}/{label}/{{}}/emotions"
+                self._figures("emotion_figures", system, label, files)
 
     def words(self) -> None:
         """Plan recognition of words."""
@@ -538,15 +525,15 @@ class Utility:
             for system in self.everything:
                 for name in self.trials:
                     self._decode(word, system, name)
-                folder, spelling = f"exp/decode/{system}/{label}", self.recipe.asked["asr_spelling"]
-                self._figures("%compute_wer", folder, "text", system, label, "--spelling", spelling)
+                files = f"exp/decode/{system}/{label}/{{}}/text"
+                self._figures("word_figures", system, label, files)
 
     def _language(self) -> None:
-        recipe, lang = self.recipe, self.recipe.asked["asr_lang"]
+        recipe = self.recipe
         options = [word for name in self.trials for word in ("--count", f"data/{name}")]
-        if lang == "trigram":
+        if recipe.asked["asr_lang"] == "trigram":
             options += ["--train", f"data/{recipe.train}"]
-        recipe.tables.job("lang", self.stage, "exp/lang", "%make_lang", *options, lang, "exp/lang")
+        recipe.tables.add("lang", self.stage, "exp/lang", options=options)
 
     def ctc_of(self, word: str, system: str) -> tuple[str, str]:
         """Training set of a ctc recogniser for a system, and the recogniser's folder."""
@@ -561,10 +548,9 @@ class Utility:
         recipe, (training, model) = self.recipe, self.ctc_of(word, system)
         if training != recipe.train:
             recipe.protect_training(self.stage, system, recipe.describe(system).level)
-        recipe.tables.job(
-            "recognisers", self.stage, model, "%train_recogniser", "--seed", recipe.asked["seed"],
-            *recipe.on_device, *recipe.unseen, need_conf("asr", recipe.asked["asr_model"]),
-            f"data/{training}", model,
+        recipe.tables.add(
+            "recognisers", self.stage, model, options=(*recipe.on_device, *recipe.unseen),
+            conf=need_conf("asr", recipe.asked["asr_model"]), data=f"data/{training}",
         )  # fmt: skip
         return ["--lang", "exp/lang", "--model", model, *recipe.on_device]
 
@@ -581,8 +567,7 @@ class Utility:
             options = ["--lang", "exp/lang"]
         else:
             kind, options = "ctc", self._ctc(word, system)
-        self.recipe.tables.over(
-            "decoded", self.stage, f"data/{side(name, speech_of(system))}",
-            f"exp/decode/{system}/{label_of(word)}/{name}", "%decode", *options, kind, "%data",
-            "%out",
+        self.recipe.tables.add(
+            "decoded", self.stage, f"exp/decode/{system}/{label_of(word)}/{name}", cut=UTTERANCES,
+            options=options, recogniser=kind, data=f"data/{side(name, speech_of(system))}",
         )  # fmt: skip

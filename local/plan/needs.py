@@ -11,7 +11,6 @@ from local.plan.options import (
     Encoder,
     Evaluator,
     Found,
-    Tables,
     check_names,
     find_encoder,
     find_evaluator,
@@ -24,6 +23,7 @@ from local.protocols.attackers import FINETUNED
 from local.protocols.trials import MIXED
 from steps.anonymisers.registry import Description, describe_system
 from utils.cli import UserError
+from utils.recipe import PIECES, UTTERANCES, Tables
 from utils.settings import read_settings
 from utils.tables import read_json_object
 
@@ -119,26 +119,15 @@ class Recipe:
         device = self.asked["device"]
         return () if device == "cpu" else ("--device", device)
 
-    @property
-    def learning(self) -> tuple[str, ...]:
-        """Options of trainings."""
-        return self._learning(0)
-
-    def _learning(self, training: int) -> tuple[str, ...]:
-        """Options of the n-th repeated training, which differs in its seed."""
-        seed = str(int(self.asked["seed"]) + training)
-        return ("--seed", seed, "--device", self.asked["device"])
+    def _seed(self, training: int) -> str:
+        """Seed of the n-th repeated training."""
+        return str(int(self.asked["seed"]) + training)
 
     @property
     def trials(self) -> tuple[str, ...]:
         """Trial sets that share no utterance: mixed trials where they are alone."""
         mixed = f"{self.asked['evaluation']}_trials_{MIXED}"
         return tuple(name for name in self.sets[1:] if name != mixed) or self.sets[1:]
-
-    @property
-    def intervals(self) -> tuple[str, ...]:
-        """Options of a bootstrap."""
-        return ("--bootstrap", self.asked["bootstrap"], "--seed", self.asked["seed"])
 
     @property
     def unseen(self) -> tuple[str, ...]:
@@ -182,55 +171,47 @@ class Recipe:
     def encoder(self, stage: int, encoder: Encoder) -> str:
         """Plan a speaker encoder, where the recipe trains it."""
         if encoder.conf:
-            self.tables.job(
-                "encoders", stage, encoder.model, "%train_encoder",
-                *self._learning(encoder.training), *self.unseen, encoder.conf,
-                f"data/{self.train}", encoder.model,
+            self.tables.add(
+                "encoders", stage, encoder.model, seed=self._seed(encoder.training), start=(),
+                unseen=self.unseen, conf=encoder.conf, data=f"data/{self.train}",
             )  # fmt: skip
         return encoder.model
 
-    def xvectors(self, stage: int, encoder: Encoder, name: str, table: str = "xvectors") -> str:
+    def xvectors(self, stage: int, encoder: Encoder, name: str) -> str:
         """Plan x-vectors of a set and of its speakers, and counts of each speaker's utterances."""
         data, out = f"data/{name}", f"{encoder.xvectors}/{name}"
-        average = ("%then", "%average_xvectors", out, data, out)
         if encoder.given:
-            words = ("job_then_job", out, "%import_xvectors", f"{encoder.given}/{name}", data, out)
-            return self.tables.add(table, stage, out, *words, *average)
-        extract = ("%extract_xvectors", *self.on_device, encoder.model, "%data", "%out")
-        return self.tables.add(table, stage, out, "over_then_job", data, out, *extract, *average)
+            given = f"{encoder.given}/{name}"
+            return self.tables.add("given_xvectors", stage, out, given=given, data=data)
+        return self.tables.add(
+            "xvectors", stage, out, cut=UTTERANCES, options=self.on_device, encoder=encoder.model,
+            data=data,
+        )  # fmt: skip
 
-    def session_xvectors(
-        self, stage: int, encoder: Encoder, name: str, table: str = "xvectors"
-    ) -> str:
+    def session_xvectors(self, stage: int, encoder: Encoder, name: str) -> str:
         """Plan x-vectors of a training set, of sessions if chunk_seconds is set."""
         if encoder.given:
-            return self.xvectors(stage, encoder, name, table)
+            return self.xvectors(stage, encoder, name)
         seconds = self.asked["chunk_seconds"]
-        how = "over_pieces" if seconds else "over"
         chunks = ("--chunk-seconds", seconds) if seconds else ()
-        data, out = f"data/{name}", f"{encoder.xvectors}/{name}"
         return self.tables.add(
-            table, stage, out, how, data, out, "%extract_xvectors", *self.on_device, *chunks,
-            encoder.model, "%data", "%out",
+            "session_xvectors", stage, f"{encoder.xvectors}/{name}",
+            cut=PIECES if seconds else UTTERANCES, options=(*self.on_device, *chunks),
+            encoder=encoder.model, data=f"data/{name}",
         )  # fmt: skip
 
     def speakers(self, stage: int, encoder: Encoder, name: str) -> str:
         """Plan x-vectors of the speakers of a training set."""
         xvectors = self.session_xvectors(stage, encoder, name)
         out = f"{xvectors}_speakers"
-        return self.tables.job(
-            "averages", stage, out, "%average_xvectors", xvectors, f"data/{name}", out
-        )
+        return self.tables.add("averages", stage, out, xvectors=xvectors, data=f"data/{name}")
 
-    def backend(
-        self, stage: int, encoder: Encoder, name: str, out: str, table: str = "xvectors"
-    ) -> str:
+    def backend(self, stage: int, encoder: Encoder, name: str, out: str) -> str:
         """Plan a back end, trained on a set's x-vectors."""
-        xvectors = self.session_xvectors(stage, encoder, name, table)
-        return self.tables.job(
-            "backends", stage, out, "%train_backend", "--lda-dim", self.asked["lda_dim"],
-            *self.unseen, xvectors, f"data/{name}", out,
-        )  # fmt: skip
+        xvectors = self.session_xvectors(stage, encoder, name)
+        return self.tables.add(
+            "backends", stage, out, unseen=self.unseen, xvectors=xvectors, data=f"data/{name}"
+        )
 
     def evaluator(self, stage: int, evaluator: Evaluator, *, encoder_stage: int) -> None:
         """Plan all that an evaluator needs of original speech."""
@@ -242,33 +223,27 @@ class Recipe:
 
     def f0(self, stage: int, name: str) -> str:
         """Plan F0 statistics of a set's speakers."""
-        data, out = f"data/{name}", f"exp/f0/{name}"
-        return self.tables.add(
-            "f0", stage, out, "over_then_job", data, out, "%extract_f0", "%data", "%out",
-            "%then", "%compute_f0_stats", out, data, out,
-        )  # fmt: skip
+        return self.tables.add("f0", stage, f"exp/f0/{name}", cut=UTTERANCES, data=f"data/{name}")
 
     def voices(self, stage: int, content: str = "") -> str:
         """Plan the pool of voices, with x-vectors by the encoder of the voices; with content, by
         that name, in a separate pool."""
         data, name = f"data/{self.pool}", self.voice.name
         speakers = self.speakers(stage, self.voice, self.pool)
-        world = self.tables.over(
-            "world", stage, data, f"exp/world/{self.pool}", "%extract_world", "%data", "%out"
-        )
+        world = self.tables.add("world", stage, f"exp/world/{self.pool}", cut=UTTERANCES, data=data)
         out = _pool_folder(name, content)
         words = (*self.on_device, "--add-content", content) if content else ()
-        return self.tables.job(
-            "pools", stage, out, "%make_voice_pool", *words, *self.unseen,
-            world, data, speakers, out,
+        return self.tables.add(
+            "pools", stage, out, options=words, unseen=self.unseen, world=world, data=data,
+            speakers=speakers,
         )  # fmt: skip
 
     def synthesiser(self, stage: int, name: str) -> str:
         """Plan a trained synthesiser, by its settings' name."""
         pool, out = self.voices(stage), f"exp/synthesisers/{self.voice.name}/{name}"
-        return self.tables.job(
-            "synthesisers", stage, out, "%train_synthesiser", *self.learning, *self.unseen,
-            f"conf/synthesisers/{name}.yaml", f"data/{self.pool}", pool, out,
+        return self.tables.add(
+            "synthesisers", stage, out, unseen=self.unseen, conf=f"conf/synthesisers/{name}.yaml",
+            data=f"data/{self.pool}", pool=pool,
         )  # fmt: skip
 
     def generator(self, stage: int, name: str) -> str:
@@ -284,13 +259,13 @@ class Recipe:
             unseen = self.unseen
         conf = self.voice.conf
         if name == "psd" and conf and _pools_xi(conf):
-            return self.tables.job(
-                "generators", stage, out, "%extract_frames", *self.on_device, *unseen,
-                self.voice.model, data, out,
+            return self.tables.add(
+                "frames", stage, out, options=(*self.on_device, *unseen), encoder=self.voice.model,
+                data=data,
             )  # fmt: skip
-        return self.tables.job(
-            "generators", stage, out, "%train_generator", "--seed", self.asked["seed"],
-            *self.on_device, *unseen, f"conf/generators/{name}.yaml", xvectors, data, out,
+        return self.tables.add(
+            "generators", stage, out, options=(*self.on_device, *unseen),
+            conf=f"conf/generators/{name}.yaml", xvectors=xvectors, data=data,
         )  # fmt: skip
 
     def need(self, stage: int, need: str) -> None:
@@ -308,9 +283,9 @@ class Recipe:
                 for one in self.sets:
                     self.f0(stage, one)
             case "pool" if name == "wavlm":
-                self.tables.over(
-                    "wavlm", stage, f"data/{self.pool}", "exp/pools/wavlm", "%extract_wavlm",
-                    *self.on_device, "%data", "%out",
+                self.tables.add(
+                    "wavlm", stage, "exp/pools/wavlm", cut=UTTERANCES, options=self.on_device,
+                    data=f"data/{self.pool}",
                 )  # fmt: skip
             case "pool":
                 self.voices(stage, name)
@@ -367,10 +342,10 @@ class Recipe:
         """Plan a set, protected by a system: data/OUT."""
         data, out = f"data/{name}", f"data/{out}"
         speech, more = self._speech(stage, system, name, options)
-        seed = ("--dataset", name, "--seed", self.asked["seed"])
-        return self.tables.over(
-            table, stage, data, out, "%anonymise", *seed, *more, *self.give(system, name, speech),
-            self.conf(system), "%data", "%out", f"{out}/wav",
+        return self.tables.add(
+            table, stage, out, cut=UTTERANCES, set=name,
+            options=(*more, *self.give(system, name, speech)), conf=self.conf(system), data=data,
+            wav=f"{out}/wav",
         )  # fmt: skip
 
     def _speech(
@@ -388,10 +363,9 @@ class Recipe:
         if folder := folder_for(conf, name, train=self.train, draw=draw):
             return folder, options
         made = f"exp/external/{system}/{name}.{draw}"
-        self.tables.job(
-            "commanded", stage, made, "%protect_by_command", "--dataset", name,
-            "--seed", self.asked["seed"], "--draw", draw, conf, f"data/{name}", made,
-        )  # fmt: skip
+        self.tables.add(
+            "commanded", stage, made, set=name, draw=draw, conf=conf, data=f"data/{name}"
+        )
         return made, options
 
     def needs_for_training(self, stage: int, system: str) -> None:
@@ -418,14 +392,12 @@ class Recipe:
             return
         conf = base.conf or f"{base.word}/encoder.yaml"  # one that was trained elsewhere
         start = ("--init-from", base.model) if encoder.name.endswith(f".{FINETUNED}") else ()
-        self.tables.job(
-            "encoders", stage, encoder.model, "%train_encoder",
-            *self._learning(base.training), *start, *self.unseen, conf,
-            f"data/{evaluator.training}", encoder.model,
+        self.tables.add(
+            "encoders", stage, encoder.model, seed=self._seed(base.training), start=start,
+            unseen=self.unseen, conf=conf, data=f"data/{evaluator.training}",
         )  # fmt: skip
 
-    def informed_backend(self, stage: int, evaluator: Evaluator, table: str) -> None:
-        """Plan the back end that an attacker trains; table: of its training x-vectors."""
+    def informed_backend(self, stage: int, evaluator: Evaluator) -> None:
+        """Plan the back end that an attacker trains."""
         if evaluator.base is not None and evaluator.is_trained:
-            training = evaluator.training
-            self.backend(stage, evaluator.encoder, training, evaluator.scorer, table)
+            self.backend(stage, evaluator.encoder, evaluator.training, evaluator.scorer)

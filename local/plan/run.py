@@ -2,7 +2,6 @@
 
 import shlex
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from local.plan.attacks import (
@@ -16,10 +15,11 @@ from local.plan.attacks import (
     speech_of,
 )
 from local.plan.needs import Recipe
-from local.plan.options import Asked, Evaluator, Tables, given, label_of, take_external
+from local.plan.options import Asked, Evaluator, given, label_of, take_external
 from local.protocols.trials import MIXED
 from utils.cli import UserError
 from utils.digests import remembering
+from utils.recipe import UTTERANCES, Planned, Tables
 from utils.stamps import MEMORY, is_current, made_by
 from utils.tables import read_json_object
 
@@ -110,10 +110,7 @@ class Results:
     def __init__(self, attacks: Attacks, utility: Utility, own: Collection[str]) -> None:
         self.recipe, self.attacks, self.utility = attacks.recipe, attacks, utility
         self.own, self._is_current = own, Kept()
-        asked = self.recipe.asked
-        note = asked["corpus_note"]
-        self.words = ["--corpus-name", asked["corpus_name"]]
-        self.words += ["--corpus-note", note] if note else ["--corpus-note="]
+        self.words: list[str] = []
         self.folders: list[str] = []
         self.stale: list[str] = []
 
@@ -135,12 +132,11 @@ class Results:
                 self._time_protection(system)
             self._time_evaluators(system)
             self._time_recognition(system)
-        results = tables.job(
-            "results", stage, "exp/results", "%collect_results", *self.words, "exp/results",
-            *self.folders,
-        )  # fmt: skip
+        results = tables.add(
+            "results", stage, "exp/results", options=self.words, folders=self.folders
+        )
         pdf = ["--pdf"] if self.recipe.asked["report_pdf"] == "true" else []
-        tables.job("report", stage, "exp/report", "%make_report", *pdf, results, "exp/report")
+        tables.add("report", stage, "exp/report", options=pdf, results=results)
 
     def _keeps(self, folder: str) -> bool:
         """Whether figures that this run may not make are shown."""
@@ -163,7 +159,7 @@ class Results:
         tail = (f".{evaluator.label}", f"{name}_{gender}")
         planned = [
             folder
-            for folder in self.recipe.tables.outs("metrics")
+            for folder in self.recipe.tables.outs("metrics", "reidentification", "legal")
             if folder.endswith(f"/{tail[1]}") and Path(folder).parts[-3].endswith(tail[0])
         ]
         for system in self.utility.everything:
@@ -171,7 +167,6 @@ class Results:
                 folder
                 for folder in planned
                 if folder.startswith(f"exp/metrics/{system}/")
-                and not Path(folder).parts[-3].startswith("calibration.")
                 and Path(folder).is_dir()
                 and self._keeps(folder)
             )
@@ -274,15 +269,6 @@ PREPARE, AUDIO, ENCODERS, XVECTORS, SYSTEMS, PROTECT = 0, 1, 2, 3, 4, 5
 LEARN, HEAR, SCORE, MEASURE, UTILITY, RESULTS = 6, 7, 8, 9, 10, 11
 
 
-@dataclass(frozen=True)
-class Planned:
-    """Tables of all stages, options to remember after the last one, and messages for the log."""
-
-    tables: Tables
-    remembered: dict[str, object]
-    notes: list[str]
-
-
 def plan_run(asked: Asked) -> Planned:
     """Plan run.sh with these options."""
     asked = take_external(asked)
@@ -293,8 +279,7 @@ def plan_run(asked: Asked) -> Planned:
         recipe.need_given()
     _prepare(recipe)
     for name in dict.fromkeys((recipe.train, recipe.pool, *recipe.sets)):
-        audio = f"exp/audio/{name}"
-        recipe.tables.over("audio", AUDIO, f"data/{name}", audio, "%check_audio", "%data", "%out")
+        recipe.tables.add("audio", AUDIO, f"exp/audio/{name}", cut=UTTERANCES, data=f"data/{name}")
     own = recipe.tables.every_out()
     shown, notes = widen(asked)
     all_attacks, all_utility = attacks, utility
@@ -344,16 +329,13 @@ def _prepare(recipe: Recipe) -> None:
     """Plan stage 0: the corpus's own program makes the sets of every list, and further ones."""
     asked, name = recipe.asked, recipe.asked["evaluation"]
     corpus, options = _remember(recipe)
-    out = f"data/{recipe.train}"
     sets = dict.fromkeys((*recipe.sets, *asked["also_prepared"].split()))
-    also = [word for one in sets if f"data/{one}" != out for word in ("--also", f"data/{one}")]
-    for gender in ("f", "m", MIXED):  # also of one not asked for
-        one = f"{name}_trials_{gender}"
-        if one not in sets:
-            also += ["--maybe", f"data/{one}"]
+    of_genders = [f"{name}_trials_{gender}" for gender in ("f", "m", MIXED)]
     recipe.tables.add(
-        "prepare", PREPARE, out, "%prepare", "--nj", asked["nj"], "--download", asked["download"],
-        "--seed", asked["seed"], *(("--corpus", corpus) if corpus else ()), *options, also=also,
+        "prepare", PREPARE, f"data/{recipe.train}",
+        also=[f"data/{one}" for one in sets if one != recipe.train],
+        maybe=[f"data/{one}" for one in of_genders if one not in sets],  # of one not asked for
+        options=[*(("--corpus", corpus) if corpus else ()), *options],
     )  # fmt: skip
 
 

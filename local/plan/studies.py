@@ -14,15 +14,14 @@ from local.plan.attacks import (
     Utility,
     check_systems,
     condition_of,
-    figures,
     list_attack,
 )
 from local.plan.needs import Recipe
 from local.plan.options import Asked, Evaluator, find_evaluator, label_of, need_folders, once
-from local.plan.run import Planned
 from local.protocols.attackers import Attack
 from steps.anonymisers.registry import describe_system
 from utils.cli import UserError
+from utils.recipe import Planned
 from utils.settings import read_settings, write_settings
 
 
@@ -150,16 +149,15 @@ class Nist:
         """Plan segments and lists; needs; speech; x-vectors; scores and figures; tables."""
         recipe, asked, tables = self.recipe, self.recipe.asked, self.recipe.tables
         data = f"data/{self.set}"
-        tables.add("trials", 0, data, "%combine_data_dirs", data, *self.sources)
+        tables.add("segments", 0, data, sources=self.sources)
         options = ["--same-gender", asked["same_gender"], "--training", f"data/{recipe.train}"]
         if recipe.pool != recipe.train:
             options += ["--training", f"data/{recipe.pool}"]
         for name in ("sessions", "groups", "durations"):
             options += [f"--{name}", asked[name]] if asked[name] else []
         trials = f"{self.out}/trials"
-        also = [w for one in ("trial1", "trial2", "cross") for w in ("--also", f"{trials}/{one}")]
-        words = ("job", trials, "%make_nist_trials", *options, data, trials)
-        tables.add("trials", 0, trials, *words, also=also)
+        also = [f"{trials}/{one}" for one in ("trial1", "trial2", "cross")]
+        tables.add("trials", 0, trials, also=also, options=options, data=data)
         for evaluator in recipe.evaluators:
             recipe.evaluator(1, evaluator, encoder_stage=1)
         for one in self.own:
@@ -169,15 +167,11 @@ class Nist:
                 recipe.protect("protected", 2, system, self.set, out, "--draw", self.draws[system])
         for system, folder in self.folder_of.items():
             out = f"data/{self.set}_{system}"
-            tables.job("external", 2, out, "%check_external", data, folder, out)
+            tables.add("external", 2, out, data=data, folder=folder)
         folders: list[str] = []
         for evaluator in recipe.evaluators:
             folders += self._evaluate(evaluator)
-        results = f"{self.out}/results"
-        tables.job(
-            "results", 5, results, "%collect_nist", "--corpus-name", asked["corpus_name"], results,
-            *folders,
-        )  # fmt: skip
+        tables.add("results", 5, f"{self.out}/results", folders=folders)
         return _planned(recipe)
 
     def _evaluate(self, evaluator: Evaluator) -> list[str]:
@@ -194,10 +188,9 @@ class Nist:
                 out = (
                     f"{self.out}/metrics/{one.name}/leakage_p{profile}.{evaluator.label}/OP/{name}"
                 )
-                folders.append(recipe.tables.job(
-                    "metrics", 4, out, "%compute_metrics", "leakage", "--utt2spk", of_set,
-                    *recipe.intervals, f"{xvectors}/{name}/xvector.scp",
-                    f"{protected}/xvector.scp", f"{out}/metrics.json",
+                both = [f"{folder}/xvector.scp" for folder in (f"{xvectors}/{name}", protected)]
+                folders.append(recipe.tables.add(
+                    "metrics", 4, out, kind="leakage", utt2spk=of_set, lists=both
                 ))  # fmt: skip
                 for trial, condition, enrol in (("trial1", "OP", name), ("trial2", "PP", mine)):
                     of = (one.name, f"{trial}_p{profile}", condition)
@@ -205,7 +198,7 @@ class Nist:
             if len(joined) > 1:
                 pair = f"{name}_{one.name}_cross"
                 out = f"{xvectors}/{pair}"
-                recipe.tables.job("joined", 3, out, "%join_xvectors", out, *joined[:2])
+                recipe.tables.add("joined", 3, out, parts=joined[:2])
                 of, speakers = (one.name, "cross", "PP"), f"{self.out}/trials/cross/utt2spk"
                 folders.append(self._compare(evaluator, of, speakers, pair, pair))
         return folders
@@ -219,15 +212,14 @@ class Nist:
         path = f"{system}/{name}.{evaluator.label}/{condition}/{self.set}"
         trials = f"{self.out}/trials/{name.partition('_')[0]}/trials"
         xvectors, scores = evaluator.encoder.xvectors, f"{self.out}/scores/{path}"
-        recipe.tables.job(
-            "scores", 4, scores, "%score_trials", "--backend", evaluator.scorer,
-            "--asnorm", evaluator.asnorm, f"{xvectors}/{enrol}/xvector.scp",
-            f"{xvectors}/{trial}/xvector.scp", trials, f"{scores}/scores",
+        recipe.tables.add(
+            "scores", 4, scores, backend=evaluator.scorer, asnorm=evaluator.asnorm,
+            enrol=f"{xvectors}/{enrol}/xvector.scp", trial=f"{xvectors}/{trial}/xvector.scp",
+            trials=trials,
         )  # fmt: skip
-        out = f"{self.out}/metrics/{path}"
-        return recipe.tables.job(
-            "metrics", 4, out, "%compute_metrics", "verification", "--utt2spk", utt2spk,
-            *recipe.intervals, trials, f"{scores}/scores", f"{out}/metrics.json",
+        return recipe.tables.add(
+            "metrics", 4, f"{self.out}/metrics/{path}", kind="verification", utt2spk=utt2spk,
+            lists=[trials, f"{scores}/scores"],
         )  # fmt: skip
 
 
@@ -279,7 +271,7 @@ def plan_whitebox(asked: Asked) -> Planned:
     series = asked.choice("f0", "none|linear")
     how = asked.choice("how", "backend|finetuned|scratch")
     (base,) = asked.choice("base", BASES)
-    (bins,) = asked.numbers("bins")
+    asked.number("bins")
     recipe = _begin(asked)
     left_out = {evaluator.word: _why_untrained(evaluator, how) for evaluator in recipe.evaluators}
     kept = tuple(evaluator for evaluator in recipe.evaluators if not left_out[evaluator.word])
@@ -309,13 +301,13 @@ def plan_whitebox(asked: Asked) -> Planned:
                 list_attack(recipe, attack, evaluator, gender) for attack in (unprotected, *attacks)
             ]
     for one in listed:
-        _attack_target(recipe, one, out, bins)
+        _attack_target(recipe, one, out)
     utility.plan()
     _show_targets(utility, listed, out)
     return _planned(recipe)
 
 
-def _attack_target(recipe: Recipe, one: Listed, out: str, bins: str) -> None:
+def _attack_target(recipe: Recipe, one: Listed, out: str) -> None:
     """Plan stages 2 to 5 of an attack: encoder, x-vectors, back end, scores and figures."""
     if one.attack.system != ORIGINAL:
         recipe.informed_encoder(2, one.hears)
@@ -323,19 +315,18 @@ def _attack_target(recipe: Recipe, one: Listed, out: str, bins: str) -> None:
             recipe.xvectors(3, one.hears.encoder, f"{name}_{one.attack.system}")
         if one.hears.is_trained:
             recipe.session_xvectors(3, one.hears.encoder, one.hears.training)
-        recipe.informed_backend(4, one.hears, "xvectors")
+        recipe.informed_backend(4, one.hears)
     scores = one.score(5, folder=f"{out}/scores")
-    one.figures(
-        5, "", "%compute_metrics", "verification", "--utt2spk", f"data/{one.trials}/utt2spk",
-        *recipe.intervals, "--bins", bins, f"data/{one.trials}/trials", f"{scores}/scores",
-        folder=f"{out}/metrics",
+    recipe.tables.add(
+        "metrics", 5, f"{out}/metrics/{one.path}", utt2spk=f"data/{one.trials}/utt2spk",
+        trials=f"data/{one.trials}/trials", scores=f"{scores}/scores",
     )  # fmt: skip
 
 
 def _show_targets(utility: Utility, listed: Sequence[Listed], out: str) -> None:
     """Plan stage 7: tables, and the radars over targets."""
     recipe, tables, first = utility.recipe, utility.recipe.tables, utility.trials[0]
-    gather = ["--corpus-name", recipe.asked["corpus_name"], "--clips", "0"]
+    gather: list[str] = []
     tell: list[str] = []
     for system in utility.systems:
         protected = f"data/{first}_{system}"
@@ -355,12 +346,10 @@ def _show_targets(utility: Utility, listed: Sequence[Listed], out: str) -> None:
             for split in utility.splits:
                 path = f"exp/metrics/{system}/utility.{label}/{condition_of(system)}/{split}"
                 folders += [path] if Path(path, ".done").is_file() else []
-    results = f"{out}/results"
-    tables.add(
-        "results", 7, results, "job_then_job", results, "%collect_results", *gather, results,
-        *folders, "%then", "%collect_whitebox", *tell, results,
-    )  # fmt: skip
-    tables.job("report", 7, f"{out}/report", "%make_report", results, f"{out}/report")
+    results = tables.add(
+        "results", 7, f"{out}/results", options=gather, folders=folders, targets=tell
+    )
+    tables.add("report", 7, f"{out}/report", results=results)
 
 
 # generators.sh and large.sh: Liu et al. 2025, without speech.
@@ -397,12 +386,8 @@ class Generators:
     def resources(self, generator: str) -> list[str]:
         """Options of programs that use a generator without speech."""
         recipe, voice = self.recipe, self.voice
-        words = [
-            "--seed",
-            recipe.asked["seed"],
-            "--pool",
-            f"{voice.xvectors}/{recipe.pool}_speakers",
-        ]
+        words = ["--seed", recipe.asked["seed"]]
+        words += ["--pool", f"{voice.xvectors}/{recipe.pool}_speakers"]
         words += ["--pool-data", f"data/{recipe.pool}", *self.sources()]
         for need in recipe.describe(generator).needs:
             if need == "backend":
@@ -424,7 +409,8 @@ class Generators:
 
 def plan_generators(asked: Asked) -> Planned:
     """Plan generators.sh: generators compared in embedding space."""
-    sizes, (vectors,) = asked.sizes(), asked.numbers("vectors")
+    sizes = asked.sizes()
+    asked.number("vectors")
     study = Generators(asked)
     study.make(0)
     recipe, tables, voice = study.recipe, study.recipe.tables, study.voice
@@ -434,34 +420,29 @@ def plan_generators(asked: Asked) -> Planned:
     for gender in recipe.genders:
         trials = f"data/{asked['evaluation']}_trials_{gender}"
         scores = f"exp/scores/original/unprotected.{cosine.label}/OO/{asked['evaluation']}_{gender}"
-        tables.job(
-            "scores", 1, scores, "%score_trials", "--backend", "cosine", "--asnorm", "0",
-            f"{voice.xvectors}/{recipe.sets[0]}",
-            f"{voice.xvectors}/{asked['evaluation']}_trials_{gender}", f"{trials}/trials",
-            f"{scores}/scores",
+        tables.add(
+            "scores", 1, scores, enrol=f"{voice.xvectors}/{recipe.sets[0]}",
+            trial=f"{voice.xvectors}/{asked['evaluation']}_trials_{gender}",
+            trials=f"{trials}/trials",
         )  # fmt: skip
         lists += ["--list", f"{trials}/trials", f"{scores}/scores"]
     threshold = f"{out}/threshold/threshold.json"
-    tables.job("threshold", 1, f"{out}/threshold", "%find_threshold", *lists, threshold)
+    tables.add("threshold", 1, f"{out}/threshold", lists=lists)
     how = ["--sizes", *sizes, "--threshold", threshold, "--"]
-    real, gather = f"{out}/capacity/real", ["--corpus-name", asked["corpus_name"]]
-    tables.job(
-        "capacity", 2, real, "%measure_capacity", *how, f"{voice.xvectors}/{recipe.pool}_speakers",
-        f"{real}/capacity.tsv",
+    real = tables.add(
+        "capacity", 2, f"{out}/capacity/real", options=how,
+        of=f"{voice.xvectors}/{recipe.pool}_speakers",
     )  # fmt: skip
-    gather += ["--encoder", voice.title]
+    gather = ["--encoder", voice.title]
     for name in study.names:
         resources, network, conf = study.resources(name), study.network(name), recipe.conf(name)
         capacity, time = f"{out}/capacity/{name}", f"{out}/time/{name}"
-        of = [*how, network] if network else [*resources, *how, conf]
-        tables.job("capacity", 2, capacity, "%measure_capacity", *of, f"{capacity}/capacity.tsv")
-        words = ("--vectors", vectors, *resources, conf, f"{time}/time.json")
-        tables.job("time", 3, time, "%time_generator", *words)
+        options = how if network else [*resources, *how]
+        tables.add("capacity", 2, capacity, options=options, of=network or conf)
+        tables.add("time", 3, time, options=resources, conf=conf)
         gather += ["--generator", name, capacity, time]
         gather += _speech(study, name, out)
-    results = f"{out}/results"
-    words = ("%collect_generators", *gather, threshold, real, results)
-    tables.job("results", 4, results, *words)
+    tables.add("results", 4, f"{out}/results", options=gather, threshold=threshold, real=real)
     return _planned(recipe)
 
 
@@ -481,10 +462,8 @@ def _speech(study: Generators, system: str, out: str) -> list[str]:
 
 def _both(recipe: Recipe, out: str) -> str:
     """Plan one list of the trials within each gender."""
-    sets = (f"data/{name}" for name in recipe.trials)
-    return recipe.tables.job(
-        "trials", 4, f"{out}/pooled/data", "%combine_data_dirs", f"{out}/pooled/data", *sets
-    )
+    sets = [f"data/{name}" for name in recipe.trials]
+    return recipe.tables.add("segments", 4, f"{out}/pooled/data", sources=sets)
 
 
 def _attacked(recipe: Recipe, evaluator: Evaluator, system: str, out: str) -> list[str]:
@@ -497,12 +476,12 @@ def _attacked(recipe: Recipe, evaluator: Evaluator, system: str, out: str) -> li
         if not (is_attack and all((one / ".done").is_file() for one in folders)):
             continue
         data, (scores, *more) = _both(recipe, out), [f"{one}/scores" for one in folders]
-        options = ["--utt2spk", f"{data}/utt2spk", *recipe.intervals]
-        options += [word for path in more for word in ("--more-scores", path)]
-        made.append(figures(
-            recipe, 4, f"{system}/{folder.parts[-3]}/{folder.parts[-2]}/{name}",
-            "%compute_metrics", "verification", *options, f"{data}/trials", scores,
-            folder=f"{out}/pooled/metrics",
+        lists = [word for path in more for word in ("--more-scores", path)]
+        made.append(recipe.tables.add(
+            "metrics", 4,
+            f"{out}/pooled/metrics/{system}/{folder.parts[-3]}/{folder.parts[-2]}/{name}",
+            kind="verification", utt2spk=f"{data}/utt2spk",
+            lists=[*lists, f"{data}/trials", scores],
         ))  # fmt: skip
     return made
 
@@ -515,7 +494,7 @@ def _pooled(recipe: Recipe, evaluator: Evaluator, system: str, out: str) -> str:
     def join(of: str, tail: str) -> str:
         parts = [f"{evaluator.encoder.xvectors}/{name}{tail}" for name in trials]
         folder = f"{of_encoder}/{of}"
-        return tables.job("joined", 4, folder, "%join_xvectors", folder, *parts)
+        return tables.add("joined", 4, folder, parts=parts)
 
     original, protected = join("original", ""), join(system, f"_{system}")
     pairs: list[str] = []
@@ -526,17 +505,15 @@ def _pooled(recipe: Recipe, evaluator: Evaluator, system: str, out: str) -> str:
     ):
         who = "original" if condition == "OO" else system
         folder = f"{out}/pooled/{who}.{evaluator.label}/{condition}"
-        lists = (f"{folder}/trials", f"{folder}/scores")
-        tables.job(
-            "similarity", 4, folder, "%score_pairs", "--backend", evaluator.scorer, "--asnorm",
-            evaluator.asnorm, "--utt2spk", f"{data}/utt2spk", rows, columns, *lists,
+        tables.add(
+            "similarity", 4, folder, backend=evaluator.scorer, asnorm=evaluator.asnorm,
+            utt2spk=f"{data}/utt2spk", rows=rows, columns=columns,
         )  # fmt: skip
-        pairs += lists
+        pairs += [f"{folder}/trials", f"{folder}/scores"]
     path = f"{system}/similarity.{evaluator.label}/OO-OP-PP/{recipe.asked['evaluation']}"
-    options = ("--utt2spk", f"{data}/utt2spk", *recipe.intervals)
-    return figures(
-        recipe, 4, path, "%compute_metrics", "similarity", *options, *pairs,
-        folder=f"{out}/pooled/metrics",
+    return tables.add(
+        "metrics", 4, f"{out}/pooled/metrics/{path}", kind="similarity", utt2spk=f"{data}/utt2spk",
+        lists=pairs,
     )  # fmt: skip
 
 
@@ -556,13 +533,11 @@ def plan_large(asked: Asked) -> Planned:
     folder = f"exp/large/{name}"
     how = ["--backend", evaluator.scorer, "--asnorm", evaluator.asnorm]
     how += ["--populations", asked["populations"], "--sizes", *sizes, "--"]
-    gather = ["--corpus-name", asked["corpus_name"], "--encoder", name]
-    gather += ["--scorer", evaluator.backend, "--leak", asked["leak"]]
+    gather = ["--encoder", name, "--scorer", evaluator.backend]
 
     def curve(of: str, told: str, *options: str) -> None:
         out = f"{folder}/{evaluator.label}/{of}"
-        words = (out, asked["bootstrap"], "%large", *options, *how)
-        recipe.tables.add("curves", 1, out, "measure", *words)
+        recipe.tables.add("curves", 1, out, options=[*options, *how], device=recipe.on_device)
         gather.extend(("--curve", told, f"{out}/curve.tsv"))
 
     original = ["--seed", asked["seed"], *study.sources()]
@@ -572,8 +547,7 @@ def plan_large(asked: Asked) -> Planned:
         for word in voices:
             options = ("--conf", recipe.conf(system), "--voices", word, "--leak", asked["leak"])
             curve(f"{system}_{word}", system, *options, *study.resources(system))
-    results = f"{folder}/results"
-    recipe.tables.job("results", 2, results, "%large", "collect", *gather, results)
+    recipe.tables.add("results", 2, f"{folder}/results", options=gather)
     return _planned(recipe)
 
 

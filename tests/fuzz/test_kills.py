@@ -1,4 +1,4 @@
-"""Recipes and launchers killed with SIGKILL at seeded random moments: equal digests, no orphans."""
+"""Recipes killed with SIGKILL at seeded random moments: equal digests, no orphans."""
 
 import hashlib
 import os
@@ -10,54 +10,29 @@ from pathlib import Path
 
 import pytest
 
+from tests.toy_recipe import make_toy
+
 ROOT = Path(__file__).resolve().parents[2]
 KILLS = 20
-RECIPE = f"""#!/usr/bin/env bash
-set -euo pipefail
-stage=0 stop_stage=9 nj=2 alpha=1 dry_run=false list_stages=false
-. {ROOT}/path.sh
-. {ROOT}/cmd.sh
-. utils/parse_options.sh
-. {ROOT}/utils/recipe.sh
-recipe_start "$command_line"
-all=exp/protected
-count() {{ step "exp/$1" -- job "exp/$1" ./count.py "$alpha" "$all/figures" "exp/$1/figures"; }}
+STAGES = """
 if in_stage 1 "parts, with files that stand outside them"; then
-  step "$all" -- over data/set "$all" ./protect.py "$alpha" %data %out "$all/wav"
+  each protected 'tests/fuzz/toy_speech.py protect {alpha} {data} {out} {wav}'
 fi
 if in_stage 2 "side by side"; then
-  along count left
-  along count right
-  steps_wait
+  each counted 'tests/fuzz/toy_speech.py count {alpha} {of}/figures {out}/figures'
 fi
 if in_stage 3 "all together"; then
-  step exp/results -- job exp/results ./count.py "$alpha" exp/left/figures exp/results/figures
+  each counted
 fi
-recipe_end
 """
-HEAD = f"""#!/usr/bin/env python3
-import hashlib, sys, time
-from pathlib import Path
-sys.path.insert(0, "{ROOT}")
-from utils.tables import atomic_write, read_map, write_map
-def digest(*words): return hashlib.sha256(repr(words).encode()).hexdigest()
-"""
-PROTECT = """
-alpha, data, out, wav = sys.argv[1:]
-figures = {}
-for utt in read_map(f"{data}/utt2spk"):
-    figures[utt] = digest(utt, alpha)
-    with atomic_write(f"{wav}/{utt}.wav") as stream:
-        stream.write(figures[utt])
-        time.sleep(0.05)
-write_map(f"{out}/figures", figures)
-"""
-COUNT = """
-alpha, figures, out = sys.argv[1:]
-wavs = [path.read_text() for path in sorted(Path("exp/protected/wav").iterdir())]
-time.sleep(0.2)
-write_map(out, {"all": digest(alpha, wavs, read_map(figures))})
-"""
+PROTECTED = "exp/protected"
+ROWS = (
+    {"table": "protected", "stage": 1, "out": PROTECTED, "data": "data/set", "cut": "utterances",
+     "wav": f"{PROTECTED}/wav"},
+    {"table": "counted", "stage": 2, "out": "exp/left", "of": PROTECTED},
+    {"table": "counted", "stage": 2, "out": "exp/right", "of": PROTECTED},
+    {"table": "counted", "stage": 3, "out": "exp/results", "of": "exp/left"},
+)  # fmt: skip
 
 
 class Folder:
@@ -66,14 +41,8 @@ class Folder:
     def __init__(self, path: Path) -> None:
         self.path, self.mark = path, f"KILLED_IN={path}"
         (path / "data/set").mkdir(parents=True)
-        (path / "utils").symlink_to(ROOT / "utils")
-        for name, text in (
-            ("run.sh", RECIPE),
-            ("protect.py", HEAD + PROTECT),
-            ("count.py", HEAD + COUNT),
-        ):
-            (path / name).write_text(text)
-            (path / name).chmod(0o755)
+        (path / "tests").symlink_to(ROOT / "tests")
+        make_toy(path, STAGES, *ROWS)
         utts = [f"s{speaker}-{number}" for speaker in range(4) for number in range(4)]
         for name, of in (("utt2spk", lambda u: u[:2]), ("wav.scp", lambda u: f"/{u}.wav")):
             (path / "data/set" / name).write_text("".join(f"{u} {of(u)}\n" for u in utts))
@@ -99,6 +68,7 @@ class Folder:
         assert self.start(alpha).wait(120) == 0, (self.path / "errors").read_text()
         exp = self.path / "exp"
         files = [p for p in exp.rglob("*") if p.is_file() and "log" not in p.parts[-2:]]
+        files = [p for p in files if "plan" not in p.parts]
         shown = [p for p in files if not any(x.startswith(".") for x in p.relative_to(exp).parts)]
         for left in ("partial.*", "*.old"):
             assert not list(exp.glob(f".{left}"))
@@ -126,20 +96,32 @@ class Folder:
             assert time.monotonic() < deadline, f"orphans: {living}"
             time.sleep(0.05)
 
+    def jobs(self, run: int) -> list[int]:
+        """Forks of a run that are jobs; its guard has a session of its own."""
+        found = []
+        for pid in self.living():
+            try:
+                found += [pid] if pid != run and os.getsid(pid) == run else []
+            except ProcessLookupError:
+                continue
+        return found
+
     def kill(self, rng: random.Random, alpha: int) -> bool:
-        """Start a run and kill it, or a launcher of it, somewhere; False where it ended before."""
+        """Start a run and kill it, or a job of it, somewhere; False where it ended before."""
         run = self.start(alpha)
         time.sleep(rng.uniform(0.1, 2.5))
         pids = [run.pid]
-        if rng.random() < 0.5:
-            pids = [pid for pid, command in self.living().items() if "run.py" in command] or pids
         if rng.random() < 0.3:
-            for pid, command in self.living().items():
-                if "protect.py" in command and "run" not in command:
-                    os.kill(pid, signal.SIGSTOP)  # it would go on whenever somebody lets it
+            pids = self.jobs(run.pid) or pids
+        if rng.random() < 0.3:
+            for pid in self.jobs(run.pid):
+                os.kill(pid, signal.SIGSTOP)  # it would go on whenever somebody lets it
         ended = run.poll() is not None
         if not ended:
             os.kill(rng.choice(pids), signal.SIGKILL)
+            if pids != [run.pid]:
+                for pid in self.jobs(run.pid):
+                    os.kill(pid, signal.SIGCONT)
         status = run.wait(60)
         self.wait_until_all_have_ended()
         return not ended and status != 0

@@ -1,0 +1,45 @@
+#!/usr/bin/env python3
+"""Plan and run a recipe; run.sh and the studies beside it call this (utils/recipe.sh).
+
+  run_recipe.py SCRIPT RECIPE NAME=VALUE... -- LINE...
+
+SCRIPT is its name in messages, RECIPE run, nist, whitebox, generators or large, NAME=VALUE the
+options of the script, LINE what it says of its stages. exp/plan then holds a table of each kind: a
+step in each row, with its stage, output and command.
+"""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+if __package__ in (None, ""):  # run as a program: reach the floors from any directory
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+from local.plan.options import Asked, follow_protocol, train_again
+from local.plan.run import plan_run
+from local.plan.studies import STUDIES
+from utils.cli import run_program
+from utils.driver import Driver
+from utils.recipe import Planned, read_script
+
+RECIPES = {"run": plan_run, **STUDIES}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program."""
+    recipe, *words = sys.argv[1:] if argv is None else argv
+    end = words.index("--")
+    options = dict(word.split("=", 1) for word in words[:end])
+
+    def plan() -> Planned:
+        asked = follow_protocol(Asked(options))
+        again = train_again(asked.words("evaluators"), asked.number("trainings"))
+        return RECIPES[recipe](asked.changed({"evaluators": " ".join(again)}))
+
+    return Driver(
+        Path(sys.argv[0]).name, recipe, options, read_script(words[end + 1 :]), plan
+    ).run()
+
+
+if __name__ == "__main__":
+    sys.argv.pop(0)  # SCRIPT is the name in messages
+    run_program(main)

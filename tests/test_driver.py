@@ -1,0 +1,450 @@
+"""The driver of recipes: stages, failing steps, dry runs, jobs side by side; utils/recipe.sh."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.recipes import Done, run_words
+from tests.toy_recipe import make_toy
+from tests.waiting import LIMIT, ended, wait_for
+from utils.driver import dependencies
+from utils.recipe import Row, fill, read_script
+
+ROOT = Path(__file__).resolve().parents[1]
+MAKE = "bash make.sh {out} {of}"
+
+
+def row(out: str, stage: int = 1, table: str = "made", **values: object) -> dict[str, object]:
+    """A step of the plan, as rows.json has it."""
+    return {"table": table, "stage": stage, "out": out, "of": [], **values}
+
+
+@pytest.fixture
+def recipe(tmp_path: Path):
+    def run(body: str, *rows: dict[str, object], options: Sequence[str] = (), **how: Any) -> Done:
+        (tmp_path / "make.sh").write_text('mkdir -p "$1"; echo "${@:2}" >"$1/result"')
+        script = make_toy(tmp_path, body, *rows)
+        return run_words(["bash", str(script), *options], how.get("status"), cwd=tmp_path)
+
+    return run
+
+
+TWO = (row("exp/a"), row("exp/b", 2, of=["exp/a"]))
+TWO_STAGES = f"""
+if in_stage 1 "first"; then
+  each made "{MAKE}"
+fi
+if in_stage 2 "second"; then
+  each made
+fi
+"""
+
+
+def test_a_second_run_does_nothing_and_says_so(recipe) -> None:
+    assert "done: 2 of 2 steps were made" in recipe(TWO_STAGES, *TWO).stdout
+    again = recipe(TWO_STAGES, *TWO, status=0)
+    assert "nothing to do: all 2 steps were up to date" in again.stdout
+
+
+def test_stages_are_chosen(recipe, tmp_path: Path) -> None:
+    done = recipe(TWO_STAGES, *TWO, options=("--stage", "2", "--stop-stage=2"))
+    assert "stage 2" in done.stdout
+    assert "stage 1" not in done.stdout
+    assert not (tmp_path / "exp/a").exists()
+
+
+def test_stages_are_listed_and_nothing_is_run(recipe, tmp_path: Path) -> None:
+    done = recipe(TWO_STAGES, *TWO, options=("--list-stages",))
+    assert done.stdout.split() == ["1", "first", "2", "second"]
+    assert not (tmp_path / "exp").exists()
+
+
+def test_a_dry_run_runs_nothing_and_sees_what_would_follow(recipe, tmp_path: Path) -> None:
+    """And its commands can be pasted."""
+    recipe(TWO_STAGES, *TWO)
+    (tmp_path / "exp/a/result").write_text("changed by hand")
+    done = recipe(TWO_STAGES, *TWO, options=("--dry-run", "full"))
+    assert "would make exp/a (exp/a: result not as the step left it)" in done.stdout
+    assert "would make exp/b (exp/a is made anew)" in done.stdout
+    summed = recipe(TWO_STAGES, *TWO, options=("--dry-run",)).stdout
+    assert "would make" not in summed
+    first, second = (
+        rf"^stage  {n}: 1 of 1 steps.*\(1: {why}\)$"
+        for n, why in (
+            (1, "a file not as the step left it"),
+            (2, "what it is made of is made anew"),
+        )
+    )
+    assert re.search(first, summed, re.M) and re.search(second, summed, re.M)
+    assert "dry run: 2 of 2 steps would be made (--dry-run full lists them)" in summed
+    assert (tmp_path / "exp/a/result").read_text() == "changed by hand"
+    pasted = [line for line in done.stdout.splitlines() if line.startswith("  ")]
+    run_words(["bash", "-c", pasted[-1]], 0, cwd=tmp_path)
+    assert (tmp_path / "exp/b/result").read_text() == "exp/a\n"
+
+
+def test_a_command_that_fails_stops_the_recipe(recipe, tmp_path: Path) -> None:
+    body = f"""
+if in_stage 3 "third"; then
+  each made false "{MAKE}"
+fi
+"""
+    done = recipe(body, row("exp/a", 3))
+    assert done.returncode != 0
+    assert "stage 3 failed at exp/a" in done.stderr
+    assert not (tmp_path / "exp/a").exists()
+
+
+PROGRAM = "#!/usr/bin/env python3\nimport os, sys, time\nfrom pathlib import Path\n"
+JOBS = """
+if in_stage 1 "jobs"; then
+  each jobs './job.py {out}'
+fi
+if in_stage 2 "after"; then
+  each made "bash -c 'mkdir -p {out}' {of}"
+fi
+"""
+
+
+def write_program(folder: Path, text: str) -> None:
+    (folder / "job.py").write_text(PROGRAM + text)
+    (folder / "job.py").chmod(0o755)
+
+
+def test_a_failing_job_stops_the_recipe_and_shows_its_log(recipe, tmp_path: Path) -> None:
+    write_program(tmp_path, "print('the reason')\nsys.exit(7)")
+    done = recipe(JOBS, row("exp/a", table="jobs"), row("exp/b", 2, of=["exp/a"]), status=1)
+    assert "the reason" in done.stderr
+    assert "exp/b" not in done.stdout
+
+
+# What jobs do: they go on, alone; and as prepare.sh does, below a shell that calls the launcher.
+HELD = "Path('pid.tmp').write_text(str(os.getpid()))\nos.rename('pid.tmp', 'pid')\ntime.sleep(3600)"
+WITHIN = """
+if in_stage 1 "jobs"; then
+  each jobs "bash -c '$cpu_cmd {out}/x.log ./job.py; true'"
+fi
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("body", [JOBS, WITHIN])
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
+def test_a_recipe_that_is_stopped_stops_its_jobs(tmp_path: Path, body: str, signum: int) -> None:
+    """`kill` reached the recipe only: its launcher, and what that submitted, went on."""
+    write_program(tmp_path, HELD)
+    script = make_toy(tmp_path, body, row("exp/a", table="jobs"))
+    with subprocess.Popen(["bash", str(script)], cwd=tmp_path) as run:
+        pid = tmp_path / "pid"
+        wait_for(pid.exists)
+        run.send_signal(signum)
+        assert run.wait(LIMIT) == 128 + signum
+    wait_for(lambda: ended(int(pid.read_text())))
+
+
+def test_two_runs_in_one_folder_took_each_others_files(recipe, tmp_path: Path) -> None:
+    """One of them ended with `stamps.py: text: No such file`."""
+    held = "mkdir -p exp/a; until [[ -f go ]]; do sleep 0.05; done"
+    (tmp_path / "held.sh").write_text(held)
+    body = """
+if in_stage 1 "held"; then
+  each made 'bash held.sh'
+fi
+"""
+    script = make_toy(tmp_path, body, row("exp/a"))
+    with subprocess.Popen(["bash", str(script), "--nj", "3"], cwd=tmp_path) as first:
+        wait_for((tmp_path / "exp/a").exists)
+        second = recipe(body, row("exp/a"))
+        looks = [recipe(body, row("exp/a"), options=(o,)) for o in ("--dry-run", "--list-stages")]
+        (tmp_path / "go").touch()
+        assert first.wait(LIMIT) == 0
+    assert second.returncode == 2
+    who = f"pid {first.pid} on {os.uname().nodename} since "
+    assert f"another run is at work in this folder (exp/.lock): {who}" in second.stderr
+    assert second.stderr.endswith("/run.sh --nj 3; wait, or end it\n")
+    assert second.stderr.count("\n") == 1
+    assert [look.returncode for look in looks] == [0, 0]
+    assert "nothing to do" in recipe(body, row("exp/a")).stdout
+
+
+def test_a_recipe_killed_with_9_left_its_jobs(recipe, tmp_path: Path) -> None:
+    """One that was held overwrote what the next run had made. The next run waits for its end."""
+    text = HELD.replace("time.sleep(3600)", "os.kill(os.getpid(), 19)\n    Path('late').touch()")
+    text = "if not Path('go').exists():\n    " + text.replace("\nos", "\n    os")
+    write_program(tmp_path, f"{text}\nPath(sys.argv[1]).mkdir(exist_ok=True)\n")
+    script = make_toy(tmp_path, JOBS, row("exp/a", table="jobs"))
+    with subprocess.Popen(["bash", str(script)], cwd=tmp_path) as first:
+        wait_for((tmp_path / "pid").exists)
+        first.kill()
+    (tmp_path / "go").touch()
+    recipe(JOBS, row("exp/a", table="jobs"), status=0)
+    assert ended(int((tmp_path / "pid").read_text()))
+    assert not (tmp_path / "late").exists()
+
+
+def test_a_recipe_that_a_recipe_calls_shares_its_lock(recipe, tmp_path: Path) -> None:
+    make_toy(tmp_path, TWO_STAGES, row("exp/inner"))
+    (tmp_path / "run.sh").rename(tmp_path / "other.sh")
+    body = f"""
+if in_stage 1 "calls"; then
+  each made "bash ./other.sh --stage 2 --stop-stage 2" "{MAKE}"
+fi
+"""
+    recipe(body, row("exp/a"), status=0)
+    assert not list((tmp_path / "exp").glob(".partial.*"))
+
+
+def test_a_mistyped_option_is_an_error(recipe) -> None:
+    done = recipe(TWO_STAGES, *TWO, options=("--stop-satge", "3"), status=2)
+    assert "stop-satge" in done.stderr
+
+
+def test_cuda_asks_for_a_gpu_and_a_site_for_memory(recipe, tmp_path: Path) -> None:
+    body = """
+export cpu_cmd="./echo cpu" gpu_cmd="./echo gpu"
+job_options=([train_encoder]="--mem 8G")
+if in_stage 1 "jobs"; then
+  each trained 'steps/train_encoder.py {options} x'
+  each made 'steps/score_trials.py x'
+fi
+"""
+    make = 'for word; do [[ $word != exp/* ]] || mkdir -p "${word%%/log/*}"; done'
+    (tmp_path / "echo").write_text(f'#!/bin/bash\necho "$*"\n{make}\n')
+    (tmp_path / "echo").chmod(0o755)
+    devices = (["--device", "cuda"], ["--device", "cpu"])
+    rows = [row(f"exp/{one[1]}", table="trained", options=one) for one in devices]
+    done = recipe(body, *rows, row("exp/a"))
+    said = [line for line in done.stdout.splitlines() if line.startswith(("gpu", "cpu"))]
+    assert sorted(said) == [
+        "cpu --mem 8G exp/cpu/log/train_encoder.log steps/train_encoder.py --device cpu x",
+        "cpu exp/a/log/score_trials.log steps/score_trials.py x",
+        "gpu --mem 8G exp/cuda/log/train_encoder.log steps/train_encoder.py --device cuda x",
+    ]
+
+
+@pytest.mark.parametrize("nj", ["1", "2", "4"])
+def test_conventions_8_a_job_in_the_background_that_failed_was_not_noticed(
+    recipe, tmp_path: Path, nj: str
+) -> None:
+    """And 21: `wait` alone forgets the status. The others end, and only they are stamped."""
+    text = "Path(sys.argv[1]).mkdir(exist_ok=True)\ntime.sleep(0.2)\nsys.exit('bad' in sys.argv[1])"
+    write_program(tmp_path, text)
+    rows = [row(f"exp/{name}", table="jobs") for name in ("good", "bad", "other")]
+    done = recipe(JOBS, *rows, row("exp/after", 2), options=("--nj", nj), status=1)
+    assert "stage 1 failed at exp/bad" in done.stderr
+    assert "stage 2" not in done.stdout or nj == "4"  # of which one is free
+    assert (tmp_path / "exp/good/.done").exists()
+    assert not (tmp_path / "exp/bad/.done").exists()
+
+
+def test_steps_wait_for_what_they_need_and_for_nothing_else(recipe, tmp_path: Path) -> None:
+    """An encoder trains while a system protects speech, whose x-vectors wait for both."""
+    text = """
+out = Path(sys.argv[1])
+for needed in sys.argv[2:]:
+    assert Path(needed, "done").exists()
+out.mkdir(parents=True, exist_ok=True)
+(out / "begun").touch()
+other = {"encoder": "protected", "protected": "encoder"}.get(out.name)
+limit = time.monotonic() + 60
+while other and not Path("exp", other, "begun").exists() and time.monotonic() < limit:
+    time.sleep(0.02)
+(out / "done").touch()
+"""
+    write_program(tmp_path, text)
+    body = """
+if in_stage 1 "encoder"; then
+  each jobs './job.py {out} {of}'
+fi
+if in_stage 2 "protect"; then
+  each jobs
+fi
+if in_stage 3 "hear"; then
+  each jobs
+fi
+"""
+    rows = [row("exp/encoder", 1, "jobs"), row("exp/protected", 2, "jobs"),
+            row("exp/xvectors", 3, "jobs", of=["exp/encoder", "exp/protected"])]  # fmt: skip
+    recipe(body, *rows, status=0)
+    times = {r["out"]: (tmp_path / f"{r['out']}/done").stat().st_mtime for r in rows}
+    begun = (tmp_path / "exp/protected/begun").stat().st_mtime
+    assert begun < times["exp/encoder"] <= times["exp/xvectors"]
+
+
+def test_what_a_step_waits_for_is_what_its_words_name() -> None:
+    outs = [("exp/a",), ("data/s", "data/t"), ("exp/c",), ("exp/d",), ("exp/e",)]
+    rows = [Row("t", 1, out, (), {}) for out in outs]
+    words = [["exp/d"], [], ["p1=exp/a/x", "data/t/trials"], ["hub:exp/c", "exp"], ["exp/e/y"]]
+    assert dependencies(rows, words) == [set(), set(), {0, 1}, {2}, set()]
+
+
+def test_a_set_is_cut_only_where_steps_are_fewer_than_cores(recipe, tmp_path: Path) -> None:
+    (tmp_path / "data/s").mkdir(parents=True)
+    for name, text in (
+        ("utt2spk", "a-1 a\nb-1 b\nc-1 c\nd-1 d\n"),
+        ("spk2utt", "a a-1\nb b-1\nc c-1\nd d-1\n"),
+        ("wav.scp", "a-1 x.wav\nb-1 x.wav\nc-1 x.wav\nd-1 x.wav\n"),
+    ):
+        (tmp_path / "data/s" / name).write_text(text)
+    write_program(
+        tmp_path,
+        """
+data, out = map(Path, sys.argv[1:])
+out.mkdir(parents=True, exist_ok=True)
+(out / "table").write_text((data / "utt2spk").read_text())
+""",
+    )
+    body = """
+if in_stage 1 "cut"; then
+  each jobs './job.py {data} {out}'
+fi
+"""
+    rows = [row(f"exp/{n}", table="jobs", data="data/s", cut="utterances") for n in range(4)]
+    recipe(body, rows[0], options=("--nj", "4"), status=0)
+    recipe(body, *rows, options=("--nj", "2"), status=0)
+    logs = {n: len(list((tmp_path / f"exp/{n}/log").glob("job.*.log"))) for n in range(4)}
+    assert logs[0] == 4 and logs[1] == 1
+    tables = {(tmp_path / f"exp/{n}/table").read_text() for n in range(4)}
+    assert tables == {(tmp_path / "data/s/utt2spk").read_text()}
+
+
+def test_programs_of_the_project_are_forks_with_a_log_and_a_status_of_their_own(
+    recipe, tmp_path: Path
+) -> None:
+    """They find what takes long to import imported, and the project's code as it is now."""
+    (tmp_path / "tests").symlink_to(ROOT / "tests")
+    body = """
+if in_stage 1 "jobs"; then
+  each jobs 'tests/toy_job.py {out} JOB'
+fi
+"""
+    recipe(body, row("exp/a", table="jobs"), options=("--nj", "3"), status=0)
+    told = [json.loads((tmp_path / f"exp/a/{n}.json").read_text()) for n in (1, 2, 3)]
+    assert [one["JOB"] for one in told] == ["1", "2", "3"]
+    assert all(one["numpy"] and not one["driver"] and one["name"] == "__main__" for one in told)
+    assert len({one["group"] for one in told}) == 3
+    log = (tmp_path / "exp/a/log/toy_job.2.log").read_text()
+    assert log.startswith("# tests/toy_job.py exp/a 2\n") and "\nthis is 2\n" in log
+    assert "# Ended (code 0)" in log
+    body = body.replace("JOB'", "fail'")
+    done = recipe(body, row("exp/a", table="jobs"), status=1)
+    assert "ValueError: as asked" in done.stderr and "# Ended (code 1)" in done.stderr
+    assert (tmp_path / "exp/a/2.json").exists()  # is again as it was
+
+
+@pytest.mark.parametrize(
+    "corpus", sorted(p.parent.parent.name for p in ROOT.glob("egs/*/conf/recipe.conf"))
+)
+def test_the_default_evaluator_was_weak_and_no_default_attacker_was_aligned(corpus: str) -> None:
+    """A reversible pitch shift looked like the best system."""
+    texts = [ROOT / "egs/TEMPLATE/run.sh", ROOT / "local/options.sh"]
+    texts.append(ROOT / f"egs/{corpus}/conf/recipe.conf")
+    found = {}
+    for path in texts:
+        found.update(re.findall(r'^(attackers|evaluators)="([^"]*)"', path.read_text(), re.M))
+    assert found["attackers"].split() == ["ignorant", "aligned", "lazy_informed"]
+    evaluators = found["evaluators"].split()
+    assert {e.replace("/plda", "/cosine") for e in evaluators} <= set(evaluators)
+    if corpus not in ("synth", "vpc2020"):  # synthetic speech; x-vectors of the challenge
+        assert "resemblyzer/cosine" in evaluators
+
+
+@pytest.mark.slow
+def test_a_step_that_failed_deleted_what_was_finished(recipe, tmp_path: Path) -> None:
+    """./run.sh without --corpus lost data/train. What the failed step had made is gone on with."""
+    (tmp_path / "fill.sh").write_text("""
+mkdir -p exp/a exp/b
+ls exp/a >>seen
+echo "$1" >exp/a/result
+[[ -f may ]] || exit 1
+echo "$1" >exp/b/result
+""")
+    body = """
+if in_stage 1 "it"; then
+  each made 'bash fill.sh {of}'
+fi
+"""
+
+    def run(of: str, status: int) -> Done:
+        return recipe(body, row("exp/a", also=["exp/b"], of=of), status=status)
+
+    (tmp_path / "may").touch()
+    run("old", 0)
+    (tmp_path / "may").unlink()
+    for _ in range(2):
+        assert "exp/a: is again as it was before this step" in run("new", 1).stderr
+        assert (tmp_path / "exp/a/result").read_text() == "old\n"
+    assert "nothing to do" in run("old", 0).stdout
+    assert (tmp_path / "seen").read_text() == "result\n"
+    (tmp_path / "may").touch()
+    run("new", 0)
+    assert (tmp_path / "exp/b/result").read_text() == "new\n"
+    left = {".digests", ".lock", "a", "b", "cmdline.log", "plan"}
+    assert {path.name for path in (tmp_path / "exp").iterdir()} == left
+
+
+def test_columns_are_words_or_parts_of_words(tmp_path: Path) -> None:
+    values = {"out": "exp/a b", "options": ["--x", "$(y)"], "none": (), "empty": ""}
+    words = fill("p {options} {none} --note={empty} {empty} '{out}/z'", values)
+    assert words == ["p", "--x", "$(y)", "--note=", "", "exp/a b/z"]
+    with pytest.raises(Exception, match="there is no column other"):
+        fill("p {other}", values)
+    with pytest.raises(Exception, match="each t: what are its commands"):
+        read_script(["each\x1ft"])
+
+
+@pytest.fixture
+def corpus_recipe(tmp_path: Path):
+    """run.sh of a corpus whose prepare.sh needs --corpus, as far as stage 0."""
+    for name in ("path.sh", "cmd.sh", "local", "steps", "utils"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    (tmp_path / "run.sh").symlink_to(ROOT / "egs/TEMPLATE/run.sh")
+    (tmp_path / "conf").symlink_to(ROOT / "egs/synth/conf")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "prepare.sh").write_text(
+        """#!/usr/bin/env bash
+[[ " $* " == *" --corpus "* ]] || { echo "prepare.sh: --corpus is missing" >&2; exit 2; }
+mkdir -p data/{train,synth_test_{enrolls,trials_f,trials_m}}
+for set in data/*; do echo "$*" >$set/made; done
+"""
+    )
+    (tmp_path / "prepare.sh").chmod(0o755)
+
+    def run(*options: str, status: int | None = None) -> Done:
+        return run_words(["bash", "./run.sh", "--stop-stage", "0", *options], status, cwd=tmp_path)
+
+    return run
+
+
+@pytest.mark.slow
+def test_options_of_a_finished_stage_0_were_forgotten(corpus_recipe, tmp_path: Path) -> None:
+    """A run without --corpus failed, and lost the sets."""
+    made = tmp_path / "data/train/made"
+    corpus_recipe(status=2)
+    corpus_recipe("--corpus", "mine", "--prepare-options=--speakers 8", status=0)
+    again = corpus_recipe()
+    assert "nothing to do" in again.stdout
+    assert "before: --corpus mine --prepare-options='--speakers 8'" in again.stdout
+    assert "nothing to do" in corpus_recipe("--corpus=mine", "--genders", "f").stdout
+    text = made.read_text()
+    corpus_recipe("--corpus=", status=2)
+    assert made.read_text() == text
+    corpus_recipe("--prepare-options=--speakers 9")
+    assert "--corpus mine --speakers 9" in made.read_text()
+    (tmp_path / "other").mkdir()
+    corpus_recipe("--corpus", "other")
+    assert made.read_text().endswith("--corpus other\n")
+
+
+@pytest.mark.slow
+def test_the_other_gender_after_one_was_refused(corpus_recipe) -> None:
+    """prepare.sh makes both; `data/..._trials_m: exists and was not made by a recipe`."""
+    corpus_recipe("--corpus", "mine", "--genders", "f", status=0)
+    assert "nothing to do" in corpus_recipe().stdout

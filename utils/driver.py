@@ -1,0 +1,443 @@
+"""Driver of a recipe: makes the steps of its plan that are not up to date, side by side.
+
+A step waits for those whose outputs its commands name. Steps share `nj` cores: a data directory is
+cut into parts only where fewer steps than cores can run.
+"""
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from itertools import groupby, pairwise
+from pathlib import Path
+from shutil import rmtree
+
+from utils.cli import UserError
+from utils.datadir import load_data_dir
+from utils.forecast import Foreseen, sum_up
+from utils.jobs import Job, Jobs, jobs_of
+from utils.launching import Progress, Request, clear_logs, failure_lines, parse_request
+from utils.merge_split_dirs import merge_parts
+from utils.orphans import lock_folder, start_guard
+from utils.recipe import PIECES, Planned, Row, Script, fill, write_plan
+from utils.split_data_dir import split_data_dir
+from utils.stamps import Step, names_in
+from utils.tables import PARTIAL, atomic_write
+
+GRACE = 20.0  # seconds: longer than a launcher needs to cancel its jobs
+OWNED, COMMAND = "PSEUDOVOX_OWNED", "PSEUDOVOX_COMMAND"  # in the environment
+
+
+def log(text: str) -> None:
+    """Print a line with the time."""
+    print(time.strftime("%Y-%m-%d %H:%M:%S"), text, flush=True)
+
+
+def windows(steps: Sequence[tuple[int, str]]) -> list[list[tuple[int, str]]]:
+    """The steps of a script between those at which it plans anew."""
+    groups = groupby(steps, key=lambda step: bool(step[1]))
+    return [[*group] for is_table, group in groups if is_table]
+
+
+def dependencies(rows: Sequence[Row], commands: Sequence[Sequence[str]]) -> list[set[int]]:
+    """For each row the earlier ones whose outputs, or files in these, its command names."""
+    made: dict[str, int] = {}
+    found = []
+    for place, (row, words) in enumerate(zip(rows, commands, strict=True)):
+        own: set[int] = set()
+        for name in (name for word in words for name in names_in(word)):
+            while name and name not in made:
+                name = name.rpartition("/")[0]
+            own |= {made[name]} if name else set()
+        found.append(own)
+        made |= dict.fromkeys((*row.outs, *row.maybe), place)
+    return found
+
+
+class Driver:
+    """Runs a recipe.
+
+    name: of its script. options: of the script, by name. plan: makes the plan, of what is there.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        recipe: str,
+        options: Mapping[str, str],
+        script: Script,
+        plan: Callable[[], Planned],
+    ) -> None:
+        self.name, self.recipe, self.options = name, recipe, options
+        self.script, self.plan = script, plan
+        self.nj, self.dry = int(options["nj"]), options["dry_run"]
+        self.jobs = Jobs(GRACE)
+        self.seen: set[str] = set()  # outputs that were looked at
+        self.remade: set[str] = set()  # and those that were made, or would be
+        self.foreseen: list[Foreseen] = []
+        self.failed: list[tuple[Row, int]] = []
+        self._told: set[object] = set()  # notes and stages
+
+    @property
+    def is_dry(self) -> bool:
+        """Whether nothing is to be made."""
+        return self.dry != "false"
+
+    def run(self) -> int:
+        """Run the stages that are asked for; the exit status."""
+        first, last = int(self.options["stage"]), int(self.options["stop_stage"])
+        steps = [step for step in self.script.steps if first <= step[0] <= last]
+        planned, planned_at = self._plan(), 0
+        with self._owned():
+            self._tell(planned)
+            for window in windows(steps):
+                if len(self.remade) > planned_at and not self.is_dry:
+                    planned, planned_at = self._plan(), len(self.remade)
+                    self._tell(planned)
+                rows = self.script.rows(planned.tables, window)
+                rows = [row for row in rows if row.out not in self.seen]
+                self.seen.update(row.out for row in rows)
+                self._foresee(rows) if self.is_dry else self._make(rows)
+                if self.failed or self.jobs.stopped_by:
+                    return self._report_failure()
+            whole = first <= self.script.last <= last and not self.is_dry
+            if whole and planned.remembered:
+                with atomic_write("exp/plan/options.json") as stream:
+                    json.dump(planned.remembered, stream, indent=1)
+            self._end(planned)
+        return 0
+
+    def _plan(self) -> Planned:
+        planned = self.plan()
+        self.script.check(planned.tables)
+        return planned
+
+    def _tell(self, planned: Planned) -> None:
+        """Log the plan's notes, each once, and leave its tables where people look."""
+        for note in planned.notes:
+            if note not in self._told:
+                log(note)
+        self._told.update(planned.notes)
+        if not self.is_dry:
+            folder = Path("exp/plan") if self.recipe == "run" else Path("exp/plan", self.recipe)
+            write_plan(folder, self.script, planned.tables, self.options)
+
+    def _tell_stage(self, stage: int) -> None:
+        if stage not in self._told:
+            self._told.add(stage)
+            log(f"stage {stage}: {self.script.titles[stage]}")
+
+    def words(self, row: Row) -> list[str]:
+        """All words of a step's commands, with && between them, as in its stamp."""
+        commands = self.script.commands(row, self.options)
+        return [word for one in commands for word in ("&&", *one)][1:]
+
+    # ---- The folder.
+
+    @contextmanager
+    def _owned(self) -> Iterator[None]:
+        """Context in which no other run is at work in this folder, and all that is started ends
+        with this process. A recipe that a recipe calls shares its lock."""
+        if self.is_dry:
+            yield
+            return
+        os.environ[COMMAND] = self.options["command_line"]
+        Path("exp").mkdir(exist_ok=True)
+        place, partial = str(Path("exp").resolve()), ""
+        if os.environ.get(OWNED) != place:
+            self._lock()
+            os.environ[OWNED] = place
+            for left in Path("exp").glob(".partial.*"):
+                rmtree(left)
+            partial = tempfile.mkdtemp(prefix=".partial.", dir=Path("exp").absolute())
+            os.environ[PARTIAL] = partial
+        version = subprocess.run(
+            ["git", "-C", os.environ["PSEUDOVOX_ROOT"], "describe", "--always", "--dirty"],
+            capture_output=True, text=True, check=False,
+        ).stdout.strip()  # fmt: skip
+        with Path("exp/cmdline.log").open("a") as stream:
+            now = time.strftime("%Y-%m-%d %H:%M:%S")
+            stream.write(f"{now}  {version}  {self.options['command_line']}\n")
+        try:
+            yield
+        finally:
+            if partial:
+                rmtree(partial, ignore_errors=True)
+
+    def _lock(self) -> None:
+        """Lock the folder, and start the guard; whatever is started inherits both files."""
+        path = Path("exp/.lock")
+        own = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
+        _, pipe = os.pipe()
+        for fd in (own, pipe):
+            os.set_inheritable(fd, True)
+        lock_folder(path, own, os.getpid(), self.options["command_line"])
+        start_guard(pipe, own)
+
+    # ---- A dry run.
+
+    def _foresee(self, rows: Sequence[Row]) -> None:
+        for row in rows:
+            self._tell_stage(row.stage)
+            words = self.words(row)
+            reason = Step(row.outs, words, row.maybe).why(self.remade)
+            if reason is not None:
+                self.remade.update(row.outs)
+            self.foreseen.append(Foreseen(row.stage, Path(row.out), reason or "", words))
+            if self.dry == "full" and reason is None:
+                log(f"up to date: {row.out}")
+            elif self.dry == "full":
+                log(f"would make {row.out} ({reason}):")
+                for command in self.script.commands(row, self.options):
+                    print(f"  {shlex.join(command)}")
+
+    def _make(self, rows: Sequence[Row]) -> None:
+        """Make the rows that are not up to date; returns when all have ended."""
+        window = _Window(self, rows)
+        with self.jobs.watching():
+            window.run()
+
+    def why_made(self, row: Row, step: Step) -> str | None:
+        """Why a step is to be made; logs one that is up to date."""
+        step.settle()
+        reason = step.why()
+        if reason is None:
+            self._tell_stage(row.stage)
+            log(f"up to date: {row.out}")
+        return reason
+
+    def tell_begin(self, row: Row, reason: str) -> None:
+        """Log that a step is made, and why."""
+        self._tell_stage(row.stage)
+        log(f"making {row.out} ({reason})")
+        self.remade.update(row.outs)
+
+    def launch(self, words: Sequence[str], out: str, n: int) -> tuple[Request | None, list[Job]]:
+        """Jobs of a command for a step's output; n: how many, with numbers for JOB; 0: one without.
+
+        On this machine the jobs themselves, else their launcher as one job. What is no Python
+        program runs here, without a log.
+        """
+        stem = Path(words[0]).stem
+        if not words[0].endswith(".py"):
+            return None, [Job(words)]
+        cuda = any(pair == ("--device", "cuda") for pair in pairwise(words))
+        launcher = os.environ["gpu_cmd" if cuda else "cpu_cmd"].split()
+        launcher += self.script.job_options.get(stem, "").split()
+        array, name = ([f"JOB=1:{n}"], f"{stem}.JOB.log") if n else ([], f"{stem}.log")
+        command = [*launcher[1:], *array, f"{out}/log/{name}", *words]
+        if Path(launcher[0]).name != "run.py":
+            return None, [Job([launcher[0], *command], cores=n or 1)]
+        request = parse_request(command)
+        clear_logs(request)
+        jobs = jobs_of(request, forks=True)
+        for job in jobs:  # --max-jobs-run N: each takes its share of the cores
+            job.cores = max(job.cores, self.nj // request.most(self.nj))
+        return request, jobs
+
+    def phases(self, row: Row, parts: int) -> Iterator[tuple[Request | None, list[Job]]]:
+        """Jobs of a step, one command after the other; parts: of its data, at most."""
+        values = {**self.options, **row.values}
+        for place, template in enumerate(self.script.programs[row.table]):
+            if row.cut and not place:
+                data = load_data_dir(str(values["data"]), need=("utt2spk",), allow_segments=True)
+                n = split_data_dir(data, parts)
+                part = {name: f"{values[name]}/split{n}/JOB" for name in ("data", "out")}
+                yield self.launch(fill(template, values | part), row.out, n)
+                merge_parts(Path(row.out), n, data, pieces=row.cut == PIECES)
+            else:
+                words = fill(template, values, expand=True)
+                yield self.launch(words, row.out, self.nj if "JOB" in words else 0)
+
+    # ---- The end.
+
+    def _report_failure(self) -> int:
+        if self.jobs.stopped_by:
+            name = signal.Signals(self.jobs.stopped_by).name
+            print(f"{self.name}: stopped by {name}; its jobs were stopped too", file=sys.stderr)
+            return 128 + self.jobs.stopped_by
+        row, status = self.failed[0]
+        outs = " ".join(row.out for row, _ in self.failed)
+        print(
+            f"{self.name}: stage {row.stage} failed at {outs} (status {status}); the messages are "
+            "above. Fix this and rerun the same command: finished steps are not repeated.",
+            file=sys.stderr,
+        )
+        return status
+
+    def _end(self, planned: Planned) -> None:
+        """Log what was done in one line, and after the last stage, where its results are."""
+        made, total = len(self.seen & self.remade), len(self.seen)
+        if self.is_dry and self.dry != "full":
+            print("\n".join(sum_up(self.foreseen)))
+        if not made:
+            log(f"nothing to do: all {total} steps were up to date")
+        elif self.is_dry:
+            log(f"dry run: {made} of {total} steps would be made (--dry-run full lists them)")
+        else:
+            log(f"done: {made} of {total} steps were made, the others were up to date")
+        if int(self.options["stop_stage"]) >= self.script.last and not self.is_dry:
+            here = Path.cwd()
+            rows = planned.tables.rows
+            outs = {name: f"{here}/{own[0].out}" for name, own in rows.items() if own}
+            log(self.script.results.format_map(outs))
+
+
+@dataclass(eq=False)
+class _Making:
+    """Step that goes on. phases: its jobs, one command after the other. jobs: those of this phase;
+    left: those that have not ended. request: their launcher's. status: of the first that failed."""
+
+    row: Row
+    step: Step
+    phases: Iterator[tuple[Request | None, list[Job]]]
+    request: Request | None = None
+    jobs: list[Job] = field(default_factory=list)
+    left: list[Job] = field(default_factory=list)
+    progress: Progress | None = None
+    status: int = 0
+
+
+class _Window:
+    """Rows that are made side by side, each after those that it needs."""
+
+    def __init__(self, driver: Driver, rows: Sequence[Row]) -> None:
+        self.driver, self.rows = driver, rows
+        self.words = [driver.words(row) for row in rows]
+        self.waits = dependencies(rows, self.words)
+        self.place = {row.out: place for place, row in enumerate(rows)}
+        self.followers: dict[int, list[int]] = defaultdict(list)
+        for place, needs in enumerate(self.waits):
+            for need in needs:
+                self.followers[need].append(place)
+        self.ready = [place for place, needs in enumerate(self.waits) if not needs]
+        self.stale: list[tuple[Row, Step, str]] = []
+        self.making: dict[Job, _Making] = {}  # by each job of theirs that has not ended
+        self.queue: list[Job] = []
+
+    def run(self) -> None:
+        """Make all; returns when every job has ended."""
+        jobs = self.driver.jobs
+        while True:
+            self._look()
+            while self.stale and self._may_begin() and (free := self._free()) > 0:
+                self._begin(*self.stale.pop(0), max(1, free // (len(self.stale) + 1)))
+            self._start()
+            if not self.making:
+                return
+            for job in jobs.wait(5.0):
+                self._end(job)
+            for one in {*self.making.values()}:
+                if one.progress is not None:
+                    running = [job.number for job in jobs.running.values() if job in one.left]
+                    one.progress.tell(len(one.jobs) - len(one.left), sorted(running))
+
+    def _may_begin(self) -> bool:
+        return not (self.driver.failed or self.driver.jobs.stopped_by)
+
+    def _look(self) -> None:
+        """Look at what waits for nothing any more."""
+        while self.ready and self._may_begin():
+            place = heappop(self.ready)
+            row = self.rows[place]
+            step = Step(row.outs, self.words[place], row.maybe)
+            reason = self.driver.why_made(row, step)
+            if reason is None:
+                self._done(row)
+            else:
+                self.stale.append((row, step, reason))
+
+    def _done(self, row: Row) -> None:
+        for place in self.followers[self.place[row.out]]:
+            self.waits[place].discard(self.place[row.out])
+            if not self.waits[place]:
+                heappush(self.ready, place)
+
+    def _free(self) -> int:
+        """Cores without a job."""
+        jobs = [*self.driver.jobs.running.values(), *self.queue]
+        return self.driver.nj - sum(job.cores for job in jobs)
+
+    def _begin(self, row: Row, step: Step, reason: str, parts: int) -> None:
+        self.driver.tell_begin(row, reason)
+        one = _Making(row, step, self.driver.phases(row, parts))
+        try:
+            step.begin()
+        except UserError as error:
+            self._fail(one, error)
+        else:
+            self._go_on(one)
+
+    def _go_on(self, one: _Making) -> None:
+        """Begin with the next command of a step; after the last one stamp it."""
+        try:
+            one.request, one.jobs = next(one.phases, (None, []))
+            if not one.jobs:
+                one.step.finish()
+        except UserError as error:
+            self._fail(one, error)
+            return
+        one.left = [*one.jobs]
+        one.progress = Progress(self.driver.name, one.request) if one.request else None
+        self.queue += one.jobs
+        self.making |= dict.fromkeys(one.jobs, one)
+        if not one.jobs:
+            self._done(one.row)
+
+    def _start(self) -> None:
+        """Start what has a core; nothing any more where all is stopped."""
+        jobs = self.driver.jobs
+        if jobs.stopped_by:
+            waited = {self.making[job] for job in self.queue}
+            for job in [*self.queue]:
+                self._drop(job)
+            for one in waited:
+                if not one.left:
+                    self._fail(one)
+        for job in [*self.queue]:
+            busy = job.gpu and any(other.gpu for other in jobs.running.values())
+            taken = sum(other.cores for other in jobs.running.values())
+            if not busy and (not taken or taken + job.cores <= self.driver.nj):
+                self.queue.remove(job)
+                jobs.start(job)
+
+    def _drop(self, job: Job) -> None:
+        """Forget a job that was not started."""
+        self.queue.remove(job)
+        self.making.pop(job).left.remove(job)
+
+    def _end(self, job: Job) -> None:
+        one = self.making.pop(job)
+        one.left.remove(job)
+        if job.code:
+            one.status = one.status or (1 if job.log else job.code)
+            for other in [other for other in one.left if other in self.queue]:
+                self._drop(other)
+        if one.left:
+            return
+        if one.status or self.driver.jobs.stopped_by:
+            self._fail(one)
+        else:
+            self._go_on(one)
+
+    def _fail(self, one: _Making, error: UserError | None = None) -> None:
+        """Say why a step failed, and put back what it was to replace."""
+        if error is not None:
+            one.status = error.exit_status
+            print(f"{self.driver.name}: {error}", file=sys.stderr)
+        elif one.request is not None and not self.driver.jobs.stopped_by:
+            failed = {job.number: "" for job in one.jobs if job.code}
+            not_started = sum(job.code is None for job in one.jobs)
+            print(*failure_lines(one.request, failed, not_started), sep="\n", file=sys.stderr)
+        for out in one.step.abandon():
+            print(f"{out}: is again as it was before this step", file=sys.stderr)
+        self.driver.failed.append((one.row, one.status or 1))

@@ -1,0 +1,174 @@
+"""Recipe: tables of rows with named values, and the commands that its script runs over each."""
+
+import glob
+import re
+import shlex
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from utils.cli import UserError
+from utils.tables import atomic_write
+
+MARK = "\x1f"  # between fields of a line of utils/recipe.sh
+UTTERANCES, PIECES = "utterances", "pieces"  # what results of a cut data directory have as ids
+_COLUMN = re.compile(r"\{(\w+)\}")
+
+Value = str | Sequence[str]  # word, or several, or none
+
+
+def fill(template: str, values: Mapping[str, Value], *, expand: bool = False) -> list[str]:
+    """Words of a command, with values for the {columns} of its template.
+
+    expand: whether `*` in the template stands for files that are there. UserError for a column
+    without a value.
+
+    >>> fill("score {options} {out}/scores", {"options": ["--n", "2"], "out": "exp/a"})
+    ['score', '--n', '2', 'exp/a/scores']
+    """
+    words: list[str] = []
+    for word in shlex.split(template):
+        for name in _COLUMN.findall(word):
+            if name not in values:
+                raise UserError(f"{template}: there is no column {name}")
+        whole = _COLUMN.fullmatch(word)
+        value = values[whole[1]] if whole else ""
+        if not isinstance(value, str):
+            words += value
+            continue
+        filled = _COLUMN.sub(lambda match: str(values[match[1]]), word)
+        words += sorted(glob.glob(filled)) if expand and "*" in word else [filled]  # noqa: PTH207
+    return words
+
+
+@dataclass(frozen=True)
+class Row:
+    """Step of a plan. outs: its output folders. maybe: those that it may make or not. values: by
+    column, also `out`. cut: what the first command's results have as ids if it can be run for parts
+    of its {data}; empty: it cannot."""
+
+    table: str
+    stage: int
+    outs: tuple[str, ...]
+    maybe: tuple[str, ...]
+    values: Mapping[str, Value]
+    cut: str = ""
+
+    @property
+    def out(self) -> str:
+        """The first output, by which the step is known."""
+        return self.outs[0]
+
+
+@dataclass
+class Tables:
+    """Rows of each table, in the order in which they were planned; each output once."""
+
+    rows: dict[str, list[Row]] = field(default_factory=lambda: defaultdict(list))
+    _made: dict[str, Row] = field(default_factory=dict)
+
+    def add(
+        self,
+        table: str,
+        stage: int,
+        out: str,
+        *,
+        also: Sequence[str] = (),
+        maybe: Sequence[str] = (),
+        cut: str = "",
+        **values: Value,
+    ) -> str:
+        """Plan a step, unless it is planned already; returns OUT. RuntimeError for two steps that
+        make one output."""
+        row = Row(table, stage, (out, *also), tuple(maybe), {**values, "out": out}, cut)
+        before = self._made.setdefault(out, row)
+        if before is row:
+            self.rows[table].append(row)
+        elif before.values != row.values:
+            raise RuntimeError(f"{out} is planned twice: {before.values}, {row.values}")
+        return out
+
+    def outs(self, *tables: str) -> list[str]:
+        """Outputs of the steps in some tables."""
+        return [row.out for table in tables for row in self.rows[table]]
+
+    def every_out(self) -> Collection[str]:
+        """Outputs of the steps in all tables."""
+        return self._made.keys()
+
+
+@dataclass(frozen=True)
+class Planned:
+    """Tables of all stages, options to remember after the last one, and messages for the log."""
+
+    tables: Tables
+    remembered: dict[str, object]
+    notes: list[str]
+
+
+@dataclass
+class Script:
+    """What a recipe's script says. titles: by stage. steps: stages and tables in their order;
+    without a table, that it is planned anew. programs: templates of the commands by table.
+    job_options: options of launchers by program. last: the last stage; results: what is said after
+    it."""
+
+    titles: dict[int, str] = field(default_factory=dict)
+    steps: list[tuple[int, str]] = field(default_factory=list)
+    programs: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    job_options: dict[str, str] = field(default_factory=dict)
+    last: int = 0
+    results: str = ""
+
+    def commands(self, row: Row, options: Mapping[str, str]) -> list[list[str]]:
+        """Commands of a step."""
+        values = {**options, **row.values}
+        return [fill(template, values) for template in self.programs[row.table]]
+
+    def rows(self, tables: Tables, steps: Sequence[tuple[int, str]]) -> list[Row]:
+        """Rows of some steps in their order."""
+        return [row for at, table in steps for row in tables.rows[table] if row.stage == at]
+
+    def check(self, tables: Tables) -> None:
+        """Raise a RuntimeError where a stage does not make what is planned in it."""
+        for table, rows in tables.rows.items():
+            for row in rows:
+                if (row.stage, table) not in self.steps:
+                    raise RuntimeError(f"stage {row.stage} does not make {table} of its plan")
+
+
+def read_script(lines: Sequence[str]) -> Script:
+    """Read the lines of utils/recipe.sh. UserError for a table that has no commands, or two."""
+    script, stage = Script(), 0
+    for line in lines:
+        kind, *words = line.split(MARK)
+        match kind:
+            case "stage":
+                stage = int(words[0])
+                script.titles[stage] = words[1]
+            case "each":
+                table, *templates = words
+                known = script.programs.setdefault(table, tuple(templates))
+                if not known or (templates and known != tuple(templates)):
+                    raise UserError(f"stage {stage}: each {table}: what are its commands?")
+                script.steps.append((stage, table))
+            case "plan_again":
+                script.steps.append((stage, ""))
+            case "job_options":
+                script.job_options[words[0]] = words[1]
+            case "end":
+                script.last, script.results = int(words[0]), words[1]
+    return script
+
+
+def write_plan(folder: Path, script: Script, tables: Tables, options: Mapping[str, str]) -> None:
+    """Write FOLDER/<table>.tsv: the stage, output and commands of each step."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob("*.tsv"):
+        old.unlink()
+    for table, rows in tables.rows.items():
+        with atomic_write(folder / f"{table}.tsv") as stream:
+            for row in rows:
+                line = " && ".join(map(shlex.join, script.commands(row, options)))
+                stream.write(f"{row.stage}\t{row.out}\t{line}\n")
