@@ -22,7 +22,6 @@ PROGRAMS = [
 ]
 # Names that stand for things of different kinds in different programs, and how many.
 KINDS = {
-    "--also": 2,
     "--backend": 2,  # what scores; what a generator takes
     "--bins": 2,
     "--check": 2,

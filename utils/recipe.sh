@@ -2,9 +2,11 @@
 # end_recipe, which hands all of it to local/run_recipe.py (utils/recipe.py).
 # Needs the recipe's options (local/options.sh), and cmd.sh.
 
-# shellcheck shell=bash disable=SC2154  # job_options is of cmd.sh, and may be empty
+# shellcheck shell=bash
 # The recipe's:
 : "${command_line?}" "${list_stages?}" "${cpu_cmd?}" "${gpu_cmd?}" "${option_names?}"
+
+declare -gA job_options # of cmd.sh
 
 recipe_name=    # run, nist, whitebox, generators or large
 recipe_lines=() # what the recipe says, a line each; fields are separated by $recipe_mark
