@@ -81,7 +81,8 @@ class Driver:
         self.script, self.plan = script, plan
         self.nj, self.dry = int(options["nj"]), options["dry_run"]
         self.jobs = Jobs(GRACE)
-        self.seen: set[str] = set()  # outputs that were looked at
+        self.seen: set[str] = set()  # outputs that are up to date, or were begun
+        self.total = 0  # steps of these stages, as far as the plan knows
         self.remade: set[str] = set()  # and those that were made, or would be
         self.foreseen: list[Foreseen] = []
         self.failed: list[tuple[Row, int]] = []
@@ -105,7 +106,7 @@ class Driver:
                     self._tell(planned)
                 rows = self.script.rows(planned.tables, window)
                 rows = [row for row in rows if row.out not in self.seen]
-                self.seen.update(row.out for row in rows)
+                self.total = len({row.out for row in self.script.rows(planned.tables, steps)})
                 self._foresee(rows) if self.is_dry else self._make(rows)
                 if self.failed or self.jobs.stopped_by:
                     return self._report_failure()
@@ -188,6 +189,7 @@ class Driver:
     def _foresee(self, rows: Sequence[Row]) -> None:
         for row in rows:
             self._tell_stage(row.stage)
+            self.seen.add(row.out)
             words = self.words(row)
             reason = Step(row.outs, words, row.maybe).why(self.remade)
             if reason is not None:
@@ -212,13 +214,15 @@ class Driver:
         reason = step.why()
         if reason is None:
             self._tell_stage(row.stage)
+            self.seen.add(row.out)
             log(f"up to date: {row.out}")
         return reason
 
     def tell_begin(self, row: Row, reason: str) -> None:
         """Log that a step is made, and why."""
         self._tell_stage(row.stage)
-        log(f"making {row.out} ({reason})")
+        self.seen.add(row.out)
+        log(f"{len(self.seen)} of {self.total}: making {row.out} ({reason})")
         self.remade.update(row.outs)
 
     def launch(self, words: Sequence[str], out: str, n: int) -> tuple[Request | None, list[Job]]:
