@@ -4,8 +4,6 @@
 #   ./run.sh                              everything that is not up to date
 #   ./run.sh --stage 5 --stop-stage 9     some stages; --list-stages names them
 #   ./run.sh --systems "b2 b2r" --dry-run what would be done, and why
-# `each TABLE 'COMMAND'...` runs the commands for each row of a table of the plan (local/plan/) that belongs to this stage:
-# {column} stands for what the row has there, or for an option. `again TABLE...`: by the same commands.
 # Results: exp/results/metrics.csv (one figure a row), exp/report/report.html and RESULTS.md.
 # shellcheck disable=SC2034  # local/run_recipe.py is given the options
 set -euo pipefail
@@ -39,6 +37,10 @@ drop=                                      # figures of finished runs that the r
 . utils/parse_options.sh
 . utils/recipe.sh
 begin_recipe run "$@"
+
+# `each TABLE 'COMMAND'...` runs the commands for each row of a table of the plan (local/plan/) that belongs to this stage:
+# {column} stands for what the row has there, or for an option. `again TABLE...`: by the same commands.
+# Steps wait only for what their commands name, so stages overlap (docs/recipe.md).
 
 if in_stage 0 "prepare the corpus"; then
   each prepare './prepare.sh --nj {nj} --download {download} --seed {seed} {options}'
