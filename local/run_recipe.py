@@ -26,7 +26,11 @@ RECIPES = {"run": plan_run, **STUDIES}
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program."""
-    recipe, *words = sys.argv[1:] if argv is None else argv
+    words = list(sys.argv[1:] if argv is None else argv)
+    if "--" not in words:
+        print(__doc__)
+        return 0
+    recipe = words.pop(0)
     end = words.index("--")
     options = dict(word.split("=", 1) for word in words[:end])
 
@@ -41,5 +45,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.argv.pop(0)  # SCRIPT is the name in messages
+    if sys.argv[2:]:
+        sys.argv.pop(0)  # SCRIPT is the name in messages
     run_program(main)

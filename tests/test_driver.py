@@ -42,7 +42,7 @@ if in_stage 1 "first"; then
   each made "{MAKE}"
 fi
 if in_stage 2 "second"; then
-  each made
+  again made
 fi
 """
 
@@ -264,10 +264,10 @@ if in_stage 1 "encoder"; then
   each jobs './job.py {out} {of}'
 fi
 if in_stage 2 "protect"; then
-  each jobs
+  again jobs
 fi
 if in_stage 3 "hear"; then
-  each jobs
+  again jobs
 fi
 """
     rows = [row("exp/encoder", 1, "jobs"), row("exp/protected", 2, "jobs"),

@@ -79,7 +79,7 @@ def test_only_failed_tasks_are_submitted_again(slurm: dict[str, str], tmp_path: 
         cwd=tmp_path, env=slurm, capture_output=True, text=True, timeout=LIMIT,
     )  # fmt: skip
     assert done.returncode == 0
-    assert "slurm.py: jobs 2 of again.JOB.log again, 1 more tries at most" in done.stderr
+    assert "slurm.py: again.JOB.log: once more, JOB=2; tries left: 1" in done.stderr
     assert "# Ended (code 1)" in (tmp_path / "again.2.log.bak").read_text()
     assert [(tmp_path / f"ran.{n}").read_text() for n in (1, 2, 3)] == ["1\n", "2\n2\n", "3\n"]
     assert len(set(jobs(slurm, "again.all"))) == 2  # arrays: 1-3, then 2 alone

@@ -79,7 +79,7 @@ class Driver:
     ) -> None:
         self.name, self.recipe, self.options = name, recipe, options
         self.script, self.plan = script, plan
-        self.nj, self.dry = int(options["nj"]), options["dry_run"]
+        self.dry = options["dry_run"]
         self.jobs = Jobs(GRACE)
         self.seen: set[str] = set()  # outputs that are up to date, or were begun
         self.total = 0  # steps of these stages, as far as the plan knows
@@ -87,6 +87,11 @@ class Driver:
         self.foreseen: list[Foreseen] = []
         self.failed: list[tuple[Row, int]] = []
         self._told: set[object] = set()  # notes and stages
+
+    @property
+    def nj(self) -> int:
+        """Number of cores, which the plan has checked."""
+        return int(self.options["nj"])
 
     @property
     def is_dry(self) -> bool:

@@ -93,7 +93,9 @@ class Jobs:
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Context in which signals are handled; jobs that still run at its end are killed."""
-        self._woken, self._wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._woken, self._wake = os.pipe()
+        for fd in (self._woken, self._wake):
+            os.set_blocking(fd, False)
         before = {signum: signal.signal(signum, self._stop) for signum in STOP_SIGNALS}
         before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, lambda *_: None)
         old = signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)

@@ -478,7 +478,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         for log in map(request.log_of, failed):
             if log.is_file():
                 log.replace(log.with_name(f"{log.name}.bak"))
-        tell(f"jobs {show_numbers(failed)} of {request.log} again, {more} more tries at most")
+        tell(f"{request.log}: once more, JOB={show_numbers(failed)}; tries left: {more}")
     return status
 
 

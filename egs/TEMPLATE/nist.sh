@@ -51,14 +51,12 @@ if in_stage 2 "protect: the profiles tested"; then
   each commanded 'steps/protect_by_command.py --dataset {set} --seed {seed} --draw {draw} {conf} {data} {out}'
   each protected 'steps/anonymise.py --dataset {set} --seed {seed} {options} {conf} {data} {out} {wav}'
   plan_again # a system that draws nothing has one profile
-  each commanded
-  each protected
+  again commanded protected
   each external 'local/check_external.py {data} {folder} {out}'
 fi
 
 if in_stage 3 "x-vectors of the protected segments"; then
-  each xvectors
-  each given_xvectors
+  again xvectors given_xvectors
   each joined 'steps/join_xvectors.py {out} {parts}'
 fi
 

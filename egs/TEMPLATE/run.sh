@@ -4,8 +4,6 @@
 #   ./run.sh                              everything that is not up to date
 #   ./run.sh --stage 5 --stop-stage 9     some stages; --list-stages names them
 #   ./run.sh --systems "b2 b2r" --dry-run what would be done, and why
-# `each TABLE 'COMMAND'...` runs the commands for each row of a table of the plan (local/plan/) that belongs to this stage:
-# {column} stands for what the row has there, or for an option. Without commands: those that the table was given before.
 # Results: exp/results/metrics.csv (one figure a row), exp/report/report.html and RESULTS.md.
 # shellcheck disable=SC2034  # local/run_recipe.py is given the options
 set -euo pipefail
@@ -40,6 +38,10 @@ drop=                                      # figures of finished runs that the r
 . utils/recipe.sh
 begin_recipe run "$@"
 
+# `each TABLE 'COMMAND'...` runs the commands for each row of a table of the plan (local/plan/) that belongs to this stage:
+# {column} stands for what the row has there, or for an option. `again TABLE...`: by the same commands.
+# Steps wait only for what their commands name, so stages overlap (docs/recipe.md).
+
 if in_stage 0 "prepare the corpus"; then
   each prepare './prepare.sh --nj {nj} --download {download} --seed {seed} {options}'
   plan_again # now it is known which sets there are
@@ -62,13 +64,11 @@ if in_stage 3 "x-vectors of the original speech, back ends"; then
 fi
 
 if in_stage 4 "what the systems need: pitch, voices, and what is trained"; then
-  each encoders # of --voice-encoder
+  again encoders # of --voice-encoder
   each f0 'steps/extract_f0.py {data} {out}' 'steps/compute_f0_stats.py {out} {data} {out}'
-  each xvectors
-  each given_xvectors
-  each session_xvectors
+  again xvectors given_xvectors session_xvectors
   each averages 'steps/average_xvectors.py {xvectors} {data} {out}'
-  each backends
+  again backends
   each world 'steps/extract_world.py {data} {out}'
   each wavlm 'steps/extract_wavlm.py {options} {data} {out}'
   each pools 'steps/make_voice_pool.py {options} {unseen} {world} {data} {speakers} {out}'
@@ -81,25 +81,16 @@ if in_stage 5 "anonymise the evaluation sets"; then
   each commanded 'steps/protect_by_command.py --dataset {set} --seed {seed} --draw {draw} {conf} {data} {out}'
   each protected 'steps/anonymise.py --dataset {set} --seed {seed} {options} {conf} {data} {out} {wav}'
   plan_again # now it is known which systems draw something
-  each commanded
+  again commanded
   each drawn_again 'steps/anonymise.py --dataset {set} --seed {seed} {options} {conf} {data} {out} {wav}'
 fi
 
 if in_stage 6 "informed attackers: train evaluators on protected speech"; then
-  each f0
-  each xvectors
-  each given_xvectors
-  each averages
-  each commanded
-  each protected
-  each encoders
-  each session_xvectors
-  each backends
+  again f0 xvectors given_xvectors averages commanded protected encoders session_xvectors backends
 fi
 
 if in_stage 7 "x-vectors of the protected speech"; then
-  each xvectors
-  each given_xvectors
+  again xvectors given_xvectors
 fi
 
 if in_stage 8 "scores: enrolment-trial lists, and all pairs of segments"; then
@@ -130,13 +121,8 @@ if in_stage 10 "utility"; then
   each quality_samples 'utils/subset_data_dir.py --per-spk {quality_utterances} --seed {seed} {data} {out}'
   each quality 'steps/estimate_quality.py {data} {protected} {out}'
   each quality_figures 'local/compute_quality.py {original} --bootstrap {bootstrap} --seed {seed} {lists} {out}/metrics.json'
-  each f0 # and what else protects the speech that recognisers learn from
-  each xvectors
-  each given_xvectors
-  each session_xvectors
-  each averages
-  each commanded
-  each protected
+  # What protects the speech that recognisers learn from:
+  again f0 xvectors given_xvectors session_xvectors averages commanded protected
   each functionals 'steps/extract_functionals.py {data} {out}'
   each emotions 'steps/recognise_emotion.py {options} {recogniser} {data} {out}'
   each emotion_figures 'local/compute_uar.py --bootstrap {bootstrap} --seed {seed} {lists} {out}/metrics.json'

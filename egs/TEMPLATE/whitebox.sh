@@ -46,16 +46,15 @@ if in_stage 1 "protect the evaluation sets and the attacker's training set, by t
 fi
 
 if in_stage 2 "evaluators trained on each target: encoders"; then
-  each encoders
+  again encoders
 fi
 
 if in_stage 3 "x-vectors of the protected speech, by target"; then
-  each xvectors
-  each session_xvectors
+  again xvectors session_xvectors
 fi
 
 if in_stage 4 "evaluators trained on each target: back ends"; then
-  each backends
+  again backends
 fi
 
 if in_stage 5 "scores and figures, by target"; then

@@ -22,7 +22,7 @@ if in_stage 2 "side by side"; then
   each counted 'tests/fuzz/toy_speech.py count {alpha} {of}/figures {out}/figures'
 fi
 if in_stage 3 "all together"; then
-  each counted
+  again counted
 fi
 """
 PROTECTED = "exp/protected"
