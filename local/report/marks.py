@@ -262,29 +262,17 @@ def targets_table(block: Block) -> Table:
     return pivot(["voices", "speech"], rows, headed(columns), cell)
 
 
-BLOCKS: Mapping[str, Callable[[Block], Table]] = {
-    "use": use_table,
-    "overview": overview_table,
-    "front": front_table,
-    "attackers": attackers_table,
-    "trainings": trainings_table,
-    "targets": targets_table,
-}
-
-
 # ---- Other tables, and the page.
 
 
 def csv_table(words: Sequence[str], page: Path) -> Table:
     """The table in FILE beside the page, cells in Markdown, or of its rows those that `rows=A,B`
     names by one of their first two cells (_ for a blank)."""
-    name, *options = words or ("",)
-    wanted: set[str] = set()
-    for option in options:
-        key, _, value = option.partition("=")
-        if key != "rows":
-            raise UserError(f"{page}: table: csv {name}: {option}: only rows=A,B is known")
-        wanted = {_row_name(row) for row in value.split(",")}
+    name, *more = words or ("",)
+    options = {key: value for key, _, value in (word.partition("=") for word in more)}
+    if unknown := options.keys() - {"rows"}:
+        raise UserError(f"{page}: table: csv {name}: {min(unknown)}: only rows=A,B is known")
+    wanted = {_row_name(row) for row in options["rows"].split(",")} if options else set()
     lines = read_bytes(page.parent / name).decode("utf-8").splitlines()
     header, *rows = [[Marked(cell) for cell in row] for row in csv.reader(lines)]
     if bad := next((i for i, row in enumerate(rows, 2) if len(row) != len(header)), None):
@@ -312,7 +300,12 @@ def _of_block(make: Callable[[Block], Table], words: Sequence[str], page: Path) 
 
 
 KINDS: Mapping[str, Callable[[Sequence[str], Path], Table]] = {
-    **{kind: partial(_of_block, make) for kind, make in BLOCKS.items()},
+    "use": partial(_of_block, use_table),
+    "overview": partial(_of_block, overview_table),
+    "front": partial(_of_block, front_table),
+    "attackers": partial(_of_block, attackers_table),
+    "trainings": partial(_of_block, trainings_table),
+    "targets": partial(_of_block, targets_table),
     "voices": _voices_table,
     "csv": csv_table,
     "nist": nist_table,
