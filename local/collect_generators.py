@@ -4,7 +4,7 @@
 OUT gets generators.csv (one figure a row), RESULTS.md (beside the figures of Liu et al. 2025),
 capacity.pdf and capacity.svg (their Fig. 11), and run.json (command, commit, versions). THRESHOLD
 is the file of local/find_threshold.py, REAL a folder with the capacity.tsv of real speakers.
-Generators without --attacked are "not run".
+GeneratorFigures without --attacked are "not run".
 """
 
 import sys
@@ -42,7 +42,7 @@ def main(
         rows += report.time_rows(name, Path(seconds) / "time.json")
     rows += report.speech_rows(attacked)
     rows += [row for name, _, _ in generator for row in report.published_rows(name)]
-    report.Generators(DataFrame(rows, columns=report.COLUMNS)).write(
+    report.GeneratorFigures(DataFrame(rows, columns=report.COLUMNS)).write(
         out, command_log, corpus=corpus_name, encoder=encoder,
         threshold=read_json_object(threshold, "make it again with local/find_threshold.py"),
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Generators of pseudo-speakers beside each other, and the curves of Liu et al. 2025, Fig. 11."""
+"""GeneratorFigures of pseudo-speakers beside each other, and the curves of Liu et al. 2025, Fig. 11."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -95,8 +95,8 @@ def read_rows(path: Path) -> DataFrame:
         raise UserError(f"{path}: not a table of generators: {error}") from error
 
 
-class Generators(Study):
-    """Generators compared: a figure a row, as COLUMNS has it. found: figures by name, of equal ones
+class GeneratorFigures(Study):
+    """GeneratorFigures compared: a figure a row, as COLUMNS has it. found: figures by name, of equal ones
     the last; names: generators whose time was measured, for others were only attacked."""
 
     template, table, csv = "generators", "generators.csv", {"float_format": "%.6g"}
@@ -187,4 +187,4 @@ def voices_table(words: Sequence[str], page: Path) -> Table:
     voices are, and their cost."""
     if len(words) != 1:
         raise UserError(f"{page}: a table of voices names one folder of results")
-    return Generators(read_rows(page.parent / words[0] / "generators.csv")).voices()
+    return GeneratorFigures(read_rows(page.parent / words[0] / "generators.csv")).voices()

@@ -59,7 +59,7 @@ Row = tuple[str, str]  # system, split
 
 
 @dataclass(frozen=True)
-class Block:
+class Selection:
     """Figures that a mark asks for: `<!-- table: KIND FOLDER... split=SPLIT [systems=A,B] ... -->`.
 
     Folders hold metrics.csv and are relative to the page. systems: which rows, in which order.
@@ -73,7 +73,7 @@ class Block:
     wanted: Sequence[str]
 
     @classmethod
-    def read(cls, words: Sequence[str], page: Path) -> "Block":
+    def read(cls, words: Sequence[str], page: Path) -> "Selection":
         """UserError where a word or a folder is not known."""
         options = dict(word.split("=", 1) for word in words if "=" in word)
         folders = [word for word in words if "=" not in word]
@@ -139,13 +139,13 @@ class Block:
         return show(self.found.get((*row, made.family, made.attacker, made.by, made.name)), made)
 
 
-def use_table(block: Block) -> Table:
+def use_table(block: Selection) -> Table:
     """Words, emotions and quality of each system, by everything that measured them."""
     rows = [([code(system)], (system, block.split)) for system in block.systems]
     return pivot(["system"], rows, headed(block.measured()), block.cell)
 
 
-def overview_table(block: Block) -> Table:
+def overview_table(block: Selection) -> Table:
     """EER of the strongest attacker of each system and gender, with that evaluator's EER without
     protection, DeID and G_VD; and beside them words, emotions and quality."""
     best = {(s.system, s.split): s.eer for s in strongest(block.figures)}
@@ -171,7 +171,7 @@ def overview_table(block: Block) -> Table:
     return Table(header, lines)
 
 
-def front_table(block: Block) -> Table:
+def front_table(block: Selection) -> Table:
     """Privacy against words: the lowest EER and the WER of each system and gender, and
     which systems are at least as good in both and better in one (none: the Pareto front)."""
     rows = []
@@ -189,7 +189,7 @@ def front_table(block: Block) -> Table:
     return Table(header, rows)
 
 
-def trainings_table(block: Block) -> Table:
+def trainings_table(block: Selection) -> Table:
     """Figures of the first evaluator of the mark, with their interval over speakers; after it, from
     the lowest to the highest of all its evaluators, which are trainings of one."""
     if not block.evaluators:
@@ -208,7 +208,7 @@ def trainings_table(block: Block) -> Table:
     return pivot(["system", "voices"], block.voices(), headed(_TRAINED), cell)
 
 
-def attackers_table(block: Block) -> Table:
+def attackers_table(block: Selection) -> Table:
     """EER, or the `figures` of the mark, of every attacker by every evaluator, of each system; the
     search for identities (`leakage`) is an attacker like others."""
     columns = [
@@ -232,7 +232,7 @@ def attackers_table(block: Block) -> Table:
     ))  # fmt: skip
 
 
-def targets_table(block: Block) -> Table:
+def targets_table(block: Selection) -> Table:
     """White box (Champion et al. 2021) by gender of the speakers: original speech, all targets of a
     series, those of the speakers' own and of the other gender (mean ± deviation), and each target.
     """
@@ -295,8 +295,8 @@ def _voices_table(words: Sequence[str], page: Path) -> Table:
     return voices_table(words, page)
 
 
-def _of_block(make: Callable[[Block], Table], words: Sequence[str], page: Path) -> Table:
-    return make(Block.read(words, page))
+def _of_block(make: Callable[[Selection], Table], words: Sequence[str], page: Path) -> Table:
+    return make(Selection.read(words, page))
 
 
 KINDS: Mapping[str, Callable[[Sequence[str], Path], Table]] = {
