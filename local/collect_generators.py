@@ -4,7 +4,7 @@
 OUT gets generators.csv (one figure a row), RESULTS.md (beside the figures of Liu et al. 2025),
 capacity.pdf and capacity.svg (their Fig. 11), and run.json (command, commit, versions). THRESHOLD
 is the file of local/find_threshold.py, REAL a folder with the capacity.tsv of real speakers.
-GeneratorFigures without --attacked are "not run".
+Generators without --attacked are "not run".
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""GeneratorFigures of pseudo-speakers beside each other, and the curves of Liu et al. 2025, Fig. 11."""
+"""Generators of pseudo-speakers beside each other, and the curves of Liu et al. 2025, Fig. 11."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -96,7 +96,7 @@ def read_rows(path: Path) -> DataFrame:
 
 
 class GeneratorFigures(Study):
-    """GeneratorFigures compared: a figure a row, as COLUMNS has it. found: figures by name, of equal ones
+    """Generators compared: a figure a row, as COLUMNS has it. found: figures by name, of equal ones
     the last; names: generators whose time was measured, for others were only attacked."""
 
     template, table, csv = "generators", "generators.csv", {"float_format": "%.6g"}
