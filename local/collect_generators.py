@@ -42,7 +42,7 @@ def main(
         rows += report.time_rows(name, Path(seconds) / "time.json")
     rows += report.speech_rows(attacked)
     rows += [row for name, _, _ in generator for row in report.published_rows(name)]
-    report.Generators(DataFrame(rows, columns=report.COLUMNS)).write(
+    report.GeneratorFigures(DataFrame(rows, columns=report.COLUMNS)).write(
         out, command_log, corpus=corpus_name, encoder=encoder,
         threshold=read_json_object(threshold, "make it again with local/find_threshold.py"),
     )  # fmt: skip

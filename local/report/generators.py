@@ -95,7 +95,7 @@ def read_rows(path: Path) -> DataFrame:
         raise UserError(f"{path}: not a table of generators: {error}") from error
 
 
-class Generators(Study):
+class GeneratorFigures(Study):
     """Generators compared: a figure a row, as COLUMNS has it. found: figures by name, of equal ones
     the last; names: generators whose time was measured, for others were only attacked."""
 
@@ -187,4 +187,4 @@ def voices_table(words: Sequence[str], page: Path) -> Table:
     voices are, and their cost."""
     if len(words) != 1:
         raise UserError(f"{page}: a table of voices names one folder of results")
-    return Generators(read_rows(page.parent / words[0] / "generators.csv")).voices()
+    return GeneratorFigures(read_rows(page.parent / words[0] / "generators.csv")).voices()

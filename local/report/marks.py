@@ -59,7 +59,7 @@ Row = tuple[str, str]  # system, split
 
 
 @dataclass(frozen=True)
-class Block:
+class Selection:
     """Figures that a mark asks for: `<!-- table: KIND FOLDER... split=SPLIT [systems=A,B] ... -->`.
 
     Folders hold metrics.csv and are relative to the page. systems: which rows, in which order.
@@ -73,7 +73,7 @@ class Block:
     wanted: Sequence[str]
 
     @classmethod
-    def read(cls, words: Sequence[str], page: Path) -> "Block":
+    def read(cls, words: Sequence[str], page: Path) -> "Selection":
         """UserError where a word or a folder is not known."""
         options = dict(word.split("=", 1) for word in words if "=" in word)
         folders = [word for word in words if "=" not in word]
@@ -139,13 +139,13 @@ class Block:
         return show(self.found.get((*row, made.family, made.attacker, made.by, made.name)), made)
 
 
-def use_table(block: Block) -> Table:
+def use_table(block: Selection) -> Table:
     """Words, emotions and quality of each system, by everything that measured them."""
     rows = [([code(system)], (system, block.split)) for system in block.systems]
     return pivot(["system"], rows, headed(block.measured()), block.cell)
 
 
-def overview_table(block: Block) -> Table:
+def overview_table(block: Selection) -> Table:
     """EER of the strongest attacker of each system and gender, with that evaluator's EER without
     protection, DeID and G_VD; and beside them words, emotions and quality."""
     best = {(s.system, s.split): s.eer for s in strongest(block.figures)}
@@ -171,7 +171,7 @@ def overview_table(block: Block) -> Table:
     return Table(header, lines)
 
 
-def front_table(block: Block) -> Table:
+def front_table(block: Selection) -> Table:
     """Privacy against words: the lowest EER and the WER of each system and gender, and
     which systems are at least as good in both and better in one (none: the Pareto front)."""
     rows = []
@@ -189,7 +189,7 @@ def front_table(block: Block) -> Table:
     return Table(header, rows)
 
 
-def trainings_table(block: Block) -> Table:
+def trainings_table(block: Selection) -> Table:
     """Figures of the first evaluator of the mark, with their interval over speakers; after it, from
     the lowest to the highest of all its evaluators, which are trainings of one."""
     if not block.evaluators:
@@ -208,7 +208,7 @@ def trainings_table(block: Block) -> Table:
     return pivot(["system", "voices"], block.voices(), headed(_TRAINED), cell)
 
 
-def attackers_table(block: Block) -> Table:
+def attackers_table(block: Selection) -> Table:
     """EER, or the `figures` of the mark, of every attacker by every evaluator, of each system; the
     search for identities (`leakage`) is an attacker like others."""
     columns = [
@@ -232,7 +232,7 @@ def attackers_table(block: Block) -> Table:
     ))  # fmt: skip
 
 
-def targets_table(block: Block) -> Table:
+def targets_table(block: Selection) -> Table:
     """White box (Champion et al. 2021) by gender of the speakers: original speech, all targets of a
     series, those of the speakers' own and of the other gender (mean ± deviation), and each target.
     """
@@ -262,29 +262,17 @@ def targets_table(block: Block) -> Table:
     return pivot(["voices", "speech"], rows, headed(columns), cell)
 
 
-BLOCKS: Mapping[str, Callable[[Block], Table]] = {
-    "use": use_table,
-    "overview": overview_table,
-    "front": front_table,
-    "attackers": attackers_table,
-    "trainings": trainings_table,
-    "targets": targets_table,
-}
-
-
 # ---- Other tables, and the page.
 
 
 def csv_table(words: Sequence[str], page: Path) -> Table:
     """The table in FILE beside the page, cells in Markdown, or of its rows those that `rows=A,B`
     names by one of their first two cells (_ for a blank)."""
-    name, *options = words or ("",)
-    wanted: set[str] = set()
-    for option in options:
-        key, _, value = option.partition("=")
-        if key != "rows":
-            raise UserError(f"{page}: table: csv {name}: {option}: only rows=A,B is known")
-        wanted = {_row_name(row) for row in value.split(",")}
+    name, *more = words or ("",)
+    options = {key: value for key, _, value in (word.partition("=") for word in more)}
+    if unknown := options.keys() - {"rows"}:
+        raise UserError(f"{page}: table: csv {name}: {min(unknown)}: only rows=A,B is known")
+    wanted = {_row_name(row) for row in options["rows"].split(",")} if options else set()
     lines = read_bytes(page.parent / name).decode("utf-8").splitlines()
     header, *rows = [[Marked(cell) for cell in row] for row in csv.reader(lines)]
     if bad := next((i for i, row in enumerate(rows, 2) if len(row) != len(header)), None):
@@ -307,12 +295,17 @@ def _voices_table(words: Sequence[str], page: Path) -> Table:
     return voices_table(words, page)
 
 
-def _of_block(make: Callable[[Block], Table], words: Sequence[str], page: Path) -> Table:
-    return make(Block.read(words, page))
+def _of_block(make: Callable[[Selection], Table], words: Sequence[str], page: Path) -> Table:
+    return make(Selection.read(words, page))
 
 
 KINDS: Mapping[str, Callable[[Sequence[str], Path], Table]] = {
-    **{kind: partial(_of_block, make) for kind, make in BLOCKS.items()},
+    "use": partial(_of_block, use_table),
+    "overview": partial(_of_block, overview_table),
+    "front": partial(_of_block, front_table),
+    "attackers": partial(_of_block, attackers_table),
+    "trainings": partial(_of_block, trainings_table),
+    "targets": partial(_of_block, targets_table),
     "voices": _voices_table,
     "csv": csv_table,
     "nist": nist_table,

@@ -147,12 +147,13 @@ def settings_of_systems(
             raise UserError(f"{path}: system: no settings; protect the set again")
         found.setdefault(system, {**told, "seed": conf.get("seed")})
         if is_there(notes := path.with_name("notes.txt")):
-            remarks.setdefault(system, set()).update(read_map(notes, rest_of_line=True).values())
+            lines = read_map(notes, rest_of_line=True).values()
+            remarks.setdefault(system, set()).update(lines)
 
     paths = [(system, Path(protected) / "conf.json") for system, _, protected in speech]
     _, missing = usable((path, partial(read, system, path)) for system, path in paths)
-    for system, lines in remarks.items():
-        found[system]["remarks"] = sorted(lines)
+    for system, remarked in remarks.items():
+        found[system]["remarks"] = sorted(remarked)
     return found, missing
 
 
