@@ -67,10 +67,6 @@ class Voices:
         """Of a voice."""
         return self.voices[speaker]
 
-    def gender(self, speaker: str) -> str:  # noqa: ARG002
-        """The same for both."""
-        return "f"
-
     def f0(self, speaker: str) -> F0Stats:  # noqa: ARG002
         """The same for both."""
         return self.stats

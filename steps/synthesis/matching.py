@@ -182,10 +182,14 @@ class NearestConverter:
 
     def __init__(self, pool: SpeakerPool, k: int, max_frames: int, metric: str, note: str) -> None:
         """k: frames that are averaged. max_frames: of a voice that are searched."""
-        self.speakers, self.gender, self.note, self._k = pool.speakers, pool.gender, note, k
+        self.speakers, self.note, self._pool, self._k = pool.speakers, note, pool, k
         self._voice = lru_cache(_CACHED_VOICES)(
             lambda speakers: IndexedVoice.load(pool, speakers, max_frames, metric, k)
         )
+
+    def gender(self, speaker: str) -> str:
+        """Gender F or m, in lower case."""
+        return self._pool.gender(speaker)
 
     def lacks(self, speaker: str) -> str | None:  # noqa: ARG002
         """Reason why a voice cannot be a target; None where it can."""
@@ -225,11 +229,11 @@ class WorldConverter(NearestConverter):
         else:
             pool.check_content(extractor.digest)
             super().__init__(pool, k, max_frames, "cosine", CONTENT_NOTE)
-        self._extractor, self._pool, self._f0, self._share = extractor, pool, f0, source_share
+        self._extractor, self._voices, self._f0, self._share = extractor, pool, f0, source_share
 
     def lacks(self, speaker: str) -> str | None:
         """Check that a voice has voiced frames, which give its pitch."""
-        if self._f0 != "none" and not self._pool.f0(speaker).n:
+        if self._f0 != "none" and not self._voices.f0(speaker).n:
             return "no voiced frame, which f0 needs"
         return None
 
@@ -253,7 +257,7 @@ class WorldConverter(NearestConverter):
     def _target_f0(self, voices: Groups, weights: Sequence[float]) -> F0Stats:
         """Union of several voices, in which each has equal weight."""
         shares = [
-            (self._pool.f0(speaker), weight / len(group))
+            (self._voices.f0(speaker), weight / len(group))
             for group, weight in zip(voices, weights, strict=True)
             for speaker in group
         ]

@@ -226,7 +226,7 @@ Progress = Callable[[Iterable[str]], Iterable[str]]
 """Wraps utterances, to show how many are done."""
 
 
-class Losses(dict[str, str]):
+class SkippedUtterances(dict[str, str]):
     """Reason for each skipped utterance of `utts`."""
 
     def __init__(self, utts: Collection[str], progress: Progress) -> None:
@@ -276,7 +276,7 @@ def measure_all(
         audio = read_audio(utt, wav[utt])
         return audio, measure(audio.samples)
 
-    losses, n_frames, n_resampled = Losses(wav, progress), 0, 0
+    losses, n_frames, n_resampled = SkippedUtterances(wav, progress), 0, 0
     with ArchiveWriter(stem) as writer:
         for utt, (audio, measured) in losses.each(read):
             writer.write(utt, measured)
@@ -446,7 +446,7 @@ def compare_all(
         before, after = (read_audio(utt, wav[utt]).samples for wav in (original, protected))
         return compare(before, after, f0_range)
 
-    losses = Losses(original, progress)
+    losses = SkippedUtterances(original, progress)
     found = dict(losses.each(compare_files))
     out.mkdir(parents=True, exist_ok=True)
     losses.check(out, allow_loss)
