@@ -275,7 +275,7 @@ def of_networks(root: Path) -> Iterator[Target]:
     """Trained networks: settings and weights."""
     torch.manual_seed(0)
     folders: dict[str, tuple[str, Callable[[Path], object]]] = {}
-    path = _write(root / "encoder/encoder.yaml", yaml.safe_dump(TINY))
+    path = _write(root / "encoder/encoder.yaml", TINY)
     torch.save(
         EncoderNetwork(read_config(EncoderConfig, path)).state_dict(), path.with_name("final.pt")
     )
