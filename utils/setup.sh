@@ -49,7 +49,7 @@ fi
 [[ -x .venv/bin/python ]] || "$python" -m venv .venv
 pip=(.venv/bin/python -m pip --disable-pip-version-check)
 # uv installs in seconds what takes pip minutes. It reads no pip.conf, so it is told where pip would look.
-index=${PIP_INDEX_URL:-$("${pip[@]}" config get global.index-url 2>/dev/null || true)}
+index=${PIP_INDEX_URL:-$("${pip[@]}" config list | sed -n "s/^global.index-url='\(.*\)'$/\1/p")}
 if "${pip[@]}" install --quiet -c constraints.txt uv >.venv/.uv.log 2>&1; then
   installer=(.venv/bin/uv pip install --python .venv/bin/python --native-tls ${index:+--default-index "$index"})
 else
