@@ -49,17 +49,16 @@ def windows(steps: Sequence[tuple[int, str]]) -> list[list[tuple[int, str]]]:
 
 
 def dependencies(rows: Sequence[Row], commands: Sequence[Sequence[str]]) -> list[set[int]]:
-    """For each row the earlier ones whose outputs, or files in these, its command names."""
-    made: dict[str, int] = {}
+    """For each row the others whose outputs, or files in these, its command names."""
+    made = {out: place for place, row in enumerate(rows) for out in (*row.outs, *row.maybe)}
     found = []
-    for place, (row, words) in enumerate(zip(rows, commands, strict=True)):
+    for place, words in enumerate(commands):
         own: set[int] = set()
         for name in (name for word in words for name in names_in(word)):
             while name and name not in made:
                 name = name.rpartition("/")[0]
             own |= {made[name]} if name else set()
-        found.append(own)
-        made |= dict.fromkeys((*row.outs, *row.maybe), place)
+        found.append(own - {place})
     return found
 
 
@@ -342,13 +341,15 @@ class _Window:
                 self._begin(*self.stale.pop(0), max(1, free // (len(self.stale) + 1)))
             self._start()
             if not self.making:
-                return
+                break
             for job in jobs.wait(5.0):
                 self._end(job)
             for one in {*self.making.values()}:
                 if one.progress is not None:
                     running = [job.number for job in jobs.running.values() if job in one.left]
                     one.progress.tell(len(one.jobs) - len(one.left), sorted(running))
+        if self._may_begin() and any(self.waits):
+            raise RuntimeError("steps of the plan wait for each other")
 
     def _may_begin(self) -> bool:
         return not (self.driver.failed or self.driver.jobs.stopped_by)
