@@ -32,7 +32,7 @@ from local.report.page import Headings, cell, page, without_constants
 from local.report.papers import TERMS, cards, terms_in
 from local.report.pictures import Section
 from local.report.select import summary as rows
-from local.report.tables import GAINED
+from local.report.tables import SPECS
 from local.report.words import render
 from tests.browser import check_page, opened, unfold
 from tests.report_rows import Figure, SpeakerFigure, figure, named, write_table
@@ -374,7 +374,8 @@ class TestCollect:
         rows = read_csv(report.parent / "results/metrics.csv")
         value = {(r["family"], r["metric"]): r["value"] for r in rows if r["system"] == "b2"}
         text = (report / "RESULTS.md").read_text()
-        section = text.split(f"### {GAINED.title}")[1].split("###")[0].strip().splitlines()
+        heading = SPECS["gained"].title
+        section = text.split(f"### {heading}")[1].split("###")[0].strip().splitlines()
         header, _, *lines = [[c.strip() for c in line[1:-1].split("|")] for line in section]
         shown = dict(zip(header, next(line for line in lines if "b2" in line), strict=True))
         for title, family, metric in (
@@ -383,7 +384,7 @@ class TestCollect:
         ):
             assert shown[title].split()[0] == number(float(value[family, metric]))
         assert value["gains", "d_ece_oo"] == value_of(rows, "original", "unprotected", "d_ece")
-        assert GAINED.title in html.unescape((report / "report.html").read_text())
+        assert heading in html.unescape((report / "report.html").read_text())
 
     def test_clips_are_short_and_of_the_worst(self, results: Path) -> None:
         clips = json.loads((results / "clips.json").read_text())

@@ -71,7 +71,7 @@ class Headings:
         name; each once."""
         found: dict[str, Entry] = {}
         for e in self.entries:
-            if (e.level == 2 and "(" not in e.title) or e.title == tables.LEGAL.title:
+            if (e.level == 2 and "(" not in e.title) or e.title == tables.SPECS["legal"].title:
                 found.setdefault(e.short, e)
         return list(found.values())
 
@@ -212,7 +212,8 @@ def _shared(results: Results) -> dict[str, Any]:
         "prosody": tables.prosody_table(results.metrics), "PROSODY": tables.PROSODY.title,
         "times": tables.rtf_table(results.timings),
         "tables_of": lambda evaluator: [
-            (spec.title, tables.tabulate(spec, of_evaluators[evaluator])) for spec in tables.SPECS
+            (spec.title, tables.tabulate(spec, of_evaluators[evaluator]))
+            for spec in tables.SPECS.values()
         ],
     }  # fmt: skip
 
