@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from local.report import frame
-from local.report.frame import Value, each, read_frame, value_of, where, with_numbers
+from local.report.frame import NOTHING, Value, each, read_frame, value_of, where, with_numbers
 from local.report.words import target_series, target_voices
 from utils.cli import UserError
 from utils.tables import Kind, read_json
@@ -151,6 +151,14 @@ class Results:
         """A figure; None where it was not measured."""
         found = self.rows.get((family, evaluator, split, system, attacker, metric))
         return None if found is None else value_of(found)
+
+    def several(
+        self, evaluator: str, split: str, system: str, attacker: str, metrics: Iterable[str],
+        family: str = frame.VERIFICATION,
+    ) -> list[Value]:  # fmt: skip
+        """Figures of one attack; NOTHING for those that were not measured."""
+        of = (evaluator, split, system, attacker)
+        return [self.value(*of, metric, family) or NOTHING for metric in metrics]
 
     def evaluators(self) -> list[str]:
         """Evaluators of privacy in the order of the table; what measures utility is none."""

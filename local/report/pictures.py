@@ -40,7 +40,9 @@ _SAID: dict[str, dict[str, Any]] = yaml.safe_load(
 
 def _new(kind: str, title: str = "", **more: Any) -> tuple[Canvas, Axes]:
     """An empty picture of a kind of pictures.yaml; more: what else `draw.new` takes."""
-    settings = {key: value for key, value in _SAID[kind].items() if key != "headline"}
+    settings = {
+        key: value for key, value in _SAID[kind].items() if key not in ("headline", "parts")
+    }
     return draw.new(title=title, **settings | more)
 
 
@@ -243,8 +245,6 @@ def by_target(results: Results, metric: str, by: str, split: str, series: str) -
 
 # Voice similarity.
 
-_TITLES = dict(zip(SETTINGS, ("original–original", "original–protected", "protected–protected"),
-                   strict=True))  # fmt: skip
 _NAMED = 11  # up to so many speakers their names stand beside the matrix, large enough to be read
 
 
@@ -261,7 +261,7 @@ def similarity(results: Results, entry: Entry) -> Drawing:
     draw.legend(canvas)
     above.set_title(f"{of['system']} on {of['split']}", loc="left")
     at = (of["evaluator"], of["split"], of["system"])
-    deid, g_vd = (results.value(*at, "", m, frame.SIMILARITY) or NOTHING for m in ("deid", "g_vd"))
+    deid, g_vd = results.several(*at, "", ("deid", "g_vd"), frame.SIMILARITY)
     worst, others = int(np.argmax(dominance_of_rows(op))), op - np.diag(np.diag(op))
     row, column = np.unravel_index(int(np.argmax(others)), op.shape)
     return _made(
@@ -301,7 +301,7 @@ def _quadrants(canvas: Canvas, axes: Axes, whole: Float64, names: list[str]) -> 
 
 def _zoo(axes: Axes, points: Sequence[Float64], names: list[str]) -> None:
     """Mean calibrated LLR of a speaker's target pairs (x) and of its impostor pairs (y)."""
-    for i, (s, text) in enumerate(_TITLES.items()):
+    for i, (s, text) in enumerate(_SAID["similarity"]["parts"].items()):
         colour = draw.colour(i - 1)
         axes.scatter(
             points[i][:, 0], points[i][:, 1], s=16, marker=draw.marker(i), linewidths=0.9,
@@ -353,10 +353,7 @@ def ece(results: Results, evaluator: str, split: str, attack: str) -> Found:
         system, who = entry["where"]["system"], entry["where"]["attacker"]
         if entry["where"]["split"] != split or who not in (attack, "unprotected"):
             continue
-        d_ece, l_w, tag = (
-            results.value(evaluator, split, system, who, m) or NOTHING
-            for m in ("d_ece", "l_w", "tag")
-        )
+        d_ece, l_w, tag = results.several(evaluator, split, system, who, ("d_ece", "l_w", "tag"))
         name = "unprotected" if system == "original" else system
         figures = (number(d_ece.value, 3), number(l_w.value), tag.tag)
         index = systems.index(system) if system in systems else -1
@@ -365,13 +362,20 @@ def ece(results: Results, evaluator: str, split: str, attack: str) -> Found:
     if all(index < 0 for _, _, index in lines):
         return None
     who = attacker(attack)
-    canvas, axes = _new("ece", f"{who} attacker, {split}")
-    _profiles(axes, results.prior, lines, shade=True)
-    draw.legend(canvas, 1, title="(D_ECE in bit, l_w in decades, tag)", title_fontsize=7)
-    return _made(canvas, "ece", [evaluator, attack, split], who=who, split=split, said=said)
+    return _profiles(
+        results.prior, lines, "ece", [evaluator, attack, split], f"{who} attacker, {split}",
+        legend={"title": "(D_ECE in bit, l_w in decades, tag)", "title_fontsize": 7},
+        who=who, split=split, said=said,
+    )  # fmt: skip
 
 
-def _profiles(axes: Axes, prior: Entry, lines: Profiles, *, shade: bool) -> None:
+def _profiles(
+    prior: Entry, lines: Profiles, kind: str, of: Sequence[str], title: str, *,
+    legend: Mapping[str, Any] = {}, **told: object,
+) -> Drawing:  # fmt: skip
+    """A picture of profiles; where its legend has a title, what they disclose is shaded."""
+    canvas, axes = _new(kind, title)
+    shade = bool(legend)
     x, nothing = prior["log_odds"], prior["prior"]
     axes.plot(x, nothing, color=draw.INK, linewidth=1.2, label="prior: perfect privacy")
     middle = len(x) // 2
@@ -388,6 +392,8 @@ def _profiles(axes: Axes, prior: Entry, lines: Profiles, *, shade: bool) -> None
         xlabel="log-odds of the prior, logit π (dot: π = 1/2)",
     )  # fmt: skip
     axes.grid(True)
+    draw.legend(canvas, 1, **legend)
+    return _made(canvas, kind, of, **told)
 
 
 def calibrated(results: Results, evaluator: str) -> Iterator[Found]:
@@ -401,39 +407,25 @@ def calibrated(results: Results, evaluator: str) -> Iterator[Found]:
         yield empirical(entry)
 
 
-_LEARNT = {  # name in figures.json: measure and words
-    "f0": ("d_ece_f0", "run 0, oracle: D_ECE"),
-    "f1": ("d_ece_f1", "run 1, oracle: D_ECE"),
-    "linear": ("c_ece_linear", "run 1, linear from run 0: C_ECE"),
-    "isotonic": ("c_ece_isotonic", "run 1, isotonic from run 0: C_ECE"),
-}
-
-
 def distortion(results: Results, entry: Entry) -> Drawing:
     """Profiles of two runs of a random system, and of calibrations learnt on one and used on the
     other (002, Fig. 8)."""
     evaluator, split, system = at = [entry["where"][k] for k in ("evaluator", "split", "system")]
-    figures = {
-        name: results.value(evaluator, split, system, "", metric, frame.CALIBRATION) or NOTHING
-        for name, (metric, _) in _LEARNT.items()
-    }
-    subject, found = f"{system} on {split}", {name: v.value for name, v in figures.items()}
+    parts, subject = _SAID["calibration"]["parts"], f"{system} on {split}"
+    metrics = [metric for _, metric in parts.values()]
+    values = results.several(evaluator, split, system, "", metrics, frame.CALIBRATION)
+    found = {name: v.value for name, v in zip(parts, values, strict=True)}
     lines = [(f"{text} {number(found[name], 3)}", entry["ece"][name], i)
-             for i, (name, (_, text)) in enumerate(_LEARNT.items())]  # fmt: skip
-    canvas, axes = _new("calibration", subject)
-    _profiles(axes, results.prior, lines, shade=False)
-    draw.legend(canvas, 1)
-    return _made(canvas, "calibration", at, subject=subject, found=found)
+             for i, (name, (text, _)) in enumerate(parts.items())]  # fmt: skip
+    return _profiles(results.prior, lines, "calibration", at, subject, subject=subject, found=found)
 
 
 def empirical(entry: Entry) -> Drawing:
     """Share of target trials in bins of the posterior that an attacker states (002, Fig. 4)."""
     of, off, few = entry["where"], [], 0
-    names = {"linear": "linear from run 0", "isotonic": "isotonic from run 0",
-             "uncalibrated": "scores taken as LLR"}  # fmt: skip
     canvas, axes = _new("empirical", _run(of))
     axes.plot([0, 1], [0, 1], color=draw.INK, linewidth=1, linestyle=":", label="well calibrated")
-    for i, (name, text) in enumerate(names.items()):
+    for i, (name, text) in enumerate(_SAID["empirical"]["parts"].items()):
         if name not in entry["empirical"]:
             continue
         bins = entry["empirical"][name]
@@ -459,14 +451,11 @@ def _run(of: Mapping[str, str]) -> str:
 def actual(entry: Entry, prior: Entry) -> Drawing:
     """The profile of scores taken as LLR beside that of ideal calibration (002, Fig. 7)."""
     of, ideal, own = entry["where"], entry["ece"], entry["ece_actual"]
-    canvas, axes = _new("actual", _run(of))
     lines = [("ideally calibrated scores", ideal, 0), ("scores taken as LLR", own, 6)]
-    _profiles(axes, prior, lines, shade=False)
-    draw.legend(canvas, 1)
-    middle = len(own) // 2
-    return _made(
-        canvas, "actual", [of["evaluator"], of["split"]],
-        run=_run(of), own=own[middle], ideal=ideal[middle], above=(own > prior["prior"]).mean(),
+    middle, at, run = len(own) // 2, [of["evaluator"], of["split"]], _run(of)
+    return _profiles(
+        prior, lines, "actual", at, run, run=run, own=own[middle], ideal=ideal[middle],
+        above=(own > prior["prior"]).mean(),
     )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import partial
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -312,26 +313,20 @@ def attacks(results: Results, system: str, split: str) -> list[Evidence]:
 
 
 def _attack(results: Results, f: Any) -> Evidence:
-    def value(system: str, who: str, metric: str, family: str = frame.VERIFICATION) -> Value:
-        return results.value(f.evaluator, f.split, system, who, metric, family) or NOTHING
-
     reid = frame.REIDENTIFICATION
     named = results.rows.get((reid, f.evaluator, f.split, f.system, f.attacker, NAMED))
-    people = value(f.system, f.attacker, "n_target_speakers").value
-    if named is not None:
-        people = frame.parse(named.n_speakers)
+    at, bare = (f.system, f.attacker), ("original", "unprotected")
+    several = partial(results.several, f.evaluator, f.split)
+    eer, rise, targets = several(*at, ("eer", "eer_rise", "n_target_speakers"))
+    people = frame.parse(named.n_speakers) if named is not None else targets.value
+    (bare_eer,), (chance,) = several(*bare, ["eer"]), several(*at, [f"chance_{NAMED}"], reid)
+    (named_bare,) = several(*bare, [NAMED], reid)
     return Evidence(
-        f.attacker,
-        f.evaluator,
-        value(f.system, f.attacker, "eer"),
-        value("original", "unprotected", "eer"),
-        value(f.system, f.attacker, "eer_rise"),
-        named=named.value if named else math.nan,
-        chance=value(f.system, f.attacker, f"chance_{NAMED}", reid).value,
-        named_bare=value("original", "unprotected", NAMED, reid).value,
+        f.attacker, f.evaluator, eer, bare_eer, rise,
+        named=named.value if named else math.nan, chance=chance.value, named_bare=named_bare.value,
         recordings=frame.parse(named.n_segments) / people if named and people else math.nan,
         people=people,
-    )
+    )  # fmt: skip
 
 
 def verdicts(results: Results) -> dict[str, list[Judged]]:
