@@ -95,22 +95,16 @@ class Results:
         for row in self.speakers.itertuples(index=False):
             group = found.setdefault((row.system, row.evaluator, row.split), {})
             if row.metric in MEASURED and not (row.family == frame.SIMILARITY and row.attacker):
-                own = group.setdefault(row.speaker, {})
-                before = own.get(row.metric, (math.nan, ""))[0]
+                own = group.setdefault(row.speaker, dict.fromkeys(MEASURED, (math.nan, "")))
+                before, _ = own[row.metric]
                 if math.isnan(before) or row.value > before:
                     own[row.metric] = (row.value, row.attacker)
-        nothing = (math.nan, "")
-        return {
-            group: sorted(
-                (
-                    Person(name, *own.get("linkability", nothing),
-                           *(own.get(metric, nothing)[0] for metric in MEASURED[1:]))
-                    for name, own in people.items()
-                ),
-                key=Person.order,
-            )
+        made = {
+            group: [Person(name, *own["linkability"], own["deid"][0], own["g_vd"][0])
+                    for name, own in people.items()]
             for group, people in found.items()
         }  # fmt: skip
+        return {group: sorted(people, key=Person.order) for group, people in made.items()}
 
     def groups(self) -> list[Group]:
         """Groups of people of all protected systems, in the order of the table; without target

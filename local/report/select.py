@@ -202,7 +202,7 @@ def judge(attacks: Sequence[Evidence], worst_person: float = math.nan) -> Verdic
     is_named = surest is not None and surest.p_named * len(naming) < LEVEL
     most = max((a for a in naming if a.p_named < LEVEL), key=lambda a: a.named, default=None)
     defined = [a for a in attacks if math.isfinite(a.eer.value)]
-    strongest = min(defined, key=lambda a: fold(a.eer).value, default=None)
+    strongest = _lowest(defined)
     if is_named and most is not None and most.named > NAMED_MOSTLY:
         return Verdict(Level.NOTHING, _say_named(most), strongest or most)
     if strongest is None:
@@ -252,21 +252,20 @@ def _known(low: float) -> float:
 
 def _hidden(judges: Sequence[Evidence], naming: Sequence[Evidence], worst_person: float) -> Verdict:
     """The best verdict, or why it cannot be given."""
-    lowest = _lowest(judges)
-    if naming and min(a.p_named for a in naming) < LEVEL:
-        most = min(naming, key=lambda a: a.p_named)
-        return Verdict(Level.UNSHOWN, f"but {_say_named(most)}, which may be chance", lowest)
-    if worst_person > LINKED:
-        said = f"but the worst-protected person has a linkability of {number(worst_person)}"
-        return Verdict(Level.UNSHOWN, said, lowest)
-    if not all(a.people >= FEWEST for a in judges):
-        return Verdict(Level.UNSHOWN, f"but fewer than {FEWEST} people have target trials", lowest)
-    if not naming:
-        return Verdict(Level.UNSHOWN, "but nobody tried to name people", lowest)
-    if not any(a.controlled for a in judges):
-        said = "but no control shows that these attackers find people whose voices change"
-        return Verdict(Level.UNSHOWN, said, lowest)
-    return Verdict(Level.HIDDEN, "", lowest)
+    surest = min(naming, key=lambda a: a.p_named, default=None)
+    named = _say_named(surest) if surest and surest.p_named < LEVEL else ""
+    reasons = {  # the first that holds is told
+        f"{named}, which may be chance": named,
+        f"the worst-protected person has a linkability of {number(worst_person)}":
+            worst_person > LINKED,
+        f"fewer than {FEWEST} people have target trials":
+            not all(a.people >= FEWEST for a in judges),
+        "nobody tried to name people": not naming,
+        "no control shows that these attackers find people whose voices change":
+            not any(a.controlled for a in judges),
+    }  # fmt: skip
+    why = next((f"but {said}" for said, holds in reasons.items() if holds), "")
+    return Verdict(Level.UNSHOWN if why else Level.HIDDEN, why, _lowest(judges))
 
 
 def _say_named(attack: Evidence) -> str:
