@@ -1,5 +1,7 @@
 """Rows of the report's tables, made up for tests, and results made of them."""
 
+import html
+import re
 from collections.abc import Iterable
 from dataclasses import asdict, make_dataclass
 from pathlib import Path
@@ -7,6 +9,8 @@ from typing import Any
 
 import pandas as pd
 
+from local.report import findings as said_of
+from local.report import page as pages
 from local.report.frame import (
     METRICS,
     SPEAKERS,
@@ -16,6 +20,8 @@ from local.report.frame import (
     write_frame,
 )
 from local.report.load import Results
+from local.report.pictures import Section
+from local.report.select import summary
 
 Figure: Any = make_dataclass("Figure", METRICS, frozen=True)  # values as text, as in metrics.csv
 SpeakerFigure: Any = make_dataclass("SpeakerFigure", SPEAKERS, frozen=True)
@@ -73,3 +79,20 @@ def metrics_csv(text: str) -> str:
         values = ["c", split, gender, *words, "", ""][:12]
         lines.append(",".join([*values, "13,120,99,1210,aa"]))
     return "\n".join(lines) + "\n"
+
+
+def page_of(results: Results, *, with_audio: bool = False) -> str:
+    """The page without pictures."""
+    sections: dict[str, list[Section]] = {name: [] for name in results.evaluators()}
+    return pages.page(results, [], sections, Section("Utility", []), with_audio=with_audio)
+
+
+def words(text: str) -> str:
+    """The visible text of a page, roughly."""
+    text = re.sub(r"<(script|style).*?</\1>", " ", text, flags=re.DOTALL)
+    return html.unescape(" ".join(re.sub(r"<[^>]+>", " ", text).split()))
+
+
+def findings(results: Results, evaluator: str) -> list[str]:
+    """The sentences on the summary of an evaluator."""
+    return said_of.findings(results, evaluator, summary(results, evaluator))

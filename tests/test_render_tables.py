@@ -7,7 +7,7 @@ import pytest
 from local.export_latex import main as export_latex
 from local.render_tables import main
 from local.report.frame import read_metrics, where
-from local.report.tables import LEAKAGE, tabulate
+from local.report.tables import SPECS, tabulate
 from tests.refusals import refuses
 from tests.report_rows import metrics_csv
 
@@ -276,6 +276,6 @@ def test_patterns_of_seo_are_held_where_intervals_meet_its_ranges(tmp_path: Path
     # Canonical correlation of too few segments is 1 by chance: it is left out.
     assert "CCA" not in text and "| copy | a/plda | P1 | 120 |" in text
     own = where(read_metrics(tmp_path / "metrics.csv"), system="copy")
-    told = tabulate(LEAKAGE, own.assign(attacker=""))
+    told = tabulate(SPECS["leakage"], own.assign(attacker=""))
     (row,) = told.rows
     assert row[told.header.index("CCA top 10")] == "not defined"

@@ -3,11 +3,11 @@
 They are written as `local/collect_results.py` writes them, not measured.
 """
 
-import html
 import json
 import re
 import shutil
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +18,26 @@ import soundfile
 from local.make_report import main as make_report
 from local.metrics.verification import attack, prior_profile
 from local.report import draw, pictures
-from local.report import findings as said_of
 from local.report import page as pages
 from local.report.findings import not_measured
 from local.report.gather import shorten
 from local.report.load import Results, load_results
-from local.report.page import Players, markdown, page
-from local.report.pictures import Section, draw_all, draw_utility
+from local.report.page import Players, markdown
+from local.report.pictures import draw_all, draw_utility
 from local.report.select import summary as rows
 from local.report.tables import PROSODY, prosody_table, vocoder_table
 from tests.browser import check_page, opened, unfold
-from tests.report_rows import Figure, SpeakerFigure, figure, named, read_table, write_table
+from tests.report_rows import (
+    Figure,
+    SpeakerFigure,
+    figure,
+    findings,
+    named,
+    page_of,
+    read_table,
+    words,
+    write_table,
+)  # fmt: skip
 from tests.report_rows import results as of_rows
 
 SYSTEMS = ("b2", "b2r", "copy", "b1_world", "b1_nsf", "knn_vc", "b1_average", "b1_psd_diverse",
@@ -106,10 +115,8 @@ def add_similarity(made: Made, of: tuple[str, ...], rng: np.random.Generator) ->
     entry["speakers"] = names(of[1])
     for i, s in enumerate(("oo", "op", "pp")):
         sim = rng.uniform(0, 0.3, (N_SPEAKERS, N_SPEAKERS)) + (0.6 - 0.2 * i) * np.eye(N_SPEAKERS)
-        entry[f"sim_{s}"], entry[f"zoo_{s}"] = (
-            sim.tolist(),
-            rng.normal(size=(N_SPEAKERS, 2)).tolist(),
-        )
+        zoo = rng.normal(size=(N_SPEAKERS, 2))
+        entry |= {f"sim_{s}": sim.tolist(), f"zoo_{s}": zoo.tolist()}
     made.pictures["similarity"].append(entry)
     for name in names(of[1]):
         made.speaker(of, name, "deid", rng.uniform(0, 1))
@@ -138,47 +145,32 @@ def add_clips(made: Made, seconds: float, rng: np.random.Generator) -> None:
             soundfile.write(made.out / name, noise, 16000, format="MP3")
         return files[side, speaker]
 
-    for system in SYSTEMS:
-        for evaluator in EVALUATORS:
-            for split in SPLITS:
-                for speaker in names(split):
-                    made.clips.append(
-                        {"system": system, "evaluator": evaluator, "split": split,
-                         "speaker": speaker, "utterance": f"{speaker}-0",
-                         "original": clip("original", speaker), "protected": clip(system, speaker)}
-                    )  # fmt: skip
+    for system, evaluator, split in product(SYSTEMS, EVALUATORS, SPLITS):
+        for speaker in names(split):
+            made.clips.append(
+                {"system": system, "evaluator": evaluator, "split": split, "speaker": speaker,
+                 "utterance": f"{speaker}-0", "original": clip("original", speaker),
+                 "protected": clip(system, speaker)}
+            )  # fmt: skip
 
 
 def many(out: Path, *, seconds: float, evaluators: tuple[str, ...] = EVALUATORS) -> Path:
     """Results of ten systems in `out`; clips of so many seconds."""
     made, rng = Made(out), np.random.default_rng(0)
     add_clips(made, seconds, rng)
-    for evaluator in evaluators:
-        for split in SPLITS:
-            add_attack(made, (evaluator, split, "original", "unprotected"), 3.0, rng)
-            for i, system in enumerate(SYSTEMS):
-                for attacker, more in (("ignorant", 0.0), ("lazy_informed", 0.5)):
-                    of = (evaluator, split, system, attacker)
-                    add_attack(made, of, 0.2 + 0.2 * i + more, rng)
-                add_similarity(made, (evaluator, split, system, "similarity"), rng)
-                add_search(made, (evaluator, split, system, "leakage"), rng)
+    for evaluator, split in product(evaluators, SPLITS):
+        add_attack(made, (evaluator, split, "original", "unprotected"), 3.0, rng)
+        for i, system in enumerate(SYSTEMS):
+            for attacker, more in (("ignorant", 0.0), ("lazy_informed", 0.5)):
+                add_attack(made, (evaluator, split, system, attacker), 0.2 + 0.2 * i + more, rng)
+            add_similarity(made, (evaluator, split, system, "similarity"), rng)
+            add_search(made, (evaluator, split, system, "leakage"), rng)
     for system in SYSTEMS:
         kind = "copy_synthesis" if system == "copy" else "voice_conversion"
         made.systems[system] = {"anonymiser": "b2" if system in ("b2", "b2r") else kind, "seed": 0}
-    made.systems["b1_world"]["note"] = (
-        "Offline stand-in for B1: WORLD instead of a neural <vocoder>."
-    )
+    note = "Offline stand-in for B1: WORLD instead of a neural <vocoder>."
+    made.systems["b1_world"]["note"] = note
     return made.write()
-
-
-def findings(results: Results, evaluator: str) -> list[str]:
-    return said_of.findings(results, evaluator, rows(results, evaluator))
-
-
-def words(path: Path) -> str:
-    """The visible text of a page, roughly."""
-    text = re.sub(r"<(script|style).*?</\1>", " ", path.read_text(), flags=re.DOTALL)
-    return html.unescape(" ".join(re.sub(r"<[^>]+>", " ", text).split()))
 
 
 @pytest.fixture(scope="module")
@@ -228,14 +220,13 @@ def test_clips_beyond_the_budget_are_counted_and_the_worst_stay(
         assert "clip" in players.heard(group, of_group[0])[1]
         assert players.heard(group, of_group[9])[1] == {"text": "left out"}
     monkeypatch.setattr(pages, "MOST_AUDIO", 45 * size)
-    sections: dict[str, list[Section]] = {EVALUATORS[0]: []}
-    text = page(results, [], sections, Section("Utility", []), with_audio=True)
+    text = page_of(results, with_audio=True)
     assert f"{left} pairs of clips (all evaluators) are left out" in " ".join(text.split())
     assert text.count("<audio") == 2 * (200 - left) + 2  # and those of the first screen
 
 
 def test_systems_speak_for_themselves(report: Path) -> None:
-    text = words(report)
+    text = words(report.read_text())
     note = "Offline stand-in for B1: WORLD instead of a neural <vocoder>."
     assert f"What systems say of themselves b1_world {note}" in text
     assert "neural <vocoder>" not in report.read_text()
@@ -243,22 +234,10 @@ def test_systems_speak_for_themselves(report: Path) -> None:
 
 
 def test_the_vocoder_has_its_part_of_the_rise() -> None:
-    def row(system: str, attacker: str, value: float) -> Figure:
-        return figure(system, attacker, "eer", value)
-
-    eers = {
-        "copy": 0.10,
-        "b1": 0.45,
-        "knn": 0.3,
-        "nsf": 0.3,
-        "wavlm": 0.3,
-        "low": 0.02,
-        "b2": 0.4,
-        "near": 0.08,
-        "fine": 0.06,
-    }
-    figures = [row("original", "unprotected", 0.05)]
-    figures += [row(system, "ignorant", value) for system, value in eers.items()]
+    eers = {"copy": 0.10, "b1": 0.45, "knn": 0.3, "nsf": 0.3, "wavlm": 0.3, "low": 0.02, "b2": 0.4,
+            "near": 0.08, "fine": 0.06}  # fmt: skip
+    figures = [figure("original", "unprotected", "eer", 0.05)]
+    figures += [figure(system, "ignorant", "eer", value) for system, value in eers.items()]
     vc = {"anonymiser": "voice_conversion", "synthesiser": "world"}
     settings = {"copy": {"anonymiser": "copy_synthesis"}, "b1": vc, "low": vc, "near": vc}
     settings["fine"] = {"anonymiser": "copy_synthesis", "fine": True}  # another vocoder
@@ -269,38 +248,38 @@ def test_the_vocoder_has_its_part_of_the_rise() -> None:
     table = vocoder_table(results, "e")
     # nsf and wavlm have other vocoders, b2 converts nothing, and low has no rise
     assert [row[0] for row in table.rows] == ["b1", "knn", "near"]
-    row_of_b1 = dict(zip(table.header, table.rows[0], strict=True))
-    assert row_of_b1 == {
-        "system": "b1",
-        "split": "t_f",
-        "EER unprotected (%)": "5.0",
-        "EER (%)": "45.0",
-        "rise (points)": "40.0",
-        "copy synthesis": "copy",
-        "its EER (%)": "10.0",
+    assert dict(zip(table.header, table.rows[0], strict=True)) == {
+        "system": "b1", "split": "t_f", "EER unprotected (%)": "5.0", "EER (%)": "45.0",
+        "rise (points)": "40.0", "copy synthesis": "copy", "its EER (%)": "10.0",
         "of the rise": "12 %",
-    }
+    }  # fmt: skip
     assert table.rows[2][-1] == "all"
-    page_of_it = words_of_page(results)
+    page_of_it = words(page_of(results))
     assert "The vocoder's own part" in page_of_it and "no interval is given" in page_of_it
-    bounds = {"low": "0.02", "high": "0.06"}
-    figures[0] = replace(figures[0], **bounds)
-    figures[1] = row("copy", "ignorant", 0.04)
+    figures[0] = replace(figures[0], low="0.02", high="0.06")
+    figures[1] = figure("copy", "ignorant", "eer", 0.04)
     made = of_rows(figures, run={"systems": settings})
     assert vocoder_table(made, "e").rows[0][-1] == "none"
     assert vocoder_table(made, "e").rows[0][2] == "5.0 [2.0, 6.0]"
     assert vocoder_table(of_rows(figures), "e").rows == []
 
 
-def test_utility_is_read_where_it_was_measured(few: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "results"
-    shutil.copytree(few, folder)
-    made = Made(folder)
-    for system, value in (("original", 0.1), ("b2", 0.2), ("copy", 0.12)):
-        made.row(("asr_x", SPLITS[0], system, "utility"), "A", "wer", value)
+def with_more(few: Path, tmp_path: Path, rows_: list[tuple[str, str, str, str, float]]) -> Path:
+    """The same results with more of utility: evaluator, system, condition, metric, value."""
+    made = Made(tmp_path / "results")
+    shutil.copytree(few, made.out)
+    for evaluator, system, *figure_ in rows_:
+        made.row((evaluator, SPLITS[0], system, "utility"), *figure_)
     found = read_table(few / "metrics.csv", Figure)
-    write_table(folder / "metrics.csv", Figure, [*found, *made.figures])
-    results = load_results(folder)
+    write_table(made.out / "metrics.csv", Figure, [*found, *made.figures])
+    return made.out
+
+
+def test_utility_is_read_where_it_was_measured(few: Path, tmp_path: Path) -> None:
+    heard = (("original", 0.1), ("b2", 0.2), ("copy", 0.12))
+    results = load_results(
+        with_more(few, tmp_path, [("asr_x", system, "A", "wer", value) for system, value in heard])
+    )
     assert results.evaluators() == [EVALUATORS[0]]
     *_, title = [m.title for m in rows(results, EVALUATORS[0])[0].cells]
     assert title == "Utility: WER by asr_x"
@@ -311,44 +290,33 @@ def test_utility_is_read_where_it_was_measured(few: Path, tmp_path: Path) -> Non
     assert rows_[SPLITS[1], "b2"].text == "–"
     said = not_measured(results)
     assert said[0].startswith("Emotion")
-    text = words_of_page(results)
+    text = words(page_of(results))
     before = "(10.0 % [7.0, 13.0] without protection)"
     assert f"Word error rate by asr_x: 20.0 % [17.0, 23.0] {before}." in text
     assert "Utility: WER by asr_x" in text
     assert "Utility: UAR" not in text
     assert "asr_x A WER (%) 20.0 [17.0, 23.0]" in text
-    assert "Utility: WER" not in words_of_page(load_results(few))
+    assert "Utility: WER" not in words(page_of(load_results(few)))
 
 
 def test_prosody_has_its_own_table_and_is_no_evaluator_of_privacy(
     few: Path, tmp_path: Path
 ) -> None:
-    folder = tmp_path / "results"
-    shutil.copytree(few, folder)
-    made = Made(folder)
-    where = ("prosody", SPLITS[0], "b2", "utility")
-    for metric, value in (("f0_correlation", 0.5), ("voicing_agreement", 0.75)):
-        made.row(where, "OP", metric, value)
-    found = [*read_table(few / "metrics.csv", Figure), *made.figures]
-    write_table(folder / "metrics.csv", Figure, found)
-    results = load_results(folder)
+    values = (("f0_correlation", 0.5), ("voicing_agreement", 0.75))
+    results = load_results(
+        with_more(few, tmp_path, [("prosody", "b2", "OP", *value) for value in values])
+    )
     assert results.evaluators() == [EVALUATORS[0]]
     (line,) = prosody_table(results.metrics).rows
     assert [text.split()[0] for text in line[:4]] == [SPLITS[0], "b2", "0.50", "75.0"]
     assert line[4] == "not measured"
-    text = words_of_page(results)
+    text = words(page_of(results))
     assert text.count(PROSODY.title) == 2  # contents and section
     assert "Measured by evaluator prosody" not in text
-    said = markdown(of_rows(found))
+    said = markdown(results)
     assert f"## {PROSODY.title}" in said
     assert "Evaluator prosody" not in said
-    assert PROSODY.title not in words_of_page(load_results(few))
-
-
-def words_of_page(results: Results) -> str:
-    no_pictures = Section("Utility", [])
-    text = page(results, [], {e: [] for e in results.evaluators()}, no_pictures, with_audio=False)
-    return html.unescape(" ".join(re.sub(r"<[^>]+>", " ", text).split()))
+    assert PROSODY.title not in words(page_of(load_results(few)))
 
 
 def constant_targets(n: int) -> Made:
@@ -367,10 +335,9 @@ def constant_targets(n: int) -> Made:
 def test_targets_have_their_radar(tmp_path: Path) -> None:
     results = constant_targets(3).results()
     assert results.systems() == []
-    each = pictures.targets(results, "e", "t_f", "const_NN")
-    groups = pictures.target_groups(results, "e", "t_f", "const_NN")
-    assert each is not None
-    assert groups is not None
+    of = (results, "e", "t_f", "const_NN")
+    each, groups = pictures.targets(*of), pictures.target_groups(*of)
+    assert each is not None and groups is not None
     assert "s0 stays most linkable over all targets (mean 0.90), s5 least (0.40)" in each.alt
     assert "3 badly protected: 0.80 (original speech 0.95); 3 well protected: 0.50" in groups.alt
     assert "EER 20.0 % ± 10.0 % over 3 targets" in findings(results, "e")[0]

@@ -16,7 +16,7 @@ from local.make_nist_trials import main as make_trials
 from local.protocols.studies import make_segment_lists
 from local.report.frame import METRICS, WHERE, with_numbers
 from local.report.gather import tabulate as tabulate_figures
-from local.report.tables import REID, tabulate
+from local.report.tables import SPECS, tabulate
 from steps.join_xvectors import main as join
 from tests.conftest import MakeDataDir
 from tests.recipes import TEMPLATE, copy_world, make_corpus_folder, run_recipe, take_systems
@@ -229,7 +229,7 @@ def test_the_aligned_attacker_in_the_recipe(world: Path, tmp_path: Path) -> None
         assert 0 <= float(value[of[1], who, "reid_top_1"]) <= 1
         assert float(value[of[1], who, "chance_reid_top_1"]) == 0.25
     assert ("legal", "aligned", "eer") not in value
-    rows = tabulate(REID, with_numbers(pd.DataFrame(figures, columns=[*METRICS]))).rows
+    rows = tabulate(SPECS["reid"], with_numbers(pd.DataFrame(figures, columns=[*METRICS]))).rows
     assert {tuple(row[:4]) for row in rows} == {
         ("small_test_f", "b2", who, "OA") for who in ("aligned", "ignorant")
     }

@@ -2,8 +2,13 @@
 
 import math
 from dataclasses import replace
+from fractions import Fraction
+from itertools import chain
+from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from local.report import findings, select, tables
 from local.report.frame import NOTHING, Value
@@ -12,122 +17,34 @@ from local.report.select import Evidence, Level, fold, judge
 from tests.report_rows import Figure, SpeakerFigure, named, results
 from tests.report_rows import figure as made_up
 
-KNOWN = Value(0.01, 0.0, 0.04)  # an evaluator that knows unprotected voices
-UNSURE = Value(0.04, 0.0, 0.12)  # one that may not
-NAMED = {"named": 1.0, "chance": 1 / 11, "people": 11.0}
+CASES = yaml.safe_load(Path(__file__).with_name("verdicts.yaml").read_text())
 
 
-def attack(eer: float, low: float, high: float, bare: Value = KNOWN, **more: object) -> Evidence:
-    given = {"people": 20.0, "controlled": True, "named": 0.05, "chance": 0.05} | more
-    return Evidence("ignorant", "e/cosine", Value(eer, low, high), bare, **given)  # type: ignore[arg-type]
+def attack(of: Any) -> list[Evidence]:
+    """Attacks as verdicts.yaml says them: an EER, or what differs."""
+    given = {"bare": [0.01, 0.0, 0.04], "named": 0.05, "chance": 0.05, "people": 20.0, "times": 1}
+    given |= {"controlled": True} | (of if isinstance(of, dict) else {"eer": of})
+    times = given.pop("times")
+    made = {
+        name: Value(*own) if isinstance(own, list)
+        else own if isinstance(own, bool) or own != own else float(Fraction(own))
+        for name, own in given.items()
+    }  # fmt: skip
+    return [Evidence("ignorant", "e/cosine", **made)] * times
 
 
-# What the first screen said of such figures before is in the comment where it was wrong.
-CASES = {
-    "an EER of 80 % is one of 20 % (was: hides)": (
-        [attack(0.80, 0.75, 0.85)], Level.OFTEN, "",
-    ),
-    "41 % with an interval down to 10 % (was: hides)": (
-        [attack(0.41, 0.10, 0.50)], Level.UNSHOWN, "but an EER down to 10.0 % is possible",
-    ),
-    "49 % with a narrow interval (was: hides in part)": (
-        [attack(0.490, 0.485, 0.494)], Level.HIDDEN, "",
-    ),
-    "48 % where all of 11 women are named (was: hides)": (
-        [attack(0.48, 0.42, 0.55, **NAMED)], Level.NOTHING, "11 of 11 people are named rightly",
-    ),
-    "5.2 % against 0.6 %, and 8 of 8 men named (was: hides in part)": (
-        [attack(0.052, 0.02, 0.09, Value(0.006, 0.0, 0.02), named=1.0, chance=1 / 8, people=8.0)],
-        Level.NOTHING, "8 of 8 people are named rightly",
-    ),
-    "30 % with an interval from 0.5 to 60 % (was: does not anonymise)": (
-        [attack(0.30, 0.005, 0.60)], Level.UNSHOWN, "but an EER down to 0.5 % is possible",
-    ),
-    "a weak evaluator's 45 % against its own 44 % (was: does not anonymise)": (
-        [attack(0.45, 0.40, 0.50, Value(0.44, 0.40, 0.48), rise=Value(0.01, -0.03, 0.04))],
-        Level.UNJUDGED, "without protection these evaluators may have an EER of 48.0 %",
-    ),
-    "few people with target trials of many in the list (were counted)": (
-        [attack(0.49, 0.45, 0.53, people=8.0)],
-        Level.UNSHOWN, "but fewer than 10 people have target trials",
-    ),
-    "people with target trials are not known of one of two attacks": (
-        [attack(0.49, 0.45, 0.53), attack(0.49, 0.45, 0.53, people=math.nan)],
-        Level.UNSHOWN, "but fewer than 10 people have target trials",
-    ),
-    "nobody tried to name people": (
-        [attack(0.49, 0.45, 0.53, named=math.nan)],
-        Level.UNSHOWN, "but nobody tried to name people",
-    ),
-    "an EER that is not defined (had no row)": (
-        [attack(math.nan, math.nan, math.nan)], Level.UNJUDGED, "no EER is defined",
-    ),
-    "one of five attackers names 11 of 11": (
-        [attack(0.49, 0.45, 0.53)] * 4 + [attack(0.49, 0.45, 0.53, **NAMED)],
-        Level.NOTHING, "11 of 11 people are named rightly",
-    ),
-    "a weak evaluator names most: that it can": (
-        [attack(0.48, 0.3, 0.6, UNSURE, **NAMED | {"named": 0.7})],
-        Level.NOTHING, "8 of 11 people are named rightly",
-    ),
-    "named beyond chance, 4 of 11": (
-        [attack(0.48, 0.42, 0.55, **NAMED | {"named": 4 / 11})],
-        Level.OFTEN, "4 of 11 people are named rightly",
-    ),
-    "4 of 11 by the best of 22 attackers may be chance, but is not nothing": (
-        [attack(0.48, 0.42, 0.55, **NAMED | {"named": 4 / 11})]
-        + [attack(0.48, 0.42, 0.55, **NAMED | {"named": 1 / 11})] * 21,
-        Level.UNSHOWN, "but 4 of 11 people are named rightly, which may be chance",
-    ),
-    "the only one of one person is named: so they are by guessing": (
-        [attack(0.49, 0.45, 0.53, named=1.0, chance=1.0, people=20.0)], Level.HIDDEN, "",
-    ),
-    "no better than without protection, people resampled alike": (
-        [attack(0.03, 0.0, 0.10, rise=Value(0.02, 0.0, 0.04))],
-        Level.NOTHING, "the EER is 2.0 [0.0, 4.0] points above that without it",
-    ),
-    "mostly found": ([attack(0.06, 0.03, 0.12, rise=Value(0.05, 0.02, 0.11))], Level.MOSTLY, ""),
-    "often found": ([attack(0.2, 0.1, 0.3)], Level.OFTEN, ""),
-    "found now and then": ([attack(0.3, 0.2, 0.42)], Level.NOW_AND_THEN, ""),
-    "the strongest of all attackers decides": (
-        [attack(0.49, 0.45, 0.53), attack(0.2, 0.1, 0.3)], Level.OFTEN, "",
-    ),
-    "a wide interval does not hide a narrow one": (
-        [attack(0.2, 0.01, 0.6), attack(0.35, 0.3, 0.4)], Level.NOW_AND_THEN, "",
-    ),
-    "an evaluator without an interval judges nothing": (
-        [attack(0.49, 0.45, 0.53, Value(0.01))],
-        Level.UNJUDGED, "without protection these evaluators were not measured",
-    ),
-    "an attack without an interval rules nothing out": (
-        [Evidence("ignorant", "e", Value(0.49), KNOWN, people=20.0)],
-        Level.UNSHOWN, "but an EER down to any size is possible",
-    ),
-    "weak and good evaluators: the good one judges": (
-        [attack(0.2, 0.1, 0.3, UNSURE), attack(0.49, 0.45, 0.53)], Level.HIDDEN, "",
-    ),
-    "no attacker with a control": (
-        [attack(0.49, 0.45, 0.53, controlled=False)],
-        Level.UNSHOWN, "but no control shows that these attackers find people whose voices change",
-    ),
-    "above chance on both sides of 50 %": ([attack(0.55, 0.52, 0.58)], Level.HIDDEN, ""),
-    "no attack": ([], Level.UNJUDGED, "no EER is defined"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_verdicts(name: str) -> None:
-    attacks, level, why = CASES[name]
-    found = judge(attacks)
-    assert (found.level.name, found.why) == (level.name, why)
+@pytest.mark.parametrize("case", CASES, ids=[case["case"] for case in CASES])
+def test_verdicts(case: dict[str, Any]) -> None:
+    found = judge([*chain.from_iterable(map(attack, case["attacks"]))])
+    assert (found.level.name, found.why) == (case["level"], case.get("why", ""))
 
 
 def test_the_worst_person_caps_the_verdict() -> None:
-    attacks = [attack(0.49, 0.45, 0.53)]
+    attacks = attack([0.49, 0.45, 0.53])
     assert judge(attacks, 0.5).level is Level.HIDDEN
     found = judge(attacks, 0.82)
     assert str(found) == "? no leak shown: but the worst-protected person has a linkability of 0.82"
-    assert judge([attack(0.2, 0.1, 0.3)], 0.82).level is Level.OFTEN
+    assert judge(attack([0.2, 0.1, 0.3]), 0.82).level is Level.OFTEN
 
 
 def test_an_interval_is_folded_whole() -> None:

@@ -84,15 +84,9 @@ def _canvas(height: float) -> Canvas:
 
 
 def new(
-    height: float,
-    title: str = "",
-    x: str = "",
-    y: str = "",
-    *,
-    polar: bool = False,
-    grid: str = "",
-    **settings: Any,
-) -> tuple[Canvas, Axes]:
+    height: float, title: str = "", x: str = "", y: str = "", *, polar: bool = False,
+    grid: str = "", **settings: Any,
+) -> tuple[Canvas, Axes]:  # fmt: skip
     """An empty picture with one pair of axes; height in inches; x, y: labels; grid: x, y or both;
     settings: of the axes, such as xlim."""
     canvas = _canvas(height)

@@ -90,11 +90,7 @@ def _fewer(results: Results) -> list[str]:
     core = {system: {c for c in CORE if any(a.startswith(c) for a in own)} for system, own in run}
     every = {c for own in core.values() for c in own} - {"white_box"}  # not every one can have it
     return [
-        say(
-            "fewer",
-            system=system,
-            names=[attacker(c) for c in CORE if c in every - own],
-        )
+        say("fewer", system=system, names=[attacker(c) for c in CORE if c in every - own])
         for system, own in core.items()
         if every - own
     ]
@@ -113,45 +109,36 @@ def _trainings(results: Results) -> str:
 
 
 class Advice(NamedTuple):
-    """What would make the verdicts firmer: why, how, and how long it takes."""
+    """A command that would make the verdicts firmer; what: why and how long it takes, as
+    templates/readings.jinja says it."""
 
-    why: str
+    what: str
     command: str
-    time: str
 
 
 def what_now(results: Results) -> list[Advice]:
     """The commands that would make these verdicts firmer."""
     eers = where(results.metrics, metric="eer")
     run = set(eers["attacker"]) & set(ATTACKERS)
-    steps: list[Advice] = []
     if not run:
-        return steps
+        return []
     evaluators, own = frame.each(eers, "evaluator"), [a for a in ATTACKERS if a in run]
     heard = any(name.startswith("resemblyzer") for name in evaluators)
     learnt = any(ATTACKERS[name].evaluator in (SCRATCH, FINETUNED, BACKEND) for name in run)
     anew = [a for a in ATTACKERS if a in run or a == "semi_informed"]
-    more, cost = (
-        ["semi_informed_backend", "semi_informed_finetuned"],
-        "5 to 30 CPU-minutes for each",
+    more = ["semi_informed_backend", "semi_informed_finetuned"]
+    steps = (
+        (too_weak(results) and not heard, "evaluators", [*evaluators, "resemblyzer/cosine"]),
+        (not learnt, "attackers", [*own, *more]),
+        (learnt and anew != own, "attackers anew", anew),
+        (not any(map(_TRAINING.search, evaluators)), "trainings", 3),
+        (_too_few(results), "corpus", "FOLDER"),
     )
-    for wanted, why, option, value, time in (
-        (too_weak(results) and not heard, "No evaluator is known to recognise unprotected voices. "
-         "On real speech try a pretrained one", "evaluators", [*evaluators, "resemblyzer/cosine"],
-         "about 2 CPU-seconds for a minute of speech"),
-        (not learnt, "No attacker has trained on protected speech", "attackers", [*own, *more],
-         f"{cost} system and evaluator, and protecting the training set"),
-        (learnt and anew != own, "No attacker has trained an encoder from scratch on protected "
-         "speech", "attackers", anew, f"{cost} system and evaluator"),
-        (not any(map(_TRAINING.search, evaluators)), "Another training may move these figures",
-         "trainings", 3, "twice the time of stages 2, 3 and 6 to 9 once more"),
-        (_too_few(results), f"Fewer than {FEWEST} people of a group have target trials", "corpus",
-         "FOLDER", "egs/README.md says what a corpus needs"),
-    ):  # fmt: skip
-        if wanted:
-            told = f'"{" ".join(value)}"' if isinstance(value, list) else value
-            steps.append(Advice(why, f"./run.sh --{option} {told}", time))
-    return steps
+    return [
+        Advice(what, f"./run.sh --{what.split()[0]} "
+               + (f'"{" ".join(value)}"' if isinstance(value, list) else str(value)))
+        for wanted, what, value in steps if wanted
+    ]  # fmt: skip
 
 
 def doubts(results: Results) -> list[str]:
@@ -238,11 +225,7 @@ def not_measured(results: Results) -> list[str]:
         said = ["Utility (word error rate, emotion, quality): whether the speech is still of use."]
     for evaluator in results.evaluators():
         if missing := absent(results.attackers(evaluator)):
-            names, trained = (
-                [attacker(name) for name in missing],
-                "semi_informed" not in missing,
-            )
-            said.append(say("no_attacker", evaluator=evaluator, names=names, trained=trained))
+            said.append(say("no_attacker", evaluator=evaluator, missing=missing))
     undefined = results.metrics[results.metrics["value"].isna() & (results.metrics["tag"] == "")]
     if len(undefined):
         own = where(undefined, metric=_SHOWN).itertuples()

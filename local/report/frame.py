@@ -117,9 +117,9 @@ MEASURES = _read_measures()
 UTILITY_MEASURES = ("wer", "uar", "mos")  # those that stand beside privacy
 
 
-def measure(name: str, **changes: Any) -> Measure:
+def measure(of: str, **changes: Any) -> Measure:
     """A measure of the registry by its name, with what is called or written otherwise."""
-    return MEASURES[name].but(**changes)
+    return MEASURES[of].but(**changes)
 
 
 def number(value: float, digits: int = 2) -> str:

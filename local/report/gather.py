@@ -5,14 +5,14 @@
 the ECE of an attacker who hears nothing. Numbers have six digits: pictures show no more.
 """
 
-import math
+import json
 import re
 import shlex
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import soundfile
@@ -101,32 +101,25 @@ def tabulate_all(
     for folder, where in folders.items():
         try:
             rows, speaker_rows = tabulate(folder, {"corpus": corpus} | where)
+            figures += rows
+            speakers += speaker_rows
         except UserError as error:
             missing.append(lacks(folder, error))
-            continue
-        figures += rows
-        speakers += speaker_rows
     return figures, speakers, missing
 
 
 # What the pictures need.
 
 
-def shorten(value: object) -> object:
-    """The same with six significant digits, infinities as text and NaN as null."""
-    if isinstance(value, Mapping):
-        return {str(key): shorten(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [shorten(item) for item in value]
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            return None if math.isnan(value) else ("inf" if value > 0 else "-inf")
-        return float(f"{value:.6g}")
-    return value
+def shorten(value: object) -> Any:
+    """The same as JSON has it, with six significant digits, infinities as text and NaN as null."""
+    odd = {"NaN": None, "Infinity": "inf", "-Infinity": "-inf"}
+    text = json.dumps(value)
+    return json.loads(text, parse_float=lambda x: float(f"{float(x):.6g}"), parse_constant=odd.get)
 
 
 def _entry(where: Row, found: Mapping[str, object]) -> Json:
-    return {"where": where} | {name: shorten(value) for name, value in found.items()}
+    return {"where": where, **shorten(found)}
 
 
 def of_metrics(folders: Mapping[Path, Row]) -> dict[str, list[Json]]:
@@ -225,8 +218,7 @@ def _utterance(speech: ProtectedSet, speaker: str) -> str:
     own = [u for u in speech.original.spk2utt[speaker] if u in speech.protected.wav]
     if not own:
         raise UserError(f"{speech.protected.path}: no utterance of speaker {speaker}")
-    long = [u for u in own if durations.get(u, 0.0) >= SECONDS]
-    return long[0] if long else max(own, key=lambda u: durations.get(u, 0.0))
+    return max(own, key=lambda u: min(durations.get(u, 0.0), SECONDS))
 
 
 def _cut(data: DataDir, utterance: str, start: int) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
@@ -252,22 +244,24 @@ def cut_clips(
             made[key] = name
         return made[key]
 
-    found, missing = [], []
+    found: list[Json] = []
+    missing: list[Missing] = []
     for system, evaluator, split in results.groups():
         for person in results.people[system, evaluator, split][:n_worst]:
             sets = [s for s in speech if s.system == system and person.name in s.original.spk2utt]
             if not sets:
                 continue
-            who: Json = {"system": system, "evaluator": evaluator, "split": split}
-            who["speaker"] = person.name
+            original, protected = sets[0].original, sets[0].protected
             try:
                 utterance = _utterance(sets[0], person.name)
-                samples = read_audio(utterance, sets[0].original.wav[utterance]).samples
+                samples = read_audio(utterance, original.wav[utterance]).samples
                 start = loudest(np.asarray(samples, np.float64), int(SECONDS * SAMPLE_RATE))
-                who["utterance"] = utterance
-                who["original"] = clip(sets[0].original, utterance, start)
-                who["protected"] = clip(sets[0].protected, utterance, start)
-                found.append(who)
+                found.append({
+                    "system": system, "evaluator": evaluator, "split": split,
+                    "speaker": person.name, "utterance": utterance,
+                    "original": clip(original, utterance, start),
+                    "protected": clip(protected, utterance, start),
+                })  # fmt: skip
             except UserError as error:
                 missing.append(lacks(f"clip of {person.name}", error))
     return found, missing
@@ -349,7 +343,7 @@ def cost_of(folder: Path) -> TimeSpent:
         raise UserError(f"{folder}/log: holds no log")
     for program, found in sorted(logs.items()):
         numbers = _numbers(folder, program, found)
-        for log in (found[number] for number in numbers):
+        for log in map(found.__getitem__, numbers):
             account = read_account(log)
             if account is None or account.code != 0:
                 raise UserError(f"{log}: does not end well")
@@ -401,10 +395,8 @@ def _part(log: Path) -> tuple[int, int]:
 
 def seconds_of(folders: Iterable[Path]) -> float:
     """Seconds of speech: the sum over the tables utt2dur of some folders."""
-    total = sum(
-        _sum(read_map(folder / "utt2dur"), f"{folder}/utt2dur", "{} is no duration")
-        for folder in folders
-    )
+    tables = [folder / "utt2dur" for folder in folders]
+    total = sum(_sum(read_map(table), table, "{} is no duration") for table in tables)
     if total <= 0:
         raise UserError("no audio: its duration is 0 s")
     return total
@@ -425,8 +417,8 @@ def _noted_seconds(stage: TimedStage, table: str, column: str) -> float:
     total = 0.0
     for audio, folder in zip(stage.audio, stage.folders, strict=True):
         rows = read_noted(folder / table, (column,), read_map(audio / "utt2dur"))
-        texts = {utt: text for utt, (text,) in rows.items()}
-        total += _sum(texts, folder / table, "{!r} is no time")
+        own = {utt: text for utt, (text,) in rows.items()}
+        total += _sum(own, folder / table, "{!r} is no time")
     return total
 
 

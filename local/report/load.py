@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from local.report import frame
-from local.report.frame import Value, each, read_frame, value_of, where, with_numbers
+from local.report.frame import NOTHING, Value, each, read_frame, value_of, where, with_numbers
 from local.report.words import target_series, target_voices
 from utils.cli import UserError
 from utils.tables import Kind, read_json
@@ -95,22 +95,16 @@ class Results:
         for row in self.speakers.itertuples(index=False):
             group = found.setdefault((row.system, row.evaluator, row.split), {})
             if row.metric in MEASURED and not (row.family == frame.SIMILARITY and row.attacker):
-                own = group.setdefault(row.speaker, {})
-                before = own.get(row.metric, (math.nan, ""))[0]
+                own = group.setdefault(row.speaker, dict.fromkeys(MEASURED, (math.nan, "")))
+                before, _ = own[row.metric]
                 if math.isnan(before) or row.value > before:
                     own[row.metric] = (row.value, row.attacker)
-        nothing = (math.nan, "")
-        return {
-            group: sorted(
-                (
-                    Person(name, *own.get("linkability", nothing),
-                           *(own.get(metric, nothing)[0] for metric in MEASURED[1:]))
-                    for name, own in people.items()
-                ),
-                key=Person.order,
-            )
+        made = {
+            group: [Person(name, *own["linkability"], own["deid"][0], own["g_vd"][0])
+                    for name, own in people.items()]
             for group, people in found.items()
         }  # fmt: skip
+        return {group: sorted(people, key=Person.order) for group, people in made.items()}
 
     def groups(self) -> list[Group]:
         """Groups of people of all protected systems, in the order of the table; without target
@@ -151,6 +145,14 @@ class Results:
         """A figure; None where it was not measured."""
         found = self.rows.get((family, evaluator, split, system, attacker, metric))
         return None if found is None else value_of(found)
+
+    def several(
+        self, evaluator: str, split: str, system: str, attacker: str, metrics: Iterable[str],
+        family: str = frame.VERIFICATION,
+    ) -> list[Value]:  # fmt: skip
+        """Figures of one attack; NOTHING for those that were not measured."""
+        of = (evaluator, split, system, attacker)
+        return [self.value(*of, metric, family) or NOTHING for metric in metrics]
 
     def evaluators(self) -> list[str]:
         """Evaluators of privacy in the order of the table; what measures utility is none."""

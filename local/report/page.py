@@ -71,7 +71,7 @@ class Headings:
         name; each once."""
         found: dict[str, Entry] = {}
         for e in self.entries:
-            if (e.level == 2 and "(" not in e.title) or e.title == tables.LEGAL.title:
+            if (e.level == 2 and "(" not in e.title) or e.title == tables.SPECS["legal"].title:
                 found.setdefault(e.short, e)
         return list(found.values())
 
@@ -187,14 +187,12 @@ def markdown(results: Results) -> str:
     n = results.metrics["settings"].nunique()
     settings = Marked(f"{n} digests, in the column `settings` of metrics.csv")
     fronts = [t.finding() for t in select.trades(results.metrics) if t.points]
-    unmeasured = [] if told["useful"].rows else ["Utility (word error rate, emotion, quality)."]
-    unmeasured += [] if told["times"].rows else ["Real-time factors."]
     privacy = where(results.metrics, evaluator=results.evaluators())
-    if missing := absent(set(privacy["attacker"])):
-        unmeasured.append(f"No {enumerate_words([attacker(name) for name in missing])} attacker.")
+    missing = [attacker(name) for name in absent(set(privacy["attacker"]))]
     return render(
-        "local/report/templates/report.md.jinja", {}, **told, corpus=results.corpus, fronts=fronts,
-        origin={**results.origin, "settings": settings}, not_measured=" ".join(unmeasured),
+        "local/report/templates/report.md.jinja", {"enumerate": enumerate_words}, **told,
+        corpus=results.corpus, fronts=fronts, missing=missing,
+        origin={**results.origin, "settings": settings},
     )  # fmt: skip
 
 
@@ -212,7 +210,8 @@ def _shared(results: Results) -> dict[str, Any]:
         "prosody": tables.prosody_table(results.metrics), "PROSODY": tables.PROSODY.title,
         "times": tables.rtf_table(results.timings),
         "tables_of": lambda evaluator: [
-            (spec.title, tables.tabulate(spec, of_evaluators[evaluator])) for spec in tables.SPECS
+            (spec.title, tables.tabulate(spec, of_evaluators[evaluator]))
+            for spec in tables.SPECS.values()
         ],
     }  # fmt: skip
 
@@ -290,18 +289,22 @@ def _steps(results: Results) -> Table:
 
 def _attacks(results: Results) -> Table:
     """Sets, draws and models of each attack."""
-    rows = []
-    for r in results.listed("attacks"):
-        pairs = r.get("pairs")  # that the attacker aligned the sides with
-        learnt = f"pairs before and after protection: {_set_of(pairs)}" if pairs else ""
-        rows.append(
-            [str(r.get("scores")), _set_of(r.get("enrolment_set")), _set_of(r.get("trial_set")),
-             str((r.get("comparison") or {}).get("draws")),
-             learnt or _set_of(r.get("training_set")),
-             str((r.get("encoder") or {}).get("encoder")), str(r.get("backend"))]
-        )  # fmt: skip
+    rows = [
+        [str(r.get("scores")), _set_of(r.get("enrolment_set")), _set_of(r.get("trial_set")),
+         str(part(r, "comparison").get("draws")), _learnt(r),
+         str(part(r, "encoder").get("encoder")), str(r.get("backend"))]
+        for r in results.listed("attacks")
+    ]  # fmt: skip
     header = ["scores", "enrolment", "trials", "draws", "learnt from", "encoder", "back end"]
     return Table(header, rows)
+
+
+def _learnt(record: dict[str, Any]) -> str:
+    """What the attacker learnt from: pairs that the sides were aligned with, or a training set."""
+    pairs = record.get("pairs")
+    if pairs:
+        return f"pairs before and after protection: {_set_of(pairs)}"
+    return _set_of(record.get("training_set"))
 
 
 def _set_of(record: object) -> str:

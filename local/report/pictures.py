@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
+import yaml
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.projections.polar import PolarAxes
@@ -30,6 +30,27 @@ from utils.cli import UserError
 
 _FEW = 5  # systems whose markers have room beside each other, and who share one radar
 Found = Drawing | None
+_GREY: dict[str, Any] = {"color": draw.SOFT}
+
+
+_SAID: dict[str, dict[str, Any]] = yaml.safe_load(
+    (frame.ROOT / "local/report/pictures.yaml").read_text(encoding="utf-8")
+)
+
+
+def _new(kind: str, title: str = "", **more: Any) -> tuple[Canvas, Axes]:
+    """An empty picture of a kind of pictures.yaml; more: what else `draw.new` takes."""
+    settings = {
+        key: value for key, value in _SAID[kind].items() if key not in ("headline", "parts")
+    }
+    return draw.new(title=title, **settings | more)
+
+
+def _made(canvas: Canvas, kind: str, of: Sequence[str], **told: object) -> Drawing:
+    """The drawing of a canvas. kind: begins the name of its file and names its headline and its
+    sentence, which are told the rest; of: what it is of, for the name of the file."""
+    headline = _SAID[kind]["headline"].format(**told)
+    return Drawing(canvas, draw.slug(kind, *of), headline, say(kind, **told))
 
 
 # The first screen.
@@ -39,28 +60,24 @@ def attackers(results: Results) -> Found:
     """EER of the attacker who decides on each system and group, and of the same evaluator without
     protection: the figures of the table above."""
     found = select.verdicts(results)
-    judged = [(i, f"{system}, {own.group}", own, own.verdict.attack, system)
-              for i, system in enumerate(results.systems())
+    judged = [(i, system, own) for i, system in enumerate(results.systems())
               for own in found.get(system, []) if own.verdict.attack]  # fmt: skip
     if not judged:
         return None
-    canvas, axes = draw.new(
-        1.1 + 0.36 * len(judged), "the strongest attacker", "EER (%)", grid="x", xlim=(0, 51),
-        ylim=(len(judged) - 0.5, -0.5),
-    )  # fmt: skip
-    grey = {"color": draw.SOFT, "marker": "|", "markersize": 9}
-    for y, (i, _, own, attack, _) in enumerate(judged):
-        for value, look in ((attack.bare, grey), (own.eer, draw.look(i))):
+    height, ylim = 1.1 + 0.36 * len(judged), (len(judged) - 0.5, -0.5)
+    canvas, axes = _new("eer", "the strongest attacker", height=height, ylim=ylim)
+    for y, (i, _, own) in enumerate(judged):
+        bare = own.verdict.attack.bare if own.verdict.attack else NOTHING
+        grey = {**_GREY, "marker": "|", "markersize": 9}
+        for value, look in ((bare, grey), (own.eer, draw.look(i))):
             if value.defined:
                 dot(axes, value, y, elinewidth=0.9, **look)
-    names = [f"{draw.label(system)}, {own.group}" for _, _, own, _, system in judged]
+    names = [f"{draw.label(system)}, {own.group}" for _, system, own in judged]
     axes.set_yticks(range(len(judged)), names)
-    axes.axvline(50, color=draw.SOFT, linewidth=0.8, linestyle=":")
-    axes.plot([], [], "|", color=draw.SOFT, label="unprotected, by the same evaluator")
+    axes.axvline(50, linewidth=0.8, linestyle=":", **_GREY)
+    axes.plot([], [], "|", label="unprotected, by the same evaluator", **_GREY)
     draw.legend(canvas, 1)
-    said = [(name, own.eer, attacker(made.attacker), made) for _, name, own, made, _ in judged]
-    alt = say("attackers", said=said)
-    return Drawing(canvas, draw.slug("eer", "first"), "What an attacker can do", alt)
+    return _made(canvas, "eer", ["first"], judged=judged)
 
 
 def first_trade(results: Results) -> Found:
@@ -76,10 +93,7 @@ def people(results: Results) -> Found:
     shown = [(i, s) for i, s in enumerate(results.systems()) if s in set(found["system"])]
     if not shown:
         return None
-    canvas, axes = draw.new(
-        2.9, "each person's worst attacker", "people, the most recognisable first",
-        "linkability (1: linked for sure)", grid="y", ylim=(0, 1.03),
-    )  # fmt: skip
+    canvas, axes = _new("people", "each person's worst attacker")
     for i, system in shown:
         own = where(found, system=system)
         x, values = np.arange(1, len(own) + 1), own["value"].to_numpy()
@@ -88,12 +102,11 @@ def people(results: Results) -> Found:
                   label=draw.label(system), **draw.look(i))  # fmt: skip
         worst = [*zip(own["speaker"], values, strict=True)][:3]
         said.append((system, int((values > 0.5).sum()), len(own), worst))
-    axes.plot([], [], "_", color=draw.SOFT, label="unprotected, by the same evaluator")
+    axes.plot([], [], "_", label="unprotected, by the same evaluator", **_GREY)
     axes.set_xlim(left=0)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     draw.legend(canvas)
-    alt = say("people", said=said)
-    return Drawing(canvas, draw.slug("people", "worst"), "Who is still recognisable", alt)
+    return _made(canvas, "people", ["worst"], said=said)
 
 
 # One evaluator.
@@ -104,34 +117,28 @@ def scatter(results: Results, evaluator: str) -> Found:
     systems, splits = results.systems(), results.splits(evaluator)
     measured: list[tuple[int, int, str, Value, Value]] = []
     for (i, system), (j, split) in product(enumerate(systems), enumerate(splits)):
-        values = [results.value(evaluator, split, system, "", m, frame.SIMILARITY)
-                  for m in ("deid", "g_vd")]  # fmt: skip
-        if None not in values:
-            deid, g_vd = (v or NOTHING for v in values)
+        deid, g_vd = (results.value(evaluator, split, system, "", m, frame.SIMILARITY)
+                      for m in ("deid", "g_vd"))  # fmt: skip
+        if deid and g_vd:
             measured.append((i, j, f"{system} on {split}", deid, g_vd))
     points = [p for p in measured if p[3].defined and p[4].defined]
     if not measured:
         return None
-    canvas, axes = draw.new(3.0, x="DeID (%): 0 = as before", y="G_VD (dB): 0 = as before",
-                            grid="both")  # fmt: skip
+    canvas, axes = _new("deid_gvd")
     for i, j, _, deid, g_vd in points:
         dot(axes, deid, g_vd, markersize=5.5, **draw.look(i) | {"marker": draw.marker(j)})
-    shown, on = sorted({p[0] for p in points}), sorted({p[1] for p in points})
-    looks = [(systems[i], "s", draw.colour(i), draw.face(i)) for i in shown]
-    looks += [(splits[j], draw.marker(j), draw.INK, "none") for j in on]
-    for name, marker, colour, face in looks:  # colours are systems, markers are splits
-        axes.plot([], [], marker, color=colour, markerfacecolor=face, markersize=5,
-                  label=draw.label(name))  # fmt: skip
-    axes.axhline(0, color=draw.SOFT, linewidth=0.8, linestyle=":")
+    # Colours are systems, markers are splits.
+    looks = [(systems[i], {**draw.look(i), "marker": "s"}) for i in sorted({p[0] for p in points})]
+    looks += [(splits[j], {"marker": draw.marker(j), "color": draw.INK, "markerfacecolor": "none"})
+              for j in sorted({p[1] for p in points})]  # fmt: skip
+    for name, look in looks:
+        axes.plot([], [], linestyle="none", markersize=5, label=draw.label(name), **look)
+    axes.axhline(0, linewidth=0.8, linestyle=":", **_GREY)
     axes.margins(0.08)
     if points:
         draw.legend(canvas)
-    best, worst = (choose(points, key=lambda p: p[3].value, default=None) for choose in (max, min))
-    distinct = max(points, key=lambda p: p[4].value, default=None)
     left_out = [p[2] for p in measured if p not in points]
-    alt = say("scatter", best=best, worst=worst, distinct=distinct, left_out=left_out)
-    title = "De-identification against voice distinctiveness"
-    return Drawing(canvas, draw.slug("deid_gvd", evaluator), title, alt)
+    return _made(canvas, "deid_gvd", [evaluator], points=points, left_out=left_out)
 
 
 def eer_by_attacker(results: Results, evaluator: str, split: str) -> Found:
@@ -143,21 +150,19 @@ def eer_by_attacker(results: Results, evaluator: str, split: str) -> Found:
     measured, systems = [a for a in order if a in known], results.systems()
     if not measured or not systems:  # of constant targets there are radars
         return None
-    canvas, axes = draw.new(
-        2.9, split, "", "EER of the attacker (%):\nlower is worse for speakers", grid="y"
-    )
+    canvas, axes = _new("eer_by_attacker", split)
     bare = results.value(evaluator, split, "original", "unprotected", "eer") or NOTHING
     if bare.defined:
-        axes.axhline(100 * bare.value, color=draw.SOFT, ls="--", label="unprotected speech")
+        axes.axhline(100 * bare.value, ls="--", label="unprotected speech", **_GREY)
         if bare.bounded:
-            axes.axhspan(100 * bare.low, 100 * bare.high, color=draw.SOFT, alpha=0.12, lw=0)
-    axes.axhline(50, color=draw.SOFT, linewidth=0.8, linestyle=":", label="coin toss")
+            axes.axhspan(100 * bare.low, 100 * bare.high, alpha=0.12, lw=0, **_GREY)
+    axes.axhline(50, linewidth=0.8, linestyle=":", label="coin toss", **_GREY)
     few, best = len(systems) <= _FEW, []
     sizes = (2.5, 5, 1.5) if few else (1, 3.5, 0.7)
     look: dict[str, Any] = dict(zip(("capsize", "markersize", "linewidth"), sizes, strict=True))
     for i, system in enumerate(systems):
-        found = {a: results.value(evaluator, split, system, a, "eer") or NOTHING for a in measured}
-        eers = {a: v for a, v in found.items() if v.defined}
+        found = {a: results.value(evaluator, split, system, a, "eer") for a in measured}
+        eers = {a: v for a, v in found.items() if v and v.defined}
         shift = 0.64 * ((i + 0.5) / len(systems) - 0.5)
         ends = [draw.bars(value, 100) or [[0.0], [0.0]] for value in eers.values()]
         axes.errorbar(
@@ -165,17 +170,14 @@ def eer_by_attacker(results: Results, evaluator: str, split: str) -> Found:
             yerr=[[end[side][0] for end in ends] for side in (0, 1)], linestyle=draw.line(i),
             label=draw.label(system), elinewidth=0.8, **look, **draw.look(i),
         )  # fmt: skip
-        if eers:
-            lowest = min(eers, key=lambda a: eers[a].value)
-            best.append((system, attacker(lowest), eers[lowest].value))
+        best += [(system, *min(eers.items(), key=lambda eer: eer[1].value))] if eers else []
     names = [attacker(a) + ("" if a in measured else "\n(not measured)") for a in order]
     axes.set_xticks(range(len(order)), names, rotation=30, ha="right", rotation_mode="anchor")
     axes.set(xlim=(-0.5, len(order) - 0.5), ylim=(0, max(54.0, axes.get_ylim()[1])))
     draw.legend(canvas)
     missing = [attacker(a) for a in order if a not in measured]
-    alt = say("eer_by_attacker", split=split, bare=bare, best=best, many=not few, missing=missing)
-    title = f"Equal error rate by attacker, {split}"
-    return Drawing(canvas, draw.slug("eer_by_attacker", evaluator, split), title, alt)
+    told = {"split": split, "bare": bare, "best": best, "many": not few, "missing": missing}
+    return _made(canvas, "eer_by_attacker", [evaluator, split], **told)
 
 
 # Utility.
@@ -190,14 +192,11 @@ def trade_off(trade: Trade, systems: Sequence[str]) -> Found:
         return None
     m = trade.measure
     turned = "" if m.better > 0 else ", turned over"
-    canvas, axes = draw.new(
-        3.1, f"{trade.split}, {trade.recogniser}",
-        "EER of the strongest attacker (%): 50 = a coin toss",
-        f"{m.heading}{turned}: above is better", grid="both",
-    )  # fmt: skip
+    canvas, axes = _new("privacy", f"{trade.split}, {trade.recogniser}",
+                        y=f"{m.heading}{turned}: above is better")  # fmt: skip
     shown = [(p, draw.label(p.system), draw.look(systems.index(p.system))) for p in trade.points]
     if trade.unprotected is not None:
-        grey = {"color": draw.SOFT, "marker": "*", "markerfacecolor": draw.SOFT}
+        grey = {**_GREY, "marker": "*", "markerfacecolor": draw.SOFT}
         shown.insert(0, (trade.unprotected, "unprotected speech", grey))
     for p, label, look in shown:
         dot(axes, p.privacy, p.utility, (100, m.scale), label=label, markersize=5.5, **look)
@@ -226,8 +225,8 @@ def by_target(results: Results, metric: str, by: str, split: str, series: str) -
     if len(found) < 3:
         return None
     m, (first, *_, last) = MEASURES[metric], found
-    canvas, axes = draw.new(2.7, f"{split}, {by}", f"target voice, {first} to {last}", m.heading,
-                            grid="y")  # fmt: skip
+    canvas, axes = _new("by_target", f"{split}, {by}", x=f"target voice, {first} to {last}",
+                        y=m.heading)  # fmt: skip
     before = results.value(by, split, "original", "", metric, UTILITY)
     if before is not None:
         axes.axhline(m.scale * before.value, color=draw.INK, ls=":", label="original speech")
@@ -235,18 +234,17 @@ def by_target(results: Results, metric: str, by: str, split: str, series: str) -
         label = "protected speech" if i == 1 else None
         dot(axes, i, value, (1, m.scale), markersize=4, label=label, **draw.look(0))
     draw.legend(canvas)
-    worst, *_, best = sorted(found, key=lambda t: found[t].value, reverse=m.better < 0)
-    name, ends = USES[metric].capitalize(), [(t, m.say(found[t].value)) for t in (best, worst)]
-    alt = say("by_target", name=name, by=by, split=split, n=len(found), best=ends[0],
-              worst=ends[1], before=before and m.say(before.value))  # fmt: skip
-    title = f"{name} by target voice, {series}, {split}"
-    return Drawing(canvas, draw.slug("by_target", metric, by, split, series), title, alt)
+    ordered = sorted(found, key=lambda t: found[t].value, reverse=m.better < 0)
+    worst, *_, best = [(target, m.say(found[target].value)) for target in ordered]
+    return _made(
+        canvas, "by_target", [metric, by, split, series], name=USES[metric].capitalize(), by=by,
+        split=split, series=series, n=len(found), best=best, worst=worst,
+        before=before and m.say(before.value),
+    )  # fmt: skip
 
 
 # Voice similarity.
 
-_TITLES = dict(zip(SETTINGS, ("original–original", "original–protected", "protected–protected"),
-                   strict=True))  # fmt: skip
 _NAMED = 11  # up to so many speakers their names stand beside the matrix, large enough to be read
 
 
@@ -261,20 +259,18 @@ def similarity(results: Results, entry: Entry) -> Drawing:
     low, high = _zoo_range(results, of["evaluator"])
     beneath.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
     draw.legend(canvas)
-    subject = f"{of['system']} on {of['split']}"
-    above.set_title(subject, loc="left")
-    name = draw.slug("similarity", of["evaluator"], of["system"], of["split"])
-    at = (of["evaluator"], of["split"], of["system"], "")
-    deid, g_vd = (results.value(*at, m, frame.SIMILARITY) or NOTHING for m in ("deid", "g_vd"))
+    above.set_title(f"{of['system']} on {of['split']}", loc="left")
+    at = (of["evaluator"], of["split"], of["system"])
+    deid, g_vd = results.several(*at, "", ("deid", "g_vd"), frame.SIMILARITY)
     worst, others = int(np.argmax(dominance_of_rows(op))), op - np.diag(np.diag(op))
     row, column = np.unravel_index(int(np.argmax(others)), op.shape)
-    alt = say(
-        "similarity", system=of["system"], deid=deid, g_vd=g_vd, worst=names[worst],
-        own=(oo[worst, worst], op[worst, worst]),
+    return _made(
+        canvas, "similarity", [of[k] for k in ("evaluator", "system", "split")],
+        system=of["system"], split=of["split"], deid=deid, g_vd=g_vd,
+        worst=names[worst], own=(oo[worst, worst], op[worst, worst]),
         taken=(names[row], names[column], others[row, column]),
+        zoo=_zoo_told(points[1], points[2], names),
     )  # fmt: skip
-    title = f"Voice similarity and zoo plot, {subject}"
-    return Drawing(canvas, name, title, f"{alt} {_zoo_finding(points[1], points[2], names)}")
 
 
 def _quadrants(canvas: Canvas, axes: Axes, whole: Float64, names: list[str]) -> None:
@@ -305,7 +301,7 @@ def _quadrants(canvas: Canvas, axes: Axes, whole: Float64, names: list[str]) -> 
 
 def _zoo(axes: Axes, points: Sequence[Float64], names: list[str]) -> None:
     """Mean calibrated LLR of a speaker's target pairs (x) and of its impostor pairs (y)."""
-    for i, (s, text) in enumerate(_TITLES.items()):
+    for i, (s, text) in enumerate(_SAID["similarity"]["parts"].items()):
         colour = draw.colour(i - 1)
         axes.scatter(
             points[i][:, 0], points[i][:, 1], s=16, marker=draw.marker(i), linewidths=0.9,
@@ -333,13 +329,14 @@ def _zoo_range(results: Results, evaluator: str) -> tuple[list[float], list[floa
     return (low - margin).tolist(), (high + margin).tolist()
 
 
-def _zoo_finding(op: Float64, pp: Float64, names: list[str]) -> str:
+def _zoo_told(op: Float64, pp: Float64, names: list[str]) -> dict[str, object]:
+    """What is told of the points of OP and PP."""
     passing, confused = (
         [names[i] for i in np.argsort(-found[:, 1]) if found[i, 1] > 0] for found in (op, pp)
     )
-    worst = int(np.argmax(op[:, 0]))
-    return say("zoo", median=np.median(op[:, 0]), extent=np.ptp(op[:, 0]), worst=names[worst],
-               highest=op[worst, 0], passing=passing, confused=confused)  # fmt: skip
+    own = op[:, 0]
+    return {"median": np.median(own), "extent": np.ptp(own), "worst": names[int(np.argmax(own))],
+            "highest": own.max(), "passing": passing, "confused": confused}  # fmt: skip
 
 
 # Scores and what they disclose.
@@ -356,26 +353,29 @@ def ece(results: Results, evaluator: str, split: str, attack: str) -> Found:
         system, who = entry["where"]["system"], entry["where"]["attacker"]
         if entry["where"]["split"] != split or who not in (attack, "unprotected"):
             continue
-        d_ece, l_w, tag = (
-            results.value(evaluator, split, system, who, m) or NOTHING
-            for m in ("d_ece", "l_w", "tag")
-        )
+        d_ece, l_w, tag = results.several(evaluator, split, system, who, ("d_ece", "l_w", "tag"))
         name = "unprotected" if system == "original" else system
         figures = (number(d_ece.value, 3), number(l_w.value), tag.tag)
         index = systems.index(system) if system in systems else -1
         lines.append((f"{draw.label(name)}: ({', '.join(figures)})", entry["ece"], index))
         said.append((name, *figures))
-    if not any(index >= 0 for _, _, index in lines):
+    if all(index < 0 for _, _, index in lines):
         return None
-    canvas, axes = draw.new(3.2, f"{attacker(attack)} attacker, {split}")
-    _profiles(axes, results.prior, lines, shade=True)
-    draw.legend(canvas, 1, title="(D_ECE in bit, l_w in decades, tag)", title_fontsize=7)
-    title = f"ECE profiles, {attacker(attack)} attacker, {split}"
-    alt = say("ece", who=attacker(attack), split=split, said=said)
-    return Drawing(canvas, draw.slug("ece", evaluator, attack, split), title, alt)
+    who = attacker(attack)
+    return _profiles(
+        results.prior, lines, "ece", [evaluator, attack, split], f"{who} attacker, {split}",
+        legend={"title": "(D_ECE in bit, l_w in decades, tag)", "title_fontsize": 7},
+        who=who, split=split, said=said,
+    )  # fmt: skip
 
 
-def _profiles(axes: Axes, prior: Entry, lines: Profiles, *, shade: bool) -> None:
+def _profiles(
+    prior: Entry, lines: Profiles, kind: str, of: Sequence[str], title: str, *,
+    legend: Mapping[str, Any] = {}, **told: object,
+) -> Drawing:  # fmt: skip
+    """A picture of profiles; where its legend has a title, what they disclose is shaded."""
+    canvas, axes = _new(kind, title)
+    shade = bool(legend)
     x, nothing = prior["log_odds"], prior["prior"]
     axes.plot(x, nothing, color=draw.INK, linewidth=1.2, label="prior: perfect privacy")
     middle = len(x) // 2
@@ -392,6 +392,8 @@ def _profiles(axes: Axes, prior: Entry, lines: Profiles, *, shade: bool) -> None
         xlabel="log-odds of the prior, logit π (dot: π = 1/2)",
     )  # fmt: skip
     axes.grid(True)
+    draw.legend(canvas, 1, **legend)
+    return _made(canvas, kind, of, **told)
 
 
 def calibrated(results: Results, evaluator: str) -> Iterator[Found]:
@@ -408,39 +410,22 @@ def calibrated(results: Results, evaluator: str) -> Iterator[Found]:
 def distortion(results: Results, entry: Entry) -> Drawing:
     """Profiles of two runs of a random system, and of calibrations learnt on one and used on the
     other (002, Fig. 8)."""
-    evaluator, split, system = (entry["where"][k] for k in ("evaluator", "split", "system"))
-    subject, lines, found = f"{system} on {split}", [], {}
-    for i, (name, metric, text) in enumerate((
-        ("f0", "d_ece_f0", "run 0, oracle: D_ECE"),
-        ("f1", "d_ece_f1", "run 1, oracle: D_ECE"),
-        ("linear", "c_ece_linear", "run 1, linear from run 0: C_ECE"),
-        ("isotonic", "c_ece_isotonic", "run 1, isotonic from run 0: C_ECE"),
-    )):  # fmt: skip
-        found[name] = (
-            results.value(evaluator, split, system, "", metric, frame.CALIBRATION) or NOTHING
-        ).value
-        lines.append((f"{text} {number(found[name], 3)}", entry["ece"][name], i))
-    canvas, axes = draw.new(3.3, subject)
-    _profiles(axes, results.prior, lines, shade=False)
-    draw.legend(canvas, 1)
-    title, alt = (
-        f"Calibration learnt on another run, {subject}",
-        say("distortion", subject=subject, found=found),
-    )
-    return Drawing(canvas, draw.slug("calibration", evaluator, split, system), title, alt)
+    evaluator, split, system = at = [entry["where"][k] for k in ("evaluator", "split", "system")]
+    parts, subject = _SAID["calibration"]["parts"], f"{system} on {split}"
+    metrics = [metric for _, metric in parts.values()]
+    values = results.several(evaluator, split, system, "", metrics, frame.CALIBRATION)
+    found = {name: v.value for name, v in zip(parts, values, strict=True)}
+    lines = [(f"{text} {number(found[name], 3)}", entry["ece"][name], i)
+             for i, (name, (text, _)) in enumerate(parts.items())]  # fmt: skip
+    return _profiles(results.prior, lines, "calibration", at, subject, subject=subject, found=found)
 
 
 def empirical(entry: Entry) -> Drawing:
     """Share of target trials in bins of the posterior that an attacker states (002, Fig. 4)."""
     of, off, few = entry["where"], [], 0
-    names = {"linear": "linear from run 0", "isotonic": "isotonic from run 0",
-             "uncalibrated": "scores taken as LLR"}  # fmt: skip
-    canvas, axes = draw.new(
-        2.8, _run(of), "posterior that the attacker states", "share of target trials",
-        grid="both", xlim=(0, 1), ylim=(0, 1),
-    )  # fmt: skip
+    canvas, axes = _new("empirical", _run(of))
     axes.plot([0, 1], [0, 1], color=draw.INK, linewidth=1, linestyle=":", label="well calibrated")
-    for i, (name, text) in enumerate(names.items()):
+    for i, (name, text) in enumerate(_SAID["empirical"]["parts"].items()):
         if name not in entry["empirical"]:
             continue
         bins = entry["empirical"][name]
@@ -453,9 +438,8 @@ def empirical(entry: Entry) -> Drawing:
         off.append((text, np.average(np.abs(stated - share), weights=count)))
         few += int((~enough).sum())
     draw.legend(canvas)
-    alt = say("empirical", off=off, few=few, fewest=_FEWEST)
-    name = draw.slug("empirical", of["evaluator"], of["system"], of["split"])
-    return Drawing(canvas, name, f"Empirical calibration, {_run(of)}", alt)
+    at = [of[k] for k in ("evaluator", "system", "split")]
+    return _made(canvas, "empirical", at, run=_run(of), off=off, few=few, fewest=_FEWEST)
 
 
 def _run(of: Mapping[str, str]) -> str:
@@ -467,15 +451,12 @@ def _run(of: Mapping[str, str]) -> str:
 def actual(entry: Entry, prior: Entry) -> Drawing:
     """The profile of scores taken as LLR beside that of ideal calibration (002, Fig. 7)."""
     of, ideal, own = entry["where"], entry["ece"], entry["ece_actual"]
-    canvas, axes = draw.new(2.9, _run(of))
     lines = [("ideally calibrated scores", ideal, 0), ("scores taken as LLR", own, 6)]
-    _profiles(axes, prior, lines, shade=False)
-    draw.legend(canvas, 1)
-    middle = len(own) // 2
-    alt = say("actual", run=_run(of), own=own[middle], ideal=ideal[middle],
-              above=(own > prior["prior"]).mean())  # fmt: skip
-    name = draw.slug("actual", of["evaluator"], of["split"])
-    return Drawing(canvas, name, f"Actual and ideal profile, {_run(of)}", alt)
+    middle, at, run = len(own) // 2, [of["evaluator"], of["split"]], _run(of)
+    return _profiles(
+        prior, lines, "actual", at, run, run=run, own=own[middle], ideal=ideal[middle],
+        above=(own > prior["prior"]).mean(),
+    )  # fmt: skip
 
 
 def histogram(results: Results, entry: Entry) -> Found:
@@ -484,16 +465,10 @@ def histogram(results: Results, entry: Entry) -> Found:
     if bins is None:
         return None
     system, split, who = of["system"], of["split"], attacker(of["attacker"])
-    edges, d, entries = (
-        bins["edges"],
-        bins["linkability"],
-        results.entries("attacks", of["evaluator"]),
-    )
+    edges, d = bins["edges"], bins["linkability"]
+    entries = results.entries("attacks", of["evaluator"])
     every = np.concatenate([e["histogram"]["edges"] for e in entries if e["histogram"]])
-    canvas, axes = draw.new(
-        2.8, f"{system}, {who}, {split}", "score of the attacker (one scale for an evaluator)",
-        "share of trials (%)",
-    )  # fmt: skip
+    canvas, axes = _new("scores", f"{system}, {who}, {split}")
     for index, side, text in ((5, "non_mated", "different speakers"), (1, "mated", "same speaker")):
         share, colour = 100 * bins[side], draw.colour(index)
         axes.stairs(share, edges, fill=True, alpha=0.35, color=colour, label=text)
@@ -505,12 +480,11 @@ def histogram(results: Results, entry: Entry) -> Found:
     axes.set_xlim(every.min(), every.max())
     draw.legend(canvas)
     at = (of["evaluator"], split, system, of["attacker"])
-    d_sys = (results.value(*at, "linkability") or NOTHING).value
-    alt = say("histogram", who=who, system=system, split=split, d_sys=d_sys,
-              sure=bins["mated"][d > 0.9].sum(), defined=not math.isnan(d_sys))  # fmt: skip
-    name = draw.slug("scores", of["evaluator"], system, of["attacker"], split)
-    title = f"Scores and local linkability, {system}, {who} attacker, {split}"
-    return Drawing(canvas, name, title, alt)
+    return _made(
+        canvas, "scores", [of["evaluator"], system, of["attacker"], split],
+        who=who, system=system, split=split, sure=bins["mated"][d > 0.9].sum(),
+        d_sys=results.value(*at, "linkability") or NOTHING,
+    )  # fmt: skip
 
 
 # Identity search.
@@ -522,7 +496,7 @@ def cmc(results: Results, evaluator: str, split: str) -> Found:
     found = [e for e in results.entries("searches", evaluator) if e["where"]["split"] == split]
     if not found:
         return None
-    canvas, axes = draw.new(3.0, split, "rank k", "own speaker within rank k (%)", grid="both")
+    canvas, axes = _new("cmc", split)
     ranks = np.arange(1, len(found[0]["cmc"]) + 1)
     for entry in found:
         system = entry["where"]["system"]
@@ -533,15 +507,14 @@ def cmc(results: Results, evaluator: str, split: str) -> Found:
     chances = {"chance_clustered": ("clusters kept", ":"), "chance": ("labels mixed", "--")}
     for key, (text, style) in chances.items():
         mean = 100 * np.array([e[key] for e in found]).mean(axis=0)
-        axes.plot(ranks, mean, color=draw.SOFT, linestyle=style, lw=1, label=f"chance, {text}")
+        axes.plot(ranks, mean, linestyle=style, lw=1, label=f"chance, {text}", **_GREY)
     axes.set(xscale="log", ylim=(0, 102))
     ticks = [k for k in (1, 2, 5, 10, 20, 50) if k <= len(ranks)]
     axes.set_xticks(ticks, [str(k) for k in ticks])
     axes.minorticks_off()
     draw.legend(canvas)
-    alt = say("cmc", split=split, said=said, chance=found[0]["chance_clustered"][0])
-    title = f"Finding protected speakers among the originals, {split}"
-    return Drawing(canvas, draw.slug("cmc", evaluator, split), title, alt)
+    chance = found[0]["chance_clustered"][0]
+    return _made(canvas, "cmc", [evaluator, split], split=split, said=said, chance=chance)
 
 
 # Radars of linkability.
@@ -551,8 +524,9 @@ _NARROW = 17  # letters over one of three radars side by side
 _SHOWN = 12  # speakers with a radar over targets
 
 
-def _axes(axes: PolarAxes, n: int, names: Sequence[str] = ()) -> Float64:
+def _axes(axes: Axes, n: int, names: Sequence[str] = ()) -> Float64:
     """Set the axes up; the angle of each of `n` axes, clockwise from the top."""
+    assert isinstance(axes, PolarAxes)
     angle = np.linspace(0, 2 * math.pi, n, endpoint=False)
     axes.set_theta_zero_location("N")
     axes.set_theta_direction(-1)
@@ -564,7 +538,7 @@ def _axes(axes: PolarAxes, n: int, names: Sequence[str] = ()) -> Float64:
     return angle
 
 
-def _ring(axes: PolarAxes, angle: Float64, r: Float64, index: int, **more: Any) -> None:
+def _ring(axes: Axes, angle: Float64, r: Float64, index: int, **more: Any) -> None:
     """A closed line; index: number of the system, -1 for originals (dotted)."""
     axes.plot(
         np.append(angle, angle[:1]), np.append(r, r[:1]),
@@ -575,13 +549,26 @@ def _ring(axes: PolarAxes, angle: Float64, r: Float64, index: int, **more: Any) 
 def radar(results: Results, evaluator: str, split: str) -> Found:
     """Linkability of each speaker (an axis each) under the best-informed attacker measured: all
     systems in one radar, or one each."""
-    of = {"evaluator": evaluator, "split": split}
-    attack, own = select.best_informed(results, results.systems(), **of)
+    of, systems = {"evaluator": evaluator, "split": split}, results.systems()
+    attack, own = select.best_informed(results, systems, **of)
     if len(own) < 3:
         return None
-    before, many = select.unprotected_people(results, own.index, **of), own.shape[1] > _FEW
-    make = _apart if many else _together
-    canvas = make(results.systems(), before, own, f"{split}, {attacker(attack)} attacker")
+    before, many, who = (
+        select.unprotected_people(results, own.index, **of), own.shape[1] > _FEW, attacker(attack),
+    )  # fmt: skip
+    rings = [(str(system), ring.to_numpy(), systems.index(str(system)))
+             for system, ring in own.items()]  # fmt: skip
+    title = f"{split}, {who} attacker"
+    if many:
+        canvas = _small(title, [(name, before, ring, i) for name, ring, i in rings], shade=True)
+    else:
+        canvas, axes = _new("radar", title)
+        angle = _axes(axes, len(own), [*own.index] if len(own) <= _MANY else ())
+        _ring(axes, angle, before, -1, label="unprotected")
+        for name, ring, i in rings:
+            look = {"marker": ".", "markersize": 4, "label": draw.label(name)}
+            _ring(axes, angle, ring, i, **look)
+        draw.legend(canvas, 2)
     said = []
     for system, ring in own.items():
         values = ring[np.isfinite(ring)]
@@ -589,33 +576,23 @@ def radar(results: Results, evaluator: str, split: str) -> Found:
         if len(values):
             worst, best = values.idxmax(), values.idxmin()
             said.append((system, worst, values[worst], best, values[best], [*same]))
-    alt = say("radar", split=split, who=attacker(attack), many=many, said=said)
-    title = f"Linkability by speaker, {attacker(attack)} attacker, {split}"
-    return Drawing(canvas, draw.slug("radar", evaluator, split), title, alt)
+    told = {"split": split, "who": who, "many": many, "said": said}
+    return _made(canvas, "radar", [evaluator, split], **told)
 
 
-def _together(systems: Sequence[str], before: Float64, own: pd.DataFrame, title: str) -> Canvas:
-    canvas, axes = draw.new(3.7, title, polar=True)
-    assert isinstance(axes, PolarAxes)
-    angle = _axes(axes, len(own), [*own.index] if len(own) <= _MANY else ())
-    _ring(axes, angle, before, -1, label="unprotected")
-    for system, values in own.items():
-        look = {"marker": ".", "markersize": 4, "label": draw.label(str(system))}
-        _ring(axes, angle, values.to_numpy(), systems.index(str(system)), **look)
-    draw.legend(canvas, 2)
-    return canvas
-
-
-def _apart(systems: Sequence[str], before: Float64, own: pd.DataFrame, title: str) -> Canvas:
-    """A small radar a system; speakers clockwise from the top by name."""
-    canvas, grid = draw.polars(own.shape[1], title)
-    for axes, (system, values) in zip(grid, own.items(), strict=True):
-        angle = _axes(axes, len(own))
-        _ring(axes, angle, before, -1, linewidth=1)
-        i, r = systems.index(str(system)), values.to_numpy()
-        axes.fill(angle, r, color=draw.colour(i), alpha=0.15, linewidth=0)
+def _small(
+    title: str, rings: Sequence[tuple[str, Float64, Float64, int]], *, shade: bool
+) -> Canvas:
+    """Small radars: a name, the ring of originals, one's own and its number; speakers or targets
+    clockwise from the top."""
+    canvas, grid = draw.polars(len(rings), title)
+    for axes, (name, before, r, i) in zip(grid, rings, strict=True):
+        angle = _axes(axes, len(r))
+        _ring(axes, angle, before, -1, linewidth=1 if shade else 1.2)
+        if shade:
+            axes.fill(angle, r, color=draw.colour(i), alpha=0.15, linewidth=0)
         _ring(axes, angle, r, i, linewidth=1.1)
-        axes.set_title(draw.label(str(system), _NARROW), fontsize=draw.SMALL)
+        axes.set_title(draw.label(name, _NARROW), fontsize=draw.SMALL)
     return canvas
 
 
@@ -631,18 +608,16 @@ def targets(
     n, n_voices = table.shape
     if n_voices < 3 or not n:
         return None
-    shown = list(range(n)) if n <= _SHOWN else [*range(_SHOWN // 2), *range(n - _SHOWN // 2, n)]
-    canvas, grid = draw.polars(len(shown), f"{split}, {attacker(attack)} attacker")
-    for axes, i in zip(grid, shown, strict=True):
-        angle = _axes(axes, n_voices)
-        _ring(axes, angle, np.full(n_voices, before[i]), -1, linewidth=1.2)
-        _ring(axes, angle, table.iloc[i].to_numpy(), 0, linewidth=1.1)
-        axes.set_title(draw.label(table.index[i], _NARROW), fontsize=draw.SMALL)
-    means = [table.iloc[i].mean() for i in (0, -1)]
-    alt = say("targets", split=split, who=attacker(attack), voices=[*table.columns],
-              speakers=[*table.index], means=means, shown=_SHOWN)  # fmt: skip
-    title = f"Linkability by target voice, {series}, {split} ({select.definition(metric)})"
-    return Drawing(canvas, draw.slug("targets", evaluator, split, series, metric), title, alt)
+    shown = table if n <= _SHOWN else table.iloc[[*range(_SHOWN // 2), *range(-_SHOWN // 2, 0)]]
+    who, bares = attacker(attack), dict(zip(table.index, before, strict=True))
+    rings = [(name, np.full(n_voices, bares[name]), own.to_numpy(), 0)
+             for name, own in shown.iterrows()]  # fmt: skip
+    canvas = _small(f"{split}, {who} attacker", rings, shade=False)
+    return _made(
+        canvas, "targets", [evaluator, split, series, metric], split=split, who=who, series=series,
+        definition=select.definition(metric), voices=[*table.columns], speakers=[*table.index],
+        means=[table.iloc[i].mean() for i in (0, -1)], shown=_SHOWN,
+    )  # fmt: skip
 
 
 def target_groups(
@@ -667,10 +642,10 @@ def target_groups(
             _ring(axes, angle, mean, index, linewidth=1.2)
         axes.set_title(what, fontsize=7)
     said = [(what, table[own].mean(), before[own].mean()) for what, own in halves.items()]
-    alt = say("target_groups", n=n_voices, split=split, who=attacker(attack), said=said)
-    title = f"The same for badly and well protected speakers, {series}, {split}"
-    name = draw.slug("target_groups", evaluator, split, series, metric)
-    return Drawing(canvas, name, f"{title} ({select.definition(metric)})", alt)
+    return _made(
+        canvas, "target_groups", [evaluator, split, series, metric], n=n_voices, split=split,
+        who=attacker(attack), series=series, definition=select.definition(metric), said=said,
+    )  # fmt: skip
 
 
 # All pictures of the page.

@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any
+from functools import partial
+from itertools import product
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -200,7 +202,7 @@ def judge(attacks: Sequence[Evidence], worst_person: float = math.nan) -> Verdic
     is_named = surest is not None and surest.p_named * len(naming) < LEVEL
     most = max((a for a in naming if a.p_named < LEVEL), key=lambda a: a.named, default=None)
     defined = [a for a in attacks if math.isfinite(a.eer.value)]
-    strongest = min(defined, key=lambda a: fold(a.eer).value, default=None)
+    strongest = _lowest(defined)
     if is_named and most is not None and most.named > NAMED_MOSTLY:
         return Verdict(Level.NOTHING, _say_named(most), strongest or most)
     if strongest is None:
@@ -250,21 +252,20 @@ def _known(low: float) -> float:
 
 def _hidden(judges: Sequence[Evidence], naming: Sequence[Evidence], worst_person: float) -> Verdict:
     """The best verdict, or why it cannot be given."""
-    lowest = _lowest(judges)
-    if naming and min(a.p_named for a in naming) < LEVEL:
-        most = min(naming, key=lambda a: a.p_named)
-        return Verdict(Level.UNSHOWN, f"but {_say_named(most)}, which may be chance", lowest)
-    if worst_person > LINKED:
-        said = f"but the worst-protected person has a linkability of {number(worst_person)}"
-        return Verdict(Level.UNSHOWN, said, lowest)
-    if not all(a.people >= FEWEST for a in judges):
-        return Verdict(Level.UNSHOWN, f"but fewer than {FEWEST} people have target trials", lowest)
-    if not naming:
-        return Verdict(Level.UNSHOWN, "but nobody tried to name people", lowest)
-    if not any(a.controlled for a in judges):
-        said = "but no control shows that these attackers find people whose voices change"
-        return Verdict(Level.UNSHOWN, said, lowest)
-    return Verdict(Level.HIDDEN, "", lowest)
+    surest = min(naming, key=lambda a: a.p_named, default=None)
+    named = _say_named(surest) if surest and surest.p_named < LEVEL else ""
+    reasons = {  # the first that holds is told
+        f"{named}, which may be chance": named,
+        f"the worst-protected person has a linkability of {number(worst_person)}":
+            worst_person > LINKED,
+        f"fewer than {FEWEST} people have target trials":
+            not all(a.people >= FEWEST for a in judges),
+        "nobody tried to name people": not naming,
+        "no control shows that these attackers find people whose voices change":
+            not any(a.controlled for a in judges),
+    }  # fmt: skip
+    why = next((f"but {said}" for said, holds in reasons.items() if holds), "")
+    return Verdict(Level.UNSHOWN if why else Level.HIDDEN, why, _lowest(judges))
 
 
 def _say_named(attack: Evidence) -> str:
@@ -311,26 +312,20 @@ def attacks(results: Results, system: str, split: str) -> list[Evidence]:
 
 
 def _attack(results: Results, f: Any) -> Evidence:
-    def value(system: str, who: str, metric: str, family: str = frame.VERIFICATION) -> Value:
-        return results.value(f.evaluator, f.split, system, who, metric, family) or NOTHING
-
     reid = frame.REIDENTIFICATION
     named = results.rows.get((reid, f.evaluator, f.split, f.system, f.attacker, NAMED))
-    people = value(f.system, f.attacker, "n_target_speakers").value
-    if named is not None:
-        people = frame.parse(named.n_speakers)
+    at, bare = (f.system, f.attacker), ("original", "unprotected")
+    several = partial(results.several, f.evaluator, f.split)
+    eer, rise, targets = several(*at, ("eer", "eer_rise", "n_target_speakers"))
+    people = frame.parse(named.n_speakers) if named is not None else targets.value
+    (bare_eer,), (chance,) = several(*bare, ["eer"]), several(*at, [f"chance_{NAMED}"], reid)
+    (named_bare,) = several(*bare, [NAMED], reid)
     return Evidence(
-        f.attacker,
-        f.evaluator,
-        value(f.system, f.attacker, "eer"),
-        value("original", "unprotected", "eer"),
-        value(f.system, f.attacker, "eer_rise"),
-        named=named.value if named else math.nan,
-        chance=value(f.system, f.attacker, f"chance_{NAMED}", reid).value,
-        named_bare=value("original", "unprotected", NAMED, reid).value,
+        f.attacker, f.evaluator, eer, bare_eer, rise,
+        named=named.value if named else math.nan, chance=chance.value, named_bare=named_bare.value,
         recordings=frame.parse(named.n_segments) / people if named and people else math.nan,
         people=people,
-    )
+    )  # fmt: skip
 
 
 def verdicts(results: Results) -> dict[str, list[Judged]]:
@@ -427,31 +422,21 @@ class Trade:
 
     def finding(self) -> str:
         """The front in words, who is behind it, and what it would be without protection."""
-        m, front, bare = self.measure, self.front(), self.unprotected
+        front, bare = self.front(), self.unprotected
+        behind = [
+            (point, [f"{other.system}{self._doubt(other, point)}" for other in self.behind(point)])
+            for point in self.points
+            if point not in front
+        ]
         worse = [p.system for p in self.points if bare and self.dominates(bare, p)]
-        return say(
-            "front", trade=self, title=m.title, higher="higher" if m.better > 0 else "lower",
-            front=[self._say(p) for p in front], bare=bare and self._numbers(bare), worse=worse,
-            behind=[self._say_behind(p) for p in self.points if p not in front],
-        )  # fmt: skip
-
-    def _numbers(self, point: TradePoint) -> str:
-        useful = self.measure.say(point.utility.value)
-        return f"EER {percent(point.privacy.value)}, {self.measure.title} {useful}"
-
-    def _say(self, point: TradePoint) -> str:
-        return f"{point.system} ({self._numbers(point)})"
-
-    def _say_behind(self, point: TradePoint) -> str:
-        before = [f"{p.system}{self._doubt(p, point)}" for p in self.behind(point)]
-        return f"{self._say(point)}, behind {enumerate_words(before)}"
+        return say("front", trade=self, front=front, behind=behind, worse=worse)
 
     def _doubt(self, a: TradePoint, b: TradePoint) -> str:
         """In what the intervals of two systems overlap, or are not known."""
-        pairs = (("EER", a.privacy, b.privacy), (self.measure.title, a.utility, b.utility))
-        if not all(x.bounded and y.bounded for _, x, y in pairs):
+        pairs = {"EER": (a.privacy, b.privacy), self.measure.title: (a.utility, b.utility)}
+        if not all(value.bounded for pair in pairs.values() for value in pair):
             return " (intervals not known)"
-        overlap = [name for name, x, y in pairs if not x.apart(y)]
+        overlap = [name for name, (x, y) in pairs.items() if not x.apart(y)]
         return f" (intervals of {enumerate_words(overlap)} overlap)" if overlap else ""
 
 
@@ -463,11 +448,9 @@ def trades(metrics: pd.DataFrame) -> list[Trade]:
         privacy.setdefault(s.split, {})[s.system] = s.eer
     bares, found = unprotected(metrics), []
     useful = where(metrics, metric=frame.UTILITY_MEASURES)
-    order = pd.unique(useful["metric"] + "\t" + useful["evaluator"])
-    for metric, recogniser in sorted(
-        (name.split("\t") for name in order), key=lambda pair: frame.UTILITY_MEASURES.index(pair[0])
-    ):
-        own = where(useful, metric=metric, evaluator=recogniser)
+    kinds = useful.groupby(["metric", "evaluator"], sort=False)
+    of = frame.UTILITY_MEASURES.index
+    for (metric, recogniser), own in sorted(kinds, key=lambda kind: of(kind[0][0])):
         for split in sorted(set(own["split"]) & set(privacy)):
             attacked = privacy[split]
             measured = {f.system: f for f in where(own, split=split).itertuples(index=False)}
@@ -476,9 +459,8 @@ def trades(metrics: pd.DataFrame) -> list[Trade]:
             bare = bares.get((split, lowest.evaluator)) if lowest else None
             before = TradePoint("original", _value(bare), _value(measured.pop("original", None)))
             points, left_out = _points(attacked, measured, MEASURES[metric].title)
-            trade = Trade(split, metric, recogniser, points, before if before.defined else None,
-                          left_out)  # fmt: skip
-            found.append(trade)
+            bare_point = before if before.defined else None
+            found.append(Trade(split, metric, recogniser, points, bare_point, left_out))
     return found
 
 
@@ -493,14 +475,10 @@ def _points(
     points, left_out = [], []
     for system in dict.fromkeys([*attacked, *measured]):
         point = TradePoint(system, fold(_value(attacked.get(system))), _value(measured.get(system)))
-        if point.defined:
-            points.append(point)
-            continue
-        for what, of, value in (
-            ("EER", attacked, point.privacy), (title, measured, point.utility)
-        ):  # fmt: skip
-            if not value.defined:
-                left_out.append(f"{system} ({what} {show(NOTHING if system in of else None)})")
+        points += [point] if point.defined else []
+        told = {"EER": (attacked, point.privacy), title: (measured, point.utility)}
+        left_out += [f"{system} ({what} {show(NOTHING if system in of else None)})"
+                     for what, (of, value) in told.items() if not value.defined]  # fmt: skip
     return points, left_out
 
 
@@ -587,8 +565,7 @@ SUMMARY = (  # without an attacker: of the strongest one measured
 )
 
 
-@dataclass(frozen=True)
-class SummaryCell:
+class SummaryCell(NamedTuple):
     """A figure as people read it. mark: `best`, `worst` or nothing; sure: intervals are apart."""
 
     text: str
@@ -613,45 +590,35 @@ class SummaryRow:
 
 def summary(results: Results, evaluator: str) -> list[SummaryRow]:
     """Each system of one evaluator, by split; best and worst of a column marked."""
-    own = where(results.metrics, evaluator=evaluator)
+    own, found = where(results.metrics, evaluator=evaluator), []
     best = {(s.split, s.system): s.eer.attacker for s in strongest(own) if s.eer is not None}
-    useful = [
+    columns = [*SUMMARY] + [
         measure(name, title=f"Utility: {MEASURES[name].title} by {by}", family=frame.UTILITY, by=by)
         for name in frame.UTILITY_MEASURES
         for by in results.recognisers(name)
     ]
-    found = []
-    for split in results.splits(evaluator):
-        for system in results.systems():
-            who = best.get((split, system), "")
-            values = {
-                m: results.value(
-                    m.by or evaluator,
-                    split,
-                    system,
-                    "" if m.family else who,
-                    m.name,
-                    m.family or frame.VERIFICATION,
-                )
-                for m in (*SUMMARY, *useful)
-            }
-            if any(values[m] is not None for m in SUMMARY):
-                counts = set(where(own, split=split, system=system)["n_speakers"]) - {""}
-                speakers = "–".join(sorted(counts, key=lambda text: (len(text), text)))
-                found.append(SummaryRow(split, system, who, speakers, values))
-    for m in (*SUMMARY, *useful):
+    for split, system in product(results.splits(evaluator), results.systems()):
+        who = best.get((split, system), "")
+        values = {
+            m: results.value(m.by or evaluator, split, system, "" if m.family else who, m.name,
+                             m.family or frame.VERIFICATION)
+            for m in columns
+        }  # fmt: skip
+        if any(values[m] is not None for m in SUMMARY):
+            counts = set(where(own, split=split, system=system)["n_speakers"]) - {""}
+            speakers = "–".join(sorted(counts, key=lambda text: (len(text), text)))
+            found.append(SummaryRow(split, system, who, speakers, values))
+    for m, row in product(columns, found):
         if m in SUMMARY or any(row.values[m] is not None for row in found):
-            for row in found:
-                column = [other.values[m] for other in found if other.split == row.split]
-                row.cells[m] = _mark(m, row.values[m], column)
+            column = [other.values[m] for other in found if other.split == row.split]
+            row.cells[m] = _mark(m, row.values[m], column)
     return found
 
 
 def _mark(m: Measure, mine: Value | None, column: Iterable[Value | None]) -> SummaryCell:
     """The cell of a system; marked when it is the best or the worst of at least two."""
-    text = show(
-        mine, m, unit=True, missing="–" if m.by else "not measured", undefined=frame.UNDEFINED
-    )
+    missing = "–" if m.by else "not measured"
+    text = show(mine, m, unit=True, missing=missing, undefined=frame.UNDEFINED)
     values = [v for v in column if v is not None and not math.isnan(v.value)]
     if mine is None or math.isnan(mine.value) or len({v.value for v in values}) < 2:
         return SummaryCell(text)

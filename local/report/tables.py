@@ -1,11 +1,13 @@
 """The tables that people read: what each shows is data, and one function makes them of figures."""
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import pandas as pd
+import yaml
 
 from local.protocols.attackers import ATTACKERS, UNPROTECTED
 from local.report import frame, select
@@ -23,8 +25,8 @@ from local.report.frame import (
     where,
 )
 from local.report.load import Person, Results
-from local.report.select import Evidence, Judged
-from local.report.words import attacker, markdown_table
+from local.report.select import Judged
+from local.report.words import attacker, markdown_table, say
 
 CERTAIN = 1 - 1e-6  # chance of canonical correlation from which on it says nothing
 CONDITION = {"unprotected": UNPROTECTED.condition} | {
@@ -51,118 +53,35 @@ class Table:
 class Spec:
     """A table with a row for each subject of a family of figures, by split and system.
 
-    counts: its last columns. attackers: those that have rows; by default figures of no attacker.
+    counts: its last columns. attackers: whether each attacker has rows; else those of none.
     """
 
     title: str
     columns: Sequence[Measure]
     family: str
     counts: Mapping[str, str]
-    attackers: Collection[str] = ()
+    attackers: bool = False
 
 
-def _measures(*names: str) -> tuple[Measure, ...]:
-    return tuple(MEASURES[name] for name in names)
+def _read_specs() -> dict[str, Spec]:
+    read = yaml.safe_load((frame.ROOT / "local/report/tables.yaml").read_text(encoding="utf-8"))
+    for own in read.values():
+        own["columns"] = [
+            measure(column) if isinstance(column, str) else measure(**column)
+            for column in own["columns"]
+        ]
+    return {name: Spec(**own) for name, own in read.items()}
 
 
-def _with_chance(name: str, *, clustered: bool = False) -> list[Measure]:
-    """A measure, then what guessing gives; clustered: and what it gives with clusters kept."""
-    whole = MEASURES[name]
-    chance = whole.but(name=whole.chance, title="chance", unit="")
-    kept = chance.but(name=f"chance_clustered_{name}", title="chance, clustered")
-    return [whole, chance, kept][: 3 if clustered else 2]
-
-
-ATTACK_COLUMNS = (
-    measure("eer", digits=2),
-    *_measures("eer_rocch", "d_ece", "l_w", "tag", "cllr_min", "linkability"),
-)
-SIMILARITY_COLUMNS = _measures("deid", "g_vd", "d_diag_oo", "d_diag_op", "d_diag_pp")
-SUMMARY_COLUMNS = (
-    *SIMILARITY_COLUMNS[:2],
-    *(measure("eer", title=f"EER {ATTACKERS[a].words if a in ATTACKERS else a}",
-              family=frame.VERIFICATION, attacker=a)
-      for a in ("unprotected", "ignorant", "lazy_informed")),
-    *(measure(name, title=f"{name.replace('d_ece', 'D_ECE')} lazy-informed",
-              family=frame.VERIFICATION, attacker="lazy_informed")
-      for name in ("d_ece", "linkability")),
-)  # fmt: skip
-CALIBRATION_COLUMNS = _measures(
-    "d_ece_f0", "d_ece_f1", "c_ece_linear", "c_ece_isotonic", "c_ece_uncalibrated"
-)
-LEAKAGE_COLUMNS = (
-    *(m for name in ("cmc_1", "cmc_10", "auc_cmc") for m in _with_chance(name, clustered=True)),
-    *_measures("mean_rank", "cmc_1_no_same_utt", "cca_top10", "p_cos"),
-)
-LEGAL_COLUMNS = tuple(
-    Measure(f"{chance}legal_{metric}_l{n}", f"{title}, {n} utterance{'s'[: n > 1]}{what}", unit,
-            100, 1)
-    for n in (1, 3)
-    for title, metric in (("legal linkability", "linkability"), ("singling out", "singling_out"))
-    for what, unit, chance in (("", "%", ""), (": chance", "", "chance_"))
-)  # fmt: skip
-REID_COLUMNS = tuple(
-    m
-    for name in ("reid_top_1", "reid_top_3", "reid_speaker_top_1", "reid_mean_rank")
-    for m in _with_chance(name)
-)
-PROSODY_COLUMNS = _measures("f0_correlation", "voicing_agreement", "duration_drift", "level_change",
-                            "clipping", "clipping_original")  # fmt: skip
-GAINS_COLUMNS = tuple(
-    measure(name, title=f"{MEASURES[name].heading}, {of}", unit="", family=who)
-    for lists, pairs in (
-        ("d_ece_oa_oo", "d_ece_op_oo"),
-        ("cllr_min_oa_oo", "cllr_min_op_oo"),
-        ("g_d_ece_lists", "g_d_ece"),
-        ("g_cllr_min_lists", "g_cllr_min"),
-    )
-    for name, of, who in (
-        (lists, "lists (the paper's)", frame.GAINS),
-        (pairs, "all pairs", frame.SIMILARITY),
-    )
-)
-PEOPLE = {"speakers": "n_speakers"}
-SPEECH = PEOPLE | {"segments": "n_segments"}
-TRIALS = SPEECH | {"target trials": "n_target", "nontarget trials": "n_nontarget"}
-PAIRS = SPEECH | {"target pairs": "n_target", "nontarget pairs": "n_nontarget"}
-SUMMARY = Spec("Summary", SUMMARY_COLUMNS, frame.SIMILARITY, SPEECH)
-ATTACKS = Spec("Attacks on the enrolment-trial lists", ATTACK_COLUMNS, frame.VERIFICATION, TRIALS,
-               CONDITION)  # fmt: skip
-REID = Spec("Re-identification: who of the enrolled speakers is it?", REID_COLUMNS,
-            frame.REIDENTIFICATION, PEOPLE | {"utterances": "n_segments"}, CONDITION)  # fmt: skip
-GAINED = Spec(
-    "Disclosure avoided and distinctiveness gained: from the enrolment-trial lists (the paper's: "
-    "Noé et al. 2022, Tables 3 and 4) and from all pairs of trial segments",
-    GAINS_COLUMNS, frame.SIMILARITY, SPEECH,
-)  # fmt: skip
-LEAKAGE = Spec("Identity leakage in embedding space, protected to original segments",
-               LEAKAGE_COLUMNS, frame.LEAKAGE, SPEECH)  # fmt: skip
-LEGAL = Spec("Legal criteria: singling out and linkability (not D_sys)", LEGAL_COLUMNS, frame.LEGAL,
-             PEOPLE, CONDITION)  # fmt: skip
-PROSODY = Spec(
-    "Prosody: protected speech beside its original", PROSODY_COLUMNS, frame.UTILITY, SPEECH
-)
-SPECS = (
-    SUMMARY,
-    ATTACKS,
-    REID,
-    Spec("Voice similarity, all pairs of trial segments", SIMILARITY_COLUMNS,
-         frame.SIMILARITY, PAIRS),
-    Spec("Voice similarity, as heard by evaluators trained on protected speech (VoicePAT's G_VD)",
-         SIMILARITY_COLUMNS, frame.SIMILARITY, SPEECH, CONDITION),
-    GAINED,
-    LEAKAGE,
-    Spec("Calibration by an ignorant attacker who has another protected run (not defined for a "
-         "deterministic system)", CALIBRATION_COLUMNS, frame.CALIBRATION, TRIALS),
-    LEGAL,
-)  # fmt: skip
+SPECS = _read_specs()
+PROSODY = SPECS.pop("prosody")  # of no evaluator of privacy, so not among the others
 
 
 def tabulate(spec: Spec, metrics: pd.DataFrame) -> Table:
     """The table of a specification, of the figures of one evaluator."""
     found = frame.values(metrics, *SUBJECT, "metric")
-    named = bool(spec.attackers)
-    own = where(metrics, family=spec.family, attacker=[*spec.attackers] or "")
+    named = spec.attackers
+    own = where(metrics, family=spec.family, attacker=[*CONDITION] if named else "")
     own = own.drop_duplicates([*SUBJECT])
     rows = []
     for f in own.sort_values("split", kind="stable").itertuples():
@@ -270,22 +189,25 @@ def verdict_table(results: Results) -> Table:
     found, kept = select.verdicts(results), select.uses(results.metrics)
     naming = [own.named for judged in found.values() for own in judged if own.named]
     header = ["system", "verdict", "EER (%) of the strongest attacker (50: guessing)"]
-    header += [f"people named{_recordings(naming)}"] * bool(naming)
+    if naming:
+        each = sorted(round(a.recordings) for a in naming if math.isfinite(a.recordings))
+        header.append(say("people_named", each=each))
     header += ["worst-protected person"] * (not results.speakers.empty)
     header += [_by(*by) for by in kept]
     rows = []
     for system, name in select.verdict_rows(found).items():
         own = found[system]
-        row = [name, _said(own), "; ".join(map(_eer, own))]
+        row = [name, _said(own), "; ".join(say("decides", judged=j) for j in own)]
         if naming:
-            row.append("; ".join(_named_people(j.named, j.group) for j in own if j.named) or "–")
+            told = [say("named", attack=j.named, group=j.group) for j in own if j.named]
+            row.append("; ".join(told) or "–")
         if not results.speakers.empty:
             worst = min((j.worst for j in own if j.worst), key=Person.order, default=None)
             row.append(f"{worst.name} (linkability {number(worst.linkability)})" if worst else "–")
         for by, of_systems in kept.items():
             after, before = (of_systems.get(s) for s in (system, "original"))
-            told, was = (show(f and f.value, MEASURES[by[0]], missing="") for f in (after, before))
-            row.append((f"{told} (was {was})" if was else told) if after else "–")
+            now, was = (show(f and f.value, MEASURES[by[0]], missing="") for f in (after, before))
+            row.append((f"{now} (was {was})" if was else now) if after else "–")
         rows.append(row)
     return Table(header, rows, 2)
 
@@ -298,35 +220,6 @@ def _said(found: Sequence[Judged]) -> str:
     if len(told) == 1:
         return next(iter(told))
     return "; ".join(f"{said} ({', '.join(groups)})" for said, groups in told.items())
-
-
-def _eer(judged: Judged) -> str:
-    """The EER of one group with its interval, whose it is, and the same evaluator's before."""
-    attack = judged.verdict.attack
-    if attack is None or math.isnan(attack.eer.value):
-        return f"{judged.group} {UNDEFINED}"
-    text = f"{judged.group} {show(attack.eer, EER)} by {attacker(attack.attacker)}, "
-    return f"{text}{attack.evaluator} (unprotected {show(attack.bare, EER, undefined='–')})"
-
-
-def _recordings(naming: Sequence[Evidence]) -> str:
-    """How many recordings of a person the attacker has."""
-    each = sorted(round(a.recordings) for a in naming if math.isfinite(a.recordings))
-    if not each:
-        return ""
-    n = f"{each[0]}" if each[0] == each[-1] else f"{each[0]} to {each[-1]}"
-    return f" from {n} recordings each"
-
-
-def _named_people(attack: Evidence, group: str) -> str:
-    """How many people of a group are named and by whom; by guessing, and by the same evaluator
-    without protection."""
-    told = f"{number(attack.people * attack.named, 0)} of {number(attack.people, 0)} {group}"
-    told += f" by {attacker(attack.attacker)}, {attack.evaluator}"
-    beside = {"unprotected": attack.named_bare, "guessing": attack.chance}
-    shares = [f"{word} {number(attack.people * share, 0)}" for word, share in beside.items()
-              if math.isfinite(share)]  # fmt: skip
-    return f"{told} ({', '.join(shares)})" if shares else told
 
 
 CONVERSIONS = ("voice_conversion", "knn_vc")  # anonymisers that resynthesise another voice
@@ -343,26 +236,20 @@ def vocoder_table(results: Results, evaluator: str) -> Table:
         return results.value(evaluator, split, system, attack, "eer") or NOTHING
 
     settings = {system: results.settings(system) for system in results.systems()}
+    copies, conversions = (
+        [system for system, own in settings.items() if own.get("anonymiser") in kinds]
+        for kinds in (("copy_synthesis",), CONVERSIONS)
+    )
     rows = []
-    for split in results.splits(evaluator):
-        before = eer(split, "original", "unprotected")
-        for copy, own in settings.items():
-            copied = eer(split, copy)
-            if own.get("anonymiser") != "copy_synthesis" or not (before.defined and copied.defined):
-                continue
-            for system, other in settings.items():
-                after = eer(split, system)
-                rise = after.value - before.value
-                if other.get("anonymiser") in CONVERSIONS and after.defined and rise > 0 and (
-                    _vocoder(own) == _vocoder(other)
-                ):  # fmt: skip
-                    share = (copied.value - before.value) / rise
-                    of_it = (
-                        "none" if share <= 0 else "all" if share >= 1 else frame.percent(share, 0)
-                    )
-                    eers = [show(v, EER) for v in (before, after, copied)]
-                    gain = number(100 * rise, 1)
-                    rows.append([system, split, *eers[:2], gain, copy, eers[2], of_it])
+    for split, copy, system in product(results.splits(evaluator), copies, conversions):
+        before, after = eer(split, "original", "unprotected"), eer(split, system)
+        copied, rise = eer(split, copy), after.value - before.value
+        alike = _vocoder(settings[copy]) == _vocoder(settings[system])
+        if alike and copied.defined and rise > 0:
+            share = (copied.value - before.value) / rise
+            of_it = "none" if share <= 0 else "all" if share >= 1 else frame.percent(share, 0)
+            eers = [show(v, EER) for v in (before, after, copied)]
+            rows.append([system, split, *eers[:2], number(100 * rise, 1), copy, eers[2], of_it])
     header = ["system", "split", "EER unprotected (%)", "EER (%)", "rise (points)",
               "copy synthesis", "its EER (%)", "of the rise"]  # fmt: skip
     return Table(header, rows)

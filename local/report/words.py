@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from local.protocols import attackers
-from local.report.frame import ROOT, number, percent
+from local.report.frame import MEASURES, ROOT, number, percent, show
 
 # Who is in a split, by its end.
 GROUPS = {"f": "women", "m": "men", "mixed": "women and men together"}
@@ -23,6 +23,7 @@ USES = {"wer": "word error rate", "uar": "recall of emotions", "mos": "estimated
 HEARD = "as heard by an attacker who compares with the original voices"
 # A system that converts all speech to one target voice: its number, of how many, and its pitch.
 TARGET = re.compile(r"((?:bn_)?const)_\d+((?:_of_\d+)?(?:_f0)?)")
+_EER = MEASURES["eer"]
 _TARGETS = 3  # from so many on, they are shown together, by target
 # Underscores within words mean nothing in Markdown; & begins an entity only before its name.
 _MEANING = re.compile(r"[\\|`*<]|(?<!\w)_|_(?!\w)|&(?=#?\w+;)")
@@ -124,9 +125,10 @@ def render(template: str, filters: Mapping[str, Callable[..., object]], **contex
 
 @cache
 def _sentences() -> Any:
-    return _template(
-        "local/report/templates/sentences.jinja", {"enumerate": enumerate_words}
-    ).module
+    filters: dict[str, Callable[..., object]] = {
+        "enumerate": enumerate_words, "attacker": attacker, "eer": partial(show, measure=_EER),
+    }  # fmt: skip
+    return _template("local/report/templates/sentences.jinja", filters).module
 
 
 def say(name: str, /, **told: object) -> str:
