@@ -447,6 +447,6 @@ class _Window:
             failed = {job.number: "" for job in one.jobs if job.code}
             not_started = sum(job.code is None for job in one.jobs)
             print(*failure_lines(one.request, failed, not_started), sep="\n", file=sys.stderr)
-        for out in one.step.abandon():
+        for out in one.step.settle():
             print(f"{out}: is again as it was before this step", file=sys.stderr)
         self.driver.failed.append((one.row, one.status or 1))
