@@ -56,3 +56,4 @@ def test_nothing_to_do_costs_nothing() -> None:
         "stage  2: 0 of 1 steps (up to date)",
         "in all: 0 of 1 steps",
     ]
+    assert sum_up() == ["in all: 0 of 0 steps"]

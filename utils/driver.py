@@ -26,10 +26,9 @@ from utils.datadir import load_data_dir
 from utils.forecast import Foreseen, sum_up
 from utils.jobs import Job, Jobs, jobs_of
 from utils.launching import Progress, Request, clear_logs, failure_lines, parse_request
-from utils.merge_split_dirs import merge_parts
 from utils.orphans import lock_folder, start_guard
+from utils.parts import merge_parts, split_data_dir
 from utils.recipe import PIECES, Planned, Row, Script, fill, write_plan
-from utils.split_data_dir import split_data_dir
 from utils.stamps import Step, names_in
 from utils.tables import PARTIAL, atomic_write
 
