@@ -118,10 +118,7 @@ def measure_tools(folder: Path, n: int) -> Iterator[tuple[str, tuple[float, floa
     utils, out = ROOT / "utils", folder / "out"
     yield "load (every step)", measure("-c", LOAD, data)
     yield "validate", measure(utils / "validate_data_dir.py", "--no-audio", data)
-    yield (
-        f"split into {PARTS}",
-        measure("-c", SPLIT, data),
-    )
+    yield f"split into {PARTS}", measure("-c", SPLIT, data)
     subset = (utils / "subset_data_dir.py", "--n", n // 2, data, folder / "sub")
     yield "subset, half at random", measure(*subset)
     yield "combine two", measure(utils / "combine_data_dirs.py", folder / "both", half, other)

@@ -5,6 +5,7 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -508,3 +509,26 @@ def test_figures_are_current_as_long_as_all_that_they_rest_on_is(
     assert current() == ["figures", "others"]  # the same words
     Path("others/result").write_text("by hand")
     assert current() == ["figures"]
+
+
+def test_a_script_called_a_program_that_was_no_program_any_more() -> None:
+    """local/challenge_lists.sh ended at utils/stamps.py, which only the driver had imported."""
+    root = stamps.ROOT
+    scripts = [
+        path for top in ("egs/TEMPLATE", "local", "utils") for path in root.glob(f"{top}/*.sh")
+    ]
+    called = r"^\s*(?:exec )?((?:utils|steps|local)/\w+\.py)\b"
+    names = {name for path in scripts for name in re.findall(called, path.read_text(), re.M)}
+    assert {"utils/stamps.py", "local/run_recipe.py"} <= names
+    assert not [name for name in names if not os.access(root / name, os.X_OK)]
+
+
+def test_a_command_is_run_under_a_stamp(work: Path) -> None:
+    command = ["exp/a", "cp", "conf.yaml", "exp/a/result"]
+    assert stamps.main(command) == 0
+    made = Path("exp/a/result").stat().st_mtime_ns
+    assert stamps.main(command) == 0
+    assert Path("exp/a/result").stat().st_mtime_ns == made
+    Path("conf.yaml").unlink()
+    assert stamps.main(command) == 1  # and what was there is put back
+    assert Path("exp/a/result").stat().st_mtime_ns == made

@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Whether what a step made is still what the step would make, and why not.
 
 A finished step leaves OUT/.done (JSON): its command, the digests of its inputs (every word of the
@@ -12,6 +13,8 @@ A step that begins sets aside what is finished, clears what an interrupted run o
 left, keeps what one of the same command left, and marks OUT as started. Finished, it is stamped,
 and what was set aside goes; abandoned, after it failed, what was set aside is put back, and what it
 had made is kept for its next run. The next run does so, too, after one that was killed.
+
+As a program, `stamps.py OUT COMMAND...` makes OUT by a command, unless it is up to date.
 """
 
 import ast
@@ -19,6 +22,8 @@ import json
 import os
 import re
 import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
@@ -26,7 +31,9 @@ from itertools import takewhile
 from pathlib import Path
 from textwrap import shorten
 
-from utils.cli import UserError
+if __package__ in (None, ""):  # run as a program: reach the floors from any directory
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+from utils.cli import UserError, run_program
 from utils.digests import (
     ABSENT,
     contents,
@@ -443,3 +450,20 @@ class Step:
         for out in [*self.outs, *self.maybe]:
             for what in ("old", "unfinished", "started"):
                 _remove(_aside(out, what))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program."""
+    out, *command = sys.argv[1:] if argv is None else argv
+    step, status = Step([out], command), 0
+    step.settle()
+    if step.why() is not None:
+        step.begin()
+        Path(out).mkdir(parents=True, exist_ok=True)
+        status = subprocess.run(command, check=False).returncode
+        step.settle() if status else step.finish()
+    return status
+
+
+if __name__ == "__main__":
+    run_program(main)
