@@ -12,11 +12,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
+from graphlib import TopologicalSorter
 from itertools import groupby, pairwise
 from pathlib import Path
 from shutil import rmtree
@@ -321,13 +320,10 @@ class _Window:
     def __init__(self, driver: Driver, rows: Sequence[Row]) -> None:
         self.driver, self.rows = driver, rows
         self.words = [driver.words(row) for row in rows]
-        self.waits = dependencies(rows, self.words)
-        self.place = {row.out: place for place, row in enumerate(rows)}
-        self.followers: dict[int, list[int]] = defaultdict(list)
-        for place, needs in enumerate(self.waits):
-            for need in needs:
-                self.followers[need].append(place)
-        self.ready = [place for place, needs in enumerate(self.waits) if not needs]
+        needs = dependencies(rows, self.words)
+        self.order = TopologicalSorter(dict(enumerate(needs)))
+        self.order.prepare()
+        self.ready: list[int] = []  # what waits for nothing any more
         self.stale: list[tuple[Row, Step, str]] = []
         self.making: dict[Job, _Making] = {}  # by each job of theirs that has not ended
         self.queue: list[Job] = []
@@ -353,22 +349,16 @@ class _Window:
         return not (self.driver.failed or self.driver.jobs.stopped_by)
 
     def _look(self) -> None:
-        """Look at what waits for nothing any more."""
-        while self.ready and self._may_begin():
-            place = heappop(self.ready)
+        """Look at what waits for nothing any more, in the order of the plan."""
+        while self._may_begin() and (ready := [*self.ready, *self.order.get_ready()]):
+            place, *self.ready = sorted(ready)
             row = self.rows[place]
             step = Step(row.outs, self.words[place], row.maybe)
             reason = self.driver.why_made(row, step)
             if reason is None:
-                self._done(row)
+                self.order.done(place)
             else:
                 self.stale.append((row, step, reason))
-
-    def _done(self, row: Row) -> None:
-        for place in self.followers[self.place[row.out]]:
-            self.waits[place].discard(self.place[row.out])
-            if not self.waits[place]:
-                heappush(self.ready, place)
 
     def _free(self) -> int:
         """Cores without a job."""
@@ -399,7 +389,7 @@ class _Window:
         self.queue += one.jobs
         self.making |= dict.fromkeys(one.jobs, one)
         if not one.jobs:
-            self._done(one.row)
+            self.order.done(self.rows.index(one.row))
 
     def _start(self) -> None:
         """Start what has a core; nothing any more where all is stopped."""

@@ -20,7 +20,6 @@ OPTIONS = ("max-jobs-run", "mem", "num-threads", "gpu", "time", "config")
 TAIL = 20  # lines of the first failing log to show
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _ARRAY = re.compile(r"([A-Za-z_]\w*)=(\d+(?::\d+)?(?:,\d+(?::\d+)?)*)")
-_FOOT = re.compile(rb"^# Ended \(code (\d+)\) at ", re.MULTILINE)
 _ACCOUNT = re.compile(
     rb"^# Accounting: time=(\d+) threads=(\d+)\n"
     rb"# Ended \(code (\d+)\) at [^\n,]*(?:, elapsed time (\d+(?:\.\d+)?) seconds)?$",
@@ -165,12 +164,6 @@ def log_foot(
         f"{note}# Accounting: time={round(seconds)} threads={threads}\n"
         f"# Ended (code {code}) at {time.ctime()}, elapsed time {seconds:.2f} seconds\n"
     ).encode()
-
-
-def ended_code(log: Path) -> int | None:
-    """Exit code in a log's foot; None without a foot (yet), or without a log."""
-    found = _FOOT.findall(_end_of(log))
-    return int(found[-1]) if found else None
 
 
 @dataclass(frozen=True)
