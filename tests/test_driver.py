@@ -53,6 +53,17 @@ def test_a_second_run_does_nothing_and_says_so(recipe) -> None:
     assert "nothing to do: all 2 steps were up to date" in again.stdout
 
 
+def test_a_terminal_has_one_line_of_progress(recipe, tmp_path: Path) -> None:
+    recipe(TWO_STAGES, *TWO, options=("--stop-stage", "1"))
+    master, terminal = os.openpty()
+    command = ["bash", str(tmp_path / "run.sh")]
+    subprocess.run(command, cwd=tmp_path, stdout=terminal, check=True, timeout=LIMIT)
+    os.close(terminal)
+    said = os.read(master, 100_000).decode()
+    assert "\r\x1b[K1 of 2\r\x1b[K" in said and "2 of 2, about 1 min left" in said
+    assert "making exp/b" not in said and "done: 1 of 2 steps were made" in said
+
+
 def test_stages_are_chosen(recipe, tmp_path: Path) -> None:
     done = recipe(TWO_STAGES, *TWO, options=("--stage", "2", "--stop-stage=2"))
     assert "stage 2" in done.stdout

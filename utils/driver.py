@@ -35,9 +35,19 @@ GRACE = 20.0  # seconds: longer than a launcher needs to cancel its jobs
 OWNED, COMMAND = "PSEUDOVOX_OWNED", "PSEUDOVOX_COMMAND"  # in the environment
 
 
+def clear_line() -> str:
+    """Characters that remove the line of progress, which a terminal has."""
+    return "\r\x1b[K" if sys.stdout.isatty() else ""
+
+
 def log(text: str) -> None:
     """Print a line with the time."""
-    print(time.strftime("%Y-%m-%d %H:%M:%S"), text, flush=True)
+    print(f"{clear_line()}{time.strftime('%Y-%m-%d %H:%M:%S')} {text}", flush=True)
+
+
+def complain(text: str) -> None:
+    """Print a line on standard error."""
+    print(f"{clear_line()}{text}", file=sys.stderr)
 
 
 def windows(steps: Sequence[tuple[int, str]]) -> list[list[tuple[int, str]]]:
@@ -82,6 +92,7 @@ class Driver:
         self.seen: set[str] = set()  # outputs that are up to date, or were begun
         self.total = 0  # steps of these stages, as far as the plan knows
         self.remade: set[str] = set()  # and those that were made, or would be
+        self.since = time.monotonic()
         self.foreseen: list[Foreseen] = []
         self.failed: list[tuple[Row, int]] = []
         self._told: set[object] = set()  # notes and stages
@@ -184,7 +195,7 @@ class Driver:
         _, pipe = os.pipe()
         for fd in (own, pipe):
             os.set_inheritable(fd, True)
-        lock_folder(path, own, os.getpid(), self.options["command_line"])
+        lock_folder(path, own, self.options["command_line"])
         start_guard(pipe, own)
 
     # ---- A dry run.
@@ -218,15 +229,25 @@ class Driver:
         if reason is None:
             self._tell_stage(row.stage)
             self.seen.add(row.out)
-            log(f"up to date: {row.out}")
+            self._tell_step(f"up to date: {row.out}")
         return reason
+
+    def _tell_step(self, text: str) -> None:
+        """Log a step; on a terminal one line stands for all: how many are done, and time left."""
+        if not sys.stdout.isatty():
+            log(text)
+            return
+        made, minutes = len(self.seen & self.remade), (time.monotonic() - self.since) / 60
+        left = minutes / max(made, 1) * (self.total - len(self.seen))
+        time_left = f", about {max(1, round(left))} min left" if made else ""
+        print(f"{clear_line()}{len(self.seen)} of {self.total}{time_left}", end="", flush=True)
 
     def tell_begin(self, row: Row, reason: str) -> None:
         """Log that a step is made, and why."""
         self._tell_stage(row.stage)
         self.seen.add(row.out)
-        log(f"{len(self.seen)} of {self.total}: making {row.out} ({reason})")
         self.remade.update(row.outs)
+        self._tell_step(f"{len(self.seen)} of {self.total}: making {row.out} ({reason})")
 
     def launch(self, words: Sequence[str], out: str, n: int) -> tuple[Request | None, list[Job]]:
         """Jobs of a command for a step's output; n: how many, with numbers for JOB; 0: one without.
@@ -270,14 +291,13 @@ class Driver:
     def _report_failure(self) -> int:
         if self.jobs.stopped_by:
             name = signal.Signals(self.jobs.stopped_by).name
-            print(f"{self.name}: stopped by {name}; its jobs were stopped too", file=sys.stderr)
+            complain(f"{self.name}: stopped by {name}; its jobs were stopped too")
             return 128 + self.jobs.stopped_by
         row, status = self.failed[0]
         outs = " ".join(row.out for row, _ in self.failed)
-        print(
+        complain(
             f"{self.name}: stage {row.stage} failed at {outs} (status {status}); the messages are "
-            "above. Fix this and rerun the same command: finished steps are not repeated.",
-            file=sys.stderr,
+            "above. Fix this and rerun the same command: finished steps are not repeated."
         )
         return status
 
@@ -385,7 +405,8 @@ class _Window:
             self._fail(one, error)
             return
         one.left = [*one.jobs]
-        one.progress = Progress(self.driver.name, one.request) if one.request else None
+        told = one.request if not sys.stdout.isatty() else None
+        one.progress = Progress(self.driver.name, told) if told else None
         self.queue += one.jobs
         self.making |= dict.fromkeys(one.jobs, one)
         if not one.jobs:
@@ -431,11 +452,11 @@ class _Window:
         """Say why a step failed, and put back what it was to replace."""
         if error is not None:
             one.status = error.exit_status
-            print(f"{self.driver.name}: {error}", file=sys.stderr)
+            complain(f"{self.driver.name}: {error}")
         elif one.request is not None and not self.driver.jobs.stopped_by:
             failed = {job.number: "" for job in one.jobs if job.code}
             not_started = sum(job.code is None for job in one.jobs)
-            print(*failure_lines(one.request, failed, not_started), sep="\n", file=sys.stderr)
+            complain("\n".join(failure_lines(one.request, failed, not_started)))
         for out in one.step.settle():
-            print(f"{out}: is again as it was before this step", file=sys.stderr)
+            complain(f"{out}: is again as it was before this step")
         self.driver.failed.append((one.row, one.status or 1))

@@ -205,9 +205,7 @@ def _explain(code: int) -> str:
     return ""
 
 
-def failure_lines(
-    request: Request, failed: Mapping[int, str], not_started: int, total: int | None = None
-) -> list[str]:
+def failure_lines(request: Request, failed: Mapping[int, str], not_started: int) -> list[str]:
     """Report the number of failed jobs, and the end of the first failing log.
 
     failed: job -> reason if the log lacks it, else an empty string.
@@ -215,7 +213,7 @@ def failure_lines(
     numbers = sorted(failed)
     states = ", ".join(f"{number}: {failed[number]}" for number in numbers if failed[number])
     lines = [
-        f"{len(failed)} / {total or len(request.numbers)} failed"
+        f"{len(failed)} / {len(request.numbers)} failed"
         + (f" ({not_started} not started)" if not_started else "")
         + (f" ({states})" if states else "")
         + f", log is in {request.substitute(request.log, '*')}"
