@@ -86,14 +86,9 @@ def test_a_dry_run_runs_nothing_and_sees_what_would_follow(recipe, tmp_path: Pat
     assert "would make exp/b (exp/a is made anew)" in done.stdout
     summed = recipe(TWO_STAGES, *TWO, options=("--dry-run",)).stdout
     assert "would make" not in summed
-    first, second = (
-        rf"^stage  {n}: 1 of 1 steps.*\(1: {why}\)$"
-        for n, why in (
-            (1, "a file not as the step left it"),
-            (2, "what it is made of is made anew"),
-        )
-    )
-    assert re.search(first, summed, re.M) and re.search(second, summed, re.M)
+    changed, remade = "a file not as the step left it", "what it is made of is made anew"
+    for n, why in ((1, changed), (2, remade)):
+        assert re.search(rf"^stage  {n}: 1 of 1 steps.*\(1: {why}\)$", summed, re.M)
     assert "dry run: 2 of 2 steps would be made (--dry-run full lists them)" in summed
     assert (tmp_path / "exp/a/result").read_text() == "changed by hand"
     pasted = [line for line in done.stdout.splitlines() if line.startswith("  ")]

@@ -23,10 +23,9 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def sum_up(*steps: str) -> list[str]:
     """Of steps: stage, output, reason (`-`: up to date), command."""
     found = []
-    for step in steps:
-        stage, out, reason, *command = step.split()
-        reason = "" if reason == "-" else reason.replace("_", " ")
-        found.append(forecast.Foreseen(int(stage), Path(out), reason, command))
+    for stage, out, reason, *command in map(str.split, steps):
+        said = reason.strip("-").replace("_", " ")
+        found.append(forecast.Foreseen(int(stage), Path(out), said, command))
     return forecast.sum_up(found)
 
 
