@@ -32,6 +32,8 @@ LOAD = (
     "import sys; from utils.datadir import load_data_dir;"
     "data = load_data_dir(sys.argv[1]); print(len(data.utt2spk))"
 )
+SPLIT = f"{LOAD}; from utils.parts import *; split_data_dir(data, {PARTS})"
+MERGE = f"{LOAD}; from utils.parts import *; merge_parts(Path(sys.argv[2]), {PARTS}, data)"
 READ = (
     "import sys; from utils.archives import ObjectReader;"
     "print(sum(1 for _ in ObjectReader(sys.argv[1])))"
@@ -116,13 +118,12 @@ def measure_tools(folder: Path, n: int) -> Iterator[tuple[str, tuple[float, floa
     utils, out = ROOT / "utils", folder / "out"
     yield "load (every step)", measure("-c", LOAD, data)
     yield "validate", measure(utils / "validate_data_dir.py", "--no-audio", data)
-    yield f"split into {PARTS}", measure(utils / "split_data_dir.py", data, PARTS)
+    yield f"split into {PARTS}", measure("-c", SPLIT, data)
     subset = (utils / "subset_data_dir.py", "--n", n // 2, data, folder / "sub")
     yield "subset, half at random", measure(*subset)
     yield "combine two", measure(utils / "combine_data_dirs.py", folder / "both", half, other)
     apart(write_parts, data, out)
-    merge = (utils / "merge_split_dirs.py", out, PARTS, "--expect", data)
-    yield f"merge {PARTS} parts", measure(*merge)
+    yield f"merge {PARTS} parts", measure("-c", MERGE, data, out)
     yield "open an .scp", measure("-c", READ, out / "xvector.scp")
     yield "extract x-vectors", measure("-c", EXTRACT, data, folder / "whole/xvector")
     yield "average x-vectors", measure(ROOT / "steps/average_xvectors.py", out, data, out)

@@ -22,6 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[0] = str(ROOT)
 from utils.datadir import load_data_dir
+from utils.parts import merge_parts, split_data_dir
 
 GOAL = 1.25
 
@@ -34,11 +35,7 @@ def call(program: str, *arguments: object) -> None:
 
 def decode(data: Path, lang: Path, out: Path, jobs: int) -> tuple[float, float, bytes]:
     """(CPU seconds, seconds, hypotheses) of decoding in so many jobs, as the recipe does it."""
-    split = subprocess.run(
-        [sys.executable, ROOT / "utils/split_data_dir.py", data, str(jobs)],
-        check=True, capture_output=True, text=True,
-    )  # fmt: skip
-    parts = int(split.stdout)
+    parts = split_data_dir(load_data_dir(data), jobs)
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     call(
         "utils/run.py", f"JOB=1:{parts}", out / "log/decode.JOB.log",
@@ -48,7 +45,7 @@ def decode(data: Path, lang: Path, out: Path, jobs: int) -> tuple[float, float, 
     seconds = time.monotonic() - start
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    call("utils/merge_split_dirs.py", out, parts, "--expect", data)
+    merge_parts(out, parts, load_data_dir(data))
     return cpu, seconds, (out / "text").read_bytes()
 
 

@@ -15,19 +15,9 @@ corpus=$(cd -- "$1" && pwd)
 folders=() both=() utt2spk=()
 
 figures() { # SPLIT GENDER SYSTEM FAMILY ATTACKER EVALUATOR CONDITION COMMAND...
-  local labels=("${@:1:7}") status=0
-  local out=exp/lists/metrics/$3/$4_$5.${6//\//+}/$7/$1
+  local labels=("${@:1:7}") out=exp/lists/metrics/$3/$4_$5.${6//\//+}/$7/$1
   shift 7
-  mkdir -p "$out"
-  utils/stamps.py begin "$out" -- "$@" "$out/metrics.json" || status=$?
-  case $status in
-    0 | 10) ;;
-    *) exit "$status" ;;
-  esac
-  if [[ $status -eq 10 ]]; then
-    "$@" "$out/metrics.json"
-    utils/stamps.py finish "$out" -- "$@" "$out/metrics.json"
-  fi
+  utils/stamps.py "$out" "$@" "$out/metrics.json"
   folders+=(--figures "$out" "${labels[@]}")
 }
 

@@ -21,7 +21,7 @@ from steps.sources import LEVELS, VoiceKey, make_keys, whole_set
 from tests.making import check_in_parts, pseudo_rows
 from utils.cli import LossError, UserError
 from utils.datadir import DataDir, load_data_dir
-from utils.merge_split_dirs import check_parts, read_parts, write_merged
+from utils.parts import merge_parts
 from utils.seeds import Draws
 from utils.tables import read_map
 
@@ -289,9 +289,7 @@ def test_notes_of_parts_become_one_file_and_reach_the_report(make_data_dir, tmp_
         part = out / "split2" / str(number)
         result = Protected(files={utt: f"{utt}.wav"}, rows={utt: {"key": "k"}})
         write_protected(part, DataDir(data.path, tables), result, {"system": {}}, notes)
-    merged = read_parts(out, 2)
-    check_parts(out, merged, data, 0)
-    write_merged(out, 2, merged)
+    merge_parts(out, 2, data)
     assert sorted(read_map(out / "notes.txt", rest_of_line=True).values()) == [
         "all were taken",
         "by cosine",

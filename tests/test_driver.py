@@ -53,6 +53,17 @@ def test_a_second_run_does_nothing_and_says_so(recipe) -> None:
     assert "nothing to do: all 2 steps were up to date" in again.stdout
 
 
+def test_a_terminal_has_one_line_of_progress(recipe, tmp_path: Path) -> None:
+    recipe(TWO_STAGES, *TWO, options=("--stop-stage", "1"))
+    master, terminal = os.openpty()
+    command = ["bash", str(tmp_path / "run.sh")]
+    subprocess.run(command, cwd=tmp_path, stdout=terminal, check=True, timeout=LIMIT)
+    os.close(terminal)
+    said = os.read(master, 100_000).decode()
+    assert "\r\x1b[K1 of 2\r\x1b[K" in said and "2 of 2, about 1 min left" in said
+    assert "making exp/b" not in said and "done: 1 of 2 steps were made" in said
+
+
 def test_stages_are_chosen(recipe, tmp_path: Path) -> None:
     done = recipe(TWO_STAGES, *TWO, options=("--stage", "2", "--stop-stage=2"))
     assert "stage 2" in done.stdout
@@ -75,14 +86,9 @@ def test_a_dry_run_runs_nothing_and_sees_what_would_follow(recipe, tmp_path: Pat
     assert "would make exp/b (exp/a is made anew)" in done.stdout
     summed = recipe(TWO_STAGES, *TWO, options=("--dry-run",)).stdout
     assert "would make" not in summed
-    first, second = (
-        rf"^stage  {n}: 1 of 1 steps.*\(1: {why}\)$"
-        for n, why in (
-            (1, "a file not as the step left it"),
-            (2, "what it is made of is made anew"),
-        )
-    )
-    assert re.search(first, summed, re.M) and re.search(second, summed, re.M)
+    changed, remade = "a file not as the step left it", "what it is made of is made anew"
+    for n, why in ((1, changed), (2, remade)):
+        assert re.search(rf"^stage  {n}: 1 of 1 steps.*\(1: {why}\)$", summed, re.M)
     assert "dry run: 2 of 2 steps would be made (--dry-run full lists them)" in summed
     assert (tmp_path / "exp/a/result").read_text() == "changed by hand"
     pasted = [line for line in done.stdout.splitlines() if line.startswith("  ")]

@@ -30,10 +30,10 @@ from tests.making import HUB_FRONT, NETWORK, assert_same_network, stopped_at
 from tests.recipes import ROOT
 from tests.refusals import refuses
 from tests.waiting import ended, wait_for
-from utils import merge_split_dirs, split_data_dir
 from utils.archives import read_vectors
 from utils.cli import LossError
-from utils.datadir import write_data_dir
+from utils.datadir import load_data_dir, write_data_dir
+from utils.parts import merge_parts, split_data_dir
 from utils.settings import to_plain
 from utils.tables import read_map
 
@@ -401,11 +401,11 @@ def test_x_vectors_depended_on_the_number_of_jobs(trained, data, tmp_path, monke
         soundfile.write(data / "wav" / f"{utt}.wav", speechlike(n), 16000)
     found = set()
     for n in (1, 2, 3):
-        assert split_data_dir.main([str(data), str(n)]) == 0
+        whole = load_data_dir(data)
+        assert split_data_dir(whole, n) == n
         for part in range(1, n + 1):
             extract(*chunks, trained, data / f"split{n}/{part}", f"x/split{n}/{part}")
-        pieces = ["--pieces"] if chunks else []
-        merge_split_dirs.main(["x", str(n), "--expect", str(data), *pieces])
+        merge_parts(Path("x"), n, whole, pieces=bool(chunks))
         found.add(tuple((p.name, p.read_bytes()) for p in sorted(Path("x").iterdir())))
         shutil.rmtree("x")
     assert len(found) == 1

@@ -23,10 +23,9 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def sum_up(*steps: str) -> list[str]:
     """Of steps: stage, output, reason (`-`: up to date), command."""
     found = []
-    for step in steps:
-        stage, out, reason, *command = step.split()
-        reason = "" if reason == "-" else reason.replace("_", " ")
-        found.append(forecast.Foreseen(int(stage), Path(out), reason, command))
+    for stage, out, reason, *command in map(str.split, steps):
+        said = reason.strip("-").replace("_", " ")
+        found.append(forecast.Foreseen(int(stage), Path(out), said, command))
     return forecast.sum_up(found)
 
 
@@ -56,3 +55,4 @@ def test_nothing_to_do_costs_nothing() -> None:
         "stage  2: 0 of 1 steps (up to date)",
         "in all: 0 of 1 steps",
     ]
+    assert sum_up() == ["in all: 0 of 0 steps"]

@@ -25,7 +25,7 @@ def in_a_fresh_shell(program: Path, *words: str) -> subprocess.CompletedProcess[
     )
 
 
-@pytest.mark.parametrize("program", ["local/align_xvectors.py", "utils/split_data_dir.py"])
+@pytest.mark.parametrize("program", ["local/align_xvectors.py", "utils/subset_data_dir.py"])
 def test_a_program_finds_the_project_in_a_fresh_shell(program: str) -> None:
     """Without `. ./path.sh` it ended with ModuleNotFoundError: No module named 'numpy'."""
     if not (ROOT / ".venv/bin/python3").exists():

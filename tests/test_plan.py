@@ -400,9 +400,9 @@ def finish(*folders: str) -> None:
         source = Path("of") / folder.replace("/", "_")
         source.parent.mkdir(exist_ok=True)
         source.write_text("old")
-        stamps.begin([Path(folder)], ["score", str(source)])
+        stamps.Step([Path(folder)], ["score", str(source)]).begin()
         Path(folder).mkdir(parents=True)
-        stamps.finish([Path(folder)], ["score", str(source)])
+        stamps.Step([Path(folder)], ["score", str(source)]).finish()
 
 
 def remember(**options: str) -> None:

@@ -22,7 +22,8 @@ from tests.recipes import ROOT
 from tests.refusals import refuses, refuses_words
 from tests.report_rows import figure, frame, results
 from utils.cli import LossError
-from utils.datadir import write_data_dir
+from utils.datadir import load_data_dir, write_data_dir
+from utils.parts import merge_parts, split_data_dir
 
 
 def buzz(seconds: float = 1.0) -> np.ndarray:
@@ -120,17 +121,14 @@ def test_programs_say_what_has_no_score(data: Path, capsys: pytest.CaptureFixtur
 
 @pytest.mark.slow
 def test_jobs_change_no_byte(data: Path) -> None:
-    def run(*words: object) -> str:
-        command = [sys.executable, *map(str, words)]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
-
+    original = load_data_dir(data / "o")
     for n in (1, 2):
-        parts = int(run(ROOT / "utils/split_data_dir.py", data / "o", n))
-        out = data / f"out{n}"
+        parts, out = split_data_dir(original, n), data / f"out{n}"
         for part in range(1, parts + 1):
-            run(ROOT / "steps/estimate_quality.py", data / f"o/split{parts}/{part}", data / "o",
-                out / f"split{parts}/{part}")  # fmt: skip
-        run(ROOT / "utils/merge_split_dirs.py", out, parts, "--expect", data / "o")
+            words = (data / f"o/split{parts}/{part}", data / "o", out / f"split{parts}/{part}")
+            command = [sys.executable, ROOT / "steps/estimate_quality.py", *words]
+            subprocess.run(command, check=True, capture_output=True)
+        merge_parts(out, parts, original)
     assert (data / "out1/quality").read_bytes() == (data / "out2/quality").read_bytes()
 
 

@@ -208,17 +208,17 @@ def test_a_step_knows_when_its_variant_changes(folder: Path) -> None:
     """So does the settings' file that it stands for; other variants and questions do not count."""
     out, listed = folder / "out", folder / VARIANTS
     command = ["true", str(folder / "x.yaml")]
-    stamps.begin([out], command)
+    stamps.Step([out], command).begin()
     out.mkdir()
-    stamps.finish([out], command)
-    assert stamps.why_stale([out], command) is None
+    stamps.Step([out], command).finish()
+    assert stamps.Step([out], command).why() is None
     listed.write_text("y: {}\nx: {base: b2, question: What, alpha: 0.7}\n")
-    assert stamps.why_stale([out], command) is None
+    assert stamps.Step([out], command).why() is None
     (folder / "x.yaml").write_text("anonymiser: mcadams # a file of its own\nalpha: 0.7\n")
-    assert stamps.why_stale([out], command) is None
+    assert stamps.Step([out], command).why() is None
     (folder / "x.yaml").unlink()
     listed.write_text(listed.read_text().replace("0.7", "0.6"))
-    assert stamps.why_stale([out], command) == f"{folder}/x.yaml changed"
+    assert stamps.Step([out], command).why() == f"{folder}/x.yaml changed"
     listed.unlink()
     assert digest_file(folder / "x.yaml") == ABSENT
 

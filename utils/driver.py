@@ -12,11 +12,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
+from graphlib import TopologicalSorter
 from itertools import groupby, pairwise
 from pathlib import Path
 from shutil import rmtree
@@ -26,10 +25,9 @@ from utils.datadir import load_data_dir
 from utils.forecast import Foreseen, sum_up
 from utils.jobs import Job, Jobs, jobs_of
 from utils.launching import Progress, Request, clear_logs, failure_lines, parse_request
-from utils.merge_split_dirs import merge_parts
 from utils.orphans import lock_folder, start_guard
+from utils.parts import merge_parts, split_data_dir
 from utils.recipe import PIECES, Planned, Row, Script, fill, write_plan
-from utils.split_data_dir import split_data_dir
 from utils.stamps import Step, names_in
 from utils.tables import PARTIAL, atomic_write
 
@@ -37,9 +35,19 @@ GRACE = 20.0  # seconds: longer than a launcher needs to cancel its jobs
 OWNED, COMMAND = "PSEUDOVOX_OWNED", "PSEUDOVOX_COMMAND"  # in the environment
 
 
+def clear_line() -> str:
+    """Characters that remove the line of progress, which a terminal has."""
+    return "\r\x1b[K" if sys.stdout.isatty() else ""
+
+
 def log(text: str) -> None:
     """Print a line with the time."""
-    print(time.strftime("%Y-%m-%d %H:%M:%S"), text, flush=True)
+    print(f"{clear_line()}{time.strftime('%Y-%m-%d %H:%M:%S')} {text}", flush=True)
+
+
+def complain(text: str) -> None:
+    """Print a line on standard error."""
+    print(f"{clear_line()}{text}", file=sys.stderr)
 
 
 def windows(steps: Sequence[tuple[int, str]]) -> list[list[tuple[int, str]]]:
@@ -83,6 +91,7 @@ class Driver:
         self.seen: set[str] = set()  # outputs that are up to date, or were begun
         self.total = 0  # steps of these stages, as far as the plan knows
         self.remade: set[str] = set()  # and those that were made, or would be
+        self.since = time.monotonic()
         self.foreseen: list[Foreseen] = []
         self.failed: list[tuple[Row, int]] = []
         self._told: set[object] = set()  # notes and stages
@@ -185,7 +194,7 @@ class Driver:
         _, pipe = os.pipe()
         for fd in (own, pipe):
             os.set_inheritable(fd, True)
-        lock_folder(path, own, os.getpid(), self.options["command_line"])
+        lock_folder(path, own, self.options["command_line"])
         start_guard(pipe, own)
 
     # ---- A dry run.
@@ -219,15 +228,25 @@ class Driver:
         if reason is None:
             self._tell_stage(row.stage)
             self.seen.add(row.out)
-            log(f"up to date: {row.out}")
+            self._tell_step(f"up to date: {row.out}")
         return reason
+
+    def _tell_step(self, text: str) -> None:
+        """Log a step; on a terminal one line stands for all: how many are done, and time left."""
+        if not sys.stdout.isatty():
+            log(text)
+            return
+        made, minutes = len(self.seen & self.remade), (time.monotonic() - self.since) / 60
+        left = minutes / max(made, 1) * (self.total - len(self.seen))
+        time_left = f", about {max(1, round(left))} min left" if made else ""
+        print(f"{clear_line()}{len(self.seen)} of {self.total}{time_left}", end="", flush=True)
 
     def tell_begin(self, row: Row, reason: str) -> None:
         """Log that a step is made, and why."""
         self._tell_stage(row.stage)
         self.seen.add(row.out)
-        log(f"{len(self.seen)} of {self.total}: making {row.out} ({reason})")
         self.remade.update(row.outs)
+        self._tell_step(f"{len(self.seen)} of {self.total}: making {row.out} ({reason})")
 
     def launch(self, words: Sequence[str], out: str, n: int) -> tuple[Request | None, list[Job]]:
         """Jobs of a command for a step's output; n: how many, with numbers for JOB; 0: one without.
@@ -271,14 +290,13 @@ class Driver:
     def _report_failure(self) -> int:
         if self.jobs.stopped_by:
             name = signal.Signals(self.jobs.stopped_by).name
-            print(f"{self.name}: stopped by {name}; its jobs were stopped too", file=sys.stderr)
+            complain(f"{self.name}: stopped by {name}; its jobs were stopped too")
             return 128 + self.jobs.stopped_by
         row, status = self.failed[0]
         outs = " ".join(row.out for row, _ in self.failed)
-        print(
+        complain(
             f"{self.name}: stage {row.stage} failed at {outs} (status {status}); the messages are "
-            "above. Fix this and rerun the same command: finished steps are not repeated.",
-            file=sys.stderr,
+            "above. Fix this and rerun the same command: finished steps are not repeated."
         )
         return status
 
@@ -321,13 +339,10 @@ class _Window:
     def __init__(self, driver: Driver, rows: Sequence[Row]) -> None:
         self.driver, self.rows = driver, rows
         self.words = [driver.words(row) for row in rows]
-        self.waits = dependencies(rows, self.words)
-        self.place = {row.out: place for place, row in enumerate(rows)}
-        self.followers: dict[int, list[int]] = defaultdict(list)
-        for place, needs in enumerate(self.waits):
-            for need in needs:
-                self.followers[need].append(place)
-        self.ready = [place for place, needs in enumerate(self.waits) if not needs]
+        needs = dependencies(rows, self.words)
+        self.order = TopologicalSorter(dict(enumerate(needs)))
+        self.order.prepare()
+        self.ready: list[int] = []  # what waits for nothing any more
         self.stale: list[tuple[Row, Step, str]] = []
         self.making: dict[Job, _Making] = {}  # by each job of theirs that has not ended
         self.queue: list[Job] = []
@@ -355,22 +370,16 @@ class _Window:
         return not (self.driver.failed or self.driver.jobs.stopped_by)
 
     def _look(self) -> None:
-        """Look at what waits for nothing any more."""
-        while self.ready and self._may_begin():
-            place = heappop(self.ready)
+        """Look at what waits for nothing any more, in the order of the plan."""
+        while self._may_begin() and (ready := [*self.ready, *self.order.get_ready()]):
+            place, *self.ready = sorted(ready)
             row = self.rows[place]
             step = Step(row.outs, self.words[place], row.maybe)
             reason = self.driver.why_made(row, step)
             if reason is None:
-                self._done(row)
+                self.order.done(place)
             else:
                 self.stale.append((row, step, reason))
-
-    def _done(self, row: Row) -> None:
-        for place in self.followers[self.place[row.out]]:
-            self.waits[place].discard(self.place[row.out])
-            if not self.waits[place]:
-                heappush(self.ready, place)
 
     def _free(self) -> int:
         """Cores without a job."""
@@ -397,11 +406,12 @@ class _Window:
             self._fail(one, error)
             return
         one.left = [*one.jobs]
-        one.progress = Progress(self.driver.name, one.request) if one.request else None
+        told = one.request if not sys.stdout.isatty() else None
+        one.progress = Progress(self.driver.name, told) if told else None
         self.queue += one.jobs
         self.making |= dict.fromkeys(one.jobs, one)
         if not one.jobs:
-            self._done(one.row)
+            self.order.done(self.rows.index(one.row))
 
     def _start(self) -> None:
         """Start what has a core; nothing any more where all is stopped."""
@@ -443,11 +453,11 @@ class _Window:
         """Say why a step failed, and put back what it was to replace."""
         if error is not None:
             one.status = error.exit_status
-            print(f"{self.driver.name}: {error}", file=sys.stderr)
+            complain(f"{self.driver.name}: {error}")
         elif one.request is not None and not self.driver.jobs.stopped_by:
             failed = {job.number: "" for job in one.jobs if job.code}
             not_started = sum(job.code is None for job in one.jobs)
-            print(*failure_lines(one.request, failed, not_started), sep="\n", file=sys.stderr)
-        for out in one.step.abandon():
-            print(f"{out}: is again as it was before this step", file=sys.stderr)
+            complain("\n".join(failure_lines(one.request, failed, not_started)))
+        for out in one.step.settle():
+            complain(f"{out}: is again as it was before this step")
         self.driver.failed.append((one.row, one.status or 1))

@@ -6,11 +6,12 @@ real-time factor, else seconds. It is of one job at a time. The disk is that of 
 of others of the same kind.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import mean
+
+import pandas as pd
 
 from utils.stamps import read_stamp
 from utils.tables import read_map
@@ -26,6 +27,7 @@ STATED = {
     "estimate_quality": (0.04, 21.0), "collect_results": (0.0, 6.0), "make_report": (0.0, 60.0),
 }  # fmt: skip
 MOST_REASONS = 3
+COSTS = ("seconds", "size", "stated")
 
 
 @dataclass(frozen=True)
@@ -53,86 +55,49 @@ class Foreseen:
                 return f"{kind} changed" if kind.startswith("the ") else f"a file {kind}"
         return self.reason
 
+    def cost(self) -> tuple[float | None, float | None, float | None]:
+        """Seconds and bytes of an earlier run, and the seconds that are stated; None: unknown."""
+        if not self.out.is_dir():
+            return None, None, self._stated()
+        took = (read_stamp(self.out) or {}).get("seconds")
+        size = sum(path.stat().st_size for path in self.out.rglob("*") if path.is_file())
+        return took if isinstance(took, int | float) else None, size, self._stated()
 
-@dataclass
-class Cost:
-    """Seconds and bytes; unknown: how many steps of which nothing is known."""
-
-    seconds: float = 0.0
-    size: int = 0
-    unknown: int = 0
-
-
-def _size(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-
-
-def _took(folder: Path) -> float | None:
-    seconds = (read_stamp(folder) or {}).get("seconds")
-    return float(seconds) if isinstance(seconds, int | float) else None
-
-
-class Experience:
-    """What steps took before in this folder."""
-
-    def __init__(self, steps: Sequence[Foreseen]) -> None:
-        self._seconds: dict[str, list[float]] = defaultdict(list)
-        self._sizes: dict[str, list[int]] = defaultdict(list)
-        for step in steps:
-            if step.out.is_dir():
-                seconds = _took(step.out)
-                self._seconds[step.program] += [] if seconds is None else [seconds]
-                self._sizes[step.program].append(_size(step.out))
-
-    def expect(self, step: Foreseen) -> Cost:
-        """What a step may take."""
-        sizes = self._sizes[step.program] or [0]
-        size = _size(step.out) if step.out.is_dir() else round(mean(sizes))
-        seconds = _took(step.out)
-        if seconds is None and self._seconds[step.program]:
-            seconds = mean(self._seconds[step.program])
-        if seconds is None and step.program in STATED:
-            factor, plain = STATED[step.program]
-            seconds = factor * sum(_durations(step)) or plain
-        return Cost(seconds or 0.0, size, int(seconds is None))
-
-
-def _durations(step: Foreseen) -> Iterator[float]:
-    """Seconds of speech of the first set that a step names, as far as they are known."""
-    for word in step.command:
-        table = Path(word, "utt2dur")
-        if table.is_file():
-            yield from map(float, read_map(table).values())
-            return
+    def _stated(self) -> float | None:
+        if self.program not in STATED:
+            return None
+        factor, plain = STATED[self.program]
+        tables = (Path(word, "utt2dur") for word in self.command)
+        first = next((table for table in tables if table.is_file()), None)
+        speech = sum(map(float, read_map(first).values())) if first else 0.0
+        return factor * speech or plain
 
 
 def sum_up(steps: Sequence[Foreseen]) -> list[str]:
     """A line a stage, and one of all."""
-    experience, total, lines = Experience(steps), Cost(), []
-    for stage in sorted({step.stage for step in steps}):
-        own = [step for step in steps if step.stage == stage]
-        made = [step for step in own if step.reason]
-        costs = [experience.expect(step) for step in made]
-        cost = Cost(
-            sum(c.seconds for c in costs), sum(c.size for c in costs), sum(c.unknown for c in costs)
-        )
-        total = Cost(
-            total.seconds + cost.seconds, total.size + cost.size, total.unknown + cost.unknown
-        )
-        reasons = Counter(step.why for step in made).most_common(MOST_REASONS)
+    rows = [(step.stage, step.program, step.why, *step.cost()) for step in steps]
+    frame = pd.DataFrame(rows, columns=["stage", "program", "why", *COSTS])
+    frame = frame.astype(dict.fromkeys(COSTS, float))
+    for name in ("seconds", "size"):
+        frame[name] = frame[name].fillna(frame.groupby("program")[name].transform("mean"))
+    frame["seconds"] = frame["seconds"].fillna(frame["stated"])
+    lines = []
+    for stage, own in frame.groupby("stage"):
+        reasons = Counter(filter(None, own.why)).most_common(MOST_REASONS)
         said = "; ".join(f"{count}: {why}" for why, count in reasons) or "up to date"
-        lines.append(f"stage {stage:2}: {len(made)} of {len(own)} steps{_words(cost)} ({said})")
-    lines.append(
-        f"in all: {sum(bool(s.reason) for s in steps)} of {len(steps)} steps{_words(total)}"
-        + (f"; nothing is known of {total.unknown}" if total.unknown else "")
-    )
-    return lines
+        lines.append(f"stage {stage:2}: {_count(own)} ({said})")
+    unknown = (frame.seconds.isna() & (frame.why != "")).sum()
+    more = f"; nothing is known of {unknown}" if unknown else ""
+    return [*lines, f"in all: {_count(frame)}{more}"]
 
 
-def _words(cost: Cost) -> str:
-    if not cost.seconds and not cost.size:
-        return ""
-    minutes = cost.seconds / 60
-    time = f"{cost.seconds:.0f} s" if minutes < 2 else f"{minutes:.0f} min"
-    disk = f", {cost.size / 1e6:.0f} MB" if cost.size >= 5e5 else ""
-    return f", about {time} of one core{disk}"
+def _count(steps: pd.DataFrame) -> str:
+    """Numbers of steps, with time and disk of those that would be made."""
+    made = steps[steps.why != ""]
+    seconds, size = made.seconds.sum(), made["size"].sum()
+    count = f"{len(made)} of {len(steps)} steps"
+    if not seconds and not size:
+        return count
+    time = f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+    disk = f", {size / 1e6:.0f} MB" if size >= 5e5 else ""
+    return f"{count}, about {time} of one core{disk}"

@@ -20,7 +20,6 @@ OPTIONS = ("max-jobs-run", "mem", "num-threads", "gpu", "time", "config")
 TAIL = 20  # lines of the first failing log to show
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _ARRAY = re.compile(r"([A-Za-z_]\w*)=(\d+(?::\d+)?(?:,\d+(?::\d+)?)*)")
-_FOOT = re.compile(rb"^# Ended \(code (\d+)\) at ", re.MULTILINE)
 _ACCOUNT = re.compile(
     rb"^# Accounting: time=(\d+) threads=(\d+)\n"
     rb"# Ended \(code (\d+)\) at [^\n,]*(?:, elapsed time (\d+(?:\.\d+)?) seconds)?$",
@@ -167,12 +166,6 @@ def log_foot(
     ).encode()
 
 
-def ended_code(log: Path) -> int | None:
-    """Exit code in a log's foot; None without a foot (yet), or without a log."""
-    found = _FOOT.findall(_end_of(log))
-    return int(found[-1]) if found else None
-
-
 @dataclass(frozen=True)
 class Account:
     """Content of the foot of a job's log. seconds: wall time of the job, start included."""
@@ -212,9 +205,7 @@ def _explain(code: int) -> str:
     return ""
 
 
-def failure_lines(
-    request: Request, failed: Mapping[int, str], not_started: int, total: int | None = None
-) -> list[str]:
+def failure_lines(request: Request, failed: Mapping[int, str], not_started: int) -> list[str]:
     """Report the number of failed jobs, and the end of the first failing log.
 
     failed: job -> reason if the log lacks it, else an empty string.
@@ -222,7 +213,7 @@ def failure_lines(
     numbers = sorted(failed)
     states = ", ".join(f"{number}: {failed[number]}" for number in numbers if failed[number])
     lines = [
-        f"{len(failed)} / {total or len(request.numbers)} failed"
+        f"{len(failed)} / {len(request.numbers)} failed"
         + (f" ({not_started} not started)" if not_started else "")
         + (f" ({states})" if states else "")
         + f", log is in {request.substitute(request.log, '*')}"

@@ -178,8 +178,8 @@ def refuse_living_job(log: Path) -> None:
     raise UserError(f"{log}: a job of another run still writes it, {who}; wait, or end it{end}")
 
 
-def lock_folder(path: Path, fd: int, pid: int, command: str) -> None:
-    """Lock a recipe's lock file for process `pid`, and write the holder and time into it.
+def lock_folder(path: Path, fd: int, command: str) -> None:
+    """Lock a recipe's lock file for this process, and write the holder and time into it.
 
     Raises UserError that names the other run, or a killed run's processes that would not end. A
     file system without locks keeps out only runs of this machine.
@@ -194,14 +194,14 @@ def lock_folder(path: Path, fd: int, pid: int, command: str) -> None:
         _refuse_living_owner(path, host)
         if not lock(fd, 1.5 * GRACE):  # a guard is ending the processes of the killed run
             _refuse_living_owner(path, host)
-            left = find_writers(str(path.resolve())) - {pid}
+            left = find_writers(str(path.resolve()))
             raise UserError(
                 f"jobs of a run that was killed are still at work in this folder ({path}): "
                 f"{name_processes(left)}; end them: kill -9 {' '.join(map(str, sorted(left)))}"
             )
     since = time.strftime("%Y-%m-%d %H:%M:%S")
     os.ftruncate(fd, 0)
-    os.write(fd, f"pid {pid} on {host} since {since}: {command}\n".encode())
+    os.write(fd, f"pid {os.getpid()} on {host} since {since}: {command}\n".encode())
 
 
 def _read_owner(path: Path, host: str) -> tuple[str, int | None]:

@@ -63,32 +63,11 @@ _po_help() {
   printf "  %-${width}s  %s\n" "--config FILE" "read options from name=value lines" "--help" "show this"
 }
 
-# The number of letters to change, add or leave out to get from $1 to $2, in _po_distance.
-_po_measure() {
-  local a=$1 b=$2 i j above row=() last=()
-  for ((j = 0; j <= ${#b}; j++)); do last[j]=$j; done
-  for ((i = 1; i <= ${#a}; i++)); do
-    row=("$i")
-    for ((j = 1; j <= ${#b}; j++)); do
-      above=$((last[j] + 1))
-      row[j]=$((last[j - 1]))
-      [[ ${a:i-1:1} == "${b:j-1:1}" ]] || row[j]=$((row[j] + 1))
-      if ((above < row[j])); then row[j]=$above; fi
-      if ((row[j - 1] + 1 < row[j])); then row[j]=$((row[j - 1] + 1)); fi
-    done
-    last=("${row[@]}")
-  done
-  _po_distance=${last[${#b}]}
-}
-
 # Fails for a name that is not in the block, and names a near one. $1: name, $2: as given, with place.
 _po_check_name() {
   [[ $1 =~ ^[a-z][a-z0-9_]*$ && -v _po_default[$1] ]] && return 0
-  local name near='' nearest=3
-  for name in "${_po_names[@]}"; do
-    _po_measure "$1" "$name"
-    if ((_po_distance < nearest)); then nearest=$_po_distance near=$name; fi
-  done
+  local near
+  near=$(python3 -c 'import difflib, sys; print(*difflib.get_close_matches(sys.argv[1], sys.argv[2:], 1, 0.7))' "$1" "${_po_names[@]}")
   _po_fail "$2: no such option${near:+; did you mean --${near//_/-}?}; see --help"
 }
 
@@ -195,6 +174,6 @@ fi
 
 # shellcheck disable=SC2034  # for the script that sources this
 option_names=("${_po_names[@]}")
-unset -f _po_fail _po_read_block _po_help _po_measure _po_check_name _po_check_value _po_read_config
+unset -f _po_fail _po_read_block _po_help _po_check_name _po_check_value _po_read_config
 unset _po_comment _po_default _po_names _po_head _po_set _po_given _po_configs _po_ended _po_wants_help \
-  _po_name _po_option _po_value _po_truth _po_distance _po_i
+  _po_name _po_option _po_value _po_truth _po_i

@@ -89,10 +89,6 @@ class Tables:
             raise RuntimeError(f"{out} is planned twice: {before.values}, {row.values}")
         return out
 
-    def outs(self, *tables: str) -> list[str]:
-        """Outputs of the steps in some tables."""
-        return [row.out for table in tables for row in self.rows[table]]
-
     def every_out(self) -> Collection[str]:
         """Outputs of the steps in all tables."""
         return self._made.keys()

@@ -37,10 +37,10 @@ from utils.launching import (
     Progress,
     Request,
     clear_logs,
-    ended_code,
     failure_lines,
     log_foot,
     parse_request,
+    read_account,
     show_numbers,
 )
 from utils.tables import PARTIAL, StrPath, read_lines
@@ -375,7 +375,7 @@ class Launcher:
         if state == "CANCELLED" and self._cancelled and not log.exists():
             self.not_started.add(number)
             return
-        code = ended_code(log)
+        code = _ended_code(log)
         if code is not None and (state is None or state in ("LOST", "COMPLETED")):
             self.ended[number] = "" if code == 0 else IN_LOG
         elif state is not None:
@@ -408,6 +408,12 @@ class Launcher:
                 return
             time.sleep(0.2)
         tell(f"cancelled, but not all ended within {CANCEL_WAIT:.0f} s: squeue -j {self.ids}")
+
+
+def _ended_code(log: Path) -> int | None:
+    """Exit code in a log's foot; None without a foot (yet), or without a log."""
+    account = read_account(log)
+    return None if account is None else account.code
 
 
 def _state_of(task: Task, states: dict[Task, tuple[str, str]]) -> str:
@@ -471,7 +477,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     request.most(1)
     for more in reversed(range(max(1, request.count("num-tries", 1)))):
         status = run_once(request, config.submit_words(request.options))
-        failed = [n for n in request.numbers if ended_code(request.log_of(n)) != 0]
+        failed = [n for n in request.numbers if _ended_code(request.log_of(n)) != 0]
         if status != 1 or not failed or not more:
             break
         request = replace(request, numbers=failed)

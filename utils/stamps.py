@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Whether what a step made is still what the step would make, and why not.
 
 A finished step leaves OUT/.done (JSON): its command, the digests of its inputs (every word of the
@@ -12,6 +13,8 @@ A step that begins sets aside what is finished, clears what an interrupted run o
 left, keeps what one of the same command left, and marks OUT as started. Finished, it is stamped,
 and what was set aside goes; abandoned, after it failed, what was set aside is put back, and what it
 had made is kept for its next run. The next run does so, too, after one that was killed.
+
+As a program, `stamps.py OUT COMMAND...` makes OUT by a command, unless it is up to date.
 """
 
 import ast
@@ -19,14 +22,18 @@ import json
 import os
 import re
 import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from functools import cached_property, partial
+from functools import partial
 from itertools import takewhile
 from pathlib import Path
 from textwrap import shorten
 
-from utils.cli import UserError
+if __package__ in (None, ""):  # run as a program: reach the floors from any directory
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+from utils.cli import UserError, run_program
 from utils.digests import (
     ABSENT,
     contents,
@@ -39,7 +46,7 @@ from utils.digests import (
     sha256,
 )
 from utils.orphans import refuse_living_job
-from utils.tables import atomic_write, read_json_object, timed_in
+from utils.tables import StrPath, atomic_write, read_json_object, timed_in
 
 ROOT = Path(__file__).resolve().parents[1]
 DONE = ".done"
@@ -168,13 +175,6 @@ def strip_neutral(command: Sequence[str]) -> list[str]:
     return words
 
 
-def describe(outs: Sequence[Path], command: Sequence[str]) -> dict[str, dict[str, str] | list[str]]:
-    """The key of a step: command, and digests of inputs and code."""
-    words = strip_neutral(command)
-    inputs, code = _digest_words(outs, words)
-    return {"command": words, "inputs": inputs, "code": code}
-
-
 def _digest_words(
     outs: Sequence[Path], words: Sequence[str], known: Collection[str] = ()
 ) -> tuple[dict[str, str], dict[str, str]]:
@@ -193,19 +193,6 @@ def _digest_words(
         else:
             inputs[word] = digest_path(path)
     return inputs, code
-
-
-class Key:
-    """The key of a step, found once, when it is asked for: an input may be a corpus of a million
-    files, which are then listed."""
-
-    def __init__(self, outs: Sequence[Path], command: Sequence[str]) -> None:
-        self.outs, self.command = outs, command
-
-    @cached_property
-    def now(self) -> dict[str, object]:
-        """`describe`."""
-        return dict(describe(self.outs, self.command))
 
 
 def read_stamp(folder: Path) -> dict[str, object] | None:
@@ -292,63 +279,10 @@ def _refuse_living_jobs(outs: Sequence[Path]) -> None:
         refuse_living_job(log)
 
 
-def settle(outs: Sequence[Path]) -> list[Path]:
-    """Put finished content back that a step has set aside and not replaced; return whose.
-
-    What the step had made by then stands beside it until its next run. The first output is set
-    aside first, and put back or stamped last: whether it is finished says whether all are.
-    """
-    whole = (outs[0] / DONE).exists()
-    if not whole:
-        _refuse_living_jobs([out for out in outs if _aside(out, "old").exists()])
-    restored = []
-    for out in reversed(outs):
-        old, unfinished = _aside(out, "old"), _aside(out, "unfinished")
-        if old.exists() and whole:
-            _remove(old)
-        elif old.exists():
-            if out.exists():
-                _remove(unfinished)
-                (out / DONE).unlink(missing_ok=True)
-                out.rename(unfinished)
-            old.rename(out)
-            if not unfinished.exists():
-                _started(out).unlink(missing_ok=True)
-            restored.append(out)
-    return restored
-
-
 def made_by(out: Path) -> list[str]:
     """The command by which OUT was made, as far as it counts; empty where OUT is not finished."""
     stamp = read_stamp(out) or _read_stamp(_aside(out, "old") / DONE)
     return [] if stamp is None else _words(stamp)
-
-
-def why_stale(
-    outs: Sequence[Path],
-    command: Sequence[str],
-    remade: Collection[str] = (),
-    key: Key | None = None,
-) -> str | None:
-    """Why a step must run, or None when all that it made is up to date."""
-    key = key or Key(outs, command)
-    for word in command if remade else ():
-        for path in map(Path, names_in(word)):
-            if any(str(part) in remade for part in (path, *path.parents)):
-                return f"{word} is made anew"
-    for out in outs:
-        stamp = read_stamp(out)
-        if stamp is None:
-            return "interrupted before" if _started(out).exists() else "not made yet"
-        if _key_of(stamp) != key.now:
-            return _difference(_key_of(stamp), key.now)
-        written = stamp.get("outputs")
-        if written != (now := contents(out, ours=True)):
-            was = written if isinstance(written, dict) else {}
-            names = sorted(n for n in was.keys() | now.keys() if was.get(n) != now.get(n))
-            more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-            return f"{out}: {', '.join(names[:MOST_NAMED])}{more} not as the step left it"
-    return None
 
 
 def is_current(folder: Path, known: dict[Path, bool]) -> bool:
@@ -375,69 +309,6 @@ def _homes(words: Iterable[str]) -> Iterator[Path]:
             yield home
 
 
-def begin(outs: Sequence[Path], command: Sequence[str], key: Key | None = None) -> None:
-    """Set finished outputs aside, clear unfinished ones unless a run of this very command left
-    them, and mark all as started.
-
-    Raises UserError for a folder with files in it that no step of a recipe made, and for one with a
-    job at work.
-    """
-    _refuse_living_jobs(outs)
-    now = (key or Key(outs, command)).now
-    settle(outs)
-    for out in outs:
-        ours = (out / DONE).exists() or _started(out).exists()
-        if out.exists() and not ours and not (out.is_dir() and not any(out.iterdir())):
-            raise UserError(f"{out}: exists and was not made by a recipe; move it away to go on")
-    for out in outs:
-        old, unfinished = _aside(out, "old"), _aside(out, "unfinished")
-        started = _read_stamp(_started(out))
-        if started is not None and _key_of(started) == now:
-            if unfinished.exists():
-                if out.exists():
-                    out.rename(old)
-                unfinished.rename(out)
-            (out / DONE).unlink(missing_ok=True)
-            continue
-        _remove(unfinished)
-        if (out / DONE).exists():
-            out.rename(old)
-        _remove(out)
-        with atomic_write(_started(out)) as stream:
-            json.dump({**now, "since": time.time()}, stream)
-
-
-def finish(outs: Sequence[Path], command: Sequence[str], maybe: Sequence[Path] = ()) -> None:
-    """Stamp the outputs, and those of `maybe` that were made, and remove what they replace.
-
-    Inputs count as they were at the start, so that a later change shows, and those that appeared
-    since then as they are now.
-    """
-    started = _read_stamp(_started(outs[0]))
-    lacking = [out for out in outs if not out.is_dir()]
-    if started is None or lacking:
-        out = [*lacking, outs[0]][0]
-        raise UserError(f"{out}: cannot be stamped: it was not made; run the step again")
-    inputs, code = _digests(started, "inputs"), _digests(started, "code")
-    made = [*(out for out in maybe if out.is_dir()), *reversed(outs)]
-    words = strip_neutral(command)
-    since = started.get("since")
-    stamp = {
-        "command": words,
-        "inputs": {**inputs, **_digest_words(made, words, {*inputs, *code})[0]},
-        "code": code,
-        "seconds": round(time.time() - since, 1) if isinstance(since, float) else None,
-        "host": os.uname().nodename,
-        "finished": time.strftime("%Y-%m-%d %H:%M:%S"),
-    }
-    for out in made:
-        with atomic_write(out / DONE) as stream:
-            json.dump({**stamp, "outputs": contents(out, ours=True)}, stream, indent=1)
-    for out in [*outs, *maybe]:
-        for what in ("old", "unfinished", "started"):
-            _remove(_aside(out, what))
-
-
 class Step:
     """Outputs of a command, of which those of `maybe` may be made or not.
 
@@ -446,39 +317,153 @@ class Step:
     """
 
     def __init__(
-        self, outs: Sequence[str], command: Sequence[str], maybe: Sequence[str] = ()
+        self, outs: Sequence[StrPath], command: Sequence[str], maybe: Sequence[StrPath] = ()
     ) -> None:
-        self.outs = [Path(out) for out in outs]
-        self.maybe = [Path(out) for out in maybe]
-        self.command, self._key = command, Key([], command)
+        self.outs, self.maybe = [*map(Path, outs)], [*map(Path, maybe)]
+        self.words, self._command = strip_neutral(command), command
+        self._known: dict[str, object] = {}
 
     def _there(self) -> list[Path]:
         found = [out for out in self.maybe if out.exists() or _aside(out, "old").exists()]
         return [*self.outs, *found]
 
-    def why(self, remade: Collection[str] = ()) -> str | None:
-        """Why the command must run (`why_stale`)."""
-        with remembering(MEMORY):
-            there = self._there()
-            self._key = Key(there, self.command)
-            return why_stale(there, self.command, remade, self._key)
+    def _now(self) -> dict[str, object]:
+        """Command, and digests of inputs and code as they are; found once between `why` and
+        `begin`, for an input may be a corpus of a million files."""
+        if not self._known:
+            inputs, code = _digest_words(self._there(), self.words)
+            self._known = {"command": self.words, "inputs": inputs, "code": code}
+        return self._known
 
-    def settle(self) -> None:
-        """Put back what a killed run set aside."""
+    def why(self, remade: Collection[str] = ()) -> str | None:
+        """Why the command must run; None when all that it made is up to date."""
+        for word in self._command if remade else ():
+            for path in map(Path, names_in(word)):
+                if any(str(part) in remade for part in (path, *path.parents)):
+                    return f"{word} is made anew"
+        self._known = {}
         with remembering(MEMORY):
-            settle(self._there())
+            return next(filter(None, map(self._why, self._there())), None)
+
+    def _why(self, out: Path) -> str | None:
+        stamp = read_stamp(out)
+        if stamp is None:
+            return "interrupted before" if _started(out).exists() else "not made yet"
+        if _key_of(stamp) != self._now():
+            return _difference(_key_of(stamp), self._now())
+        was, now = _digests(stamp, "outputs"), contents(out, ours=True)
+        if "outputs" in stamp and was == now:
+            return None
+        names = sorted(n for n in was.keys() | now.keys() if was.get(n) != now.get(n))
+        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+        return f"{out}: {', '.join(names[:MOST_NAMED])}{more} not as the step left it"
+
+    def settle(self) -> list[Path]:
+        """Put finished content back that a killed run, or a command that failed, has set aside and
+        not replaced; returns whose.
+
+        What the step had made by then stands beside it until its next run. The first output is set
+        aside first, and put back or stamped last: whether it is finished says whether all are.
+        """
+        outs = self._there()
+        whole = (outs[0] / DONE).exists()
+        if not whole:
+            _refuse_living_jobs([out for out in outs if _aside(out, "old").exists()])
+        restored = []
+        for out in reversed(outs):
+            old, unfinished = _aside(out, "old"), _aside(out, "unfinished")
+            if old.exists() and whole:
+                _remove(old)
+            elif old.exists():
+                if out.exists():
+                    _remove(unfinished)
+                    (out / DONE).unlink(missing_ok=True)
+                    out.rename(unfinished)
+                old.rename(out)
+                if not unfinished.exists():
+                    _started(out).unlink(missing_ok=True)
+                restored.append(out)
+        return restored
 
     def begin(self) -> None:
-        """Make place for the outputs, after `why` has given a reason (`begin`)."""
+        """Set finished outputs aside, clear unfinished ones unless a run of this very command left
+        them, and mark all as started.
+
+        Raises UserError for a folder with files in it that no step of a recipe made, and for one
+        with a job at work.
+        """
+        outs = self._there()
+        _refuse_living_jobs(outs)
         with remembering(MEMORY):
-            begin(self._there(), self.command, self._key)
+            now = self._now()
+        self.settle()
+        for out in outs:
+            ours = (out / DONE).exists() or _started(out).exists()
+            if out.exists() and not ours and not (out.is_dir() and not any(out.iterdir())):
+                raise UserError(
+                    f"{out}: exists and was not made by a recipe; move it away to go on"
+                )
+        for out in outs:
+            old, unfinished = _aside(out, "old"), _aside(out, "unfinished")
+            started = _read_stamp(_started(out))
+            if started is not None and _key_of(started) == now:
+                if unfinished.exists():
+                    if out.exists():
+                        out.rename(old)
+                    unfinished.rename(out)
+                (out / DONE).unlink(missing_ok=True)
+                continue
+            _remove(unfinished)
+            if (out / DONE).exists():
+                out.rename(old)
+            _remove(out)
+            with atomic_write(_started(out)) as stream:
+                json.dump({**now, "since": time.time()}, stream)
 
     def finish(self) -> None:
-        """Stamp the outputs (`finish`)."""
-        with remembering(MEMORY):
-            finish(self.outs, self.command, self.maybe)
+        """Stamp the outputs, and those of `maybe` that were made, and remove what they replace.
 
-    def abandon(self) -> list[Path]:
-        """Put back what was finished before, after the command failed; returns whose."""
+        Inputs count as they were at the start, so that a later change shows, and those that
+        appeared since then as they are now.
+        """
+        started = _read_stamp(_started(self.outs[0]))
+        lacking = [out for out in self.outs if not out.is_dir()]
+        if started is None or lacking:
+            out = [*lacking, self.outs[0]][0]
+            raise UserError(f"{out}: cannot be stamped: it was not made; run the step again")
+        inputs, code = _digests(started, "inputs"), _digests(started, "code")
+        made = [*(out for out in self.maybe if out.is_dir()), *reversed(self.outs)]
+        since = started.get("since")
         with remembering(MEMORY):
-            return settle(self._there())
+            appeared = _digest_words(made, self.words, {*inputs, *code})[0]
+            stamp = {
+                "command": self.words,
+                "inputs": {**inputs, **appeared},
+                "code": code,
+                "seconds": round(time.time() - since, 1) if isinstance(since, float) else None,
+                "host": os.uname().nodename,
+                "finished": time.strftime("%Y-%m-%d %H:%M:%S"),
+            }
+            for out in made:
+                with atomic_write(out / DONE) as stream:
+                    json.dump({**stamp, "outputs": contents(out, ours=True)}, stream, indent=1)
+        for out in [*self.outs, *self.maybe]:
+            for what in ("old", "unfinished", "started"):
+                _remove(_aside(out, what))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program."""
+    out, *command = sys.argv[1:] if argv is None else argv
+    step, status = Step([out], command), 0
+    step.settle()
+    if step.why() is not None:
+        step.begin()
+        Path(out).mkdir(parents=True, exist_ok=True)
+        status = subprocess.run(command, check=False).returncode
+        step.settle() if status else step.finish()
+    return status
+
+
+if __name__ == "__main__":
+    run_program(main)

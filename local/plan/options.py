@@ -174,7 +174,7 @@ FORM = f"<encoder>/<back end> is expected, with {', '.join([*BACKENDS][:-1])} or
 
 
 @dataclass(frozen=True)
-class Encoder:
+class AskedEncoder:
     """Encoder. word: as --evaluators spells it. title: the word in tables, of a path only the last
     part. name: in its folders. model: name for the steps. xvectors: their folder. conf: settings by
     which the recipe trains it; empty: it comes trained. given: the folder of x-vectors that another
@@ -226,7 +226,7 @@ def train_again(words: Sequence[str], trainings: int) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def find_encoder(word: str) -> Encoder:
+def find_encoder(word: str) -> AskedEncoder:
     """Encoder of a word; UserError for an unknown one."""
     settings, training = _settings_of(word)
     known = any(
@@ -246,7 +246,7 @@ def find_encoder(word: str) -> Encoder:
     elif Path(word).is_dir():  # trained elsewhere, for example for another corpus
         title = Path(word).name
     model = f"exp/encoders/{word}" if settings else word
-    return Encoder(word, title, model, settings, given, training)
+    return AskedEncoder(word, title, model, settings, given, training)
 
 
 @dataclass(frozen=True)
@@ -257,13 +257,13 @@ class Evaluator:
     the attacker retrained or trained anew."""
 
     word: str
-    encoder: Encoder
+    encoder: AskedEncoder
     backend: str
     title: str
     scorer: str
     asnorm: str
     training: str = ""
-    base: Encoder | None = None
+    base: AskedEncoder | None = None
 
     @property
     def label(self) -> str:
@@ -289,7 +289,7 @@ def find_evaluator(word: str, cohort_size: str) -> Evaluator:
     )  # fmt: skip
 
 
-def check_names(encoders: Sequence[Encoder]) -> None:
+def check_names(encoders: Sequence[AskedEncoder]) -> None:
     """Raise a UserError if two encoders share the folders of their x-vectors and scores."""
     word_of: dict[str, str] = {}
     for encoder in encoders:

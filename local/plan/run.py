@@ -79,27 +79,12 @@ def widen(asked: Asked) -> tuple[Asked, list[str]]:
     return asked.changed(wider), []
 
 
-class Kept:
-    """Test whether figures that this run does not make are up to date."""
-
-    def __init__(self) -> None:
-        self._known: dict[Path, bool] = {}
-
-    def __call__(self, folder: str) -> bool:
-        """Whether a finished folder, and all finished folders behind it, are as their own commands
-        would make them now."""
-        if not Path(folder, ".done").is_file():
-            return False
-        with remembering(MEMORY):
-            return is_current(Path(folder), self._known)
-
-
 # ---- Inputs of the tables and the report of run.sh.
 
 DONE = ".done"
 
 
-class Results:
+class Gathering:
     """Plans of stage 11: folders of figures, and options of local/collect_results.py.
 
     attacks, utility: those shown, which may be more than this run makes. own: folders that it
@@ -108,7 +93,8 @@ class Results:
 
     def __init__(self, attacks: Attacks, utility: Utility, own: Collection[str]) -> None:
         self.recipe, self.attacks, self.utility = attacks.recipe, attacks, utility
-        self.own, self._is_current = own, Kept()
+        self.own = own
+        self._known: dict[Path, bool] = {}  # whether folders are up to date
         self.words: list[str] = []
         self.folders: list[str] = []
         self.stale: list[str] = []
@@ -143,13 +129,12 @@ class Results:
 
     def _keeps(self, folder: str) -> bool:
         """Whether figures that this run may not make are shown."""
-        if folder in self.own:
-            return True
-        if self._is_current(folder):
-            return True
-        if Path(folder, DONE).is_file():
-            self.stale.append(folder)
-        return False
+        if folder in self.own or not Path(folder, DONE).is_file():
+            return folder in self.own
+        with remembering(MEMORY):
+            current = is_current(Path(folder), self._known)
+        self.stale += [] if current else [folder]
+        return current
 
     def _shows(self, system: str) -> bool:
         """Whether a system is this run's, or has a figure that is shown."""
@@ -286,7 +271,7 @@ def plan_run(asked: Asked) -> Planned:
         except UserError as error:  # such as missing settings of a system
             notes.append(f"not in the report: what earlier runs measured: {error}")
             shown = asked
-    results = Results(all_attacks, all_utility, own)
+    results = Gathering(all_attacks, all_utility, own)
     results.plan(recipe.tables, RESULTS)
     for folder in dict.fromkeys(results.stale):
         notes.append(

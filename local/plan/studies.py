@@ -24,7 +24,7 @@ from local.plan.options import (
     Labels,
     find_evaluator,
     need_folders,
-    once,
+    read_external,
 )
 from local.protocols.attackers import Attempt
 from steps.anonymisers.registry import describe_system
@@ -125,32 +125,25 @@ class Nist:
     def _external(self, taken: Sequence[str]) -> list[Studied]:
         """Externally protected speech; UserError for unusable words."""
         studied: list[Studied] = []
-        for word in self.recipe.asked["external"].split():
-            option = f"--external '{word}'"
-            name, _, folders = word.partition("=")
-            if not name or not folders:
+        tested = self.recipe.asked["tested"]
+        for one in read_external(self.recipe.asked["external"], taken):
+            option = f"--external '{one.word}'"
+            if one.options:
                 raise UserError(f"{option}: <name>=<data directory>[,<data directory>] is expected")
-            if name in (ORIGINAL, *taken, *(one.name for one in studied)):
-                raise UserError(
-                    f"{option}: {name} is the name of original speech or of another system; "
-                    "choose another name"
-                )
-            listed = folders.split(",")
-            once(option, listed)
-            if len(listed) > len(self.tested):
-                tested = self.recipe.asked["tested"]
+            if len(one.folders) > len(self.tested):
                 raise UserError(
                     f'{option}: more directories than profiles tested (--tested "{tested}")'
                 )
-            for profile, folder in zip(self.tested, listed, strict=False):
+            systems: dict[str, str] = {}
+            for profile, folder in zip(self.tested, one.folders, strict=False):
                 if not Path(folder).is_dir():
                     raise UserError(
                         f"{option}: there is no folder '{folder}'; give the data directory of "
                         f"profile {profile}"
                     )
-                self.folder_of[f"{name}_p{profile}"] = folder
-            systems = {p: f"{name}_p{p}" for p, _ in zip(self.tested, listed, strict=False)}
-            studied.append(Studied(name, systems))
+                systems[profile] = f"{one.name}_p{profile}"
+                self.folder_of[systems[profile]] = folder
+            studied.append(Studied(one.name, systems))
         return studied
 
     def plan(self) -> Planned:

@@ -188,7 +188,7 @@ def of_results(root: Path) -> Iterator[Target]:
     words = ("x", "x_f", "f", "b2", "verification", "ignorant", "e", "OA")
     of = dict(zip(WHERE, words, strict=True))
     command = ["job", str(folder), "x.py", "--a", "1"]
-    stamps.begin([folder], command)
+    stamps.Step([folder], command).begin()
     figures = {
         "eer": 0.1, "tag": "A", "n_speakers": 4, "intervals": {"eer": [0.05, 0.2]},
         "eer_per_speaker": {"a": 0.1}, "cmc_curve": {"cmc": [0.5, 1.0]},
@@ -196,13 +196,13 @@ def of_results(root: Path) -> Iterator[Target]:
         "zoo_oo": {"a": [1.0, 2.0], "b": [2.0, 3.0]},
     }  # fmt: skip
     path = _write(folder / "metrics.json", json.dumps(figures))
-    stamps.finish([folder], command)
+    stamps.Step([folder], command).finish()
     yield Target(
         path, "json", lambda: (tabulate(folder, of), gather({folder: of}, [folder], [], []))
     )
 
     def current() -> None:
-        why = stamps.why_stale([folder], command)
+        why = stamps.Step([folder], command).why()
         stamps.provenance(folder)
         stamps.is_current(folder, {})
         _must(why is None, why)

@@ -1,28 +1,29 @@
-#!/usr/bin/env python3
-"""Put together what N parallel jobs wrote to OUT/split<N>/1 ... N, and remove these parts.
+"""Parts of a data directory for parallel jobs, and what the jobs wrote, put together.
 
-Archives become one, OUT/<stem>.ark, in sorted order, so that what is in OUT does not depend on N;
-an .scp is written after its .ark. Text tables (one key a line) are joined and sorted; a first line
-that starts with `#` is a header and stays. JSON files are the same in all parts. With --expect
-the ids of every table are compared with the data directory that was split: a lost utterance is an
-error (exit status 3) unless it is allowed.
+Speakers stay whole, and the parts are about equally long, by utt2dur where it exists, else by
+number of utterances. Parts that are there and the same are left as they are: jobs of another step
+may be reading them.
+
+Of what N jobs wrote to OUT/split<N>/1 ... N, archives become one, OUT/<stem>.ark, in sorted order,
+so that what is in OUT does not depend on N; an .scp is written after its .ark. Text tables (one key
+a line) are joined and sorted; a first line that starts with `#` is a header and stays. JSON files
+are the same in all parts. The ids of every table are compared with the data directory: a lost
+utterance is an error.
 """
 
+import fcntl
+import filecmp
 import os
 import re
 import shutil
-import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import COMMON, LossError, UserError, natural, run_program
-from utils.commands import program
+from utils.cli import LossError, UserError
 from utils.datachecks import FILES, NOTES, spoken
-from utils.datadir import DataDir, describe_difference, load_source
+from utils.datadir import DataDir, describe_difference, divide, select, write_data_dir
 from utils.tables import (
     atomic_write,
     invert,
@@ -33,6 +34,42 @@ from utils.tables import (
     timed_in,
     write_id_lists,
 )
+
+
+def split_data_dir(data: DataDir, n: int) -> int:
+    """Write DATA/split<N>/<k>, k = 1..N, and return N, which is n or the number of speakers."""
+    weights = data.utt2dur or dict.fromkeys(data.utt2spk, 1.0)
+    parts = divide(data.spk2utt, weights, n)
+    target = data.path / f"split{len(parts)}"
+    beside = data.path / f"split{len(parts)}.tmp.{os.getpid()}"
+    try:
+        for number, part in enumerate(parts, start=1):
+            write_data_dir(beside / str(number), select(data, part))
+        with _alone(data.path):
+            if not _same(beside, target):
+                shutil.rmtree(target, ignore_errors=True)
+                beside.rename(target)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+    return len(parts)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Nobody else splits the folder's data meanwhile."""
+    with (folder / ".split.lock").open("a") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def _same(new: Path, old: Path) -> bool:
+    """Whether both folders hold the same files, byte by byte; false where `old` is not there."""
+    files = [{p.relative_to(top) for p in top.rglob("*") if p.is_file()} for top in (new, old)]
+    if files[0] != files[1]:
+        return False
+    _, *different = filecmp.cmpfiles(new, old, map(str, files[0]), shallow=False)
+    return not any(different)
+
 
 # Nothing in OUT changes before every part has been read and checked. The parts are removed last, by
 # one rename, so a killed merge can be run again. The result is the same bytes for every N.
@@ -105,17 +142,12 @@ def _read_part(path: Path, merged: Merged) -> None:
         table[key] = line
 
 
-def check_parts(
-    out: Path, merged: Merged, data: DataDir, allow_loss: int, *, pieces: bool = False
-) -> int:
-    """Compare the ids of every table with the split data directory; return how many are missing.
+def check_parts(out: Path, merged: Merged, data: DataDir, *, pieces: bool = False) -> None:
+    """Compare the ids of every table with the split data directory.
 
-    With `pieces` the utterances were cut: ids are <utt>-c<number>, and each utterance needs one.
-
-    Raises LossError naming counts and ids when more than `allow_loss` are missing from a table, and
-    UserError for ids that the data directory does not have.
+    Raises LossError naming counts and ids that a table lacks, and UserError for ids that the data
+    directory does not have.
     """
-    worst = 0
     for name, listed in sorted(merged.tables.items()):
         table = {_PIECE.sub("", key): line for key, line in listed.items()} if pieces else listed
         expected, what = _expected_ids(out / name, table, data, merged)
@@ -124,13 +156,8 @@ def check_parts(
         difference = describe_difference(table, expected, what)
         if set(table) - set(expected):
             raise UserError(f"{out / name}: compared with {data.path}, {difference}")
-        worst = max(worst, len(expected) - len(table))
-        if worst > allow_loss:
-            raise LossError(
-                f"{out / name}: {difference}; see the logs in {out / 'log'}, "
-                f"or accept the loss with --allow-loss {worst}"
-            )
-    return worst
+        if len(table) < len(expected):
+            raise LossError(f"{out / name}: {difference}; see the logs in {out / 'log'}")
 
 
 def _expected_ids(
@@ -183,7 +210,8 @@ def write_merged(out: Path, n: int, merged: Merged) -> None:
     for path in out.iterdir():  # of interrupted runs with another N
         if re.fullmatch(r"split\d+", path.name) and path.is_dir():
             shutil.rmtree(path)
-    remove_merged_parts(out)
+    for path in out.glob(".merged.*"):  # one of a killed run may be left, too
+        shutil.rmtree(path)
 
 
 def _write_archive(scp: Path, table: dict[str, str]) -> None:
@@ -196,52 +224,11 @@ def _write_archive(scp: Path, table: dict[str, str]) -> None:
             writer.write(key, array)
 
 
-def remove_merged_parts(out: Path) -> bool:
-    """Finish the removal that a killed merge had begun; returns whether there was one."""
-    leftovers = list(out.glob(".merged.*"))
-    for path in leftovers:
-        shutil.rmtree(path)
-    return bool(leftovers)
+def merge_parts(out: Path, n: int, data: DataDir, *, pieces: bool = False) -> None:
+    """Put together OUT/split<n>/1 ... n, of the parts of a data directory, and remove these.
 
-
-def merge_parts(
-    out: Path, n: int, data: DataDir | None, allow_loss: int = 0, *, pieces: bool = False
-) -> tuple[Merged, int]:
-    """Put together OUT/split<n>/1 ... n; returns what was, and how many ids were lost.
-
-    Raises LossError where more than allow_loss of the ids of the data directory were.
+    pieces: the utterances were cut: ids are <utt>-c<number>, and each utterance needs one.
     """
     merged = read_parts(out, n)
-    lost = 0 if data is None else check_parts(out, merged, data, allow_loss, pieces=pieces)
+    check_parts(out, merged, data, pieces=pieces)
     write_merged(out, n, merged)
-    return merged, lost
-
-
-@program
-def main(
-    out: Annotated[Path, "The folder that has split<N>"],
-    n: Annotated[int, "The number of jobs"],
-    *,
-    expect: Annotated[Path | None, "The data directory that was split", "DATA"] = None,
-    allow_loss: Annotated[
-        int, "The number of ids that may be lost; more are an error", "N", natural, COMMON,
-    ] = 0,
-    pieces: Annotated[bool, "Ids are <utt>-c<number>: utterances were cut"] = False,
-) -> None:  # fmt: skip
-    if n < 1:
-        raise UserError(f"{n} jobs: at least 1 is possible")
-    if not (out / f"split{n}").is_dir():
-        if out.is_dir() and remove_merged_parts(out):
-            print(f"{out}: merged before; removed what was left of the parts")
-            return
-        raise UserError(f"{out / f'split{n}'}: is missing; run the jobs first")
-    data = None
-    if expect is not None:
-        data = load_source(expect)
-    merged, lost = merge_parts(out, n, data, allow_loss, pieces=pieces)
-    counts = ", ".join(f"{name} {len(table)}" for name, table in sorted(merged.tables.items()))
-    print(f"{out}: {n} parts merged: {counts}; {lost} lost")
-
-
-if __name__ == "__main__":
-    run_program(main)
