@@ -24,7 +24,7 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.protocols.studies import SPACES, Pairs, Vectors, align, learn_by_group
 from steps.speaker.vectors import read_xvectors
-from utils.cli import UserError, boolean, run_program
+from utils.cli import UserError, boolean
 from utils.commands import program
 from utils.datadir import DataDir, load_data_dir
 from utils.options import OutFolder
@@ -151,7 +151,3 @@ def main(
         f"kept: {described['dimensions']}; {described['trial_speakers_in_pairs']} of "
         f"{described['trial_speakers']} trial speakers are among the pairs' speakers"
     )
-
-
-if __name__ == "__main__":
-    run_program(main)

@@ -26,7 +26,7 @@ from typing import Annotated
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.options import COMMAND_LOG, CommandLog, CorpusName, Labelled
-from utils.cli import COMMON, natural, run_program
+from utils.cli import COMMON, natural
 from utils.commands import program
 from utils.options import OutFolder
 from utils.tables import atomic_write
@@ -115,7 +115,3 @@ def main(
         f"{len(rows)} figures of {len(used)} comparisons ({len(folders)} read, "
         f"{len(no_figures)} left out) and {len(cut)} pairs of clips written to {out}"
     )
-
-
-if __name__ == "__main__":
-    run_program(main)

@@ -11,7 +11,7 @@ from pathlib import Path
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.options import Pages
-from utils.cli import UserError, run_program
+from utils.cli import UserError
 from utils.commands import program
 from utils.options import OutFolder
 from utils.tables import atomic_write, read_bytes
@@ -30,7 +30,3 @@ def main(pages: Pages, out: OutFolder) -> None:
             with atomic_write(out / f"{page.stem}_{number}.tex") as stream:
                 stream.write(latex(heading, rows))
         print(f"{page}: {len(tables)} tables written to {out}")
-
-
-if __name__ == "__main__":
-    run_program(main)

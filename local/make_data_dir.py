@@ -17,7 +17,7 @@ from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import LossError, UserError, run_program
+from utils.cli import LossError, UserError
 from utils.commands import program
 from utils.options import AllowLoss, Jobs, OutFolder
 
@@ -66,7 +66,3 @@ def main(
     speakers = len({row["spk"] for row in good})
     hours = sum(audio[row["utt"]].seconds for row in good) / 3600
     print(f"{out}: {counts}; {speakers} speakers, {hours:.3f} h")
-
-
-if __name__ == "__main__":
-    run_program(main)

@@ -18,7 +18,7 @@ from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import boolean, run_program
+from utils.cli import boolean
 from utils.commands import program
 from utils.options import DataFolder, OutFolder
 
@@ -63,7 +63,3 @@ def main(
         write_trials(out / name / "trials", trials)
         n_target = int(trials.target.sum())
         print(f"  {name:<6}  {n_target} target, {len(trials) - n_target} nontarget trials")
-
-
-if __name__ == "__main__":
-    run_program(main)

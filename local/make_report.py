@@ -19,7 +19,6 @@ from typing import Annotated
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.options import ResultsFolder
-from utils.cli import run_program
 from utils.commands import program
 from utils.options import OutFolder
 from utils.tables import atomic_write
@@ -55,7 +54,3 @@ def main(
         f"{out}/report.html: {n_pictures} pictures, {len(found.missing)} missing results, "
         f"{size:.1f} MB"
     )
-
-
-if __name__ == "__main__":
-    run_program(main)

@@ -24,7 +24,6 @@ from typing import Annotated
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.options import Pages
-from utils.cli import run_program
 from utils.commands import program
 from utils.tables import atomic_write
 
@@ -46,7 +45,3 @@ def main(
             with atomic_write(page) as stream:
                 stream.write(text)
     return int(check and changed > 0)
-
-
-if __name__ == "__main__":
-    run_program(main)

@@ -14,7 +14,7 @@ from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import UserError, run_program
+from utils.cli import UserError
 from utils.commands import program
 
 
@@ -58,7 +58,3 @@ def main(
         print(f"{path}: {len(scores)} figures")
     for line in conclusions(scores, asked):
         print(line)
-
-
-if __name__ == "__main__":
-    run_program(main)

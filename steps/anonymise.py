@@ -34,7 +34,7 @@ from steps.options import (
     Settings,
     SpeakerXvectors,
 )
-from utils.cli import UserError, run_program
+from utils.cli import UserError
 from utils.commands import program
 from utils.options import AllowLoss, DataFolder, NotSpeakersOf, OutFolder, Seed
 
@@ -121,7 +121,3 @@ def main(
         "format": format,
     }
     write_protected(out, data, result, settings, anonymiser.notes)
-
-
-if __name__ == "__main__":
-    run_program(main)

@@ -13,7 +13,6 @@ from pathlib import Path
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import Xvectors
-from utils.cli import run_program
 from utils.commands import program
 from utils.options import AllowLoss, DataFolder, OutFolder
 
@@ -41,7 +40,3 @@ def main(
         for speaker, mean in means.items():
             writer.write(speaker, mean)
     print(f"read {sum(counts.values())} x-vectors / written {len(means)} speakers / skipped 0")
-
-
-if __name__ == "__main__":
-    run_program(main)

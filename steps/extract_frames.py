@@ -15,7 +15,6 @@ from pathlib import Path
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import Device, Encoder
-from utils.cli import run_program
 from utils.commands import program
 from utils.options import AllowLoss, DataFolder, NotSpeakersOf, OutFolder
 
@@ -42,7 +41,3 @@ def main(
         print(result.summary())
         finish(out, result, allow_loss)
         write_map(out / "utt2spk", result.utt2spk)
-
-
-if __name__ == "__main__":
-    run_program(main)

@@ -29,7 +29,7 @@ from steps.options import (
     Settings,
     SpeakerXvectors,
 )  # fmt: skip
-from utils.cli import UserError, run_program
+from utils.cli import UserError
 from utils.commands import program
 from utils.options import DataFolder, OutFolder, Seed
 
@@ -72,7 +72,3 @@ def main(
     for note in source.notes:
         print(f"{conf}: {note}")
     print(f"made {made.n_speakers} pseudo-speakers for {len(made.vectors)} utterances / skipped 0")
-
-
-if __name__ == "__main__":
-    run_program(main)

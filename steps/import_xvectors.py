@@ -13,7 +13,7 @@ from pathlib import Path
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import Xvectors
-from utils.cli import UserError, run_program
+from utils.cli import UserError
 from utils.commands import program
 from utils.options import AllowLoss, DataFolder, OutFolder
 from utils.tables import is_there
@@ -48,7 +48,3 @@ def main(
     print(f"read {len(given)} x-vectors / written {len(vectors)} / missing "
           f"{len(utt2spk) - len(vectors)}; {len(given) - len(vectors)} are of no utterance of "
           f"{data_dir}")  # fmt: skip
-
-
-if __name__ == "__main__":
-    run_program(main)

@@ -22,7 +22,6 @@ from typing import Annotated
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import Device, Xvectors
-from utils.cli import run_program
 from utils.commands import program
 from utils.options import AllowLoss, DataFolder, NotSpeakersOf, OutFolder
 
@@ -47,7 +46,3 @@ def main(
     if add_content:
         add(data, out, add_content, device)
     print(made)
-
-
-if __name__ == "__main__":
-    run_program(main)

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Annotated
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import Generator, GeneratorBackend, Pool, PoolData, Sources, load_sampler
-from utils.cli import UserError, run_program
+from utils.cli import UserError
 from utils.commands import program
 from utils.options import OutFile, Seed
 
@@ -46,43 +46,6 @@ class Part:
     indices: str
     blocks: "Iterator[Float32]"
     sizes: Sequence[int]
-
-
-@program
-def main(
-    voices: Annotated[Path, "What gives the vectors (see above)"],
-    out: OutFile, *,
-    sizes: Annotated[
-        tuple[int, ...], "The numbers of vectors, ascending (Liu et al. 2025: to 2000000)", "N",
-    ] = (100, 1000, 10000),
-    threshold: Annotated[
-        str | None, "The cosine from which on two voices count as one, such as an evaluator's at "
-        "its EER, or a JSON file that has it as `threshold`", "C|FILE",
-    ] = None,
-    seed: Seed = 0, sources: Sources = (), pool: Pool = None, pool_data: PoolData = None,
-    pool_backend: GeneratorBackend = None, generator: Generator = None,
-) -> None:  # fmt: skip
-    from steps.generators.identity import measure_capacity
-    from utils.tables import atomic_write, is_there
-
-    limit = None if threshold is None else _threshold(threshold)
-    if voices.is_file():
-        sampler = load_sampler(
-            voices, sources, seed, pool=pool, pool_data=pool_data, pool_backend=pool_backend,
-            generator=generator,
-        )  # fmt: skip
-        parts = _of_system(sampler, voices, sizes)
-    elif is_there(voices / "spk_xvector.scp"):
-        parts = _of_real(voices)
-    else:
-        parts = _of_network(voices, sizes)
-    rows = []
-    for part in parts:
-        for row in measure_capacity(part.blocks, part.sizes, threshold=limit):
-            rows.append(_row(part.indices, row))
-            print(rows[-1], end="", flush=True)
-    with atomic_write(out) as stream:
-        stream.write(HEADER + "".join(rows))
 
 
 def _threshold(text: str) -> float:
@@ -147,5 +110,38 @@ def _row(name: str, row: "Capacity") -> str:
     return f"{name}\t{row.n}\t{figures}\t{above}\n"
 
 
-if __name__ == "__main__":
-    run_program(main)
+@program
+def main(
+    voices: Annotated[Path, "What gives the vectors (see above)"],
+    out: OutFile, *,
+    sizes: Annotated[
+        tuple[int, ...], "The numbers of vectors, ascending (Liu et al. 2025: to 2000000)", "N",
+    ] = (100, 1000, 10000),
+    threshold: Annotated[
+        str | None, "The cosine from which on two voices count as one, such as an evaluator's at "
+        "its EER, or a JSON file that has it as `threshold`", "C|FILE",
+    ] = None,
+    seed: Seed = 0, sources: Sources = (), pool: Pool = None, pool_data: PoolData = None,
+    pool_backend: GeneratorBackend = None, generator: Generator = None,
+) -> None:  # fmt: skip
+    from steps.generators.identity import measure_capacity
+    from utils.tables import atomic_write, is_there
+
+    limit = None if threshold is None else _threshold(threshold)
+    if voices.is_file():
+        sampler = load_sampler(
+            voices, sources, seed, pool=pool, pool_data=pool_data, pool_backend=pool_backend,
+            generator=generator,
+        )  # fmt: skip
+        parts = _of_system(sampler, voices, sizes)
+    elif is_there(voices / "spk_xvector.scp"):
+        parts = _of_real(voices)
+    else:
+        parts = _of_network(voices, sizes)
+    rows = []
+    for part in parts:
+        for row in measure_capacity(part.blocks, part.sizes, threshold=limit):
+            rows.append(_row(part.indices, row))
+            print(rows[-1], end="", flush=True)
+    with atomic_write(out) as stream:
+        stream.write(HEADER + "".join(rows))

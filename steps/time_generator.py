@@ -25,7 +25,7 @@ from steps.options import (
     Sources,
     load_sampler,
 )
-from utils.cli import UserError, run_program
+from utils.cli import UserError
 from utils.commands import program
 from utils.options import OutFile, Seed
 from utils.tables import atomic_write
@@ -63,7 +63,3 @@ def main(
     with atomic_write(out) as stream:
         stream.write(json.dumps(figures, indent=1) + "\n")
     print(f"{vectors} vectors: {1e3 * each:.3g} ms each, real-time factor {figures['rtf']:.3g}")
-
-
-if __name__ == "__main__":
-    run_program(main)

@@ -14,7 +14,7 @@ from typing import Annotated
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import Xvectors
-from utils.cli import UserError, run_program
+from utils.cli import UserError
 from utils.commands import program
 from utils.options import AllowLoss, DataFolder, NotSpeakersOf, OutFolder
 
@@ -52,7 +52,3 @@ def main(
         f"read {len(vectors)} x-vectors of {n_speakers} speakers / written {out}/plda of "
         f"{len(backend.plda.psi)} dimensions / skipped 0"
     )
-
-
-if __name__ == "__main__":
-    run_program(main)

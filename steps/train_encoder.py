@@ -22,7 +22,7 @@ from typing import Annotated
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import Device, Settings, Steps, begin_training
-from utils.cli import UserError, run_program
+from utils.cli import UserError
 from utils.commands import program
 from utils.options import DataFolder, NotSpeakersOf, OutFolder, Seed
 
@@ -64,7 +64,3 @@ def main(
     train_encoder(
         config, audio, out, seed=seed, device=device, n_workers=workers, init_from=init_from
     )
-
-
-if __name__ == "__main__":
-    run_program(main)

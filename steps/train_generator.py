@@ -22,7 +22,6 @@ from pathlib import Path
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import Device, Settings, Xvectors
-from utils.cli import run_program
 from utils.commands import program
 from utils.options import AllowLoss, DataFolder, NotSpeakersOf, OutFolder, Seed
 
@@ -54,7 +53,3 @@ def main(
     training = make_training_vectors(vectors, utt2spk)
     train_generator(values, conf, training, out, seed=seed, device=device)
     write_training_speakers(out, data.utt2spk.values())
-
-
-if __name__ == "__main__":
-    run_program(main)

@@ -23,7 +23,7 @@ from typing import Annotated
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import Device, Settings
-from utils.cli import UserError, run_program
+from utils.cli import UserError
 from utils.commands import program
 from utils.options import DataFolder, NotSpeakersOf, OutFolder, Seed
 
@@ -67,7 +67,3 @@ def main(
     )
     train_synthesiser(structure, config, audio, pool, out, seed=seed, device=device, **given)
     write_training_speakers(out, data.utt2spk.values())
-
-
-if __name__ == "__main__":
-    run_program(main)

@@ -18,7 +18,7 @@ PROGRAMS = [
     path.relative_to(ROOT)
     for floor in ("utils", "steps", "local")
     for path in sorted((ROOT / floor).glob("*.py"))
-    if re.search("^(@program|main = Program|def get_parser)", path.read_text("utf-8"), re.M)
+    if re.search("^(@program|main = commands|def get_parser)", path.read_text("utf-8"), re.M)
 ]
 # Names that stand for things of different kinds in different programs, and how many.
 KINDS = {

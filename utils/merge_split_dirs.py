@@ -19,7 +19,7 @@ from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import COMMON, LossError, UserError, natural, run_program
+from utils.cli import COMMON, LossError, UserError, natural
 from utils.commands import program
 from utils.datachecks import FILES, NOTES, spoken
 from utils.datadir import DataDir, describe_difference, load_source
@@ -241,7 +241,3 @@ def main(
     merged, lost = merge_parts(out, n, data, allow_loss, pieces=pieces)
     counts = ", ".join(f"{name} {len(table)}" for name, table in sorted(merged.tables.items()))
     print(f"{out}: {n} parts merged: {counts}; {lost} lost")
-
-
-if __name__ == "__main__":
-    run_program(main)

@@ -21,7 +21,7 @@ from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import UserError, run_program
+from utils.cli import UserError
 from utils.commands import program
 from utils.datadir import DataDir, divide, load_source, select, write_data_dir
 from utils.options import DataFolder
@@ -74,7 +74,3 @@ def main(
     if used < n:
         logging.info("%s: %d parts instead of %d: it has %d speakers", data_dir, used, n, used)
     print(used)
-
-
-if __name__ == "__main__":
-    run_program(main)
