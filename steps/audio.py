@@ -2,12 +2,12 @@
 
 import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ from utils.tables import replacing, write_map
 if TYPE_CHECKING:
     import onnxruntime
 
+T = TypeVar("T")
 
 # ---- Audio input and output: mono float64 at the wanted rate; errors name utterance and file.
 
@@ -86,20 +87,26 @@ class Losses:
             self.skipped[utt] = " ".join(str(error).split())
             logging.warning("skipped: %s", self._told(utt))
 
+    def each(self, utts: Iterable[str], measure: Callable[[str], T]) -> Iterator[tuple[str, T]]:
+        """Utterances and what is measured of them, one at a time; those that raise are skipped."""
+        for utt in utts:
+            with self.noting(utt):
+                yield utt, measure(utt)
+
     def _told(self, utt: str) -> str:
         reason = self.skipped[utt]
         return reason if utt in reason else f"{utt}: {reason}"
 
     def finish(self, folder: Path, n: int, allow_loss: int) -> None:
         """Write skipped.txt; LossError where more than `allow_loss` of `n` utterances are lost."""
+        (folder / "skipped.txt").unlink(missing_ok=True)
+        if self.skipped:
+            write_map(folder / "skipped.txt", self.skipped)
         if len(self.skipped) > allow_loss:
             raise LossError(
                 f"{len(self.skipped)} of {n} utterances lost, {allow_loss} allowed (--allow-loss); "
                 f"the first: {self._told(next(iter(self.skipped)))}"
             )
-        (folder / "skipped.txt").unlink(missing_ok=True)
-        if self.skipped:
-            write_map(folder / "skipped.txt", self.skipped)
 
 
 def quietest(samples: Float64, begin: int, end: int, width: int) -> int:
