@@ -98,7 +98,7 @@ def main(
     ] = "centred",
 ) -> None:  # fmt: skip
     from local.options import write_figures
-    from utils.archives import ArchiveWriter, read_counts
+    from utils.archives import read_counts, write_archive
     from utils.tables import write_map
 
     if pca is not None and pca < 1:
@@ -130,9 +130,7 @@ def main(
     sides = align(rotations, enrol, trial, groups, to_original=to_original, space=space)
     write_map(out / "enrol/num_utts.ark", read_counts(enrol_dir / "num_utts.ark"))
     for stem, vectors in zip(("enrol/spk_xvector", "trial/xvector"), sides, strict=True):
-        with ArchiveWriter(out / stem) as writer:
-            for key, vector in vectors.items():
-                writer.write(key, vector)
+        write_archive(out / stem, vectors)
     known = set(learnt.speakers.values())
     described = {
         "apply": apply,

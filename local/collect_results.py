@@ -17,7 +17,6 @@ conf.json, a picture, clip or attack of which something is missing is left out a
 report. That is an error beyond --allow-loss.
 """
 
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,7 +28,7 @@ from local.options import COMMAND_LOG, CommandLog, CorpusName, Labelled
 from utils.cli import COMMON, natural
 from utils.commands import program
 from utils.options import OutFolder
-from utils.tables import atomic_write
+from utils.tables import write_json
 
 AllowLoss = Annotated[
     int, "The number of folders, settings, pictures, attacks and clips that may be lost; more are "
@@ -107,9 +106,7 @@ def main(
     write_frame(out / "per_speaker.csv", SPEAKERS, speakers)
     write_frame(out / "rtf.csv", TIMINGS, times)
     for name, value in (("figures", pictures), ("clips", cut), ("run", run)):
-        with atomic_write(out / f"{name}.json") as stream:
-            json.dump(value, stream, ensure_ascii=False, allow_nan=False)
-            stream.write("\n")
+        write_json(out / f"{name}.json", value, indent=None, ensure_ascii=False, allow_nan=False)
     write_frame(out / "metrics.csv", METRICS, rows)
     print(
         f"{len(rows)} figures of {len(used)} comparisons ({len(folders)} read, "

@@ -27,9 +27,10 @@ def main(
     ],
 ) -> None:
     from local.report.load import load_results
-    from local.report.studies import Targets, read_target, write_text
+    from local.report.studies import Targets, read_target
+    from utils.tables import write_file
 
     voices = {system: read_target(Path(data)) for system, data in target}
     study = Targets(load_results(results), voices)
-    write_text(results / "RESULTS.md", study.page(study.results.origin))
+    write_file(results / "RESULTS.md", study.page(study.results.origin))
     print(f"{len(study.figures)} figures of {len(voices)} targets tabulated in {results}")

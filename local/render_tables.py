@@ -25,7 +25,7 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.options import Pages
 from utils.commands import program
-from utils.tables import atomic_write
+from utils.tables import write_file
 
 
 @program
@@ -42,6 +42,5 @@ def main(
         changed += 1
         print(f"{page}: {'is not what its data say' if check else 'rendered'}")
         if not check:
-            with atomic_write(page) as stream:
-                stream.write(text)
+            write_file(page, text)
     return int(check and changed > 0)

@@ -22,7 +22,7 @@ def main(
     xvectors: Xvectors, data_dir: DataFolder, out: OutFolder, *, allow_loss: AllowLoss = 0
 ) -> None:
     from steps.speaker.vectors import average_by_speaker, check_complete, open_xvectors, speakers_of
-    from utils.archives import ArchiveWriter
+    from utils.archives import write_archive
     from utils.datadir import load_data_dir
     from utils.tables import write_map
 
@@ -36,7 +36,5 @@ def main(
         vectors = (item for item in vectors if item[0] in enrolled)
     means, counts = average_by_speaker(vectors, utt2spk)
     write_map(out / "num_utts.ark", counts)
-    with ArchiveWriter(out / "spk_xvector") as writer:
-        for speaker, mean in means.items():
-            writer.write(speaker, mean)
+    write_archive(out / "spk_xvector", means)
     print(f"read {sum(counts.values())} x-vectors / written {len(means)} speakers / skipped 0")

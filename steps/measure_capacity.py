@@ -30,6 +30,7 @@ from steps.options import Generator, GeneratorBackend, Pool, PoolData, Sources, 
 from utils.cli import UserError
 from utils.commands import program
 from utils.options import OutFile, Seed
+from utils.tables import write_file
 
 if TYPE_CHECKING:
     from steps.generators.identity import Capacity
@@ -125,7 +126,7 @@ def main(
     pool_backend: GeneratorBackend = None, generator: Generator = None,
 ) -> None:  # fmt: skip
     from steps.generators.identity import measure_capacity
-    from utils.tables import atomic_write, is_there
+    from utils.tables import is_there
 
     limit = None if threshold is None else _threshold(threshold)
     if voices.is_file():
@@ -143,5 +144,4 @@ def main(
         for row in measure_capacity(part.blocks, part.sizes, threshold=limit):
             rows.append(_row(part.indices, row))
             print(rows[-1], end="", flush=True)
-    with atomic_write(out) as stream:
-        stream.write(HEADER + "".join(rows))
+    write_file(out, HEADER + "".join(rows))

@@ -27,7 +27,7 @@ from steps.options import SAFE_SYSTEM, KeyFile, KeyText, SafeSystem
 from utils.cli import LossError, UserError, progress
 from utils.commands import program
 from utils.options import OutFolder
-from utils.tables import atomic_write
+from utils.tables import write_file
 
 SHOWN = 10  # files that failed
 _M_MMAP_THRESHOLD = -3  # of glibc's mallopt
@@ -102,8 +102,7 @@ def main(
     settings = {"system": loaded.digest, "per": per, "channels": channels}
     journal = job.Journal(out, settings, None if fresh else used)
     if write_key:
-        with atomic_write(write_key) as stream:
-            stream.write(f"{used}\n")
+        write_file(write_key, f"{used}\n")
         write_key.chmod(0o600)
     ready = [p for p in audio if journal.has(p, source / p, out / p)]
     todo = list(job.unfinished(groups, ready, fresh=fresh))

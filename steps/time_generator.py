@@ -8,7 +8,6 @@ the mean duration of the sources' utterances: what a generator costs where every
 own pseudo-speaker.
 """
 
-import json
 import sys
 import time
 from pathlib import Path
@@ -28,7 +27,7 @@ from steps.options import (
 from utils.cli import UserError
 from utils.commands import program
 from utils.options import OutFile, Seed
-from utils.tables import atomic_write
+from utils.tables import write_json
 
 WARM_UP = 10  # vectors made before, so that what is loaded at the first one does not count
 
@@ -60,6 +59,5 @@ def main(
         "rtf": each / sampler.seconds,
         "notes": sampler.generator.notes,
     }
-    with atomic_write(out) as stream:
-        stream.write(json.dumps(figures, indent=1) + "\n")
+    write_json(out, figures)
     print(f"{vectors} vectors: {1e3 * each:.3g} ms each, real-time factor {figures['rtf']:.3g}")

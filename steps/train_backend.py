@@ -29,7 +29,7 @@ def main(
 
     from steps.speaker.backends import train_backend, write_backend
     from steps.speaker.vectors import average_by_speaker, check_complete, read_xvectors, speakers_of
-    from utils.archives import ArchiveWriter
+    from utils.archives import write_archive
     from utils.datadir import check_unseen, load_data_dir
 
     if lda_dim < 1:
@@ -44,9 +44,7 @@ def main(
     except (ArithmeticError, np.linalg.LinAlgError) as error:
         raise UserError(f"{xvectors}: {error}; extract them again") from error
     write_backend(out, backend)
-    with ArchiveWriter(out / "cohort") as writer:
-        for speaker, mean in average_by_speaker(vectors.items(), utt2spk)[0].items():
-            writer.write(speaker, mean)
+    write_archive(out / "cohort", average_by_speaker(vectors.items(), utt2spk)[0])
     n_speakers = len({utt2spk[utt] for utt in vectors})
     print(
         f"read {len(vectors)} x-vectors of {n_speakers} speakers / written {out}/plda of "

@@ -1,6 +1,5 @@
 """What a recipe was asked: options, who listens, speech of other systems."""
 
-import json
 import re
 import shlex
 from collections.abc import Collection, Mapping, Sequence
@@ -13,7 +12,7 @@ from local.protocols.attackers import FINETUNED, NOT_TRAINABLE, SCRATCH, Attempt
 from steps.anonymisers.external import find_names, find_suffix
 from utils.cli import UserError
 from utils.settings import is_settings, list_settings, name_settings, read_settings
-from utils.tables import atomic_write, read_map
+from utils.tables import read_map, write_json
 
 # ---- What a recipe was asked, checked before anything is made.
 
@@ -408,9 +407,7 @@ def take_external(asked: Asked) -> Asked:
 
 def _write(name: str, values: Mapping[str, object]) -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
-    with atomic_write(_conf(name)) as stream:  # JSON is YAML
-        json.dump(values, stream, indent=1)
-        stream.write("\n")
+    write_json(_conf(name), values)  # JSON is YAML
 
 
 def _settings(one: Speech) -> dict[str, object]:
