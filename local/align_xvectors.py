@@ -24,7 +24,7 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.protocols.studies import SPACES, Pairs, Vectors, align, learn_by_group
 from steps.speaker.vectors import read_xvectors
-from utils.cli import UserError, boolean
+from utils.cli import UserError, boolean, positive
 from utils.commands import program
 from utils.datadir import DataDir, load_data_dir
 from utils.options import OutFolder
@@ -90,7 +90,7 @@ def main(
     ] = True,
     pca: Annotated[
         int | None, "The number of principal components that are kept; left out: all that the "
-        "pairs span", "N",
+        "pairs span", "N", positive,
     ] = None,
     space: Annotated[
         str, "The space that is rotated: centred for the cosine, original for a back end trained "
@@ -101,8 +101,6 @@ def main(
     from utils.archives import read_counts, write_archive
     from utils.tables import write_map
 
-    if pca is not None and pca < 1:
-        raise UserError(f"--pca {pca}: at least one component is needed")
     learnt = read_pairs(pairs, per_gender)
     enrol_data, trial_data = (
         load_data_dir(path, need=("utt2spk",)) for path in (enrol_data_dir, trial_data_dir)

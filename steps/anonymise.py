@@ -78,8 +78,6 @@ def main(
     from utils.datadir import TRAINING_SPEAKERS, check_unseen, load_data_dir, read_training_speakers
     from utils.seeds import Draws
 
-    if draw < 0:
-        raise UserError(f"--draw {draw}: runs are numbered from 0")
     resources = Resources(
         pool=pool, xvectors=tuple(xvectors), backend=backend, generator=generator, f0=f0,
         synthesiser=synthesiser, external=external, model=model, device=device,

@@ -25,12 +25,11 @@ def main(
     allow_loss: AllowLoss = 0, device: Device = "cpu",
 ) -> None:  # fmt: skip
     from utils.cli import progress
-    from utils.datadir import check_unseen, load_data_dir
+    from utils.datadir import load_data_dir
     from utils.tables import write_map
 
     logging.getLogger("speechbrain").setLevel(logging.WARNING)
-    data = load_data_dir(data_dir)
-    check_unseen(data.utt2spk.values(), data_dir, not_speakers_of)
+    data = load_data_dir(data_dir, not_speakers_of=not_speakers_of)
 
     from steps.speaker.encoders import FrameEncoder, extract, finish, load_encoder, open_frames
 

@@ -28,7 +28,6 @@ from steps.options import (
     Settings,
     SpeakerXvectors,
 )  # fmt: skip
-from utils.cli import UserError
 from utils.commands import program
 from utils.options import DataFolder, OutFolder, Seed
 from utils.tables import write_json
@@ -48,8 +47,6 @@ def main(
     from utils.seeds import Draws
     from utils.settings import read_settings
 
-    if draw < 0:
-        raise UserError(f"--draw {draw}: runs are numbered from 0")
     settings = read_speaker_settings(read_settings(conf), conf)
     data = load_data_dir(data_dir, need=("utt2spk",))
     resources = Resources(pool=pool, xvectors=tuple(xvectors), backend=backend, generator=generator)

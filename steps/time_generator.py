@@ -24,7 +24,7 @@ from steps.options import (
     Sources,
     load_sampler,
 )
-from utils.cli import UserError
+from utils.cli import positive
 from utils.commands import program
 from utils.options import OutFile, Seed
 from utils.tables import write_json
@@ -35,12 +35,10 @@ WARM_UP = 10  # vectors made before, so that what is loaded at the first one doe
 @program
 def main(
     conf: Settings, out: OutFile, *,
-    vectors: Annotated[int, "The number of vectors that are timed", "N"] = 1000,
+    vectors: Annotated[int, "The number of vectors that are timed", "N", positive] = 1000,
     seed: Seed = 0, sources: Sources, pool: Pool = None, pool_data: PoolData = None,
     pool_backend: GeneratorBackend = None, generator: Generator = None,
 ) -> None:  # fmt: skip
-    if vectors < 1:
-        raise UserError(f"--vectors {vectors}: at least one is needed")
     sampler = load_sampler(
         conf, sources, seed, pool=pool, pool_data=pool_data, pool_backend=pool_backend,
         generator=generator,

@@ -32,12 +32,11 @@ def main(
     device: Device = "cpu", allow_loss: AllowLoss = 0, not_speakers_of: NotSpeakersOf = (),
 ) -> None:  # fmt: skip
     from steps.speaker.vectors import check_complete, read_xvectors, speakers_of
-    from utils.datadir import check_unseen, load_data_dir, write_training_speakers
+    from utils.datadir import load_data_dir, write_training_speakers
     from utils.settings import read_settings
 
     values = read_settings(conf)
-    data = load_data_dir(data_dir, need=("utt2spk",))
-    check_unseen(data.utt2spk.values(), data_dir, not_speakers_of)
+    data = load_data_dir(data_dir, need=("utt2spk",), not_speakers_of=not_speakers_of)
     vectors = read_xvectors(xvectors)
     utt2spk = speakers_of(xvectors, data)
     check_complete(vectors, utt2spk, xvectors, allow_loss)
