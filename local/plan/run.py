@@ -99,7 +99,7 @@ class Kept:
 DONE = ".done"
 
 
-class Results:
+class ReportInputs:
     """Plans of stage 11: folders of figures, and options of local/collect_results.py.
 
     attacks, utility: those shown, which may be more than this run makes. own: folders that it
@@ -286,7 +286,7 @@ def plan_run(asked: Asked) -> Planned:
         except UserError as error:  # such as missing settings of a system
             notes.append(f"not in the report: what earlier runs measured: {error}")
             shown = asked
-    results = Results(all_attacks, all_utility, own)
+    results = ReportInputs(all_attacks, all_utility, own)
     results.plan(recipe.tables, RESULTS)
     for folder in dict.fromkeys(results.stale):
         notes.append(
