@@ -99,14 +99,14 @@ class Losses:
 
     def finish(self, folder: Path, n: int, allow_loss: int) -> None:
         """Write skipped.txt; LossError where more than `allow_loss` of `n` utterances are lost."""
-        (folder / "skipped.txt").unlink(missing_ok=True)
-        if self.skipped:
-            write_map(folder / "skipped.txt", self.skipped)
         if len(self.skipped) > allow_loss:
             raise LossError(
                 f"{len(self.skipped)} of {n} utterances lost, {allow_loss} allowed (--allow-loss); "
                 f"the first: {self._told(next(iter(self.skipped)))}"
             )
+        (folder / "skipped.txt").unlink(missing_ok=True)
+        if self.skipped:
+            write_map(folder / "skipped.txt", self.skipped)
 
 
 def quietest(samples: Float64, begin: int, end: int, width: int) -> int:
