@@ -120,17 +120,13 @@ def write_wav(path: str | os.PathLike[str], samples: Float64, rate: int = SAMPLE
     peak = float(np.max(np.abs(samples))) if len(samples) else 0.0
     if not np.isfinite(peak) or peak > 1.0:
         raise UserError(f"{path}: samples reach {peak:.3g} of full scale; normalise before writing")
-    _write(path, samples, rate)
+    write_pcm16(path, samples, rate)
 
 
 def write_pcm16(
-    path: str | os.PathLike[str], samples: npt.NDArray[np.int16], rate: int = SAMPLE_RATE
+    path: str | os.PathLike[str], samples: npt.NDArray[Any], rate: int = SAMPLE_RATE
 ) -> None:
-    """Write mono 16-bit samples as they are, atomically; WAV or FLAC by the suffix of `path`."""
-    _write(path, samples, rate)
-
-
-def _write(path: str | os.PathLike[str], samples: npt.NDArray[Any], rate: int) -> None:
+    """Write mono samples with 16 bit, atomically, int16 as they are; WAV or FLAC by the suffix."""
     audio_format = FORMATS[Path(path).suffix]
     try:
         with replacing(path) as beside:

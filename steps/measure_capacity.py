@@ -20,7 +20,6 @@ VOICES is one of three, and the column `indices` says of what the vectors are:
 
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -37,16 +36,9 @@ if TYPE_CHECKING:
     from steps.generators.sampling import Sampler
     from utils.arrays import Float32
 
+# Rows of the table: a word for `indices`, blocks of vectors, and how many of the first to count.
+Part = tuple[str, "Iterator[Float32]", Sequence[int]]
 HEADER = "#indices\tn\tmean\tmin\tmax\tpairs\tabove_threshold\n"
-
-
-@dataclass(frozen=True)
-class Part:
-    """Rows of the table with one word in `indices`: the first vectors of blocks, and how many."""
-
-    indices: str
-    blocks: "Iterator[Float32]"
-    sizes: Sequence[int]
 
 
 def _threshold(text: str) -> float:
@@ -81,10 +73,9 @@ def _of_network(folder: Path, sizes: Sequence[int]) -> list[Part]:
             start += 4096
 
     used = (model.calibrate(block) for block in blocks(model.n_seen))
-    parts = [Part("unseen", blocks(model.n_seen), sizes), Part("calibrated", used, sizes)]
+    parts: list[Part] = [("unseen", blocks(model.n_seen), sizes), ("calibrated", used, sizes)]
     if model.n_seen > 1:
-        parts.append(Part("seen", blocks(0), [model.n_seen]))
-        parts.append(Part("mixed", blocks(0), sizes))
+        parts += [("seen", blocks(0), [model.n_seen]), ("mixed", blocks(0), sizes)]
     return parts
 
 
@@ -93,7 +84,7 @@ def _of_system(sampler: "Sampler", conf: Path, sizes: Sequence[int]) -> list[Par
     if limit is not None and limit < max(sizes):
         print(f"{conf}: nothing is drawn: {limit} pseudo-speakers, one for each source")
         sizes = [*(size for size in sizes if size < limit), limit]
-    return [Part("keys", sampler.blocks(), sizes)]
+    return [("keys", sampler.blocks(), sizes)]
 
 
 def _of_real(folder: Path) -> list[Part]:
@@ -102,7 +93,7 @@ def _of_real(folder: Path) -> list[Part]:
     from steps.generators.sampling import load_pool
 
     vectors, _, _ = load_pool(folder, None)
-    return [Part("real", iter([vectors.astype(np.float32)]), [len(vectors)])]
+    return [("real", iter([vectors.astype(np.float32)]), [len(vectors)])]
 
 
 def _row(name: str, row: "Capacity") -> str:
@@ -140,8 +131,8 @@ def main(
     else:
         parts = _of_network(voices, sizes)
     rows = []
-    for part in parts:
-        for row in measure_capacity(part.blocks, part.sizes, threshold=limit):
-            rows.append(_row(part.indices, row))
+    for indices, blocks, numbers in parts:
+        for row in measure_capacity(blocks, numbers, threshold=limit):
+            rows.append(_row(indices, row))
             print(rows[-1], end="", flush=True)
     write_file(out, HEADER + "".join(rows))
