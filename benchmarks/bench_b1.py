@@ -13,7 +13,6 @@ import os
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"
-import subprocess
 import sys
 import tempfile
 import time
@@ -23,6 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[0] = str(ROOT)
 import numpy as np
 
+from benchmarks.measuring import cpu_seconds, speech_files
 from steps.anonymisers.registry import load_anonymiser
 from steps.audio import read_audio
 from steps.sources import Resources, SourceSpeaker, make_keys
@@ -38,19 +38,6 @@ level: utt
 gender: random
 f0: linear
 """
-
-
-def speech_files(folder: Path) -> tuple[str, list[Path]]:
-    """Where they are from, and files: sources, then the pool's; made in `folder` if need be."""
-    corpora = Path(os.environ.get("PSEUDOVOX_CORPORA", ROOT.parent / "shared" / "corpora"))
-    files = sorted((corpora / "librispeech").rglob("*.flac"))
-    wanted = N_VOICES + N_FILES
-    if len(files) >= wanted:
-        return "LibriSpeech", files[:: len(files) // wanted][:wanted]
-    command = [sys.executable, ROOT / "steps/make_synthetic_corpus.py", "--speakers", "10"]
-    command += ["--utterances", str(wanted // 10), folder / "audio", folder / "data"]
-    subprocess.run(list(map(str, command)), check=True, stdout=subprocess.DEVNULL)
-    return "synthetic speech", sorted((folder / "audio").rglob("*.wav"))[:wanted]
 
 
 def make_pool(folder: Path, waves: list[Float64]) -> Path:
@@ -91,19 +78,11 @@ def b1_seconds(conf: Path, pool: Path, waves: list[Float64], sources: list[Sourc
     return time.process_time() - start
 
 
-def copy_seconds(waves: list[Float64]) -> float:
-    """Process CPU time of analysis and synthesis alone."""
-    start = time.process_time()
-    for wave in waves:
-        synthesise(analyse(wave), len(wave))
-    return time.process_time() - start
-
-
 def main() -> int:
     """Measure both in turn, print figures, and say by the exit status whether the goal was met."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        kind, files = speech_files(folder)
+        kind, files = speech_files(N_VOICES + N_FILES, folder)
         waves = [read_audio(path.stem, str(path)).samples for path in files]
         pool = make_pool(folder / "pool", waves[N_FILES:])
         waves = waves[:N_FILES]
@@ -112,7 +91,7 @@ def main() -> int:
         sources = speakers(waves)
         copy, b1 = float("inf"), float("inf")
         for _ in range(RUNS):
-            copy = min(copy, copy_seconds(waves))
+            copy = min(copy, cpu_seconds(lambda: [synthesise(analyse(w), len(w)) for w in waves]))
             b1 = min(b1, b1_seconds(conf, pool, waves, sources))
     seconds = sum(map(len, waves)) / 16000
     factor = b1 / seconds

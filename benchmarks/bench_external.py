@@ -13,8 +13,6 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"
 import sys
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -22,6 +20,7 @@ sys.path[0] = str(ROOT)
 import numpy as np
 import soundfile
 
+from benchmarks.measuring import cpu_seconds
 from steps.anonymisers.external import (
     External,
     SpeechSettings,
@@ -62,16 +61,6 @@ def read(folder: Path, original: dict[str, Float64]) -> None:
         read_audio(utt, str(folder / f"{utt}_anon.wav"))
 
 
-def seconds(work: Callable[[Path, dict[str, Float64]], None], *given: object) -> float:
-    """Process CPU time, the better of two runs."""
-    times = []
-    for _ in range(2):
-        start = time.process_time()
-        work(*given)  # type: ignore[arg-type]
-        times.append(time.process_time() - start)
-    return min(times)
-
-
 def main() -> int:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -80,7 +69,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         original = make(folder, n)
-        reading, taking = (seconds(work, folder, original) for work in (read, take))
+        reading, taking = (cpu_seconds(lambda f=f: f(folder, original), 2) for f in (read, take))
     more = (taking - reading) / n
     print(f"{n} files: read once {reading:.2f} CPU-s, taken {taking:.2f} CPU-s")
     print(f"beside reading: {1e3 * more:.3f} ms a file, {more / GOAL:.2f} of the goal (1 ms)")

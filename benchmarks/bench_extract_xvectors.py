@@ -12,11 +12,8 @@ import os
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"
-import math
 import sys
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -25,6 +22,7 @@ import numpy as np
 import soundfile
 import torch
 
+from benchmarks.measuring import cpu_seconds
 from steps.audio import SAMPLE_RATE, read_audio
 from steps.speaker.config import EncoderConfig
 from steps.speaker.encoders import NetworkEncoder, extract
@@ -64,16 +62,6 @@ def make_speech(folder: Path, shortest: float, longest: float, n: int) -> dict[s
     return wav
 
 
-def best(call: Callable[[], object]) -> float:
-    """Least process CPU time of several runs, in seconds."""
-    least = math.inf
-    for _ in range(ROUNDS):
-        start = time.process_time()
-        call()
-        least = min(least, time.process_time() - start)
-    return least
-
-
 @torch.inference_mode()
 def in_batches(encoder: NetworkEncoder, wav: dict[str, str]) -> None:
     """The reference."""
@@ -90,8 +78,8 @@ def measure(name: str, encoder: NetworkEncoder, folder: Path) -> float:
     """Ratio to the reference."""
     wav = make_speech(folder, *LENGTHS[name])
     utt2spk = {utt: utt.partition("-")[0] for utt in wav}
-    alone = best(lambda: extract(encoder, wav, utt2spk, lambda *_: None))
-    together = best(lambda: in_batches(encoder, wav))
+    alone = cpu_seconds(lambda: extract(encoder, wav, utt2spk, lambda *_: None), ROUNDS)
+    together = cpu_seconds(lambda: in_batches(encoder, wav), ROUNDS)
     n = len(wav)
     print(
         f"{name}: {n} utterances of {LENGTHS[name][0]} to {LENGTHS[name][1]} s: one by one "

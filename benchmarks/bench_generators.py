@@ -16,13 +16,13 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 import resource
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 sys.path[0] = str(Path(__file__).resolve().parents[1])
 import numpy as np
 import torch
 
+from benchmarks.measuring import cpu_seconds
 from steps.generators.base import Wanted, load_generator
 from steps.generators.identity import measure_capacity
 from steps.generators.idmap import MlpTrainer
@@ -46,16 +46,6 @@ def training_vectors() -> TrainingVectors:
     return TrainingVectors(names, vectors, np.repeat(np.arange(SPEAKERS), UTTERANCES))
 
 
-def cpu_seconds(function: Callable[[], object], runs: int = RUNS) -> float:
-    """Process CPU time, best of several runs."""
-    best = float("inf")
-    for _ in range(runs):
-        start = time.process_time()
-        function()
-        best = min(best, time.process_time() - start)
-    return best
-
-
 def time_average(data: TrainingVectors) -> float:
     """Seconds a vector."""
     values = {"name": "average"}
@@ -69,7 +59,7 @@ def time_average(data: TrainingVectors) -> float:
         for key, x in zip(keys, sources, strict=True):
             made.generate(Wanted(key, x, None, {"nobody"}))
 
-    return cpu_seconds(run) / ONE_BY_ONE
+    return cpu_seconds(run, RUNS) / ONE_BY_ONE
 
 
 def time_one_by_one(name: str, model: IndexModel) -> float:
@@ -83,7 +73,7 @@ def time_one_by_one(name: str, model: IndexModel) -> float:
         for key in keys:
             made.generate(Wanted(key))
 
-    return cpu_seconds(run) / ONE_BY_ONE
+    return cpu_seconds(run, RUNS) / ONE_BY_ONE
 
 
 def report(name: str, data: TrainingVectors, average: float) -> bool:

@@ -12,18 +12,14 @@ import os
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
     os.environ[_name] = "1"
-import subprocess
 import sys
-import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[0] = str(ROOT)
 import numpy as np
 
-from steps.audio import read_audio
+from benchmarks.measuring import cpu_seconds, load_speech
 from steps.synthesis.f0 import F0Stats, compute_f0_stats
 from steps.synthesis.matching import FrameIndex, WorldConverter, average
 from steps.synthesis.voices import PoolFrames, loud_frames, match_vectors
@@ -81,35 +77,10 @@ def plain_loop(queries: Float64, voice: PoolFrames) -> Float64:
     return out
 
 
-def load_speech() -> tuple[str, list[Float64], list[Float64]]:
-    """What was found; sources and target voices at 16 kHz."""
-    corpora = Path(os.environ.get("PSEUDOVOX_CORPORA", ROOT.parent / "shared" / "corpora"))
-    files = sorted((corpora / "librispeech").rglob("*.flac"))
-    name = "LibriSpeech" if files else "synthetic speech"
-    with tempfile.TemporaryDirectory() as folder:
-        if not files:
-            command = [sys.executable, ROOT / "steps/make_synthetic_corpus.py", "--speakers", "8"]
-            command += ["--utterances", "3", f"{folder}/audio", f"{folder}/data"]
-            subprocess.run(list(map(str, command)), check=True, stdout=subprocess.DEVNULL)
-            files = sorted(Path(folder, "audio").rglob("*.wav"))
-        step = max(1, len(files) // (2 * N_FILES))
-        waves = [read_audio(p.stem, str(p)).samples for p in files[::step][: 2 * N_FILES]]
-    return name, waves[::2], waves[1::2]
-
-
-def cpu_seconds(function: Callable[[], object]) -> float:
-    """Process CPU time, best of several runs."""
-    times = []
-    for _ in range(RUNS):
-        start = time.process_time()
-        function()
-        times.append(time.process_time() - start)
-    return min(times)
-
-
 def main() -> int:
     """Measure all in turn, print figures, and say by the exit status whether the goals were met."""
-    name, sources, targets = load_speech()
+    name, waves = load_speech(2 * N_FILES)
+    sources, targets = waves[::2], waves[1::2]
     seconds = sum(map(len, sources)) / 16000
     pool = Voices(targets)
     queries = np.concatenate([match_vectors(analyse(wave).envelope) for wave in sources])[:3000]
@@ -130,9 +101,9 @@ def main() -> int:
             return plain_loop(queries[:: 1 if len(voice.match) < LARGE else 20], voice)
 
         scale = len(queries) / len(loop())
-        slow, fast = scale * cpu_seconds(loop), cpu_seconds(batched)
+        slow, fast = scale * cpu_seconds(loop, RUNS), cpu_seconds(batched, RUNS)
         difference = np.max(np.abs(batched()[:: round(scale)] - loop()))
-        factor = cpu_seconds(convert) / seconds
+        factor = cpu_seconds(convert, RUNS) / seconds
         print(f"voice of {speaker} ({len(voice.match)} frames):")
         print(f"  conversion, all included: real-time factor {factor:.4f} (goal: {RTF_GOAL:g})")
         print(

@@ -11,18 +11,15 @@ import os
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"
-import math
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[0] = str(ROOT)
 import numpy as np
 
+from benchmarks.measuring import cost_of_metrics, timed
 from local.metrics.leakage import Embeddings, search, unit
 from utils.archives import ArchiveWriter
 from utils.arrays import Float64
@@ -52,17 +49,6 @@ def write(side: Embeddings, stem: Path) -> Path:
     return stem.with_suffix(".scp")
 
 
-def run_program(*arguments: object) -> tuple[float, float]:
-    """CPU seconds and peak GB of the program in a process of its own."""
-    program = [sys.executable, str(ROOT / "local/compute_metrics.py"), *map(str, arguments)]
-    process = subprocess.Popen(program, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise RuntimeError(f"{' '.join(program)} failed")
-    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1e6
-
-
 def loop_ranks(original: Embeddings, protected: Embeddings) -> Float64:
     """Rank of the first segment of the query's speaker, a query at a time."""
     gallery, ranks = unit(original.x), []
@@ -76,16 +62,6 @@ def loop_ranks(original: Embeddings, protected: Embeddings) -> Float64:
     return np.array(ranks, float)
 
 
-def seconds(run: Any, times: int) -> tuple[float, Any]:
-    """Best process CPU time, and the result."""
-    best = math.inf
-    for _ in range(times):
-        start = time.process_time()
-        result = run()
-        best = min(best, time.process_time() - start)
-    return best, result
-
-
 def main() -> int:
     """Measure and print."""
     original, protected = sides()
@@ -94,13 +70,13 @@ def main() -> int:
         files = write(original, folder / "original"), write(protected, folder / "protected")
         (folder / "utt2spk").write_text("".join(f"{u} {u.split('-')[0]}\n" for u in original.ids))
         options = ("--utt2spk", folder / "utt2spk", "--bootstrap", N_BOOTSTRAP)
-        cpu, memory = run_program("leakage", *options, *files, "-")
+        cpu, memory = cost_of_metrics("leakage", *options, *files, "-")
     print(
         f"leakage of {N_SEGMENTS} x {N_DIMENSIONS} from the files, {N_BOOTSTRAP} resamples: "
         f"{cpu:.2f} CPU-s, {memory:.2f} GB"
     )
-    fast, found = seconds(lambda: search(original, protected, same_utt=True), 3)
-    slow, ranks = seconds(lambda: loop_ranks(original, protected), 1)
+    fast, found = timed(lambda: search(original, protected, same_utt=True), 3)
+    slow, ranks = timed(lambda: loop_ranks(original, protected), 1)
     same = (found.best[np.arange(N_SEGMENTS), found.own] == ranks).all()
     print(
         f"rank search in memory: {slow:.2f} s by a loop over queries, {fast:.2f} s here (ranks of "

@@ -11,11 +11,7 @@ import os
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
     os.environ[_name] = "1"
-import subprocess
 import sys
-import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -24,8 +20,8 @@ import librosa
 import numpy as np
 from scipy.signal import lfilter
 
+from benchmarks.measuring import cpu_seconds, load_speech
 from steps.anonymisers.mcadams import EPSILON, HOP, FrameOptions, transform
-from steps.audio import read_audio
 from utils.arrays import Float64
 
 GOAL, MAX_DIFFERENCE = 5.0, 1e-6
@@ -55,51 +51,16 @@ def batched(wave: Float64) -> Float64:
     return transform(wave, ALPHA, FrameOptions(order=ORDER, pad_edges=False)).samples
 
 
-def real_speech() -> list[Path]:
-    """Files spread over LibriSpeech, where it is."""
-    corpora = Path(os.environ.get("PSEUDOVOX_CORPORA", ROOT.parent / "shared" / "corpora"))
-    files = sorted((corpora / "librispeech").rglob("*.flac"))
-    return files[:: max(1, len(files) // N_FILES)][:N_FILES]
-
-
-def synthetic_speech(folder: Path) -> list[Path]:
-    """Files of a few synthetic speakers."""
-    command = [sys.executable, ROOT / "steps/make_synthetic_corpus.py", "--speakers", "4"]
-    command += ["--utterances", "3", folder / "audio", folder / "data"]
-    subprocess.run(list(map(str, command)), check=True, stdout=subprocess.DEVNULL)
-    return sorted((folder / "audio").rglob("*.wav"))
-
-
-def load_speech() -> tuple[str, list[Float64]]:
-    """What was found, and its samples at 16 kHz."""
-    with tempfile.TemporaryDirectory() as folder:
-        real = real_speech()
-        files = real or synthetic_speech(Path(folder))
-        waves = [read_audio(path.stem, str(path)).samples for path in files]
-    return "LibriSpeech" if real else "synthetic speech", waves
-
-
-def cpu_seconds(function: Callable[[Float64], Float64], waves: list[Float64]) -> float:
-    """Process CPU time for all files, best of several runs."""
-    best = float("inf")
-    for _ in range(RUNS):
-        start = time.process_time()
-        for wave in waves:
-            function(wave)
-        best = min(best, time.process_time() - start)
-    return best
-
-
 def main() -> int:
     """Measure both in turn, print figures, and say by the exit status whether the goal was met."""
-    name, waves = load_speech()
+    name, waves = load_speech(N_FILES)
     seconds = sum(map(len, waves)) / 16000
     difference = 0.0
     for wave in waves:
         expected, got = plain_loop(wave), batched(wave)
         peaks = np.max(np.abs(expected)), np.max(np.abs(got))
         difference = max(difference, float(np.max(np.abs(expected / peaks[0] - got / peaks[1]))))
-    loop, fast = cpu_seconds(plain_loop, waves), cpu_seconds(batched, waves)
+    loop, fast = (cpu_seconds(lambda f=f: [*map(f, waves)], RUNS) for f in (plain_loop, batched))
     print(f"speech: {len(waves)} files of {name}, {seconds:.1f} s in all; alpha {ALPHA}")
     print(f"plain loop: {loop:.3f} CPU-s, real-time factor {loop / seconds:.5f}")
     print(f"pseudovox:  {fast:.3f} CPU-s, real-time factor {fast / seconds:.5f}")

@@ -12,7 +12,6 @@ import os
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,41 +19,17 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[0] = str(ROOT)
 import numpy as np
 
-from steps.audio import read_audio
+from benchmarks.measuring import cpu_seconds, load_speech
 from steps.synthesis.base import Target
 from steps.synthesis.content import analyse_content, extract_content
 from steps.synthesis.f0 import compute_f0_stats
-from steps.synthesis.trained import NsfConfig, NsfNetwork, NsfSynthesiser, pulse_train
+from steps.synthesis.trained import NsfConfig, NsfNetwork, NsfSynthesiser
 from steps.synthesis.world import extract_f0
 from steps.training.settings import read_config
 from utils.arrays import Float64
 
 GOAL, RUNS, N_FILES, N_XVECTOR = 0.02, 5, 12, 256
 CONF = ROOT / "egs/TEMPLATE/conf/synthesisers/nsf_mini.yaml"
-
-
-def load_speech() -> tuple[str, list[Float64]]:
-    """What was found, and its samples at 16 kHz."""
-    corpora = Path(os.environ.get("PSEUDOVOX_CORPORA", ROOT.parent / "shared" / "corpora"))
-    files = sorted((corpora / "librispeech").rglob("*.flac"))
-    files = files[:: max(1, len(files) // N_FILES)][:N_FILES]
-    if files:
-        return "LibriSpeech", [read_audio(path.stem, str(path)).samples for path in files]
-    f0 = 150 + 50 * np.sin(np.arange(1001) / 30)
-    rng = np.random.default_rng(0)
-    signals = [0.05 * pulse_train(f0, 160000) + 0.01 * rng.standard_normal(160000)] * N_FILES
-    return "pulses and noise", signals
-
-
-def cpu_seconds(function: Callable[[Float64], object], waves: list[Float64]) -> float:
-    """Process CPU time for all files, best of several runs."""
-    best = float("inf")
-    for _ in range(RUNS):
-        start = time.process_time()
-        for wave in waves:
-            function(wave)
-        best = min(best, time.process_time() - start)
-    return best
 
 
 def main() -> int:
@@ -64,7 +39,7 @@ def main() -> int:
     synthesiser = NsfSynthesiser(config, network)
     xvector = np.random.default_rng(0).standard_normal(N_XVECTOR)
     target = Target(xvector, ("x",), np.ones(1), compute_f0_stats([np.full(9, 150.0)]))
-    name, waves = load_speech()
+    name, waves = load_speech(N_FILES)
     seconds = sum(map(len, waves)) / 16000
     parts: dict[str, Callable[[Float64], object]] = {
         "F0": extract_f0,
@@ -73,7 +48,9 @@ def main() -> int:
     }
     millions = sum(p.numel() for p in network.parameters()) / 1e6
     print(f"speech: {len(waves)} files of {name}, {seconds:.1f} s; {millions:.2f} M parameters")
-    factors = {part: cpu_seconds(function, waves) / seconds for part, function in parts.items()}
+    factors = {
+        part: cpu_seconds(lambda f=f: [*map(f, waves)], RUNS) / seconds for part, f in parts.items()
+    }
     for part, factor in factors.items():
         print(f"{part}: real-time factor {factor:.5f}")
     print(f"ratio to the goal of {GOAL:g}: {factors['conversion'] / GOAL:.2f} (at most 1)")

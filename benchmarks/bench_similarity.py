@@ -15,8 +15,6 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"
 import sys
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +22,7 @@ sys.path[0] = str(Path(__file__).resolve().parents[1])
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.measuring import cpu_seconds
 from local.metrics import detection, similarity
 from local.metrics.similarity import SegmentPairs, check_cells, segment_pairs
 from utils.arrays import Float64
@@ -111,16 +110,6 @@ def matrix_of(pairs: SegmentPairs) -> Float64:
     return found.sim
 
 
-def seconds(run: Callable[[], object], times: int) -> float:
-    """Best process CPU time."""
-    best = float("inf")
-    for _ in range(times):
-        start = time.process_time()
-        run()
-        best = min(best, time.process_time() - start)
-    return best
-
-
 def main() -> int:
     """Measure, compare the matrices, print the ratios."""
     with tempfile.TemporaryDirectory() as folder:
@@ -131,10 +120,10 @@ def main() -> int:
         }
         difference = np.abs(matrix_of(pairs) - reference(*files)).max()
         llr = calibrate(plain["object"][2], plain["object"][3])
-        ours = seconds(lambda: matrix_of(read_ours(*files)), 9)
-        ours_in_memory = seconds(lambda: matrix_of(pairs), 9)
-        theirs = seconds(lambda: reference(*files), 3)
-        masks = {n: seconds(lambda n=n: mask_cells(*plain[n][:2], llr), 3) for n in plain}
+        ours = cpu_seconds(lambda: matrix_of(read_ours(*files)), 9)
+        ours_in_memory = cpu_seconds(lambda: matrix_of(pairs), 9)
+        theirs = cpu_seconds(lambda: reference(*files), 3)
+        masks = {n: cpu_seconds(lambda n=n: mask_cells(*plain[n][:2], llr), 3) for n in plain}
     ratio = theirs / ours
     print(
         f"{len(pairs.score)} pairs, {len(pairs.names)} speakers; matrices differ {difference:.1e}"

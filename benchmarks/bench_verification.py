@@ -14,10 +14,8 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"
 import itertools
 import math
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +23,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[0] = str(ROOT)
 import numpy as np
 
+from benchmarks.measuring import cost_of_metrics, timed
 from local.metrics.similarity import (
     SETTINGS,
     check_cells,
@@ -55,17 +54,6 @@ def large_lists(folder: Path) -> tuple[Path, Path]:
     with (folder / "scores").open("w") as stream:
         stream.writelines(f"{names[i]} {score[i]:.6f}\n" for i in rng.permutation(len(keys)))
     return folder / "trials", folder / "scores"
-
-
-def run_program(*arguments: object) -> tuple[float, float]:
-    """CPU seconds and peak GB of the program in a process of its own."""
-    program = [sys.executable, str(ROOT / "local/compute_metrics.py"), *map(str, arguments)]
-    process = subprocess.Popen(program, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise RuntimeError(f"{' '.join(program)} failed")
-    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1e6
 
 
 # --- the plain way ---
@@ -271,29 +259,17 @@ def for_loops(trials: Trials, score: Float64, symmetric: bool) -> list[Any]:
     return [rows, columns, score.tolist(), trials.target.tolist(), symmetric]
 
 
-def seconds(run: Any, times: int) -> tuple[float, dict[str, Any]]:
-    """Best process CPU time, and the result."""
-    best = math.inf
-    for _ in range(times):
-        start = time.process_time()
-        result = run()
-        best = min(best, time.process_time() - start)
-    return best, result
-
-
 def main() -> int:
     """Measure both parts and print the ratios."""
     with tempfile.TemporaryDirectory() as folder:
         files = large_lists(Path(folder))
-        cost = [run_program("verification", *files, "-") for _ in range(3)]
+        cost = [cost_of_metrics("verification", *files, "-") for _ in range(3)]
     cpu, memory = min(c for c, _ in cost), max(m for _, m in cost)
     print(f"verification of 951,025 trials from the files: {cpu:.2f} CPU-s, {memory:.2f} GB")
     sets, scored, utt2spk = split()
     lists = {s: for_loops(*sets[s], s != "op") for s in SETTINGS}
-    fast, found = seconds(lambda: ours(sets, scored, utt2spk), 5)
-    slow, expected = seconds(
-        lambda: plainly(lists, scored[1].tolist(), scored[0].target.tolist()), 2
-    )
+    fast, found = timed(lambda: ours(sets, scored, utt2spk), 5)
+    slow, expected = timed(lambda: plainly(lists, scored[1].tolist(), scored[0].target.tolist()), 2)
     off = max(abs(found[name] - value) for name, value in expected.items())
     print(
         f"all figures of one split: {slow:.2f} s by loops, {fast:.3f} s here: {slow / fast:.0f} "

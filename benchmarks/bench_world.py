@@ -12,11 +12,7 @@ import os
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"
-import subprocess
 import sys
-import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -24,7 +20,7 @@ sys.path[0] = str(ROOT)
 import numpy as np
 import pyworld
 
-from steps.audio import read_audio
+from benchmarks.measuring import cpu_seconds, load_speech
 from steps.synthesis.world import F0_RANGE, analyse, extract_f0, synthesise
 from utils.arrays import Float64
 
@@ -46,32 +42,6 @@ def ours(wave: Float64) -> Float64:
     return synthesise(analyse(wave), len(wave))
 
 
-def load_speech() -> tuple[str, list[Float64]]:
-    """What was found, and its samples at 16 kHz."""
-    corpora = Path(os.environ.get("PSEUDOVOX_CORPORA", ROOT.parent / "shared" / "corpora"))
-    real = sorted((corpora / "librispeech").rglob("*.flac"))
-    real = real[:: max(1, len(real) // N_FILES)][:N_FILES]
-    with tempfile.TemporaryDirectory() as folder:
-        if not real:
-            command = [sys.executable, ROOT / "steps/make_synthetic_corpus.py", "--speakers", "4"]
-            command += ["--utterances", "3", f"{folder}/audio", f"{folder}/data"]
-            subprocess.run(list(map(str, command)), check=True, stdout=subprocess.DEVNULL)
-        files = real or sorted(Path(folder).rglob("*.wav"))
-        waves = [read_audio(path.stem, str(path)).samples for path in files]
-    return "LibriSpeech" if real else "synthetic speech", waves
-
-
-def cpu_seconds(function: Callable[[Float64], object], waves: list[Float64]) -> float:
-    """Process CPU time for all files, best of several runs."""
-    best = float("inf")
-    for _ in range(RUNS):
-        start = time.process_time()
-        for wave in waves:
-            function(wave)
-        best = min(best, time.process_time() - start)
-    return best
-
-
 def agreement(waves: list[Float64]) -> str:
     """Voicing and pitch of our copies against their originals, both by DIO and StoneMask."""
     before = np.concatenate([extract_f0(wave) for wave in waves])
@@ -86,11 +56,12 @@ def agreement(waves: list[Float64]) -> str:
 
 def main() -> int:
     """Measure both in turn, print figures, and say by the exit status whether the goal was met."""
-    name, waves = load_speech()
+    name, waves = load_speech(N_FILES)
     seconds = sum(map(len, waves)) / 16000
     print(f"speech: {len(waves)} files of {name}, {seconds:.1f} s in all")
-    analysis = cpu_seconds(analyse, waves)
-    theirs, fast = cpu_seconds(reference, waves), cpu_seconds(ours, waves)
+    analysis, theirs, fast = (
+        cpu_seconds(lambda f=f: [*map(f, waves)], RUNS) for f in (analyse, reference, ours)
+    )
     print(f"Harvest:   real-time factor {theirs / seconds:.4f}")
     print(
         f"pseudovox: real-time factor {fast / seconds:.4f}, {analysis / seconds:.4f} of it analysis"

@@ -24,7 +24,7 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.protocols.studies import SPACES, Pairs, Vectors, align, learn_by_group
 from steps.speaker.vectors import read_xvectors
-from utils.cli import UserError, boolean, run_program
+from utils.cli import UserError, boolean, positive
 from utils.commands import program
 from utils.datadir import DataDir, load_data_dir
 from utils.options import OutFolder
@@ -90,7 +90,7 @@ def main(
     ] = True,
     pca: Annotated[
         int | None, "The number of principal components that are kept; left out: all that the "
-        "pairs span", "N",
+        "pairs span", "N", positive,
     ] = None,
     space: Annotated[
         str, "The space that is rotated: centred for the cosine, original for a back end trained "
@@ -98,11 +98,9 @@ def main(
     ] = "centred",
 ) -> None:  # fmt: skip
     from local.options import write_figures
-    from utils.archives import ArchiveWriter, read_counts
+    from utils.archives import read_counts, write_archive
     from utils.tables import write_map
 
-    if pca is not None and pca < 1:
-        raise UserError(f"--pca {pca}: at least one component is needed")
     learnt = read_pairs(pairs, per_gender)
     enrol_data, trial_data = (
         load_data_dir(path, need=("utt2spk",)) for path in (enrol_data_dir, trial_data_dir)
@@ -130,9 +128,7 @@ def main(
     sides = align(rotations, enrol, trial, groups, to_original=to_original, space=space)
     write_map(out / "enrol/num_utts.ark", read_counts(enrol_dir / "num_utts.ark"))
     for stem, vectors in zip(("enrol/spk_xvector", "trial/xvector"), sides, strict=True):
-        with ArchiveWriter(out / stem) as writer:
-            for key, vector in vectors.items():
-                writer.write(key, vector)
+        write_archive(out / stem, vectors)
     known = set(learnt.speakers.values())
     described = {
         "apply": apply,
@@ -151,7 +147,3 @@ def main(
         f"kept: {described['dimensions']}; {described['trial_speakers_in_pairs']} of "
         f"{described['trial_speakers']} trial speakers are among the pairs' speakers"
     )
-
-
-if __name__ == "__main__":
-    run_program(main)

@@ -14,7 +14,7 @@ from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import LossError, UserError, run_program
+from utils.cli import LossError, UserError
 from utils.commands import program
 from utils.options import OutFolder
 
@@ -67,7 +67,3 @@ def main(
         f"read {len(external.wav)} / written {len(original.utt2spk)} / left out {len(extra)} that "
         f"{original_data} does not have{shown}"
     )
-
-
-if __name__ == "__main__":
-    run_program(main)

@@ -15,7 +15,6 @@ from typing import Annotated
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.options import COMMAND_LOG, CommandLog, CorpusName, EncoderName, Labelled
-from utils.cli import run_program
 from utils.commands import program
 from utils.options import OutFolder
 
@@ -47,7 +46,3 @@ def main(
         threshold=read_json_object(threshold, "make it again with local/find_threshold.py"),
     )  # fmt: skip
     print(f"{len(rows)} figures of {len(generator)} generators written to {out}")
-
-
-if __name__ == "__main__":
-    run_program(main)

@@ -13,7 +13,6 @@ from pathlib import Path
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.options import COMMAND_LOG, CommandLog, CorpusName, Labelled
-from utils.cli import run_program
 from utils.commands import program
 from utils.options import OutFolder
 
@@ -33,7 +32,3 @@ def main(
     rows = [row for folder, of in folders.items() for row in tabulate(folder, corpus | of)[0]]
     Searches(DataFrame(rows, columns=METRICS)).write(out, command_log, corpus=corpus_name)
     print(f"{len(rows)} figures of {len(folders)} folders written to {out}")
-
-
-if __name__ == "__main__":
-    run_program(main)

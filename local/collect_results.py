@@ -17,7 +17,6 @@ conf.json, a picture, clip or attack of which something is missing is left out a
 report. That is an error beyond --allow-loss.
 """
 
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,10 +25,10 @@ from typing import Annotated
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.options import COMMAND_LOG, CommandLog, CorpusName, Labelled
-from utils.cli import COMMON, natural, run_program
+from utils.cli import COMMON, natural
 from utils.commands import program
 from utils.options import OutFolder
-from utils.tables import atomic_write
+from utils.tables import write_json
 
 AllowLoss = Annotated[
     int, "The number of folders, settings, pictures, attacks and clips that may be lost; more are "
@@ -107,15 +106,9 @@ def main(
     write_frame(out / "per_speaker.csv", SPEAKERS, speakers)
     write_frame(out / "rtf.csv", TIMINGS, times)
     for name, value in (("figures", pictures), ("clips", cut), ("run", run)):
-        with atomic_write(out / f"{name}.json") as stream:
-            json.dump(value, stream, ensure_ascii=False, allow_nan=False)
-            stream.write("\n")
+        write_json(out / f"{name}.json", value, indent=None, ensure_ascii=False, allow_nan=False)
     write_frame(out / "metrics.csv", METRICS, rows)
     print(
         f"{len(rows)} figures of {len(used)} comparisons ({len(folders)} read, "
         f"{len(no_figures)} left out) and {len(cut)} pairs of clips written to {out}"
     )
-
-
-if __name__ == "__main__":
-    run_program(main)

@@ -13,7 +13,6 @@ from typing import Annotated
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.options import ResultsFolder
-from utils.cli import run_program
 from utils.commands import program
 
 
@@ -28,13 +27,10 @@ def main(
     ],
 ) -> None:
     from local.report.load import load_results
-    from local.report.studies import Targets, read_target, write_text
+    from local.report.studies import Targets, read_target
+    from utils.tables import write_file
 
     voices = {system: read_target(Path(data)) for system, data in target}
     study = Targets(load_results(results), voices)
-    write_text(results / "RESULTS.md", study.page(study.results.origin))
+    write_file(results / "RESULTS.md", study.page(study.results.origin))
     print(f"{len(study.figures)} figures of {len(voices)} targets tabulated in {results}")
-
-
-if __name__ == "__main__":
-    run_program(main)

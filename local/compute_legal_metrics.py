@@ -16,7 +16,7 @@ from typing import Annotated
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.options import Bootstrap, Figures, write_figures
-from utils.cli import positive, run_program
+from utils.cli import positive
 from utils.commands import program
 from utils.options import Seed
 
@@ -48,7 +48,3 @@ def main(
         n_bootstrap=bootstrap, seed=seed,
     )  # fmt: skip
     write_figures(out, figures, indent=2)
-
-
-if __name__ == "__main__":
-    run_program(main)

@@ -17,8 +17,8 @@ from typing import Annotated, Any
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.options import Bootstrap, Figures, read_scored, write_figures
-from utils.cli import BadValue, UserError, natural, run_program
-from utils.commands import Program
+from utils.cli import BadValue, UserError, natural
+from utils.commands import commands
 from utils.options import Seed, TrialFormat, Utt2spk
 
 Trials = Annotated[Path, "A list of trials"]
@@ -192,7 +192,4 @@ def _leakage(
     write_figures(out, leakage(original, protected, n_bootstrap=bootstrap, seed=seed))
 
 
-main = Program(__doc__, _verification, _calibration, _gains, _similarity, _leakage)
-
-if __name__ == "__main__":
-    run_program(main)
+main = commands(_verification, _calibration, _gains, _similarity, _leakage)

@@ -15,7 +15,7 @@ from typing import Annotated
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.options import Bootstrap, Figures, write_figures
-from utils.cli import UserError, run_program
+from utils.cli import UserError
 from utils.commands import program
 from utils.options import Seed, Utt2spk
 
@@ -32,7 +32,3 @@ def main(
     if missing := table.keys() - speakers.keys():
         raise UserError(f"{utt2spk}: has no utterance {min(missing)}, which {prosody} lists")
     write_figures(out, prosody_figures(table, speakers, n_bootstrap=bootstrap, seed=seed))
-
-
-if __name__ == "__main__":
-    run_program(main)

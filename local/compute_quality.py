@@ -14,7 +14,7 @@ from typing import Annotated
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.options import AGAIN, Bootstrap, Figures, write_figures
-from utils.cli import UserError, run_program
+from utils.cli import UserError
 from utils.commands import program
 from utils.options import DataFolder, Seed
 
@@ -54,7 +54,3 @@ def main(
         n_bootstrap=bootstrap, seed=seed,
     )  # fmt: skip
     write_figures(out, figures)
-
-
-if __name__ == "__main__":
-    run_program(main)

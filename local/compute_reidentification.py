@@ -13,7 +13,6 @@ from typing import Annotated
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.options import Bootstrap, Figures, read_scored, write_figures
-from utils.cli import run_program
 from utils.commands import program
 from utils.options import Seed, Utt2spk
 
@@ -33,7 +32,3 @@ def main(
         n_bootstrap=bootstrap, seed=seed,
     )  # fmt: skip
     write_figures(out, report)
-
-
-if __name__ == "__main__":
-    run_program(main)

@@ -16,7 +16,7 @@ from typing import Annotated
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.options import AGAIN, Bootstrap, Figures, write_figures
-from utils.cli import UserError, run_program
+from utils.cli import UserError
 from utils.commands import program
 from utils.options import DataFolder, Seed
 
@@ -43,7 +43,3 @@ def main(
         raise UserError(f"{utt2fold}: has no fold of utterance {min(missing)}")
     figures = recall_figures(*said, folds=folds, n_bootstrap=bootstrap, seed=seed)
     write_figures(out, figures)
-
-
-if __name__ == "__main__":
-    run_program(main)

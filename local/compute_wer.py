@@ -18,7 +18,6 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.options import AGAIN, Bootstrap, Figures, write_figures
 from steps.asr.language import NORMALISERS
-from utils.cli import run_program
 from utils.commands import program
 from utils.datachecks import NOTES
 from utils.options import DataFolder, Seed
@@ -59,7 +58,3 @@ def main(
     counts = {name: n for name, n in figures.items() if isinstance(n, int)}
     print("\n".join(kaldi_lines(counts)), file=sys.stderr if out == "-" else sys.stdout)
     write_figures(out, figures)
-
-
-if __name__ == "__main__":
-    run_program(main)

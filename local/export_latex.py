@@ -11,10 +11,10 @@ from pathlib import Path
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.options import Pages
-from utils.cli import UserError, run_program
+from utils.cli import UserError
 from utils.commands import program
 from utils.options import OutFolder
-from utils.tables import atomic_write, read_bytes
+from utils.tables import read_bytes, write_file
 
 
 @program
@@ -27,10 +27,5 @@ def main(pages: Pages, out: OutFolder) -> None:
             raise UserError(f"{page}: has no table")
         out.mkdir(parents=True, exist_ok=True)
         for number, (heading, rows) in enumerate(tables, 1):
-            with atomic_write(out / f"{page.stem}_{number}.tex") as stream:
-                stream.write(latex(heading, rows))
+            write_file(out / f"{page.stem}_{number}.tex", latex(heading, rows))
         print(f"{page}: {len(tables)} tables written to {out}")
-
-
-if __name__ == "__main__":
-    run_program(main)

@@ -14,7 +14,7 @@ from typing import Annotated
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.options import read_scored, write_figures
-from utils.cli import UserError, run_program
+from utils.cli import UserError
 from utils.commands import program
 from utils.options import OutFile
 
@@ -44,7 +44,3 @@ def main(
     }
     write_figures(out, figures)
     print(f"threshold {figures['threshold']:.4f} at an EER of {100 * figures['eer']:.1f} %")
-
-
-if __name__ == "__main__":
-    run_program(main)

@@ -15,7 +15,7 @@ from typing import Annotated
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.options import ResultsFolder
-from utils.cli import BadValue, run_program
+from utils.cli import BadValue
 from utils.commands import program
 from utils.options import OutFolder
 
@@ -40,7 +40,3 @@ def main(
     from local.report.origin import keep
 
     print(f"{out}: {keep(results, out, dict(name), command)} command.txt origin.json")
-
-
-if __name__ == "__main__":
-    run_program(main)

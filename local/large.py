@@ -23,8 +23,8 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.options import Bootstrap
 from steps.options import Asnorm, Device, ScoringBackend
-from utils.cli import COMMON, natural, positive, progress, run_program
-from utils.commands import Program
+from utils.cli import COMMON, natural, positive, progress
+from utils.commands import commands
 from utils.options import OutFile, Seed
 from utils.tables import is_there
 
@@ -163,7 +163,4 @@ def _run(
     _figures(plan, out, parts=parts, bootstrap=bootstrap)
 
 
-main = Program(__doc__, _prepare, _count, _figures, _run)
-
-if __name__ == "__main__":
-    run_program(main)
+main = commands(_prepare, _count, _figures, _run)

@@ -17,7 +17,7 @@ from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import LossError, UserError, run_program
+from utils.cli import LossError, UserError
 from utils.commands import program
 from utils.options import AllowLoss, Jobs, OutFolder
 
@@ -30,19 +30,13 @@ def main(
     out: OutFolder, *, allow_loss: AllowLoss = 0, nj: Jobs = 1,
     genders_from: Annotated[str, "The place where genders come from, for messages", "NAME"] = "",
 ) -> None:  # fmt: skip
-    from local.protocols.utterances import (
-        describe_faults,
-        find_faults,
-        make_tables,
-        probe_all,
-        read_utterances,
-    )
+    from local.protocols import utterances as corpus
     from utils.cli import progress
     from utils.datadir import write_data_dir
 
-    rows = read_utterances(table)
-    audio = probe_all(rows, nj, progress=progress("make_data_dir"))
-    faults = list(find_faults(rows, audio, genders_from))
+    rows = corpus.read_utterances(table)
+    audio = corpus.probe_all(rows, nj, progress=progress("make_data_dir"))
+    faults = list(corpus.find_faults(rows, audio, genders_from))
     for fault in faults[:SHOWN]:
         print(f"make_data_dir.py: {fault.message}", file=sys.stderr)
     if len(faults) > SHOWN:
@@ -51,22 +45,18 @@ def main(
     good = [row for row in rows if row["utt"] not in left_out]
     counts = f"{len(rows)} read / {len(good)} written / {len(faults)} skipped"
     if faults:
-        counts += f" ({describe_faults(faults)})"
+        counts += f" ({corpus.describe_faults(faults)})"
     if len(faults) > allow_loss:
         advice = "correct the corpus"
         if good:  # nobody wants to lose all that there is
             advice += f", or allow the loss: --allow-loss {len(faults)}"
         raise LossError(
             f"{out}: not written: {len(faults)} of {len(rows)} utterances cannot be used "
-            f"({describe_faults(faults)}); {advice}"
+            f"({corpus.describe_faults(faults)}); {advice}"
         )
     if not good:
         raise UserError(f"{out}: not written: no utterance can be used")
-    write_data_dir(out, make_tables(good, audio))
+    write_data_dir(out, corpus.make_tables(good, audio))
     speakers = len({row["spk"] for row in good})
     hours = sum(audio[row["utt"]].seconds for row in good) / 3600
     print(f"{out}: {counts}; {speakers} speakers, {hours:.3f} h")
-
-
-if __name__ == "__main__":
-    run_program(main)

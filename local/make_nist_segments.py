@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import UserError, run_program
+from utils.cli import UserError
 from utils.commands import program
 from utils.options import DataFolder, OutFolder
 
@@ -87,7 +87,3 @@ def main(
         f"{len(kept)} sessions; {len(few)} speakers with fewer than {least_sessions} sessions "
         "are left out"
     )
-
-
-if __name__ == "__main__":
-    run_program(main)

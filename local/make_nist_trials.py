@@ -18,7 +18,7 @@ from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import boolean, run_program
+from utils.cli import boolean
 from utils.commands import program
 from utils.options import DataFolder, OutFolder
 
@@ -47,13 +47,12 @@ def main(
     ] = (),
 ) -> None:  # fmt: skip
     from local.protocols.studies import PROFILES, make_segment_lists
-    from utils.datadir import check_unseen, load_data_dir
+    from utils.datadir import load_data_dir
     from utils.tables import read_map, write_map
     from utils.trials import write_trials
 
     need = ("utt2spk", "spk2gender") if same_gender else ("utt2spk",)
-    data = load_data_dir(data_dir, need=need)
-    check_unseen(data.utt2spk.values(), data_dir, training)
+    data = load_data_dir(data_dir, need=need, not_speakers_of=training)
     tables = [None if path is None else read_map(path) for path in (sessions, groups, durations)]
     lists = make_segment_lists(data.utt2spk, data.spk2gender if same_gender else None, *tables)
     profiled = {f"{utt}-{p}": spk for utt, spk in data.utt2spk.items() for p in PROFILES}
@@ -63,7 +62,3 @@ def main(
         write_trials(out / name / "trials", trials)
         n_target = int(trials.target.sum())
         print(f"  {name:<6}  {n_target} target, {len(trials) - n_target} nontarget trials")
-
-
-if __name__ == "__main__":
-    run_program(main)

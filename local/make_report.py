@@ -19,10 +19,9 @@ from typing import Annotated
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.options import ResultsFolder
-from utils.cli import run_program
 from utils.commands import program
 from utils.options import OutFolder
-from utils.tables import atomic_write
+from utils.tables import write_file
 
 
 @program
@@ -44,10 +43,8 @@ def main(
         figures.mkdir()
     first, utility = draw_first(found, figures), draw_utility(found, figures)
     sections = {name: draw_all(found, name, figures) for name in found.evaluators()}
-    with atomic_write(out / "RESULTS.md") as stream:
-        stream.write(markdown(found))
-    with atomic_write(out / "report.html") as stream:
-        stream.write(page(found, first, sections, utility, with_audio=not no_audio))
+    write_file(out / "RESULTS.md", markdown(found))
+    write_file(out / "report.html", page(found, first, sections, utility, with_audio=not no_audio))
     drawn = [utility, *chain.from_iterable(sections.values())]
     n_pictures = len(first) + sum(len(section.pictures) for section in drawn)
     size = (out / "report.html").stat().st_size / 1e6
@@ -55,7 +52,3 @@ def main(
         f"{out}/report.html: {n_pictures} pictures, {len(found.missing)} missing results, "
         f"{size:.1f} MB"
     )
-
-
-if __name__ == "__main__":
-    run_program(main)

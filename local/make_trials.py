@@ -40,7 +40,7 @@ from local.protocols.trials import (
     read_official,
     with_both,
 )
-from utils.cli import UserError, positive, run_program
+from utils.cli import UserError, positive
 from utils.commands import program
 from utils.datadir import DataDir, Trial, load_data_dir, select, write_data_dir
 from utils.options import DataFolder, Seed
@@ -189,7 +189,3 @@ def main(
     write_sets(data, out, lists)
     if rest is not None:
         _write(others, rest, list(others.utt2spk))
-
-
-if __name__ == "__main__":
-    run_program(main)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from utils.cli import COMMON, UserError, natural
-from utils.tables import StrPath, atomic_write
+from utils.tables import StrPath, write_file
 
 # ---- What several programs of the assessment are asked.
 
@@ -87,7 +87,6 @@ def write_figures(out: StrPath, figures: Mapping[str, object], indent: int = 1) 
         sys.stdout.write(text)
         return
     try:
-        with atomic_write(out) as stream:
-            stream.write(text)
+        write_file(out, text)
     except OSError as error:
         raise UserError(f"{out}: cannot be written: {error.strerror}") from error

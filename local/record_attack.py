@@ -14,7 +14,6 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.options import write_figures
 from steps.options import Asnorm, ScoringBackend
-from utils.cli import run_program
 from utils.commands import program
 from utils.options import OutFile
 
@@ -40,7 +39,3 @@ def main(
         attacker, enrol, trial, training, pairs, encoder, backend, asnorm
     )
     write_figures(out, record)
-
-
-if __name__ == "__main__":
-    run_program(main)

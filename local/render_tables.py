@@ -24,9 +24,8 @@ from typing import Annotated
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.options import Pages
-from utils.cli import run_program
 from utils.commands import program
-from utils.tables import atomic_write
+from utils.tables import write_file
 
 
 @program
@@ -43,10 +42,5 @@ def main(
         changed += 1
         print(f"{page}: {'is not what its data say' if check else 'rendered'}")
         if not check:
-            with atomic_write(page) as stream:
-                stream.write(text)
+            write_file(page, text)
     return int(check and changed > 0)
-
-
-if __name__ == "__main__":
-    run_program(main)

@@ -14,7 +14,7 @@ from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import UserError, run_program
+from utils.cli import UserError
 from utils.commands import program
 
 
@@ -35,7 +35,7 @@ def main(
     from local.protocols.attackers import read_protocol
     from local.report.challenge import conclusions, read_results, scores_of, write_results
     from local.report.frame import read_metrics
-    from local.report.studies import write_text
+    from utils.tables import write_file
 
     asked = read_protocol(protocol)
     evaluator = evaluator or asked.evaluators.split()[0]
@@ -54,11 +54,7 @@ def main(
     if out:
         out.mkdir(parents=True, exist_ok=True)
         path = out / f"result_for_rank_{of_system or 'theirs'}"
-        write_text(path, write_results(scores, time.strftime("%d-%m-%y_%H:%M")))
+        write_file(path, write_results(scores, time.strftime("%d-%m-%y_%H:%M")))
         print(f"{path}: {len(scores)} figures")
     for line in conclusions(scores, asked):
         print(line)
-
-
-if __name__ == "__main__":
-    run_program(main)

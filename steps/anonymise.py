@@ -34,7 +34,7 @@ from steps.options import (
     Settings,
     SpeakerXvectors,
 )
-from utils.cli import UserError, run_program
+from utils.cli import UserError
 from utils.commands import program
 from utils.options import AllowLoss, DataFolder, NotSpeakersOf, OutFolder, Seed
 
@@ -78,8 +78,6 @@ def main(
     from utils.datadir import TRAINING_SPEAKERS, check_unseen, load_data_dir, read_training_speakers
     from utils.seeds import Draws
 
-    if draw < 0:
-        raise UserError(f"--draw {draw}: runs are numbered from 0")
     resources = Resources(
         pool=pool, xvectors=tuple(xvectors), backend=backend, generator=generator, f0=f0,
         synthesiser=synthesiser, external=external, model=model, device=device,
@@ -121,7 +119,3 @@ def main(
         "format": format,
     }
     write_protected(out, data, result, settings, anonymiser.notes)
-
-
-if __name__ == "__main__":
-    run_program(main)

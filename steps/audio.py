@@ -2,12 +2,12 @@
 
 import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ from utils.tables import replacing, write_map
 if TYPE_CHECKING:
     import onnxruntime
 
+T = TypeVar("T")
 
 # ---- Audio input and output: mono float64 at the wanted rate; errors name utterance and file.
 
@@ -86,6 +87,12 @@ class Losses:
             self.skipped[utt] = " ".join(str(error).split())
             logging.warning("skipped: %s", self._told(utt))
 
+    def each(self, utts: Iterable[str], measure: Callable[[str], T]) -> Iterator[tuple[str, T]]:
+        """Utterances and what is measured of them, one at a time; those that raise are skipped."""
+        for utt in utts:
+            with self.noting(utt):
+                yield utt, measure(utt)
+
     def _told(self, utt: str) -> str:
         reason = self.skipped[utt]
         return reason if utt in reason else f"{utt}: {reason}"
@@ -113,17 +120,13 @@ def write_wav(path: str | os.PathLike[str], samples: Float64, rate: int = SAMPLE
     peak = float(np.max(np.abs(samples))) if len(samples) else 0.0
     if not np.isfinite(peak) or peak > 1.0:
         raise UserError(f"{path}: samples reach {peak:.3g} of full scale; normalise before writing")
-    _write(path, samples, rate)
+    write_pcm16(path, samples, rate)
 
 
 def write_pcm16(
-    path: str | os.PathLike[str], samples: npt.NDArray[np.int16], rate: int = SAMPLE_RATE
+    path: str | os.PathLike[str], samples: npt.NDArray[Any], rate: int = SAMPLE_RATE
 ) -> None:
-    """Write mono 16-bit samples as they are, atomically; WAV or FLAC by the suffix of `path`."""
-    _write(path, samples, rate)
-
-
-def _write(path: str | os.PathLike[str], samples: npt.NDArray[Any], rate: int) -> None:
+    """Write mono samples with 16 bit, atomically, int16 as they are; WAV or FLAC by the suffix."""
     audio_format = FORMATS[Path(path).suffix]
     try:
         with replacing(path) as beside:

@@ -13,7 +13,6 @@ from pathlib import Path
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import Xvectors
-from utils.cli import run_program
 from utils.commands import program
 from utils.options import AllowLoss, DataFolder, OutFolder
 
@@ -23,7 +22,7 @@ def main(
     xvectors: Xvectors, data_dir: DataFolder, out: OutFolder, *, allow_loss: AllowLoss = 0
 ) -> None:
     from steps.speaker.vectors import average_by_speaker, check_complete, open_xvectors, speakers_of
-    from utils.archives import ArchiveWriter
+    from utils.archives import write_archive
     from utils.datadir import load_data_dir
     from utils.tables import write_map
 
@@ -37,11 +36,5 @@ def main(
         vectors = (item for item in vectors if item[0] in enrolled)
     means, counts = average_by_speaker(vectors, utt2spk)
     write_map(out / "num_utts.ark", counts)
-    with ArchiveWriter(out / "spk_xvector") as writer:
-        for speaker, mean in means.items():
-            writer.write(speaker, mean)
+    write_archive(out / "spk_xvector", means)
     print(f"read {sum(counts.values())} x-vectors / written {len(means)} speakers / skipped 0")
-
-
-if __name__ == "__main__":
-    run_program(main)

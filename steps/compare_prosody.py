@@ -15,7 +15,6 @@ from typing import Annotated
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import F0Ceiling, F0Floor, f0_limits
-from utils.cli import run_program
 from utils.commands import program
 from utils.options import AllowLoss, DataFolder, OutFolder
 
@@ -35,7 +34,3 @@ def main(
     original, protected = load_data_dir(data), load_data_dir(protected_data)
     show = progress("compare_prosody")
     print(compare_all(original.wav, protected.wav, out, limits, allow_loss, show))
-
-
-if __name__ == "__main__":
-    run_program(main)

@@ -13,7 +13,7 @@ from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import UserError, run_program
+from utils.cli import UserError
 from utils.commands import program
 from utils.options import AllowLoss, DataFolder, OutFolder
 
@@ -37,7 +37,3 @@ def main(
         f"read {len(data.utt2spk) - n_lost} contours / written {len(stats)} speakers "
         f"({n_unvoiced} without a voiced frame) / skipped {n_lost}"
     )
-
-
-if __name__ == "__main__":
-    run_program(main)

@@ -19,7 +19,6 @@ from typing import Annotated
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import Device
-from utils.cli import run_program
 from utils.commands import program
 from utils.options import DataFolder, OutFolder
 
@@ -53,7 +52,3 @@ def main(
         print(f"{data_dir}: {len(done.notes)} of {len(data.wav)} hypotheses were cut")
     kept = f", {done.n_kept} of them by a run that was ended before" if done.n_kept else ""
     print(f"{data_dir}: {len(data.wav)} utterances recognised{kept}")
-
-
-if __name__ == "__main__":
-    run_program(main)

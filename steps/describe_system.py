@@ -13,7 +13,6 @@ from pathlib import Path
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import Settings
-from utils.cli import run_program
 from utils.commands import program
 
 
@@ -23,7 +22,3 @@ def main(conf: Settings) -> None:
 
     description = describe_system(conf)
     print(description.level, *description.needs)
-
-
-if __name__ == "__main__":
-    run_program(main)

@@ -14,7 +14,7 @@ from typing import Annotated
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import Settings
-from utils.cli import positive, run_program
+from utils.cli import positive
 from utils.commands import program
 from utils.options import OutFolder, Seed
 
@@ -47,7 +47,3 @@ def main(
         f"{out}: {voices} pseudo-speakers, {size / 1e6:.1f} MB; {near} are nearer "
         "to a speaker of POOL than 99 of 100 speakers there are to another one"
     )
-
-
-if __name__ == "__main__":
-    run_program(main)

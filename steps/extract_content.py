@@ -15,7 +15,6 @@ from pathlib import Path
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import Device, Settings
-from utils.cli import run_program
 from utils.commands import program
 from utils.options import DataFolder, OutFolder, Seed
 
@@ -41,7 +40,3 @@ def main(
     finder = Finder(audio, wanted_content(config, seed), device)
     write_contents(finder, out, progress("extract_content")(audio.lengths))
     print(f"{out}: content of {len(audio.lengths)} utterances")
-
-
-if __name__ == "__main__":
-    run_program(main)

@@ -12,7 +12,6 @@ from pathlib import Path
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import F0Ceiling, F0Floor, f0_limits, measure
-from utils.cli import run_program
 from utils.commands import program
 from utils.options import AllowLoss, DataFolder, OutFolder
 
@@ -23,7 +22,3 @@ def main(
     allow_loss: AllowLoss = 0,
 ) -> None:  # fmt: skip
     measure("f0", data, out, allow_loss, f0_limits(f0_floor, f0_ceiling))
-
-
-if __name__ == "__main__":
-    run_program(main)

@@ -15,7 +15,6 @@ from pathlib import Path
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import Device, Encoder
-from utils.cli import run_program
 from utils.commands import program
 from utils.options import AllowLoss, DataFolder, NotSpeakersOf, OutFolder
 
@@ -26,12 +25,11 @@ def main(
     allow_loss: AllowLoss = 0, device: Device = "cpu",
 ) -> None:  # fmt: skip
     from utils.cli import progress
-    from utils.datadir import check_unseen, load_data_dir
+    from utils.datadir import load_data_dir
     from utils.tables import write_map
 
     logging.getLogger("speechbrain").setLevel(logging.WARNING)
-    data = load_data_dir(data_dir)
-    check_unseen(data.utt2spk.values(), data_dir, not_speakers_of)
+    data = load_data_dir(data_dir, not_speakers_of=not_speakers_of)
 
     from steps.speaker.encoders import FrameEncoder, extract, finish, load_encoder, open_frames
 
@@ -42,7 +40,3 @@ def main(
         print(result.summary())
         finish(out, result, allow_loss)
         write_map(out / "utt2spk", result.utt2spk)
-
-
-if __name__ == "__main__":
-    run_program(main)

@@ -12,7 +12,6 @@ from pathlib import Path
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import measure
-from utils.cli import run_program
 from utils.commands import program
 from utils.options import AllowLoss, DataFolder, OutFolder
 
@@ -20,7 +19,3 @@ from utils.options import AllowLoss, DataFolder, OutFolder
 @program
 def main(data_dir: DataFolder, out: OutFolder, *, allow_loss: AllowLoss = 0) -> None:
     measure("functionals", data_dir, out, allow_loss)
-
-
-if __name__ == "__main__":
-    run_program(main)

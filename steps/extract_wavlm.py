@@ -18,7 +18,7 @@ from typing import Annotated
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import Device, measure
-from utils.cli import UserError, run_program
+from utils.cli import UserError
 from utils.commands import program
 from utils.options import AllowLoss, DataFolder, OutFolder
 
@@ -45,7 +45,3 @@ def main(
     measure("wavlm", data_dir, out, allow_loss, WavLMFeatures.load(file.path, device))
     finish_pool(out, data.utt2spk, data.spk2gender, file)
     print(f"{file.path}: SHA-256 {file.sha256}")
-
-
-if __name__ == "__main__":
-    run_program(main)

@@ -19,7 +19,7 @@ from typing import Annotated
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import Device, Encoder
-from utils.cli import UserError, run_program
+from utils.cli import UserError
 from utils.commands import program
 from utils.options import AllowLoss, DataFolder, OutFolder
 
@@ -53,7 +53,3 @@ def main(
         )  # fmt: skip
         print(result.summary())
         finish(out, result, allow_loss)
-
-
-if __name__ == "__main__":
-    run_program(main)

@@ -13,7 +13,6 @@ spk2gender where the gender counts. OUT gets
 Draws depend on the seed, the draw and the key only.
 """
 
-import json
 import sys
 from pathlib import Path
 
@@ -29,9 +28,9 @@ from steps.options import (
     Settings,
     SpeakerXvectors,
 )  # fmt: skip
-from utils.cli import UserError, run_program
 from utils.commands import program
 from utils.options import DataFolder, OutFolder, Seed
+from utils.tables import write_json
 
 
 @program
@@ -43,14 +42,11 @@ def main(
     from steps.anonymisers.protect import write_pseudo
     from steps.generators.sampling import generate_speakers, read_speaker_settings
     from steps.sources import Resources, make_keys, read_sources, whole_set
-    from utils.archives import ArchiveWriter
+    from utils.archives import write_archive
     from utils.datadir import load_data_dir
     from utils.seeds import Draws
     from utils.settings import read_settings
-    from utils.tables import atomic_write
 
-    if draw < 0:
-        raise UserError(f"--draw {draw}: runs are numbered from 0")
     settings = read_speaker_settings(read_settings(conf), conf)
     data = load_data_dir(data_dir, need=("utt2spk",))
     resources = Resources(pool=pool, xvectors=tuple(xvectors), backend=backend, generator=generator)
@@ -60,19 +56,12 @@ def main(
     keys = make_keys(settings.level, data.utt2spk, name, [])
     made = generate_speakers(source, settings, keys, data.utt2spk, sources, draws)
     out.mkdir(parents=True, exist_ok=True)
-    with ArchiveWriter(out / "xvector") as writer:
-        for utt, vector in made.vectors.items():
-            writer.write(utt, vector)
+    write_archive(out / "xvector", made.vectors)
     write_pseudo(out / "pseudo.tsv", made.rows)
     described: dict[str, object] = {"generator": source.settings(), "level": settings.level}
     described |= {"gender": settings.gender, "dataset": name, "seed": seed, "draw": draw}
     described["notes"] = source.notes
-    with atomic_write(out / "conf.json") as stream:
-        stream.write(json.dumps(described, indent=2, sort_keys=True) + "\n")
+    write_json(out / "conf.json", described, indent=2, sort_keys=True)
     for note in source.notes:
         print(f"{conf}: {note}")
     print(f"made {made.n_speakers} pseudo-speakers for {len(made.vectors)} utterances / skipped 0")
-
-
-if __name__ == "__main__":
-    run_program(main)

@@ -13,7 +13,7 @@ from pathlib import Path
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import Xvectors
-from utils.cli import UserError, run_program
+from utils.cli import UserError
 from utils.commands import program
 from utils.options import AllowLoss, DataFolder, OutFolder
 from utils.tables import is_there
@@ -32,7 +32,7 @@ def main(
     xvectors: Xvectors, data_dir: DataFolder, out: OutFolder, *, allow_loss: AllowLoss = 0
 ) -> None:
     from steps.speaker.vectors import check_complete
-    from utils.archives import ArchiveWriter, read_vectors
+    from utils.archives import read_vectors, write_archive
     from utils.datadir import load_data_dir
 
     utt2spk = load_data_dir(data_dir, need=("utt2spk",)).utt2spk
@@ -42,13 +42,7 @@ def main(
     check_complete(vectors, utt2spk, archive, allow_loss)
     if not vectors:
         raise UserError(f"{archive}: has no x-vector of an utterance of {data_dir}")
-    with ArchiveWriter(out / "xvector") as writer:
-        for utt, vector in vectors.items():
-            writer.write(utt, vector)
+    write_archive(out / "xvector", vectors)
     print(f"read {len(given)} x-vectors / written {len(vectors)} / missing "
           f"{len(utt2spk) - len(vectors)}; {len(given) - len(vectors)} are of no utterance of "
           f"{data_dir}")  # fmt: skip
-
-
-if __name__ == "__main__":
-    run_program(main)

@@ -13,7 +13,7 @@ from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import UserError, run_program
+from utils.cli import UserError
 from utils.commands import program
 from utils.options import OutFolder
 from utils.tables import read_map, write_map
@@ -36,7 +36,3 @@ def main(
             joined[new] = place
     write_map(out / "xvector.scp", joined)
     print(f"written {len(joined)} x-vectors of {len(folders)} folders")
-
-
-if __name__ == "__main__":
-    run_program(main)

@@ -15,7 +15,7 @@ from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import UserError, run_program
+from utils.cli import UserError
 from utils.commands import program
 from utils.datadir import load_data_dir
 from utils.options import OutFolder
@@ -55,7 +55,3 @@ def main(
             f"{data}: {missing} of {total} words ({100 * unknown[data.name]:.2f} %) are not in it"
         )
     write_language(out, made, {"n_words": len(words), "oov": unknown})
-
-
-if __name__ == "__main__":
-    run_program(main)

@@ -14,7 +14,7 @@ from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import UserError, run_program
+from utils.cli import UserError
 from utils.commands import program
 from utils.options import Jobs, Seed
 
@@ -61,7 +61,3 @@ def main(
         f"{data}: {len(genders)} speakers ({n_new} made now, "
         f"{len(genders) - n_new} there before), {len(spoken)} utterances, {hours:.2f} h"
     )
-
-
-if __name__ == "__main__":
-    run_program(main)

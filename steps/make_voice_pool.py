@@ -22,7 +22,6 @@ from typing import Annotated
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import Device, Xvectors
-from utils.cli import run_program
 from utils.commands import program
 from utils.options import AllowLoss, DataFolder, NotSpeakersOf, OutFolder
 
@@ -39,15 +38,10 @@ def main(
 ) -> None:  # fmt: skip
     from steps.synthesis.voices import add_content as add
     from steps.synthesis.voices import make_voice_pool
-    from utils.datadir import check_unseen, load_data_dir
+    from utils.datadir import load_data_dir
 
-    data = load_data_dir(data_dir, need=("utt2spk",))
-    check_unseen(data.utt2spk.values(), data_dir, not_speakers_of)
+    data = load_data_dir(data_dir, need=("utt2spk",), not_speakers_of=not_speakers_of)
     made = make_voice_pool(world_dir, data, xvectors, out, allow_loss)
     if add_content:
         add(data, out, add_content, device)
     print(made)
-
-
-if __name__ == "__main__":
-    run_program(main)

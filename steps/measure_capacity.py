@@ -20,69 +20,25 @@ VOICES is one of three, and the column `indices` says of what the vectors are:
 
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import Generator, GeneratorBackend, Pool, PoolData, Sources, load_sampler
-from utils.cli import UserError, run_program
+from utils.cli import UserError
 from utils.commands import program
 from utils.options import OutFile, Seed
+from utils.tables import write_file
 
 if TYPE_CHECKING:
     from steps.generators.identity import Capacity
     from steps.generators.sampling import Sampler
     from utils.arrays import Float32
 
+# Rows of the table: a word for `indices`, blocks of vectors, and how many of the first to count.
+Part = tuple[str, "Iterator[Float32]", Sequence[int]]
 HEADER = "#indices\tn\tmean\tmin\tmax\tpairs\tabove_threshold\n"
-
-
-@dataclass(frozen=True)
-class Part:
-    """Rows of the table with one word in `indices`: the first vectors of blocks, and how many."""
-
-    indices: str
-    blocks: "Iterator[Float32]"
-    sizes: Sequence[int]
-
-
-@program
-def main(
-    voices: Annotated[Path, "What gives the vectors (see above)"],
-    out: OutFile, *,
-    sizes: Annotated[
-        tuple[int, ...], "The numbers of vectors, ascending (Liu et al. 2025: to 2000000)", "N",
-    ] = (100, 1000, 10000),
-    threshold: Annotated[
-        str | None, "The cosine from which on two voices count as one, such as an evaluator's at "
-        "its EER, or a JSON file that has it as `threshold`", "C|FILE",
-    ] = None,
-    seed: Seed = 0, sources: Sources = (), pool: Pool = None, pool_data: PoolData = None,
-    pool_backend: GeneratorBackend = None, generator: Generator = None,
-) -> None:  # fmt: skip
-    from steps.generators.identity import measure_capacity
-    from utils.tables import atomic_write, is_there
-
-    limit = None if threshold is None else _threshold(threshold)
-    if voices.is_file():
-        sampler = load_sampler(
-            voices, sources, seed, pool=pool, pool_data=pool_data, pool_backend=pool_backend,
-            generator=generator,
-        )  # fmt: skip
-        parts = _of_system(sampler, voices, sizes)
-    elif is_there(voices / "spk_xvector.scp"):
-        parts = _of_real(voices)
-    else:
-        parts = _of_network(voices, sizes)
-    rows = []
-    for part in parts:
-        for row in measure_capacity(part.blocks, part.sizes, threshold=limit):
-            rows.append(_row(part.indices, row))
-            print(rows[-1], end="", flush=True)
-    with atomic_write(out) as stream:
-        stream.write(HEADER + "".join(rows))
 
 
 def _threshold(text: str) -> float:
@@ -117,10 +73,9 @@ def _of_network(folder: Path, sizes: Sequence[int]) -> list[Part]:
             start += 4096
 
     used = (model.calibrate(block) for block in blocks(model.n_seen))
-    parts = [Part("unseen", blocks(model.n_seen), sizes), Part("calibrated", used, sizes)]
+    parts: list[Part] = [("unseen", blocks(model.n_seen), sizes), ("calibrated", used, sizes)]
     if model.n_seen > 1:
-        parts.append(Part("seen", blocks(0), [model.n_seen]))
-        parts.append(Part("mixed", blocks(0), sizes))
+        parts += [("seen", blocks(0), [model.n_seen]), ("mixed", blocks(0), sizes)]
     return parts
 
 
@@ -129,7 +84,7 @@ def _of_system(sampler: "Sampler", conf: Path, sizes: Sequence[int]) -> list[Par
     if limit is not None and limit < max(sizes):
         print(f"{conf}: nothing is drawn: {limit} pseudo-speakers, one for each source")
         sizes = [*(size for size in sizes if size < limit), limit]
-    return [Part("keys", sampler.blocks(), sizes)]
+    return [("keys", sampler.blocks(), sizes)]
 
 
 def _of_real(folder: Path) -> list[Part]:
@@ -138,7 +93,7 @@ def _of_real(folder: Path) -> list[Part]:
     from steps.generators.sampling import load_pool
 
     vectors, _, _ = load_pool(folder, None)
-    return [Part("real", iter([vectors.astype(np.float32)]), [len(vectors)])]
+    return [("real", iter([vectors.astype(np.float32)]), [len(vectors)])]
 
 
 def _row(name: str, row: "Capacity") -> str:
@@ -147,5 +102,37 @@ def _row(name: str, row: "Capacity") -> str:
     return f"{name}\t{row.n}\t{figures}\t{above}\n"
 
 
-if __name__ == "__main__":
-    run_program(main)
+@program
+def main(
+    voices: Annotated[Path, "What gives the vectors (see above)"],
+    out: OutFile, *,
+    sizes: Annotated[
+        tuple[int, ...], "The numbers of vectors, ascending (Liu et al. 2025: to 2000000)", "N",
+    ] = (100, 1000, 10000),
+    threshold: Annotated[
+        str | None, "The cosine from which on two voices count as one, such as an evaluator's at "
+        "its EER, or a JSON file that has it as `threshold`", "C|FILE",
+    ] = None,
+    seed: Seed = 0, sources: Sources = (), pool: Pool = None, pool_data: PoolData = None,
+    pool_backend: GeneratorBackend = None, generator: Generator = None,
+) -> None:  # fmt: skip
+    from steps.generators.identity import measure_capacity
+    from utils.tables import is_there
+
+    limit = None if threshold is None else _threshold(threshold)
+    if voices.is_file():
+        sampler = load_sampler(
+            voices, sources, seed, pool=pool, pool_data=pool_data, pool_backend=pool_backend,
+            generator=generator,
+        )  # fmt: skip
+        parts = _of_system(sampler, voices, sizes)
+    elif is_there(voices / "spk_xvector.scp"):
+        parts = _of_real(voices)
+    else:
+        parts = _of_network(voices, sizes)
+    rows = []
+    for indices, blocks, numbers in parts:
+        for row in measure_capacity(blocks, numbers, threshold=limit):
+            rows.append(_row(indices, row))
+            print(rows[-1], end="", flush=True)
+    write_file(out, HEADER + "".join(rows))

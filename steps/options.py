@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
-from utils.cli import COMMON
+from utils.cli import COMMON, natural, positive
 
 if TYPE_CHECKING:
     from steps.generators.sampling import Sampler
@@ -18,7 +18,9 @@ Encoder = Annotated[str, "The encoder (see above)", "ENCODER"]
 Device = Annotated[Literal["cpu", "cuda"], "The device that computes what a GPU can", COMMON]
 F0Floor = Annotated[float, "The lowest F0 that is looked for, in Hz", "HZ"]
 F0Ceiling = Annotated[float, "The highest F0 that is looked for, in Hz", "HZ"]
-Steps = Annotated[int | None, "The number of training steps, instead of what CONF says", "N"]
+Steps = Annotated[
+    int | None, "The number of training steps, instead of what CONF says", "N", positive
+]
 ScoringBackend = Annotated[
     str, "The back end that scores: cosine, or a folder of train_backend.py", "cosine|DIR"
 ]
@@ -29,7 +31,7 @@ Dataset = Annotated[
     str | None,
     "The set's name in keys (left out: that of DATA, or of the set that it is a part of)", "NAME",
 ]  # fmt: skip
-Draw = Annotated[int, "The number of the independent protected run, from 0", "N"]
+Draw = Annotated[int, "The number of the independent protected run, from 0", "N", natural]
 SpeakerXvectors = Annotated[
     Sequence[Path],
     "A folder of the speakers' x-vectors (spk_xvector.scp); may be given again: the first that has "
@@ -68,16 +70,15 @@ def begin_training(
     tested speakers may be in."""
     from steps.training.settings import read_config, with_steps
     from utils.cli import keep_freed_memory
-    from utils.datadir import check_unseen, load_data_dir
+    from utils.datadir import load_data_dir
 
     logging.getLogger("speechbrain").setLevel(logging.WARNING)
     keep_freed_memory()
     config = change(read_config(kind, conf))
     if steps is not None:
         config = with_steps(config, steps)
-    data = load_data_dir(data_dir, need=("wav.scp", "utt2spk", *need))
-    check_unseen(data.utt2spk.values(), data_dir, not_speakers_of)
-    return config, data
+    need = ("wav.scp", "utt2spk", *need)
+    return config, load_data_dir(data_dir, need=need, not_speakers_of=not_speakers_of)
 
 
 MEASURES = {  # archive -> what makes it of a wave, and the names of its parts in the counts

@@ -12,7 +12,7 @@ from pathlib import Path
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import Dataset, Draw, Settings
-from utils.cli import UserError, run_program
+from utils.cli import UserError
 from utils.commands import program
 from utils.options import DataFolder, OutFolder, Seed
 
@@ -35,7 +35,3 @@ def main(
     own_seed = seed_of(Draws(seed, draw), dataset or data.name)
     protect_data(settings, data, out, utts, own_seed)
     print(f"{data}: {len(utts)} utterances protected by {settings.command.split()[0]}")
-
-
-if __name__ == "__main__":
-    run_program(main)

@@ -24,10 +24,10 @@ from typing import Annotated, Literal
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import SAFE_SYSTEM, KeyFile, KeyText, SafeSystem
-from utils.cli import LossError, UserError, progress, run_program
+from utils.cli import LossError, UserError, progress
 from utils.commands import program
 from utils.options import OutFolder
-from utils.tables import atomic_write
+from utils.tables import write_file
 
 SHOWN = 10  # files that failed
 _M_MMAP_THRESHOLD = -3  # of glibc's mallopt
@@ -38,6 +38,29 @@ def _return_large_arrays() -> None:
     in pieces, a tenth of a gigabyte in all."""
     with contextlib.suppress(OSError, AttributeError):  # another C library than glibc
         ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, 1 << 20)
+
+
+def _check_folders(source: Path, out: Path, key: Path | None) -> None:
+    inside, made = source.resolve(), out.resolve()
+    if made == inside or made.is_relative_to(inside) or inside.is_relative_to(made):
+        raise UserError(f"{out}: lies in {source}, or the other way round; choose a folder apart")
+    if key is not None and key.resolve().is_relative_to(made):
+        raise UserError(
+            f"{key}: the key must not lie beside what it protects; choose another place"
+        )
+
+
+class _Bar:
+    """A bar of seconds of audio."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = 0.0
+        self._bar = iter(progress("protect", unit="seconds of audio")(range(round(seconds))))
+
+    def add(self, seconds: float) -> None:
+        """So much more is done."""
+        before, self._seconds = self._seconds, self._seconds + seconds
+        deque(islice(self._bar, int(self._seconds) - int(before)), 0)
 
 
 @program
@@ -79,8 +102,7 @@ def main(
     settings = {"system": loaded.digest, "per": per, "channels": channels}
     journal = job.Journal(out, settings, None if fresh else used)
     if write_key:
-        with atomic_write(write_key) as stream:
-            stream.write(f"{used}\n")
+        write_file(write_key, f"{used}\n")
         write_key.chmod(0o600)
     ready = [p for p in audio if journal.has(p, source / p, out / p)]
     todo = list(job.unfinished(groups, ready, fresh=fresh))
@@ -107,30 +129,3 @@ def main(
     print("\n".join(loaded.limits))
     if failed:
         raise LossError(f"{out}: {len(failed)} of {len(audio)} files are not protected (above)")
-
-
-def _check_folders(source: Path, out: Path, key: Path | None) -> None:
-    inside, made = source.resolve(), out.resolve()
-    if made == inside or made.is_relative_to(inside) or inside.is_relative_to(made):
-        raise UserError(f"{out}: lies in {source}, or the other way round; choose a folder apart")
-    if key is not None and key.resolve().is_relative_to(made):
-        raise UserError(
-            f"{key}: the key must not lie beside what it protects; choose another place"
-        )
-
-
-class _Bar:
-    """A bar of seconds of audio."""
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = 0.0
-        self._bar = iter(progress("protect", unit="seconds of audio")(range(round(seconds))))
-
-    def add(self, seconds: float) -> None:
-        """So much more is done."""
-        before, self._seconds = self._seconds, self._seconds + seconds
-        deque(islice(self._bar, int(self._seconds) - int(before)), 0)
-
-
-if __name__ == "__main__":
-    run_program(main)

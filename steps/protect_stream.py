@@ -18,7 +18,7 @@ from typing import Annotated
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import SAFE_SYSTEM, KeyFile, KeyText, SafeSystem
-from utils.cli import UserError, run_program
+from utils.cli import UserError
 from utils.commands import program
 
 
@@ -71,7 +71,3 @@ def main(
         f"{sum(took) / max(seconds, 1e-9):.3f}; {clipped} samples cut at full scale",
         file=sys.stderr,
     )
-
-
-if __name__ == "__main__":
-    run_program(main)

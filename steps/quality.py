@@ -86,14 +86,15 @@ def estimate_all(
 
     progress: wraps the utterances.
     """
-    estimate, found, losses = load_estimator(), {}, Losses()
-    for utt in progress(wav):
-        with losses.noting(utt):
-            try:
-                found[utt] = estimate(read_audio(utt, wav[utt]).samples)
-            except EmptyAudioError:
-                found[utt] = Quality(math.nan, "empty")
-    return found, losses
+    estimate, losses = load_estimator(), Losses()
+
+    def assess(utt: str) -> Quality:
+        try:
+            return estimate(read_audio(utt, wav[utt]).samples)
+        except EmptyAudioError:
+            return Quality(math.nan, "empty")
+
+    return dict(losses.each(progress(wav), assess)), losses
 
 
 def write_quality(folder: Path, found: Mapping[str, Quality]) -> None:

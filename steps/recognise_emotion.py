@@ -17,7 +17,6 @@ from typing import Annotated
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import Device
-from utils.cli import run_program
 from utils.commands import program
 from utils.options import DataFolder, OutFolder
 
@@ -46,7 +45,3 @@ def main(
     )  # fmt: skip
     write_recognised(out, found, settings)
     print(f"{data}: {len(found)} utterances, {len(found.columns)} emotions")
-
-
-if __name__ == "__main__":
-    run_program(main)

@@ -17,7 +17,7 @@ from typing import Annotated
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import Asnorm, ScoringBackend
-from utils.cli import UserError, run_program
+from utils.cli import UserError
 from utils.commands import program
 from utils.options import Utt2spk
 
@@ -48,7 +48,3 @@ def main(
         f"read {len(ids)} segments / written {n_target + n_nontarget} pairs ({n_target} target, "
         f"{n_nontarget} nontarget, {'unordered' if once else 'ordered'}) / skipped 0"
     )
-
-
-if __name__ == "__main__":
-    run_program(main)

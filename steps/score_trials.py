@@ -19,7 +19,6 @@ from typing import Annotated
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import Asnorm, ScoringBackend
-from utils.cli import run_program
 from utils.commands import program
 from utils.options import OutFile
 
@@ -45,7 +44,3 @@ def main(
         f"read {len(trials)} trials ({n_target} target, {len(trials) - n_target} nontarget) / "
         f"written {len(scores)} / skipped 0"
     )
-
-
-if __name__ == "__main__":
-    run_program(main)

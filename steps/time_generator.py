@@ -8,7 +8,6 @@ the mean duration of the sources' utterances: what a generator costs where every
 own pseudo-speaker.
 """
 
-import json
 import sys
 import time
 from pathlib import Path
@@ -25,10 +24,10 @@ from steps.options import (
     Sources,
     load_sampler,
 )
-from utils.cli import UserError, run_program
+from utils.cli import positive
 from utils.commands import program
 from utils.options import OutFile, Seed
-from utils.tables import atomic_write
+from utils.tables import write_json
 
 WARM_UP = 10  # vectors made before, so that what is loaded at the first one does not count
 
@@ -36,12 +35,10 @@ WARM_UP = 10  # vectors made before, so that what is loaded at the first one doe
 @program
 def main(
     conf: Settings, out: OutFile, *,
-    vectors: Annotated[int, "The number of vectors that are timed", "N"] = 1000,
+    vectors: Annotated[int, "The number of vectors that are timed", "N", positive] = 1000,
     seed: Seed = 0, sources: Sources, pool: Pool = None, pool_data: PoolData = None,
     pool_backend: GeneratorBackend = None, generator: Generator = None,
 ) -> None:  # fmt: skip
-    if vectors < 1:
-        raise UserError(f"--vectors {vectors}: at least one is needed")
     sampler = load_sampler(
         conf, sources, seed, pool=pool, pool_data=pool_data, pool_backend=pool_backend,
         generator=generator,
@@ -60,10 +57,5 @@ def main(
         "rtf": each / sampler.seconds,
         "notes": sampler.generator.notes,
     }
-    with atomic_write(out) as stream:
-        stream.write(json.dumps(figures, indent=1) + "\n")
+    write_json(out, figures)
     print(f"{vectors} vectors: {1e3 * each:.3g} ms each, real-time factor {figures['rtf']:.3g}")
-
-
-if __name__ == "__main__":
-    run_program(main)

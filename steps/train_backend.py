@@ -14,7 +14,7 @@ from typing import Annotated
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import Xvectors
-from utils.cli import UserError, run_program
+from utils.cli import UserError, positive
 from utils.commands import program
 from utils.options import AllowLoss, DataFolder, NotSpeakersOf, OutFolder
 
@@ -22,20 +22,17 @@ from utils.options import AllowLoss, DataFolder, NotSpeakersOf, OutFolder
 @program
 def main(
     xvectors: Xvectors, data_dir: DataFolder, out: OutFolder, *,
-    lda_dim: Annotated[int, "The number of dimensions that LDA keeps", "D"] = 100,
+    lda_dim: Annotated[int, "The number of dimensions that LDA keeps", "D", positive] = 100,
     allow_loss: AllowLoss = 0, not_speakers_of: NotSpeakersOf = (),
 ) -> None:  # fmt: skip
     import numpy as np
 
     from steps.speaker.backends import train_backend, write_backend
     from steps.speaker.vectors import average_by_speaker, check_complete, read_xvectors, speakers_of
-    from utils.archives import ArchiveWriter
-    from utils.datadir import check_unseen, load_data_dir
+    from utils.archives import write_archive
+    from utils.datadir import load_data_dir
 
-    if lda_dim < 1:
-        raise UserError(f"--lda-dim {lda_dim}: at least 1 is needed")
-    data = load_data_dir(data_dir, need=("utt2spk",))
-    check_unseen(data.utt2spk.values(), data_dir, not_speakers_of)
+    data = load_data_dir(data_dir, need=("utt2spk",), not_speakers_of=not_speakers_of)
     vectors = read_xvectors(xvectors)
     utt2spk = speakers_of(xvectors, data)
     check_complete(vectors, utt2spk, xvectors, allow_loss)
@@ -44,15 +41,9 @@ def main(
     except (ArithmeticError, np.linalg.LinAlgError) as error:
         raise UserError(f"{xvectors}: {error}; extract them again") from error
     write_backend(out, backend)
-    with ArchiveWriter(out / "cohort") as writer:
-        for speaker, mean in average_by_speaker(vectors.items(), utt2spk)[0].items():
-            writer.write(speaker, mean)
+    write_archive(out / "cohort", average_by_speaker(vectors.items(), utt2spk)[0])
     n_speakers = len({utt2spk[utt] for utt in vectors})
     print(
         f"read {len(vectors)} x-vectors of {n_speakers} speakers / written {out}/plda of "
         f"{len(backend.plda.psi)} dimensions / skipped 0"
     )
-
-
-if __name__ == "__main__":
-    run_program(main)

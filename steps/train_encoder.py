@@ -22,7 +22,7 @@ from typing import Annotated
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import Device, Settings, Steps, begin_training
-from utils.cli import UserError, run_program
+from utils.cli import natural
 from utils.commands import program
 from utils.options import DataFolder, NotSpeakersOf, OutFolder, Seed
 
@@ -32,7 +32,7 @@ def main(
     conf: Settings, data_dir: DataFolder, out: OutFolder, *, seed: Seed = 0, device: Device = "cpu",
     steps: Steps = None, not_speakers_of: NotSpeakersOf = (),
     workers: Annotated[
-        int, "The number of processes that prepare crops; the result is the same",
+        int, "The number of processes that prepare crops; the result is the same", natural,
     ] = 1,
     init_from: Annotated[
         Path | None, "The folder of the encoder that is fine-tuned (see above)", "MODEL",
@@ -41,8 +41,6 @@ def main(
     from steps.speaker.config import EncoderConfig, fine_tuned
     from utils.datadir import check_unseen, read_training_speakers
 
-    if workers < 0:
-        raise UserError(f"--workers {workers}: 0 or more are needed")
     change = fine_tuned if init_from else lambda config: config
     config, data = begin_training(
         EncoderConfig, conf, steps, data_dir, not_speakers_of, change=change
@@ -64,7 +62,3 @@ def main(
     train_encoder(
         config, audio, out, seed=seed, device=device, n_workers=workers, init_from=init_from
     )
-
-
-if __name__ == "__main__":
-    run_program(main)

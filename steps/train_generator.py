@@ -22,7 +22,6 @@ from pathlib import Path
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import Device, Settings, Xvectors
-from utils.cli import run_program
 from utils.commands import program
 from utils.options import AllowLoss, DataFolder, NotSpeakersOf, OutFolder, Seed
 
@@ -33,12 +32,11 @@ def main(
     device: Device = "cpu", allow_loss: AllowLoss = 0, not_speakers_of: NotSpeakersOf = (),
 ) -> None:  # fmt: skip
     from steps.speaker.vectors import check_complete, read_xvectors, speakers_of
-    from utils.datadir import check_unseen, load_data_dir, write_training_speakers
+    from utils.datadir import load_data_dir, write_training_speakers
     from utils.settings import read_settings
 
     values = read_settings(conf)
-    data = load_data_dir(data_dir, need=("utt2spk",))
-    check_unseen(data.utt2spk.values(), data_dir, not_speakers_of)
+    data = load_data_dir(data_dir, need=("utt2spk",), not_speakers_of=not_speakers_of)
     vectors = read_xvectors(xvectors)
     utt2spk = speakers_of(xvectors, data)
     check_complete(vectors, utt2spk, xvectors, allow_loss)
@@ -54,7 +52,3 @@ def main(
     training = make_training_vectors(vectors, utt2spk)
     train_generator(values, conf, training, out, seed=seed, device=device)
     write_training_speakers(out, data.utt2spk.values())
-
-
-if __name__ == "__main__":
-    run_program(main)

@@ -16,7 +16,6 @@ from pathlib import Path
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import Device, Settings, Steps, begin_training
-from utils.cli import run_program
 from utils.commands import program
 from utils.options import DataFolder, NotSpeakersOf, OutFolder, Seed
 
@@ -35,7 +34,3 @@ def main(
         data.wav, data.utt2spk, cache_gb=plan.cache_gb, minimum_seconds=plan.minimum_seconds
     )
     train_ctc(config, audio, data.tables["text"], out, seed=seed, device=device)
-
-
-if __name__ == "__main__":
-    run_program(main)

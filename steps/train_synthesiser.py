@@ -15,15 +15,14 @@ A stopped training goes on from its last checkpoint when the same command is giv
 with the same network as one that was not stopped.
 """
 
-import logging
 import sys
 from pathlib import Path
 from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from steps.options import Device, Settings
-from utils.cli import UserError, run_program
+from steps.options import Device, Settings, begin_training
+from utils.cli import UserError
 from utils.commands import program
 from utils.options import DataFolder, NotSpeakersOf, OutFolder, Seed
 
@@ -44,20 +43,14 @@ def main(
     not_speakers_of: NotSpeakersOf = (),
 ) -> None:  # fmt: skip
     from steps.synthesis.base import find_structure
-    from steps.training.settings import read_config
-    from utils.cli import keep_freed_memory
-    from utils.datadir import check_unseen, load_data_dir, write_training_speakers
+    from utils.datadir import write_training_speakers
 
-    logging.getLogger("speechbrain").setLevel(logging.WARNING)
-    keep_freed_memory()
     asked = {"content": content, "onto": onto}
     given = {name: path for name, path in asked.items() if path}
     structure = find_structure(conf, on_content=bool(given))
-    config = read_config(structure.settings, conf)
+    config, data = begin_training(structure.settings, conf, None, data_dir, not_speakers_of)
     if onto and config.synthesiser != "bn":
         raise UserError(f"{conf}: synthesiser: --onto is of bn alone; leave it out")
-    data = load_data_dir(data_dir)
-    check_unseen(data.utt2spk.values(), data_dir, not_speakers_of)
 
     from steps.synthesis.training import train_synthesiser
     from steps.training.audio import load_training_audio
@@ -67,7 +60,3 @@ def main(
     )
     train_synthesiser(structure, config, audio, pool, out, seed=seed, device=device, **given)
     write_training_speakers(out, data.utt2spk.values())
-
-
-if __name__ == "__main__":
-    run_program(main)

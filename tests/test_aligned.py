@@ -168,7 +168,7 @@ def test_the_attack_by_its_programs(attacked: Path) -> None:
 
 def test_bad_input_is_one_line_and_nothing_is_written(attacked: Path) -> None:
     x, data, out = attacked / "xvectors", attacked / "data", attacked / "out"
-    refuses(r"--pca 0: at least one", align_main, words(attacked, "--pca", "0"))
+    refuses(r"--pca.*whole number from 1", align_main, words(attacked, "--pca", "0"))
     more = ["--pairs", str(x / "trials"), str(x / "trials_p"), str(data / "trials")]
     said = r"s0-6: in the pairs and in the trials \(24 utterances\)"
     refuses(said, align_main, words(attacked, *more))

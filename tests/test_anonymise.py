@@ -268,7 +268,14 @@ def test_bad_arguments(make_data_dir, tmp_path: Path, run_program) -> None:
     bad = {
         r"nowhere.yaml: cannot be read": ["nowhere.yaml", data, out, out],
         r"no such data directory": [SYSTEMS / "b2.yaml", tmp_path / "none", out, out],
-        r"--draw -1: ": ["--draw", -1, SYSTEMS / "b2.yaml", data, out, out],
+        "--draw': expected a whole number": [
+            "--draw",
+            -1,
+            SYSTEMS / "b2.yaml",
+            data,
+            out,
+            out,
+        ],
         r"--dataset 'a b': ": ["--dataset", "a b", SYSTEMS / "b2.yaml", data, out, out],
     }
     for message, arguments in bad.items():

@@ -253,7 +253,7 @@ def test_a_wrong_setting_is_named(conf: Path, changes: str, message: str) -> Non
 
 def test_bad_inputs(data: Path, conf: Path, tmp_path: Path) -> None:
     end = (data, tmp_path / "out")
-    refuses_words("--steps 0", train, "--steps", 0, conf, *end)
+    refuses_words("--steps.*whole number from 1", train, "--steps", 0, conf, *end)
     tested = refuses_words("must not be in", train, "--not-speakers-of", data, conf, *end)
     assert "speaker s00 (20 in all)" in tested
     refuses_words("ctc: needs --model DIR", decode, "ctc", *end)

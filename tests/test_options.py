@@ -1,6 +1,5 @@
 """What programs are asked: full sentences with a subject, and one wording for one option."""
 
-import argparse
 import re
 from collections.abc import Iterator, Sequence
 from importlib import import_module
@@ -18,7 +17,7 @@ PROGRAMS = [
     path.relative_to(ROOT)
     for floor in ("utils", "steps", "local")
     for path in sorted((ROOT / floor).glob("*.py"))
-    if re.search("^(@program|main = Program|def get_parser)", path.read_text("utf-8"), re.M)
+    if re.search("^(@program|main = commands)", path.read_text("utf-8"), re.M)
 ]
 # Names that stand for things of different kinds in different programs, and how many.
 KINDS = {
@@ -52,14 +51,6 @@ class Asked(NamedTuple):
 def options(program: Path, words: Sequence[str] = ()) -> Iterator[Asked]:
     """Options of a program, or of those of its commands that stand among some words."""
     module = import_module(".".join(program.with_suffix("").parts))
-    if hasattr(module, "get_parser"):
-        actions = module.get_parser()._actions
-        assert not any(isinstance(action, argparse._SubParsersAction) for action in actions)
-        for action in actions:
-            if action.option_strings and action.dest != "help":
-                words = str(action.help).replace("%%", "%")
-                yield Asked(*action.option_strings, words, str(action.metavar))
-        return
     command = module.main.command()
     inside = command.commands if isinstance(command, click.Group) else {"": command}
     for one in [inside[word] for word in words if word in inside] or inside.values():

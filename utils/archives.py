@@ -180,6 +180,13 @@ class ArchiveWriter:
         write_array(self._stream, np.ascontiguousarray(array, dtype=np.float32))
 
 
+def write_archive(stem: StrPath, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Write `<stem>.ark` and `<stem>.scp` of vectors or matrices; see ArchiveWriter."""
+    with ArchiveWriter(stem) as writer:
+        for key, array in arrays.items():
+            writer.write(key, array)
+
+
 def read_counts(path: StrPath) -> dict[str, int]:
     """Read a table of counts such as num_utts.ark (`<speaker> <count>`, text), counts from 1."""
     counts: dict[str, int] = {}

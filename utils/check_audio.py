@@ -15,7 +15,7 @@ from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import UserError, progress, run_program
+from utils.cli import UserError, progress
 from utils.commands import program
 from utils.datachecks import SAMPLE_RATE, AudioInfo, probe_audio
 from utils.datadir import load_data_dir
@@ -59,7 +59,3 @@ def main(
     for rate, count in sorted(Counter(info.rate for info, _ in found.values()).items()):
         note = "" if rate == SAMPLE_RATE else f", not {SAMPLE_RATE} Hz: resampled when read"
         print(f"{data_dir}: {count} files at {rate} Hz{note}")
-
-
-if __name__ == "__main__":
-    run_program(main)

@@ -9,11 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, TextIO, TypeVar
-
-if TYPE_CHECKING:
-    import argparse
-
+from typing import NoReturn, TextIO, TypeVar
 
 # ---- Common parts of every program: the one kind of user error, its exit status, and kinds of
 # values.
@@ -56,22 +52,6 @@ def natural(text: str, least: int = 0) -> int:
 def positive(text: str) -> int:
     """Parse a whole number from 1 on."""
     return natural(text, 1)
-
-
-def make_parser(description: str, epilog: str | None = None) -> "argparse.ArgumentParser":
-    """Parser that shows defaults and refuses abbreviated options, for a program whose start-up
-    counts, or that is not a typed function yet."""
-    import argparse
-
-    class Formatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
-        def _get_help_string(self, action: argparse.Action) -> str | None:
-            if any(action.default is nothing for nothing in (None, False, argparse.SUPPRESS)):
-                return action.help  # not of 0
-            return super()._get_help_string(action)
-
-    return argparse.ArgumentParser(
-        description=description, epilog=epilog, formatter_class=Formatter, allow_abbrev=False
-    )
 
 
 def _file_error(error: OSError) -> str:

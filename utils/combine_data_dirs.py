@@ -13,7 +13,7 @@ from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import UserError, run_program
+from utils.cli import UserError
 from utils.commands import program
 from utils.datachecks import FILES
 from utils.datadir import DataDir, Tables, derive_data_dir, load_source
@@ -63,7 +63,3 @@ def main(
     utt2spk = tables["utt2spk"]
     speakers = len(set(utt2spk.values()))
     print(f"{target}: {sizes} = {len(utt2spk)} utterances, {speakers} speakers", *notes, sep="\n")
-
-
-if __name__ == "__main__":
-    run_program(main)

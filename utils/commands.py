@@ -5,6 +5,8 @@ Those before `*` are the arguments in their order, those behind it the options:
     @program
     def main(data: DataFolder, *, bins: Annotated[int, "The number of bins", "N"] = 0) -> None:
 
+It stands at the end of its file, and runs where the file is what was started.
+
 Behind the type stand what --help says and what stands for the value (left out: the name); then, in
 any order, a function that makes the value of its text, or raises BadValue or ValueError (left out:
 the type; a `bool` without one is a flag), a tuple of the only values (or the type is a Literal),
@@ -22,7 +24,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 import click
 
-from utils.cli import COMMON, BadValue, UserError
+from utils.cli import COMMON, BadValue, UserError, run_program
 
 
 class _Value(click.ParamType[Any]):
@@ -183,5 +185,17 @@ class Program:
 
 
 def program(function: Callable[..., int | None]) -> Program:
-    """Make a program of a function; its module's docstring says what it does."""
-    return Program(function.__globals__["__doc__"], function)
+    """Make a program of a function, whose module's docstring says what it does; see `commands`."""
+    return commands(function)
+
+
+def commands(*functions: Callable[..., int | None]) -> Program:
+    """Make a program of the functions of a module, which are its commands.
+
+    Runs it where the module is what was started, as `if __name__ == "__main__"` does; so it stands
+    at the end of its file.
+    """
+    made = Program(functions[0].__globals__["__doc__"], *functions)
+    if functions[0].__module__ == "__main__":
+        run_program(made)
+    return made

@@ -16,7 +16,6 @@ from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import run_program
 from utils.commands import program
 from utils.options import OutFolder, TrialFormat
 
@@ -39,7 +38,3 @@ def main(
         write_scores(out / "scores", scores)
         made.append(f"{len(scores.score)} scores")
     print(f"{file}: {kind}; {' and '.join(made)} in {out}")
-
-
-if __name__ == "__main__":
-    run_program(main)

@@ -14,7 +14,7 @@ from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import UserError, run_program
+from utils.cli import UserError
 from utils.commands import program
 from utils.datachecks import FILES
 from utils.datadir import DataDir, Tables, derive_data_dir, load_source
@@ -85,7 +85,3 @@ def main(
     check_names(data, tables)
     notes = derive_data_dir(target, tables, data)
     print(f"{target}: {len(utts)} utterances, {len(data.spk2utt)} speakers", *notes, sep="\n")
-
-
-if __name__ == "__main__":
-    run_program(main)

@@ -16,7 +16,7 @@ from typing import Annotated, NamedTuple
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import UserError, run_program
+from utils.cli import UserError
 from utils.commands import program
 from utils.tables import read_map, write_map
 
@@ -121,7 +121,3 @@ def main(
         print("room", *Count._fields, sep="\t")
         for room, count in rooms.items():
             print(room, *count, sep="\t")
-
-
-if __name__ == "__main__":
-    run_program(main)

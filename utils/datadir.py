@@ -94,12 +94,13 @@ def load_data_dir(
     *,
     need: Collection[str] = ("wav.scp", "utt2spk"),
     allow_segments: bool = False,
+    not_speakers_of: Sequence[Path] = (),
 ) -> DataDir:
     """Read every known table of a data directory and check that their ids agree.
 
     `need` names the required files (utt2spk always is). A directory with `segments` is refused
     unless `allow_segments`: its wav.scp is not keyed by utterance. Raises UserError at the first
-    problem, with file and line.
+    problem, with file and line, and for a speaker who is in a set of `not_speakers_of`, too.
     """
     directory = Path(path)
     if not directory.is_dir():
@@ -112,9 +113,9 @@ def load_data_dir(
     for problem in find_problems(directory, tables, {**dict.fromkeys(need), "utt2spk": None}):
         if problem.kind not in BEARABLE:
             raise UserError(str(problem))
-    return DataDir(
-        directory, {name: table.rows for name, table in tables.items() if name != "spk2utt"}
-    )
+    data = DataDir(directory, {name: t.rows for name, t in tables.items() if name != "spk2utt"})
+    check_unseen(data.utt2spk.values(), directory, not_speakers_of)
+    return data
 
 
 def read_noted(

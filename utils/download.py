@@ -19,7 +19,7 @@ from typing import IO, Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import UserError, run_program
+from utils.cli import UserError
 from utils.commands import program
 from utils.tables import StrPath, read_rows
 
@@ -165,7 +165,3 @@ def main(
     checked = "not checked against a checksum" if checksum is None else "checksum right"
     state = "fetched" if fetched else "there already"
     print(f"{file}: {state}, {file.stat().st_size} bytes, {checked}")
-
-
-if __name__ == "__main__":
-    run_program(main)

@@ -17,7 +17,7 @@ from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import LossError, UserError, natural, run_program
+from utils.cli import LossError, UserError, natural
 from utils.commands import program
 from utils.datachecks import FILES, MENDED, probe_audio, read_tables, validate_data_dir
 from utils.datadir import DataDir, Tables, select, write_data_dir
@@ -87,6 +87,24 @@ def _content(path: Path) -> bytes | None:
     return path.read_bytes() if path.exists() else None
 
 
+def _report(path: Path, notes: list[str], changed: list[str], reasons: dict[str, str]) -> None:
+    for note in notes:
+        print(note)
+    if changed:
+        print(f"{path}: changed {' '.join(changed)} (as they were: {path / '.backup'})")
+    else:
+        print(f"{path}: nothing to fix")
+    if reasons:
+        print(f"{path}: {len(reasons)} utterances dropped")
+    left = validate_data_dir(path, need=("utt2spk", "spk2utt"), audio=False)
+    kinds = Counter(problem.kind for problem in left if problem.fatal)
+    if kinds:
+        raise UserError(
+            f"{path}: {kinds.total()} problems remain ({', '.join(kinds)}); "
+            f"list them with: utils/validate_data_dir.py {path}"
+        )
+
+
 @program
 def main(
     data_dir: DataFolder, *,
@@ -118,25 +136,3 @@ def main(
     changed = replace_files(data_dir, tables)
     notes = [*(f"{path}: {count} {what}" for (path, what), count in mended.items()), *notes]
     _report(data_dir, notes, changed, reasons)
-
-
-def _report(path: Path, notes: list[str], changed: list[str], reasons: dict[str, str]) -> None:
-    for note in notes:
-        print(note)
-    if changed:
-        print(f"{path}: changed {' '.join(changed)} (as they were: {path / '.backup'})")
-    else:
-        print(f"{path}: nothing to fix")
-    if reasons:
-        print(f"{path}: {len(reasons)} utterances dropped")
-    left = validate_data_dir(path, need=("utt2spk", "spk2utt"), audio=False)
-    kinds = Counter(problem.kind for problem in left if problem.fatal)
-    if kinds:
-        raise UserError(
-            f"{path}: {kinds.total()} problems remain ({', '.join(kinds)}); "
-            f"list them with: utils/validate_data_dir.py {path}"
-        )
-
-
-if __name__ == "__main__":
-    run_program(main)

@@ -32,6 +32,7 @@ from utils.tables import (
     sort_ids,
     split_key,
     timed_in,
+    write_file,
     write_id_lists,
 )
 
@@ -193,8 +194,7 @@ def write_merged(out: Path, n: int, merged: Merged) -> None:
         if name.endswith(".scp"):
             (out / name).unlink(missing_ok=True)
     for name, text in merged.settings.items():
-        with atomic_write(out / name) as stream:
-            stream.write(text)
+        write_file(out / name, text)
     for name in others:
         table = merged.tables[name]
         if name == "utt2spk":

@@ -12,7 +12,7 @@ from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import UserError, run_program
+from utils.cli import UserError
 from utils.commands import program
 from utils.datadir import DataDir, derive_data_dir, draw, load_data_dir, select
 from utils.options import Seed, SourceFolder, TargetFolder
@@ -99,7 +99,3 @@ def main(
         + (f", {len(tables.get('trials', []))} of {len(data.trials)} trials" if data.trials else "")
         + (f" (seed {seed})" if n or per_spk or speakers else ""), *notes, sep="\n"
     )  # fmt: skip
-
-
-if __name__ == "__main__":
-    run_program(main)

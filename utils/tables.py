@@ -93,6 +93,19 @@ def atomic_write(path: StrPath, mode: str = "w") -> Iterator[IO[Any]]:
             os.fsync(stream.fileno())
 
 
+def write_file(path: StrPath, content: str | bytes) -> None:
+    """Write a file, which is whole or not there."""
+    with atomic_write(path, "wb" if isinstance(content, bytes) else "w") as stream:
+        stream.write(content)
+
+
+def write_json(path: StrPath, value: object, indent: int | None = 1, **how: Any) -> None:
+    """Write a value as a JSON file, which is whole or not there; how: options of json.dumps."""
+    import json  # most tables need none
+
+    write_file(path, json.dumps(value, indent=indent, **how) + "\n")
+
+
 def write_timed(path: StrPath, columns: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
     """Write a table, with a header that starts with #, of measurements while a step computed.
 

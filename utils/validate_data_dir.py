@@ -13,7 +13,6 @@ from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from utils.cli import run_program
 from utils.commands import program
 from utils.datachecks import FILES, Problem, validate_data_dir
 
@@ -59,7 +58,3 @@ def main(
         problems = validate_data_dir(path, need=wanted, audio=not no_audio, models=models)
         valid = tell(path, problems, most) and valid
     return 0 if valid else 2
-
-
-if __name__ == "__main__":
-    run_program(main)

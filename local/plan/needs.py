@@ -9,10 +9,10 @@ from typing import Any
 from local.plan.options import (
     ENROLMENT,
     Asked,
-    AskedEncoder,
     Evaluator,
     Found,
     Labels,
+    NamedEncoder,
     check_names,
     find_encoder,
     find_evaluator,
@@ -59,7 +59,7 @@ class Recipe:
 
     asked: Asked
     evaluators: tuple[Evaluator, ...]
-    voice: AskedEncoder
+    voice: NamedEncoder
     genders: tuple[str, ...]
     sets: tuple[str, ...]
     evaluated: tuple[str, ...]
@@ -184,7 +184,7 @@ class Recipe:
 
     # Each of the following methods plans steps in a stage and returns the folder that they make.
 
-    def encoder(self, stage: int, encoder: AskedEncoder) -> str:
+    def encoder(self, stage: int, encoder: NamedEncoder) -> str:
         """Plan a speaker encoder, where the recipe trains it."""
         if encoder.conf:
             self.tables.add(
@@ -193,7 +193,7 @@ class Recipe:
             )  # fmt: skip
         return encoder.model
 
-    def xvectors(self, stage: int, encoder: AskedEncoder, name: str) -> str:
+    def xvectors(self, stage: int, encoder: NamedEncoder, name: str) -> str:
         """Plan x-vectors of a set and of its speakers, and counts of each speaker's utterances."""
         data, out = f"data/{name}", f"{encoder.xvectors}/{name}"
         if encoder.given:
@@ -204,7 +204,7 @@ class Recipe:
             data=data,
         )  # fmt: skip
 
-    def session_xvectors(self, stage: int, encoder: AskedEncoder, name: str) -> str:
+    def session_xvectors(self, stage: int, encoder: NamedEncoder, name: str) -> str:
         """Plan x-vectors of a training set, of sessions if chunk_seconds is set."""
         if encoder.given:
             return self.xvectors(stage, encoder, name)
@@ -216,13 +216,13 @@ class Recipe:
             encoder=encoder.model, data=f"data/{name}",
         )  # fmt: skip
 
-    def speakers(self, stage: int, encoder: AskedEncoder, name: str) -> str:
+    def speakers(self, stage: int, encoder: NamedEncoder, name: str) -> str:
         """Plan x-vectors of the speakers of a training set."""
         xvectors = self.session_xvectors(stage, encoder, name)
         out = f"{xvectors}_speakers"
         return self.tables.add("averages", stage, out, xvectors=xvectors, data=f"data/{name}")
 
-    def backend(self, stage: int, encoder: AskedEncoder, name: str, out: str) -> str:
+    def backend(self, stage: int, encoder: NamedEncoder, name: str, out: str) -> str:
         """Plan a back end, trained on a set's x-vectors."""
         xvectors = self.session_xvectors(stage, encoder, name)
         return self.tables.add(

@@ -1,6 +1,5 @@
 """What a recipe was asked: options, who listens, speech of other systems."""
 
-import json
 import re
 import shlex
 from collections.abc import Collection, Mapping, Sequence
@@ -13,7 +12,7 @@ from local.protocols.attackers import FINETUNED, NOT_TRAINABLE, SCRATCH, Attempt
 from steps.anonymisers.external import find_names, find_suffix
 from utils.cli import UserError
 from utils.settings import is_settings, list_settings, name_settings, read_settings
-from utils.tables import atomic_write, read_map
+from utils.tables import read_map, write_json
 
 # ---- What a recipe was asked, checked before anything is made.
 
@@ -76,15 +75,9 @@ class Asked:
             raise UserError(f"--{name.replace('_', '-')}: '{self[name]}'; {A_NUMBER}")
         return int(first)
 
-    def sizes(self, follow: str = "", expected: str = "") -> tuple[str, ...]:
-        """The sizes of --sizes; follow: expression of what may follow a size."""
-        words = self.choice(
-            "sizes",
-            f"([2-9]|[1-9][0-9]+){follow}",
-            f"a whole number from 2 on is expected{expected}",
-        )
-        once("--sizes", [word.partition(":")[0] for word in words])
-        return words
+    def sizes(self) -> tuple[str, ...]:
+        """The sizes of --sizes."""
+        return self.choice("sizes", "[2-9]|[1-9][0-9]+", "a whole number from 2 on is expected")
 
 
 def given(command: str) -> Collection[str]:
@@ -174,7 +167,7 @@ FORM = f"<encoder>/<back end> is expected, with {', '.join([*BACKENDS][:-1])} or
 
 
 @dataclass(frozen=True)
-class AskedEncoder:
+class NamedEncoder:
     """Encoder. word: as --evaluators spells it. title: the word in tables, of a path only the last
     part. name: in its folders. model: name for the steps. xvectors: their folder. conf: settings by
     which the recipe trains it; empty: it comes trained. given: the folder of x-vectors that another
@@ -226,7 +219,7 @@ def train_again(words: Sequence[str], trainings: int) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def find_encoder(word: str) -> AskedEncoder:
+def find_encoder(word: str) -> NamedEncoder:
     """Encoder of a word; UserError for an unknown one."""
     settings, training = _settings_of(word)
     known = any(
@@ -246,7 +239,7 @@ def find_encoder(word: str) -> AskedEncoder:
     elif Path(word).is_dir():  # trained elsewhere, for example for another corpus
         title = Path(word).name
     model = f"exp/encoders/{word}" if settings else word
-    return AskedEncoder(word, title, model, settings, given, training)
+    return NamedEncoder(word, title, model, settings, given, training)
 
 
 @dataclass(frozen=True)
@@ -257,13 +250,13 @@ class Evaluator:
     the attacker retrained or trained anew."""
 
     word: str
-    encoder: AskedEncoder
+    encoder: NamedEncoder
     backend: str
     title: str
     scorer: str
     asnorm: str
     training: str = ""
-    base: AskedEncoder | None = None
+    base: NamedEncoder | None = None
 
     @property
     def label(self) -> str:
@@ -289,7 +282,7 @@ def find_evaluator(word: str, cohort_size: str) -> Evaluator:
     )  # fmt: skip
 
 
-def check_names(encoders: Sequence[AskedEncoder]) -> None:
+def check_names(encoders: Sequence[NamedEncoder]) -> None:
     """Raise a UserError if two encoders share the folders of their x-vectors and scores."""
     word_of: dict[str, str] = {}
     for encoder in encoders:
@@ -408,9 +401,7 @@ def take_external(asked: Asked) -> Asked:
 
 def _write(name: str, values: Mapping[str, object]) -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
-    with atomic_write(_conf(name)) as stream:  # JSON is YAML
-        json.dump(values, stream, indent=1)
-        stream.write("\n")
+    write_json(_conf(name), values)  # JSON is YAML
 
 
 def _settings(one: Speech) -> dict[str, object]:

@@ -84,7 +84,7 @@ def widen(asked: Asked) -> tuple[Asked, list[str]]:
 DONE = ".done"
 
 
-class Gathering:
+class ReportInputs:
     """Plans of stage 11: folders of figures, and options of local/collect_results.py.
 
     attacks, utility: those shown, which may be more than this run makes. own: folders that it
@@ -271,7 +271,7 @@ def plan_run(asked: Asked) -> Planned:
         except UserError as error:  # such as missing settings of a system
             notes.append(f"not in the report: what earlier runs measured: {error}")
             shown = asked
-    results = Gathering(all_attacks, all_utility, own)
+    results = ReportInputs(all_attacks, all_utility, own)
     results.plan(recipe.tables, RESULTS)
     for folder in dict.fromkeys(results.stale):
         notes.append(

@@ -19,7 +19,7 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.projections.polar import PolarAxes
 
 from local.report.frame import ROOT, Value
-from utils.tables import atomic_write
+from utils.tables import atomic_write, write_file
 
 # Colour on a light page (and in PDFs), on a dark page, and the CSS variable that stands for both.
 # Colour-blind readers tell all eight series colours apart (tests/test_colours.py); lines and
@@ -252,7 +252,5 @@ def save(canvas: Canvas, stem: Path) -> None:
     buffer, text = io.BytesIO(), io.StringIO()
     canvas.savefig(buffer, format="pdf", metadata={"CreationDate": None, "Producer": None})
     canvas.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
-    with atomic_write(stem.with_name(f"{stem.name}.pdf"), "wb") as stream:
-        stream.write(buffer.getvalue())
-    with atomic_write(stem.with_name(f"{stem.name}.svg")) as stream:
-        stream.write(text.getvalue())
+    write_file(stem.with_name(f"{stem.name}.pdf"), buffer.getvalue())
+    write_file(stem.with_name(f"{stem.name}.svg"), text.getvalue())

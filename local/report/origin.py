@@ -1,6 +1,5 @@
 """Where the figures came from: command, commit, machine, versions, settings."""
 
-import json
 import logging
 import os
 import platform
@@ -16,7 +15,7 @@ from typing import TypeVar
 from utils.cli import LossError, UserError
 from utils.digests import sha256
 from utils.stamps import provenance, read_stamp
-from utils.tables import atomic_write, is_there, read_bytes, read_json_object, read_map
+from utils.tables import is_there, read_bytes, read_json_object, read_map, write_file, write_json
 
 T = TypeVar("T")
 Json = dict[str, object]
@@ -182,8 +181,7 @@ def keep(results: Path, out: Path, names: dict[str, str], command: str = "") -> 
     table = read_bytes(results / name)
     told[name] = f"sha256:{sha256(table)}"
     out.mkdir(parents=True, exist_ok=True)
-    kept = {"command.txt": text + "\n", "origin.json": json.dumps(told, indent=1) + "\n"}
-    for file, data in {name: table, **{n: said.encode() for n, said in kept.items()}}.items():
-        with atomic_write(out / file, "wb") as stream:
-            stream.write(data)
+    write_file(out / name, table)
+    write_file(out / "command.txt", text + "\n")
+    write_json(out / "origin.json", told)
     return name

@@ -4,7 +4,6 @@ A study is its figures and the tables made of them, which are methods: its templ
 says the sentences between them.
 """
 
-import json
 import math
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,7 +23,7 @@ from local.report.tables import CERTAIN, Table
 from local.report.words import attacker, render, target_series
 from utils.cli import UserError
 from utils.datadir import read_noted
-from utils.tables import atomic_write, read_map
+from utils.tables import read_map, write_file, write_json
 
 Filters = dict[str, Callable[..., object]]
 Row = TypeVar("Row")
@@ -59,16 +58,10 @@ class Study:
         told = origin(command_log)
         out.mkdir(parents=True, exist_ok=True)
         self.draw(out, **said)
-        write_text(out / "RESULTS.md", self.page(told, **said))
-        write_text(out / "run.json", json.dumps({"origin": told}, indent=1) + "\n")
+        write_file(out / "RESULTS.md", self.page(told, **said))
+        write_json(out / "run.json", {"origin": told})
         table = self.figures.to_csv(index=False, lineterminator="\n", **self.csv)
-        write_text(out / self.table, table)
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file, which is whole or not there."""
-    with atomic_write(path) as stream:
-        stream.write(text)
+        write_file(out / self.table, table)
 
 
 def pivot(

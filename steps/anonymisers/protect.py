@@ -1,7 +1,6 @@
 """Protection of a data set by an anonymiser: audio file by audio file, then the tables."""
 
 import hashlib
-import json
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,7 +12,7 @@ from steps.audio import SAMPLE_RATE, read_audio, write_pcm16
 from steps.sources import SourceSpeaker, VoiceKey
 from utils.cli import LossError, UserError
 from utils.datadir import DataDir, select, write_data_dir
-from utils.tables import StrPath, atomic_write, sort_ids, write_map, write_timed
+from utils.tables import StrPath, sort_ids, write_json, write_map, write_timed
 
 # Tables that stay true of protected speech; features and voice activity of the original do not.
 KEPT = ["utt2spk", "spk2gender", "text", "utt2dur", "utt2lang", "utt2emotion", "enrolls", "trials"]
@@ -103,9 +102,7 @@ def write_protected(
 ) -> None:
     """Write conf.json, pseudo.tsv, skipped.txt, notes.txt, a data directory; wav.scp last."""
     out.mkdir(parents=True, exist_ok=True)
-    with atomic_write(out / "conf.json") as stream:
-        json.dump(settings, stream, indent=2, sort_keys=True)
-        stream.write("\n")
+    write_json(out / "conf.json", settings, indent=2, sort_keys=True)
     write_pseudo(out / "pseudo.tsv", result.rows)
     # Notes have ids, so that equal ones of several jobs become one.
     by_id = {hashlib.sha256(note.encode()).hexdigest()[:12]: note for note in notes}

@@ -1,7 +1,6 @@
 """The spelling of words, and what a recogniser is told of a corpus's language."""
 
 import hashlib
-import json
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import cast
 
 from utils.cli import UserError
-from utils.tables import atomic_write, is_there, read_json_object, read_lines
+from utils.tables import is_there, read_json_object, read_lines, write_file, write_json
 
 # ---- Normalised spellings of words: one to train with, and one to score English with.
 
@@ -234,11 +233,9 @@ def write_language(out: Path, language: Language, counts: Mapping[str, object]) 
     for name in (LM, GRAMMAR, LEXICON):
         (out / name).unlink(missing_ok=True)
     for name, text in language.files.items():
-        with atomic_write(out / name) as stream:
-            stream.write(text)
-    with atomic_write(out / "lang.json") as stream:
-        json.dump({"kind": language.kind, "digest": language.digest, **counts}, stream, indent=1)
-        stream.write("\n")
+        write_file(out / name, text)
+    told = {"kind": language.kind, "digest": language.digest, **counts}
+    write_json(out / "lang.json", told)
 
 
 def read_language(folder: Path) -> Language:

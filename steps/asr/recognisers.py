@@ -17,7 +17,7 @@ from utils.cli import UserError
 from utils.datachecks import NOTES
 from utils.registry import find
 from utils.seeds import make_rng
-from utils.tables import atomic_write, is_there, sort_ids, write_map, write_timed
+from utils.tables import is_there, sort_ids, write_json, write_map, write_timed
 
 # ---- Recognisers, by name.
 
@@ -131,9 +131,7 @@ def decode_all(
                 journal.flush()
             found[utt] = known[utt, digest]
     notes = {utt: heard.note for utt, heard in found.items() if heard.note}
-    with atomic_write(out / "recogniser.json") as stream:
-        json.dump(recogniser.settings, stream, indent=1)
-        stream.write("\n")
+    write_json(out / "recogniser.json", recogniser.settings)
     if notes:
         write_map(out / NOTES, notes)
     if parts := sorted({part for heard in found.values() for part in heard.seconds}):

@@ -1,12 +1,11 @@
 """Recognisers of emotions by name, their output, and its files."""
 
-import json
 from pathlib import Path
 
 import pandas as pd
 
 from utils.cli import UserError
-from utils.tables import atomic_write, sort_ids, write_map
+from utils.tables import atomic_write, sort_ids, write_json, write_map
 
 # Each takes a data directory, the values for <...>, and as keywords what the program was asked:
 # features (functionals of the utterances), training (data directories with theirs), device,
@@ -27,9 +26,7 @@ def write_recognised(out: Path, posteriors: pd.DataFrame, settings: dict[str, ob
     if posteriors.empty:
         raise UserError(f"{out}: there is nothing to write; the input has no utterance")
     (out / "emotions").unlink(missing_ok=True)
-    with atomic_write(out / "recogniser.json") as stream:
-        json.dump({"labels": list(posteriors.columns), **settings}, stream, indent=1)
-        stream.write("\n")
+    write_json(out / "recogniser.json", {"labels": list(posteriors.columns), **settings})
     with atomic_write(out / "posteriors.tsv") as stream:
         table = posteriors.loc[sort_ids(posteriors.index)]
         table.to_csv(stream, sep="\t", float_format="%.6f", index_label="#utt")

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from steps.generators.pool import ClusterSettings, Damping, Distance
 from steps.speaker.vectors import read_xvectors
-from utils.archives import ArchiveWriter, read_counts, read_vectors
+from utils.archives import read_counts, read_vectors, write_archive
 from utils.arrays import Float32, Float64
 from utils.cli import UserError
 from utils.settings import Count, NotNegative, OneOf, Positive, Size, parse_settings
@@ -117,9 +117,7 @@ def write_vectors_as_frames(
     parse_settings(FrameSettings, values, path)
     out.mkdir(parents=True, exist_ok=True)
     write_map(out / "utt2spk", {utt: utt2spk[utt] for utt in vectors})
-    with ArchiveWriter(out / "xvector") as writer:
-        for utt in sorted(vectors):
-            writer.write(utt, vectors[utt])
+    write_archive(out / "xvector", {utt: vectors[utt] for utt in sorted(vectors)})
 
 
 def read_frames(folder: Path, pool: Path | None, uncertainty: str) -> FrameTable:

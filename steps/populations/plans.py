@@ -39,6 +39,7 @@ from utils.tables import (
     read_bytes,
     read_json_object,
     sort_ids,
+    write_json,
 )
 
 FORMAT = 1
@@ -365,9 +366,7 @@ def _write_plan(folder: Path, plan: PairPlan) -> None:
             groups=[planned.groups for planned in plan.cells],
         )
     bins = {"low": plan.bins.low, "high": plan.bins.high, "n": plan.bins.n}
-    text = json.dumps({**plan.info, "bins": bins, "digest": _digest(plan)}, indent=1)
-    with atomic_write(folder / "plan.json") as stream:
-        stream.write(text + "\n")
+    write_json(folder / "plan.json", {**plan.info, "bins": bins, "digest": _digest(plan)})
 
 
 def _digest(plan: PairPlan) -> str:

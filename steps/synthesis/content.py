@@ -1,6 +1,5 @@
 """Content of speech for synthesis: of WORLD's envelope, or of a recogniser, extracted and read."""
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from contextlib import ExitStack
@@ -33,7 +32,7 @@ from utils.arrays import Bool, Float32, Float64
 from utils.cli import UserError
 from utils.seeds import make_rng
 from utils.settings import parse_settings
-from utils.tables import atomic_write, read_json_object
+from utils.tables import read_json_object, write_json
 
 # ---- Content with as little as possible of the speaker: features of the WORLD envelope.
 #
@@ -297,6 +296,5 @@ def write_contents(finder: Finder, out: Path, utts: Iterable[str]) -> None:
             for name, writer in writers.items():
                 writer.write(utt, finder.find(utt, name))
     frames = {name: getattr(finder.of, name) for name in _StoredLayout.__annotations__}
-    with atomic_write(out / "content.json") as stream:
-        told = {"frames": frames, "settings": finder.wanted}
-        stream.write(json.dumps(told, indent=1, sort_keys=True) + "\n")
+    told = {"frames": frames, "settings": finder.wanted}
+    write_json(out / "content.json", told, sort_keys=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from utils.archives import ArchiveWriter, ObjectReader, read_vectors
+from utils.archives import ObjectReader, read_vectors, write_archive
 from utils.arrays import Float64
 from utils.cli import LossError, UserError
 from utils.datadir import DataDir
@@ -209,9 +209,8 @@ TRANSFORMS = {
 
 def write_f0_stats(folder: StrPath, stats: Mapping[str, F0Stats]) -> None:
     """Write `spk_f0.{ark,scp}`: voiced frames, mean, deviation, 101 quantiles of each speaker."""
-    with ArchiveWriter(Path(folder) / "spk_f0") as writer:
-        for speaker in sort_ids(stats):
-            writer.write(speaker, stats[speaker].vector.astype(np.float32))
+    vectors = {speaker: stats[speaker].vector.astype(np.float32) for speaker in sort_ids(stats)}
+    write_archive(Path(folder) / "spk_f0", vectors)
 
 
 def read_f0_stats(folder: StrPath) -> dict[str, F0Stats]:

@@ -24,7 +24,7 @@ from steps.synthesis.f0 import (
 )
 from steps.synthesis.world import HOP, silent_frames, unpack
 from steps.training.audio import load_training_audio
-from utils.archives import ArchiveWriter, ObjectReader
+from utils.archives import ObjectReader, write_archive
 from utils.arrays import Float64
 from utils.cli import UserError, progress
 from utils.datadir import DataDir
@@ -295,9 +295,7 @@ def make_voice_pool(world: Path, data: DataDir, xvectors: Path, out: Path, allow
     out.mkdir(parents=True, exist_ok=True)
     (out / "spk2utt").unlink(missing_ok=True)  # until the rest is whole again
     write_f0_stats(out, stats)
-    with ArchiveWriter(out / "spk_xvector") as writer:
-        for spk in spk2utt:
-            writer.write(spk, vectors[spk])
+    write_archive(out / "spk_xvector", {spk: vectors[spk] for spk in spk2utt})
     if out.resolve() != world.resolve():
         entries = read_map(scp, rest_of_line=True)
         write_map(out / "world.scp", {u: entries[u] for utts in spk2utt.values() for u in utts})

@@ -7,7 +7,6 @@ for features: wavlm, from a path that it gives, or from torch.hub's folder, or d
 """
 
 import hashlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,11 +29,12 @@ from utils.arrays import Float32, Float64
 from utils.cli import UserError
 from utils.tables import (
     StrPath,
-    atomic_write,
     is_there,
     read_id_lists,
     read_json_object,
     read_map,
+    write_file,
+    write_json,
 )
 
 LAYER = 6
@@ -93,8 +93,7 @@ def _check_first_use(setting: str, path: Path, found: str) -> None:
     stamp = path.with_name(f"{path.name}.sha256")  # a line in the format of sha256sum
     if not is_there(stamp):
         try:
-            with atomic_write(stamp) as stream:
-                stream.write(f"{found}  {path.name}\n")
+            write_file(stamp, f"{found}  {path.name}\n")
         except OSError as error:
             raise UserError(
                 f"{setting}: {stamp} cannot be written ({error.strerror}); copy the file to a "
@@ -241,8 +240,7 @@ def finish_pool(
 ) -> None:
     """Write the rest of a pool with wavlm.{ark,scp}: speakers, and the digest of the weights."""
     write_speakers(out, {utt: utt2spk[utt] for utt in ObjectReader(out / "wavlm.scp")}, genders)
-    with atomic_write(out / WEIGHTS) as stream:
-        stream.write(json.dumps({"wavlm": weights.sha256}) + "\n")
+    write_json(out / WEIGHTS, {"wavlm": weights.sha256}, indent=None)
 
 
 class WavLMPool(SpeakerPool):

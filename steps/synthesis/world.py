@@ -1,22 +1,21 @@
 """The WORLD vocoder: analysis and synthesis; measures of whole data directories, and prosody."""
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyworld
 from scipy.signal import iirnotch, sosfiltfilt, tf2sos
 
-from steps.audio import SAMPLE_RATE, Audio, read_audio
+from steps.audio import SAMPLE_RATE, Audio, Losses, read_audio
 from steps.synthesis.f0 import HIGHEST_HZ, LOWEST_HZ, VOICED_HZ, unbroken
 from utils.archives import ArchiveWriter
 from utils.arrays import Bool, Float64
-from utils.cli import LossError, UserError
-from utils.tables import atomic_write, sort_ids, write_map
+from utils.cli import UserError
+from utils.tables import atomic_write, sort_ids
 
 # ---- WORLD: speech as pitch, spectral envelope and aperiodicity, and back (Morise et al. 2016).
 #
@@ -221,38 +220,8 @@ def _check_frames(frames: WorldFrames) -> None:
 
 # ---- Measurement of every utterance of a data directory; losses are counted.
 
-T = TypeVar("T")
 Progress = Callable[[Iterable[str]], Iterable[str]]
 """Wraps utterances, to show how many are done."""
-
-
-class SkippedUtterances(dict[str, str]):
-    """Reason for each skipped utterance of `utts`."""
-
-    def __init__(self, utts: Collection[str], progress: Progress) -> None:
-        self._utts, self._progress = utts, progress
-
-    def each(self, measure: Callable[[str], T]) -> Iterator[tuple[str, T]]:
-        """Utterances and what is measured of them, one at a time; those that raise are skipped."""
-        for utt in self._progress(self._utts):
-            try:
-                found = measure(utt)
-            except UserError as error:
-                reason = " ".join(str(error).split())
-                self[utt] = reason if utt in reason else f"{utt}: {reason}"
-            else:
-                yield utt, found
-
-    def check(self, folder: Path, allow_loss: int) -> None:
-        """Write skipped.txt, where some were; LossError beyond `allow_loss`."""
-        (folder / "skipped.txt").unlink(missing_ok=True)
-        if self:
-            write_map(folder / "skipped.txt", self)
-        if len(self) > allow_loss:
-            raise LossError(
-                f"{len(self)} of {len(self._utts)} utterances lost, {allow_loss} allowed "
-                f"(--allow-loss); the first: {next(iter(self.values()))}"
-            )
 
 
 def measure_all(
@@ -276,17 +245,17 @@ def measure_all(
         audio = read_audio(utt, wav[utt])
         return audio, measure(audio.samples)
 
-    losses, n_frames, n_resampled = SkippedUtterances(wav, progress), 0, 0
+    losses, n_frames, n_resampled = Losses(), 0, 0
     with ArchiveWriter(stem) as writer:
-        for utt, (audio, measured) in losses.each(read):
+        for utt, (audio, measured) in losses.each(progress(wav), read):
             writer.write(utt, measured)
             n_frames += len(measured)
             n_resampled += audio.rate != audio.file_rate
-        losses.check(stem.parent, allow_loss)
+        losses.finish(stem.parent, len(wav), allow_loss)
     resampled = f" ({n_resampled} resampled to 16 kHz)" if n_resampled else ""
     return (
-        f"read {len(wav)} utterances{resampled} / written {len(wav) - len(losses)} "
-        f"{things.format(n_frames)} / skipped {len(losses)}"
+        f"read {len(wav)} utterances{resampled} / written {len(wav) - len(losses.skipped)} "
+        f"{things.format(n_frames)} / skipped {len(losses.skipped)}"
     )
 
 
@@ -446,10 +415,10 @@ def compare_all(
         before, after = (read_audio(utt, wav[utt]).samples for wav in (original, protected))
         return compare(before, after, f0_range)
 
-    losses = SkippedUtterances(original, progress)
-    found = dict(losses.each(compare_files))
+    losses = Losses()
+    found = dict(losses.each(progress(original), compare_files))
     out.mkdir(parents=True, exist_ok=True)
-    losses.check(out, allow_loss)
+    losses.finish(out, len(original), allow_loss)
     if not found:
         raise UserError(f"{out}: there is nothing to write; no utterance could be compared")
     with atomic_write(out / "prosody") as stream:
@@ -460,5 +429,5 @@ def compare_all(
             stream.write(f"{utt} {' '.join(cells)}\n")
     return (
         f"read {len(original)} utterances / written {len(found)} comparisons / "
-        f"skipped {len(losses)}"
+        f"skipped {len(losses.skipped)}"
     )

@@ -7,7 +7,6 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
-from utils.cli import UserError
 from utils.settings import (
     Count,
     Natural,
@@ -74,9 +73,7 @@ def read_config(kind: type[T], path: StrPath) -> T:
 
 
 def with_steps(config: T, steps: int) -> T:
-    """Settings with another number of training steps; UserError below 1."""
-    if steps < 1:
-        raise UserError(f"--steps {steps}: at least 1 is needed")
+    """Settings with another number of training steps."""
     training = dataclasses.replace(config.training, steps=steps)  # type: ignore[attr-defined]
     return dataclasses.replace(config, training=training)  # type: ignore[type-var]
 
