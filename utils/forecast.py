@@ -10,11 +10,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from utils.stamps import read_stamp
 from utils.tables import read_map
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 # Of a program: seconds a second of speech, and seconds of a step of which no speech is known; one
 # core, egs/synth, commit 1859086.
@@ -75,6 +77,8 @@ class Foreseen:
 
 def sum_up(steps: Sequence[Foreseen]) -> list[str]:
     """A line a stage, and one of all."""
+    import pandas as pd
+
     rows = [(step.stage, step.program, step.why, *step.cost()) for step in steps]
     frame = pd.DataFrame(rows, columns=["stage", "program", "why", *COSTS])
     frame = frame.astype(dict.fromkeys(COSTS, float))
@@ -91,7 +95,7 @@ def sum_up(steps: Sequence[Foreseen]) -> list[str]:
     return [*lines, f"in all: {_count(frame)}{more}"]
 
 
-def _count(steps: pd.DataFrame) -> str:
+def _count(steps: "DataFrame") -> str:
     """Numbers of steps, with time and disk of those that would be made."""
     made = steps[steps.why != ""]
     seconds, size = made.seconds.sum(), made["size"].sum()
