@@ -513,6 +513,12 @@ def test_a_script_called_a_program_that_was_no_program_any_more() -> None:
     assert not [name for name in names if not os.access(root / name, os.X_OK)]
 
 
+def test_help_was_taken_for_the_name_of_an_output(work: Path) -> None:
+    for words in (["--help"], ["exp/a"], []):
+        refuses("usage: stamps.py OUT COMMAND", stamps.main, words)
+    assert not list(work.glob(".*"))
+
+
 def test_a_command_is_run_under_a_stamp(work: Path) -> None:
     command = ["exp/a", "cp", "conf.yaml", "exp/a/result"]
     assert stamps.main(command) == 0
