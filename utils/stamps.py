@@ -456,7 +456,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the program."""
     words = [*(sys.argv[1:] if argv is None else argv)]
     if len(words) < 2 or words[0].startswith("-"):  # --help made a file of that name
-        raise UserError("usage: stamps.py OUT COMMAND...: COMMAND makes OUT, if it is not up to date")
+        raise UserError("usage: stamps.py OUT COMMAND...: COMMAND makes OUT, where it is stale")
     out, *command = words
     step, status = Step([out], command), 0
     step.settle()
