@@ -219,15 +219,17 @@ def _silero() -> "onnxruntime.InferenceSession":
     return open_graph(path)
 
 
-def open_graph(path: Path) -> "onnxruntime.InferenceSession":
-    """Open a network in ONNX's form, on one thread. UserError where it is none."""
+def open_graph(path: Path, model: bytes = b"") -> "onnxruntime.InferenceSession":
+    """Open a network in ONNX's form, on one thread; model: its bytes, where the file has more than
+    it. UserError where it is none."""
     import onnxruntime  # most programs need none
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 3  # errors; users need no remarks on graphs
     try:
-        return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        graph, on = model or path, ["CPUExecutionProvider"]
+        return onnxruntime.InferenceSession(graph, options, providers=on)
     except Exception as error:  # of classes without names in onnxruntime
         reason = " ".join(str(error).split())[:200]
         raise UserError(f"{path}: onnxruntime does not load it: {reason}") from error

@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from tests.recipes import Done, run_words
 from tests.toy_recipe import make_toy
 from tests.waiting import LIMIT, ended, wait_for
 from utils.driver import dependencies
+from utils.jobs import UNWRITTEN
 from utils.recipe import Row, fill, read_script
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -404,6 +406,17 @@ def test_columns_are_words_or_parts_of_words(tmp_path: Path) -> None:
         fill("p {other}", values)
     with pytest.raises(Exception, match="each t: what are its commands"):
         read_script(["each\x1ft"])
+
+
+def test_the_last_output_of_a_fork_was_lost_in_silence(tmp_path: Path) -> None:
+    """A full disk as the job's log: Python itself ends with 120."""
+    script = tmp_path / "job.py"
+    script.write_text("print('the end')")
+    fork = f"_become([{str(script)!r}], os.open('/dev/full', os.O_WRONLY), {{}})"
+    code = f"import os; from utils.jobs import _become; {fork}"
+    environment = {**os.environ, "PYTHONUNBUFFERED": ""}  # so that the last write is at the end
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, check=False)
+    assert done.returncode == UNWRITTEN
 
 
 @pytest.fixture

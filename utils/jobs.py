@@ -29,6 +29,7 @@ from utils.launching import STOP_SIGNALS, Request, log_foot, log_head
 from utils.orphans import lock
 
 ROOT = Path(__file__).resolve().parents[1]
+UNWRITTEN = 120  # exit status of a program whose last output could not be written
 FLOORS = ("egs", "local", "steps", "tests", "utils")
 # What most programs import, in seconds altogether.
 HEAVY = (
@@ -246,8 +247,10 @@ def _become(words: Sequence[str], log: int, environment: Mapping[str, str]) -> N
     except BaseException:
         traceback.print_exc()
     finally:
-        with suppress(Exception):
+        try:
             atexit._run_exitfuncs()
             sys.stdout.flush()
             sys.stderr.flush()
+        except BaseException:  # such as a full disk; Python itself ends so
+            code = code or UNWRITTEN
         os._exit(code if isinstance(code, int) else 1)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from steps.audio import SAMPLE_RATE
+from steps.audio import SAMPLE_RATE, open_graph
 from steps.speaker.encoders import MINIMUM_SECONDS, Samples, need_seconds
 from utils.arrays import Float32
 from utils.cli import UserError
@@ -20,7 +20,7 @@ from utils.cli import UserError
 PACKAGE, VERSION = "moonshine-voice", "0.0.49"
 LIBRARY = "moonshine_voice/libmoonshine.so"
 N_BYTES = 17_639_176
-DIGEST = "0ec8d36d8e19b4a7"
+DIGEST = "0ec8d36d8e19b4a7035f1b71d35e651d9cb8e8cf2e456c559da3d22105c8050d"
 SHORTEST = SAMPLE_RATE  # the network's layers need about so much; shorter speech is repeated
 _MAGIC = b"ORTM"  # from the fifth byte on, in onnxruntime's own format
 
@@ -32,15 +32,8 @@ class PyannoteEncoder:
     n_whole = 0
 
     def __init__(self, device: str = "cpu") -> None:  # noqa: ARG002
-        import onnxruntime
-
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = options.inter_op_num_threads = 1
-        options.log_severity_level = 3  # errors; users need no remarks on graphs
-        options.add_session_config_entry("session.load_model_format", "ORT")
-        self._session = onnxruntime.InferenceSession(
-            read_model(find_library()), options, providers=["CPUExecutionProvider"]
-        )
+        library = find_library()
+        self._session = open_graph(library, read_model(library))
 
     def embed(self, samples: Samples) -> Float32:
         need_seconds(samples, MINIMUM_SECONDS)
@@ -70,7 +63,7 @@ def read_model(library: Path) -> bytes:
         at = data.find(_MAGIC)
         while at >= 0:
             model = data[at - 4 : at - 4 + N_BYTES]
-            if hashlib.sha256(model).hexdigest()[:16] == DIGEST:
+            if hashlib.sha256(model).hexdigest() == DIGEST:
                 return model
             at = data.find(_MAGIC, at + 1)
     raise UserError(
