@@ -14,7 +14,7 @@ from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from local.plan.options import Asked, follow_protocol, train_again
+from local.plan.options import Asked, follow_protocol, train_again, train_instead
 from local.plan.run import plan_run
 from local.plan.studies import STUDIES
 from utils.cli import run_program
@@ -36,7 +36,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     def plan() -> Planned:
         asked = follow_protocol(Asked(options))
-        again = train_again(asked.words("evaluators"), asked.number("trainings"))
+        words: Sequence[str] = asked.words("evaluators")
+        if asked.flag("train_evaluator"):
+            words = train_instead(words)
+        again = train_again(words, asked.number("trainings"))
         return RECIPES[recipe](asked.changed({"evaluators": " ".join(again)}))
 
     return Driver(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from local.plan.needs import Recipe
-from local.plan.options import Asked, Labels, train_again
+from local.plan.options import Asked, Labels, train_again, train_instead
 from local.plan.run import FILE, plan_run, what_counts
 from local.plan.studies import STUDIES
 from local.report.frame import LABELS
@@ -255,6 +255,47 @@ def test_further_trainings_of_an_encoder_differ_in_their_seed_alone(plan: Plan) 
     for wrong in ("0", "two", "2 3"):
         with pytest.raises(UserError, match="a whole number above 0 is expected"):
             Asked({"trainings": wrong}).number("trainings")
+
+
+def test_defaults_go_without_packages_that_are_not_installed(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The recipe of egs/synth would end with an error where Moonshine's wheel cannot be had."""
+    for gender in "fm":
+        Path(f"data/e_trials_{gender}/text").touch()
+    options = {"systems": "b2 bn", "asr": "moonshine", "evaluators": "e/plda pyannote/cosine"}
+    whole = plan(**options)
+    monkeypatch.setattr("local.plan.run.find_spec", lambda _: None)
+    less = plan(**options)
+    why = "the package moonshine_voice is not installed"
+    assert {f"left out: {w}: {why}" for w in ("bn", "pyannote/cosine", "moonshine")} <= {
+        *less.notes
+    }
+    assert not [out for out in commands(less) if re.search("bn|pyannote|moonshine", out)]
+    named = plan(**options, command_line="--systems x --evaluators=x --asr x")
+    assert commands(named).keys() == commands(whole).keys()
+
+
+def test_an_encoder_of_models_comes_with_its_back_end(
+    plan: Plan, corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("local.plan.options.MODELS", "models")
+    (corpus / "models/own/backend").mkdir(parents=True)
+    (corpus / "models/own/encoder.yaml").write_text("encoder: ecapa\n")
+    words = "own/plda own/cosine resemblyzer/cosine"
+    attackers = "ignorant semi_informed semi_informed_backend"
+    made = commands(plan(evaluators=words, attackers=attackers, systems="b2"))
+    assert "models/own data/e_enrolls" in made["exp/xvectors/own/e_enrolls"]
+    assert not {"exp/encoders/own", "exp/backends/own", "exp/xvectors/own/train"} & made.keys()
+    scores = made["exp/scores/b2/ignorant.own+plda/OA/e_f"]
+    assert "--backend models/own/backend" in scores and "--encoder models/own" in scores
+    assert "--backend cosine" in made["exp/scores/b2/ignorant.own+cosine/OA/e_f"]
+    assert "data/train_b2_const" in made["exp/backends/own.train_b2_const"]
+    informed = made["exp/encoders/own.train_b2_const.scratch"]
+    assert "models/own/encoder.yaml data/train_b2_const" in informed
+    assert train_instead(words.split()) == [
+        "ecapa_mini/plda", "ecapa_mini/cosine", "resemblyzer/cosine",
+    ]  # fmt: skip
 
 
 @pytest.fixture

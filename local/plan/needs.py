@@ -8,6 +8,7 @@ from typing import Any
 
 from local.plan.options import (
     ENROLMENT,
+    MODELS,
     Asked,
     Evaluator,
     Found,
@@ -234,7 +235,7 @@ class Recipe:
         self.encoder(encoder_stage, evaluator.encoder)
         for name in self.sets:
             self.xvectors(stage, evaluator.encoder, name)
-        if evaluator.is_trained:
+        if evaluator.is_trained and not evaluator.encoder.backend:
             self.backend(stage, evaluator.encoder, self.train, evaluator.scorer)
 
     def f0(self, stage: int, name: str) -> str:
@@ -342,7 +343,7 @@ class Recipe:
                 case "external":
                     words += ["--external", speech or of]
                 case "model":
-                    folder = of if "/" in of else f"steps/../models/{of}"
+                    folder = of if "/" in of else f"{MODELS}/{of}"
                     words += ["--model", folder, *self.unseen]
         return words
 
@@ -406,7 +407,7 @@ class Recipe:
         encoder, base = evaluator.encoder, evaluator.base
         if base is None or encoder == base:
             return
-        conf = base.conf or f"{base.word}/encoder.yaml"  # one that was trained elsewhere
+        conf = base.conf or f"{base.model}/encoder.yaml"  # one that was trained elsewhere
         start = ("--init-from", base.model) if encoder.name.endswith(f".{FINETUNED}") else ()
         self.tables.add(
             "encoders", stage, encoder.model, seed=self._seed(base.training), start=start,

@@ -161,6 +161,7 @@ class Labels(NamedTuple):
 
 # ---- Evaluators: encoders and back ends, and the folders of their results.
 
+MODELS = "steps/../models"  # what this project trained and ships, seen from a recipe's folder
 TRAINED, NORMALISED = "trained", "_asnorm"
 BACKENDS = {"plda": TRAINED, "plda_asnorm": TRAINED, "cosine": ""}  # kind of each
 FORM = f"<encoder>/<back end> is expected, with {', '.join([*BACKENDS][:-1])} or cosine"
@@ -191,6 +192,12 @@ class NamedEncoder:
         """Folder of its x-vectors."""
         return f"exp/xvectors/{self.name}"
 
+    @property
+    def backend(self) -> str:
+        """Folder of the back end that comes with an encoder of models/; empty: there is none."""
+        own = f"{self.model}/backend"
+        return own if Path(own).is_dir() else ""
+
 
 _AGAIN = re.compile(r"(?P<of>.+)_seed(?P<number>[1-9][0-9]*)")
 
@@ -219,13 +226,28 @@ def train_again(words: Sequence[str], trainings: int) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+def train_instead(words: Sequence[str]) -> list[str]:
+    """Evaluators of --evaluators with ecapa_mini, which the recipe trains, in place of each encoder
+    of models/ (--train-evaluator)."""
+    found = []
+    for word in words:
+        encoder, _, backend = word.rpartition("/")
+        found.append(f"ecapa_mini/{backend}" if _is_shipped(encoder) else word)
+    return list(dict.fromkeys(found))
+
+
+def _is_shipped(word: str) -> bool:
+    return Path(MODELS, word, "encoder.yaml").is_file()
+
+
 def find_encoder(word: str) -> NamedEncoder:
     """Encoder of a word; UserError for an unknown one."""
     settings, training = _settings_of(word)
     known = any(
         word.startswith(kind) and (word == kind) != kind.endswith(":") for kind in NOT_TRAINABLE
     )
-    if not (settings or known or Path(word, "encoder.yaml").is_file()):
+    is_shipped = _is_shipped(word)
+    if not (settings or known or is_shipped or Path(word, "encoder.yaml").is_file()):
         there = " ".join(sorted(path.name for path in Path("conf/encoders").glob("*.yaml")))
         raise UserError(
             f"--evaluators, --voice-encoder: '{word}' is no encoder; known: resemblyzer, pyannote, "
@@ -238,7 +260,7 @@ def find_encoder(word: str) -> NamedEncoder:
         title = f"given:{Path(given).name}"
     elif Path(word).is_dir():  # trained elsewhere, for example for another corpus
         title = Path(word).name
-    model = f"exp/encoders/{word}" if settings else word
+    model = f"exp/encoders/{word}" if settings else f"{MODELS}/{word}" if is_shipped else word
     return NamedEncoder(word, title, model, settings, given, training)
 
 
@@ -275,9 +297,10 @@ def find_evaluator(word: str, cohort_size: str) -> Evaluator:
     if not name or backend not in BACKENDS:
         raise UserError(f"--evaluators: '{word}'; {FORM} as the back end")
     encoder = find_encoder(name)
+    trained = encoder.backend or f"exp/backends/{encoder.name}"
     return Evaluator(
         word, encoder, backend, f"{encoder.title}/{backend}",
-        f"exp/backends/{encoder.name}" if BACKENDS[backend] else backend,
+        trained if BACKENDS[backend] else backend,
         cohort_size if backend.endswith(NORMALISED) else "0",
     )  # fmt: skip
 

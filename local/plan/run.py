@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Collection, Iterable
+from importlib.util import find_spec
 from pathlib import Path
 
 from local.plan.attacks import (
@@ -16,9 +17,11 @@ from local.plan.attacks import (
 from local.plan.needs import Recipe
 from local.plan.options import Asked, Evaluator, Labels, given, label_of, take_external
 from local.protocols.trials import MIXED
+from steps.anonymisers.registry import describe_system
 from utils.cli import UserError
 from utils.digests import remembering
 from utils.recipe import UTTERANCES, Planned, Tables
+from utils.settings import is_settings
 from utils.stamps import MEMORY, is_current, made_by
 from utils.tables import read_json_object
 
@@ -32,7 +35,7 @@ FLAGS = ("prosody", "quality")
 FREE = (
     *LISTS, *FLAGS, "stage", "stop_stage", "nj", "download", "dry_run", "list_stages", "corpus",
     "prepare_options", "also_prepared", "corpus_name", "corpus_note", "report_audio", "report_pdf",
-    "drop", "command_line", "trainings", "external", "external_command",
+    "drop", "command_line", "trainings", "train_evaluator", "external", "external_command",
     "protocol",
 )  # fmt: skip
 
@@ -253,8 +256,9 @@ LEARN, HEAR, SCORE, MEASURE, UTILITY, RESULTS = 6, 7, 8, 9, 10, 11
 
 def plan_run(asked: Asked) -> Planned:
     """Plan run.sh with these options."""
-    asked = take_external(asked)
+    asked, lacking = take_available(take_external(asked))
     recipe, attacks, utility = _plan_all(asked)
+    recipe.notes += lacking
     if int(asked["stage"]) <= UTILITY <= int(asked["stop_stage"]):
         utility.check_transcripts()
     if int(asked["stage"]) > PREPARE:
@@ -280,6 +284,32 @@ def plan_run(asked: Asked) -> Planned:
     notes += [f"attack skipped: {reason}" for reason in attacks.plan.skipped]
     said = [*dict.fromkeys((*recipe.notes, *notes))]
     return Planned(recipe.tables, what_counts(shown), said)
+
+
+MOONSHINE = "moonshine_voice"  # also the network of pyannote, and the content of models/bn
+
+
+def take_available(asked: Asked) -> tuple[Asked, list[str]]:
+    """Options without what a corpus's defaults name and what needs a package that is not installed,
+    and a message for each; what the command or a protocol names stays."""
+    kept, notes = {}, []
+    own = {*given(asked["command_line"]), *(("evaluators",) if asked.get("protocol") else ())}
+    for option in (name for name in ("systems", "evaluators", "asr") if name not in own):
+        words = {word: _package_of(option, word) for word in asked.words(option)}
+        lost = {w: name for w, name in words.items() if name and find_spec(name) is None}
+        kept[option] = " ".join(word for word in words if word not in lost)
+        notes += [f"left out: {w}: the package {name} is not installed" for w, name in lost.items()]
+    return asked.changed(kept), notes
+
+
+def _package_of(option: str, word: str) -> str:
+    """Package that a word of an option needs and that not every machine can have; else empty."""
+    if option == "systems":
+        conf = f"conf/systems/{word}.yaml"
+        needs = describe_system(conf).needs if is_settings(conf) else ()
+        return MOONSHINE if any(need.startswith("model:") for need in needs) else ""
+    name = word.partition("/")[0]
+    return {"moonshine": MOONSHINE, "pyannote": MOONSHINE, "resemblyzer": name}.get(name, "")
 
 
 def _plan_all(asked: Asked) -> tuple[Recipe, Attacks, Utility]:
