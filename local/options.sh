@@ -4,7 +4,7 @@
 # shellcheck shell=bash disable=SC2034  # the variables are the recipe's
 evaluators="ecapa_mini/plda ecapa_mini/cosine" # who listens: <encoder>/<back end>; encoder: conf/encoders/<encoder>.yaml, a trained folder, resemblyzer, pyannote or hub:<model>; back end: plda, plda_asnorm or cosine
 trainings=1                                    # how often an encoder of conf/encoders is trained, with other seeds: the report says how far the figures move (<encoder>_seed1, ...)
-train_evaluator=false                          # true: the recipe trains ecapa_mini where --evaluators names an encoder that comes trained in models/ (docs/evaluators.md)
+train_evaluator=false                          # true: the recipe trains ecapa_mini where --evaluators names one of models/, which comes trained (docs/evaluators.md)
 voice_encoder=                                 # encoder of the x-vectors that systems choose voices by, named as in --evaluators; empty: that of the first evaluator
 nj=$(env -u OMP_NUM_THREADS nproc)             # jobs at a time
 device=cpu                                     # device of programs that can use a GPU: cpu or cuda

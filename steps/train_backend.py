@@ -2,9 +2,10 @@
 """Train the back end: global mean, LDA, two-covariance PLDA (Kaldi's chain and file formats).
 
 XVECTORS is a folder of steps/extract_xvectors.py (also with --chunk-seconds), DATA the data
-directory of the training speakers. OUT gets mean.vec, transform.mat, plda and
-cohort.{ark,scp} (the mean x-vector of each speaker, for score normalisation). LDA has at most as
-many dimensions as the data can bear, min(--lda-dim, S - 1, N - S) for N x-vectors of S speakers.
+directory of the training speakers. OUT gets mean.vec, transform.mat, plda, spklist (whom it learnt
+from) and cohort.{ark,scp} (the mean x-vector of each speaker, for score normalisation). LDA has at
+most as many dimensions as the data can bear, min(--lda-dim, S - 1, N - S) for N x-vectors of S
+speakers.
 """
 
 import sys
@@ -30,7 +31,7 @@ def main(
     from steps.speaker.backends import train_backend, write_backend
     from steps.speaker.vectors import average_by_speaker, check_complete, read_xvectors, speakers_of
     from utils.archives import write_archive
-    from utils.datadir import load_data_dir
+    from utils.datadir import load_data_dir, write_training_speakers
 
     data = load_data_dir(data_dir, need=("utt2spk",), not_speakers_of=not_speakers_of)
     vectors = read_xvectors(xvectors)
@@ -42,8 +43,9 @@ def main(
         raise UserError(f"{xvectors}: {error}; extract them again") from error
     write_backend(out, backend)
     write_archive(out / "cohort", average_by_speaker(vectors.items(), utt2spk)[0])
-    n_speakers = len({utt2spk[utt] for utt in vectors})
+    speakers = {utt2spk[utt] for utt in vectors}
+    write_training_speakers(out, speakers)
     print(
-        f"read {len(vectors)} x-vectors of {n_speakers} speakers / written {out}/plda of "
+        f"read {len(vectors)} x-vectors of {len(speakers)} speakers / written {out}/plda of "
         f"{len(backend.plda.psi)} dimensions / skipped 0"
     )

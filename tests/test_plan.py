@@ -138,9 +138,12 @@ def test_wavlm_never_asked_for_a_gpu(plan: Plan) -> None:
 
 
 def test_the_default_recipe_measures_prosody_and_quality_not_words(corpus: Path) -> None:
+    (corpus / "steps").symlink_to(ROOT / "steps")  # and models/ beside it
     options = options_of(TEMPLATE / "run.sh", ROOT / "egs/synth/conf/recipe.conf")
     made = commands(plan_run(Asked(options | {"stage": "10"})))
-    for system in ("b2", "b2r"):
+    scores = made["exp/scores/bn/ignorant.pyannote_synth+plda/OA/synth_test_f"]
+    assert "--backend steps/../models/pyannote_synth/backend" in scores
+    for system in ("b2", "b2r", "bn"):
         assert f"exp/prosody/{system}/synth_test_trials_f" in made
         assert f"exp/metrics/{system}/utility.prosody/OP/synth_test_m" in made
         assert f"exp/quality/{system}/synth_test_trials_f" in made
@@ -276,26 +279,28 @@ def test_defaults_go_without_packages_that_are_not_installed(
     assert commands(named).keys() == commands(whole).keys()
 
 
-def test_an_encoder_of_models_comes_with_its_back_end(
+def test_an_evaluator_of_models_comes_with_its_back_end(
     plan: Plan, corpus: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("local.plan.options.MODELS", "models")
     (corpus / "models/own/backend").mkdir(parents=True)
-    (corpus / "models/own/encoder.yaml").write_text("encoder: ecapa\n")
+    (corpus / "models/own/evaluator.yaml").write_text("encoder: pyannote\n")
     words = "own/plda own/cosine resemblyzer/cosine"
-    attackers = "ignorant semi_informed semi_informed_backend"
-    made = commands(plan(evaluators=words, attackers=attackers, systems="b2"))
-    assert "models/own data/e_enrolls" in made["exp/xvectors/own/e_enrolls"]
-    assert not {"exp/encoders/own", "exp/backends/own", "exp/xvectors/own/train"} & made.keys()
+    asked = {"evaluators": words, "attackers": "ignorant semi_informed_backend", "systems": "b2"}
+    made = commands(plan(**asked))
+    assert "pyannote data/e_enrolls" in made["exp/xvectors/own/e_enrolls"]
+    assert not {"exp/backends/own", "exp/xvectors/own/train"} & made.keys()
     scores = made["exp/scores/b2/ignorant.own+plda/OA/e_f"]
-    assert "--backend models/own/backend" in scores and "--encoder models/own" in scores
+    assert "--backend models/own/backend" in scores and "--encoder pyannote" in scores
     assert "--backend cosine" in made["exp/scores/b2/ignorant.own+cosine/OA/e_f"]
     assert "data/train_b2_const" in made["exp/backends/own.train_b2_const"]
-    informed = made["exp/encoders/own.train_b2_const.scratch"]
-    assert "models/own/encoder.yaml data/train_b2_const" in informed
-    assert train_instead(words.split()) == [
-        "ecapa_mini/plda", "ecapa_mini/cosine", "resemblyzer/cosine",
-    ]  # fmt: skip
+    instead = ["ecapa_mini/plda", "ecapa_mini/cosine", "resemblyzer/cosine"]
+    assert train_instead(words.split()) == instead
+    monkeypatch.setattr("local.plan.run.find_spec", lambda _: None)
+    less = plan(**asked)  # without Moonshine's package the recipe trains one
+    made = commands(less)
+    assert "exp/encoders/ecapa_mini" in made and "exp/xvectors/own/e_enrolls" not in made
+    assert "left out: own/plda: the package moonshine_voice is not installed" in less.notes
 
 
 @pytest.fixture

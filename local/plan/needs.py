@@ -407,7 +407,7 @@ class Recipe:
         encoder, base = evaluator.encoder, evaluator.base
         if base is None or encoder == base:
             return
-        conf = base.conf or f"{base.model}/encoder.yaml"  # one that was trained elsewhere
+        conf = base.conf or f"{base.word}/encoder.yaml"  # one that was trained elsewhere
         start = ("--init-from", base.model) if encoder.name.endswith(f".{FINETUNED}") else ()
         self.tables.add(
             "encoders", stage, encoder.model, seed=self._seed(base.training), start=start,

@@ -194,8 +194,8 @@ class NamedEncoder:
 
     @property
     def backend(self) -> str:
-        """Folder of the back end that comes with an encoder of models/; empty: there is none."""
-        own = f"{self.model}/backend"
+        """Folder of the back end that comes with it, in models/; empty: it has none."""
+        own = f"{MODELS}/{self.word}/backend"
         return own if Path(own).is_dir() else ""
 
 
@@ -226,18 +226,20 @@ def train_again(words: Sequence[str], trainings: int) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+def shipped(word: str) -> str:
+    """Encoder of an evaluator of models/, whose back end was trained here; else empty."""
+    path = Path(MODELS, word, "evaluator.yaml")
+    return str(read_settings(path)["encoder"]) if path.is_file() else ""
+
+
 def train_instead(words: Sequence[str]) -> list[str]:
-    """Evaluators of --evaluators with ecapa_mini, which the recipe trains, in place of each encoder
-    of models/ (--train-evaluator)."""
+    """Evaluators of --evaluators with ecapa_mini, which the recipe trains, in place of each of
+    models/ (--train-evaluator)."""
     found = []
     for word in words:
         encoder, _, backend = word.rpartition("/")
-        found.append(f"ecapa_mini/{backend}" if _is_shipped(encoder) else word)
+        found.append(f"ecapa_mini/{backend}" if shipped(encoder) else word)
     return list(dict.fromkeys(found))
-
-
-def _is_shipped(word: str) -> bool:
-    return Path(MODELS, word, "encoder.yaml").is_file()
 
 
 def find_encoder(word: str) -> NamedEncoder:
@@ -246,8 +248,8 @@ def find_encoder(word: str) -> NamedEncoder:
     known = any(
         word.startswith(kind) and (word == kind) != kind.endswith(":") for kind in NOT_TRAINABLE
     )
-    is_shipped = _is_shipped(word)
-    if not (settings or known or is_shipped or Path(word, "encoder.yaml").is_file()):
+    ours = shipped(word)
+    if not (settings or known or ours or Path(word, "encoder.yaml").is_file()):
         there = " ".join(sorted(path.name for path in Path("conf/encoders").glob("*.yaml")))
         raise UserError(
             f"--evaluators, --voice-encoder: '{word}' is no encoder; known: resemblyzer, pyannote, "
@@ -260,7 +262,7 @@ def find_encoder(word: str) -> NamedEncoder:
         title = f"given:{Path(given).name}"
     elif Path(word).is_dir():  # trained elsewhere, for example for another corpus
         title = Path(word).name
-    model = f"exp/encoders/{word}" if settings else f"{MODELS}/{word}" if is_shipped else word
+    model = f"exp/encoders/{word}" if settings else ours or word
     return NamedEncoder(word, title, model, settings, given, training)
 
 

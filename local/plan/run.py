@@ -15,7 +15,16 @@ from local.plan.attacks import (
     speech_of,
 )
 from local.plan.needs import Recipe
-from local.plan.options import Asked, Evaluator, Labels, given, label_of, take_external
+from local.plan.options import (
+    Asked,
+    Evaluator,
+    Labels,
+    given,
+    label_of,
+    shipped,
+    take_external,
+    train_instead,
+)
 from local.protocols.trials import MIXED
 from steps.anonymisers.registry import describe_system
 from utils.cli import UserError
@@ -291,13 +300,15 @@ MOONSHINE = "moonshine_voice"  # also the network of pyannote, and the content o
 
 def take_available(asked: Asked) -> tuple[Asked, list[str]]:
     """Options without what a corpus's defaults name and what needs a package that is not installed,
-    and a message for each; what the command or a protocol names stays."""
+    and a message for each; what the command or a protocol names stays. ecapa_mini takes the place
+    of an evaluator of models/."""
     kept, notes = {}, []
     own = {*given(asked["command_line"]), *(("evaluators",) if asked.get("protocol") else ())}
     for option in (name for name in ("systems", "evaluators", "asr") if name not in own):
         words = {word: _package_of(option, word) for word in asked.words(option)}
         lost = {w: name for w, name in words.items() if name and find_spec(name) is None}
-        kept[option] = " ".join(word for word in words if word not in lost)
+        left = [w for word in words for w in (train_instead([word]) if word in lost else [word])]
+        kept[option] = " ".join(w for w in dict.fromkeys(left) if w not in lost)
         notes += [f"left out: {w}: the package {name} is not installed" for w, name in lost.items()]
     return asked.changed(kept), notes
 
@@ -309,6 +320,7 @@ def _package_of(option: str, word: str) -> str:
         needs = describe_system(conf).needs if is_settings(conf) else ()
         return MOONSHINE if any(need.startswith("model:") for need in needs) else ""
     name = word.partition("/")[0]
+    name = shipped(name) or name
     return {"moonshine": MOONSHINE, "pyannote": MOONSHINE, "resemblyzer": name}.get(name, "")
 
 

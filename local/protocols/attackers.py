@@ -339,6 +339,9 @@ def record_attack(
                 f"{side.data.path}: is {what} speech; {name} is {attacker.condition} (enrolment, "
                 "trial; O original, A protected)"
             )
+    heard = {*(read_training_speakers(Path(backend)) or ())}  # of a back end of models/
+    for side in sides:
+        check_apart(heard, Path(backend), set(side.data.spk2utt), side.data.path)
     learnt = None if training is None else AttackSet.read(training)
     if learnt is not None:
         for side in sides:
