@@ -49,10 +49,12 @@ fi
 """
 
 
-def test_a_second_run_does_nothing_and_says_so(recipe) -> None:
+def test_a_second_run_does_nothing_and_says_so(recipe, tmp_path: Path) -> None:
     assert "done: 2 of 2 steps were made" in recipe(TWO_STAGES, *TWO).stdout
-    again = recipe(TWO_STAGES, *TWO, status=0)
-    assert "nothing to do: all 2 steps were up to date" in again.stdout
+    (tmp_path / "said").write_text("women: hidden\nmen: found\n")
+    again = recipe(TWO_STAGES, *TWO, status=0).stdout.splitlines()
+    assert "nothing to do: all 2 steps were up to date" in again[-4]
+    assert [line[20:] for line in again[-3:]] == ["women: hidden", "men: found", "results: here"]
 
 
 def test_a_terminal_has_one_line_of_progress(recipe, tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def make_toy(folder: Path, body: str, *rows: dict[str, Any]) -> Path:
             link.symlink_to(target)
     (folder / "rows.json").write_text(json.dumps(rows))
     script = folder / "run.sh"
-    script.write_text(HEAD + body + '\nend_recipe 9 "results: here"\n')
+    script.write_text(HEAD + body + '\nend_recipe 9 "results: here" said\n')
     script.chmod(0o755)
     return script
 

@@ -315,6 +315,9 @@ class Driver:
             here = Path.cwd()
             rows = planned.tables.rows
             outs = {name: f"{here}/{own[0].out}" for name, own in rows.items() if own}
+            file = Path(self.script.file.format_map(outs))
+            for line in file.read_text(encoding="utf-8").splitlines() if file.is_file() else ():
+                log(line)
             log(self.script.results.format_map(outs))
 
 

@@ -108,7 +108,7 @@ class Script:
     """What a recipe's script says. titles: by stage. steps: stages and tables in their order;
     without a table, that it is planned anew. programs: templates of the commands by table.
     job_options: options of launchers by program. last: the last stage; results: what is said after
-    it."""
+    it, and above that the text of a file."""
 
     titles: dict[int, str] = field(default_factory=dict)
     steps: list[tuple[int, str]] = field(default_factory=list)
@@ -116,6 +116,7 @@ class Script:
     job_options: dict[str, str] = field(default_factory=dict)
     last: int = 0
     results: str = ""
+    file: str = ""
 
     def commands(self, row: Row, options: Mapping[str, str]) -> list[list[str]]:
         """Commands of a step."""
@@ -155,6 +156,7 @@ def read_script(lines: Sequence[str]) -> Script:
                 script.job_options[words[0]] = words[1]
             case "end":
                 script.last, script.results = int(words[0]), words[1]
+                script.file = "".join(words[2:])
     return script
 
 

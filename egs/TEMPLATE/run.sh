@@ -138,4 +138,4 @@ if in_stage 11 "results and report"; then
   each results 'local/collect_results.py --corpus-name {corpus_name} --corpus-note={corpus_note} {options} {figures} {out}'
   each report 'local/make_report.py {options} {results} {out}'
 fi
-end_recipe 11 "report: {report}/report.html (tables: {report}/RESULTS.md)"
+end_recipe 11 "report: {report}/report.html (tables: {report}/RESULTS.md)" "{report}/verdicts.txt"
