@@ -458,13 +458,14 @@ def test_librispeech_names_counts_and_refuses_losses(tree: Callable[..., Tree]) 
     assert set(small.table("train/utt2spk").values()) == {"84", "19"}
 
 
-def refused(small: Tree, options: tuple[object, ...], message: str, status: int = 2) -> None:
+def refused(small: Tree, options: tuple[object, ...], message: str, status: int = 2) -> str:
     """In one line, but for counts of what was found, and without a trace in data."""
     done = small.run(*options)
     assert done.returncode == status, done.stderr
     lines = [x for x in done.stderr.splitlines() if "published:" not in x and "left out: " not in x]
     assert message in done.stderr and (len(lines) == 1 or status == 3), done.stderr
     assert not (small.data / "train").exists()
+    return str(done.stderr)
 
 
 Change = Callable[[Path], object]
@@ -534,8 +535,8 @@ REFUSALS: list[tuple[str, Change, tuple[object, ...], str] | tuple[object, ...]]
     ("librispeech", copied("test-clean/61", "train-clean-100/61"), (),
      "1 speakers are in test-clean and in the training subsets (dev-clean train-clean-100), "
      "such as 61\n"),
-    ("librispeech", to("test-clean/61/200/61-100-0001.flac"), (),
-     "/61-100-0001.flac; keep one of them\n"),  # "61-100-0001: is there twice: "
+    ("librispeech", replaced("test-clean/61/100/61-100.trans.txt", "-0002", "-0001"), (),
+     "61-100-0001: is listed twice, with the same audio: "),
     ("vctk", without("*"), (), "speaker-info.txt is missing"),
     ("vctk", nothing, ("--mic", "mic3"), "known: mic1, mic2"),
     ("vctk", nothing, ("--sentences", "some"), "known: "),
@@ -558,6 +559,15 @@ def test_what_is_not_the_corpus_is_refused(
     change(small.root)
     refused(small, options, message, *status)
     assert not list(small.data.glob("*"))
+
+
+def test_librispeech_named_the_second_of_two_files_twice(tree: Callable[..., Tree]) -> None:
+    """Both are named, whichever is found first."""
+    small = tree("librispeech")
+    first, again = (small.root / f"test-clean/61/{n}/61-100-0001.flac" for n in (100, 200))
+    write_audio(again)
+    said = refused(small, (), "61-100-0001: is there twice: ")
+    assert str(first) in said and str(again) in said
 
 
 class QuietHandler(SimpleHTTPRequestHandler):

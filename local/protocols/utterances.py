@@ -50,8 +50,9 @@ def read_utterances(path: StrPath) -> list[Row]:
         if row["utt"].split() != [row["utt"]]:
             raise UserError(f"{path}:{number}: {row['utt']!r} is no utterance id")
         if row["utt"] in rows:
-            where = f"{rows[row['utt']]['audio']} and {row['audio']}"
-            raise UserError(f"{row['utt']}: is there twice: {where}; keep one of them")
+            where = " and ".join(dict.fromkeys((rows[row["utt"]]["audio"], row["audio"])))
+            what = "there twice" if " and " in where else "listed twice, with the same audio"
+            raise UserError(f"{row['utt']}: is {what}: {where}; keep one of them")
         rows[row["utt"]] = row
     if not rows:
         raise UserError(f"{path}: lists no utterance")
