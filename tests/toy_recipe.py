@@ -12,6 +12,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 if __package__ in (None, ""):
     sys.path[0] = str(ROOT)
+from local.plan.forecast import sum_up
 from utils.cli import run_program
 from utils.driver import Driver
 from utils.recipe import Planned, Tables, read_script
@@ -56,7 +57,7 @@ def main(argv: object = None) -> int:
             tables.add(**row)
         return Planned(tables, {}, [])
 
-    return Driver("run.sh", recipe, options, read_script(words[end + 1 :]), plan).run()
+    return Driver("run.sh", recipe, options, read_script(words[end + 1 :]), plan, sum_up).run()
 
 
 if __name__ == "__main__":

@@ -103,6 +103,25 @@ class Planned:
     notes: list[str]
 
 
+@dataclass(frozen=True)
+class Foreseen:
+    """Step of a dry run; reason: why it would be made, nothing where it is up to date."""
+
+    row: Row
+    reason: str
+    command: list[str]
+
+    @property
+    def why(self) -> str:
+        """The kind of reason, without the names in it."""
+        if self.reason.endswith("is made anew"):
+            return "what it is made of is made anew"
+        for kind in ("the command", "the code", "not as the step left it", "changed"):
+            if kind in self.reason:
+                return f"{kind} changed" if kind.startswith("the ") else f"a file {kind}"
+        return self.reason
+
+
 @dataclass
 class Script:
     """What a recipe's script says. titles: by stage. steps: stages and tables in their order;
