@@ -100,6 +100,14 @@ def test_a_dry_run_runs_nothing_and_sees_what_would_follow(recipe, tmp_path: Pat
     assert (tmp_path / "exp/b/result").read_text() == "exp/a\n"
 
 
+def test_a_dry_run_ends_as_an_error_where_slurm_cannot_be_had(
+    recipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("cmd_backend", "slurm")
+    done = recipe(TWO_STAGES, *TWO, options=("--dry-run",), status=2)
+    assert "2 of 2 steps would be made" in done.stdout and "run.sh: conf/slurm.conf" in done.stderr
+
+
 def test_a_command_that_fails_stops_the_recipe(recipe, tmp_path: Path) -> None:
     body = f"""
 if in_stage 3 "third"; then
@@ -285,7 +293,7 @@ fi
     recipe(body, *rows, status=0)
     times = {r["out"]: (tmp_path / f"{r['out']}/done").stat().st_mtime for r in rows}
     begun = (tmp_path / "exp/protected/begun").stat().st_mtime
-    assert begun < times["exp/encoder"] <= times["exp/xvectors"]
+    assert begun <= times["exp/encoder"] <= times["exp/xvectors"]
 
 
 def test_what_a_step_waits_for_is_what_its_words_name() -> None:

@@ -85,6 +85,34 @@ def test_what_is_wrong_is_said_before_anything_is_made(plan: Plan, corpus: Path)
             plan(**options)
 
 
+def test_an_attacker_whom_no_evaluator_can_be_was_left_out_in_silence(plan: Plan) -> None:
+    def named(attackers: str, **options: str) -> Planned:
+        line = {"command_line": f"./run.sh --attackers '{attackers}'"}
+        return plan(**{"systems": "b2r", "attackers": attackers, **line, **options})
+
+    target = "white_box on b2r with e/plda: only systems of level const have a target to know"
+    refused(f"--attackers: {target} (--systems const_01)", named, attackers="ignorant white_box")
+    trained = {"attackers": "semi_informed_backend", "evaluators": "e/cosine"}
+    refused("the back end cosine has nothing to train; --evaluators e/plda has", named, **trained)
+    some = named("semi_informed_backend")
+    assert not some.lacking
+    assert any("skipped: semi_informed_backend on b2r with e/cosine" in note for note in some.notes)
+    (one,) = named("ignorant white_box", systems="b2r const_01").lacking
+    assert target in one
+    assert not plan(attackers="white_box", systems="b2r").lacking  # not of this command
+
+
+def test_a_dry_run_says_that_the_corpus_cannot_be_had(plan: Plan, corpus: Path) -> None:
+    assert not plan().lacking
+    (corpus / "prepare.sh").write_text("corpus=   # folder of the corpus\n")
+    assert plan().lacking == ["--corpus is missing; README.md says which one it is"]
+    assert "--corpus gone: no such folder" in plan(corpus="gone").lacking[0]
+    for options in ({"corpus": "conf"}, {"download": "true"}, {"stage": "1"}):
+        assert not plan(**options).lacking
+    (corpus / "prepare.sh").write_text("corpus=corpus # for what is made\n")
+    assert not plan().lacking
+
+
 TAKEN = "is the name of original speech or of another system; choose another name"
 REFUSED: list[tuple[str, dict[str, str], str]] = [
     ("nist", {"systems": "b2", "external": "b2=p1"}, f"'b2=p1': b2 {TAKEN}"),

@@ -129,7 +129,7 @@ class Driver:
                 with atomic_write("exp/plan/options.json") as stream:
                     json.dump(planned.remembered, stream, indent=1)
             self._end(planned)
-        return 0
+        return self._tell_lacking(planned) if self.is_dry else 0
 
     def _plan(self) -> Planned:
         planned = self.plan()
@@ -320,6 +320,18 @@ class Driver:
             for line in file.read_text(encoding="utf-8").splitlines() if file.is_file() else ():
                 log(line)
             log(self.script.results.format_map(outs))
+
+    def _tell_lacking(self, planned: Planned) -> int:
+        """Say what cannot be had of all that a dry run was asked for; the exit status."""
+        lacking = [*planned.lacking]
+        launcher, *_ = os.environ["cpu_cmd"].split()  # noqa: SIM112
+        if Path(launcher).name == "slurm.py":
+            from utils.slurm import why_not
+
+            lacking += filter(None, [why_not()])
+        for line in lacking:
+            complain(f"{self.name}: {line}")
+        return UserError.exit_status if lacking else 0
 
 
 @dataclass(eq=False)

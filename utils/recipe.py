@@ -96,11 +96,13 @@ class Tables:
 
 @dataclass(frozen=True)
 class Planned:
-    """Tables of all stages, options to remember after the last one, and messages for the log."""
+    """Tables of all stages, options to remember after the last one, and messages for the log.
+    lacking: what was asked for and cannot be had, with which a dry run ends as an error."""
 
     tables: Tables
     remembered: dict[str, object]
     notes: list[str]
+    lacking: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,9 @@
 """The plan of run.sh: what earlier runs measured, the tables and the report, and all steps."""
 
+import re
 import shlex
 from collections.abc import Collection, Iterable
+from itertools import product
 from pathlib import Path
 
 from local.plan.attacks import (
@@ -259,7 +261,7 @@ def plan_run(asked: Asked) -> Planned:
         utility.check_transcripts()
     if int(asked["stage"]) > PREPARE:
         recipe.need_given()
-    _prepare(recipe)
+    lacking = [*_prepare(recipe), *_no_attack(asked, attacks)]
     for name in dict.fromkeys((recipe.train, recipe.pool, *recipe.sets)):
         recipe.tables.add("audio", AUDIO, f"exp/audio/{name}", cut=UTTERANCES, data=f"data/{name}")
     own = recipe.tables.every_out()
@@ -279,7 +281,25 @@ def plan_run(asked: Asked) -> Planned:
         )
     notes += [f"attack skipped: {reason}" for reason in attacks.plan.skipped]
     said = [*dict.fromkeys((*recipe.notes, *notes))]
-    return Planned(recipe.tables, what_counts(shown), said)
+    return Planned(recipe.tables, what_counts(shown), said, lacking)
+
+
+def _no_attack(asked: Asked, attacks: Attacks) -> list[str]:
+    """Attacks that the command names and that no evaluator can make, each with the reason for one.
+    UserError where an attacker could attack no system at all."""
+    if not {"attackers", "protocol"} & {*given(asked["command_line"])}:
+        return []
+    run = {(attack.attacker, attack.system) for attack in attacks.plan.attacks}
+    lacking: dict[str, list[str]] = {}
+    for name, system in product(attacks.attackers, attacks.systems):
+        if (name, system) not in run:
+            of = f"{name} on {system} with "
+            why = next(why for why in attacks.plan.skipped if why.startswith(of))
+            lacking.setdefault(name, []).append(f"--attackers: {why}")
+    nowhere = [whys[0] for whys in lacking.values() if len(whys) == len(attacks.systems)]
+    if nowhere:
+        raise UserError("\n".join(nowhere))
+    return [why for whys in lacking.values() for why in whys]
 
 
 def _plan_all(asked: Asked) -> tuple[Recipe, Attacks, Utility]:
@@ -307,8 +327,9 @@ def _plan_all(asked: Asked) -> tuple[Recipe, Attacks, Utility]:
     return recipe, attacks, utility
 
 
-def _prepare(recipe: Recipe) -> None:
-    """Plan stage 0: the corpus's own program makes the sets of every list, and further ones."""
+def _prepare(recipe: Recipe) -> list[str]:
+    """Plan stage 0: the corpus's own program makes the sets of every list, and further ones.
+    Returns why the corpus cannot be had."""
     asked, name = recipe.asked, recipe.asked["evaluation"]
     corpus, options = _remember(recipe)
     sets = dict.fromkeys((*recipe.sets, *asked["also_prepared"].split()))
@@ -319,6 +340,14 @@ def _prepare(recipe: Recipe) -> None:
         maybe=[f"data/{one}" for one in of_genders if one not in sets],  # of one not asked for
         options=[*(("--corpus", corpus) if corpus else ()), *options],
     )  # fmt: skip
+    program = Path("prepare.sh")
+    text = program.read_text(encoding="utf-8") if program.is_file() else ""
+    # Where prepare.sh has a folder of its own for it, it makes the corpus.
+    is_given = re.search(r"^corpus=($|\s)", text, re.MULTILINE) and not asked.flag("download")
+    if not is_given or int(asked["stage"]) > PREPARE or Path(corpus or "/nowhere").is_dir():
+        return []
+    what = f"--corpus {corpus}: no such folder" if corpus else "--corpus is missing"
+    return [f"{what}; README.md says which one it is"]
 
 
 def _remember(recipe: Recipe) -> tuple[str, list[str]]:

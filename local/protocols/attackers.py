@@ -149,13 +149,14 @@ def _why_not(attacker: Attacker, system: AttackedSystem, evaluator: str, level: 
     if "enrolment" in system.lacks and (
         attacker.enrolment != ORIGINAL or attacker.evaluator == ALIGNED
     ):
-        return "there is no enrolment speech that it protected"
+        return "there is no enrolment speech that it protected; it belongs into --external"
     if "training" in system.lacks and attacker.evaluator in (SCRATCH, FINETUNED, BACKEND):
-        return "there is no training set that it protected"
+        return "there is no training set that it protected; --external NAME=FOLDER,train=FOLDER"
     if attacker.knows_target and system.level != "const":
-        return f"only systems of level const have a target to know; this one is {system.level}"
+        has = "only systems of level const have a target to know (--systems const_01)"
+        return f"{has}; this one is {system.level}"
     if attacker.evaluator == BACKEND and backend == "cosine":
-        return "the back end cosine has nothing to train"
+        return f"the back end cosine has nothing to train; --evaluators {encoder}/plda has"
     if attacker.evaluator in (SCRATCH, FINETUNED) and encoder.startswith(NOT_TRAINABLE):
         return "this encoder comes trained and cannot be trained here; its back end can (_backend)"
     wanted = _training_level(attacker, system, level)
