@@ -80,7 +80,7 @@ def test_earlier_steps_of_the_same_model_say_how_long_a_second_of_speech_takes()
 def test_ecapa_full_was_foreseen_to_train_in_ten_minutes_on_a_processor() -> None:
     def of(name: str, more: str = "", device: str = "cpu") -> str:
         words = f"steps/train_encoder.py --device {device} {more} --not-speakers-of data/set"
-        return sum_up(f"2 exp/e not_made_yet {words} conf/encoders/{name}.yaml data/set exp/e")[0]
+        return sum_up(f"2 exp/e not_made_yet {words} conf/encoders/{name}.yaml data/none exp/e")[0]
 
     assert "about 5 min of CPU time" in of("ecapa_mini")
     assert "about 74 s of CPU time" in of("ecapa_mini", "--init-from exp/encoders/ecapa_mini")

@@ -92,7 +92,8 @@ class Speech:
         """What a command does; its outputs get as much speech as its data has."""
         pairs = [("", words[0]), *pairwise(words)]
         program = next((Path(w).stem for w in words if w.endswith((".py", ".sh"))), words[0])
-        data = (pair for pair in pairs if pair[0][:2] != "--" and self.of(pair[1]))
+        given = (pair for pair in pairs if not pair[0].startswith("--"))
+        data = (pair for pair in given if pair[1].startswith("data/") or self.of(pair[1]))
         model, first = next(data, ("", ""))
         speech, device = self.of(first), "cuda" if "cuda" in words else "cpu"
         new = (out for out in outs if out.startswith("data/") and not self.of(out))
@@ -107,8 +108,8 @@ def _stated(program: str, model: str, speech: float, words: Sequence[str]) -> fl
     named = re.fullmatch(r"exp/encoders/(\w+?)(_seed\d+)?(\..*)?", model)
     conf = Path(model if trains else f"conf/encoders/{named[1]}.yaml" if named else "")
     if conf.suffix == ".yaml" and conf.is_file():
-        training, use = _encoder(str(conf), tuned="--init-from" in words) or (0.0, 0.0)
-        return training if trains else use * speech
+        encoder = _encoder(str(conf), tuned="--init-from" in words)
+        return 0.0 if encoder is None else encoder[0] if trains else encoder[1] * speech or plain
     return factor * speech or plain
 
 
