@@ -20,19 +20,21 @@ from statistics import fmean
 from utils.driver import dependencies
 from utils.launching import read_account
 from utils.recipe import Foreseen
-from utils.settings import parse_settings, read_settings
+from utils.settings import is_settings, parse_settings, read_settings
 from utils.stamps import read_stamp
 from utils.tables import read_map
 
-# Of a program: seconds a second of speech, and seconds of a step of which no speech is known; one
-# core, egs/synth, commit 1859086.
+# Of a program, or of an anonymiser: seconds a second of speech, and seconds of a step of which no
+# speech is known; one core, egs/synth, commit 1859086; anonymisers: benchmarks/RESULTS.md.
 STATED = {
     "prepare": (0.0, 110.0), "check_audio": (0.0004, 2.0), "train_encoder": (0.0, 0.0),
     "extract_xvectors": (0.02, 12.0), "train_backend": (0.0, 2.0), "anonymise": (0.1, 60.0),
     "align_xvectors": (0.0, 1.0), "score_trials": (0.0, 1.3), "score_pairs": (0.0, 1.2),
     "compute_metrics": (0.0, 4.0), "compute_legal_metrics": (0.0, 3.6), "decode": (0.06, 60.0),
     "compute_reidentification": (0.0, 2.4), "compare_prosody": (0.03, 16.0),
-    "estimate_quality": (0.04, 21.0), "collect_results": (0.0, 6.0), "make_report": (0.0, 60.0),
+    "mcadams": (0.006, 3.5), "voice_conversion": (0.04, 24.0), "knn_vc": (0.04, 24.0),
+    "model": (0.07, 40.0), "estimate_quality": (0.04, 21.0), "collect_results": (0.0, 6.0),
+    "make_report": (0.0, 60.0),
 }  # fmt: skip
 # Seconds for a weight of an encoder's convolutions and a second of speech, to train it and to use
 # it, and beside these: 300 s of training of ecapa_mini, and bench_extract_xvectors.py.
@@ -103,7 +105,10 @@ class Speech:
 
 
 def _stated(program: str, model: str, speech: float, words: Sequence[str]) -> float:
-    factor, plain = STATED.get(program, (0.0, 0.0))
+    how = program
+    if program == "anonymise" and is_settings(model):
+        how = str(read_settings(model).get("anonymiser"))
+    factor, plain = STATED.get(how) or STATED.get(program) or (0.0, 0.0)
     trains = program == "train_encoder"
     named = re.fullmatch(r"exp/encoders/(\w+?)(_seed\d+)?(\..*)?", model)
     conf = Path(model if trains else f"conf/encoders/{named[1]}.yaml" if named else "")
