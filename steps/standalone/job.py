@@ -4,7 +4,7 @@ import hashlib
 import json
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from steps.sources import Resources, SourceSpeaker, VoiceKey
 from steps.standalone.stream import Recording, convert_stream
 from steps.synthesis.f0 import F0Stats, compute_f0_stats
 from utils.arrays import Float64
+from utils.audiofile import audio_format
 from utils.cli import UserError
 from utils.digests import contents, digest_file, digest_json
 from utils.seeds import Draws
@@ -65,15 +66,6 @@ def load_system(path: Path, seed: int) -> LoadedSystem:
 # ---- Plan of a folder's protection: its audio files, groups that share a voice, and finished ones.
 
 JOURNAL = ".protected.jsonl"  # in the output: the settings, and the finished files
-_ALIASES = {"AIF": "AIFF", "OPUS": "OGG", "OGA": "OGG", "SPH": "NIST", "MP2": "MP3", "SNR": "NIST"}
-
-
-def audio_format(path: Path) -> str | None:
-    """Format name of libsndfile for a suffix; None for what is no audio."""
-    name = path.suffix[1:].upper()
-    name = _ALIASES.get(name, name)
-    # To read RAW takes more than a suffix.
-    return name if name in soundfile.available_formats() and name != "RAW" else None
 
 
 def find_audio(folder: Path) -> tuple[list[Path], int]:
@@ -307,11 +299,15 @@ class Work:
         assert name is not None
         if not soundfile.check_format(name):
             raise UserError(f"{recording.path}: {name} can be read, but not written; convert it")
-        # 16 bit where the format has it.
-        subtype = "PCM_16" if "PCM_16" in soundfile.available_subtypes(name) else None
+        # 16 bit where the format has it, else the codec of the source, such as Opus.
+        known = soundfile.available_subtypes(name)
+        subtype = next(
+            (kind for kind in ("PCM_16", recording.audio.subtype) if kind in known), None
+        )
         form = (SAMPLE_RATE, len(streams), subtype)
         try:
             with (
+                closing(recording),
                 replacing(self.out / path) as beside,
                 soundfile.SoundFile(str(beside), "w", *form, format=name) as audio,
             ):
@@ -331,7 +327,7 @@ def learn_f0(recordings: Sequence[Recording]) -> F0Stats:
     places = [(i + 0.5) * total / n - _SECONDS / 2 for i in range(n)]
     contours, begins = [], 0.0
     for recording in recordings:
-        for place in places:
+        for place in places:  # in order, so that the file is gone through once
             inside = place - begins
             if -_SECONDS < inside < recording.seconds:
                 start = max(0, int(inside * SAMPLE_RATE))
@@ -339,4 +335,5 @@ def learn_f0(recordings: Sequence[Recording]) -> F0Stats:
                 part = recording.read(start, stop)
                 contours.append(extract_f0(part) if part.any() else np.zeros(1))
         begins += recording.seconds
+        recording.close()
     return compute_f0_stats(contours)

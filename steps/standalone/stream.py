@@ -2,12 +2,11 @@
 
 import struct
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
 import numpy as np
-import soundfile
 from scipy.signal import resample_poly
 
 from steps.anonymisers.mcadams import EPSILON, HOP, McAdams, warp_frames
@@ -16,8 +15,8 @@ from steps.audio import SAMPLE_RATE, quietest
 from steps.sources import SourceSpeaker, VoiceKey
 from steps.synthesis.f0 import VOICED_HZ, compute_f0_stats
 from utils.arrays import Float64
+from utils.audiofile import AudioError, AudioFile
 from utils.cli import UserError
-from utils.datachecks import RATES
 
 # ---- Speech on a pipe: bare samples, or a WAV file of unknown length.
 
@@ -95,75 +94,117 @@ FADE = 0.02  # seconds
 _BLOCK = 20  # seconds read at a time
 _MARGIN = 1  # seconds on either side of a block, so that resampling has no edge within it
 _PAUSE = 0.05  # seconds over which it must be quiet
+_CANCELS = 0.25  # of the power of unlike channels, where the mix has less of it
+_HEARD_SHARE = 0.01  # of the mean power of a recording, for a second that is looked at
 _LARGEST = 0.99  # of full scale
 
 
 @dataclass(frozen=True)
 class Recording:
-    """Audio file: `rate` in Hz, `frames` at that rate, `channels`."""
+    """Audio file, and the channel that is read instead of a mix that would be silent."""
 
     path: Path
-    rate: int
-    frames: int
-    channels: int
+    audio: AudioFile
+    alone: int | None = None
+    _tracks: dict[int | None, "_Track"] = field(default_factory=dict)
 
     @classmethod
     def open(cls, path: Path) -> "Recording":
-        """Read the header; UserError for an unreadable file, or one without samples."""
+        """Open it; UserError for a file that cannot be read whole, or is empty."""
         try:
-            info = soundfile.info(str(path))
-        except (soundfile.LibsndfileError, OSError) as error:
-            reason = getattr(error, "error_string", str(error))
-            raise UserError(f"{path}: cannot be read as audio: {reason}") from error
-        if not RATES[0] <= info.samplerate <= RATES[1]:
-            raise UserError(f"{path}: has a sampling rate of {info.samplerate} Hz; damaged?")
-        if info.frames <= 0:
-            raise UserError(f"{path}: has no samples (zero length)")
-        return cls(path, int(info.samplerate), int(info.frames), int(info.channels))
+            audio = AudioFile.open(path)
+            return cls(path, audio, _alone(audio) if audio.channels > 1 else None)
+        except AudioError as error:
+            raise UserError(f"{path}: {error}") from error
+
+    @property
+    def notes(self) -> list[str]:
+        """Remarks on what becomes of it."""
+        if self.alone is None:
+            return []
+        return [f"{self.path}: its channels cancel each other; channel {self.alone + 1} is taken"]
+
+    @property
+    def channels(self) -> int:
+        """Their number."""
+        return self.audio.channels
 
     @property
     def seconds(self) -> float:
         """Duration."""
-        return self.frames / self.rate
+        return self.audio.seconds
 
     def __len__(self) -> int:
         """Samples at 16 kHz."""
-        return -(-self.frames * SAMPLE_RATE // self.rate)
+        return -(-self.audio.frames * SAMPLE_RATE // self.audio.rate)
 
     def read(self, start: int, stop: int, channel: int | None = None) -> Float64:
         """Samples start ... stop at 16 kHz, (n,): of one channel, or all mixed down.
 
-        A sample has the same bits in any read. UserError where the file holds less than its header
-        says, or a value that is not finite.
+        A sample has the same bits in any read. Reading goes forward; to go back opens the file
+        anew. UserError where less decodes than before, or a value is not finite.
         """
-        divisor = int(np.gcd(self.rate, SAMPLE_RATE))
-        up, down = SAMPLE_RATE // divisor, self.rate // divisor
-        first = max(0, start // up * down - _MARGIN * self.rate // down * down)
-        last = min(self.frames, -(-stop * down // up) + _MARGIN * self.rate)
+        rate = self.audio.rate
+        divisor = int(np.gcd(rate, SAMPLE_RATE))
+        up, down = SAMPLE_RATE // divisor, rate // divisor
+        first = max(0, start // up * down - _MARGIN * rate // down * down)
+        last = min(self.audio.frames, -(-stop * down // up) + _MARGIN * rate)
+        channel = self.alone if channel is None else channel
+        track = self._tracks.setdefault(channel, _Track(self.audio, channel))
         try:
-            with soundfile.SoundFile(str(self.path)) as audio:
-                audio.seek(first)
-                found = audio.read(last - first, dtype="float64", always_2d=True)
-        except (soundfile.LibsndfileError, OSError) as error:
-            raise UserError(f"{self.path}: cannot be read as audio: {error}") from error
-        if len(found) < last - first:
-            raise UserError(
-                f"{self.path}: is truncated: its header tells of {self.frames} samples, "
-                f"{first + len(found)} are there"
-            )
-        mono = found.mean(axis=1) if channel is None else found[:, channel]
+            mono = track.read(first, last)
+        except AudioError as error:
+            raise UserError(f"{self.path}: {error}") from error
         if not np.isfinite(mono).all():
             raise UserError(f"{self.path}: holds a sample that is not a finite number")
-        if self.rate != SAMPLE_RATE:
+        if rate != SAMPLE_RATE:
             mono = resample_poly(mono, up, down)
         offset = start - first * up // down
         return np.asarray(mono[offset : offset + stop - start])
+
+    def close(self) -> None:
+        """Close its file."""
+        self._tracks.clear()
 
     def blocks(self, channel: int | None = None) -> Iterator[Float64]:
         """Yield the whole at 16 kHz, some seconds at a time."""
         width = _BLOCK * SAMPLE_RATE
         for start in range(0, len(self), width):
             yield self.read(start, min(start + width, len(self)), channel)
+
+
+class _Track:
+    """A channel of a file, or the mix, read forward; it holds what was read last."""
+
+    def __init__(self, audio: AudioFile, channel: int | None) -> None:
+        self._audio, self._channel = audio, channel
+        self._go_back()
+
+    def _go_back(self) -> None:
+        self._begin, self._held = 0, np.zeros(0)
+        self._blocks = self._audio.blocks(_BLOCK * self._audio.rate)
+
+    def read(self, first: int, last: int) -> Float64:
+        """Samples first ... last at the file's rate."""
+        if first < self._begin:
+            self._go_back()
+        while self._begin + len(self._held) < last:
+            block = next(self._blocks)
+            mono = block.mean(axis=1) if self._channel is None else block[:, self._channel]
+            gone = min(first - self._begin, len(self._held))
+            self._held = np.concatenate((self._held[gone:], mono))
+            self._begin += gone
+        return self._held[first - self._begin : last - self._begin]
+
+
+def _alone(audio: AudioFile) -> int | None:
+    """Loudest channel where channels cancel each other in the mix; None where they do not."""
+    blocks = [(x.var(axis=0), x.mean(axis=1).var()) for x in audio.blocks(audio.rate)]
+    each, mixed = np.stack([x for x, _ in blocks]), np.array([x for _, x in blocks])
+    apart = each.sum(axis=1) / audio.channels**2  # the mix of channels that share nothing
+    heard = apart > _HEARD_SHARE * apart.mean()
+    cancels = bool((mixed[heard] < _CANCELS * apart[heard]).any())
+    return int(each.sum(axis=0).argmax()) if cancels else None
 
 
 def pieces(blocks: Iterable[Float64], longest: float = LONGEST) -> Iterator[tuple[Float64, slice]]:
@@ -209,11 +250,11 @@ def convert_stream(
 
 
 def _as_loud(made: Float64, source: Float64) -> Float64:
-    """Scale to the mean power of the source, below full scale."""
+    """Scale to the variance of the source, below full scale."""
     if len(made) != len(source) or not np.isfinite(made).all():
         raise UserError("the protected signal is not finite, or of another length")
-    power = float(np.mean(made**2))
-    scaled = made * np.sqrt(float(np.mean(source**2)) / power) if power > 0 else made.copy()
+    power = float(np.var(made))  # without the mean: an offset of the recorder is not heard
+    scaled = made * np.sqrt(float(np.var(source)) / power) if power > 0 else made.copy()
     peak = float(np.max(np.abs(scaled), initial=0.0))
     return scaled * (_LARGEST / peak) if peak > _LARGEST else scaled
 
