@@ -431,7 +431,9 @@ def _mend_places(pages: list[bytes]) -> list[bytes]:
         fits = told == sorted(told) and given[-1] > 0
         # A packet of Vorbis does not tell its length: an endless stream's last place cuts nothing.
         right = [min(place, 0) or -(place > 0) for place in given[:-1]] + [_UNKNOWN]
-    return pages if fits else [_move(*both) for both in zip(pages, right, strict=True)]
+    if fits:
+        return pages
+    return [_rewritten(page, 6, struct.pack("<q", n)) for page, n in zip(pages, right, strict=True)]
 
 
 def _opus_places(pages: Sequence[bytes]) -> list[int]:
@@ -461,11 +463,17 @@ def _opus_samples(begin: bytes) -> int:
     return (1, 2, 2, begin[-1] & 63)[code] * sizes[kind % len(sizes)]
 
 
-def _move(page: bytes, place: int) -> bytes:
-    """The page at another place, with its checksum (zlib's, of reversed bits from 0)."""
-    bare = page[:6] + struct.pack("<q", place) + page[14:22] + bytes(4) + page[26:]
+def _rewritten(page: bytes, at: int, new: bytes) -> bytes:
+    """The page with other bytes at a place, and its checksum (zlib's, of reversed bits from 0)."""
+    bare = page[:at] + new + page[at + len(new) : 22] + bytes(4) + page[26:]
     found = zlib.crc32(bare.translate(_REVERSED), 0xFFFFFFFF) ^ 0xFFFFFFFF
     return bare[:22] + struct.pack("<I", int(f"{found:032b}"[::-1], 2)) + bare[26:]
+
+
+def renumber_ogg(file: int, serial: bytes) -> None:
+    """Give the stream in an open Ogg file this number (4 bytes) instead of one that was drawn."""
+    content = os.pread(file, os.fstat(file).st_size, 0)
+    os.pwrite(file, b"".join(_rewritten(page, 14, serial) for page in _pages(content)), 0)
 
 
 # ---- MP3: joined files, and lengths that are estimated from the first frames.
