@@ -20,7 +20,7 @@ from steps.anonymisers.external import find_speech
 from steps.audio import read_audio
 from steps.protect_folder import main as protect_folder
 from steps.standalone.job import JOURNAL, MARK
-from steps.standalone.stream import Recording
+from steps.standalone.stream import Recording, open_pipe
 from tests.making import voice
 from tests.recipes import ROOT
 from tests.refusals import refuses
@@ -172,6 +172,36 @@ def test_a_file_of_which_samples_are_lost_is_named(tmp_path: Path, name: str) ->
     refuses(said, AudioFile.open, tmp_path / "a", kind=AudioError)
     refuses(f"a: .*{said}", Recording.open, tmp_path / "a")
     refuses(f"utt: .*a: .*{said}", read_audio, "utt", str(tmp_path / "a"))
+
+
+PIPED = {
+    "tags": wav(1, LIST + b"id3 " + struct.pack("<I", 3) + b"abc\0"),
+    "told_nothing": wav(0),
+    "endless": LENGTHS["wav_of_a_pipe"][0],
+    "told_more": wav(3),
+    "bare": encoded(NOISE, "WAV")[44:],
+    "like_mp3": b"\xff\xfb" + encoded(NOISE, "WAV")[46:],
+}
+
+
+@pytest.mark.parametrize("name", PIPED)
+def test_tags_behind_samples_were_protected_as_speech(name: str) -> None:
+    found = np.concatenate(list(open_pipe(io.BytesIO(PIPED[name]), 3200)[1]))
+    assert np.abs(found - NOISE)[1:].max() < 1e-4 and len(found) == RATE
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (encoded(NOISE, "RF64"), "RF64, and no WAV file; 16 kHz"),
+        (encoded(NOISE, "FLAC"), "FLAC"), (encoded(NOISE, "OGG"), "Ogg"), (MP3, "MP3"),
+        (encoded(NOISE, "AIFF"), "AIFF"), (encoded(NOISE, "W64"), "W64"), (b"#!AMR\n12345", "AMR"),
+        (mp3(NOISE, table=False), "MP3"), (2 * b"\xff\xf1P\x80\x01\x1f\xfc1", "AAC"),
+        (b"\0\0\0\x1cftypM4A ", "MPEG-4"), (wav(0.5), "tells of 16000 bytes, but more"),
+    ],
+)  # fmt: skip
+def test_other_containers_on_the_pipe_were_taken_for_samples(content: bytes, said: str) -> None:
+    refuses(f"standard input: .*{said}", lambda: list(open_pipe(io.BytesIO(content), 3200)[1]))
 
 
 # ---- Folders.

@@ -55,7 +55,7 @@ _CONTAINERS = [
         (rb"FORM....AIF[FC]", "AIFF"), (rb"caff", "CAF"), (rb"\.snd", "AU"),
         (rb"riff\x2e\x91", "W64"), (rb"NIST_1A", "NIST SPHERE"), (rb"ID3", "MP3"),
         (rb"....ftyp", "MPEG-4 (m4a, mp4, 3gp)"), (rb"#!AMR", "AMR"), (rb"0&\xb2u", "ASF (wma)"),
-        (rb"\x1aE\xdf\xa3", "Matroska (mkv, webm)"), (rb"\xff[\xf0\xf1\xf8\xf9][^\x00\xff]", "AAC"),
+        (rb"\x1aE\xdf\xa3", "Matroska (mkv, webm)"), (rb"RIFF", "RIFF"),
     )
 ]  # fmt: skip
 HEAD = 6000  # bytes that `container` looks at
@@ -67,8 +67,16 @@ def container(head: bytes) -> str:
     for pattern, name in _CONTAINERS:
         if pattern.match(head):
             return name
-    frame = _mpeg_frame(head, 0)
-    return "MP3" if frame and _mpeg_frame(head, frame.size) else ""
+    if (frame := _mpeg_frame(head, 0)) and _mpeg_frame(head, frame.size):
+        return "MP3"
+    return "AAC" if (size := _aac_size(head)) and _aac_size(head[size:]) else ""
+
+
+def _aac_size(data: bytes) -> int:
+    """Bytes of the ADTS frame that data begins with; 0 where it begins with none."""
+    if len(data) < 7 or data[0] != 0xFF or data[1] & 0xF6 != 0xF0:
+        return 0
+    return (data[3] & 3) << 11 | data[4] << 3 | data[5] >> 5
 
 
 def audio_format(path: Path) -> str | None:
@@ -262,7 +270,7 @@ def _through_ffmpeg(path: str) -> Iterator[_Forward]:
 
 # ---- WAV: a header that tells more, less or nothing of its samples, and what stands behind them.
 
-_STREAM_LENGTH = 0x7FFF0000  # bytes; headers of streams of unknown length announce more
+STREAM_LENGTH = 0x7FFF0000  # bytes; headers of streams of unknown length announce more
 _FORMAT = struct.Struct("<HHIIHH")  # code, channels, rate, bytes a second and a frame, bits
 _UNPACKED = (1, 3, 0xFFFE)  # whole numbers, floats, extensible
 _LAWS = (6, 7)  # A-law, mu-law: a byte a sample
@@ -304,7 +312,7 @@ def _wav_links(path: str, stream: BinaryIO) -> list[Link]:
             break  # libsndfile says what is wrong
         told, frame = found
         start = stream.tell()
-        unknown = told == 0 or told >= _STREAM_LENGTH > size - start
+        unknown = told == 0 or told >= STREAM_LENGTH > size - start
         if not unknown and told > size - start:
             unit = "samples" if frame else "bytes of samples"
             raise AudioError(_cut(told // (frame or 1), (size - start) // (frame or 1), unit))

@@ -1,5 +1,7 @@
 """Recordings and live speech, converted piece by piece in bounded memory."""
 
+import logging
+import re
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -15,7 +17,7 @@ from steps.audio import SAMPLE_RATE, quietest
 from steps.sources import SourceSpeaker, VoiceKey
 from steps.synthesis.f0 import VOICED_HZ, compute_f0_stats
 from utils.arrays import Float64
-from utils.audiofile import AudioError, AudioFile
+from utils.audiofile import HEAD, STREAM_LENGTH, AudioError, AudioFile, container
 from utils.cli import UserError
 
 # ---- Speech on a pipe: bare samples, or a WAV file of unknown length.
@@ -32,13 +34,18 @@ WHAT = "16 kHz, one channel, 16 bit are expected; convert it (sox, ffmpeg) befor
 def open_pipe(stream: BinaryIO, size: int) -> tuple[bytes, Iterator[Float64]]:
     """Header for the output (empty for bare samples), and blocks of `size` samples.
 
-    The last block may be shorter. UserError for a WAV file of another kind, and for half a sample.
+    The last block may be shorter; what stands behind the samples of a WAV file is left out.
+    UserError for a WAV file of another kind, another container, and half a sample.
     """
-    begin = stream.read(4)
-    if begin != b"RIFF":
+    begin = stream.read(12)
+    if begin[:1] == b"\xff":  # a sample, or MP3, which shows in its second frame
+        begin += stream.read(HEAD - 12)
+    kind = container(begin)
+    if kind not in ("", "WAV"):
+        raise UserError(f"standard input: {kind}, and no WAV file; {WHAT}")
+    if not kind:
         return b"", _blocks(stream, begin, size)
-    _skip_to_samples(stream)
-    return _HEADER, _blocks(stream, b"", size)
+    return _HEADER, _blocks(stream, b"", size, _skip_to_samples(stream))
 
 
 def to_bytes(samples: Float64) -> tuple[bytes, int]:
@@ -48,18 +55,31 @@ def to_bytes(samples: Float64) -> tuple[bytes, int]:
     return np.clip(whole, -_FULL, _FULL - 1).astype("<i2").tobytes(), cut
 
 
-def _blocks(stream: BinaryIO, begin: bytes, size: int) -> Iterator[Float64]:
-    while waiting := begin + stream.read(2 * size - len(begin)):
-        if len(waiting) % 2:
+def _blocks(
+    stream: BinaryIO, begin: bytes, size: int, told: int | None = None
+) -> Iterator[Float64]:
+    """told: bytes of samples, where a header tells of them."""
+    waiting, n = begin, 0
+    while True:
+        most = 2 * size if told is None else min(2 * size, told - n)
+        waiting += stream.read(max(0, most - len(waiting)))
+        if len(waiting) % 2 and len(waiting) < 2 * size:
             raise UserError("standard input: ends within a sample; 16 bit a sample are expected")
-        yield np.frombuffer(waiting, "<i2").astype(np.float64) / _FULL
-        begin = b""
+        if not (block := waiting[: 2 * size]):
+            break
+        yield np.frombuffer(block, "<i2").astype(np.float64) / _FULL
+        waiting, n = waiting[len(block) :], n + len(block)
+    if told is not None and n < told:
+        logging.warning("standard input: its header tells of %d bytes, %d came", told, n)
+    if (behind := stream.read(8 if told else 0)) and not re.match(rb"[ -~]{4}", behind):
+        raise UserError(f"standard input: its header tells of {told} bytes, but more samples come")
+    while told and stream.read(1 << 16):
+        pass
 
 
-def _skip_to_samples(stream: BinaryIO) -> None:
-    """Read a WAV file, after its first four bytes, up to its samples; UserError if invalid."""
-    if stream.read(8)[4:] != b"WAVE":
-        raise UserError(f"standard input: RIFF, but no WAV file; {WHAT}")
+def _skip_to_samples(stream: BinaryIO) -> int | None:
+    """Read a WAV file, after its first twelve bytes, up to its samples; their bytes, where its
+    header tells of them. UserError if invalid."""
     known = False
     while True:
         head = stream.read(8)
@@ -69,7 +89,7 @@ def _skip_to_samples(stream: BinaryIO) -> None:
         if name == b"data":
             if not known:
                 raise UserError(f"standard input: a WAV file without a format; {WHAT}")
-            return
+            return size if 0 < size < STREAM_LENGTH else None
         body = stream.read(size + size % 2)
         if name == b"fmt " and len(body) >= 16:
             kind, channels, rate, _, _, bits = struct.unpack("<HHIIHH", body[:16])
