@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import soundfile
 
 from steps.anonymisers.registry import Anonymiser, AsItIs, Description
 from steps.audio import SAMPLE_RATE, read_audio
 from steps.sources import SourceSpeaker, SystemRun, VoiceKey
 from utils.arrays import Float64
+from utils.audiofile import audio_format
 from utils.cli import UserError
 from utils.seeds import Draws, derive_seed
 from utils.tables import StrPath, read_map
@@ -115,9 +115,8 @@ def _named(folder: Path, suffix: str) -> Iterator[tuple[str, str]]:
             yield name, next((str(b / file) for b in bases if (b / file).exists()), file)
     if tables:
         return
-    known = {f".{name.lower()}" for name in soundfile.available_formats()}
     for path in (path for root in own or (folder,) for path in sorted(root.rglob("*"))):
-        if path.suffix.lower() in known and path.is_file():
+        if audio_format(path) and path.is_file():
             yield path.stem, str(path)
 
 
