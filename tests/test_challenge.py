@@ -1,5 +1,6 @@
 """The challenges' protocols, averages and result files."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -48,6 +49,44 @@ def test_every_protocol_is_whole(path: Path) -> None:
     assert protocol.privacy.sets and protocol.words
     assert protocol.privacy.attacker in protocol.attackers.split()
     assert list(protocol.categories) == sorted(protocol.categories)
+    root = PROTOCOLS.parents[3]
+    blocks = [root / "egs/TEMPLATE/run.sh", root / "local/options.sh"]
+    known = re.findall(r"^([a-z_]+)=", "".join(b.read_text() for b in blocks), re.MULTILINE)
+    assert protocol.options.keys() <= {*known}
+
+
+# Of 2020 run_asv_eval_train.sh, of 2022 config.sh and main_asv_eval_train.sh.
+PRESCRIBED = [
+    ("W1", "vpc2022", {"attackers": "semi_informed", "informed_level": "utt"}),
+    ("W6", "vpc2020", {"lda_dim": "200", "chunk_seconds": ""}),
+    ("W6", "vpc2022", {"lda_dim": "200", "chunk_seconds": ""}),
+    ("M2", "vpc2022", {"prosody": "true"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "protocol", "wanted"), PRESCRIBED, ids=[f"{n}-{p}" for n, p, _ in PRESCRIBED]
+)
+def test_a_protocol_sets_what_the_challenge_prescribes(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    protocol: str,
+    wanted: dict[str, str],
+) -> None:
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf/protocols").symlink_to(PROTOCOLS)
+    monkeypatch.chdir(tmp_path)
+    corpus = {
+        "protocol": protocol,
+        "lda_dim": "150",
+        "chunk_seconds": "4",
+        "command_line": "./run.sh",
+    }
+    asked = follow_protocol(Asked(corpus))
+    assert {option: asked[option] for option in wanted} == wanted
+    mine = Asked({**corpus, "command_line": "./run.sh --lda-dim 150"})
+    assert follow_protocol(mine)["lda_dim"] == "150"
 
 
 def test_published_eers_of_2022_give_its_published_averages(tmp_path: Path) -> None:
@@ -159,6 +198,7 @@ BAD = [
     (read_protocol, ONE.replace("[a]}", "a}"), "sets: t: 'a'; a list of names is expected"),
     (read_protocol, f"{ONE}words: 3\n", "words: 3; a list is expected"),
     (read_protocol, f"{ONE}colour: red\n", "colour"),
+    (read_protocol, f"{ONE}options: {{lda_dim: 200}}\n", "options: names of options and words"),
 ]
 
 

@@ -1,7 +1,7 @@
 """The attackers, made of parts, those that challenges ask for, and the record of an attack."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from utils.cli import UserError
@@ -183,14 +183,19 @@ class Sets(dict[str, list[str]]):
     """Names of averages, and the splits in each."""
 
 
+class Options(dict[str, str]):
+    """Further options of run.sh by their names, with the values that a challenge prescribes."""
+
+
 @dataclass(frozen=True)
 class Privacy:
     """attacker: of the EER that counts. weights: of the splits of a set, in their order; none: all
-    equal."""
+    equal. averaged: whether the challenge averages the splits of a set at all."""
 
     attacker: str
     sets: Sets
     weights: tuple[Part, ...] = ()
+    averaged: bool = True
 
     def __post_init__(self) -> None:
         for name, splits in self.sets.items():
@@ -202,8 +207,9 @@ class Privacy:
 
 @dataclass(frozen=True)
 class Protocol:
-    """Settings of a file of conf/protocols. words, emotions: splits. categories: lowest average
-    EERs. genders: of the attacked lists; empty: those of the corpus."""
+    """Settings of a file of conf/protocols. words, emotions: splits; `a+b`: the words of both
+    together, called a. categories: lowest average EERs. genders: of the attacked lists; empty:
+    those of the corpus."""
 
     challenge: str
     attackers: str
@@ -214,6 +220,7 @@ class Protocol:
     emotions: tuple[str, ...] = ()
     categories: tuple[Part, ...] = ()
     genders: str = ""
+    options: Options = field(default_factory=Options)
 
 
 def read_protocol(path: Path) -> Protocol:
@@ -223,7 +230,11 @@ def read_protocol(path: Path) -> Protocol:
     if not isinstance(privacy, dict) or not isinstance(privacy.get("sets"), dict):
         raise UserError(f"{path}: privacy: attacker and sets are expected")
     named = Sets({str(name): splits for name, splits in privacy["sets"].items()})
-    return parse_settings(Protocol, {**values, "privacy": {**privacy, "sets": named}}, path)
+    options = values.get("options", {})
+    if not isinstance(options, dict) or not all(isinstance(v, str) for v in options.values()):
+        raise UserError(f"{path}: options: names of options and words in quotes are expected")
+    own = {"privacy": {**privacy, "sets": named}, "options": Options(options)}
+    return parse_settings(Protocol, {**values, **own}, path)
 
 
 # ---- Record of an attack: sets, draws, seeds and models, read from their folders.

@@ -82,12 +82,18 @@ def category(average: float, categories: Sequence[float]) -> int:
 
 
 def conclusions(scores: Sequence[Score], protocol: Protocol) -> Iterator[str]:
-    """Sentences: the average EER of each set and its category, and what was not measured."""
+    """Sentences: the average EER of each set and its category, and what was not measured. A
+    challenge that averages nothing has the EER of each split."""
     there = {(s.what, s.split) for s in scores if s.protected}
+    if not protocol.privacy.averaged:
+        each = {s.split: s.value for s in scores if s.what == "eer" and s.protected}
+        yield from (f"{split}: EER {100 * value:.3f} %" for split, value in each.items())
     for name, value in averages(scores, protocol.privacy).items():
         lacking = [split for split in protocol.privacy.sets[name] if ("eer", split) not in there]
         if lacking:
             yield f"{name}: no average EER: not measured: {' '.join(lacking)}"
+            continue
+        if not protocol.privacy.averaged:
             continue
         told = f"{name}: average EER {100 * value:.3f} %"
         if protocol.categories:
