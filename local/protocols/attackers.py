@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Annotated
 
 from utils.cli import UserError
 from utils.datadir import DataDir, check_apart, load_data_dir, read_noted, read_training_speakers
-from utils.settings import Part, parse_settings, read_settings
+from utils.settings import OneOf, Part, parse_settings, read_settings
 from utils.tables import is_there, read_json_object
 
 # ---- Attackers, composed of parts: the knowledge of each, and their evaluator.
@@ -187,6 +188,9 @@ class Options(dict[str, str]):
     """Further options of run.sh by their names, with the values that a challenge prescribes."""
 
 
+LAYOUTS = ("results2020", "summary2022", "rank2024", "rank2026", "rank2026_track2")
+
+
 @dataclass(frozen=True)
 class Privacy:
     """attacker: of the EER that counts. weights: of the splits of a set, in their order; none: all
@@ -209,9 +213,10 @@ class Privacy:
 class Protocol:
     """Settings of a file of conf/protocols. words, emotions: splits; `a+b`: the words of both
     together, called a. categories: lowest average EERs. genders: of the attacked lists; empty:
-    those of the corpus."""
+    those of the corpus. layout: of its result file (local/report/challenge_files.py)."""
 
     challenge: str
+    layout: Annotated[str, OneOf(*LAYOUTS)]
     attackers: str
     evaluators: str
     privacy: Privacy
