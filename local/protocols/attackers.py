@@ -150,9 +150,9 @@ def _why_not(attacker: Attacker, system: AttackedSystem, evaluator: str, level: 
     if "enrolment" in system.lacks and (
         attacker.enrolment != ORIGINAL or attacker.evaluator == ALIGNED
     ):
-        return "there is no enrolment speech that it protected"
+        return "there is no enrolment speech that it protected; give that folder, too"
     if "training" in system.lacks and attacker.evaluator in (SCRATCH, FINETUNED, BACKEND):
-        return "there is no training set that it protected"
+        return "there is no training set that it protected; --external ...,train=<folder> gives it"
     if attacker.knows_target and system.level != "const":
         return f"only systems of level const have a target to know; this one is {system.level}"
     if attacker.evaluator == BACKEND and backend == "cosine":
@@ -161,7 +161,7 @@ def _why_not(attacker: Attacker, system: AttackedSystem, evaluator: str, level: 
         return "this encoder comes trained and cannot be trained here; its back end can (_backend)"
     wanted = _training_level(attacker, system, level)
     if wanted not in ("-", system.level) and wanted not in system.levels:
-        return f"the system cannot be had at level {wanted}; --informed-level spk or same may do"
+        return f"the system cannot be had at level {wanted}; --informed-level {system.level} may do"
     return ""
 
 
