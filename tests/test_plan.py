@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from local.plan.needs import Recipe
-from local.plan.options import Asked, Labels, train_again
+from local.plan.options import Asked, Labels, follow_protocol, train_again
 from local.plan.run import FILE, plan_run, what_counts
 from local.plan.studies import STUDIES
 from local.report.frame import LABELS
@@ -332,6 +332,39 @@ def test_the_second_draw_and_the_training_set_serve_the_informed_attackers(
     assert f"--external {theirs}/one " in made["data/e_trials_f_theirs"]
     assert f"--external {theirs}/train " in made["data/train_theirs_utt"]
     assert "exp/scores/theirs/semi_informed.e+plda/AA/e_f" in made
+
+
+def test_W1_the_attack_of_2022_is_run_on_theirs(plan: Plan, theirs: Path) -> None:
+    """It was skipped: theirs cannot be had at level spk, which the protocol set."""
+    word = f"theirs={theirs}/one,{theirs}/two,train={theirs}/train"
+    options = options_of(TEMPLATE / "run.sh") | {
+        "protocol": "vpc2022", "evaluators": "e/plda", "systems": "", "external": word,
+        "command_line": "./run.sh --evaluators e/plda",
+    }  # fmt: skip
+    planned = plan_run(follow_protocol(Asked(options)))
+    assert "exp/scores/theirs/semi_informed.e+plda/AA/e_f" in commands(planned)
+    assert not [note for note in planned.notes if "skipped" in note]
+
+
+@pytest.mark.parametrize(
+    ("said", "options"),
+    [
+        ("on theirs with e/plda: there is no training set that it protected; --external ...,train=",
+         {"external": "theirs={0}/one,{0}/two"}),
+        ("on b2 with resemblyzer/cosine: this encoder comes trained",
+         {"systems": "b2", "evaluators": "resemblyzer/cosine"}),
+        ("on theirs with e/plda: the system cannot be had at level spk; --informed-level utt",
+         {"external": "theirs={0}/one,{0}/two,train={0}/train", "informed_level": "spk"}),
+    ],
+)  # fmt: skip
+def test_an_attack_that_a_protocol_asks_for_is_not_left_out(
+    plan: Plan, theirs: Path, said: str, options: dict[str, str]
+) -> None:
+    asked = {"systems": "", "evaluators": "e/plda", "attackers": "semi_informed"} | options
+    asked["external"] = asked.get("external", "").format(theirs)
+    refused(
+        f"--protocol vpc2022: cannot run semi_informed {said}", plan, protocol="vpc2022", **asked
+    )
 
 
 def test_a_command_is_run_for_each_set_before_its_speech_is_taken(plan: Plan, theirs: Path) -> None:

@@ -225,6 +225,8 @@ class FileTable:
             key, value = " ".join(fields[:2]), " ".join(fields[2:])
         else:
             key, value = split_key(line)
+        if self.path.name == "spk2gender":
+            value = value.lower()  # MLS and IEMOCAP have F and M
         if key in self.rows:
             self._repeated.append((number, key, value))
             return

@@ -96,6 +96,7 @@ def follow_protocol(asked: Asked) -> Asked:
         "evaluators": protocol.evaluators,
         "informed_level": protocol.informed_level,
         "genders": protocol.genders or asked.get("genders"),
+        **protocol.options,
     }
     own = given(asked["command_line"])
     return asked.changed({name: value for name, value in values.items() if name not in own})

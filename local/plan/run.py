@@ -257,6 +257,8 @@ def plan_run(asked: Asked) -> Planned:
     """Plan run.sh with these options."""
     asked = take_external(asked)
     recipe, attacks, utility = _plan_all(asked)
+    if asked.get("protocol") and attacks.plan.skipped:
+        raise UserError(f"--protocol {asked['protocol']}: cannot run {attacks.plan.skipped[0]}")
     if int(asked["stage"]) <= UTILITY <= int(asked["stop_stage"]):
         utility.check_transcripts()
     if int(asked["stage"]) > PREPARE:

@@ -1,12 +1,13 @@
 """The attackers, made of parts, those that challenges ask for, and the record of an attack."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Annotated
 
 from utils.cli import UserError
 from utils.datadir import DataDir, check_apart, load_data_dir, read_noted, read_training_speakers
-from utils.settings import Part, parse_settings, read_settings
+from utils.settings import OneOf, Part, parse_settings, read_settings
 from utils.tables import is_there, read_json_object
 
 # ---- Attackers, composed of parts: the knowledge of each, and their evaluator.
@@ -161,7 +162,7 @@ def _why_not(attacker: Attacker, system: AttackedSystem, evaluator: str, level: 
         return "this encoder comes trained and cannot be trained here; its back end can (_backend)"
     wanted = _training_level(attacker, system, level)
     if wanted not in ("-", system.level) and wanted not in system.levels:
-        return f"the system cannot be had at level {wanted}; --informed-level spk or same may do"
+        return f"the system cannot be had at level {wanted}; --informed-level {system.level} may do"
     return ""
 
 
@@ -184,14 +185,22 @@ class Sets(dict[str, list[str]]):
     """Names of averages, and the splits in each."""
 
 
+class Options(dict[str, str]):
+    """Further options of run.sh by their names, with the values that a challenge prescribes."""
+
+
+LAYOUTS = ("results2020", "summary2022", "rank2024", "rank2026", "rank2026_track2")
+
+
 @dataclass(frozen=True)
 class Privacy:
     """attacker: of the EER that counts. weights: of the splits of a set, in their order; none: all
-    equal."""
+    equal. averaged: whether the challenge averages the splits of a set at all."""
 
     attacker: str
     sets: Sets
     weights: tuple[Part, ...] = ()
+    averaged: bool = True
 
     def __post_init__(self) -> None:
         for name, splits in self.sets.items():
@@ -203,10 +212,12 @@ class Privacy:
 
 @dataclass(frozen=True)
 class Protocol:
-    """Settings of a file of conf/protocols. words, emotions: splits. categories: lowest average
-    EERs. genders: of the attacked lists; empty: those of the corpus."""
+    """Settings of a file of conf/protocols. words, emotions: splits; `a+b`: the words of both
+    together, called a. categories: lowest average EERs. genders: of the attacked lists; empty:
+    those of the corpus. layout: of its result file (local/report/challenge_files.py)."""
 
     challenge: str
+    layout: Annotated[str, OneOf(*LAYOUTS)]
     attackers: str
     evaluators: str
     privacy: Privacy
@@ -215,6 +226,7 @@ class Protocol:
     emotions: tuple[str, ...] = ()
     categories: tuple[Part, ...] = ()
     genders: str = ""
+    options: Options = field(default_factory=Options)
 
 
 def read_protocol(path: Path) -> Protocol:
@@ -224,7 +236,11 @@ def read_protocol(path: Path) -> Protocol:
     if not isinstance(privacy, dict) or not isinstance(privacy.get("sets"), dict):
         raise UserError(f"{path}: privacy: attacker and sets are expected")
     named = Sets({str(name): splits for name, splits in privacy["sets"].items()})
-    return parse_settings(Protocol, {**values, "privacy": {**privacy, "sets": named}}, path)
+    options = values.get("options", {})
+    if not isinstance(options, dict) or not all(isinstance(v, str) for v in options.values()):
+        raise UserError(f"{path}: options: names of options and words in quotes are expected")
+    own = {"privacy": {**privacy, "sets": named}, "options": Options(options)}
+    return parse_settings(Protocol, {**values, **own}, path)
 
 
 # ---- Record of an attack: sets, draws, seeds and models, read from their folders.

@@ -1,6 +1,8 @@
 """Systems of others: speech that they protected, their commands, and models of torch.hub."""
 
+import filecmp
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -29,6 +31,12 @@ NOTE = (
 )
 _SAME_LENGTH = 0.01  # least part of the original's length
 _FRAME = 400  # samples: 25 ms
+# What recipes of the challenges write, whose output is what the file holds: it is read itself.
+_SOX = r"(?: -t wav| -R| -b 16)*"
+_CONVERTED = re.compile(
+    rf"(?:\S*/)?sox{_SOX} (?P<sox>[^-\s]\S*){_SOX} - ?\|"
+    r"|(?:\S*/)?flac(?: -[cds]+| --(?:decode|stdout|silent))* (?P<flac>[^-\s]\S*) ?\|"
+)
 _OTHER_LENGTH = 2.0  # factor of length, up or down, beyond which the utterance is another one
 
 
@@ -67,10 +75,12 @@ def find_names(folder: Path, suffix: str = "") -> dict[str, str]:
 
 
 def _once(folder: Path, named: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Audio by name. UserError for a name that is there twice."""
+    """Audio by name. UserError for a name that is there twice, unless both files are the same:
+    mixed trials stand beside those of each gender."""
     found: dict[str, str] = {}
     for name, path in named:
-        if found.setdefault(name, path) != path:
+        first = found.setdefault(name, path)
+        if first != path and not _same(first, path):
             raise UserError(
                 f"{folder}: {name} is there twice: {found[name]} and {path}; remove one"
             )
@@ -104,20 +114,47 @@ def find_suffix(folder: Path, names: Iterable[str], utts: Iterable[str]) -> str:
     return behind.most_common(1)[0][0]
 
 
+def _same(one: str, other: str) -> bool:
+    return Path(one).is_file() and Path(other).is_file() and filecmp.cmp(one, other, shallow=False)
+
+
 def _named(folder: Path, suffix: str) -> Iterator[tuple[str, str]]:
+    """Audio of a data directory, or of those in the folder: each by its wav.scp, or all in it."""
     own = [path for path in sorted(folder.glob(f"*{suffix}")) if suffix and path.is_dir()]
-    tables = [path / "wav.scp" for path in own or (folder, *sorted(folder.glob("*")))]
-    tables = [path for path in tables if path.is_file()]
-    for table in tables:
-        bases = table.absolute().parents
-        for name, file in read_map(table, rest_of_line=True).items():
-            # Paths in these files may be relative to them, not only to the current directory.
-            yield name, next((str(b / file) for b in bases if (b / file).exists()), file)
-    if tables:
-        return
-    for path in (path for root in own or (folder,) for path in sorted(root.rglob("*"))):
+    places = own or [folder, *(path for path in sorted(folder.glob("*")) if path.is_dir())]
+    tables = {place: place / "wav.scp" for place in places if (place / "wav.scp").is_file()}
+    for table in tables.values():
+        yield from _listed(table)
+    if folder in tables:
+        return  # its audio is in its sub-folders
+    if not own and not tables:
+        places = [folder]
+    for place in places:
+        if place == folder and tables:
+            yield from _audio(place.glob("*"))
+        elif place not in tables:
+            yield from _audio(place.rglob("*"))
+
+
+def _audio(paths: Iterable[Path]) -> Iterator[tuple[str, str]]:
+    for path in sorted(paths):
         if audio_format(path) and path.is_file():
             yield path.stem, str(path)
+
+
+def _listed(table: Path) -> Iterator[tuple[str, str]]:
+    """Names and audio of a wav.scp. Paths in it may be relative to a folder above it, or of another
+    machine: then the file of that name beside the table is meant."""
+    bases = table.absolute().parents
+    beside: dict[str, Path] = {}
+    for name, said in read_map(table, rest_of_line=True).items():
+        piped = _CONVERTED.fullmatch(said)
+        file = (piped["sox"] or piped["flac"]) if piped else said
+        found = next((base / file for base in bases if (base / file).exists()), None)
+        if found is None:
+            beside = beside or {path.name: path for path in table.parent.rglob("*.*")}
+            found = beside.get(Path(file).name)
+        yield name, str(found or said)
 
 
 class External(Anonymiser):
