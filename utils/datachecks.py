@@ -57,6 +57,11 @@ def _gender(value: str) -> str:
     return "" if value in GENDERS else f"the gender is {value!r}; only m and f are known"
 
 
+def _age(value: str) -> str:
+    right = value.isascii() and value.isdigit() and int(value) <= 120
+    return "" if right else f"the age is {value!r}; whole years are expected"
+
+
 def _duration(value: str) -> str:
     right = _number(value) > 0
     return "" if right else f"the duration is {value!r}; seconds above 0 are expected"
@@ -121,6 +126,7 @@ FILES: dict[str, FileSpec] = {
     "segments": FileSpec("utterance", 4, 4, check=_segment),
     "text": FileSpec("utterance", 1, None),
     "spk2gender": FileSpec("speaker", check=_gender),
+    "spk2age": FileSpec("speaker", check=_age),
     "utt2dur": FileSpec("utterance", check=_duration),
     "reco2dur": FileSpec("recording", check=_duration),
     "utt2num_frames": FileSpec("utterance", check=_frames),

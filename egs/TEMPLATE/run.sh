@@ -17,6 +17,7 @@ systems="b2 b2r"                           # what protects: conf/systems/<system
 external=                                  # speech that something else protected: "<name>=<folder>[,<folder of a second draw>][,train=<folder>] ..." (docs/your_own_system.md)
 external_command=                          # a program that protects: "<name>=<program> ... {in} ... {out} ... [{seed}]"
 attackers="ignorant aligned lazy_informed" # of: ignorant aligned lazy_informed semi_informed semi_informed_finetuned semi_informed_backend white_box white_box_finetuned white_box_backend (docs/attackers.md)
+controls=false                             # also attack what every attacker must see through, or cannot: copy, bn_perm, bn_leak_*, reading (docs/attackers.md)
 informed_level=utt                         # level at which semi-informed attackers protect their training set: utt, spk or same (as the system)
 prepare_options=                           # further options of prepare.sh
 also_prepared=                             # sets that prepare.sh makes for other evaluations

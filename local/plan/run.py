@@ -17,6 +17,7 @@ from local.plan.attacks import (
 )
 from local.plan.needs import Recipe
 from local.plan.options import Asked, Evaluator, Labels, given, label_of, take_external
+from local.protocols.attackers import CONTROLS, READING
 from local.protocols.trials import MIXED
 from utils.cli import UserError
 from utils.digests import remembering
@@ -28,7 +29,7 @@ from utils.tables import read_json_object
 
 FILE = Path("exp/plan/options.json")  # of finished runs
 LISTS = ("systems", "attackers", "evaluators", "genders", "asr", "emotion")
-FLAGS = ("prosody", "quality")
+FLAGS = ("prosody", "quality", "controls")
 # Options that change no figure, or only the figures that they name (trainings: evaluators;
 # external: systems).
 FREE = (
@@ -307,10 +308,11 @@ def _no_attack(asked: Asked, attacks: Attacks) -> list[str]:
 def _plan_all(asked: Asked) -> tuple[Recipe, Attacks, Utility]:
     """Plan stages 2 to 10."""
     recipe = Recipe.make(asked)
-    systems = asked.words("systems")
+    named = asked.words("systems")
+    systems = [*dict.fromkeys((*named, *_controls(recipe)))]
     check_systems(systems)
     attacks = Attacks(recipe, systems)
-    utility = Utility(recipe, systems, UTILITY)
+    utility = Utility(recipe, named, UTILITY)
     for evaluator in recipe.evaluators:
         recipe.evaluator(XVECTORS, evaluator, encoder_stage=ENCODERS)
     for system in systems:
@@ -327,6 +329,16 @@ def _plan_all(asked: Asked) -> tuple[Recipe, Attacks, Utility]:
     attacks.measure(MEASURE)
     utility.plan()
     return recipe, attacks, utility
+
+
+def _controls(recipe: Recipe) -> list[str]:
+    """Controls that are asked for; none that reads transcripts where there are none."""
+    name = recipe.sets[0]
+    found = [*CONTROLS] if recipe.asked.flag("controls") else []
+    if found and Path("data", name).is_dir() and not Path("data", name, "text").is_file():
+        found.remove(READING)
+        recipe.notes.append(f"no control {READING}: data/{name}/text is missing")
+    return found
 
 
 def _prepare(recipe: Recipe) -> list[str]:

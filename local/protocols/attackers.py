@@ -70,6 +70,11 @@ ATTACKERS = {  # of protected speech, from the least informed
 }
 LEVELS = ("utt", "spk", "same")  # of the training set of semi-informed attackers
 
+# Systems of which it is known what an attacker must find (docs/attackers.md, "Controls"): speech
+# that hides nothing, one pseudo-voice a person, doses of the own voice, a voice that is nobody's.
+READING = "reading"
+CONTROLS = ("copy", "bn_perm", "bn_leak_10", "bn_leak_20", "bn_leak_40", READING)
+
 
 @dataclass(frozen=True)
 class AttackedSystem:
