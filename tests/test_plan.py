@@ -208,6 +208,32 @@ def test_every_kind_of_evaluator_is_taken(plan: Plan, corpus: Path) -> None:
     assert made[given].startswith("steps/import_xvectors.py data/later/e_enrolls")
 
 
+def test_a_cosine_is_normalised_by_a_cohort_of_the_training_set(plan: Plan) -> None:
+    """Of protected speech where the attacker has it; voice similarity stays the raw cosine's."""
+    attackers = "ignorant aligned semi_informed_backend"
+    named = "resemblyzer/cosine resemblyzer/cosine_asnorm resemblyzer/cosine_raw"
+    planned = plan(attackers=attackers, systems="b2", evaluators=named)
+    made = commands(planned)
+    scores = "exp/scores/b2/{}.resemblyzer+cosine{}/{}/e_f"
+    ignorant = made[scores.format("ignorant", "_asnorm", "OA")]
+    assert "--backend exp/cohorts/resemblyzer --asnorm 100" in ignorant
+    assert "train_backend.py --lda-dim 0 " in made["exp/cohorts/resemblyzer"]
+    theirs = "exp/cohorts/resemblyzer.train_b2_const"
+    informed = made[scores.format("semi_informed_backend", "_asnorm", "AA")]
+    assert f"--backend {theirs} --asnorm 100" in informed
+    assert "exp/xvectors/resemblyzer/train_b2_const data/train_b2_const" in made[theirs]
+    for backend in ("", "_raw"):
+        assert scores.format("semi_informed_backend", backend, "AA") not in made
+        assert f"cosine{backend} has nothing to train" in " ".join(planned.notes)
+        one = made[scores.format("ignorant", backend, "OA")]
+        assert f"--backend cosine{backend} --asnorm 0" in one
+    for backend in ("", "_asnorm", "_raw"):
+        alike = made[scores.format("similarity", backend, "PP")]
+        assert "--backend cosine_raw --asnorm 0" in alike
+    rotated = made["exp/aligned/resemblyzer+cosine_asnorm/e_trials_f_b2"]
+    assert "--space centred" in rotated
+
+
 def test_utterances_of_mixed_trials_are_not_counted_twice(plan: Plan) -> None:
     made = commands(plan(genders="f m mixed", systems="b2", asr="hub:m", attackers="ignorant"))
     assert "exp/metrics/b2/ignorant.e+plda/OA/e_mixed" in made

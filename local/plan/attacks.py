@@ -7,6 +7,7 @@ from pathlib import Path
 
 from local.plan.needs import Recipe
 from local.plan.options import (
+    PLDA,
     SIMILARITY,
     VERIFICATION,
     Evaluator,
@@ -99,9 +100,9 @@ class Listed:
 
     def _align(self, stage: int) -> tuple[str, str]:
         """Plan x-vectors of the aligned attacker, who has the enrolment before and after
-        protection, and rotates the protected trials as these pairs show. For a back end trained on
-        original x-vectors they stay in that space; for the cosine they are centred."""
-        space = "original" if self.hears.is_trained else "centred"
+        protection, and rotates the protected trials as these pairs show. For a PLDA trained on
+        original x-vectors they stay in that space; for a cosine they are centred."""
+        space = "original" if self.hears.trained == PLDA else "centred"
         xvectors, enrol = self.hears.encoder.xvectors, self.recipe.sets[0]
         out = f"exp/aligned/{self.tells.label}/{self.trial}"
         self.recipe.tables.add(
@@ -225,8 +226,9 @@ class Attacks:
         name, recipe = self.recipe.asked["evaluation"], self.recipe
         out = f"exp/scores/{system}/{kind}.{evaluator.label}/{condition}/{name}_{gender}"
         trials, xvectors = f"{name}_trials_{gender}", evaluator.encoder.xvectors
+        backend, asnorm = evaluator.pairing
         return recipe.tables.add(
-            "similarity", stage, out, backend=evaluator.scorer, asnorm=evaluator.asnorm,
+            "similarity", stage, out, backend=backend, asnorm=asnorm,
             utt2spk=f"data/{trials}/utt2spk", rows=f"{xvectors}/{side(trials, rows)}",
             columns=f"{xvectors}/{side(trials, columns)}",
         )  # fmt: skip

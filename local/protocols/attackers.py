@@ -154,8 +154,8 @@ def _why_not(attacker: Attacker, system: AttackedSystem, evaluator: str, level: 
         return "there is no training set that it protected"
     if attacker.knows_target and system.level != "const":
         return f"only systems of level const have a target to know; this one is {system.level}"
-    if attacker.evaluator == BACKEND and backend == "cosine":
-        return "the back end cosine has nothing to train"
+    if attacker.evaluator == BACKEND and backend in ("cosine", "cosine_raw"):
+        return f"the back end {backend} has nothing to train; cosine_asnorm has a cohort"
     if attacker.evaluator in (SCRATCH, FINETUNED) and encoder.startswith(NOT_TRAINABLE):
         return "this encoder comes trained and cannot be trained here; its back end can (_backend)"
     wanted = _training_level(attacker, system, level)
