@@ -204,8 +204,12 @@ def verification(
     if speakers is not None and resamples.get("n_bootstrap"):
         cell = speakers.enrol * len(speakers.names) + speakers.trial
     scored = prepare(score, trials.target, omegas, cell)
-    before = None if unprotected is None else detection.rank(unprotected, trials.target, cell)
-    figures = _with_rise(scored, before)
+    others: dict[str, Ranking] = {}
+    if (normalised := normalise_over_candidates(trials, score)) is not None:
+        others["eer_normalised"] = detection.rank(normalised, trials.target, cell)
+    if unprotected is not None:
+        others["unprotected"] = detection.rank(unprotected, trials.target, cell)
+    figures = _figures_of(scored, others)
     if figures is None:
         raise ValueError("verification needs target and nontarget trials")
     counts = count_labels(trials.target)
@@ -234,39 +238,69 @@ def verification(
     report["n_target_speakers"] = len(np.unique(speakers.trial[trials.target]))
     if cell is None:
         return report
-    ranked = cell[scored.ranking.order]
-    ranked_before = ranked if before is None else cell[before.order]
+    ranked = {name: cell[one.order] for name, one in {**others, "": scored.ranking}.items()}
 
     def evaluate(drawn: Float64) -> Figures | None:
         weight = pair_weights(drawn).ravel()
-        return _with_rise(scored, before, weight[ranked], weight[ranked_before])
+        return _figures_of(scored, others, {name: weight[at] for name, at in ranked.items()})
 
     return report | interval_report(evaluate, len(names), **resamples)
 
 
-def _with_rise(
+def _figures_of(
     scored: ScoredTrials,
-    before: Ranking | None,
-    weight: Float64 | None = None,
-    weight_before: Float64 | None = None,
+    others: Mapping[str, Ranking],
+    weights: Mapping[str, Float64] | None = None,
 ) -> Figures | None:
-    """Figures of `ScoredTrials.figures`, and the rise of the folded EER above that of `before` in
-    the same resample. weight, weight_before: (n_trials,) in ascending order of either score."""
-    figures = scored.figures(weight)
-    if figures is None or before is None:
-        return figures
-    bare = detection.eer(*before.counts(weight_before))
-    return figures | {"eer_rise": folded(figures["eer"]) - folded(bare)}
+    """Figures of `ScoredTrials.figures`, the EER of scores normalised over candidates, and the rise
+    of the folded EER above that of unprotected speech, all in the same resample. others: rankings
+    by name; weights: (n_trials,) by name, in ascending order of each score; "": of `scored`."""
+    drawn = weights or {}
+    figures = scored.figures(drawn.get(""))
+    if figures is None:
+        return None
+    eers = {name: detection.eer(*of.counts(drawn.get(name))) for name, of in others.items()}
+    figures["eer_normalised"] = eers.get("eer_normalised", math.nan)
+    if "unprotected" in eers:
+        figures["eer_rise"] = folded(figures["eer"]) - folded(eers["unprotected"])
+    return figures
+
+
+LEAST_SPREAD = 1e-12  # of the largest score; less is rounding
+DECIMALS = 10  # of normalised scores: a smaller difference is a tie
+
+
+def normalise_over_candidates(trials: Trials, score: Float64) -> Float64 | None:
+    """Normalise scores (n_trials,) over the candidates of each trial utterance: less their mean,
+    divided by their deviation (of the population); 0 where all are equal.
+
+    It takes away what a pseudo-voice adds to all scores of an utterance. None where an utterance
+    has one candidate, of whom nothing would be left.
+    """
+    codes = Ids.of(trials.trial).codes
+    n = np.bincount(codes)
+    if (n < 2).any():
+        return None
+    small = score / max(float(np.abs(score).max()), 1e-300)  # squares of scores may overflow
+    centred = small - (np.bincount(codes, small) / n)[codes]
+    spread = np.sqrt(np.bincount(codes, centred**2) / n)
+    factor = np.where(spread > LEAST_SPREAD, 1.0 / np.maximum(spread, LEAST_SPREAD), 0.0)
+    return np.round(centred * factor[codes], DECIMALS)
 
 
 def _warn_of_undefined(figures: Figures, n_target: int) -> None:
     fewest = detection.FEWEST_MATED
     for name, value in figures.items():
         if math.isnan(value):
+            one = "an utterance has one candidate, who cannot be compared with others"
             why = (
-                f"{n_target} mated scores where at least {fewest} are needed"
-                if n_target < fewest
-                else "all scores are equal, and a bin of no width has no density"
+                one
+                if name == "eer_normalised"
+                else (
+                    f"{n_target} mated scores where at least {fewest} are needed"
+                    if n_target < fewest
+                    else "all scores are equal, and a bin of no width has no density"
+                )
             )
             logger.warning("%s is undefined: %s", name, why)
 

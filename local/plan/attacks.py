@@ -254,11 +254,10 @@ class Attacks:
             "metrics", stage, one.labels(VERIFICATION), kind=VERIFICATION, utt2spk=of_trials,
             lists=(*before, trials, scores),
         )  # fmt: skip
-        if "aligned" in self.attackers:  # the evaluator's name says whose it is
-            recipe.figures(
-                "reidentification", stage, one.labels("reidentification"), utt2spk=of_trials,
-                trials=trials, scores=scores,
-            )  # fmt: skip
+        recipe.figures(
+            "reidentification", stage, one.labels("reidentification"), utt2spk=of_trials,
+            trials=trials, scores=scores,
+        )  # fmt: skip
         if one.how == ALIGNED:
             return  # legal criteria need x-vectors of each utterance, which are missing here
         xvectors = one.hears.encoder.xvectors
