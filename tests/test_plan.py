@@ -404,6 +404,31 @@ def protected(corpus: Path, system: str, *scores: str) -> None:
         (place / "scores").write_text(text)
 
 
+def test_further_draws_are_protected_heard_and_averaged(plan: Plan, corpus: Path) -> None:
+    """Of a random system, by attackers who train nothing; calibration has its two runs anyhow."""
+    protected(corpus, "b2r", "a b 1\n", "a b 2\n")
+    few = {"evaluators": "e/plda", "genders": "f", "attackers": "ignorant aligned lazy_informed"}
+    once, made = (commands(plan(**few, systems="b2 b2r", draws=n)) for n in ("1", "3"))
+    more = made.keys() - once.keys()
+    assert more == {
+        "data/e_trials_f_b2r_draw2", "exp/xvectors/e/e_trials_f_b2r_draw2",
+        "exp/scores/b2r/ignorant_draw2.e+plda/OA/e_f",
+        *(f"exp/scores/b2r/lazy_informed_draw{n}.e+plda/AA/e_f" for n in (1, 2)),
+    }  # fmt: skip
+    assert "--draw 2 " in made["data/e_trials_f_b2r_draw2"]
+    lazy = made["exp/scores/b2r/lazy_informed_draw2.e+plda/AA/e_f"]
+    assert "exp/xvectors/e/e_enrolls_b2r exp/xvectors/e/e_trials_f_b2r_draw2 " in lazy
+    for attack, n in (("ignorant.e+plda/OA", 2), ("lazy_informed.e+plda/AA", 2),
+                      ("aligned.e+plda/OA", 0)):  # fmt: skip
+        for family in ("", "reid_"):
+            figures = f"exp/metrics/b2r/{family}{attack}/e_f"
+            assert made[figures].count("--another-draw exp/scores/b2r/") == n
+            assert "--another-draw" not in once[figures]
+    same = {out: made[out] for out in made if "/b2/" in out or "original" in out}
+    assert same == {out: once[out] for out in same}  # what draws nothing, or is not protected
+    refused("a whole number above 0 is expected", plan, **few, draws="0")
+
+
 def test_two_runs_of_which_one_was_missing_counted_as_different(plan: Plan, corpus: Path) -> None:
     """C_ECE would have been of scores that this run neither made nor checked."""
     few = {"evaluators": "e/plda", "genders": "f", "systems": "b2r"}

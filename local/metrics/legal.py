@@ -20,7 +20,14 @@ from legal_eval.io import ScoreMatrix
 from legal_eval.metrics.singling_out import ConversationScores, score_conversations
 from legal_eval.scoring import cosine_similarity_matrix
 
-from local.metrics.intervals import Figures, count_labels, interval_report, number_names
+from local.metrics.intervals import (
+    Figures,
+    count_labels,
+    interval_report,
+    mean_figures,
+    number_names,
+    one_run,
+)
 from local.metrics.verification import normalise_over_candidates
 from utils.arrays import Float64, Int64
 from utils.cli import UserError
@@ -35,7 +42,7 @@ from utils.trials import Ids, Trials
 # x-vector-procrustes reports the top-1 rate of the aligned attacker so.
 
 RANKS = (1, 3, 5, 10)
-NORMALISED = "reid_speaker_normalised"  # prefix of figures
+PREFIXES = ("reid", "reid_speaker", "reid_speaker_normalised")  # of figures
 
 logger = logging.getLogger(__name__)
 
@@ -131,35 +138,42 @@ def reidentification(
     utt2spk: Mapping[str, str],
     *,
     trials_path: StrPath = "trials",
+    draws: Sequence[Float64] = (),
     **resamples: int,
 ) -> dict[str, object]:
     """All figures (keys of the JSON: docs/metrics/reidentification.md).
 
-    resamples: n_bootstrap and seed of `interval_report`.
+    draws: (n_trials,) each, of further runs of a random system: figures are means over all runs, a
+    resample takes one of them. resamples: n_bootstrap and seed of `interval_report`.
     """
-    by_utterance, by_speaker, normalised = find_queries(
-        trials, score, utt2spk, trials_path=trials_path
-    )
-    every = {"reid": by_utterance, "reid_speaker": by_speaker, NORMALISED: normalised}
+    runs = [find_queries(trials, run, utt2spk, trials_path=trials_path) for run in (score, *draws)]
+    by_utterance = runs[0][0]
     names, who = by_utterance.names, by_utterance.speaker
     report: dict[str, object] = {
         **count_labels(trials.target),
+        **({"n_draws": len(runs)} if draws else {}),
         "n_speakers": len(names),
         "n_segments": len(by_utterance.rank),
         "n_candidates": float(by_utterance.candidates.mean()),
     }
-    for prefix, queries in every.items():
-        report |= queries.figures(prefix) | queries.chance(prefix)
+    for prefix, queries in zip(PREFIXES, runs[0], strict=True):
+        report |= queries.chance(prefix)
+    report |= mean_figures([_named(run) for run in runs])
     share = np.bincount(who, by_utterance.rank == 1) / np.bincount(who)
     report["reid_top_1_per_speaker"] = dict(zip(names, share.tolist(), strict=True))
 
-    def evaluate(drawn: Float64) -> Figures:
-        found: Figures = {}
-        for prefix, queries in every.items():
-            found |= queries.figures(prefix, drawn)
-        return found
+    of_run = one_run(len(runs), resamples.get("seed", 0))
+    return report | interval_report(
+        lambda drawn: _named(runs[of_run()], drawn), len(names), **resamples
+    )
 
-    return report | interval_report(evaluate, len(names), **resamples)
+
+def _named(run: Sequence[Queries], drawn: Float64 | None = None) -> Figures:
+    """Figures of the queries of one run."""
+    found: Figures = {}
+    for prefix, queries in zip(PREFIXES, run, strict=True):
+        found |= queries.figures(prefix, drawn)
+    return found
 
 
 # ---- Singling Out and legal Linkability: two criteria of data-protection law as attacks on

@@ -13,7 +13,9 @@ from local.metrics.intervals import (
     Figures,
     count_labels,
     interval_report,
+    mean_figures,
     number_names,
+    one_run,
     pair_weights,
 )
 from utils.arrays import Bool, Float64, Int64
@@ -191,6 +193,7 @@ def verification(
     speakers: Speakers | None = None,
     n_bins: int | None = None,
     unprotected: Float64 | None = None,
+    draws: Sequence[Float64] = (),
     **resamples: int,
 ) -> dict[str, object]:
     """All figures of a trial list with targets and nontargets (keys of the JSON: docs/metrics).
@@ -198,21 +201,20 @@ def verification(
     score: (n_trials,) in the order of `trials`. Figures by speaker and intervals need `speakers`.
     n_bins: adds linkability_bins_<n>, on so many bins, of all trials and by enrolled speaker.
     unprotected: (n_trials,) scores of the same trials before protection, which add `eer_rise`.
+    draws: (n_trials,) each, of further runs of a random system: figures are means over all runs, a
+    resample takes one of them, and what is of speakers is of the first.
     resamples: n_bootstrap and seed of `interval_report`.
     """
     cell = None
     if speakers is not None and resamples.get("n_bootstrap"):
         cell = speakers.enrol * len(speakers.names) + speakers.trial
-    scored = prepare(score, trials.target, omegas, cell)
-    others: dict[str, Ranking] = {}
-    if (normalised := normalise_over_candidates(trials, score)) is not None:
-        others["eer_normalised"] = detection.rank(normalised, trials.target, cell)
-    if unprotected is not None:
-        others["unprotected"] = detection.rank(unprotected, trials.target, cell)
-    figures = _figures_of(scored, others)
-    if figures is None:
+    runs = [Run.of(trials, run, unprotected, omegas, cell) for run in (score, *draws)]
+    scored = runs[0].scored
+    every = [found for run in runs if (found := run.figures()) is not None]
+    if not every:
         raise ValueError("verification needs target and nontarget trials")
-    counts = count_labels(trials.target)
+    figures = mean_figures(every)
+    counts = count_labels(trials.target) | ({"n_draws": len(runs)} if draws else {})
     _warn_of_undefined(figures, counts["n_target"])
     report: dict[str, object] = {
         **counts,
@@ -238,32 +240,57 @@ def verification(
     report["n_target_speakers"] = len(np.unique(speakers.trial[trials.target]))
     if cell is None:
         return report
-    ranked = {name: cell[one.order] for name, one in {**others, "": scored.ranking}.items()}
+    of_run = one_run(len(runs), resamples.get("seed", 0))
 
     def evaluate(drawn: Float64) -> Figures | None:
-        weight = pair_weights(drawn).ravel()
-        return _figures_of(scored, others, {name: weight[at] for name, at in ranked.items()})
+        return runs[of_run()].figures(pair_weights(drawn).ravel())
 
     return report | interval_report(evaluate, len(names), **resamples)
 
 
-def _figures_of(
-    scored: ScoredTrials,
-    others: Mapping[str, Ranking],
-    weights: Mapping[str, Float64] | None = None,
-) -> Figures | None:
-    """Figures of `ScoredTrials.figures`, the EER of scores normalised over candidates, and the rise
-    of the folded EER above that of unprotected speech, all in the same resample. others: rankings
-    by name; weights: (n_trials,) by name, in ascending order of each score; "": of `scored`."""
-    drawn = weights or {}
-    figures = scored.figures(drawn.get(""))
-    if figures is None:
-        return None
-    eers = {name: detection.eer(*of.counts(drawn.get(name))) for name, of in others.items()}
-    figures["eer_normalised"] = eers.get("eer_normalised", math.nan)
-    if "unprotected" in eers:
-        figures["eer_rise"] = folded(figures["eer"]) - folded(eers["unprotected"])
-    return figures
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Scores of one run of a system, ready to be evaluated in resamples.
+
+    others: rankings of further scores by what is told of them. cells: (n_trials,) of the scores in
+    ascending order, "", and of the others; empty without resamples.
+    """
+
+    scored: ScoredTrials
+    others: Mapping[str, Ranking]
+    cells: Mapping[str, Int64]
+
+    @classmethod
+    def of(
+        cls, trials: Trials, score: Float64, unprotected: Float64 | None,
+        omegas: Mapping[str, float] | None, cell: Int64 | None,
+    ) -> "Run":  # fmt: skip
+        """Prepare scores (n_trials,), and the same normalised over candidates."""
+        further = {"normalised": normalise_over_candidates(trials, score), "before": unprotected}
+        others = {
+            name: detection.rank(values, trials.target, cell)
+            for name, values in further.items()
+            if values is not None
+        }
+        scored = prepare(score, trials.target, omegas, cell)
+        every = {} if cell is None else {"": scored.ranking, **others}
+        cells = {name: cell[one.order] for name, one in every.items() if cell is not None}
+        return cls(scored, others, cells)
+
+    def figures(self, weight: Float64 | None = None) -> Figures | None:
+        """Figures of `ScoredTrials.figures`, the EER of normalised scores, and the rise of the
+        folded EER above that without protection, all in one resample. weight: by cell."""
+        drawn = {} if weight is None else {name: weight[at] for name, at in self.cells.items()}
+        found = self.scored.figures(drawn.get(""))
+        if found is None:
+            return None
+        eers = {
+            name: detection.eer(*of.counts(drawn.get(name))) for name, of in self.others.items()
+        }
+        found["eer_normalised"] = eers.get("normalised", math.nan)
+        if "before" in eers:
+            found["eer_rise"] = folded(found["eer"]) - folded(eers["before"])
+        return found
 
 
 LEAST_SPREAD = 1e-12  # of the largest score; less is rounding

@@ -24,6 +24,7 @@ from utils.recipe import UTTERANCES
 # ---- Attacks: scores of trial lists and of all pairs, and the figures of both.
 
 DRAW = "draw1"  # the second run of a random system
+DRAWN = ("ignorant", "lazy_informed")  # attackers of all runs of --draws, who train nothing
 
 
 def side(name: str, system: str) -> str:
@@ -175,6 +176,14 @@ class Attacks:
         first = list_attack(self.recipe, attack, evaluator, gender)
         return [first, replace(first, name=f"ignorant_{DRAW}", trial=f"{first.trial}_{DRAW}")]
 
+    def further(self, one: Listed) -> list[Listed]:
+        """An attack on the further runs of --draws; none where the speech is not drawn anew."""
+        attacker, system = one.attack.attacker, one.attack.system
+        return [
+            replace(one, name=f"{attacker}_draw{i}", trial=f"{one.trial}_draw{i}")
+            for i in range(1, self.recipe.n_draws(system) if attacker in DRAWN else 1)
+        ]
+
     # Stages of run.sh.
 
     def learn(self, stage: int) -> None:
@@ -192,8 +201,8 @@ class Attacks:
         for evaluator in recipe.evaluators:
             for system in self.systems:
                 names = [side(name, system) for name in recipe.sets_of(system)]
-                if recipe.is_random(system):
-                    names += [f"{side(name, system)}_{DRAW}" for name in recipe.sets[1:]]
+                for draw in recipe.draws_of(system):
+                    names += [f"{side(name, system)}_draw{draw}" for name in recipe.sets[1:]]
                 for name in names:
                     recipe.xvectors(stage, evaluator.encoder, name)
         for one in self.all():
@@ -207,7 +216,9 @@ class Attacks:
         """Plan scores of trial lists, and of all pairs of segments."""
         for evaluator, gender in self.parts():
             runs = [run for s in self.systems for run in self.two_runs(evaluator, gender, s)]
-            for one in [*self.listed(evaluator, gender), *runs]:
+            for one in self.listed(evaluator, gender):
+                runs += [one, *self.further(one)]
+            for one in runs:
                 one.score(stage)
             self._pair(stage, evaluator, gender, SIMILARITY, "original", "OO", "", "")
             for system in self.systems:
@@ -247,16 +258,21 @@ class Attacks:
     def _verify(self, stage: int, one: Listed) -> None:
         recipe, of_trials = self.recipe, f"data/{one.trials}/utt2spk"
         trials, scores = f"data/{one.trials}/trials", f"exp/scores/{one.path}/scores"
+        draws = [
+            word
+            for run in self.further(one)
+            for word in ("--another-draw", f"exp/scores/{run.path}/scores")
+        ]
         before: tuple[str, ...] = ()
         if one.attack.attacker != "unprotected":
             before = ("--unprotected", f"exp/scores/{self._unprotected(one)}/scores")
         recipe.figures(
             "metrics", stage, one.labels(VERIFICATION), kind=VERIFICATION, utt2spk=of_trials,
-            lists=(*before, trials, scores),
+            lists=(*before, *draws, trials, scores),
         )  # fmt: skip
         recipe.figures(
             "reidentification", stage, one.labels("reidentification"), utt2spk=of_trials,
-            trials=trials, scores=scores,
+            trials=trials, scores=scores, draws=draws,
         )  # fmt: skip
         if one.how == ALIGNED:
             return  # legal criteria need x-vectors of each utterance, which are missing here

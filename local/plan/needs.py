@@ -185,6 +185,15 @@ class Recipe:
         path = Path("data", f"{self.sets_of(system)[0]}_{system}", "conf.json")
         return path.is_file() and read_json_object(path, "make it anew")["is_random"] is True
 
+    def n_draws(self, system: str) -> int:
+        """Runs of a system that are attacked: --draws of a random one, whose speech we make."""
+        is_ours = not any(need.startswith("external:") for need in self.describe(system).needs)
+        return int(self.asked.get("draws", "1")) if is_ours and self.is_random(system) else 1
+
+    def draws_of(self, system: str) -> range:
+        """Further runs of a random system, by number: one for calibration, and those of --draws."""
+        return range(1, max(2, self.n_draws(system)) if self.is_random(system) else 1)
+
     # Each of the following methods plans steps in a stage and returns the folder that they make.
 
     def encoder(self, stage: int, encoder: NamedEncoder) -> str:

@@ -5,7 +5,6 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from local.plan.attacks import (
-    DRAW,
     ORIGINAL,
     QUALITY,
     Attacks,
@@ -285,6 +284,7 @@ def plan_run(asked: Asked) -> Planned:
 def _plan_all(asked: Asked) -> tuple[Recipe, Attacks, Utility]:
     """Plan stages 2 to 10."""
     recipe = Recipe.make(asked)
+    asked.number("draws")
     systems = asked.words("systems")
     check_systems(systems)
     attacks = Attacks(recipe, systems)
@@ -296,9 +296,10 @@ def _plan_all(asked: Asked) -> tuple[Recipe, Attacks, Utility]:
         recipe.notes += recipe.found(system).notes
         for name in recipe.sets_of(system):
             recipe.protect("protected", PROTECT, system, name, f"{name}_{system}")
-        for name in recipe.sets[1:] if recipe.is_random(system) else ():
-            out = f"{name}_{system}_{DRAW}"
-            recipe.protect("drawn_again", PROTECT, system, name, out, "--draw", "1")
+        for draw in recipe.draws_of(system):
+            for name in recipe.sets[1:]:
+                out = f"{name}_{system}_draw{draw}"
+                recipe.protect("drawn_again", PROTECT, system, name, out, "--draw", str(draw))
     attacks.learn(LEARN)
     attacks.hear(HEAR)
     attacks.score(SCORE)
