@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -234,6 +235,11 @@ def find_encoder(word: str) -> NamedEncoder:
             f"--evaluators, --voice-encoder: '{word}' is no encoder; known: resemblyzer, pyannote, "
             "hub:<model>, given:<folder>, a folder with encoder.yaml, and in conf/encoders: "
             f"{there}"
+        )
+    if word == "pyannote" and find_spec("moonshine_voice") is None:  # told before hours of work
+        raise UserError(
+            "pyannote: its network comes in moonshine-voice==0.0.49 for Linux, which is not "
+            "installed: utils/setup.sh installs it where it can be; or name --evaluators without it"
         )
     given = word.partition(":")[2] if word.startswith("given:") else ""
     title = word
