@@ -22,7 +22,9 @@ Steps = Annotated[
     int | None, "The number of training steps, instead of what CONF says", "N", positive
 ]
 ScoringBackend = Annotated[
-    str, "The back end that scores: cosine, or a folder of train_backend.py", "cosine|DIR"
+    str,
+    "The back end that scores: cosine (centred), cosine_raw, or a folder of train_backend.py",
+    "cosine|cosine_raw|DIR",
 ]
 Asnorm = Annotated[
     int, "The number of nearest training speakers whose scores normalise a score; 0: not", "N"

@@ -132,11 +132,11 @@ def test_figures_of_a_recipe_become_a_result_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data = """
-    libri_test_f theirs verification semi_informed ecapa_full/cosine AA eer 0.31
-    libri_test_m theirs verification semi_informed ecapa_full/cosine AA eer 0.33
-    libri_test_m theirs verification ignorant ecapa_full/cosine AA eer 0.5
+    libri_test_f theirs verification semi_informed ecapa_full/cosine_raw AA eer 0.31
+    libri_test_m theirs verification semi_informed ecapa_full/cosine_raw AA eer 0.33
+    libri_test_m theirs verification ignorant ecapa_full/cosine_raw AA eer 0.5
     libri_test_m theirs verification semi_informed another/cosine AA eer 0.01
-    libri_test_f original verification unprotected ecapa_full/cosine AA eer 0.08
+    libri_test_f original verification unprotected ecapa_full/cosine_raw AA eer 0.08
     libri_test theirs utility - moonshine AA wer 0.06
     libri_test b2 utility - moonshine AA wer 0.1
     """

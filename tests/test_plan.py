@@ -236,6 +236,32 @@ def test_every_kind_of_evaluator_is_taken(plan: Plan, corpus: Path) -> None:
     assert made[given].startswith("steps/import_xvectors.py data/later/e_enrolls")
 
 
+def test_a_cosine_is_normalised_by_a_cohort_of_the_training_set(plan: Plan) -> None:
+    """Of protected speech where the attacker has it; voice similarity stays the raw cosine's."""
+    attackers = "ignorant aligned semi_informed_backend"
+    named = "resemblyzer/cosine resemblyzer/cosine_asnorm resemblyzer/cosine_raw"
+    planned = plan(attackers=attackers, systems="b2", evaluators=named)
+    made = commands(planned)
+    scores = "exp/scores/b2/{}.resemblyzer+cosine{}/{}/e_f"
+    ignorant = made[scores.format("ignorant", "_asnorm", "OA")]
+    assert "--backend exp/cohorts/resemblyzer --asnorm 100" in ignorant
+    assert "train_backend.py --lda-dim 0 " in made["exp/cohorts/resemblyzer"]
+    theirs = "exp/cohorts/resemblyzer.train_b2_const"
+    informed = made[scores.format("semi_informed_backend", "_asnorm", "AA")]
+    assert f"--backend {theirs} --asnorm 100" in informed
+    assert "exp/xvectors/resemblyzer/train_b2_const data/train_b2_const" in made[theirs]
+    for backend in ("", "_raw"):
+        assert scores.format("semi_informed_backend", backend, "AA") not in made
+        assert f"cosine{backend} has nothing to train" in " ".join(planned.notes)
+        one = made[scores.format("ignorant", backend, "OA")]
+        assert f"--backend cosine{backend} --asnorm 0" in one
+    for backend in ("", "_asnorm", "_raw"):
+        alike = made[scores.format("similarity", backend, "PP")]
+        assert "--backend cosine_raw --asnorm 0" in alike
+    rotated = made["exp/aligned/resemblyzer+cosine_asnorm/e_trials_f_b2"]
+    assert "--space centred" in rotated
+
+
 def test_utterances_of_mixed_trials_are_not_counted_twice(plan: Plan) -> None:
     made = commands(plan(genders="f m mixed", systems="b2", asr="hub:m", attackers="ignorant"))
     assert "exp/metrics/b2/ignorant.e+plda/OA/e_mixed" in made
@@ -437,6 +463,31 @@ def protected(corpus: Path, system: str, *scores: str) -> None:
         place = corpus / f"exp/scores/{system}/{run}.e+plda/OA/e_f"
         place.mkdir(parents=True, exist_ok=True)
         (place / "scores").write_text(text)
+
+
+def test_further_draws_are_protected_heard_and_averaged(plan: Plan, corpus: Path) -> None:
+    """Of a random system, by attackers who train nothing; calibration has its two runs anyhow."""
+    protected(corpus, "b2r", "a b 1\n", "a b 2\n")
+    few = {"evaluators": "e/plda", "genders": "f", "attackers": "ignorant aligned lazy_informed"}
+    once, made = (commands(plan(**few, systems="b2 b2r", draws=n)) for n in ("1", "3"))
+    more = made.keys() - once.keys()
+    assert more == {
+        "data/e_trials_f_b2r_draw2", "exp/xvectors/e/e_trials_f_b2r_draw2",
+        "exp/scores/b2r/ignorant_draw2.e+plda/OA/e_f",
+        *(f"exp/scores/b2r/lazy_informed_draw{n}.e+plda/AA/e_f" for n in (1, 2)),
+    }  # fmt: skip
+    assert "--draw 2 " in made["data/e_trials_f_b2r_draw2"]
+    lazy = made["exp/scores/b2r/lazy_informed_draw2.e+plda/AA/e_f"]
+    assert "exp/xvectors/e/e_enrolls_b2r exp/xvectors/e/e_trials_f_b2r_draw2 " in lazy
+    for attack, n in (("ignorant.e+plda/OA", 2), ("lazy_informed.e+plda/AA", 2),
+                      ("aligned.e+plda/OA", 0)):  # fmt: skip
+        for family in ("", "reid_"):
+            figures = f"exp/metrics/b2r/{family}{attack}/e_f"
+            assert made[figures].count("--another-draw exp/scores/b2r/") == n
+            assert "--another-draw" not in once[figures]
+    same = {out: made[out] for out in made if "/b2/" in out or "original" in out}
+    assert same == {out: once[out] for out in same}  # what draws nothing, or is not protected
+    refused("a whole number above 0 is expected", plan, **few, draws="0")
 
 
 def test_two_runs_of_which_one_was_missing_counted_as_different(plan: Plan, corpus: Path) -> None:

@@ -108,7 +108,7 @@ def test_the_strongest_of_all_attackers_decides_for_each_group() -> None:
     assert said[0].startswith("Evaluators that know these voices without protection, with their")
     assert "other 4.0 [0.0, 5.0] % (women)" in said[0]
     assert "lazy-informed, semi-informed, white-box" in said[1]
-    assert said[2].count("not measured, as there was one training") == 1
+    assert said[3].count("not measured, as there was one training") == 1
     text = render(figures)
     assert text.index("## In short") < text.index("## Strongest attackers")
     warning = next(said for said in doubts(figures) if said.startswith("b2 on x_m by e:"))
@@ -190,6 +190,17 @@ def test_trainings_of_one_evaluator_give_the_spread() -> None:
     ]
     assert trust([bare(), *figures])[-1].startswith(
         "3 trainings of one evaluator differ by up to 8.0 points of EER"
+    )
+
+
+def test_the_page_says_how_many_draws_stand_behind_the_figures() -> None:
+    figures = [bare(), figure("b2r", "ignorant", 0.3, 0.2, 0.4)]
+    assert trust(figures)[-2].startswith("Every system protected these trials once: how much other")
+    more = [figure("b2r", who, n, 0, 0, metric="n_draws")
+            for who, n in (("ignorant", 3), ("lazy_informed", 4))]  # fmt: skip
+    assert trust([*figures, *more])[-2] == (
+        "Figures of random systems by ignorant and lazy-informed attackers are means over 3 to 4 "
+        "draws of pseudo-voices, and their intervals cover people and draws."
     )
 
 

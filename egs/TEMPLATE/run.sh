@@ -18,6 +18,7 @@ external=                                  # speech that something else protecte
 external_command=                          # a program that protects: "<name>=<program> ... {in} ... {out} ... [{seed}]"
 attackers="ignorant aligned lazy_informed" # of: ignorant aligned lazy_informed semi_informed semi_informed_finetuned semi_informed_backend white_box white_box_finetuned white_box_backend (docs/attackers.md)
 controls=false                             # also attack what every attacker must see through, or cannot: copy, bn_perm, bn_leak_*, reading (docs/attackers.md)
+draws=1                                    # how often trials are protected, each time by another draw; ignorant and lazy_informed attackers hear all, and intervals cover people and draws
 informed_level=utt                         # level at which semi-informed attackers protect their training set: utt, spk or same (as the system)
 prepare_options=                           # further options of prepare.sh
 also_prepared=                             # sets that prepare.sh makes for other evaluations
@@ -110,7 +111,7 @@ if in_stage 9 "privacy metrics"; then
     {out}/metrics.json'
   each calibration 'local/compute_metrics.py calibration --utt2spk {utt2spk} {trials} {scores} {out}/metrics.json'
   each reidentification 'local/compute_reidentification.py --utt2spk {utt2spk} --bootstrap {bootstrap} --seed {seed}
-    {trials} {scores} {out}/metrics.json'
+    {draws} {trials} {scores} {out}/metrics.json'
   each legal 'local/compute_legal_metrics.py --utt2spk-enrol {enrol_utt2spk} --utt2spk-trial {trial_utt2spk}
     --bootstrap {bootstrap} --seed {seed} {enrol} {trial} {out}/metrics.json'
 fi

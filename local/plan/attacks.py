@@ -7,6 +7,7 @@ from pathlib import Path
 
 from local.plan.needs import Recipe
 from local.plan.options import (
+    PLDA,
     SIMILARITY,
     VERIFICATION,
     Evaluator,
@@ -23,6 +24,7 @@ from utils.recipe import UTTERANCES
 # ---- Attacks: scores of trial lists and of all pairs, and the figures of both.
 
 DRAW = "draw1"  # the second run of a random system
+DRAWN = ("ignorant", "lazy_informed")  # attackers of all runs of --draws, who train nothing
 
 
 def side(name: str, system: str) -> str:
@@ -99,9 +101,9 @@ class Listed:
 
     def _align(self, stage: int) -> tuple[str, str]:
         """Plan x-vectors of the aligned attacker, who has the enrolment before and after
-        protection, and rotates the protected trials as these pairs show. For a back end trained on
-        original x-vectors they stay in that space; for the cosine they are centred."""
-        space = "original" if self.hears.is_trained else "centred"
+        protection, and rotates the protected trials as these pairs show. For a PLDA trained on
+        original x-vectors they stay in that space; for a cosine they are centred."""
+        space = "original" if self.hears.trained == PLDA else "centred"
         xvectors, enrol = self.hears.encoder.xvectors, self.recipe.sets[0]
         out = f"exp/aligned/{self.tells.label}/{self.trial}"
         self.recipe.tables.add(
@@ -174,6 +176,14 @@ class Attacks:
         first = list_attack(self.recipe, attack, evaluator, gender)
         return [first, replace(first, name=f"ignorant_{DRAW}", trial=f"{first.trial}_{DRAW}")]
 
+    def further(self, one: Listed) -> list[Listed]:
+        """An attack on the further runs of --draws; none where the speech is not drawn anew."""
+        attacker, system = one.attack.attacker, one.attack.system
+        return [
+            replace(one, name=f"{attacker}_draw{i}", trial=f"{one.trial}_draw{i}")
+            for i in range(1, self.recipe.n_draws(system) if attacker in DRAWN else 1)
+        ]
+
     # Stages of run.sh.
 
     def learn(self, stage: int) -> None:
@@ -191,8 +201,8 @@ class Attacks:
         for evaluator in recipe.evaluators:
             for system in self.systems:
                 names = [side(name, system) for name in recipe.sets_of(system)]
-                if recipe.is_random(system):
-                    names += [f"{side(name, system)}_{DRAW}" for name in recipe.sets[1:]]
+                for draw in recipe.draws_of(system):
+                    names += [f"{side(name, system)}_draw{draw}" for name in recipe.sets[1:]]
                 for name in names:
                     recipe.xvectors(stage, evaluator.encoder, name)
         for one in self.all():
@@ -206,7 +216,9 @@ class Attacks:
         """Plan scores of trial lists, and of all pairs of segments."""
         for evaluator, gender in self.parts():
             runs = [run for s in self.systems for run in self.two_runs(evaluator, gender, s)]
-            for one in [*self.listed(evaluator, gender), *runs]:
+            for one in self.listed(evaluator, gender):
+                runs += [one, *self.further(one)]
+            for one in runs:
                 one.score(stage)
             self._pair(stage, evaluator, gender, SIMILARITY, "original", "OO", "", "")
             for system in self.systems:
@@ -225,8 +237,9 @@ class Attacks:
         name, recipe = self.recipe.asked["evaluation"], self.recipe
         out = f"exp/scores/{system}/{kind}.{evaluator.label}/{condition}/{name}_{gender}"
         trials, xvectors = f"{name}_trials_{gender}", evaluator.encoder.xvectors
+        backend, asnorm = evaluator.pairing
         return recipe.tables.add(
-            "similarity", stage, out, backend=evaluator.scorer, asnorm=evaluator.asnorm,
+            "similarity", stage, out, backend=backend, asnorm=asnorm,
             utt2spk=f"data/{trials}/utt2spk", rows=f"{xvectors}/{side(trials, rows)}",
             columns=f"{xvectors}/{side(trials, columns)}",
         )  # fmt: skip
@@ -245,18 +258,22 @@ class Attacks:
     def _verify(self, stage: int, one: Listed) -> None:
         recipe, of_trials = self.recipe, f"data/{one.trials}/utt2spk"
         trials, scores = f"data/{one.trials}/trials", f"exp/scores/{one.path}/scores"
+        draws = [
+            word
+            for run in self.further(one)
+            for word in ("--another-draw", f"exp/scores/{run.path}/scores")
+        ]
         before: tuple[str, ...] = ()
         if one.attack.attacker != "unprotected":
             before = ("--unprotected", f"exp/scores/{self._unprotected(one)}/scores")
         recipe.figures(
             "metrics", stage, one.labels(VERIFICATION), kind=VERIFICATION, utt2spk=of_trials,
-            lists=(*before, trials, scores),
+            lists=(*before, *draws, trials, scores),
         )  # fmt: skip
-        if "aligned" in self.attackers:  # the evaluator's name says whose it is
-            recipe.figures(
-                "reidentification", stage, one.labels("reidentification"), utt2spk=of_trials,
-                trials=trials, scores=scores,
-            )  # fmt: skip
+        recipe.figures(
+            "reidentification", stage, one.labels("reidentification"), utt2spk=of_trials,
+            trials=trials, scores=scores, draws=draws,
+        )  # fmt: skip
         if one.how == ALIGNED:
             return  # legal criteria need x-vectors of each utterance, which are missing here
         xvectors = one.hears.encoder.xvectors

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from local.plan.options import (
+    COHORT,
     ENROLMENT,
+    PLDA,
     Asked,
     Evaluator,
     Found,
@@ -75,6 +77,7 @@ class Recipe:
     def make(cls, asked: Asked) -> "Recipe":
         """Recipe from the options that all recipes have; UserError for a wrong one."""
         asked.numbers("nj")
+        asked.number("lda_dim")
         if asked["device"] not in ("cpu", "cuda"):
             raise UserError(f"--device: '{asked['device']}'; known: cpu, cuda")
         for name in ("systems", "generators", "asr", "emotion"):
@@ -182,6 +185,15 @@ class Recipe:
         path = Path("data", f"{self.sets_of(system)[0]}_{system}", "conf.json")
         return path.is_file() and read_json_object(path, "make it anew")["is_random"] is True
 
+    def n_draws(self, system: str) -> int:
+        """Runs of a system that are attacked: --draws of a random one, whose speech we make."""
+        is_ours = not any(need.startswith("external:") for need in self.describe(system).needs)
+        return int(self.asked.get("draws", "1")) if is_ours and self.is_random(system) else 1
+
+    def draws_of(self, system: str) -> range:
+        """Further runs of a random system, by number: one for calibration, and those of --draws."""
+        return range(1, max(2, self.n_draws(system)) if self.is_random(system) else 1)
+
     # Each of the following methods plans steps in a stage and returns the folder that they make.
 
     def encoder(self, stage: int, encoder: NamedEncoder) -> str:
@@ -222,20 +234,24 @@ class Recipe:
         out = f"{xvectors}_speakers"
         return self.tables.add("averages", stage, out, xvectors=xvectors, data=f"data/{name}")
 
-    def backend(self, stage: int, encoder: NamedEncoder, name: str, out: str) -> str:
-        """Plan a back end, trained on a set's x-vectors."""
+    def backend(
+        self, stage: int, encoder: NamedEncoder, name: str, out: str, kind: str = PLDA
+    ) -> str:
+        """Plan a back end, PLDA or COHORT, trained on a set's x-vectors."""
         xvectors = self.session_xvectors(stage, encoder, name)
+        more = {"lda_dim": "0"} if kind == COHORT else {}
         return self.tables.add(
-            "backends", stage, out, unseen=self.unseen, xvectors=xvectors, data=f"data/{name}"
-        )
+            "backends", stage, out, unseen=self.unseen, xvectors=xvectors, data=f"data/{name}",
+            **more,
+        )  # fmt: skip
 
     def evaluator(self, stage: int, evaluator: Evaluator, *, encoder_stage: int) -> None:
         """Plan all that an evaluator needs of original speech."""
         self.encoder(encoder_stage, evaluator.encoder)
         for name in self.sets:
             self.xvectors(stage, evaluator.encoder, name)
-        if evaluator.is_trained:
-            self.backend(stage, evaluator.encoder, self.train, evaluator.scorer)
+        if kind := evaluator.trained:
+            self.backend(stage, evaluator.encoder, self.train, evaluator.scorer, kind)
 
     def f0(self, stage: int, name: str) -> str:
         """Plan F0 statistics of a set's speakers."""
@@ -415,5 +431,5 @@ class Recipe:
 
     def informed_backend(self, stage: int, evaluator: Evaluator) -> None:
         """Plan the back end that an attacker trains."""
-        if evaluator.base is not None and evaluator.is_trained:
-            self.backend(stage, evaluator.encoder, evaluator.training, evaluator.scorer)
+        if evaluator.base is not None and (kind := evaluator.trained):
+            self.backend(stage, evaluator.encoder, evaluator.training, evaluator.scorer, kind)

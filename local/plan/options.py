@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -162,9 +163,12 @@ class Labels(NamedTuple):
 
 # ---- Evaluators: encoders and back ends, and the folders of their results.
 
-TRAINED, NORMALISED = "trained", "_asnorm"
-BACKENDS = {"plda": TRAINED, "plda_asnorm": TRAINED, "cosine": ""}  # kind of each
-FORM = f"<encoder>/<back end> is expected, with {', '.join([*BACKENDS][:-1])} or cosine"
+NORMALISED = "_asnorm"
+PLDA, COHORT = "backends", "cohorts"  # what is trained, and its folder in exp
+BACKENDS = {
+    "plda": PLDA, "plda_asnorm": PLDA, "cosine": "", "cosine_asnorm": COHORT, "cosine_raw": "",
+}  # fmt: skip
+FORM = f"<encoder>/<back end> is expected, with {', '.join([*BACKENDS][:-1])} or cosine_raw"
 
 
 @dataclass(frozen=True)
@@ -233,6 +237,11 @@ def find_encoder(word: str) -> NamedEncoder:
             "hub:<model>, given:<folder>, a folder with encoder.yaml, and in conf/encoders: "
             f"{there}"
         )
+    if word == "pyannote" and find_spec("moonshine_voice") is None:  # told before hours of work
+        raise UserError(
+            "pyannote: its network comes in moonshine-voice==0.0.49 for Linux, which is not "
+            "installed: utils/setup.sh installs it where it can be; or name --evaluators without it"
+        )
     given = word.partition(":")[2] if word.startswith("given:") else ""
     title = word
     if given:
@@ -246,7 +255,7 @@ def find_encoder(word: str) -> NamedEncoder:
 @dataclass(frozen=True)
 class Evaluator:
     """Encoder with a back end. word: as --evaluators spells it. title: the name in tables.
-    scorer: cosine, or the folder of the trained back end. asnorm: cohort size; 0: none.
+    scorer: a cosine, or the folder of the trained back end. asnorm: cohort size; 0: none.
     training: the protected set on which an attacker trained it; empty: none. base: the encoder that
     the attacker retrained or trained anew."""
 
@@ -265,9 +274,15 @@ class Evaluator:
         return label_of(self.title)
 
     @property
-    def is_trained(self) -> bool:
-        """Whether the back end is trained."""
-        return BACKENDS[self.backend] == TRAINED
+    def trained(self) -> str:
+        """What the back end is trained as: PLDA, COHORT, or nothing."""
+        return BACKENDS[self.backend]
+
+    @property
+    def pairing(self) -> tuple[str, str]:
+        """Back end and cohort size of voice similarity matrices, which are defined by PLDA or by
+        the raw cosine, whichever cosine attacks."""
+        return (self.scorer, self.asnorm) if self.trained == PLDA else ("cosine_raw", "0")
 
 
 def find_evaluator(word: str, cohort_size: str) -> Evaluator:
@@ -278,7 +293,7 @@ def find_evaluator(word: str, cohort_size: str) -> Evaluator:
     encoder = find_encoder(name)
     return Evaluator(
         word, encoder, backend, f"{encoder.title}/{backend}",
-        f"exp/backends/{encoder.name}" if BACKENDS[backend] else backend,
+        f"exp/{BACKENDS[backend]}/{encoder.name}" if BACKENDS[backend] else backend,
         cohort_size if backend.endswith(NORMALISED) else "0",
     )  # fmt: skip
 
@@ -307,7 +322,7 @@ def inform(evaluator: Evaluator, attack: Attempt, how: str, train_set: str) -> E
         encoder = replace(encoder, title=name, model=f"exp/encoders/{name}")
     return replace(
         evaluator, encoder=encoder, training=training, base=evaluator.encoder,
-        scorer=f"exp/backends/{name}" if evaluator.is_trained else evaluator.scorer,
+        scorer=f"exp/{evaluator.trained}/{name}" if evaluator.trained else evaluator.scorer,
     )  # fmt: skip
 
 

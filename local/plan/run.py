@@ -7,7 +7,6 @@ from itertools import product
 from pathlib import Path
 
 from local.plan.attacks import (
-    DRAW,
     ORIGINAL,
     QUALITY,
     Attacks,
@@ -308,6 +307,7 @@ def _no_attack(asked: Asked, attacks: Attacks) -> list[str]:
 def _plan_all(asked: Asked) -> tuple[Recipe, Attacks, Utility]:
     """Plan stages 2 to 10."""
     recipe = Recipe.make(asked)
+    asked.number("draws")
     named = asked.words("systems")
     systems = [*dict.fromkeys((*named, *_controls(recipe)))]
     check_systems(systems)
@@ -320,9 +320,10 @@ def _plan_all(asked: Asked) -> tuple[Recipe, Attacks, Utility]:
         recipe.notes += recipe.found(system).notes
         for name in recipe.sets_of(system):
             recipe.protect("protected", PROTECT, system, name, f"{name}_{system}")
-        for name in recipe.sets[1:] if recipe.is_random(system) else ():
-            out = f"{name}_{system}_{DRAW}"
-            recipe.protect("drawn_again", PROTECT, system, name, out, "--draw", "1")
+        for draw in recipe.draws_of(system):
+            for name in recipe.sets[1:]:
+                out = f"{name}_{system}_draw{draw}"
+                recipe.protect("drawn_again", PROTECT, system, name, out, "--draw", str(draw))
     attacks.learn(LEARN)
     attacks.hear(HEAR)
     attacks.score(SCORE)

@@ -161,8 +161,9 @@ def _why_not(attacker: Attacker, system: AttackedSystem, evaluator: str, level: 
     if attacker.knows_target and system.level != "const":
         has = "only systems of level const have a target to know (--systems const_01)"
         return f"{has}; this one is {system.level}"
-    if attacker.evaluator == BACKEND and backend == "cosine":
-        return f"the back end cosine has nothing to train; --evaluators {encoder}/plda has"
+    if attacker.evaluator == BACKEND and backend in ("cosine", "cosine_raw"):
+        has = f"--evaluators {encoder}/plda or {encoder}/cosine_asnorm"
+        return f"the back end {backend} has nothing to train; {has} has"
     if attacker.evaluator in (SCRATCH, FINETUNED) and encoder.startswith(NOT_TRAINABLE):
         return "this encoder comes trained and cannot be trained here; its back end can (_backend)"
     wanted = _training_level(attacker, system, level)

@@ -24,10 +24,12 @@ from utils.trials import Ids, Trials
 
 # Values for <...> are arguments.
 BACKENDS = {
-    "cosine": "steps.speaker.backends:CosineBackend",
+    "cosine": "steps.speaker.backends:CentredCosine",
+    "cosine_raw": "steps.speaker.backends:CosineBackend",
     "<folder>": "steps.speaker.backends:read_backend",
 }
 LEAST_VARIATION = 1e-12  # of the mean square of all x-vectors
+LEAST_LENGTH = 1e-6  # of what centring leaves of a vector of length 1; less is rounding of float32
 
 
 class Backend(Protocol):
@@ -57,6 +59,22 @@ class CosineBackend:
 
     def right(self, vectors: Float64) -> Float64:
         return scale_to_length(vectors, 1.0)
+
+
+class CentredCosine(CosineBackend):
+    """Cosine about the mean of each side: vectors of length 1, less their mean, of length 1 again.
+
+    What all vectors of a side have in common, such as one pseudo-voice or one channel, tells nobody
+    apart and hides what does. `left` and `right` take a whole side at once. A vector that is equal
+    to the mean tells nothing: its row is zero, and so are its scores.
+    """
+
+    def right(self, vectors: Float64) -> Float64:
+        units = scale_to_length(vectors, 1.0)
+        units -= units.mean(axis=0)
+        norms = np.linalg.norm(units, axis=1, keepdims=True)
+        centred: Float64 = np.where(norms > LEAST_LENGTH, units / np.maximum(norms, 1e-30), 0.0)
+        return centred
 
 
 @dataclass(frozen=True)
@@ -106,7 +124,8 @@ class NormalisedBackend:
     Each side's scores against a cohort of other speakers have mean mu and deviation sigma over the
     `top` most similar of them; the normalised score is the mean of (s - mu)/sigma of both sides. It
     is an inner product again, of rows twice as long and two more. cohort: (C, D), one x-vector a
-    speaker, none of whom is enrolled or tried.
+    speaker, none of whom is enrolled or tried. A cohort is a side of its own: a centred cosine
+    centres it by its own mean, whether it was protected or not.
     """
 
     base: Backend
@@ -183,6 +202,9 @@ def _check_varies(x: Float64, classes: npt.NDArray[np.int64]) -> None:
         raise ArithmeticError("the mean x-vectors of all speakers are equal")
 
 
+PARTS = ("mean.vec", "transform.mat", "plda")
+
+
 def write_backend(folder: Path, backend: PldaBackend) -> None:
     """Write mean.vec (text), transform.mat (d, D + 1) and plda, in Kaldi's formats; plda last."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -218,20 +240,24 @@ def load_normalised(name: str, top: int) -> Backend:
 
 
 def load_backend(name: str) -> Backend:
-    """Load `cosine`, or a folder of steps/train_backend.py (or Kaldi)."""
+    """Load `cosine`, `cosine_raw`, or a folder of steps/train_backend.py (or Kaldi)."""
     kind, found = find(BACKENDS, name, "back end")
     backend: Backend = kind(*found)
     return backend
 
 
-def read_backend(name: str) -> PldaBackend:
-    """Read the PLDA in a folder; UserError where it is none."""
+def read_backend(name: str) -> Backend:
+    """Read the PLDA in a folder, or the centred cosine where there is a cohort alone; UserError
+    where it is neither."""
     folder = Path(name)
-    for part in ("mean.vec", "transform.mat", "plda"):
-        if not (folder / part).is_file():
+    missing = [part for part in PARTS if not (folder / part).is_file()]
+    if len(missing) == len(PARTS) and (folder / "cohort.scp").is_file():
+        return CentredCosine()
+    for part in PARTS:
+        if part in missing:
             raise UserError(
                 f"{name}: no {part} there; a back end is a folder that steps/train_backend.py "
-                "wrote, or cosine"
+                "wrote, cosine or cosine_raw"
             )
     mean = archives.read_object(folder / "mean.vec", 1)
     transform = archives.read_object(folder / "transform.mat", 2)
@@ -291,7 +317,8 @@ def read_enrolment(path: Path) -> VectorTable:
 def score_trials(
     backend: Backend, enrol: VectorTable, trial: VectorTable, trials: Trials
 ) -> Float64:
-    """Compute one score a trial, in the order of the list.
+    """Compute one score a trial, in the order of the list. A centred back end takes the mean of the
+    enrolled people, and of the trial utterances, that the list names.
 
     Raises UserError naming all ids that have no x-vector (or no count), and different dimensions.
     """
@@ -306,6 +333,11 @@ def score_trials(
     if found := [problem for problem in problems if problem]:
         raise UserError(f"not all trials can be scored: {'; '.join(found)}")
     check_dimensions(backend, enrol, trial)
+    if is_centred(backend):
+        _check_people(len(left_ids.names), "enrolled")
+        who, what = (np.unique(ids.codes[trials.target]) for ids in (left_ids, right_ids))
+        others = len(what) < len(right_ids.names)  # utterances of people who are not enrolled
+        _check_people(len(who) + others, "tried")
     left = backend.left(enrol.stack(left_ids.names), enrol.count(left_ids.names))
     right = backend.right(trial.stack(right_ids.names))
     scores = np.empty(len(trials))
@@ -315,6 +347,22 @@ def score_trials(
             "nk,nk->n", left[left_ids.codes[part]], right[right_ids.codes[part]]
         )
     return scores
+
+
+def is_centred(backend: Backend) -> bool:
+    """Whether scores depend on the mean of each side, so that it takes all of a side at once."""
+    base = backend.base if isinstance(backend, NormalisedBackend) else backend
+    return isinstance(base, CentredCosine)
+
+
+def _check_people(n_people: int, what: str) -> None:
+    """Raise a UserError if one person's vectors would be centred: only noise would be left, which
+    looks like a voice that is hidden."""
+    if n_people < 2:
+        raise UserError(
+            f"{n_people} person is {what}: a cosine that is centred on the mean of each side needs "
+            "two on both; use cosine_raw"
+        )
 
 
 def _missing(what: str, ids: Sequence[str], known: Collection[str], source: str) -> str:
@@ -363,6 +411,8 @@ def write_pairs(
     9 significant digits. Both files are in C order when the ids are; both are atomic, scores last.
     """
     check_dimensions(backend, rows, columns)
+    if is_centred(backend):
+        _check_people(len({utt2spk[utt] for utt in ids}), "compared")
     left = backend.left(rows.stack(ids), np.ones(len(ids)))
     right = backend.right(columns.stack(ids))
     names, places = np.array(ids, dtype=object), np.arange(len(ids))
