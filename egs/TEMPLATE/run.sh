@@ -60,6 +60,10 @@ if in_stage 3 "x-vectors of the original speech, back ends"; then
     'steps/average_xvectors.py {out} {data} {out}'
   each given_xvectors 'steps/import_xvectors.py {given} {data} {out}' 'steps/average_xvectors.py {out} {data} {out}'
   each session_xvectors 'steps/extract_xvectors.py {options} {encoder} {data} {out}'
+  each decoded 'steps/decode.py {options} {recogniser} {data} {out}' # for the channel words
+  each channels 'steps/extract_channel.py {channel} {source} {data} {out}' \
+    'steps/average_xvectors.py {out} {data} {out}'
+  each tfidf 'steps/train_tfidf.py {unseen} {xvectors} {data} {out}'
   each backends 'steps/train_backend.py --lda-dim {lda_dim} {unseen} {xvectors} {data} {out}'
 fi
 
@@ -87,10 +91,11 @@ fi
 
 if in_stage 6 "informed attackers: train evaluators on protected speech"; then
   again f0 xvectors given_xvectors averages commanded protected encoders session_xvectors backends
+  again decoded channels tfidf
 fi
 
 if in_stage 7 "x-vectors of the protected speech"; then
-  again xvectors given_xvectors
+  again xvectors given_xvectors decoded channels
 fi
 
 if in_stage 8 "scores: enrolment-trial lists, and all pairs of segments"; then
@@ -128,7 +133,7 @@ if in_stage 10 "utility"; then
   each emotion_figures 'local/compute_uar.py --bootstrap {bootstrap} --seed {seed} {lists} {out}/metrics.json'
   each lang 'steps/make_lang.py {options} {asr_lang} {out}'
   each recognisers 'steps/train_recogniser.py --seed {seed} {options} {conf} {data} {out}'
-  each decoded 'steps/decode.py {options} {recogniser} {data} {out}'
+  again decoded
   each word_figures 'local/compute_wer.py --spelling {asr_spelling} --bootstrap {bootstrap} --seed {seed} {lists}
     {out}/metrics.json'
 fi

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from local.plan.needs import Recipe
+from local.plan.needs import Recipe, say_recogniser
 from local.plan.options import (
     SIMILARITY,
     VERIFICATION,
@@ -68,7 +68,8 @@ class Listed:
     def compares(self) -> bool:
         """Whether voice similarity is measured with this attacker's evaluator, too: VoicePAT takes
         G_VD from an evaluator that was trained on protected speech."""
-        return bool(self.hears.training) and not self.attack.parts.knows_target
+        learnt = self.hears.training and not self.hears.encoder.is_textual
+        return bool(learnt) and not self.attack.parts.knows_target
 
     @property
     def tail(self) -> str:
@@ -166,9 +167,9 @@ class Attacks:
         return [one for part in self.parts() for one in self.listed(*part)]
 
     def two_runs(self, evaluator: Evaluator, gender: str, system: str) -> list[Listed]:
-        """Two runs of a system under the ignorant attacker; none for a system that is not random.
-        Calibration across runs (C_ECE) needs two, whoever attacks."""
-        if not self.recipe.is_random(system):
+        """Two runs of a system under the ignorant attacker; none for a system that is not random,
+        or where words are counted. Calibration across runs (C_ECE) needs two, whoever attacks."""
+        if not self.recipe.is_random(system) or evaluator.encoder.is_textual:
             return []
         attack = Attempt(evaluator.word, system, "ignorant", "-")
         first = list_attack(self.recipe, attack, evaluator, gender)
@@ -191,7 +192,7 @@ class Attacks:
         for evaluator in recipe.evaluators:
             for system in self.systems:
                 names = [side(name, system) for name in recipe.sets_of(system)]
-                if recipe.is_random(system):
+                if recipe.is_random(system) and not evaluator.encoder.is_textual:
                     names += [f"{side(name, system)}_{DRAW}" for name in recipe.sets[1:]]
                 for name in names:
                     recipe.xvectors(stage, evaluator.encoder, name)
@@ -208,6 +209,8 @@ class Attacks:
             runs = [run for s in self.systems for run in self.two_runs(evaluator, gender, s)]
             for one in [*self.listed(evaluator, gender), *runs]:
                 one.score(stage)
+            if evaluator.encoder.is_textual:
+                continue  # similarity is of voices
             self._pair(stage, evaluator, gender, SIMILARITY, "original", "OO", "", "")
             for system in self.systems:
                 for who, of in _compared(system):
@@ -257,7 +260,7 @@ class Attacks:
                 "reidentification", stage, one.labels("reidentification"), utt2spk=of_trials,
                 trials=trials, scores=scores,
             )  # fmt: skip
-        if one.how == ALIGNED:
+        if one.how == ALIGNED or one.hears.encoder.is_textual:
             return  # legal criteria need x-vectors of each utterance, which are missing here
         xvectors = one.hears.encoder.xvectors
         recipe.figures(
@@ -277,7 +280,8 @@ class Attacks:
         recipe, name = self.recipe, self.recipe.asked["evaluation"]
         split, trials, label = f"{name}_{gender}", f"{name}_trials_{gender}", evaluator.label
         of_trials, trial_list = f"data/{trials}/utt2spk", f"data/{trials}/trials"
-        self._similarity(stage, evaluator, gender, system, "", "original")
+        if not evaluator.encoder.is_textual:
+            self._similarity(stage, evaluator, gender, system, "", "original")
         run = {attack.attacker for attack in self.of(evaluator) if attack.system == system}
         if {"ignorant", "lazy_informed"} <= run:
             lists: list[str] = []
@@ -290,6 +294,8 @@ class Attacks:
                 lists += [trial_list, scores]
             of = Labels(split, gender, system, "gains", "", evaluator.title, "OO-OA-AA")
             recipe.figures("metrics", stage, of, kind="gains", utt2spk=of_trials, lists=lists)
+        if evaluator.encoder.is_textual:
+            return  # all else compares voices
         xvectors = evaluator.encoder.xvectors
         both = [f"{xvectors}/{side(trials, of)}/xvector.scp" for of in ("", system)]
         leaks = Labels(split, gender, system, "leakage", "", evaluator.title, "OP")
@@ -583,18 +589,12 @@ class Utility:
         return ["--lang", "exp/lang", "--model", model, *recipe.on_device]
 
     def _decode(self, word: str, system: str, name: str) -> None:
-        kind, _, of = word.partition(":")
-        options: list[str] = []
-        if kind == "hub":
-            kind, options = word, ["--device", self.recipe.asked["device"]]
-            language = self.recipe.asked.get("asr_language")
-            options += ["--language", language] if language else []
-        elif kind == "moonshine":
-            options = ["--model", of] if of else []
-        elif kind == "pocketsphinx":
-            options = ["--lang", "exp/lang"]
-        else:
+        if word.startswith("ctc"):
             kind, options = "ctc", self._ctc(word, system)
+        elif word == "pocketsphinx":
+            kind, options = word, ["--lang", "exp/lang"]
+        else:
+            kind, options = say_recogniser(self.recipe.asked, word)
         self.recipe.tables.add(
             "decoded", self.stage, f"exp/decode/{system}/{label_of(word)}/{name}", cut=UTTERANCES,
             options=options, recogniser=kind, data=f"data/{side(name, speech_of(system))}",

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from local.plan.options import (
     find_encoder,
     find_evaluator,
     folder_for,
+    label_of,
     look_at,
     need_conf,
     settings_of,
@@ -45,6 +47,42 @@ def _pool_folder(voice: str, of: str) -> str:
 def _pools_xi(conf: str) -> bool:
     network = read_settings(conf).get("network")
     return isinstance(network, dict) and network.get("pooling") == "xi"
+
+
+def recognise_words(asked: Asked) -> str:
+    """Word of --asr by which channels have words recognised: one that needs no language data of the
+    corpus, or moonshine where it is installed; empty: there is none."""
+    words = [word for word in asked.words("asr") if word.startswith(("moonshine", "hub:"))]
+    try:
+        distribution("moonshine-voice")
+    except PackageNotFoundError:
+        return words[0] if words else ""
+    return words[0] if words else "moonshine"
+
+
+def say_recogniser(asked: Asked, word: str) -> tuple[str, list[str]]:
+    """Recogniser and options of steps/decode.py for such a word."""
+    kind, _, of = word.partition(":")
+    if kind == "hub":
+        language = asked.get("asr_language")
+        options = ["--language", language] if language else []
+        return word, ["--device", asked["device"], *options]
+    return kind, ["--model", of] if of else []
+
+
+def _hearing(
+    evaluators: Sequence[Evaluator], asked: Asked
+) -> tuple[tuple[Evaluator, ...], list[str]]:
+    """Evaluators that can hear something here, and notes on the others."""
+    deaf = "" if recognise_words(asked) else "moonshine is not installed, and --asr names no hub:"
+    kept = tuple(one for one in evaluators if one.encoder.word != "words" or not deaf)
+    if not kept:
+        raise UserError(f"--evaluators: nothing recognises words: {deaf}<model>")
+    return kept, [
+        f"evaluator left out: {one.word}: nothing recognises words: {deaf}<model>"
+        for one in evaluators
+        if one not in kept
+    ]
 
 
 @dataclass
@@ -84,8 +122,15 @@ class Recipe:
         evaluators = tuple(find_evaluator(word, cohort) for word in words)
         if not evaluators:
             raise UserError("--evaluators: names none; <encoder>/<back end> is expected")
-        first = evaluators[0].encoder
-        voice = find_encoder(asked["voice_encoder"]) if asked["voice_encoder"] else first
+        found = [evaluator.encoder for evaluator in evaluators]
+        found = [find_encoder(asked["voice_encoder"])] if asked["voice_encoder"] else found
+        voice = next((encoder for encoder in found if not encoder.is_channel), None)
+        if voice is None:
+            raise UserError(
+                f"--voice-encoder: {found[0].word} hears no voice; name an encoder that does, such "
+                "as resemblyzer"
+            )
+        evaluators, notes = _hearing(evaluators, asked)
         encoders = [*(evaluator.encoder for evaluator in evaluators), voice]
         check_names(encoders)
         for encoder in encoders:
@@ -106,7 +151,7 @@ class Recipe:
                 f"--pool-set: data/{pool} is missing; link or make it, or name it in "
                 "also_prepared if prepare.sh makes it"
             )
-        return cls(asked, evaluators, voice, genders, sets, sets, train, pool)
+        return cls(asked, evaluators, voice, genders, sets, sets, train, pool, notes=notes)
 
     def figures(
         self, table: str, stage: int, of: Labels, folder: str = "exp/metrics", **values: Any
@@ -196,6 +241,11 @@ class Recipe:
     def xvectors(self, stage: int, encoder: NamedEncoder, name: str) -> str:
         """Plan x-vectors of a set and of its speakers, and counts of each speaker's utterances."""
         data, out = f"data/{name}", f"{encoder.xvectors}/{name}"
+        if encoder.is_textual:
+            return self.tables.add(
+                "channels", stage, out, channel=encoder.word, source=self._recognised(stage, name),
+                data=data,
+            )  # fmt: skip
         if encoder.given:
             given = f"{encoder.given}/{name}"
             return self.tables.add("given_xvectors", stage, out, given=given, data=data)
@@ -204,9 +254,22 @@ class Recipe:
             data=data,
         )  # fmt: skip
 
+    def _recognised(self, stage: int, name: str) -> str:
+        """Plan the text of a set: recognised, whatever protects it; of the training set its own."""
+        data = f"data/{name}"
+        if name == self.train and Path(data, "text").is_file():
+            return data
+        word = recognise_words(self.asked)
+        recogniser, options = say_recogniser(self.asked, word)
+        of = max((one for one in (*self.sets, self.train) if name.startswith(one)), key=len)
+        out = f"exp/decode/{name[len(of) + 1 :] or 'original'}/{label_of(word)}/{of}"
+        return self.tables.add(
+            "decoded", stage, out, cut=UTTERANCES, options=options, recogniser=recogniser, data=data
+        )
+
     def session_xvectors(self, stage: int, encoder: NamedEncoder, name: str) -> str:
         """Plan x-vectors of a training set, of sessions if chunk_seconds is set."""
-        if encoder.given:
+        if encoder.given or encoder.is_textual:
             return self.xvectors(stage, encoder, name)
         seconds = self.asked["chunk_seconds"]
         chunks = ("--chunk-seconds", seconds) if seconds else ()
@@ -225,8 +288,9 @@ class Recipe:
     def backend(self, stage: int, encoder: NamedEncoder, name: str, out: str) -> str:
         """Plan a back end, trained on a set's x-vectors."""
         xvectors = self.session_xvectors(stage, encoder, name)
+        table = "tfidf" if encoder.is_textual else "backends"
         return self.tables.add(
-            "backends", stage, out, unseen=self.unseen, xvectors=xvectors, data=f"data/{name}"
+            table, stage, out, unseen=self.unseen, xvectors=xvectors, data=f"data/{name}"
         )
 
     def evaluator(self, stage: int, evaluator: Evaluator, *, encoder_stage: int) -> None:

@@ -8,7 +8,15 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import NamedTuple
 
-from local.protocols.attackers import FINETUNED, NOT_TRAINABLE, SCRATCH, Attempt, read_protocol
+from local.protocols.attackers import (
+    CHANNELS,
+    FINETUNED,
+    NOT_TRAINABLE,
+    SCRATCH,
+    TEXTUAL,
+    Attempt,
+    read_protocol,
+)
 from steps.anonymisers.external import find_names, find_suffix
 from utils.cli import UserError
 from utils.settings import is_settings, list_settings, name_settings, read_settings
@@ -162,7 +170,8 @@ class Labels(NamedTuple):
 # ---- Evaluators: encoders and back ends, and the folders of their results.
 
 TRAINED, NORMALISED = "trained", "_asnorm"
-BACKENDS = {"plda": TRAINED, "plda_asnorm": TRAINED, "cosine": ""}  # kind of each
+TFIDF = "tfidf"
+BACKENDS = {TFIDF: TRAINED, "plda": TRAINED, "plda_asnorm": TRAINED, "cosine": ""}  # kind of each
 FORM = f"<encoder>/<back end> is expected, with {', '.join([*BACKENDS][:-1])} or cosine"
 
 
@@ -185,6 +194,16 @@ class NamedEncoder:
     def name(self) -> str:
         """Name in the folders of its results."""
         return label_of(self.title)
+
+    @property
+    def is_channel(self) -> bool:
+        """Whether it hears something else than the voice."""
+        return self.word in CHANNELS
+
+    @property
+    def is_textual(self) -> bool:
+        """Whether it counts what is said; its vectors are counts then."""
+        return self.word in TEXTUAL
 
     @property
     def xvectors(self) -> str:
@@ -229,8 +248,8 @@ def find_encoder(word: str) -> NamedEncoder:
         there = " ".join(sorted(path.name for path in Path("conf/encoders").glob("*.yaml")))
         raise UserError(
             f"--evaluators, --voice-encoder: '{word}' is no encoder; known: resemblyzer, pyannote, "
-            "hub:<model>, given:<folder>, a folder with encoder.yaml, and in conf/encoders: "
-            f"{there}"
+            f"{', '.join(CHANNELS)}, hub:<model>, given:<folder>, a folder with encoder.yaml, and "
+            f"in conf/encoders: {there}"
         )
     given = word.partition(":")[2] if word.startswith("given:") else ""
     title = word
@@ -275,6 +294,9 @@ def find_evaluator(word: str, cohort_size: str) -> Evaluator:
     if not name or backend not in BACKENDS:
         raise UserError(f"--evaluators: '{word}'; {FORM} as the back end")
     encoder = find_encoder(name)
+    if encoder.is_textual != (backend == TFIDF):
+        known = ", ".join(f"{one}/{TFIDF}" for one in TEXTUAL)
+        raise UserError(f"--evaluators: '{word}'; {TFIDF} compares what counts: {known}")
     return Evaluator(
         word, encoder, backend, f"{encoder.title}/{backend}",
         f"exp/backends/{encoder.name}" if BACKENDS[backend] else backend,

@@ -20,7 +20,10 @@ ALIGNED = "aligned"  # as ORIGINAL, after a rotation learnt on speech before and
 SCRATCH = "scratch"  # encoder and back end trained anew on protected speech
 FINETUNED = "finetuned"  # encoder tuned further on protected speech, back end anew
 BACKEND = "backend"  # frozen encoder, back end trained anew on protected speech
-NOT_TRAINABLE = ("resemblyzer", "pyannote", "hub:", "given:")  # encoders with nothing to train here
+TEXTUAL = ("words",)  # channels of what is said, which the back end tfidf compares
+CHANNELS = (*TEXTUAL,)  # encoders that hear something else than the voice
+# Encoders with nothing to train here:
+NOT_TRAINABLE = ("resemblyzer", "pyannote", "hub:", "given:", *CHANNELS)
 
 
 @dataclass(frozen=True)
@@ -154,6 +157,8 @@ def _why_not(attacker: Attacker, system: AttackedSystem, evaluator: str, level: 
         return "there is no training set that it protected"
     if attacker.knows_target and system.level != "const":
         return f"only systems of level const have a target to know; this one is {system.level}"
+    if attacker.evaluator == ALIGNED and encoder in CHANNELS:
+        return f"{encoder} is no space of voices, which protection could have rotated"
     if attacker.evaluator == BACKEND and backend == "cosine":
         return "the back end cosine has nothing to train"
     if attacker.evaluator in (SCRATCH, FINETUNED) and encoder.startswith(NOT_TRAINABLE):
@@ -302,6 +307,8 @@ def describe_encoder(name: str, sides: tuple[AttackSet, AttackSet]) -> Json:
 
     UserError if its training data has a speaker of enrolment or trials.
     """
+    if name in CHANNELS:
+        return {"encoder": name, "trained": "nothing is: it counts or measures"}
     path = Path(name) / "encoder.yaml"
     if not is_there(path):
         return {"encoder": name, "trained": "elsewhere; its training speakers are not known here"}
