@@ -1,10 +1,13 @@
 """Attackers who hear something else than the voice: counts, weights, and their steps of a plan."""
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from local import compute_metrics, fuse_scores
+from local.metrics.fusion import fuse, normalise
 from steps import extract_channel, score_trials, train_tfidf
 from steps.channels.counts import SIZE, count_parts, parts_of_phones, parts_of_text
 from steps.speaker.backends import TfidfBackend, learn_idf
@@ -71,3 +74,41 @@ def test_what_words_refuse(folder: Path) -> None:
     data, out = str(folder / "d"), str(folder / "x")
     write_map(folder / "text", {"a-1": "x"})
     refuses("3 of 4 utterances missing", extract_channel.main, ["words", str(folder), data, out])
+
+
+def test_fusion_by_hand() -> None:
+    """Scores 1, 3 become -1, 1, whatever their scale; who is alone, or all alike, gives nothing."""
+    trial = ["u", "u", "v", "w", "w"]
+    voice, words = np.array([1.0, 3, 9, 0.1, 0.1]), np.array([200.0, 100, 0, 5, 7])
+    assert normalise(trial, voice).tolist() == [-1, 1, 0, 0, 0]
+    assert fuse(trial, [voice, words]).tolist() == [0, 0, 0, -1, 1]
+    assert fuse(trial, [voice * 5 + 2, words / 3]) == pytest.approx(fuse(trial, [voice, words]))
+    assert normalise(trial, np.zeros(5)).tolist() == [0] * 5
+
+
+def test_what_the_voice_adds_to_the_words(tmp_path: Path) -> None:
+    """The words take u for b's, the voice knows it: fused 0 %, the words 50 %, so -0.5. With the
+    words alone fused the difference is 0, and so is its interval."""
+    trials = {"a u": "target", "b u": "nontarget", "a v": "nontarget", "b v": "target"}
+    voice = {"a u": 9, "b u": 1, "a v": 2, "b v": 4}
+    words = {"a u": 0.1, "b u": 0.3, "a v": 0.1, "b v": 0.2}
+    for name, table in (("trials", trials), ("voice", voice), ("said", words)):
+        write_map(tmp_path / name, table, blanks=True)
+    write_map(tmp_path / "utt2spk", {"u": "a", "v": "b"})
+    paths = {name: str(tmp_path / name) for name in ("trials", "voice", "said", "utt2spk", "out")}
+
+    def difference(*scores: str) -> dict[str, object]:
+        given = [paths["trials"], paths["out"], *(paths[name] for name in scores)]
+        assert fuse_scores.main(["--words", paths["said"], *given]) == 0
+        made = str(tmp_path / "figures.json")
+        alone, fused = f"{paths['out']}/words", f"{paths['out']}/scores"
+        of = ["--utt2spk", paths["utt2spk"], "--bootstrap", "20", "--words", alone]
+        words = ["verification", *of, paths["trials"], fused, made]
+        assert compute_metrics.main(words) == 0
+        found: dict[str, object] = json.loads(Path(made).read_text())
+        return found
+
+    assert difference("voice", "voice", "said")["eer_beside_words"] == -0.5
+    same = difference("said")
+    assert same["eer_beside_words"] == 0
+    assert same["intervals"]["eer_beside_words"] == [0, 0]  # type: ignore[index]

@@ -111,7 +111,8 @@ REFUSED: list[tuple[str, dict[str, str], str]] = [
     ("whitebox", {"bins": "0"}, "--bins: '0'; a whole number above 0 is expected"),
     ("whitebox", {"asr": "ctc", "asr_model": "no"}, "conf/asr/no.yaml is missing"),
     ("whitebox", {"train_set": "no"}, "data/no is missing; make it with ./run.sh --stop-stage 0"),
-    ("nist", {"evaluators": "words/tfidf resemblyzer/plda"}, "words/tfidf hears no voice"),
+    ("nist", {"evaluators": "words/tfidf resemblyzer/plda"}, "words/tfidf is for run.sh"),
+    ("generators", {"evaluators": "fused resemblyzer/plda"}, "fused is for run.sh"),
     ("generators", {"vectors": "0"}, "--vectors: '0'; a whole number above 0"),
     ("generators", {"voice_encoder": "given:nowhere"}, "given:nowhere: no such folder"),
     ("generators", {"train_set": "no"}, "make it with ./run.sh --stop-stage 0"),
@@ -674,3 +675,24 @@ def test_without_a_recogniser_words_are_missing(
     assert not any("words" in out for out in planned.tables.every_out())
     assert "exp/xvectors/words/e_enrolls" in plan(**both, asr="hub:w").tables.every_out()
     refused("nothing recognises words", plan, voice_encoder="resemblyzer", evaluators="words/tfidf")
+
+
+def test_evaluators_are_fused_where_two_heard_the_same_trials(plan: Plan) -> None:
+    """By the same attacker on the same list: the words and the encoder, where both were run."""
+    asked = WORDS | {"evaluators": "words/tfidf e/plda fused fused_without_words"}
+    planned = plan(**asked)
+    found = commands(planned, **asked)
+    fused = {out for out in found if ".fused" in out and out.startswith("exp/scores")}
+    attacks = {Path(out).parts[3] for out in fused}
+    of = ("unprotected", "ignorant", "semi_informed_backend")
+    assert attacks == {f"{attacker}.fused" for attacker in of}
+    assert "nothing is fused without words: it takes two evaluators or more" in planned.notes
+    at = "exp/scores/b2/{}.{}/OA/e_f"
+    words, voice, out = (at.format("ignorant", by) for by in ("words+tfidf", "e+plda", "fused"))
+    assert found[out] == (
+        f"local/fuse_scores.py --words {words}/scores data/e_trials_f/trials {out} "
+        f"{words}/scores {voice}/scores"
+    )
+    figures = found["exp/metrics/b2/ignorant.fused/OA/e_f"]
+    assert f"--words {out}/words data/e_trials_f/trials {out}/scores " in figures
+    assert "--unprotected exp/scores/original/unprotected.fused/OO/e_f/scores" in figures

@@ -190,22 +190,23 @@ def verification(
     omegas: Mapping[str, float] | None = None,
     speakers: Speakers | None = None,
     n_bins: int | None = None,
-    unprotected: Float64 | None = None,
+    beside: Mapping[str, Float64] | None = None,
     **resamples: int,
 ) -> dict[str, object]:
     """All figures of a trial list with targets and nontargets (keys of the JSON: docs/metrics).
 
     score: (n_trials,) in the order of `trials`. Figures by speaker and intervals need `speakers`.
     n_bins: adds linkability_bins_<n>, on so many bins, of all trials and by enrolled speaker.
-    unprotected: (n_trials,) scores of the same trials before protection, which add `eer_rise`.
+    beside: (n_trials,) other scores of the same trials, by the name of the figure that they add:
+    how far the folded EER lies above theirs (`eer_rise`: above that of unprotected speech).
     resamples: n_bootstrap and seed of `interval_report`.
     """
     cell = None
     if speakers is not None and resamples.get("n_bootstrap"):
         cell = speakers.enrol * len(speakers.names) + speakers.trial
     scored = prepare(score, trials.target, omegas, cell)
-    before = None if unprotected is None else detection.rank(unprotected, trials.target, cell)
-    figures = _with_rise(scored, before)
+    others = {name: detection.rank(s, trials.target, cell) for name, s in (beside or {}).items()}
+    figures = _with_rises(scored, others)
     if figures is None:
         raise ValueError("verification needs target and nontarget trials")
     counts = count_labels(trials.target)
@@ -235,28 +236,33 @@ def verification(
     if cell is None:
         return report
     ranked = cell[scored.ranking.order]
-    ranked_before = ranked if before is None else cell[before.order]
+    ranked_others = {name: cell[other.order] for name, other in others.items()}
 
     def evaluate(drawn: Float64) -> Figures | None:
         weight = pair_weights(drawn).ravel()
-        return _with_rise(scored, before, weight[ranked], weight[ranked_before])
+        weights = {name: weight[place] for name, place in ranked_others.items()}
+        return _with_rises(scored, others, weight[ranked], weights)
 
     return report | interval_report(evaluate, len(names), **resamples)
 
 
-def _with_rise(
+def _with_rises(
     scored: ScoredTrials,
-    before: Ranking | None,
+    others: Mapping[str, Ranking],
     weight: Float64 | None = None,
-    weight_before: Float64 | None = None,
+    weights: Mapping[str, Float64] | None = None,
 ) -> Figures | None:
-    """Figures of `ScoredTrials.figures`, and the rise of the folded EER above that of `before` in
-    the same resample. weight, weight_before: (n_trials,) in ascending order of either score."""
+    """Figures of `ScoredTrials.figures`, and by name how far the folded EER lies above that of
+    others in the same resample. weight, weights: (n_trials,) in ascending order of each score."""
     figures = scored.figures(weight)
-    if figures is None or before is None:
-        return figures
-    bare = detection.eer(*before.counts(weight_before))
-    return figures | {"eer_rise": folded(figures["eer"]) - folded(bare)}
+    if figures is None:
+        return None
+    rises = {
+        name: folded(figures["eer"])
+        - folded(detection.eer(*other.counts((weights or {}).get(name))))
+        for name, other in others.items()
+    }
+    return figures | rises
 
 
 def _warn_of_undefined(figures: Figures, n_target: int) -> None:

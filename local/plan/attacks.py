@@ -3,14 +3,17 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 
 from local.plan.needs import Recipe, say_recogniser
 from local.plan.options import (
+    FUSED,
     SIMILARITY,
     VERIFICATION,
     Evaluator,
     Labels,
+    NamedEncoder,
     inform,
     label_of,
     need_conf,
@@ -38,7 +41,8 @@ def _compared(system: str) -> tuple[tuple[str, tuple[str, str, str]], ...]:
 @dataclass(frozen=True)
 class Listed:
     """Attack on the trials of one gender. tells: the original evaluator; hears: the attacker's
-    version of it. enrol, trial: the sets."""
+    version of it. enrol, trial: the sets. fused: the attacks that one with several evaluators
+    consists of; tells and hears are then but names."""
 
     recipe: Recipe
     attack: Attempt
@@ -48,6 +52,7 @@ class Listed:
     enrol: str
     trial: str
     name: str = ""  # of the folder, if not the attacker's
+    fused: tuple["Listed", ...] = ()
 
     @property
     def how(self) -> str:
@@ -83,6 +88,8 @@ class Listed:
 
     def score(self, stage: int, *, folder: str = "exp/scores") -> str:
         """Plan the scores, and a record of the attack (attacker.json)."""
+        if self.fused:
+            return self._fuse(stage, folder)
         hears, xvectors = self.hears, self.hears.encoder.xvectors
         vectors = (f"{xvectors}/{self.enrol}", f"{xvectors}/{self.trial}")
         learnt: tuple[str, ...] = ()
@@ -96,6 +103,15 @@ class Listed:
             enrol=vectors[0], trial=vectors[1], trials=f"data/{self.trials}/trials",
             attacker=self.name or self.attack.attacker, enrol_data=f"data/{self.enrol}",
             trial_data=f"data/{self.trial}", learnt=learnt, encoder=hears.encoder.model,
+        )  # fmt: skip
+
+    def _fuse(self, stage: int, folder: str) -> str:
+        """Plan fused scores; beside them those of the words alone, if these are among them."""
+        found = {one.tells.encoder.word: f"{folder}/{one.path}/scores" for one in self.fused}
+        words = ("--words", found["words"]) if "words" in found else ()
+        return self.recipe.tables.add(
+            "fused", stage, f"{folder}/{self.path}", trials=f"data/{self.trials}/trials",
+            words=words, scores=[f"{folder}/{one.path}/scores" for one in self.fused],
         )  # fmt: skip
 
     def _align(self, stage: int) -> tuple[str, str]:
@@ -158,6 +174,20 @@ class Attacks:
             list_attack(self.recipe, attack, evaluator, gender) for attack in self.of(evaluator)
         ]
 
+    def fuse(self, name: str, gender: str) -> list[Listed]:
+        """Attacks by which two evaluators or more heard the same trials, fused."""
+        found: dict[tuple[str, str], list[Listed]] = {}
+        for evaluator in self.recipe.evaluators:
+            for one in self.listed(evaluator, gender):
+                if evaluator.encoder.word not in FUSED[name]:
+                    found.setdefault((one.attack.system, one.attack.attacker), []).append(one)
+        tells = Evaluator(name, NamedEncoder(name, name, name), name, name, "", "0")
+        return [
+            replace(parts[0], tells=tells, hears=tells, fused=tuple(parts))
+            for parts in found.values()
+            if len(parts) > 1
+        ]
+
     def parts(self) -> list[tuple[Evaluator, str]]:
         """Evaluators and genders."""
         return [(e, gender) for e in self.recipe.evaluators for gender in self.recipe.genders]
@@ -205,6 +235,9 @@ class Attacks:
 
     def score(self, stage: int) -> None:
         """Plan scores of trial lists, and of all pairs of segments."""
+        for name, gender in product(self.recipe.fused, self.recipe.genders):
+            for one in self.fuse(name, gender):
+                one.score(stage)
         for evaluator, gender in self.parts():
             runs = [run for s in self.systems for run in self.two_runs(evaluator, gender, s)]
             for one in [*self.listed(evaluator, gender), *runs]:
@@ -236,6 +269,9 @@ class Attacks:
 
     def measure(self, stage: int) -> None:
         """Plan privacy metrics."""
+        for name, gender in product(self.recipe.fused, self.recipe.genders):
+            for one in self.fuse(name, gender):
+                self._verify(stage, one)
         for evaluator, gender in self.parts():
             for one in self.listed(evaluator, gender):
                 self._verify(stage, one)
@@ -251,6 +287,8 @@ class Attacks:
         before: tuple[str, ...] = ()
         if one.attack.attacker != "unprotected":
             before = ("--unprotected", f"exp/scores/{self._unprotected(one)}/scores")
+        if any(part.tells.encoder.word == "words" for part in one.fused):
+            before = (*before, "--words", f"exp/scores/{one.path}/words")
         recipe.figures(
             "metrics", stage, one.labels(VERIFICATION), kind=VERIFICATION, utt2spk=of_trials,
             lists=(*before, trials, scores),
@@ -260,7 +298,7 @@ class Attacks:
                 "reidentification", stage, one.labels("reidentification"), utt2spk=of_trials,
                 trials=trials, scores=scores,
             )  # fmt: skip
-        if one.how == ALIGNED or one.hears.encoder.is_textual:
+        if one.how == ALIGNED or one.hears.encoder.is_textual or one.fused:
             return  # legal criteria need x-vectors of each utterance, which are missing here
         xvectors = one.hears.encoder.xvectors
         recipe.figures(

@@ -9,6 +9,7 @@ from typing import Any
 
 from local.plan.options import (
     ENROLMENT,
+    FUSED,
     Asked,
     Evaluator,
     Found,
@@ -90,9 +91,9 @@ class Recipe:
     """Options of a recipe, its sets, and its planned tables.
 
     sets: protected and attacked sets, enrolment first. evaluated: the evaluation sets, whose
-    speakers must not occur in training. conf_of: settings of a system that a study made; else
-    conf/systems/<system>.yaml. labels: what each folder of figures speaks of. notes: messages for
-    the log.
+    speakers must not occur in training. fused: what the evaluators' scores are fused to, by name.
+    conf_of: settings of a system that a study made; else conf/systems/<system>.yaml. labels: what
+    each folder of figures speaks of. notes: messages for the log.
     """
 
     asked: Asked
@@ -103,6 +104,7 @@ class Recipe:
     evaluated: tuple[str, ...]
     train: str
     pool: str
+    fused: tuple[str, ...] = ()
     tables: Tables = field(default_factory=Tables)
     labels: dict[str, Labels] = field(default_factory=dict)
     conf_of: dict[str, str] = field(default_factory=dict)
@@ -117,8 +119,8 @@ class Recipe:
             raise UserError(f"--device: '{asked['device']}'; known: cpu, cuda")
         for name in ("systems", "generators", "asr", "emotion"):
             asked.words(name)
-        words = asked.words("evaluators")
-        cohort = asked["cohort_size"]
+        asked_for = asked.words("evaluators")
+        words, cohort = [word for word in asked_for if word not in FUSED], asked["cohort_size"]
         evaluators = tuple(find_evaluator(word, cohort) for word in words)
         if not evaluators:
             raise UserError("--evaluators: names none; <encoder>/<back end> is expected")
@@ -151,7 +153,15 @@ class Recipe:
                 f"--pool-set: data/{pool} is missing; link or make it, or name it in "
                 "also_prepared if prepare.sh makes it"
             )
-        return cls(asked, evaluators, voice, genders, sets, sets, train, pool, notes=notes)
+        fused = tuple(word for word in asked_for if word in FUSED)
+        for name in fused:
+            if len([one for one in evaluators if one.encoder.word not in FUSED[name]]) < 2:
+                notes.append(
+                    f"nothing is {name.replace('_', ' ')}: it takes two evaluators or more"
+                )
+        return cls(
+            asked, evaluators, voice, genders, sets, sets, train, pool, fused=fused, notes=notes
+        )
 
     def figures(
         self, table: str, stage: int, of: Labels, folder: str = "exp/metrics", **values: Any

@@ -175,6 +175,10 @@ BACKENDS = {TFIDF: TRAINED, "plda": TRAINED, "plda_asnorm": TRAINED, "cosine": "
 FORM = f"<encoder>/<back end> is expected, with {', '.join([*BACKENDS][:-1])} or cosine"
 
 
+# Words of --evaluators that name no encoder, but what the others have said together.
+FUSED = {"fused": (), "fused_without_words": ("words",)}  # name -> the encoders that are left out
+
+
 @dataclass(frozen=True)
 class NamedEncoder:
     """Encoder. word: as --evaluators spells it. title: the word in tables, of a path only the last
