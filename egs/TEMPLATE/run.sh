@@ -60,8 +60,8 @@ if in_stage 3 "x-vectors of the original speech, back ends"; then
     'steps/average_xvectors.py {out} {data} {out}'
   each given_xvectors 'steps/import_xvectors.py {given} {data} {out}' 'steps/average_xvectors.py {out} {data} {out}'
   each session_xvectors 'steps/extract_xvectors.py {options} {encoder} {data} {out}'
-  each decoded 'steps/decode.py {options} {recogniser} {data} {out}' # for the channel words
-  each channels 'steps/extract_channel.py {channel} {source} {data} {out}' \
+  each decoded 'steps/decode.py {options} {recogniser} {data} {out}' # for channels (docs/channels.md)
+  each channels 'steps/extract_channel.py {options} {channel} {source} {data} {out}' \
     'steps/average_xvectors.py {out} {data} {out}'
   each tfidf 'steps/train_tfidf.py {unseen} {xvectors} {data} {out}'
   each backends 'steps/train_backend.py --lda-dim {lda_dim} {unseen} {xvectors} {data} {out}'

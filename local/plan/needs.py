@@ -251,11 +251,8 @@ class Recipe:
     def xvectors(self, stage: int, encoder: NamedEncoder, name: str) -> str:
         """Plan x-vectors of a set and of its speakers, and counts of each speaker's utterances."""
         data, out = f"data/{name}", f"{encoder.xvectors}/{name}"
-        if encoder.is_textual:
-            return self.tables.add(
-                "channels", stage, out, channel=encoder.word, source=self._recognised(stage, name),
-                data=data,
-            )  # fmt: skip
+        if encoder.is_recognised:
+            return self._channel(stage, encoder, name)
         if encoder.given:
             given = f"{encoder.given}/{name}"
             return self.tables.add("given_xvectors", stage, out, given=given, data=data)
@@ -264,18 +261,28 @@ class Recipe:
             data=data,
         )  # fmt: skip
 
-    def _recognised(self, stage: int, name: str) -> str:
-        """Plan the text of a set: recognised, whatever protects it; of the training set its own."""
-        data = f"data/{name}"
-        if name == self.train and Path(data, "text").is_file():
-            return data
-        word = recognise_words(self.asked)
-        recogniser, options = say_recogniser(self.asked, word)
+    def _channel(
+        self, stage: int, encoder: NamedEncoder, name: str, options: Sequence[str] = ()
+    ) -> str:
+        """Plan the vectors of a set, made of what is recognised in it, whatever protects it; for
+        the words of the training set its own text will do."""
+        data, word = f"data/{name}", "phones"
+        if encoder.word == "words":
+            word = recognise_words(self.asked)
         of = max((one for one in (*self.sets, self.train) if name.startswith(one)), key=len)
-        out = f"exp/decode/{name[len(of) + 1 :] or 'original'}/{label_of(word)}/{of}"
+        source = f"exp/decode/{name[len(of) + 1 :] or 'original'}/{label_of(word)}/{of}"
+        if encoder.word == "words" and name == self.train and Path(data, "text").is_file():
+            source = data
+        else:
+            recogniser, more = say_recogniser(self.asked, word)
+            self.tables.add(
+                "decoded", stage, source, cut=UTTERANCES, options=more, recogniser=recogniser,
+                data=data,
+            )  # fmt: skip
         return self.tables.add(
-            "decoded", stage, out, cut=UTTERANCES, options=options, recogniser=recogniser, data=data
-        )
+            "channels", stage, f"{encoder.xvectors}/{name}", options=options, channel=encoder.word,
+            source=source, data=data,
+        )  # fmt: skip
 
     def session_xvectors(self, stage: int, encoder: NamedEncoder, name: str) -> str:
         """Plan x-vectors of a training set, of sessions if chunk_seconds is set."""
@@ -283,6 +290,8 @@ class Recipe:
             return self.xvectors(stage, encoder, name)
         seconds = self.asked["chunk_seconds"]
         chunks = ("--chunk-seconds", seconds) if seconds else ()
+        if encoder.is_recognised:
+            return self._channel(stage, encoder, name, chunks)
         return self.tables.add(
             "session_xvectors", stage, f"{encoder.xvectors}/{name}",
             cut=PIECES if seconds else UTTERANCES, options=(*self.on_device, *chunks),

@@ -205,6 +205,11 @@ class NamedEncoder:
         return self.word in CHANNELS
 
     @property
+    def is_recognised(self) -> bool:
+        """Whether its vectors are made of what is recognised: words, or phones."""
+        return self.is_channel and self.word != "melody"
+
+    @property
     def is_textual(self) -> bool:
         """Whether it counts what is said; its vectors are counts then."""
         return self.word in TEXTUAL

@@ -20,8 +20,8 @@ ALIGNED = "aligned"  # as ORIGINAL, after a rotation learnt on speech before and
 SCRATCH = "scratch"  # encoder and back end trained anew on protected speech
 FINETUNED = "finetuned"  # encoder tuned further on protected speech, back end anew
 BACKEND = "backend"  # frozen encoder, back end trained anew on protected speech
-TEXTUAL = ("words",)  # channels of what is said, which the back end tfidf compares
-CHANNELS = (*TEXTUAL,)  # encoders that hear something else than the voice
+TEXTUAL = ("words", "sounds")  # channels of what is said, which the back end tfidf compares
+CHANNELS = (*TEXTUAL, "timing", "melody")  # encoders that hear something else than the voice
 # Encoders with nothing to train here:
 NOT_TRAINABLE = ("resemblyzer", "pyannote", "hub:", "given:", *CHANNELS)
 
