@@ -4,10 +4,12 @@ import json
 import re
 import shutil
 from collections.abc import Callable, Iterator
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
 
+from local.plan import needs
 from local.plan.needs import Recipe
 from local.plan.options import Asked, Labels, follow_protocol, train_again
 from local.plan.run import FILE, plan_run, what_counts
@@ -69,6 +71,9 @@ def test_what_is_wrong_is_said_before_anything_is_made(plan: Plan, corpus: Path)
         ("in conf/encoders: ", {"voice_encoder": "nosuch"}),
         ("--evaluators: 'e'; <encoder>/<back end> is expected", {"evaluators": "e"}),
         ("--evaluators: 'e/pldaa'; <encoder>/<back end>", {"evaluators": "e/pldaa"}),
+        ("'words/cosine'; tfidf compares what counts: words/tfidf", {"evaluators": "words/cosine"}),
+        ("'e/tfidf'; tfidf compares what counts", {"evaluators": "e/tfidf"}),
+        ("--voice-encoder: words hears no voice", {"evaluators": "words/tfidf"}),
         ("--device: 'gpu'; known: cpu, cuda", {"device": "gpu"}),
         ("conf/systems/b3.yaml is missing; the nearest names are: ", {"systems": "b3"}),
         (
@@ -134,6 +139,8 @@ REFUSED: list[tuple[str, dict[str, str], str]] = [
     ("whitebox", {"bins": "0"}, "--bins: '0'; a whole number above 0 is expected"),
     ("whitebox", {"asr": "ctc", "asr_model": "no"}, "conf/asr/no.yaml is missing"),
     ("whitebox", {"train_set": "no"}, "data/no is missing; make it with ./run.sh --stop-stage 0"),
+    ("nist", {"evaluators": "words/tfidf resemblyzer/plda"}, "words/tfidf is for run.sh"),
+    ("generators", {"evaluators": "fused resemblyzer/plda"}, "fused is for run.sh"),
     ("generators", {"vectors": "0"}, "--vectors: '0'; a whole number above 0"),
     ("generators", {"voice_encoder": "given:nowhere"}, "given:nowhere: no such folder"),
     ("generators", {"train_set": "no"}, "make it with ./run.sh --stop-stage 0"),
@@ -728,3 +735,76 @@ def test_a_recipe_s_plan_of_every_corpus(corpus: Path) -> None:
         recipe = Recipe.make(Asked(asked))
         recipe.needs(4, name)
         assert recipe.give(name, "e_enrolls") is not None
+
+
+WORDS = {"systems": "b2", "attackers": "ignorant semi_informed_backend aligned semi_informed"}
+
+
+def test_words_are_attacked_like_a_voice(plan: Plan, corpus: Path) -> None:
+    """Every set is recognised, for what is protected is; the training set's own text will do, too.
+    Figures of x-vectors are left out, and what the word error rate needs is recognised once."""
+    for name in ("train", "e_trials_f", "e_trials_m"):
+        (corpus / "data" / name / "text").touch()
+    asked = WORDS | {"evaluators": "words/tfidf resemblyzer/cosine", "asr": "moonshine"}
+    planned = plan(**asked)
+    found = commands(planned, **asked)
+    of, wav = "steps/decode.py moonshine", "exp/decode/b2_const/moonshine/train"
+    assert found[wav] == f"{of} data/train_b2_const {wav}"
+    for system, end in (("original", ""), ("b2", "_b2")):
+        for name in ("e_enrolls", "e_trials_f"):
+            out = f"exp/decode/{system}/moonshine/{name}"
+            assert found[out] == f"{of} data/{name}{end} {out}"
+            assert (
+                f"extract_channel.py words {out} data/{name}{end}"
+                in found[f"exp/xvectors/words/{name}{end}"]
+            )
+    assert "extract_channel.py words data/train data/train" in found["exp/xvectors/words/train"]
+    learnt = "exp/backends/words.train_b2_const"
+    assert "train_tfidf.py" in found[learnt] and "e_trials_f" in found[learnt]
+    path = "exp/scores/b2/semi_informed_backend.words+tfidf/AA/e_f"
+    assert f"--backend {learnt} " in found[path]
+    assert " exp/xvectors/words/e_enrolls_b2 " in found[path]
+    attackers = {"ignorant", "semi_informed_backend", "unprotected"}
+    of_words = {Path(out).parts[3].partition(".")[0] for out in found if "words+tfidf" in out}
+    assert of_words == attackers | {f"reid_{who}" for who in attackers}
+    skipped = [note for note in planned.notes if "words/tfidf" in note]
+    assert len(skipped) == 2
+    assert "no space of voices" in skipped[0] and "comes trained" in skipped[1]
+
+
+def test_without_a_recogniser_words_are_missing(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The channel is said to be missing where nothing recognises words."""
+
+    def nothing(name: str) -> None:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(needs, "distribution", nothing)
+    both = WORDS | {"evaluators": "words/tfidf resemblyzer/cosine"}
+    planned = plan(**both)
+    assert any("words/tfidf: nothing recognises words: moon" in note for note in planned.notes)
+    assert not any("words" in out for out in planned.tables.every_out())
+    assert "exp/xvectors/words/e_enrolls" in plan(**both, asr="hub:w").tables.every_out()
+    refused("nothing recognises words", plan, voice_encoder="resemblyzer", evaluators="words/tfidf")
+
+
+def test_evaluators_are_fused_where_two_heard_the_same_trials(plan: Plan) -> None:
+    """By the same attacker on the same list: the words and the encoder, where both were run."""
+    asked = WORDS | {"evaluators": "words/tfidf e/plda fused fused_without_words"}
+    planned = plan(**asked)
+    found = commands(planned, **asked)
+    fused = {out for out in found if ".fused" in out and out.startswith("exp/scores")}
+    attacks = {Path(out).parts[3] for out in fused}
+    of = ("unprotected", "ignorant", "semi_informed_backend")
+    assert attacks == {f"{attacker}.fused" for attacker in of}
+    assert "nothing is fused without words: it takes two evaluators or more" in planned.notes
+    at = "exp/scores/b2/{}.{}/OA/e_f"
+    words, voice, out = (at.format("ignorant", by) for by in ("words+tfidf", "e+plda", "fused"))
+    assert found[out] == (
+        f"local/fuse_scores.py --words {words}/scores data/e_trials_f/trials {out} "
+        f"{words}/scores {voice}/scores"
+    )
+    figures = found["exp/metrics/b2/ignorant.fused/OA/e_f"]
+    assert f"--words {out}/words data/e_trials_f/trials {out}/scores " in figures
+    assert "--unprotected exp/scores/original/unprotected.fused/OO/e_f/scores" in figures

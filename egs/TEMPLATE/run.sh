@@ -62,6 +62,10 @@ if in_stage 3 "x-vectors of the original speech, back ends"; then
     'steps/average_xvectors.py {out} {data} {out}'
   each given_xvectors 'steps/import_xvectors.py {given} {data} {out}' 'steps/average_xvectors.py {out} {data} {out}'
   each session_xvectors 'steps/extract_xvectors.py {options} {encoder} {data} {out}'
+  each decoded 'steps/decode.py {options} {recogniser} {data} {out}' # for channels (docs/channels.md)
+  each channels 'steps/extract_channel.py {options} {channel} {source} {data} {out}' \
+    'steps/average_xvectors.py {out} {data} {out}'
+  each tfidf 'steps/train_tfidf.py {unseen} {xvectors} {data} {out}'
   each backends 'steps/train_backend.py --lda-dim {lda_dim} {unseen} {xvectors} {data} {out}'
 fi
 
@@ -89,10 +93,11 @@ fi
 
 if in_stage 6 "informed attackers: train evaluators on protected speech"; then
   again f0 xvectors given_xvectors averages commanded protected encoders session_xvectors backends
+  again decoded channels tfidf
 fi
 
 if in_stage 7 "x-vectors of the protected speech"; then
-  again xvectors given_xvectors
+  again xvectors given_xvectors decoded channels
 fi
 
 if in_stage 8 "scores: enrolment-trial lists, and all pairs of segments"; then
@@ -101,6 +106,7 @@ if in_stage 8 "scores: enrolment-trial lists, and all pairs of segments"; then
   each scores 'steps/score_trials.py --backend {backend} --asnorm {asnorm} {enrol} {trial} {trials} {out}/scores' \
     'local/record_attack.py --attacker {attacker} --enrol {enrol_data} --trial {trial_data} {learnt}
       --encoder {encoder} --backend {backend} --asnorm {asnorm} {out}/attacker.json'
+  each fused 'local/fuse_scores.py {words} {trials} {out} {scores}'
   each similarity 'steps/score_pairs.py --backend {backend} --asnorm {asnorm} --utt2spk {utt2spk} {rows} {columns}
     {out}/trials {out}/scores'
 fi
@@ -130,7 +136,7 @@ if in_stage 10 "utility"; then
   each emotion_figures 'local/compute_uar.py --bootstrap {bootstrap} --seed {seed} {lists} {out}/metrics.json'
   each lang 'steps/make_lang.py {options} {asr_lang} {out}'
   each recognisers 'steps/train_recogniser.py --seed {seed} {options} {conf} {data} {out}'
-  each decoded 'steps/decode.py {options} {recogniser} {data} {out}'
+  again decoded
   each word_figures 'local/compute_wer.py --spelling {asr_spelling} --bootstrap {bootstrap} --seed {seed} {lists}
     {out}/metrics.json'
 fi

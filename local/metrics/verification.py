@@ -192,7 +192,7 @@ def verification(
     omegas: Mapping[str, float] | None = None,
     speakers: Speakers | None = None,
     n_bins: int | None = None,
-    unprotected: Float64 | None = None,
+    beside: Mapping[str, Float64] | None = None,
     draws: Sequence[Float64] = (),
     **resamples: int,
 ) -> dict[str, object]:
@@ -200,7 +200,8 @@ def verification(
 
     score: (n_trials,) in the order of `trials`. Figures by speaker and intervals need `speakers`.
     n_bins: adds linkability_bins_<n>, on so many bins, of all trials and by enrolled speaker.
-    unprotected: (n_trials,) scores of the same trials before protection, which add `eer_rise`.
+    beside: (n_trials,) other scores of the same trials, by the name of the figure that they add:
+    how far the folded EER lies above theirs (`eer_rise`: above that of unprotected speech).
     draws: (n_trials,) each, of further runs of a random system: figures are means over all runs, a
     resample takes one of them, and what is of speakers is of the first.
     resamples: n_bootstrap and seed of `interval_report`.
@@ -208,7 +209,7 @@ def verification(
     cell = None
     if speakers is not None and resamples.get("n_bootstrap"):
         cell = speakers.enrol * len(speakers.names) + speakers.trial
-    runs = [Run.of(trials, run, unprotected, omegas, cell) for run in (score, *draws)]
+    runs = [Run.of(trials, run, beside or {}, omegas, cell) for run in (score, *draws)]
     scored = runs[0].scored
     every = [found for run in runs if (found := run.figures()) is not None]
     if not every:
@@ -262,11 +263,11 @@ class Run:
 
     @classmethod
     def of(
-        cls, trials: Trials, score: Float64, unprotected: Float64 | None,
+        cls, trials: Trials, score: Float64, beside: Mapping[str, Float64],
         omegas: Mapping[str, float] | None, cell: Int64 | None,
     ) -> "Run":  # fmt: skip
         """Prepare scores (n_trials,), and the same normalised over candidates."""
-        further = {"normalised": normalise_over_candidates(trials, score), "before": unprotected}
+        further = {NORMALISED: normalise_over_candidates(trials, score), **beside}
         others = {
             name: detection.rank(values, trials.target, cell)
             for name, values in further.items()
@@ -278,8 +279,8 @@ class Run:
         return cls(scored, others, cells)
 
     def figures(self, weight: Float64 | None = None) -> Figures | None:
-        """Figures of `ScoredTrials.figures`, the EER of normalised scores, and the rise of the
-        folded EER above that without protection, all in one resample. weight: by cell."""
+        """Figures of `ScoredTrials.figures`, the EER of normalised scores, and by name how far the
+        folded EER lies above that of other scores, all in one resample. weight: by cell."""
         drawn = {} if weight is None else {name: weight[at] for name, at in self.cells.items()}
         found = self.scored.figures(drawn.get(""))
         if found is None:
@@ -287,12 +288,14 @@ class Run:
         eers = {
             name: detection.eer(*of.counts(drawn.get(name))) for name, of in self.others.items()
         }
-        found["eer_normalised"] = eers.get("normalised", math.nan)
-        if "before" in eers:
-            found["eer_rise"] = folded(found["eer"]) - folded(eers["before"])
-        return found
+        rises = {
+            name: folded(found["eer"]) - folded(eer) for name, eer in eers.items()
+            if name != NORMALISED
+        }  # fmt: skip
+        return found | {NORMALISED: eers.get(NORMALISED, math.nan)} | rises
 
 
+NORMALISED = "eer_normalised"
 LEAST_SPREAD = 1e-12  # of the largest score; less is rounding
 DECIMALS = 10  # of normalised scores: a smaller difference is a tie
 

@@ -9,7 +9,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
-from local.protocols.attackers import FINETUNED, NOT_TRAINABLE, SCRATCH, Attempt, read_protocol
+from local.protocols.attackers import (
+    CHANNELS,
+    FINETUNED,
+    NOT_TRAINABLE,
+    SCRATCH,
+    TEXTUAL,
+    Attempt,
+    read_protocol,
+)
 from steps.anonymisers.external import find_names, find_suffix
 from utils.cli import UserError
 from utils.settings import is_settings, list_settings, name_settings, read_settings
@@ -165,10 +173,16 @@ class Labels(NamedTuple):
 
 NORMALISED = "_asnorm"
 PLDA, COHORT = "backends", "cohorts"  # what is trained, and its folder in exp
+TFIDF = "tfidf"
 BACKENDS = {
-    "plda": PLDA, "plda_asnorm": PLDA, "cosine": "", "cosine_asnorm": COHORT, "cosine_raw": "",
+    TFIDF: PLDA, "plda": PLDA, "plda_asnorm": PLDA, "cosine": "", "cosine_asnorm": COHORT,
+    "cosine_raw": "",
 }  # fmt: skip
 FORM = f"<encoder>/<back end> is expected, with {', '.join([*BACKENDS][:-1])} or cosine_raw"
+
+
+# Words of --evaluators that name no encoder, but what the others have said together.
+FUSED = {"fused": (), "fused_without_words": ("words",)}  # name -> the encoders that are left out
 
 
 @dataclass(frozen=True)
@@ -190,6 +204,21 @@ class NamedEncoder:
     def name(self) -> str:
         """Name in the folders of its results."""
         return label_of(self.title)
+
+    @property
+    def is_channel(self) -> bool:
+        """Whether it hears something else than the voice."""
+        return self.word in CHANNELS
+
+    @property
+    def is_recognised(self) -> bool:
+        """Whether its vectors are made of what is recognised: words, or phones."""
+        return self.is_channel and self.word != "melody"
+
+    @property
+    def is_textual(self) -> bool:
+        """Whether it counts what is said; its vectors are counts then."""
+        return self.word in TEXTUAL
 
     @property
     def xvectors(self) -> str:
@@ -234,8 +263,8 @@ def find_encoder(word: str) -> NamedEncoder:
         there = " ".join(sorted(path.name for path in Path("conf/encoders").glob("*.yaml")))
         raise UserError(
             f"--evaluators, --voice-encoder: '{word}' is no encoder; known: resemblyzer, pyannote, "
-            "hub:<model>, given:<folder>, a folder with encoder.yaml, and in conf/encoders: "
-            f"{there}"
+            f"{', '.join(CHANNELS)}, hub:<model>, given:<folder>, a folder with encoder.yaml, and "
+            f"in conf/encoders: {there}"
         )
     if word == "pyannote" and find_spec("moonshine_voice") is None:  # told before hours of work
         raise UserError(
@@ -291,6 +320,9 @@ def find_evaluator(word: str, cohort_size: str) -> Evaluator:
     if not name or backend not in BACKENDS:
         raise UserError(f"--evaluators: '{word}'; {FORM} as the back end")
     encoder = find_encoder(name)
+    if encoder.is_textual != (backend == TFIDF):
+        known = ", ".join(f"{one}/{TFIDF}" for one in TEXTUAL)
+        raise UserError(f"--evaluators: '{word}'; {TFIDF} compares what counts: {known}")
     return Evaluator(
         word, encoder, backend, f"{encoder.title}/{backend}",
         f"exp/{BACKENDS[backend]}/{encoder.name}" if BACKENDS[backend] else backend,

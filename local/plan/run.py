@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from itertools import product
 from pathlib import Path
 
@@ -10,6 +10,7 @@ from local.plan.attacks import (
     ORIGINAL,
     QUALITY,
     Attacks,
+    Listed,
     Utility,
     check_systems,
     speech_of,
@@ -104,7 +105,10 @@ class ReportInputs:
     def plan(self, tables: Tables, stage: int) -> None:
         """Plan tables and report."""
         for evaluator, gender in self.attacks.parts():
-            self._privacy(evaluator, gender)
+            self._privacy(evaluator.title, gender, self.attacks.listed(evaluator, gender))
+            self._calibration(evaluator, gender)
+        for name, gender in product(self.recipe.fused, self.recipe.genders):
+            self._privacy(name, gender, self.attacks.fuse(name, gender))
         self._utility()
         shown = [system for system in self.utility.everything if self._shows(system)]
         for system in filter(speech_of, shown):
@@ -144,21 +148,25 @@ class ReportInputs:
             return True
         return any(folder.startswith(f"exp/metrics/{system}/") for folder in self.folders)
 
-    def _privacy(self, evaluator: Evaluator, gender: str) -> None:
-        attacks, name = self.attacks, self.recipe.asked["evaluation"]
-        labels, trials = self.recipe.labels, f"data/{name}_trials_{gender}/trials"
+    def _privacy(self, evaluator: str, gender: str, listed: Sequence[Listed]) -> None:
+        labels = self.recipe.labels
         for system in self.utility.everything:
             self.folders += sorted(
                 folder
                 for folder, of in labels.items()
-                if (of.system, of.evaluator, of.gender) == (system, evaluator.title, gender)
+                if (of.system, of.evaluator, of.gender) == (system, evaluator, gender)
                 and of.family != "calibration"
                 and Path(folder).is_dir()
                 and self._keeps(folder)
             )
-        for one in attacks.listed(evaluator, gender):
+        for one in listed:
             if (folder := f"exp/metrics/{one.path}") in self.folders:
+                trials = f"data/{one.trials}/trials"
                 self.words += ["--attack", folder, trials, f"exp/scores/{one.path}"]
+
+    def _calibration(self, evaluator: Evaluator, gender: str) -> None:
+        attacks, name = self.attacks, self.recipe.asked["evaluation"]
+        trials = f"data/{name}_trials_{gender}/trials"
         of = Labels(f"{name}_{gender}", gender, "", "calibration", "", evaluator.title, "OA")
         for system in attacks.systems:
             runs = attacks.calibrate(0, evaluator, gender, system)

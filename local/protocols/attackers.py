@@ -21,7 +21,10 @@ ALIGNED = "aligned"  # as ORIGINAL, after a rotation learnt on speech before and
 SCRATCH = "scratch"  # encoder and back end trained anew on protected speech
 FINETUNED = "finetuned"  # encoder tuned further on protected speech, back end anew
 BACKEND = "backend"  # frozen encoder, back end trained anew on protected speech
-NOT_TRAINABLE = ("resemblyzer", "pyannote", "hub:", "given:")  # encoders with nothing to train here
+TEXTUAL = ("words", "sounds")  # channels of what is said, which the back end tfidf compares
+CHANNELS = (*TEXTUAL, "timing", "melody")  # encoders that hear something else than the voice
+# Encoders with nothing to train here:
+NOT_TRAINABLE = ("resemblyzer", "pyannote", "hub:", "given:", *CHANNELS)
 
 
 @dataclass(frozen=True)
@@ -161,6 +164,8 @@ def _why_not(attacker: Attacker, system: AttackedSystem, evaluator: str, level: 
     if attacker.knows_target and system.level != "const":
         has = "only systems of level const have a target to know (--systems const_01)"
         return f"{has}; this one is {system.level}"
+    if attacker.evaluator == ALIGNED and encoder in CHANNELS:
+        return f"{encoder} is no space of voices, which protection could have rotated"
     if attacker.evaluator == BACKEND and backend in ("cosine", "cosine_raw"):
         has = f"--evaluators {encoder}/plda or {encoder}/cosine_asnorm"
         return f"the back end {backend} has nothing to train; {has} has"
@@ -325,6 +330,8 @@ def describe_encoder(name: str, sides: tuple[AttackSet, AttackSet]) -> Json:
 
     UserError if its training data has a speaker of enrolment or trials.
     """
+    if name in CHANNELS:
+        return {"encoder": name, "trained": "nothing is: it counts or measures"}
     path = Path(name) / "encoder.yaml"
     if not is_there(path):
         return {"encoder": name, "trained": "elsewhere; its training speakers are not known here"}
