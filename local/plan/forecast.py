@@ -25,16 +25,17 @@ from utils.stamps import read_stamp
 from utils.tables import read_map
 
 # Of a program, or of an anonymiser: seconds a second of speech, and seconds of a step of which no
-# speech is known; one core, egs/synth, commit 1859086; anonymisers: benchmarks/RESULTS.md.
+# speech is known; one core, egs/synth, commits 1859086 and aeaeb13 (scores, figures, report);
+# anonymisers: benchmarks/RESULTS.md.
 STATED = {
-    "prepare": (0.0, 110.0), "check_audio": (0.0004, 2.0), "train_encoder": (0.0, 0.0),
+    "prepare": (0.0, 110.0), "check_audio": (0.0003, 0.2), "train_encoder": (0.0, 0.0),
     "extract_xvectors": (0.02, 12.0), "train_backend": (0.0, 2.0), "anonymise": (0.1, 60.0),
-    "align_xvectors": (0.0, 1.0), "score_trials": (0.0, 1.3), "score_pairs": (0.0, 1.2),
-    "compute_metrics": (0.0, 4.0), "compute_legal_metrics": (0.0, 3.6), "decode": (0.06, 60.0),
-    "compute_reidentification": (0.0, 2.4), "compare_prosody": (0.03, 16.0),
     "mcadams": (0.006, 3.5), "voice_conversion": (0.04, 24.0), "knn_vc": (0.04, 24.0),
-    "model": (0.07, 40.0), "estimate_quality": (0.04, 21.0), "collect_results": (0.0, 6.0),
-    "make_report": (0.0, 60.0),
+    "model": (0.07, 40.0), "align_xvectors": (0.0, 0.2), "score_trials": (0.0, 0.3),
+    "score_pairs": (0.0, 0.2), "compute_metrics": (0.0, 1.1), "compute_legal_metrics": (0.0, 0.6),
+    "compute_reidentification": (0.0, 0.2), "compare_prosody": (0.03, 16.0),
+    "estimate_quality": (0.04, 21.0), "decode": (0.06, 60.0), "collect_results": (0.0, 6.0),
+    "make_report": (0.0, 16.0),
 }  # fmt: skip
 # Seconds for a weight of an encoder's convolutions and a second of speech, to train it and to use
 # it, and beside these: 300 s of training of ecapa_mini, and bench_extract_xvectors.py.
