@@ -20,7 +20,7 @@ from statistics import fmean
 from utils.driver import dependencies
 from utils.launching import read_account
 from utils.recipe import Foreseen
-from utils.settings import is_settings, parse_settings, read_settings
+from utils.settings import is_settings, read_settings
 from utils.stamps import read_stamp
 from utils.tables import read_map
 
@@ -47,8 +47,9 @@ def _encoder(conf: str, *, tuned: bool = False) -> tuple[float, float] | None:
     """CPU seconds of the training of an encoder, and those that it then takes for a second of
     speech; None for one over another network, of which nothing is stated."""
     from steps.speaker.config import EncoderConfig, fine_tuned
+    from steps.training.settings import read_config
 
-    config = parse_settings(EncoderConfig, read_settings(conf), conf)
+    config = read_config(EncoderConfig, Path(conf))
     network, plan = config.network, fine_tuned(config).training if tuned else config.training
     if config.features.kind == "hub":
         return None
@@ -141,9 +142,10 @@ class Earlier:
     def seconds(self, work: Work) -> float:
         """CPU seconds of work as it went here, or as stated; 0: nothing is known."""
         for kind in work.kinds:
-            took, stated = map(sum, zip(*self.took.get(kind, [(0.0, 0.0)]), strict=True))
-            if took and (stated or not work.stated):
-                return work.stated * took / stated if stated else took / len(self.took[kind])
+            pairs = [pair for pair in self.took[kind] if pair[1] or not work.stated]
+            if pairs:
+                took, stated = map(sum, zip(*pairs, strict=True))
+                return work.stated * took / stated if work.stated else took / len(pairs)
         return work.stated
 
 
