@@ -20,21 +20,22 @@ from statistics import fmean
 from utils.driver import dependencies
 from utils.launching import read_account
 from utils.recipe import Foreseen
-from utils.settings import is_settings, parse_settings, read_settings
+from utils.settings import is_settings, read_settings
 from utils.stamps import read_stamp
 from utils.tables import read_map
 
 # Of a program, or of an anonymiser: seconds a second of speech, and seconds of a step of which no
-# speech is known; one core, egs/synth, commit 1859086; anonymisers: benchmarks/RESULTS.md.
+# speech is known; one core, egs/synth, commits 1859086 and aeaeb13 (scores, figures, report);
+# anonymisers: benchmarks/RESULTS.md.
 STATED = {
-    "prepare": (0.0, 110.0), "check_audio": (0.0004, 2.0), "train_encoder": (0.0, 0.0),
+    "prepare": (0.0, 110.0), "check_audio": (0.0003, 0.2), "train_encoder": (0.0, 0.0),
     "extract_xvectors": (0.02, 12.0), "train_backend": (0.0, 2.0), "anonymise": (0.1, 60.0),
-    "align_xvectors": (0.0, 1.0), "score_trials": (0.0, 1.3), "score_pairs": (0.0, 1.2),
-    "compute_metrics": (0.0, 4.0), "compute_legal_metrics": (0.0, 3.6), "decode": (0.06, 60.0),
-    "compute_reidentification": (0.0, 2.4), "compare_prosody": (0.03, 16.0),
     "mcadams": (0.006, 3.5), "voice_conversion": (0.04, 24.0), "knn_vc": (0.04, 24.0),
-    "model": (0.07, 40.0), "estimate_quality": (0.04, 21.0), "collect_results": (0.0, 6.0),
-    "make_report": (0.0, 60.0),
+    "model": (0.07, 40.0), "align_xvectors": (0.0, 0.2), "score_trials": (0.0, 0.3),
+    "score_pairs": (0.0, 0.2), "compute_metrics": (0.0, 1.1), "compute_legal_metrics": (0.0, 0.6),
+    "compute_reidentification": (0.0, 0.2), "compare_prosody": (0.03, 16.0),
+    "estimate_quality": (0.04, 21.0), "decode": (0.06, 60.0), "collect_results": (0.0, 6.0),
+    "make_report": (0.0, 16.0),
 }  # fmt: skip
 # Seconds for a weight of an encoder's convolutions and a second of speech, to train it and to use
 # it, and beside these: 300 s of training of ecapa_mini, and bench_extract_xvectors.py.
@@ -46,8 +47,9 @@ def _encoder(conf: str, *, tuned: bool = False) -> tuple[float, float] | None:
     """CPU seconds of the training of an encoder, and those that it then takes for a second of
     speech; None for one over another network, of which nothing is stated."""
     from steps.speaker.config import EncoderConfig, fine_tuned
+    from steps.training.settings import read_config
 
-    config = parse_settings(EncoderConfig, read_settings(conf), conf)
+    config = read_config(EncoderConfig, Path(conf))
     network, plan = config.network, fine_tuned(config).training if tuned else config.training
     if config.features.kind == "hub":
         return None
@@ -140,9 +142,10 @@ class Earlier:
     def seconds(self, work: Work) -> float:
         """CPU seconds of work as it went here, or as stated; 0: nothing is known."""
         for kind in work.kinds:
-            took, stated = map(sum, zip(*self.took.get(kind, [(0.0, 0.0)]), strict=True))
-            if took and (stated or not work.stated):
-                return work.stated * took / stated if stated else took / len(self.took[kind])
+            pairs = [pair for pair in self.took[kind] if pair[1] or not work.stated]
+            if pairs:
+                took, stated = map(sum, zip(*pairs, strict=True))
+                return work.stated * took / stated if work.stated else took / len(pairs)
         return work.stated
 
 
