@@ -8,6 +8,7 @@ PER := file
 CHANNELS := mix
 KEY_FILE :=
 export IN OUT
+unexport CDPATH
 .PHONY: help setup recipe protect test test-fast test-slurm test-browser lint clean
 
 help:

@@ -306,6 +306,14 @@ def test_the_second_draw_and_the_training_set_serve_the_informed_attackers(
     assert "exp/scores/theirs/semi_informed.e+plda/AA/e_f" in made
 
 
+def test_a_folder_of_speech_with_blanks_in_its_name(plan: Plan, theirs: Path) -> None:
+    there = theirs.rename(theirs.with_name("their speech = best"))
+    planned = plan(systems="b2", external=f"a={there}/one  b={there}/one", attackers="ignorant")
+    made = commands(planned)
+    for name in ("a", "b"):
+        assert f"--external {there}/one " in made[f"data/e_trials_f_{name}"]
+
+
 def test_a_command_is_run_for_each_set_before_its_speech_is_taken(plan: Plan, theirs: Path) -> None:
     planned = plan(systems="b2", external_command="mine=prog {in} {out} {seed}",
                    attackers="semi_informed")  # fmt: skip
