@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import soundfile
 
+from local.metrics.utility import error_figures
 from steps.anonymisers.external import find_speech
 from steps.audio import read_audio
 from steps.protect_folder import main as protect_folder
@@ -425,3 +426,35 @@ def test_a_key_that_is_soon_guessed_was_taken(tmp_path: Path, words: tuple[str, 
     given = [words[0], str(tmp_path / words[1]) if "file" in words[0] else words[1]]
     folders = [str(tmp_path / name) for name in ("in", "out")]
     refuses("at least 16, or none", protect_folder, [*given, "--system", str(SYSTEM), *folders])
+
+
+# ---- Languages.
+
+
+@pytest.mark.parametrize(
+    ("said", "heard", "wer"),
+    [
+        ("की का कि के", "का कि की को", 0.75), ("दिल दुल दल देल", "दल दिल देल दुल", 1),  # Hindi
+        ("ọkọ̀ ọkọ́", "ọkọ́ ọkọ́", 0.5), ("தமிழ் மிக", "தமிழ மிக", 0.5),  # Yoruba, Tamil
+        ("hello [background noise] world", "hello world", 0), ("<door slams> a", "a", 0),
+        ("ज़रा \u200cसी", "ज़रा सी", 0), ("❤\ufe0f a", "a", 0),
+    ],
+)  # fmt: skip
+def test_vowel_signs_were_no_letters(said: str, heard: str, wer: float) -> None:
+    figures = error_figures({"a": said}, {"a": heard}, {"a": "a"}, normaliser="plain")
+    assert figures["wer"] == wer
+
+
+@pytest.mark.parametrize(
+    ("text", "normaliser", "said"),
+    [
+        ("今天天气很好", "plain", "read cer, not wer"), ("วันนี้อากาศดี", "plain", "read cer, not wer"),
+        ("दिल दुल", "english", "take --spelling plain"), ("दिल दुल", "plain", ""),
+        ("naïve café", "english", ""),
+    ],
+)  # fmt: skip
+def test_text_without_blanks_was_one_word(
+    caplog: pytest.LogCaptureFixture, text: str, normaliser: str, said: str
+) -> None:
+    error_figures({"a": text}, {"a": text[:4]}, {"a": "a"}, normaliser=normaliser)
+    assert said in caplog.text if said else not caplog.text
