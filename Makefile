@@ -7,7 +7,9 @@ SYSTEM := models/bn
 PER := file
 CHANNELS := mix
 KEY_FILE :=
+NJ :=
 export IN OUT
+unexport CDPATH
 .PHONY: help setup recipe protect test test-fast test-slurm test-browser lint clean
 
 help:
@@ -33,7 +35,7 @@ protect: # standard output is the stream's, so setting up speaks on the other on
 	@utils/setup.sh >&2
 	@. ./path.sh && if [ "$$IN $$OUT" = "- -" ]; then exec steps/protect_stream.py --system "$(SYSTEM)" \
 		$(if $(KEY_FILE),--key-file "$(KEY_FILE)"); fi && steps/protect_folder.py --system "$(SYSTEM)" --per "$(PER)" --channels "$(CHANNELS)" \
-		$(if $(KEY_FILE),--key-file "$(KEY_FILE)") "$$IN" "$$OUT"
+		$(if $(KEY_FILE),--key-file "$(KEY_FILE)") $(if $(NJ),--nj "$(NJ)") "$$IN" "$$OUT"
 
 test: # tests/test_house.py checks style and types
 	@utils/setup.sh test

@@ -96,7 +96,12 @@ def test_figures_of_several_draws_are_means_and_a_resample_takes_one() -> None:
 
     def evaluate(*draws: np.ndarray, score: np.ndarray = right) -> dict:
         return verification(
-            trials, score, speakers=speakers, draws=draws, unprotected=right, n_bootstrap=100
+            trials,
+            score,
+            speakers=speakers,
+            draws=draws,
+            beside={"eer_rise": right},
+            n_bootstrap=100,
         )
 
     one, both = evaluate(), evaluate(-right)

@@ -382,7 +382,7 @@ def test_W1_the_attack_of_2022_is_run_on_theirs(plan: Plan, theirs: Path) -> Non
 @pytest.mark.parametrize(
     ("said", "options"),
     [
-        ("on theirs with e/plda: there is no training set that it protected; --external ...,train=",
+        ("on theirs with e/plda: there is no training set that it protected; --external NAME",
          {"external": "theirs={0}/one,{0}/two"}),
         ("on b2 with resemblyzer/cosine: this encoder comes trained",
          {"systems": "b2", "evaluators": "resemblyzer/cosine"}),
@@ -398,6 +398,14 @@ def test_an_attack_that_a_protocol_asks_for_is_not_left_out(
     refused(
         f"--protocol vpc2022: cannot run semi_informed {said}", plan, protocol="vpc2022", **asked
     )
+
+
+def test_a_folder_of_speech_with_blanks_in_its_name(plan: Plan, theirs: Path) -> None:
+    there = theirs.rename(theirs.with_name("their speech = best"))
+    planned = plan(systems="b2", external=f"a={there}/one  b={there}/one", attackers="ignorant")
+    made = commands(planned)
+    for name in ("a", "b"):
+        assert f"--external {there}/one " in made[f"data/e_trials_f_{name}"]
 
 
 def test_a_command_is_run_for_each_set_before_its_speech_is_taken(plan: Plan, theirs: Path) -> None:

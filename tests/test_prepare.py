@@ -142,6 +142,7 @@ WRITE = {"an4": write_an4, "emodb": write_emodb, "fsdd": write_fsdd,
          "librispeech": write_librispeech, "speechocean": write_speechocean,
          "vctk": write_vctk}  # fmt: skip
 TWO = ("--speakers", 2, "--enrol-utts", 2)
+N_UTTS = {"an4": 24, "emodb": 24, "fsdd": 12, "librispeech": 38, "speechocean": 24, "vctk": 49}
 OPTIONS = dict.fromkeys(WRITE, TWO) | {"librispeech": ("--enrol-utts", 2)}
 
 
@@ -212,10 +213,7 @@ def text_and_audio(tree: Tree, utt: str, spk: str) -> tuple[str, str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "n_utts"), [
-    ("an4", 24), ("emodb", 24), ("fsdd", 12), ("librispeech", 38), ("speechocean", 24),
-    ("vctk", 49),
-])  # fmt: skip
+@pytest.mark.parametrize(("name", "n_utts"), N_UTTS.items())
 def test_sets_made_and_made_again(tree: Callable[..., Tree], name: str, n_utts: int) -> None:
     small = tree(name)
     done = small.made("--nj", 3)
@@ -309,6 +307,22 @@ def check_vctk(small: Tree, done: subprocess.CompletedProcess[str]) -> None:
     small.made("--mic", "mic1", "--sentences", "different")
     assert all("_mic1.flac" in path for path in small.table("train/wav.scp").values())
     small.made()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "n_utts"), N_UTTS.items())
+def test_extensions_in_capitals_and_cdpath(
+    tree: Callable[..., Tree], name: str, n_utts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files named .FLAC or .WAV were left out; with CDPATH the corpus's name was two lines."""
+    small = tree(name)
+    for path in sorted(small.root.rglob("*.*"))[::2]:
+        if path.suffix in (".flac", ".wav", ".sph"):
+            path.rename(path.with_suffix(path.suffix.upper()))
+    monkeypatch.setenv("CDPATH", ".:/elsewhere")
+    monkeypatch.setattr(small, "root", Path("../my = corpora", name))
+    small.made()
+    assert len({utt for data in small.sets() for utt in data.utt2spk}) == n_utts
 
 
 def test_an4_in_other_formats_with_its_test_part(tree: Callable[..., Tree]) -> None:

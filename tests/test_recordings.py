@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import soundfile
 
+from local.metrics.utility import error_figures
 from steps.anonymisers.external import find_speech
 from steps.audio import read_audio
 from steps.protect_folder import main as protect_folder
@@ -106,6 +107,7 @@ def of_mp3(n: int) -> tuple[int, int]:
 
 
 MP3 = mp3(NOISE)
+ID3 = b"ID3\4\0\0\0\1\0\0" + bytes(128 * 128)
 LIST = b"LIST" + struct.pack("<I", 12) + b"INFOIART" + bytes(4)
 QUIET = np.concatenate((NOISE / 1000, NOISE, NOISE))
 LENGTHS = {
@@ -121,6 +123,10 @@ LENGTHS = {
     "g721_in_wav": (encoded(NOISE, "WAV", "G721_32"), (RATE, RATE + 320)),
     "nms": (encoded(NOISE, "WAV", "NMS_ADPCM_32"), (RATE, RATE + 320)),
     "mp3": (mp3(QUIET), 3 * RATE),
+    "mp3_with_tags": (ID3 + MP3, RATE),
+    "mp3_from_within_a_frame": (mp3(QUIET[::-1], table=False)[50:], (2 * RATE, 4 * RATE)),
+    "mp3_joined_with_tags": (ID3 + MP3 + ID3 + mp3(QUIET) + b"TAG" + bytes(125), 4 * RATE),
+    "flac_with_mp3_tags": (ID3 + encoded(NOISE, "FLAC"), RATE),
     "mp3_joined": (MP3 + mp3(QUIET), 4 * RATE),
     "mp3_tells_half": (
         patched(mp3(NOISE), mp3(NOISE).index(b"Xing") + 8, b"\0\0\0\x08"),
@@ -141,15 +147,16 @@ LENGTHS = {
 @pytest.mark.parametrize("name", LENGTHS)
 def test_all_samples_are_read_whatever_the_header_tells(tmp_path: Path, name: str) -> None:
     content, expected = LENGTHS[name]
-    (tmp_path / "a").write_bytes(content)
+    path = tmp_path / f"a.{name[:3]}"
+    path.write_bytes(content)
     least, most = expected if isinstance(expected, tuple) else (expected, expected)
-    found = AudioFile.open(tmp_path / "a")
+    found = AudioFile.open(path)
     assert least <= found.frames <= most
     assert sum(map(len, found.blocks(1000))) == found.frames
-    assert (probe_audio(tmp_path / "a").seconds, found.rate) == (found.seconds, found.rate)
-    recording = Recording.open(tmp_path / "a")
+    assert (probe_audio(path).seconds, found.rate) == (found.seconds, found.rate)
+    recording = Recording.open(path)
     whole = np.concatenate(list(recording.blocks()))
-    assert (whole == read_audio("a", str(tmp_path / "a")).samples).all()
+    assert (whole == read_audio("a", str(path)).samples).all()
     assert np.sqrt(np.mean(whole[-RATE // 2 :] ** 2)) > 1e-5
 
 
@@ -425,3 +432,35 @@ def test_a_key_that_is_soon_guessed_was_taken(tmp_path: Path, words: tuple[str, 
     given = [words[0], str(tmp_path / words[1]) if "file" in words[0] else words[1]]
     folders = [str(tmp_path / name) for name in ("in", "out")]
     refuses("at least 16, or none", protect_folder, [*given, "--system", str(SYSTEM), *folders])
+
+
+# ---- Languages.
+
+
+@pytest.mark.parametrize(
+    ("said", "heard", "wer"),
+    [
+        ("की का कि के", "का कि की को", 0.75), ("दिल दुल दल देल", "दल दिल देल दुल", 1),  # Hindi
+        ("ọkọ̀ ọkọ́", "ọkọ́ ọkọ́", 0.5), ("தமிழ் மிக", "தமிழ மிக", 0.5),  # Yoruba, Tamil
+        ("hello [background noise] world", "hello world", 0), ("<door slams> a", "a", 0),
+        ("ज़रा \u200cसी", "ज़रा सी", 0), ("❤\ufe0f a", "a", 0),
+    ],
+)  # fmt: skip
+def test_vowel_signs_were_no_letters(said: str, heard: str, wer: float) -> None:
+    figures = error_figures({"a": said}, {"a": heard}, {"a": "a"}, normaliser="plain")
+    assert figures["wer"] == wer
+
+
+@pytest.mark.parametrize(
+    ("text", "normaliser", "said"),
+    [
+        ("今天天气很好", "plain", "read cer, not wer"), ("วันนี้อากาศดี", "plain", "read cer, not wer"),
+        ("दिल दुल", "english", "take --spelling plain"), ("दिल दुल", "plain", ""),
+        ("naïve café", "english", ""),
+    ],
+)  # fmt: skip
+def test_text_without_blanks_was_one_word(
+    caplog: pytest.LogCaptureFixture, text: str, normaliser: str, said: str
+) -> None:
+    error_figures({"a": text}, {"a": text[:4]}, {"a": "a"}, normaliser=normaliser)
+    assert said in caplog.text if said else not caplog.text

@@ -42,10 +42,13 @@ _BLOCK = 1 << 16  # samples read at a time where they are only counted
 
 # ---- Names and first bytes: what is audio.
 
-_ALIASES = {"AIF": "AIFF", "OPUS": "OGG", "OGA": "OGG", "SPH": "NIST", "MP2": "MP3", "SNR": "NIST"}
+_ALIASES = {
+    "AIF": "AIFF", "AIFC": "AIFF", "BWF": "WAV", "WAVE": "WAV", "OPUS": "OGG", "OGA": "OGG",
+    "SPH": "NIST", "SNR": "NIST", "MP2": "MP3", "MPGA": "MP3",
+}  # fmt: skip
 _FOREIGN = {  # suffixes of files that may hold speech and that libsndfile does not read
-    "3GP", "AAC", "AC3", "AMR", "APE", "AVI", "AWB", "DSS", "M4A", "M4B", "MKA", "MKV", "MOV",
-    "MP4", "MPG", "OGV", "SPX", "WEBM", "WMA", "WMV", "WV",
+    "3GA", "3GP", "AAC", "AC3", "AMR", "APE", "AVI", "AWB", "DSS", "DS2", "GSM", "M4A", "M4B",
+    "MKA", "MKV", "MOV", "MP4", "MPG", "OGV", "QCP", "SPX", "VOX", "WEBM", "WMA", "WMV", "WV",
 }  # fmt: skip
 _CONTAINERS = [
     (re.compile(pattern, re.DOTALL), name)
@@ -234,14 +237,19 @@ def _blocks(audio: _Forward, size: int) -> Iterator["Float64"]:
 
 
 def _find_links(path: str) -> list[Link]:
+    plain = Link(partial(_Forward, os.fsencode(path)))
     with Path(path).open("rb") as stream:
-        kind = container(stream.read(HEAD))
+        head = stream.read(HEAD)
+        kind = container(head)
+        if head[:3] == b"ID3":  # before MP3, and before others, too
+            stream.seek(_id3_size(head))
+            kind = container(stream.read(HEAD))
+        if kind == "" and audio_format(Path(path)) == "MP3":  # it begins within a frame
+            kind = "MP3"
         stream.seek(0)
-        find = {"WAV": _wav_links, "RF64": _wav_links, "Ogg": _ogg_links, "MP3": _mpeg_links}.get(
-            kind
-        )
-        links = find(path, stream) if find else []
-    return links or [Link(partial(_Forward, os.fsencode(path)))]
+        known = {"WAV": _wav_links, "RF64": _wav_links, "Ogg": _ogg_links, "MP3": _mpeg_links}
+        links = known[kind](path, stream) if kind in known else []
+    return links or [plain]
 
 
 @contextmanager
@@ -561,16 +569,21 @@ def _mpeg_links(path: str, stream: BinaryIO) -> list[Link]:
 
 def _next_frame(content: bytes, place: int) -> int:
     """Where frames go on behind tags, or what else stands there."""
-    if content[place : place + 3] == b"ID3" and place + 10 <= len(content):
-        size = 0
-        for byte in content[place + 6 : place + 10]:
-            size = size << 7 | byte & 127
-        return place + 10 + size
+    if content[place : place + 3] == b"ID3":
+        return place + _id3_size(content[place : place + 10])
     while (place := content.find(b"\xff", place + 1)) >= 0:
         frame = _mpeg_frame(content, place)
         if frame and _mpeg_frame(content, place + frame.size):
             return place
     return len(content)
+
+
+def _id3_size(head: bytes) -> int:
+    """Bytes of the tags that begin so."""
+    size = 0
+    for byte in head[6:10]:
+        size = size << 7 | byte & 127
+    return 10 + size
 
 
 def _listed(content: bytes, place: int, frame: _Frame) -> int | None:

@@ -24,11 +24,11 @@ no_download "no checksum of speechocean762 is published"
 use_corpus "the folder of speechocean762, with train/ and test/"
 make_work
 if [[ -f $corpus/utts.tsv ]]; then
-  find -L "$corpus/audio" -name '[!.]*.opus' -o -name '[!.]*.ogg' -o -name '[!.]*.flac' -o -name '[!.]*.wav' >"$work/audio"
+  find -L "$corpus/audio" -iname '[!.]*.opus' -o -iname '[!.]*.ogg' -o -iname '[!.]*.flac' -o -iname '[!.]*.wav' >"$work/audio"
   awk -F'\t' '
     BEGIN { OFS = FS; print "utt", "spk", "gender", "age", "audio", "text" }
     { sub(/\r$/, "") }
-    of == "audio" { id = $0; sub(/.*\//, "", id); sub(/\.[a-z]*$/, "", id); audio[id] = $0; next }
+    of == "audio" { id = $0; sub(/.*\//, "", id); sub(/\.[A-Za-z]*$/, "", id); audio[id] = $0; next }
     FNR > 1 { print $1, $2, $3, $4, audio[$1], $6 }
   ' of=audio "$work/audio" of=table "$corpus/utts.tsv" >"$work/all.tsv"
 else

@@ -381,12 +381,13 @@ class Speech:
 
 
 def read_external(text: str, taken: Collection[str]) -> list[Speech]:
-    """Words of --external: <name>=<folder>[,<folder>][,train=<folder>][,suffix=<text>].
+    """Words of --external: <name>=<folder>[,<folder>][,train=<folder>][,suffix=<text>]. Blanks in
+    a folder's name are its own: a word begins with <name>=.
 
     taken: names of other systems. UserError for a word of another form.
     """
     found: list[Speech] = []
-    for word in text.split():
+    for word in re.split(r"\s+(?=[^\s=,/]+=)", text.strip()) if text.strip() else ():
         name, _, said = word.partition("=")
         parts = [part for part in said.split(",") if part]
         if not name or not parts or _split(parts[0])[0]:
