@@ -87,6 +87,10 @@ def _verification(
         Path | None, "Scores of the same trials without protection by the same evaluator, which "
         "add eer_rise: how far the EER lies above theirs, people resampled alike in both", "SCORES",
     ] = None,
+    challenges: Annotated[
+        bool, "Whether eer_speechbrain and eer_kaldi are added, which the VoicePrivacy challenges "
+        "report"
+    ] = False,
     bootstrap: Bootstrap = 0, seed: Seed = 0,
 ) -> None:  # fmt: skip
     """Detection, ZEBRA and linkability of a trial list. --bootstrap needs --utt2spk."""
@@ -102,7 +106,7 @@ def _verification(
     speakers = _find_speakers(listed, trials, utt2spk) if utt2spk else None
     write_figures(out, verification(
         listed, score, omegas=dict(omega), speakers=speakers, n_bins=bins or None,
-        unprotected=before, n_bootstrap=bootstrap, seed=seed,
+        unprotected=before, challenges=challenges, n_bootstrap=bootstrap, seed=seed,
     ))  # fmt: skip
 
 

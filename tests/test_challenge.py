@@ -179,6 +179,18 @@ def test_W5_the_mean_over_folds_wins_over_the_pooled_recall(tmp_path: Path) -> N
     assert found.value == 0.6 and found.parts == {"sad": 0.3}
 
 
+@pytest.mark.parametrize(
+    ("protocol", "split", "eer"), [("vpc2024", "libri_dev_f", 0.2), ("vpc2022", "libri_dev_f", 0.3)]
+)
+def test_W11_the_error_rate_is_that_of_the_challenges_tools(
+    tmp_path: Path, protocol: str, split: str, eer: float
+) -> None:
+    evaluator = read_protocol(PROTOCOLS / f"{protocol}.yaml").evaluators
+    start = f"{split} theirs verification semi_informed {evaluator} AA"
+    rows = f"{start} eer 0.1\n{start} eer_speechbrain 0.2\n{start} eer_kaldi 0.3\n"
+    assert scores(tmp_path, protocol, rows)["eer", split].value == eer
+
+
 def words_of(split: str, words: int, errors: int) -> str:
     counts = {"wer": errors / words, "wer_substitutions": errors / words, "wer_insertions": 0,
               "wer_deletions": 0, "n_words": words}  # fmt: skip

@@ -191,6 +191,7 @@ def verification(
     speakers: Speakers | None = None,
     n_bins: int | None = None,
     unprotected: Float64 | None = None,
+    challenges: bool = False,
     **resamples: int,
 ) -> dict[str, object]:
     """All figures of a trial list with targets and nontargets (keys of the JSON: docs/metrics).
@@ -198,6 +199,7 @@ def verification(
     score: (n_trials,) in the order of `trials`. Figures by speaker and intervals need `speakers`.
     n_bins: adds linkability_bins_<n>, on so many bins, of all trials and by enrolled speaker.
     unprotected: (n_trials,) scores of the same trials before protection, which add `eer_rise`.
+    challenges: adds `eer_speechbrain` and `eer_kaldi`, without intervals.
     resamples: n_bootstrap and seed of `interval_report`.
     """
     cell = None
@@ -214,6 +216,7 @@ def verification(
         **counts,
         "n_segments": len(np.unique(Ids.of(trials.trial).codes)),
         **figures,
+        **(_of_challenges(score, trials.target) if challenges else {}),
         "tag": detection.tag(figures["l_w"]),
         "linkability_per_speaker": None,
     }
@@ -242,6 +245,14 @@ def verification(
         return _with_rise(scored, before, weight[ranked], weight[ranked_before])
 
     return report | interval_report(evaluate, len(names), **resamples)
+
+
+def _of_challenges(score: Float64, target: Bool) -> Figures:
+    """EERs as the tools of the VoicePrivacy challenges compute them."""
+    return {
+        "eer_speechbrain": detection.eer_speechbrain(score, target),
+        "eer_kaldi": detection.eer_kaldi(score, target),
+    }
 
 
 def _with_rise(

@@ -248,6 +248,8 @@ class Attacks:
         before: tuple[str, ...] = ()
         if one.attack.attacker != "unprotected":
             before = ("--unprotected", f"exp/scores/{self._unprotected(one)}/scores")
+        if recipe.asked.get("protocol"):
+            before += ("--challenges",)
         recipe.figures(
             "metrics", stage, one.labels(VERIFICATION), kind=VERIFICATION, utt2spk=of_trials,
             lists=(*before, trials, scores),

@@ -66,7 +66,9 @@ def scores_of(figures: DataFrame, protocol: Protocol, system: str, evaluator: st
     lists = {split for splits in protocol.privacy.sets.values() for split in splits}
     of = where(own, family=VERIFICATION, evaluator=evaluator)
     asked = (UNPROTECTED, *protocol.attackers.split())
-    found = _pick(where(of, attacker=asked, split=lists), OF_LISTS, system)
+    theirs = "eer_speechbrain" if protocol.layout.startswith("rank") else "eer_kaldi"
+    kinds = OF_LISTS | {"eer": (theirs, "eer")}
+    found = _pick(where(of, attacker=asked, split=lists), kinds, system)
     voices = where(own, family=SIMILARITY, evaluator=evaluator, attacker="", split=lists)
     found += _pick(voices, OF_VOICES, system)
     speech = where(own, family=UTILITY)
