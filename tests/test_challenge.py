@@ -43,11 +43,15 @@ PRESCRIBED = [
     ("W6", "vpc2020", {"lda_dim": "200", "chunk_seconds": ""}),
     ("W6", "vpc2022", {"lda_dim": "200", "chunk_seconds": ""}),
     ("M2", "vpc2022", {"prosody": "true"}),
+    ("M4", "vpc2026_track2", {"asr": "hub:openai/whisper-large-v3", "asr_spelling": "vpc2026"}),
+    ("M6", "vpc2024", {"asr": "hub:speechbrain/asr-wav2vec2-librispeech"}),
+    ("M6", "vpc2024", {"asr_spelling": "vpc2024"}),
+    ("W2", "vpc2026", {"attackers": "lazy_informed semi_informed_finetuned"}),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("name", "protocol", "wanted"), PRESCRIBED, ids=[f"{n}-{p}" for n, p, _ in PRESCRIBED]
+    ("name", "protocol", "wanted"), PRESCRIBED, ids=[f"{n}-{p}-{min(w)}" for n, p, w in PRESCRIBED]
 )
 def test_a_protocol_sets_what_the_challenge_prescribes(
     tmp_path: Path,
