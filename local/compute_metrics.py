@@ -91,6 +91,10 @@ def _verification(
         Path | None, "Scores of the same trials by the words alone, which add eer_beside_words: "
         "how far the EER lies above theirs, likewise", "SCORES",
     ] = None,
+    challenges: Annotated[
+        bool, "Whether eer_speechbrain and eer_kaldi are added, which the VoicePrivacy challenges "
+        "report"
+    ] = False,
     another_draw: AnotherDraw = (), bootstrap: Bootstrap = 0, seed: Seed = 0,
 ) -> None:  # fmt: skip
     """Detection, ZEBRA and linkability of a trial list. --bootstrap needs --utt2spk."""
@@ -109,7 +113,7 @@ def _verification(
     speakers = _find_speakers(listed, trials, utt2spk) if utt2spk else None
     write_figures(out, verification(
         listed, score, omegas=dict(omega), speakers=speakers, n_bins=bins or None,
-        beside=beside, draws=draws, n_bootstrap=bootstrap, seed=seed,
+        beside=beside, draws=draws, challenges=challenges, n_bootstrap=bootstrap, seed=seed,
     ))  # fmt: skip
 
 

@@ -43,11 +43,15 @@ PRESCRIBED = [
     ("W6", "vpc2020", {"lda_dim": "200", "chunk_seconds": ""}),
     ("W6", "vpc2022", {"lda_dim": "200", "chunk_seconds": ""}),
     ("M2", "vpc2022", {"prosody": "true"}),
+    ("M4", "vpc2026_track2", {"asr": "hub:openai/whisper-large-v3", "asr_spelling": "vpc2026"}),
+    ("M6", "vpc2024", {"asr": "hub:speechbrain/asr-wav2vec2-librispeech"}),
+    ("M6", "vpc2024", {"asr_spelling": "vpc2024"}),
+    ("W2", "vpc2026", {"attackers": "lazy_informed semi_informed_finetuned"}),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("name", "protocol", "wanted"), PRESCRIBED, ids=[f"{n}-{p}" for n, p, _ in PRESCRIBED]
+    ("name", "protocol", "wanted"), PRESCRIBED, ids=[f"{n}-{p}-{min(w)}" for n, p, w in PRESCRIBED]
 )
 def test_a_protocol_sets_what_the_challenge_prescribes(
     tmp_path: Path,
@@ -177,6 +181,18 @@ def test_W5_the_mean_over_folds_wins_over_the_pooled_recall(tmp_path: Path) -> N
     """
     found = scores(tmp_path, "vpc2024", rows)["uar", "IEMOCAP_dev"]
     assert found.value == 0.6 and found.parts == {"sad": 0.3}
+
+
+@pytest.mark.parametrize(
+    ("protocol", "split", "eer"), [("vpc2024", "libri_dev_f", 0.2), ("vpc2022", "libri_dev_f", 0.3)]
+)
+def test_W11_the_error_rate_is_that_of_the_challenges_tools(
+    tmp_path: Path, protocol: str, split: str, eer: float
+) -> None:
+    evaluator = read_protocol(PROTOCOLS / f"{protocol}.yaml").evaluators
+    start = f"{split} theirs verification semi_informed {evaluator} AA"
+    rows = f"{start} eer 0.1\n{start} eer_speechbrain 0.2\n{start} eer_kaldi 0.3\n"
+    assert scores(tmp_path, protocol, rows)["eer", split].value == eer
 
 
 def words_of(split: str, words: int, errors: int) -> str:

@@ -375,6 +375,8 @@ def test_W1_the_attack_of_2022_is_run_on_theirs(plan: Plan, theirs: Path) -> Non
         "command_line": "./run.sh --evaluators e/plda",
     }  # fmt: skip
     planned = plan_run(follow_protocol(Asked(options)))
+    figures = commands(planned)["exp/metrics/theirs/semi_informed.e+plda/AA/e_f"]
+    assert "--challenges" in figures  # W11: error rates as its tools compute them
     assert "exp/scores/theirs/semi_informed.e+plda/AA/e_f" in commands(planned)
     assert not [note for note in planned.notes if "skipped" in note]
 

@@ -51,6 +51,11 @@ Key = Literal["utterance", "speaker", "recording"]
 NOTES = "notes.txt"  # faults, by utterance; absent where there are none
 GENDERS = ("m", "f")
 LABELS = ("target", "nontarget")
+EMOTIONS = {  # short names and models' names of the emotions that data directories name in full
+    "ang": "anger", "angry": "anger", "hap": "happiness", "happy": "happiness",
+    "exc": "happiness", "neu": "neutral", "sad": "sadness", "fea": "fear", "fearful": "fear",
+    "dis": "disgust", "bor": "boredom", "sur": "surprise", "surprised": "surprise",
+}  # fmt: skip
 
 
 def _gender(value: str) -> str:
@@ -118,6 +123,7 @@ class FileSpec:
         return f"{self.fewest}{' or more' if self.most is None else ''}"
 
 
+OTHER_NAMES = {"utt2emotion": "utt2emo"}  # of the VoicePrivacy challenges
 # A recording is an utterance where there is no `segments`.
 FILES: dict[str, FileSpec] = {
     "utt2spk": FileSpec("utterance"),
@@ -136,6 +142,7 @@ FILES: dict[str, FileSpec] = {
     "utt2uniq": FileSpec("utterance"),
     "utt2lang": FileSpec("utterance"),
     "utt2emotion": FileSpec("utterance"),
+    "spk2fold": FileSpec("speaker", complete=False),
     "utt2warp": FileSpec("utterance"),
     "spk2warp": FileSpec("speaker"),
     "reco2file_and_channel": FileSpec("recording", 4, 4),
@@ -185,8 +192,8 @@ class FileTable:
     """File of a data directory as it is: rows (key -> rest of the line) in its order, the first of
     each key, the line of each, and the problems of its lines."""
 
-    def __init__(self, path: Path) -> None:
-        self.path, self.spec, self.rows = path, FILES[path.name], dict[str, str]()
+    def __init__(self, path: Path, name: str = "") -> None:
+        self.path, self.spec, self.rows = path, FILES[name or path.name], dict[str, str]()
         self.problems: list[Problem] = []
         self._numbers, self._repeated = array("L"), list[tuple[int, str, str]]()
         try:
@@ -233,6 +240,8 @@ class FileTable:
             key, value = split_key(line)
         if self.path.name == "spk2gender":
             value = value.lower()  # MLS and IEMOCAP have F and M
+        elif self.path.name == OTHER_NAMES["utt2emotion"]:
+            value = EMOTIONS.get(value.lower(), value)
         if key in self.rows:
             self._repeated.append((number, key, value))
             return
@@ -260,8 +269,12 @@ class FileTable:
 
 def read_tables(directory: Path) -> dict[str, FileTable]:
     """Known files of a data directory, by name, with what is wrong in each."""
-    names = [name for name in FILES if os.path.lexists(directory / name)]
-    return {name: FileTable(directory / name) for name in names}
+    found = {}
+    for name in FILES:
+        for called in (name, OTHER_NAMES.get(name, name)):
+            if name not in found and os.path.lexists(directory / called):
+                found[name] = FileTable(directory / called, name)
+    return found
 
 
 def validate_data_dir(

@@ -194,6 +194,7 @@ def verification(
     n_bins: int | None = None,
     beside: Mapping[str, Float64] | None = None,
     draws: Sequence[Float64] = (),
+    challenges: bool = False,
     **resamples: int,
 ) -> dict[str, object]:
     """All figures of a trial list with targets and nontargets (keys of the JSON: docs/metrics).
@@ -204,6 +205,7 @@ def verification(
     how far the folded EER lies above theirs (`eer_rise`: above that of unprotected speech).
     draws: (n_trials,) each, of further runs of a random system: figures are means over all runs, a
     resample takes one of them, and what is of speakers is of the first.
+    challenges: adds `eer_speechbrain` and `eer_kaldi`, without intervals.
     resamples: n_bootstrap and seed of `interval_report`.
     """
     cell = None
@@ -221,6 +223,7 @@ def verification(
         **counts,
         "n_segments": len(np.unique(Ids.of(trials.trial).codes)),
         **figures,
+        **(_of_challenges(score, trials.target) if challenges else {}),
         "tag": detection.tag(figures["l_w"]),
         "linkability_per_speaker": None,
     }
@@ -247,6 +250,14 @@ def verification(
         return runs[of_run()].figures(pair_weights(drawn).ravel())
 
     return report | interval_report(evaluate, len(names), **resamples)
+
+
+def _of_challenges(score: Float64, target: Bool) -> Figures:
+    """EERs as the tools of the VoicePrivacy challenges compute them."""
+    return {
+        "eer_speechbrain": detection.eer_speechbrain(score, target),
+        "eer_kaldi": detection.eer_kaldi(score, target),
+    }
 
 
 @dataclass(frozen=True, eq=False)

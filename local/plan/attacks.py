@@ -308,6 +308,8 @@ class Attacks:
             before = ("--unprotected", f"exp/scores/{self._unprotected(one)}/scores")
         if any(part.tells.encoder.word == "words" for part in one.fused):
             before = (*before, "--words", f"exp/scores/{one.path}/words")
+        if recipe.asked.get("protocol"):
+            before += ("--challenges",)
         recipe.figures(
             "metrics", stage, one.labels(VERIFICATION), kind=VERIFICATION, utt2spk=of_trials,
             lists=(*before, *draws, trials, scores),

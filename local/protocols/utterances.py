@@ -171,3 +171,35 @@ def read_recognised(
         output |= said
         utt2spk |= found.utt2spk
     return truth, output, utt2spk
+
+
+def read_folds(sets: Iterable[Path], utt2spk: Mapping[str, str]) -> dict[str, str] | None:
+    """Fold of each utterance by its speaker's, from spk2fold of the data directories; None where
+    none has it."""
+    folds: dict[str, str] = {}
+    for data in sets:
+        folds |= load_data_dir(data, need=("utt2spk",), allow_segments=True).tables.get(
+            "spk2fold", {}
+        )
+    return {utt: folds[spk] for utt, spk in utt2spk.items() if spk in folds} if folds else None
+
+
+# The nine labels of emotion2vec as VoicePrivacy 2026, track 2, counts them (emotion2vec_ser.py).
+_FOUR = {
+    "angry": "anger", "disgusted": "anger", "fearful": "sadness", "sad": "sadness",
+    "happy": "happiness", "neutral": "neutral", "other": "neutral", "surprised": "neutral",
+    "unknown": "neutral",
+}  # fmt: skip
+
+
+def four_emotions(heard: Mapping[str, str]) -> dict[str, str]:
+    """The four emotions of labels of emotion2vec, by utterance; of a label in two languages the
+    second part counts, `<unk>` is unknown. UserError for another label."""
+    found: dict[str, str] = {}
+    for utt, said in heard.items():
+        label = said.rpartition("/")[2].strip("<>").lower()
+        label = "unknown" if label == "unk" else label
+        if label not in _FOUR:
+            raise UserError(f"{utt}: {said!r} is no label of emotion2vec: {', '.join(_FOUR)}")
+        found[utt] = _FOUR[label]
+    return found

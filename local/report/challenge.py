@@ -27,6 +27,7 @@ OF_SPEECH = {
     "uar": ("uar_vpc24", "uar"),  # 2024 and 2026: the mean over folds
     "f0_correlation_vpc22": ("f0_correlation_vpc22",),
 }
+SHORT = {"anger": "ang", "happiness": "hap", "neutral": "neu", "sadness": "sad"}
 COUNTED = ("substitutions", "insertions", "deletions")
 
 
@@ -65,7 +66,9 @@ def scores_of(figures: DataFrame, protocol: Protocol, system: str, evaluator: st
     lists = {split for splits in protocol.privacy.sets.values() for split in splits}
     of = where(own, family=VERIFICATION, evaluator=evaluator)
     asked = (UNPROTECTED, *protocol.attackers.split())
-    found = _pick(where(of, attacker=asked, split=lists), OF_LISTS, system)
+    theirs = "eer_speechbrain" if protocol.layout.startswith("rank") else "eer_kaldi"
+    kinds = OF_LISTS | {"eer": (theirs, "eer")}
+    found = _pick(where(of, attacker=asked, split=lists), kinds, system)
     voices = where(own, family=SIMILARITY, evaluator=evaluator, attacker="", split=lists)
     found += _pick(voices, OF_VOICES, system)
     speech = where(own, family=UTILITY)
@@ -109,11 +112,8 @@ def _parts(figures: DataFrame, row: Any, what: str) -> dict[str, float]:
     by = dict(zip(same["metric"], same["value"], strict=True))
     if what == "uar":
         start = "recall_vpc24_" if row.metric == "uar_vpc24" else "recall_"
-        return {
-            name.removeprefix(start): value
-            for name, value in by.items()
-            if name.startswith(start) and (start != "recall_" or "recall_vpc24" not in name)
-        }
+        found = {n.removeprefix(start): v for n, v in by.items() if n.startswith(start)}
+        return {SHORT.get(n, n): v for n, v in found.items() if not n.startswith("vpc24_")}
     if what == "wer" and "n_words" in by:
         words = by["n_words"]
         return {"words": words} | {n: round(by[f"wer_{n}"] * words) for n in COUNTED}

@@ -32,13 +32,14 @@ _SECTIONS = {"SER": ("uar", "ser"), LAZY: ("eer", ""), INFORMED: ("eer", ""), "A
 
 @dataclass(frozen=True)
 class Layout:
-    """Layout of a year. first: the attacker of the section ASV_eval. counted: whether rows keep the
-    number that they had before others were left out: each pair of sets has three conditions, and
-    protected words follow those of all sets, of which `unlisted` are not of words. mean: whether a
-    second header says so. digits: of UAR; text: whether it is written as such. apart: data sets
-    with a section of their own."""
+    """Layout of a year. first: the attacker of the section ASV_eval. emotions: in their order.
+    counted: whether rows keep the number that they had before others were left out: each pair of
+    sets has three conditions, and protected words follow those of all sets, of which `unlisted` are
+    not of words. mean: whether a second header says so. digits: of UAR; text: whether it is written
+    as such. apart: data sets with a section of their own."""
 
     first: str
+    emotions: str
     counted: bool = True
     unlisted: int = 2
     mean: bool = True
@@ -48,12 +49,13 @@ class Layout:
 
 
 LAYOUTS = {
-    "rank2024": Layout(UNPROTECTED),
-    "rank2026": Layout("lazy_informed", counted=False, mean=False),
+    "rank2024": Layout(UNPROTECTED, "sad neu ang hap"),
+    "rank2026": Layout("lazy_informed", "sad ang hap neu", counted=False, mean=False),
     "rank2026_track2": Layout(
-        "lazy_informed", unlisted=0, digits=3, text=True, apart=("en", "de", "es", "fr")
+        "lazy_informed", "hap neu ang sad", unlisted=0, digits=3, text=True,
+        apart=("en", "de", "es", "fr"),
     ),
-}
+}  # fmt: skip
 
 
 @dataclass
@@ -197,7 +199,8 @@ def write_rank(scores: Sequence[Score], protocol: Protocol, stamps: Sequence[str
 
     def measured(name: str, what: str, splits: Sequence[str], order: Sequence[str]) -> Section:
         own = {(s.split, s.protected): s for s in scores if s.what == what}
-        emotions = next((list(s.parts) for s in own.values()), []) if what == "uar" else []
+        felt = {name for s in own.values() for name in s.parts} if what == "uar" else set()
+        emotions = [name for name in layout.emotions.split() if name in felt]
         digits, ahead = (layout.digits, 0) if what == "uar" else (3, len(splits) + layout.unlisted)
         rows = []
         for n, split in enumerate(splits):

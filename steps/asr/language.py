@@ -75,10 +75,35 @@ def normalise_english_digits(text: str) -> list[str]:
     return re.sub(r"(\d)", r" \1 ", " ".join(normalise_english(text))).split()
 
 
+def split_vpc2024(text: str) -> list[str]:
+    """Words of a text as VoicePrivacy 2024 compares them: as they are written, in upper case.
+
+    >>> split_vpc2024("It's well-known.")
+    ["IT'S", 'WELL-KNOWN.']
+    """
+    return text.upper().split()
+
+
+_PUNCTUATION_2026 = re.compile(r'[.,!?;:»«"()\[\]…—–-]')
+_CHINESE = re.compile("[\u4e00-\u9fff]")
+
+
+def split_vpc2026(text: str) -> list[str]:
+    """Words of a text as track 2 of VoicePrivacy 2026 compares them: lower case, without its marks
+    of punctuation, so that a hyphen joins; Chinese by character, and of these alone.
+
+    >>> split_vpc2026("N'est-ce pas là-bas ?"), split_vpc2026("深 shen1 交 jiao1")
+    (["n'estce", 'pas', 'làbas'], ['深', '交'])
+    """
+    return _CHINESE.findall(text) or _PUNCTUATION_2026.sub("", text.lower()).split()
+
+
 NORMALISERS: dict[str, Callable[[str], list[str]]] = {
     "english": normalise_english,
     "english_digits": normalise_english_digits,
     "plain": normalise,
+    "vpc2024": split_vpc2024,
+    "vpc2026": split_vpc2026,
 }
 
 

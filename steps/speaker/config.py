@@ -56,6 +56,7 @@ class NetworkConfig:
     pooling: Annotated[str, OneOf("attention", "xi")] = "attention"
     xi_hidden: Size = 256
     final_norm: bool = False  # batch normalisation of the embedding, as in the ECAPA paper
+    unit_length: bool = False  # x-vectors of length 1: each weighs the same in a mean
 
     def __post_init__(self) -> None:
         if not len(self.channels) == len(self.kernel_sizes) == len(self.dilations):

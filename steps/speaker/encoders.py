@@ -71,14 +71,18 @@ class NetworkEncoder:
 
     def __init__(self, config: EncoderConfig, network: EncoderNetwork, device: str = "cpu") -> None:
         self.device, self.config = device, config.features
+        self.unit_length = config.network.unit_length
         self.features = Features(config.features).to(device)
         self.network = network.to(device)
 
     @torch.inference_mode()
     def embed(self, samples: Samples) -> Float32:
         self.network.eval()
-        vector: Float32 = self.network(self._features(samples)[None])[0].cpu().numpy()
-        return vector
+        vector = self.network(self._features(samples)[None])[0]
+        if self.unit_length:
+            vector = torch.nn.functional.normalize(vector, dim=0)
+        found: Float32 = vector.cpu().numpy()
+        return found
 
     @torch.inference_mode()
     def frames(self, samples: Samples) -> tuple[Float32, Float32]:
