@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from local.options import AnotherDraw, Bootstrap, Figures, read_scored, write_figures
+from local.options import AnotherDraw, Bootstrap, Figures, Words, read_scored, write_figures
 from utils.cli import BadValue, UserError, natural
 from utils.commands import commands
 from utils.options import Seed, TrialFormat, Utt2spk
@@ -87,10 +87,7 @@ def _verification(
         Path | None, "Scores of the same trials without protection by the same evaluator, which "
         "add eer_rise: how far the EER lies above theirs, people resampled alike in both", "SCORES",
     ] = None,
-    words: Annotated[
-        Path | None, "Scores of the same trials by the words alone, which add eer_beside_words: "
-        "how far the EER lies above theirs, likewise", "SCORES",
-    ] = None,
+    words: Words = None,
     challenges: Annotated[
         bool, "Whether eer_speechbrain and eer_kaldi are added, which the VoicePrivacy challenges "
         "report"

@@ -14,7 +14,7 @@ from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from local.options import read_scored
+from local.options import Words, read_scored
 from utils.commands import program
 from utils.options import OutFolder
 
@@ -24,7 +24,7 @@ def main(
     trial_list: Annotated[Path, "The trials", "TRIALS"],
     out: OutFolder,
     scores: Annotated[Sequence[Path], "The scores of each evaluator", "SCORES"], *,
-    words: Annotated[Path | None, "The scores of the words alone", "SCORES"] = None,
+    words: Words = None,
 ) -> None:  # fmt: skip
     from local.metrics.fusion import fuse
     from utils.trials import Scores, write_scores

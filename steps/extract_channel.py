@@ -5,7 +5,7 @@ CHANNEL is words: how often each word and run of letters occurs in SOURCE/text (
 a folder of steps/decode.py, or a data directory); sounds: how often each run of phones occurs there
 (of `steps/decode.py phones`); or timing: how long the phones last, pauses, and the rate. DATA needs
 utt2spk. OUT gets xvector.{ark,scp}, as steps/extract_xvectors.py writes them, so that whatever
-reads x-vectors reads these; with --chunk-seconds, pieces of utterances and utt2spk, as there.
+reads x-vectors reads these; with --chunk-seconds, pieces (of timing only) and utt2spk, as there.
 
 An utterance in which nothing was recognised has a vector of 0; SOURCE must have a line for it.
 """
@@ -26,7 +26,8 @@ def main(
     source: Annotated[Path, "The folder of what was recognised", "SOURCE"],
     data_dir: DataFolder, out: OutFolder, *,
     chunk_seconds: Annotated[
-        float | None, "The length of the pieces that timing is cut into, in seconds", "S",
+        float | None, "The length of the pieces that utterances are cut into (see above), in "
+        "seconds", "S",
     ] = None,
 ) -> None:  # fmt: skip
     from steps.channels.recognised import extract_channel

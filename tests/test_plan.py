@@ -811,10 +811,11 @@ def test_evaluators_are_fused_where_two_heard_the_same_trials(plan: Plan) -> Non
     assert "nothing is fused without words: it takes two evaluators or more" in planned.notes
     at = "exp/scores/b2/{}.{}/OA/e_f"
     words, voice, out = (at.format("ignorant", by) for by in ("words+tfidf", "e+plda", "fused"))
-    assert found[out] == (
+    assert found[out].partition(" && ")[0] == (
         f"local/fuse_scores.py --words {words}/scores data/e_trials_f/trials {out} "
         f"{words}/scores {voice}/scores"
     )
+    assert " --backend words/tfidf + e/plda " in found[out]
     figures = found["exp/metrics/b2/ignorant.fused/OA/e_f"]
     assert f"--words {out}/words data/e_trials_f/trials {out}/scores " in figures
     assert "--unprotected exp/scores/original/unprotected.fused/OO/e_f/scores" in figures

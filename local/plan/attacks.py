@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 from local.plan.needs import Recipe, say_recogniser
 from local.plan.options import (
@@ -94,18 +95,26 @@ class Listed:
             return self._fuse(stage, folder)
         hears, xvectors = self.hears, self.hears.encoder.xvectors
         vectors = (f"{xvectors}/{self.enrol}", f"{xvectors}/{self.trial}")
-        learnt: tuple[str, ...] = ()
-        if hears.training:
-            learnt = ("--training", f"data/{hears.training}")
         if self.how == ALIGNED:
             vectors = self._align(stage)
-            learnt = ("--pairs", f"data/{side(self.recipe.sets[0], self.attack.system)}")
         return self.recipe.tables.add(
             "scores", stage, f"{folder}/{self.path}", backend=hears.scorer, asnorm=hears.asnorm,
             enrol=vectors[0], trial=vectors[1], trials=f"data/{self.trials}/trials",
-            attacker=self.name or self.attack.attacker, enrol_data=f"data/{self.enrol}",
-            trial_data=f"data/{self.trial}", learnt=learnt, encoder=hears.encoder.model,
+            encoder=hears.encoder.model, **self._record,
         )  # fmt: skip
+
+    @property
+    def _record(self) -> dict[str, Any]:
+        """What the record of the attack says of its sets."""
+        learnt: tuple[str, ...] = ()
+        if self.hears.training:
+            learnt = ("--training", f"data/{self.hears.training}")
+        if self.how == ALIGNED:
+            learnt = ("--pairs", f"data/{side(self.recipe.sets[0], self.attack.system)}")
+        return {
+            "attacker": self.name or self.attack.attacker, "enrol_data": f"data/{self.enrol}",
+            "trial_data": f"data/{self.trial}", "learnt": learnt,
+        }  # fmt: skip
 
     def _fuse(self, stage: int, folder: str) -> str:
         """Plan fused scores; beside them those of the words alone, if these are among them."""
@@ -114,6 +123,7 @@ class Listed:
         return self.recipe.tables.add(
             "fused", stage, f"{folder}/{self.path}", trials=f"data/{self.trials}/trials",
             words=words, scores=[f"{folder}/{one.path}/scores" for one in self.fused],
+            parts=" + ".join(one.tells.title for one in self.fused), **self.fused[0]._record,
         )  # fmt: skip
 
     def _align(self, stage: int) -> tuple[str, str]:

@@ -330,8 +330,8 @@ def describe_encoder(name: str, sides: tuple[AttackSet, AttackSet]) -> Json:
 
     UserError if its training data has a speaker of enrolment or trials.
     """
-    if name in CHANNELS:
-        return {"encoder": name, "trained": "nothing is: it counts or measures"}
+    if name in (*CHANNELS, "fused"):
+        return {"encoder": name, "trained": "nothing is"}
     path = Path(name) / "encoder.yaml"
     if not is_there(path):
         return {"encoder": name, "trained": "elsewhere; its training speakers are not known here"}
