@@ -378,6 +378,33 @@ def protected(corpus: Path, system: str, *scores: str) -> None:
         (place / "scores").write_text(text)
 
 
+def test_attackers_learnt_pseudo_voices_since_each_utterance_had_one(
+    plan: Plan, corpus: Path, theirs: Path
+) -> None:
+    """Several draws of the training set, joined; one where a draw changes nothing."""
+    given = f"theirs={theirs}/one,{theirs}/two,train={theirs}/train"
+    options = {"systems": "b2r b2", "attackers": "semi_informed_backend", "external": given,
+               "external_command": "mine=prog {in} {out} {seed}"}  # fmt: skip
+    for system in ("b2r", "theirs", "mine"):
+        protected(corpus, system)
+    made = commands(plan(**options, informed_draws="3"))
+    sets = ("data/train_b2r_utt", "data/train_b2r_utt_draw1", "data/train_b2r_utt_draw2")
+    joined = "data/train_b2r_utt_draws3"
+    assert made[joined] == f"steps/join_draws.py {joined} {' '.join(sets)}"
+    assert ["--draw 1" in made[name] for name in sets] == [False, True, False]
+    assert all("--level utt" in made[name] for name in sets)
+    assert f" {joined} " in made["exp/backends/e.train_b2r_utt_draws3"]
+    scores = made["exp/scores/b2r/semi_informed_backend.e+plda/AA/e_f"]
+    assert f"--training {joined} " in scores
+    assert "--external exp/external/mine/train.2 " in made["data/train_mine_utt_draw2"]
+    once = {out: how for out, how in made.items() if re.match("data/train_(b2|theirs)_", out)}
+    assert set(once) == {"data/train_b2_const", "data/train_theirs_utt"}
+    one = commands(plan(**options, informed_draws="1"))
+    assert one["data/train_b2r_utt"] == made["data/train_b2r_utt"]
+    assert not [out for out in one if "_draws" in out or "utt_draw" in out]
+    refused("--informed-draws: '0'; a whole number", plan, informed_draws="0")
+
+
 def test_two_runs_of_which_one_was_missing_counted_as_different(plan: Plan, corpus: Path) -> None:
     """C_ECE would have been of scores that this run neither made nor checked."""
     few = {"evaluators": "e/plda", "genders": "f", "systems": "b2r"}

@@ -18,6 +18,7 @@ external=                                  # speech that something else protecte
 external_command=                          # a program that protects: "<name>=<program> ... {in} ... {out} ... [{seed}]"
 attackers="ignorant aligned lazy_informed" # of: ignorant aligned lazy_informed semi_informed semi_informed_finetuned semi_informed_backend white_box white_box_finetuned white_box_backend (docs/attackers.md)
 informed_level=utt                         # level at which semi-informed attackers protect their training set: utt, spk or same (as the system)
+informed_draws=4                           # how often, with other draws, attackers who train protect their training set; once where a draw changes nothing
 prepare_options=                           # further options of prepare.sh
 also_prepared=                             # sets that prepare.sh makes for other evaluations
 prosody=false                              # stage 10 compares pitch, length and level of protected speech with the original (docs/utility.md)
@@ -86,7 +87,9 @@ if in_stage 5 "anonymise the evaluation sets"; then
 fi
 
 if in_stage 6 "informed attackers: train evaluators on protected speech"; then
-  again f0 xvectors given_xvectors averages commanded protected encoders session_xvectors backends
+  again f0 xvectors given_xvectors averages commanded protected
+  each joined 'steps/join_draws.py {out} {draws}'
+  again encoders session_xvectors backends
 fi
 
 if in_stage 7 "x-vectors of the protected speech"; then

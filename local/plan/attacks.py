@@ -123,8 +123,9 @@ class Listed:
 def list_attack(recipe: Recipe, attack: Attempt, evaluator: Evaluator, gender: str) -> Listed:
     """Attack of the plan on the trials of a gender."""
     enrol, trial = attack.protection
+    training = recipe.training_set(attack.system, attack.level)
     return Listed(
-        recipe, attack, evaluator, inform(evaluator, attack, attack.parts.evaluator, recipe.train),
+        recipe, attack, evaluator, inform(evaluator, attack, attack.parts.evaluator, training),
         gender, side(recipe.sets[0], enrol),
         side(f"{recipe.asked['evaluation']}_trials_{gender}", trial),
     )  # fmt: skip
@@ -180,7 +181,7 @@ class Attacks:
         """Plan informed attackers: their training sets and models."""
         for one in self.all():
             if one.attack.level != "-":
-                self.recipe.protect_training(stage, one.attack.system, one.attack.level)
+                self.recipe.protect_training_again(stage, one.attack.system, one.attack.level)
         for one in self.all():
             self.recipe.informed_encoder(stage, one.hears)
             self.recipe.informed_backend(stage, one.hears)

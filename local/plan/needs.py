@@ -1,5 +1,6 @@
 """Needs of evaluators and systems, steps that meet them, and steps that protect speech."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -400,6 +401,35 @@ class Recipe:
         options = () if level == self.describe(system).level else ("--level", level)
         out = f"{self.train}_{system}_{level}"
         return self.protect("protected", stage, system, self.train, out, *options)
+
+    def informed_draws(self, system: str, level: str) -> int:
+        """How often an attacker protects the training set: once where a draw changes nothing, and
+        where the speech is given; known once the system has protected its first set."""
+        asked = int(self.asked.get("informed_draws", "1"))
+        given = any(re.match("external:.", need) for need in self.describe(system).needs)
+        return asked if level != "const" and not given and self.is_random(system) else 1
+
+    def training_set(self, system: str, level: str) -> str:
+        """Name of an attacker's protected training set; empty for one who does not train."""
+        if level == "-":
+            return ""
+        draws = self.informed_draws(system, level)
+        name = f"{self.train}_{system}_{level}"
+        return name if draws == 1 else f"{name}_draws{draws}"
+
+    def protect_training_again(self, stage: int, system: str, level: str) -> str:
+        """Plan an attacker's training set: several draws of it, in one data directory."""
+        first = self.protect_training(stage, system, level)
+        draws, name = [first], first.removeprefix("data/")
+        options = () if level == self.describe(system).level else ("--level", level)
+        for n in range(1, self.informed_draws(system, level)):
+            words = ("--draw", str(n), *options)
+            out = f"{name}_draw{n}"
+            draws.append(self.protect("protected", stage, system, self.train, out, *words))
+        if len(draws) == 1:
+            return first
+        out = f"data/{self.training_set(system, level)}"
+        return self.tables.add("joined", stage, out, draws=draws)
 
     def informed_encoder(self, stage: int, evaluator: Evaluator) -> None:
         """Plan the encoder that an attacker trains, anew or further."""

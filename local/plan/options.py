@@ -95,6 +95,7 @@ def follow_protocol(asked: Asked) -> Asked:
         "attackers": protocol.attackers,
         "evaluators": protocol.evaluators,
         "informed_level": protocol.informed_level,
+        "informed_draws": str(protocol.informed_draws),
         "genders": protocol.genders or asked.get("genders"),
     }
     own = given(asked["command_line"])
@@ -294,12 +295,11 @@ def check_names(encoders: Sequence[NamedEncoder]) -> None:
             )
 
 
-def inform(evaluator: Evaluator, attack: Attempt, how: str, train_set: str) -> Evaluator:
-    """Evaluator that an attacker trains from another with the training set, protected by the system
-    at the attack's level; unchanged where nothing is trained."""
+def inform(evaluator: Evaluator, attack: Attempt, how: str, training: str) -> Evaluator:
+    """Evaluator that an attacker trains from another with a protected training set; unchanged where
+    nothing is trained."""
     if attack.level == "-":
         return evaluator
-    training = f"{train_set}_{attack.system}_{attack.level}"
     encoder, name = evaluator.encoder, f"{evaluator.encoder.name}.{training}"
     if how in (SCRATCH, FINETUNED):
         name = f"{name}.{how}"

@@ -285,6 +285,7 @@ def plan_run(asked: Asked) -> Planned:
 def _plan_all(asked: Asked) -> tuple[Recipe, Attacks, Utility]:
     """Plan stages 2 to 10."""
     recipe = Recipe.make(asked)
+    asked.number("informed_draws")
     systems = asked.words("systems")
     check_systems(systems)
     attacks = Attacks(recipe, systems)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from utils.cli import UserError
 from utils.datadir import DataDir, check_apart, load_data_dir, read_noted, read_training_speakers
-from utils.settings import Part, parse_settings, read_settings
+from utils.settings import Count, Part, parse_settings, read_settings
 from utils.tables import is_there, read_json_object
 
 # ---- Attackers, composed of parts: the knowledge of each, and their evaluator.
@@ -203,7 +203,8 @@ class Privacy:
 @dataclass(frozen=True)
 class Protocol:
     """Settings of a file of conf/protocols. words, emotions: splits. categories: lowest average
-    EERs. genders: of the attacked lists; empty: those of the corpus."""
+    EERs. genders: of the attacked lists; empty: those of the corpus. informed_draws: how often the
+    attacker protects the training set; no challenge says that it is more than once."""
 
     challenge: str
     attackers: str
@@ -211,6 +212,7 @@ class Protocol:
     privacy: Privacy
     words: tuple[str, ...] = ()
     informed_level: str = "utt"
+    informed_draws: Count = 1
     emotions: tuple[str, ...] = ()
     categories: tuple[Part, ...] = ()
     genders: str = ""
