@@ -27,6 +27,7 @@ ScoringBackend = Annotated[
 Asnorm = Annotated[
     int, "The number of nearest training speakers whose scores normalise a score; 0: not", "N"
 ]
+LdaDim = Annotated[int, "The number of dimensions that LDA keeps", "D", positive]
 Dataset = Annotated[
     str | None,
     "The set's name in keys (left out: that of DATA, or of the set that it is a part of)", "NAME",

@@ -330,6 +330,17 @@ class TestRecord:
         assert found["training_set"]["key_level"] == "utt"
         assert (found["trial_set"]["seed"], found["trial_set"]["draw"]) == (0, 0)
 
+    def test_held_out_people_of_the_training_set(self, tmp_path, record, protect):
+        sides = protect("e", "spk", "e"), protect("t", "spk", "t")
+        train, folder = protect("train", "utt", "train", ("x", "y")), tmp_path / "held_out"
+        folder.mkdir()
+        told = {"held_out_people": 0, "pseudo_voice_accuracy": None, "pseudo_voice_chance": None,
+                "held_out_why_undefined": "2 training people"}  # fmt: skip
+        (folder / "held_out.json").write_text(json.dumps(told))
+        words = ("semi_informed", *sides, "--training", train, "--held-out", folder)
+        told |= {"held_out_eer": None, "held_out_eer_ci": None}
+        assert told.items() <= record(*words).items()
+
     def test_a_shared_draw_is_an_error_unless_the_level_says_so(self, record, protect):
         sides = protect("e", "spk", "same"), protect("t", "spk", "same")
         refuses(r"speaker a has the draw of .*; at level spk", record, "lazy_informed", *sides)

@@ -395,7 +395,11 @@ def test_attackers_learnt_pseudo_voices_since_each_utterance_had_one(
     assert all("--level utt" in made[name] for name in sets)
     assert f" {joined} " in made["exp/backends/e.train_b2r_utt_draws3"]
     scores = made["exp/scores/b2r/semi_informed_backend.e+plda/AA/e_f"]
-    assert f"--training {joined} " in scores
+    held_out = "exp/held_out/e.train_b2r_utt_draws3"
+    assert f"--training {joined} --held-out {held_out} " in scores
+    assert made[held_out].endswith(
+        f"--kind plda exp/xvectors/e/train_b2r_utt_draws3 {joined} {held_out}"
+    )
     assert "--external exp/external/mine/train.2 " in made["data/train_mine_utt_draw2"]
     once = {out: how for out, how in made.items() if re.match("data/train_(b2|theirs)_", out)}
     assert set(once) == {"data/train_b2_const", "data/train_theirs_utt"}

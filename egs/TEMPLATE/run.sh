@@ -90,6 +90,7 @@ if in_stage 6 "informed attackers: train evaluators on protected speech"; then
   again f0 xvectors given_xvectors averages commanded protected
   each joined 'steps/join_draws.py {out} {draws}'
   again encoders session_xvectors backends
+  each held_out 'steps/score_held_out.py --lda-dim {lda_dim} --kind {kind} {options} {xvectors} {data} {out}'
 fi
 
 if in_stage 7 "x-vectors of the protected speech"; then

@@ -87,6 +87,8 @@ class Listed:
         learnt: tuple[str, ...] = ()
         if hears.training:
             learnt = ("--training", f"data/{hears.training}")
+            if hears.held_out in self.recipe.tables.every_out():  # a study of targets has none
+                learnt = (*learnt, "--held-out", hears.held_out)
         if self.how == ALIGNED:
             vectors = self._align(stage)
             learnt = ("--pairs", f"data/{side(self.recipe.sets[0], self.attack.system)}")
@@ -185,6 +187,7 @@ class Attacks:
         for one in self.all():
             self.recipe.informed_encoder(stage, one.hears)
             self.recipe.informed_backend(stage, one.hears)
+            self.recipe.held_out(stage, one.hears)
 
     def hear(self, stage: int) -> None:
         """Plan x-vectors of the protected speech."""

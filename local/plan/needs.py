@@ -447,3 +447,16 @@ class Recipe:
         """Plan the back end that an attacker trains."""
         if evaluator.base is not None and evaluator.is_trained:
             self.backend(stage, evaluator.encoder, evaluator.training, evaluator.scorer)
+
+    def held_out(self, stage: int, evaluator: Evaluator) -> None:
+        """Plan the scores of training people whom an attacker held out."""
+        encoder, base = evaluator.encoder, evaluator.base
+        if base is None:
+            return
+        kind = "plda" if evaluator.is_trained else "cosine"
+        self.tables.add(
+            "held_out", stage, evaluator.held_out, kind=kind,
+            options=() if encoder == base else ("--own-encoder", encoder.model),
+            xvectors=self.session_xvectors(stage, encoder, evaluator.training),
+            data=f"data/{evaluator.training}",
+        )  # fmt: skip

@@ -269,6 +269,12 @@ class Evaluator:
         """Whether the back end is trained."""
         return BACKENDS[self.backend] == TRAINED
 
+    @property
+    def held_out(self) -> str:
+        """Folder of the scores of training people whom the attacker held out."""
+        name = Path(self.scorer).name if self.is_trained else f"{self.encoder.name}.cosine"
+        return f"exp/held_out/{name}"
+
 
 def find_evaluator(word: str, cohort_size: str) -> Evaluator:
     """Evaluator of <encoder>/<back end>; UserError for an unknown one."""

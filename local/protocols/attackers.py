@@ -7,7 +7,7 @@ from pathlib import Path
 from utils.cli import UserError
 from utils.datadir import DataDir, check_apart, load_data_dir, read_noted, read_training_speakers
 from utils.settings import Count, Part, parse_settings, read_settings
-from utils.tables import is_there, read_json_object
+from utils.tables import is_there, read_json_object, read_map
 
 # ---- Attackers, composed of parts: the knowledge of each, and their evaluator.
 #
@@ -361,6 +361,27 @@ def record_attack(
         "backend": backend,
         "asnorm": asnorm,
     }
+
+
+N_BOOTSTRAP = 1000
+
+
+def record_held_out(folder: Path, training: Path) -> Json:
+    """Make the record of whether an attacker learnt people, from the scores of those of their
+    training set (the data directory) whom they held out; null where it is undefined."""
+    from local.metrics.verification import eer_with_interval, find_speakers  # plans need no NumPy
+    from utils.trials import join_scores, read_scores, read_trials
+
+    told = read_json_object(folder / "held_out.json", "run steps/score_held_out.py")
+    eer, interval, utt2spk = None, None, training / "utt2spk"
+    if not told["held_out_why_undefined"]:
+        path = folder / "trials"
+        trials = read_trials(path)
+        score = join_scores(trials, read_scores(folder / "scores"))
+        of = {"trials_path": path, "utt2spk_path": utt2spk}
+        speakers = find_speakers(trials, read_map(utt2spk), **of)
+        eer, interval = eer_with_interval(trials, score, speakers, N_BOOTSTRAP)
+    return {"held_out_eer": eer, "held_out_eer_ci": interval, **told}
 
 
 def _pairs(pairs: AttackSet, trial: AttackSet) -> Json:
