@@ -17,7 +17,7 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import LdaDim, Xvectors
 from utils.commands import program
-from utils.options import AllowLoss, DataFolder, OutFolder
+from utils.options import AllowLoss, DataFolder, OutFolder, Seed
 
 
 @program
@@ -29,15 +29,26 @@ def main(
         Path | None, "The folder of the encoder that the attacker trained on the set: only people "
         "of its validlist count", "MODEL",
     ] = None,
-    allow_loss: AllowLoss = 0,
+    head: Annotated[bool, "Train a head on the others, too (steps/train_head.py)"] = False,
+    seed: Seed = 0, allow_loss: AllowLoss = 0,
 ) -> None:  # fmt: skip
+    import numpy as np
+
     from steps.speaker.backends import Backend, load_backend, train_backend
+    from steps.speaker.heads import HeadBackend, train_head
     from steps.speaker.held_out import Vectors, attack_held_out
     from steps.speaker.vectors import check_complete, read_xvectors, speakers_of
     from utils.datadir import load_data_dir, read_validation_speakers
     from utils.tables import write_json, write_map
 
     def learn(vectors: Vectors, utt2spk: Mapping[str, str]) -> Backend:
+        if head:
+            trained = train_head(vectors, utt2spk, seed)
+            keys, made = list(vectors), trained.apply_to(np.stack(list(vectors.values())))
+            return HeadBackend(trained, after(dict(zip(keys, made, strict=True)), utt2spk))
+        return after(vectors, utt2spk)
+
+    def after(vectors: Vectors, utt2spk: Mapping[str, str]) -> Backend:
         if kind == "cosine":
             return load_backend(kind)
         return train_backend(vectors, utt2spk, lda_dim)

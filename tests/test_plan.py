@@ -409,6 +409,31 @@ def test_attackers_learnt_pseudo_voices_since_each_utterance_had_one(
     refused("--informed-draws: '0'; a whole number", plan, informed_draws="0")
 
 
+def test_a_pretrained_encoder_is_tuned_by_a_head_on_its_xvectors(plan: Plan, corpus: Path) -> None:
+    """It was said to have nothing to train; no audio is read again."""
+    protected(corpus, "b2r")
+    options = {"systems": "b2r", "attackers": "semi_informed_finetuned", "informed_draws": "2"}
+    planned = plan(**options, evaluators="resemblyzer/plda resemblyzer/cosine")
+    made = commands(planned)
+    training = "train_b2r_utt_draws2"
+    name, before = f"resemblyzer.{training}.finetuned", f"exp/xvectors/resemblyzer/{training}"
+    trained = made[f"exp/encoders/{name}"]
+    assert trained.startswith("steps/train_head.py --seed 0 --not-speakers-of data/e_enrolls ")
+    assert trained.endswith(f" {before} data/{training} exp/encoders/{name}")
+    for one in (training, "e_enrolls_b2r", "e_trials_f_b2r", "e_trials_f"):
+        out = f"exp/xvectors/{name}/{one}"
+        source = f"exp/xvectors/resemblyzer/{one}"
+        assert made[out].startswith(f"steps/apply_head.py exp/encoders/{name} {source} {out} && ")
+    assert made[f"exp/backends/{name}"].endswith(f"exp/xvectors/{name}/{training} data/{training} "
+                                                f"exp/backends/{name}")  # fmt: skip
+    for kind, out in (("plda", name), ("cosine", f"{name}.cosine")):
+        scored = made[f"exp/held_out/{out}"]
+        assert f"--kind {kind} --head {before} data/{training} " in scored
+        scores = made[f"exp/scores/b2r/semi_informed_finetuned.resemblyzer+{kind}/AA/e_f"]
+        assert f"--held-out exp/held_out/{out} --encoder exp/encoders/{name} " in scores
+    assert not planned.notes
+
+
 def test_two_runs_of_which_one_was_missing_counted_as_different(plan: Plan, corpus: Path) -> None:
     """C_ECE would have been of scores that this run neither made nor checked."""
     few = {"evaluators": "e/plda", "genders": "f", "systems": "b2r"}

@@ -89,12 +89,15 @@ fi
 if in_stage 6 "informed attackers: train evaluators on protected speech"; then
   again f0 xvectors given_xvectors averages commanded protected
   each joined 'steps/join_draws.py {out} {draws}'
-  again encoders session_xvectors backends
-  each held_out 'steps/score_held_out.py --lda-dim {lda_dim} --kind {kind} {options} {xvectors} {data} {out}'
+  again encoders session_xvectors
+  each heads 'steps/train_head.py --seed {seed} {unseen} {xvectors} {data} {out}' # on encoders that come trained
+  each head_xvectors 'steps/apply_head.py {head} {xvectors} {out}' 'steps/average_xvectors.py {out} {data} {out}'
+  again backends
+  each held_out 'steps/score_held_out.py --seed {seed} --lda-dim {lda_dim} --kind {kind} {options} {xvectors} {data} {out}'
 fi
 
 if in_stage 7 "x-vectors of the protected speech"; then
-  again xvectors given_xvectors
+  again xvectors given_xvectors head_xvectors
 fi
 
 if in_stage 8 "scores: enrolment-trial lists, and all pairs of segments"; then

@@ -197,6 +197,8 @@ class Recipe:
     def xvectors(self, stage: int, encoder: NamedEncoder, name: str) -> str:
         """Plan x-vectors of a set and of its speakers, and counts of each speaker's utterances."""
         data, out = f"data/{name}", f"{encoder.xvectors}/{name}"
+        if encoder.head_of:
+            return self._by_head(stage, encoder, self.xvectors(stage, encoder.head_of, name), name)
         if encoder.given:
             given = f"{encoder.given}/{name}"
             return self.tables.add("given_xvectors", stage, out, given=given, data=data)
@@ -205,8 +207,18 @@ class Recipe:
             data=data,
         )  # fmt: skip
 
+    def _by_head(self, stage: int, encoder: NamedEncoder, before: str, name: str) -> str:
+        """Plan x-vectors that a head makes of others."""
+        return self.tables.add(
+            "head_xvectors", stage, f"{encoder.xvectors}/{name}", head=encoder.model,
+            xvectors=before, data=f"data/{name}",
+        )  # fmt: skip
+
     def session_xvectors(self, stage: int, encoder: NamedEncoder, name: str) -> str:
         """Plan x-vectors of a training set, of sessions if chunk_seconds is set."""
+        if encoder.head_of:
+            before = self.session_xvectors(stage, encoder.head_of, name)
+            return self._by_head(stage, encoder, before, name)
         if encoder.given:
             return self.xvectors(stage, encoder, name)
         seconds = self.asked["chunk_seconds"]
@@ -436,6 +448,13 @@ class Recipe:
         encoder, base = evaluator.encoder, evaluator.base
         if base is None or encoder == base:
             return
+        if encoder.head_of:
+            self.tables.add(
+                "heads", stage, encoder.model, seed=self._seed(0), unseen=self.unseen,
+                xvectors=self.session_xvectors(stage, base, evaluator.training),
+                data=f"data/{evaluator.training}",
+            )  # fmt: skip
+            return
         conf = base.conf or f"{base.word}/encoder.yaml"  # one that was trained elsewhere
         start = ("--init-from", base.model) if encoder.name.endswith(f".{FINETUNED}") else ()
         self.tables.add(
@@ -454,9 +473,11 @@ class Recipe:
         if base is None:
             return
         kind = "plda" if evaluator.is_trained else "cosine"
+        options: tuple[str, ...] = () if encoder == base else ("--own-encoder", encoder.model)
+        if encoder.head_of:  # a new head learns from those who are not held out
+            encoder, options = base, ("--head",)
         self.tables.add(
-            "held_out", stage, evaluator.held_out, kind=kind,
-            options=() if encoder == base else ("--own-encoder", encoder.model),
+            "held_out", stage, evaluator.held_out, kind=kind, options=options,
             xvectors=self.session_xvectors(stage, encoder, evaluator.training),
             data=f"data/{evaluator.training}",
         )  # fmt: skip

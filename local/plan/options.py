@@ -173,7 +173,7 @@ class NamedEncoder:
     part. name: in its folders. model: name for the steps. xvectors: their folder. conf: settings by
     which the recipe trains it; empty: it comes trained. given: the folder of x-vectors that another
     toolkit made. training: number of the repeated training (<encoder>_seed<N>), which differs in
-    its seed; 0: the first."""
+    its seed; 0: the first. head_of: the encoder whose x-vectors a head turns into others."""
 
     word: str
     title: str
@@ -181,6 +181,7 @@ class NamedEncoder:
     conf: str = ""
     given: str = ""
     training: int = 0
+    head_of: "NamedEncoder | None" = None
 
     @property
     def name(self) -> str:
@@ -309,7 +310,9 @@ def inform(evaluator: Evaluator, attack: Attempt, how: str, training: str) -> Ev
     encoder, name = evaluator.encoder, f"{evaluator.encoder.name}.{training}"
     if how in (SCRATCH, FINETUNED):
         name = f"{name}.{how}"
-        encoder = replace(encoder, title=name, model=f"exp/encoders/{name}")
+        head = encoder if encoder.word.startswith(NOT_TRAINABLE) else None
+        model = f"exp/encoders/{name}"
+        encoder = replace(encoder, title=name, model=model, given="", head_of=head)
     return replace(
         evaluator, encoder=encoder, training=training, base=evaluator.encoder,
         scorer=f"exp/backends/{name}" if evaluator.is_trained else evaluator.scorer,

@@ -18,9 +18,10 @@ from utils.tables import is_there, read_json_object, read_map
 ORIGINAL = "original"  # encoder and back end trained on original speech
 ALIGNED = "aligned"  # as ORIGINAL, after a rotation learnt on speech before and after protection
 SCRATCH = "scratch"  # encoder and back end trained anew on protected speech
-FINETUNED = "finetuned"  # encoder tuned further on protected speech, back end anew
+FINETUNED = "finetuned"  # encoder, or a head on it, tuned on protected speech, back end anew
 BACKEND = "backend"  # frozen encoder, back end trained anew on protected speech
-NOT_TRAINABLE = ("resemblyzer", "pyannote", "hub:", "given:")  # encoders with nothing to train here
+# Encoders with nothing to train here; they are tuned by a head on their x-vectors.
+NOT_TRAINABLE = ("resemblyzer", "pyannote", "hub:", "given:")
 
 
 @dataclass(frozen=True)
@@ -156,8 +157,11 @@ def _why_not(attacker: Attacker, system: AttackedSystem, evaluator: str, level: 
         return f"only systems of level const have a target to know; this one is {system.level}"
     if attacker.evaluator == BACKEND and backend == "cosine":
         return "the back end cosine has nothing to train"
-    if attacker.evaluator in (SCRATCH, FINETUNED) and encoder.startswith(NOT_TRAINABLE):
-        return "this encoder comes trained and cannot be trained here; its back end can (_backend)"
+    if attacker.evaluator == SCRATCH and encoder.startswith(NOT_TRAINABLE):
+        return (
+            "this encoder comes trained and cannot be trained here; a head on it (_finetuned) and "
+            "its back end (_backend) can"
+        )
     wanted = _training_level(attacker, system, level)
     if wanted not in ("-", system.level) and wanted not in system.levels:
         return f"the system cannot be had at level {wanted}; --informed-level spk or same may do"
