@@ -21,7 +21,7 @@ def main(
     xvectors: Xvectors, data_dir: DataFolder, out: OutFolder, *, seed: Seed = 0,
     allow_loss: AllowLoss = 0, not_speakers_of: NotSpeakersOf = (),
 ) -> None:  # fmt: skip
-    from steps.speaker.heads import describe, train_head, write_head
+    from steps.speaker.heads import train_head, write_head
     from steps.speaker.vectors import check_complete, read_xvectors, speakers_of
     from utils.datadir import load_data_dir
 
@@ -31,5 +31,6 @@ def main(
     head = train_head(vectors, utt2spk, seed)
     heard = {utt2spk[key] for key in vectors}
     out.mkdir(parents=True, exist_ok=True)
-    write_head(out, head, describe(seed, len(vectors), len(heard)))
+    about = {"xvectors": str(xvectors), "number": len(vectors), "speakers": len(heard)}
+    write_head(out, head, about | {"seed": seed})
     print(f"read {len(vectors)} x-vectors of {len(heard)} speakers / written {out}/head.pt")

@@ -5,7 +5,7 @@ people apart whatever their pseudo-voice, with an additive angular margin (Deng 
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -138,8 +138,3 @@ def read_head(folder: Path) -> Head:
     head = Head(len(weights["mean"]), HeadConfig())
     fill_network(head, weights, folder / WEIGHTS)
     return head
-
-
-def describe(seed: int, n_vectors: int, n_speakers: int) -> dict[str, object]:
-    """What a head was trained on, for encoder.yaml."""
-    return {**asdict(HeadConfig()), "seed": seed, "x-vectors": n_vectors, "speakers": n_speakers}
