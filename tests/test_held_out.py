@@ -136,6 +136,12 @@ class TestWhoIsHeldOut:
             assert gender[one] == gender[other]
             assert any({one, other}.isdisjoint(taught) for taught in heard)
 
+    def test_a_woman_alone_among_men_is_not_compared_with_herself(self):
+        data = made_up(11, 3, of_person=1, of_voice=1)
+        data.tables["spk2gender"].update({f"p{n:02d}": "fm"[n > 0] for n in range(11)})
+        compared = {data.utt2spk[utt] for one in attack(data).trials for utt in one[:2]}
+        assert compared == {f"p{n:02d}" for n in range(1, 11)}
+
     def test_fifty_are_enough(self):
         heard: list[set[str]] = []
         result = attack(made_up(260, 2, of_person=1, of_voice=1), heard=heard)

@@ -94,7 +94,9 @@ def attack_held_out(
         backend = learn(kept, {key: utt2spk[key] for key in kept})
         result.people += left_out
         for group in _by_gender(left_out, data.spk2gender or {}):
-            _score_pairs(backend, vectors, {person: spoken[person] for person in group}, result)
+            if len(group) > 1:  # a cosine may centre the vectors, and one person's would be noise
+                mine = {person: spoken[person] for person in group}
+                _score_pairs(backend, vectors, mine, result)
         for person in left_out:
             for draws in _some(list(spoken[person].values())):
                 _find_pseudo_voices(backend, vectors, draws, result)
