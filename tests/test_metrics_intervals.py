@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from local.metrics.intervals import interval_report, multiplicities, pair_weights, percentiles
+from local.metrics.legal import reidentification
 from local.metrics.verification import find_speakers, verification
 from tests.scored import trials_of
 from utils.trials import Trials
@@ -84,6 +85,35 @@ def test_intervals_of_verification_do_not_depend_on_file_order() -> None:
     assert ties[0] == ties[1], "equal scores were added in the order of the file: another last bit"
     for name, (low, high) in report["intervals"].items():
         assert low <= report[name] <= high or name == "l_w", name
+
+
+def test_figures_of_several_draws_are_means_and_a_resample_takes_one() -> None:
+    """Of two people: the first draw tells all apart (EER 0), the second turns them round (1)."""
+    rows = [(e, f"{t}{i}", e == t) for e in "ab" for t in "ab" for i in range(3)]
+    trials, utt2spk = trials_of(rows), {utt: utt[0] for _, utt, _ in rows}
+    speakers = find_speakers(trials, utt2spk, trials_path="t", utt2spk_path="u")
+    right = trials.target.astype(float)
+
+    def evaluate(*draws: np.ndarray, score: np.ndarray = right) -> dict:
+        return verification(
+            trials, score, speakers=speakers, draws=draws, unprotected=right, n_bootstrap=100
+        )
+
+    one, both = evaluate(), evaluate(-right)
+    assert (one["eer"], one["intervals"]["eer"]) == (0.0, [0.0, 0.0])
+    assert "n_draws" not in one and both["n_draws"] == 2
+    assert both["eer"] == both["eer_normalised"] == 0.5
+    assert both["intervals"]["eer"] == [0.0, 1.0]
+    assert both["eer_rise"] == 0.0  # folded: a draw that is turned round hides nothing
+    same = evaluate(right, right)
+    assert [same[k] for k in ("eer", "d_ece")] == pytest.approx([one[k] for k in ("eer", "d_ece")])
+    assert same["intervals"]["d_ece"] == one["intervals"]["d_ece"]
+    named = [reidentification(trials, right, utt2spk, draws=d) for d in ((), (-right, -right))]
+    assert [found["reid_top_1"] for found in named] == [1.0, pytest.approx(1 / 3)]
+    assert [found["reid_speaker_normalised_mean_rank"] for found in named] == [
+        1.0, pytest.approx(5 / 3),
+    ]  # fmt: skip
+    assert named[1]["n_draws"] == 3
 
 
 @pytest.mark.slow

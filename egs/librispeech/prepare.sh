@@ -65,7 +65,7 @@ list_utterances() { # SUBSET...
     of == "speaker" && !/^;/ { gsub(/[ \t]/, ""); gender[$1] = tolower($2) }
     of == "flac" {
       utt = substr($NF, 1, length($NF) - length(".flac"))
-      if (utt in flac) row(utt, $0) # there twice, which is refused
+      if (utt in flac) row(utt, flac[utt]) # there twice, which is refused
       flac[utt] = $0
     }
     of == "trans" && NF {
