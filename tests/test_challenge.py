@@ -273,11 +273,12 @@ def test_a_protocol_is_followed_but_for_what_the_command_says(
     (tmp_path / "conf/protocols").symlink_to(PROTOCOLS)
     monkeypatch.chdir(tmp_path)
     values = {"protocol": "vpc2024", "attackers": "ignorant", "evaluators": "e/plda",
-              "informed_level": "spk", "genders": "f m",
+              "informed_level": "spk", "informed_draws": "4", "genders": "f m",
               "command_line": "./run.sh --evaluators e/plda"}  # fmt: skip
     asked = follow_protocol(Asked(values))
     assert (asked["attackers"], asked["informed_level"]) == ("semi_informed", "utt")
     assert (asked["evaluators"], asked["genders"]) == ("e/plda", "f m")
+    assert asked["informed_draws"] == "1"
     assert follow_protocol(Asked(values | {"protocol": "vpc2026"}))["genders"] == "mixed"
     assert follow_protocol(Asked({"command_line": ""})).get("protocol") == ""
     other = Asked(values | {"protocol": "vpc1999"})

@@ -482,6 +482,62 @@ def protected(corpus: Path, system: str, *scores: str) -> None:
         (place / "scores").write_text(text)
 
 
+def test_attackers_learnt_pseudo_voices_since_each_utterance_had_one(
+    plan: Plan, corpus: Path, theirs: Path
+) -> None:
+    """Several draws of the training set, joined; one where a draw changes nothing."""
+    given = f"theirs={theirs}/one,{theirs}/two,train={theirs}/train"
+    options = {"systems": "b2r b2", "attackers": "semi_informed_backend", "external": given,
+               "external_command": "mine=prog {in} {out} {seed}"}  # fmt: skip
+    for system in ("b2r", "theirs", "mine"):
+        protected(corpus, system)
+    made = commands(plan(**options, informed_draws="3"))
+    sets = ("data/train_b2r_utt", "data/train_b2r_utt_draw1", "data/train_b2r_utt_draw2")
+    joined = "data/train_b2r_utt_draws3"
+    assert made[joined] == f"steps/join_draws.py {joined} {' '.join(sets)}"
+    assert ["--draw 1" in made[name] for name in sets] == [False, True, False]
+    assert all("--level utt" in made[name] for name in sets)
+    assert f" {joined} " in made["exp/backends/e.train_b2r_utt_draws3"]
+    scores = made["exp/scores/b2r/semi_informed_backend.e+plda/AA/e_f"]
+    held_out = "exp/held_out/e.train_b2r_utt_draws3"
+    assert f"--training {joined} --held-out {held_out} " in scores
+    assert made[held_out].endswith(
+        f"--kind plda exp/xvectors/e/train_b2r_utt_draws3 {joined} {held_out}"
+    )
+    assert "--external exp/external/mine/train.2 " in made["data/train_mine_utt_draw2"]
+    once = {out: how for out, how in made.items() if re.match("data/train_(b2|theirs)_", out)}
+    assert set(once) == {"data/train_b2_const", "data/train_theirs_utt"}
+    one = commands(plan(**options, informed_draws="1"))
+    assert one["data/train_b2r_utt"] == made["data/train_b2r_utt"]
+    assert not [out for out in one if "_draws" in out or "utt_draw" in out]
+    refused("--informed-draws: '0'; a whole number", plan, informed_draws="0")
+
+
+def test_a_pretrained_encoder_is_tuned_by_a_head_on_its_xvectors(plan: Plan, corpus: Path) -> None:
+    """It was said to have nothing to train; no audio is read again."""
+    protected(corpus, "b2r")
+    options = {"systems": "b2r", "attackers": "semi_informed_finetuned", "informed_draws": "2"}
+    planned = plan(**options, evaluators="resemblyzer/plda resemblyzer/cosine")
+    made = commands(planned)
+    training = "train_b2r_utt_draws2"
+    name, before = f"resemblyzer.{training}.finetuned", f"exp/xvectors/resemblyzer/{training}"
+    trained = made[f"exp/encoders/{name}"]
+    assert trained.startswith("steps/train_head.py --seed 0 --not-speakers-of data/e_enrolls ")
+    assert trained.endswith(f" {before} data/{training} exp/encoders/{name}")
+    for one in (training, "e_enrolls_b2r", "e_trials_f_b2r", "e_trials_f"):
+        out = f"exp/xvectors/{name}/{one}"
+        source = f"exp/xvectors/resemblyzer/{one}"
+        assert made[out].startswith(f"steps/apply_head.py exp/encoders/{name} {source} {out} && ")
+    assert made[f"exp/backends/{name}"].endswith(f"exp/xvectors/{name}/{training} data/{training} "
+                                                f"exp/backends/{name}")  # fmt: skip
+    for kind, out in (("plda", name), ("cosine", f"{name}.cosine")):
+        scored = made[f"exp/held_out/{out}"]
+        assert f"--kind {kind} --head {before} data/{training} " in scored
+        scores = made[f"exp/scores/b2r/semi_informed_finetuned.resemblyzer+{kind}/AA/e_f"]
+        assert f"--held-out exp/held_out/{out} --encoder exp/encoders/{name} " in scores
+    assert not planned.notes
+
+
 def test_further_draws_are_protected_heard_and_averaged(plan: Plan, corpus: Path) -> None:
     """Of a random system, by attackers who train nothing; calibration has its two runs anyhow."""
     protected(corpus, "b2r", "a b 1\n", "a b 2\n")

@@ -20,6 +20,7 @@ attackers="ignorant aligned lazy_informed" # of: ignorant aligned lazy_informed 
 controls=false                             # also attack what every attacker must see through, or cannot: copy, bn_perm, bn_leak_*, reading (docs/attackers.md)
 draws=1                                    # how often trials are protected, each time by another draw; ignorant and lazy_informed attackers hear all, and intervals cover people and draws
 informed_level=utt                         # level at which semi-informed attackers protect their training set: utt, spk or same (as the system)
+informed_draws=4                           # how often, with other draws, attackers who train protect their training set; once where a draw changes nothing
 prepare_options=                           # further options of prepare.sh
 also_prepared=                             # sets that prepare.sh makes for other evaluations
 prosody=false                              # stage 10 compares pitch, length and level of protected speech with the original (docs/utility.md)
@@ -92,12 +93,17 @@ if in_stage 5 "anonymise the evaluation sets"; then
 fi
 
 if in_stage 6 "informed attackers: train evaluators on protected speech"; then
-  again f0 xvectors given_xvectors averages commanded protected encoders session_xvectors backends
-  again decoded channels tfidf
+  again f0 xvectors given_xvectors averages commanded protected
+  each joined 'steps/join_draws.py {out} {draws}'
+  again encoders session_xvectors decoded channels
+  each heads 'steps/train_head.py --seed {seed} {unseen} {xvectors} {data} {out}' # on encoders that come trained
+  each head_xvectors 'steps/apply_head.py {head} {xvectors} {out}' 'steps/average_xvectors.py {out} {data} {out}'
+  again backends tfidf
+  each held_out 'steps/score_held_out.py --seed {seed} --lda-dim {lda_dim} --kind {kind} {options} {xvectors} {data} {out}'
 fi
 
 if in_stage 7 "x-vectors of the protected speech"; then
-  again xvectors given_xvectors decoded channels
+  again xvectors given_xvectors head_xvectors decoded channels
 fi
 
 if in_stage 8 "scores: enrolment-trial lists, and all pairs of segments"; then

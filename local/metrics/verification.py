@@ -260,6 +260,27 @@ def _of_challenges(score: Float64, target: Bool) -> Figures:
     }
 
 
+def eer_with_interval(
+    trials: Trials, score: Float64, speakers: Speakers, n_bootstrap: int, seed: int = 0
+) -> tuple[float, object]:
+    """EER of a trial list with targets and nontargets, and its interval over speakers, alone.
+
+    score: (n_trials,) in the order of `trials`; None where no resample has both kinds.
+    """
+    cell = speakers.enrol * len(speakers.names) + speakers.trial
+    ranking = detection.rank(score, trials.target, cell)
+    ranked = cell[ranking.order]
+
+    def evaluate(drawn: Float64) -> Figures | None:
+        t, n = ranking.counts(pair_weights(drawn).ravel()[ranked])
+        return {"eer": detection.eer(t, n)} if t.any() and n.any() else None
+
+    report = interval_report(evaluate, len(speakers.names), n_bootstrap, seed)
+    intervals = report["intervals"]
+    assert isinstance(intervals, dict)
+    return detection.eer(*ranking.counts()), intervals.get("eer")
+
+
 @dataclass(frozen=True, eq=False)
 class Run:
     """Scores of one run of a system, ready to be evaluated in resamples.

@@ -95,12 +95,15 @@ class Listed:
             return self._fuse(stage, folder)
         hears, xvectors = self.hears, self.hears.encoder.xvectors
         vectors = (f"{xvectors}/{self.enrol}", f"{xvectors}/{self.trial}")
+        record = self._record
         if self.how == ALIGNED:
             vectors = self._align(stage)
+        if hears.held_out and hears.held_out in self.recipe.tables.every_out():
+            record["learnt"] += ("--held-out", hears.held_out)  # a study of targets has none
         return self.recipe.tables.add(
             "scores", stage, f"{folder}/{self.path}", backend=hears.scorer, asnorm=hears.asnorm,
             enrol=vectors[0], trial=vectors[1], trials=f"data/{self.trials}/trials",
-            encoder=hears.encoder.model, **self._record,
+            encoder=hears.encoder.model, **record,
         )  # fmt: skip
 
     @property
@@ -152,8 +155,9 @@ class Listed:
 def list_attack(recipe: Recipe, attack: Attempt, evaluator: Evaluator, gender: str) -> Listed:
     """Attack of the plan on the trials of a gender."""
     enrol, trial = attack.protection
+    training = recipe.training_set(attack.system, attack.level, evaluator.encoder)
     return Listed(
-        recipe, attack, evaluator, inform(evaluator, attack, attack.parts.evaluator, recipe.train),
+        recipe, attack, evaluator, inform(evaluator, attack, attack.parts.evaluator, training),
         gender, side(recipe.sets[0], enrol),
         side(f"{recipe.asked['evaluation']}_trials_{gender}", trial),
     )  # fmt: skip
@@ -232,10 +236,12 @@ class Attacks:
         """Plan informed attackers: their training sets and models."""
         for one in self.all():
             if one.attack.level != "-":
-                self.recipe.protect_training(stage, one.attack.system, one.attack.level)
+                of = (one.attack.system, one.attack.level, one.tells.encoder)
+                self.recipe.protect_training_again(stage, *of)
         for one in self.all():
             self.recipe.informed_encoder(stage, one.hears)
             self.recipe.informed_backend(stage, one.hears)
+            self.recipe.held_out(stage, one.hears)
 
     def hear(self, stage: int) -> None:
         """Plan x-vectors of the protected speech."""

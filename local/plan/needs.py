@@ -1,5 +1,6 @@
 """Needs of evaluators and systems, steps that meet them, and steps that protect speech."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -263,6 +264,8 @@ class Recipe:
     def xvectors(self, stage: int, encoder: NamedEncoder, name: str) -> str:
         """Plan x-vectors of a set and of its speakers, and counts of each speaker's utterances."""
         data, out = f"data/{name}", f"{encoder.xvectors}/{name}"
+        if encoder.head_of:
+            return self._by_head(stage, encoder, self.xvectors(stage, encoder.head_of, name), name)
         if encoder.is_recognised:
             return self._channel(stage, encoder, name)
         if encoder.given:
@@ -271,6 +274,13 @@ class Recipe:
         return self.tables.add(
             "xvectors", stage, out, cut=UTTERANCES, options=self.on_device, encoder=encoder.model,
             data=data,
+        )  # fmt: skip
+
+    def _by_head(self, stage: int, encoder: NamedEncoder, before: str, name: str) -> str:
+        """Plan x-vectors that a head makes of others."""
+        return self.tables.add(
+            "head_xvectors", stage, f"{encoder.xvectors}/{name}", head=encoder.model,
+            xvectors=before, data=f"data/{name}",
         )  # fmt: skip
 
     def _channel(
@@ -298,6 +308,9 @@ class Recipe:
 
     def session_xvectors(self, stage: int, encoder: NamedEncoder, name: str) -> str:
         """Plan x-vectors of a training set, of sessions if chunk_seconds is set."""
+        if encoder.head_of:
+            before = self.session_xvectors(stage, encoder.head_of, name)
+            return self._by_head(stage, encoder, before, name)
         if encoder.given or encoder.is_textual:
             return self.xvectors(stage, encoder, name)
         seconds = self.asked["chunk_seconds"]
@@ -499,10 +512,49 @@ class Recipe:
         out = f"{self.train}_{system}_{level}"
         return self.protect("protected", stage, system, self.train, out, *options)
 
+    def informed_draws(self, system: str, level: str, encoder: NamedEncoder) -> int:
+        """How often an attacker protects the training set: once where a draw changes nothing that
+        they hear, and where speech is given; known once the system has protected its first set."""
+        asked = int(self.asked.get("informed_draws", "1"))
+        given = any(re.match("external:.", need) for need in self.describe(system).needs)
+        once = level == "const" or given or encoder.is_recognised
+        return asked if not once and self.is_random(system) else 1
+
+    def training_set(self, system: str, level: str, encoder: NamedEncoder) -> str:
+        """Name of an attacker's protected training set; empty for one who does not train."""
+        if level == "-":
+            return ""
+        draws = self.informed_draws(system, level, encoder)
+        name = f"{self.train}_{system}_{level}"
+        return name if draws == 1 else f"{name}_draws{draws}"
+
+    def protect_training_again(
+        self, stage: int, system: str, level: str, encoder: NamedEncoder
+    ) -> str:
+        """Plan an attacker's training set: several draws of it, in one data directory."""
+        first = self.protect_training(stage, system, level)
+        draws, name = [first], first.removeprefix("data/")
+        options = () if level == self.describe(system).level else ("--level", level)
+        for n in range(1, self.informed_draws(system, level, encoder)):
+            words = ("--draw", str(n), *options)
+            out = f"{name}_draw{n}"
+            draws.append(self.protect("protected", stage, system, self.train, out, *words))
+        if len(draws) == 1:
+            return first
+        out = f"data/{self.training_set(system, level, encoder)}"
+        return self.tables.add("joined", stage, out, draws=draws)
+
     def informed_encoder(self, stage: int, evaluator: Evaluator) -> None:
         """Plan the encoder that an attacker trains, anew or further."""
         encoder, base = evaluator.encoder, evaluator.base
         if base is None or encoder == base:
+            return
+        if encoder.head_of:
+            self.tables.add(
+                "heads", stage, encoder.model, seed=self._seed(0), unseen=self.unseen,
+                xvectors=self.session_xvectors(stage, base, evaluator.training),
+                data=f"data/{evaluator.training}",
+            )  # fmt: skip
             return
         conf = base.conf or f"{base.word}/encoder.yaml"  # one that was trained elsewhere
         start = ("--init-from", base.model) if encoder.name.endswith(f".{FINETUNED}") else ()
@@ -515,3 +567,20 @@ class Recipe:
         """Plan the back end that an attacker trains."""
         if evaluator.base is not None and (kind := evaluator.trained):
             self.backend(stage, evaluator.encoder, evaluator.training, evaluator.scorer, kind)
+
+    def held_out(self, stage: int, evaluator: Evaluator) -> None:
+        """Plan the scores of training people whom an attacker held out, where it learnt people: not
+        of words that are counted, nor of a cohort."""
+        encoder, base = evaluator.encoder, evaluator.base
+        learns = evaluator.trained == PLDA or encoder != base
+        if base is None or encoder.is_textual or not learns:
+            return
+        kind = "plda" if evaluator.trained == PLDA else "cosine"
+        options: tuple[str, ...] = () if encoder == base else ("--own-encoder", encoder.model)
+        if encoder.head_of:  # a new head learns from those who are not held out
+            encoder, options = base, ("--head",)
+        self.tables.add(
+            "held_out", stage, evaluator.held_out, kind=kind, options=options,
+            xvectors=self.session_xvectors(stage, encoder, evaluator.training),
+            data=f"data/{evaluator.training}",
+        )  # fmt: skip

@@ -16,6 +16,7 @@ from local.protocols.attackers import (
     SCRATCH,
     TEXTUAL,
     Attempt,
+    comes_trained,
     read_protocol,
 )
 from steps.anonymisers.external import find_names, find_suffix
@@ -104,6 +105,7 @@ def follow_protocol(asked: Asked) -> Asked:
         "attackers": protocol.attackers,
         "evaluators": protocol.evaluators,
         "informed_level": protocol.informed_level,
+        "informed_draws": str(protocol.informed_draws),
         "genders": protocol.genders or asked.get("genders"),
         **protocol.options,
     }
@@ -191,7 +193,7 @@ class NamedEncoder:
     part. name: in its folders. model: name for the steps. xvectors: their folder. conf: settings by
     which the recipe trains it; empty: it comes trained. given: the folder of x-vectors that another
     toolkit made. training: number of the repeated training (<encoder>_seed<N>), which differs in
-    its seed; 0: the first."""
+    its seed; 0: the first. head_of: the encoder whose x-vectors a head turns into others."""
 
     word: str
     title: str
@@ -199,6 +201,7 @@ class NamedEncoder:
     conf: str = ""
     given: str = ""
     training: int = 0
+    head_of: "NamedEncoder | None" = None
 
     @property
     def name(self) -> str:
@@ -313,6 +316,12 @@ class Evaluator:
         the raw cosine, whichever cosine attacks."""
         return (self.scorer, self.asnorm) if self.trained == PLDA else ("cosine_raw", "0")
 
+    @property
+    def held_out(self) -> str:
+        """Folder of the scores of training people whom the attacker held out."""
+        name = Path(self.scorer).name if self.trained == PLDA else f"{self.encoder.name}.cosine"
+        return f"exp/held_out/{name}"
+
 
 def find_evaluator(word: str, cohort_size: str) -> Evaluator:
     """Evaluator of <encoder>/<back end>; UserError for an unknown one."""
@@ -342,16 +351,17 @@ def check_names(encoders: Sequence[NamedEncoder]) -> None:
             )
 
 
-def inform(evaluator: Evaluator, attack: Attempt, how: str, train_set: str) -> Evaluator:
-    """Evaluator that an attacker trains from another with the training set, protected by the system
-    at the attack's level; unchanged where nothing is trained."""
+def inform(evaluator: Evaluator, attack: Attempt, how: str, training: str) -> Evaluator:
+    """Evaluator that an attacker trains from another with a protected training set; unchanged where
+    nothing is trained."""
     if attack.level == "-":
         return evaluator
-    training = f"{train_set}_{attack.system}_{attack.level}"
     encoder, name = evaluator.encoder, f"{evaluator.encoder.name}.{training}"
     if how in (SCRATCH, FINETUNED):
         name = f"{name}.{how}"
-        encoder = replace(encoder, title=name, model=f"exp/encoders/{name}")
+        head = encoder if comes_trained(encoder.word) else None
+        model = f"exp/encoders/{name}"
+        encoder = replace(encoder, title=name, model=model, given="", head_of=head)
     return replace(
         evaluator, encoder=encoder, training=training, base=evaluator.encoder,
         scorer=f"exp/{evaluator.trained}/{name}" if evaluator.trained else evaluator.scorer,

@@ -316,6 +316,7 @@ def _plan_all(asked: Asked) -> tuple[Recipe, Attacks, Utility]:
     """Plan stages 2 to 10."""
     recipe = Recipe.make(asked)
     asked.number("draws")
+    asked.number("informed_draws")
     named = asked.words("systems")
     systems = [*dict.fromkeys((*named, *_controls(recipe)))]
     check_systems(systems)

@@ -7,8 +7,8 @@ from typing import Annotated
 
 from utils.cli import UserError
 from utils.datadir import DataDir, check_apart, load_data_dir, read_noted, read_training_speakers
-from utils.settings import OneOf, Part, parse_settings, read_settings
-from utils.tables import is_there, read_json_object
+from utils.settings import Count, OneOf, Part, parse_settings, read_settings
+from utils.tables import is_there, read_json_object, read_map
 
 # ---- Attackers, composed of parts: the knowledge of each, and their evaluator.
 #
@@ -19,12 +19,17 @@ from utils.tables import is_there, read_json_object
 ORIGINAL = "original"  # encoder and back end trained on original speech
 ALIGNED = "aligned"  # as ORIGINAL, after a rotation learnt on speech before and after protection
 SCRATCH = "scratch"  # encoder and back end trained anew on protected speech
-FINETUNED = "finetuned"  # encoder tuned further on protected speech, back end anew
+FINETUNED = "finetuned"  # encoder, or a head on it, tuned on protected speech, back end anew
 BACKEND = "backend"  # frozen encoder, back end trained anew on protected speech
 TEXTUAL = ("words", "sounds")  # channels of what is said, which the back end tfidf compares
 CHANNELS = (*TEXTUAL, "timing", "melody")  # encoders that hear something else than the voice
-# Encoders with nothing to train here:
+# Encoders with nothing to train here; those of the voice are tuned by a head on their x-vectors.
 NOT_TRAINABLE = ("resemblyzer", "pyannote", "hub:", "given:", *CHANNELS)
+
+
+def comes_trained(encoder: str) -> bool:
+    """Whether an encoder has nothing to train here."""
+    return any(encoder.startswith(k) if k[-1] == ":" else encoder == k for k in NOT_TRAINABLE)
 
 
 @dataclass(frozen=True)
@@ -169,8 +174,12 @@ def _why_not(attacker: Attacker, system: AttackedSystem, evaluator: str, level: 
     if attacker.evaluator == BACKEND and backend in ("cosine", "cosine_raw"):
         has = f"--evaluators {encoder}/plda or {encoder}/cosine_asnorm"
         return f"the back end {backend} has nothing to train; {has} has"
-    if attacker.evaluator in (SCRATCH, FINETUNED) and encoder.startswith(NOT_TRAINABLE):
-        return "this encoder comes trained and cannot be trained here; its back end can (_backend)"
+    if attacker.evaluator in (SCRATCH, FINETUNED) and comes_trained(encoder):
+        tuned = attacker.evaluator == FINETUNED and encoder not in CHANNELS
+        if not tuned:
+            head = "" if encoder in CHANNELS else "a head on it (_finetuned), and "
+            why = "this encoder comes trained and cannot be trained here"
+            return f"{why}; {head}its back end can (_backend)"
     wanted = _training_level(attacker, system, level)
     if wanted not in ("-", system.level) and wanted not in system.levels:
         return f"the system cannot be had at level {wanted}; --informed-level {system.level} may do"
@@ -225,7 +234,9 @@ class Privacy:
 class Protocol:
     """Settings of a file of conf/protocols. words, emotions: splits; `a+b`: the words of both
     together, called a. categories: lowest average EERs. genders: of the attacked lists; empty:
-    those of the corpus. layout: of its result file (local/report/challenge_files.py)."""
+    those of the corpus. layout: of its result file (local/report/challenge_files.py).
+    informed_draws: how often the attacker protects the training set; no challenge says more than
+    once."""
 
     challenge: str
     layout: Annotated[str, OneOf(*LAYOUTS)]
@@ -234,6 +245,7 @@ class Protocol:
     privacy: Privacy
     words: tuple[str, ...] = ()
     informed_level: str = "utt"
+    informed_draws: Count = 1
     emotions: tuple[str, ...] = ()
     categories: tuple[Part, ...] = ()
     genders: str = ""
@@ -389,6 +401,27 @@ def record_attack(
         "backend": backend,
         "asnorm": asnorm,
     }
+
+
+N_BOOTSTRAP = 1000
+
+
+def record_held_out(folder: Path, training: Path) -> Json:
+    """Make the record of whether an attacker learnt people, from the scores of those of their
+    training set (the data directory) whom they held out; null where it is undefined."""
+    from local.metrics.verification import eer_with_interval, find_speakers  # plans need no NumPy
+    from utils.trials import join_scores, read_scores, read_trials
+
+    told = read_json_object(folder / "held_out.json", "run steps/score_held_out.py")
+    eer, interval, utt2spk = None, None, training / "utt2spk"
+    if not told["held_out_why_undefined"]:
+        path = folder / "trials"
+        trials = read_trials(path)
+        score = join_scores(trials, read_scores(folder / "scores"))
+        of = {"trials_path": path, "utt2spk_path": utt2spk}
+        speakers = find_speakers(trials, read_map(utt2spk), **of)
+        eer, interval = eer_with_interval(trials, score, speakers, N_BOOTSTRAP)
+    return {"held_out_eer": eer, "held_out_eer_ci": interval, **told}
 
 
 def _pairs(pairs: AttackSet, trial: AttackSet) -> Json:
