@@ -7,6 +7,7 @@ from pathlib import Path
 
 from local.plan.needs import Recipe
 from local.plan.options import (
+    RECORDINGS,
     SIMILARITY,
     VERIFICATION,
     Evaluator,
@@ -251,6 +252,10 @@ class Attacks:
         recipe.figures(
             "metrics", stage, one.labels(VERIFICATION), kind=VERIFICATION, utt2spk=of_trials,
             lists=(*before, trials, scores),
+        )  # fmt: skip
+        recipe.figures(
+            "metrics", stage, one.labels(RECORDINGS), kind=RECORDINGS, utt2spk=of_trials,
+            lists=(trials, scores),
         )  # fmt: skip
         if "aligned" in self.attackers:  # the evaluator's name says whose it is
             recipe.figures(

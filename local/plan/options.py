@@ -127,7 +127,7 @@ def need_folders(folders: Collection[str]) -> None:
 
 # ---- What figures speak of, and where they lie.
 
-VERIFICATION, SIMILARITY = "verification", "similarity"
+VERIFICATION, SIMILARITY, RECORDINGS = "verification", "similarity", "recordings"
 _FOLDERS = {VERIFICATION: "", "reidentification": "reid"}  # of families, by another name
 
 
