@@ -8,7 +8,7 @@ import pytest
 from local.metrics import detection
 from local.metrics import recordings as module
 from local.metrics.legal import reidentification
-from local.metrics.recordings import group, hear, permutation_tests, recordings, shuffle
+from local.metrics.recordings import group, hear, permutation_tests, recordings, shuffle, strongest
 from local.metrics.verification import Speakers, find_speakers, verification
 from tests.scored import trials_of
 from utils.trials import Trials
@@ -105,7 +105,10 @@ def test_more_recordings_tell_more() -> None:
 def test_lengths_that_nobody_has_are_left_out(caplog: pytest.LogCaptureFixture) -> None:
     trials, people = listed(3, 1, "abc")
     found = recordings(trials, np.arange(9.0), people)
-    assert "3 recordings: left out, as 0 people with target trials have so many" in caplog.text
+    assert (
+        "3 recordings: left out, as fewer than 2 people with target trials have so many"
+        in caplog.text
+    )
     lengths = {name.split("_")[-2] for name in found if name.endswith("_recordings")}
     assert lengths == {"1", "all"}
     assert found["eer_1_recordings"] == found["eer_all_recordings"]
@@ -116,7 +119,7 @@ def test_one_person_can_be_mistaken_for_nobody(caplog: pytest.LogCaptureFixture)
     found = recordings(trials, np.arange(16.0), people, n_bootstrap=5)
     assert not [name for name in found if name.endswith("_recordings")]
     assert all(math.isnan(found[name]) for name in module.TESTED)
-    assert "all recordings: left out, as 1 people" in caplog.text
+    assert "all recordings: left out, as fewer than 2" in caplog.text
 
 
 def test_equal_scores_tell_nothing() -> None:
@@ -182,6 +185,33 @@ def test_p_values_of_scores_that_say_nothing_are_spread_evenly(
         found.append([*permutation_tests(lengths, heard).values()])
     share = (np.array(found) <= 0.2).mean(axis=0)
     assert share == pytest.approx(0.2, abs=0.12)
+
+
+def test_the_strongest_of_two_is_chosen_anew_in_each_resample() -> None:
+    trials, first, people = made_up(6, 0.6)
+    second = made_up(7, 0.6)[1]
+    one, two = (recordings(trials, s, people, n_bootstrap=200) for s in (first, second))
+    both = strongest(trials, [first, second], people, n_bootstrap=200)
+    for length in ("1", "3", "10", "all"):
+        names = [f"{name}_{length}_recordings" for name in ("eer", "eer_normalised")]
+        lowest = min(detection.folded(own[name]) for own in (one, two) for name in names)
+        assert both[key := f"eer_strongest_{length}_recordings"] == pytest.approx(lowest)
+        ends = [own["intervals"][name] for own in (one, two) for name in names]
+        assert both["intervals"][key][0] <= min(low for low, _ in ends) + 1e-12
+        assert both["intervals"][key][1] <= min(high for _, high in ends) + 1e-12
+    assert both["n_attacks"] == 2 and both["n_target_speakers"] == 6
+    alone = strongest(trials, [first], people, n_bootstrap=50)
+    assert alone["p_value_strongest"] == one["p_value_eer"]
+    lists = [strongest(trials, own, people) for own in ([first, first], [first])]
+    assert lists[0]["p_value_strongest"] == lists[1]["p_value_strongest"]
+
+
+def test_the_best_of_many_attackers_who_hear_nothing_is_chance() -> None:
+    trials, _, people = made_up(0, 0.0)
+    scores = [made_up(seed, 0.0)[1] for seed in range(20, 40)]
+    own = [recordings(trials, score, people)["p_value_eer"] for score in scores]
+    found = strongest(trials, scores, people)
+    assert min(own) < 0.1 < found["p_value_strongest"]
 
 
 def test_a_leak_that_is_turned_round_is_one() -> None:

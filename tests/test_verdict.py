@@ -185,6 +185,27 @@ def test_recordings_of_a_person_stand_beside_one() -> None:
     assert drawn is not None and "44.0 % from 1, 25.0 % from all" in drawn.alt
 
 
+def test_the_interval_of_the_strongest_covers_its_choice() -> None:
+    """Of 30 attackers with p 0.001 each none was beyond chance; that of the lowest of all is."""
+    figures = [bare()]
+    for i in range(30):
+        eer = 0.3 if i == 7 else 0.4
+        figures.append(figure("b2", "ignorant", 0.48, 0.46, 0.51, evaluator=f"e{i}"))
+        figures.append(bare(evaluator=f"e{i}"))
+        for metric, value in (("eer_all_recordings", eer), ("p_value_eer", 0.002)):
+            figures.append(figure("b2", "recordings ignorant", value, eer - 0.05, eer + 0.05,
+                                  metric=metric, evaluator=f"e{i}"))  # fmt: skip
+    found = [verdicts(figures)["b2"][0].verdict]
+    for metric, value in (("eer_strongest_all_recordings", 0.3), ("p_value_strongest", 0.004)):
+        figures.append(figure("b2", "strongest", value, 0.2, 0.33, metric=metric, evaluator="all"))
+    assert "all" not in results(figures).evaluators()
+    found += [verdicts(figures)["b2"][0].verdict]
+    assert [v.level for v in found] == [Level.UNSHOWN, Level.NOW_AND_THEN]
+    assert [v.attack.evaluator for v in found if v.attack] == ["e7", "e7"]
+    assert found[1].attack is not None
+    assert found[1].attack.several["all"] == Value(0.3, 0.2, 0.33)
+
+
 def test_an_attacker_who_learnt_pseudo_voices_was_no_evidence_but_was_shown_as_such() -> None:
     """attacker.json tells the EER on protected people that they did not learn from."""
     figures = [bare(), *(figure("b2", who, 0.49, 0.47, 0.52) for who in ("ignorant", "aligned"))]

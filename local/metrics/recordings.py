@@ -2,7 +2,7 @@
 
 import logging
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +10,14 @@ from scipy.stats import rankdata
 
 from local.metrics import detection
 from local.metrics.detection import Ranking
-from local.metrics.intervals import Figures, count_labels, interval_report, pair_weights
+from local.metrics.intervals import (
+    Figures,
+    count_labels,
+    interval_report,
+    multiplicities,
+    pair_weights,
+    percentiles,
+)
 from local.metrics.verification import Speakers
 from utils.arrays import Bool, Float64, Int64
 from utils.seeds import make_rng
@@ -178,17 +185,13 @@ def recordings(
     a warning says so.
     """
     heard, n_people = hear(trials, score, speakers), len(speakers.names)
-    order, found = shuffle(heard, speakers.names, seed), {}
-    for name, length in LENGTHS.items():
-        groups = group(heard, order, length)
-        people = 0 if groups is None else len(np.unique(groups.person[groups.sought]))
-        if groups is None or people < FEWEST_PEOPLE:
-            logger.warning(
-                "%s recordings: left out, as %d people with target trials have so many, and %d "
-                "are needed", name, people, FEWEST_PEOPLE,
-            )  # fmt: skip
-            continue
-        found[name] = Length.of(groups, n_people)
+    lengths = _lengths(heard, shuffle(heard, speakers.names, seed), n_people)
+    found = {n: own for n, own in zip(LENGTHS, lengths, strict=True) if own is not None}
+    for name in [name for name in LENGTHS if name not in found]:
+        logger.warning(
+            "%s recordings: left out, as fewer than %d people with target trials have so many",
+            *(name, FEWEST_PEOPLE),
+        )
     sought = heard.sought
     report: dict[str, object] = {
         **count_labels(trials.target),
@@ -207,6 +210,16 @@ def recordings(
         return _figures(found, drawn)
 
     return report | interval_report(evaluate, n_people, n_bootstrap, seed)
+
+
+def _lengths(heard: Heard, order: Sequence[Int64], n_people: int) -> list[Length | None]:
+    """Groups of each of `LENGTHS`; None where too few people have so many recordings."""
+    found = []
+    for groups in (group(heard, order, length) for length in LENGTHS.values()):
+        people = 0 if groups is None else len(np.unique(groups.person[groups.sought]))
+        enough = groups is not None and people >= FEWEST_PEOPLE
+        found.append(Length.of(groups, n_people) if enough and groups else None)
+    return found
 
 
 def _figures(found: Mapping[str, Length], drawn: Float64 | None = None) -> Figures | None:
@@ -237,21 +250,34 @@ def permutation_tests(found: Sequence[Length], heard: Heard, seed: int = 0) -> F
     compared with the smallest of as many in each permutation (Westfall and Young 1993), so their
     number is allowed for. p = (as much + 1)/(N + 1). NaN without lengths or permutations.
     """
-    people = np.unique(heard.person[heard.sought])
-    if not found or len(people) < FEWEST_PEOPLE:
+    models, swaps = _swap(heard, seed)
+    if not found or not len(swaps):
         return dict.fromkeys(TESTED, math.nan)
-    models = np.zeros((int(heard.person.max()) + 1, heard.score.shape[1]), bool)
-    np.logical_or.at(models, heard.person, heard.target)
-    rng = make_rng(seed, "permutation test of recordings")
-    swaps = np.tile(np.arange(len(models)), (N_PERMUTATIONS + 1, 1))  # the first swaps nobody
-    swaps[1:, people] = rng.permuted(np.tile(people, (N_PERMUTATIONS, 1)), axis=1)
-    tables = [table for own in found for table in (own.groups, own.groups.normalised())]
+    tables = _tables(found)
     leaks = {
         "p_value_eer": [0.5 - _eers(table, models, swaps) for table in tables],
         "p_value_named": [np.abs(_named(own.groups, models, swaps)) for own in found],
         "p_value_d_ece": [_d_eces(tables[1], models, swaps)],
     }
     return {name: _p_value(np.stack(own, axis=1)) for name, own in leaks.items()}
+
+
+def _tables(found: Iterable[Length]) -> list[Heard]:
+    """Scores of each length, as they are and normalised."""
+    return [table for own in found for table in (own.groups, own.groups.normalised())]
+
+
+def _swap(heard: Heard, seed: int) -> tuple[Bool, Int64]:
+    """Which models are of which person, (n_people, M), and who has whose models in each
+    permutation, (1 + N_PERMUTATIONS, n_people), the first of which swaps nobody; none where fewer
+    than two people have any."""
+    people = np.unique(heard.person[heard.sought])
+    models = np.zeros((int(heard.person.max()) + 1, heard.score.shape[1]), bool)
+    np.logical_or.at(models, heard.person, heard.target)
+    rng = make_rng(seed, "permutation test of recordings")
+    swaps = np.tile(np.arange(len(models)), (N_PERMUTATIONS + 1, 1))
+    swaps[1:, people] = rng.permuted(np.tile(people, (N_PERMUTATIONS, 1)), axis=1)
+    return models, swaps[: len(swaps) if len(people) >= FEWEST_PEOPLE else 0]
 
 
 def _p_value(leaks: Float64) -> float:
@@ -276,19 +302,30 @@ def _labels(heard: Heard, models: Bool, swaps: Int64) -> Iterator[tuple[Float64,
 
 
 def _eers(heard: Heard, models: Bool, swaps: Int64) -> Float64:
-    """Folded EER of each swap, (n_swaps,): as `detection.eer`, of many labels at once."""
-    found = []
-    for score, target in _labels(heard, models, swaps):
-        last = np.append(score[1:] > score[:-1], True)
-        t = np.pad(np.cumsum(target, axis=1)[:, last], ((0, 0), (1, 0))).astype(np.float64)
-        n = np.append(0.0, np.flatnonzero(last) + 1.0) - t
-        gap = t * n[:, -1:] - (n[:, -1:] - n) * t[:, -1:]
-        k, row = (gap < 0.0).sum(axis=1), np.arange(len(gap))
-        with np.errstate(invalid="ignore"):  # NaN without targets or without nontargets
-            share = gap[row, k - 1] / (gap[row, k - 1] - gap[row, k])
-            eer = (t[row, k - 1] + share * (t[row, k] - t[row, k - 1])) / t[:, -1]
-        found.append(np.minimum(eer, 1.0 - eer))
-    return np.concatenate(found)
+    """Folded EER of each swap, (n_swaps,)."""
+    return np.concatenate([
+        _folded(score, np.cumsum(target, axis=1), np.arange(1.0, len(score) + 1))
+        for score, target in _labels(heard, models, swaps)
+    ])  # fmt: skip
+
+
+def _folded(score: Float64, targets: Float64, every: Float64) -> Float64:
+    """Folded EERs, (n,), as `detection.eer` has them, of many labels or weights at once; NaN
+    without targets or without nontargets.
+
+    score: (n_pairs,) ascending; targets, every: (n, n_pairs) sums of the weights of targets, and of
+    all pairs, up to each.
+    """
+    last = np.append(score[1:] > score[:-1], True)
+    t, both = (np.pad(sums[..., last], [(0, 0)] * (sums.ndim - 1) + [(1, 0)])
+               for sums in (targets, every))  # fmt: skip
+    n = both - t
+    gap = t * n[:, -1:] - (n[:, -1:] - n) * t[:, -1:]
+    k, row = (gap < 0.0).sum(axis=1), np.arange(len(gap))
+    with np.errstate(invalid="ignore"):
+        share = gap[row, k - 1] / (gap[row, k - 1] - gap[row, k])
+        eer = (t[row, k - 1] + share * (t[row, k] - t[row, k - 1])) / t[:, -1]
+    return np.asarray(np.minimum(eer, 1.0 - eer), np.float64)
 
 
 def _named(heard: Heard, models: Bool, swaps: Int64) -> Float64:
@@ -315,3 +352,59 @@ def _d_eces(heard: Heard, models: Bool, swaps: Int64) -> Float64:
             both = (detection.pav(t, n), detection.pav(t[::-1], n[::-1]))
             found.append(max(detection.d_ece(own.llr, own.t, own.n) for own in both))
     return np.array(found)
+
+
+# ---- The strongest of several attackers: who is chosen hangs on the people, too.
+
+
+def strongest(
+    trials: Trials,
+    scores: Sequence[Float64],
+    speakers: Speakers,
+    *,
+    n_bootstrap: int = 0,
+    seed: int = 0,
+) -> dict[str, object]:
+    """Lowest folded EER of several attackers on one list, by number of recordings of a person.
+
+    scores: of each attacker, (n_trials,). `eer_strongest_<length>_recordings`: the lowest of all
+    attackers, of the scores as they are and normalised; its interval takes the lowest anew in each
+    resample of the people. `p_value_strongest`: of the lowest of all lengths, as `p_value_eer`.
+    """
+    every = [hear(trials, score, speakers) for score in scores]
+    order, n_people = shuffle(every[0], speakers.names, seed), len(speakers.names)
+    drawn = np.vstack([np.ones(n_people), multiplicities(n_people, n_bootstrap, seed)])
+    (models, swaps), leaks = _swap(every[0], seed), []
+    report: dict[str, object] = {
+        **count_labels(trials.target),
+        "n_speakers": n_people,
+        "n_target_speakers": len(np.unique(every[0].person[every[0].sought])),
+        "n_attacks": len(scores),
+    }
+    intervals = {}
+    for name, found in zip(
+        LENGTHS, zip(*(_lengths(own, order, n_people) for own in every), strict=True), strict=True
+    ):
+        tables = _tables(own for own in found if own is not None)
+        if not tables:
+            continue
+        lowest = np.min([_resampled(table, drawn) for table in tables], axis=0)
+        key, defined = f"eer_strongest_{name}_recordings", lowest[1:][~np.isnan(lowest[1:])]
+        report[key] = float(lowest[0])
+        intervals[key] = list(percentiles(defined)) if len(defined) else None
+        leaks += [0.5 - _eers(table, models, swaps) for table in tables if len(swaps)]
+    report["p_value_strongest"] = _p_value(np.stack(leaks, axis=1)) if leaks else math.nan
+    return report | ({"n_bootstrap": n_bootstrap, "intervals": intervals} if n_bootstrap else {})
+
+
+def _resampled(heard: Heard, drawn: Float64) -> Float64:
+    """Folded EER with people drawn so often, drawn: (n, n_people); (n,)."""
+    score, target, cell = heard.pairs(drawn.shape[1])
+    order = np.lexsort((cell, target, score))
+    score, target, cell = score[order], target[order], cell[order]
+    found = []
+    for some in np.array_split(drawn, max(1, len(drawn) * len(order) // _AT_ONCE)):
+        weight = np.stack([pair_weights(own).ravel()[cell] for own in some])
+        every = np.cumsum(weight, axis=1)
+        found.append(_folded(score, np.cumsum(weight * target, axis=1), every))
+    return np.concatenate(found)

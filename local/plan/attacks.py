@@ -9,6 +9,7 @@ from local.plan.needs import Recipe
 from local.plan.options import (
     RECORDINGS,
     SIMILARITY,
+    STRONGEST,
     VERIFICATION,
     Evaluator,
     Labels,
@@ -242,6 +243,24 @@ class Attacks:
                     self._similarity(stage, evaluator, gender, system, one.attack.attacker, system)
             for system in self.systems:
                 self._compare(stage, evaluator, gender, system)
+        attacks: dict[tuple[str, str], list[Listed]] = {}
+        for one in self.all():
+            attacks.setdefault((one.attack.system, one.gender), []).append(one)
+        for (system, gender), every in attacks.items():
+            if system != ORIGINAL:
+                self._choose(stage, system, gender, every)
+
+    def _choose(self, stage: int, system: str, gender: str, every: Sequence[Listed]) -> None:
+        """Plan the lowest EER of all attackers and evaluators."""
+        first, *more = [f"exp/scores/{one.path}/scores" for one in every]
+        trials = every[0].trials
+        self.recipe.figures(
+            "metrics", stage,
+            Labels(every[0].split, gender, system, STRONGEST, "", "all", "-"), kind=STRONGEST,
+            utt2spk=f"data/{trials}/utt2spk",
+            lists=[*(word for path in more for word in ("--also", path)),
+                   f"data/{trials}/trials", first],
+        )  # fmt: skip
 
     def _verify(self, stage: int, one: Listed) -> None:
         recipe, of_trials = self.recipe, f"data/{one.trials}/utt2spk"

@@ -172,8 +172,10 @@ class Results:
         return [self.value(*of, metric, family) or NOTHING for metric in metrics]
 
     def evaluators(self) -> list[str]:
-        """Evaluators of privacy in the order of the table; what measures utility is none."""
-        return each(self.metrics[self.metrics["family"] != frame.UTILITY], "evaluator")
+        """Evaluators of privacy in the order of the table; what measures utility, and the choice
+        of the strongest of all, are none."""
+        of_none = self.metrics["family"].isin([frame.UTILITY, frame.STRONGEST])
+        return each(self.metrics[~of_none], "evaluator")
 
     def recognisers(self, metric: str) -> list[str]:
         """Who measured `metric`, a figure of utility, in the order of the table."""

@@ -4,7 +4,7 @@ summary of an evaluator."""
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import partial
 from itertools import product
@@ -147,8 +147,9 @@ class Evidence:
     chance: of that by guessing; named_bare: by the same evaluator without protection.
     several, naming: folded EER (the lower of that of the scores as they are and normalised) and
     share of people named, by number of recordings of a person (`LENGTHS`); p_several: whether
-    these EERs may be chance. control: EER of an attacker who learns on protected people that they
-    did not learn from; controlled: it, or who they are, shows that they can hear.
+    these EERs may be chance, corrected for the number of attacks. control: EER of an attacker who
+    learns on protected people that they did not learn from; controlled: it, or who they are, shows
+    that they can hear.
     """
 
     attacker: str
@@ -172,16 +173,17 @@ class Evidence:
         """Folded EERs by number of recordings; that of the list as it is by no name."""
         return {"": fold(self.eer), **self.several}
 
-    def shown(self, attacks: int) -> dict[str, Value]:
+    @property
+    def shown(self) -> dict[str, Value]:
         """Those that are no choice of the best of several figures: that of the list, or all where
-        they are beyond chance, corrected for the number of attacks."""
-        beyond = self.p_several * attacks < LEVEL
-        return self.possible if beyond else {"": fold(self.eer)}
+        they are beyond chance."""
+        return self.possible if self.p_several < LEVEL else {"": fold(self.eer)}
 
     @property
     def lowest(self) -> Value:
         """The lowest of all."""
-        return min(self.possible.values(), key=lambda value: value.value)
+        known = [value for value in self.possible.values() if value.defined]
+        return min(known, key=lambda value: value.value, default=NOTHING)
 
     @property
     def judges(self) -> bool:
@@ -258,7 +260,7 @@ def _by_eer(judges: Sequence[Evidence]) -> Verdict | None:
         own = min(same, key=lambda a: a.rise.value)
         gain = show(own.rise, POINTS)
         return Verdict(Level.NOTHING, f"the EER is {gain} points above that without it", own)
-    shown = [(a, n, v) for a in judges for n, v in a.shown(len(judges)).items()]
+    shown = [(a, n, v) for a in judges for n, v in a.shown.items()]
     if leaks := [leak for leak in shown if leak[2].high < 0.5 and leak[2].low <= MARGIN]:
         own, n, eer = min(leaks, key=lambda leak: leak[2].value)
         level = Level.MOSTLY if eer.value < MOSTLY else Level.OFTEN
@@ -340,11 +342,23 @@ def subjects(metrics: pd.DataFrame) -> list[tuple[str, str]]:
 
 
 def attacks(results: Results, system: str, split: str) -> list[Evidence]:
-    """Every attack on a system and split."""
+    """Every attack on a system and split. The strongest one's EERs by number of recordings have
+    the interval and the p value that cover its choice, where these were measured."""
     run = where(results.metrics, system=system, split=split, metric="eer")
+    run = run.drop_duplicates(["attacker", "evaluator"])
+    found = [_attack(results, f) for f in run.itertuples()]
+    names = ["p_value_strongest", *(f"eer_strongest_{n}_recordings" for n in LENGTHS)]
+    p, *lowest = results.several("all", split, system, "", names, frame.STRONGEST)
+    chosen = dict(zip(LENGTHS, lowest, strict=True))
+    strongest = _lowest([a for a in found if a.lowest.defined])
     return [
-        _attack(results, f) for f in run.drop_duplicates(["attacker", "evaluator"]).itertuples()
-    ]
+        replace(
+            a, p_several=min([a.p_several * len(found), *([p.value] if a is strongest else [])]),
+            several={n: chosen[n] if math.isclose(chosen[n].value, own.value) else own
+                     for n, own in a.several.items()},
+        )
+        for a in found
+    ]  # fmt: skip
 
 
 def _attack(results: Results, f: Any) -> Evidence:
