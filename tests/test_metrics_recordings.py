@@ -4,11 +4,20 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import betabinom
 
 from local.metrics import detection
 from local.metrics import recordings as module
 from local.metrics.legal import reidentification
-from local.metrics.recordings import group, hear, permutation_tests, recordings, shuffle, strongest
+from local.metrics.recordings import (
+    disclosure,
+    group,
+    hear,
+    permutation_tests,
+    recordings,
+    shuffle,
+    strongest,
+)
 from local.metrics.verification import Speakers, find_speakers, verification
 from tests.scored import trials_of
 from utils.trials import Trials
@@ -100,6 +109,29 @@ def test_more_recordings_tell_more() -> None:
     low, high = found["intervals"]["eer_normalised_3_recordings"]
     assert low < found["eer_normalised_3_recordings"] < high
     assert found["p_value_eer"] <= 0.02 and found["p_value_named"] <= 0.02
+
+
+def test_what_ranks_disclose_by_hand() -> None:
+    """Of two people, named in three of four: 1 − H(1/4) bit, and log2(2 · 3/4) at worst."""
+    ones = np.ones(4)
+    mean, worst = disclosure(np.array([0.0, 0, 0, 1]), ones, 2)
+    entropy = -(0.75 * math.log2(0.75) + 0.25 * math.log2(0.25))
+    assert (mean, worst) == (pytest.approx(1 - entropy), pytest.approx(math.log2(1.5)))
+    assert disclosure(np.zeros(4), ones, 8) == (3.0, 3.0)  # always first
+    assert disclosure(np.full(4, 7.0), ones, 8) == (3.0, 3.0)  # always last is as telling
+    every = disclosure(np.arange(8.0), np.ones(8), 8)
+    assert every == (pytest.approx(0, abs=1e-9), pytest.approx(0, abs=1e-9))
+    assert all(map(math.isnan, disclosure(np.zeros(4), ones, 1)))
+    assert all(map(math.isnan, disclosure(np.zeros(4), ones, 0)))
+
+
+def test_ranks_of_a_beta_binomial_disclose_what_it_says() -> None:
+    law = betabinom(12, 0.7, 2.0)
+    bits = np.log2(13 * law.pmf(np.arange(13)))
+    found = disclosure(np.arange(13.0), law.pmf(np.arange(13)), 13)
+    assert found == (pytest.approx(law.pmf(np.arange(13)) @ bits), pytest.approx(bits.max()))
+    twice = disclosure(np.repeat(np.arange(13.0), 2), np.repeat(law.pmf(np.arange(13)), 2), 13)
+    assert twice == pytest.approx(found)
 
 
 def test_lengths_that_nobody_has_are_left_out(caplog: pytest.LogCaptureFixture) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import betaln
 from scipy.stats import rankdata
 
 from local.metrics import detection
@@ -26,7 +27,8 @@ from utils.trials import Ids, Trials
 
 LENGTHS = {"1": 1, "3": 3, "10": 10, "30": 30, "all": 0}  # by name; 0: all that a person has
 FEWEST_PEOPLE = 2
-FIGURES = ("eer", "eer_normalised", "named", "d_ece", "linkability")
+FIGURES = ("eer", "eer_normalised", "named", "d_ece", "linkability", "rank_disclosure",
+           "rank_disclosure_worst")  # fmt: skip
 TESTED = ("p_value_eer", "p_value_named", "p_value_d_ece")
 N_PERMUTATIONS = 999
 _AT_ONCE = 1_000_000  # labels of permutations
@@ -70,6 +72,15 @@ class Heard:
         score = np.where(np.isfinite(self.score), self.score, -np.inf)
         ties = (score == score.max(axis=1, keepdims=True)).sum(axis=1)
         return np.where(ties == 1, score.argmax(axis=1), -1)
+
+    def ranks(self) -> tuple[Float64, int]:
+        """Rank of the best own model of each row, from 0 on, equal ones of others before it, (n,),
+        NaN for rows without one; and the number of candidates of each row, 0 where these differ."""
+        score = np.where(np.isfinite(self.score), self.score, -np.inf)
+        own = np.where(self.target, score, -np.inf).max(axis=1, keepdims=True)
+        rank = ((score >= own) & ~self.target).sum(axis=1)
+        n = np.unique(np.isfinite(self.score).sum(axis=1)[self.sought])
+        return np.where(self.sought, rank, np.nan), int(n[0]) if len(n) == 1 else 0
 
     def pairs(self, n_people: int) -> tuple[Float64, Bool, Int64]:
         """Score, label and cell (model's person by person, of a resample's weights) of each pair
@@ -127,7 +138,8 @@ class Length:
     """Groups of one length, ranked for figures by their scores as they are (`raw`) and normalised.
 
     share: (n_people,) of each person's groups that a model of theirs scores highest of all; chance:
-    the same by guessing; both NaN for people without target trials.
+    the same by guessing; both NaN for people without target trials. ranks: of `Heard`, with the
+    number of candidates.
     """
 
     groups: Heard
@@ -136,6 +148,7 @@ class Length:
     cell: Int64
     share: Float64
     chance: Float64
+    ranks: tuple[Float64, int]
 
     @classmethod
     def of(cls, groups: Heard, n_people: int) -> "Length":
@@ -152,7 +165,7 @@ class Length:
         score, target, cell = groups.pairs(n_people)
         normal, _, _ = groups.normalised().pairs(n_people)
         raw, z = (detection.rank(values, target, cell) for values in (score, normal))
-        return cls(groups, raw, z, cell, share, chance)
+        return cls(groups, raw, z, cell, share, chance, groups.ranks())
 
     def figures(self, drawn: Float64 | None = None) -> Figures | None:
         """All figures, in a resample that holds each person as often as drawn, (n_people,); None
@@ -165,14 +178,45 @@ class Length:
             return None
         blocks = detection.pav(t, n)
         bins = detection.histograms(self.normal, of_normal)
-        tried = ~np.isnan(self.share)
+        tried, (rank, n_models) = ~np.isnan(self.share), self.ranks
+        sought = ~np.isnan(rank)
+        mean, worst = disclosure(rank[sought], every[self.groups.person[sought]], n_models)
         return {
             "eer": detection.eer(*self.raw.counts(of_raw)),
             "eer_normalised": detection.eer(t, n),
             "named": detection.mean(self.share[tried], every[tried]),
             "d_ece": detection.d_ece(blocks.llr, blocks.t, blocks.n),
             "linkability": detection.d_sys(bins) if bins else math.nan,
+            "rank_disclosure": mean,
+            "rank_disclosure_worst": worst,
         }
+
+
+def disclosure(rank: Float64, weight: Float64, n_models: int) -> tuple[float, float]:
+    """Bits that the rank of the true person among N models discloses (Bäckström et al. 2025), mean
+    and worst: log2(N p(rank)), p being beta-binomial with the mean and variance of the ranks.
+
+    rank: (n,) from 0 on, with weight. Where ranks vary less than binomial ones, p is binomial. NaN
+    with one model, or where the number differs by recording (0).
+    """
+    if n_models < 2:
+        return math.nan, math.nan
+    n, k = n_models - 1, np.arange(n_models)
+    first = detection.mean(rank, weight)
+    if first in (0.0, n):
+        return (math.log2(n_models),) * 2
+    second = detection.mean(rank**2, weight)
+    spread = n * (second / first - first - 1.0) + first
+    if spread > 1e-9:
+        a = max((n * first - second) / spread, 1e-6)
+        b = max((n - first) * (n - second / first) / spread, 1e-6)
+        shape = betaln(k + a, n - k + b) - betaln(a, b)
+    else:
+        shape = k * math.log(first / n) + (n - k) * math.log1p(-first / n)
+    # N times the binomial coefficient of n = N - 1 over k is 1/B(k + 1, N - k).
+    bits = (shape - betaln(k + 1, n - k + 1)) / detection.LN2
+    p = np.exp2(bits) / n_models
+    return float(p[p > 0] @ bits[p > 0]), float(bits.max())
 
 
 def recordings(

@@ -77,8 +77,10 @@ def recordings(results: Results) -> Found:
                 dot(axes, x, value, (1, 100), markersize=4, **draw.look(i))
             axes.plot(at, [100 * v.value for v in values.values()], color=draw.colour(i),
                       linestyle=draw.line(i), linewidth=1)  # fmt: skip
-        name = f"{draw.label(results.systems()[i], 14)}, {judged.group}"
-        above.plot([], [], label=name, linestyle=draw.line(i), markersize=4, **draw.look(i))
+        name = judged.system if len({j.group for _, j in shown}) == 1 else str(judged)
+        above.plot(
+            [], [], label=draw.label(name), linestyle=draw.line(i), markersize=4, **draw.look(i)
+        )
     above.axhline(50, linewidth=0.8, linestyle=":", label="guessing", **_GREY)
     chances = {j.verdict.attack.chance for _, j in shown if j.verdict.attack}
     for chance in filter(math.isfinite, chances):

@@ -327,6 +327,9 @@ class Judged:
     named: Evidence | None
     worst: Person | None
 
+    def __str__(self) -> str:
+        return f"{self.system}, {self.group}"
+
     @property
     def eer(self) -> Value:
         """The lowest EER of the attack that decides, from however many recordings."""
