@@ -25,14 +25,14 @@ def attack(of: Any) -> list[Evidence]:
     """Attacks as verdicts.yaml says them: an EER, or what differs."""
     given = {"bare": [0.01, 0.0, 0.04], "named": 0.05, "chance": 0.05, "people": 20.0, "times": 1}
     given |= {"controlled": True} | (of if isinstance(of, dict) else {"eer": of})
-    times = given.pop("times")
+    times, evaluator = given.pop("times"), given.pop("evaluator", "e/cosine")
     made = {
         name: Value(*own) if isinstance(own, list)
         else {str(n): Value(*value) for n, value in own.items()} if isinstance(own, dict)
         else own if isinstance(own, bool) or own != own else float(Fraction(own))
         for name, own in given.items()
     }  # fmt: skip
-    return [Evidence("ignorant", "e/cosine", **made)] * times
+    return [Evidence("ignorant", evaluator, **made)] * times
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["case"] for case in CASES])
@@ -183,6 +183,18 @@ def test_recordings_of_a_person_stand_beside_one() -> None:
     )
     drawn = recordings(results(figures))
     assert drawn is not None and "44.0 % from 1, 25.0 % from all" in drawn.alt
+
+
+def test_what_the_voice_adds_to_the_words_stands_in_the_row() -> None:
+    """The most of all attackers: the EER falls from that of the words by so many points."""
+    figures = [bare(), figure("b2", "ignorant", 0.3, 0.2, 0.4)]
+    assert not select.beside_words(results(figures).metrics)
+    for who, value in (("ignorant", -0.08), ("lazy_informed", -0.15)):
+        figures.append(figure("b2", who, value, value - 0.05, value + 0.05,
+                              metric="eer_beside_words", evaluator="fused"))  # fmt: skip
+    table = verdict_table(figures)
+    assert table.header[-1] == "the voice adds to the words (points of EER)"
+    assert table.rows[0][-1] == "women 15.0 [10.0, 20.0]"
 
 
 def test_the_interval_of_the_strongest_covers_its_choice() -> None:

@@ -307,7 +307,8 @@ def _hidden(judges: Sequence[Evidence], naming: Sequence[Evidence], worst_person
 
 def _say_named(attack: Evidence) -> str:
     hits, people = round(attack.named * attack.people), round(attack.people)
-    return f"{hits} of {people} people are named rightly"
+    alone = " by their words alone" if attack.evaluator.partition("/")[0] == "words" else ""
+    return f"{hits} of {people} people are named rightly{alone}"
 
 
 def _say_weak(attack: Evidence) -> str:
@@ -406,6 +407,17 @@ def verdicts(results: Results) -> dict[str, list[Judged]]:
         named = max(naming, key=lambda a: (a.named, -a.p_named), default=None)
         judged = Judged(system, split, group_of(split), said, named, worst)
         found.setdefault(system, []).append(judged)
+    return found
+
+
+def beside_words(metrics: pd.DataFrame) -> dict[tuple[str, str], Value]:
+    """(system, split) -> by how much the EER falls where an attacker has all channels beside the
+    words, the most of all attackers; empty where no channels were fused."""
+    found: dict[tuple[str, str], Value] = {}
+    for f in where(metrics, metric="eer_beside_words", evaluator="fused").itertuples(index=False):
+        own, at = Value(-f.value, -f.high, -f.low), (f.system, f.split)
+        if own.defined and own.value > found.get(at, Value(-math.inf)).value:
+            found[at] = own
     return found
 
 
