@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import betaln
-from scipy.stats import rankdata
 
 from local.metrics import detection
 from local.metrics.detection import Ranking
@@ -290,9 +289,10 @@ def permutation_tests(found: Sequence[Length], heard: Heard, seed: int = 0) -> F
     the share of people named that is farthest from chance over all lengths (`p_value_named`), and
     of the list's D_ECE by its scores or, if that is more, by their negatives (`p_value_d_ece`).
 
-    Each is two-sided: a leak that is turned round is a leak. The smallest of several figures is
-    compared with the smallest of as many in each permutation (Westfall and Young 1993), so their
-    number is allowed for. p = (as much + 1)/(N + 1). NaN without lengths or permutations.
+    Each is two-sided: a leak that is turned round is a leak. The largest of several figures, in
+    standard deviations over the permutations, is compared with the largest of each permutation (max
+    T of Westfall and Young 1993), so their number is allowed for. p = (as much + 1)/(N + 1). NaN
+    without lengths or permutations.
     """
     models, swaps = _swap(heard, seed)
     if not found or not len(swaps):
@@ -326,13 +326,15 @@ def _swap(heard: Heard, seed: int) -> tuple[Bool, Int64]:
 
 def _p_value(leaks: Float64) -> float:
     """P value of the first row of leaks, (1 + n_permutations, n_figures), among all of them, by
-    the figure that is rarest in a row; rows where one is not defined (NaN) are left out."""
+    the largest of its figures in standard deviations; rows where one is not defined (NaN) are left
+    out."""
     defined = np.isfinite(leaks).min(axis=1)
     if not defined[0]:
         return math.nan
-    leaks = leaks[defined]
-    rare = rankdata(-np.round(leaks, 12), method="max", axis=0).min(axis=1)
-    return float((rare <= rare[0]).mean())
+    off = leaks[defined] - leaks[defined].mean(axis=0)
+    spread = off.std(axis=0)
+    most = np.where(spread > 1e-12, off / np.maximum(spread, 1e-12), 0.0).max(axis=1)
+    return float((most >= most[0] - 1e-9).mean())
 
 
 def _labels(heard: Heard, models: Bool, swaps: Int64) -> Iterator[tuple[Float64, Bool]]:
