@@ -114,6 +114,38 @@ def _verification(
     ))  # fmt: skip
 
 
+def _recordings(
+    trials: Trials, scores: Scores, out: Figures, *, format: TrialFormat = "auto",
+    utt2spk: Utt2spk, bootstrap: Bootstrap = 0, seed: Seed = 0,
+) -> None:  # fmt: skip
+    """What an attacker finds out who has 1, 3, 10, 30 or all recordings of one person.
+
+    Scores of recordings are averaged by enrolled model; with permutation tests against chance.
+    """
+    from local.metrics.recordings import recordings
+
+    listed, score = _read_scored(format, trials, scores)
+    speakers = _find_speakers(listed, trials, utt2spk)
+    write_figures(out, recordings(listed, score, speakers, n_bootstrap=bootstrap, seed=seed))
+
+
+def _strongest(
+    trials: Trials, scores: Scores, out: Figures, *, format: TrialFormat = "auto",
+    utt2spk: Utt2spk,
+    also: Annotated[
+        Sequence[Path], "The scores of a further attacker on these trials; may be given again",
+        "SCORES",
+    ] = (),
+    bootstrap: Bootstrap = 0, seed: Seed = 0,
+) -> None:  # fmt: skip
+    """The lowest EER of several attackers on one list; its interval covers their choice."""
+    from local.metrics.recordings import strongest
+
+    listed, *every = _read_scored(format, trials, scores, *also)
+    speakers = _find_speakers(listed, trials, utt2spk)
+    write_figures(out, strongest(listed, every, speakers, n_bootstrap=bootstrap, seed=seed))
+
+
 def _calibration(
     trials: Trials, scores_f0: Scores, scores_f1: Scores, out: Figures, *,
     format: TrialFormat = "auto", utt2spk: Utt2spk | None = None,
@@ -200,4 +232,4 @@ def _leakage(
     write_figures(out, leakage(original, protected, n_bootstrap=bootstrap, seed=seed))
 
 
-main = commands(_verification, _calibration, _gains, _similarity, _leakage)
+main = commands(_verification, _recordings, _strongest, _calibration, _gains, _similarity, _leakage)

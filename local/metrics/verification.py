@@ -169,7 +169,11 @@ FIGURES: dict[str, Callable[[ScoredTrials, Counted, Float64 | None], float]] = {
     "d_ece": lambda _, of, __: detection.d_ece(of.plain.llr, of.plain.t, of.plain.n),
     "d_ece_raw": lambda trials, _, weight: trials.balanced_bits(trials.gain, weight),
     "l_w": lambda _, of, __: detection.l_w(of.laplace),
+    "tpr_at_0.01": lambda _, of, __: detection.tpr(of.t, of.n, 0.01),
+    "tpr_at_0.001": lambda _, of, __: detection.tpr(of.t, of.n, 0.001),
 }
+# A difference that is found in 80 of 100 lists, over half of the width of its 95 % interval.
+FOUND = (1.96 + 0.84) / 1.96
 
 
 def prepare(
@@ -218,7 +222,7 @@ def verification(
         raise ValueError("verification needs target and nontarget trials")
     figures = mean_figures(every)
     counts = count_labels(trials.target) | ({"n_draws": len(runs)} if draws else {})
-    _warn_of_undefined(figures, counts["n_target"])
+    _warn_of_undefined(figures, counts)
     report: dict[str, object] = {
         **counts,
         "n_segments": len(np.unique(Ids.of(trials.trial).codes)),
@@ -249,7 +253,12 @@ def verification(
     def evaluate(drawn: Float64) -> Figures | None:
         return runs[of_run()].figures(pair_weights(drawn).ravel())
 
-    return report | interval_report(evaluate, len(names), **resamples)
+    report |= interval_report(evaluate, len(names), **resamples)
+    intervals = report["intervals"]
+    if isinstance(intervals, dict) and "eer_rise" in figures:
+        low, high = intervals.get("eer_rise") or (math.nan, math.nan)
+        report["eer_least_difference"] = FOUND * (high - low) / 2.0
+    return report
 
 
 def _of_challenges(score: Float64, target: Bool) -> Figures:
@@ -350,10 +359,16 @@ def normalise_over_candidates(trials: Trials, score: Float64) -> Float64 | None:
     return np.round(centred * factor[codes], DECIMALS)
 
 
-def _warn_of_undefined(figures: Figures, n_target: int) -> None:
-    fewest = detection.FEWEST_MATED
+def _warn_of_undefined(figures: Figures, counts: Mapping[str, int]) -> None:
+    fewest, n_target = detection.FEWEST_MATED, counts["n_target"]
     for name, value in figures.items():
-        if math.isnan(value):
+        if name.startswith("tpr") and math.isnan(value):
+            least = round(1 / float(name.rpartition("_")[2]))
+            logger.warning(
+                "%s is undefined: %d nontargets where at least %d are needed",
+                *(name, counts["n_nontarget"], least),
+            )
+        elif math.isnan(value):
             one = "an utterance has one candidate, who cannot be compared with others"
             why = (
                 one

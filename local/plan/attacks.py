@@ -11,7 +11,9 @@ from local.plan.needs import Recipe, say_recogniser
 from local.plan.options import (
     FUSED,
     PLDA,
+    RECORDINGS,
     SIMILARITY,
+    STRONGEST,
     VERIFICATION,
     Evaluator,
     Labels,
@@ -310,6 +312,24 @@ class Attacks:
                     self._similarity(stage, evaluator, gender, system, one.attack.attacker, system)
             for system in self.systems:
                 self._compare(stage, evaluator, gender, system)
+        attacks: dict[tuple[str, str], list[Listed]] = {}
+        for one in self.all():
+            attacks.setdefault((one.attack.system, one.gender), []).append(one)
+        for (system, gender), every in attacks.items():
+            if system != ORIGINAL:
+                self._choose(stage, system, gender, every)
+
+    def _choose(self, stage: int, system: str, gender: str, every: Sequence[Listed]) -> None:
+        """Plan the lowest EER of all attackers and evaluators."""
+        first, *more = [f"exp/scores/{one.path}/scores" for one in every]
+        trials = every[0].trials
+        self.recipe.figures(
+            "metrics", stage,
+            Labels(every[0].split, gender, system, STRONGEST, "", "all", "-"), kind=STRONGEST,
+            utt2spk=f"data/{trials}/utt2spk",
+            lists=[*(word for path in more for word in ("--also", path)),
+                   f"data/{trials}/trials", first],
+        )  # fmt: skip
 
     def _verify(self, stage: int, one: Listed) -> None:
         recipe, of_trials = self.recipe, f"data/{one.trials}/utt2spk"
@@ -329,6 +349,10 @@ class Attacks:
         recipe.figures(
             "metrics", stage, one.labels(VERIFICATION), kind=VERIFICATION, utt2spk=of_trials,
             lists=(*before, *draws, trials, scores),
+        )  # fmt: skip
+        recipe.figures(
+            "metrics", stage, one.labels(RECORDINGS), kind=RECORDINGS, utt2spk=of_trials,
+            lists=(trials, scores),
         )  # fmt: skip
         recipe.figures(
             "reidentification", stage, one.labels("reidentification"), utt2spk=of_trials,

@@ -140,6 +140,7 @@ def need_folders(folders: Collection[str]) -> None:
 # ---- What figures speak of, and where they lie.
 
 VERIFICATION, SIMILARITY = "verification", "similarity"
+RECORDINGS, STRONGEST = "recordings", "strongest"
 _FOLDERS = {VERIFICATION: "", "reidentification": "reid"}  # of families, by another name
 
 

@@ -193,6 +193,8 @@ def verdict_table(results: Results) -> Table:
     if naming:
         each = sorted(round(a.recordings) for a in naming if math.isfinite(a.recordings))
         header.append(say("people_named", each=each))
+    beside = select.beside_words(results.metrics)
+    header += ["the voice adds to the words (points of EER)"] * bool(beside)
     header += ["worst-protected person"] * (not results.speakers.empty)
     header += [_by(*by) for by in kept]
     rows = []
@@ -202,6 +204,9 @@ def verdict_table(results: Results) -> Table:
         if naming:
             told = [say("named", attack=j.named, group=j.group) for j in own if j.named]
             row.append("; ".join(told) or "–")
+        if beside:
+            told = [f"{j.group} {show(beside.get((system, j.split)), select.POINTS)}" for j in own]
+            row.append("; ".join(told))
         if not results.speakers.empty:
             worst = min((j.worst for j in own if j.worst), key=Person.order, default=None)
             row.append(f"{worst.name} (linkability {number(worst.linkability)})" if worst else "–")
