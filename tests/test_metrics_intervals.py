@@ -141,7 +141,9 @@ def test_the_least_difference_that_a_list_tells() -> None:
     trials, score, utt2spk = scored_trials(12, 1)
     speakers = find_speakers(trials, utt2spk, trials_path="trials", utt2spk_path="utt2spk")
     found, without = (
-        verification(trials, score, speakers=speakers, unprotected=score[::-1], n_bootstrap=n)
+        verification(
+            trials, score, speakers=speakers, beside={"eer_rise": score[::-1]}, n_bootstrap=n
+        )
         for n in (100, 0)
     )
     low, high = found["intervals"]["eer_rise"]  # type: ignore[index]
