@@ -22,6 +22,7 @@ from utils import stamps
 from utils.cli import UserError
 from utils.recipe import Planned, Tables
 from utils.settings import list_settings, read_settings
+from utils.tables import write_json
 
 Plan = Callable[..., Planned]
 
@@ -916,6 +917,8 @@ def test_evaluators_are_fused_where_two_heard_the_same_trials(plan: Plan) -> Non
     of = ("unprotected", "ignorant", "semi_informed_backend")
     assert attacks == {f"{attacker}.fused" for attacker in of}
     assert "nothing is fused without words: it takes two evaluators or more" in planned.notes
+    chosen = next(text for name, text in found.items() if "/strongest" in name and "/b2/" in name)
+    assert "ignorant.fused/OA/" in chosen  # of all attackers, whatever they hear
     at = "exp/scores/b2/{}.{}/OA/e_f"
     words, voice, out = (at.format("ignorant", by) for by in ("words+tfidf", "e+plda", "fused"))
     assert found[out].partition(" && ")[0] == (
@@ -926,3 +929,15 @@ def test_evaluators_are_fused_where_two_heard_the_same_trials(plan: Plan) -> Non
     figures = found["exp/metrics/b2/ignorant.fused/OA/e_f"]
     assert f"--words {out}/words data/e_trials_f/trials {out}/scores " in figures
     assert "--unprotected exp/scores/original/unprotected.fused/OO/e_f/scores" in figures
+
+
+def test_fused_attacks_hear_one_draw(plan: Plan, corpus: Path) -> None:
+    """With --draws their scores by further draws were asked for, which nothing makes."""
+    protected = corpus / "data/e_enrolls_b2r"
+    protected.mkdir()
+    write_json(protected / "conf.json", {"is_random": True})
+    evaluators = "words/tfidf e/plda e/cosine fused"
+    planned = plan(systems="b2r", attackers="ignorant", evaluators=evaluators, draws="3")
+    figures = planned.tables.rows["metrics"]
+    again = {row.out for row in figures if "--another-draw" in row.values["lists"]}
+    assert {Path(out).parts[3] for out in again} == {"ignorant.e+plda", "ignorant.e+cosine"}

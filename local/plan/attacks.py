@@ -206,6 +206,11 @@ class Attacks:
             if len(parts) > 1
         ]
 
+    def all_fused(self) -> list[Listed]:
+        """Every attack of fused evaluators on every list."""
+        names = product(self.recipe.fused, self.recipe.genders)
+        return [one for name, gender in names for one in self.fuse(name, gender)]
+
     def parts(self) -> list[tuple[Evaluator, str]]:
         """Evaluators and genders."""
         return [(e, gender) for e in self.recipe.evaluators for gender in self.recipe.genders]
@@ -226,7 +231,7 @@ class Attacks:
     def further(self, one: Listed) -> list[Listed]:
         """An attack on the further runs of --draws; none where the speech is not drawn anew."""
         attacker, system = one.attack.attacker, one.attack.system
-        heard = attacker in DRAWN and not one.tells.encoder.is_textual
+        heard = attacker in DRAWN and not one.tells.encoder.is_textual and not one.fused
         return [
             replace(one, name=f"{attacker}_draw{i}", trial=f"{one.trial}_draw{i}")
             for i in range(1, self.recipe.n_draws(system) if heard else 1)
@@ -264,9 +269,8 @@ class Attacks:
 
     def score(self, stage: int) -> None:
         """Plan scores of trial lists, and of all pairs of segments."""
-        for name, gender in product(self.recipe.fused, self.recipe.genders):
-            for one in self.fuse(name, gender):
-                one.score(stage)
+        for one in self.all_fused():
+            one.score(stage)
         for evaluator, gender in self.parts():
             runs = [run for s in self.systems for run in self.two_runs(evaluator, gender, s)]
             for one in self.listed(evaluator, gender):
@@ -301,9 +305,8 @@ class Attacks:
 
     def measure(self, stage: int) -> None:
         """Plan privacy metrics."""
-        for name, gender in product(self.recipe.fused, self.recipe.genders):
-            for one in self.fuse(name, gender):
-                self._verify(stage, one)
+        for one in self.all_fused():
+            self._verify(stage, one)
         for evaluator, gender in self.parts():
             for one in self.listed(evaluator, gender):
                 self._verify(stage, one)
@@ -313,7 +316,7 @@ class Attacks:
             for system in self.systems:
                 self._compare(stage, evaluator, gender, system)
         attacks: dict[tuple[str, str], list[Listed]] = {}
-        for one in self.all():
+        for one in [*self.all(), *self.all_fused()]:
             attacks.setdefault((one.attack.system, one.gender), []).append(one)
         for (system, gender), every in attacks.items():
             if system != ORIGINAL:
