@@ -29,6 +29,10 @@ ScoringBackend = Annotated[
 Asnorm = Annotated[
     int, "The number of nearest training speakers whose scores normalise a score; 0: not", "N"
 ]
+LdaDim = Annotated[
+    int, "The number of dimensions that LDA keeps; 0: neither LDA nor PLDA, the cohort alone", "D",
+    natural,
+]  # fmt: skip
 Dataset = Annotated[
     str | None,
     "The set's name in keys (left out: that of DATA, or of the set that it is a part of)", "NAME",

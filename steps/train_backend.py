@@ -10,12 +10,11 @@ With --lda-dim 0 OUT gets the cohort alone, and is the cosine with something to 
 
 import sys
 from pathlib import Path
-from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from steps.options import Xvectors
-from utils.cli import UserError, natural
+from steps.options import LdaDim, Xvectors
+from utils.cli import UserError
 from utils.commands import program
 from utils.options import AllowLoss, DataFolder, NotSpeakersOf, OutFolder
 
@@ -23,11 +22,7 @@ from utils.options import AllowLoss, DataFolder, NotSpeakersOf, OutFolder
 @program
 def main(
     xvectors: Xvectors, data_dir: DataFolder, out: OutFolder, *,
-    lda_dim: Annotated[
-        int, "The number of dimensions that LDA keeps; 0: neither LDA nor PLDA, the cohort alone",
-        "D", natural,
-    ] = 100,
-    allow_loss: AllowLoss = 0, not_speakers_of: NotSpeakersOf = (),
+    lda_dim: LdaDim = 100, allow_loss: AllowLoss = 0, not_speakers_of: NotSpeakersOf = (),
 ) -> None:  # fmt: skip
     import numpy as np
 

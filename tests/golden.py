@@ -41,6 +41,7 @@ prepare_options="--evaluation golden --eval-speakers 6 --eval-utterances 4 \
 evaluators="tiny/plda resemblyzer/cosine_raw"
 systems="mcadams b1 bn"
 attackers="ignorant lazy_informed semi_informed_backend"
+informed_draws=1
 genders=mixed
 asr=moonshine
 prosody=true

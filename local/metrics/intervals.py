@@ -104,7 +104,7 @@ def interval_report(
 def _interval(name: str, replicates: list[Figures]) -> list[float] | None:
     values = np.array([figures[name] for figures in replicates])
     defined = values[~np.isnan(values)]
-    if len(defined) < len(values):
+    if 0 < len(defined) < len(values):
         logger.warning(
             "%s is undefined in %d of %d resamples; its interval is over the others",
             name,

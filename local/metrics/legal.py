@@ -3,7 +3,7 @@
 import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import version
 
 import numpy as np
@@ -191,6 +191,8 @@ PACKAGE = "voice-anonymization-legal-eval"
 MAX_CALIBRATION = 9  # calibration conversations of a speaker (the paper's M)
 SINGLING_OUT_LIMIT = math.exp(-1.0)  # of any predicate of weight 1/N, as N grows
 FEWEST_SPEAKERS = 2
+CANDIDATES = (2, 5, 10, 20, 50, 100)  # N of linkability by number of candidates
+MORE_LENGTHS = (10, 30)  # of linkability alone, where somebody has so many
 # Cosines that differ by less are equal: the last digits depend on where a row stands in a matrix.
 COSINE_DIGITS = 12
 
@@ -255,11 +257,13 @@ class Figure:
     """Rate as the mean over `by_speaker`, which is empty where it is undefined; its chance level.
 
     n_calibration: conversations of each speaker that set the threshold, for Singling Out only.
+    by_candidates: the rate with fewer candidates, by their number, for Linkability only.
     """
 
     by_speaker: dict[str, float]
     chance: float | None
     n_calibration: int | None = None
+    by_candidates: Mapping[int, float] = field(default_factory=dict)
 
     def report(self, name: str) -> dict[str, object]:
         """Figure with the data needed to read it, under keys made of `name`."""
@@ -268,6 +272,7 @@ class Figure:
             name: float(np.mean(rates)) if rates else None,
             f"chance_{name}": self.chance,
             f"n_speakers_{name}": len(rates),
+            **{f"{name}_n{n}": rate for n, rate in self.by_candidates.items()},
         } | (
             {f"{name}_per_speaker": self.by_speaker or None}
             if self.n_calibration is None
@@ -299,6 +304,10 @@ def legal_metrics(
         attack = LegalAttack(enrol, trial, length, seed)
         figures[f"legal_linkability_l{length}"] = attack.linkability()
         figures[f"legal_singling_out_l{length}"] = attack.singling_out(n_folds)
+    most = max(map(len, trial.spk2utt.values()), default=0)
+    for length in (n for n in MORE_LENGTHS if n <= most and n not in lengths):
+        attack = LegalAttack(enrol, trial, length, seed)
+        figures[f"legal_linkability_l{length}"] = attack.linkability()
     report: dict[str, object] = {
         "n_speakers": len(speakers),
         "n_segments": len(trial.vectors),
@@ -364,13 +373,17 @@ class LegalAttack:
             return Figure({}, None)
         models = build_speaker_embeddings(self.enrol.spk2utt, self.enrol.vectors)
         people, rates = list(models), {}
+        fewer: dict[int, list[float]] = {n: [] for n in CANDIDATES if n < n_speakers}
         for own, conversations in self._disjoint_conversations():
             cosines = cosine_similarity_matrix(np.array(list(models.values())), conversations)
             scores = np.round(cosines, COSINE_DIGITS)
             # The package lets a tie link; the paper's ">" does not, and a tie names nobody.
             not_below = np.count_nonzero(scores >= scores[people.index(own)], axis=0) - 1
             matrix = ScoreMatrix(scores, people, [own] * scores.shape[1], {})
-            rates[own] = linkability(matrix, len(models), estimator="exact", beaters=not_below)[0]
+            exact = {"estimator": "exact", "beaters": not_below}
+            rates[own] = linkability(matrix, len(models), **exact)[0]
+            for n, found in fewer.items():
+                found += linkability(matrix, n, **exact)
         if not rates:
             logger.warning("%s is undefined: no speaker has %d trial utterances", name, self.length)
         elif len(rates) < n_speakers:
@@ -379,7 +392,8 @@ class LegalAttack:
                 "(they stay candidates)",
                 *(name, len(rates), n_speakers, self.length),
             )
-        return Figure(rates, 1.0 / n_speakers)
+        by_candidates = {n: float(np.mean(found)) for n, found in fewer.items() if found}
+        return Figure(rates, 1.0 / n_speakers, by_candidates=by_candidates)
 
     def _disjoint_conversations(self) -> Iterator[tuple[str, Float64]]:
         """Averaged vectors (n, D) of each speaker who has any: utterances shuffled, cut in runs."""

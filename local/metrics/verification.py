@@ -169,7 +169,11 @@ FIGURES: dict[str, Callable[[ScoredTrials, Counted, Float64 | None], float]] = {
     "d_ece": lambda _, of, __: detection.d_ece(of.plain.llr, of.plain.t, of.plain.n),
     "d_ece_raw": lambda trials, _, weight: trials.balanced_bits(trials.gain, weight),
     "l_w": lambda _, of, __: detection.l_w(of.laplace),
+    "tpr_at_0.01": lambda _, of, __: detection.tpr(of.t, of.n, 0.01),
+    "tpr_at_0.001": lambda _, of, __: detection.tpr(of.t, of.n, 0.001),
 }
+# A difference that is found in 80 of 100 lists, over half of the width of its 95 % interval.
+FOUND = (1.96 + 0.84) / 1.96
 
 
 def prepare(
@@ -192,34 +196,38 @@ def verification(
     omegas: Mapping[str, float] | None = None,
     speakers: Speakers | None = None,
     n_bins: int | None = None,
-    unprotected: Float64 | None = None,
+    beside: Mapping[str, Float64] | None = None,
     draws: Sequence[Float64] = (),
+    challenges: bool = False,
     **resamples: int,
 ) -> dict[str, object]:
     """All figures of a trial list with targets and nontargets (keys of the JSON: docs/metrics).
 
     score: (n_trials,) in the order of `trials`. Figures by speaker and intervals need `speakers`.
     n_bins: adds linkability_bins_<n>, on so many bins, of all trials and by enrolled speaker.
-    unprotected: (n_trials,) scores of the same trials before protection, which add `eer_rise`.
+    beside: (n_trials,) other scores of the same trials, by the name of the figure that they add:
+    how far the folded EER lies above theirs (`eer_rise`: above that of unprotected speech).
     draws: (n_trials,) each, of further runs of a random system: figures are means over all runs, a
     resample takes one of them, and what is of speakers is of the first.
+    challenges: adds `eer_speechbrain` and `eer_kaldi`, without intervals.
     resamples: n_bootstrap and seed of `interval_report`.
     """
     cell = None
     if speakers is not None and resamples.get("n_bootstrap"):
         cell = speakers.enrol * len(speakers.names) + speakers.trial
-    runs = [Run.of(trials, run, unprotected, omegas, cell) for run in (score, *draws)]
+    runs = [Run.of(trials, run, beside or {}, omegas, cell) for run in (score, *draws)]
     scored = runs[0].scored
     every = [found for run in runs if (found := run.figures()) is not None]
     if not every:
         raise ValueError("verification needs target and nontarget trials")
     figures = mean_figures(every)
     counts = count_labels(trials.target) | ({"n_draws": len(runs)} if draws else {})
-    _warn_of_undefined(figures, counts["n_target"])
+    _warn_of_undefined(figures, counts)
     report: dict[str, object] = {
         **counts,
         "n_segments": len(np.unique(Ids.of(trials.trial).codes)),
         **figures,
+        **(_of_challenges(score, trials.target) if challenges else {}),
         "tag": detection.tag(figures["l_w"]),
         "linkability_per_speaker": None,
     }
@@ -245,7 +253,41 @@ def verification(
     def evaluate(drawn: Float64) -> Figures | None:
         return runs[of_run()].figures(pair_weights(drawn).ravel())
 
-    return report | interval_report(evaluate, len(names), **resamples)
+    report |= interval_report(evaluate, len(names), **resamples)
+    intervals = report["intervals"]
+    if isinstance(intervals, dict) and "eer_rise" in figures:
+        low, high = intervals.get("eer_rise") or (math.nan, math.nan)
+        report["eer_least_difference"] = FOUND * (high - low) / 2.0
+    return report
+
+
+def _of_challenges(score: Float64, target: Bool) -> Figures:
+    """EERs as the tools of the VoicePrivacy challenges compute them."""
+    return {
+        "eer_speechbrain": detection.eer_speechbrain(score, target),
+        "eer_kaldi": detection.eer_kaldi(score, target),
+    }
+
+
+def eer_with_interval(
+    trials: Trials, score: Float64, speakers: Speakers, n_bootstrap: int, seed: int = 0
+) -> tuple[float, object]:
+    """EER of a trial list with targets and nontargets, and its interval over speakers, alone.
+
+    score: (n_trials,) in the order of `trials`; None where no resample has both kinds.
+    """
+    cell = speakers.enrol * len(speakers.names) + speakers.trial
+    ranking = detection.rank(score, trials.target, cell)
+    ranked = cell[ranking.order]
+
+    def evaluate(drawn: Float64) -> Figures | None:
+        t, n = ranking.counts(pair_weights(drawn).ravel()[ranked])
+        return {"eer": detection.eer(t, n)} if t.any() and n.any() else None
+
+    report = interval_report(evaluate, len(speakers.names), n_bootstrap, seed)
+    intervals = report["intervals"]
+    assert isinstance(intervals, dict)
+    return detection.eer(*ranking.counts()), intervals.get("eer")
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,11 +304,11 @@ class Run:
 
     @classmethod
     def of(
-        cls, trials: Trials, score: Float64, unprotected: Float64 | None,
+        cls, trials: Trials, score: Float64, beside: Mapping[str, Float64],
         omegas: Mapping[str, float] | None, cell: Int64 | None,
     ) -> "Run":  # fmt: skip
         """Prepare scores (n_trials,), and the same normalised over candidates."""
-        further = {"normalised": normalise_over_candidates(trials, score), "before": unprotected}
+        further = {NORMALISED: normalise_over_candidates(trials, score), **beside}
         others = {
             name: detection.rank(values, trials.target, cell)
             for name, values in further.items()
@@ -278,8 +320,8 @@ class Run:
         return cls(scored, others, cells)
 
     def figures(self, weight: Float64 | None = None) -> Figures | None:
-        """Figures of `ScoredTrials.figures`, the EER of normalised scores, and the rise of the
-        folded EER above that without protection, all in one resample. weight: by cell."""
+        """Figures of `ScoredTrials.figures`, the EER of normalised scores, and by name how far the
+        folded EER lies above that of other scores, all in one resample. weight: by cell."""
         drawn = {} if weight is None else {name: weight[at] for name, at in self.cells.items()}
         found = self.scored.figures(drawn.get(""))
         if found is None:
@@ -287,12 +329,14 @@ class Run:
         eers = {
             name: detection.eer(*of.counts(drawn.get(name))) for name, of in self.others.items()
         }
-        found["eer_normalised"] = eers.get("normalised", math.nan)
-        if "before" in eers:
-            found["eer_rise"] = folded(found["eer"]) - folded(eers["before"])
-        return found
+        rises = {
+            name: folded(found["eer"]) - folded(eer) for name, eer in eers.items()
+            if name != NORMALISED
+        }  # fmt: skip
+        return found | {NORMALISED: eers.get(NORMALISED, math.nan)} | rises
 
 
+NORMALISED = "eer_normalised"
 LEAST_SPREAD = 1e-12  # of the largest score; less is rounding
 DECIMALS = 10  # of normalised scores: a smaller difference is a tie
 
@@ -315,10 +359,16 @@ def normalise_over_candidates(trials: Trials, score: Float64) -> Float64 | None:
     return np.round(centred * factor[codes], DECIMALS)
 
 
-def _warn_of_undefined(figures: Figures, n_target: int) -> None:
-    fewest = detection.FEWEST_MATED
+def _warn_of_undefined(figures: Figures, counts: Mapping[str, int]) -> None:
+    fewest, n_target = detection.FEWEST_MATED, counts["n_target"]
     for name, value in figures.items():
-        if math.isnan(value):
+        if name.startswith("tpr") and math.isnan(value):
+            least = round(1 / float(name.rpartition("_")[2]))
+            logger.warning(
+                "%s is undefined: %d nontargets where at least %d are needed",
+                *(name, counts["n_nontarget"], least),
+            )
+        elif math.isnan(value):
             one = "an utterance has one candidate, who cannot be compared with others"
             why = (
                 one

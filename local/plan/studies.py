@@ -40,6 +40,9 @@ def _planned(recipe: Recipe) -> Planned:
 def _begin(asked: Asked) -> Recipe:
     """Recipe of a study; UserError where run.sh has not made the corpus."""
     recipe = Recipe.make(asked)
+    channels = [one.word for one in recipe.evaluators if one.encoder.is_channel]
+    for word in (*channels, *recipe.fused):
+        raise UserError(f"--evaluators: {word} is for run.sh; this study is of voices")
     recipe.need_given()
     need_folders([f"data/{name}" for name in (recipe.train, *recipe.sets)])
     return recipe

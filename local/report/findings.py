@@ -58,7 +58,7 @@ def too_weak(results: Results) -> str:
 
 def trust(results: Results) -> list[str]:
     """Whether these figures can be trusted: sentences."""
-    said = [too_weak(results), _too_few(results), _able(results)]
+    said = [too_weak(results), _too_few(results), _able(results), _deaf(results)]
     if missing := absent(set(results.metrics["attacker"])):
         names = ", ".join(attacker(name) for name in missing)
         said.append(f"Attackers that were not run, and may be stronger: {names}.")
@@ -74,6 +74,21 @@ def _able(results: Results) -> str:
     )
     said = f"Evaluators that know these voices without protection, with their EER: {told}."
     return said if told else ""
+
+
+def _deaf(results: Results) -> str:
+    """Attackers on protected speech without a control, or who fail it."""
+    found: dict[tuple[str, str], Value] = {}
+    for subject in select.subjects(results.metrics):
+        for a in select.attacks(results, *subject):
+            if a.judges and not a.controlled:
+                found[a.attacker, a.evaluator] = a.control
+    told = [
+        f"{attacker(who)} by {by}"
+        + (f" (EER {show(own, EER)} % on people held out)" if own.defined else "")
+        for (who, by), own in sorted(found.items(), key=lambda item: not item[1].defined)
+    ]
+    return say("deaf", told=told) if told else ""
 
 
 def _too_few(results: Results) -> str:

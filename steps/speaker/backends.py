@@ -26,8 +26,9 @@ from utils.trials import Ids, Trials
 BACKENDS = {
     "cosine": "steps.speaker.backends:CentredCosine",
     "cosine_raw": "steps.speaker.backends:CosineBackend",
-    "<folder>": "steps.speaker.backends:read_backend",
+    "<folder>": "steps.speaker.backends:read_folder",
 }
+IDF = "idf.vec"
 LEAST_VARIATION = 1e-12  # of the mean square of all x-vectors
 LEAST_LENGTH = 1e-6  # of what centring leaves of a vector of length 1; less is rounding of float32
 
@@ -157,6 +158,36 @@ class NormalisedBackend:
         return mu, sigma
 
 
+@dataclass(frozen=True)
+class TfidfBackend:
+    """Cosine of counts of words or phones, each dampened (1 + ln n) and weighed by how telling it
+    is. idf: (D,). An utterance without any scores 0: it has nothing in common with anybody."""
+
+    idf: Float64
+
+    @property
+    def dim(self) -> int:
+        """Length D of vectors of counts."""
+        return len(self.idf)
+
+    def left(self, vectors: Float64, counts: Float64) -> Float64:
+        return self.right(vectors * counts[:, None])  # of all of a speaker's utterances
+
+    def right(self, vectors: Float64) -> Float64:
+        some = vectors > 0
+        weighed = np.where(some, 1 + np.log(np.where(some, vectors, 1.0)), 0.0) * self.idf
+        norms = np.linalg.norm(weighed, axis=1, keepdims=True)
+        scaled: Float64 = weighed / np.where(norms > 0, norms, 1.0)
+        return scaled
+
+
+def learn_idf(counts: Float32) -> Float64:
+    """Inverse document frequencies (D,) of counts (n, D): ln((1 + n) / (1 + m)) + 1, for what
+    occurs in m of n utterances (as scikit-learn smooths it)."""
+    found: Float64 = np.log((1 + len(counts)) / (1 + (counts > 0).sum(axis=0))) + 1
+    return found
+
+
 def scale_to_length(vectors: Float64, length: float) -> Float64:
     """Scale vectors (n, d) to the given Euclidean length; UserError for a zero vector."""
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -244,6 +275,13 @@ def load_backend(name: str) -> Backend:
     kind, found = find(BACKENDS, name, "back end")
     backend: Backend = kind(*found)
     return backend
+
+
+def read_folder(name: str) -> Backend:
+    """Read the back end in a folder of steps/train_tfidf.py or steps/train_backend.py."""
+    if (path := Path(name) / IDF).is_file():
+        return TfidfBackend(archives.read_object(path, 1))
+    return read_backend(name)
 
 
 def read_backend(name: str) -> Backend:
