@@ -264,6 +264,12 @@ def written(tmp_path: Path, sides: Sides) -> list[str]:
     return [*write_side(tmp_path / "enrol", sides[0]), *write_side(tmp_path / "trial", sides[1])]
 
 
+def test_a_centred_cosine_is_refused_as_sides_are_read_in_parts(
+    written: list[str], tmp_path: Path
+) -> None:
+    refuses("is centred", main, ["prepare", "--backend", "cosine", *written, str(tmp_path / "p")])
+
+
 @pytest.mark.slow
 def test_the_program_in_parts_and_at_once(written: list[str], tmp_path: Path) -> None:
     for name, parts in (("a", "1"), ("b", "3")):

@@ -612,6 +612,9 @@ def test_further_draws_are_protected_heard_and_averaged(plan: Plan, corpus: Path
     same = {out: made[out] for out in made if "/b2/" in out or "original" in out}
     assert same == {out: once[out] for out in same}  # what draws nothing, or is not protected
     refused("a whole number above 0 is expected", plan, **few, draws="0")
+    fused = commands(plan(**few | {"evaluators": "e/plda resemblyzer/cosine fused"}, draws="2"))
+    assert "--another-draw" in fused["exp/metrics/b2r/ignorant.resemblyzer+cosine/OA/e_f"]
+    assert "--another-draw" not in fused["exp/metrics/b2r/ignorant.fused/OA/e_f"]
 
 
 def test_two_runs_of_which_one_was_missing_counted_as_different(plan: Plan, corpus: Path) -> None:

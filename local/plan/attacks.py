@@ -231,7 +231,11 @@ class Attacks:
     def further(self, one: Listed) -> list[Listed]:
         """An attack on the further runs of --draws; none where the speech is not drawn anew."""
         attacker, system = one.attack.attacker, one.attack.system
+<<<<<<< HEAD
         heard = attacker in DRAWN and not one.tells.encoder.is_textual and not one.fused
+=======
+        heard = attacker in DRAWN and not one.fused and not one.tells.encoder.is_textual
+>>>>>>> r3-scoring
         return [
             replace(one, name=f"{attacker}_draw{i}", trial=f"{one.trial}_draw{i}")
             for i in range(1, self.recipe.n_draws(system) if heard else 1)

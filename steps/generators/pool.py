@@ -11,7 +11,7 @@ import numpy as np
 
 from steps.generators.base import GENDERS, Generated, Generator, Pool, Wanted
 from steps.sources import SystemRun
-from steps.speaker.backends import Backend, CosineBackend, load_backend
+from steps.speaker.backends import Backend, CosineBackend, read_plda
 from utils.arrays import Float64, Int64
 from utils.cli import UserError
 from utils.seeds import derive_seed
@@ -157,7 +157,7 @@ class AffinityGenerator(PoolGenerator):
         self._backend: Backend = CosineBackend()
         if settings.distance == "plda":
             where = f": generator.distance: {settings.distance}"
-            self._backend = load_backend(str(run.folder("backend", where)))
+            self._backend = read_plda(run.folder("backend", where))
 
     @classmethod
     def describe(cls, settings: Any, path: StrPath) -> tuple[str, ...]:  # noqa: ARG003

@@ -285,16 +285,19 @@ def read_folder(name: str) -> Backend:
 
 
 def read_backend(name: str) -> Backend:
-    """Read the PLDA in a folder, or the centred cosine where there is a cohort alone; UserError
-    where it is neither."""
+    """Read the PLDA in a folder; the centred cosine where there is a cohort alone."""
     folder = Path(name)
-    missing = [part for part in PARTS if not (folder / part).is_file()]
-    if len(missing) == len(PARTS) and (folder / "cohort.scp").is_file():
+    if not any((folder / part).is_file() for part in PARTS) and (folder / "cohort.scp").is_file():
         return CentredCosine()
+    return read_plda(folder)
+
+
+def read_plda(folder: Path) -> PldaBackend:
+    """Read the PLDA in a folder; UserError where it is none."""
     for part in PARTS:
-        if part in missing:
+        if not (folder / part).is_file():
             raise UserError(
-                f"{name}: no {part} there; a back end is a folder that steps/train_backend.py "
+                f"{folder}: no {part} there; a back end is a folder that steps/train_backend.py "
                 "wrote, cosine or cosine_raw"
             )
     mean = archives.read_object(folder / "mean.vec", 1)
@@ -302,7 +305,7 @@ def read_backend(name: str) -> Backend:
     plda = xvectors.read_plda(folder / "plda")
     if transform.shape[1] not in (len(mean), len(mean) + 1) or len(transform) != len(plda.mean):
         raise UserError(
-            f"{name}: mean.vec ({len(mean)}), transform.mat ({transform.shape[0]} x "
+            f"{folder}: mean.vec ({len(mean)}), transform.mat ({transform.shape[0]} x "
             f"{transform.shape[1]}) and plda ({len(plda.mean)}) do not fit; train it again"
         )
     return PldaBackend(mean, transform, plda)
