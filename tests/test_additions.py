@@ -234,7 +234,9 @@ def test_an_encoder_is_a_class_a_line_and_a_yaml(
     noise = np.random.default_rng(0).normal(size=16000)
     assert encoders.load_encoder(str(tmp_path)).embed(noise).shape == (80,)
     (tmp_path / "encoder.yaml").write_text(yaml.safe_dump({**plain, "encoder": "tot"}))
-    refuses("ecapa, xvector, resemblyzer, toy; did you mean toy", encoders.load_encoder, str(tmp_path))
+    refuses(
+        "ecapa, xvector, resemblyzer, toy; did you mean toy", encoders.load_encoder, str(tmp_path)
+    )
 
 
 def test_a_pretrained_encoder_and_content_are_a_class_and_a_line(

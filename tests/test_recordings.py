@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -390,7 +391,8 @@ def test_a_killed_run_left_half_files_that_play(
     put(tmp_path / "in/other.flac", encoded(np.tile(VOICE, 900), "FLAC"))
     words = [*OPTIONS, "--nj", nj, tmp_path / "in", tmp_path / "out"]
     program = [sys.executable, ROOT / "steps/protect_folder.py", *words]
-    with subprocess.Popen(list(map(str, program))) as run:
+    restore = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # a shell's background lacks it
+    with subprocess.Popen(list(map(str, program)), preexec_fn=restore) as run:
         wait_for(lambda: open_files(tmp_path / "out"))
         run.send_signal(how)
     assert run.returncode in (-how, 130)
