@@ -136,11 +136,11 @@ def test_figures_of_a_recipe_become_a_result_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data = """
-    libri_test_f theirs verification semi_informed ecapa_full/cosine AA eer 0.31
-    libri_test_m theirs verification semi_informed ecapa_full/cosine AA eer 0.33
-    libri_test_m theirs verification ignorant ecapa_full/cosine AA eer 0.5
+    libri_test_f theirs verification semi_informed ecapa_full/cosine_raw AA eer 0.31
+    libri_test_m theirs verification semi_informed ecapa_full/cosine_raw AA eer 0.33
+    libri_test_m theirs verification ignorant ecapa_full/cosine_raw AA eer 0.5
     libri_test_m theirs verification semi_informed another/cosine AA eer 0.01
-    libri_test_f original verification unprotected ecapa_full/cosine AA eer 0.08
+    libri_test_f original verification unprotected ecapa_full/cosine_raw AA eer 0.08
     libri_test theirs utility - moonshine AA wer 0.06
     libri_test original utility - moonshine OO wer 0.04
     libri_test b2 utility - moonshine AA wer 0.1
@@ -295,11 +295,12 @@ def test_a_protocol_is_followed_but_for_what_the_command_says(
     (tmp_path / "conf/protocols").symlink_to(PROTOCOLS)
     monkeypatch.chdir(tmp_path)
     values = {"protocol": "vpc2024", "attackers": "ignorant", "evaluators": "e/plda",
-              "informed_level": "spk", "genders": "f m",
+              "informed_level": "spk", "informed_draws": "4", "genders": "f m",
               "command_line": "./run.sh --evaluators e/plda"}  # fmt: skip
     asked = follow_protocol(Asked(values))
     assert (asked["attackers"], asked["informed_level"]) == ("semi_informed", "utt")
     assert (asked["evaluators"], asked["genders"]) == ("e/plda", "f m")
+    assert asked["informed_draws"] == "1"
     assert follow_protocol(Asked(values | {"protocol": "vpc2026"}))["genders"] == "mixed"
     assert follow_protocol(Asked({"command_line": ""})).get("protocol") == ""
     other = Asked(values | {"protocol": "vpc1999"})

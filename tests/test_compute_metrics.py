@@ -40,8 +40,8 @@ def test_both_genders_have_one_threshold_by_hand(tmp_path: Path) -> None:
 
 
 VERIFICATION_KEYS = {
-    *("n_target", "n_nontarget", "n_segments", "eer", "eer_rocch", "cllr", "cllr_min"),
-    *("d_ece", "d_ece_raw", "l_w", "tag"),
+    *("n_target", "n_nontarget", "n_segments", "eer", "eer_normalised", "eer_rocch", "cllr"),
+    *("cllr_min", "d_ece", "d_ece_raw", "l_w", "tag", "tpr_at_0.01", "tpr_at_0.001"),
     *("linkability", "linkability_mean", "linkability_per_speaker"),
 }
 CALIBRATION_KEYS = {
@@ -185,6 +185,7 @@ def test_a_rise_over_itself_is_nothing_in_every_resample(
     found = compute(tmp_path, "verification", *options, *lists)
     assert found["eer_rise"] == 0.0
     assert found["intervals"]["eer_rise"] == [0.0, 0.0]
+    assert found["eer_least_difference"] == 0.0
     low, high = found["intervals"]["eer"]
     assert low < high
     assert found["n_target_speakers"] <= found["n_speakers"]

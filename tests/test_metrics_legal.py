@@ -10,7 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from legal_eval import load_paper_results
+from legal_eval import build_speaker_embeddings, linkability_sweep, load_paper_results
+from legal_eval.io import ScoreMatrix
+from legal_eval.scoring import cosine_similarity_matrix
 
 from local.compute_legal_metrics import main
 from local.metrics import legal
@@ -85,6 +87,35 @@ def test_linkability_is_the_definition_in_loops(spread: float) -> None:
     assert legal_metrics(enrol, trial, lengths=[1])[LINK] == pytest.approx(np.mean(hits))
 
 
+def test_linkability_with_fewer_candidates_is_the_sweep_of_the_package() -> None:
+    """One utterance tested of each of 25 people, so that means over people are those over tests;
+    and with two of three candidates by hand."""
+    enrol, trial = people(4, 25, 30, 2.5)
+    alone = trial.only(trial.spk2utt)
+    alone = AttackSide(alone.vectors, {s: utts[:1] for s, utts in alone.spk2utt.items()})
+    models = build_speaker_embeddings(enrol.spk2utt, enrol.vectors)
+    tests = np.array([alone.vectors[utts[0]] for utts in alone.spk2utt.values()])
+    cosines = cosine_similarity_matrix(np.array([*models.values()]), tests)
+    matrix = ScoreMatrix(cosines, [*models], [*alone.spk2utt], {})
+    sweep = linkability_sweep(matrix, [2, 5, 10, 20], estimator="exact").values
+    figures = legal_metrics(enrol, alone, lengths=[1])
+    for n, (rate,) in sweep.items():
+        assert figures[f"{LINK}_n{n}"] == pytest.approx(rate)
+    assert f"{LINK}_n50" not in figures
+    assert figures[LINK] < figures[f"{LINK}_n10"] < figures[f"{LINK}_n2"] < 1
+    longer = legal_metrics(enrol, trial, lengths=[1])
+    assert longer["legal_linkability_l30"] > longer["legal_linkability_l10"] - 0.1
+    assert "legal_singling_out_l10" not in longer and "legal_linkability_l10" not in figures
+    x, y, z = np.eye(3)
+    by_hand = legal_metrics(
+        side({"a": [x], "b": [y], "c": [z]}, "e"),
+        side({"a": [x], "b": [x + 0.5 * y], "c": [z]}, "t"),
+        lengths=[1],
+    )
+    assert by_hand[LINK] == pytest.approx(2 / 3)
+    assert by_hand[f"{LINK}_n2"] == pytest.approx((1 + 0.5 + 1) / 3)  # b beside a, or beside c
+
+
 def isolates(rng: np.random.Generator, enrol: AttackSide, trial: AttackSide, m: int) -> list[bool]:
     """Singling Out in loops, L = 1, one random split: does each predicate hold for exactly one?"""
     order = {s: rng.permutation(utts) for s, utts in trial.spk2utt.items()}
@@ -149,7 +180,7 @@ def test_perfect_separation_is_one_and_its_interval_is_not_invented(
     for name in names:
         assert figures[name] == 1.0
         assert f"{name} has no interval: all speakers have the same rate" in caplog.text
-    assert figures["intervals"] == dict.fromkeys(names)
+    assert figures["intervals"] == dict.fromkeys([*names, "legal_linkability_l10"])
 
 
 @pytest.mark.slow

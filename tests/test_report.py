@@ -477,7 +477,7 @@ class TestPage:
         pictures = re.findall(r'<figure id="picture-([^"]+)"', text)
         kinds = {name.split("_")[0] for name in pictures}
         assert kinds == {
-            *("deid-gvd", "eer", "eer-by-attacker", "similarity", "ece", "calibration"),
+            *("deid-gvd", "recordings", "eer-by-attacker", "similarity", "ece", "calibration"),
             *("empirical", "scores", "cmc", "radar", "people", "actual"),
         }
         pdfs = {path.stem: path.read_bytes() for path in (report / "figures").iterdir()}

@@ -13,6 +13,7 @@ import yaml
 from local.report import findings, select, tables
 from local.report.frame import NOTHING, Value
 from local.report.page import markdown
+from local.report.pictures import recordings
 from local.report.select import Evidence, Level, fold, judge
 from tests.report_rows import Figure, SpeakerFigure, named, results
 from tests.report_rows import figure as made_up
@@ -24,13 +25,14 @@ def attack(of: Any) -> list[Evidence]:
     """Attacks as verdicts.yaml says them: an EER, or what differs."""
     given = {"bare": [0.01, 0.0, 0.04], "named": 0.05, "chance": 0.05, "people": 20.0, "times": 1}
     given |= {"controlled": True} | (of if isinstance(of, dict) else {"eer": of})
-    times = given.pop("times")
+    times, evaluator = given.pop("times"), given.pop("evaluator", "e/cosine")
     made = {
         name: Value(*own) if isinstance(own, list)
+        else {str(n): Value(*value) for n, value in own.items()} if isinstance(own, dict)
         else own if isinstance(own, bool) or own != own else float(Fraction(own))
         for name, own in given.items()
     }  # fmt: skip
-    return [Evidence("ignorant", "e/cosine", **made)] * times
+    return [Evidence("ignorant", evaluator, **made)] * times
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["case"] for case in CASES])
@@ -67,7 +69,7 @@ people, too_weak, trust, what_now, doubts = map(
     (findings.people, findings.too_weak, findings.trust, findings.what_now, findings.doubts),
 )
 verdicts, verdict_table = on_rows(select.verdicts), on_rows(tables.verdict_table)
-render = on_rows(markdown)
+verdict_lines, render = on_rows(tables.verdict_lines), on_rows(markdown)
 
 
 def figure(
@@ -107,12 +109,35 @@ def test_the_strongest_of_all_attackers_decides_for_each_group() -> None:
     said = trust(figures)
     assert said[0].startswith("Evaluators that know these voices without protection, with their")
     assert "other 4.0 [0.0, 5.0] % (women)" in said[0]
-    assert "lazy-informed, semi-informed, white-box" in said[1]
-    assert said[2].count("not measured, as there was one training") == 1
+    assert said[1].endswith("people are hidden: ignorant by e and aligned by other.")
+    assert "lazy-informed, semi-informed, white-box" in said[2]
+    assert sum("not measured, as there was one training" in line for line in said) == 1
     text = render(figures)
     assert text.index("## In short") < text.index("## Strongest attackers")
     warning = next(said for said in doubts(figures) if said.startswith("b2 on x_m by e:"))
     assert "no better than unprotected" in warning and "at the most 3.0" in warning
+
+
+def test_a_console_has_the_verdicts_in_two_lines() -> None:
+    women = [bare(), *(figure(s, "ignorant", 0.05, 0.02, 0.07) for s in ("b2", "b2r"))]
+    women += [figure("bn", "ignorant", 0.48, 0.38, 0.55)]
+    mostly = "people are mostly found (b2 and b2r)"
+    unshown = "no leak shown, but an EER down to 38.0 % is possible (bn)"
+    assert verdict_lines(women) == [f"women: {unshown} · {mostly}"]
+    men = [replace(f, split="x_m", gender="m") for f in women]
+    assert verdict_lines([*women, *men]) == [f"women and men: {unshown} · {mostly}"]
+    often = figure("bn", "ignorant", 0.2, 0.15, 0.24, gender="m")
+    apart = [f"women: {unshown} · {mostly}", f"men: people are often found (bn) · {mostly}"]
+    assert verdict_lines([*women, *men[:-1], often]) == apart
+    both = [replace(f, split="x_mixed", gender="mixed") for f in women[:-1]]
+    assert verdict_lines([*women, *men[:-1], often, *both]) == [
+        "the worst group of each system: people are often found (bn: men) · people are mostly "
+        "found (b2: women and b2r: women)"
+    ]
+    many = [figure(f"s{i}", "ignorant", 0.05 + i / 1000, 0.02, 0.07) for i in range(6)]
+    told = verdict_lines([bare(), *many])
+    assert told == ["women: people are mostly found (s0, s1, s2, s3 and 2 more)"]
+    assert verdict_lines([bare()]) == []
 
 
 def test_a_weak_evaluator_is_warned_of_before_all_else() -> None:
@@ -160,6 +185,85 @@ def test_the_worst_person_is_that_of_all_evaluators() -> None:
     assert table.rows[0][-1] == "b (linkability 0.90)"
 
 
+def test_recordings_of_a_person_stand_beside_one() -> None:
+    """EERs of the scores as they are and normalised, from one recording and from all."""
+    figures = [bare(), figure("b2", "ignorant", 0.46, 0.42, 0.52)]
+    for name, value in (
+        ("eer_1", 0.46), ("eer_normalised_1", 0.44), ("eer_all", 0.3), ("eer_normalised_all", 0.75),
+        ("named_all", 0.4),
+    ):  # fmt: skip
+        figures.append(figure("b2", "recordings ignorant", value, value - 0.04, value + 0.04,
+                              metric=f"{name}_recordings"))  # fmt: skip
+    figures.append(figure("b2", "recordings ignorant", 0.01, 0, 0, metric="p_value_eer"))
+    (judged,) = verdicts(figures)["b2"]
+    assert judged.verdict.attack is not None
+    assert judged.verdict.attack.several["all"].value == 0.25  # 0.75, turned round
+    assert judged.verdict.why == "an EER of 25.0 % from all recordings of a person"
+    assert verdict_table(figures).rows[0][2] == (
+        "women 44.0 [40.0, 48.0] from one recording, 25.0 [21.0, 29.0] from all of a person by "
+        "ignorant, e (unprotected 2.0 [0.0, 5.0])"
+    )
+    drawn = recordings(results(figures))
+    assert drawn is not None and "44.0 % from 1, 25.0 % from all" in drawn.alt
+
+
+def test_what_the_voice_adds_to_the_words_stands_in_the_row() -> None:
+    """The most of all attackers: the EER falls from that of the words by so many points."""
+    figures = [bare(), figure("b2", "ignorant", 0.3, 0.2, 0.4)]
+    assert not select.beside_words(results(figures).metrics)
+    for who, value in (("ignorant", -0.08), ("lazy_informed", -0.15)):
+        figures.append(figure("b2", who, value, value - 0.05, value + 0.05,
+                              metric="eer_beside_words", evaluator="fused"))  # fmt: skip
+    table = verdict_table(figures)
+    assert table.header[-1] == "the voice adds to the words (points of EER)"
+    assert table.rows[0][-1] == "women 15.0 [10.0, 20.0]"
+
+
+def test_the_interval_of_the_strongest_covers_its_choice() -> None:
+    """Of 30 attackers with p 0.001 each none was beyond chance; that of the lowest of all is."""
+    figures = [bare()]
+    for i in range(30):
+        eer = 0.3 if i == 7 else 0.4
+        figures.append(figure("b2", "ignorant", 0.48, 0.46, 0.51, evaluator=f"e{i}"))
+        figures.append(bare(evaluator=f"e{i}"))
+        for metric, value in (("eer_all_recordings", eer), ("p_value_eer", 0.002)):
+            figures.append(figure("b2", "recordings ignorant", value, eer - 0.05, eer + 0.05,
+                                  metric=metric, evaluator=f"e{i}"))  # fmt: skip
+    found = [verdicts(figures)["b2"][0].verdict]
+    for metric, value in (("eer_strongest_all_recordings", 0.3), ("p_value_strongest", 0.004)):
+        figures.append(figure("b2", "strongest", value, 0.2, 0.33, metric=metric, evaluator="all"))
+    assert "all" not in results(figures).evaluators()
+    found += [verdicts(figures)["b2"][0].verdict]
+    assert [v.level for v in found] == [Level.UNSHOWN, Level.NOW_AND_THEN]
+    assert [v.attack.evaluator for v in found if v.attack] == ["e7", "e7"]
+    assert found[1].attack is not None
+    assert found[1].attack.several["all"] == Value(0.3, 0.2, 0.33)
+
+
+def test_an_attacker_who_learnt_pseudo_voices_was_no_evidence_but_was_shown_as_such() -> None:
+    """attacker.json tells the EER on protected people that they did not learn from."""
+    figures = [bare(), *(figure("b2", who, 0.49, 0.47, 0.52) for who in ("ignorant", "aligned"))]
+    record = {"scores": "exp/scores/b2/aligned.e/OA/x_f", "held_out_eer": 0.49}
+    deaf, hears = (
+        results(figures, run={"attacks": [record | {"held_out_eer_ci": ends}]})
+        for ends in ([0.47, 0.51], [0.30, 0.38])
+    )
+    assert [a.controlled for a in select.attacks(deaf, "b2", "x_f")] == [False, False]
+    assert [a.controlled for a in select.attacks(hears, "b2", "x_f")] == [False, True]
+    (said,) = [text for text in findings.trust(deaf) if text.startswith("Not shown to hear")]
+    assert "aligned by e (EER 49.0 [47.0, 51.0] % on people held out) and ignorant by e." in said
+
+
+def test_a_strong_pretrained_evaluator_hears() -> None:
+    name = "pyannote/cosine"
+    strong, weak = (
+        [bare(0.01, high, evaluator=name), figure("b2", "ignorant", 0.4, 0.3, 0.5, evaluator=name)]
+        for high in (0.03, 0.2)
+    )
+    assert [a.controlled for a in select.attacks(results(strong), "b2", "x_f")] == [True]
+    assert [a.controlled for a in select.attacks(results(weak), "b2", "x_f")] == [False]
+
+
 def test_trainings_of_one_evaluator_give_the_spread() -> None:
     seeds = ("e/plda", "e_seed1/plda", "e_seed2/plda", "other/plda")
     figures = [
@@ -168,6 +272,17 @@ def test_trainings_of_one_evaluator_give_the_spread() -> None:
     ]
     assert trust([bare(), *figures])[-1].startswith(
         "3 trainings of one evaluator differ by up to 8.0 points of EER"
+    )
+
+
+def test_the_page_says_how_many_draws_stand_behind_the_figures() -> None:
+    figures = [bare(), figure("b2r", "ignorant", 0.3, 0.2, 0.4)]
+    assert trust(figures)[-2].startswith("Every system protected these trials once: how much other")
+    more = [figure("b2r", who, n, 0, 0, metric="n_draws")
+            for who, n in (("ignorant", 3), ("lazy_informed", 4))]  # fmt: skip
+    assert trust([*figures, *more])[-2] == (
+        "Figures of random systems by ignorant and lazy-informed attackers are means over 3 to 4 "
+        "draws of pseudo-voices, and their intervals cover people and draws."
     )
 
 

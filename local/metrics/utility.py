@@ -4,6 +4,7 @@ All figures have intervals over speakers; resamples: n_bootstrap and seed of `in
 """
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -23,6 +24,10 @@ _ERRORS = ("substitutions", "insertions", "deletions")
 # First four counts for words and for characters of an utterance; then its other counts.
 _COUNTS = ("words", *_ERRORS, "characters", *(f"character_{name}" for name in _ERRORS))
 _COUNTS += ("segments", "wrong_sentences", "empty_hypotheses")
+# Scripts without blanks: Thai, Lao, Tibetan and Burmese; Khmer; kana; Han.
+_UNSPACED = re.compile(
+    "[\u0e00-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
+)
 
 
 def align(reference: Sequence[str], hypothesis: Sequence[str]) -> tuple[int, int, int]:
@@ -81,6 +86,15 @@ def error_figures(
         "n_speakers": len(spk2utt),
         **{f"n_{name}": n for name, n in total.items()},
     }
+    letters = Counter(letter for text in reference.values() for letter in text if letter.isalpha())
+    half = letters.total() / 2
+    if sum(n for letter, n in letters.items() if _UNSPACED.match(letter)) > half:
+        logger.warning(
+            "the reference has no blanks between words, so that an utterance counts as a word: "
+            "read cer, not wer"
+        )
+    if normaliser != "plain" and sum(n for letter, n in letters.items() if letter.isascii()) < half:
+        logger.warning("%s is no spelling for this language; take --spelling plain", normaliser)
     if total["words"] == 0:
         logger.warning("wer is undefined: the reference has no word")
     elif total["empty_hypotheses"] == total["segments"]:

@@ -7,8 +7,8 @@ from typing import Annotated
 
 from utils.cli import UserError
 from utils.datadir import DataDir, check_apart, load_data_dir, read_noted, read_training_speakers
-from utils.settings import OneOf, Part, parse_settings, read_settings
-from utils.tables import is_there, read_json_object
+from utils.settings import Count, OneOf, Part, parse_settings, read_settings
+from utils.tables import is_there, read_json_object, read_map
 
 # ---- Attackers, composed of parts: the knowledge of each, and their evaluator.
 #
@@ -19,9 +19,17 @@ from utils.tables import is_there, read_json_object
 ORIGINAL = "original"  # encoder and back end trained on original speech
 ALIGNED = "aligned"  # as ORIGINAL, after a rotation learnt on speech before and after protection
 SCRATCH = "scratch"  # encoder and back end trained anew on protected speech
-FINETUNED = "finetuned"  # encoder tuned further on protected speech, back end anew
+FINETUNED = "finetuned"  # encoder, or a head on it, tuned on protected speech, back end anew
 BACKEND = "backend"  # frozen encoder, back end trained anew on protected speech
-NOT_TRAINABLE = ("resemblyzer", "pyannote", "hub:", "given:")  # encoders with nothing to train here
+TEXTUAL = ("words", "sounds")  # channels of what is said, which the back end tfidf compares
+CHANNELS = (*TEXTUAL, "timing", "melody")  # encoders that hear something else than the voice
+# Encoders with nothing to train here; those of the voice are tuned by a head on their x-vectors.
+NOT_TRAINABLE = ("resemblyzer", "pyannote", "hub:", "given:", *CHANNELS)
+
+
+def comes_trained(encoder: str) -> bool:
+    """Whether an encoder has nothing to train here."""
+    return any(encoder.startswith(k) if k[-1] == ":" else encoder == k for k in NOT_TRAINABLE)
 
 
 @dataclass(frozen=True)
@@ -69,6 +77,11 @@ ATTACKERS = {  # of protected speech, from the least informed
     "white_box": Attacker("white-box", *_TARGET, SCRATCH),
 }
 LEVELS = ("utt", "spk", "same")  # of the training set of semi-informed attackers
+
+# Systems of which it is known what an attacker must find (docs/attackers.md, "Controls"): speech
+# that hides nothing, one pseudo-voice a person, doses of the own voice, a voice that is nobody's.
+READING = "reading"
+CONTROLS = ("copy", "bn_perm", "bn_leak_10", "bn_leak_20", "bn_leak_40", READING)
 
 
 @dataclass(frozen=True)
@@ -150,15 +163,23 @@ def _why_not(attacker: Attacker, system: AttackedSystem, evaluator: str, level: 
     if "enrolment" in system.lacks and (
         attacker.enrolment != ORIGINAL or attacker.evaluator == ALIGNED
     ):
-        return "there is no enrolment speech that it protected; give that folder, too"
+        return "there is no enrolment speech that it protected; it belongs into --external"
     if "training" in system.lacks and attacker.evaluator in (SCRATCH, FINETUNED, BACKEND):
-        return "there is no training set that it protected; --external ...,train=<folder> gives it"
+        return "there is no training set that it protected; --external NAME=FOLDER,train=FOLDER"
     if attacker.knows_target and system.level != "const":
-        return f"only systems of level const have a target to know; this one is {system.level}"
-    if attacker.evaluator == BACKEND and backend == "cosine":
-        return "the back end cosine has nothing to train"
-    if attacker.evaluator in (SCRATCH, FINETUNED) and encoder.startswith(NOT_TRAINABLE):
-        return "this encoder comes trained and cannot be trained here; its back end can (_backend)"
+        has = "only systems of level const have a target to know (--systems const_01)"
+        return f"{has}; this one is {system.level}"
+    if attacker.evaluator == ALIGNED and encoder in CHANNELS:
+        return f"{encoder} is no space of voices, which protection could have rotated"
+    if attacker.evaluator == BACKEND and backend in ("cosine", "cosine_raw"):
+        has = f"--evaluators {encoder}/plda or {encoder}/cosine_asnorm"
+        return f"the back end {backend} has nothing to train; {has} has"
+    if attacker.evaluator in (SCRATCH, FINETUNED) and comes_trained(encoder):
+        tuned = attacker.evaluator == FINETUNED and encoder not in CHANNELS
+        if not tuned:
+            head = "" if encoder in CHANNELS else "a head on it (_finetuned), and "
+            why = "this encoder comes trained and cannot be trained here"
+            return f"{why}; {head}its back end can (_backend)"
     wanted = _training_level(attacker, system, level)
     if wanted not in ("-", system.level) and wanted not in system.levels:
         return f"the system cannot be had at level {wanted}; --informed-level {system.level} may do"
@@ -213,7 +234,9 @@ class Privacy:
 class Protocol:
     """Settings of a file of conf/protocols. words, emotions: splits; `a+b`: the words of both
     together, called a. categories: lowest average EERs. genders: of the attacked lists; empty:
-    those of the corpus. layout: of its result file (local/report/challenge_files.py)."""
+    those of the corpus. layout: of its result file (local/report/challenge_files.py).
+    informed_draws: how often the attacker protects the training set; no challenge says more than
+    once."""
 
     challenge: str
     layout: Annotated[str, OneOf(*LAYOUTS)]
@@ -222,6 +245,7 @@ class Protocol:
     privacy: Privacy
     words: tuple[str, ...] = ()
     informed_level: str = "utt"
+    informed_draws: Count = 1
     emotions: tuple[str, ...] = ()
     categories: tuple[Part, ...] = ()
     genders: str = ""
@@ -318,6 +342,8 @@ def describe_encoder(name: str, sides: tuple[AttackSet, AttackSet]) -> Json:
 
     UserError if its training data has a speaker of enrolment or trials.
     """
+    if name in (*CHANNELS, "fused"):
+        return {"encoder": name, "trained": "nothing is"}
     path = Path(name) / "encoder.yaml"
     if not is_there(path):
         return {"encoder": name, "trained": "elsewhere; its training speakers are not known here"}
@@ -375,6 +401,27 @@ def record_attack(
         "backend": backend,
         "asnorm": asnorm,
     }
+
+
+N_BOOTSTRAP = 1000
+
+
+def record_held_out(folder: Path, training: Path) -> Json:
+    """Make the record of whether an attacker learnt people, from the scores of those of their
+    training set (the data directory) whom they held out; null where it is undefined."""
+    from local.metrics.verification import eer_with_interval, find_speakers  # plans need no NumPy
+    from utils.trials import join_scores, read_scores, read_trials
+
+    told = read_json_object(folder / "held_out.json", "run steps/score_held_out.py")
+    eer, interval, utt2spk = None, None, training / "utt2spk"
+    if not told["held_out_why_undefined"]:
+        path = folder / "trials"
+        trials = read_trials(path)
+        score = join_scores(trials, read_scores(folder / "scores"))
+        of = {"trials_path": path, "utt2spk_path": utt2spk}
+        speakers = find_speakers(trials, read_map(utt2spk), **of)
+        eer, interval = eer_with_interval(trials, score, speakers, N_BOOTSTRAP)
+    return {"held_out_eer": eer, "held_out_eer_ci": interval, **told}
 
 
 def _pairs(pairs: AttackSet, trial: AttackSet) -> Json:

@@ -58,11 +58,12 @@ def too_weak(results: Results) -> str:
 
 def trust(results: Results) -> list[str]:
     """Whether these figures can be trusted: sentences."""
-    said = [too_weak(results), _too_few(results), _able(results)]
+    said = [too_weak(results), _too_few(results), _able(results), _deaf(results)]
     if missing := absent(set(results.metrics["attacker"])):
         names = ", ".join(attacker(name) for name in missing)
         said.append(f"Attackers that were not run, and may be stronger: {names}.")
-    return [*filter(None, said), *_fewer(results), _trainings(results)]
+    told = [_draws(results), _trainings(results)]
+    return [*filter(None, said), *_fewer(results), *told]
 
 
 def _able(results: Results) -> str:
@@ -73,6 +74,21 @@ def _able(results: Results) -> str:
     )
     said = f"Evaluators that know these voices without protection, with their EER: {told}."
     return said if told else ""
+
+
+def _deaf(results: Results) -> str:
+    """Attackers on protected speech without a control, or who fail it."""
+    found: dict[tuple[str, str], Value] = {}
+    for subject in select.subjects(results.metrics):
+        for a in select.attacks(results, *subject):
+            if a.judges and not a.controlled:
+                found[a.attacker, a.evaluator] = a.control
+    told = [
+        f"{attacker(who)} by {by}"
+        + (f" (EER {show(own, EER)} % on people held out)" if own.defined else "")
+        for (who, by), own in sorted(found.items(), key=lambda item: not item[1].defined)
+    ]
+    return say("deaf", told=told) if told else ""
 
 
 def _too_few(results: Results) -> str:
@@ -106,6 +122,13 @@ def _trainings(results: Results) -> str:
     several = spread[spread["size"] > 1]
     n, most = several.max() if len(several) else (1, 0.0)
     return say("trainings", n=int(n), points=100 * most)
+
+
+def _draws(results: Results) -> str:
+    """How many draws of pseudo-voices stand behind the figures."""
+    runs = where(results.metrics, metric="n_draws")
+    fewest, most = (int(n) for n in (runs["value"].agg(["min", "max"]) if len(runs) else (1, 1)))
+    return say("draws", fewest=fewest, most=most, attackers=frame.each(runs, "attacker"))
 
 
 class Advice(NamedTuple):

@@ -86,8 +86,9 @@ def tabulate(folder: Path, where: Row) -> tuple[list[Row], list[Row]]:
 
 def _is_figure(metric: str) -> bool:
     """Whether a scalar of a metrics.json has a row of its own; counts are columns, but for those of
-    people with target trials and of words."""
-    return metric in ("n_target_speakers", "n_words") or not metric.startswith(("n_", "cmc_curve"))
+    people with target trials, of draws and of words."""
+    own = ("n_target_speakers", "n_draws", "n_words")
+    return metric in own or not metric.startswith(("n_", "cmc_curve"))
 
 
 def tabulate_all(

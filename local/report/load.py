@@ -138,6 +138,23 @@ class Results:
         found = self.run.get(name)
         return [r for r in (found if isinstance(found, list) else []) if isinstance(r, dict)]
 
+    @cached_property
+    def attacks(self) -> dict[tuple[str, str, str], dict[str, Any]]:
+        """attacker.json of each attack, by system, <attacker>.<evaluator> and split."""
+        paths = [(r, Path(str(r.get("scores"))).parts[-4:]) for r in self.listed("attacks")]
+        return {(p[0], p[1], p[3]): r for r, p in paths if len(p) == 4}
+
+    def control(self, evaluator: str, split: str, system: str, attacker: str) -> Value:
+        """EER of an attacker on protected people that they did not learn from; NOTHING where they
+        learnt nothing."""
+        at = (system, f"{attacker}.{evaluator.replace('/', '+')}", split)
+        record = self.attacks.get(at, {})
+        eer, ends = record.get("held_out_eer"), record.get("held_out_eer_ci")
+        if not isinstance(eer, float | int):
+            return NOTHING
+        low, high = ends if isinstance(ends, list) and len(ends) == 2 else (math.nan,) * 2
+        return Value(float(eer), float(low), float(high))
+
     def value(
         self, evaluator: str, split: str, system: str, attacker: str, metric: str,
         family: str = frame.VERIFICATION,
@@ -155,8 +172,10 @@ class Results:
         return [self.value(*of, metric, family) or NOTHING for metric in metrics]
 
     def evaluators(self) -> list[str]:
-        """Evaluators of privacy in the order of the table; what measures utility is none."""
-        return each(self.metrics[self.metrics["family"] != frame.UTILITY], "evaluator")
+        """Evaluators of privacy in the order of the table; what measures utility, and the choice
+        of the strongest of all, are none."""
+        of_none = self.metrics["family"].isin([frame.UTILITY, frame.STRONGEST])
+        return each(self.metrics[~of_none], "evaluator")
 
     def recognisers(self, metric: str) -> list[str]:
         """Who measured `metric`, a figure of utility, in the order of the table."""

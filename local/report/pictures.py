@@ -18,12 +18,13 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.projections.polar import PolarAxes
 from matplotlib.ticker import MaxNLocator
 
+from local.metrics.recordings import LENGTHS
 from local.metrics.similarity import dominance_of_rows
 from local.report import draw, frame, select
 from local.report.draw import Drawing, Picture, dot
 from local.report.frame import MEASURES, NOTHING, UTILITY, Value, number, where
 from local.report.load import SETTINGS, Entry, Results
-from local.report.select import Trade
+from local.report.select import Evidence, Trade, fold
 from local.report.words import PROTECTED, USES, absent, attacker, say
 from utils.arrays import Float64
 from utils.cli import UserError
@@ -56,28 +57,41 @@ def _made(canvas: Canvas, kind: str, of: Sequence[str], **told: object) -> Drawi
 # The first screen.
 
 
-def attackers(results: Results) -> Found:
-    """EER of the attacker who decides on each system and group, and of the same evaluator without
-    protection: the figures of the table above."""
+def recordings(results: Results) -> Found:
+    """EER and share of people named of the attacker who decides, by how many recordings of a person
+    they have: a line a system, of the group of people that it protects worst."""
     found = select.verdicts(results)
-    judged = [(i, system, own) for i, system in enumerate(results.systems())
-              for own in found.get(system, []) if own.verdict.attack]  # fmt: skip
-    if not judged:
+    shown = [(i, min(own, key=lambda j: j.eer.value)) for i, system in enumerate(results.systems())
+             if (own := [j for j in found.get(system, []) if j.verdict.attack])]  # fmt: skip
+    if not shown:
         return None
-    height, ylim = 1.1 + 0.36 * len(judged), (len(judged) - 0.5, -0.5)
-    canvas, axes = _new("eer", "the strongest attacker", height=height, ylim=ylim)
-    for y, (i, _, own) in enumerate(judged):
-        bare = own.verdict.attack.bare if own.verdict.attack else NOTHING
-        grey = {**_GREY, "marker": "|", "markersize": 9}
-        for value, look in ((bare, grey), (own.eer, draw.look(i))):
-            if value.defined:
-                dot(axes, value, y, elinewidth=0.9, **look)
-    names = [f"{draw.label(system)}, {own.group}" for _, system, own in judged]
-    axes.set_yticks(range(len(judged)), names)
-    axes.axvline(50, linewidth=0.8, linestyle=":", **_GREY)
-    axes.plot([], [], "|", label="unprotected, by the same evaluator", **_GREY)
-    draw.legend(canvas, 1)
-    return _made(canvas, "eer", ["first"], judged=judged)
+    canvas, (above, beneath) = draw.stacked(_SAID["recordings"]["height"], (1, 1))
+    lengths = {n: i for i, n in enumerate(LENGTHS)}
+    for k, (i, judged) in enumerate(shown):
+        attack, shift = judged.verdict.attack or Evidence("", ""), 0.3 * (k + 0.5) / len(shown)
+        eers = attack.several or {"1": fold(attack.eer)}
+        naming = attack.naming or {"all": Value(attack.named)}
+        for axes, values in ((above, eers), (beneath, naming)):
+            at = [lengths[n] + shift - 0.15 for n in values]
+            for x, value in zip(at, values.values(), strict=True):
+                dot(axes, x, value, (1, 100), markersize=4, **draw.look(i))
+            axes.plot(at, [100 * v.value for v in values.values()], color=draw.colour(i),
+                      linestyle=draw.line(i), linewidth=1)  # fmt: skip
+        name = judged.system if len({j.group for _, j in shown}) == 1 else str(judged)
+        above.plot(
+            [], [], label=draw.label(name), linestyle=draw.line(i), markersize=4, **draw.look(i)
+        )
+    above.axhline(50, linewidth=0.8, linestyle=":", label="guessing", **_GREY)
+    chances = {j.verdict.attack.chance for _, j in shown if j.verdict.attack}
+    for chance in filter(math.isfinite, chances):
+        beneath.axhline(100 * chance, linewidth=0.8, linestyle=":", **_GREY)
+    for axes, label, top in ((above, "EER (%)", 53), (beneath, "people named (%)", 103)):
+        axes.set(ylabel=label, ylim=(0, top), xlim=(-0.4, len(lengths) - 0.6))
+        axes.set_xticks(range(len(lengths)), lengths)
+        axes.grid(True, axis="y")
+    beneath.set_xlabel("recordings of a person")
+    draw.legend(canvas)
+    return _made(canvas, "recordings", ["first"], shown=[judged for _, judged in shown])
 
 
 def first_trade(results: Results) -> Found:
@@ -672,7 +686,7 @@ def _drawn(
 
 def draw_first(results: Results, folder: Path | None) -> list[Picture]:
     """The three pictures of the first screen; PDFs go to `folder`, if there is one."""
-    made = (make(results) for make in (attackers, people, first_trade))
+    made = (make(results) for make in (recordings, people, first_trade))
     return _drawn(results, "the first pictures", lambda: made, folder).pictures
 
 

@@ -4,7 +4,7 @@ summary of an evaluator."""
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import partial
 from itertools import product
@@ -15,6 +15,7 @@ import pandas as pd
 from scipy.stats import binom
 
 from local.metrics.detection import folded
+from local.metrics.recordings import LENGTHS
 from local.report import frame
 from local.report.frame import (
     MEASURES,
@@ -108,6 +109,7 @@ NAMED_OFTEN, NAMED_MOSTLY = 0.25, 0.5  # shares of people named
 FEWEST = 10  # people with target trials, of whom fewer speak for nobody else
 LINKED = 0.5  # linkability of the worst-protected person from which on nobody is called hidden
 LEVEL = 0.05  # of the tests of naming
+PRETRAINED = ("pyannote", "hub:")  # encoders that thousands of voices have made strong
 POINTS = measure("eer", unit="")
 
 
@@ -143,8 +145,11 @@ class Evidence:
     95 % interval; rise: their folded difference, people resampled alike in both. named: share of
     `people` (those with target trials) named first from all that they said, `recordings` of each;
     chance: of that by guessing; named_bare: by the same evaluator without protection.
-    controlled: the attacker learns from protected speech or is pretrained, and a control has shown
-    that they find people whose voices change.
+    several, naming: folded EER (the lower of that of the scores as they are and normalised) and
+    share of people named, by number of recordings of a person (`LENGTHS`); p_several: whether
+    these EERs may be chance, corrected for the number of attacks. control: EER of an attacker who
+    learns on protected people that they did not learn from; controlled: it, or who they are, shows
+    that they can hear.
     """
 
     attacker: str
@@ -157,7 +162,28 @@ class Evidence:
     named_bare: float = math.nan
     recordings: float = math.nan
     people: float = math.nan
+    several: Mapping[str, Value] = field(default_factory=dict)
+    naming: Mapping[str, Value] = field(default_factory=dict)
+    p_several: float = math.nan
+    control: Value = NOTHING
     controlled: bool = False
+
+    @property
+    def possible(self) -> dict[str, Value]:
+        """Folded EERs by number of recordings; that of the list as it is by no name."""
+        return {"": fold(self.eer), **self.several}
+
+    @property
+    def shown(self) -> dict[str, Value]:
+        """Those that are no choice of the best of several figures: that of the list, or all where
+        they are beyond chance."""
+        return self.possible if self.p_several < LEVEL else {"": fold(self.eer)}
+
+    @property
+    def lowest(self) -> Value:
+        """The lowest of all."""
+        known = [value for value in self.possible.values() if value.defined]
+        return min(known, key=lambda value: value.value, default=NOTHING)
 
     @property
     def judges(self) -> bool:
@@ -221,11 +247,12 @@ def judge(attacks: Sequence[Evidence], worst_person: float = math.nan) -> Verdic
 
 
 def _lowest(attacks: Sequence[Evidence]) -> Evidence | None:
-    return min(attacks, key=lambda a: fold(a.eer).value, default=None)
+    return min(attacks, key=lambda a: a.lowest.value, default=None)
 
 
 def _by_eer(judges: Sequence[Evidence]) -> Verdict | None:
-    """The verdict by the EERs of evaluators that can hear; None without any."""
+    """The verdict by the EERs of evaluators that can hear, from however many recordings of a
+    person; None without any."""
     lowest = _lowest(judges)
     if lowest is None:
         return None
@@ -233,16 +260,25 @@ def _by_eer(judges: Sequence[Evidence]) -> Verdict | None:
         own = min(same, key=lambda a: a.rise.value)
         gain = show(own.rise, POINTS)
         return Verdict(Level.NOTHING, f"the EER is {gain} points above that without it", own)
-    if leaks := [a for a in judges if fold(a.eer).high < 0.5 and fold(a.eer).low <= MARGIN]:
-        own = min(leaks, key=lambda a: fold(a.eer).value)
-        value = fold(own.eer).value
-        level = Level.MOSTLY if value < MOSTLY else Level.OFTEN
-        return Verdict(level if value < OFTEN else Level.NOW_AND_THEN, "", own)
-    least = min(judges, key=lambda a: _known(fold(a.eer).low))
-    if _known(low := fold(least.eer).low) <= MARGIN:
-        possible = percent(low) if math.isfinite(low) else "any size"
-        return Verdict(Level.UNSHOWN, f"but an EER down to {possible} is possible", least)
+    shown = [(a, n, v) for a in judges for n, v in a.shown.items()]
+    if leaks := [leak for leak in shown if leak[2].high < 0.5 and leak[2].low <= MARGIN]:
+        own, n, eer = min(leaks, key=lambda leak: leak[2].value)
+        level = Level.MOSTLY if eer.value < MOSTLY else Level.OFTEN
+        level = level if eer.value < OFTEN else Level.NOW_AND_THEN
+        why = f"an EER of {percent(eer.value)} {_from(n)}" if _from(n) else ""
+        return Verdict(level, why, own)
+    every = [(a, n, v) for a in judges for n, v in a.possible.items()]
+    least, n, eer = min(every, key=lambda own: _known(own[2].low))
+    if _known(eer.low) <= MARGIN:
+        possible = percent(eer.low) if math.isfinite(eer.low) else "any size"
+        why = f"but an EER down to {possible} is possible {_from(n)}".rstrip()
+        return Verdict(Level.UNSHOWN, why, least)
     return Verdict(Level.HIDDEN, "", lowest)
+
+
+def _from(n: str) -> str:
+    """How many recordings of a person an EER is from; empty for one."""
+    return "" if n in ("", "1") else f"from {n} recordings of a person"
 
 
 def _known(low: float) -> float:
@@ -252,6 +288,7 @@ def _known(low: float) -> float:
 
 def _hidden(judges: Sequence[Evidence], naming: Sequence[Evidence], worst_person: float) -> Verdict:
     """The best verdict, or why it cannot be given."""
+    heard = [a for a in judges if a.controlled]
     surest = min(naming, key=lambda a: a.p_named, default=None)
     named = _say_named(surest) if surest and surest.p_named < LEVEL else ""
     reasons = {  # the first that holds is told
@@ -260,9 +297,9 @@ def _hidden(judges: Sequence[Evidence], naming: Sequence[Evidence], worst_person
             worst_person > LINKED,
         f"fewer than {FEWEST} people have target trials":
             not all(a.people >= FEWEST for a in judges),
-        "nobody tried to name people": not naming,
-        "no control shows that these attackers find people whose voices change":
-            not any(a.controlled for a in judges),
+        "nobody tried to name people":
+            not any(math.isfinite(a.named) for a in heard or judges),
+        "no control shows that these attackers find people whose voices change": not heard,
     }  # fmt: skip
     why = next((f"but {said}" for said, holds in reasons.items() if holds), "")
     return Verdict(Level.UNSHOWN if why else Level.HIDDEN, why, _lowest(judges))
@@ -270,7 +307,8 @@ def _hidden(judges: Sequence[Evidence], naming: Sequence[Evidence], worst_person
 
 def _say_named(attack: Evidence) -> str:
     hits, people = round(attack.named * attack.people), round(attack.people)
-    return f"{hits} of {people} people are named rightly"
+    alone = " by their words alone" if attack.evaluator.partition("/")[0] == "words" else ""
+    return f"{hits} of {people} people are named rightly{alone}"
 
 
 def _say_weak(attack: Evidence) -> str:
@@ -283,16 +321,20 @@ def _say_weak(attack: Evidence) -> str:
 class Judged:
     """A verdict on a system for one group of people. named: the attack that names most of them."""
 
+    system: str
     split: str
     group: str
     verdict: Verdict
     named: Evidence | None
     worst: Person | None
 
+    def __str__(self) -> str:
+        return f"{self.system}, {self.group}"
+
     @property
     def eer(self) -> Value:
-        """The folded EER of the attack that decides."""
-        return fold(self.verdict.attack.eer) if self.verdict.attack else NOTHING
+        """The lowest EER of the attack that decides, from however many recordings."""
+        return self.verdict.attack.lowest if self.verdict.attack else NOTHING
 
 
 def subjects(metrics: pd.DataFrame) -> list[tuple[str, str]]:
@@ -304,11 +346,23 @@ def subjects(metrics: pd.DataFrame) -> list[tuple[str, str]]:
 
 
 def attacks(results: Results, system: str, split: str) -> list[Evidence]:
-    """Every attack on a system and split."""
+    """Every attack on a system and split. The strongest one's EERs by number of recordings have
+    the interval and the p value that cover its choice, where these were measured."""
     run = where(results.metrics, system=system, split=split, metric="eer")
+    run = run.drop_duplicates(["attacker", "evaluator"])
+    found = [_attack(results, f) for f in run.itertuples()]
+    names = ["p_value_strongest", *(f"eer_strongest_{n}_recordings" for n in LENGTHS)]
+    p, *lowest = results.several("all", split, system, "", names, frame.STRONGEST)
+    chosen = dict(zip(LENGTHS, lowest, strict=True))
+    strongest = _lowest([a for a in found if a.lowest.defined])
     return [
-        _attack(results, f) for f in run.drop_duplicates(["attacker", "evaluator"]).itertuples()
-    ]
+        replace(
+            a, p_several=min([a.p_several * len(found), *([p.value] if a is strongest else [])]),
+            several={n: chosen[n] if math.isclose(chosen[n].value, own.value) else own
+                     for n, own in a.several.items()},
+        )
+        for a in found
+    ]  # fmt: skip
 
 
 def _attack(results: Results, f: Any) -> Evidence:
@@ -320,11 +374,26 @@ def _attack(results: Results, f: Any) -> Evidence:
     people = frame.parse(named.n_speakers) if named is not None else targets.value
     (bare_eer,), (chance,) = several(*bare, ["eer"]), several(*at, [f"chance_{NAMED}"], reid)
     (named_bare,) = several(*bare, [NAMED], reid)
+    (p_several,) = several(*at, ["p_value_eer"], frame.RECORDINGS)
+
+    def by_length(*figures: str) -> dict[str, list[Value]]:
+        found = {
+            n: several(*at, [f"{name}_{n}_recordings" for name in figures], frame.RECORDINGS)
+            for n in LENGTHS
+        }
+        return {n: own for n, own in found.items() if any(value.defined for value in own)}
+
+    eers, control = by_length("eer", "eer_normalised"), results.control(f.evaluator, f.split, *at)
+    pretrained = f.evaluator.startswith(PRETRAINED) and bare_eer.high <= WEAK
     return Evidence(
         f.attacker, f.evaluator, eer, bare_eer, rise,
         named=named.value if named else math.nan, chance=chance.value, named_bare=named_bare.value,
         recordings=frame.parse(named.n_segments) / people if named and people else math.nan,
-        people=people,
+        people=people, p_several=p_several.value,
+        several={n: min((fold(v) for v in own if v.defined), key=lambda v: v.value)
+                 for n, own in eers.items()},
+        naming={n: own[0] for n, own in by_length("named").items()}, control=control,
+        controlled=control.high < MARGIN if control.defined else pretrained,
     )  # fmt: skip
 
 
@@ -336,8 +405,19 @@ def verdicts(results: Results) -> dict[str, list[Judged]]:
         said = judge(own, worst.linkability if worst else math.nan)
         naming = [a for a in own if math.isfinite(a.named)]
         named = max(naming, key=lambda a: (a.named, -a.p_named), default=None)
-        judged = Judged(split, group_of(split), said, named, worst)
+        judged = Judged(system, split, group_of(split), said, named, worst)
         found.setdefault(system, []).append(judged)
+    return found
+
+
+def beside_words(metrics: pd.DataFrame) -> dict[tuple[str, str], Value]:
+    """(system, split) -> by how much the EER falls where an attacker has all channels beside the
+    words, the most of all attackers; empty where no channels were fused."""
+    found: dict[tuple[str, str], Value] = {}
+    for f in where(metrics, metric="eer_beside_words", evaluator="fused").itertuples(index=False):
+        own, at = Value(-f.value, -f.high, -f.low), (f.system, f.split)
+        if own.defined and own.value > found.get(at, Value(-math.inf)).value:
+            found[at] = own
     return found
 
 

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import soundfile
 
 from steps.anonymisers.registry import Anonymiser, AsItIs, Description
 from steps.audio import SAMPLE_RATE, read_audio
 from steps.sources import SourceSpeaker, SystemRun, VoiceKey
 from utils.arrays import Float64
+from utils.audiofile import audio_format
 from utils.cli import UserError
 from utils.seeds import Draws, derive_seed
 from utils.tables import StrPath, read_map
@@ -137,9 +137,8 @@ def _named(folder: Path, suffix: str) -> Iterator[tuple[str, str]]:
 
 
 def _audio(paths: Iterable[Path]) -> Iterator[tuple[str, str]]:
-    known = {f".{name.lower()}" for name in soundfile.available_formats()}
     for path in sorted(paths):
-        if path.suffix.lower() in known and path.is_file():
+        if audio_format(path) and path.is_file():
             yield path.stem, str(path)
 
 
@@ -199,7 +198,7 @@ class External(Anonymiser):
         path = self._speech[utt]
         audio = read_audio(utt, path)
         made = audio.samples
-        check_speech(f"{utt}: {path}", made, wave)
+        check_speech(f"{utt}: {path}", made, wave, getattr(self.given, "longer", _OTHER_LENGTH))
         longer = len(made) / len(wave) - 1
         if abs(longer) > _SAME_LENGTH:
             self.notes[:] = ["Some utterances are longer or shorter than the original by over 1 %"]
@@ -211,14 +210,14 @@ class External(Anonymiser):
         }
 
 
-def check_speech(where: str, made: Float64, wave: Float64) -> None:
+def check_speech(where: str, made: Float64, wave: Float64, longer: float = _OTHER_LENGTH) -> None:
     """Raise a UserError if external speech (at 16 kHz) is the original itself, digital silence, or
-    so much longer or shorter that it is another utterance's."""
+    by a factor above `longer` longer or shorter, so that it is another utterance's."""
     if wave.any() and np.array_equal(made, wave):
         raise UserError(f"{where} is the original speech, not protected")
     if wave.any() and not made.any():
         raise UserError(f"{where} is digital silence, from speech")
-    if not 1 / _OTHER_LENGTH <= len(made) / len(wave) <= _OTHER_LENGTH:
+    if not 1 / longer <= len(made) / len(wave) <= longer:
         raise UserError(
             f"{where} is {len(made) / SAMPLE_RATE:.1f} s long, the original "
             f"{len(wave) / SAMPLE_RATE:.1f} s; give the protected speech of this utterance"
@@ -244,11 +243,13 @@ class CommandSettings:
     """command: a program and its words; in them {in} is a data directory (wav.scp, utt2spk, ...),
     {out} the folder to fill with an audio file for each utterance, named by it, and {seed} a number
     that differs between draws (without it the program counts as not random). suffix: follows the
-    utterance's id in the names of these files."""
+    utterance's id in the names of these files. longer: factor of length, up or down, beyond which
+    audio is another utterance's."""
 
     anonymiser: str
     command: str
     suffix: str = ""
+    longer: float = _OTHER_LENGTH
 
     def __post_init__(self) -> None:
         for place in ("{in}", "{out}"):

@@ -1,0 +1,456 @@
+"""Figures by number of recordings: what an attacker finds out who has several of one person."""
+
+import logging
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import betaln
+
+from local.metrics import detection
+from local.metrics.detection import Ranking
+from local.metrics.intervals import (
+    Figures,
+    count_labels,
+    interval_report,
+    multiplicities,
+    pair_weights,
+    percentiles,
+)
+from local.metrics.verification import Speakers
+from utils.arrays import Bool, Float64, Int64
+from utils.seeds import make_rng
+from utils.tables import sort_ids
+from utils.trials import Ids, Trials
+
+LENGTHS = {"1": 1, "3": 3, "10": 10, "30": 30, "all": 0}  # by name; 0: all that a person has
+FEWEST_PEOPLE = 2
+FIGURES = ("eer", "eer_normalised", "named", "d_ece", "linkability", "rank_disclosure",
+           "rank_disclosure_worst")  # fmt: skip
+TESTED = ("p_value_eer", "p_value_named", "p_value_d_ece")
+N_PERMUTATIONS = 999
+_AT_ONCE = 1_000_000  # labels of permutations
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, eq=False)
+class Heard:
+    """Scores as a table of what is heard (rows: recordings, or groups of them) and models.
+
+    score: (n, M), NaN where a pair is no trial; target: (n, M); person: (n,) and model: (M,),
+    whose they are, as positions in the names of `Speakers`.
+    """
+
+    score: Float64
+    target: Bool
+    person: Int64
+    model: Int64
+
+    @property
+    def sought(self) -> Bool:
+        """Rows of people who have a model among their candidates, (n,)."""
+        return np.asarray((self.target & np.isfinite(self.score)).any(axis=1))
+
+    def normalised(self) -> "Heard":
+        """The same with the scores of each row less their mean, over their standard deviation; 0
+        where all are equal. What a voice adds to all of a row's scores is gone."""
+        known = np.isfinite(self.score)
+        n = np.maximum(known.sum(axis=1, keepdims=True), 1)
+        score = np.where(known, self.score, 0.0)
+        low = np.where(known, self.score, np.inf).min(axis=1, keepdims=True)
+        off = np.where(known, score - score.sum(axis=1, keepdims=True) / n, 0.0)
+        spread = np.sqrt((off**2).sum(axis=1, keepdims=True) / n)
+        flat = (np.where(known, self.score, low) == low).all(axis=1, keepdims=True)
+        z = np.where(flat, 0.0, off / np.where(flat, 1.0, spread))
+        return Heard(np.where(known, z, np.nan), self.target, self.person, self.model)
+
+    def best(self) -> Int64:
+        """The model that scores highest of each row, (n,); -1 where several do."""
+        score = np.where(np.isfinite(self.score), self.score, -np.inf)
+        ties = (score == score.max(axis=1, keepdims=True)).sum(axis=1)
+        return np.where(ties == 1, score.argmax(axis=1), -1)
+
+    def ranks(self) -> tuple[Float64, int]:
+        """Rank of the best own model of each row, from 0 on, equal ones of others before it, (n,),
+        NaN for rows without one; and the number of candidates of each row, 0 where these differ."""
+        score = np.where(np.isfinite(self.score), self.score, -np.inf)
+        own = np.where(self.target, score, -np.inf).max(axis=1, keepdims=True)
+        rank = ((score >= own) & ~self.target).sum(axis=1)
+        n = np.unique(np.isfinite(self.score).sum(axis=1)[self.sought])
+        return np.where(self.sought, rank, np.nan), int(n[0]) if len(n) == 1 else 0
+
+    def pairs(self, n_people: int) -> tuple[Float64, Bool, Int64]:
+        """Score, label and cell (model's person by person, of a resample's weights) of each pair
+        that is a trial, (n_pairs,)."""
+        known = np.isfinite(self.score)
+        cell = self.model[None, :] * n_people + self.person[:, None]
+        return self.score[known], self.target[known], cell[known]
+
+
+def hear(trials: Trials, score: Float64, speakers: Speakers) -> Heard:
+    """Scores of a list, (n_trials,), as a table; recordings and models in C order of their ids."""
+    sides = []
+    for column in (trials.trial, trials.enrol):
+        ids = Ids.of(column)
+        place = {name: i for i, name in enumerate(sort_ids(ids.names))}
+        sides.append(np.array([place[name] for name in ids.names])[ids.codes])
+    row, column_of = sides
+    shape = int(row.max()) + 1, int(column_of.max()) + 1
+    table, target = np.full(shape, np.nan), np.zeros(shape, bool)
+    table[row, column_of], target[row, column_of] = score, trials.target
+    person, model = np.zeros(shape[0], np.int64), np.zeros(shape[1], np.int64)
+    person[row], model[column_of] = speakers.trial, speakers.enrol
+    return Heard(table, target, person, model)
+
+
+def shuffle(heard: Heard, names: Sequence[str], seed: int) -> list[Int64]:
+    """Rows of each person in an order drawn by the person's name: what is recorded together stands
+    together in a list, and shall not be together in every group."""
+    rows = [np.flatnonzero(heard.person == place) for place in range(len(names))]
+    return [
+        own[make_rng(seed, "recordings", name).permutation(len(own))]
+        for name, own in zip(names, rows, strict=True)
+    ]
+
+
+def group(heard: Heard, order: Sequence[Int64], length: int) -> Heard | None:
+    """Groups of `length` recordings of one person (0: one group of all), no recording in two, with
+    the mean of their scores by each model that all of a group are compared with; None where nobody
+    has so many."""
+    pieces = []
+    for own in order:
+        size = length or len(own)
+        pieces += [own[at : at + size] for at in range(0, len(own) - size + 1, size or 1)]
+    pieces = [piece for piece in pieces if len(piece)]
+    if not pieces:
+        return None
+    sizes = np.array([len(piece) for piece in pieces])
+    rows, start = np.concatenate(pieces), np.cumsum(sizes) - sizes
+    mean = np.add.reduceat(heard.score[rows], start, axis=0) / sizes[:, None]
+    return Heard(mean, heard.target[rows[start]], heard.person[rows[start]], heard.model)
+
+
+@dataclass(frozen=True, eq=False)
+class Length:
+    """Groups of one length, ranked for figures by their scores as they are (`raw`) and normalised.
+
+    share: (n_people,) of each person's groups that a model of theirs scores highest of all; chance:
+    the same by guessing; both NaN for people without target trials. ranks: of `Heard`, with the
+    number of candidates.
+    """
+
+    groups: Heard
+    raw: Ranking
+    normal: Ranking
+    cell: Int64
+    share: Float64
+    chance: Float64
+    ranks: tuple[Float64, int]
+
+    @classmethod
+    def of(cls, groups: Heard, n_people: int) -> "Length":
+        """Rank the groups, and name each by its best model."""
+        known, sought, best = np.isfinite(groups.score), groups.sought, groups.best()
+        right = groups.target[np.arange(len(best)), best] & (best >= 0)
+        guessed = (groups.target & known).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
+        own = np.bincount(groups.person[sought], minlength=n_people).astype(np.float64)
+        own[own == 0] = np.nan
+        share, chance = (
+            np.bincount(groups.person[sought], value[sought], n_people) / own
+            for value in (right, guessed)
+        )
+        score, target, cell = groups.pairs(n_people)
+        normal, _, _ = groups.normalised().pairs(n_people)
+        raw, z = (detection.rank(values, target, cell) for values in (score, normal))
+        return cls(groups, raw, z, cell, share, chance, groups.ranks())
+
+    def figures(self, drawn: Float64 | None = None) -> Figures | None:
+        """All figures, in a resample that holds each person as often as drawn, (n_people,); None
+        without targets or without nontargets. NaN where one is not defined."""
+        every = np.ones(len(self.share)) if drawn is None else drawn
+        weight = pair_weights(every).ravel()[self.cell]
+        of_raw, of_normal = (weight[ranking.order] for ranking in (self.raw, self.normal))
+        t, n = self.normal.counts(of_normal)
+        if not (t.any() and n.any()):
+            return None
+        blocks = detection.pav(t, n)
+        bins = detection.histograms(self.normal, of_normal)
+        tried, (rank, n_models) = ~np.isnan(self.share), self.ranks
+        sought = ~np.isnan(rank)
+        mean, worst = disclosure(rank[sought], every[self.groups.person[sought]], n_models)
+        return {
+            "eer": detection.eer(*self.raw.counts(of_raw)),
+            "eer_normalised": detection.eer(t, n),
+            "named": detection.mean(self.share[tried], every[tried]),
+            "d_ece": detection.d_ece(blocks.llr, blocks.t, blocks.n),
+            "linkability": detection.d_sys(bins) if bins else math.nan,
+            "rank_disclosure": mean,
+            "rank_disclosure_worst": worst,
+        }
+
+
+def disclosure(rank: Float64, weight: Float64, n_models: int) -> tuple[float, float]:
+    """Bits that the rank of the true person among N models discloses (Bäckström et al. 2025), mean
+    and worst: log2(N p(rank)), p being beta-binomial with the mean and variance of the ranks.
+
+    rank: (n,) from 0 on, with weight. Where ranks vary less than binomial ones, p is binomial. NaN
+    with one model, or where the number differs by recording (0).
+    """
+    if n_models < 2:
+        return math.nan, math.nan
+    n, k = n_models - 1, np.arange(n_models)
+    first = detection.mean(rank, weight)
+    if first in (0.0, n):
+        return (math.log2(n_models),) * 2
+    second = detection.mean(rank**2, weight)
+    spread = n * (second / first - first - 1.0) + first
+    if spread > 1e-9:
+        a = max((n * first - second) / spread, 1e-6)
+        b = max((n - first) * (n - second / first) / spread, 1e-6)
+        shape = betaln(k + a, n - k + b) - betaln(a, b)
+    else:
+        shape = k * math.log(first / n) + (n - k) * math.log1p(-first / n)
+    # N times the binomial coefficient of n = N - 1 over k is 1/B(k + 1, N - k).
+    bits = (shape - betaln(k + 1, n - k + 1)) / detection.LN2
+    p = np.exp2(bits) / n_models
+    return float(p[p > 0] @ bits[p > 0]), float(bits.max())
+
+
+def recordings(
+    trials: Trials, score: Float64, speakers: Speakers, *, n_bootstrap: int = 0, seed: int = 0
+) -> dict[str, object]:
+    """All figures `<name>_<length>_recordings` of a trial list, and whether they may be chance
+    (keys of the JSON: docs/metrics/recordings.md).
+
+    score: (n_trials,). A length that fewer than two people with target trials have is left out, and
+    a warning says so.
+    """
+    heard, n_people = hear(trials, score, speakers), len(speakers.names)
+    lengths = _lengths(heard, shuffle(heard, speakers.names, seed), n_people)
+    found = {n: own for n, own in zip(LENGTHS, lengths, strict=True) if own is not None}
+    for name in [name for name in LENGTHS if name not in found]:
+        logger.warning(
+            "%s recordings: left out, as fewer than %d people with target trials have so many",
+            *(name, FEWEST_PEOPLE),
+        )
+    sought = heard.sought
+    report: dict[str, object] = {
+        **count_labels(trials.target),
+        "n_speakers": len(np.unique(heard.person[sought])),
+        "n_segments": int(sought.sum()),
+    }
+    report |= _figures(found) or {}
+    for name, own in found.items():
+        tried = own.groups.sought
+        report[f"groups_{name}_recordings"] = int(tried.sum())
+        report[f"people_{name}_recordings"] = len(np.unique(own.groups.person[tried]))
+        report[f"chance_named_{name}_recordings"] = float(np.nanmean(own.chance))
+    report |= permutation_tests([*found.values()], heard, seed)
+
+    def evaluate(drawn: Float64) -> Figures | None:
+        return _figures(found, drawn)
+
+    return report | interval_report(evaluate, n_people, n_bootstrap, seed)
+
+
+def _lengths(heard: Heard, order: Sequence[Int64], n_people: int) -> list[Length | None]:
+    """Groups of each of `LENGTHS`; None where too few people have so many recordings."""
+    found = []
+    for groups in (group(heard, order, length) for length in LENGTHS.values()):
+        people = 0 if groups is None else len(np.unique(groups.person[groups.sought]))
+        enough = groups is not None and people >= FEWEST_PEOPLE
+        found.append(Length.of(groups, n_people) if enough and groups else None)
+    return found
+
+
+def _figures(found: Mapping[str, Length], drawn: Float64 | None = None) -> Figures | None:
+    """Figures of all lengths by their keys; of one that a resample leaves nothing of, NaN; None
+    where that is all."""
+    made = {name: own.figures(drawn) for name, own in found.items()}
+    if not any(made.values()):
+        return None
+    return {
+        f"{figure}_{name}_recordings": math.nan if own is None else own[figure]
+        for name, own in made.items()
+        for figure in FIGURES
+    }
+
+
+# ---- Permutation tests: may what an attacker finds out be chance?
+#
+# Null hypothesis: scores have nothing to do with who is who. The people who have a model swap their
+# models, all recordings of a person together, so that what recordings of one person share stays.
+
+
+def permutation_tests(found: Sequence[Length], heard: Heard, seed: int = 0) -> Figures:
+    """P values of the lowest folded EER over all lengths, raw and normalised (`p_value_eer`), of
+    the share of people named that is farthest from chance over all lengths (`p_value_named`), and
+    of the list's D_ECE by its scores or, if that is more, by their negatives (`p_value_d_ece`).
+
+    Each is two-sided: a leak that is turned round is a leak. The largest of several figures, in
+    standard deviations over the permutations, is compared with the largest of each permutation (max
+    T of Westfall and Young 1993), so their number is allowed for. p = (as much + 1)/(N + 1). NaN
+    without lengths or permutations.
+    """
+    models, swaps = _swap(heard, seed)
+    if not found or not len(swaps):
+        return dict.fromkeys(TESTED, math.nan)
+    tables = _tables(found)
+    leaks = {
+        "p_value_eer": [0.5 - _eers(table, models, swaps) for table in tables],
+        "p_value_named": [np.abs(_named(own.groups, models, swaps)) for own in found],
+        "p_value_d_ece": [_d_eces(tables[1], models, swaps)],
+    }
+    return {name: _p_value(np.stack(own, axis=1)) for name, own in leaks.items()}
+
+
+def _tables(found: Iterable[Length]) -> list[Heard]:
+    """Scores of each length, as they are and normalised."""
+    return [table for own in found for table in (own.groups, own.groups.normalised())]
+
+
+def _swap(heard: Heard, seed: int) -> tuple[Bool, Int64]:
+    """Which models are of which person, (n_people, M), and who has whose models in each
+    permutation, (1 + N_PERMUTATIONS, n_people), the first of which swaps nobody; none where fewer
+    than two people have any."""
+    people = np.unique(heard.person[heard.sought])
+    models = np.zeros((int(heard.person.max()) + 1, heard.score.shape[1]), bool)
+    np.logical_or.at(models, heard.person, heard.target)
+    rng = make_rng(seed, "permutation test of recordings")
+    swaps = np.tile(np.arange(len(models)), (N_PERMUTATIONS + 1, 1))
+    swaps[1:, people] = rng.permuted(np.tile(people, (N_PERMUTATIONS, 1)), axis=1)
+    return models, swaps[: len(swaps) if len(people) >= FEWEST_PEOPLE else 0]
+
+
+def _p_value(leaks: Float64) -> float:
+    """P value of the first row of leaks, (1 + n_permutations, n_figures), among all of them, by
+    the largest of its figures in standard deviations; rows where one is not defined (NaN) are left
+    out."""
+    defined = np.isfinite(leaks).min(axis=1)
+    if not defined[0]:
+        return math.nan
+    off = leaks[defined] - leaks[defined].mean(axis=0)
+    spread = off.std(axis=0)
+    most = np.where(spread > 1e-12, off / np.maximum(spread, 1e-12), 0.0).max(axis=1)
+    return float((most >= most[0] - 1e-9).mean())
+
+
+def _labels(heard: Heard, models: Bool, swaps: Int64) -> Iterator[tuple[Float64, Bool]]:
+    """Scores in ascending order, and their labels, (n_swaps, n_pairs), some swaps at a time."""
+    known = np.isfinite(heard.score)
+    row, model = np.nonzero(known)
+    order = np.argsort(heard.score[known], kind="stable")
+    score, person, model = heard.score[known][order], heard.person[row][order], model[order]
+    for some in np.array_split(swaps, max(1, swaps.shape[0] * len(order) // _AT_ONCE)):
+        yield score, models[some[:, person], model]
+
+
+def _eers(heard: Heard, models: Bool, swaps: Int64) -> Float64:
+    """Folded EER of each swap, (n_swaps,)."""
+    return np.concatenate([
+        _folded(score, np.cumsum(target, axis=1), np.arange(1.0, len(score) + 1))
+        for score, target in _labels(heard, models, swaps)
+    ])  # fmt: skip
+
+
+def _folded(score: Float64, targets: Float64, every: Float64) -> Float64:
+    """Folded EERs, (n,), as `detection.eer` has them, of many labels or weights at once; NaN
+    without targets or without nontargets.
+
+    score: (n_pairs,) ascending; targets, every: (n, n_pairs) sums of the weights of targets, and of
+    all pairs, up to each.
+    """
+    last = np.append(score[1:] > score[:-1], True)
+    t, both = (np.pad(sums[..., last], [(0, 0)] * (sums.ndim - 1) + [(1, 0)])
+               for sums in (targets, every))  # fmt: skip
+    n = both - t
+    gap = t * n[:, -1:] - (n[:, -1:] - n) * t[:, -1:]
+    k, row = (gap < 0.0).sum(axis=1), np.arange(len(gap))
+    with np.errstate(invalid="ignore"):
+        share = gap[row, k - 1] / (gap[row, k - 1] - gap[row, k])
+        eer = (t[row, k - 1] + share * (t[row, k] - t[row, k - 1])) / t[:, -1]
+    return np.asarray(np.minimum(eer, 1.0 - eer), np.float64)
+
+
+def _named(heard: Heard, models: Bool, swaps: Int64) -> Float64:
+    """Share of people named in each swap less its mean over all possible ones, (n_swaps,)."""
+    sought, best = heard.sought, heard.best()
+    people, count = np.unique(heard.person[sought], return_counts=True)
+    hits = np.zeros((len(models), len(models)))  # by person, and by whose models they are
+    right = sought & (best >= 0)
+    np.add.at(hits, heard.person[right], models[:, best[right]].T)
+    hits[people] /= count[:, None]
+    share = hits[people[None, :], swaps[:, people]].mean(axis=1)
+    return np.asarray(share - hits[np.ix_(people, people)].mean(), np.float64)
+
+
+def _d_eces(heard: Heard, models: Bool, swaps: Int64) -> Float64:
+    """D_ECE of each swap by the scores or by their negatives, whichever is more, (n_swaps,)."""
+    found = []
+    for score, targets in _labels(heard, models, swaps):
+        for target in targets:
+            if target.all() or not target.any():
+                found.append(math.nan)
+                continue
+            t, n = detection.rank(score, target).counts()
+            both = (detection.pav(t, n), detection.pav(t[::-1], n[::-1]))
+            found.append(max(detection.d_ece(own.llr, own.t, own.n) for own in both))
+    return np.array(found)
+
+
+# ---- The strongest of several attackers: who is chosen hangs on the people, too.
+
+
+def strongest(
+    trials: Trials,
+    scores: Sequence[Float64],
+    speakers: Speakers,
+    *,
+    n_bootstrap: int = 0,
+    seed: int = 0,
+) -> dict[str, object]:
+    """Lowest folded EER of several attackers on one list, by number of recordings of a person.
+
+    scores: of each attacker, (n_trials,). `eer_strongest_<length>_recordings`: the lowest of all
+    attackers, of the scores as they are and normalised; its interval takes the lowest anew in each
+    resample of the people. `p_value_strongest`: of the lowest of all lengths, as `p_value_eer`.
+    """
+    every = [hear(trials, score, speakers) for score in scores]
+    order, n_people = shuffle(every[0], speakers.names, seed), len(speakers.names)
+    drawn = np.vstack([np.ones(n_people), multiplicities(n_people, n_bootstrap, seed)])
+    (models, swaps), leaks = _swap(every[0], seed), []
+    report: dict[str, object] = {
+        **count_labels(trials.target),
+        "n_speakers": n_people,
+        "n_target_speakers": len(np.unique(every[0].person[every[0].sought])),
+        "n_attacks": len(scores),
+    }
+    intervals = {}
+    for name, found in zip(
+        LENGTHS, zip(*(_lengths(own, order, n_people) for own in every), strict=True), strict=True
+    ):
+        tables = _tables(own for own in found if own is not None)
+        if not tables:
+            continue
+        lowest = np.min([_resampled(table, drawn) for table in tables], axis=0)
+        key, defined = f"eer_strongest_{name}_recordings", lowest[1:][~np.isnan(lowest[1:])]
+        report[key] = float(lowest[0])
+        intervals[key] = list(percentiles(defined)) if len(defined) else None
+        leaks += [0.5 - _eers(table, models, swaps) for table in tables if len(swaps)]
+    report["p_value_strongest"] = _p_value(np.stack(leaks, axis=1)) if leaks else math.nan
+    return report | ({"n_bootstrap": n_bootstrap, "intervals": intervals} if n_bootstrap else {})
+
+
+def _resampled(heard: Heard, drawn: Float64) -> Float64:
+    """Folded EER with people drawn so often, drawn: (n, n_people); (n,)."""
+    score, target, cell = heard.pairs(drawn.shape[1])
+    order = np.lexsort((cell, target, score))
+    score, target, cell = score[order], target[order], cell[order]
+    found = []
+    for some in np.array_split(drawn, max(1, len(drawn) * len(order) // _AT_ONCE)):
+        weight = np.stack([pair_weights(own).ravel()[cell] for own in some])
+        every = np.cumsum(weight, axis=1)
+        found.append(_folded(score, np.cumsum(weight * target, axis=1), every))
+    return np.concatenate(found)

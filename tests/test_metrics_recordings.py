@@ -1,0 +1,261 @@
+"""Figures by number of recordings: by hand, what must not change them, and whether chance is."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import betabinom
+
+from local.metrics import detection
+from local.metrics import recordings as module
+from local.metrics.legal import reidentification
+from local.metrics.recordings import (
+    disclosure,
+    group,
+    hear,
+    permutation_tests,
+    recordings,
+    shuffle,
+    strongest,
+)
+from local.metrics.verification import Speakers, find_speakers, verification
+from tests.scored import trials_of
+from utils.trials import Trials
+
+BY_HAND = [12, 11, 10, 11, 12, 10, 13, 11, 10, 1, 2, 0, 1, 2, 0, 2, 1, 0]
+
+
+def listed(n_people: int, n_recordings: int, models: str) -> tuple[Trials, Speakers]:
+    """Each recording of people a, b, ... against each model; of a person of that name."""
+    of = {f"{p}{r:02d}": p for p in "abcdefghijkl"[:n_people] for r in range(n_recordings)}
+    trials = trials_of([(m, utt, m == person) for utt, person in of.items() for m in models])
+    return trials, find_speakers(trials, of, trials_path="trials", utt2spk_path="utt2spk")
+
+
+def made_up(seed: int, signal: float, offset: float = 0.0) -> tuple[Trials, np.ndarray, Speakers]:
+    """Ten recordings of each of seven people, of whom six are among seven models."""
+    trials, people = listed(7, 10, "abcdefx")
+    rng = np.random.default_rng(seed)
+    score = rng.normal(size=len(trials)) + signal * trials.target
+    return trials, score + offset * np.repeat(rng.normal(size=70), 7), people
+
+
+def test_figures_by_hand() -> None:
+    """Scores of three recordings, averaged: 12, 11 1/3, 10 of a and 1 1/3, 1 2/3, 0 of b."""
+    trials, people = listed(2, 3, "abc")
+    found = recordings(trials, np.array(BY_HAND, float), people)
+    assert found["named_1_recordings"] == pytest.approx(2 / 3)
+    assert found["chance_named_1_recordings"] == pytest.approx(1 / 3)
+    for length in ("3", "all"):
+        assert found[f"eer_{length}_recordings"] == 0.5  # b's own model is below two of a's others
+        assert found[f"eer_normalised_{length}_recordings"] == 0.0
+        assert found[f"named_{length}_recordings"] == 1.0
+        assert found[f"d_ece_{length}_recordings"] == pytest.approx(detection.D_ECE_MAX)
+        assert math.isnan(found[f"linkability_{length}_recordings"])
+        assert found[f"groups_{length}_recordings"] == found[f"people_{length}_recordings"] == 2
+    assert found["groups_1_recordings"] == 6
+    assert (found["n_speakers"], found["n_segments"], found["n_target"]) == (2, 6, 6)
+    assert [found[name] for name in module.TESTED][1:2] == [1.0]  # none or both: two people
+
+
+def test_scores_are_averaged_and_normalised_over_candidates() -> None:
+    trials, people = listed(2, 3, "abc")
+    heard = hear(trials, np.array(BY_HAND, float), people)
+    of_three = group(heard, shuffle(heard, people.names, 0), 3)
+    assert of_three is not None
+    assert of_three.score == pytest.approx(np.array([[12, 34 / 3, 10], [4 / 3, 5 / 3, 0]]))
+    spread = math.sqrt(((8 / 9) ** 2 + (2 / 9) ** 2 + (10 / 9) ** 2) / 3)
+    z = np.array([8 / 9, 2 / 9, -10 / 9]) / spread
+    assert of_three.normalised().score[0] == pytest.approx(z)
+
+
+def test_one_recording_is_the_list_itself() -> None:
+    trials, score, people = made_up(1, 1.0)
+    found = recordings(trials, score, people)
+    of_list = verification(trials, score)
+    assert found["eer_1_recordings"] == of_list["eer"]
+    utt2spk = {utt: utt[0] for utt in trials.trial}
+    named = reidentification(trials, score, utt2spk)
+    assert found["people_all_recordings"] == 6
+    assert found["named_all_recordings"] == pytest.approx(named["reid_speaker_top_1"])
+
+
+def test_what_is_added_to_all_scores_of_a_recording_changes_no_normalised_figure() -> None:
+    """One voice for a recording adds an offset to all its scores: the EER of the scores as they
+    are hides what the attacker knows."""
+    trials, score, people = made_up(1, 1.0)
+    plain, hidden = (recordings(trials, s, people) for s in (score, made_up(1, 1.0, 20.0)[1]))
+    assert hidden["eer_1_recordings"] > 0.45 > plain["eer_1_recordings"] + 0.1
+    for name in ("eer_normalised_3", "named_3", "named_all", "d_ece_10", "linkability_1"):
+        name += "_recordings"
+        assert hidden[name] == pytest.approx(plain[name]), name
+
+
+def test_figures_do_not_depend_on_the_order_of_the_list() -> None:
+    trials, score, people = made_up(2, 0.5)
+    turn = np.random.default_rng(0).permutation(len(trials))
+    rows = [(trials.enrol[i], trials.trial[i], trials.target[i]) for i in turn]
+    other = Speakers(people.names, people.enrol[turn], people.trial[turn])
+    found = recordings(trials, score, people, n_bootstrap=20, seed=3)
+    assert recordings(trials_of(rows), score[turn], other, n_bootstrap=20, seed=3) == found
+    assert recordings(trials, score, people, seed=4) != recordings(trials, score, people, seed=3)
+
+
+def test_more_recordings_tell_more() -> None:
+    trials, score, people = made_up(5, 0.7, 1.0)
+    found = recordings(trials, score, people, n_bootstrap=50)
+    eers = [found[f"eer_normalised_{length}_recordings"] for length in ("1", "3", "10")]
+    assert eers == sorted(eers, reverse=True) and eers[0] > eers[2] + 0.1
+    low, high = found["intervals"]["eer_normalised_3_recordings"]
+    assert low < found["eer_normalised_3_recordings"] < high
+    assert found["p_value_eer"] <= 0.02 and found["p_value_named"] <= 0.02
+
+
+def test_what_ranks_disclose_by_hand() -> None:
+    """Of two people, named in three of four: 1 − H(1/4) bit, and log2(2 · 3/4) at worst."""
+    ones = np.ones(4)
+    mean, worst = disclosure(np.array([0.0, 0, 0, 1]), ones, 2)
+    entropy = -(0.75 * math.log2(0.75) + 0.25 * math.log2(0.25))
+    assert (mean, worst) == (pytest.approx(1 - entropy), pytest.approx(math.log2(1.5)))
+    assert disclosure(np.zeros(4), ones, 8) == (3.0, 3.0)  # always first
+    assert disclosure(np.full(4, 7.0), ones, 8) == (3.0, 3.0)  # always last is as telling
+    every = disclosure(np.arange(8.0), np.ones(8), 8)
+    assert every == (pytest.approx(0, abs=1e-9), pytest.approx(0, abs=1e-9))
+    assert all(map(math.isnan, disclosure(np.zeros(4), ones, 1)))
+    assert all(map(math.isnan, disclosure(np.zeros(4), ones, 0)))
+
+
+def test_ranks_of_a_beta_binomial_disclose_what_it_says() -> None:
+    law = betabinom(12, 0.7, 2.0)
+    bits = np.log2(13 * law.pmf(np.arange(13)))
+    found = disclosure(np.arange(13.0), law.pmf(np.arange(13)), 13)
+    assert found == (pytest.approx(law.pmf(np.arange(13)) @ bits), pytest.approx(bits.max()))
+    twice = disclosure(np.repeat(np.arange(13.0), 2), np.repeat(law.pmf(np.arange(13)), 2), 13)
+    assert twice == pytest.approx(found)
+
+
+def test_lengths_that_nobody_has_are_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    trials, people = listed(3, 1, "abc")
+    found = recordings(trials, np.arange(9.0), people)
+    assert (
+        "3 recordings: left out, as fewer than 2 people with target trials have so many"
+        in caplog.text
+    )
+    lengths = {name.split("_")[-2] for name in found if name.endswith("_recordings")}
+    assert lengths == {"1", "all"}
+    assert found["eer_1_recordings"] == found["eer_all_recordings"]
+
+
+def test_one_person_can_be_mistaken_for_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    trials, people = listed(2, 4, "ax")
+    found = recordings(trials, np.arange(16.0), people, n_bootstrap=5)
+    assert not [name for name in found if name.endswith("_recordings")]
+    assert all(math.isnan(found[name]) for name in module.TESTED)
+    assert "all recordings: left out, as fewer than 2" in caplog.text
+
+
+def test_equal_scores_tell_nothing() -> None:
+    trials, people = listed(4, 3, "abcd")
+    found = recordings(trials, np.full(len(trials), 0.1), people)
+    assert [found[name] for name in module.TESTED] == [1.0] * 3
+    for length in ("1", "3", "all"):
+        assert found[f"named_{length}_recordings"] == 0.0
+        assert found[f"eer_normalised_{length}_recordings"] == 0.5
+        assert found[f"d_ece_{length}_recordings"] == pytest.approx(0.0)
+
+
+def test_a_pair_that_is_no_trial_is_none_of_a_group() -> None:
+    trials, people = listed(3, 2, "abc")
+    kept = [i for i in range(len(trials)) if (trials.enrol[i], trials.trial[i]) != ("c", "a01")]
+    rows = [(trials.enrol[i], trials.trial[i], trials.target[i]) for i in kept]
+    own = Speakers(people.names, people.enrol[kept], people.trial[kept])
+    heard = hear(trials_of(rows), np.arange(17.0), own)
+    groups = group(heard, shuffle(heard, own.names, 0), 2)
+    assert groups is not None and np.isnan(groups.score).tolist()[0] == [False, False, True]
+    assert np.isfinite(groups.normalised().score).sum() == 8
+
+
+def test_eers_of_permutations_are_those_of_the_list_with_other_labels() -> None:
+    trials, score, people = made_up(3, 1.0)
+    heard = hear(trials, np.round(score), people)  # with ties
+    models = np.zeros((len(people.names), 7), bool)
+    np.logical_or.at(models, heard.person, heard.target)
+    swaps = np.stack([np.arange(len(models)), np.random.default_rng(0).permutation(len(models))])
+    swaps[1, 6:] = np.arange(6, len(models))
+    swaps[1, :6] = [1, 2, 0, 4, 5, 3]
+    for swap, eer, d_ece in zip(
+        swaps, module._eers(heard, models, swaps), module._d_eces(heard, models, swaps), strict=True
+    ):
+        target = models[swap[heard.person]].ravel()
+        ranking = detection.rank(heard.score.ravel(), target)
+        assert eer == pytest.approx(detection.folded(detection.eer(*ranking.counts())))
+        both = [verification(trials_of(zip(trials.enrol, trials.trial, target, strict=True)),
+                             sign * heard.score.ravel())["d_ece"] for sign in (1, -1)]  # fmt: skip
+        assert d_ece == pytest.approx(max(both))
+
+
+def test_people_who_swap_models_that_nobody_compared_with_them_say_nothing() -> None:
+    """Each recording has two trials: swapped, they have no target or no nontarget."""
+    rows = [(m, f"{p}{r}", m == p) for p in "abc" for r in range(3) for m in sorted({p, "c"})]
+    trials = trials_of(rows)
+    people = find_speakers(trials, {u: u[0] for u in trials.trial}, trials_path="", utt2spk_path="")
+    found = recordings(trials, trials.target * 1.0, people)
+    assert all(0 < found[name] <= 1 for name in module.TESTED)
+
+
+def test_p_values_of_scores_that_say_nothing_are_spread_evenly(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "N_PERMUTATIONS", 99)
+    found = []
+    for seed in range(60):
+        trials, score, people = made_up(seed, 0.0, 2.0)
+        heard = hear(trials, score, people)
+        order = shuffle(heard, people.names, 0)
+        groups = [group(heard, order, length) for length in (1, 3, 10)]
+        lengths = [module.Length.of(own, len(people.names)) for own in groups if own]
+        found.append([*permutation_tests(lengths, heard).values()])
+    share = (np.array(found) <= 0.2).mean(axis=0)
+    assert share == pytest.approx(0.2, abs=0.12)
+
+
+def test_the_strongest_of_two_is_chosen_anew_in_each_resample() -> None:
+    trials, first, people = made_up(6, 0.6)
+    second = made_up(7, 0.6)[1]
+    one, two = (recordings(trials, s, people, n_bootstrap=200) for s in (first, second))
+    both = strongest(trials, [first, second], people, n_bootstrap=200)
+    for length in ("1", "3", "10", "all"):
+        names = [f"{name}_{length}_recordings" for name in ("eer", "eer_normalised")]
+        lowest = min(detection.folded(own[name]) for own in (one, two) for name in names)
+        assert both[key := f"eer_strongest_{length}_recordings"] == pytest.approx(lowest)
+        ends = [own["intervals"][name] for own in (one, two) for name in names]
+        assert both["intervals"][key][0] <= min(low for low, _ in ends) + 1e-12
+        assert both["intervals"][key][1] <= min(high for _, high in ends) + 1e-12
+    assert both["n_attacks"] == 2 and both["n_target_speakers"] == 6
+    alone = strongest(trials, [first], people, n_bootstrap=50)
+    assert alone["p_value_strongest"] == one["p_value_eer"]
+    lists = [strongest(trials, own, people) for own in ([first, first], [first])]
+    assert lists[0]["p_value_strongest"] == lists[1]["p_value_strongest"]
+
+
+def test_the_best_of_many_attackers_who_hear_nothing_is_chance() -> None:
+    trials, _, people = made_up(0, 0.0)
+    scores = [made_up(seed, 0.0)[1] for seed in range(20, 40)]
+    own = [recordings(trials, score, people)["p_value_eer"] for score in scores]
+    found = strongest(trials, scores, people)
+    assert min(own) < 0.1 < found["p_value_strongest"]
+
+
+def test_the_choice_of_many_figures_had_a_p_value_that_could_not_be_small() -> None:
+    """With 999 permutations the rarest of 160 figures was never rarer than about 0.1."""
+    trials, score, people = made_up(4, 2.0)
+    noise = [made_up(seed, 0.0)[1] for seed in range(20, 40)]
+    found = strongest(trials, [*noise, score], people)
+    assert found["p_value_strongest"] <= 0.002
+
+
+def test_a_leak_that_is_turned_round_is_one() -> None:
+    trials, score, people = made_up(4, 2.0)
+    found = recordings(trials, -score, people)
+    assert found["eer_1_recordings"] > 0.8
+    assert found["p_value_eer"] <= 0.01 and found["p_value_d_ece"] <= 0.01
