@@ -37,6 +37,16 @@ def test_every_protocol_is_whole(path: Path) -> None:
     assert protocol.options.keys() <= {*known}
 
 
+def test_W8_nothing_is_from_memory() -> None:
+    """2026's attacker starts from weights of several stages; categories have a source or none."""
+    pages = [*PROTOCOLS.glob("*.yaml"), PROTOCOLS.parents[3] / "docs/protocols.md"]
+    texts = {path.name: path.read_text() for path in pages}
+    assert not [name for name, text in texts.items() if "memory" in text]
+    assert "in stages on\n# original and voice-converted speech" in texts["vpc2026.yaml"]
+    ranked = [p.stem for p in PROTOCOLS.glob("*.yaml") if read_protocol(p).categories]
+    assert ranked == ["vpc2024"] and "arXiv 2404.02677" in texts["vpc2024.yaml"]
+
+
 # Of 2020 run_asv_eval_train.sh, of 2022 config.sh and main_asv_eval_train.sh.
 PRESCRIBED = [
     ("W1", "vpc2022", {"attackers": "semi_informed", "informed_level": "utt"}),
