@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Take speech that another system protected: check it against the originals.
 
-EXTERNAL is a data directory (wav.scp, utt2spk) with the original utterance and speaker ids. OUT
-becomes a data directory with its audio and the tables of ORIGINAL. An utterance of ORIGINAL that is
-missing, has another speaker, or has audio that cannot be used (each file is read) is an error that
-names it; so is audio that is silent, over twice or under half as long as the original, or the
-original itself. Others of EXTERNAL are left out, counted and named.
+EXTERNAL is a data directory (wav.scp, utt2spk) with the original utterance and speaker ids, or a
+folder with audio that is named by utterance. OUT becomes a data directory with its audio and the
+tables of ORIGINAL. An utterance of ORIGINAL that is missing, has another speaker, or has audio that
+cannot be used (each file is read) is an error that names it; so is audio that is silent, over twice
+or under half as long as the original, or the original itself. Others of EXTERNAL are left out,
+counted and named.
 """
 
 import sys
@@ -30,23 +31,25 @@ def main(
     from utils.datachecks import probe_audio
     from utils.datadir import load_data_dir, write_data_dir
 
-    original = load_data_dir(original_data)
-    external = load_data_dir(external_data, need=("wav.scp", "utt2spk"))
-    if "segments" in external.tables:
-        raise UserError(f"{external_data}: has segments; cut the audio by utterance first")
-    if missing := [utt for utt in original.utt2spk if utt not in external.wav]:
+    original, speakers = load_data_dir(original_data), dict[str, str]()
+    if (external_data / "wav.scp").is_file():
+        external = load_data_dir(external_data, need=("wav.scp", "utt2spk"))
+        if "segments" in external.tables:
+            raise UserError(f"{external_data}: has segments; cut the audio by utterance first")
+        speakers = external.utt2spk
+    speech = find_speech(external_data)  # also of `sox FILE ... |` and of another machine's paths
+    if missing := [utt for utt in original.utt2spk if utt not in speech]:
         raise LossError(
             f"{external_data}: {len(missing)} of {len(original.utt2spk)} utterances of "
             f"{original_data} are missing: {' '.join(missing[:5])}"
             f"{' ...' if len(missing) > 5 else ''}"
         )
     for utt, speaker in original.utt2spk.items():
-        if external.utt2spk[utt] != speaker:
+        if speakers and speakers[utt] != speaker:
             raise UserError(
-                f"{external_data / 'utt2spk'}: {utt} is of {external.utt2spk[utt]}, but of "
+                f"{external_data / 'utt2spk'}: {utt} is of {speakers[utt]}, but of "
                 f"{speaker} in {original_data}"
             )
-    speech = find_speech(external_data)  # also of `sox FILE ... |` and of another machine's paths
     audio = {utt: speech[utt] for utt in original.utt2spk}
     problems = {utt: probe_audio(path).problem for utt, path in audio.items()}
     if unusable := [f"{utt}: {audio[utt]} {what}" for utt, what in problems.items() if what]:
@@ -58,13 +61,13 @@ def main(
         for utt, path in audio.items():
             made, wave = (read_audio(utt, name).samples for name in (path, original.wav[utt]))
             check_speech(f"{external_data / 'wav.scp'}: {utt}: {path}", made, wave)
-    extra = [utt for utt in external.wav if utt not in original.utt2spk]
+    extra = [utt for utt in speech if utt not in original.utt2spk]
     other = ("segments", "utt2dur", "trials")
     tables = {k: dict(v) for k, v in original.tables.items() if k not in other}
     tables["wav.scp"] = audio
     write_data_dir(out, tables)
     shown = f": {' '.join(extra[:5])}{' ...' if len(extra) > 5 else ''}" if extra else ""
     print(
-        f"read {len(external.wav)} / written {len(original.utt2spk)} / left out {len(extra)} that "
+        f"read {len(speech)} / written {len(original.utt2spk)} / left out {len(extra)} that "
         f"{original_data} does not have{shown}"
     )

@@ -37,6 +37,16 @@ def test_every_protocol_is_whole(path: Path) -> None:
     assert protocol.options.keys() <= {*known}
 
 
+def test_W8_nothing_is_from_memory() -> None:
+    """2026's attacker starts from weights of several stages; categories have a source or none."""
+    pages = [*PROTOCOLS.glob("*.yaml"), PROTOCOLS.parents[3] / "docs/protocols.md"]
+    texts = {path.name: path.read_text() for path in pages}
+    assert not [name for name, text in texts.items() if "memory" in text]
+    assert "in stages on\n# original and voice-converted speech" in texts["vpc2026.yaml"]
+    ranked = [p.stem for p in PROTOCOLS.glob("*.yaml") if read_protocol(p).categories]
+    assert ranked == ["vpc2024"] and "arXiv 2404.02677" in texts["vpc2024.yaml"]
+
+
 # Of 2020 run_asv_eval_train.sh, of 2022 config.sh and main_asv_eval_train.sh.
 PRESCRIBED = [
     ("W1", "vpc2022", {"attackers": "semi_informed", "informed_level": "utt"}),
@@ -142,6 +152,7 @@ def test_figures_of_a_recipe_become_a_result_file(
     libri_test_m theirs verification semi_informed another/cosine AA eer 0.01
     libri_test_f original verification unprotected ecapa_full/cosine_raw AA eer 0.08
     libri_test theirs utility - moonshine AA wer 0.06
+    libri_test original utility - moonshine OO wer 0.04
     libri_test b2 utility - moonshine AA wer 0.1
     """
     (tmp_path / "metrics.csv").write_text(metrics_csv(data))
@@ -158,6 +169,7 @@ def test_figures_of_a_recipe_become_a_result_file(
         ("eer", "libri_test_m", True): pytest.approx(0.33),
         ("eer", "libri_test_f", False): pytest.approx(0.08),
         ("wer", "libri_test", True): pytest.approx(0.06),
+        ("wer", "libri_test", False): pytest.approx(0.04),
     }
     asked = [str(PROTOCOLS / "vpc2024.yaml"), str(tmp_path), "--of-system", "b3"]
     refuses("no figure of b3 that VoicePrivacy 2024 asks for", main, asked)
@@ -207,6 +219,26 @@ def test_W9_words_of_vctk_are_of_different_and_common_sentences_together(tmp_pat
     assert found.value == 80 / 400 and found.parts["substitutions"] == 80
     one = scores(tmp_path, "vpc2022", words_of("vctk_dev", 300, 30))
     assert ("wer", "vctk_dev") not in one  # it is no figure of the challenge
+
+
+def test_M2_pitch_and_voices_of_a_recipe_are_averaged_as_in_2022(tmp_path: Path) -> None:
+    asked = read_protocol(PROTOCOLS / "vpc2022.yaml")
+    rows = ""
+    for n, split in enumerate(asked.privacy.sets["dev"]):
+        rows += f"{split} theirs utility - prosody OP f0_correlation_vpc22 {0.1 * n}\n"
+        rows += f"{split} theirs utility - prosody OP f0_correlation_vpc22_std 0.2\n"
+        rows += f"{split} theirs similarity - {asked.evaluators} OO-OP-PP g_vd_2020 {-n}\n"
+        rows += f"{split} theirs similarity semi_informed {asked.evaluators} OO-OP-PP g_vd_2020 9\n"
+        rows += f"{split} theirs similarity - {asked.evaluators} OO-OP-PP deid_2020 0.5\n"
+    found = list(scores(tmp_path, "vpc2022", rows).values())
+    texts = write_results(found, asked, "x", time.localtime(0))
+    summary = texts["results_summary.txt"]
+    assert "vctk_dev_trials_m_common  Pitch_correlation: mean=0.5000 std=0.2000" in summary
+    # 0.25 (0 + 1) + 0.2 (2 + 3) + 0.05 (4 + 5) = 1.7
+    assert "Weighted average pitch correlation dev: 0.170" in summary
+    assert "Weighted average gain of voice distinctiveness dev: -1.700" in summary
+    assert "test" not in summary  # nobody measured it
+    assert "libri_dev_trials_f\n  De-Identification : 0.5\n" in texts["results.txt"]
 
 
 def test_W10_common_sentences_in_the_layout_of_2024() -> None:

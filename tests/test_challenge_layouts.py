@@ -1,6 +1,7 @@
 """A made-up participant of each VoicePrivacy challenge: their folder, through the whole recipe."""
 
 import re
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import soundfile
 from local.protocols.attackers import read_protocol
 from local.report.challenge_files import read_results
 from local.report_challenge import main as report
-from tests.corpus_trees import make_recipe
+from tests.corpus_trees import make_recipe, table
 from tests.making import write_archive
 from tests.recipes import run_recipe
 from utils.seeds import make_rng
@@ -168,3 +169,28 @@ def test_a_participant_of_each_year_gets_a_result_file(
     trials = (folder / "data/libri_test_trials_mixed/trials").read_text()
     assert "11 21-200-0" not in trials and "11 21-200-1 nontarget" in trials  # as they drew them
     assert "women and men together" in (folder / "exp/report/RESULTS.md").read_text()
+
+
+@pytest.mark.slow
+def test_W4_the_documented_first_command_trains_on_train_clean_360(
+    participants: dict[str, Path], tmp_path: Path
+) -> None:
+    """Another subset beside it was taken for the training set, too, of which theirs has nothing."""
+    folder = make_recipe(tmp_path / "recipe", "librispeech")
+    (folder / "run.sh").symlink_to(ROOT / "egs/TEMPLATE/run.sh")
+    corpus = librispeech(tmp_path / "LibriSpeech")
+    speak(corpus / "dev-clean/41/100/41-100-0.flac", "41-100-0", "original")
+    (corpus / "dev-clean/41/100/41-100.trans.txt").write_text("41-100-0 SAID\n")
+    with (corpus / "SPEAKERS.TXT").open("a") as stream:
+        stream.write("41 | F | dev-clean | 25 | A. B\n")
+    for path in filter(Path.is_symlink, (folder / "conf").iterdir()):
+        path.unlink()
+        path.symlink_to(ROOT / "egs/TEMPLATE/conf" / path.name)
+    page = (ROOT / "docs/protocols.md").read_text()
+    block = page.split("./run.sh ")[1].split("\nlocal/")[0]
+    block = block.replace("/data/LibriSpeech", str(corpus)).replace("\\\n", " ")
+    block = block.replace("/data/vpc/data", str(participants["2024"]))
+    run_recipe(folder, *shlex.split(block), "--stop-stage", "0")
+    assert {utt[:2] for utt in table(folder / "data/train/utt2spk")} == set(SPEAKERS[6:])
+    done = run_recipe(folder, *shlex.split(block), "--dry-run", "full")
+    assert "skipped" not in done.stdout and "train_theirs_utt" in done.stdout

@@ -2,15 +2,20 @@
 
 import json
 import math
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.metrics import recall_score
 
+from local.check_external import main as check_external
+from local.collect_results import main as collect_results
 from local.compute_uar import main as compute_uar
 from local.metrics.utility import recall_figures
 from local.protocols.utterances import four_emotions
+from local.report_challenge import main as report_challenge
 from steps.audio import write_wav
 from steps.emotion.functionals import NAMES, Labelled, functionals, recognise_leaving_out
 from steps.extract_functionals import main as extract_functionals
@@ -22,6 +27,8 @@ from utils.cli import LossError, UserError
 from utils.datadir import load_data_dir, write_data_dir
 from utils.seeds import make_rng
 from utils.tables import read_map, write_map
+
+ROOT = Path(__file__).resolve().parents[1]
 
 
 def sung(seconds: float = 1, f0: float = 150, rise: float = 0, gap: float = 0) -> np.ndarray:
@@ -316,3 +323,32 @@ def test_M5_nine_labels_of_emotion2vec_are_four(tmp_path: Path, iemocap: Path) -
     assert compute_uar([*words, "--emotion2vec"]) == 0
     assert json.loads((tmp_path / "out").read_text())["uar"] == 1
     refuses("'calm' is no label of emotion2vec", four_emotions, {"a": "calm"})
+
+
+def test_M3_emotions_of_IEMOCAP_reach_the_challenges_file(
+    tmp_path: Path, iemocap: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As docs/protocols.md has it; theirs has wav/ only, and a recogniser said one emotion."""
+    monkeypatch.chdir(tmp_path)
+    utts = sorted(read_map(iemocap / "utt2spk"))
+    for place, loud in (("original", 1.0), ("IEMOCAP_dev_mcadams/wav", 0.5)):
+        for utt in utts:
+            (tmp_path / place).mkdir(parents=True, exist_ok=True)
+            write_wav(tmp_path / place / f"{utt}.wav", loud * sung())
+    write_map(iemocap / "wav.scp", {utt: f"{tmp_path}/original/{utt}.wav" for utt in utts})
+    assert check_external([str(iemocap), "IEMOCAP_dev_mcadams", "theirs"]) == 0
+    protected = load_data_dir("theirs")
+    assert protected.tables["utt2emotion"]["Ses01F-1"] == "anger"
+    write_map(tmp_path / "emotions", dict.fromkeys(utts, "anger"))
+    uar = [sys.executable, str(ROOT / "local/compute_uar.py"), str(iemocap), "emotions"]
+    subprocess.run(
+        [sys.executable, str(ROOT / "utils/stamps.py"), "uar", *uar, "uar/metrics.json"], check=True
+    )
+    labels = ["uar", "IEMOCAP_dev", "-", "theirs", "utility", "-", "hub:m", "PP"]
+    assert collect_results(["--corpus-name", "iemocap", "--figures", *labels, "results"]) == 0
+    protocol = ROOT / "egs/TEMPLATE/conf/protocols/vpc2024.yaml"
+    words = [str(protocol), "results", "--of-system", "theirs", "--out", "out"]
+    assert report_challenge(words) == 0
+    text = Path("out/result_for_rank_theirs").read_text()
+    # 2024's order: sad, neu, ang, hap.
+    assert "IEMOCAP dev anon 25.0 0.0 0.0 100.0 0.0" in " ".join(text.split())

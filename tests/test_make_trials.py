@@ -293,6 +293,33 @@ def test_the_mixed_lists_since_september_are_taken(tmp_path: Path, lower: bool) 
     assert set(genders.values()) == {"f", "m"}
 
 
+@pytest.mark.parametrize("microphone", ["", "_mic2"])
+@pytest.mark.parametrize("common", ["", "_common"])
+def test_lists_as_the_organisers_server_has_them(
+    tmp_path: Path, microphone: str, common: str
+) -> None:
+    """One folder with the files enrolls, trials_f and trials_m: it was refused."""
+    lists = write_official(tmp_path / "official")
+    folder = tmp_path / "server/e_test"
+    write_data_dir(folder, {"utt2spk": UTT2SPK, "spk2gender": GENDER})
+    for part in ("enrolls", "trials_f", "trials_m"):
+        table = part.partition("_")[0]
+        name = f"{part}{common if table == 'trials' else ''}{microphone}"
+        shutil.copyfile(tmp_path / f"official/e_test_{part}/{table}", folder / name)
+    found, utt2spk, genders = read_official(tmp_path / "server", f"e_test{common}")
+    assert {spk: sorted(utts) for spk, utts in found.enrolment.items()} == {
+        spk: sorted(utts) for spk, utts in lists.enrolment.items()
+    }
+    assert {g: sorted(rows) for g, rows in found.trials.items()} == {
+        g: sorted(lists.trials[g]) for g in "fm"
+    }
+    assert utt2spk.items() <= UTT2SPK.items() and genders.items() <= GENDER.items()
+    (folder / f"trials_m{common}{microphone}").write_text("m1 nobody target\n")
+    refuses("nobody is not in", read_official, tmp_path / "server", f"e_test{common}")
+    (folder / f"trials_f{common}{microphone}").write_text("f1 f1-1-0\n")
+    refuses(":1: not 3 fields", read_official, tmp_path / "server", f"e_test{common}")
+
+
 def test_official_lists_are_cut_to_the_audio_with_counts(
     tmp_path: Path, make: Callable[..., int], capsys: pytest.CaptureFixture[str]
 ) -> None:

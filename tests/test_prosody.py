@@ -102,6 +102,18 @@ def test_means_over_utterances_and_intervals_over_speakers() -> None:
     assert math.isnan(nothing["f0_correlation"])  # type: ignore[arg-type]
 
 
+def test_M2_the_spread_of_the_challenges_correlation_is_over_utterances() -> None:
+    """Of 0.2, 0.4 and 0.6: mean 0.4, deviation sqrt(2/75); a shift of all changes nothing."""
+    for shift in (0, 0.1):
+        table = {utt: row(0.5) for utt in ("a1", "a2", "b1")}
+        for utt, value in zip(table, (0.2, 0.4, 0.6), strict=True):
+            table[utt][-1] = value + shift
+        found = prosody_figures(table, {"a1": "a", "a2": "a", "b1": "b"})
+        assert found["f0_correlation_vpc22"] == pytest.approx(0.4 + shift)
+        assert found["f0_correlation_vpc22_std"] == pytest.approx(math.sqrt(2 / 75))
+    assert "f0_correlation_vpc22_std" not in prosody_figures({"a1": row(0.5)}, {"a1": "a"})
+
+
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     """Data directories `o` and `p` of two speakers with two utterances; p an octave higher."""

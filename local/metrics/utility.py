@@ -234,7 +234,8 @@ def read_prosody(path: StrPath) -> dict[str, Float64]:
 def prosody_figures(
     table: Mapping[str, Float64], utt2spk: Table, **resamples: int
 ) -> dict[str, object]:
-    """Means over utterances, by speaker and overall, and `intervals` by bootstrap over speakers.
+    """Means over utterances, by speaker and overall, and `intervals` by bootstrap over speakers;
+    for `f0_correlation_vpc22` the standard deviation over utterances, too, as VoicePrivacy 2022.
 
     table: of `read_prosody`; utt2spk: of its utterances. An utterance without a defined value does
     not count in that figure; `n_undefined` counts these. A figure that no utterance defines is NaN,
@@ -253,8 +254,10 @@ def prosody_figures(
         return _ratios(names, drawn @ total, drawn @ count)
 
     undefined = dict(zip(names, (len(table) - count.sum(axis=0)).tolist(), strict=False))
+    praat = np.concatenate([v[:, -1] for v in values])
     return {
         **_with_reasons(evaluate(np.ones(len(values)))),
+        **({"f0_correlation_vpc22_std": float(np.nanstd(praat))} if names == FIGURES else {}),
         "n_speakers": len(values),
         "n_segments": len(table),
         "n_undefined": {name: n for name, n in undefined.items() if n},

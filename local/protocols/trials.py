@@ -237,30 +237,29 @@ def with_both(lists: Lists, utt2spk: Table, spk2gender: Table) -> Lists:
 
 def read_official(folder: Path, evaluation: str) -> tuple[Lists, dict[str, str], dict[str, str]]:
     """Read (lists, utt2spk, spk2gender) of `folder/<evaluation>_{enrolls,trials_f,trials_m}`, or of
-    `..._{enrolls,trials_mixed}`, or of all four.
+    `..._{enrolls,trials_mixed}`, or of all four; or of `folder/<evaluation>` with the files
+    `enrolls`, `trials_f` and `trials_m`, as the organisers' server has them.
 
     Raises UserError for a missing table, or a trial that contradicts enrolment, speaker or gender.
     """
     home = folder / f"{evaluation}_enrolls"
-    if not home.is_dir():
+    if (enrolled := _open_list(folder, evaluation, "enrolls")) is None:
         there = sorted(path.name for path in folder.glob("*_enrolls"))
         raise UserError(
             f"{home}: no such folder; {folder} has {', '.join(there) or 'no *_enrolls'}"
         )
-    enrolled = load_data_dir(home, need=("utt2spk", "spk2gender", "enrolls"))
     enrolment: dict[str, list[str]] = {}
     for utt in enrolled.enrolls or []:
         enrolment.setdefault(enrolled.utt2spk[utt], []).append(utt)
     utt2spk, spk2gender = dict(enrolled.utt2spk), dict(enrolled.spk2gender or {})
     trials: dict[str, list[Trial]] = {}
-    places = {gender: folder / f"{evaluation}_trials_{gender}" for gender in (*GENDERS, MIXED)}
-    mixed = places[MIXED].is_dir()
-    for gender, place in places.items():
-        if not place.is_dir() and (gender == MIXED or mixed):
+    mixed = _open_list(folder, evaluation, f"trials_{MIXED}")
+    for gender in (*GENDERS, MIXED):
+        data = mixed if gender == MIXED else _open_list(folder, evaluation, f"trials_{gender}")
+        if data is None and (gender == MIXED or mixed):
             continue
-        if gender == MIXED:
-            _check_edition(place)
-        data = load_data_dir(place, need=("utt2spk", "spk2gender", "trials"))
+        place = folder / f"{evaluation}_trials_{gender}"
+        data = data or load_data_dir(place)  # which says what is missing
         _check_official(data, gender, enrolment)
         new = sorted(set(data.utt2spk.values()) - set(utt2spk.values()))
         if new and len(trials) == len(GENDERS):
@@ -272,6 +271,37 @@ def read_official(folder: Path, evaluation: str) -> tuple[Lists, dict[str, str],
         utt2spk |= data.utt2spk
         spk2gender |= data.spk2gender or {}
     return Lists(enrolment, trials), utt2spk, spk2gender
+
+
+def _open_list(folder: Path, evaluation: str, part: str) -> DataDir | None:
+    """A data directory of the enrolment or of trials; None where it is missing. From the server's
+    form it is made: `vctk_test/trials_f_common_mic2` is that of vctk_test_common_trials_f."""
+    place, table = folder / f"{evaluation}_{part}", part.partition("_")[0]
+    if place.is_dir():
+        if part == f"trials_{MIXED}":
+            _check_edition(place)
+        return load_data_dir(place, need=("utt2spk", "spk2gender", table))
+    home = folder / evaluation.removesuffix("_common")
+    common = "_common" if home.name != evaluation and table == "trials" else ""
+    files = [home / f"{part}{common}{microphone}" for microphone in ("", "_mic2")]
+    if (listed := next(filter(Path.is_file, files), None)) is None:
+        return None
+    whole = load_data_dir(home, need=("utt2spk", "spk2gender"))
+    rows = [line.split() for _, line in read_lines(listed)]
+    fields = 3 if table == "trials" else 1
+    if wrong := [number for number, row in enumerate(rows, 1) if len(row) != fields]:
+        raise UserError(f"{listed}:{wrong[0]}: not {fields} fields; is this a list of {part}?")
+    own = {row[len(row) // 2] for row in rows}
+    if strange := sorted(own - whole.utt2spk.keys()):
+        raise UserError(f"{listed}: {strange[0]} is not in {home / 'utt2spk'}")
+    utt2spk = {utt: spk for utt, spk in whole.utt2spk.items() if utt in own}
+    genders = {spk: (whole.spk2gender or {})[spk] for spk in utt2spk.values()}
+    found = (
+        {" ".join(row[:-1]): row[-1] for row in rows}
+        if table == "trials"
+        else dict.fromkeys(own, "")
+    )
+    return DataDir(place, {"utt2spk": utt2spk, "spk2gender": genders, table: found})
 
 
 def _check_edition(place: Path) -> None:

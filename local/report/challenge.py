@@ -96,7 +96,7 @@ def _pick(figures: DataFrame, kinds: Mapping[str, Sequence[str]], system: str) -
         for name in names:
             for row in where(figures, metric=name).itertuples():
                 protected, attacker = row.system == system, row.attacker
-                if protected == (attacker == UNPROTECTED):
+                if attacker and protected == (attacker == UNPROTECTED):
                     continue  # such as a system's column of an attack on original speech
                 parts = _parts(figures, row, what)
                 score = Score(

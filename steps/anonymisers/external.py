@@ -146,13 +146,14 @@ def _listed(table: Path) -> Iterator[tuple[str, str]]:
     """Names and audio of a wav.scp. Paths in it may be relative to a folder above it, or of another
     machine: then the file of that name beside the table is meant."""
     bases = table.absolute().parents
-    beside: dict[str, Path] = {}
+    beside: dict[str, Path] | None = None
     for name, said in read_map(table, rest_of_line=True).items():
         piped = _CONVERTED.fullmatch(said)
         file = (piped["sox"] or piped["flac"]) if piped else said
         found = next((base / file for base in bases if (base / file).exists()), None)
         if found is None:
-            beside = beside or {path.name: path for path in table.parent.rglob("*.*")}
+            if beside is None:
+                beside = {path.name: path for path in table.parent.rglob("*.*")}
             found = beside.get(Path(file).name)
         yield name, str(found or said)
 
