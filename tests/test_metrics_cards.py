@@ -67,7 +67,7 @@ def test_every_key_is_in_the_index(tmp_path: Path) -> None:
             plain = re.sub(r"_no_same_utt$", "", key)
             plain = re.sub(r"^n_(non)?target_(oo|op|pp|oa|aa)$", r"n_\1target", plain)
             plain = re.sub(r"^(chance_(clustered_)?)(cmc_\d+|auc_cmc|mean_rank\w*)$", r"\1*", plain)
-            plain = re.sub(r"^p_value_(cmc_\d+|auc_cmc|mean_rank)$", "p_value_*", plain)
+            plain = re.sub(r"^(p_value_(two_sided_)?)(cmc_\d+|auc_cmc|mean_rank)$", r"\1*", plain)
             plain = re.sub(r"_(1|3|10|30|all)_recordings$", "_<L>_recordings", plain)
             plain = re.sub(r"^cmc_\d+$", "cmc_<k>", plain)
             plain = re.sub(r"_omega_2$", "_omega_<x>", plain)
