@@ -7,7 +7,9 @@ SYSTEM := models/bn
 PER := file
 CHANNELS := mix
 KEY_FILE :=
+NJ :=
 export IN OUT
+unexport CDPATH
 .PHONY: help setup recipe protect test test-fast test-slurm test-browser lint clean
 
 help:
@@ -28,11 +30,12 @@ setup:
 recipe: setup
 	@cd egs/synth && ./run.sh
 
-protect: setup
+protect: # standard output is the stream's, so setting up speaks on the other one
 	@: "$${IN:?make protect IN=folder OUT=folder}" "$${OUT:?make protect IN=folder OUT=folder}"
+	@utils/setup.sh >&2
 	@. ./path.sh && if [ "$$IN $$OUT" = "- -" ]; then exec steps/protect_stream.py --system "$(SYSTEM)" \
 		$(if $(KEY_FILE),--key-file "$(KEY_FILE)"); fi && steps/protect_folder.py --system "$(SYSTEM)" --per "$(PER)" --channels "$(CHANNELS)" \
-		$(if $(KEY_FILE),--key-file "$(KEY_FILE)") "$$IN" "$$OUT"
+		$(if $(KEY_FILE),--key-file "$(KEY_FILE)") $(if $(NJ),--nj "$(NJ)") "$$IN" "$$OUT"
 
 test: # tests/test_house.py checks style and types
 	@utils/setup.sh test

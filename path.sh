@@ -1,5 +1,6 @@
 # shellcheck shell=bash
 # Sourced by run.sh and by every job: puts the project's Python and its four floors in reach.
+unset CDPATH # with it, cd prints where it went
 PSEUDOVOX_ROOT=$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")
 export PSEUDOVOX_ROOT
 export PATH="$PSEUDOVOX_ROOT/.venv/bin:$PSEUDOVOX_ROOT/utils:$PATH"

@@ -119,7 +119,7 @@ def measure(original: Path, draw: int, work: Path) -> dict[str, float]:
         found = protected(Path("data") / name, draw, work)
         for attacker, enrolled in (("ignorant", original), ("lazy-informed", enrolment)):
             trials, scores, out = Path("data") / name / "trials", work / "scores", work / "eer.json"
-            run(score_trials, "--backend", "cosine", enrolled, found, trials, scores)
+            run(score_trials, "--backend", "cosine_raw", enrolled, found, trials, scores)
             run(compute_metrics, "verification", trials, scores, out)
             eers[f"{attacker}, {voices}"] = 100 * float(json.loads(out.read_text())["eer"])
     return eers
@@ -227,7 +227,7 @@ def scored(voices: str, enrolment: Path, trial: Path, work: Path) -> Scored:
     lists, cells, kept = {}, {}, {}
     sides = {"oo": (original, plain), "oa": (original, trial), "aa": (enrolment, trial)}
     for s, (enrolled, tried) in sides.items():
-        run(score_trials, "--backend", "cosine", enrolled, tried, data / "trials", scores)
+        run(score_trials, "--backend", "cosine_raw", enrolled, tried, data / "trials", scores)
         trials, score = read(data / "trials", scores)
         who = find_speakers(trials, spk, trials_path=data / "trials", utt2spk_path=data / "utt2spk")
         place = np.array([names.index(name) for name in who.names])
@@ -240,7 +240,7 @@ def scored(voices: str, enrolment: Path, trial: Path, work: Path) -> Scored:
         "op": (plain, trial),
         "pp": (trial, trial),
     }.items():
-        path, options = work / "pairs", ("--backend", "cosine", "--utt2spk", data / "utt2spk")
+        path, options = work / "pairs", ("--backend", "cosine_raw", "--utt2spk", data / "utt2spk")
         run(score_pairs, *options, rows, columns, path, scores)
         found = segment_pairs(
             *read(path, scores), spk, trials_path=path, utt2spk_path=data / "utt2spk"

@@ -87,7 +87,7 @@ def main() -> int:
         sys.exit(f"{__doc__}\n{SAMPLES}: needed; set PSEUDOVOX_CORPORA to the folder it is in")
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)
-        run(protect_folder, "--key", "published", SAMPLES / ORIGINAL, work / "protected")
+        run(protect_folder, "--key", "published samples", SAMPLES / ORIGINAL, work / "protected")
         theirs = sorted(p.name for p in SAMPLES.iterdir() if p.is_dir() and p.name != ORIGINAL)
         folders = {ORIGINAL: SAMPLES / ORIGINAL, OURS: work / "protected"}
         folders |= {system: SAMPLES / system for system in theirs}

@@ -24,7 +24,7 @@ figures() { # SPLIT GENDER SYSTEM FAMILY ATTACKER EVALUATOR CONDITION COMMAND...
 score_all() { # CONDITION ROWS COLUMNS: all pairs of x-vectors of $trial
   local out=exp/lists/pairs/$1/$trial
   mkdir -p "$out"
-  steps/score_pairs.py --backend cosine --utt2spk "$corpus/data/$trial/utt2spk" "$2" "$3" "$out/trials" "$out/scores"
+  steps/score_pairs.py --backend cosine_raw --utt2spk "$corpus/data/$trial/utt2spk" "$2" "$3" "$out/trials" "$out/scores"
   pairs+=("$out/trials" "$out/scores")
 }
 
@@ -48,7 +48,7 @@ for g in f m; do
   score_all OO "$original" "$original"
   score_all OP "$original" "$protected"
   score_all PP "$protected" "$protected"
-  figures "libri_test_$g" $g B1 similarity - x-vector/cosine OO-OP-PP local/compute_metrics.py similarity "${spk[@]}" "${pairs[@]}"
+  figures "libri_test_$g" $g B1 similarity - x-vector/cosine_raw OO-OP-PP local/compute_metrics.py similarity "${spk[@]}" "${pairs[@]}"
 done
 if ((${#both[@]} == 4)); then # women and men together: canonical correlation needs more segments than twice the values
   out=exp/lists/segments
@@ -56,7 +56,7 @@ if ((${#both[@]} == 4)); then # women and men together: canonical correlation ne
   LC_ALL=C sort "${utt2spk[@]}" >"$out/utt2spk"
   cat "${both[0]}" "${both[2]}" >"$out/original.ark"
   cat "${both[1]}" "${both[3]}" >"$out/protected.ark"
-  figures libri_test - B1 leakage - x-vector/cosine OP local/compute_metrics.py leakage --utt2spk "$out/utt2spk" --bootstrap 1000 \
+  figures libri_test - B1 leakage - x-vector/cosine_raw OP local/compute_metrics.py leakage --utt2spk "$out/utt2spk" --bootstrap 1000 \
     "$out/original.ark" "$out/protected.ark"
 fi
 PSEUDOVOX_COMMAND="local/challenge_lists.sh $1" local/collect_results.py --corpus-name vpc2020 "${folders[@]}" exp/lists/results

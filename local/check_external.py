@@ -25,7 +25,7 @@ def main(
     external_data: Annotated[Path, "The data directory of the protected speech", "EXTERNAL"],
     out: OutFolder,
 ) -> None:  # fmt: skip
-    from steps.anonymisers.external import check_speech
+    from steps.anonymisers.external import check_speech, find_speech
     from steps.audio import read_audio
     from utils.datachecks import probe_audio
     from utils.datadir import load_data_dir, write_data_dir
@@ -46,7 +46,8 @@ def main(
                 f"{external_data / 'utt2spk'}: {utt} is of {external.utt2spk[utt]}, but of "
                 f"{speaker} in {original_data}"
             )
-    audio = {utt: external.wav[utt] for utt in original.utt2spk}
+    speech = find_speech(external_data)  # also of `sox FILE ... |` and of another machine's paths
+    audio = {utt: speech[utt] for utt in original.utt2spk}
     problems = {utt: probe_audio(path).problem for utt, path in audio.items()}
     if unusable := [f"{utt}: {audio[utt]} {what}" for utt, what in problems.items() if what]:
         raise LossError(

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from local.options import Bootstrap, Figures, read_scored, write_figures
+from local.options import AnotherDraw, Bootstrap, Figures, Words, read_scored, write_figures
 from utils.cli import BadValue, UserError, natural
 from utils.commands import commands
 from utils.options import Seed, TrialFormat, Utt2spk
@@ -87,7 +87,12 @@ def _verification(
         Path | None, "Scores of the same trials without protection by the same evaluator, which "
         "add eer_rise: how far the EER lies above theirs, people resampled alike in both", "SCORES",
     ] = None,
-    bootstrap: Bootstrap = 0, seed: Seed = 0,
+    words: Words = None,
+    challenges: Annotated[
+        bool, "Whether eer_speechbrain and eer_kaldi are added, which the VoicePrivacy challenges "
+        "report"
+    ] = False,
+    another_draw: AnotherDraw = (), bootstrap: Bootstrap = 0, seed: Seed = 0,
 ) -> None:  # fmt: skip
     """Detection, ZEBRA and linkability of a trial list. --bootstrap needs --utt2spk."""
     from local.metrics.verification import verification
@@ -96,13 +101,16 @@ def _verification(
     if bins and not utt2spk:
         raise UserError("--bins needs --utt2spk: it takes each speaker's trials")
     listed, score = _read_scored(format, trials, scores, more=more_scores)
-    before = None
-    if unprotected:
-        _, before = _read_scored(format, trials, unprotected)
+    beside = {
+        name: _read_scored(format, trials, path)[1]
+        for name, path in (("eer_rise", unprotected), ("eer_beside_words", words))
+        if path
+    }
+    draws = _read_scored(format, trials, *another_draw)[1:] if another_draw else ()
     speakers = _find_speakers(listed, trials, utt2spk) if utt2spk else None
     write_figures(out, verification(
         listed, score, omegas=dict(omega), speakers=speakers, n_bins=bins or None,
-        unprotected=before, n_bootstrap=bootstrap, seed=seed,
+        beside=beside, draws=draws, challenges=challenges, n_bootstrap=bootstrap, seed=seed,
     ))  # fmt: skip
 
 

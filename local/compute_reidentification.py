@@ -12,7 +12,7 @@ from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from local.options import Bootstrap, Figures, read_scored, write_figures
+from local.options import AnotherDraw, Bootstrap, Figures, read_scored, write_figures
 from utils.commands import program
 from utils.options import Seed, Utt2spk
 
@@ -21,14 +21,15 @@ from utils.options import Seed, Utt2spk
 def main(
     trial_list: Annotated[Path, "The trials", "TRIALS"],
     score_list: Annotated[Path, "Their scores", "SCORES"],
-    out: Figures, *, utt2spk: Utt2spk, bootstrap: Bootstrap = 0, seed: Seed = 0,
+    out: Figures, *, utt2spk: Utt2spk, another_draw: AnotherDraw = (), bootstrap: Bootstrap = 0,
+    seed: Seed = 0,
 ) -> None:  # fmt: skip
     from local.metrics.legal import reidentification
     from utils.tables import read_map
 
-    trials, score = read_scored("kaldi", trial_list, score_list)
+    trials, score, *draws = read_scored("kaldi", trial_list, score_list, *another_draw)
     report = reidentification(
-        trials, score, read_map(utt2spk), trials_path=trial_list,
+        trials, score, read_map(utt2spk), trials_path=trial_list, draws=draws,
         n_bootstrap=bootstrap, seed=seed,
     )  # fmt: skip
     write_figures(out, report)

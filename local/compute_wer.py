@@ -44,7 +44,7 @@ def main(
     spelling: Annotated[
         str, "The spelling in which words are compared; english: as Whisper's normaliser spells "
         "it; english_digits: the same, each digit a word; plain, for any language: upper case "
-        "and no punctuation", (*NORMALISERS,),
+        "and no punctuation; vpc2024, vpc2026: as these challenges compare them", (*NORMALISERS,),
     ] = "english",
     bootstrap: Bootstrap = 0, seed: Seed = 0,
 ) -> None:  # fmt: skip

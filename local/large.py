@@ -23,7 +23,7 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.options import Bootstrap
 from steps.options import Asnorm, Device, ScoringBackend
-from utils.cli import COMMON, natural, positive, progress
+from utils.cli import COMMON, UserError, natural, positive, progress
 from utils.commands import commands
 from utils.options import OutFile, Seed
 from utils.tables import is_there
@@ -43,7 +43,7 @@ Enrol = Annotated[
 ]
 SameGender = Annotated[bool, "Compare speakers of one gender only"]
 Range = Annotated[
-    tuple[float, float] | None, "The range of the bins, in scores; left out: -1 1 for cosine, and "
+    tuple[float, float] | None, "The range of the bins, in scores; left out: -1 1 for cosines, and "
     "by a first pass for others", "LOW HIGH",
 ]  # fmt: skip
 FirstPass = Annotated[bool, "Find the range of cosines, too, by a first pass"]
@@ -62,17 +62,19 @@ Parts = Annotated[int, "The number of parts", "M", positive]
 
 def _prepare(
     enrol_xvectors: EnrolXvectors, enrol_data: EnrolData, trial_xvectors: TrialXvectors,
-    trial_data: TrialData, plan: Plan, *, backend: ScoringBackend = "cosine", asnorm: Asnorm = 0,
-    enrol: Enrol = "each", same_gender: SameGender = False, range: Range = None,
+    trial_data: TrialData, plan: Plan, *, backend: ScoringBackend = "cosine_raw",
+    asnorm: Asnorm = 0, enrol: Enrol = "each", same_gender: SameGender = False, range: Range = None,
     first_pass: FirstPass = False, bins: Bins = 1 << 16, groups: Groups = 32, seed: Seed = 0,
     allow_loss: AllowLoss = 0,
 ) -> None:  # fmt: skip
     """Read x-vectors and make a plan."""
     from steps.populations import tiles
     from steps.populations.plans import make_plan, read_sides
-    from steps.speaker.backends import load_normalised
+    from steps.speaker.backends import is_centred, load_normalised
 
     scorer = load_normalised(backend, asnorm)
+    if is_centred(scorer):
+        raise UserError(f"--backend {backend}: is centred, which needs a side at once; cosine_raw")
     sides = read_sides(
         (enrol_xvectors, enrol_data), (trial_xvectors, trial_data), scorer,
         average=enrol == "mean", allow_loss=allow_loss,
@@ -80,7 +82,7 @@ def _prepare(
     places = None
     if range:
         places = tiles.Bins(*range, bins)
-    elif backend == "cosine" and not asnorm and not first_pass:
+    elif backend == "cosine_raw" and not asnorm and not first_pass:
         places = tiles.Bins(-1.0, 1.0, bins)
     info = make_plan(
         *sides, scorer, folder=plan, bins=places, n_bins=bins, same_gender=same_gender,
@@ -147,7 +149,7 @@ def _figures(plan: Plan, out: OutFile, *, parts: Parts = 1, bootstrap: Bootstrap
 
 def _run(
     enrol_xvectors: EnrolXvectors, enrol_data: EnrolData, trial_xvectors: TrialXvectors,
-    trial_data: TrialData, plan: Plan, out: OutFile, *, backend: ScoringBackend = "cosine",
+    trial_data: TrialData, plan: Plan, out: OutFile, *, backend: ScoringBackend = "cosine_raw",
     asnorm: Asnorm = 0, enrol: Enrol = "each", same_gender: SameGender = False,
     range: Range = None, first_pass: FirstPass = False, bins: Bins = 1 << 16, groups: Groups = 32,
     seed: Seed = 0, allow_loss: AllowLoss = 0, device: Device = "cpu",

@@ -5,6 +5,7 @@ report.html      one page that opens from disk: summary, pictures, the worst-pro
                  clips, all tables, and where everything comes from; no network, below 15 MB
 figures/*.pdf    the same pictures for papers, with --pdf
 RESULTS.md       the tables in Markdown
+verdicts.txt     the verdicts in at most two lines, which run.sh ends with
 
 Whatever is missing of RESULTS is named in the page. Clips let people be heard: --no-audio leaves
 them out.
@@ -33,6 +34,7 @@ def main(
     from local.report.load import load_results
     from local.report.page import markdown, page
     from local.report.pictures import draw_all, draw_first, draw_utility
+    from local.report.tables import verdict_lines
 
     found, folder = load_results(results), out / "figures"
     if folder.is_dir():
@@ -44,6 +46,7 @@ def main(
     first, utility = draw_first(found, figures), draw_utility(found, figures)
     sections = {name: draw_all(found, name, figures) for name in found.evaluators()}
     write_file(out / "RESULTS.md", markdown(found))
+    write_file(out / "verdicts.txt", "".join(f"{line}\n" for line in verdict_lines(found)))
     write_file(out / "report.html", page(found, first, sections, utility, with_audio=not no_audio))
     drawn = [utility, *chain.from_iterable(sections.values())]
     n_pictures = len(first) + sum(len(section.pictures) for section in drawn)

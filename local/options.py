@@ -17,6 +17,14 @@ Bootstrap = Annotated[
     int, "The number of times that the speakers are resampled, for 95 % intervals; 0: none", "N",
     natural, COMMON,
 ]  # fmt: skip
+AnotherDraw = Annotated[
+    Sequence[Path], "Scores of these trials in a further run of a random system, for the mean of "
+    "all runs; may be given again", "SCORES",
+]  # fmt: skip
+Words = Annotated[
+    Path | None, "Scores of the same trials by the words alone, for eer_beside_words: how far the "
+    "EER lies above theirs, people resampled alike in both", "SCORES",
+]  # fmt: skip
 AGAIN = "A further set, counted together with the first; may be given again"
 CorpusName = Annotated[str, "The name of the corpus", "NAME"]
 EncoderName = Annotated[str, "The name of the encoder", "NAME"]

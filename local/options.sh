@@ -2,7 +2,7 @@
 # share, then path.sh, cmd.sh, and the corpus's own defaults. What is a recipe's own stands in its block.
 
 # shellcheck shell=bash disable=SC2034  # the variables are the recipe's
-evaluators="ecapa_mini/plda ecapa_mini/cosine" # who listens: <encoder>/<back end>; encoder: conf/encoders/<encoder>.yaml, a trained folder, resemblyzer, pyannote or hub:<model>; back end: plda, plda_asnorm or cosine
+evaluators="ecapa_mini/plda ecapa_mini/cosine" # who listens: <encoder>/<back end>; encoder: conf/encoders/<encoder>.yaml, a trained folder, resemblyzer, pyannote or hub:<model>; back end: plda, plda_asnorm, cosine, cosine_asnorm or cosine_raw
 trainings=1                                    # how often an encoder of conf/encoders is trained, with other seeds: the report says how far the figures move (<encoder>_seed1, ...)
 voice_encoder=                                 # encoder of the x-vectors that systems choose voices by, named as in --evaluators; empty: that of the first evaluator
 nj=$(env -u OMP_NUM_THREADS nproc)             # jobs at a time
@@ -17,7 +17,7 @@ pool_set=                                      # data/<pool_set> gives systems t
 genders="f m"                                  # whose trials there are: f, m, and mixed (women and men in one list); a corpus of one gender names it in conf/recipe.conf
 chunk_seconds=                                 # training utterances are cut into sessions of so many seconds for the back end; empty: not cut
 lda_dim=100                                    # dimensions that the PLDA back end keeps, at most
-cohort_size=100                                # plda_asnorm: training speakers nearest to a voice that its scores are normalised by
+cohort_size=100                                # plda_asnorm, cosine_asnorm: training speakers nearest to a voice that its scores are normalised by
 dry_run=false                                  # only say what would be done: how many steps of each stage, why, and about how long; each of them: [full]
 list_stages=false                              # only list the stages
 

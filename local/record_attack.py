@@ -30,6 +30,10 @@ def main(
     pairs: Annotated[
         Path | None, "The protected set whose originals the attacker has, too", "DATA",
     ] = None,
+    held_out: Annotated[
+        Path | None, "Scores of people of that set whom the attacker held out, by "
+        "steps/score_held_out.py", "DIR",
+    ] = None,
     encoder: Annotated[str, "The name of the encoder", "ENCODER"],
     backend: ScoringBackend, asnorm: Asnorm = 0,
 ) -> None:  # fmt: skip
@@ -38,4 +42,6 @@ def main(
     record = attackers.record_attack(
         attacker, enrol, trial, training, pairs, encoder, backend, asnorm
     )
+    if held_out is not None and training is not None:
+        record |= attackers.record_held_out(held_out, training)
     write_figures(out, record)

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Write what a challenge's own tools would: result_for_rank_<system>, averages and category.
+"""Write what a challenge's own tools would: its result file, averages and category.
 
 PROTOCOL is a file of conf/protocols, RESULTS folders with a metrics.csv (exp/results of a recipe
-for each evaluation), or result files of the challenge, of which averages are printed, too. What the
-protocol asks for and nobody measured is named; no average is printed of a set that lacks a split.
+for each evaluation), or result files of the challenge, of which averages are printed, too. Written
+are result_for_rank_<system> (2024, 2026), results.txt (2020, 2022) and results_summary.txt (2022).
+What the protocol asks for and nobody measured is named; no average is printed of a set that lacks a
+split.
 """
 
 import sys
@@ -27,34 +29,37 @@ def main(
     ] = "",
     evaluator: Annotated[str, "Who listened (left out: the protocol's own)", "NAME"] = "",
     out: Annotated[
-        Path | None, "Where result_for_rank_<system> is written", "FOLDER"
+        Path | None, "Where the result file is written", "FOLDER"
     ] = None,
 ) -> None:  # fmt: skip
     from pandas import concat
 
     from local.protocols.attackers import read_protocol
-    from local.report.challenge import conclusions, read_results, scores_of, write_results
+    from local.report.challenge import conclusions, scores_of
+    from local.report.challenge_files import read_results, write_results
     from local.report.frame import read_metrics
     from utils.tables import write_file
 
     asked = read_protocol(protocol)
     evaluator = evaluator or asked.evaluators.split()[0]
     folders = [path for path in results if not path.is_file()]
-    scores = [score for path in results if path.is_file() for score in read_results(path)]
+    scores = [score for path in results if path.is_file() for score in read_results(path, asked)]
     if folders:
         if not of_system:
             raise UserError("--of-system: name the system of the recipe whose figures are wanted")
         figures = concat([read_metrics(folder / "metrics.csv") for folder in folders])
         scores += scores_of(figures, asked, of_system, evaluator)
     if not any(score.protected for score in scores):
+        what = f"figure of {of_system}" if of_system else "figure of protected speech"
         raise UserError(
-            f"{results[0]}: no figure of {of_system or None} that {asked.challenge} asks for "
+            f"{results[0]}: no {what} that {asked.challenge} asks for "
             f"(attacker {asked.privacy.attacker}, evaluator {evaluator})"
         )
     if out:
         out.mkdir(parents=True, exist_ok=True)
-        path = out / f"result_for_rank_{of_system or 'theirs'}"
-        write_file(path, write_results(scores, time.strftime("%d-%m-%y_%H:%M")))
-        print(f"{path}: {len(scores)} figures")
+        written = write_results(scores, asked, of_system or "theirs", time.localtime())
+        for name, text in written.items():
+            write_file(out / name, text)
+            print(f"{out / name}: written, of {len(scores)} figures")
     for line in conclusions(scores, asked):
         print(line)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
+from local.plan.forecast import sum_up
 from local.plan.options import Asked, follow_protocol, train_again
 from local.plan.run import plan_run
 from local.plan.studies import STUDIES
@@ -39,9 +40,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         again = train_again(asked.words("evaluators"), asked.number("trainings"))
         return RECIPES[recipe](asked.changed({"evaluators": " ".join(again)}))
 
-    return Driver(
-        Path(sys.argv[0]).name, recipe, options, read_script(words[end + 1 :]), plan
-    ).run()
+    script = read_script(words[end + 1 :])
+    return Driver(Path(sys.argv[0]).name, recipe, options, script, plan, sum_up).run()
 
 
 if __name__ == "__main__":

@@ -14,8 +14,8 @@ import numpy.typing as npt
 import soundfile
 
 from utils.arrays import Float64
+from utils.audiofile import NO_SAMPLES, AudioError, AudioFile
 from utils.cli import LossError, UserError
-from utils.datachecks import NO_SAMPLES, probe_audio
 from utils.tables import replacing, write_map
 
 if TYPE_CHECKING:
@@ -54,14 +54,13 @@ def read_audio(utt: str, rxfilename: str, rate: int = SAMPLE_RATE) -> Audio:
     channels, no samples (EmptyAudioError), fewer samples than its header says, an absurd rate, a
     sample that is not finite.
     """
-    if problem := probe_audio(rxfilename).problem:
-        kind = EmptyAudioError if problem == NO_SAMPLES else UserError
-        raise kind(f"{utt}: {rxfilename}: {problem}")
     try:
-        samples, file_rate = soundfile.read(rxfilename, dtype="float64", always_2d=True)
-    except (soundfile.LibsndfileError, OSError) as error:
-        raise UserError(f"{utt}: {rxfilename}: cannot be read as audio: {error}") from error
-    mono = samples[:, 0]
+        found = AudioFile.open_mono(rxfilename)
+        mono = np.concatenate(list(found.blocks()))[:, 0]
+    except AudioError as error:
+        kind = EmptyAudioError if str(error) == NO_SAMPLES else UserError
+        raise kind(f"{utt}: {rxfilename}: {error}") from error
+    file_rate = found.rate
     if not np.isfinite(mono).all():
         raise UserError(f"{utt}: {rxfilename}: holds a sample that is not a finite number")
     if file_rate != rate:

@@ -2,7 +2,8 @@
 """Recognise the words of each utterance of a data directory.
 
 RECOGNISER is `moonshine`, a network that writes English (--model: another size or language of it);
-`pocketsphinx`, an older recogniser of English; `ctc`, one that train_recogniser.py trained
+`pocketsphinx`, an older recogniser of English; `phones`, the same of English phones (OUT/text then
+has `<phone>:<frames of 10 ms> ...`); `ctc`, one that train_recogniser.py trained
 (--model); or `hub:<model>`, a Whisper (--language) or a SpeechBrain model of the Hugging Face hub,
 or a folder of one (SpeechBrain runs the code that its settings name). DATA needs wav.scp and
 utt2spk. OUT gets `text` (<utterance> <words>, as the recogniser spells them; nothing after the

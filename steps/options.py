@@ -22,11 +22,17 @@ Steps = Annotated[
     int | None, "The number of training steps, instead of what CONF says", "N", positive
 ]
 ScoringBackend = Annotated[
-    str, "The back end that scores: cosine, or a folder of train_backend.py", "cosine|DIR"
+    str,
+    "The back end that scores: cosine (centred), cosine_raw, or a folder of train_backend.py",
+    "cosine|cosine_raw|DIR",
 ]
 Asnorm = Annotated[
     int, "The number of nearest training speakers whose scores normalise a score; 0: not", "N"
 ]
+LdaDim = Annotated[
+    int, "The number of dimensions that LDA keeps; 0: neither LDA nor PLDA, the cohort alone", "D",
+    natural,
+]  # fmt: skip
 Dataset = Annotated[
     str | None,
     "The set's name in keys (left out: that of DATA, or of the set that it is a part of)", "NAME",

@@ -1,20 +1,23 @@
 #!/usr/bin/env python3
 """Protect the speech of any folder: no lists, no transcripts, no training.
 
-OUT gets every audio file of IN that libsndfile reads, under the same name in the same sub-folder,
-at 16 kHz. SYSTEM is a folder with system.yaml and what that needs (pool, synthesiser, generator),
-such as models/bn, or a system's yaml file that needs nothing. Files of any length are gone through
-in pieces; silence stays silence. A run that was killed goes on where it was.
+OUT gets every audio file of IN under the same name in the same sub-folder, at 16 kHz: what
+libsndfile reads, and, where ffmpeg is installed, what that reads (as <name>.wav). SYSTEM is a
+folder with system.yaml and what that needs (pool, synthesiser, generator), such as models/bn, or a
+system's yaml file that needs nothing. Files of any length are gone through in pieces; silence stays
+silence. A run that was killed goes on where it was.
 
 Files with the same pseudo-speaker (--per) get the same voice. Which one is decided by the key: who
 knows it, and the models, can find out who became whom. Without --key or --key-file a secret is
 drawn, and forgotten unless --write-key names a file.
 
-Exit status 3: some files could not be protected; they are named, and the others are done.
+Exit status 3: some files could not be protected; they are named, in OUT.failed.txt beside OUT,
+too, and the others are done.
 """
 
 import contextlib
 import ctypes
+import os
 import sys
 from collections import deque
 from itertools import islice
@@ -24,12 +27,11 @@ from typing import Annotated, Literal
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import SAFE_SYSTEM, KeyFile, KeyText, SafeSystem
-from utils.cli import LossError, UserError, progress
+from utils.cli import LossError, UserError, positive, progress
 from utils.commands import program
 from utils.options import OutFolder
 from utils.tables import write_file
 
-SHOWN = 10  # files that failed
 _M_MMAP_THRESHOLD = -3  # of glibc's mallopt
 
 
@@ -53,9 +55,9 @@ def _check_folders(source: Path, out: Path, key: Path | None) -> None:
 class _Bar:
     """A bar of seconds of audio."""
 
-    def __init__(self, seconds: float) -> None:
-        self._seconds = 0.0
-        self._bar = iter(progress("protect", unit="seconds of audio")(range(round(seconds))))
+    def __init__(self, seconds: float, n_files: int) -> None:
+        self._seconds, unit = 0.0, f"seconds of {n_files} files"
+        self._bar = iter(progress("protect", unit=unit)(range(round(seconds))))
 
     def add(self, seconds: float) -> None:
         """So much more is done."""
@@ -85,7 +87,12 @@ def main(
         Literal["mix", "each"], "What becomes of several channels: they are mixed down, or each "
         "is protected for itself with one voice",
     ] = "mix",
+    nj: Annotated[
+        int | None, "The number of processes at a time; left out: as many as there are cores. The "
+        "files that are made do not depend on it", "N", positive,
+    ] = None,
 ) -> None:  # fmt: skip
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # parallelism is by processes
     _return_large_arrays()
     from steps.standalone import job
     from steps.standalone.stream import Recording
@@ -95,37 +102,46 @@ def main(
     _check_folders(source, out, write_key)
     if speakers and per != "speaker":
         raise UserError("--speakers is for --per speaker")
-    audio, n_other = job.find_audio(source)
+    audio, n_other = job.find_audio(source, out)
     groups = job.group_files(audio, per, job.read_speakers(speakers) if speakers else None)
     used, fresh = job.choose_key(key, key_file)
     loaded = job.load_system(system, job.key_number(used))
     settings = {"system": loaded.digest, "per": per, "channels": channels}
-    journal = job.Journal(out, settings, None if fresh else used)
-    if write_key:
-        write_file(write_key, f"{used}\n")
-        write_key.chmod(0o600)
-    ready = [p for p in audio if journal.has(p, source / p, out / p)]
-    todo = list(job.unfinished(groups, ready, fresh=fresh))
-    files = [path for _, group in todo for path in group]
-    print(f"{source}: {len(audio)} audio files, {len(audio) - len(files)} done before; "
-          f"{n_other} other files are left out", file=sys.stderr)  # fmt: skip
-    seconds = 0.0
-    for path in files:
-        with contextlib.suppress(UserError):  # said when its turn comes
-            seconds += Recording.open(source / path).seconds
-    bar = _Bar(seconds)
-    work = job.Work(source, out, channels)
-    failed: dict[Path, str] = {}
-    for name, group in todo:
-        failed |= work.protect_group(
-            name, group, loaded.anonymiser,
-            lambda path: journal.add(path, source / path), bar.add,
-        )  # fmt: skip
-    bar.add(seconds)
-    for reason in list(failed.values())[:SHOWN]:
-        print(f"protect_folder.py: {reason}", file=sys.stderr)
+    with job.alone_in(out):
+        journal = job.Journal(out, settings, None if fresh else used)
+        if write_key:
+            write_file(write_key, f"{used}\n")
+            write_key.chmod(0o600)
+        made = {path: out / job.made_name(path) for path in audio}
+        ready = [path for path in audio if journal.has(path, source / path, made[path])]
+        todo = list(job.unfinished(groups, ready, fresh=fresh))
+        files = [path for _, group in todo for path in group]
+        print(f"{source}: {len(audio)} audio files, {len(audio) - len(files)} done before; "
+              f"{n_other} other files are left out", file=sys.stderr)  # fmt: skip
+        jobs = job.Jobs(min(nj or len(os.sched_getaffinity(0)), len(files) or 1), lambda _: None)
+        opened = job.open_all(jobs, source, files)
+        good = [found for found in opened.values() if isinstance(found, Recording)]
+        seconds = sum(found.seconds for found in good)
+        jobs.tick = _Bar(seconds, len(good)).add
+        work = job.Work(source, out, loaded.anonymiser, channels)
+        failed = job.protect_all(
+            jobs, work, todo, opened, lambda path: journal.add(path, source / path)
+        )
+        jobs.tick(seconds)
+    for note in (note for found in good for note in found.notes):
+        print(f"protect_folder.py: {job.plain(note)}", file=sys.stderr)
+    listed = out.with_name(f"{out.resolve().name}.failed.txt")
+    listed.unlink(missing_ok=True)
+    if failed:
+        lines = [job.plain(reason) for reason in failed.values()]
+        print(*(f"protect_folder.py: {line}" for line in lines), sep="\n", file=sys.stderr)
+        write_file(listed, "\n".join(lines) + "\n")
+    if tagged := sum(found.audio.tagged for found in good):
+        print(f"{tagged} files had tags (title, artist, comment ...), which {out} does not have")
     print(f"{out}: {len(files) - len(failed)} files protected now, {len(failed)} failed; "
-          f"{len({name for name, _ in todo})} pseudo-speakers")  # fmt: skip
+          f"{len(todo)} pseudo-speakers")  # fmt: skip
     print("\n".join(loaded.limits))
     if failed:
-        raise LossError(f"{out}: {len(failed)} of {len(audio)} files are not protected (above)")
+        raise LossError(
+            f"{out}: {len(failed)} of {len(audio)} files are not protected (above, and {listed})"
+        )

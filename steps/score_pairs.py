@@ -7,7 +7,8 @@ original and protected (OP): every ordered pair. A segment is never paired with 
 TRIALS_OUT gets `<row> <column> target|nontarget` by utt2spk, SCORES_OUT `<row> <column> <score>`,
 both in C order.
 
-Both segments count as one utterance. Scores are those of score_trials.py, to 9 digits.
+Both segments count as one utterance. Scores are those of score_trials.py, to 9 digits. Published
+matrices (VoicePAT's and those of Noé et al.) are of cosine_raw or of a PLDA.
 """
 
 import sys

@@ -6,8 +6,11 @@ the first column of TRIALS holds speakers, or an .scp/.ark file when it holds ut
 TRIAL_XVECTORS is a folder with xvector.scp, or such a file. OUT gets `<enrol> <trial> <score>`
 lines in C order; the higher the score, the more likely the same speaker.
 
-cosine: of the raw vectors. A folder of steps/train_backend.py: log-likelihood ratio of the PLDA
-(natural logarithm, not calibrated), knowing how many utterances each speaker enrolled.
+cosine: of vectors of length 1, less the mean of their side (of the enrolled people, or of the trial
+utterances, that TRIALS names), scaled to length 1 again; it needs two people on both sides.
+cosine_raw: of the vectors as they are. A folder of steps/train_backend.py: log-likelihood ratio of
+the PLDA (natural logarithm, not calibrated), knowing how many utterances each speaker enrolled; of
+one with the cohort alone: cosine.
 
 A trial whose x-vector is missing is an error that names it; nothing is scored then.
 """

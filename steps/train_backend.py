@@ -5,16 +5,16 @@ XVECTORS is a folder of steps/extract_xvectors.py (also with --chunk-seconds), D
 directory of the training speakers. OUT gets mean.vec, transform.mat, plda and
 cohort.{ark,scp} (the mean x-vector of each speaker, for score normalisation). LDA has at most as
 many dimensions as the data can bear, min(--lda-dim, S - 1, N - S) for N x-vectors of S speakers.
+With --lda-dim 0 OUT gets the cohort alone, and is the cosine with something to normalise by.
 """
 
 import sys
 from pathlib import Path
-from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from steps.options import Xvectors
-from utils.cli import UserError, positive
+from steps.options import LdaDim, Xvectors
+from utils.cli import UserError
 from utils.commands import program
 from utils.options import AllowLoss, DataFolder, NotSpeakersOf, OutFolder
 
@@ -22,8 +22,7 @@ from utils.options import AllowLoss, DataFolder, NotSpeakersOf, OutFolder
 @program
 def main(
     xvectors: Xvectors, data_dir: DataFolder, out: OutFolder, *,
-    lda_dim: Annotated[int, "The number of dimensions that LDA keeps", "D", positive] = 100,
-    allow_loss: AllowLoss = 0, not_speakers_of: NotSpeakersOf = (),
+    lda_dim: LdaDim = 100, allow_loss: AllowLoss = 0, not_speakers_of: NotSpeakersOf = (),
 ) -> None:  # fmt: skip
     import numpy as np
 
@@ -36,14 +35,16 @@ def main(
     vectors = read_xvectors(xvectors)
     utt2spk = speakers_of(xvectors, data)
     check_complete(vectors, utt2spk, xvectors, allow_loss)
+    cohort, counts = average_by_speaker(vectors.items(), utt2spk)
+    read = f"read {len(vectors)} x-vectors of {len(counts)} speakers / written {out}"
+    if lda_dim == 0:
+        write_archive(out / "cohort", cohort)
+        print(f"{read}/cohort.scp / skipped 0")
+        return
     try:
         backend = train_backend(vectors, utt2spk, lda_dim)
     except (ArithmeticError, np.linalg.LinAlgError) as error:
         raise UserError(f"{xvectors}: {error}; extract them again") from error
     write_backend(out, backend)
-    write_archive(out / "cohort", average_by_speaker(vectors.items(), utt2spk)[0])
-    n_speakers = len({utt2spk[utt] for utt in vectors})
-    print(
-        f"read {len(vectors)} x-vectors of {n_speakers} speakers / written {out}/plda of "
-        f"{len(backend.plda.psi)} dimensions / skipped 0"
-    )
+    write_archive(out / "cohort", cohort)
+    print(f"{read}/plda of {len(backend.plda.psi)} dimensions / skipped 0")

@@ -38,9 +38,10 @@ corpus_name=golden
 evaluation=golden
 prepare_options="--evaluation golden --eval-speakers 6 --eval-utterances 4 \
 --enrol-utterances 2 --train-speakers 8 --train-utterances 4"
-evaluators="tiny/plda resemblyzer/cosine"
+evaluators="tiny/plda resemblyzer/cosine_raw"
 systems="mcadams b1 bn"
 attackers="ignorant lazy_informed semi_informed_backend"
+informed_draws=1
 genders=mixed
 asr=moonshine
 prosody=true

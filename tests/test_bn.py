@@ -505,7 +505,7 @@ def test_a_system_that_is_handed_on_holds_nobody_and_protects(
     assert np.corrcoef(made, right)[0, 1] > 0.95
     (tmp_path / "in").mkdir()
     soundfile.write(tmp_path / "in/a.wav", wave, RATE)
-    words = ["--system", exported, "--key", "k", tmp_path / "in", tmp_path / "out"]
+    words = ["--system", exported, "--key", "a key of sixteen", tmp_path / "in", tmp_path / "out"]
     assert protect_folder([str(word) for word in words]) == 0
     assert len(soundfile.read(tmp_path / "out/a.wav")[0]) == len(wave)
 

@@ -1,6 +1,11 @@
 """The challenges' protocols, averages and result files."""
 
-from collections.abc import Callable
+import math
+import re
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -8,38 +13,16 @@ import pytest
 import soundfile
 
 from local.plan.options import Asked, follow_protocol
-from local.protocols.attackers import read_protocol
-from local.report.challenge import averages, category, read_results
+from local.protocols.attackers import Sets, read_protocol
+from local.report.challenge import Score, averages, category, scores_of
+from local.report.challenge_files import read_results, write_results
+from local.report.frame import read_metrics
 from local.report_challenge import main
 from steps.anonymisers.external import find_speech
 from tests.refusals import refuses
 from tests.report_rows import metrics_csv
 
 PROTOCOLS = Path(__file__).resolve().parents[1] / "egs/TEMPLATE/conf/protocols"
-# As 2024's tools write it, with figures of B2 that the challenge published.
-THEIRS = """---- Time: 28-03-24_19:00 ----
-
----- SER results ----
-   dataset split       ser      UAR  ACC_sad
-                               mean     mean
-0  IEMOCAP   dev      anon  55.6146  32.9580
-1  IEMOCAP   dev  original  69.0796  63.6292
-
----- ASV_eval results ----
-  dataset split gender enrollment     trial     EER
-0   libri   dev      f   original  original  10.511
----- ASR results ----
-  dataset split       asr     WER
-0   libri   dev  original   1.807
-4   libri   dev      anon  10.482
-
----- ASV_eval^anon results ----
-   dataset split gender enrollment trial     EER  EER-ci_lower  EER-ci_upper
-2    libri   dev      f       anon  anon  12.910        12.376        52.489
-5    libri   dev      m       anon  anon   2.045         1.244        51.633
-8    libri  test      f       anon  anon   7.483         5.484        51.554
-11   libri  test      m       anon  anon   1.557         2.009        52.009
-"""
 
 
 @pytest.mark.parametrize("path", sorted(PROTOCOLS.glob("*.yaml")), ids=lambda p: p.stem)
@@ -48,49 +31,69 @@ def test_every_protocol_is_whole(path: Path) -> None:
     assert protocol.privacy.sets and protocol.words
     assert protocol.privacy.attacker in protocol.attackers.split()
     assert list(protocol.categories) == sorted(protocol.categories)
+    root = PROTOCOLS.parents[3]
+    blocks = [root / "egs/TEMPLATE/run.sh", root / "local/options.sh"]
+    known = re.findall(r"^([a-z_]+)=", "".join(b.read_text() for b in blocks), re.MULTILINE)
+    assert protocol.options.keys() <= {*known}
 
 
-def test_published_eers_of_2022_give_its_published_averages(tmp_path: Path) -> None:
-    """B1.b and B2 of VoicePrivacy 2022, dev and test: 9.928, 9.183 and 6.529, 7.769 %."""
-    protocol = read_protocol(PROTOCOLS / "vpc2022.yaml")
-    published = {
-        "B1.b dev": ([19.03, 5.59, 8.254, 6.005, 9.012, 9.402], 9.928),
-        "B1.b test": ([9.489, 7.795, 10.91, 7.52, 15.32, 8.192], 9.183),
-        "B2 test": ([7.117, 1.114, 16.92, 7.692, 10.98, 4.802], 7.769),
-    }
-    for eers, mean in published.values():
-        rows = "".join(
-            f"{n} {split.rsplit('_', 2)[0]} {' '.join(split.rsplit('_', 2)[1:])} anon anon {eer}\n"
-            for n, (split, eer) in enumerate(zip(protocol.privacy.sets["test"], eers, strict=True))
-        )
-        path = tmp_path / "theirs"
-        path.write_text(
-            "---- ASV_eval^anon results ----\ndataset split gender enrollment trial EER\n" + rows
-        )
-        found = averages(read_results(path), protocol.privacy)
-        assert 100 * found["test"] == pytest.approx(mean, abs=6e-3)
-        assert np.isnan(found["dev"])  # none of it was named
+# Of 2020 run_asv_eval_train.sh, of 2022 config.sh and main_asv_eval_train.sh.
+PRESCRIBED = [
+    ("W1", "vpc2022", {"attackers": "semi_informed", "informed_level": "utt"}),
+    ("W6", "vpc2020", {"lda_dim": "200", "chunk_seconds": ""}),
+    ("W6", "vpc2022", {"lda_dim": "200", "chunk_seconds": ""}),
+    ("M2", "vpc2022", {"prosody": "true"}),
+    ("M4", "vpc2026_track2", {"asr": "hub:openai/whisper-large-v3", "asr_spelling": "vpc2026"}),
+    ("M6", "vpc2024", {"asr": "hub:speechbrain/asr-wav2vec2-librispeech"}),
+    ("M6", "vpc2024", {"asr_spelling": "vpc2024"}),
+    ("W2", "vpc2026", {"attackers": "lazy_informed semi_informed_finetuned"}),
+]  # fmt: skip
 
 
-def test_a_result_file_is_read_and_written_again(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("name", "protocol", "wanted"), PRESCRIBED, ids=[f"{n}-{p}-{min(w)}" for n, p, w in PRESCRIBED]
+)
+def test_a_protocol_sets_what_the_challenge_prescribes(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    protocol: str,
+    wanted: dict[str, str],
 ) -> None:
-    path = tmp_path / "result_for_rank_mcadams"
-    path.write_text(THEIRS)
-    scores = read_results(path)
-    by = {(s.what, s.split, s.protected): s for s in scores}
-    assert by["eer", "libri_dev_f", True].value == pytest.approx(0.1291)
-    assert by["eer", "libri_dev_f", True].high == pytest.approx(0.52489)
-    assert by["uar", "IEMOCAP_dev", True].value == pytest.approx(0.556146)
-    words = [str(PROTOCOLS / "vpc2024.yaml"), str(path), "--out", str(tmp_path / "out")]
-    assert main([*words, "--of-system", "mcadams"]) == 0
-    again = read_results(tmp_path / "out/result_for_rank_mcadams")
-    assert {(s.what, s.split, s.protected, round(s.value, 9)) for s in again} == {
-        (s.what, s.split, s.protected, round(s.value, 9)) for s in scores
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf/protocols").symlink_to(PROTOCOLS)
+    monkeypatch.chdir(tmp_path)
+    corpus = {
+        "protocol": protocol,
+        "lda_dim": "150",
+        "chunk_seconds": "4",
+        "command_line": "./run.sh",
     }
-    said = capsys.readouterr().out
-    assert "libri_test: average EER 4.520 %, category 0 of 4" in said
-    assert "not measured: uar of IEMOCAP_test, wer of libri_test" in said
+    asked = follow_protocol(Asked(corpus))
+    assert {option: asked[option] for option in wanted} == wanted
+    mine = Asked({**corpus, "command_line": "./run.sh --lda-dim 150"})
+    assert follow_protocol(mine)["lda_dim"] == "150"
+
+
+@pytest.mark.parametrize(
+    ("name", "eers", "mean"),
+    [
+        ("B1.b dev", (19.03, 5.59, 8.254, 6.005, 9.012, 9.402), 9.928),
+        ("B1.b test", (9.489, 7.795, 10.91, 7.52, 15.32, 8.192), 9.183),
+        ("B2 test", (7.117, 1.114, 16.92, 7.692, 10.98, 4.802), 7.769),
+    ],
+)
+def test_published_eers_of_2022_give_its_published_averages(
+    name: str, eers: Sequence[float], mean: float
+) -> None:
+    privacy = read_protocol(PROTOCOLS / "vpc2022.yaml").privacy
+    scores = [
+        Score("eer", split, True, eer / 100, privacy.attacker)
+        for split, eer in zip(privacy.sets[name.split()[1]], eers, strict=True)
+    ]
+    found = averages(scores, privacy)
+    assert 100 * found[name.split()[1]] == pytest.approx(mean, abs=6e-3)
+    assert sum(map(math.isnan, found.values())) == 1  # the other set was not named
 
 
 def test_a_result_file_of_2026_joins_several_runs(
@@ -107,19 +110,37 @@ def test_a_result_file_of_2026_joins_several_runs(
     assert main([str(PROTOCOLS / "vpc2026.yaml"), str(path)]) == 0
     said = capsys.readouterr().out
     assert "libri_dev: average EER 6.973 %" in said and "libri_test: average EER 4.713 %" in said
-    figure = {"what": "eer", "split": "libri_dev_mixed", "protected": True}
-    assert figure.items() <= vars(read_results(path)[1]).items()
+
+
+def test_W2_the_attacker_as_given_alone_gives_no_average(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It was passed off as the one that is ranked: `average EER 11.423 %, category 1 of 4`."""
+    path = tmp_path / "theirs"
+    header = "dataset split gender enrollment trial EER"
+    path.write_text(f"---- ASV_eval results ----\n{header}\n8 libri dev mixed anon anon 11.423\n")
+    assert main([str(PROTOCOLS / "vpc2026.yaml"), str(path)]) == 0
+    said = capsys.readouterr().out
+    assert "11.423" not in said and "libri_dev: no average EER: not measured" in said
+
+
+def test_a_file_of_unprotected_speech_alone_said_figure_of_None(tmp_path: Path) -> None:
+    header = "dataset split gender enrollment trial EER"
+    row = "0 libri dev f original original 10.511"
+    (tmp_path / "theirs").write_text(f"---- ASV_eval results ----\n{header}\n{row}\n")
+    asked = [str(PROTOCOLS / "vpc2024.yaml"), str(tmp_path / "theirs")]
+    refuses("no figure of protected speech that VoicePrivacy 2024 asks for", main, asked)
 
 
 def test_figures_of_a_recipe_become_a_result_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data = """
-    libri_test_f theirs verification semi_informed ecapa_full/cosine AA eer 0.31
-    libri_test_m theirs verification semi_informed ecapa_full/cosine AA eer 0.33
-    libri_test_m theirs verification ignorant ecapa_full/cosine AA eer 0.5
+    libri_test_f theirs verification semi_informed ecapa_full/cosine_raw AA eer 0.31
+    libri_test_m theirs verification semi_informed ecapa_full/cosine_raw AA eer 0.33
+    libri_test_m theirs verification ignorant ecapa_full/cosine_raw AA eer 0.5
     libri_test_m theirs verification semi_informed another/cosine AA eer 0.01
-    libri_test_f original verification unprotected ecapa_full/cosine AA eer 0.08
+    libri_test_f original verification unprotected ecapa_full/cosine_raw AA eer 0.08
     libri_test theirs utility - moonshine AA wer 0.06
     libri_test b2 utility - moonshine AA wer 0.1
     """
@@ -129,8 +150,9 @@ def test_figures_of_a_recipe_become_a_result_file(
     assert "libri_test: average EER 32.000 %, category 3 of 4 (at least 30 %)" in (
         capsys.readouterr().out
     )
+    asked_of = read_protocol(PROTOCOLS / "vpc2024.yaml")
     found = {(s.what, s.split, s.protected): s.value
-             for s in read_results(tmp_path / "result_for_rank_theirs")}  # fmt: skip
+             for s in read_results(tmp_path / "result_for_rank_theirs", asked_of)}  # fmt: skip
     assert found == {
         ("eer", "libri_test_f", True): pytest.approx(0.31),
         ("eer", "libri_test_m", True): pytest.approx(0.33),
@@ -141,24 +163,98 @@ def test_figures_of_a_recipe_become_a_result_file(
     refuses("no figure of b3 that VoicePrivacy 2024 asks for", main, asked)
 
 
+def scores(tmp_path: Path, protocol: str, data: str) -> dict[tuple[str, str], Score]:
+    """Of protected speech, by figure and split, from rows of a recipe."""
+    (tmp_path / "metrics.csv").write_text(metrics_csv(data))
+    asked = read_protocol(PROTOCOLS / f"{protocol}.yaml")
+    figures = read_metrics(tmp_path / "metrics.csv")
+    found = scores_of(figures, asked, "theirs", asked.evaluators)
+    return {(s.what, s.split): s for s in found if s.protected}
+
+
+def test_W5_the_mean_over_folds_wins_over_the_pooled_recall(tmp_path: Path) -> None:
+    rows = """
+    IEMOCAP_dev theirs utility - e PP uar 0.5
+    IEMOCAP_dev theirs utility - e PP uar_vpc24 0.6
+    IEMOCAP_dev theirs utility - e PP recall_sad 0.4
+    IEMOCAP_dev theirs utility - e PP recall_vpc24_sad 0.3
+    """
+    found = scores(tmp_path, "vpc2024", rows)["uar", "IEMOCAP_dev"]
+    assert found.value == 0.6 and found.parts == {"sad": 0.3}
+
+
+@pytest.mark.parametrize(
+    ("protocol", "split", "eer"), [("vpc2024", "libri_dev_f", 0.2), ("vpc2022", "libri_dev_f", 0.3)]
+)
+def test_W11_the_error_rate_is_that_of_the_challenges_tools(
+    tmp_path: Path, protocol: str, split: str, eer: float
+) -> None:
+    evaluator = read_protocol(PROTOCOLS / f"{protocol}.yaml").evaluators
+    start = f"{split} theirs verification semi_informed {evaluator} AA"
+    rows = f"{start} eer 0.1\n{start} eer_speechbrain 0.2\n{start} eer_kaldi 0.3\n"
+    assert scores(tmp_path, protocol, rows)["eer", split].value == eer
+
+
+def words_of(split: str, words: int, errors: int) -> str:
+    counts = {"wer": errors / words, "wer_substitutions": errors / words, "wer_insertions": 0,
+              "wer_deletions": 0, "n_words": words}  # fmt: skip
+    return "".join(f"{split} theirs utility - e PP {n} {v}\n" for n, v in counts.items())
+
+
+def test_W9_words_of_vctk_are_of_different_and_common_sentences_together(tmp_path: Path) -> None:
+    both = words_of("vctk_dev", 300, 30) + words_of("vctk_dev_common", 100, 50)
+    found = scores(tmp_path, "vpc2022", both)["wer", "vctk_dev"]
+    assert found.value == 80 / 400 and found.parts["substitutions"] == 80
+    one = scores(tmp_path, "vpc2022", words_of("vctk_dev", 300, 30))
+    assert ("wer", "vctk_dev") not in one  # it is no figure of the challenge
+
+
+def test_W10_common_sentences_in_the_layout_of_2024() -> None:
+    """As its tools name them: vctk, dev, f_common."""
+    asked = read_protocol(PROTOCOLS / "vpc2024.yaml")
+    privacy = replace(asked.privacy, sets=Sets({"dev": ["vctk_dev_common_f"]}))
+    asked = replace(asked, privacy=privacy, words=("vctk_dev+vctk_dev_common",))
+    found = [Score("eer", "vctk_dev_common_f", True, 0.3, "semi_informed"),
+             Score("wer", "vctk_dev", True, 0.1)]  # fmt: skip
+    (text,) = write_results(found, asked, "x", time.localtime(0)).values()
+    assert "vctk   dev  f_common       anon  anon 30.0" in text.replace("  30.0", " 30.0")
+    assert "vctk   dev  anon" in text and "vctk_dev" not in text
+
+
 def test_categories() -> None:
     least = (0.1, 0.2, 0.3, 0.4)
     assert [category(eer, least) for eer in (0.05, 0.1, 0.35, 0.5)] == [0, 1, 3, 4]
 
 
-WHOLE = "challenge: x\nattackers: a\nevaluators: e\n"
+WHOLE = "challenge: x\nlayout: rank2024\nattackers: a\nevaluators: e\n"
 ONE = WHOLE + "privacy: {attacker: a, sets: {t: [a]}}\n"
 WORDS = "---- ASR results ----\n"
+RANK, SUMMARY = (
+    partial(read_results, protocol=read_protocol(PROTOCOLS / f"{name}.yaml"))
+    for name in ("vpc2024", "vpc2022")
+)
 BAD = [
-    (read_results, "", "has no section such as"),
-    (read_results, f"{WORDS}dataset split asr WER\n0 libri dev anon x\n", ":3: no row of a ASR"),
-    (read_results, f"{WORDS}a b\n0 libri dev\n", ":3: no row of a ASR table: libri dev"),
+    (RANK, "", "has no line such as '---- ASV_eval results"),
+    (SUMMARY, "", "has no line such as 'ASV-"),
+    (SUMMARY, "ASV-a_enrolls-b_trials_f  EER: no\n", ":1: no line of a result file: ASV-a"),
+    (SUMMARY, "ASV-a_enrolls_x-b_trials_f  EER: 3%\n", ":1: no line of a result file: ASV-a"),
+    (SUMMARY, "vctk  De-Identification : 1\n", ":1: no line of a result file: vctk"),
+    (RANK, "---- ASV results ----\n", ":1: ASV results: not a section of a challenge"),
+    (
+        RANK,
+        "---- ASV_eval^anon results ----\ndataset split gender enrollment trial EER\n"
+        "a b f original anon 3\n",
+        r":3: no row of a ASV_eval\^anon table",
+    ),
+    (RANK, f"{WORDS}dataset split asr WER\n0 libri dev anon x\n", ":3: no row of a ASR"),
+    (RANK, f"{WORDS}a b\n0 libri dev\n", ":3: no row of a ASR table: libri dev"),
     (read_protocol, WHOLE, "privacy: attacker and sets are expected"),
     (read_protocol, ONE.replace("[a]}", "[a, b]}, weights: [1]"), "weights: 1 for 2 splits"),
     (read_protocol, ONE.replace("[a]}", "[a]}, weights: [2]"), "2; above 0 and at most 1"),
     (read_protocol, ONE.replace("[a]}", "a}"), "sets: t: 'a'; a list of names is expected"),
     (read_protocol, f"{ONE}words: 3\n", "words: 3; a list is expected"),
     (read_protocol, f"{ONE}colour: red\n", "colour"),
+    (read_protocol, f"{ONE}options: {{lda_dim: 200}}\n", "options: names of options and words"),
 ]
 
 
@@ -177,11 +273,12 @@ def test_a_protocol_is_followed_but_for_what_the_command_says(
     (tmp_path / "conf/protocols").symlink_to(PROTOCOLS)
     monkeypatch.chdir(tmp_path)
     values = {"protocol": "vpc2024", "attackers": "ignorant", "evaluators": "e/plda",
-              "informed_level": "spk", "genders": "f m",
+              "informed_level": "spk", "informed_draws": "4", "genders": "f m",
               "command_line": "./run.sh --evaluators e/plda"}  # fmt: skip
     asked = follow_protocol(Asked(values))
     assert (asked["attackers"], asked["informed_level"]) == ("semi_informed", "utt")
     assert (asked["evaluators"], asked["genders"]) == ("e/plda", "f m")
+    assert asked["informed_draws"] == "1"
     assert follow_protocol(Asked(values | {"protocol": "vpc2026"}))["genders"] == "mixed"
     assert follow_protocol(Asked({"command_line": ""})).get("protocol") == ""
     other = Asked(values | {"protocol": "vpc1999"})
@@ -194,11 +291,60 @@ def test_a_participants_folder_holds_the_originals_too(tmp_path: Path) -> None:
         for suffix in ("", "_anon"):
             folder = tmp_path / f"{name}{suffix}/wav"
             folder.mkdir(parents=True)
-            soundfile.write(folder / f"{name}-1.wav", np.zeros(100), 16000)
+            soundfile.write(folder / f"{name}-1.wav", np.full(100, len(suffix) / 9), 16000)
     refuses("is there twice", find_speech, tmp_path)
     found = find_speech(tmp_path, "_anon")
     assert all("_anon/wav/" in path for path in found.values()) and len(found) == 2
-    (tmp_path / "libri_test_trials_f_anon/wav.scp").write_text(
-        f"x {tmp_path}/libri_test_trials_f_anon/wav/libri_test_trials_f-1.wav\n"
-    )
-    assert list(find_speech(tmp_path, "_anon")) == ["x"]
+
+
+SET = "libri_test_trials_f_anon"
+
+
+def put(path: Path, *, same: int = 0) -> str:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    soundfile.write(path, np.full(100, 0.1 + 0.1 * same), 16000)
+    return str(path)
+
+
+def folders(root: Path, kind: str) -> None:
+    """The folders of a participant: a wav.scp of some kind, or other folders beside it."""
+    path = put(root / f"{SET}/wav/u1.wav")
+    if kind == "deep":  # of 2020 and 2022
+        path = put(root / f"{SET}/wav/u1/u1.wav")
+        (root / f"{SET}/wav/u1.wav").unlink()
+    said = {
+        "sox": f"sox {path} -t wav -R -b 16 - |", "flac": f"flac -c -d -s {path} |",
+        "relative": f"sox data/{SET}/wav/u1.wav -t wav -R -b 16 - |",
+        "other machine": "/home/them/vpc/data/x/wav/u1.wav",
+        "deep": f"sox /home/them/{SET}/wav/u1/u1.wav -t wav -R -b 16 - |",
+    }  # fmt: skip
+    if kind in said:
+        (root / f"{SET}/wav.scp").write_text(f"u1 {said[kind]}\n")
+    if kind == "beside a table":
+        (root / f"{SET}/wav.scp").write_text(f"u1 {path}\n")
+        put(root / "train-clean-360_anon/wav/u2.wav")
+    if kind == "mixed":
+        put(root / "libri_test_trials_mixed_anon/wav/u1.wav")
+
+
+@pytest.mark.parametrize("suffix", ["_anon", ""])
+@pytest.mark.parametrize(
+    "kind", ["sox", "flac", "relative", "other machine", "deep", "beside a table", "mixed"]
+)
+def test_W13_a_participants_folder_is_taken_as_it_is(
+    tmp_path: Path, kind: str, suffix: str
+) -> None:
+    root = tmp_path / "data"
+    folders(root, kind)
+    found = find_speech(root, suffix)
+    assert list(found) == ["u1", "u2"][: 2 if kind == "beside a table" else 1]
+    assert all(Path(path).is_file() for path in found.values())
+
+
+def test_W13_what_changes_the_audio_is_no_file(tmp_path: Path) -> None:
+    path = put(tmp_path / f"{SET}/wav/u1.wav")
+    for told in (f"sox {path} -t wav - speed 1.1 |", f"cat {path} |"):
+        (tmp_path / f"{SET}/wav.scp").write_text(f"u1 {told}\n")
+        assert find_speech(tmp_path, "_anon") == {"u1": told}  # refused by who reads it
+    put(tmp_path / "libri_test_trials_mixed_anon/wav/u1.wav", same=1)
+    refuses("u1 is there twice", find_speech, tmp_path, "_anon")

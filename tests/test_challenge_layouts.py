@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import soundfile
 
-from local.report.challenge import read_results
+from local.protocols.attackers import read_protocol
+from local.report.challenge_files import read_results
 from local.report_challenge import main as report
 from tests.corpus_trees import make_recipe
 from tests.making import write_archive
@@ -154,7 +155,11 @@ def test_a_participant_of_each_year_gets_a_result_file(
     for year in ("2020", "2022", "2024"):
         words = [str(cheap(f"vpc{year}", tmp_path)), str(folder / "exp/results")]
         assert report([*words, "--of-system", f"y{year}", "--out", str(tmp_path)]) == 0
-        made = read_results(tmp_path / f"result_for_rank_y{year}")
+        name = {"2020": "results.txt", "2022": "results_summary.txt"}.get(year)
+        made = read_results(
+            tmp_path / (name or f"result_for_rank_y{year}"),
+            read_protocol(cheap(f"vpc{year}", tmp_path)),
+        )
         assert {s.split for s in made if s.protected} == {"libri_test_f", "libri_test_m"}
     run(("2026",), "--attackers", "semi_informed_backend", "--genders", "mixed")
     words = [str(cheap("vpc2026", tmp_path)), str(folder / "exp/results"), "--of-system", "y2026"]

@@ -10,6 +10,7 @@ from sklearn.metrics import recall_score
 
 from local.compute_uar import main as compute_uar
 from local.metrics.utility import recall_figures
+from local.protocols.utterances import four_emotions
 from steps.audio import write_wav
 from steps.emotion.functionals import NAMES, Labelled, functionals, recognise_leaving_out
 from steps.extract_functionals import main as extract_functionals
@@ -18,7 +19,7 @@ from tests.making import HUB_FRONT, RATE, write_archive
 from tests.refusals import refuses, refuses_words
 from utils.archives import read_vectors
 from utils.cli import LossError, UserError
-from utils.datadir import write_data_dir
+from utils.datadir import load_data_dir, write_data_dir
 from utils.seeds import make_rng
 from utils.tables import read_map, write_map
 
@@ -259,5 +260,59 @@ def test_vpc24_averages_over_folds_by_hand() -> None:
     assert found["uar"] == pytest.approx((2 / 3 + 1 / 2) / 2)
     assert "uar_vpc24" in found["intervals"]  # type: ignore[operator]
     one = recall_figures(felt, heard, speakers, folds=dict.fromkeys(felt, "1"))
-    assert one["uar_vpc24"] == one["uar"]
+    assert one["uar_vpc24"] == pytest.approx(one["uar"], abs=5e-6)  # rounded, as there
     assert "uar_vpc24" not in recall_figures(felt, heard, speakers)
+
+
+def test_W12_a_fold_has_the_macro_recall_of_scikit_learn() -> None:
+    """truth neu, sad; heard neu, ang: 0.333 there, since what was only said has recall 0."""
+    felt, heard = {"a": "neu", "b": "sad"}, {"a": "neu", "b": "ang"}
+    speakers = dict.fromkeys(felt, "s")
+    found = recall_figures(felt, heard, speakers, folds=dict.fromkeys(felt, "1"))
+    theirs = recall_score(["neu", "sad"], ["neu", "ang"], average="macro", zero_division=0)
+    assert found["uar_vpc24"] == pytest.approx(theirs, abs=5e-6) == pytest.approx(1 / 3, abs=5e-6)
+    assert found["uar"] == 0.5 and found["recall_vpc24_sad"] == 0
+    two = recall_figures(felt, heard, speakers, folds={"a": "1", "b": "2"})  # 1 and 0 of 2
+    assert two["uar_vpc24"] == pytest.approx(0.5) and two["recall_vpc24_neu"] == 1
+
+
+@pytest.fixture
+def iemocap(tmp_path: Path) -> Path:
+    """A data directory of the challenges: utt2emo, spk2fold, upper-case genders."""
+    folder = tmp_path / "IEMOCAP_dev"
+    folder.mkdir()
+    rows = {"Ses01F-1": "ang", "Ses01F-2": "sad", "Ses02M-1": "hap", "Ses02M-2": "neu"}
+    write_map(folder / "utt2emo", rows)
+    write_map(folder / "utt2spk", {utt: utt[:6] for utt in rows})
+    write_map(folder / "spk2gender", {"Ses01F": "F", "Ses02M": "M"})
+    write_map(folder / "spk2fold", {"Ses01F": "1", "Ses02M": "2"})
+    return folder
+
+
+def test_M3_W5_data_directories_of_IEMOCAP_have_the_mean_over_folds(
+    tmp_path: Path, iemocap: Path
+) -> None:
+    heard = dict(zip(("Ses01F-1", "Ses01F-2", "Ses02M-1", "Ses02M-2"),
+                     ("anger", "sadness", "happiness", "happiness"), strict=True))  # fmt: skip
+    write_map(tmp_path / "emotions", heard)
+    out = tmp_path / "metrics.json"
+    assert compute_uar([str(iemocap), str(tmp_path / "emotions"), str(out)]) == 0
+    found = json.loads(out.read_text())
+    assert found["uar_vpc24"] == 0.75 and found["recall_vpc24_happiness"] == 1
+    assert load_data_dir(iemocap, need=("utt2spk",)).spk2gender == {"Ses01F": "f", "Ses02M": "m"}
+    write_map(iemocap / "spk2fold", {"Ses01F": "1"})
+    asked = [str(iemocap), str(tmp_path / "emotions"), str(out)]
+    refuses("has no fold of utterance Ses02M-1", compute_uar, asked)
+
+
+def test_M5_nine_labels_of_emotion2vec_are_four(tmp_path: Path, iemocap: Path) -> None:
+    nine = "angry disgusted fearful happy neutral other sad surprised <unk>"
+    found = four_emotions({label: label for label in nine.split()})
+    four = "anger anger sadness happiness neutral neutral sadness neutral neutral"
+    assert " ".join(found.values()) == four
+    write_map(tmp_path / "emotions", {"Ses01F-1": "生气/angry", "Ses01F-2": "fearful",
+                                      "Ses02M-1": "happy", "Ses02M-2": "other"})  # fmt: skip
+    words = [str(iemocap), str(tmp_path / "emotions"), str(tmp_path / "out")]
+    assert compute_uar([*words, "--emotion2vec"]) == 0
+    assert json.loads((tmp_path / "out").read_text())["uar"] == 1
+    refuses("'calm' is no label of emotion2vec", four_emotions, {"a": "calm"})

@@ -80,7 +80,7 @@ def lose(theirs: Path, data: Path) -> None:
 
 
 def repeat(theirs: Path, data: Path) -> None:
-    shutil.copyfile(theirs / "deep/s1-001_anon.flac", theirs / "s1-001_anon.flac")
+    shutil.copyfile(theirs / "deep/s1-000_anon.flac", theirs / "s1-001_anon.flac")
 
 
 def empty(theirs: Path, data: Path) -> None:

@@ -9,14 +9,15 @@ import yaml
 from conftest import MakeDataDir
 
 from steps import extract_xvectors, train_encoder
-from steps.speaker.config import EncoderConfig
-from steps.speaker.encoders import TooShortError, load_encoder
+from steps.speaker.config import EncoderConfig, fine_tuned
+from steps.speaker.encoders import NetworkEncoder, TooShortError, load_encoder
 from steps.speaker.network import EncoderNetwork
 from steps.speaker.training import make_optimiser
 from steps.training.settings import read_config
 from tests.making import NETWORK
 from tests.refusals import refuses
 from utils.archives import read_vectors
+from utils.seeds import make_rng
 
 
 def make_model(folder: Path, seed: int = 0) -> Path:
@@ -97,11 +98,27 @@ def test_the_settings_of_2026_learn(tmp_path: Path, model: Path) -> None:
     path = Path(__file__).resolve().parents[1] / "egs/TEMPLATE/conf/encoders/ecapa_wavlm.yaml"
     conf = tmp_path / "c.yaml"
     conf.write_text(path.read_text().replace("microsoft/wavlm-large", str(model)))
-    network = EncoderNetwork(read_config(EncoderConfig, conf))
+    config = read_config(EncoderConfig, conf)
+    network = EncoderNetwork(config)
     network(torch.randn(2, 16000)).square().sum().backward()
     learning = [p for p in network.parameters() if p.requires_grad]
     assert all(p.grad is not None and torch.isfinite(p.grad).all() for p in learning)
     assert not [name for name in network.state_dict() if "model" in name]
+
+
+def test_W7_M7_size_and_settings_of_2026(tmp_path: Path, model: Path) -> None:
+    """Two epochs of about 355,000 rows of 3 s in batches of 32; vectors of length 1."""
+    path = Path(__file__).resolve().parents[1] / "egs/TEMPLATE/conf/encoders/ecapa_wavlm.yaml"
+    conf = tmp_path / "c.yaml"
+    conf.write_text(path.read_text().replace("microsoft/wavlm-large", str(model)))
+    config = read_config(EncoderConfig, conf)
+    tuned = fine_tuned(config).training
+    assert config.network.channels == (1024, 1024, 1024, 1024, 3072)
+    assert tuned.batch == 32 and tuned.crop_seconds == (3, 3) and tuned.optimiser == "adamw"
+    assert tuned.steps * tuned.batch == pytest.approx(2 * 355_000, rel=2e-3)
+    speech = make_rng(0, "speech").standard_normal(16000) / 10
+    found = NetworkEncoder(config, EncoderNetwork(config)).embed(speech)
+    assert np.linalg.norm(found) == pytest.approx(1, abs=1e-6) and len(set(abs(found))) > 2
 
 
 def test_another_model_in_its_place_is_refused(tmp_path: Path, make_data_dir: MakeDataDir) -> None:

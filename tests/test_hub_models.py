@@ -8,11 +8,13 @@ import pytest
 import torch
 from conftest import MakeDataDir, RunProgram
 
+from local.metrics.detection import eer_speechbrain
 from steps.asr.recognisers import make_recogniser
 from steps.decode import main as decode
 from steps.emotion.hub import HubEmotions
 from steps.recognise_emotion import main as recognise_emotion
 from tests.refusals import refuses
+from utils.seeds import make_rng
 from utils.tables import read_map
 
 SPECIAL = (
@@ -133,3 +135,16 @@ def test_a_hub_that_cannot_be_reached_is_one_line(
     assert last.startswith(f"{name}.py: hub:nobody/no-such-model: cannot be loaded (")
     assert "it needs a network, an earlier download, or a folder" in last
     assert not (tmp_path / "out").exists()
+
+
+def test_W11_the_error_rate_of_speechbrain_is_its_own() -> None:
+    """On scores with ties; Hypothesis cannot look at SpeechBrain's modules."""
+    from speechbrain.utils.metric_stats import EER
+
+    rng = make_rng(0, "eer")
+    for _ in range(300):
+        score = np.round(rng.normal(size=int(rng.integers(2, 20))), int(rng.integers(0, 3)))
+        target = np.arange(len(score)) < rng.integers(1, len(score))
+        theirs, _ = EER(*(torch.tensor(score[of], dtype=torch.float32) for of in (target, ~target)))
+        assert eer_speechbrain(score, target) == pytest.approx(theirs, abs=1e-7)
+        assert eer_speechbrain(4 * score, target) == eer_speechbrain(score, target)

@@ -115,7 +115,7 @@ def test_the_program_on_a_pipe(tmp_path: Path) -> None:
         command = [sys.executable, str(ROOT / "steps/protect_stream.py"), *words]
         return subprocess.run(command, input=given, capture_output=True, check=False)
 
-    asked = ("--system", str(conf), "--key", "k", "--block", "0.1")
+    asked = ("--system", str(conf), "--key", "a key of sixteen", "--block", "0.1")
     done = run(*asked, given=samples.tobytes())
     assert done.returncode == 0
     assert b"1.0 s of speech; 0.110 s behind it by design" in done.stderr

@@ -3,7 +3,7 @@
 import random
 import re
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -254,6 +254,43 @@ def test_official_lists_of_2026_have_mixed_trials_alone(
     write_data_dir(official / "e_test_trials_mixed", tables, drawn)
     said = "speaker x is in the mixed trials, but not in those of a"
     refuses(said, make, "--official", official)
+
+
+def write_mixed(official: Path, rows: Sequence[Trial], lower: bool = True) -> None:
+    """Enrolment, and a mixed list in the order of its rows, as a challenge gives them."""
+    write_official(official)
+    folder = official / "e_test_trials_mixed"
+    utt2spk = {utt: UTT2SPK[utt] for _, utt, _ in rows}
+    genders = {spk: GENDER[spk] for spk in utt2spk.values()}
+    write_data_dir(folder, {"utt2spk": utt2spk, "spk2gender": genders})
+    (folder / "trials").write_text("".join(f"{' '.join(row)}\n" for row in rows))
+    for path in official.glob("e_test_*/spk2gender") if not lower else ():
+        rows_of = [line.split() for line in path.read_text().splitlines()]
+        path.write_text("".join(f"{spk} {gender.upper()}\n" for spk, gender in rows_of))
+    for kind in "fm":
+        shutil.rmtree(official / f"e_test_trials_{kind}")
+
+
+def test_W3_the_mixed_list_of_2026_before_september_is_refused_by_name(tmp_path: Path) -> None:
+    """Its script paired women's utterances with women, and drew from enrolment utterances."""
+    lists = write_official(tmp_path)
+    own = [*lists.trials["f"], *lists.trials["m"]]
+    swapped = [(spk, utt, "nontarget") for spk, utt, _ in own[::2]]
+    write_mixed(tmp_path, [*swapped, *own])
+    said = "before 1 September 2026, made with women and men interchanged: .* labels are wrong"
+    refuses(said, read_official, tmp_path, "e_test")
+
+
+@pytest.mark.parametrize("lower", [True, False], ids=["W3", "M4"])
+def test_the_mixed_lists_since_september_are_taken(tmp_path: Path, lower: bool) -> None:
+    """As drawn: as many speakers of the other gender; MLS writes F and M."""
+    lists = write_official(tmp_path)
+    own = [*lists.trials["f"], *lists.trials["m"]]
+    crossing = [("m1", utt, "nontarget") for utt in lists.trial_utts("f")]
+    write_mixed(tmp_path, [*crossing, *own], lower)
+    found, _, genders = read_official(tmp_path, "e_test")
+    assert sorted(found.trials["mixed"]) == sorted([*crossing, *own])
+    assert set(genders.values()) == {"f", "m"}
 
 
 def test_official_lists_are_cut_to_the_audio_with_counts(

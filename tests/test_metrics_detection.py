@@ -4,6 +4,7 @@ import itertools
 import math
 from collections.abc import Iterator
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from local.metrics import detection
 from local.metrics.verification import prepare
 from tests.scored import max_min
+from utils.trials import join_scores, read_scores, read_trials
 
 Trials = tuple[np.ndarray, np.ndarray]
 
@@ -44,6 +46,55 @@ some_trials = st.lists(
 def arrays(rows: list[tuple[float, bool]]) -> Trials:
     score, target = zip(*rows, strict=True)
     return np.array(score), np.array(target)
+
+
+# --- EERs of the challenges' tools ---
+
+
+@given(some_trials)
+def test_the_error_rate_of_kaldi_is_a_count_of_missed_targets(
+    rows: list[tuple[float, bool]],
+) -> None:
+    """Its rule, read out for each target in turn."""
+    score, target = arrays(rows)
+    own, others = sorted(score[target]), sorted(score[~target])
+    stops = [k for k in range(len(own))
+             if others[max(len(others) - 1 - len(others) * k // len(own), 0)] < own[k]]  # fmt: skip
+    wanted = Fraction(stops[0] if stops else len(own) - 1, len(own))
+    assert detection.eer_kaldi(score, target) == pytest.approx(float(wanted))
+    assert detection.eer_kaldi(np.exp(score), target) == detection.eer_kaldi(score, target)
+
+
+def test_error_rates_of_the_challenges_of_one_score() -> None:
+    score, target = np.zeros(4), np.array([True, True, False, False])
+    assert (detection.eer_kaldi(score, target), detection.eer_speechbrain(score, target)) == (
+        0.5,
+        0.5,
+    )
+
+
+VPC2020 = Path(__file__).resolve().parents[2] / "shared/corpora/vpc2020_libri_test"
+# EER of the file that Kaldi's compute-eer wrote, and SpeechBrain's of the same scores, in percent.
+PUBLIC = [
+    ("libri_test_enrolls-libri_test_trials_f", "7.664", 7.664),
+    ("libri_test_enrolls-libri_test_trials_f_anon", "46.9", 46.750),
+    ("libri_test_enrolls-libri_test_trials_m", "1.114", 1.112),
+    ("libri_test_enrolls-libri_test_trials_m_anon", "52.34", 52.340),
+    ("libri_test_enrolls_anon-libri_test_trials_f_anon", "31.39", 31.215),
+    ("libri_test_enrolls_anon-libri_test_trials_m_anon", "36.75", 36.540),
+]
+
+
+@pytest.mark.skipif(not VPC2020.is_dir(), reason="../shared/corpora/vpc2020_libri_test is absent")
+@pytest.mark.parametrize(("lists", "kaldi", "speechbrain"), PUBLIC, ids=[row[0] for row in PUBLIC])
+def test_published_error_rates_of_2020(lists: str, kaldi: str, speechbrain: float) -> None:
+    name = lists.split("-")[1].removesuffix("_anon")
+    rows = read_trials(VPC2020 / "data" / name / "trials")
+    path = VPC2020 / "results" / f"ASV-{lists}" / "scores"
+    score = join_scores(rows, read_scores(path), trials_path=path, scores_path=path)
+    assert f"{100 * detection.eer_kaldi(score, rows.target):.4g}" == kaldi
+    found = 100 * detection.eer_speechbrain(score, rows.target)
+    assert found == pytest.approx(speechbrain, abs=5e-4)
 
 
 # --- the definitions, taken literally ---

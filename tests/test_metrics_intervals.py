@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from local.metrics.intervals import interval_report, multiplicities, pair_weights, percentiles
+from local.metrics.legal import reidentification
 from local.metrics.verification import find_speakers, verification
 from tests.scored import trials_of
 from utils.trials import Trials
@@ -86,6 +87,40 @@ def test_intervals_of_verification_do_not_depend_on_file_order() -> None:
         assert low <= report[name] <= high or name == "l_w", name
 
 
+def test_figures_of_several_draws_are_means_and_a_resample_takes_one() -> None:
+    """Of two people: the first draw tells all apart (EER 0), the second turns them round (1)."""
+    rows = [(e, f"{t}{i}", e == t) for e in "ab" for t in "ab" for i in range(3)]
+    trials, utt2spk = trials_of(rows), {utt: utt[0] for _, utt, _ in rows}
+    speakers = find_speakers(trials, utt2spk, trials_path="t", utt2spk_path="u")
+    right = trials.target.astype(float)
+
+    def evaluate(*draws: np.ndarray, score: np.ndarray = right) -> dict:
+        return verification(
+            trials,
+            score,
+            speakers=speakers,
+            draws=draws,
+            beside={"eer_rise": right},
+            n_bootstrap=100,
+        )
+
+    one, both = evaluate(), evaluate(-right)
+    assert (one["eer"], one["intervals"]["eer"]) == (0.0, [0.0, 0.0])
+    assert "n_draws" not in one and both["n_draws"] == 2
+    assert both["eer"] == both["eer_normalised"] == 0.5
+    assert both["intervals"]["eer"] == [0.0, 1.0]
+    assert both["eer_rise"] == 0.0  # folded: a draw that is turned round hides nothing
+    same = evaluate(right, right)
+    assert [same[k] for k in ("eer", "d_ece")] == pytest.approx([one[k] for k in ("eer", "d_ece")])
+    assert same["intervals"]["d_ece"] == one["intervals"]["d_ece"]
+    named = [reidentification(trials, right, utt2spk, draws=d) for d in ((), (-right, -right))]
+    assert [found["reid_top_1"] for found in named] == [1.0, pytest.approx(1 / 3)]
+    assert [found["reid_speaker_normalised_mean_rank"] for found in named] == [
+        1.0, pytest.approx(5 / 3),
+    ]  # fmt: skip
+    assert named[1]["n_draws"] == 3
+
+
 @pytest.mark.slow
 def test_the_interval_of_the_eer_covers_the_truth() -> None:
     """People differ, so an interval over trials alone would be far too narrow."""
@@ -106,7 +141,9 @@ def test_the_least_difference_that_a_list_tells() -> None:
     trials, score, utt2spk = scored_trials(12, 1)
     speakers = find_speakers(trials, utt2spk, trials_path="trials", utt2spk_path="utt2spk")
     found, without = (
-        verification(trials, score, speakers=speakers, unprotected=score[::-1], n_bootstrap=n)
+        verification(
+            trials, score, speakers=speakers, beside={"eer_rise": score[::-1]}, n_bootstrap=n
+        )
         for n in (100, 0)
     )
     low, high = found["intervals"]["eer_rise"]  # type: ignore[index]

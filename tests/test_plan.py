@@ -4,12 +4,14 @@ import json
 import re
 import shutil
 from collections.abc import Callable, Iterator
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
 
+from local.plan import needs
 from local.plan.needs import Recipe
-from local.plan.options import Asked, Labels, train_again
+from local.plan.options import Asked, Labels, follow_protocol, train_again
 from local.plan.run import FILE, plan_run, what_counts
 from local.plan.studies import STUDIES
 from local.report.frame import LABELS
@@ -69,6 +71,9 @@ def test_what_is_wrong_is_said_before_anything_is_made(plan: Plan, corpus: Path)
         ("in conf/encoders: ", {"voice_encoder": "nosuch"}),
         ("--evaluators: 'e'; <encoder>/<back end> is expected", {"evaluators": "e"}),
         ("--evaluators: 'e/pldaa'; <encoder>/<back end>", {"evaluators": "e/pldaa"}),
+        ("'words/cosine'; tfidf compares what counts: words/tfidf", {"evaluators": "words/cosine"}),
+        ("'e/tfidf'; tfidf compares what counts", {"evaluators": "e/tfidf"}),
+        ("--voice-encoder: words hears no voice", {"evaluators": "words/tfidf"}),
         ("--device: 'gpu'; known: cpu, cuda", {"device": "gpu"}),
         ("conf/systems/b3.yaml is missing; the nearest names are: ", {"systems": "b3"}),
         (
@@ -83,6 +88,38 @@ def test_what_is_wrong_is_said_before_anything_is_made(plan: Plan, corpus: Path)
     ):
         with pytest.raises(UserError, match=re.escape(message)):
             plan(**options)
+
+
+def test_an_attacker_whom_no_evaluator_can_be_was_left_out_in_silence(plan: Plan) -> None:
+    def named(attackers: str, **options: str) -> Planned:
+        line = {"command_line": f"./run.sh --attackers '{attackers}'"}
+        return plan(**{"systems": "b2r", "attackers": attackers, **line, **options})
+
+    target = "white_box on b2r with e/plda: only systems of level const have a target to know"
+    refused(f"--attackers: {target} (--systems const_01)", named, attackers="ignorant white_box")
+    trained = {"attackers": "semi_informed_backend", "evaluators": "e/cosine"}
+    refused(
+        "the back end cosine has nothing to train; --evaluators e/plda or e/cosine_asnorm has",
+        named,
+        **trained,
+    )
+    some = named("semi_informed_backend")
+    assert not some.lacking
+    assert any("skipped: semi_informed_backend on b2r with e/cosine" in note for note in some.notes)
+    (one,) = named("ignorant white_box", systems="b2r const_01").lacking
+    assert target in one
+    assert not plan(attackers="white_box", systems="b2r").lacking  # not of this command
+
+
+def test_a_dry_run_says_that_the_corpus_cannot_be_had(plan: Plan, corpus: Path) -> None:
+    assert not plan().lacking
+    (corpus / "prepare.sh").write_text("corpus=   # folder of the corpus\n")
+    assert plan().lacking == ["--corpus is missing; README.md says which one it is"]
+    assert "--corpus gone: no such folder" in plan(corpus="gone").lacking[0]
+    for options in ({"corpus": "conf"}, {"download": "true"}, {"stage": "1"}):
+        assert not plan(**options).lacking
+    (corpus / "prepare.sh").write_text("corpus=corpus # for what is made\n")
+    assert not plan().lacking
 
 
 TAKEN = "is the name of original speech or of another system; choose another name"
@@ -106,6 +143,8 @@ REFUSED: list[tuple[str, dict[str, str], str]] = [
     ("whitebox", {"bins": "0"}, "--bins: '0'; a whole number above 0 is expected"),
     ("whitebox", {"asr": "ctc", "asr_model": "no"}, "conf/asr/no.yaml is missing"),
     ("whitebox", {"train_set": "no"}, "data/no is missing; make it with ./run.sh --stop-stage 0"),
+    ("nist", {"evaluators": "words/tfidf resemblyzer/plda"}, "words/tfidf is for run.sh"),
+    ("generators", {"evaluators": "fused resemblyzer/plda"}, "fused is for run.sh"),
     ("generators", {"vectors": "0"}, "--vectors: '0'; a whole number above 0"),
     ("generators", {"voice_encoder": "given:nowhere"}, "given:nowhere: no such folder"),
     ("generators", {"train_set": "no"}, "make it with ./run.sh --stop-stage 0"),
@@ -208,6 +247,32 @@ def test_every_kind_of_evaluator_is_taken(plan: Plan, corpus: Path) -> None:
     assert made[given].startswith("steps/import_xvectors.py data/later/e_enrolls")
 
 
+def test_a_cosine_is_normalised_by_a_cohort_of_the_training_set(plan: Plan) -> None:
+    """Of protected speech where the attacker has it; voice similarity stays the raw cosine's."""
+    attackers = "ignorant aligned semi_informed_backend"
+    named = "resemblyzer/cosine resemblyzer/cosine_asnorm resemblyzer/cosine_raw"
+    planned = plan(attackers=attackers, systems="b2", evaluators=named)
+    made = commands(planned)
+    scores = "exp/scores/b2/{}.resemblyzer+cosine{}/{}/e_f"
+    ignorant = made[scores.format("ignorant", "_asnorm", "OA")]
+    assert "--backend exp/cohorts/resemblyzer --asnorm 100" in ignorant
+    assert "train_backend.py --lda-dim 0 " in made["exp/cohorts/resemblyzer"]
+    theirs = "exp/cohorts/resemblyzer.train_b2_const"
+    informed = made[scores.format("semi_informed_backend", "_asnorm", "AA")]
+    assert f"--backend {theirs} --asnorm 100" in informed
+    assert "exp/xvectors/resemblyzer/train_b2_const data/train_b2_const" in made[theirs]
+    for backend in ("", "_raw"):
+        assert scores.format("semi_informed_backend", backend, "AA") not in made
+        assert f"cosine{backend} has nothing to train" in " ".join(planned.notes)
+        one = made[scores.format("ignorant", backend, "OA")]
+        assert f"--backend cosine{backend} --asnorm 0" in one
+    for backend in ("", "_asnorm", "_raw"):
+        alike = made[scores.format("similarity", backend, "PP")]
+        assert "--backend cosine_raw --asnorm 0" in alike
+    rotated = made["exp/aligned/resemblyzer+cosine_asnorm/e_trials_f_b2"]
+    assert "--space centred" in rotated
+
+
 def test_utterances_of_mixed_trials_are_not_counted_twice(plan: Plan) -> None:
     made = commands(plan(genders="f m mixed", systems="b2", asr="hub:m", attackers="ignorant"))
     assert "exp/metrics/b2/ignorant.e+plda/OA/e_mixed" in made
@@ -306,6 +371,49 @@ def test_the_second_draw_and_the_training_set_serve_the_informed_attackers(
     assert "exp/scores/theirs/semi_informed.e+plda/AA/e_f" in made
 
 
+def test_W1_the_attack_of_2022_is_run_on_theirs(plan: Plan, theirs: Path) -> None:
+    """It was skipped: theirs cannot be had at level spk, which the protocol set."""
+    word = f"theirs={theirs}/one,{theirs}/two,train={theirs}/train"
+    options = options_of(TEMPLATE / "run.sh") | {
+        "protocol": "vpc2022", "evaluators": "e/plda", "systems": "", "external": word,
+        "command_line": "./run.sh --evaluators e/plda",
+    }  # fmt: skip
+    planned = plan_run(follow_protocol(Asked(options)))
+    figures = commands(planned)["exp/metrics/theirs/semi_informed.e+plda/AA/e_f"]
+    assert "--challenges" in figures  # W11: error rates as its tools compute them
+    assert "exp/scores/theirs/semi_informed.e+plda/AA/e_f" in commands(planned)
+    assert not [note for note in planned.notes if "skipped" in note]
+
+
+@pytest.mark.parametrize(
+    ("said", "options"),
+    [
+        ("on theirs with e/plda: there is no training set that it protected; --external NAME",
+         {"external": "theirs={0}/one,{0}/two"}),
+        ("on b2 with resemblyzer/cosine: this encoder comes trained",
+         {"systems": "b2", "evaluators": "resemblyzer/cosine"}),
+        ("on theirs with e/plda: the system cannot be had at level spk; --informed-level utt",
+         {"external": "theirs={0}/one,{0}/two,train={0}/train", "informed_level": "spk"}),
+    ],
+)  # fmt: skip
+def test_an_attack_that_a_protocol_asks_for_is_not_left_out(
+    plan: Plan, theirs: Path, said: str, options: dict[str, str]
+) -> None:
+    asked = {"systems": "", "evaluators": "e/plda", "attackers": "semi_informed"} | options
+    asked["external"] = asked.get("external", "").format(theirs)
+    refused(
+        f"--protocol vpc2022: cannot run semi_informed {said}", plan, protocol="vpc2022", **asked
+    )
+
+
+def test_a_folder_of_speech_with_blanks_in_its_name(plan: Plan, theirs: Path) -> None:
+    there = theirs.rename(theirs.with_name("their speech = best"))
+    planned = plan(systems="b2", external=f"a={there}/one  b={there}/one", attackers="ignorant")
+    made = commands(planned)
+    for name in ("a", "b"):
+        assert f"--external {there}/one " in made[f"data/e_trials_f_{name}"]
+
+
 def test_a_command_is_run_for_each_set_before_its_speech_is_taken(plan: Plan, theirs: Path) -> None:
     planned = plan(systems="b2", external_command="mine=prog {in} {out} {seed}",
                    attackers="semi_informed")  # fmt: skip
@@ -376,6 +484,87 @@ def protected(corpus: Path, system: str, *scores: str) -> None:
         place = corpus / f"exp/scores/{system}/{run}.e+plda/OA/e_f"
         place.mkdir(parents=True, exist_ok=True)
         (place / "scores").write_text(text)
+
+
+def test_attackers_learnt_pseudo_voices_since_each_utterance_had_one(
+    plan: Plan, corpus: Path, theirs: Path
+) -> None:
+    """Several draws of the training set, joined; one where a draw changes nothing."""
+    given = f"theirs={theirs}/one,{theirs}/two,train={theirs}/train"
+    options = {"systems": "b2r b2", "attackers": "semi_informed_backend", "external": given,
+               "external_command": "mine=prog {in} {out} {seed}"}  # fmt: skip
+    for system in ("b2r", "theirs", "mine"):
+        protected(corpus, system)
+    made = commands(plan(**options, informed_draws="3"))
+    sets = ("data/train_b2r_utt", "data/train_b2r_utt_draw1", "data/train_b2r_utt_draw2")
+    joined = "data/train_b2r_utt_draws3"
+    assert made[joined] == f"steps/join_draws.py {joined} {' '.join(sets)}"
+    assert ["--draw 1" in made[name] for name in sets] == [False, True, False]
+    assert all("--level utt" in made[name] for name in sets)
+    assert f" {joined} " in made["exp/backends/e.train_b2r_utt_draws3"]
+    scores = made["exp/scores/b2r/semi_informed_backend.e+plda/AA/e_f"]
+    held_out = "exp/held_out/e.train_b2r_utt_draws3"
+    assert f"--training {joined} --held-out {held_out} " in scores
+    assert made[held_out].endswith(
+        f"--kind plda exp/xvectors/e/train_b2r_utt_draws3 {joined} {held_out}"
+    )
+    assert "--external exp/external/mine/train.2 " in made["data/train_mine_utt_draw2"]
+    once = {out: how for out, how in made.items() if re.match("data/train_(b2|theirs)_", out)}
+    assert set(once) == {"data/train_b2_const", "data/train_theirs_utt"}
+    one = commands(plan(**options, informed_draws="1"))
+    assert one["data/train_b2r_utt"] == made["data/train_b2r_utt"]
+    assert not [out for out in one if "_draws" in out or "utt_draw" in out]
+    refused("--informed-draws: '0'; a whole number", plan, informed_draws="0")
+
+
+def test_a_pretrained_encoder_is_tuned_by_a_head_on_its_xvectors(plan: Plan, corpus: Path) -> None:
+    """It was said to have nothing to train; no audio is read again."""
+    protected(corpus, "b2r")
+    options = {"systems": "b2r", "attackers": "semi_informed_finetuned", "informed_draws": "2"}
+    planned = plan(**options, evaluators="resemblyzer/plda resemblyzer/cosine")
+    made = commands(planned)
+    training = "train_b2r_utt_draws2"
+    name, before = f"resemblyzer.{training}.finetuned", f"exp/xvectors/resemblyzer/{training}"
+    trained = made[f"exp/encoders/{name}"]
+    assert trained.startswith("steps/train_head.py --seed 0 --not-speakers-of data/e_enrolls ")
+    assert trained.endswith(f" {before} data/{training} exp/encoders/{name}")
+    for one in (training, "e_enrolls_b2r", "e_trials_f_b2r", "e_trials_f"):
+        out = f"exp/xvectors/{name}/{one}"
+        source = f"exp/xvectors/resemblyzer/{one}"
+        assert made[out].startswith(f"steps/apply_head.py exp/encoders/{name} {source} {out} && ")
+    assert made[f"exp/backends/{name}"].endswith(f"exp/xvectors/{name}/{training} data/{training} "
+                                                f"exp/backends/{name}")  # fmt: skip
+    for kind, out in (("plda", name), ("cosine", f"{name}.cosine")):
+        scored = made[f"exp/held_out/{out}"]
+        assert f"--kind {kind} --head {before} data/{training} " in scored
+        scores = made[f"exp/scores/b2r/semi_informed_finetuned.resemblyzer+{kind}/AA/e_f"]
+        assert f"--held-out exp/held_out/{out} --encoder exp/encoders/{name} " in scores
+    assert not planned.notes
+
+
+def test_further_draws_are_protected_heard_and_averaged(plan: Plan, corpus: Path) -> None:
+    """Of a random system, by attackers who train nothing; calibration has its two runs anyhow."""
+    protected(corpus, "b2r", "a b 1\n", "a b 2\n")
+    few = {"evaluators": "e/plda", "genders": "f", "attackers": "ignorant aligned lazy_informed"}
+    once, made = (commands(plan(**few, systems="b2 b2r", draws=n)) for n in ("1", "3"))
+    more = made.keys() - once.keys()
+    assert more == {
+        "data/e_trials_f_b2r_draw2", "exp/xvectors/e/e_trials_f_b2r_draw2",
+        "exp/scores/b2r/ignorant_draw2.e+plda/OA/e_f",
+        *(f"exp/scores/b2r/lazy_informed_draw{n}.e+plda/AA/e_f" for n in (1, 2)),
+    }  # fmt: skip
+    assert "--draw 2 " in made["data/e_trials_f_b2r_draw2"]
+    lazy = made["exp/scores/b2r/lazy_informed_draw2.e+plda/AA/e_f"]
+    assert "exp/xvectors/e/e_enrolls_b2r exp/xvectors/e/e_trials_f_b2r_draw2 " in lazy
+    for attack, n in (("ignorant.e+plda/OA", 2), ("lazy_informed.e+plda/AA", 2),
+                      ("aligned.e+plda/OA", 0)):  # fmt: skip
+        for family in ("", "reid_"):
+            figures = f"exp/metrics/b2r/{family}{attack}/e_f"
+            assert made[figures].count("--another-draw exp/scores/b2r/") == n
+            assert "--another-draw" not in once[figures]
+    same = {out: made[out] for out in made if "/b2/" in out or "original" in out}
+    assert same == {out: once[out] for out in same}  # what draws nothing, or is not protected
+    refused("a whole number above 0 is expected", plan, **few, draws="0")
 
 
 def test_two_runs_of_which_one_was_missing_counted_as_different(plan: Plan, corpus: Path) -> None:
@@ -616,3 +805,78 @@ def test_a_recipe_s_plan_of_every_corpus(corpus: Path) -> None:
         recipe = Recipe.make(Asked(asked))
         recipe.needs(4, name)
         assert recipe.give(name, "e_enrolls") is not None
+
+
+WORDS = {"systems": "b2", "attackers": "ignorant semi_informed_backend aligned semi_informed"}
+
+
+def test_words_are_attacked_like_a_voice(plan: Plan, corpus: Path) -> None:
+    """Every set is recognised, for what is protected is; the training set's own text will do, too.
+    Figures of x-vectors are left out, and what the word error rate needs is recognised once."""
+    for name in ("train", "e_trials_f", "e_trials_m"):
+        (corpus / "data" / name / "text").touch()
+    asked = WORDS | {"evaluators": "words/tfidf resemblyzer/cosine", "asr": "moonshine"}
+    planned = plan(**asked)
+    found = commands(planned, **asked)
+    of, wav = "steps/decode.py moonshine", "exp/decode/b2_const/moonshine/train"
+    assert found[wav] == f"{of} data/train_b2_const {wav}"
+    for system, end in (("original", ""), ("b2", "_b2")):
+        for name in ("e_enrolls", "e_trials_f"):
+            out = f"exp/decode/{system}/moonshine/{name}"
+            assert found[out] == f"{of} data/{name}{end} {out}"
+            assert (
+                f"extract_channel.py words {out} data/{name}{end}"
+                in found[f"exp/xvectors/words/{name}{end}"]
+            )
+    assert "extract_channel.py words data/train data/train" in found["exp/xvectors/words/train"]
+    learnt = "exp/backends/words.train_b2_const"
+    assert "train_tfidf.py" in found[learnt] and "e_trials_f" in found[learnt]
+    path = "exp/scores/b2/semi_informed_backend.words+tfidf/AA/e_f"
+    assert f"--backend {learnt} " in found[path]
+    assert " exp/xvectors/words/e_enrolls_b2 " in found[path]
+    attackers = {"ignorant", "semi_informed_backend", "unprotected"}
+    of_words = {Path(out).parts[3].partition(".")[0] for out in found if "words+tfidf" in out}
+    kinds = ("reid", "recordings")
+    assert of_words == attackers | {f"{kind}_{who}" for kind in kinds for who in attackers}
+    skipped = [note for note in planned.notes if "words/tfidf" in note]
+    assert len(skipped) == 2
+    assert "no space of voices" in skipped[0] and "comes trained" in skipped[1]
+
+
+def test_without_a_recogniser_words_are_missing(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The channel is said to be missing where nothing recognises words."""
+
+    def nothing(name: str) -> None:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(needs, "distribution", nothing)
+    both = WORDS | {"evaluators": "words/tfidf resemblyzer/cosine"}
+    planned = plan(**both)
+    assert any("words/tfidf: nothing recognises words: moon" in note for note in planned.notes)
+    assert not any("words" in out for out in planned.tables.every_out())
+    assert "exp/xvectors/words/e_enrolls" in plan(**both, asr="hub:w").tables.every_out()
+    refused("nothing recognises words", plan, voice_encoder="resemblyzer", evaluators="words/tfidf")
+
+
+def test_evaluators_are_fused_where_two_heard_the_same_trials(plan: Plan) -> None:
+    """By the same attacker on the same list: the words and the encoder, where both were run."""
+    asked = WORDS | {"evaluators": "words/tfidf e/plda fused fused_without_words"}
+    planned = plan(**asked)
+    found = commands(planned, **asked)
+    fused = {out for out in found if ".fused" in out and out.startswith("exp/scores")}
+    attacks = {Path(out).parts[3] for out in fused}
+    of = ("unprotected", "ignorant", "semi_informed_backend")
+    assert attacks == {f"{attacker}.fused" for attacker in of}
+    assert "nothing is fused without words: it takes two evaluators or more" in planned.notes
+    at = "exp/scores/b2/{}.{}/OA/e_f"
+    words, voice, out = (at.format("ignorant", by) for by in ("words+tfidf", "e+plda", "fused"))
+    assert found[out].partition(" && ")[0] == (
+        f"local/fuse_scores.py --words {words}/scores data/e_trials_f/trials {out} "
+        f"{words}/scores {voice}/scores"
+    )
+    assert " --backend words/tfidf + e/plda " in found[out]
+    figures = found["exp/metrics/b2/ignorant.fused/OA/e_f"]
+    assert f"--words {out}/words data/e_trials_f/trials {out}/scores " in figures
+    assert "--unprotected exp/scores/original/unprotected.fused/OO/e_f/scores" in figures

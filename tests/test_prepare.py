@@ -18,6 +18,7 @@ from utils.cli import UserError
 from utils.datadir import DataDir, load_data_dir
 
 GENDER = {
+    "speechocean": {f"so000{n}": "fm"[n % 2] for n in (1, 2, 3, 4, 6, 8)},
     "an4": dict(zip(("fash", "fjam", "fsaf2", "mblw", "mrjc2", "mtje"), "fffmmm", strict=True)),
     "emodb": dict(zip(("03", "08", "09", "10", "12", "16"), "mffmmf", strict=True)),
     "fsdd": dict.fromkeys(("ann_b", "jackson", "theo"), "m"),
@@ -118,9 +119,30 @@ def write_vctk(root: Path, new: bool = True) -> None:
     (root / "speaker-info.txt").write_text("\r\n".join(lines))
 
 
+def write_speechocean(root: Path) -> None:
+    """As it is published: Kaldi tables with tabs, speakers called by numbers, ages."""
+    for part, speakers in (("train", ("0001", "0003", "0006")), ("test", ("0002", "0004", "0008"))):
+        tables: dict[str, list[str]] = {}
+        for spk in speakers:
+            gender = GENDER["speechocean"][f"so{spk}"]
+            tables.setdefault("spk2gender", []).append(f"{spk}\t{gender}")
+            tables.setdefault("spk2age", []).append(f"{spk}\t{int(spk) + 5}")
+            for utt in (f"0{spk}{number:04d}" for number in range(1, 5)):
+                tables.setdefault("utt2spk", []).append(f"{utt}\t{spk}")
+                tables.setdefault("text", []).append(f"{utt}\tREAD BY {spk}")
+                path = f"WAVE/SPEAKER{spk}/{utt}.WAV"
+                tables.setdefault("wav.scp", []).append(f"{utt}\t{path}")
+                write_audio(root / path)
+        (root / part).mkdir()
+        for name, lines in tables.items():
+            (root / part / name).write_text("\n".join(lines) + "\n")
+
+
 WRITE = {"an4": write_an4, "emodb": write_emodb, "fsdd": write_fsdd,
-         "librispeech": write_librispeech, "vctk": write_vctk}  # fmt: skip
+         "librispeech": write_librispeech, "speechocean": write_speechocean,
+         "vctk": write_vctk}  # fmt: skip
 TWO = ("--speakers", 2, "--enrol-utts", 2)
+N_UTTS = {"an4": 24, "emodb": 24, "fsdd": 12, "librispeech": 38, "speechocean": 24, "vctk": 49}
 OPTIONS = dict.fromkeys(WRITE, TWO) | {"librispeech": ("--enrol-utts", 2)}
 
 
@@ -162,7 +184,8 @@ def targets(data: DataDir) -> tuple[int, int]:
 
 
 EVALUATION = {"an4": ["an4_test"], "emodb": ["emodb_test"], "fsdd": ["fsdd_test"],
-              "librispeech": ["libri_test"], "vctk": ["vctk_test", "vctk_test_common"]}  # fmt: skip
+              "librispeech": ["libri_test"], "speechocean": ["speechocean_test"],
+              "vctk": ["vctk_test", "vctk_test_common"]}  # fmt: skip
 
 
 def text_and_audio(tree: Tree, utt: str, spk: str) -> tuple[str, str]:
@@ -182,14 +205,15 @@ def text_and_audio(tree: Tree, utt: str, spk: str) -> tuple[str, str]:
         case "librispeech":
             where = f"/{SUBSET[spk]}/{spk}/{utt.split('-')[1]}/{utt}.flac"
             return f"SPOKEN BY {spk} IT'S {utt[-1]}", where
+        case "speechocean":
+            name = spk.removeprefix("so")
+            return f"READ BY {name}", f"/WAVE/SPEAKER{name}/{utt.removeprefix(f'{spk}-')}.WAV"
     words = f"Sentence {int(utt.split('_')[1])}, it's read."
     return words, f"/wav48_silence_trimmed/{spk}/{utt}_mic2.flac"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "n_utts"), [
-    ("an4", 24), ("emodb", 24), ("fsdd", 12), ("librispeech", 38), ("vctk", 49),
-])  # fmt: skip
+@pytest.mark.parametrize(("name", "n_utts"), N_UTTS.items())
 def test_sets_made_and_made_again(tree: Callable[..., Tree], name: str, n_utts: int) -> None:
     small = tree(name)
     done = small.made("--nj", 3)
@@ -235,6 +259,11 @@ def check_emodb(small: Tree, done: subprocess.CompletedProcess[str]) -> None:
     assert [len(utts) for utts in data.spk2utt.values()] == [2, 2]
 
 
+def check_speechocean(small: Tree, _: subprocess.CompletedProcess[str]) -> None:
+    ages = {s: a for data in small.sets() for s, a in table(data.path / "spk2age").items()}
+    assert ages == {spk: str(int(spk[2:]) + 5) for spk in GENDER["speechocean"]}
+
+
 def check_fsdd(small: Tree, _: subprocess.CompletedProcess[str]) -> None:
     """2 speakers with 2 trial utterances each, in full product."""
     (data,) = small.sets("fsdd_test_trials_m")
@@ -278,6 +307,22 @@ def check_vctk(small: Tree, done: subprocess.CompletedProcess[str]) -> None:
     small.made("--mic", "mic1", "--sentences", "different")
     assert all("_mic1.flac" in path for path in small.table("train/wav.scp").values())
     small.made()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "n_utts"), N_UTTS.items())
+def test_extensions_in_capitals_and_cdpath(
+    tree: Callable[..., Tree], name: str, n_utts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files named .FLAC or .WAV were left out; with CDPATH the corpus's name was two lines."""
+    small = tree(name)
+    for path in sorted(small.root.rglob("*.*"))[::2]:
+        if path.suffix in (".flac", ".wav", ".sph"):
+            path.rename(path.with_suffix(path.suffix.upper()))
+    monkeypatch.setenv("CDPATH", ".:/elsewhere")
+    monkeypatch.setattr(small, "root", Path("../my = corpora", name))
+    small.made()
+    assert len({utt for data in small.sets() for utt in data.utt2spk}) == n_utts
 
 
 def test_an4_in_other_formats_with_its_test_part(tree: Callable[..., Tree]) -> None:
@@ -458,13 +503,14 @@ def test_librispeech_names_counts_and_refuses_losses(tree: Callable[..., Tree]) 
     assert set(small.table("train/utt2spk").values()) == {"84", "19"}
 
 
-def refused(small: Tree, options: tuple[object, ...], message: str, status: int = 2) -> None:
+def refused(small: Tree, options: tuple[object, ...], message: str, status: int = 2) -> str:
     """In one line, but for counts of what was found, and without a trace in data."""
     done = small.run(*options)
     assert done.returncode == status, done.stderr
     lines = [x for x in done.stderr.splitlines() if "published:" not in x and "left out: " not in x]
     assert message in done.stderr and (len(lines) == 1 or status == 3), done.stderr
     assert not (small.data / "train").exists()
+    return str(done.stderr)
 
 
 Change = Callable[[Path], object]
@@ -534,8 +580,8 @@ REFUSALS: list[tuple[str, Change, tuple[object, ...], str] | tuple[object, ...]]
     ("librispeech", copied("test-clean/61", "train-clean-100/61"), (),
      "1 speakers are in test-clean and in the training subsets (dev-clean train-clean-100), "
      "such as 61\n"),
-    ("librispeech", to("test-clean/61/200/61-100-0001.flac"), (),
-     "/61-100-0001.flac; keep one of them\n"),  # "61-100-0001: is there twice: "
+    ("librispeech", replaced("test-clean/61/100/61-100.trans.txt", "-0002", "-0001"), (),
+     "61-100-0001: is listed twice, with the same audio: "),
     ("vctk", without("*"), (), "speaker-info.txt is missing"),
     ("vctk", nothing, ("--mic", "mic3"), "known: mic1, mic2"),
     ("vctk", nothing, ("--sentences", "some"), "known: "),
@@ -558,6 +604,15 @@ def test_what_is_not_the_corpus_is_refused(
     change(small.root)
     refused(small, options, message, *status)
     assert not list(small.data.glob("*"))
+
+
+def test_librispeech_named_the_second_of_two_files_twice(tree: Callable[..., Tree]) -> None:
+    """Both are named, whichever is found first."""
+    small = tree("librispeech")
+    first, again = (small.root / f"test-clean/61/{n}/61-100-0001.flac" for n in (100, 200))
+    write_audio(again)
+    said = refused(small, (), "61-100-0001: is there twice: ")
+    assert str(first) in said and str(again) in said
 
 
 class QuietHandler(SimpleHTTPRequestHandler):

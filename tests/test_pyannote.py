@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from local.plan import options
 from steps.speaker import pyannote
 from steps.speaker.encoders import TooShortError, load_encoder
 from tests.refusals import refuses
@@ -33,6 +34,12 @@ def test_a_wheel_that_is_missing_or_has_another_network(monkeypatch, tmp_path):
 
     monkeypatch.setattr(pyannote, "distribution", missing)
     refuses("utils/setup.sh installs it", load_encoder, "pyannote")
+
+
+def test_a_plan_without_the_wheel_says_so_before_it_starts(monkeypatch):
+    monkeypatch.setattr(options, "find_spec", lambda _name: None)
+    refuses("setup.sh installs it .* or name --evaluators", options.find_encoder, "pyannote")
+    assert options.find_encoder("resemblyzer").model == "resemblyzer"
 
 
 def test_vectors_have_512_values_and_short_speech_is_repeated(encoder):

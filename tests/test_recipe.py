@@ -61,7 +61,9 @@ class TestRecipe:
         assert "up to date: exp/xvectors/tiny/train" in done.stdout
         assert "making exp/encoders/tiny (interrupted before)" in done.stdout
         assert "the others were up to date" in done.stdout
-        assert f"report: {folder}/exp/report/report.html" in done.stdout.splitlines()[-1]
+        *_, verdicts, report = done.stdout.splitlines()
+        assert "men: " in verdicts and "b2r" in verdicts
+        assert f"report: {folder}/exp/report/report.html" in report
 
     def test_the_figures_are_there_and_say_what_they_are(self, recipe: tuple[Path, Run]) -> None:
         folder, _ = recipe

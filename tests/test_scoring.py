@@ -4,8 +4,15 @@ import numpy as np
 import pytest
 
 from steps import score_pairs, score_trials
+from steps import train_backend as train_program
 from steps.speaker import backends
-from steps.speaker.backends import CosineBackend, load_normalised, read_segments, train_backend
+from steps.speaker.backends import (
+    CentredCosine,
+    CosineBackend,
+    load_normalised,
+    read_segments,
+    train_backend,
+)
 from tests.making import write_archive
 from tests.refusals import refuses
 from utils.tables import write_map
@@ -52,7 +59,7 @@ def as_dict(scores):
 
 
 def test_cosine_scores_are_cosines(folder):
-    run_trials(folder, "cosine")
+    run_trials(folder, "cosine_raw")
     scores = as_dict(read_scores(folder / "scores"))
     enrol = read_segments(folder / "e" / "spk_xvector.scp").vectors
     trial = read_segments(folder / "o").vectors
@@ -79,7 +86,7 @@ def test_silent_failure_10_a_missing_key_is_an_error_that_names_it(folder):
     extra = "p3 p1-00 nontarget\np1 p9-00 nontarget\np1 p9-01 nontarget\n"
     with (folder / "trials").open("a") as stream:
         stream.write(extra)
-    message = refuses("not all trials", run_trials, folder, "cosine")
+    message = refuses("not all trials", run_trials, folder, "cosine_raw")
     assert f"1 of 4 enrolment ids are not in {folder / 'e'} (p3)" in message
     assert f"2 of 14 trial ids are not in {folder / 'o'} (p9-00 p9-01)" in message
     assert not (folder / "scores").exists()
@@ -87,7 +94,7 @@ def test_silent_failure_10_a_missing_key_is_an_error_that_names_it(folder):
 
 def test_silent_failure_10_a_model_without_count_is_an_error(folder):
     write_map(folder / "e" / "num_utts.ark", {"p1": 1, "p2": 2})
-    refuses(r"num_utts of .* \(p10\)", run_trials, folder, "cosine")
+    refuses(r"num_utts of .* \(p10\)", run_trials, folder, "cosine_raw")
 
 
 def test_silent_failure_16_scores_go_with_ids_not_with_places(folder):
@@ -111,26 +118,26 @@ def test_silent_failure_16_scores_go_with_ids_not_with_places(folder):
 
 def test_enrolment_may_be_an_utterance(folder):
     (folder / "trials").write_text("p1-00 p1-01 target\np1-00 p2-00 nontarget\n")
-    run_trials(folder, "cosine", enrol="o/xvector.scp")
+    run_trials(folder, "cosine_raw", enrol="o/xvector.scp")
     assert len(read_scores(folder / "scores")) == 2
 
 
 def test_xvectors_of_another_encoder_are_refused(folder):
     write_archive(folder / "long" / "xvector", {u: np.ones(7) for u in UTTS})
-    refuses(r"6 dimensions.*of 7", run_trials, folder, "cosine", trial="long")
-    refuses(r"6 dimensions.*of 7", run_pairs, folder, "cosine", columns="long")
+    refuses(r"6 dimensions.*of 7", run_trials, folder, "cosine_raw", trial="long")
+    refuses(r"6 dimensions.*of 7", run_pairs, folder, "cosine_raw", columns="long")
     said = "7 dimensions, the back end is for 6"
     refuses(said, run_pairs, folder, str(folder / "plda"), "long", "long")
 
 
 def test_missing_inputs_say_what_makes_them(folder):
     said = r"spk_xvector\.scp: is missing.*average_xvectors\.py"
-    refuses(said, run_trials, folder, "cosine", enrol="o")
+    refuses(said, run_trials, folder, "cosine_raw", enrol="o")
     refuses(r"a back end is a folder", run_trials, folder, str(folder / "none"))
 
 
 def test_equal_folders_give_every_unordered_pair_once(folder, capsys):
-    run_pairs(folder, "cosine")
+    run_pairs(folder, "cosine_raw")
     trials, scores = read_trials(folder / "pt"), as_dict(read_scores(folder / "ps"))
     assert len(trials) == len(scores) == 12 * 11 // 2
     assert all(e < t for e, t in scores)
@@ -163,19 +170,19 @@ def test_original_against_protected_gives_every_ordered_pair_but_itself(folder):
 def test_pairs_need_every_segment_and_say_what_they_leave_out(folder, caplog):
     with (folder / "utt2spk").open("a") as stream:
         stream.write("p9-00 p9\n")
-    refuses(r"1 of 13 segment ids are not in .*\(p9-00\)", run_pairs, folder, "cosine")
+    refuses(r"1 of 13 segment ids are not in .*\(p9-00\)", run_pairs, folder, "cosine_raw")
     assert not (folder / "ps").exists()
     write_map(folder / "utt2spk", {u: s for u, s in UTT2SPK.items() if s != "p2"})
-    run_pairs(folder, "cosine")
+    run_pairs(folder, "cosine_raw")
     assert "4 x-vectors are of utterances that utt2spk does not list" in caplog.text
     assert len(read_scores(folder / "ps")) == 8 * 7 // 2
     write_map(folder / "utt2spk", {"p1-00": "p1"})
-    refuses("1 segment", run_pairs, folder, "cosine")
+    refuses("1 segment", run_pairs, folder, "cosine_raw")
 
 
 def test_a_zero_vector_leaves_nothing_half_written(folder):
     write_archive(folder / "zero" / "xvector", dict.fromkeys(UTTS, np.zeros(6)))
-    refuses("x-vectors are zero", run_pairs, folder, "cosine", "zero", "zero")
+    refuses("x-vectors are zero", run_pairs, folder, "cosine_raw", "zero", "zero")
     assert not list(folder.glob("p[st]*"))
 
 
@@ -186,7 +193,7 @@ def test_many_pairs_cross_the_blocks(folder):
     vectors = {u: rng.standard_normal(6).astype(np.float32) for u in utts}
     write_archive(folder / "many" / "xvector", vectors)
     write_map(folder / "utt2spk", {u: u[:3] for u in utts})
-    run_pairs(folder, "cosine", "many", "many")
+    run_pairs(folder, "cosine_raw", "many", "many")
     trials, scores = read_trials(folder / "pt"), as_dict(read_scores(folder / "ps"))
     assert len(scores) == 600 * 599 // 2
     assert int(trials.target.sum()) == 60 * 45
@@ -218,4 +225,103 @@ def test_normalised_scores_are_those_of_the_definition() -> None:
 
 def test_normalisation_needs_a_cohort(tmp_path) -> None:
     refuses("asnorm 5", load_normalised, "cosine", 5)
-    assert isinstance(load_normalised("cosine", 0), CosineBackend)
+    assert type(load_normalised("cosine_raw", 0)) is CosineBackend
+
+
+# Two people at (3, 4) / 5 and (1, 0), and trials at (0, 2), (5, 0), (0, 1): by hand, see below.
+BY_HAND = {"e": {"a": (3.0, 4.0), "b": (7.0, 0.0)}, "t": {"a1": (0, 2), "b1": (5, 0), "b2": (0, 1)}}
+
+
+@pytest.fixture
+def by_hand(tmp_path):
+    write_archive(tmp_path / "e", {k: np.array(v, float) for k, v in BY_HAND["e"].items()})
+    write_archive(tmp_path / "t", {k: np.array(v, float) for k, v in BY_HAND["t"].items()})
+    return tmp_path
+
+
+def centred_scores(folder, lines, *options):
+    (folder / "trials").write_text("".join(f"{line}\n" for line in lines))
+    paths = [str(folder / name) for name in ("e.scp", "t.scp", "trials", "scores")]
+    assert score_trials.main(["--backend", *(options or ("cosine",)), *paths]) == 0
+    return as_dict(read_scores(folder / "scores"))
+
+
+EVERY = [f"{e} {t} {'target' if t[0] == e else 'nontarget'}" for e in "ab" for t in BY_HAND["t"]]
+
+
+def test_cosine_is_centred_on_each_side(by_hand) -> None:
+    """Enrolled (0.6, 0.8), (1, 0): less their mean (0.8, 0.4) they are (-0.2, 0.4), (0.2, -0.4).
+    Trials (0, 1), (1, 0), (0, 1): less (1/3, 2/3) they are (-1/3, 1/3) twice and (2/3, -2/3), of
+    directions (-1, 1) and (1, -1). The cosine of (-0.2, 0.4) and (-1, 1) is 0.6 / sqrt(0.2 x 2)."""
+    scores = centred_scores(by_hand, EVERY)
+    one = 0.6 / np.sqrt(0.4)
+    wanted = {"a1": one, "b1": -one, "b2": one}
+    for trial, score in wanted.items():
+        assert scores["a", trial] == pytest.approx(score, abs=1e-6)
+        assert scores["b", trial] == pytest.approx(-score, abs=1e-6)
+
+
+def test_cosine_does_not_hear_what_a_whole_side_has_in_common(tmp_path) -> None:
+    """An offset of one side, as one pseudo-voice adds, hides people from the raw cosine only."""
+    rng = np.random.default_rng(7)
+    people, offset = 0.1 * rng.standard_normal((6, 8)), 3 * rng.standard_normal(8)
+    base, moved = np.full(8, 1.0), np.full(8, 1.0) + offset
+    left = scale(base + people)
+    raw, centred = CosineBackend(), CentredCosine()
+    right = scale(moved + people)
+    found = centred.left(left, np.ones(6)) @ centred.right(right).T
+    assert (found.argmax(axis=1) == np.arange(6)).all()
+    shifted = CentredCosine().right(left)  # lengths do not matter, nor does the order
+    np.testing.assert_allclose(CentredCosine().right(7 * left[::-1])[::-1], shifted, atol=1e-12)
+    assert (raw.left(left, np.ones(6)) @ raw.right(right).T).argmax(axis=1).tolist() != [*range(6)]
+
+
+def scale(vectors):
+    return backends.scale_to_length(vectors, 1.0)
+
+
+def test_one_person_on_a_side_cannot_be_centred(by_hand) -> None:
+    for lines, what in (
+        (["a a1 target", "a b1 nontarget"], "1 person is enrolled"),
+        (["a b1 nontarget", "b b1 target", "a b2 nontarget", "b b2 target"], "1 person is tried"),
+    ):
+        refuses(f"{what}.*use cosine_raw", centred_scores, by_hand, lines)
+    # Who speaks a trial without a target is not known, but it is somebody else.
+    assert len(centred_scores(by_hand, ["a b1 nontarget", "a a1 target", "b a1 nontarget"])) == 3
+
+
+def test_equal_vectors_tell_nobody_apart(by_hand) -> None:
+    write_archive(by_hand / "t", dict.fromkeys(("a1", "b1", "b2"), np.array([0.3, 0.1])))
+    assert {*centred_scores(by_hand, EVERY).values()} == {0.0}
+
+
+def test_a_cohort_is_centred_by_its_own_mean(by_hand) -> None:
+    """AS-norm of the centred cosine by a plain loop; the offset of the cohort changes nothing."""
+    rng = np.random.default_rng(5)
+    cohort = rng.standard_normal((9, 2))
+    base = CentredCosine()
+    found = backends.NormalisedBackend(base, cohort, 4)
+    enrol, trial = rng.standard_normal((3, 2)), rng.standard_normal((5, 2))
+    scores = found.left(enrol, np.ones(3)) @ found.right(trial).T
+    unit = scale(scale(cohort) - scale(cohort).mean(axis=0))
+    left, right = base.right(enrol), base.right(trial)
+    for i, j in np.ndindex(3, 5):
+        sides = (np.sort(unit @ side)[-4:] for side in (left[i], right[j]))
+        normal = [(left[i] @ right[j] - top.mean()) / top.std() for top in sides]
+        assert scores[i, j] == pytest.approx(np.mean(normal), abs=1e-9)
+
+
+def test_a_folder_with_a_cohort_alone_is_the_cosine(by_hand) -> None:
+    rng = np.random.default_rng(2)
+    utts = {f"s{i // 2}-{i}": f"s{i // 2}" for i in range(16)}
+    write_archive(by_hand / "x/xvector", {utt: rng.standard_normal(2) for utt in utts})
+    (by_hand / "d").mkdir()
+    write_map(by_hand / "d/utt2spk", utts)
+    made = by_hand / "made"
+    words = ["--lda-dim", "0", str(by_hand / "x"), str(by_hand / "d"), str(made)]
+    assert train_program.main(words) == 0
+    assert sorted(path.name for path in made.iterdir()) == ["cohort.ark", "cohort.scp"]
+    assert centred_scores(by_hand, EVERY, str(made)) == centred_scores(by_hand, EVERY)
+    normalised = centred_scores(by_hand, EVERY, str(made), "--asnorm", "4")
+    assert normalised.keys() == centred_scores(by_hand, EVERY).keys()
+    assert isinstance(load_normalised(str(made), 100), backends.NormalisedBackend)

@@ -14,7 +14,7 @@ from tests.refusals import refuses
 from tests.slurm_cluster import local_slurm
 from tests.waiting import LIMIT, ended, wait_for
 from utils.cli import UserError
-from utils.slurm import Slurm, plan_arrays, read_slurm_config
+from utils.slurm import Slurm, plan_arrays, read_slurm_config, why_not
 
 ROOT = Path(__file__).resolve().parents[1]
 SLURM_PY = [sys.executable, str(ROOT / "utils/slurm.py")]
@@ -35,6 +35,24 @@ def start(tmp_path: Path, slurm: dict[str, str]) -> Start:
         )
 
     return call
+
+
+def test_why_no_job_can_be_submitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "conf/slurm.conf" in why_not()
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf/slurm.conf").symlink_to(CONF)
+    for name, text, why in (
+        ("", "", "sbatch: not found; is this a machine of the cluster?"),
+        ("sbatch", "", "sinfo: not found; is this a machine of the cluster?"),
+        ("sinfo", "echo 1 >&2; echo no controller >&2; exit 1", "no controller"),
+        ("sinfo", "exit 0", ""),
+    ):
+        if name:
+            (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+            (tmp_path / name).chmod(0o755)
+        assert why_not().startswith(why) and bool(why_not()) == bool(why)
 
 
 def jobs(slurm: dict[str, str], name: str, states: str = "all") -> list[str]:

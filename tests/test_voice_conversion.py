@@ -486,6 +486,19 @@ def test_trained_folders_are_asked_for_by_option(pool: Path, tmp_path: Path) -> 
         load_anonymiser(path, resources=Resources(pool, (pool,), synthesiser=tmp_path))
 
 
+def test_a_leak_mixes_the_own_vector_into_the_pseudo_speaker_s(put_together) -> None:
+    """(1 - a) p + a x, a dose for attackers to be tested with; x of another encoder is refused."""
+    system, generator, synthesiser = put_together(leak=0.4)
+    who = source(gender="f", xvector=np.arange(6.0))
+    system.transform(say(1, 150, 0.1), key(), who)
+    assert synthesiser.target.xvector == pytest.approx(0.6 * generator.vector + 0.4 * np.arange(6))
+    other = source(gender="f", xvector=np.ones(4))
+    system, *_ = put_together(leak=0.1)
+    refuses("have 4 values, those of the voices 6", system.transform, say(1), key(), other)
+    values = {"anonymiser": "voice_conversion", "generator": {"name": "random"}, "leak": 0.1}
+    assert VoiceConversion.parse(values, "x.yaml").description.needs == ("pool", "xvectors")
+
+
 def test_the_bend_of_the_content_is_drawn_once_a_pseudo_speaker(put_together) -> None:
     """Equal keys have one, another speaker or draw another; without it none is given."""
     bend = {"content_scale": 0.1, "content_bend": 0.05}

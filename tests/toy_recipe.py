@@ -12,6 +12,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 if __package__ in (None, ""):
     sys.path[0] = str(ROOT)
+from local.plan.forecast import sum_up
 from utils.cli import run_program
 from utils.driver import Driver
 from utils.recipe import Planned, Tables, read_script
@@ -39,7 +40,7 @@ def make_toy(folder: Path, body: str, *rows: dict[str, Any]) -> Path:
             link.symlink_to(target)
     (folder / "rows.json").write_text(json.dumps(rows))
     script = folder / "run.sh"
-    script.write_text(HEAD + body + '\nend_recipe 9 "results: here"\n')
+    script.write_text(HEAD + body + '\nend_recipe 9 "results: here" said\n')
     script.chmod(0o755)
     return script
 
@@ -56,7 +57,7 @@ def main(argv: object = None) -> int:
             tables.add(**row)
         return Planned(tables, {}, [])
 
-    return Driver("run.sh", recipe, options, read_script(words[end + 1 :]), plan).run()
+    return Driver("run.sh", recipe, options, read_script(words[end + 1 :]), plan, sum_up).run()
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 import math
 import os
 import re
-import struct
 from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -11,12 +10,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import IO, Literal
+from typing import Literal
 
 from utils.cli import UserError
 from utils.tables import (
     StrPath,
-    file_problem,
     invert,
     scan_lines,
     sort_ids,
@@ -24,19 +22,12 @@ from utils.tables import (
     split_key,
 )
 
-# ---- Headers of audio files: length, sampling rate, and whether the file can be used.
-
-NO_SAMPLES = "has no samples (zero length)"
-RATES = (1000, 768000)  # Hz; a higher rate means a damaged header, and resampling would never end
-_STREAM_LENGTH = 0x7FFF0000  # bytes; headers of streams of unknown length announce more
-_FORMAT = struct.Struct("<HHIIHH")  # code, channels, rate, bytes a second and a frame, bits
-_UNPACKED = (1, 3, 0xFFFE)  # whole numbers, floats, extensible
-_LONGEST = 1e6  # seconds; a streamed file without a length in its header reports an absurd one
+# ---- Audio files: length, sampling rate, and whether they can be used.
 
 
 @dataclass(frozen=True, slots=True)
 class AudioInfo:
-    """Header of a file. `seconds`, `rate` (Hz): 0 if unknown; `problem`: empty for a good file."""
+    """Length and rate (Hz) of an audio file, 0 if unknown; `problem`: empty for a good file."""
 
     seconds: float
     rate: int
@@ -44,69 +35,14 @@ class AudioInfo:
 
 
 def probe_audio(path: StrPath) -> AudioInfo:
-    """Open one audio file, read its header, and decode its last sample, to detect a cut file."""
-    import soundfile  # here: validating tables alone needs no audio library
+    """Open one audio file, and find its length in samples that are there."""
+    from utils.audiofile import AudioError, AudioFile  # tables alone need no audio library
 
-    name = os.fspath(path)
-    if name.rstrip().endswith("|"):
-        return AudioInfo(0.0, 0, "is a pipe; write the audio to a file first")
-    if not os.access(name, os.R_OK):
-        return AudioInfo(0.0, 0, "is missing or may not be read (from the current directory)")
-    if problem := file_problem(name):
-        return AudioInfo(0.0, 0, problem)
     try:
-        info = soundfile.info(name)
-    except (soundfile.LibsndfileError, OSError) as error:
-        reason = getattr(error, "error_string", str(error))
-        return AudioInfo(0.0, 0, f"cannot be read as audio: {reason}")
-    rate = int(info.samplerate)
-    if not RATES[0] <= rate <= RATES[1]:
-        return AudioInfo(0.0, 0, f"has a sampling rate of {rate} Hz; damaged?")
-    seconds = info.frames / rate
-    if not 0 < seconds < _LONGEST:
-        problem = NO_SAMPLES if seconds <= 0 else "does not say its length"
-        return AudioInfo(0.0, rate, problem)
-    if info.channels != 1:
-        return AudioInfo(seconds, rate, f"has {info.channels} channels; only mono is read")
-    return AudioInfo(seconds, rate, _cut_short(name, info.frames))
-
-
-def _cut_short(name: str, frames: int) -> str:
-    """Whether less is in the file than its header says, which libsndfile hides for WAV."""
-    import soundfile
-
-    with Path(name).open("rb") as stream:
-        told, fits = _told_by_riff(stream)
-        left = os.fstat(stream.fileno()).st_size - stream.tell()
-    if not fits:
-        return "has a damaged header: its bytes and bits of a sample contradict each other"
-    if told > left:
-        return f"is truncated: its header tells of {told} bytes of samples, {left} are there"
-    try:
-        with soundfile.SoundFile(name) as audio:
-            audio.seek(frames - 1)
-            whole = len(audio.read(1)) == 1
-    except (soundfile.LibsndfileError, OSError):
-        whole = False
-    return "" if whole else f"is truncated or damaged: its last of {frames} samples is not there"
-
-
-def _told_by_riff(stream: IO[bytes]) -> tuple[int, bool]:
-    """Bytes of samples that a RIFF header announces from here on, 0 for other formats and for a
-    stream of unknown length; and whether a sample's bits fill its bytes."""
-    head, fits = stream.read(12), True
-    if head[:4] != b"RIFF" or head[8:] != b"WAVE":
-        return 0, fits
-    while len(chunk := stream.read(8)) == 8:
-        kind, size = struct.unpack("<4sI", chunk)
-        if kind == b"data":
-            return (0 if size >= _STREAM_LENGTH else size), fits
-        start = stream.tell()
-        if kind == b"fmt " and len(told := stream.read(_FORMAT.size)) == _FORMAT.size:
-            code, channels, _, _, frame, bits = _FORMAT.unpack(told)
-            fits = code not in _UNPACKED or frame == channels * -(-bits // 8)
-        stream.seek(start + size + size % 2)
-    return 0, fits
+        found = AudioFile.open_mono(path)
+    except AudioError as error:
+        return AudioInfo(0.0, 0, str(error))
+    return AudioInfo(found.seconds, found.rate, "")
 
 
 # ---- Files of a Kaldi data directory: the form of a line, and what its key and its value may be.
@@ -115,10 +51,20 @@ Key = Literal["utterance", "speaker", "recording"]
 NOTES = "notes.txt"  # faults, by utterance; absent where there are none
 GENDERS = ("m", "f")
 LABELS = ("target", "nontarget")
+EMOTIONS = {  # short names and models' names of the emotions that data directories name in full
+    "ang": "anger", "angry": "anger", "hap": "happiness", "happy": "happiness",
+    "exc": "happiness", "neu": "neutral", "sad": "sadness", "fea": "fear", "fearful": "fear",
+    "dis": "disgust", "bor": "boredom", "sur": "surprise", "surprised": "surprise",
+}  # fmt: skip
 
 
 def _gender(value: str) -> str:
     return "" if value in GENDERS else f"the gender is {value!r}; only m and f are known"
+
+
+def _age(value: str) -> str:
+    right = value.isascii() and value.isdigit() and int(value) <= 120
+    return "" if right else f"the age is {value!r}; whole years are expected"
 
 
 def _duration(value: str) -> str:
@@ -177,6 +123,7 @@ class FileSpec:
         return f"{self.fewest}{' or more' if self.most is None else ''}"
 
 
+OTHER_NAMES = {"utt2emotion": "utt2emo"}  # of the VoicePrivacy challenges
 # A recording is an utterance where there is no `segments`.
 FILES: dict[str, FileSpec] = {
     "utt2spk": FileSpec("utterance"),
@@ -185,6 +132,7 @@ FILES: dict[str, FileSpec] = {
     "segments": FileSpec("utterance", 4, 4, check=_segment),
     "text": FileSpec("utterance", 1, None),
     "spk2gender": FileSpec("speaker", check=_gender),
+    "spk2age": FileSpec("speaker", check=_age),
     "utt2dur": FileSpec("utterance", check=_duration),
     "reco2dur": FileSpec("recording", check=_duration),
     "utt2num_frames": FileSpec("utterance", check=_frames),
@@ -194,6 +142,7 @@ FILES: dict[str, FileSpec] = {
     "utt2uniq": FileSpec("utterance"),
     "utt2lang": FileSpec("utterance"),
     "utt2emotion": FileSpec("utterance"),
+    "spk2fold": FileSpec("speaker", complete=False),
     "utt2warp": FileSpec("utterance"),
     "spk2warp": FileSpec("speaker"),
     "reco2file_and_channel": FileSpec("recording", 4, 4),
@@ -243,8 +192,8 @@ class FileTable:
     """File of a data directory as it is: rows (key -> rest of the line) in its order, the first of
     each key, the line of each, and the problems of its lines."""
 
-    def __init__(self, path: Path) -> None:
-        self.path, self.spec, self.rows = path, FILES[path.name], dict[str, str]()
+    def __init__(self, path: Path, name: str = "") -> None:
+        self.path, self.spec, self.rows = path, FILES[name or path.name], dict[str, str]()
         self.problems: list[Problem] = []
         self._numbers, self._repeated = array("L"), list[tuple[int, str, str]]()
         try:
@@ -289,6 +238,10 @@ class FileTable:
             key, value = " ".join(fields[:2]), " ".join(fields[2:])
         else:
             key, value = split_key(line)
+        if self.path.name == "spk2gender":
+            value = value.lower()  # MLS and IEMOCAP have F and M
+        elif self.path.name == OTHER_NAMES["utt2emotion"]:
+            value = EMOTIONS.get(value.lower(), value)
         if key in self.rows:
             self._repeated.append((number, key, value))
             return
@@ -316,8 +269,12 @@ class FileTable:
 
 def read_tables(directory: Path) -> dict[str, FileTable]:
     """Known files of a data directory, by name, with what is wrong in each."""
-    names = [name for name in FILES if os.path.lexists(directory / name)]
-    return {name: FileTable(directory / name) for name in names}
+    found = {}
+    for name in FILES:
+        for called in (name, OTHER_NAMES.get(name, name)):
+            if name not in found and os.path.lexists(directory / called):
+                found[name] = FileTable(directory / called, name)
+    return found
 
 
 def validate_data_dir(

@@ -225,6 +225,7 @@ def _examples(ids: Collection[str]) -> str:
 # ---- Separation of speakers: nobody on whom a model is tested may be in its training data.
 
 TRAINING_SPEAKERS = "spklist"  # in the folder of a model whose training speakers are all known
+VALIDATION_SPEAKERS = "validlist"  # those of them whom no weight was learnt from
 
 
 def check_unseen(speakers: Iterable[str], where: Path, tested: Sequence[Path]) -> None:
@@ -261,10 +262,26 @@ def write_training_speakers(model: Path, speakers: Iterable[str], *before: Path 
         stream.writelines(f"{speaker}\n" for speaker in sort_ids(known))
 
 
-def read_training_speakers(model: Path) -> list[str] | None:
+def read_training_speakers(model: Path, name: str = TRAINING_SPEAKERS) -> list[str] | None:
     """Training speakers of a model; None where it has no list."""
-    path = model / TRAINING_SPEAKERS
+    path = model / name
     return [fields[0] for _, fields in read_rows(path, 1)] if is_there(path) else None
+
+
+def write_validation_speakers(model: Path, speakers: Iterable[str], before: Path | None) -> None:
+    """Write validlist: speakers held out of a model's training, and of that of the model `before`
+    it, which may have learnt from them."""
+    known = set(speakers)
+    if before is not None:
+        heard = read_training_speakers(before) or []
+        known -= {*heard}.difference(read_validation_speakers(before))
+    with atomic_write(model / VALIDATION_SPEAKERS) as stream:
+        stream.writelines(f"{speaker}\n" for speaker in sort_ids(known))
+
+
+def read_validation_speakers(model: Path) -> list[str]:
+    """Speakers whom no weight of a model was learnt from; none where it has no list."""
+    return read_training_speakers(model, VALIDATION_SPEAKERS) or []
 
 
 # ---- Choice and division of the utterances of a data directory, independent of order and machine.

@@ -22,12 +22,11 @@ from shutil import rmtree
 
 from utils.cli import UserError
 from utils.datadir import load_data_dir
-from utils.forecast import Foreseen, sum_up
 from utils.jobs import Job, Jobs, jobs_of
 from utils.launching import Progress, Request, clear_logs, failure_lines, parse_request
 from utils.orphans import lock_folder, start_guard
 from utils.parts import merge_parts, split_data_dir
-from utils.recipe import PIECES, Planned, Row, Script, fill, write_plan
+from utils.recipe import PIECES, Foreseen, Planned, Row, Script, fill, write_plan
 from utils.stamps import Step, names_in
 from utils.tables import PARTIAL, atomic_write
 
@@ -74,6 +73,7 @@ class Driver:
     """Runs a recipe.
 
     name: of its script. options: of the script, by name. plan: makes the plan, of what is there.
+    sum_up: says what the steps of a dry run come to, with so many jobs at a time.
     """
 
     def __init__(
@@ -83,9 +83,10 @@ class Driver:
         options: Mapping[str, str],
         script: Script,
         plan: Callable[[], Planned],
+        sum_up: Callable[[Sequence[Foreseen], int], Sequence[str]],
     ) -> None:
         self.name, self.recipe, self.options = name, recipe, options
-        self.script, self.plan = script, plan
+        self.script, self.plan, self.sum_up = script, plan, sum_up
         self.dry = options["dry_run"]
         self.jobs = Jobs(GRACE)
         self.seen: set[str] = set()  # outputs that are up to date, or were begun
@@ -128,7 +129,7 @@ class Driver:
                 with atomic_write("exp/plan/options.json") as stream:
                     json.dump(planned.remembered, stream, indent=1)
             self._end(planned)
-        return 0
+        return self._tell_lacking(planned) if self.is_dry else 0
 
     def _plan(self) -> Planned:
         planned = self.plan()
@@ -207,7 +208,7 @@ class Driver:
             reason = Step(row.outs, words, row.maybe).why(self.remade)
             if reason is not None:
                 self.remade.update(row.outs)
-            self.foreseen.append(Foreseen(row.stage, Path(row.out), reason or "", words))
+            self.foreseen.append(Foreseen(row, reason or "", words))
             if self.dry == "full" and reason is None:
                 log(f"up to date: {row.out}")
             elif self.dry == "full":
@@ -304,7 +305,7 @@ class Driver:
         """Log what was done in one line, and after the last stage, where its results are."""
         made, total = len(self.seen & self.remade), len(self.seen)
         if self.is_dry and self.dry != "full":
-            print("\n".join(sum_up(self.foreseen)))
+            print("\n".join(self.sum_up(self.foreseen, self.nj)))
         if not made:
             log(f"nothing to do: all {total} steps were up to date")
         elif self.is_dry:
@@ -315,7 +316,22 @@ class Driver:
             here = Path.cwd()
             rows = planned.tables.rows
             outs = {name: f"{here}/{own[0].out}" for name, own in rows.items() if own}
+            file = Path(self.script.file.format_map(outs))
+            for line in file.read_text(encoding="utf-8").splitlines() if file.is_file() else ():
+                log(line)
             log(self.script.results.format_map(outs))
+
+    def _tell_lacking(self, planned: Planned) -> int:
+        """Say what cannot be had of all that a dry run was asked for; the exit status."""
+        lacking = [*planned.lacking]
+        launcher, *_ = os.environ["cpu_cmd"].split()  # noqa: SIM112
+        if Path(launcher).name == "slurm.py":
+            from utils.slurm import why_not
+
+            lacking += filter(None, [why_not()])
+        for line in lacking:
+            complain(f"{self.name}: {line}")
+        return UserError.exit_status if lacking else 0
 
 
 @dataclass(eq=False)

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Style and types of everything, and the budget of each room: ruff, mypy, shellcheck, shfmt. Run through `make lint`.
 set -euo pipefail
+unset CDPATH
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 
 ruff check .

@@ -96,11 +96,32 @@ class Tables:
 
 @dataclass(frozen=True)
 class Planned:
-    """Tables of all stages, options to remember after the last one, and messages for the log."""
+    """Tables of all stages, options to remember after the last one, and messages for the log.
+    lacking: what was asked for and cannot be had, with which a dry run ends as an error."""
 
     tables: Tables
     remembered: dict[str, object]
     notes: list[str]
+    lacking: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Foreseen:
+    """Step of a dry run; reason: why it would be made, nothing where it is up to date."""
+
+    row: Row
+    reason: str
+    command: list[str]
+
+    @property
+    def why(self) -> str:
+        """The kind of reason, without the names in it."""
+        if self.reason.endswith("is made anew"):
+            return "what it is made of is made anew"
+        for kind in ("the command", "the code", "not as the step left it", "changed"):
+            if kind in self.reason:
+                return f"{kind} changed" if kind.startswith("the ") else f"a file {kind}"
+        return self.reason
 
 
 @dataclass
@@ -108,7 +129,7 @@ class Script:
     """What a recipe's script says. titles: by stage. steps: stages and tables in their order;
     without a table, that it is planned anew. programs: templates of the commands by table.
     job_options: options of launchers by program. last: the last stage; results: what is said after
-    it."""
+    it, and above that the text of a file."""
 
     titles: dict[int, str] = field(default_factory=dict)
     steps: list[tuple[int, str]] = field(default_factory=list)
@@ -116,6 +137,7 @@ class Script:
     job_options: dict[str, str] = field(default_factory=dict)
     last: int = 0
     results: str = ""
+    file: str = ""
 
     def commands(self, row: Row, options: Mapping[str, str]) -> list[list[str]]:
         """Commands of a step."""
@@ -155,6 +177,7 @@ def read_script(lines: Sequence[str]) -> Script:
                 script.job_options[words[0]] = words[1]
             case "end":
                 script.last, script.results = int(words[0]), words[1]
+                script.file = "".join(words[2:])
     return script
 
 

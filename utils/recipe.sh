@@ -47,7 +47,8 @@ recipe_say() {
   recipe_lines+=("$*")
 }
 
-# end_recipe LAST_STAGE RESULTS: run all that was said. RESULTS: where results are; {table} stands for its first output.
+# end_recipe LAST_STAGE RESULTS [FILE]: run all that was said. RESULTS: where results are; FILE: what is said before that;
+# {table} stands for its first output.
 end_recipe() {
   ! $list_stages || exit 0
   local name words=("command_line=$command_line" "tested_train_generators=${tested_train_generators-}")

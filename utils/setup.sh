@@ -3,6 +3,7 @@
 #   utils/setup.sh          what the recipes need
 #   utils/setup.sh test     and what the tests need
 set -euo pipefail
+unset CDPATH
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 
 die() {

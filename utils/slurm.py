@@ -19,6 +19,7 @@ to sbatch's: usually --mem 4G, --time 8:00:00, --num-threads N, --gpu N, --parti
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -208,6 +209,18 @@ class Slurm:
                 return
             time.sleep(2**attempt)
         tell(f"could not cancel: {' '.join(done.stderr.split())}; do it: scancel {' '.join(ids)}")
+
+
+def why_not() -> str:
+    """Why no job can be submitted here; an empty string where nothing is known against it."""
+    try:
+        command = read_slurm_config(CONFIG).command[0]
+        if shutil.which(command) is None:
+            return f"{command}: not found; is this a machine of the cluster? cmd.sh: cmd_backend"
+        done = Slurm().call("sinfo", "--noheader")
+    except UserError as error:
+        return str(error)
+    return ["sinfo failed", *done.stderr.splitlines()][-1] if done.returncode else ""
 
 
 def tell(line: str) -> None:

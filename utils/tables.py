@@ -28,6 +28,7 @@ ADVICE_FOR_MARK = (
 
 _TIMED = ".timed."  # and of the hidden file with a file's name which marks that it holds seconds
 PARTIAL = "PSEUDOVOX_PARTIAL"  # in the environment: a folder of this recipe run alone
+_LONGEST_NAME = 255  # bytes
 _numbers = itertools.count()
 
 
@@ -45,7 +46,7 @@ def replacing(path: StrPath) -> Iterator[Path]:
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = os.environ.get(PARTIAL)
     own = f"{os.uname().nodename}.{os.getpid()}.{next(_numbers)}{target.suffix}"
-    beside = Path(partial) / own if partial else target.with_name(f"{target.name}.tmp.{own}")
+    beside = Path(partial) / own if partial else _near(target, own)
     try:
         yield beside
         _put(beside, target)
@@ -61,6 +62,12 @@ def replacing(path: StrPath) -> Iterator[Path]:
         beside.unlink(missing_ok=True)
 
 
+def _near(target: Path, own: str) -> Path:
+    """Name of a temporary file beside the target, no longer than file systems allow."""
+    kept = os.fsencode(target.name)[: max(0, _LONGEST_NAME - len(f".tmp.{own}"))]
+    return target.with_name(f"{os.fsdecode(kept)}.tmp.{own}")
+
+
 def _is_device(target: Path) -> bool:
     """Also /dev/stdout, which may lead to a regular file."""
     if Path("/dev") == target.parent or target.is_relative_to("/dev/fd"):
@@ -74,7 +81,7 @@ def _put(beside: Path, target: Path) -> None:
     except OSError as error:
         if error.errno != errno.EXDEV:
             raise
-        near = target.with_name(f"{target.name}.tmp.{beside.name}")  # on the target's file system
+        near = _near(target, beside.name)  # on the target's file system
         try:
             shutil.copyfile(beside, near)
             near.replace(target)

@@ -33,7 +33,7 @@ if in_stage 0 "x-vectors, trained generators"; then
 fi
 
 if in_stage 1 "the cosine at which the encoder's error rates are equal, original speech"; then
-  each scores 'steps/score_trials.py --backend cosine --asnorm 0 {enrol} {trial} {trials} {out}/scores'
+  each scores 'steps/score_trials.py --backend cosine_raw --asnorm 0 {enrol} {trial} {trials} {out}/scores'
   each threshold 'local/find_threshold.py {lists} {out}/threshold.json'
 fi
 

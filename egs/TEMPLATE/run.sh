@@ -17,14 +17,17 @@ systems="b2 b2r"                           # what protects: conf/systems/<system
 external=                                  # speech that something else protected: "<name>=<folder>[,<folder of a second draw>][,train=<folder>] ..." (docs/your_own_system.md)
 external_command=                          # a program that protects: "<name>=<program> ... {in} ... {out} ... [{seed}]"
 attackers="ignorant aligned lazy_informed" # of: ignorant aligned lazy_informed semi_informed semi_informed_finetuned semi_informed_backend white_box white_box_finetuned white_box_backend (docs/attackers.md)
+controls=false                             # also attack what every attacker must see through, or cannot: copy, bn_perm, bn_leak_*, reading (docs/attackers.md)
+draws=1                                    # how often trials are protected, each time by another draw; ignorant and lazy_informed attackers hear all, and intervals cover people and draws
 informed_level=utt                         # level at which semi-informed attackers protect their training set: utt, spk or same (as the system)
+informed_draws=4                           # how often, with other draws, attackers who train protect their training set; once where a draw changes nothing
 prepare_options=                           # further options of prepare.sh
 also_prepared=                             # sets that prepare.sh makes for other evaluations
 prosody=false                              # stage 10 compares pitch, length and level of protected speech with the original (docs/utility.md)
 quality=false                              # stage 10 estimates mean opinion scores of a sample of the trials, original and protected (docs/utility.md)
 quality_utterances=4                       # utterances of each speaker in that sample, at most
 asr=                                       # who recognises words: moonshine (English), moonshine:<folder>, pocketsphinx, ctc, ctc_retrained, hub:<model>; empty: not measured; needs text (docs/words.md)
-asr_spelling=english                       # how words are spelt before they are compared: english, english_digits (each digit a word), or plain for any language (docs/metrics/wer.md)
+asr_spelling=english                       # how words are spelt before they are compared: english, english_digits (each digit a word), plain for any language, or vpc2024 and vpc2026 as these challenges (docs/metrics/wer.md)
 asr_lang=general                           # what pocketsphinx and ctc are told of the language: general, trigram (of data/train), <file>.jsgf, or a folder with lexicon.dict and lm.arpa
 asr_language=                              # language that Whisper of the hub is told: en, de, ...; empty: it guesses
 asr_model=ctc_mini                         # settings of ctc and ctc_retrained: conf/asr/<name>.yaml
@@ -60,6 +63,10 @@ if in_stage 3 "x-vectors of the original speech, back ends"; then
     'steps/average_xvectors.py {out} {data} {out}'
   each given_xvectors 'steps/import_xvectors.py {given} {data} {out}' 'steps/average_xvectors.py {out} {data} {out}'
   each session_xvectors 'steps/extract_xvectors.py {options} {encoder} {data} {out}'
+  each decoded 'steps/decode.py {options} {recogniser} {data} {out}' # for channels (docs/channels.md)
+  each channels 'steps/extract_channel.py {options} {channel} {source} {data} {out}' \
+    'steps/average_xvectors.py {out} {data} {out}'
+  each tfidf 'steps/train_tfidf.py {unseen} {xvectors} {data} {out}'
   each backends 'steps/train_backend.py --lda-dim {lda_dim} {unseen} {xvectors} {data} {out}'
 fi
 
@@ -86,11 +93,17 @@ if in_stage 5 "anonymise the evaluation sets"; then
 fi
 
 if in_stage 6 "informed attackers: train evaluators on protected speech"; then
-  again f0 xvectors given_xvectors averages commanded protected encoders session_xvectors backends
+  again f0 xvectors given_xvectors averages commanded protected
+  each joined 'steps/join_draws.py {out} {draws}'
+  again encoders session_xvectors decoded channels
+  each heads 'steps/train_head.py --seed {seed} {unseen} {xvectors} {data} {out}' # on encoders that come trained
+  each head_xvectors 'steps/apply_head.py {head} {xvectors} {out}' 'steps/average_xvectors.py {out} {data} {out}'
+  again backends tfidf
+  each held_out 'steps/score_held_out.py --seed {seed} --lda-dim {lda_dim} --kind {kind} {options} {xvectors} {data} {out}'
 fi
 
 if in_stage 7 "x-vectors of the protected speech"; then
-  again xvectors given_xvectors
+  again xvectors given_xvectors head_xvectors decoded channels
 fi
 
 if in_stage 8 "scores: enrolment-trial lists, and all pairs of segments"; then
@@ -99,6 +112,9 @@ if in_stage 8 "scores: enrolment-trial lists, and all pairs of segments"; then
   each scores 'steps/score_trials.py --backend {backend} --asnorm {asnorm} {enrol} {trial} {trials} {out}/scores' \
     'local/record_attack.py --attacker {attacker} --enrol {enrol_data} --trial {trial_data} {learnt}
       --encoder {encoder} --backend {backend} --asnorm {asnorm} {out}/attacker.json'
+  each fused 'local/fuse_scores.py {words} {trials} {out} {scores}' \
+    'local/record_attack.py --attacker {attacker} --enrol {enrol_data} --trial {trial_data} {learnt}
+      --encoder fused --backend {parts} {out}/attacker.json'
   each similarity 'steps/score_pairs.py --backend {backend} --asnorm {asnorm} --utt2spk {utt2spk} {rows} {columns}
     {out}/trials {out}/scores'
 fi
@@ -109,7 +125,7 @@ if in_stage 9 "privacy metrics"; then
     {out}/metrics.json'
   each calibration 'local/compute_metrics.py calibration --utt2spk {utt2spk} {trials} {scores} {out}/metrics.json'
   each reidentification 'local/compute_reidentification.py --utt2spk {utt2spk} --bootstrap {bootstrap} --seed {seed}
-    {trials} {scores} {out}/metrics.json'
+    {draws} {trials} {scores} {out}/metrics.json'
   each legal 'local/compute_legal_metrics.py --utt2spk-enrol {enrol_utt2spk} --utt2spk-trial {trial_utt2spk}
     --bootstrap {bootstrap} --seed {seed} {enrol} {trial} {out}/metrics.json'
 fi
@@ -128,7 +144,7 @@ if in_stage 10 "utility"; then
   each emotion_figures 'local/compute_uar.py --bootstrap {bootstrap} --seed {seed} {lists} {out}/metrics.json'
   each lang 'steps/make_lang.py {options} {asr_lang} {out}'
   each recognisers 'steps/train_recogniser.py --seed {seed} {options} {conf} {data} {out}'
-  each decoded 'steps/decode.py {options} {recogniser} {data} {out}'
+  again decoded
   each word_figures 'local/compute_wer.py --spelling {asr_spelling} --bootstrap {bootstrap} --seed {seed} {lists}
     {out}/metrics.json'
 fi
@@ -138,4 +154,4 @@ if in_stage 11 "results and report"; then
   each results 'local/collect_results.py --corpus-name {corpus_name} --corpus-note={corpus_note} {options} {figures} {out}'
   each report 'local/make_report.py {options} {results} {out}'
 fi
-end_recipe 11 "report: {report}/report.html (tables: {report}/RESULTS.md)"
+end_recipe 11 "report: {report}/report.html (tables: {report}/RESULTS.md)" "{report}/verdicts.txt"

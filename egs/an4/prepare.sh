@@ -34,7 +34,7 @@ done
 make_work
 awk 1 "${parts[@]/%/.fileids}" >"$work/fileids"
 awk 1 "${parts[@]/%/.transcription}" >"$work/transcription"
-find -L "$corpus/wav" -name '[!.]*.flac' -o -name '[!.]*.wav' -o -name '[!.]*.sph' >"$work/audio"
+find -L "$corpus/wav" -iname '[!.]*.flac' -o -iname '[!.]*.wav' -o -iname '[!.]*.sph' >"$work/audio"
 [[ -s $work/audio ]] || fail "$corpus/wav: holds no <folder>/<speaker>/<utt>.{flac,wav,sph}"
 
 # The table of make_data_dir.py. What is missing is left empty, and reported there.
@@ -57,7 +57,7 @@ awk -v wav="$corpus/wav/" -v exclude=",$exclude," '
   }
   of == "audio" {
     id = substr($0, length(wav) + 1)
-    sub(/\.[a-z]*$/, "", id)
+    sub(/\.[A-Za-z]*$/, "", id)
     audio[id] = $0
     row(id, $0)
   }

@@ -31,7 +31,7 @@ for emotion in $emotions; do
 done
 
 make_work
-find -L "$corpus/wav" -maxdepth 1 \( -name '[!.]*.wav' -o -name '[!.]*.flac' \) >"$work/audio"
+find -L "$corpus/wav" -maxdepth 1 \( -iname '[!.]*.wav' -o -iname '[!.]*.flac' \) >"$work/audio"
 [[ -s $work/audio ]] || fail "$corpus/wav: holds no <name>.{wav,flac}"
 
 cat >"$work/sentences" <<'END'
@@ -69,7 +69,7 @@ awk -v wanted=" $emotions " '
   {
     name = $0
     sub(/.*\//, "", name)
-    sub(/\.[a-z]*$/, "", name)
+    sub(/\.[A-Za-z]*$/, "", name)
     if (name !~ /^[0-9][0-9][ab][0-9][0-9][A-Z][a-z]?$/) {
       print "prepare.sh: " $0 ": no <speaker><sentence><emotion><version>" >"/dev/stderr"
       strange++

@@ -28,7 +28,7 @@ of_speakers=$corpus/speakers.tsv
 [[ -f $of_speakers ]] || fail "$corpus: holds neither speakers.tsv nor metadata.py, which give the genders"
 
 make_work
-find -L "$corpus/recordings" -name '[0-9]_*_*.wav' -o -name '[0-9]_*_*.flac' >"$work/audio"
+find -L "$corpus/recordings" -iname '[0-9]_*_*.wav' -o -iname '[0-9]_*_*.flac' >"$work/audio"
 [[ -s $work/audio ]] || fail "$corpus/recordings: holds no <digit>_<speaker>_<index>.{wav,flac}"
 
 # speakers.tsv: speaker, gender; metadata.py: 'jackson': { 'gender': 'male', ... }, over several lines.
@@ -57,7 +57,7 @@ awk '
   of == "audio" {
     name = $0
     sub(/.*\//, "", name)
-    sub(/\.[a-z]*$/, "", name)
+    sub(/\.[A-Za-z]*$/, "", name)
     digit = substr(name, 1, 1)
     index_ = name
     sub(/.*_/, "", index_)

@@ -46,8 +46,8 @@ list_utterances() { # SUBSET...
   for subset; do
     folder=$corpus/$subset
     [[ -d $folder ]] || fail "$folder: no such folder; see --eval-subset and --train-subsets"
-    find -L "$folder" -name '[!.]*.flac' >"$work/flac.$subset"
-    find -L "$folder" -name '[!.]*.trans.txt' -exec awk 1 {} + >"$work/trans.$subset"
+    find -L "$folder" -iname '[!.]*.flac' >"$work/flac.$subset"
+    find -L "$folder" -iname '[!.]*.trans.txt' -exec awk 1 {} + >"$work/trans.$subset"
     [[ -s $work/flac.$subset ]] || fail "$folder: holds no <speaker>/<chapter>/<utt>.flac"
     [[ -s $work/trans.$subset ]] || fail "$folder: holds no <speaker>/<chapter>/*.trans.txt"
     count=$(wc -l <"$work/flac.$subset")
@@ -65,7 +65,7 @@ list_utterances() { # SUBSET...
     of == "speaker" && !/^;/ { gsub(/[ \t]/, ""); gender[$1] = tolower($2) }
     of == "flac" {
       utt = substr($NF, 1, length($NF) - length(".flac"))
-      if (utt in flac) row(utt, $0) # there twice, which is refused
+      if (utt in flac) row(utt, flac[utt]) # there twice, which is refused
       flac[utt] = $0
     }
     of == "trans" && NF {

@@ -50,9 +50,9 @@ if [[ -n $lists ]]; then
 fi
 
 make_work
-find -L "$corpus/$folder" -mindepth 2 -maxdepth 2 \( -name '[!.]*.wav' -o -name '[!.]*.flac' \) >"$work/audio"
+find -L "$corpus/$folder" -mindepth 2 -maxdepth 2 \( -iname '[!.]*.wav' -o -iname '[!.]*.flac' \) >"$work/audio"
 [[ -s $work/audio ]] || fail "$corpus/$folder: holds no <speaker>/<utt>.{wav,flac}"
-find -L "$corpus/txt" -mindepth 2 -maxdepth 2 -name '[!.]*.txt' \
+find -L "$corpus/txt" -mindepth 2 -maxdepth 2 -iname '[!.]*.txt' \
   -exec awk 'FNR == 1 { gsub(/\t/, " "); print FILENAME "\t" $0 }' {} + >"$work/texts"
 
 # The table of make_data_dir.py: genders from speaker-info.txt, whose ids lack the p in version 0.80.
@@ -72,7 +72,7 @@ awk -v mic="$mic" -v with_mic="$with_mic" -v leave_out=" $leave_out " '
     path = of == "text" ? $1 : $0
     name = path
     sub(/.*\//, "", name)
-    sub(/\.[a-z0-9]*$/, "", name)
+    sub(/\.[A-Za-z0-9]*$/, "", name)
     spk = name
     sub(/_.*/, "", spk)
     if (index(leave_out, " " spk " ")) {

@@ -166,6 +166,43 @@ def eer(t: Float64, n: Float64) -> float:
     return float((miss[k - 1] + share * (miss[k] - miss[k - 1])) / total_t)
 
 
+def eer_speechbrain(score: Float64, target: Bool) -> float:
+    """EER as SpeechBrain has it (`EER` of metric_stats), and VoicePrivacy since 2024: the mean of
+    P_miss and P_fa at the threshold where they are closest, among the scores, in single precision,
+    and the midpoints between them. A trial at the threshold is rejected.
+
+    score, target: (n_trials,), of both kinds at least one. Of equally close thresholds the lowest.
+    """
+    scores = score.astype(np.float32)
+    levels = np.unique(scores)
+    thresholds = np.unique(np.concatenate([levels, (levels[1:] + levels[:-1]) / np.float32(2)]))
+    own, others = np.sort(scores[target]), np.sort(scores[~target])
+    missed = np.searchsorted(own, thresholds, side="right").astype(np.float32)
+    passed = np.float32(len(others)) - np.searchsorted(others, thresholds, side="right")
+    miss, false = missed / np.float32(len(own)), passed.astype(np.float32) / np.float32(len(others))
+    # There a gap in single precision is compared with one in double: of equal ones, which is lower
+    # may hang on it.
+    gaps, exact = np.abs(false - miss).tolist(), np.abs(np.subtract(false, miss, dtype=np.float64))
+    best = 0
+    for place, gap in enumerate(gaps):
+        if gap < exact[best]:
+            best = place
+    return (float(false[best]) + float(miss[best])) / 2
+
+
+def eer_kaldi(score: Float64, target: Bool) -> float:
+    """EER as Kaldi's compute-eer has it, and VoicePrivacy 2020 and 2022: k of T targets are missed,
+    with the least k at which the nontarget of that rank from above lies below the next target.
+
+    score, target: (n_trials,), of both kinds at least one.
+    """
+    own, others = np.sort(score[target]), np.sort(score[~target])
+    missed = np.arange(len(own))
+    rank = np.maximum(len(others) - 1 - (len(others) * missed) // len(own), 0)
+    below = np.flatnonzero(others[rank] < own)
+    return float((below[0] if len(below) else len(own) - 1) / len(own))
+
+
 def tpr(t: Float64, n: Float64, fpr: float) -> float:
     """Share of targets above the threshold that the share `fpr` of nontargets passes, linear
     between points of the ROC; NaN with fewer than 1/fpr nontargets.

@@ -51,6 +51,17 @@ def multiplicities(n_speakers: int, n_bootstrap: int, seed: int) -> Float64:
     )
 
 
+def mean_figures(runs: Sequence[Figures]) -> Figures:
+    """Mean of each figure over runs of a random system; NaN where it is undefined in one."""
+    return {name: float(np.mean([run[name] for run in runs])) for name in runs[0]}
+
+
+def one_run(n_runs: int, seed: int) -> Callable[[], int]:
+    """Draw the run of which a resample of people is taken, so that intervals cover both."""
+    rng = make_rng(seed, "bootstrap over draws")
+    return lambda: int(rng.integers(n_runs))
+
+
 def pair_weights(drawn: Float64) -> Float64:
     """Weight of comparisons between speakers, (n_speakers, n_speakers), when each is drawn
     `drawn[s]` times: w_a·w_b, and on the diagonal w_s."""

@@ -20,7 +20,15 @@ from legal_eval.io import ScoreMatrix
 from legal_eval.metrics.singling_out import ConversationScores, score_conversations
 from legal_eval.scoring import cosine_similarity_matrix
 
-from local.metrics.intervals import Figures, count_labels, interval_report, number_names
+from local.metrics.intervals import (
+    Figures,
+    count_labels,
+    interval_report,
+    mean_figures,
+    number_names,
+    one_run,
+)
+from local.metrics.verification import normalise_over_candidates
 from utils.arrays import Float64, Int64
 from utils.cli import UserError
 from utils.seeds import derive_seed, make_rng
@@ -34,6 +42,7 @@ from utils.trials import Ids, Trials
 # x-vector-procrustes reports the top-1 rate of the aligned attacker so.
 
 RANKS = (1, 3, 5, 10)
+PREFIXES = ("reid", "reid_speaker", "reid_speaker_normalised")  # of figures
 
 logger = logging.getLogger(__name__)
 
@@ -70,16 +79,15 @@ class Queries:
 
 def find_queries(
     trials: Trials, score: Float64, utt2spk: Mapping[str, str], *, trials_path: StrPath
-) -> tuple[Queries, Queries]:
+) -> tuple[Queries, Queries, Queries]:
     """Queries by utterance, and by speaker: their utterances' scores averaged by candidate.
 
-    score: (n_trials,). Utterances without a target trial (their speaker is not enrolled) are left
-    out, counted in a warning. UserError for two target trials of one utterance, for an utterance
-    that utt2spk lacks, and where nothing is left.
+    The third are by speaker, of scores that are normalised over the candidates of each utterance
+    before they are averaged. score: (n_trials,). Utterances without a target trial (their speaker
+    is not enrolled) are left out, counted in a warning. UserError for two target trials of one
+    utterance, for an utterance that utt2spk lacks, and where nothing is left.
     """
     enrol, utts = Ids.of(trials.enrol), Ids.of(trials.trial)
-    matrix = np.full((len(utts.names), len(enrol.names)), np.nan)  # NaN: a pair is no trial
-    matrix[utts.codes, enrol.codes] = score
     row = np.flatnonzero(trials.target)
     tried, first = np.unique(utts.codes[row], return_index=True)
     if len(again := np.delete(row, first)):
@@ -95,16 +103,26 @@ def find_queries(
         )
     if not len(tried):
         raise UserError(f"{trials_path}:1: no target trial, so nobody can be found")
-    matrix, own = matrix[tried], enrol.codes[row[first]]
+    own = enrol.codes[row[first]]
     names, speaker = number_names(utt2spk[utts.names[i]] for i in tried)
-    # Scores averaged over each speaker's utterances, for candidates common to all of them.
-    means = np.stack([matrix[speaker == s].mean(axis=0) for s in range(len(names))])
     owners = [np.unique(own[speaker == s]) for s in range(len(names))]
     for name, found in zip(names, owners, strict=True):
         if len(found) > 1:
             raise UserError(f"{name}: target trials with {len(found)} enrolled speakers")
-    by_speaker = _rank(means, np.concatenate(owners), np.arange(len(names)), names)
-    return _rank(matrix, own, speaker, names), by_speaker
+
+    def table(values: Float64) -> Float64:
+        matrix = np.full((len(utts.names), len(enrol.names)), np.nan)  # NaN: a pair is no trial
+        matrix[utts.codes, enrol.codes] = values
+        return matrix[tried]
+
+    def by_speaker(matrix: Float64) -> Queries:
+        # Scores averaged over each speaker's utterances, for candidates common to all of them.
+        means = np.stack([matrix[speaker == s].mean(axis=0) for s in range(len(names))])
+        return _rank(means, np.concatenate(owners), np.arange(len(names)), names)
+
+    matrix, normalised = table(score), normalise_over_candidates(trials, score)
+    normal = matrix if normalised is None else table(normalised)  # of one candidate: nothing to do
+    return _rank(matrix, own, speaker, names), by_speaker(matrix), by_speaker(normal)
 
 
 def _rank(matrix: Float64, own: Int64, speaker: Int64, names: list[str]) -> Queries:
@@ -120,30 +138,42 @@ def reidentification(
     utt2spk: Mapping[str, str],
     *,
     trials_path: StrPath = "trials",
+    draws: Sequence[Float64] = (),
     **resamples: int,
 ) -> dict[str, object]:
     """All figures (keys of the JSON: docs/metrics/reidentification.md).
 
-    resamples: n_bootstrap and seed of `interval_report`.
+    draws: (n_trials,) each, of further runs of a random system: figures are means over all runs, a
+    resample takes one of them. resamples: n_bootstrap and seed of `interval_report`.
     """
-    by_utterance, by_speaker = find_queries(trials, score, utt2spk, trials_path=trials_path)
-    both = {"reid": by_utterance, "reid_speaker": by_speaker}
+    runs = [find_queries(trials, run, utt2spk, trials_path=trials_path) for run in (score, *draws)]
+    by_utterance = runs[0][0]
     names, who = by_utterance.names, by_utterance.speaker
     report: dict[str, object] = {
         **count_labels(trials.target),
+        **({"n_draws": len(runs)} if draws else {}),
         "n_speakers": len(names),
         "n_segments": len(by_utterance.rank),
         "n_candidates": float(by_utterance.candidates.mean()),
     }
-    for prefix, queries in both.items():
-        report |= queries.figures(prefix) | queries.chance(prefix)
+    for prefix, queries in zip(PREFIXES, runs[0], strict=True):
+        report |= queries.chance(prefix)
+    report |= mean_figures([_named(run) for run in runs])
     share = np.bincount(who, by_utterance.rank == 1) / np.bincount(who)
     report["reid_top_1_per_speaker"] = dict(zip(names, share.tolist(), strict=True))
 
-    def evaluate(drawn: Float64) -> Figures:
-        return by_utterance.figures("reid", drawn) | by_speaker.figures("reid_speaker", drawn)
+    of_run = one_run(len(runs), resamples.get("seed", 0))
+    return report | interval_report(
+        lambda drawn: _named(runs[of_run()], drawn), len(names), **resamples
+    )
 
-    return report | interval_report(evaluate, len(names), **resamples)
+
+def _named(run: Sequence[Queries], drawn: Float64 | None = None) -> Figures:
+    """Figures of the queries of one run."""
+    found: Figures = {}
+    for prefix, queries in zip(PREFIXES, run, strict=True):
+        found |= queries.figures(prefix, drawn)
+    return found
 
 
 # ---- Singling Out and legal Linkability: two criteria of data-protection law as attacks on

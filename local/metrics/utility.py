@@ -4,6 +4,7 @@ All figures have intervals over speakers; resamples: n_bootstrap and seed of `in
 """
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -23,6 +24,10 @@ _ERRORS = ("substitutions", "insertions", "deletions")
 # First four counts for words and for characters of an utterance; then its other counts.
 _COUNTS = ("words", *_ERRORS, "characters", *(f"character_{name}" for name in _ERRORS))
 _COUNTS += ("segments", "wrong_sentences", "empty_hypotheses")
+# Scripts without blanks: Thai, Lao, Tibetan and Burmese; Khmer; kana; Han.
+_UNSPACED = re.compile(
+    "[\u0e00-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
+)
 
 
 def align(reference: Sequence[str], hypothesis: Sequence[str]) -> tuple[int, int, int]:
@@ -81,6 +86,15 @@ def error_figures(
         "n_speakers": len(spk2utt),
         **{f"n_{name}": n for name, n in total.items()},
     }
+    letters = Counter(letter for text in reference.values() for letter in text if letter.isalpha())
+    half = letters.total() / 2
+    if sum(n for letter, n in letters.items() if _UNSPACED.match(letter)) > half:
+        logger.warning(
+            "the reference has no blanks between words, so that an utterance counts as a word: "
+            "read cer, not wer"
+        )
+    if normaliser != "plain" and sum(n for letter, n in letters.items() if letter.isascii()) < half:
+        logger.warning("%s is no spelling for this language; take --spelling plain", normaliser)
     if total["words"] == 0:
         logger.warning("wer is undefined: the reference has no word")
     elif total["empty_hypotheses"] == total["segments"]:
@@ -130,7 +144,7 @@ def recall_figures(
     """Figures `uar`, `accuracy`, `recall_<emotion>`, `chance_uar`, `confusion`, and intervals.
 
     reference, recognised, utt2spk, folds: by utterance; all of `reference` are in the others. With
-    folds there is `uar_vpc24`, too: the mean over folds of each one's mean recall. The mean of
+    folds there are `uar_vpc24` and `recall_vpc24_<emotion>`, too: means over folds. The mean of
     `uar` is over the emotions that occur in `reference`. A single one has no UAR: NaN, with a
     warning. A resample of the speakers in which an emotion does not occur has no UAR and no recall
     of it; `interval_report` counts these.
@@ -153,7 +167,7 @@ def recall_figures(
             "accuracy": float(np.diagonal(whole).sum() / whole.sum()),
             **{f"recall_{name}": float(r) for name, r in zip(emotions, each, strict=True)},
         }
-        return found | ({"uar_vpc24": _over_folds(by_part)} if folds else {})
+        return found | (_over_folds(by_part, emotions) if folds else {})
 
     total = counts.sum(axis=(0, 1))
     if len(emotions) < 2:
@@ -172,12 +186,26 @@ def recall_figures(
     }
 
 
-def _over_folds(counts: Float64) -> float:
-    """UAR of VoicePrivacy 2024: the mean over folds of the mean recall of the emotions in a fold; a
-    fold without any speaker of a resample does not count. counts: (folds, K, L)."""
-    each = [recalls(part) for part in counts]
-    means = [float(np.nanmean(e)) for e in each if not np.isnan(e).all()]
-    return float(np.mean(means)) if means else math.nan
+def _over_folds(counts: Float64, emotions: Sequence[str]) -> Figures:
+    """UAR and recalls of VoicePrivacy 2024: the mean over folds of scikit-learn's macro recall, in
+    percent to three digits, where an emotion that was only said in a fold has recall 0. A fold
+    without any speaker of a resample does not count. counts: (folds, K, L)."""
+    there = [part for part in counts if part.any()]
+    each = np.array([recalls(part) for part in there]).reshape(len(there), len(emotions))
+    used = [np.count_nonzero(_padded(part).any(axis=1) | part.any(axis=0)) for part in there]
+    macro = np.nansum(each, axis=1) / used
+    columns = [macro, *(own[~np.isnan(own)] for own in each.T)]
+    names = ("uar_vpc24", *(f"recall_vpc24_{emotion}" for emotion in emotions))
+    return {
+        name: float(np.round(100 * column, 3).mean() / 100) if len(column) else math.nan
+        for name, column in zip(names, columns, strict=True)
+    }
+
+
+def _padded(counts: Float64) -> Float64:
+    """Confusions (L, L): no utterance has an emotion that was only said."""
+    k, n = counts.shape
+    return np.pad(counts, ((0, n - k), (0, 0)))
 
 
 # ---- Figures of prosody and quality: means over utterances, with intervals over speakers.

@@ -13,7 +13,9 @@ from local.metrics.intervals import (
     Figures,
     count_labels,
     interval_report,
+    mean_figures,
     number_names,
+    one_run,
     pair_weights,
 )
 from utils.arrays import Bool, Float64, Int64
@@ -194,30 +196,38 @@ def verification(
     omegas: Mapping[str, float] | None = None,
     speakers: Speakers | None = None,
     n_bins: int | None = None,
-    unprotected: Float64 | None = None,
+    beside: Mapping[str, Float64] | None = None,
+    draws: Sequence[Float64] = (),
+    challenges: bool = False,
     **resamples: int,
 ) -> dict[str, object]:
     """All figures of a trial list with targets and nontargets (keys of the JSON: docs/metrics).
 
     score: (n_trials,) in the order of `trials`. Figures by speaker and intervals need `speakers`.
     n_bins: adds linkability_bins_<n>, on so many bins, of all trials and by enrolled speaker.
-    unprotected: (n_trials,) scores of the same trials before protection, which add `eer_rise`.
+    beside: (n_trials,) other scores of the same trials, by the name of the figure that they add:
+    how far the folded EER lies above theirs (`eer_rise`: above that of unprotected speech).
+    draws: (n_trials,) each, of further runs of a random system: figures are means over all runs, a
+    resample takes one of them, and what is of speakers is of the first.
+    challenges: adds `eer_speechbrain` and `eer_kaldi`, without intervals.
     resamples: n_bootstrap and seed of `interval_report`.
     """
     cell = None
     if speakers is not None and resamples.get("n_bootstrap"):
         cell = speakers.enrol * len(speakers.names) + speakers.trial
-    scored = prepare(score, trials.target, omegas, cell)
-    before = None if unprotected is None else detection.rank(unprotected, trials.target, cell)
-    figures = _with_rise(scored, before)
-    if figures is None:
+    runs = [Run.of(trials, run, beside or {}, omegas, cell) for run in (score, *draws)]
+    scored = runs[0].scored
+    every = [found for run in runs if (found := run.figures()) is not None]
+    if not every:
         raise ValueError("verification needs target and nontarget trials")
-    counts = count_labels(trials.target)
+    figures = mean_figures(every)
+    counts = count_labels(trials.target) | ({"n_draws": len(runs)} if draws else {})
     _warn_of_undefined(figures, counts)
     report: dict[str, object] = {
         **counts,
         "n_segments": len(np.unique(Ids.of(trials.trial).codes)),
         **figures,
+        **(_of_challenges(score, trials.target) if challenges else {}),
         "tag": detection.tag(figures["l_w"]),
         "linkability_per_speaker": None,
     }
@@ -238,12 +248,10 @@ def verification(
     report["n_target_speakers"] = len(np.unique(speakers.trial[trials.target]))
     if cell is None:
         return report
-    ranked = cell[scored.ranking.order]
-    ranked_before = ranked if before is None else cell[before.order]
+    of_run = one_run(len(runs), resamples.get("seed", 0))
 
     def evaluate(drawn: Float64) -> Figures | None:
-        weight = pair_weights(drawn).ravel()
-        return _with_rise(scored, before, weight[ranked], weight[ranked_before])
+        return runs[of_run()].figures(pair_weights(drawn).ravel())
 
     report |= interval_report(evaluate, len(names), **resamples)
     intervals = report["intervals"]
@@ -253,19 +261,102 @@ def verification(
     return report
 
 
-def _with_rise(
-    scored: ScoredTrials,
-    before: Ranking | None,
-    weight: Float64 | None = None,
-    weight_before: Float64 | None = None,
-) -> Figures | None:
-    """Figures of `ScoredTrials.figures`, and the rise of the folded EER above that of `before` in
-    the same resample. weight, weight_before: (n_trials,) in ascending order of either score."""
-    figures = scored.figures(weight)
-    if figures is None or before is None:
-        return figures
-    bare = detection.eer(*before.counts(weight_before))
-    return figures | {"eer_rise": folded(figures["eer"]) - folded(bare)}
+def _of_challenges(score: Float64, target: Bool) -> Figures:
+    """EERs as the tools of the VoicePrivacy challenges compute them."""
+    return {
+        "eer_speechbrain": detection.eer_speechbrain(score, target),
+        "eer_kaldi": detection.eer_kaldi(score, target),
+    }
+
+
+def eer_with_interval(
+    trials: Trials, score: Float64, speakers: Speakers, n_bootstrap: int, seed: int = 0
+) -> tuple[float, object]:
+    """EER of a trial list with targets and nontargets, and its interval over speakers, alone.
+
+    score: (n_trials,) in the order of `trials`; None where no resample has both kinds.
+    """
+    cell = speakers.enrol * len(speakers.names) + speakers.trial
+    ranking = detection.rank(score, trials.target, cell)
+    ranked = cell[ranking.order]
+
+    def evaluate(drawn: Float64) -> Figures | None:
+        t, n = ranking.counts(pair_weights(drawn).ravel()[ranked])
+        return {"eer": detection.eer(t, n)} if t.any() and n.any() else None
+
+    report = interval_report(evaluate, len(speakers.names), n_bootstrap, seed)
+    intervals = report["intervals"]
+    assert isinstance(intervals, dict)
+    return detection.eer(*ranking.counts()), intervals.get("eer")
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Scores of one run of a system, ready to be evaluated in resamples.
+
+    others: rankings of further scores by what is told of them. cells: (n_trials,) of the scores in
+    ascending order, "", and of the others; empty without resamples.
+    """
+
+    scored: ScoredTrials
+    others: Mapping[str, Ranking]
+    cells: Mapping[str, Int64]
+
+    @classmethod
+    def of(
+        cls, trials: Trials, score: Float64, beside: Mapping[str, Float64],
+        omegas: Mapping[str, float] | None, cell: Int64 | None,
+    ) -> "Run":  # fmt: skip
+        """Prepare scores (n_trials,), and the same normalised over candidates."""
+        further = {NORMALISED: normalise_over_candidates(trials, score), **beside}
+        others = {
+            name: detection.rank(values, trials.target, cell)
+            for name, values in further.items()
+            if values is not None
+        }
+        scored = prepare(score, trials.target, omegas, cell)
+        every = {} if cell is None else {"": scored.ranking, **others}
+        cells = {name: cell[one.order] for name, one in every.items() if cell is not None}
+        return cls(scored, others, cells)
+
+    def figures(self, weight: Float64 | None = None) -> Figures | None:
+        """Figures of `ScoredTrials.figures`, the EER of normalised scores, and by name how far the
+        folded EER lies above that of other scores, all in one resample. weight: by cell."""
+        drawn = {} if weight is None else {name: weight[at] for name, at in self.cells.items()}
+        found = self.scored.figures(drawn.get(""))
+        if found is None:
+            return None
+        eers = {
+            name: detection.eer(*of.counts(drawn.get(name))) for name, of in self.others.items()
+        }
+        rises = {
+            name: folded(found["eer"]) - folded(eer) for name, eer in eers.items()
+            if name != NORMALISED
+        }  # fmt: skip
+        return found | {NORMALISED: eers.get(NORMALISED, math.nan)} | rises
+
+
+NORMALISED = "eer_normalised"
+LEAST_SPREAD = 1e-12  # of the largest score; less is rounding
+DECIMALS = 10  # of normalised scores: a smaller difference is a tie
+
+
+def normalise_over_candidates(trials: Trials, score: Float64) -> Float64 | None:
+    """Normalise scores (n_trials,) over the candidates of each trial utterance: less their mean,
+    divided by their deviation (of the population); 0 where all are equal.
+
+    It takes away what a pseudo-voice adds to all scores of an utterance. None where an utterance
+    has one candidate, of whom nothing would be left.
+    """
+    codes = Ids.of(trials.trial).codes
+    n = np.bincount(codes)
+    if (n < 2).any():
+        return None
+    small = score / max(float(np.abs(score).max()), 1e-300)  # squares of scores may overflow
+    centred = small - (np.bincount(codes, small) / n)[codes]
+    spread = np.sqrt(np.bincount(codes, centred**2) / n)
+    factor = np.where(spread > LEAST_SPREAD, 1.0 / np.maximum(spread, LEAST_SPREAD), 0.0)
+    return np.round(centred * factor[codes], DECIMALS)
 
 
 def _warn_of_undefined(figures: Figures, counts: Mapping[str, int]) -> None:
@@ -278,10 +369,15 @@ def _warn_of_undefined(figures: Figures, counts: Mapping[str, int]) -> None:
                 *(name, counts["n_nontarget"], least),
             )
         elif math.isnan(value):
+            one = "an utterance has one candidate, who cannot be compared with others"
             why = (
-                f"{n_target} mated scores where at least {fewest} are needed"
-                if n_target < fewest
-                else "all scores are equal, and a bin of no width has no density"
+                one
+                if name == "eer_normalised"
+                else (
+                    f"{n_target} mated scores where at least {fewest} are needed"
+                    if n_target < fewest
+                    else "all scores are equal, and a bin of no width has no density"
+                )
             )
             logger.warning("%s is undefined: %s", name, why)
 

@@ -3,16 +3,21 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
+from typing import Any
 
-from local.plan.needs import Recipe
+from local.plan.needs import Recipe, say_recogniser
 from local.plan.options import (
+    FUSED,
+    PLDA,
     RECORDINGS,
     SIMILARITY,
     STRONGEST,
     VERIFICATION,
     Evaluator,
     Labels,
+    NamedEncoder,
     inform,
     label_of,
     need_conf,
@@ -25,6 +30,7 @@ from utils.recipe import UTTERANCES
 # ---- Attacks: scores of trial lists and of all pairs, and the figures of both.
 
 DRAW = "draw1"  # the second run of a random system
+DRAWN = ("ignorant", "lazy_informed")  # attackers of all runs of --draws, who train nothing
 
 
 def side(name: str, system: str) -> str:
@@ -40,7 +46,8 @@ def _compared(system: str) -> tuple[tuple[str, tuple[str, str, str]], ...]:
 @dataclass(frozen=True)
 class Listed:
     """Attack on the trials of one gender. tells: the original evaluator; hears: the attacker's
-    version of it. enrol, trial: the sets."""
+    version of it. enrol, trial: the sets. fused: the attacks that one with several evaluators
+    consists of; tells and hears are then but names."""
 
     recipe: Recipe
     attack: Attempt
@@ -50,6 +57,7 @@ class Listed:
     enrol: str
     trial: str
     name: str = ""  # of the folder, if not the attacker's
+    fused: tuple["Listed", ...] = ()
 
     @property
     def how(self) -> str:
@@ -70,7 +78,8 @@ class Listed:
     def compares(self) -> bool:
         """Whether voice similarity is measured with this attacker's evaluator, too: VoicePAT takes
         G_VD from an evaluator that was trained on protected speech."""
-        return bool(self.hears.training) and not self.attack.parts.knows_target
+        learnt = self.hears.training and not self.hears.encoder.is_textual
+        return bool(learnt) and not self.attack.parts.knows_target
 
     @property
     def tail(self) -> str:
@@ -84,26 +93,49 @@ class Listed:
 
     def score(self, stage: int, *, folder: str = "exp/scores") -> str:
         """Plan the scores, and a record of the attack (attacker.json)."""
+        if self.fused:
+            return self._fuse(stage, folder)
         hears, xvectors = self.hears, self.hears.encoder.xvectors
         vectors = (f"{xvectors}/{self.enrol}", f"{xvectors}/{self.trial}")
-        learnt: tuple[str, ...] = ()
-        if hears.training:
-            learnt = ("--training", f"data/{hears.training}")
+        record = self._record
         if self.how == ALIGNED:
             vectors = self._align(stage)
-            learnt = ("--pairs", f"data/{side(self.recipe.sets[0], self.attack.system)}")
+        if hears.held_out and hears.held_out in self.recipe.tables.every_out():
+            record["learnt"] += ("--held-out", hears.held_out)  # a study of targets has none
         return self.recipe.tables.add(
             "scores", stage, f"{folder}/{self.path}", backend=hears.scorer, asnorm=hears.asnorm,
             enrol=vectors[0], trial=vectors[1], trials=f"data/{self.trials}/trials",
-            attacker=self.name or self.attack.attacker, enrol_data=f"data/{self.enrol}",
-            trial_data=f"data/{self.trial}", learnt=learnt, encoder=hears.encoder.model,
+            encoder=hears.encoder.model, **record,
+        )  # fmt: skip
+
+    @property
+    def _record(self) -> dict[str, Any]:
+        """What the record of the attack says of its sets."""
+        learnt: tuple[str, ...] = ()
+        if self.hears.training:
+            learnt = ("--training", f"data/{self.hears.training}")
+        if self.how == ALIGNED:
+            learnt = ("--pairs", f"data/{side(self.recipe.sets[0], self.attack.system)}")
+        return {
+            "attacker": self.name or self.attack.attacker, "enrol_data": f"data/{self.enrol}",
+            "trial_data": f"data/{self.trial}", "learnt": learnt,
+        }  # fmt: skip
+
+    def _fuse(self, stage: int, folder: str) -> str:
+        """Plan fused scores; beside them those of the words alone, if these are among them."""
+        found = {one.tells.encoder.word: f"{folder}/{one.path}/scores" for one in self.fused}
+        words = ("--words", found["words"]) if "words" in found else ()
+        return self.recipe.tables.add(
+            "fused", stage, f"{folder}/{self.path}", trials=f"data/{self.trials}/trials",
+            words=words, scores=[f"{folder}/{one.path}/scores" for one in self.fused],
+            parts=" + ".join(one.tells.title for one in self.fused), **self.fused[0]._record,
         )  # fmt: skip
 
     def _align(self, stage: int) -> tuple[str, str]:
         """Plan x-vectors of the aligned attacker, who has the enrolment before and after
-        protection, and rotates the protected trials as these pairs show. For a back end trained on
-        original x-vectors they stay in that space; for the cosine they are centred."""
-        space = "original" if self.hears.is_trained else "centred"
+        protection, and rotates the protected trials as these pairs show. For a PLDA trained on
+        original x-vectors they stay in that space; for a cosine they are centred."""
+        space = "original" if self.hears.trained == PLDA else "centred"
         xvectors, enrol = self.hears.encoder.xvectors, self.recipe.sets[0]
         out = f"exp/aligned/{self.tells.label}/{self.trial}"
         self.recipe.tables.add(
@@ -125,8 +157,9 @@ class Listed:
 def list_attack(recipe: Recipe, attack: Attempt, evaluator: Evaluator, gender: str) -> Listed:
     """Attack of the plan on the trials of a gender."""
     enrol, trial = attack.protection
+    training = recipe.training_set(attack.system, attack.level, evaluator.encoder)
     return Listed(
-        recipe, attack, evaluator, inform(evaluator, attack, attack.parts.evaluator, recipe.train),
+        recipe, attack, evaluator, inform(evaluator, attack, attack.parts.evaluator, training),
         gender, side(recipe.sets[0], enrol),
         side(f"{recipe.asked['evaluation']}_trials_{gender}", trial),
     )  # fmt: skip
@@ -159,6 +192,20 @@ class Attacks:
             list_attack(self.recipe, attack, evaluator, gender) for attack in self.of(evaluator)
         ]
 
+    def fuse(self, name: str, gender: str) -> list[Listed]:
+        """Attacks by which two evaluators or more heard the same trials, fused."""
+        found: dict[tuple[str, str], list[Listed]] = {}
+        for evaluator in self.recipe.evaluators:
+            for one in self.listed(evaluator, gender):
+                if evaluator.encoder.word not in FUSED[name]:
+                    found.setdefault((one.attack.system, one.attack.attacker), []).append(one)
+        tells = Evaluator(name, NamedEncoder(name, name, name), name, name, "", "0")
+        return [
+            replace(parts[0], tells=tells, hears=tells, fused=tuple(parts))
+            for parts in found.values()
+            if len(parts) > 1
+        ]
+
     def parts(self) -> list[tuple[Evaluator, str]]:
         """Evaluators and genders."""
         return [(e, gender) for e in self.recipe.evaluators for gender in self.recipe.genders]
@@ -168,13 +215,22 @@ class Attacks:
         return [one for part in self.parts() for one in self.listed(*part)]
 
     def two_runs(self, evaluator: Evaluator, gender: str, system: str) -> list[Listed]:
-        """Two runs of a system under the ignorant attacker; none for a system that is not random.
-        Calibration across runs (C_ECE) needs two, whoever attacks."""
-        if not self.recipe.is_random(system):
+        """Two runs of a system under the ignorant attacker; none for a system that is not random,
+        or where words are counted. Calibration across runs (C_ECE) needs two, whoever attacks."""
+        if not self.recipe.is_random(system) or evaluator.encoder.is_textual:
             return []
         attack = Attempt(evaluator.word, system, "ignorant", "-")
         first = list_attack(self.recipe, attack, evaluator, gender)
         return [first, replace(first, name=f"ignorant_{DRAW}", trial=f"{first.trial}_{DRAW}")]
+
+    def further(self, one: Listed) -> list[Listed]:
+        """An attack on the further runs of --draws; none where the speech is not drawn anew."""
+        attacker, system = one.attack.attacker, one.attack.system
+        heard = attacker in DRAWN and not one.tells.encoder.is_textual
+        return [
+            replace(one, name=f"{attacker}_draw{i}", trial=f"{one.trial}_draw{i}")
+            for i in range(1, self.recipe.n_draws(system) if heard else 1)
+        ]
 
     # Stages of run.sh.
 
@@ -182,10 +238,12 @@ class Attacks:
         """Plan informed attackers: their training sets and models."""
         for one in self.all():
             if one.attack.level != "-":
-                self.recipe.protect_training(stage, one.attack.system, one.attack.level)
+                of = (one.attack.system, one.attack.level, one.tells.encoder)
+                self.recipe.protect_training_again(stage, *of)
         for one in self.all():
             self.recipe.informed_encoder(stage, one.hears)
             self.recipe.informed_backend(stage, one.hears)
+            self.recipe.held_out(stage, one.hears)
 
     def hear(self, stage: int) -> None:
         """Plan x-vectors of the protected speech."""
@@ -193,8 +251,8 @@ class Attacks:
         for evaluator in recipe.evaluators:
             for system in self.systems:
                 names = [side(name, system) for name in recipe.sets_of(system)]
-                if recipe.is_random(system):
-                    names += [f"{side(name, system)}_{DRAW}" for name in recipe.sets[1:]]
+                for draw in () if evaluator.encoder.is_textual else recipe.draws_of(system):
+                    names += [f"{side(name, system)}_draw{draw}" for name in recipe.sets[1:]]
                 for name in names:
                     recipe.xvectors(stage, evaluator.encoder, name)
         for one in self.all():
@@ -206,10 +264,17 @@ class Attacks:
 
     def score(self, stage: int) -> None:
         """Plan scores of trial lists, and of all pairs of segments."""
+        for name, gender in product(self.recipe.fused, self.recipe.genders):
+            for one in self.fuse(name, gender):
+                one.score(stage)
         for evaluator, gender in self.parts():
             runs = [run for s in self.systems for run in self.two_runs(evaluator, gender, s)]
-            for one in [*self.listed(evaluator, gender), *runs]:
+            for one in self.listed(evaluator, gender):
+                runs += [one, *self.further(one)]
+            for one in runs:
                 one.score(stage)
+            if evaluator.encoder.is_textual:
+                continue  # similarity is of voices
             self._pair(stage, evaluator, gender, SIMILARITY, "original", "OO", "", "")
             for system in self.systems:
                 for who, of in _compared(system):
@@ -227,14 +292,18 @@ class Attacks:
         name, recipe = self.recipe.asked["evaluation"], self.recipe
         out = f"exp/scores/{system}/{kind}.{evaluator.label}/{condition}/{name}_{gender}"
         trials, xvectors = f"{name}_trials_{gender}", evaluator.encoder.xvectors
+        backend, asnorm = evaluator.pairing
         return recipe.tables.add(
-            "similarity", stage, out, backend=evaluator.scorer, asnorm=evaluator.asnorm,
+            "similarity", stage, out, backend=backend, asnorm=asnorm,
             utt2spk=f"data/{trials}/utt2spk", rows=f"{xvectors}/{side(trials, rows)}",
             columns=f"{xvectors}/{side(trials, columns)}",
         )  # fmt: skip
 
     def measure(self, stage: int) -> None:
         """Plan privacy metrics."""
+        for name, gender in product(self.recipe.fused, self.recipe.genders):
+            for one in self.fuse(name, gender):
+                self._verify(stage, one)
         for evaluator, gender in self.parts():
             for one in self.listed(evaluator, gender):
                 self._verify(stage, one)
@@ -265,23 +334,31 @@ class Attacks:
     def _verify(self, stage: int, one: Listed) -> None:
         recipe, of_trials = self.recipe, f"data/{one.trials}/utt2spk"
         trials, scores = f"data/{one.trials}/trials", f"exp/scores/{one.path}/scores"
+        draws = [
+            word
+            for run in self.further(one)
+            for word in ("--another-draw", f"exp/scores/{run.path}/scores")
+        ]
         before: tuple[str, ...] = ()
         if one.attack.attacker != "unprotected":
             before = ("--unprotected", f"exp/scores/{self._unprotected(one)}/scores")
+        if any(part.tells.encoder.word == "words" for part in one.fused):
+            before = (*before, "--words", f"exp/scores/{one.path}/words")
+        if recipe.asked.get("protocol"):
+            before += ("--challenges",)
         recipe.figures(
             "metrics", stage, one.labels(VERIFICATION), kind=VERIFICATION, utt2spk=of_trials,
-            lists=(*before, trials, scores),
+            lists=(*before, *draws, trials, scores),
         )  # fmt: skip
         recipe.figures(
             "metrics", stage, one.labels(RECORDINGS), kind=RECORDINGS, utt2spk=of_trials,
             lists=(trials, scores),
         )  # fmt: skip
-        if "aligned" in self.attackers:  # the evaluator's name says whose it is
-            recipe.figures(
-                "reidentification", stage, one.labels("reidentification"), utt2spk=of_trials,
-                trials=trials, scores=scores,
-            )  # fmt: skip
-        if one.how == ALIGNED:
+        recipe.figures(
+            "reidentification", stage, one.labels("reidentification"), utt2spk=of_trials,
+            trials=trials, scores=scores, draws=draws,
+        )  # fmt: skip
+        if one.how == ALIGNED or one.hears.encoder.is_textual or one.fused:
             return  # legal criteria need x-vectors of each utterance, which are missing here
         xvectors = one.hears.encoder.xvectors
         recipe.figures(
@@ -301,7 +378,8 @@ class Attacks:
         recipe, name = self.recipe, self.recipe.asked["evaluation"]
         split, trials, label = f"{name}_{gender}", f"{name}_trials_{gender}", evaluator.label
         of_trials, trial_list = f"data/{trials}/utt2spk", f"data/{trials}/trials"
-        self._similarity(stage, evaluator, gender, system, "", "original")
+        if not evaluator.encoder.is_textual:
+            self._similarity(stage, evaluator, gender, system, "", "original")
         run = {attack.attacker for attack in self.of(evaluator) if attack.system == system}
         if {"ignorant", "lazy_informed"} <= run:
             lists: list[str] = []
@@ -314,6 +392,8 @@ class Attacks:
                 lists += [trial_list, scores]
             of = Labels(split, gender, system, "gains", "", evaluator.title, "OO-OA-AA")
             recipe.figures("metrics", stage, of, kind="gains", utt2spk=of_trials, lists=lists)
+        if evaluator.encoder.is_textual:
+            return  # all else compares voices
         xvectors = evaluator.encoder.xvectors
         both = [f"{xvectors}/{side(trials, of)}/xvector.scp" for of in ("", system)]
         leaks = Labels(split, gender, system, "leakage", "", evaluator.title, "OP")
@@ -607,18 +687,12 @@ class Utility:
         return ["--lang", "exp/lang", "--model", model, *recipe.on_device]
 
     def _decode(self, word: str, system: str, name: str) -> None:
-        kind, _, of = word.partition(":")
-        options: list[str] = []
-        if kind == "hub":
-            kind, options = word, ["--device", self.recipe.asked["device"]]
-            language = self.recipe.asked.get("asr_language")
-            options += ["--language", language] if language else []
-        elif kind == "moonshine":
-            options = ["--model", of] if of else []
-        elif kind == "pocketsphinx":
-            options = ["--lang", "exp/lang"]
-        else:
+        if word.startswith("ctc"):
             kind, options = "ctc", self._ctc(word, system)
+        elif word == "pocketsphinx":
+            kind, options = word, ["--lang", "exp/lang"]
+        else:
+            kind, options = say_recogniser(self.recipe.asked, word)
         self.recipe.tables.add(
             "decoded", self.stage, f"exp/decode/{system}/{label_of(word)}/{name}", cut=UTTERANCES,
             options=options, recogniser=kind, data=f"data/{side(name, speech_of(system))}",

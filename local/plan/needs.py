@@ -1,13 +1,18 @@
 """Needs of evaluators and systems, steps that meet them, and steps that protect speech."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any
 
 from local.plan.options import (
+    COHORT,
     ENROLMENT,
+    FUSED,
+    PLDA,
     Asked,
     Evaluator,
     Found,
@@ -17,6 +22,7 @@ from local.plan.options import (
     find_encoder,
     find_evaluator,
     folder_for,
+    label_of,
     look_at,
     need_conf,
     settings_of,
@@ -47,14 +53,50 @@ def _pools_xi(conf: str) -> bool:
     return isinstance(network, dict) and network.get("pooling") == "xi"
 
 
+def recognise_words(asked: Asked) -> str:
+    """Word of --asr by which channels have words recognised: one that needs no language data of the
+    corpus, or moonshine where it is installed; empty: there is none."""
+    words = [word for word in asked.words("asr") if word.startswith(("moonshine", "hub:"))]
+    try:
+        distribution("moonshine-voice")
+    except PackageNotFoundError:
+        return words[0] if words else ""
+    return words[0] if words else "moonshine"
+
+
+def say_recogniser(asked: Asked, word: str) -> tuple[str, list[str]]:
+    """Recogniser and options of steps/decode.py for such a word."""
+    kind, _, of = word.partition(":")
+    if kind == "hub":
+        language = asked.get("asr_language")
+        options = ["--language", language] if language else []
+        return word, ["--device", asked["device"], *options]
+    return kind, ["--model", of] if of else []
+
+
+def _hearing(
+    evaluators: Sequence[Evaluator], asked: Asked
+) -> tuple[tuple[Evaluator, ...], list[str]]:
+    """Evaluators that can hear something here, and notes on the others."""
+    deaf = "" if recognise_words(asked) else "moonshine is not installed, and --asr names no hub:"
+    kept = tuple(one for one in evaluators if one.encoder.word != "words" or not deaf)
+    if not kept:
+        raise UserError(f"--evaluators: nothing recognises words: {deaf}<model>")
+    return kept, [
+        f"evaluator left out: {one.word}: nothing recognises words: {deaf}<model>"
+        for one in evaluators
+        if one not in kept
+    ]
+
+
 @dataclass
 class Recipe:
     """Options of a recipe, its sets, and its planned tables.
 
     sets: protected and attacked sets, enrolment first. evaluated: the evaluation sets, whose
-    speakers must not occur in training. conf_of: settings of a system that a study made; else
-    conf/systems/<system>.yaml. labels: what each folder of figures speaks of. notes: messages for
-    the log.
+    speakers must not occur in training. fused: what the evaluators' scores are fused to, by name.
+    conf_of: settings of a system that a study made; else conf/systems/<system>.yaml. labels: what
+    each folder of figures speaks of. notes: messages for the log.
     """
 
     asked: Asked
@@ -65,6 +107,7 @@ class Recipe:
     evaluated: tuple[str, ...]
     train: str
     pool: str
+    fused: tuple[str, ...] = ()
     tables: Tables = field(default_factory=Tables)
     labels: dict[str, Labels] = field(default_factory=dict)
     conf_of: dict[str, str] = field(default_factory=dict)
@@ -75,17 +118,25 @@ class Recipe:
     def make(cls, asked: Asked) -> "Recipe":
         """Recipe from the options that all recipes have; UserError for a wrong one."""
         asked.numbers("nj")
+        asked.number("lda_dim")
         if asked["device"] not in ("cpu", "cuda"):
             raise UserError(f"--device: '{asked['device']}'; known: cpu, cuda")
         for name in ("systems", "generators", "asr", "emotion"):
             asked.words(name)
-        words = asked.words("evaluators")
-        cohort = asked["cohort_size"]
+        asked_for = asked.words("evaluators")
+        words, cohort = [word for word in asked_for if word not in FUSED], asked["cohort_size"]
         evaluators = tuple(find_evaluator(word, cohort) for word in words)
         if not evaluators:
             raise UserError("--evaluators: names none; <encoder>/<back end> is expected")
-        first = evaluators[0].encoder
-        voice = find_encoder(asked["voice_encoder"]) if asked["voice_encoder"] else first
+        found = [evaluator.encoder for evaluator in evaluators]
+        found = [find_encoder(asked["voice_encoder"])] if asked["voice_encoder"] else found
+        voice = next((encoder for encoder in found if not encoder.is_channel), None)
+        if voice is None:
+            raise UserError(
+                f"--voice-encoder: {found[0].word} hears no voice; name an encoder that does, such "
+                "as resemblyzer"
+            )
+        evaluators, notes = _hearing(evaluators, asked)
         encoders = [*(evaluator.encoder for evaluator in evaluators), voice]
         check_names(encoders)
         for encoder in encoders:
@@ -106,7 +157,15 @@ class Recipe:
                 f"--pool-set: data/{pool} is missing; link or make it, or name it in "
                 "also_prepared if prepare.sh makes it"
             )
-        return cls(asked, evaluators, voice, genders, sets, sets, train, pool)
+        fused = tuple(word for word in asked_for if word in FUSED)
+        for name in fused:
+            if len([one for one in evaluators if one.encoder.word not in FUSED[name]]) < 2:
+                notes.append(
+                    f"nothing is {name.replace('_', ' ')}: it takes two evaluators or more"
+                )
+        return cls(
+            asked, evaluators, voice, genders, sets, sets, train, pool, fused=fused, notes=notes
+        )
 
     def figures(
         self, table: str, stage: int, of: Labels, folder: str = "exp/metrics", **values: Any
@@ -182,6 +241,15 @@ class Recipe:
         path = Path("data", f"{self.sets_of(system)[0]}_{system}", "conf.json")
         return path.is_file() and read_json_object(path, "make it anew")["is_random"] is True
 
+    def n_draws(self, system: str) -> int:
+        """Runs of a system that are attacked: --draws of a random one, whose speech we make."""
+        is_ours = not any(need.startswith("external:") for need in self.describe(system).needs)
+        return int(self.asked.get("draws", "1")) if is_ours and self.is_random(system) else 1
+
+    def draws_of(self, system: str) -> range:
+        """Further runs of a random system, by number: one for calibration, and those of --draws."""
+        return range(1, max(2, self.n_draws(system)) if self.is_random(system) else 1)
+
     # Each of the following methods plans steps in a stage and returns the folder that they make.
 
     def encoder(self, stage: int, encoder: NamedEncoder) -> str:
@@ -196,6 +264,10 @@ class Recipe:
     def xvectors(self, stage: int, encoder: NamedEncoder, name: str) -> str:
         """Plan x-vectors of a set and of its speakers, and counts of each speaker's utterances."""
         data, out = f"data/{name}", f"{encoder.xvectors}/{name}"
+        if encoder.head_of:
+            return self._by_head(stage, encoder, self.xvectors(stage, encoder.head_of, name), name)
+        if encoder.is_recognised:
+            return self._channel(stage, encoder, name)
         if encoder.given:
             given = f"{encoder.given}/{name}"
             return self.tables.add("given_xvectors", stage, out, given=given, data=data)
@@ -204,12 +276,47 @@ class Recipe:
             data=data,
         )  # fmt: skip
 
+    def _by_head(self, stage: int, encoder: NamedEncoder, before: str, name: str) -> str:
+        """Plan x-vectors that a head makes of others."""
+        return self.tables.add(
+            "head_xvectors", stage, f"{encoder.xvectors}/{name}", head=encoder.model,
+            xvectors=before, data=f"data/{name}",
+        )  # fmt: skip
+
+    def _channel(
+        self, stage: int, encoder: NamedEncoder, name: str, options: Sequence[str] = ()
+    ) -> str:
+        """Plan the vectors of a set, made of what is recognised in it, whatever protects it; for
+        the words of the training set its own text will do."""
+        data, word = f"data/{name}", "phones"
+        if encoder.word == "words":
+            word = recognise_words(self.asked)
+        of = max((one for one in (*self.sets, self.train) if name.startswith(one)), key=len)
+        source = f"exp/decode/{name[len(of) + 1 :] or 'original'}/{label_of(word)}/{of}"
+        if encoder.word == "words" and name == self.train and Path(data, "text").is_file():
+            source = data
+        else:
+            recogniser, more = say_recogniser(self.asked, word)
+            self.tables.add(
+                "decoded", stage, source, cut=UTTERANCES, options=more, recogniser=recogniser,
+                data=data,
+            )  # fmt: skip
+        return self.tables.add(
+            "channels", stage, f"{encoder.xvectors}/{name}", options=options, channel=encoder.word,
+            source=source, data=data,
+        )  # fmt: skip
+
     def session_xvectors(self, stage: int, encoder: NamedEncoder, name: str) -> str:
         """Plan x-vectors of a training set, of sessions if chunk_seconds is set."""
-        if encoder.given:
+        if encoder.head_of:
+            before = self.session_xvectors(stage, encoder.head_of, name)
+            return self._by_head(stage, encoder, before, name)
+        if encoder.given or encoder.is_textual:
             return self.xvectors(stage, encoder, name)
         seconds = self.asked["chunk_seconds"]
         chunks = ("--chunk-seconds", seconds) if seconds else ()
+        if encoder.is_recognised:
+            return self._channel(stage, encoder, name, chunks)
         return self.tables.add(
             "session_xvectors", stage, f"{encoder.xvectors}/{name}",
             cut=PIECES if seconds else UTTERANCES, options=(*self.on_device, *chunks),
@@ -222,20 +329,24 @@ class Recipe:
         out = f"{xvectors}_speakers"
         return self.tables.add("averages", stage, out, xvectors=xvectors, data=f"data/{name}")
 
-    def backend(self, stage: int, encoder: NamedEncoder, name: str, out: str) -> str:
-        """Plan a back end, trained on a set's x-vectors."""
+    def backend(
+        self, stage: int, encoder: NamedEncoder, name: str, out: str, kind: str = PLDA
+    ) -> str:
+        """Plan a back end, PLDA or COHORT, trained on a set's x-vectors."""
         xvectors = self.session_xvectors(stage, encoder, name)
+        more = {"lda_dim": "0"} if kind == COHORT else {}
         return self.tables.add(
-            "backends", stage, out, unseen=self.unseen, xvectors=xvectors, data=f"data/{name}"
-        )
+            "tfidf" if encoder.is_textual else "backends", stage, out, unseen=self.unseen,
+            xvectors=xvectors, data=f"data/{name}", **more,
+        )  # fmt: skip
 
     def evaluator(self, stage: int, evaluator: Evaluator, *, encoder_stage: int) -> None:
         """Plan all that an evaluator needs of original speech."""
         self.encoder(encoder_stage, evaluator.encoder)
         for name in self.sets:
             self.xvectors(stage, evaluator.encoder, name)
-        if evaluator.is_trained:
-            self.backend(stage, evaluator.encoder, self.train, evaluator.scorer)
+        if kind := evaluator.trained:
+            self.backend(stage, evaluator.encoder, self.train, evaluator.scorer, kind)
 
     def f0(self, stage: int, name: str) -> str:
         """Plan F0 statistics of a set's speakers."""
@@ -401,10 +512,49 @@ class Recipe:
         out = f"{self.train}_{system}_{level}"
         return self.protect("protected", stage, system, self.train, out, *options)
 
+    def informed_draws(self, system: str, level: str, encoder: NamedEncoder) -> int:
+        """How often an attacker protects the training set: once where a draw changes nothing that
+        they hear, and where speech is given; known once the system has protected its first set."""
+        asked = int(self.asked.get("informed_draws", "1"))
+        given = any(re.match("external:.", need) for need in self.describe(system).needs)
+        once = level == "const" or given or encoder.is_recognised
+        return asked if not once and self.is_random(system) else 1
+
+    def training_set(self, system: str, level: str, encoder: NamedEncoder) -> str:
+        """Name of an attacker's protected training set; empty for one who does not train."""
+        if level == "-":
+            return ""
+        draws = self.informed_draws(system, level, encoder)
+        name = f"{self.train}_{system}_{level}"
+        return name if draws == 1 else f"{name}_draws{draws}"
+
+    def protect_training_again(
+        self, stage: int, system: str, level: str, encoder: NamedEncoder
+    ) -> str:
+        """Plan an attacker's training set: several draws of it, in one data directory."""
+        first = self.protect_training(stage, system, level)
+        draws, name = [first], first.removeprefix("data/")
+        options = () if level == self.describe(system).level else ("--level", level)
+        for n in range(1, self.informed_draws(system, level, encoder)):
+            words = ("--draw", str(n), *options)
+            out = f"{name}_draw{n}"
+            draws.append(self.protect("protected", stage, system, self.train, out, *words))
+        if len(draws) == 1:
+            return first
+        out = f"data/{self.training_set(system, level, encoder)}"
+        return self.tables.add("joined", stage, out, draws=draws)
+
     def informed_encoder(self, stage: int, evaluator: Evaluator) -> None:
         """Plan the encoder that an attacker trains, anew or further."""
         encoder, base = evaluator.encoder, evaluator.base
         if base is None or encoder == base:
+            return
+        if encoder.head_of:
+            self.tables.add(
+                "heads", stage, encoder.model, seed=self._seed(0), unseen=self.unseen,
+                xvectors=self.session_xvectors(stage, base, evaluator.training),
+                data=f"data/{evaluator.training}",
+            )  # fmt: skip
             return
         conf = base.conf or f"{base.word}/encoder.yaml"  # one that was trained elsewhere
         start = ("--init-from", base.model) if encoder.name.endswith(f".{FINETUNED}") else ()
@@ -415,5 +565,22 @@ class Recipe:
 
     def informed_backend(self, stage: int, evaluator: Evaluator) -> None:
         """Plan the back end that an attacker trains."""
-        if evaluator.base is not None and evaluator.is_trained:
-            self.backend(stage, evaluator.encoder, evaluator.training, evaluator.scorer)
+        if evaluator.base is not None and (kind := evaluator.trained):
+            self.backend(stage, evaluator.encoder, evaluator.training, evaluator.scorer, kind)
+
+    def held_out(self, stage: int, evaluator: Evaluator) -> None:
+        """Plan the scores of training people whom an attacker held out, where it learnt people: not
+        of words that are counted, nor of a cohort."""
+        encoder, base = evaluator.encoder, evaluator.base
+        learns = evaluator.trained == PLDA or encoder != base
+        if base is None or encoder.is_textual or not learns:
+            return
+        kind = "plda" if evaluator.trained == PLDA else "cosine"
+        options: tuple[str, ...] = () if encoder == base else ("--own-encoder", encoder.model)
+        if encoder.head_of:  # a new head learns from those who are not held out
+            encoder, options = base, ("--head",)
+        self.tables.add(
+            "held_out", stage, evaluator.held_out, kind=kind, options=options,
+            xvectors=self.session_xvectors(stage, encoder, evaluator.training),
+            data=f"data/{evaluator.training}",
+        )  # fmt: skip

@@ -5,10 +5,20 @@ import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
-from local.protocols.attackers import FINETUNED, NOT_TRAINABLE, SCRATCH, Attempt, read_protocol
+from local.protocols.attackers import (
+    CHANNELS,
+    FINETUNED,
+    NOT_TRAINABLE,
+    SCRATCH,
+    TEXTUAL,
+    Attempt,
+    comes_trained,
+    read_protocol,
+)
 from steps.anonymisers.external import find_names, find_suffix
 from utils.cli import UserError
 from utils.settings import is_settings, list_settings, name_settings, read_settings
@@ -95,7 +105,9 @@ def follow_protocol(asked: Asked) -> Asked:
         "attackers": protocol.attackers,
         "evaluators": protocol.evaluators,
         "informed_level": protocol.informed_level,
+        "informed_draws": str(protocol.informed_draws),
         "genders": protocol.genders or asked.get("genders"),
+        **protocol.options,
     }
     own = given(asked["command_line"])
     return asked.changed({name: value for name, value in values.items() if name not in own})
@@ -162,9 +174,18 @@ class Labels(NamedTuple):
 
 # ---- Evaluators: encoders and back ends, and the folders of their results.
 
-TRAINED, NORMALISED = "trained", "_asnorm"
-BACKENDS = {"plda": TRAINED, "plda_asnorm": TRAINED, "cosine": ""}  # kind of each
-FORM = f"<encoder>/<back end> is expected, with {', '.join([*BACKENDS][:-1])} or cosine"
+NORMALISED = "_asnorm"
+PLDA, COHORT = "backends", "cohorts"  # what is trained, and its folder in exp
+TFIDF = "tfidf"
+BACKENDS = {
+    TFIDF: PLDA, "plda": PLDA, "plda_asnorm": PLDA, "cosine": "", "cosine_asnorm": COHORT,
+    "cosine_raw": "",
+}  # fmt: skip
+FORM = f"<encoder>/<back end> is expected, with {', '.join([*BACKENDS][:-1])} or cosine_raw"
+
+
+# Words of --evaluators that name no encoder, but what the others have said together.
+FUSED = {"fused": (), "fused_without_words": ("words",)}  # name -> the encoders that are left out
 
 
 @dataclass(frozen=True)
@@ -173,7 +194,7 @@ class NamedEncoder:
     part. name: in its folders. model: name for the steps. xvectors: their folder. conf: settings by
     which the recipe trains it; empty: it comes trained. given: the folder of x-vectors that another
     toolkit made. training: number of the repeated training (<encoder>_seed<N>), which differs in
-    its seed; 0: the first."""
+    its seed; 0: the first. head_of: the encoder whose x-vectors a head turns into others."""
 
     word: str
     title: str
@@ -181,11 +202,27 @@ class NamedEncoder:
     conf: str = ""
     given: str = ""
     training: int = 0
+    head_of: "NamedEncoder | None" = None
 
     @property
     def name(self) -> str:
         """Name in the folders of its results."""
         return label_of(self.title)
+
+    @property
+    def is_channel(self) -> bool:
+        """Whether it hears something else than the voice."""
+        return self.word in CHANNELS
+
+    @property
+    def is_recognised(self) -> bool:
+        """Whether its vectors are made of what is recognised: words, or phones."""
+        return self.is_channel and self.word != "melody"
+
+    @property
+    def is_textual(self) -> bool:
+        """Whether it counts what is said; its vectors are counts then."""
+        return self.word in TEXTUAL
 
     @property
     def xvectors(self) -> str:
@@ -230,8 +267,13 @@ def find_encoder(word: str) -> NamedEncoder:
         there = " ".join(sorted(path.name for path in Path("conf/encoders").glob("*.yaml")))
         raise UserError(
             f"--evaluators, --voice-encoder: '{word}' is no encoder; known: resemblyzer, pyannote, "
-            "hub:<model>, given:<folder>, a folder with encoder.yaml, and in conf/encoders: "
-            f"{there}"
+            f"{', '.join(CHANNELS)}, hub:<model>, given:<folder>, a folder with encoder.yaml, and "
+            f"in conf/encoders: {there}"
+        )
+    if word == "pyannote" and find_spec("moonshine_voice") is None:  # told before hours of work
+        raise UserError(
+            "pyannote: its network comes in moonshine-voice==0.0.49 for Linux, which is not "
+            "installed: utils/setup.sh installs it where it can be; or name --evaluators without it"
         )
     given = word.partition(":")[2] if word.startswith("given:") else ""
     title = word
@@ -246,7 +288,7 @@ def find_encoder(word: str) -> NamedEncoder:
 @dataclass(frozen=True)
 class Evaluator:
     """Encoder with a back end. word: as --evaluators spells it. title: the name in tables.
-    scorer: cosine, or the folder of the trained back end. asnorm: cohort size; 0: none.
+    scorer: a cosine, or the folder of the trained back end. asnorm: cohort size; 0: none.
     training: the protected set on which an attacker trained it; empty: none. base: the encoder that
     the attacker retrained or trained anew."""
 
@@ -265,9 +307,21 @@ class Evaluator:
         return label_of(self.title)
 
     @property
-    def is_trained(self) -> bool:
-        """Whether the back end is trained."""
-        return BACKENDS[self.backend] == TRAINED
+    def trained(self) -> str:
+        """What the back end is trained as: PLDA, COHORT, or nothing."""
+        return BACKENDS[self.backend]
+
+    @property
+    def pairing(self) -> tuple[str, str]:
+        """Back end and cohort size of voice similarity matrices, which are defined by PLDA or by
+        the raw cosine, whichever cosine attacks."""
+        return (self.scorer, self.asnorm) if self.trained == PLDA else ("cosine_raw", "0")
+
+    @property
+    def held_out(self) -> str:
+        """Folder of the scores of training people whom the attacker held out."""
+        name = Path(self.scorer).name if self.trained == PLDA else f"{self.encoder.name}.cosine"
+        return f"exp/held_out/{name}"
 
 
 def find_evaluator(word: str, cohort_size: str) -> Evaluator:
@@ -276,9 +330,12 @@ def find_evaluator(word: str, cohort_size: str) -> Evaluator:
     if not name or backend not in BACKENDS:
         raise UserError(f"--evaluators: '{word}'; {FORM} as the back end")
     encoder = find_encoder(name)
+    if encoder.is_textual != (backend == TFIDF):
+        known = ", ".join(f"{one}/{TFIDF}" for one in TEXTUAL)
+        raise UserError(f"--evaluators: '{word}'; {TFIDF} compares what counts: {known}")
     return Evaluator(
         word, encoder, backend, f"{encoder.title}/{backend}",
-        f"exp/backends/{encoder.name}" if BACKENDS[backend] else backend,
+        f"exp/{BACKENDS[backend]}/{encoder.name}" if BACKENDS[backend] else backend,
         cohort_size if backend.endswith(NORMALISED) else "0",
     )  # fmt: skip
 
@@ -295,19 +352,20 @@ def check_names(encoders: Sequence[NamedEncoder]) -> None:
             )
 
 
-def inform(evaluator: Evaluator, attack: Attempt, how: str, train_set: str) -> Evaluator:
-    """Evaluator that an attacker trains from another with the training set, protected by the system
-    at the attack's level; unchanged where nothing is trained."""
+def inform(evaluator: Evaluator, attack: Attempt, how: str, training: str) -> Evaluator:
+    """Evaluator that an attacker trains from another with a protected training set; unchanged where
+    nothing is trained."""
     if attack.level == "-":
         return evaluator
-    training = f"{train_set}_{attack.system}_{attack.level}"
     encoder, name = evaluator.encoder, f"{evaluator.encoder.name}.{training}"
     if how in (SCRATCH, FINETUNED):
         name = f"{name}.{how}"
-        encoder = replace(encoder, title=name, model=f"exp/encoders/{name}")
+        head = encoder if comes_trained(encoder.word) else None
+        model = f"exp/encoders/{name}"
+        encoder = replace(encoder, title=name, model=model, given="", head_of=head)
     return replace(
         evaluator, encoder=encoder, training=training, base=evaluator.encoder,
-        scorer=f"exp/backends/{name}" if evaluator.is_trained else evaluator.scorer,
+        scorer=f"exp/{evaluator.trained}/{name}" if evaluator.trained else evaluator.scorer,
     )  # fmt: skip
 
 
@@ -334,12 +392,13 @@ class Speech:
 
 
 def read_external(text: str, taken: Collection[str]) -> list[Speech]:
-    """Words of --external: <name>=<folder>[,<folder>][,train=<folder>][,suffix=<text>].
+    """Words of --external: <name>=<folder>[,<folder>][,train=<folder>][,suffix=<text>]. Blanks in
+    a folder's name are its own: a word begins with <name>=.
 
     taken: names of other systems. UserError for a word of another form.
     """
     found: list[Speech] = []
-    for word in text.split():
+    for word in re.split(r"\s+(?=[^\s=,/]+=)", text.strip()) if text.strip() else ():
         name, _, said = word.partition("=")
         parts = [part for part in said.split(",") if part]
         if not name or not parts or _split(parts[0])[0]:

@@ -1,20 +1,23 @@
 """The plan of run.sh: what earlier runs measured, the tables and the report, and all steps."""
 
+import re
 import shlex
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
+from itertools import product
 from pathlib import Path
 
 from local.plan.attacks import (
-    DRAW,
     ORIGINAL,
     QUALITY,
     Attacks,
+    Listed,
     Utility,
     check_systems,
     speech_of,
 )
 from local.plan.needs import Recipe
 from local.plan.options import Asked, Evaluator, Labels, given, label_of, take_external
+from local.protocols.attackers import CONTROLS, READING
 from local.protocols.trials import MIXED
 from utils.cli import UserError
 from utils.digests import remembering
@@ -26,7 +29,7 @@ from utils.tables import read_json_object
 
 FILE = Path("exp/plan/options.json")  # of finished runs
 LISTS = ("systems", "attackers", "evaluators", "genders", "asr", "emotion")
-FLAGS = ("prosody", "quality")
+FLAGS = ("prosody", "quality", "controls")
 # Options that change no figure, or only the figures that they name (trainings: evaluators;
 # external: systems).
 FREE = (
@@ -102,7 +105,10 @@ class ReportInputs:
     def plan(self, tables: Tables, stage: int) -> None:
         """Plan tables and report."""
         for evaluator, gender in self.attacks.parts():
-            self._privacy(evaluator, gender)
+            self._privacy(evaluator.title, gender, self.attacks.listed(evaluator, gender))
+            self._calibration(evaluator, gender)
+        for name, gender in product(self.recipe.fused, self.recipe.genders):
+            self._privacy(name, gender, self.attacks.fuse(name, gender))
         self._utility()
         shown = [system for system in self.utility.everything if self._shows(system)]
         for system in filter(speech_of, shown):
@@ -142,21 +148,25 @@ class ReportInputs:
             return True
         return any(folder.startswith(f"exp/metrics/{system}/") for folder in self.folders)
 
-    def _privacy(self, evaluator: Evaluator, gender: str) -> None:
-        attacks, name = self.attacks, self.recipe.asked["evaluation"]
-        labels, trials = self.recipe.labels, f"data/{name}_trials_{gender}/trials"
+    def _privacy(self, evaluator: str, gender: str, listed: Sequence[Listed]) -> None:
+        labels = self.recipe.labels
         for system in self.utility.everything:
             self.folders += sorted(
                 folder
                 for folder, of in labels.items()
-                if (of.system, of.evaluator, of.gender) == (system, evaluator.title, gender)
+                if (of.system, of.evaluator, of.gender) == (system, evaluator, gender)
                 and of.family != "calibration"
                 and Path(folder).is_dir()
                 and self._keeps(folder)
             )
-        for one in attacks.listed(evaluator, gender):
+        for one in listed:
             if (folder := f"exp/metrics/{one.path}") in self.folders:
+                trials = f"data/{one.trials}/trials"
                 self.words += ["--attack", folder, trials, f"exp/scores/{one.path}"]
+
+    def _calibration(self, evaluator: Evaluator, gender: str) -> None:
+        attacks, name = self.attacks, self.recipe.asked["evaluation"]
+        trials = f"data/{name}_trials_{gender}/trials"
         of = Labels(f"{name}_{gender}", gender, "", "calibration", "", evaluator.title, "OA")
         for system in attacks.systems:
             runs = attacks.calibrate(0, evaluator, gender, system)
@@ -255,11 +265,13 @@ def plan_run(asked: Asked) -> Planned:
     """Plan run.sh with these options."""
     asked = take_external(asked)
     recipe, attacks, utility = _plan_all(asked)
+    if asked.get("protocol") and attacks.plan.skipped:
+        raise UserError(f"--protocol {asked['protocol']}: cannot run {attacks.plan.skipped[0]}")
     if int(asked["stage"]) <= UTILITY <= int(asked["stop_stage"]):
         utility.check_transcripts()
     if int(asked["stage"]) > PREPARE:
         recipe.need_given()
-    _prepare(recipe)
+    lacking = [*_prepare(recipe), *_no_attack(asked, attacks)]
     for name in dict.fromkeys((recipe.train, recipe.pool, *recipe.sets)):
         recipe.tables.add("audio", AUDIO, f"exp/audio/{name}", cut=UTTERANCES, data=f"data/{name}")
     own = recipe.tables.every_out()
@@ -279,16 +291,37 @@ def plan_run(asked: Asked) -> Planned:
         )
     notes += [f"attack skipped: {reason}" for reason in attacks.plan.skipped]
     said = [*dict.fromkeys((*recipe.notes, *notes))]
-    return Planned(recipe.tables, what_counts(shown), said)
+    return Planned(recipe.tables, what_counts(shown), said, lacking)
+
+
+def _no_attack(asked: Asked, attacks: Attacks) -> list[str]:
+    """Attacks that the command names and that no evaluator can make, each with the reason for one.
+    UserError where an attacker could attack no system at all."""
+    if not {"attackers", "protocol"} & {*given(asked["command_line"])}:
+        return []
+    run = {(attack.attacker, attack.system) for attack in attacks.plan.attacks}
+    lacking: dict[str, list[str]] = {}
+    for name, system in product(attacks.attackers, attacks.systems):
+        if (name, system) not in run:
+            of = f"{name} on {system} with "
+            why = next(why for why in attacks.plan.skipped if why.startswith(of))
+            lacking.setdefault(name, []).append(f"--attackers: {why}")
+    nowhere = [whys[0] for whys in lacking.values() if len(whys) == len(attacks.systems)]
+    if nowhere:
+        raise UserError("\n".join(nowhere))
+    return [why for whys in lacking.values() for why in whys]
 
 
 def _plan_all(asked: Asked) -> tuple[Recipe, Attacks, Utility]:
     """Plan stages 2 to 10."""
     recipe = Recipe.make(asked)
-    systems = asked.words("systems")
+    asked.number("draws")
+    asked.number("informed_draws")
+    named = asked.words("systems")
+    systems = [*dict.fromkeys((*named, *_controls(recipe)))]
     check_systems(systems)
     attacks = Attacks(recipe, systems)
-    utility = Utility(recipe, systems, UTILITY)
+    utility = Utility(recipe, named, UTILITY)
     for evaluator in recipe.evaluators:
         recipe.evaluator(XVECTORS, evaluator, encoder_stage=ENCODERS)
     for system in systems:
@@ -296,9 +329,10 @@ def _plan_all(asked: Asked) -> tuple[Recipe, Attacks, Utility]:
         recipe.notes += recipe.found(system).notes
         for name in recipe.sets_of(system):
             recipe.protect("protected", PROTECT, system, name, f"{name}_{system}")
-        for name in recipe.sets[1:] if recipe.is_random(system) else ():
-            out = f"{name}_{system}_{DRAW}"
-            recipe.protect("drawn_again", PROTECT, system, name, out, "--draw", "1")
+        for draw in recipe.draws_of(system):
+            for name in recipe.sets[1:]:
+                out = f"{name}_{system}_draw{draw}"
+                recipe.protect("drawn_again", PROTECT, system, name, out, "--draw", str(draw))
     attacks.learn(LEARN)
     attacks.hear(HEAR)
     attacks.score(SCORE)
@@ -307,8 +341,19 @@ def _plan_all(asked: Asked) -> tuple[Recipe, Attacks, Utility]:
     return recipe, attacks, utility
 
 
-def _prepare(recipe: Recipe) -> None:
-    """Plan stage 0: the corpus's own program makes the sets of every list, and further ones."""
+def _controls(recipe: Recipe) -> list[str]:
+    """Controls that are asked for; none that reads transcripts where there are none."""
+    name = recipe.sets[0]
+    found = [*CONTROLS] if recipe.asked.flag("controls") else []
+    if found and Path("data", name).is_dir() and not Path("data", name, "text").is_file():
+        found.remove(READING)
+        recipe.notes.append(f"no control {READING}: data/{name}/text is missing")
+    return found
+
+
+def _prepare(recipe: Recipe) -> list[str]:
+    """Plan stage 0: the corpus's own program makes the sets of every list, and further ones.
+    Returns why the corpus cannot be had."""
     asked, name = recipe.asked, recipe.asked["evaluation"]
     corpus, options = _remember(recipe)
     sets = dict.fromkeys((*recipe.sets, *asked["also_prepared"].split()))
@@ -319,6 +364,14 @@ def _prepare(recipe: Recipe) -> None:
         maybe=[f"data/{one}" for one in of_genders if one not in sets],  # of one not asked for
         options=[*(("--corpus", corpus) if corpus else ()), *options],
     )  # fmt: skip
+    program = Path("prepare.sh")
+    text = program.read_text(encoding="utf-8") if program.is_file() else ""
+    # Where prepare.sh has a folder of its own for it, it makes the corpus.
+    is_given = re.search(r"^corpus=($|\s)", text, re.MULTILINE) and not asked.flag("download")
+    if not is_given or int(asked["stage"]) > PREPARE or Path(corpus or "/nowhere").is_dir():
+        return []
+    what = f"--corpus {corpus}: no such folder" if corpus else "--corpus is missing"
+    return [f"{what}; README.md says which one it is"]
 
 
 def _remember(recipe: Recipe) -> tuple[str, list[str]]:

@@ -40,6 +40,9 @@ def _planned(recipe: Recipe) -> Planned:
 def _begin(asked: Asked) -> Recipe:
     """Recipe of a study; UserError where run.sh has not made the corpus."""
     recipe = Recipe.make(asked)
+    channels = [one.word for one in recipe.evaluators if one.encoder.is_channel]
+    for word in (*channels, *recipe.fused):
+        raise UserError(f"--evaluators: {word} is for run.sh; this study is of voices")
     recipe.need_given()
     need_folders([f"data/{name}" for name in (recipe.train, *recipe.sets)])
     return recipe
@@ -231,7 +234,7 @@ BASES = "const|bn_const"  # conf/systems/<base>_01.yaml is target 1
 def _why_untrained(evaluator: Evaluator, how: Sequence[str]) -> str:
     """Reason why an evaluator cannot be trained on a target; empty: there is none."""
     for word in how:
-        if word == "backend" and not evaluator.is_trained:
+        if word == "backend" and not evaluator.trained:
             return (
                 f"--how backend: the back end {evaluator.backend} of {evaluator.word} has nothing "
                 "to train"
@@ -313,7 +316,7 @@ def _attack_target(recipe: Recipe, one: Listed, out: str) -> None:
         recipe.informed_encoder(2, one.hears)
         for name in recipe.sets:
             recipe.xvectors(3, one.hears.encoder, f"{name}_{one.attack.system}")
-        if one.hears.is_trained:
+        if one.hears.trained:
             recipe.session_xvectors(3, one.hears.encoder, one.hears.training)
         recipe.informed_backend(4, one.hears)
     scores = one.score(5, folder=f"{out}/scores")
@@ -413,7 +416,7 @@ def plan_generators(asked: Asked) -> Planned:
     study.make(0)
     recipe, tables, voice = study.recipe, study.recipe.tables, study.voice
     out = f"exp/generators/{voice.name}"
-    cosine = find_evaluator(f"{voice.word}/cosine", asked["cohort_size"])
+    cosine = find_evaluator(f"{voice.word}/cosine_raw", asked["cohort_size"])
     lists: list[str] = []
     for gender in recipe.genders:
         trials = f"data/{asked['evaluation']}_trials_{gender}"
@@ -506,8 +509,9 @@ def _pooled(recipe: Recipe, evaluator: Evaluator, of: Labels, out: str) -> str:
     ):
         who = "original" if condition == "OO" else system
         folder = f"{out}/pooled/{who}.{evaluator.label}/{condition}"
+        backend, asnorm = evaluator.pairing
         tables.add(
-            "similarity", 4, folder, backend=evaluator.scorer, asnorm=evaluator.asnorm,
+            "similarity", 4, folder, backend=backend, asnorm=asnorm,
             utt2spk=f"{data}/utt2spk", rows=rows, columns=columns,
         )  # fmt: skip
         pairs += [f"{folder}/trials", f"{folder}/scores"]

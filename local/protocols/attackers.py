@@ -1,13 +1,14 @@
 """The attackers, made of parts, those that challenges ask for, and the record of an attack."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Annotated
 
 from utils.cli import UserError
 from utils.datadir import DataDir, check_apart, load_data_dir, read_noted, read_training_speakers
-from utils.settings import Part, parse_settings, read_settings
-from utils.tables import is_there, read_json_object
+from utils.settings import Count, OneOf, Part, parse_settings, read_settings
+from utils.tables import is_there, read_json_object, read_map
 
 # ---- Attackers, composed of parts: the knowledge of each, and their evaluator.
 #
@@ -18,9 +19,17 @@ from utils.tables import is_there, read_json_object
 ORIGINAL = "original"  # encoder and back end trained on original speech
 ALIGNED = "aligned"  # as ORIGINAL, after a rotation learnt on speech before and after protection
 SCRATCH = "scratch"  # encoder and back end trained anew on protected speech
-FINETUNED = "finetuned"  # encoder tuned further on protected speech, back end anew
+FINETUNED = "finetuned"  # encoder, or a head on it, tuned on protected speech, back end anew
 BACKEND = "backend"  # frozen encoder, back end trained anew on protected speech
-NOT_TRAINABLE = ("resemblyzer", "pyannote", "hub:", "given:")  # encoders with nothing to train here
+TEXTUAL = ("words", "sounds")  # channels of what is said, which the back end tfidf compares
+CHANNELS = (*TEXTUAL, "timing", "melody")  # encoders that hear something else than the voice
+# Encoders with nothing to train here; those of the voice are tuned by a head on their x-vectors.
+NOT_TRAINABLE = ("resemblyzer", "pyannote", "hub:", "given:", *CHANNELS)
+
+
+def comes_trained(encoder: str) -> bool:
+    """Whether an encoder has nothing to train here."""
+    return any(encoder.startswith(k) if k[-1] == ":" else encoder == k for k in NOT_TRAINABLE)
 
 
 @dataclass(frozen=True)
@@ -68,6 +77,11 @@ ATTACKERS = {  # of protected speech, from the least informed
     "white_box": Attacker("white-box", *_TARGET, SCRATCH),
 }
 LEVELS = ("utt", "spk", "same")  # of the training set of semi-informed attackers
+
+# Systems of which it is known what an attacker must find (docs/attackers.md, "Controls"): speech
+# that hides nothing, one pseudo-voice a person, doses of the own voice, a voice that is nobody's.
+READING = "reading"
+CONTROLS = ("copy", "bn_perm", "bn_leak_10", "bn_leak_20", "bn_leak_40", READING)
 
 
 @dataclass(frozen=True)
@@ -149,18 +163,26 @@ def _why_not(attacker: Attacker, system: AttackedSystem, evaluator: str, level: 
     if "enrolment" in system.lacks and (
         attacker.enrolment != ORIGINAL or attacker.evaluator == ALIGNED
     ):
-        return "there is no enrolment speech that it protected"
+        return "there is no enrolment speech that it protected; it belongs into --external"
     if "training" in system.lacks and attacker.evaluator in (SCRATCH, FINETUNED, BACKEND):
-        return "there is no training set that it protected"
+        return "there is no training set that it protected; --external NAME=FOLDER,train=FOLDER"
     if attacker.knows_target and system.level != "const":
-        return f"only systems of level const have a target to know; this one is {system.level}"
-    if attacker.evaluator == BACKEND and backend == "cosine":
-        return "the back end cosine has nothing to train"
-    if attacker.evaluator in (SCRATCH, FINETUNED) and encoder.startswith(NOT_TRAINABLE):
-        return "this encoder comes trained and cannot be trained here; its back end can (_backend)"
+        has = "only systems of level const have a target to know (--systems const_01)"
+        return f"{has}; this one is {system.level}"
+    if attacker.evaluator == ALIGNED and encoder in CHANNELS:
+        return f"{encoder} is no space of voices, which protection could have rotated"
+    if attacker.evaluator == BACKEND and backend in ("cosine", "cosine_raw"):
+        has = f"--evaluators {encoder}/plda or {encoder}/cosine_asnorm"
+        return f"the back end {backend} has nothing to train; {has} has"
+    if attacker.evaluator in (SCRATCH, FINETUNED) and comes_trained(encoder):
+        tuned = attacker.evaluator == FINETUNED and encoder not in CHANNELS
+        if not tuned:
+            head = "" if encoder in CHANNELS else "a head on it (_finetuned), and "
+            why = "this encoder comes trained and cannot be trained here"
+            return f"{why}; {head}its back end can (_backend)"
     wanted = _training_level(attacker, system, level)
     if wanted not in ("-", system.level) and wanted not in system.levels:
-        return f"the system cannot be had at level {wanted}; --informed-level spk or same may do"
+        return f"the system cannot be had at level {wanted}; --informed-level {system.level} may do"
     return ""
 
 
@@ -183,14 +205,22 @@ class Sets(dict[str, list[str]]):
     """Names of averages, and the splits in each."""
 
 
+class Options(dict[str, str]):
+    """Further options of run.sh by their names, with the values that a challenge prescribes."""
+
+
+LAYOUTS = ("results2020", "summary2022", "rank2024", "rank2026", "rank2026_track2")
+
+
 @dataclass(frozen=True)
 class Privacy:
     """attacker: of the EER that counts. weights: of the splits of a set, in their order; none: all
-    equal."""
+    equal. averaged: whether the challenge averages the splits of a set at all."""
 
     attacker: str
     sets: Sets
     weights: tuple[Part, ...] = ()
+    averaged: bool = True
 
     def __post_init__(self) -> None:
         for name, splits in self.sets.items():
@@ -202,18 +232,24 @@ class Privacy:
 
 @dataclass(frozen=True)
 class Protocol:
-    """Settings of a file of conf/protocols. words, emotions: splits. categories: lowest average
-    EERs. genders: of the attacked lists; empty: those of the corpus."""
+    """Settings of a file of conf/protocols. words, emotions: splits; `a+b`: the words of both
+    together, called a. categories: lowest average EERs. genders: of the attacked lists; empty:
+    those of the corpus. layout: of its result file (local/report/challenge_files.py).
+    informed_draws: how often the attacker protects the training set; no challenge says more than
+    once."""
 
     challenge: str
+    layout: Annotated[str, OneOf(*LAYOUTS)]
     attackers: str
     evaluators: str
     privacy: Privacy
     words: tuple[str, ...] = ()
     informed_level: str = "utt"
+    informed_draws: Count = 1
     emotions: tuple[str, ...] = ()
     categories: tuple[Part, ...] = ()
     genders: str = ""
+    options: Options = field(default_factory=Options)
 
 
 def read_protocol(path: Path) -> Protocol:
@@ -223,7 +259,11 @@ def read_protocol(path: Path) -> Protocol:
     if not isinstance(privacy, dict) or not isinstance(privacy.get("sets"), dict):
         raise UserError(f"{path}: privacy: attacker and sets are expected")
     named = Sets({str(name): splits for name, splits in privacy["sets"].items()})
-    return parse_settings(Protocol, {**values, "privacy": {**privacy, "sets": named}}, path)
+    options = values.get("options", {})
+    if not isinstance(options, dict) or not all(isinstance(v, str) for v in options.values()):
+        raise UserError(f"{path}: options: names of options and words in quotes are expected")
+    own = {"privacy": {**privacy, "sets": named}, "options": Options(options)}
+    return parse_settings(Protocol, {**values, **own}, path)
 
 
 # ---- Record of an attack: sets, draws, seeds and models, read from their folders.
@@ -302,6 +342,8 @@ def describe_encoder(name: str, sides: tuple[AttackSet, AttackSet]) -> Json:
 
     UserError if its training data has a speaker of enrolment or trials.
     """
+    if name in (*CHANNELS, "fused"):
+        return {"encoder": name, "trained": "nothing is"}
     path = Path(name) / "encoder.yaml"
     if not is_there(path):
         return {"encoder": name, "trained": "elsewhere; its training speakers are not known here"}
@@ -359,6 +401,27 @@ def record_attack(
         "backend": backend,
         "asnorm": asnorm,
     }
+
+
+N_BOOTSTRAP = 1000
+
+
+def record_held_out(folder: Path, training: Path) -> Json:
+    """Make the record of whether an attacker learnt people, from the scores of those of their
+    training set (the data directory) whom they held out; null where it is undefined."""
+    from local.metrics.verification import eer_with_interval, find_speakers  # plans need no NumPy
+    from utils.trials import join_scores, read_scores, read_trials
+
+    told = read_json_object(folder / "held_out.json", "run steps/score_held_out.py")
+    eer, interval, utt2spk = None, None, training / "utt2spk"
+    if not told["held_out_why_undefined"]:
+        path = folder / "trials"
+        trials = read_trials(path)
+        score = join_scores(trials, read_scores(folder / "scores"))
+        of = {"trials_path": path, "utt2spk_path": utt2spk}
+        speakers = find_speakers(trials, read_map(utt2spk), **of)
+        eer, interval = eer_with_interval(trials, score, speakers, N_BOOTSTRAP)
+    return {"held_out_eer": eer, "held_out_eer_ci": interval, **told}
 
 
 def _pairs(pairs: AttackSet, trial: AttackSet) -> Json:

@@ -15,7 +15,7 @@ from utils.cli import UserError
 from utils.datachecks import LABELS
 from utils.datadir import DataDir, Trial, load_data_dir
 from utils.seeds import derive_seed
-from utils.tables import invert, sort_ids
+from utils.tables import invert, read_lines, read_map, sort_ids
 
 GENDERS = ("f", "m")
 MIXED = "mixed"  # the trials of both together
@@ -258,6 +258,8 @@ def read_official(folder: Path, evaluation: str) -> tuple[Lists, dict[str, str],
     for gender, place in places.items():
         if not place.is_dir() and (gender == MIXED or mixed):
             continue
+        if gender == MIXED:
+            _check_edition(place)
         data = load_data_dir(place, need=("utt2spk", "spk2gender", "trials"))
         _check_official(data, gender, enrolment)
         new = sorted(set(data.utt2spk.values()) - set(utt2spk.values()))
@@ -270,6 +272,25 @@ def read_official(folder: Path, evaluation: str) -> tuple[Lists, dict[str, str],
         utt2spk |= data.utt2spk
         spk2gender |= data.spk2gender or {}
     return Lists(enrolment, trials), utt2spk, spk2gender
+
+
+def _check_edition(place: Path) -> None:
+    """Raise a UserError for the mixed list of VoicePrivacy 2026 before September 2026, which its
+    script made with women and men interchanged."""
+    names = ("utt2spk", "spk2gender", "trials")
+    if not all((place / name).is_file() for name in names):
+        return
+    utt2spk, genders = (read_map(place / name) for name in names[:2])
+    rows = [line.split() for _, line in read_lines(place / "trials")]
+    pairs = {(r[0], r[1]) for r in rows if len(r) == 3 and r[0] in genders and r[1] in utt2spk}
+    wrong = sum(tuple(r[:2]) in pairs and r[2] != label_of(r[0], r[1], utt2spk) for r in rows)
+    crossing = any(genders[spk] != genders.get(utt2spk[utt]) for spk, utt in pairs)
+    if wrong and len(pairs) < len(rows) and not crossing:
+        raise UserError(
+            f"{place / 'trials'}: is the list of VoicePrivacy 2026 before 1 September 2026, made "
+            f"with women and men interchanged: {wrong} of {len(rows)} labels are wrong, only "
+            f"{len(pairs)} pairs differ, none is of a woman and a man; take the list since then"
+        )
 
 
 def _check_official(data: DataDir, gender: str, enrolment: Groups) -> None:

@@ -13,9 +13,9 @@ from utils.tables import StrPath, read_lines, read_map, sort_ids
 
 # ---- Utterances of a corpus from its prepare.sh, each checked before any is written.
 #
-# The table is tab-separated with a header line: `utt spk audio`, and `gender`, `text` and `emotion`
-# where the corpus has them; other columns are ignored. A missing value is an empty field: it is
-# reported here with all other faults, so that nothing is lost silently.
+# The table is tab-separated with a header line: `utt spk audio`, and `gender`, `age`, `text` and
+# `emotion` where the corpus has them; other columns are ignored. A missing value is an empty field:
+# it is reported here with all other faults, so that nothing is lost silently.
 
 COLUMNS = ("utt", "spk", "audio")
 
@@ -50,8 +50,9 @@ def read_utterances(path: StrPath) -> list[Row]:
         if row["utt"].split() != [row["utt"]]:
             raise UserError(f"{path}:{number}: {row['utt']!r} is no utterance id")
         if row["utt"] in rows:
-            where = f"{rows[row['utt']]['audio']} and {row['audio']}"
-            raise UserError(f"{row['utt']}: is there twice: {where}; keep one of them")
+            where = " and ".join(dict.fromkeys((rows[row["utt"]]["audio"], row["audio"])))
+            what = "there twice" if " and " in where else "listed twice, with the same audio"
+            raise UserError(f"{row['utt']}: is {what}: {where}; keep one of them")
         rows[row["utt"]] = row
     if not rows:
         raise UserError(f"{path}: lists no utterance")
@@ -85,6 +86,8 @@ def find_faults(
         elif "gender" in row and row["gender"] not in GENDERS:
             kind = "gender"
             message = f"speaker {spk} has gender {row['gender']!r}{where}, neither f nor m"
+        elif "age" in row and not row["age"].isdigit():
+            kind, message = "age", f"speaker {spk} has age {row['age']!r}; whole years are expected"
         elif "text" in row and not row["text"].split():
             kind, message = "transcript", f"there is no transcript for {row['audio']}"
         elif "emotion" in row and len(row["emotion"].split()) != 1:
@@ -124,6 +127,8 @@ def make_tables(
     }
     if "gender" in rows[0]:
         tables["spk2gender"] = {row["spk"]: row["gender"] for row in rows}
+    if "age" in rows[0]:
+        tables["spk2age"] = {row["spk"]: row["age"] for row in rows}
     if "text" in rows[0]:
         tables["text"] = {row["utt"]: " ".join(row["text"].split()) for row in rows}
     if "emotion" in rows[0]:
@@ -166,3 +171,35 @@ def read_recognised(
         output |= said
         utt2spk |= found.utt2spk
     return truth, output, utt2spk
+
+
+def read_folds(sets: Iterable[Path], utt2spk: Mapping[str, str]) -> dict[str, str] | None:
+    """Fold of each utterance by its speaker's, from spk2fold of the data directories; None where
+    none has it."""
+    folds: dict[str, str] = {}
+    for data in sets:
+        folds |= load_data_dir(data, need=("utt2spk",), allow_segments=True).tables.get(
+            "spk2fold", {}
+        )
+    return {utt: folds[spk] for utt, spk in utt2spk.items() if spk in folds} if folds else None
+
+
+# The nine labels of emotion2vec as VoicePrivacy 2026, track 2, counts them (emotion2vec_ser.py).
+_FOUR = {
+    "angry": "anger", "disgusted": "anger", "fearful": "sadness", "sad": "sadness",
+    "happy": "happiness", "neutral": "neutral", "other": "neutral", "surprised": "neutral",
+    "unknown": "neutral",
+}  # fmt: skip
+
+
+def four_emotions(heard: Mapping[str, str]) -> dict[str, str]:
+    """The four emotions of labels of emotion2vec, by utterance; of a label in two languages the
+    second part counts, `<unk>` is unknown. UserError for another label."""
+    found: dict[str, str] = {}
+    for utt, said in heard.items():
+        label = said.rpartition("/")[2].strip("<>").lower()
+        label = "unknown" if label == "unk" else label
+        if label not in _FOUR:
+            raise UserError(f"{utt}: {said!r} is no label of emotion2vec: {', '.join(_FOUR)}")
+        found[utt] = _FOUR[label]
+    return found

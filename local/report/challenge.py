@@ -1,78 +1,199 @@
-"""The VoicePrivacy challenges' own figures: averages, categories, and their result file.
+"""The VoicePrivacy challenges' own figures: averages, categories, and what was not measured.
 
-The result file is that of 2024 and 2026 (`result_for_rank<suffix>`): sections `---- <name> results
-----`, each a table with a header, in percent. It is read and written, so that a participant's
+Their result files are read and written in local/report/challenge_files.py, so that a participant's
 figures and those of a recipe can stand beside each other.
 """
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from pandas import DataFrame
 
 from local.protocols.attackers import Privacy, Protocol
-from local.report.frame import where
-from local.report.words import GROUPS
-from utils.cli import UserError
-from utils.tables import read_lines
+from local.report.frame import SIMILARITY, UTILITY, VERIFICATION, where
 
-# By its section: a figure, whether of protected speech (None: of both), columns, decimals.
-_SPLIT = ["dataset", "split", "gender"]
-_TRIALS = ("enrollment", "trial")
-_SECTIONS: Mapping[str, tuple[str, bool | None, Sequence[str], int]] = {
-    "SER": ("uar", None, ("ser",), 4),
-    "ASV_eval": ("eer", False, _TRIALS, 3),
-    "ASV_eval^anon": ("eer", True, _TRIALS, 3),
-    "ASR": ("wer", None, ("asr",), 3),
+UNPROTECTED = "unprotected"
+# By what a challenge calls a figure: ours that are it, the first that there is counts.
+OF_LISTS = {
+    "eer": ("eer",), "eer_rocch": ("eer_rocch",), "cllr_min": ("cllr_min",), "cllr": ("cllr",),
+    "linkability": ("linkability",), "d_ece": ("d_ece",), "l_w": ("l_w",),
+}  # fmt: skip
+OF_VOICES = {"deid_2020": ("deid_2020",), "g_vd_2020": ("g_vd_2020",)}
+OF_SPEECH = {
+    "wer": ("wer",),
+    "uar": ("uar_vpc24", "uar"),  # 2024 and 2026: the mean over folds
+    "f0_correlation_vpc22": ("f0_correlation_vpc22",),
 }
+SHORT = {"anger": "ang", "happiness": "hap", "neutral": "neu", "sadness": "sad"}
+COUNTED = ("substitutions", "insertions", "deletions")
 
 
 @dataclass(frozen=True)
 class Score:
-    """A figure of a challenge, a fraction. what: eer, wer or uar; split: such as libri_test_f;
-    protected: whether speech was. low, high: of its interval, NaN where there is none."""
+    """A figure of a challenge, a fraction (of `g_vd_2020`: dB). what: as in OF_LISTS, OF_VOICES and
+    OF_SPEECH; split: such as libri_test_f; protected: whether speech was. attacker: whose; empty
+    for words, emotions and pitch. low, high: of its interval, NaN where there is none. parts: for
+    wer the counts `words` and those of COUNTED, for uar the recall of each emotion, for
+    f0_correlation_vpc22 `std`. note: where it comes from."""
 
     what: str
     split: str
     protected: bool
     value: float
+    attacker: str = ""
     low: float = math.nan
     high: float = math.nan
+    parts: Mapping[str, float] = field(default_factory=dict)
+    note: str = ""
+
+
+def joined(word: str) -> tuple[str, list[str]]:
+    """The name of `a+b` of a protocol, a, and the splits whose words count together."""
+    splits = word.split("+")
+    return splits[0], splits
 
 
 def scores_of(figures: DataFrame, protocol: Protocol, system: str, evaluator: str) -> list[Score]:
     """Figures of a recipe of a system and of unprotected speech, as far as the protocol asks.
 
     evaluator: whose EERs; of two recognisers of words the first in the table counts. A split that
-    was not measured is left out.
+    was not measured is left out, and so are words of which a part was not.
     """
-    found: dict[tuple[str, str, bool], Score] = {}
-    privacy = {split for splits in protocol.privacy.sets.values() for split in splits}
-    asked = {"eer": privacy, "wer": protocol.words, "uar": protocol.emotions}
     own = where(figures, system=(system, "original")).dropna(subset=["value"])
-    for f in where(own, metric=("eer", "wer", "uar_vpc24", "uar")).itertuples():
-        what, protected = f.metric.partition("_")[0], f.system == system
-        who = evaluator, protocol.privacy.attacker if protected else "unprotected"
-        # Mixed trials are all there are: what is left of use in them is that of the set.
-        split = f.split if what == "eer" else f.split.removesuffix("_mixed")
-        if split in asked[what] and (what != "eer" or (f.evaluator, f.attacker) == who):
-            score = Score(what, split, protected, f.value, f.low, f.high)
-            found.setdefault((what, split, protected), score)
+    lists = {split for splits in protocol.privacy.sets.values() for split in splits}
+    of = where(own, family=VERIFICATION, evaluator=evaluator)
+    asked = (UNPROTECTED, *protocol.attackers.split())
+    theirs = "eer_speechbrain" if protocol.layout.startswith("rank") else "eer_kaldi"
+    kinds = OF_LISTS | {"eer": (theirs, "eer")}
+    found = _pick(where(of, attacker=asked, split=lists), kinds, system)
+    voices = where(own, family=SIMILARITY, evaluator=evaluator, attacker="", split=lists)
+    found += _pick(voices, OF_VOICES, system)
+    speech = where(own, family=UTILITY)
+    # Mixed trials are all there are: what is left of use in them is that of the set.
+    speech = speech.assign(split=[split.removesuffix("_mixed") for split in speech["split"]])
+    found += [s for s in _pick(speech, OF_SPEECH, system) if s.what != "wer" and _asks(protocol, s)]
+    heard = {(s.split, s.protected): s for s in _pick(speech, OF_SPEECH, system) if s.what == "wer"}
+    for word in protocol.words:
+        for protected in (False, True):
+            parts = [heard.get((split, protected)) for split in joined(word)[1]]
+            if there := [part for part in parts if part]:
+                found += [_join(there)] if len(there) == len(parts) else []
+    return found
+
+
+def _asks(protocol: Protocol, score: Score) -> bool:
+    lists = [split for splits in protocol.privacy.sets.values() for split in splits]
+    return score.split in (protocol.emotions if score.what == "uar" else lists)
+
+
+def _pick(figures: DataFrame, kinds: Mapping[str, Sequence[str]], system: str) -> list[Score]:
+    """The first figure of each kind, split, system and attacker, by the order of the kinds."""
+    found: dict[tuple[str, str, bool, str], Score] = {}
+    for what, names in kinds.items():
+        for name in names:
+            for row in where(figures, metric=name).itertuples():
+                protected, attacker = row.system == system, row.attacker
+                if protected == (attacker == UNPROTECTED):
+                    continue  # such as a system's column of an attack on original speech
+                parts = _parts(figures, row, what)
+                score = Score(
+                    what, row.split, protected, row.value, attacker, row.low, row.high, parts
+                )
+                found.setdefault((what, row.split, protected, attacker), score)
     return list(found.values())
 
 
-def averages(scores: Sequence[Score], privacy: Privacy) -> dict[str, float]:
-    """The (weighted) mean EER of protected speech of each set; NaN where a split is missing."""
-    eer = {s.split: s.value for s in scores if s.what == "eer" and s.protected}
+def _parts(figures: DataFrame, row: Any, what: str) -> dict[str, float]:
+    """Parts of a figure (see `Score`), of the same recogniser and speech."""
+    same = where(figures, split=row.split, system=row.system, evaluator=row.evaluator)
+    by = dict(zip(same["metric"], same["value"], strict=True))
+    if what == "uar":
+        start = "recall_vpc24_" if row.metric == "uar_vpc24" else "recall_"
+        found = {n.removeprefix(start): v for n, v in by.items() if n.startswith(start)}
+        return {SHORT.get(n, n): v for n, v in found.items() if not n.startswith("vpc24_")}
+    if what == "wer" and "n_words" in by:
+        words = by["n_words"]
+        return {"words": words} | {n: round(by[f"wer_{n}"] * words) for n in COUNTED}
+    if what == "f0_correlation_vpc22" and f"{what}_std" in by:
+        return {"std": by[f"{what}_std"]}
+    return {}
+
+
+def _join(scores: Sequence[Score]) -> Score:
+    """Word error rate of several splits together: all errors over all words; NaN where the words
+    were not counted."""
+    first, *more = scores
+    if not more:
+        return first
+    counts = {n: sum(s.parts.get(n, math.nan) for s in scores) for n in ("words", *COUNTED)}
+    errors = sum(counts[name] for name in COUNTED)
+    return Score("wer", first.split, first.protected, errors / counts["words"], parts=counts)
+
+
+def averages(
+    scores: Sequence[Score], privacy: Privacy, what: str = "eer", *, attacker: str | None = None
+) -> dict[str, float]:
+    """The (weighted) mean of each set, of EERs by the attacker that counts or another; NaN where a
+    split is missing."""
+    who = (privacy.attacker if attacker is None else attacker) if what == "eer" else ""
+    found = {s.split: s.value for s in scores if s.what == what and s.attacker == who}
     return {
         name: float(
-            np.average([eer.get(s, math.nan) for s in own], weights=privacy.weights or None)
+            np.average([found.get(s, math.nan) for s in own], weights=privacy.weights or None)
         )
         for name, own in privacy.sets.items()
     }
+
+
+_MEANS: Sequence[tuple[str, str, str | None]] = (  # title, figure, attacker
+    ("Weighted average EER {} orig", "eer", UNPROTECTED),
+    ("Weighted average EER {} anon", "eer", None),
+    ("Average WER {} orig", "wer", "original"),
+    ("Average WER {} anon", "wer", "anon"),
+    ("Weighted average pitch correlation {}", "f0_correlation_vpc22", None),
+    ("Weighted average gain of voice distinctiveness {}", "g_vd_2020", None),
+)
+
+
+def kaldi_percent(value: float) -> str:
+    """A fraction in percent as Kaldi's recipes print it: four digits that count."""
+    return f"{100 * value:.4g}%"
+
+
+def _printed(score: Score) -> float:
+    """A figure as it stands in the file."""
+    if score.what == "eer":
+        return float(kaldi_percent(score.value)[:-1])
+    digits = {"wer": 2, "f0_correlation_vpc22": 4}.get(score.what)
+    value = 100 * score.value if score.what == "wer" else score.value
+    return value if digits is None else float(f"{value:.{digits}f}")
+
+
+def means(scores: Sequence[Score], protocol: Protocol) -> list[str]:
+    """The averages of 2022 that all their figures are there for: EER, pitch and voice
+    distinctiveness by the weights of the protocol, words over LibriSpeech and VCTK alike. As there
+    they are of the figures as printed."""
+    lines = []
+    scores = [replace(s, value=_printed(s)) for s in scores]
+    for title, what, of in _MEANS:
+        if what == "wer":
+            protected = of == "anon"
+            wer = {s.split: s.value for s in scores if s.what == what and s.protected == protected}
+            by = {
+                name: sum(wer.get(f"{data}_{name}", math.nan) for data in ("libri", "vctk")) / 2
+                for name in protocol.privacy.sets
+            }
+        else:
+            by = averages(scores, protocol.privacy, what, attacker=of)
+        lines += [
+            f"{title.format(name)}: {value:.3f}"
+            for name, value in by.items()
+            if not math.isnan(value)
+        ]
+    return lines
 
 
 def category(average: float, categories: Sequence[float]) -> int:
@@ -82,79 +203,29 @@ def category(average: float, categories: Sequence[float]) -> int:
 
 
 def conclusions(scores: Sequence[Score], protocol: Protocol) -> Iterator[str]:
-    """Sentences: the average EER of each set and its category, and what was not measured."""
-    there = {(s.what, s.split) for s in scores if s.protected}
-    for name, value in averages(scores, protocol.privacy).items():
-        lacking = [split for split in protocol.privacy.sets[name] if ("eer", split) not in there]
-        if lacking:
+    """Sentences: the average EER of each set and its category, and what was not measured. A
+    challenge that averages nothing has the EER of each split."""
+    privacy = protocol.privacy
+    who = {s.split: s.value for s in scores if s.what == "eer" and s.attacker == privacy.attacker}
+    for name, value in averages(scores, privacy).items():
+        if lacking := [split for split in privacy.sets[name] if split not in who]:
             yield f"{name}: no average EER: not measured: {' '.join(lacking)}"
-            continue
-        told = f"{name}: average EER {100 * value:.3f} %"
-        if protocol.categories:
-            n = category(value, protocol.categories)
-            least = f" (at least {100 * protocol.categories[n - 1]:.0f} %)" if n else ""
-            told += f", category {n} of {len(protocol.categories)}{least}"
-        yield told
-    asked = {("wer", s) for s in protocol.words} | {("uar", s) for s in protocol.emotions}
-    if lacking := sorted(" of ".join(one) for one in asked - there):
-        yield f"not measured: {', '.join(lacking)}"
+        if not privacy.averaged:
+            yield from (f"{s}: EER {100 * who[s]:.3f} %" for s in privacy.sets[name] if s in who)
+        elif not lacking:
+            yield f"{name}: average EER {100 * value:.3f} %{_ranked(value, protocol.categories)}"
+    if protocol.layout == "summary2022":
+        yield from means(scores, protocol)
+    there = {(s.what, s.split) for s in scores if s.protected}
+    asked = {("wer", joined(w)[0]) for w in protocol.words}
+    asked |= {("uar", split) for split in protocol.emotions}
+    if missing := sorted(" of ".join(one) for one in asked - there):
+        yield f"not measured: {', '.join(missing)}"
 
 
-def _set_and_rest(split: str) -> tuple[str, str, str]:
-    """libri_test_f as (libri, test, f); IEMOCAP_dev as (IEMOCAP, dev, '')."""
-    head, _, tail = split.rpartition("_")
-    if tail in GROUPS:
-        data, _, part = head.rpartition("_")
-        return data or head, part if data else "", tail
-    return head or split, tail if head else "", ""
-
-
-def write_results(scores: Sequence[Score], stamp: str) -> str:
-    """The text of a result file. stamp: the time that stands in it, as the challenge writes it."""
-    parts = [f"---- Time: {stamp} ----"]
-    for name, (what, protected, columns, digits) in _SECTIONS.items():
-        own = [s for s in scores if s.what == what and protected in (None, s.protected)]
-        names = _SPLIT[: 3 if what == "eer" else 2]
-        table = [["", *names, *columns, what.upper()]]
-        for n, s in enumerate(own):
-            kinds = ["anon" if s.protected else "original"] * len(columns)
-            parted = _set_and_rest(s.split)[: len(names)]
-            table.append([str(n), *parted, *kinds, f"{100 * s.value:.{digits}f}"])
-        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        lines = ["  ".join(map(str.rjust, row, widths)) for row in table]
-        if own:
-            parts.append("\n".join([f"---- {name} results ----", *lines]))
-    return "\n\n".join(parts) + "\n"
-
-
-def read_results(path: Path) -> list[Score]:
-    """The figures of a result file, of 2024 or 2026. UserError names the first line at fault."""
-    found: list[Score] = []
-    section, header = "", [""]
-    for number, line in read_lines(path):
-        words = line.split()
-        if line.startswith("----"):
-            section, header = line.strip("- \n").removesuffix(" results"), []
-        elif words and section in _SECTIONS and not header:
-            header = words
-        elif words and section in _SECTIONS and set(words) != {"mean"}:
-            numbered = len(words) > len(header)  # a file of several runs has both kinds
-            row = dict(zip(header, words[numbered:], strict=False))
-            try:
-                found.append(_read_row(section, row))
-            except (KeyError, ValueError) as error:
-                told = " ".join(words[numbered:])
-                at = f"{path}:{number}"
-                raise UserError(f"{at}: no row of a {section} table: {told}") from error
-    if not found:
-        raise UserError(f"{path}: has no section such as '---- ASV_eval results ----'")
-    return found
-
-
-def _read_row(section: str, row: Mapping[str, str]) -> Score:
-    what, _, columns, _ = _SECTIONS[section]
-    bounds = (float(row.get(f"EER-ci_{end}", "nan")) / 100 for end in ("lower", "upper"))
-    parts = (row["dataset"], row["split"], row.get("gender", ""))
-    split = "_".join(part for part in parts if part not in ("", "-"))
-    value = float(row[what.upper()]) / 100
-    return Score(what, split, row.get(columns[-1], "") == "anon", value, *bounds)
+def _ranked(value: float, categories: Sequence[float]) -> str:
+    if not categories:
+        return ""
+    n = category(value, categories)
+    least = f" (at least {100 * categories[n - 1]:.0f} %)" if n else ""
+    return f", category {n} of {len(categories)}{least}"

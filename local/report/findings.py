@@ -62,7 +62,8 @@ def trust(results: Results) -> list[str]:
     if missing := absent(set(results.metrics["attacker"])):
         names = ", ".join(attacker(name) for name in missing)
         said.append(f"Attackers that were not run, and may be stronger: {names}.")
-    return [*filter(None, said), *_fewer(results), _trainings(results)]
+    told = [_draws(results), _trainings(results)]
+    return [*filter(None, said), *_fewer(results), *told]
 
 
 def _able(results: Results) -> str:
@@ -121,6 +122,13 @@ def _trainings(results: Results) -> str:
     several = spread[spread["size"] > 1]
     n, most = several.max() if len(several) else (1, 0.0)
     return say("trainings", n=int(n), points=100 * most)
+
+
+def _draws(results: Results) -> str:
+    """How many draws of pseudo-voices stand behind the figures."""
+    runs = where(results.metrics, metric="n_draws")
+    fewest, most = (int(n) for n in (runs["value"].agg(["min", "max"]) if len(runs) else (1, 1)))
+    return say("draws", fewest=fewest, most=most, attackers=frame.each(runs, "attacker"))
 
 
 class Advice(NamedTuple):

@@ -85,9 +85,10 @@ def tabulate(folder: Path, where: Row) -> tuple[list[Row], list[Row]]:
 
 
 def _is_figure(metric: str) -> bool:
-    """Whether a scalar of a metrics.json has a row of its own; counts are columns, but for that of
-    people with target trials."""
-    return metric == "n_target_speakers" or not metric.startswith(("n_", "cmc_curve"))
+    """Whether a scalar of a metrics.json has a row of its own; counts are columns, but for those of
+    people with target trials, of draws and of words."""
+    own = ("n_target_speakers", "n_draws", "n_words")
+    return metric in own or not metric.startswith(("n_", "cmc_curve"))
 
 
 def tabulate_all(

@@ -25,14 +25,15 @@ from local.report.frame import (
     where,
 )
 from local.report.load import Person, Results
-from local.report.select import Judged
-from local.report.words import attacker, markdown_table, say
+from local.report.select import Judged, Verdict
+from local.report.words import attacker, enumerate_words, markdown_table, say
 
 CERTAIN = 1 - 1e-6  # chance of canonical correlation from which on it says nothing
 CONDITION = {"unprotected": UNPROTECTED.condition} | {
     name: made.condition for name, made in ATTACKERS.items()
 }
 _CONDITION_OF = {frame.SIMILARITY: "OO-OP-PP", frame.GAINS: "OO-OA-AA"}
+MOST_LINES = 2  # of verdicts on the console
 SUBJECT = ("split", "system", "family", "attacker", "condition")
 
 
@@ -225,6 +226,36 @@ def _said(found: Sequence[Judged]) -> str:
     if len(told) == 1:
         return next(iter(told))
     return "; ".join(f"{said} ({', '.join(groups)})" for said, groups in told.items())
+
+
+def verdict_lines(results: Results) -> list[str]:
+    """The verdicts for a console, in at most two lines: systems by verdict, a line for each group
+    of people; where more lines would differ, each system by the worst of its groups."""
+    found = select.verdicts(results)
+    of_groups: dict[str, dict[str, Verdict]] = {}
+    for system in select.verdict_rows(found):
+        for own in found[system]:
+            of_groups.setdefault(own.group, {})[system] = own.verdict
+    lines: dict[str, list[str]] = {}
+    for group, verdicts in of_groups.items():
+        lines.setdefault(_by_level(verdicts), []).append(group)
+    if len(lines) > MOST_LINES:
+        worst = [min(found[s], key=lambda j: j.verdict.level) for s in select.verdict_rows(found)]
+        named = zip(select.verdict_rows(found), worst, strict=True)
+        said = _by_level({f"{system}: {own.group}": own.verdict for system, own in named})
+        lines = {said: ["the worst group of each system"]}
+    return [f"{' and '.join(groups)}: {said}" for said, groups in lines.items()]
+
+
+def _by_level(verdicts: Mapping[str, Verdict]) -> str:
+    """Each level with the systems that have it, the best first; why, where all have one reason."""
+    told = []
+    for level in sorted({v.level for v in verdicts.values()}, reverse=True):
+        own = {system: v.why for system, v in verdicts.items() if v.level is level}
+        why = next(iter(own.values())) if len({*own.values()}) == 1 else ""
+        said = f"{select.WORDS[level]}, {why}" if why else select.WORDS[level]
+        told.append(f"{said} ({enumerate_words([*own], most=4)})")
+    return " · ".join(told)
 
 
 CONVERSIONS = ("voice_conversion", "knn_vc")  # anonymisers that resynthesise another voice

@@ -1,6 +1,8 @@
 """Systems of others: speech that they protected, their commands, and models of torch.hub."""
 
+import filecmp
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -11,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import soundfile
 
 from steps.anonymisers.registry import Anonymiser, AsItIs, Description
 from steps.audio import SAMPLE_RATE, read_audio
 from steps.sources import SourceSpeaker, SystemRun, VoiceKey
 from utils.arrays import Float64
+from utils.audiofile import audio_format
 from utils.cli import UserError
 from utils.seeds import Draws, derive_seed
 from utils.tables import StrPath, read_map
@@ -29,6 +31,12 @@ NOTE = (
 )
 _SAME_LENGTH = 0.01  # least part of the original's length
 _FRAME = 400  # samples: 25 ms
+# What recipes of the challenges write, whose output is what the file holds: it is read itself.
+_SOX = r"(?: -t wav| -R| -b 16)*"
+_CONVERTED = re.compile(
+    rf"(?:\S*/)?sox{_SOX} (?P<sox>[^-\s]\S*){_SOX} - ?\|"
+    r"|(?:\S*/)?flac(?: -[cds]+| --(?:decode|stdout|silent))* (?P<flac>[^-\s]\S*) ?\|"
+)
 _OTHER_LENGTH = 2.0  # factor of length, up or down, beyond which the utterance is another one
 
 
@@ -67,10 +75,12 @@ def find_names(folder: Path, suffix: str = "") -> dict[str, str]:
 
 
 def _once(folder: Path, named: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Audio by name. UserError for a name that is there twice."""
+    """Audio by name. UserError for a name that is there twice, unless both files are the same:
+    mixed trials stand beside those of each gender."""
     found: dict[str, str] = {}
     for name, path in named:
-        if found.setdefault(name, path) != path:
+        first = found.setdefault(name, path)
+        if first != path and not _same(first, path):
             raise UserError(
                 f"{folder}: {name} is there twice: {found[name]} and {path}; remove one"
             )
@@ -104,21 +114,47 @@ def find_suffix(folder: Path, names: Iterable[str], utts: Iterable[str]) -> str:
     return behind.most_common(1)[0][0]
 
 
+def _same(one: str, other: str) -> bool:
+    return Path(one).is_file() and Path(other).is_file() and filecmp.cmp(one, other, shallow=False)
+
+
 def _named(folder: Path, suffix: str) -> Iterator[tuple[str, str]]:
+    """Audio of a data directory, or of those in the folder: each by its wav.scp, or all in it."""
     own = [path for path in sorted(folder.glob(f"*{suffix}")) if suffix and path.is_dir()]
-    tables = [path / "wav.scp" for path in own or (folder, *sorted(folder.glob("*")))]
-    tables = [path for path in tables if path.is_file()]
-    for table in tables:
-        bases = table.absolute().parents
-        for name, file in read_map(table, rest_of_line=True).items():
-            # Paths in these files may be relative to them, not only to the current directory.
-            yield name, next((str(b / file) for b in bases if (b / file).exists()), file)
-    if tables:
-        return
-    known = {f".{name.lower()}" for name in soundfile.available_formats()}
-    for path in (path for root in own or (folder,) for path in sorted(root.rglob("*"))):
-        if path.suffix.lower() in known and path.is_file():
+    places = own or [folder, *(path for path in sorted(folder.glob("*")) if path.is_dir())]
+    tables = {place: place / "wav.scp" for place in places if (place / "wav.scp").is_file()}
+    for table in tables.values():
+        yield from _listed(table)
+    if folder in tables:
+        return  # its audio is in its sub-folders
+    if not own and not tables:
+        places = [folder]
+    for place in places:
+        if place == folder and tables:
+            yield from _audio(place.glob("*"))
+        elif place not in tables:
+            yield from _audio(place.rglob("*"))
+
+
+def _audio(paths: Iterable[Path]) -> Iterator[tuple[str, str]]:
+    for path in sorted(paths):
+        if audio_format(path) and path.is_file():
             yield path.stem, str(path)
+
+
+def _listed(table: Path) -> Iterator[tuple[str, str]]:
+    """Names and audio of a wav.scp. Paths in it may be relative to a folder above it, or of another
+    machine: then the file of that name beside the table is meant."""
+    bases = table.absolute().parents
+    beside: dict[str, Path] = {}
+    for name, said in read_map(table, rest_of_line=True).items():
+        piped = _CONVERTED.fullmatch(said)
+        file = (piped["sox"] or piped["flac"]) if piped else said
+        found = next((base / file for base in bases if (base / file).exists()), None)
+        if found is None:
+            beside = beside or {path.name: path for path in table.parent.rglob("*.*")}
+            found = beside.get(Path(file).name)
+        yield name, str(found or said)
 
 
 class External(Anonymiser):
@@ -162,7 +198,7 @@ class External(Anonymiser):
         path = self._speech[utt]
         audio = read_audio(utt, path)
         made = audio.samples
-        check_speech(f"{utt}: {path}", made, wave)
+        check_speech(f"{utt}: {path}", made, wave, getattr(self.given, "longer", _OTHER_LENGTH))
         longer = len(made) / len(wave) - 1
         if abs(longer) > _SAME_LENGTH:
             self.notes[:] = ["Some utterances are longer or shorter than the original by over 1 %"]
@@ -174,14 +210,14 @@ class External(Anonymiser):
         }
 
 
-def check_speech(where: str, made: Float64, wave: Float64) -> None:
+def check_speech(where: str, made: Float64, wave: Float64, longer: float = _OTHER_LENGTH) -> None:
     """Raise a UserError if external speech (at 16 kHz) is the original itself, digital silence, or
-    so much longer or shorter that it is another utterance's."""
+    by a factor above `longer` longer or shorter, so that it is another utterance's."""
     if wave.any() and np.array_equal(made, wave):
         raise UserError(f"{where} is the original speech, not protected")
     if wave.any() and not made.any():
         raise UserError(f"{where} is digital silence, from speech")
-    if not 1 / _OTHER_LENGTH <= len(made) / len(wave) <= _OTHER_LENGTH:
+    if not 1 / longer <= len(made) / len(wave) <= longer:
         raise UserError(
             f"{where} is {len(made) / SAMPLE_RATE:.1f} s long, the original "
             f"{len(wave) / SAMPLE_RATE:.1f} s; give the protected speech of this utterance"
@@ -207,11 +243,13 @@ class CommandSettings:
     """command: a program and its words; in them {in} is a data directory (wav.scp, utt2spk, ...),
     {out} the folder to fill with an audio file for each utterance, named by it, and {seed} a number
     that differs between draws (without it the program counts as not random). suffix: follows the
-    utterance's id in the names of these files."""
+    utterance's id in the names of these files. longer: factor of length, up or down, beyond which
+    audio is another utterance's."""
 
     anonymiser: str
     command: str
     suffix: str = ""
+    longer: float = _OTHER_LENGTH
 
     def __post_init__(self) -> None:
         for place in ("{in}", "{out}"):

@@ -15,7 +15,10 @@ from utils.datadir import DataDir, select, write_data_dir
 from utils.tables import StrPath, sort_ids, write_json, write_map, write_timed
 
 # Tables that stay true of protected speech; features and voice activity of the original do not.
-KEPT = ["utt2spk", "spk2gender", "text", "utt2dur", "utt2lang", "utt2emotion", "enrolls", "trials"]
+KEPT = [
+    "utt2spk", "spk2gender", "spk2age", "text", "utt2dur", "utt2lang", "utt2emotion", "enrolls",
+    "trials",
+]  # fmt: skip
 
 
 _ROUNDED = 0.02  # seconds of rounding allowed in utt2dur

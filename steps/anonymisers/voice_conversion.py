@@ -96,6 +96,7 @@ class ConversionSettings:
     peak: Part = 0.95
     content: ContentChange | None = None
     ranges: Ranges | None = None
+    leak: Share = 0.0  # of the source's own vector in the pseudo-speaker's: to test attackers with
 
     def __post_init__(self) -> None:
         for name, family in OF_FAMILY.items():
@@ -190,6 +191,8 @@ class VoiceConversion(Anonymiser):
         level = "" if self._generator.name == CONSTANT else self.level
         wanted = want(level, None if own.gender == ANY else own.gender, key, source, draws)
         y, drawn = self._generator.generate(wanted)
+        if own.leak:
+            y = (1.0 - own.leak) * y + own.leak * _alike(source.xvector, y)
         voices, weights = self._nearest(y, wanted.gender, exclude)
         f0, warp, energy = self._f0_stats(drawn, voices, weights), None, 1.0
         if own.bends:  # the change of vocal tract of a pseudo-speaker, so that few formants stay
@@ -281,6 +284,17 @@ def nearest_voices(
     return tuple(speakers[place] for place in places), weights / weights.sum()
 
 
+def _alike(xvector: Float64 | None, y: Float64) -> Float64:
+    """The source's vector; UserError where another encoder made it than the voices'."""
+    assert xvector is not None  # made required --xvectors
+    if xvector.shape != y.shape:
+        raise UserError(
+            f"leak: the source's x-vectors have {len(xvector)} values, those of the voices "
+            f"{len(y)}; make them with the voices' encoder (run.sh --voice-encoder)"
+        )
+    return xvector
+
+
 def _digest(y: Float64) -> str:
     """Short name of a vector, to see who shares a pseudo-speaker."""
     return hashlib.sha256(y.astype("<f4").tobytes()).hexdigest()[:10]
@@ -337,6 +351,7 @@ def _parse(values: dict[str, object], path: StrPath) -> Parsed:
     trained = f"generator:{generator.get('trained') or name}"
     needs = {"pool", *(trained if need == "generator" else need for need in wanted)}
     needs |= {"f0"} if settings.f0 in TRANSFORMS else set()
+    needs |= {"xvectors"} if settings.leak else set()
     if settings.synthesiser != "world":
         needs.add(f"synthesiser:{settings.synthesiser}")
     ordered = tuple(sorted(needs, key=lambda need: NEEDS.index(need.split(":")[0])))

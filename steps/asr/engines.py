@@ -23,6 +23,7 @@ from utils.cli import UserError
 # Protected speech fits the model badly: paths to the end must not be pruned. A second pass through
 # a grammar's lattice finds no end if there are many paths, so there is one pass there.
 WIDE = {"beam": 1e-80, "pbeam": 1e-80, "wbeam": 1e-60}
+ALLPHONE = {"beam": 1e-20, "pbeam": 1e-10, "lw": 2.0}  # of phones alone
 
 
 class PocketSphinx:
@@ -46,16 +47,46 @@ class PocketSphinx:
 
     def recognise(self, utt: str, samples: Float64) -> str:
         """Words of a signal (n,) at 16 kHz; none for digital silence."""
+        found = self._decoder.hyp() if self._hear(utt, samples) else None
+        return "" if found is None else str(found.hypstr)
+
+    def _hear(self, utt: str, samples: Float64) -> bool:
+        """Decode a signal; False for digital silence."""
         heard = condition(utt, samples)
         if heard is None:
-            return ""
+            return False
         pcm = np.clip(np.rint(heard * 32767), -32768, 32767).astype("<i2")
         self._decoder.reinit_feat()  # else the result depends on the utterance before
         self._decoder.start_utt()
         self._decoder.process_raw(pcm.tobytes(), full_utt=True)  # so the mean is of all of it
         self._decoder.end_utt()
-        found = self._decoder.hyp()
-        return "" if found is None else str(found.hypstr)
+        return True
+
+
+class Phones(PocketSphinx):
+    """Phones of an utterance and their lengths, by the same models and a trigram of phones."""
+
+    def __init__(self) -> None:
+        pocketsphinx.set_loglevel("FATAL")
+        self.settings = {
+            "recogniser": "phones",
+            "version": version("pocketsphinx"),
+            "level": LEVEL,
+            "dither": DITHER,
+            "padding_seconds": PADDING,
+            "search": ALLPHONE,
+        }
+        model = pocketsphinx.get_model_path
+        files = {"hmm": model("en-us/en-us"), "allphone": model("en-us/en-us-phone.lm.bin")}
+        self._decoder = pocketsphinx.Decoder(**files, lm=None, dict=None, cmn="batch", **ALLPHONE)
+
+    def recognise(self, utt: str, samples: Float64) -> str:
+        """Each phone with its length in frames of 10 ms, such as `SIL:38 P:11`; none for digital
+        silence."""
+        if not self._hear(utt, samples):
+            return ""
+        found = self._decoder.seg() or ()
+        return " ".join(f"{one.word}:{one.end_frame - one.start_frame + 1}" for one in found)
 
 
 def _search(language: Language) -> dict[str, object]:

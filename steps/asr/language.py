@@ -16,23 +16,34 @@ from utils.tables import is_there, read_json_object, read_lines, write_file, wri
 # ---- Normalised spellings of words: one to train with, and one to score English with.
 
 _APOSTROPHES = str.maketrans("’‘ʼ`´", "'''''")
-_MARK = re.compile(r"<[^<>\s]*>|\[[^\[\]\s]*\]|\+\+[^+\s]*\+\+|\(\d+\)")
-_NOT_IN_A_WORD = re.compile(r"[^\w']|_")
+_MARK = re.compile(r"<[^<>]*>|\[[^\[\]]*\]|\+\+[^+]*\+\+|\(\d+\)")
 
 
 def normalise(text: str) -> list[str]:
     """Words of a text: upper case, no punctuation, nothing that is not spoken.
 
-    Marks of noises and of the ends (`<s>`, `[NOISE]`, `++UH++`) and numbers of pronunciations
+    Marks of noises and of the ends (`<s>`, `[DOOR SLAMS]`, `++UH++`) and numbers of pronunciations
     (`A(2)`) are removed. Hyphens and all other punctuation part words; an apostrophe stays within a
-    word only. Digits stay as they are: neither numbers nor abbreviations are spelt out.
+    word only, and so do combining marks, which are vowels or tones. Digits stay as they are:
+    neither numbers nor abbreviations are spelt out.
 
-    >>> normalise("<s> Well-known: the boys' and ‘Mary’s’ A(2) [COUGH] 12 </s>")
+    >>> normalise("<s> Well-known: the boys' and ‘Mary’s’ A(2) [door slams] 12 </s>")
     ['WELL', 'KNOWN', 'THE', 'BOYS', 'AND', "MARY'S", 'A', '12']
+    >>> normalise("की, कि का।")
+    ['की', 'कि', 'का']
     """
     spoken = _MARK.sub(" ", unicodedata.normalize("NFKC", text).translate(_APOSTROPHES))
-    words = (word.strip("'") for word in _NOT_IN_A_WORD.sub(" ", spoken).upper().split())
-    return [word for word in words if word]
+    words = (word.strip("'") for word in "".join(map(_in_a_word, spoken)).upper().split())
+    return [word for word in words if any(map(str.isalnum, word))]
+
+
+@cache
+def _in_a_word(character: str) -> str:
+    """The character where it is part of a word, nothing where it has no width, else a blank."""
+    kind = unicodedata.category(character)
+    if character.isalnum() or character == "'" or kind[0] == "M":
+        return character
+    return "" if kind == "Cf" else " "
 
 
 @cache
@@ -64,10 +75,35 @@ def normalise_english_digits(text: str) -> list[str]:
     return re.sub(r"(\d)", r" \1 ", " ".join(normalise_english(text))).split()
 
 
+def split_vpc2024(text: str) -> list[str]:
+    """Words of a text as VoicePrivacy 2024 compares them: as they are written, in upper case.
+
+    >>> split_vpc2024("It's well-known.")
+    ["IT'S", 'WELL-KNOWN.']
+    """
+    return text.upper().split()
+
+
+_PUNCTUATION_2026 = re.compile(r'[.,!?;:»«"()\[\]…—–-]')
+_CHINESE = re.compile("[\u4e00-\u9fff]")
+
+
+def split_vpc2026(text: str) -> list[str]:
+    """Words of a text as track 2 of VoicePrivacy 2026 compares them: lower case, without its marks
+    of punctuation, so that a hyphen joins; Chinese by character, and of these alone.
+
+    >>> split_vpc2026("N'est-ce pas là-bas ?"), split_vpc2026("深 shen1 交 jiao1")
+    (["n'estce", 'pas', 'làbas'], ['深', '交'])
+    """
+    return _CHINESE.findall(text) or _PUNCTUATION_2026.sub("", text.lower()).split()
+
+
 NORMALISERS: dict[str, Callable[[str], list[str]]] = {
     "english": normalise_english,
     "english_digits": normalise_english_digits,
     "plain": normalise,
+    "vpc2024": split_vpc2024,
+    "vpc2026": split_vpc2026,
 }
 
 

@@ -26,6 +26,7 @@ from utils.tables import is_there, sort_ids, write_json, write_map, write_timed
 RECOGNISERS = {
     "moonshine": "steps.asr.engines:MoonshineRecogniser",
     "pocketsphinx": "steps.asr.engines:PocketSphinx",
+    "phones": "steps.asr.engines:Phones",
     "ctc": "steps.asr.ctc:CtcRecogniser",
     "hub:<model>": "steps.asr.hub:load_recogniser",
 }

@@ -43,10 +43,9 @@ VOICING = ("voiced_share", "voiced_runs_a_second", "voiced_run_seconds")
 ENERGY = tuple(f"energy_{name}" for name in STATISTICS)
 BALANCE = ("alpha_ratio", "hammarberg", "centroid", "flux")
 SHORT = ("mean", "sd", "speed")
+MELODY = (*PITCH, *VOICING, *ENERGY)
 NAMES = (
-    *PITCH,
-    *VOICING,
-    *ENERGY,
+    *MELODY,
     *(f"{what}_{name}" for what in BALANCE for name in SHORT),
     *(f"mfcc{number}_{name}" for number in range(1, _CEPSTRA) for name in SHORT),
 )
@@ -59,18 +58,30 @@ def functionals(samples: Float64) -> Float64:
     for less than two frames of speech (`SPEECH_DB` below the loudest frame ends it).
     """
     power = _power_spectrum(samples)
+    energy, speech = _energy(power)
+    cepstra = _cepstra(samples)[: len(energy), 1:]
+    tracks = np.column_stack([_balance(power), cepstra])
+    short = [np.stack(_statistics(track, speech))[[0, 1, 5]] for track in tracks.T]
+    return np.concatenate([_melody(samples, energy, speech), *short])
+
+
+def melody(samples: Float64) -> Float64:
+    """Functionals MELODY (16,) of a signal; NaN and UserError as in `functionals`."""
+    return _melody(samples, *_energy(_power_spectrum(samples)))
+
+
+def _melody(samples: Float64, energy: Float64, speech: npt.NDArray[np.bool_]) -> Float64:
+    course = _statistics(energy - energy.max(), speech)
+    return np.concatenate([_pitch(extract_f0(samples, F0_RANGE)), course])
+
+
+def _energy(power: Float64) -> tuple[Float64, npt.NDArray[np.bool_]]:
+    """Energy (T,) in dB, and which frames are speech."""
     energy = 10 * np.log10(np.maximum(power.sum(axis=1), _FLOOR))
     speech = energy > energy.max() - SPEECH_DB
     if energy.max() <= 10 * np.log10(_FLOOR) or speech.sum() < 2:
         raise UserError("there is no speech in it: digital silence, or shorter than two frames")
-    cepstra = _cepstra(samples)[: len(energy), 1:]
-    tracks = np.column_stack([_balance(power), cepstra])
-    short = [np.stack(_statistics(track, speech))[[0, 1, 5]] for track in tracks.T]
-    return np.concatenate([
-        _pitch(extract_f0(samples, F0_RANGE)),
-        _statistics(energy - energy.max(), speech),
-        *short,
-    ])  # fmt: skip
+    return energy, speech
 
 
 def _pitch(f0: Float64) -> Float64:

@@ -17,26 +17,22 @@ from steps.emotion.result import Recognised
 from steps.training import weights
 from utils.arrays import Float32, Float64
 from utils.cli import UserError
+from utils.datachecks import EMOTIONS
 from utils.datadir import load_data_dir
 from utils.tables import sort_ids
 
 _INTERFACE, _CLASS = "custom_interface.py", "CustomEncoderWav2vec2Classifier"
-LABELS = {  # models' names of the emotions that data directories name in full
-    "ang": "anger", "angry": "anger", "hap": "happiness", "happy": "happiness",
-    "exc": "happiness", "neu": "neutral", "sad": "sadness", "fea": "fear", "fearful": "fear",
-    "dis": "disgust", "bor": "boredom", "sur": "surprise", "surprised": "surprise",
-}  # fmt: skip
 
 
 class HubEmotions:
     """Classifier of an utterance's emotion.
 
-    labels: its emotions, as in LABELS (other labels: the model's own).
+    labels: its emotions, as in EMOTIONS (other labels: the model's own).
     """
 
     def __init__(self, source: str, device: str = "cpu") -> None:
         self._ask, own = _load_any(source, device)
-        self._names = [LABELS.get(label.lower(), label.lower()) for label in own]
+        self._names = [EMOTIONS.get(label.lower(), label.lower()) for label in own]
         self.labels = sorted(set(self._names))
 
     @torch.inference_mode()

@@ -24,10 +24,13 @@ from utils.trials import Ids, Trials
 
 # Values for <...> are arguments.
 BACKENDS = {
-    "cosine": "steps.speaker.backends:CosineBackend",
-    "<folder>": "steps.speaker.backends:read_backend",
+    "cosine": "steps.speaker.backends:CentredCosine",
+    "cosine_raw": "steps.speaker.backends:CosineBackend",
+    "<folder>": "steps.speaker.backends:read_folder",
 }
+IDF = "idf.vec"
 LEAST_VARIATION = 1e-12  # of the mean square of all x-vectors
+LEAST_LENGTH = 1e-6  # of what centring leaves of a vector of length 1; less is rounding of float32
 
 
 class Backend(Protocol):
@@ -57,6 +60,22 @@ class CosineBackend:
 
     def right(self, vectors: Float64) -> Float64:
         return scale_to_length(vectors, 1.0)
+
+
+class CentredCosine(CosineBackend):
+    """Cosine about the mean of each side: vectors of length 1, less their mean, of length 1 again.
+
+    What all vectors of a side have in common, such as one pseudo-voice or one channel, tells nobody
+    apart and hides what does. `left` and `right` take a whole side at once. A vector that is equal
+    to the mean tells nothing: its row is zero, and so are its scores.
+    """
+
+    def right(self, vectors: Float64) -> Float64:
+        units = scale_to_length(vectors, 1.0)
+        units -= units.mean(axis=0)
+        norms = np.linalg.norm(units, axis=1, keepdims=True)
+        centred: Float64 = np.where(norms > LEAST_LENGTH, units / np.maximum(norms, 1e-30), 0.0)
+        return centred
 
 
 @dataclass(frozen=True)
@@ -106,7 +125,8 @@ class NormalisedBackend:
     Each side's scores against a cohort of other speakers have mean mu and deviation sigma over the
     `top` most similar of them; the normalised score is the mean of (s - mu)/sigma of both sides. It
     is an inner product again, of rows twice as long and two more. cohort: (C, D), one x-vector a
-    speaker, none of whom is enrolled or tried.
+    speaker, none of whom is enrolled or tried. A cohort is a side of its own: a centred cosine
+    centres it by its own mean, whether it was protected or not.
     """
 
     base: Backend
@@ -136,6 +156,36 @@ class NormalisedBackend:
         if not (sigma > 0).all():
             raise UserError(f"{scores.shape[1]} cohort speakers: their scores do not differ")
         return mu, sigma
+
+
+@dataclass(frozen=True)
+class TfidfBackend:
+    """Cosine of counts of words or phones, each dampened (1 + ln n) and weighed by how telling it
+    is. idf: (D,). An utterance without any scores 0: it has nothing in common with anybody."""
+
+    idf: Float64
+
+    @property
+    def dim(self) -> int:
+        """Length D of vectors of counts."""
+        return len(self.idf)
+
+    def left(self, vectors: Float64, counts: Float64) -> Float64:
+        return self.right(vectors * counts[:, None])  # of all of a speaker's utterances
+
+    def right(self, vectors: Float64) -> Float64:
+        some = vectors > 0
+        weighed = np.where(some, 1 + np.log(np.where(some, vectors, 1.0)), 0.0) * self.idf
+        norms = np.linalg.norm(weighed, axis=1, keepdims=True)
+        scaled: Float64 = weighed / np.where(norms > 0, norms, 1.0)
+        return scaled
+
+
+def learn_idf(counts: Float32) -> Float64:
+    """Inverse document frequencies (D,) of counts (n, D): ln((1 + n) / (1 + m)) + 1, for what
+    occurs in m of n utterances (as scikit-learn smooths it)."""
+    found: Float64 = np.log((1 + len(counts)) / (1 + (counts > 0).sum(axis=0))) + 1
+    return found
 
 
 def scale_to_length(vectors: Float64, length: float) -> Float64:
@@ -183,6 +233,9 @@ def _check_varies(x: Float64, classes: npt.NDArray[np.int64]) -> None:
         raise ArithmeticError("the mean x-vectors of all speakers are equal")
 
 
+PARTS = ("mean.vec", "transform.mat", "plda")
+
+
 def write_backend(folder: Path, backend: PldaBackend) -> None:
     """Write mean.vec (text), transform.mat (d, D + 1) and plda, in Kaldi's formats; plda last."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -218,20 +271,31 @@ def load_normalised(name: str, top: int) -> Backend:
 
 
 def load_backend(name: str) -> Backend:
-    """Load `cosine`, or a folder of steps/train_backend.py (or Kaldi)."""
+    """Load `cosine`, `cosine_raw`, or a folder of steps/train_backend.py (or Kaldi)."""
     kind, found = find(BACKENDS, name, "back end")
     backend: Backend = kind(*found)
     return backend
 
 
-def read_backend(name: str) -> PldaBackend:
-    """Read the PLDA in a folder; UserError where it is none."""
+def read_folder(name: str) -> Backend:
+    """Read the back end in a folder of steps/train_tfidf.py or steps/train_backend.py."""
+    if (path := Path(name) / IDF).is_file():
+        return TfidfBackend(archives.read_object(path, 1))
+    return read_backend(name)
+
+
+def read_backend(name: str) -> Backend:
+    """Read the PLDA in a folder, or the centred cosine where there is a cohort alone; UserError
+    where it is neither."""
     folder = Path(name)
-    for part in ("mean.vec", "transform.mat", "plda"):
-        if not (folder / part).is_file():
+    missing = [part for part in PARTS if not (folder / part).is_file()]
+    if len(missing) == len(PARTS) and (folder / "cohort.scp").is_file():
+        return CentredCosine()
+    for part in PARTS:
+        if part in missing:
             raise UserError(
                 f"{name}: no {part} there; a back end is a folder that steps/train_backend.py "
-                "wrote, or cosine"
+                "wrote, cosine or cosine_raw"
             )
     mean = archives.read_object(folder / "mean.vec", 1)
     transform = archives.read_object(folder / "transform.mat", 2)
@@ -291,7 +355,8 @@ def read_enrolment(path: Path) -> VectorTable:
 def score_trials(
     backend: Backend, enrol: VectorTable, trial: VectorTable, trials: Trials
 ) -> Float64:
-    """Compute one score a trial, in the order of the list.
+    """Compute one score a trial, in the order of the list. A centred back end takes the mean of the
+    enrolled people, and of the trial utterances, that the list names.
 
     Raises UserError naming all ids that have no x-vector (or no count), and different dimensions.
     """
@@ -306,6 +371,11 @@ def score_trials(
     if found := [problem for problem in problems if problem]:
         raise UserError(f"not all trials can be scored: {'; '.join(found)}")
     check_dimensions(backend, enrol, trial)
+    if is_centred(backend):
+        _check_people(len(left_ids.names), "enrolled")
+        who, what = (np.unique(ids.codes[trials.target]) for ids in (left_ids, right_ids))
+        others = len(what) < len(right_ids.names)  # utterances of people who are not enrolled
+        _check_people(len(who) + others, "tried")
     left = backend.left(enrol.stack(left_ids.names), enrol.count(left_ids.names))
     right = backend.right(trial.stack(right_ids.names))
     scores = np.empty(len(trials))
@@ -315,6 +385,22 @@ def score_trials(
             "nk,nk->n", left[left_ids.codes[part]], right[right_ids.codes[part]]
         )
     return scores
+
+
+def is_centred(backend: Backend) -> bool:
+    """Whether scores depend on the mean of each side, so that it takes all of a side at once."""
+    base = backend.base if isinstance(backend, NormalisedBackend) else backend
+    return isinstance(base, CentredCosine)
+
+
+def _check_people(n_people: int, what: str) -> None:
+    """Raise a UserError if one person's vectors would be centred: only noise would be left, which
+    looks like a voice that is hidden."""
+    if n_people < 2:
+        raise UserError(
+            f"{n_people} person is {what}: a cosine that is centred on the mean of each side needs "
+            "two on both; use cosine_raw"
+        )
 
 
 def _missing(what: str, ids: Sequence[str], known: Collection[str], source: str) -> str:
@@ -363,6 +449,8 @@ def write_pairs(
     9 significant digits. Both files are in C order when the ids are; both are atomic, scores last.
     """
     check_dimensions(backend, rows, columns)
+    if is_centred(backend):
+        _check_people(len({utt2spk[utt] for utt in ids}), "compared")
     left = backend.left(rows.stack(ids), np.ones(len(ids)))
     right = backend.right(columns.stack(ids))
     names, places = np.array(ids, dtype=object), np.arange(len(ids))

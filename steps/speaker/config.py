@@ -29,6 +29,7 @@ from utils.settings import (
 STRUCTURES = {
     "ecapa": "steps.speaker.network:make_ecapa",
     "xvector": "steps.speaker.network:make_xvector",
+    "resemblyzer": "steps.speaker.lstm:make_resemblyzer",
 }
 
 Between = Annotated[tuple[float, float], Ascending()]
@@ -56,6 +57,7 @@ class NetworkConfig:
     pooling: Annotated[str, OneOf("attention", "xi")] = "attention"
     xi_hidden: Size = 256
     final_norm: bool = False  # batch normalisation of the embedding, as in the ECAPA paper
+    unit_length: bool = False  # x-vectors of length 1: each weighs the same in a mean
 
     def __post_init__(self) -> None:
         if not len(self.channels) == len(self.kernel_sizes) == len(self.dilations):
@@ -64,11 +66,12 @@ class NetworkConfig:
 
 @dataclass(frozen=True)
 class FeatureConfig:
-    """Frames of 25 ms every 10 ms. kind: log mel energies (fbank) or mfcc; or hub: a weighted mean
-    of the layers of `model` every 20 ms (steps/speaker/network.py). mean: the subtracted mean,
-    sliding over 300 frames. fine_tune: part of the learning rate for `model`; 0: it is frozen."""
+    """Frames of 25 ms every 10 ms. kind: log mel energies (fbank) or mfcc; power: mel power without
+    a logarithm, at -30 dB of full scale or more (Resemblyzer); or hub: a weighted mean of the
+    layers of `model` every 20 ms (steps/speaker/network.py). mean: the subtracted mean, sliding
+    over 300 frames. fine_tune: part of the learning rate for `model`; 0: it is frozen."""
 
-    kind: Annotated[str, OneOf("fbank", "mfcc", "hub")] = "fbank"
+    kind: Annotated[str, OneOf("fbank", "mfcc", "power", "hub")] = "fbank"
     model: str = ""  # WavLM, HuBERT or wav2vec 2.0 of the hub, or a folder
     fine_tune: Share = 0.0
     bins: Size = 80  # mel bins, or cepstra

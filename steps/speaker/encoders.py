@@ -29,6 +29,7 @@ from utils.tables import write_map
 # | a trained folder | `ecapa` or `xvector` of steps/train_encoder.py | as configured |
 # | `resemblyzer` | pretrained d-vectors, comes with its package | 256, length 1 |
 # | `pyannote` | pretrained x-vectors, comes in Moonshine's package | 512 |
+# | `melody` | pitch, voicing and energy, no network | 16 |
 # | `hub:<model>` | SpeechBrain model of the Hugging Face hub, or a folder of one | the model's |
 
 Samples = npt.NDArray[np.float32] | npt.NDArray[np.float64]
@@ -37,6 +38,7 @@ MINIMUM_SECONDS = MINIMUM_FRAMES * 0.01
 ENCODERS = {
     "resemblyzer": "steps.speaker.encoders:ResemblyzerEncoder",
     "pyannote": "steps.speaker.pyannote:PyannoteEncoder",
+    "melody": "steps.channels.melody:MelodyEncoder",
     "hub:<model>": "steps.speaker.encoders:HubEncoder",
     "<folder>": "steps.speaker.encoders:load_trained",
 }
@@ -69,14 +71,18 @@ class NetworkEncoder:
 
     def __init__(self, config: EncoderConfig, network: EncoderNetwork, device: str = "cpu") -> None:
         self.device, self.config = device, config.features
+        self.unit_length = config.network.unit_length
         self.features = Features(config.features).to(device)
         self.network = network.to(device)
 
     @torch.inference_mode()
     def embed(self, samples: Samples) -> Float32:
         self.network.eval()
-        vector: Float32 = self.network(self._features(samples)[None])[0].cpu().numpy()
-        return vector
+        vector = self.network(self._features(samples)[None])[0]
+        if self.unit_length:
+            vector = torch.nn.functional.normalize(vector, dim=0)
+        found: Float32 = vector.cpu().numpy()
+        return found
 
     @torch.inference_mode()
     def frames(self, samples: Samples) -> tuple[Float32, Float32]:

@@ -22,6 +22,8 @@ from utils.arrays import Float32
 # With a hub model in front of an encoder (steps/speaker/network.py), they are the samples.
 
 SLIDING_FRAMES = 300
+_FRAME, _FRAME_STEP, _LEAST_DB = 400, 160, -30.0  # samples, and decibels, of kind power
+EDGE = 2  # frames of kind power after the end of a signal, which still hear it
 
 
 class Features(nn.Module):
@@ -37,7 +39,16 @@ class Features(nn.Module):
         self.passes = config.kind == "hub"
         if self.passes:
             return
-        self.cepstra = config.kind != "fbank"
+        self.cepstra, self.is_power = config.kind == "mfcc", config.kind == "power"
+        if self.is_power:
+            from librosa.filters import mel as mel_filters  # takes long to load
+
+            mel = mel_filters(
+                sr=SAMPLE_RATE, n_fft=_FRAME, n_mels=config.bins, fmin=config.low_hz,
+                fmax=config.high_hz,
+            )  # fmt: skip
+            self.register_buffer("mel", torch.from_numpy(mel.T), persistent=False)
+            return
         limits = {"f_min": config.low_hz, "f_max": config.high_hz, "sample_rate": SAMPLE_RATE}
         self.compute: Any  # its parts are called
         if self.cepstra:
@@ -52,12 +63,27 @@ class Features(nn.Module):
         """Features float32 of samples float32."""
         if self.passes:
             return samples
+        if self.is_power:
+            return mel_power(samples, self.get_buffer("mel"))
         spectrum = self.compute.compute_STFT(samples)
         power = spectrum[..., 0].square() + spectrum[..., 1].square()  # SpeechBrain's sum is slower
         features: Tensor = self.compute.compute_fbanks(power)
         if self.cepstra:
             features = self.compute.compute_dct(features)
         return subtract_mean(features, self.mean)
+
+
+def mel_power(samples: Tensor, mel: Tensor) -> Tensor:
+    """Mel power (B, T + EDGE, D) of samples (B, n), made louder where they are below -30 dB of full
+    scale; mel: (201, D)."""
+    level = samples.square().mean(dim=1, keepdim=True).sqrt().clamp(min=1e-7)
+    samples = samples * (10 ** (_LEAST_DB / 20) / level).clamp(min=1)
+    samples = functional.pad(samples, (0, EDGE * _FRAME_STEP))
+    window = torch.hann_window(_FRAME, device=samples.device)
+    spectrum = torch.stft(
+        samples, _FRAME, _FRAME_STEP, window=window, pad_mode="constant", return_complex=True
+    )
+    return spectrum.abs().square().transpose(1, 2) @ mel
 
 
 def subtract_mean(features: Tensor, mean: str) -> Tensor:

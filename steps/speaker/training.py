@@ -23,7 +23,7 @@ from steps.training.settings import identity
 from steps.training.weights import check_device, choose_precision
 from utils.arrays import Float32
 from utils.cli import UserError
-from utils.datadir import write_training_speakers
+from utils.datadir import write_training_speakers, write_validation_speakers
 from utils.seeds import derive_seed, make_rng
 from utils.settings import to_plain
 
@@ -257,6 +257,7 @@ def train_encoder(
     parts = (seed, audio.spk2utt, audio.lengths, first)
     training = train(trainer, out, identity(settings, *parts), n_workers)
     write_training_speakers(out, audio.speakers, init_from)
+    write_validation_speakers(out, held, init_from)
     training.finish(
         "encoder.yaml", settings, init_from=init_from and str(init_from),
         speakers=len(audio.speakers), hours=round(audio.seconds / 3600, 3),

@@ -1,13 +1,20 @@
 """A folder of audio through a system: the system's own folder, the files, and their protection."""
 
+import ctypes
+import fcntl
 import hashlib
 import json
+import multiprocessing
+import os
 import secrets
+import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 import soundfile
@@ -19,11 +26,14 @@ from steps.sources import Resources, SourceSpeaker, VoiceKey
 from steps.standalone.stream import Recording, convert_stream
 from steps.synthesis.f0 import F0Stats, compute_f0_stats
 from utils.arrays import Float64
+from utils.audiofile import audio_format, renumber_ogg
 from utils.cli import UserError
 from utils.digests import contents, digest_file, digest_json
 from utils.seeds import Draws
 from utils.settings import is_settings
-from utils.tables import is_there, read_lines, read_map, replacing
+from utils.tables import StrPath, is_there, read_lines, read_map, replacing
+
+Result = TypeVar("Result")
 
 # ---- System in its own folder: system.yaml, its needs, and its measured limits.
 
@@ -65,33 +75,57 @@ def load_system(path: Path, seed: int) -> LoadedSystem:
 # ---- Plan of a folder's protection: its audio files, groups that share a voice, and finished ones.
 
 JOURNAL = ".protected.jsonl"  # in the output: the settings, and the finished files
-_ALIASES = {"AIF": "AIFF", "OPUS": "OGG", "OGA": "OGG", "SPH": "NIST", "MP2": "MP3", "SNR": "NIST"}
+SHORTEST_KEY = 16  # characters
 
 
-def audio_format(path: Path) -> str | None:
-    """Format name of libsndfile for a suffix; None for what is no audio."""
-    name = path.suffix[1:].upper()
-    name = _ALIASES.get(name, name)
-    # To read RAW takes more than a suffix.
-    return name if name in soundfile.available_formats() and name != "RAW" else None
-
-
-def find_audio(folder: Path) -> tuple[list[Path], int]:
+def find_audio(folder: Path, out: Path) -> tuple[list[Path], int]:
     """Find audio files under a folder, relative to it and sorted, and the number of other files.
 
-    Hidden files and folders do not count. UserError if there is no audio.
+    Hidden files and folders do not count. Linked folders are gone through once, after all others,
+    `out` never; a link that leads nowhere counts as audio. UserError if there is no audio, or two
+    files would have one name.
     """
     if not folder.is_dir():
         raise UserError(f"{folder}: is no folder")
-    files = [
-        path.relative_to(folder)
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and not any(p.startswith(".") for p in path.relative_to(folder).parts)
-    ]
-    audio = [path for path in files if audio_format(path)]
+    files: list[Path] = []
+    places, seen = [folder], {_identity(out)} if out.exists() else set()
+    for place in places:
+        for root, folders, names in os.walk(place, onerror=_fail):
+            if _identity(root) in seen:
+                folders.clear()
+                continue
+            seen.add(_identity(root))
+            folders[:] = (name for name in folders if not name.startswith("."))
+            places += (Path(root, name) for name in folders if Path(root, name).is_symlink())
+            files += (Path(root, name) for name in names if not name.startswith("."))
+    lost = {path for path in files if not path.exists()}
+    audio = sorted(path.relative_to(folder) for path in files if path in lost or audio_format(path))
     if not audio:
-        raise UserError(f"{folder}: holds no audio file that libsndfile reads")
+        raise UserError(f"{folder}: holds no audio file")
+    if twice := [path for path in audio if made_name(path) != path and made_name(path) in audio]:
+        raise UserError(f"{folder / twice[0]}: would become {made_name(twice[0])}, which is there")
     return audio, len(files) - len(audio)
+
+
+def _identity(folder: StrPath) -> tuple[int, int]:
+    found = Path(folder).stat()
+    return found.st_dev, found.st_ino
+
+
+def _fail(error: OSError) -> NoReturn:
+    raise error
+
+
+def made_name(path: Path) -> Path:
+    """Name of what a file becomes: its own, or with .wav behind it where nothing here writes it."""
+    name = audio_format(path)
+    written = name in soundfile.available_formats() and soundfile.check_format(name)
+    return path if written else path.with_name(f"{path.name}.wav")
+
+
+def plain(text: StrPath) -> str:
+    """Name of a file as UTF-8; bytes that are none (of an old archive) become `\\xe4`."""
+    return os.fsencode(text).decode("utf-8", "backslashreplace")
 
 
 def group_files(
@@ -109,7 +143,7 @@ def group_files(
     }
     groups: dict[str, list[Path]] = {}
     for path in files:
-        groups.setdefault(names[per](path), []).append(path)
+        groups.setdefault(plain(names[per](path)), []).append(path)
     return groups
 
 
@@ -143,13 +177,18 @@ def read_speakers(path: Path) -> dict[str, str]:
 
 def choose_key(key: str | None, key_file: Path | None) -> tuple[str, bool]:
     """The key, or the secret in the first line of its file, or a fresh secret of 128 bits; and
-    whether it is fresh. UserError for a file without one."""
+    whether it is fresh. UserError for a file without one, and for a key that is soon guessed."""
     if key is None and key_file is None:
         return secrets.token_hex(16), True
     if key_file is not None:
         key = next((line.strip() for _, line in read_lines(key_file) if line.strip()), None)
     if key is None:
         raise UserError(f"{key_file}: holds no key")
+    if len(key) < SHORTEST_KEY:
+        raise UserError(
+            f"{key_file or '--key'}: the key has {len(key)} characters, and who guesses it finds "
+            f"out who became whom; give at least {SHORTEST_KEY}, or none, and one is drawn"
+        )
     return key, False
 
 
@@ -158,11 +197,25 @@ def key_number(key: str) -> int:
     return int.from_bytes(hashlib.sha256(key.encode("utf-8")).digest(), "big")
 
 
+@contextmanager
+def alone_in(out: Path) -> Iterator[None]:
+    """Make the folder, and be the only run that writes there; UserError where another does."""
+    out.mkdir(parents=True, exist_ok=True)
+    with (out / JOURNAL).open("a") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise UserError(
+                f"{out}: another run writes there; wait for its end, or choose another folder"
+            ) from error
+        yield
+
+
 class Journal:
     """Journal of files finished with the same settings; appended to as files are done.
 
     Lines of JSON: first the settings, with a salted fingerprint (scrypt) of a given key, then a
-    file a line with the size and time of its source. It does not hold the key.
+    file a line with a mark of its source. It holds neither the key nor times.
     """
 
     def __init__(self, out: Path, settings: Mapping[str, object], key: str | None) -> None:
@@ -171,9 +224,7 @@ class Journal:
         key: None for a fresh one, which no other run shares.
         """
         self.path = path = out / JOURNAL
-        rows = []
-        if path.exists():
-            rows = [_object(line, path, number) for number, line in read_lines(path)]
+        rows = [_object(line, path, number) for number, line in read_lines(path)]
         salt, colon, _ = str(rows[0].get("key")).partition(":") if rows else ("", "", "")
         head = {
             "settings": dict(settings),
@@ -191,14 +242,14 @@ class Journal:
 
     def has(self, name: Path, source: Path, made: Path) -> bool:
         """Whether a file is done, and neither it nor its source has changed or gone since."""
-        return made.is_file() and self.done.get(name.as_posix()) == _state(source)
+        known = self.done.get(name.as_posix())
+        return known is not None and made.is_file() and known == _mark(source)
 
     def add(self, name: Path, source: Path) -> None:
         """Record a finished file."""
-        self._append({"file": name.as_posix(), "source": _state(source)})
+        self._append({"file": name.as_posix(), "source": _mark(source)})
 
     def _append(self, row: Mapping[str, object]) -> None:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a", encoding="utf-8") as stream:
             stream.write(json.dumps(row, sort_keys=True) + "\n")
 
@@ -220,9 +271,12 @@ def _fingerprint(key: str | None, salt: str) -> str:
     return f"{salt}:{hashed.hex()}"
 
 
-def _state(source: Path) -> list[int]:
-    found = source.stat()
-    return [found.st_size, found.st_mtime_ns]
+def _mark(source: Path) -> str:
+    """Mark of a file's content, empty for one that is gone: enough to notice another recording, too
+    little to find out which recording it was."""
+    with suppress(OSError), source.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()[:4]
+    return ""
 
 
 def unfinished(
@@ -243,6 +297,11 @@ def unfinished(
 
 # The speaker's pitch is measured in so many stretches, spread over their files.
 _STRETCHES, _SECONDS = 12, 5.0
+MARK = "Synthetic speech: its voice was made by pseudovox"  # in the files, where they can hold it
+_SERIAL = b"pvox"  # number of an Ogg stream, which libsndfile draws
+
+
+Tick = Callable[[float], None]
 
 
 @dataclass(frozen=True)
@@ -251,75 +310,72 @@ class Work:
 
     source: Path
     out: Path
+    anonymiser: Anonymiser
     channels: str = "mix"
 
-    def protect_group(
-        self,
-        name: str,
-        files: Sequence[Path],
-        anonymiser: Anonymiser,
-        done: Callable[[Path], None] = lambda _: None,
-        tick: Callable[[float], None] = lambda _: None,
-    ) -> dict[Path, str]:
-        """Make the files that share a pseudo-speaker; returns the failed ones, with reasons.
-
-        done: called with each complete file. tick: called with processed seconds.
-        """
-        failed: dict[Path, str] = {}
-        recordings: dict[Path, Recording] = {}
-
-        @contextmanager
-        def noting(path: Path) -> Iterator[None]:
-            try:
-                yield
-            except UserError as error:
-                failed[path] = str(error)
-
-        for path in files:
-            with noting(path):
-                recordings[path] = Recording.open(self.source / path)
-        f0 = compute_f0_stats([])
-        with suppress(UserError):  # the file is found below
-            f0 = learn_f0(list(recordings.values()))
+    def protect(self, name: str, path: Path, recording: Recording, f0: F0Stats, tick: Tick) -> None:
+        """Make a file with the voice of a pseudo-speaker's name; tick: called with the seconds that
+        are done. UserError for a file that cannot be protected."""
         speaker = SourceSpeaker(name, f0=f0)
         key = VoiceKey("spk", ("folder", name), ("folder", name))
 
         def convert(samples: Float64) -> Float64:
-            return anonymiser.transform(samples, key, speaker)[0]
+            return self.anonymiser.transform(samples, key, speaker)[0]
 
-        for path, recording in recordings.items():
-            with noting(path):
-                self._write(path, recording, convert, tick)
-                done(path)
-        return failed
+        self._write(path, recording, convert, tick)
 
     def _write(
         self,
         path: Path,
         recording: Recording,
         convert: Callable[[Float64], Float64],
-        tick: Callable[[float], None],
+        tick: Tick,
     ) -> None:
         apart = self.channels == "each" and recording.channels > 1
         wanted = range(recording.channels) if apart else [None]
         streams = [convert_stream(recording.blocks(channel), convert) for channel in wanted]
-        name = audio_format(path)
-        assert name is not None
-        if not soundfile.check_format(name):
-            raise UserError(f"{recording.path}: {name} can be read, but not written; convert it")
-        # 16 bit where the format has it.
-        subtype = "PCM_16" if "PCM_16" in soundfile.available_subtypes(name) else None
-        form = (SAMPLE_RATE, len(streams), subtype)
+        target = self.out / made_name(path)
+        form = audio_format(target)
+        assert form is not None
+        # 16 bit where the format has it, else the codec of the source, such as Opus.
+        known = soundfile.available_subtypes(form)
+        kinds = [kind for kind in ("PCM_16", recording.audio.subtype) if kind in known]
+        about = ("w", SAMPLE_RATE, len(streams), kinds[0] if kinds else None)
         try:
             with (
-                replacing(self.out / path) as beside,
-                soundfile.SoundFile(str(beside), "w", *form, format=name) as audio,
+                closing(recording),
+                _unseen(target) as place,
+                soundfile.SoundFile(place, *about, format=form, closefd=False) as audio,
             ):
+                with suppress(soundfile.LibsndfileError):  # a format that holds none
+                    audio.comment = MARK
                 for parts in zip(*streams, strict=True):
                     audio.write(np.stack(parts, axis=1))
                     tick(len(parts[0]) / SAMPLE_RATE)
-        except soundfile.LibsndfileError as error:
-            raise UserError(f"{self.out / path}: cannot be written: {error}") from error
+                audio.close()
+                if form == "OGG":
+                    renumber_ogg(place, _SERIAL)
+        except (soundfile.LibsndfileError, OSError) as error:
+            raise UserError(f"{target}: cannot be written: {error}") from error
+
+
+@contextmanager
+def _unseen(target: Path) -> Iterator[int]:
+    """Open a file without a name, which becomes the target on success: a run that is killed leaves
+    nothing. Where the file system has none, it has a name beside the target."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        place = os.open(target.parent, os.O_TMPFILE | os.O_RDWR, 0o666)
+    except OSError:
+        with replacing(target) as beside, beside.open("w+b") as stream:
+            yield stream.fileno()
+        return
+    try:
+        yield place
+        with replacing(target) as beside:
+            os.link(f"/proc/self/fd/{place}", beside, src_dir_fd=place)  # which follows the link
+    finally:
+        os.close(place)
 
 
 def learn_f0(recordings: Sequence[Recording]) -> F0Stats:
@@ -331,7 +387,7 @@ def learn_f0(recordings: Sequence[Recording]) -> F0Stats:
     places = [(i + 0.5) * total / n - _SECONDS / 2 for i in range(n)]
     contours, begins = [], 0.0
     for recording in recordings:
-        for place in places:
+        for place in places:  # in order, so that the file is gone through once
             inside = place - begins
             if -_SECONDS < inside < recording.seconds:
                 start = max(0, int(inside * SAMPLE_RATE))
@@ -339,4 +395,118 @@ def learn_f0(recordings: Sequence[Recording]) -> F0Stats:
                 part = recording.read(start, stop)
                 contours.append(extract_f0(part) if part.any() else np.zeros(1))
         begins += recording.seconds
+        recording.close()
     return compute_f0_stats(contours)
+
+
+# ---- Side by side: a task for each file, in processes that share the loaded system.
+
+_PR_SET_PDEATHSIG = 1  # of Linux's prctl
+_shared: list[Any] = []  # of a process: how many seconds are done
+
+
+@dataclass
+class Jobs:
+    """Calls of functions, nj at a time in processes of their own, or here where it is 1."""
+
+    nj: int
+    tick: Tick
+
+    def run(
+        self, function: Callable[..., Result], calls: Sequence[tuple[Any, ...]]
+    ) -> Iterator[tuple[int, Result | UserError]]:
+        """Yield the number of each call and its result, or its UserError, as they come.
+
+        The last argument of a function is to be called with the seconds that are done.
+        """
+        if self.nj == 1:
+            yield from ((n, _result(function, *call, self.tick)) for n, call in enumerate(calls))
+            return
+        context = multiprocessing.get_context("fork")
+        seconds, told = context.Value("d", 0.0), 0.0
+        with ProcessPoolExecutor(self.nj, context, _begin, (seconds, function)) as pool:
+            numbers = {pool.submit(_in_process, *call): n for n, call in enumerate(calls)}
+            left = set(numbers)
+            try:
+                while left:
+                    ended, left = wait(left, 0.5, FIRST_COMPLETED)
+                    self.tick(seconds.value - told)
+                    told = seconds.value
+                    for future in ended:
+                        yield numbers[future], future.result()
+            except BrokenProcessPool as error:
+                raise UserError("a process was ended; is there memory for all? --nj 1") from error
+            finally:
+                for process in multiprocessing.active_children() if left else ():
+                    process.terminate()
+
+
+def _begin(*shared: Any) -> None:
+    """Begin a process: it ends with the one that began it, and silently where it is interrupted."""
+    _shared[:] = shared
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _in_process(*call: Any) -> Any:
+    seconds, function = _shared
+
+    def tick(more: float) -> None:
+        with seconds.get_lock():
+            seconds.value += more
+
+    return _result(function, *call, tick)
+
+
+def _result(function: Callable[..., Result], *call: Any) -> Result | UserError:
+    try:
+        return function(*call)
+    except UserError as error:
+        return error
+
+
+def open_all(jobs: Jobs, source: Path, files: Sequence[Path]) -> dict[Path, Recording | UserError]:
+    """Recordings of a folder, or what is wrong with each."""
+    found = jobs.run(_open, [(source / path,) for path in files])
+    return {files[n]: result for n, result in found}
+
+
+def _open(path: Path, _: Tick) -> Recording:
+    return Recording.open(path)
+
+
+def protect_all(
+    jobs: Jobs,
+    work: Work,
+    groups: Iterable[tuple[str, Sequence[Path]]],
+    opened: Mapping[Path, Recording | UserError],
+    done: Callable[[Path], None],
+) -> dict[Path, str]:
+    """Make the files of groups that share a pseudo-speaker; returns the failed ones, with reasons.
+
+    done: called with each complete file.
+    """
+    failed = {path: str(error) for path, error in opened.items() if isinstance(error, UserError)}
+    good = {path: found for path, found in opened.items() if isinstance(found, Recording)}
+    heard = [(name, [path for path in files if path in good]) for name, files in groups]
+    learnt = dict(jobs.run(_learn, [([good[path] for path in files],) for _, files in heard]))
+    calls = [
+        (name, path, good[path], learnt[n])
+        for n, (name, files) in enumerate(heard) for path in files
+    ]  # fmt: skip
+    calls.sort(key=lambda call: -call[2].seconds)  # so that no long file is begun last
+    for n, result in jobs.run(work.protect, calls):
+        path = calls[n][1]
+        if result is None:
+            done(path)
+        else:
+            failed[path] = str(result)
+    return failed
+
+
+def _learn(recordings: Sequence[Recording], _: Tick) -> F0Stats:
+    try:
+        return learn_f0(recordings)
+    except UserError:  # a file is at fault, which is found again
+        return compute_f0_stats([])

@@ -1,13 +1,14 @@
 """Recordings and live speech, converted piece by piece in bounded memory."""
 
+import logging
+import re
 import struct
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
 import numpy as np
-import soundfile
 from scipy.signal import resample_poly
 
 from steps.anonymisers.mcadams import EPSILON, HOP, McAdams, warp_frames
@@ -16,8 +17,8 @@ from steps.audio import SAMPLE_RATE, quietest
 from steps.sources import SourceSpeaker, VoiceKey
 from steps.synthesis.f0 import VOICED_HZ, compute_f0_stats
 from utils.arrays import Float64
+from utils.audiofile import HEAD, STREAM_LENGTH, AudioError, AudioFile, container
 from utils.cli import UserError
-from utils.datachecks import RATES
 
 # ---- Speech on a pipe: bare samples, or a WAV file of unknown length.
 
@@ -33,13 +34,18 @@ WHAT = "16 kHz, one channel, 16 bit are expected; convert it (sox, ffmpeg) befor
 def open_pipe(stream: BinaryIO, size: int) -> tuple[bytes, Iterator[Float64]]:
     """Header for the output (empty for bare samples), and blocks of `size` samples.
 
-    The last block may be shorter. UserError for a WAV file of another kind, and for half a sample.
+    The last block may be shorter; what stands behind the samples of a WAV file is left out.
+    UserError for a WAV file of another kind, another container, and half a sample.
     """
-    begin = stream.read(4)
-    if begin != b"RIFF":
+    begin = stream.read(12)
+    if begin[:1] == b"\xff":  # a sample, or MP3, which shows in its second frame
+        begin += stream.read(HEAD - 12)
+    kind = container(begin)
+    if kind not in ("", "WAV"):
+        raise UserError(f"standard input: {kind}, and no WAV file; {WHAT}")
+    if not kind:
         return b"", _blocks(stream, begin, size)
-    _skip_to_samples(stream)
-    return _HEADER, _blocks(stream, b"", size)
+    return _HEADER, _blocks(stream, b"", size, _skip_to_samples(stream))
 
 
 def to_bytes(samples: Float64) -> tuple[bytes, int]:
@@ -49,18 +55,31 @@ def to_bytes(samples: Float64) -> tuple[bytes, int]:
     return np.clip(whole, -_FULL, _FULL - 1).astype("<i2").tobytes(), cut
 
 
-def _blocks(stream: BinaryIO, begin: bytes, size: int) -> Iterator[Float64]:
-    while waiting := begin + stream.read(2 * size - len(begin)):
-        if len(waiting) % 2:
+def _blocks(
+    stream: BinaryIO, begin: bytes, size: int, told: int | None = None
+) -> Iterator[Float64]:
+    """told: bytes of samples, where a header tells of them."""
+    waiting, n = begin, 0
+    while True:
+        most = 2 * size if told is None else min(2 * size, told - n)
+        waiting += stream.read(max(0, most - len(waiting)))
+        if len(waiting) % 2 and len(waiting) < 2 * size:
             raise UserError("standard input: ends within a sample; 16 bit a sample are expected")
-        yield np.frombuffer(waiting, "<i2").astype(np.float64) / _FULL
-        begin = b""
+        if not (block := waiting[: 2 * size]):
+            break
+        yield np.frombuffer(block, "<i2").astype(np.float64) / _FULL
+        waiting, n = waiting[len(block) :], n + len(block)
+    if told is not None and n < told:
+        logging.warning("standard input: its header tells of %d bytes, %d came", told, n)
+    if (behind := stream.read(8 if told else 0)) and not re.match(rb"[ -~]{4}", behind):
+        raise UserError(f"standard input: its header tells of {told} bytes, but more samples come")
+    while told and stream.read(1 << 16):
+        pass
 
 
-def _skip_to_samples(stream: BinaryIO) -> None:
-    """Read a WAV file, after its first four bytes, up to its samples; UserError if invalid."""
-    if stream.read(8)[4:] != b"WAVE":
-        raise UserError(f"standard input: RIFF, but no WAV file; {WHAT}")
+def _skip_to_samples(stream: BinaryIO) -> int | None:
+    """Read a WAV file, after its first twelve bytes, up to its samples; their bytes, where its
+    header tells of them. UserError if invalid."""
     known = False
     while True:
         head = stream.read(8)
@@ -70,7 +89,7 @@ def _skip_to_samples(stream: BinaryIO) -> None:
         if name == b"data":
             if not known:
                 raise UserError(f"standard input: a WAV file without a format; {WHAT}")
-            return
+            return size if 0 < size < STREAM_LENGTH else None
         body = stream.read(size + size % 2)
         if name == b"fmt " and len(body) >= 16:
             kind, channels, rate, _, _, bits = struct.unpack("<HHIIHH", body[:16])
@@ -95,75 +114,117 @@ FADE = 0.02  # seconds
 _BLOCK = 20  # seconds read at a time
 _MARGIN = 1  # seconds on either side of a block, so that resampling has no edge within it
 _PAUSE = 0.05  # seconds over which it must be quiet
+_CANCELS = 0.25  # of the power of unlike channels, where the mix has less of it
+_HEARD_SHARE = 0.01  # of the mean power of a recording, for a second that is looked at
 _LARGEST = 0.99  # of full scale
 
 
 @dataclass(frozen=True)
 class Recording:
-    """Audio file: `rate` in Hz, `frames` at that rate, `channels`."""
+    """Audio file, and the channel that is read instead of a mix that would be silent."""
 
     path: Path
-    rate: int
-    frames: int
-    channels: int
+    audio: AudioFile
+    alone: int | None = None
+    _tracks: dict[int | None, "_Track"] = field(default_factory=dict)
 
     @classmethod
     def open(cls, path: Path) -> "Recording":
-        """Read the header; UserError for an unreadable file, or one without samples."""
+        """Open it; UserError for a file that cannot be read whole, or is empty."""
         try:
-            info = soundfile.info(str(path))
-        except (soundfile.LibsndfileError, OSError) as error:
-            reason = getattr(error, "error_string", str(error))
-            raise UserError(f"{path}: cannot be read as audio: {reason}") from error
-        if not RATES[0] <= info.samplerate <= RATES[1]:
-            raise UserError(f"{path}: has a sampling rate of {info.samplerate} Hz; damaged?")
-        if info.frames <= 0:
-            raise UserError(f"{path}: has no samples (zero length)")
-        return cls(path, int(info.samplerate), int(info.frames), int(info.channels))
+            audio = AudioFile.open(path)
+            return cls(path, audio, _alone(audio) if audio.channels > 1 else None)
+        except AudioError as error:
+            raise UserError(f"{path}: {error}") from error
+
+    @property
+    def notes(self) -> list[str]:
+        """Remarks on what becomes of it."""
+        if self.alone is None:
+            return []
+        return [f"{self.path}: its channels cancel each other; channel {self.alone + 1} is taken"]
+
+    @property
+    def channels(self) -> int:
+        """Their number."""
+        return self.audio.channels
 
     @property
     def seconds(self) -> float:
         """Duration."""
-        return self.frames / self.rate
+        return self.audio.seconds
 
     def __len__(self) -> int:
         """Samples at 16 kHz."""
-        return -(-self.frames * SAMPLE_RATE // self.rate)
+        return -(-self.audio.frames * SAMPLE_RATE // self.audio.rate)
 
     def read(self, start: int, stop: int, channel: int | None = None) -> Float64:
         """Samples start ... stop at 16 kHz, (n,): of one channel, or all mixed down.
 
-        A sample has the same bits in any read. UserError where the file holds less than its header
-        says, or a value that is not finite.
+        A sample has the same bits in any read. Reading goes forward; to go back opens the file
+        anew. UserError where less decodes than before, or a value is not finite.
         """
-        divisor = int(np.gcd(self.rate, SAMPLE_RATE))
-        up, down = SAMPLE_RATE // divisor, self.rate // divisor
-        first = max(0, start // up * down - _MARGIN * self.rate // down * down)
-        last = min(self.frames, -(-stop * down // up) + _MARGIN * self.rate)
+        rate = self.audio.rate
+        divisor = int(np.gcd(rate, SAMPLE_RATE))
+        up, down = SAMPLE_RATE // divisor, rate // divisor
+        first = max(0, start // up * down - _MARGIN * rate // down * down)
+        last = min(self.audio.frames, -(-stop * down // up) + _MARGIN * rate)
+        channel = self.alone if channel is None else channel
+        track = self._tracks.setdefault(channel, _Track(self.audio, channel))
         try:
-            with soundfile.SoundFile(str(self.path)) as audio:
-                audio.seek(first)
-                found = audio.read(last - first, dtype="float64", always_2d=True)
-        except (soundfile.LibsndfileError, OSError) as error:
-            raise UserError(f"{self.path}: cannot be read as audio: {error}") from error
-        if len(found) < last - first:
-            raise UserError(
-                f"{self.path}: is truncated: its header tells of {self.frames} samples, "
-                f"{first + len(found)} are there"
-            )
-        mono = found.mean(axis=1) if channel is None else found[:, channel]
+            mono = track.read(first, last)
+        except AudioError as error:
+            raise UserError(f"{self.path}: {error}") from error
         if not np.isfinite(mono).all():
             raise UserError(f"{self.path}: holds a sample that is not a finite number")
-        if self.rate != SAMPLE_RATE:
+        if rate != SAMPLE_RATE:
             mono = resample_poly(mono, up, down)
         offset = start - first * up // down
         return np.asarray(mono[offset : offset + stop - start])
+
+    def close(self) -> None:
+        """Close its file."""
+        self._tracks.clear()
 
     def blocks(self, channel: int | None = None) -> Iterator[Float64]:
         """Yield the whole at 16 kHz, some seconds at a time."""
         width = _BLOCK * SAMPLE_RATE
         for start in range(0, len(self), width):
             yield self.read(start, min(start + width, len(self)), channel)
+
+
+class _Track:
+    """A channel of a file, or the mix, read forward; it holds what was read last."""
+
+    def __init__(self, audio: AudioFile, channel: int | None) -> None:
+        self._audio, self._channel = audio, channel
+        self._go_back()
+
+    def _go_back(self) -> None:
+        self._begin, self._held = 0, np.zeros(0)
+        self._blocks = self._audio.blocks(_BLOCK * self._audio.rate)
+
+    def read(self, first: int, last: int) -> Float64:
+        """Samples first ... last at the file's rate."""
+        if first < self._begin:
+            self._go_back()
+        while self._begin + len(self._held) < last:
+            block = next(self._blocks)
+            mono = block.mean(axis=1) if self._channel is None else block[:, self._channel]
+            gone = min(first - self._begin, len(self._held))
+            self._held = np.concatenate((self._held[gone:], mono))
+            self._begin += gone
+        return self._held[first - self._begin : last - self._begin]
+
+
+def _alone(audio: AudioFile) -> int | None:
+    """Loudest channel where channels cancel each other in the mix; None where they do not."""
+    blocks = [(x.var(axis=0), x.mean(axis=1).var()) for x in audio.blocks(audio.rate)]
+    each, mixed = np.stack([x for x, _ in blocks]), np.array([x for _, x in blocks])
+    apart = each.sum(axis=1) / audio.channels**2  # the mix of channels that share nothing
+    heard = apart > _HEARD_SHARE * apart.mean()
+    cancels = bool((mixed[heard] < _CANCELS * apart[heard]).any())
+    return int(each.sum(axis=0).argmax()) if cancels else None
 
 
 def pieces(blocks: Iterable[Float64], longest: float = LONGEST) -> Iterator[tuple[Float64, slice]]:
@@ -209,11 +270,11 @@ def convert_stream(
 
 
 def _as_loud(made: Float64, source: Float64) -> Float64:
-    """Scale to the mean power of the source, below full scale."""
+    """Scale to the variance of the source, below full scale."""
     if len(made) != len(source) or not np.isfinite(made).all():
         raise UserError("the protected signal is not finite, or of another length")
-    power = float(np.mean(made**2))
-    scaled = made * np.sqrt(float(np.mean(source**2)) / power) if power > 0 else made.copy()
+    power = float(np.var(made))  # without the mean: an offset of the recorder is not heard
+    scaled = made * np.sqrt(float(np.var(source)) / power) if power > 0 else made.copy()
     peak = float(np.max(np.abs(scaled), initial=0.0))
     return scaled * (_LARGEST / peak) if peak > _LARGEST else scaled
 

@@ -6,7 +6,7 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from importlib.metadata import version
 from itertools import islice
@@ -164,6 +164,7 @@ _RECORD = "speaker.json"  # written last; a speaker's folder without it does not
 _SILENCE = 64 / 2**15  # of full scale: limit of the pause that the synthesiser adds
 _PAUSE = (0.10, 0.35)  # seconds before and after the speech
 _WAV_HEADER = 44  # bytes
+READING_RATE = 140  # words a minute, about as people read aloud
 
 
 @dataclass(frozen=True)
@@ -209,17 +210,36 @@ def _record(
     seed, sentence = settings.seed, draw_sentence(make_rng(settings.seed, "sentence", utt))
     voice = draw_voice(seed, *speaker, utt, spread=settings.spread, within=settings.within)
     spoken = espeak.speak(sentence, voice)
-    loud = np.flatnonzero(np.abs(spoken) > _SILENCE)
-    if len(loud) == 0:
-        raise UserError(f"{utt}: eSpeak NG gave silence; this should not happen, please report it")
-    divisor = int(np.gcd(espeak.sample_rate, SAMPLE_RATE))
-    up, down = SAMPLE_RATE // divisor, espeak.sample_rate // divisor
-    clean: Float64 = resample_poly(spoken[loud[0] : loud[-1] + 1], up, down)
+    clean = _trim(utt, spoken, espeak.sample_rate)
     rng = make_rng(seed, "channel", utt)
     pauses = [int(SAMPLE_RATE * rng.uniform(*_PAUSE)) for _ in range(2)]
     samples = pass_channel(np.pad(clean, pauses), rng, settings.channel, SAMPLE_RATE)
     write_wav(folder / f"{utt}.wav", samples)
     return SpokenSentence(utt, len(samples) / SAMPLE_RATE, words_of(sentence))
+
+
+def _trim(utt: str, spoken: Float64, rate: int) -> Float64:
+    """Speech at 16 kHz, without the silence around it; UserError where there is no speech."""
+    loud = np.flatnonzero(np.abs(spoken) > _SILENCE)
+    if len(loud) == 0:
+        raise UserError(f"{utt}: eSpeak NG gave silence; this should not happen, please report it")
+    divisor = int(np.gcd(rate, SAMPLE_RATE))
+    speech: Float64 = resample_poly(
+        spoken[loud[0] : loud[-1] + 1], SAMPLE_RATE // divisor, rate // divisor
+    )
+    return speech
+
+
+def read_aloud(texts: Mapping[str, str], folder: Path) -> None:
+    """Write `folder/<utt>.wav` for each text, all by the one voice of the speaker synm001. The
+    whole process speaks for it (see `voices.Espeak`)."""
+    voice = draw_voice(0, "synm001", "m", "", spread=0.5, within=0.0)
+    voice = replace(voice, words_per_minute=READING_RATE)
+    with TemporaryDirectory() as scratch:
+        espeak = Espeak(Path(scratch), 0)
+        for utt, text in texts.items():
+            speech = _trim(utt, espeak.speak(text.lower(), voice), espeak.sample_rate)
+            write_wav(folder / f"{utt}.wav", speech * (0.5 / np.abs(speech).max()))
 
 
 def _make_speaker(

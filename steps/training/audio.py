@@ -62,7 +62,8 @@ class TrainingAudio:
 def _read_part(path: str, start: int, n_samples: int) -> Int16 | None:
     """Read a stretch of a 16-bit file at 16 kHz; None where the whole must be read for it."""
     with soundfile.SoundFile(path) as stream:
-        if stream.samplerate != SAMPLE_RATE or stream.subtype != "PCM_16":
+        whole = start + n_samples <= stream.frames  # as far as its header tells
+        if stream.samplerate != SAMPLE_RATE or stream.subtype != "PCM_16" or not whole:
             return None
         stream.seek(start)
         samples: Int16 = stream.read(n_samples, dtype="int16")

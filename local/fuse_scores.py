@@ -1,0 +1,40 @@
+#!/usr/bin/env python3
+"""Fuse the scores that several evaluators gave the same trials.
+
+Each evaluator's scores are normalised over the candidates of each trial utterance (mean 0,
+deviation 1) and added. Nothing is learnt, and all weigh the same. TRIALS and SCORES are as for
+compute_metrics.py; each SCORES must have every trial. OUT gets `scores`, and with --words `words`,
+too: the scores of the words alone, normalised likewise, so that both can be compared.
+"""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+if __package__ in (None, ""):  # run as a program: reach the floors from any directory
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+from local.options import Words, read_scored
+from utils.commands import program
+from utils.options import OutFolder
+
+
+@program
+def main(
+    trial_list: Annotated[Path, "The trials", "TRIALS"],
+    out: OutFolder,
+    scores: Annotated[Sequence[Path], "The scores of each evaluator", "SCORES"], *,
+    words: Words = None,
+) -> None:  # fmt: skip
+    from local.metrics.fusion import fuse
+    from utils.trials import Scores, write_scores
+
+    trials, *found = read_scored("kaldi", trial_list, *scores)
+    out.mkdir(parents=True, exist_ok=True)
+    fused = {"scores": found}
+    if words:
+        fused["words"] = [*read_scored("kaldi", trial_list, words)[1:]]
+    for name, several in fused.items():
+        score = fuse(trials.trial, several)
+        write_scores(out / name, Scores(trials.enrol, trials.trial, score))
+    print(f"read {len(trials)} trials / fused {len(found)} scores of each / skipped 0")

@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+"""Extract one vector an utterance from a channel beside the voice.
+
+CHANNEL is words: how often each word and run of letters occurs in SOURCE/text (<utterance> <words>;
+a folder of steps/decode.py, or a data directory); sounds: how often each run of phones occurs there
+(of `steps/decode.py phones`); or timing: how long the phones last, pauses, and the rate. DATA needs
+utt2spk. OUT gets xvector.{ark,scp}, as steps/extract_xvectors.py writes them, so that whatever
+reads x-vectors reads these; with --chunk-seconds, pieces (of timing only) and utt2spk, as there.
+
+An utterance in which nothing was recognised has a vector of 0; SOURCE must have a line for it.
+"""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+if __package__ in (None, ""):  # run as a program: reach the floors from any directory
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+from utils.commands import program
+from utils.options import DataFolder, OutFolder
+
+
+@program
+def main(
+    channel: Annotated[Literal["words", "sounds", "timing"], "The channel (see above)", "CHANNEL"],
+    source: Annotated[Path, "The folder of what was recognised", "SOURCE"],
+    data_dir: DataFolder, out: OutFolder, *,
+    chunk_seconds: Annotated[
+        float | None, "The length of the pieces that utterances are cut into (see above), in "
+        "seconds", "S",
+    ] = None,
+) -> None:  # fmt: skip
+    from steps.channels.recognised import extract_channel
+    from utils.archives import write_archive
+    from utils.cli import UserError
+    from utils.datadir import load_data_dir
+    from utils.tables import write_map
+
+    if chunk_seconds is not None and not chunk_seconds > 0:
+        raise UserError(f"--chunk-seconds {chunk_seconds:g}: a positive number is needed")
+    utt2spk = load_data_dir(data_dir, need=("utt2spk",)).utt2spk
+    vectors, empty = extract_channel(channel, source, utt2spk, chunk_seconds)
+    (out / "utt2spk").unlink(missing_ok=True)
+    write_archive(out / "xvector", vectors)
+    if chunk_seconds is not None:
+        write_map(out / "utt2spk", {key: utt2spk[key.rpartition("-c")[0]] for key in vectors})
+    print(
+        f"read {len(utt2spk)} utterances / written {len(vectors)} vectors, {empty} of them without "
+        f"{channel}"
+    )

@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""Score training people whom an attacker did not learn from, to see that people were learnt at all.
+
+XVECTORS and DATA are those of steps/train_backend.py, of a protected set. People with two
+utterances or more are held out of training in turns and compared with each other, women with women
+and men with men. OUT gets trials and scores of pairs of different utterances, and held_out.json:
+how many people, the share of pieces of an utterance whose nearest among the other pieces of all its
+draws is of the same draw (pseudo_voice_accuracy), and why nothing is defined, where nothing is.
+"""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Literal
+
+if __package__ in (None, ""):  # run as a program: reach the floors from any directory
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+from steps.options import LdaDim, Xvectors
+from utils.commands import program
+from utils.options import AllowLoss, DataFolder, OutFolder, Seed
+
+
+@program
+def main(
+    xvectors: Xvectors, data_dir: DataFolder, out: OutFolder, *,
+    kind: Annotated[Literal["plda", "cosine"], "The back end, trained on the others"] = "plda",
+    lda_dim: LdaDim = 100,
+    own_encoder: Annotated[
+        Path | None, "The folder of the encoder that the attacker trained on the set: only people "
+        "of its validlist count", "MODEL",
+    ] = None,
+    head: Annotated[bool, "Train a head on the others, too (steps/train_head.py)"] = False,
+    seed: Seed = 0, allow_loss: AllowLoss = 0,
+) -> None:  # fmt: skip
+    import numpy as np
+
+    from steps.speaker.backends import Backend, load_backend, train_backend
+    from steps.speaker.heads import HeadBackend, train_head
+    from steps.speaker.held_out import Vectors, attack_held_out
+    from steps.speaker.vectors import check_complete, read_xvectors, speakers_of
+    from utils.datadir import load_data_dir, read_validation_speakers
+    from utils.tables import write_json, write_map
+
+    def learn(vectors: Vectors, utt2spk: Mapping[str, str]) -> Backend:
+        if head:
+            trained = train_head(vectors, utt2spk, seed)
+            keys, made = list(vectors), trained.apply_to(np.stack(list(vectors.values())))
+            return HeadBackend(trained, after(dict(zip(keys, made, strict=True)), utt2spk))
+        return after(vectors, utt2spk)
+
+    def after(vectors: Vectors, utt2spk: Mapping[str, str]) -> Backend:
+        if kind == "cosine":
+            return load_backend(kind)
+        return train_backend(vectors, utt2spk, lda_dim)
+
+    data = load_data_dir(data_dir, need=("utt2spk",))
+    vectors, utt2spk = read_xvectors(xvectors), speakers_of(xvectors, data)
+    check_complete(vectors, utt2spk, xvectors, allow_loss)
+    unheard = None if own_encoder is None else read_validation_speakers(own_encoder)
+    result = attack_held_out(vectors, utt2spk, data, learn, unheard)
+    out.mkdir(parents=True, exist_ok=True)
+    label = {True: "target", False: "nontarget"}
+    pairs = [f"{enrol} {trial}" for enrol, trial, _ in result.trials]
+    kinds = [label[target] for *_, target in result.trials]
+    for name, values in (("trials", kinds), ("scores", [f"{s:.9g}" for s in result.scores])):
+        (out / name).unlink(missing_ok=True)
+        if pairs:
+            write_map(out / name, dict(zip(pairs, values, strict=True)), blanks=True)
+    write_json(out / "held_out.json", result.figures(), indent=1)
+    told = result.why or f"{len(result.people)} people, {len(pairs)} pairs"
+    print(f"read {len(vectors)} x-vectors / held out: {told}")

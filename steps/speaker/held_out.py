@@ -1,0 +1,157 @@
+"""Whether an attacker learnt people: trials and pseudo-voices of training people held out.
+
+An attacker who hears every utterance with one voice may learn voices and no people, and then looks
+weak against any system. So a part of the people is left out of training and attacked: people with
+two utterances or more, because draws of one utterance share its words. They are left out in turns,
+and the attacker that is used learns from all.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import numpy as np
+
+from steps.speaker.backends import Backend
+from utils.arrays import Float32, Float64
+from utils.datadir import DataDir
+from utils.tables import sort_ids
+
+FEWEST_PEOPLE = 10  # with two utterances or more; below, nothing is told
+PEOPLE = 50  # that are enough
+TURNS = (2, 5)  # at least and at most; a tenth of the people says how many
+UTTERANCES = 10  # of a person, at most
+
+T = TypeVar("T")
+Vectors = Mapping[str, Float32]
+Learn = Callable[[Vectors, Mapping[str, str]], Backend]  # of x-vectors and their speakers
+# person -> utterance before protection -> protected utterances -> pieces in order of time
+Spoken = dict[str, dict[str, dict[str, list[str]]]]
+
+
+@dataclass
+class HeldOut:
+    """Trials (one protected utterance, another, target) with scores, and of all queries for a
+    pseudo-voice the number that found it, and the chance of each. why: nothing is defined."""
+
+    people: list[str] = field(default_factory=list)
+    trials: list[tuple[str, str, bool]] = field(default_factory=list)
+    scores: list[float] = field(default_factory=list)
+    found: int = 0
+    chances: list[float] = field(default_factory=list)
+    why: str = ""
+
+    def figures(self) -> dict[str, object]:
+        """Values of the JSON: those of pseudo-voices are null where no utterance has two draws of
+        two pieces."""
+        n = len(self.chances)
+        return {
+            "held_out_people": len(self.people),
+            "pseudo_voice_accuracy": self.found / n if n else None,
+            "pseudo_voice_chance": float(np.mean(self.chances)) if n else None,
+            "held_out_why_undefined": self.why,
+        }
+
+
+def arrange(keys: Collection[str], data: DataDir) -> Spoken:
+    """Arrange x-vectors, of utterances or of their pieces `<utterance>-c<number>`, by person, by
+    utterance before protection (utt2uniq) and after it."""
+    before = data.tables.get("utt2uniq", {})
+    spoken: Spoken = {}
+    for key in sort_ids(keys):
+        utt = key if key in data.utt2spk else key.rpartition("-c")[0]
+        own = spoken.setdefault(data.utt2spk[utt], {}).setdefault(before.get(utt, utt), {})
+        own.setdefault(utt, []).append(key)
+    return spoken
+
+
+def attack_held_out(
+    vectors: Vectors, utt2spk: Mapping[str, str], data: DataDir, learn: Learn,
+    unheard: Collection[str] | None = None,
+) -> HeldOut:  # fmt: skip
+    """Attack people who were left out of what `learn` is given.
+
+    vectors, utt2spk: of pieces or utterances of a protected training set. unheard: the people of
+    whom the encoder learnt nothing; None: nobody taught it.
+    """
+    spoken, result = arrange(vectors, data), HeldOut()
+    people = [
+        person
+        for person, utts in spoken.items()
+        if len(utts) > 1 and (unheard is None or person in unheard)
+    ]
+    if len(people) < FEWEST_PEOPLE:
+        result.why = (
+            f"{len(people)} training people with two utterances or more"
+            f"{'' if unheard is None else ' whom the encoder did not learn from'}; "
+            f"{FEWEST_PEOPLE} are needed"
+        )
+        return result
+    n_turns = min(max(len(people) // FEWEST_PEOPLE, TURNS[0]), TURNS[1])
+    for turn in range(n_turns):
+        left_out = people[turn::n_turns][:PEOPLE]
+        kept = {key: v for key, v in vectors.items() if utt2spk[key] not in set(left_out)}
+        backend = learn(kept, {key: utt2spk[key] for key in kept})
+        result.people += left_out
+        for group in _by_gender(left_out, data.spk2gender or {}):
+            if len(group) > 1:  # a cosine may centre the vectors, and one person's would be noise
+                mine = {person: spoken[person] for person in group}
+                _score_pairs(backend, vectors, mine, result)
+        for person in left_out:
+            for draws in _some(list(spoken[person].values())):
+                _find_pseudo_voices(backend, vectors, draws, result)
+        if len(result.people) >= PEOPLE:
+            break
+    if len({target for *_, target in result.trials}) < 2:
+        return HeldOut(why="the people held out give no pairs, or only of one person")
+    return result
+
+
+def _by_gender(people: Sequence[str], gender: Mapping[str, str]) -> list[list[str]]:
+    """Divide people as trial lists do: a woman among men would be found by her pitch."""
+    kinds = sort_ids({gender.get(person, "") for person in people})
+    return [[p for p in people if gender.get(p, "") == kind] for kind in kinds]
+
+
+def _some(items: Sequence[T]) -> list[T]:
+    """At most UTTERANCES of them, evenly spread."""
+    places = np.linspace(0, len(items) - 1, min(len(items), UTTERANCES)).round().astype(int)
+    return [items[place] for place in places]
+
+
+def _score_pairs(backend: Backend, vectors: Vectors, spoken: Spoken, result: HeldOut) -> None:
+    """Add all pairs of different utterances, each in one draw, its pieces averaged."""
+    ids, owners, rows = [], [], []
+    for person, utts in spoken.items():
+        for number, draws in enumerate(_some(list(utts.values()))):
+            utt = list(draws)[number % len(draws)]
+            ids.append(utt)
+            owners.append(person)
+            rows.append(np.mean([vectors[key] for key in draws[utt]], axis=0, dtype=np.float64))
+    scores = _compare(backend, np.stack(rows))
+    for i, j in zip(*np.triu_indices(len(ids), k=1), strict=True):
+        result.trials.append((ids[i], ids[j], owners[i] == owners[j]))
+        result.scores.append(float(scores[i, j]))
+
+
+def _find_pseudo_voices(
+    backend: Backend, vectors: Vectors, draws: Mapping[str, Sequence[str]], result: HeldOut
+) -> None:
+    """Add one query a piece of an utterance: of the other pieces of all its draws, is the nearest
+    one of the same draw? No candidate has the query's words."""
+    pieces = [(utt, n, key) for utt, keys in draws.items() for n, key in enumerate(keys)]
+    if len(draws) < 2 or min(map(len, draws.values())) < 2:
+        return
+    scores = _compare(backend, np.stack([vectors[key] for *_, key in pieces]).astype(np.float64))
+    voices, places = np.array([utt for utt, *_ in pieces]), np.array([n for _, n, _ in pieces])
+    for row, (utt, n, _) in enumerate(pieces):
+        others = np.flatnonzero(places != n)
+        best = others[np.argmax(scores[row, others])]
+        result.found += int(voices[best] == utt)
+        result.chances.append(float((voices[others] == utt).mean()))
+
+
+def _compare(backend: Backend, rows: Float64) -> Float64:
+    """Scores (n, n) of x-vectors (n, D), each of one utterance."""
+    scores: Float64 = backend.left(rows, np.ones(len(rows))) @ backend.right(rows).T
+    return scores

@@ -1,0 +1,36 @@
+#!/usr/bin/env python3
+"""Train a head on x-vectors of an encoder that comes trained: 512 -> 256 -> 192 for pyannote.
+
+XVECTORS (of steps/extract_xvectors.py, also with --chunk-seconds) and DATA are those of the
+training speakers. OUT gets encoder.yaml and head.pt, and no spklist: whom the encoder learnt from
+is not known. steps/apply_head.py applies it.
+"""
+
+import sys
+from pathlib import Path
+
+if __package__ in (None, ""):  # run as a program: reach the floors from any directory
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+from steps.options import Xvectors
+from utils.commands import program
+from utils.options import AllowLoss, DataFolder, NotSpeakersOf, OutFolder, Seed
+
+
+@program
+def main(
+    xvectors: Xvectors, data_dir: DataFolder, out: OutFolder, *, seed: Seed = 0,
+    allow_loss: AllowLoss = 0, not_speakers_of: NotSpeakersOf = (),
+) -> None:  # fmt: skip
+    from steps.speaker.heads import train_head, write_head
+    from steps.speaker.vectors import check_complete, read_xvectors, speakers_of
+    from utils.datadir import load_data_dir
+
+    data = load_data_dir(data_dir, need=("utt2spk",), not_speakers_of=not_speakers_of)
+    vectors, utt2spk = read_xvectors(xvectors), speakers_of(xvectors, data)
+    check_complete(vectors, utt2spk, xvectors, allow_loss)
+    head = train_head(vectors, utt2spk, seed)
+    heard = {utt2spk[key] for key in vectors}
+    out.mkdir(parents=True, exist_ok=True)
+    about = {"xvectors": str(xvectors), "number": len(vectors), "speakers": len(heard)}
+    write_head(out, head, about | {"seed": seed})
+    print(f"read {len(vectors)} x-vectors of {len(heard)} speakers / written {out}/head.pt")

@@ -1,0 +1,230 @@
+"""Attackers who hear something else than the voice: counts, weights, and their steps of a plan."""
+
+import csv
+import json
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from local import compute_metrics, fuse_scores
+from local.metrics.fusion import fuse, normalise
+from steps import extract_channel, score_trials, train_tfidf
+from steps.asr.engines import Phones
+from steps.channels import timing
+from steps.channels.counts import SIZE, count_parts, parts_of_phones, parts_of_text
+from steps.channels.melody import MelodyEncoder
+from steps.channels.recognised import extract_channel as extract
+from steps.channels.timing import CONSONANTS, PHONES, RHYTHM, cut_phones, read_phones
+from steps.channels.typical import away
+from steps.emotion.functionals import ENERGY, MELODY, functionals
+from steps.speaker.backends import TfidfBackend, learn_idf
+from tests.recipes import copy_world, run_recipe
+from tests.refusals import refuses
+from utils.archives import read_vectors
+from utils.tables import write_map
+
+
+def test_counts_by_hand() -> None:
+    """ "Go, go!" and "go go": two words, GO_ once, O_G, _GO, and the two runs of four."""
+    twice, none = count_parts([parts_of_text("Go, go!"), parts_of_text("...")])
+    assert twice.shape == (SIZE,) and not none.any()
+    assert sorted(twice[twice > 0]) == [1, 1, 1, 1, 1, 2]  # <GO> is there twice
+    assert (twice == count_parts([parts_of_text("go go")])[0]).all()
+    assert parts_of_phones([]) == []
+
+
+def test_places_of_counts_are_the_same_in_every_process() -> None:
+    """Python's own hash of a text differs from one process to the next."""
+    assert np.flatnonzero(count_parts([["<GO>", "GO O"]])[0]).tolist() == [1167, 7970]
+
+
+def test_tfidf_by_hand() -> None:
+    """Two utterances have a, one of them b and c: ln(3/3) + 1 and ln(3/2) + 1."""
+    idf = learn_idf(np.array([[1, 0, 0], [5, 1, 1]], np.float32))
+    rare = np.log(1.5) + 1
+    assert idf == pytest.approx([1, rare, rare])
+    backend = TfidfBackend(idf)
+    trial = np.array([[0.0, 1, 0], [0, 0, 0], [2, 0, 0]])
+    # Mean counts (1, 2, 0) of 2 utterances are 2 and 4: weights 1 + ln 2, and (1 + ln 4) rare.
+    a, b = 1 + np.log(2), (1 + np.log(4)) * rare
+    left = backend.left(np.array([[1.0, 2, 0]]), np.array([2.0]))
+    expected = [b / np.hypot(a, b), 0, a / np.hypot(a, b)]
+    assert (left @ backend.right(trial).T)[0] == pytest.approx(expected)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Two people, of whom one says nothing in one utterance."""
+    text = {"a-1": "the cat", "a-2": "THE CAT!", "b-1": "a dog", "b-2": ""}
+    write_map(tmp_path / "text", text, blanks=True)
+    (tmp_path / "d").mkdir()
+    write_map(tmp_path / "d/utt2spk", {utt: utt[0] for utt in text})
+    write_map(tmp_path / "d/spk2utt", {"a": "a-1 a-2", "b": "b-1 b-2"})
+    write_map(tmp_path / "trials", {"a-1 a-2": "target", "a-1 b-2": "nontarget"}, blanks=True)
+    return tmp_path
+
+
+def test_words_from_text_to_scores(folder: Path) -> None:
+    """Who says the same has 1; an utterance without words has nothing in common with anybody."""
+    data, out = str(folder / "d"), folder / "x"
+    assert extract_channel.main(["words", str(folder), data, str(out)]) == 0
+    assert train_tfidf.main([str(out), data, str(folder / "idf")]) == 0
+    scp, scores = str(out / "xvector.scp"), str(folder / "scores")
+    words = ["--backend", str(folder / "idf"), scp, scp, str(folder / "trials"), scores]
+    assert score_trials.main(words) == 0
+    found = [line.split() for line in Path(scores).read_text().splitlines()]
+    assert [float(score) for *_, score in found] == pytest.approx([1, 0])
+    assert not read_vectors(scp)["b-2"].any()
+
+
+def test_what_words_refuse(folder: Path) -> None:
+    """Each in one line: an utterance that was not recognised, an evaluated person in training."""
+    data, out = str(folder / "d"), str(folder / "x")
+    write_map(folder / "text", {"a-1": "x"})
+    refuses("3 of 4 utterances missing", extract_channel.main, ["words", str(folder), data, out])
+
+
+def test_fusion_by_hand() -> None:
+    """Scores 1, 3 become -1, 1, whatever their scale; who is alone, or all alike, gives nothing."""
+    trial = ["u", "u", "v", "w", "w"]
+    voice, words = np.array([1.0, 3, 9, 0.1, 0.1]), np.array([200.0, 100, 0, 5, 7])
+    assert normalise(trial, voice).tolist() == [-1, 1, 0, 0, 0]
+    assert fuse(trial, [voice, words]).tolist() == [0, 0, 0, -1, 1]
+    assert fuse(trial, [voice * 5 + 2, words / 3]) == pytest.approx(fuse(trial, [voice, words]))
+    assert normalise(trial, np.zeros(5)).tolist() == [0] * 5
+
+
+def test_what_the_voice_adds_to_the_words(tmp_path: Path) -> None:
+    """The words take u for b's, the voice knows it: fused 0 %, the words 50 %, so -0.5. With the
+    words alone fused the difference is 0, and so is its interval."""
+    trials = {"a u": "target", "b u": "nontarget", "a v": "nontarget", "b v": "target"}
+    voice = {"a u": 9, "b u": 1, "a v": 2, "b v": 4}
+    words = {"a u": 0.1, "b u": 0.3, "a v": 0.1, "b v": 0.2}
+    for name, table in (("trials", trials), ("voice", voice), ("said", words)):
+        write_map(tmp_path / name, table, blanks=True)
+    write_map(tmp_path / "utt2spk", {"u": "a", "v": "b"})
+    paths = {name: str(tmp_path / name) for name in ("trials", "voice", "said", "utt2spk", "out")}
+
+    def difference(*scores: str) -> dict[str, object]:
+        given = [paths["trials"], paths["out"], *(paths[name] for name in scores)]
+        assert fuse_scores.main(["--words", paths["said"], *given]) == 0
+        made = str(tmp_path / "figures.json")
+        alone, fused = f"{paths['out']}/words", f"{paths['out']}/scores"
+        of = ["--utt2spk", paths["utt2spk"], "--bootstrap", "20", "--words", alone]
+        words = ["verification", *of, paths["trials"], fused, made]
+        assert compute_metrics.main(words) == 0
+        found: dict[str, object] = json.loads(Path(made).read_text())
+        return found
+
+    assert difference("voice", "voice", "said")["eer_beside_words"] == -0.5
+    same = difference("said")
+    assert same["eer_beside_words"] == 0
+    assert same["intervals"]["eer_beside_words"] == [0, 0]  # type: ignore[index]
+
+
+# ---- Timing and sounds, of phones; melody.
+
+SPOKEN = "SIL:21 P:10 AY:20 SIL:30 +NSN+:5 P:10 SIL:8"
+
+
+def test_timing_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two P of 10 frames (z = (ln 10 - 2) / 0.5) drawn by 2 of four, one AY of 20; 40 frames of
+    speech in 75, with one pause of 35 in them."""
+    monkeypatch.setattr(timing, "away", lambda names, values: np.nan_to_num((values - 2) / 0.5))
+    found = dict(zip((*PHONES, *RHYTHM), timing.timing(read_phones(SPOKEN)), strict=True))
+    z = [(np.log(frames) - 2) / 0.5 for frames in (10, 20)]
+    values = {"P": 2 * z[0] / 4, "AY": z[1] / 3, "B": 0.0, "vowels_spread": 0.0}  # of one vowel
+    values |= {
+        name: (value - 2) / 0.5
+        for name, value in (
+            ("consonants_spread", 0), ("phones_a_second", 3 / 0.4), ("pauses_a_second", 1 / 0.75),
+            ("log_pause", np.log(35)),
+        )
+    }  # fmt: skip
+    assert {name: found[name] for name in values} == pytest.approx(values)
+
+
+def test_what_an_utterance_lacks_is_typical() -> None:
+    """Without any phone nothing is known; phones that are all typical have 0, whatever their order
+    and number; pauses at the ends are the recording's."""
+    assert not timing.timing([]).any()
+    assert not timing.timing(read_phones("SIL:100 +SPN+:7")).any()
+    some, more = (timing.timing(read_phones(text)) for text in (SPOKEN, f"SIL:9 {SPOKEN} SIL:50"))
+    assert (some == more).all()
+    absent = [PHONES.index(name) for name in (*CONSONANTS, "AA") if name != "P"]
+    assert not some[absent].any()
+    assert away(["P", "B"], np.array([np.nan, 1.9650])).tolist() == [0, 0]
+
+
+def test_pieces_of_timing() -> None:
+    """Nothing is lost, and none is shorter than asked for unless the whole is."""
+    spoken = [("P", 10), ("AY", 30), ("", 20), ("B", 40)]
+    assert [*cut_phones(spoken, 0.5)] == [spoken[:2], spoken[2:]]
+    assert [*cut_phones(spoken, 2)] == [spoken]
+    assert [*cut_phones([], 2)] == [[]]
+
+
+def test_melody_is_that_of_functionals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its values are the first of those by which emotions are known; noise has no pitch, and what
+    it lacks is typical."""
+    time = np.arange(16000) / 16000
+    hum = np.sin(2 * np.pi * 150 * time) + 0.3 * np.sin(2 * np.pi * 450 * time)
+    noise = np.random.default_rng(0).standard_normal(16000)
+    encoder = MelodyEncoder()
+    for wave in (0.1 * hum, 0.01 * noise):
+        expected = away(MELODY, functionals(wave)[: len(MELODY)])
+        assert encoder.embed(wave) == pytest.approx(expected, rel=1e-6)
+    found = dict(zip(MELODY, encoder.embed(0.1 * hum), strict=True))
+    assert found["log_f0_mean"] == pytest.approx((np.log(150) - 4.9993) / 0.3057, abs=0.05)
+    assert len(encoder.embed(0.01 * noise)) == 16 and ENERGY[0] in found
+    level = encoder.embed(0.5 * hum)
+    assert level == pytest.approx(encoder.embed(0.1 * hum), abs=1e-3)
+    silence = np.zeros(16000)
+    refuses("there is no speech in it", encoder.embed, silence)
+
+
+@pytest.mark.parametrize("channel", ["words", "sounds", "timing"])
+def test_an_utterance_without_anything_is_a_vector_of_zeros(tmp_path: Path, channel: str) -> None:
+    """As many as there are is said."""
+    write_map(tmp_path / "text", {"a": "P:9 AY:8 SIL:5 P:12", "b": ""}, blanks=True)
+    vectors, empty = extract(channel, tmp_path, ["a", "b"])
+    assert empty == 1 and vectors["a"].any() and not vectors["b"].any()
+    refuses("1 of 2 utterances missing", extract, channel, tmp_path, ["a", "c"])
+    if channel != "timing":
+        refuses("counted in whole utterances", extract, channel, tmp_path, ["a"], 4.0)
+
+
+def test_phones_have_their_lengths() -> None:
+    """Of 0.8 s, padded to 1.2 s, all frames are of some phone; whatever was heard before does not
+    matter; digital silence has none."""
+    wave = 0.1 * np.random.default_rng(0).standard_normal(12800)
+    wave[:6400] = np.sin(np.arange(6400) / 20) * 0.1
+    recogniser = Phones()
+    first = recogniser.recognise("u", wave)
+    assert recogniser.recognise("v", np.zeros(9000)) == ""
+    assert recogniser.recognise("u", wave) == first
+    frames = [int(word.rpartition(":")[2]) for word in first.split()]
+    assert 110 <= sum(frames) <= 121 and min(frames) > 0
+
+
+@pytest.mark.slow
+def test_every_channel_attacks(world: Path, tmp_path: Path) -> None:
+    """Scores and figures of all channels and both fusions; those that train do so, too."""
+    folder = copy_world(world, tmp_path / "small")
+    channels = "words/tfidf sounds/tfidf timing/plda melody/plda"
+    options = ["--systems=b2", "--genders=f", "--attackers=ignorant semi_informed_backend"]
+    options += [f"--evaluators=tiny/plda {channels} fused fused_without_words"]
+    run_recipe(folder, *options, "--report-audio=false")
+    rows = list(csv.DictReader((folder / "exp/results/metrics.csv").open()))
+    eers = {(row["evaluator"], row["attacker"]) for row in rows if row["metric"] == "eer"}
+    attackers = ("unprotected", "ignorant", "semi_informed_backend")
+    evaluators = ("tiny/plda", *channels.split(), "fused", "fused_without_words")
+    assert eers >= set(product(evaluators, attackers))
+    beside = {row["evaluator"] for row in rows if row["metric"] == "eer_beside_words"}
+    assert beside == {"fused"}
+    voices = {row["evaluator"] for row in rows if row["family"] in ("legal", "similarity")}
+    assert voices == {"tiny/plda", "timing/plda", "melody/plda"}
+    again = run_recipe(folder, *options, "--report-audio=false")
+    assert "making" not in again.stdout

@@ -1,0 +1,116 @@
+"""Heads on the x-vectors of an encoder that comes trained."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from local.protocols.attackers import describe_encoder
+from steps import apply_head, train_head
+from steps.speaker.heads import Head, HeadConfig, _margin_loss, read_head
+from steps.speaker.heads import train_head as train
+from tests.making import write_archive
+from tests.refusals import refuses
+from utils.archives import read_vectors
+from utils.tables import read_map
+
+DIM, FEW = 48, HeadConfig(steps=150, batch=128)
+
+
+def made_up(people: int, voices: int, seed: int = 0) -> dict[str, np.ndarray]:
+    """X-vectors that show the pseudo-voice in 40 dimensions, and the person faintly in 8."""
+    rng, vectors = np.random.default_rng(seed), {}
+    for n in range(people):
+        person = rng.normal(size=8)
+        for voice in range(voices):
+            own = np.concatenate([0.7 * person + 0.2 * rng.normal(size=8), rng.normal(size=40)])
+            vectors[f"p{n:02d}-{voice}"] = own.astype(np.float32)
+    return vectors
+
+
+def spk(vectors: dict[str, np.ndarray]) -> dict[str, str]:
+    return {key: key.partition("-")[0] for key in vectors}
+
+
+def found_first(vectors: dict[str, np.ndarray]) -> float:
+    """How often the nearest other x-vector is of the same person."""
+    rows = np.stack(list(vectors.values())).astype(np.float64)
+    rows -= rows.mean(axis=0)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    scores = rows @ rows.T
+    np.fill_diagonal(scores, -np.inf)
+    names = np.array(list(spk(vectors).values()))
+    return float((names[scores.argmax(axis=1)] == names).mean())
+
+
+@pytest.fixture(scope="module")
+def head() -> Head:
+    learnt = made_up(60, 8)
+    return train(learnt, spk(learnt), 1, FEW)
+
+
+class TestHead:
+    def test_it_learns_people_and_not_voices(self, head) -> None:
+        """Of people whom it never heard."""
+        others = made_up(20, 4, seed=9)
+        made = {key: head.apply_to(v[None])[0] for key, v in others.items()}
+        assert found_first(made) > found_first(others) + 0.2
+
+    def test_a_vector_gets_the_same_bits_alone_and_among_others(self, head) -> None:
+        vectors = np.stack(list(made_up(3, 3, seed=4).values()))
+        together = head.apply_to(vectors)
+        assert together.shape == (9, 192)
+        assert np.array_equal(together[4], head.apply_to(vectors[4:5])[0])
+
+    def test_length_does_not_matter_about_the_mean(self, head) -> None:
+        vectors = np.stack(list(made_up(3, 3, seed=4).values()))
+        mean = head.get_buffer("mean").numpy()
+        longer = mean + 5 * (vectors - mean)
+        np.testing.assert_allclose(head.apply_to(longer), head.apply_to(vectors), atol=1e-4)
+
+    def test_margin_loss_by_hand(self) -> None:
+        """cos 60 and 120 degrees; with a margin of 60 degrees the true cosine is -0.5."""
+        made, centres = torch.tensor([[2.0, 0.0]]), torch.tensor([[1, 3**0.5], [-1, 3**0.5]])
+        target = torch.tensor([0])
+        for margin, true in ((0.0, 0.5), (torch.pi / 3, -0.5)):
+            loss = _margin_loss(made, centres, target, margin, 2.0)
+            wanted = np.log(np.exp(2 * true) + np.exp(-1.0)) - 2 * true
+            assert loss.item() == pytest.approx(wanted, abs=1e-5)
+
+    def test_one_person_cannot_teach(self) -> None:
+        one = made_up(1, 3)
+        refuses("1 training speaker", train, one, spk(one))
+
+
+class TestPrograms:
+    def run(self, tmp_path: Path) -> tuple[Path, Path]:
+        vectors = made_up(6, 3)
+        tmp_path.mkdir(exist_ok=True)
+        data = tmp_path / "data"
+        data.mkdir()
+        lines = "".join(f"{key} {name}\n" for key, name in spk(vectors).items())
+        (data / "utt2spk").write_text(lines)
+        pieces = {f"{key}-c0000": vector for key, vector in vectors.items()}
+        write_archive(tmp_path / "xvectors/xvector", pieces)
+        (tmp_path / "xvectors/utt2spk").write_text(lines.replace(" ", "-c0000 "))
+        words = [str(tmp_path / name) for name in ("xvectors", "data", "head")]
+        assert train_head.main(["--seed", "3", *words]) == 0
+        words = [str(tmp_path / name) for name in ("head", "xvectors", "out")]
+        assert apply_head.main(words) == 0
+        return tmp_path / "head", tmp_path / "out"
+
+    def test_they_train_and_apply_the_same_twice(self, tmp_path) -> None:
+        (one, first), (_, second) = (self.run(tmp_path / name) for name in "ab")
+        assert (first / "xvector.ark").read_bytes() == (second / "xvector.ark").read_bytes()
+        made = read_vectors(first / "xvector.scp")
+        before = read_vectors(tmp_path / "a/xvectors/xvector.scp")
+        assert read_map(first / "utt2spk") == read_map(tmp_path / "a/xvectors/utt2spk")
+        for key, vector in before.items():
+            assert np.array_equal(read_head(one).apply_to(vector[None])[0], made[key])
+        told = describe_encoder(str(one), ())  # type: ignore[arg-type]
+        assert told["training_speakers"] == "not known"
+
+    def test_what_is_no_head_is_refused(self, tmp_path) -> None:
+        torch.save({"a": torch.zeros(1)}, tmp_path / "head.pt")
+        refuses("holds no head", read_head, tmp_path)

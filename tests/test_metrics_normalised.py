@@ -1,0 +1,95 @@
+"""Scores normalised over the candidates of each utterance: EER, and naming."""
+
+import logging
+import math
+
+import numpy as np
+import pytest
+
+from local.metrics.legal import reidentification
+from local.metrics.verification import Speakers, normalise_over_candidates, verification
+from utils.trials import Trials
+
+
+def crossed(score: np.ndarray, own: list[int]) -> tuple[Trials, np.ndarray]:
+    """Each utterance (row) against each candidate (column); own: the right one of each."""
+    utts, n = score.shape
+    pairs = [(f"s{c}", f"u{u}", own[u] == c) for u in range(utts) for c in range(n)]
+    enrol, trial, target = zip(*pairs, strict=True)
+    return Trials(enrol, trial, np.array(target)), score.ravel()
+
+
+def eers(score: np.ndarray, own: list[int]) -> tuple[float, float]:
+    found = verification(*crossed(score, own))
+    return found["eer"], found["eer_normalised"]  # type: ignore[return-value]
+
+
+def test_by_hand() -> None:
+    """Of 1, 2, 6: mean 3, deviation sqrt(14/3); of 4, 4, 1: mean 3, deviation sqrt(2)."""
+    trials, score = crossed(np.array([[1.0, 2.0, 6.0], [4.0, 4.0, 1.0]]), [2, 0])
+    a, b = math.sqrt(14 / 3), math.sqrt(2)
+    wanted = [-2 / a, -1 / a, 3 / a, 1 / b, 1 / b, -2 / b]
+    assert normalise_over_candidates(trials, score) == pytest.approx(wanted, abs=1e-9)
+    # Targets 1.39, 0.71; nontargets 0.71 (a tie), -0.46, -0.93, -1.41. The ROC goes from no miss
+    # and 1/4 false alarms to 1/2 missed and none, and meets the diagonal at 1/6.
+    assert verification(trials, score)["eer_normalised"] == pytest.approx(1 / 6)
+
+
+def test_what_an_utterance_adds_to_all_its_scores_does_not_matter() -> None:
+    rng = np.random.default_rng(4)
+    own = [u % 5 for u in range(40)]
+    score = rng.standard_normal((40, 5))
+    score[np.arange(40), own] += 2.5
+    plain, normal = eers(score, own)
+    shifted = 3.0 * score + 20.0 * rng.standard_normal((40, 1))
+    hidden, same = eers(shifted, own)
+    assert same == normal == eers(score[::-1], own[::-1])[1]
+    assert hidden > plain + 0.2
+    assert eers(-score, own)[1] == pytest.approx(1.0 - normal)
+
+
+def test_all_scores_equal_is_a_guess_and_one_candidate_is_undefined(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    own = [0, 1, 2, 0]
+    assert eers(np.full((4, 3), 0.1) + np.arange(4)[:, None] * 1e-3, own)[1] == 0.5
+    assert eers(1e300 * np.eye(3), [0, 1, 2])[1] == 0.0
+    lonely = Trials(("a", "b", "a"), ("u", "u", "v"), np.array([True, False, True]))
+    with caplog.at_level(logging.WARNING):
+        assert math.isnan(verification(lonely, np.array([3.0, 1.0, 2.0]))["eer_normalised"])  # type: ignore[arg-type]
+    assert "an utterance has one candidate" in caplog.text
+
+
+def test_two_candidates_are_ties() -> None:
+    """Only the order is left, to the last bit: else rounding would order the utterances."""
+    rng = np.random.default_rng(1)
+    trials, score = crossed(rng.standard_normal((50, 2)), [0] * 50)
+    assert {*np.abs(normalise_over_candidates(trials, score)).tolist()} == {1.0}  # type: ignore[arg-type]
+
+
+def test_people_are_resampled_and_the_normalisation_is_held() -> None:
+    rng = np.random.default_rng(2)
+    own = [u // 6 for u in range(36)]
+    score = rng.standard_normal((36, 6))
+    score[np.arange(36), own] += 1.0
+    trials, flat = crossed(score, own)
+    place = np.array([int(name[1:]) for name in trials.enrol])
+    who = Speakers([f"s{c}" for c in range(6)], place, np.repeat(own, 6))
+    found = verification(trials, flat, speakers=who, n_bootstrap=50, seed=3)
+    low, high = found["intervals"]["eer_normalised"]  # type: ignore[index]
+    assert low < found["eer_normalised"] < high  # type: ignore[operator]
+
+
+def test_naming_counts_all_utterances_alike() -> None:
+    """One loud utterance of a outweighs two that name them; normalised it does not."""
+    score = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 9.0], [0.0, 1.0]])
+    trials, flat = crossed(score, [0, 0, 0, 1])
+    utt2spk = {"u0": "s0", "u1": "s0", "u2": "s0", "u3": "s1"}
+    found = reidentification(trials, flat, utt2spk)
+    assert found["reid_speaker_top_1"] == 0.5
+    assert found["reid_speaker_normalised_top_1"] == 1.0
+    assert found["chance_reid_speaker_normalised_top_1"] == 0.5
+    assert found["reid_top_1"] == 0.75  # of single utterances ranks stay
+    utts = np.array([10.0, -7.0, 3.0, 100.0])[:, None]
+    moved = reidentification(trials, (2 * score + utts).ravel(), utt2spk)
+    assert moved["reid_speaker_normalised_mean_rank"] == found["reid_speaker_normalised_mean_rank"]

@@ -1,0 +1,466 @@
+"""Recordings as people have them: each kind that went wrong, one test named after it."""
+
+import fcntl
+import io
+import os
+import re
+import signal
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from local.metrics.utility import error_figures
+from steps.anonymisers.external import find_speech
+from steps.audio import read_audio
+from steps.protect_folder import main as protect_folder
+from steps.standalone.job import JOURNAL, MARK
+from steps.standalone.stream import Recording, open_pipe
+from tests.making import voice
+from tests.recipes import ROOT
+from tests.refusals import refuses
+from utils.audiofile import AudioError, AudioFile, _pages, _rewritten
+from utils.cli import LossError
+from utils.datachecks import probe_audio
+
+RATE = 16000
+
+
+def documented() -> list[str]:
+    """Commands of docs/protect.md on folders and streams, in order."""
+    page = (ROOT / "docs/protect.md").read_text().partition("\n## A model")[0]
+    blocks = re.findall(r"```\n(.*?)```", page, re.S)
+    return [line for block in blocks for line in block.split("\n")]
+
+
+@pytest.mark.slow
+def test_the_documented_stream_command_put_a_line_before_the_audio(tmp_path: Path) -> None:
+    """Documented commands run as they stand, in a checkout with the files that they name."""
+    for path in ROOT.iterdir():
+        (tmp_path / path.name).symlink_to(path)
+    wave = voice(1.0, 120, 550)[:RATE]
+    (tmp_path / "recordings").mkdir()
+    for name in ("speech.wav", "recordings/anna-1.wav"):
+        soundfile.write(tmp_path / name, wave, RATE)
+    (tmp_path / "key").write_text("a key of sixteen or more\n")
+    (tmp_path / "bin").mkdir()
+    for tool, line in (("arecord", "tail -c +45 speech.wav"), ("aplay", "exec cat >played.raw")):
+        (tmp_path / "bin" / tool).write_text(f"#!/bin/sh\n{line}\n")
+        (tmp_path / "bin" / tool).chmod(0o755)
+    path = f"{tmp_path}/bin:{os.environ['PATH']}"
+    lines = [line for line in documented() if line and "PER=" not in line]
+    assert len(lines) == 4
+    for line in lines:
+        words = ["bash", "-c", f". ./path.sh && {line}"]
+        subprocess.run(words, check=True, cwd=tmp_path, env=os.environ | {"PATH": path})
+    assert (tmp_path / "protected.wav").read_bytes()[:4] == b"RIFF"
+    assert soundfile.info(tmp_path / "protected.wav").frames == RATE
+    assert (tmp_path / "played.raw").stat().st_size == 2 * RATE
+    made = np.frombuffer((tmp_path / "played.raw").read_bytes(), "<i2") / 32768
+    assert made.any() and np.abs(made[:RATE] - wave).max() > 0.01
+    assert soundfile.info(tmp_path / "protected/anna-1.wav").frames == RATE
+
+
+NOISE = 0.1 * np.random.default_rng(0).standard_normal(RATE)
+
+
+def encoded(samples: np.ndarray, form: str, subtype: str | None = None, rate: int = RATE) -> bytes:
+    stream = io.BytesIO()
+    soundfile.write(stream, samples, rate, subtype, format=form)
+    return stream.getvalue()
+
+
+def patched(data: bytes, place: int, new: bytes) -> bytes:
+    return data[:place] + new + data[place + len(new) :]
+
+
+def wav(told: float, behind: bytes = b"") -> bytes:
+    """A second whose header tells of so many seconds."""
+    return patched(encoded(NOISE, "WAV"), 40, struct.pack("<I", int(told * 2 * RATE))) + behind
+
+
+def mp3(samples: np.ndarray, *, table: bool = True) -> bytes:
+    stream = io.BytesIO()
+    soundfile.write(
+        stream, samples, RATE, format="MP3", bitrate_mode="VARIABLE", compression_level=0.5
+    )
+    found = stream.getvalue()
+    return found if table else found[found.index(b"\xff\xf3", found.index(b"Xing")) :]
+
+
+def opus(place: Callable[[int], int]) -> bytes:
+    """Three seconds of Opus whose pages tell other places."""
+    pages = list(_pages(encoded(np.tile(NOISE, 3), "OGG", "OPUS")))
+    given = [struct.unpack_from("<q", page, 6)[0] for page in pages]
+    moved = (struct.pack("<q", place(there)) for there in given[2:])
+    return b"".join(pages[:2] + list(map(_rewritten, pages[2:], [6] * len(given), moved)))
+
+
+def of_mp3(n: int) -> tuple[int, int]:
+    return n, n + 3 * 1152  # what an encoder adds
+
+
+MP3 = mp3(NOISE)
+ID3 = b"ID3\4\0\0\0\1\0\0" + bytes(128 * 128)
+LIST = b"LIST" + struct.pack("<I", 12) + b"INFOIART" + bytes(4)
+QUIET = np.concatenate((NOISE / 1000, NOISE, NOISE))
+LENGTHS = {
+    "flac_of_a_pipe": (patched(encoded(NOISE, "FLAC"), 21, b"\xf0" + bytes(4)), RATE),
+    "wav_tells_half": (wav(0.5), RATE),
+    "wav_tells_nothing": (wav(0), RATE),
+    "wav_of_a_pipe": (patched(wav(1), 40, b"\xff" * 4), RATE),
+    "wav_with_tags_behind": (wav(1, LIST), RATE),
+    "wav_with_mp3_tags_behind": (wav(1, b"TAG" + bytes(125)), RATE),
+    "wav_joined": (wav(1) + wav(1), 2 * RATE),
+    "gsm": (encoded(NOISE[:8000], "WAV", "GSM610", 8000), (8000, 8320)),
+    "g721": (encoded(NOISE, "AU", "G721_32"), (RATE, RATE + 320)),
+    "g721_in_wav": (encoded(NOISE, "WAV", "G721_32"), (RATE, RATE + 320)),
+    "nms": (encoded(NOISE, "WAV", "NMS_ADPCM_32"), (RATE, RATE + 320)),
+    "mp3": (mp3(QUIET), 3 * RATE),
+    "mp3_with_tags": (ID3 + MP3, RATE),
+    "mp3_from_within_a_frame": (mp3(QUIET[::-1], table=False)[50:], (2 * RATE, 4 * RATE)),
+    "mp3_joined_with_tags": (ID3 + MP3 + ID3 + mp3(QUIET) + b"TAG" + bytes(125), 4 * RATE),
+    "flac_with_mp3_tags": (ID3 + encoded(NOISE, "FLAC"), RATE),
+    "mp3_joined": (MP3 + mp3(QUIET), 4 * RATE),
+    "mp3_tells_half": (
+        patched(mp3(NOISE), mp3(NOISE).index(b"Xing") + 8, b"\0\0\0\x08"),
+        of_mp3(RATE),
+    ),
+    "mp3_estimated_too_long": (mp3(QUIET, table=False), of_mp3(3 * RATE)),
+    "mp3_estimated_too_short": (mp3(QUIET[::-1], table=False), of_mp3(3 * RATE)),
+    "vorbis_joined": (encoded(NOISE, "OGG") + encoded(QUIET, "OGG"), 4 * RATE),
+    "opus": (encoded(QUIET, "OGG", "OPUS"), 3 * RATE),
+    "opus_joined": (2 * encoded(QUIET, "OGG", "OPUS"), (6 * RATE, 6 * RATE + 640)),
+    "opus_in_other_units": (opus(lambda place: place // 3), (3 * RATE, 3 * RATE + 320)),
+    "opus_without_places": (opus(lambda _: -1), (3 * RATE, 3 * RATE + 320)),
+    "opus_begins_anew": (opus(lambda place: place % 96000), (3 * RATE, 3 * RATE + 320)),
+    "opus_of_a_broadcast": (opus(lambda place: place + 10**9), 3 * RATE),
+}
+
+
+@pytest.mark.parametrize("name", LENGTHS)
+def test_all_samples_are_read_whatever_the_header_tells(tmp_path: Path, name: str) -> None:
+    content, expected = LENGTHS[name]
+    path = tmp_path / f"a.{name[:3]}"
+    path.write_bytes(content)
+    least, most = expected if isinstance(expected, tuple) else (expected, expected)
+    found = AudioFile.open(path)
+    assert least <= found.frames <= most
+    assert sum(map(len, found.blocks(1000))) == found.frames
+    assert (probe_audio(path).seconds, found.rate) == (found.seconds, found.rate)
+    recording = Recording.open(path)
+    whole = np.concatenate(list(recording.blocks()))
+    assert (whole == read_audio("a", str(path)).samples).all()
+    assert np.sqrt(np.mean(whole[-RATE // 2 :] ** 2)) > 1e-5
+
+
+CUT = {
+    "wav": (wav(3), "tells of 48000 samples, 16000 are there"),
+    "rf64": (encoded(NOISE, "RF64")[:-8000], "tells of 16000 samples, 12000 are there"),
+    "flac": (encoded(NOISE, "FLAC")[:-8000], "tells of 16000 samples, "),
+    "gsm": (encoded(NOISE, "WAV", "GSM610")[:-1000], "tells of 3250 bytes of samples, 2250 are"),
+    "mp3": (mp3(QUIET)[:-4000], "frames, "),
+    "unlike": (wav(1) + encoded(NOISE, "WAV", rate=8000), "joined of recordings with unlike rates"),
+    "m4a": (b"\0\0\0\x1cftypM4A rest", r"MPEG-4 .*; convert it: ffmpeg -i 'a' 'a.wav'"),
+    "amr": (b"#!AMR\nrest", r"AMR\); convert it: ffmpeg"),
+}
+
+
+@pytest.mark.parametrize("name", CUT)
+def test_a_file_of_which_samples_are_lost_is_named(tmp_path: Path, name: str) -> None:
+    content, said = CUT[name]
+    (tmp_path / "a").write_bytes(content)
+    refuses(said, AudioFile.open, tmp_path / "a", kind=AudioError)
+    refuses(f"a: .*{said}", Recording.open, tmp_path / "a")
+    refuses(f"utt: .*a: .*{said}", read_audio, "utt", str(tmp_path / "a"))
+
+
+PIPED = {
+    "tags": wav(1, LIST + b"id3 " + struct.pack("<I", 3) + b"abc\0"),
+    "told_nothing": wav(0),
+    "endless": LENGTHS["wav_of_a_pipe"][0],
+    "told_more": wav(3),
+    "bare": encoded(NOISE, "WAV")[44:],
+    "like_mp3": b"\xff\xfb" + encoded(NOISE, "WAV")[46:],
+}
+
+
+@pytest.mark.parametrize("name", PIPED)
+def test_tags_behind_samples_were_protected_as_speech(name: str) -> None:
+    found = np.concatenate(list(open_pipe(io.BytesIO(PIPED[name]), 3200)[1]))
+    assert np.abs(found - NOISE)[1:].max() < 1e-4 and len(found) == RATE
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (encoded(NOISE, "RF64"), "RF64, and no WAV file; 16 kHz"),
+        (encoded(NOISE, "FLAC"), "FLAC"), (encoded(NOISE, "OGG"), "Ogg"), (MP3, "MP3"),
+        (encoded(NOISE, "AIFF"), "AIFF"), (encoded(NOISE, "W64"), "W64"), (b"#!AMR\n12345", "AMR"),
+        (mp3(NOISE, table=False), "MP3"), (2 * b"\xff\xf1P\x80\x01\x1f\xfc1", "AAC"),
+        (b"\0\0\0\x1cftypM4A ", "MPEG-4"), (wav(0.5), "tells of 16000 bytes, but more"),
+    ],
+)  # fmt: skip
+def test_other_containers_on_the_pipe_were_taken_for_samples(content: bytes, said: str) -> None:
+    refuses(f"standard input: .*{said}", lambda: list(open_pipe(io.BytesIO(content), 3200)[1]))
+
+
+# ---- Folders.
+
+SYSTEM = ROOT / "egs/TEMPLATE/conf/systems/b2r.yaml"
+VOICE = voice(1.0, 120, 550)[:RATE]
+OPTIONS = ("--system", SYSTEM, "--key", "a key of sixteen")
+
+
+def protect(folder: Path, *words: object, nj: int = 1) -> dict[str, np.ndarray]:
+    """Samples of what the program makes of folder/in, by name."""
+    given = (*OPTIONS, "--nj", nj, *words, folder / "in", folder / "out")
+    assert protect_folder([str(word) for word in given]) == 0
+    return made(folder)
+
+
+def made(folder: Path) -> dict[str, np.ndarray]:
+    out = folder / "out"
+    names = [path for path in sorted(out.rglob("*")) if path.is_file() and path.name != JOURNAL]
+    return {os.fsdecode(p.relative_to(out)): soundfile.read(os.fsencode(p))[0] for p in names}
+
+
+def put(path: Path, content: bytes = encoded(VOICE, "WAV")) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+
+
+def power(samples: np.ndarray) -> float:
+    return float(np.var(samples))
+
+
+@pytest.mark.parametrize("share", [-1, -0.9, -0.6])
+def test_channels_that_cancel_became_silence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], share: float
+) -> None:
+    half = np.stack([VOICE, VOICE * np.where(np.arange(RATE) < RATE / 2, 1, share)], 1)
+    put(tmp_path / "in/whole.wav", encoded(np.stack([VOICE, share * VOICE], 1), "WAV"))
+    put(tmp_path / "in/apart.wav", encoded(np.stack([VOICE, NOISE / 9], 1), "WAV"))
+    put(tmp_path / "in/later.wav", encoded(np.repeat(half, 4, 0), "WAV"))
+    found = protect(tmp_path)
+    assert np.isclose(power(found["whole.wav"]), power(VOICE), rtol=0.05)
+    assert power(found["later.wav"][-RATE:]) > 0.1 * power(found["later.wav"][:RATE])
+    said = capsys.readouterr().err
+    assert "whole.wav: its channels cancel each other; channel 1 is taken" in said
+    assert "later.wav: its channels" in said and "apart.wav" not in said
+
+
+def test_an_offset_of_the_recorder_was_taken_for_loudness(tmp_path: Path) -> None:
+    quiet = NOISE / 300
+    put(tmp_path / "in/room.wav", encoded(quiet + 0.05, "WAV"))
+    put(tmp_path / "in/constant.wav", encoded(np.full(RATE, 0.05), "WAV"))
+    found = protect(tmp_path)
+    assert np.isclose(power(found["room.wav"]), power(quiet), rtol=0.1)
+    assert power(found["constant.wav"]) < 1e-9
+
+
+def test_protected_opus_was_vorbis_and_not_found_as_external(tmp_path: Path) -> None:
+    put(tmp_path / "in/PTT-1.opus", encoded(VOICE, "OGG", "OPUS"))
+    put(tmp_path / "in/other.ogg", encoded(VOICE, "OGG"))
+    found = protect(tmp_path)
+    assert {len(wave) for wave in found.values()} == {RATE}
+    assert soundfile.info(tmp_path / "out/PTT-1.opus").subtype == "OPUS"
+    assert soundfile.info(tmp_path / "out/other.ogg").subtype == "VORBIS"
+    assert find_speech(tmp_path / "out")["PTT-1"].endswith("PTT-1.opus")
+
+
+NAMES = [b"Gespr\xe4ch.wav", b"x" * 251 + b".wav", "\u8a71".encode() * 80 + b".wav", b"A B.WAV"]
+
+
+def test_names_of_files_as_people_have_them(tmp_path: Path) -> None:
+    for name in NAMES:
+        put(tmp_path / "in" / os.fsdecode(name))
+    found = protect(tmp_path)
+    assert {os.fsencode(name) for name in found} == set(NAMES)
+    assert protect(tmp_path).keys() == found.keys()
+
+
+def test_links_are_followed_once_and_none_vanishes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put(tmp_path / "in/a.wav")
+    put(tmp_path / "elsewhere/b.wav")
+    put(tmp_path / "in/sub/c.wav")
+    (tmp_path / "out").mkdir()
+    for name, target in (
+        ("in/link", "../elsewhere"), ("in/again", "../elsewhere"), ("in/loop", "."),
+        ("in/0", "sub"), ("in/file.wav", "a.wav"), ("in/back", "../out"), ("in/lost", "nowhere"),
+    ):  # fmt: skip
+        (tmp_path / name).symlink_to(target)
+    for _ in range(2):
+        refuses("1 of 5 files are not", protect, tmp_path, kind=LossError)
+        assert set(made(tmp_path)) == {"a.wav", "sub/c.wav", "again/b.wav", "file.wav"}
+        assert "in/lost: is a link that leads nowhere" in capsys.readouterr().err
+
+
+FFMPEG = """#!/bin/sh
+while [ "$1" != -i ]; do shift; done
+[ "${2#file:}" != broken ] && tail -c +9 "${2#file:}"
+"""
+
+
+def test_formats_that_libsndfile_does_not_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They were left out; now they are named, or read through ffmpeg (a stub here)."""
+    put(tmp_path / "in/memo.m4a", b"\0\0\0\x1cftyp" + LENGTHS["wav_of_a_pipe"][0])
+    put(tmp_path / "in/memo2.WMA", b"0&\xb2u random")
+    put(tmp_path / "in/memo1.wav")
+    put(tmp_path / "in/notes.txt", b"names")
+    monkeypatch.setenv("PATH", "/nowhere")
+    refuses("2 of 3 files are not", protect, tmp_path, kind=LossError)
+    assert "1 other files" in (said := capsys.readouterr().err)
+    assert "memo.m4a: cannot be read as audio" in said
+    assert "convert it: ffmpeg -i 'memo2.WMA' 'memo2.wav'" in said
+    listed = (tmp_path / "out.failed.txt").read_text()
+    assert [line for line in said.splitlines() if "convert" in line] == [
+        f"protect_folder.py: {line}" for line in listed.splitlines()
+    ]
+    put(tmp_path / "bin/ffmpeg", FFMPEG.encode())
+    (tmp_path / "bin/ffmpeg").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
+    refuses("1 of 3 files are not", protect, tmp_path, kind=LossError)
+    assert {name: len(wave) for name, wave in made(tmp_path).items()} == {
+        "memo.m4a.wav": RATE, "memo1.wav": RATE
+    }  # fmt: skip
+    assert "memo2.WMA: cannot be read as audio" in (tmp_path / "out.failed.txt").read_text()
+
+
+def test_more_processes_make_the_same_bytes(tmp_path: Path) -> None:
+    for number, name in enumerate(("a-1.wav", "a-2.flac", "b-1.ogg", "b-2.opus", "c-1.mp3")):
+        samples = np.tile(voice(1.0, 100 + 20 * number, 550), 1 + number % 2)
+        kind = {"opus": "OGG"}.get(name[4:], name[4:].upper())
+        put(tmp_path / "in" / name, encoded(samples, kind, "OPUS" if "opus" in name else None))
+    protect(tmp_path, "--per", "speaker", nj=3)
+    (tmp_path / "out").rename(tmp_path / "before")
+    protect(tmp_path, "--per", "speaker")
+    for path in (tmp_path / "out").iterdir():
+        if path.name != JOURNAL:
+            assert path.read_bytes() == (tmp_path / "before" / path.name).read_bytes()
+
+
+def test_files_say_that_they_are_synthetic_and_lose_other_tags(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for kind in ("WAV", "FLAC", "OGG", "MP3"):
+        with soundfile.SoundFile(put_in(tmp_path, f"x.{kind}"), "w", RATE, 1, format=kind) as audio:
+            audio.title, audio.artist = "Interview with Anna", "Anna"
+            audio.write(VOICE)
+    put(tmp_path / "in/bare.au", encoded(VOICE, "AU"))
+    protect(tmp_path)
+    assert "4 files had tags" in capsys.readouterr().out
+    for path in (tmp_path / "out").iterdir():
+        assert b"Anna" not in path.read_bytes()
+        assert (MARK.encode() in path.read_bytes()) == (path.suffix not in (".au", ".jsonl"))
+
+
+def put_in(folder: Path, name: str) -> str:
+    (folder / "in").mkdir(exist_ok=True)
+    return str(folder / "in" / name)
+
+
+def test_the_journal_told_when_recordings_were_made(tmp_path: Path) -> None:
+    put(tmp_path / "in/a.wav")
+    protect(tmp_path)
+    before = (tmp_path / "out/a.wav").stat().st_mtime_ns
+    told = (tmp_path / "out" / JOURNAL).read_text()
+    assert str((tmp_path / "in/a.wav").stat().st_mtime_ns)[:8] not in told
+    os.utime(tmp_path / "in/a.wav", (1, 1))
+    protect(tmp_path)
+    assert (tmp_path / "out/a.wav").stat().st_mtime_ns == before
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("nj", [1, 2])
+def test_a_killed_run_left_half_files_that_play(
+    tmp_path: Path, how: signal.Signals, nj: int
+) -> None:
+    put(tmp_path / "in/long.wav", encoded(np.tile(VOICE, 900), "WAV"))
+    put(tmp_path / "in/other.flac", encoded(np.tile(VOICE, 900), "FLAC"))
+    words = [*OPTIONS, "--nj", nj, tmp_path / "in", tmp_path / "out"]
+    program = [sys.executable, ROOT / "steps/protect_folder.py", *words]
+    with subprocess.Popen(list(map(str, program))) as run:
+        wait_for(lambda: open_files(tmp_path / "out"))
+        run.send_signal(how)
+    assert run.returncode in (-how, 130)
+    assert [path.name for path in (tmp_path / "out").rglob("*")] == [JOURNAL]
+    wait_for(lambda: not open_files(tmp_path / "out"))  # no process goes on
+
+
+def wait_for(what: Callable[[], bool]) -> None:
+    until = time.monotonic() + 60
+    while not what():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def open_files(folder: Path) -> bool:
+    """Whether any process has a file without a name open there."""
+    for link in Path("/proc").glob("[0-9]*/fd/*"):
+        try:
+            if str(link.readlink()).startswith(f"{folder}/#"):
+                return True
+        except OSError:  # the process has ended
+            continue
+    return False
+
+
+def test_two_runs_on_one_folder_are_kept_apart(tmp_path: Path) -> None:
+    put(tmp_path / "in/a.wav")
+    (tmp_path / "out").mkdir()
+    with (tmp_path / "out" / JOURNAL).open("w") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        refuses("out: another run writes there", protect, tmp_path)
+    assert set(protect(tmp_path)) == {"a.wav"}
+
+
+@pytest.mark.parametrize("words", [("--key", "Anna"), ("--key-file", "short")])
+def test_a_key_that_is_soon_guessed_was_taken(tmp_path: Path, words: tuple[str, str]) -> None:
+    put(tmp_path / "in/a.wav")
+    put(tmp_path / "short", b"fifteen letters\n")
+    given = [words[0], str(tmp_path / words[1]) if "file" in words[0] else words[1]]
+    folders = [str(tmp_path / name) for name in ("in", "out")]
+    refuses("at least 16, or none", protect_folder, [*given, "--system", str(SYSTEM), *folders])
+
+
+# ---- Languages.
+
+
+@pytest.mark.parametrize(
+    ("said", "heard", "wer"),
+    [
+        ("की का कि के", "का कि की को", 0.75), ("दिल दुल दल देल", "दल दिल देल दुल", 1),  # Hindi
+        ("ọkọ̀ ọkọ́", "ọkọ́ ọkọ́", 0.5), ("தமிழ் மிக", "தமிழ மிக", 0.5),  # Yoruba, Tamil
+        ("hello [background noise] world", "hello world", 0), ("<door slams> a", "a", 0),
+        ("ज़रा \u200cसी", "ज़रा सी", 0), ("❤\ufe0f a", "a", 0),
+    ],
+)  # fmt: skip
+def test_vowel_signs_were_no_letters(said: str, heard: str, wer: float) -> None:
+    figures = error_figures({"a": said}, {"a": heard}, {"a": "a"}, normaliser="plain")
+    assert figures["wer"] == wer
+
+
+@pytest.mark.parametrize(
+    ("text", "normaliser", "said"),
+    [
+        ("今天天气很好", "plain", "read cer, not wer"), ("วันนี้อากาศดี", "plain", "read cer, not wer"),
+        ("दिल दुल", "english", "take --spelling plain"), ("दिल दुल", "plain", ""),
+        ("naïve café", "english", ""),
+    ],
+)  # fmt: skip
+def test_text_without_blanks_was_one_word(
+    caplog: pytest.LogCaptureFixture, text: str, normaliser: str, said: str
+) -> None:
+    error_figures({"a": text}, {"a": text[:4]}, {"a": "a"}, normaliser=normaliser)
+    assert said in caplog.text if said else not caplog.text

@@ -1,0 +1,61 @@
+"""Resemblyzer's network in PyTorch: the package's own vectors, and its training."""
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import yaml
+
+from steps import train_encoder
+from steps.speaker.config import EncoderConfig
+from steps.speaker.encoders import NetworkEncoder, load_encoder, load_network
+from steps.speaker.network import EncoderNetwork
+from steps.training.settings import read_config
+from tests.refusals import refuses
+
+CONF = Path(__file__).resolve().parents[1] / "egs/TEMPLATE/conf/encoders/resemblyzer_tuned.yaml"
+resemblyzer = pytest.importorskip("resemblyzer")
+
+
+def config_without_pauses_cut() -> EncoderConfig:
+    config = read_config(EncoderConfig, CONF)
+    features = dataclasses.replace(config.features, speech_only=False)
+    return dataclasses.replace(config, features=features)
+
+
+def test_before_training_it_gives_the_vectors_of_the_package() -> None:
+    """Of signals shorter than a window, of one, and of several with and without a padded last."""
+    config, rng = config_without_pauses_cut(), np.random.default_rng(0)
+    encoder = NetworkEncoder(config, EncoderNetwork(config))
+    package = resemblyzer.VoiceEncoder("cpu", verbose=False)
+    for n, loud in ((8000, 0.1), (25600, 0.01), (37000, 0.1), (40000, 0.01), (81234, 0.001)):
+        wave = (loud * rng.normal(size=n)).astype(np.float32)
+        louder = resemblyzer.audio.normalize_volume(wave, -30, increase_only=True)
+        expected = package.embed_utterance(louder)
+        np.testing.assert_allclose(encoder.embed(wave), expected, atol=1e-5)
+
+
+def test_training_starts_from_the_package_and_is_read_back(tmp_path, make_data_dir) -> None:
+    settings = yaml.safe_load(CONF.read_text())
+    settings["training"] |= {"steps": 2, "batch": 2, "minimum_seconds": 0.1}
+    settings["features"]["speech_only"] = False
+    conf, out = tmp_path / "conf.yaml", tmp_path / "model"
+    conf.write_text(yaml.safe_dump(settings))
+    data = make_data_dir(tmp_path / "data", {"a": 2, "b": 2}, seconds=2)
+    assert train_encoder.main(["--workers", "0", str(conf), str(data), str(out)]) == 0
+    first = dict(EncoderNetwork(read_config(EncoderConfig, conf)).named_parameters())
+    for name, value in load_network(out)[1].named_parameters():
+        moved = (value - first[name]).abs().max().item()
+        assert 0 < moved < 0.01, name
+    wave = np.random.default_rng(1).normal(size=32000).astype(np.float32)
+    vector = load_encoder(str(out)).embed(wave)
+    assert vector.shape == (256,) and np.linalg.norm(vector) == pytest.approx(1, abs=1e-5)
+    assert torch.get_num_threads() == 1
+
+
+def test_other_sizes_than_the_package_has_are_refused(tmp_path) -> None:
+    config = read_config(EncoderConfig, CONF)
+    network = dataclasses.replace(config.network, embedding=128)
+    refuses("three layers of 256", EncoderNetwork, dataclasses.replace(config, network=network))
