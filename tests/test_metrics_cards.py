@@ -55,7 +55,16 @@ def test_every_key_is_in_the_index(tmp_path: Path) -> None:
     commands = (
         ["verification", "--utt2spk", speakers, "--bootstrap", 2, "--omega", 2, *lists],
         ["recordings", "--utt2spk", speakers, "--bootstrap", 2, *lists],
-        ["strongest", "--utt2spk", speakers, "--bootstrap", 2, "--also", lists[1], *lists],
+        [
+            "strongest",
+            "--utt2spk",
+            speakers,
+            "--bootstrap",
+            2,
+            "--another-attacker",
+            lists[1],
+            *lists,
+        ],
         ["calibration", *lists, lists[1]],
         ["gains", "--utt2spk", speakers, "--bootstrap", 2, *lists, *lists, *lists],
         ["similarity", "--utt2spk", utt2spk, "--bootstrap", 2, *pairs],

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -313,7 +313,8 @@ class Attacks:
             for system in self.systems:
                 self._compare(stage, evaluator, gender, system)
         attacks: dict[tuple[str, str], list[Listed]] = {}
-        for one in self.all():
+        fused = [self.fuse(*of) for of in product(self.recipe.fused, self.recipe.genders)]
+        for one in (*self.all(), *chain.from_iterable(fused)):
             attacks.setdefault((one.attack.system, one.gender), []).append(one)
         for (system, gender), every in attacks.items():
             if system != ORIGINAL:
@@ -322,13 +323,15 @@ class Attacks:
     def _choose(self, stage: int, system: str, gender: str, every: Sequence[Listed]) -> None:
         """Plan the lowest EER of all attackers and evaluators."""
         first, *more = [f"exp/scores/{one.path}/scores" for one in every]
-        trials = every[0].trials
+        trials, runs = every[0].trials, [(one, run) for one in every for run in self.further(one)]
+        lists = [word for path in more for word in ("--another-attacker", path)]
+        for one, run in runs:
+            lists += ["--draw-of", *(f"exp/scores/{path}/scores" for path in (one.path, run.path))]
         self.recipe.figures(
             "metrics", stage,
             Labels(every[0].split, gender, system, STRONGEST, "", "all", "-"), kind=STRONGEST,
             utt2spk=f"data/{trials}/utt2spk",
-            lists=[*(word for path in more for word in ("--also", path)),
-                   f"data/{trials}/trials", first],
+            lists=[*lists, f"data/{trials}/trials", first],
         )  # fmt: skip
 
     def _verify(self, stage: int, one: Listed) -> None:
@@ -352,7 +355,7 @@ class Attacks:
         )  # fmt: skip
         recipe.figures(
             "metrics", stage, one.labels(RECORDINGS), kind=RECORDINGS, utt2spk=of_trials,
-            lists=(trials, scores),
+            lists=(*draws, trials, scores),
         )  # fmt: skip
         recipe.figures(
             "reidentification", stage, one.labels("reidentification"), utt2spk=of_trials,
