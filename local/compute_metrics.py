@@ -116,7 +116,7 @@ def _verification(
 
 def _recordings(
     trials: Trials, scores: Scores, out: Figures, *, format: TrialFormat = "auto",
-    utt2spk: Utt2spk, bootstrap: Bootstrap = 0, seed: Seed = 0,
+    utt2spk: Utt2spk, another_draw: AnotherDraw = (), bootstrap: Bootstrap = 0, seed: Seed = 0,
 ) -> None:  # fmt: skip
     """What an attacker finds out who has 1, 3, 10, 30 or all recordings of one person.
 
@@ -124,26 +124,39 @@ def _recordings(
     """
     from local.metrics.recordings import recordings
 
-    listed, score = _read_scored(format, trials, scores)
+    listed, score, *draws = _read_scored(format, trials, scores, *another_draw)
     speakers = _find_speakers(listed, trials, utt2spk)
-    write_figures(out, recordings(listed, score, speakers, n_bootstrap=bootstrap, seed=seed))
+    write_figures(out, recordings(
+        listed, score, speakers, draws=draws, n_bootstrap=bootstrap, seed=seed
+    ))  # fmt: skip
 
 
 def _strongest(
     trials: Trials, scores: Scores, out: Figures, *, format: TrialFormat = "auto",
     utt2spk: Utt2spk,
-    also: Annotated[
+    another_attacker: Annotated[
         Sequence[Path], "The scores of a further attacker on these trials; may be given again",
         "SCORES",
+    ] = (),
+    draw_of: Annotated[
+        Sequence[tuple[Path, Path]], "The scores of an attacker, and those of the same in "
+        "a further run of a random system; may be given again", "SCORES SCORES",
     ] = (),
     bootstrap: Bootstrap = 0, seed: Seed = 0,
 ) -> None:  # fmt: skip
     """The lowest EER of several attackers on one list; its interval covers their choice."""
     from local.metrics.recordings import strongest
 
-    listed, *every = _read_scored(format, trials, scores, *also)
+    runs = {path: [path] for path in (scores, *another_attacker)}
+    for path, another in draw_of:
+        if path not in runs:
+            raise UserError(f"--draw-of {path}: no attacker has these scores")
+        runs[path].append(another)
+    listed, *every = _read_scored(format, trials, *(path for own in runs.values() for path in own))
+    found = iter(every)
+    attackers = [[next(found) for _ in own] for own in runs.values()]
     speakers = _find_speakers(listed, trials, utt2spk)
-    write_figures(out, strongest(listed, every, speakers, n_bootstrap=bootstrap, seed=seed))
+    write_figures(out, strongest(listed, attackers, speakers, n_bootstrap=bootstrap, seed=seed))
 
 
 def _calibration(

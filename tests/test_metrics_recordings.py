@@ -19,6 +19,7 @@ from local.metrics.recordings import (
     strongest,
 )
 from local.metrics.verification import Speakers, find_speakers, verification
+from local.options import to_json
 from tests.scored import trials_of
 from utils.trials import Trials
 
@@ -97,7 +98,8 @@ def test_figures_do_not_depend_on_the_order_of_the_list() -> None:
     rows = [(trials.enrol[i], trials.trial[i], trials.target[i]) for i in turn]
     other = Speakers(people.names, people.enrol[turn], people.trial[turn])
     found = recordings(trials, score, people, n_bootstrap=20, seed=3)
-    assert recordings(trials_of(rows), score[turn], other, n_bootstrap=20, seed=3) == found
+    again = recordings(trials_of(rows), score[turn], other, n_bootstrap=20, seed=3)
+    assert to_json(again) == to_json(found)
     assert recordings(trials, score, people, seed=4) != recordings(trials, score, people, seed=3)
 
 
@@ -214,7 +216,7 @@ def test_p_values_of_scores_that_say_nothing_are_spread_evenly(
         order = shuffle(heard, people.names, 0)
         groups = [group(heard, order, length) for length in (1, 3, 10)]
         lengths = [module.Length.of(own, len(people.names)) for own in groups if own]
-        found.append([*permutation_tests(lengths, heard).values()])
+        found.append([*permutation_tests([lengths], heard).values()])
     share = (np.array(found) <= 0.2).mean(axis=0)
     assert share == pytest.approx(0.2, abs=0.12)
 
@@ -223,7 +225,7 @@ def test_the_strongest_of_two_is_chosen_anew_in_each_resample() -> None:
     trials, first, people = made_up(6, 0.6)
     second = made_up(7, 0.6)[1]
     one, two = (recordings(trials, s, people, n_bootstrap=200) for s in (first, second))
-    both = strongest(trials, [first, second], people, n_bootstrap=200)
+    both = strongest(trials, [[first], [second]], people, n_bootstrap=200)
     for length in ("1", "3", "10", "all"):
         names = [f"{name}_{length}_recordings" for name in ("eer", "eer_normalised")]
         lowest = min(detection.folded(own[name]) for own in (one, two) for name in names)
@@ -232,25 +234,56 @@ def test_the_strongest_of_two_is_chosen_anew_in_each_resample() -> None:
         assert both["intervals"][key][0] <= min(low for low, _ in ends) + 1e-12
         assert both["intervals"][key][1] <= min(high for _, high in ends) + 1e-12
     assert both["n_attacks"] == 2 and both["n_target_speakers"] == 6
-    alone = strongest(trials, [first], people, n_bootstrap=50)
+    alone = strongest(trials, [[first]], people, n_bootstrap=50)
     assert alone["p_value_strongest"] == one["p_value_eer"]
-    lists = [strongest(trials, own, people) for own in ([first, first], [first])]
+    lists = [strongest(trials, own, people) for own in ([[first], [first]], [[first]])]
     assert lists[0]["p_value_strongest"] == lists[1]["p_value_strongest"]
 
 
 def test_the_best_of_many_attackers_who_hear_nothing_is_chance() -> None:
     trials, _, people = made_up(0, 0.0)
-    scores = [made_up(seed, 0.0)[1] for seed in range(20, 40)]
-    own = [recordings(trials, score, people)["p_value_eer"] for score in scores]
+    scores = [[made_up(seed, 0.0)[1]] for seed in range(20, 40)]
+    own = [recordings(trials, score, people)["p_value_eer"] for (score,) in scores]
     found = strongest(trials, scores, people)
     assert min(own) < 0.1 < found["p_value_strongest"]
+
+
+def test_runs_of_a_random_system_are_averaged_and_drawn() -> None:
+    trials, first, people = made_up(6, 0.8)
+    runs = [first, made_up(7, 0.2)[1]]
+    one, two = (recordings(trials, run, people) for run in runs)
+    both = recordings(trials, runs[0], people, draws=runs[1:], n_bootstrap=200)
+    for name in ("eer_1", "eer_normalised_3", "named_all", "d_ece_10"):
+        name += "_recordings"
+        assert both[name] == pytest.approx((one[name] + two[name]) / 2)
+        low, high = both["intervals"][name]
+        assert low < min(one[name], two[name]) and high > max(one[name], two[name])
+    assert both["n_draws"] == 2
+    chosen = strongest(trials, [runs], people, n_bootstrap=200)
+    found = [(detection.folded(one[n]) + detection.folded(two[n])) / 2
+             for n in ("eer_1_recordings", "eer_normalised_1_recordings")]  # fmt: skip
+    assert chosen["eer_strongest_1_recordings"] == pytest.approx(min(found))
+    low, high = chosen["intervals"]["eer_strongest_1_recordings"]
+    assert low < min(found) < high
+    again = recordings(trials, first, people, draws=[first])
+    assert again["p_value_eer"] == one["p_value_eer"]
+
+
+def test_of_one_candidate_normalisation_leaves_nothing() -> None:
+    rows = [(p, f"{p}{r}", True) for p in "abc" for r in range(3)]
+    rows += [("x", f"y{r}", False) for r in range(3)]
+    trials = trials_of(rows)
+    people = find_speakers(trials, {u: u[0] for u in trials.trial}, trials_path="", utt2spk_path="")
+    found = recordings(trials, np.arange(12.0), people)
+    assert math.isnan(found["eer_normalised_1_recordings"])
+    assert 0 <= found["eer_1_recordings"] <= 1 and 0 < found["p_value_eer"] <= 1
 
 
 def test_the_choice_of_many_figures_had_a_p_value_that_could_not_be_small() -> None:
     """With 999 permutations the rarest of 160 figures was never rarer than about 0.1."""
     trials, score, people = made_up(4, 2.0)
     noise = [made_up(seed, 0.0)[1] for seed in range(20, 40)]
-    found = strongest(trials, [*noise, score], people)
+    found = strongest(trials, [*([own] for own in noise), [score]], people)
     assert found["p_value_strongest"] <= 0.002
 
 

@@ -320,12 +320,8 @@ def test_a_folder_with_a_cohort_alone_is_the_cosine(by_hand) -> None:
     made = by_hand / "made"
     words = ["--lda-dim", "0", str(by_hand / "x"), str(by_hand / "d"), str(made)]
     assert train_program.main(words) == 0
-<<<<<<< HEAD
     assert sorted(path.name for path in made.iterdir()) == ["cohort.ark", "cohort.scp", "spklist"]
-=======
-    assert sorted(path.name for path in made.iterdir()) == ["cohort.ark", "cohort.scp"]
     refuses("no mean.vec there", backends.read_plda, made)  # a pool's distances need one
->>>>>>> r3-scoring
     assert centred_scores(by_hand, EVERY, str(made)) == centred_scores(by_hand, EVERY)
     normalised = centred_scores(by_hand, EVERY, str(made), "--asnorm", "4")
     assert normalised.keys() == centred_scores(by_hand, EVERY).keys()

@@ -200,7 +200,7 @@ def test_recordings_of_a_person_stand_beside_one() -> None:
     assert judged.verdict.attack.several["all"].value == 0.25  # 0.75, turned round
     assert judged.verdict.why == "an EER of 25.0 % from all recordings of a person"
     assert verdict_table(figures).rows[0][2] == (
-        "women 44.0 [40.0, 48.0] from one recording, 25.0 [21.0, 29.0] from all of a person by "
+        "women 44.0 [40.0, 48.0] from one, 25.0 [21.0, 29.0] from all recordings by "
         "ignorant, e (unprotected 2.0 [0.0, 5.0])"
     )
     drawn = recordings(results(figures))

@@ -14,7 +14,9 @@ from local.metrics.intervals import (
     Figures,
     count_labels,
     interval_report,
+    mean_figures,
     multiplicities,
+    one_run,
     pair_weights,
     percentiles,
 )
@@ -28,6 +30,7 @@ LENGTHS = {"1": 1, "3": 3, "10": 10, "30": 30, "all": 0}  # by name; 0: all that
 FEWEST_PEOPLE = 2
 FIGURES = ("eer", "eer_normalised", "named", "d_ece", "linkability", "rank_disclosure",
            "rank_disclosure_worst")  # fmt: skip
+NORMALISED = ("eer_normalised", "d_ece", "linkability")  # of scores normalised over candidates
 TESTED = ("p_value_eer", "p_value_named", "p_value_d_ece")
 N_PERMUTATIONS = 999
 _AT_ONCE = 1_000_000  # labels of permutations
@@ -47,6 +50,11 @@ class Heard:
     target: Bool
     person: Int64
     model: Int64
+
+    @property
+    def alone(self) -> bool:
+        """Whether a row has one candidate, of whom normalisation would leave nothing."""
+        return bool((np.isfinite(self.score).sum(axis=1) == 1).any())
 
     @property
     def sought(self) -> Bool:
@@ -180,7 +188,7 @@ class Length:
         tried, (rank, n_models) = ~np.isnan(self.share), self.ranks
         sought = ~np.isnan(rank)
         mean, worst = disclosure(rank[sought], every[self.groups.person[sought]], n_models)
-        return {
+        found = {
             "eer": detection.eer(*self.raw.counts(of_raw)),
             "eer_normalised": detection.eer(t, n),
             "named": detection.mean(self.share[tried], every[tried]),
@@ -189,6 +197,7 @@ class Length:
             "rank_disclosure": mean,
             "rank_disclosure_worst": worst,
         }
+        return found | (dict.fromkeys(NORMALISED, math.nan) if self.groups.alone else {})
 
 
 def disclosure(rank: Float64, weight: Float64, n_models: int) -> tuple[float, float]:
@@ -219,38 +228,50 @@ def disclosure(rank: Float64, weight: Float64, n_models: int) -> tuple[float, fl
 
 
 def recordings(
-    trials: Trials, score: Float64, speakers: Speakers, *, n_bootstrap: int = 0, seed: int = 0
+    trials: Trials,
+    score: Float64,
+    speakers: Speakers,
+    *,
+    draws: Sequence[Float64] = (),
+    n_bootstrap: int = 0,
+    seed: int = 0,
 ) -> dict[str, object]:
     """All figures `<name>_<length>_recordings` of a trial list, and whether they may be chance
     (keys of the JSON: docs/metrics/recordings.md).
 
-    score: (n_trials,). A length that fewer than two people with target trials have is left out, and
-    a warning says so.
+    score: (n_trials,). draws: the same of further runs of a random system: figures are means over
+    all runs, a resample takes one of them. A length that fewer than two people with target trials
+    have is left out, and a warning says so.
     """
-    heard, n_people = hear(trials, score, speakers), len(speakers.names)
-    lengths = _lengths(heard, shuffle(heard, speakers.names, seed), n_people)
-    found = {n: own for n, own in zip(LENGTHS, lengths, strict=True) if own is not None}
-    for name in [name for name in LENGTHS if name not in found]:
+    every = [hear(trials, run, speakers) for run in (score, *draws)]
+    n_people, order = len(speakers.names), shuffle(every[0], speakers.names, seed)
+    runs = [
+        {n: own for n, own in zip(LENGTHS, _lengths(heard, order, n_people), strict=True) if own}
+        for heard in every
+    ]
+    for name in [name for name in LENGTHS if name not in runs[0]]:
         logger.warning(
             "%s recordings: left out, as fewer than %d people with target trials have so many",
             *(name, FEWEST_PEOPLE),
         )
-    sought = heard.sought
+    sought = every[0].sought
     report: dict[str, object] = {
         **count_labels(trials.target),
-        "n_speakers": len(np.unique(heard.person[sought])),
+        **({"n_draws": len(runs)} if draws else {}),
+        "n_speakers": len(np.unique(every[0].person[sought])),
         "n_segments": int(sought.sum()),
     }
-    report |= _figures(found) or {}
-    for name, own in found.items():
+    report |= mean_figures([figures for run in runs if (figures := _figures(run))] or [{}])
+    for name, own in runs[0].items():
         tried = own.groups.sought
         report[f"groups_{name}_recordings"] = int(tried.sum())
         report[f"people_{name}_recordings"] = len(np.unique(own.groups.person[tried]))
         report[f"chance_named_{name}_recordings"] = float(np.nanmean(own.chance))
-    report |= permutation_tests([*found.values()], heard, seed)
+    report |= permutation_tests([[*run.values()] for run in runs], every[0], seed)
+    of_run = one_run(len(runs), seed)
 
     def evaluate(drawn: Float64) -> Figures | None:
-        return _figures(found, drawn)
+        return _figures(runs[of_run()], drawn)
 
     return report | interval_report(evaluate, n_people, n_bootstrap, seed)
 
@@ -284,31 +305,45 @@ def _figures(found: Mapping[str, Length], drawn: Float64 | None = None) -> Figur
 # models, all recordings of a person together, so that what recordings of one person share stays.
 
 
-def permutation_tests(found: Sequence[Length], heard: Heard, seed: int = 0) -> Figures:
+def permutation_tests(runs: Sequence[Sequence[Length]], heard: Heard, seed: int = 0) -> Figures:
     """P values of the lowest folded EER over all lengths, raw and normalised (`p_value_eer`), of
     the share of people named that is farthest from chance over all lengths (`p_value_named`), and
     of the list's D_ECE by its scores or, if that is more, by their negatives (`p_value_d_ece`).
 
-    Each is two-sided: a leak that is turned round is a leak. The largest of several figures, in
-    standard deviations over the permutations, is compared with the largest of each permutation (max
-    T of Westfall and Young 1993), so their number is allowed for. p = (as much + 1)/(N + 1). NaN
-    without lengths or permutations.
+    runs: lengths of each run of a system, over which figures are averaged. Each is two-sided: a
+    leak that is turned round is a leak. The largest of several figures, in standard deviations over
+    the permutations, is compared with the largest of each permutation (max T of Westfall and Young
+    1993), so their number is allowed for. p = (as much + 1)/(N + 1). NaN without lengths or
+    permutations.
     """
     models, swaps = _swap(heard, seed)
-    if not found or not len(swaps):
+    if not runs[0] or not len(swaps):
         return dict.fromkeys(TESTED, math.nan)
-    tables = _tables(found)
     leaks = {
-        "p_value_eer": [0.5 - _eers(table, models, swaps) for table in tables],
-        "p_value_named": [np.abs(_named(own.groups, models, swaps)) for own in found],
-        "p_value_d_ece": [_d_eces(tables[1], models, swaps)],
-    }
-    return {name: _p_value(np.stack(own, axis=1)) for name, own in leaks.items()}
+        "p_value_eer": [_leaks(_tables(found), models, swaps) for found in runs],
+        "p_value_named": [
+            np.stack([_named(own.groups, models, swaps) for own in found], axis=1)
+            for found in runs
+        ],
+        "p_value_d_ece": [_d_eces(_tables(found[:1])[-1], models, swaps) for found in runs],
+    }  # fmt: skip
+    mean = {name: np.mean(own, axis=0) for name, own in leaks.items()}
+    mean["p_value_named"] = np.abs(mean["p_value_named"])
+    return {name: _p_value(own.reshape(len(swaps), -1)) for name, own in mean.items()}
 
 
 def _tables(found: Iterable[Length]) -> list[Heard]:
-    """Scores of each length, as they are and normalised."""
-    return [table for own in found for table in (own.groups, own.groups.normalised())]
+    """Scores of each length, as they are and, unless they have one candidate, normalised."""
+    return [
+        table
+        for own in found
+        for table in (own.groups, *([] if own.groups.alone else [own.groups.normalised()]))
+    ]
+
+
+def _leaks(tables: Sequence[Heard], models: Bool, swaps: Int64) -> Float64:
+    """How far the folded EER of each table lies below guessing in each swap, (n_swaps, n)."""
+    return np.stack([0.5 - _eers(table, models, swaps) for table in tables], axis=1)
 
 
 def _swap(heard: Heard, seed: int) -> tuple[Bool, Int64]:
@@ -405,7 +440,7 @@ def _d_eces(heard: Heard, models: Bool, swaps: Int64) -> Float64:
 
 def strongest(
     trials: Trials,
-    scores: Sequence[Float64],
+    scores: Sequence[Sequence[Float64]],
     speakers: Speakers,
     *,
     n_bootstrap: int = 0,
@@ -413,37 +448,59 @@ def strongest(
 ) -> dict[str, object]:
     """Lowest folded EER of several attackers on one list, by number of recordings of a person.
 
-    scores: of each attacker, (n_trials,). `eer_strongest_<length>_recordings`: the lowest of all
-    attackers, of the scores as they are and normalised; its interval takes the lowest anew in each
-    resample of the people. `p_value_strongest`: of the lowest of all lengths, as `p_value_eer`.
+    scores: (n_trials,) of each run of each attacker, over whose runs EERs are averaged.
+    `eer_strongest_<length>_recordings`: the lowest of all attackers, of the scores as they are and
+    normalised; its interval takes the lowest anew in each resample of the people, and one of the
+    runs. `p_value_strongest`: of the lowest of all lengths, as `p_value_eer`.
     """
-    every = [hear(trials, score, speakers) for score in scores]
-    order, n_people = shuffle(every[0], speakers.names, seed), len(speakers.names)
-    drawn = np.vstack([np.ones(n_people), multiplicities(n_people, n_bootstrap, seed)])
-    (models, swaps), leaks = _swap(every[0], seed), []
+    every = [[hear(trials, run, speakers) for run in runs] for runs in scores]
+    first, n_people = every[0][0], len(speakers.names)
+    order, (models, swaps) = shuffle(first, speakers.names, seed), _swap(first, seed)
+    drawn = multiplicities(n_people, n_bootstrap, seed)
+    of_run = one_run(max(map(len, scores)), seed)
+    chosen = np.array([of_run() for _ in drawn], np.int64)
+    found: dict[str, list[Float64]] = {name: [] for name in LENGTHS}
+    leaks = []
+    for runs in every:
+        lengths = [_lengths(heard, order, n_people) for heard in runs]
+        for name, own in zip(LENGTHS, zip(*lengths, strict=True), strict=True):
+            tables = zip(*(_tables([length]) for length in own if length), strict=True)
+            for table in tables:  # by run, as they are and then normalised
+                found[name].append(_resampled(table, drawn, chosen))
+                if len(swaps):
+                    leaks.append(np.mean([_leaks([t], models, swaps) for t in table], axis=0))
     report: dict[str, object] = {
         **count_labels(trials.target),
         "n_speakers": n_people,
-        "n_target_speakers": len(np.unique(every[0].person[every[0].sought])),
+        "n_target_speakers": len(np.unique(first.person[first.sought])),
         "n_attacks": len(scores),
     }
     intervals = {}
-    for name, found in zip(
-        LENGTHS, zip(*(_lengths(own, order, n_people) for own in every), strict=True), strict=True
-    ):
-        tables = _tables(own for own in found if own is not None)
-        if not tables:
-            continue
-        lowest = np.min([_resampled(table, drawn) for table in tables], axis=0)
-        key, defined = f"eer_strongest_{name}_recordings", lowest[1:][~np.isnan(lowest[1:])]
-        report[key] = float(lowest[0])
-        intervals[key] = list(percentiles(defined)) if len(defined) else None
-        leaks += [0.5 - _eers(table, models, swaps) for table in tables if len(swaps)]
-    report["p_value_strongest"] = _p_value(np.stack(leaks, axis=1)) if leaks else math.nan
+    for name, eers in found.items():
+        if eers:
+            key, (value, *lowest) = f"eer_strongest_{name}_recordings", np.min(eers, axis=0)
+            known = np.array(lowest)[~np.isnan(lowest)]
+            report[key] = float(value)
+            intervals[key] = list(percentiles(known)) if len(known) else None
+    report["p_value_strongest"] = _p_value(np.hstack(leaks)) if leaks else math.nan
     return report | ({"n_bootstrap": n_bootstrap, "intervals": intervals} if n_bootstrap else {})
 
 
-def _resampled(heard: Heard, drawn: Float64) -> Float64:
+def _resampled(runs: Sequence[Heard], drawn: Float64, chosen: Int64) -> Float64:
+    """Mean of the folded EERs of all runs, and that of the chosen run with people drawn so often;
+    drawn: (n, n_people), chosen: (n,); (1 + n,)."""
+    found = np.empty(1 + len(drawn))
+    whole = []
+    for place, heard in enumerate(runs):
+        of_run = np.flatnonzero(chosen % len(runs) == place)
+        eers = _weighted(heard, np.vstack([np.ones(drawn.shape[1]), drawn[of_run]]))
+        whole.append(eers[0])
+        found[1 + of_run] = eers[1:]
+    found[0] = np.mean(whole)
+    return found
+
+
+def _weighted(heard: Heard, drawn: Float64) -> Float64:
     """Folded EER with people drawn so often, drawn: (n, n_people); (n,)."""
     score, target, cell = heard.pairs(drawn.shape[1])
     order = np.lexsort((cell, target, score))

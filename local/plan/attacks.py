@@ -231,11 +231,7 @@ class Attacks:
     def further(self, one: Listed) -> list[Listed]:
         """An attack on the further runs of --draws; none where the speech is not drawn anew."""
         attacker, system = one.attack.attacker, one.attack.system
-<<<<<<< HEAD
-        heard = attacker in DRAWN and not one.tells.encoder.is_textual and not one.fused
-=======
         heard = attacker in DRAWN and not one.fused and not one.tells.encoder.is_textual
->>>>>>> r3-scoring
         return [
             replace(one, name=f"{attacker}_draw{i}", trial=f"{one.trial}_draw{i}")
             for i in range(1, self.recipe.n_draws(system) if heard else 1)
@@ -329,13 +325,15 @@ class Attacks:
     def _choose(self, stage: int, system: str, gender: str, every: Sequence[Listed]) -> None:
         """Plan the lowest EER of all attackers and evaluators."""
         first, *more = [f"exp/scores/{one.path}/scores" for one in every]
-        trials = every[0].trials
+        trials, runs = every[0].trials, [(one, run) for one in every for run in self.further(one)]
+        lists = [word for path in more for word in ("--another-attacker", path)]
+        for one, run in runs:
+            lists += ["--draw-of", *(f"exp/scores/{path}/scores" for path in (one.path, run.path))]
         self.recipe.figures(
             "metrics", stage,
             Labels(every[0].split, gender, system, STRONGEST, "", "all", "-"), kind=STRONGEST,
             utt2spk=f"data/{trials}/utt2spk",
-            lists=[*(word for path in more for word in ("--also", path)),
-                   f"data/{trials}/trials", first],
+            lists=[*lists, f"data/{trials}/trials", first],
         )  # fmt: skip
 
     def _verify(self, stage: int, one: Listed) -> None:
@@ -359,7 +357,7 @@ class Attacks:
         )  # fmt: skip
         recipe.figures(
             "metrics", stage, one.labels(RECORDINGS), kind=RECORDINGS, utt2spk=of_trials,
-            lists=(trials, scores),
+            lists=(*draws, trials, scores),
         )  # fmt: skip
         recipe.figures(
             "reidentification", stage, one.labels("reidentification"), utt2spk=of_trials,
