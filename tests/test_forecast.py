@@ -94,6 +94,9 @@ def test_protected_speech_that_is_not_there_is_as_long_as_the_original() -> None
     protect = "5 data/set_b not_made_yet steps/anonymise.py conf data/set data/set_b"
     hear = "7 exp/x not_made_yet steps/extract_xvectors.py resemblyzer data/set_b exp/x"
     assert "about 20 s of CPU time" in sum_up(protect, hear)[1]
+    write_set("set_c", 2000)
+    join = "6 data/both not_made_yet steps/join_draws.py data/both data/set_b data/set_c"
+    assert "about 60 s of CPU time" in sum_up(protect, join, hear.replace("set_b", "both"))[2]
 
 
 def test_wall_time_is_the_longest_chain_or_that_of_all_jobs() -> None:

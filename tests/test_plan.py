@@ -704,6 +704,15 @@ def test_what_is_asked_for_is_remembered_with_what_was(plan: Plan) -> None:
     assert (lists["systems"], lists["quality"], lists["asr"]) == (["b2", "b2r"], ["true"], [])
 
 
+def test_options_remembered_before_there_were_controls_ended_in_a_traceback(plan: Plan) -> None:
+    remember(systems="b2r")
+    before = json.loads(FILE.read_text())
+    del before["lists"]["controls"]
+    FILE.write_text(json.dumps(before))
+    lists = plan(systems="b2", evaluators="e/plda").remembered["lists"]
+    assert isinstance(lists, dict) and lists["systems"] == ["b2", "b2r"]
+
+
 def test_one_output_has_one_command() -> None:
     tables = Tables()
     tables.add("audio", 1, "exp/a", data="data/a")

@@ -97,11 +97,11 @@ class Speech:
         pairs = [("", words[0]), *pairwise(words)]
         program = next((Path(w).stem for w in words if w.endswith((".py", ".sh"))), words[0])
         given = (pair for pair in pairs if not pair[0].startswith("--"))
-        data = (pair for pair in given if pair[1].startswith("data/") or self.of(pair[1]))
-        model, first = next(data, ("", ""))
+        data = [pair for pair in given if pair[1].startswith("data/") or self.of(pair[1])]
+        model, first = next(iter(data), ("", ""))
         speech, device = self.of(first), "cuda" if "cuda" in words else "cpu"
         new = (out for out in outs if out.startswith("data/") and not self.of(out))
-        self.known |= dict.fromkeys(new, speech)
+        self.known |= dict.fromkeys(new, sum(self.of(word) for _, word in data))
         stated = 0.0 if device == "cuda" else _stated(program, model, speech, words)
         return Work(program, device, model, stated)
 

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from importlib.util import find_spec
 from itertools import product
@@ -72,7 +73,8 @@ def widen(asked: Asked) -> tuple[Asked, list[str]]:
             return asked, ["earlier runs recorded no options; the report has what this run names"]
         return asked, []
     earlier = read_json_object(FILE, "remove it; the report then has what this run names")
-    lists, common = earlier["lists"], earlier["common"]
+    # An earlier version may not have had an option.
+    lists, common = defaultdict(list, earlier["lists"]), earlier["common"]
     known = {word for words in lists.values() for word in words if word != "true"}
     known |= {name for name in FLAGS if lists[name]} | {"all"}
     if drop - known:
@@ -314,12 +316,13 @@ def _no_attack(asked: Asked, attacks: Attacks) -> list[str]:
         return []
     run = {(attack.attacker, attack.system) for attack in attacks.plan.attacks}
     lacking: dict[str, list[str]] = {}
-    for name, system in product(attacks.attackers, attacks.systems):
+    systems = asked.words("systems")  # and not the controls
+    for name, system in product(attacks.attackers, systems):
         if (name, system) not in run:
             of = f"{name} on {system} with "
             why = next(why for why in attacks.plan.skipped if why.startswith(of))
             lacking.setdefault(name, []).append(f"--attackers: {why}")
-    nowhere = [whys[0] for whys in lacking.values() if len(whys) == len(attacks.systems)]
+    nowhere = [whys[0] for whys in lacking.values() if len(whys) == len(systems)]
     if nowhere:
         raise UserError("\n".join(nowhere))
     return [why for whys in lacking.values() for why in whys]
