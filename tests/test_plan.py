@@ -633,6 +633,14 @@ def test_a_run_with_fewer_options_lost_figures_from_the_report(plan: Plan) -> No
     assert "conf/systems/b2r.yaml is missing" in shown()[1][0]
 
 
+def test_the_choice_of_the_strongest_was_computed_and_not_shown(plan: Plan, corpus: Path) -> None:
+    folder = "exp/metrics/b2/strongest.all/-/e_f"
+    (corpus / folder).mkdir(parents=True)
+    made = commands(plan(systems="b2", genders="f", evaluators="e/plda", attackers="ignorant"))
+    assert f"--figures {folder} e_f f b2 strongest - all -" in made["exp/results"]
+    assert made[folder].startswith("local/compute_metrics.py strongest")
+
+
 def test_a_report_asked_for_speech_of_lists_that_only_another_system_saw(
     plan: Plan, corpus: Path
 ) -> None:
