@@ -430,3 +430,23 @@ def test_bootstrap_needs_speakers(tmp_path: Path) -> None:
     for command in (["verification"], ["gains", "t", "s", "t", "s"]):
         words = [*command, "--bootstrap", "5", "trials", "scores", "-"]
         refuses("--bootstrap needs --utt2spk", main, words)
+
+
+def test_the_strongest_of_attackers_whose_draws_are_given(tmp_path: Path) -> None:
+    """Two draws of the first attacker are averaged: EERs of 0 and 1/2 give 1/4, as one does."""
+    trials = [(m, f"{p}{r}") for p in "abc" for r in range(2) for m in "abc"]
+    listed, first, again, other = (tmp_path / name for name in ("t", "s", "again", "other"))
+    listed.write_text("".join(
+        f"{m} {utt} {'target' if m == utt[0] else 'nontarget'}\n" for m, utt in trials
+    ))  # fmt: skip
+    for path, of in ((first, 1), (again, 0), (other, 0)):
+        path.write_text("".join(f"{m} {utt} {of * (m == utt[0])}\n" for m, utt in trials))
+    write_map(tmp_path / "utt2spk", {utt: utt[0] for _, utt in trials})
+    options = ["--utt2spk", tmp_path / "utt2spk", "--another-attacker", other]
+    found = compute(tmp_path, "strongest", *options, "--draw-of", first, again, listed, first)
+    assert found["eer_strongest_1_recordings"] == 0.25 and found["n_attacks"] == 2
+    assert compute(tmp_path, "strongest", *options, listed, first)[
+        "eer_strongest_all_recordings"
+    ] == 0.0  # fmt: skip
+    words = ["strongest", *map(str, options), "--draw-of", "x", "y", str(listed), str(first), "-"]
+    refuses("--draw-of x: no attacker has these scores", main, words)

@@ -605,10 +605,14 @@ def test_further_draws_are_protected_heard_and_averaged(plan: Plan, corpus: Path
     assert "exp/xvectors/e/e_enrolls_b2r exp/xvectors/e/e_trials_f_b2r_draw2 " in lazy
     for attack, n in (("ignorant.e+plda/OA", 2), ("lazy_informed.e+plda/AA", 2),
                       ("aligned.e+plda/OA", 0)):  # fmt: skip
-        for family in ("", "reid_"):
+        for family in ("", "reid_", "recordings_"):
             figures = f"exp/metrics/b2r/{family}{attack}/e_f"
             assert made[figures].count("--another-draw exp/scores/b2r/") == n
             assert "--another-draw" not in once[figures]
+    chosen = made["exp/metrics/b2r/strongest.all/-/e_f"]
+    assert chosen.count("--draw-of exp/scores/b2r/") == 4
+    first = "exp/scores/b2r/ignorant.e+plda/OA/e_f/scores"
+    assert f"--draw-of {first} {first.replace('.', '_draw1.', 1)}" in chosen
     same = {out: made[out] for out in made if "/b2/" in out or "original" in out}
     assert same == {out: once[out] for out in same}  # what draws nothing, or is not protected
     refused("a whole number above 0 is expected", plan, **few, draws="0")
@@ -681,6 +685,14 @@ def test_a_run_with_fewer_options_lost_figures_from_the_report(plan: Plan) -> No
     refused("--drop: b3 is not remembered; there are: ", plan, **few, drop="b3")
     Path("conf/systems/b2r.yaml").unlink()
     assert "conf/systems/b2r.yaml is missing" in shown()[1][0]
+
+
+def test_the_choice_of_the_strongest_was_computed_and_not_shown(plan: Plan, corpus: Path) -> None:
+    folder = "exp/metrics/b2/strongest.all/-/e_f"
+    (corpus / folder).mkdir(parents=True)
+    made = commands(plan(systems="b2", genders="f", evaluators="e/plda", attackers="ignorant"))
+    assert f"--figures {folder} e_f f b2 strongest - all -" in made["exp/results"]
+    assert made[folder].startswith("local/compute_metrics.py strongest")
 
 
 def test_a_report_asked_for_speech_of_lists_that_only_another_system_saw(

@@ -339,11 +339,11 @@ def test_words_of_one_group_stood_for_all() -> None:
 def test_what_now_asks_for_what_was_not_run() -> None:
     weak = [bare(0.04, 0.2), figure("b2", "ignorant", 0.3, 0.2, 0.4), targets(8)]
     told = {step.command for step in what_now(weak)}
-    assert './run.sh --evaluators "e resemblyzer/cosine"' in told
+    assert './run.sh --evaluators "e pyannote/cosine"' in told
     assert './run.sh --attackers "ignorant semi_informed_backend semi_informed_finetuned"' in told
     assert {"./run.sh --trainings 3", "./run.sh --corpus FOLDER"} <= told
     every = [*weak, figure("b2", "semi_informed", 0.3, 0.2, 0.4), targets(12)]
-    every += [bare(0.01, 0.02, evaluator=f"resemblyzer_seed1/{b}") for b in ("plda", "cosine")]
+    every += [bare(0.01, 0.02, evaluator=f"pyannote_seed1/{b}") for b in ("plda", "cosine")]
     assert what_now([f for f in every if f.value != "8"]) == []
     assert what_now([bare()]) == []
     assert "What now:" in render(weak)

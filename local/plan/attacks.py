@@ -9,6 +9,7 @@ from typing import Any
 
 from local.plan.needs import Recipe, say_recogniser
 from local.plan.options import (
+    EVERYBODY,
     FUSED,
     PLDA,
     RECORDINGS,
@@ -331,7 +332,7 @@ class Attacks:
             lists += ["--draw-of", *(f"exp/scores/{path}/scores" for path in (one.path, run.path))]
         self.recipe.figures(
             "metrics", stage,
-            Labels(every[0].split, gender, system, STRONGEST, "", "all", "-"), kind=STRONGEST,
+            Labels(every[0].split, gender, system, STRONGEST, "", EVERYBODY, "-"), kind=STRONGEST,
             utt2spk=f"data/{trials}/utt2spk",
             lists=[*lists, f"data/{trials}/trials", first],
         )  # fmt: skip

@@ -19,6 +19,7 @@ from local.plan.attacks import (
 )
 from local.plan.needs import Recipe
 from local.plan.options import (
+    EVERYBODY,
     Asked,
     Evaluator,
     Labels,
@@ -123,6 +124,8 @@ class ReportInputs:
             self._calibration(evaluator, gender)
         for name, gender in product(self.recipe.fused, self.recipe.genders):
             self._privacy(name, gender, self.attacks.fuse(name, gender))
+        for gender in self.recipe.genders:
+            self._privacy(EVERYBODY, gender, [])
         self._utility()
         shown = [system for system in self.utility.everything if self._shows(system)]
         for system in filter(speech_of, shown):

@@ -146,12 +146,13 @@ def what_now(results: Results) -> list[Advice]:
     if not run:
         return []
     evaluators, own = frame.each(eers, "evaluator"), [a for a in ATTACKERS if a in run]
-    heard = any(name.startswith("resemblyzer") for name in evaluators)
+    hears = any(name.startswith(select.PRETRAINED) for name in evaluators)
+    deaf = too_weak(results) or _deaf(results)
     learnt = any(ATTACKERS[name].evaluator in (SCRATCH, FINETUNED, BACKEND) for name in run)
     anew = [a for a in ATTACKERS if a in run or a == "semi_informed"]
     more = ["semi_informed_backend", "semi_informed_finetuned"]
     steps = (
-        (too_weak(results) and not heard, "evaluators", [*evaluators, "resemblyzer/cosine"]),
+        (deaf and not hears, "evaluators", [*evaluators, "pyannote/cosine"]),
         (not learnt, "attackers", [*own, *more]),
         (learnt and anew != own, "attackers anew", anew),
         (not any(map(_TRAINING.search, evaluators)), "trainings", 3),

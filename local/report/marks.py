@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 from pandas import DataFrame, concat
 
+from local.metrics.recordings import LENGTHS
 from local.report import frame
 from local.report.frame import Measure, Value, measure, number, show, value_of
 from local.report.papers import claims_table, paper_table, verdicts_table
@@ -46,6 +48,10 @@ _OF_ATTACKERS = {  # what a table of attackers may show, for each group of voice
         Measure("p_value_cmc_1", "p of CMC@1, {}"),
     )
 }
+_BY_LENGTH = (
+    measure("eer"), measure("eer", name="eer_normalised", title="EER, normalised"),
+    measure("reid_top_1", name="named", title="people named"),
+)  # fmt: skip
 _ALIKE = tuple(measure(name, family=frame.SIMILARITY) for name in ("deid", "g_vd"))
 _TRAINED = (
     *_ALIKE,
@@ -232,6 +238,24 @@ def attackers_table(block: Selection) -> Table:
     ))  # fmt: skip
 
 
+def recordings_table(block: Selection) -> Table:
+    """What each attacker finds out who has so many recordings of a person (docs/metrics)."""
+    attacks = frame.where(block.figures, family=frame.RECORDINGS, system=[*block.systems])
+    rows = [
+        ([code(f.system), block.groups[f.gender], attacker(f.attacker), made.heading], (f, made))
+        for f in attacks.drop_duplicates(["system", "split", "attacker", "evaluator"]).itertuples()
+        for made in _BY_LENGTH
+    ]
+
+    def cell(row: tuple[Any, Measure], length: str) -> str:
+        f, made = row
+        at = (f.system, f.split, frame.RECORDINGS, f.attacker, f.evaluator)
+        return show(block.found.get((*at, f"{made.name}_{length}_recordings")), made, missing="–")
+
+    columns = [(f"from {length}", length) for length in LENGTHS]
+    return pivot(["system", "voices", "attacker", "figure"], rows, columns, cell)
+
+
 def targets_table(block: Selection) -> Table:
     """White box (Champion et al. 2021) by gender of the speakers: original speech, all targets of a
     series, those of the speakers' own and of the other gender (mean ± deviation), and each target.
@@ -305,6 +329,7 @@ KINDS: Mapping[str, Callable[[Sequence[str], Path], Table]] = {
     "front": partial(_of_block, front_table),
     "attackers": partial(_of_block, attackers_table),
     "trainings": partial(_of_block, trainings_table),
+    "recordings": partial(_of_block, recordings_table),
     "targets": partial(_of_block, targets_table),
     "voices": _voices_table,
     "csv": csv_table,

@@ -105,7 +105,8 @@ def _cell(found: Mapping[tuple[str, ...], Value], f: Any, m: Measure) -> str:
         of = (f.split, who, m.family, m.attacker, condition)
     if m.name == "cca_top10" and found.get((*of, m.chance), NOTHING).value > CERTAIN:
         return UNDEFINED
-    return show(found.get((*of, m.name)), m)
+    nobody = "–" if m.name.endswith("_recordings") else MISSING  # has so many recordings
+    return show(found.get((*of, m.name)), m, missing=nobody)
 
 
 def prosody_table(metrics: pd.DataFrame) -> Table:
