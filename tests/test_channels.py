@@ -97,8 +97,9 @@ def test_fusion_by_hand() -> None:
 
 
 def test_what_the_voice_adds_to_the_words(tmp_path: Path) -> None:
-    """The words take u for b's, the voice knows it: fused 0 %, the words 50 %, so -0.5. With the
-    words alone fused the difference is 0, and so is its interval."""
+    """Two people of one recording each: the words take u for b's, the voice does not, so that
+    nobody is mistaken any more: fused 0 %, the words 50 %, -0.5. Beside the words alone the
+    difference is 0, and so is its interval."""
     trials = {"a u": "target", "b u": "nontarget", "a v": "nontarget", "b v": "target"}
     voice = {"a u": 9, "b u": 1, "a v": 2, "b v": 4}
     words = {"a u": 0.1, "b u": 0.3, "a v": 0.1, "b v": 0.2}
