@@ -65,6 +65,25 @@ def test_a_wrong_digit_made_the_whole_number_wrong() -> None:
     assert error_figures(said, heard, {"a": "1"}, normaliser="english_digits")["wer"] == 0.2
 
 
+@pytest.mark.parametrize(
+    ("spelling", "said", "written", "errors"),
+    [
+        ("vpc2024", "IT'S WELL KNOWN", "it's well-known", 2),  # M6: parted at blanks alone
+        ("vpc2024", "MISTER GRAY", "Mister Gray.", 1),
+        ("vpc2026", "là bas n'est-ce pas", "Là-bas, n'estce pas ?", 2),  # M4: a hyphen joins
+        ("vpc2026", "«dix» [bruit] (rire)", "dix bruit rire", 0),
+        ("vpc2026", "“dix”", "dix", 1),  # typographic quotes stay
+        ("vpc2026", "深 shen1 交 jiao1", "深所", 1),  # Chinese by character
+    ],
+)
+def test_words_are_compared_as_the_challenges_compare_them(
+    spelling: str, said: str, written: str, errors: int
+) -> None:
+    found = error_figures({"a": said}, {"a": written}, {"a": "1"}, normaliser=spelling)
+    total = sum(found[f"n_{n}"] for n in ("substitutions", "insertions", "deletions"))  # type: ignore[misc]
+    assert total == errors
+
+
 def test_other_languages_keep_their_letters() -> None:
     said, heard = {"a": "Für zwölf Öfen"}, {"a": "FUR 12 OFEN"}
     assert error_figures(said, heard, {"a": "1"}, normaliser="plain")["wer"] == 1
