@@ -160,6 +160,14 @@ def test_all_samples_are_read_whatever_the_header_tells(tmp_path: Path, name: st
     assert np.sqrt(np.mean(whole[-RATE // 2 :] ** 2)) > 1e-5
 
 
+def test_a_wav_of_over_4_gib_lost_what_its_header_cannot_tell(tmp_path: Path) -> None:
+    n = 5 * 2**30  # bytes; the file has holes
+    with (tmp_path / "a.wav").open("wb") as stream:
+        stream.write(patched(wav(0)[:44], 40, struct.pack("<I", n % 2**32)))
+        stream.truncate(44 + n)
+    assert AudioFile.open(tmp_path / "a.wav").frames == n // 2
+
+
 CUT = {
     "wav": (wav(3), "tells of 48000 samples, 16000 are there"),
     "rf64": (encoded(NOISE, "RF64")[:-8000], "tells of 16000 samples, 12000 are there"),
