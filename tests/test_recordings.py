@@ -175,7 +175,7 @@ CUT = {
     "gsm": (encoded(NOISE, "WAV", "GSM610")[:-1000], "tells of 3250 bytes of samples, 2250 are"),
     "mp3": (mp3(QUIET)[:-4000], "frames, "),
     "unlike": (wav(1) + encoded(NOISE, "WAV", rate=8000), "joined of recordings with unlike rates"),
-    "m4a": (b"\0\0\0\x1cftypM4A rest", r"MPEG-4 .*; convert it: ffmpeg -i 'a' 'a.wav'"),
+    "m4a": (b"\0\0\0\x1cftypM4A rest", r"MPEG-4 .*; convert it: ffmpeg -i a a.wav"),
     "amr": (b"#!AMR\nrest", r"AMR\); convert it: ffmpeg"),
 }
 
@@ -323,14 +323,14 @@ def test_formats_that_libsndfile_does_not_read(
 ) -> None:
     """They were left out; now they are named, or read through ffmpeg (a stub here)."""
     put(tmp_path / "in/memo.m4a", b"\0\0\0\x1cftyp" + LENGTHS["wav_of_a_pipe"][0])
-    put(tmp_path / "in/memo2.WMA", b"0&\xb2u random")
+    put(tmp_path / "in/memo 2.WMA", b"0&\xb2u random")
     put(tmp_path / "in/memo1.wav")
     put(tmp_path / "in/notes.txt", b"names")
     monkeypatch.setenv("PATH", "/nowhere")
     refuses("2 of 3 files are not", protect, tmp_path, kind=LossError)
     assert "1 other files" in (said := capsys.readouterr().err)
     assert "memo.m4a: cannot be read as audio" in said
-    assert "convert it: ffmpeg -i 'memo2.WMA' 'memo2.wav'" in said
+    assert "convert it: ffmpeg -i 'memo 2.WMA' 'memo 2.wav'" in said
     listed = (tmp_path / "out.failed.txt").read_text()
     assert [line for line in said.splitlines() if "convert" in line] == [
         f"protect_folder.py: {line}" for line in listed.splitlines()
@@ -342,7 +342,7 @@ def test_formats_that_libsndfile_does_not_read(
     assert {name: len(wave) for name, wave in made(tmp_path).items()} == {
         "memo.m4a.wav": RATE, "memo1.wav": RATE
     }  # fmt: skip
-    assert "memo2.WMA: cannot be read as audio" in (tmp_path / "out.failed.txt").read_text()
+    assert "memo 2.WMA: cannot be read as audio" in (tmp_path / "out.failed.txt").read_text()
 
 
 def test_more_processes_make_the_same_bytes(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ through ffmpeg, where that is installed.
 import io
 import os
 import re
+import shlex
 import shutil
 import struct
 import subprocess
@@ -208,7 +209,8 @@ def _refusal(path: Path, error: Exception) -> str:
     if not kind and audio_format(path) not in _FOREIGN:
         return reason
     what = f" (it is {kind})" if kind else ""
-    return f"{reason.rstrip('.')}{what}; convert it: ffmpeg -i '{path.name}' '{path.stem}.wav'"
+    names = shlex.join((path.name, f"{path.stem}.wav"))
+    return f"{reason.rstrip('.')}{what}; convert it: ffmpeg -i {names}"
 
 
 def _cut(told: int, there: int, unit: str = "samples") -> str:
