@@ -132,7 +132,7 @@ def main(
         jobs.tick(seconds)
     for note in (note for found in good for note in found.notes):
         print(f"protect_folder.py: {job.plain(note)}", file=sys.stderr)
-    listed = out.with_name(f"{out.resolve().name}.failed.txt")
+    listed = out.resolve().with_name(f"{out.resolve().name}.failed.txt")
     listed.unlink(missing_ok=True)
     if failed:
         lines = [job.plain(reason) for reason in failed.values()]

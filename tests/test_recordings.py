@@ -345,6 +345,17 @@ def test_formats_that_libsndfile_does_not_read(
     assert "memo 2.WMA: cannot be read as audio" in (tmp_path / "out.failed.txt").read_text()
 
 
+def test_failures_are_listed_beside_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(tmp_path / "in/a.wav", b"no audio")
+    (tmp_path / "out").mkdir()
+    monkeypatch.chdir(tmp_path / "out")
+    words = [str(word) for word in (*OPTIONS, "--nj", 1, "../in", ".")]
+    refuses("1 of 1 files are not", protect_folder, words, kind=LossError)
+    assert (tmp_path / "out.failed.txt").read_text().startswith("../in/a.wav: cannot be read")
+
+
 def test_more_processes_make_the_same_bytes(tmp_path: Path) -> None:
     for number, name in enumerate(("a-1.wav", "a-2.flac", "b-1.ogg", "b-2.opus", "c-1.mp3")):
         samples = np.tile(voice(1.0, 100 + 20 * number, 550), 1 + number % 2)
