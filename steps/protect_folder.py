@@ -27,7 +27,7 @@ from typing import Annotated, Literal
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import SAFE_SYSTEM, KeyFile, KeyText, SafeSystem
-from utils.cli import LossError, UserError, positive, progress
+from utils.cli import LossError, UserError, clock_time, positive, progress
 from utils.commands import program
 from utils.options import OutFolder
 from utils.tables import write_file
@@ -122,6 +122,8 @@ def main(
         opened = job.open_all(jobs, source, files)
         good = [found for found in opened.values() if isinstance(found, Recording)]
         seconds = sum(found.seconds for found in good)
+        print(f"{source}: {clock_time(seconds)} of audio in {len(good)} files, {jobs.nj} at a time",
+              file=sys.stderr)  # fmt: skip
         jobs.tick = _Bar(seconds, len(good)).add
         work = job.Work(source, out, loaded.anonymiser, channels)
         failed = job.protect_all(
@@ -130,7 +132,7 @@ def main(
         jobs.tick(seconds)
     for note in (note for found in good for note in found.notes):
         print(f"protect_folder.py: {job.plain(note)}", file=sys.stderr)
-    listed = out.with_name(f"{out.resolve().name}.failed.txt")
+    listed = out.resolve().with_name(f"{out.resolve().name}.failed.txt")
     listed.unlink(missing_ok=True)
     if failed:
         lines = [job.plain(reason) for reason in failed.values()]

@@ -161,6 +161,14 @@ def test_all_samples_are_read_whatever_the_header_tells(tmp_path: Path, name: st
     assert np.sqrt(np.mean(whole[-RATE // 2 :] ** 2)) > 1e-5
 
 
+def test_a_wav_of_over_4_gib_lost_what_its_header_cannot_tell(tmp_path: Path) -> None:
+    n = 5 * 2**30  # bytes; the file has holes
+    with (tmp_path / "a.wav").open("wb") as stream:
+        stream.write(patched(wav(0)[:44], 40, struct.pack("<I", n % 2**32)))
+        stream.truncate(44 + n)
+    assert AudioFile.open(tmp_path / "a.wav").frames == n // 2
+
+
 CUT = {
     "wav": (wav(3), "tells of 48000 samples, 16000 are there"),
     "rf64": (encoded(NOISE, "RF64")[:-8000], "tells of 16000 samples, 12000 are there"),
@@ -168,7 +176,7 @@ CUT = {
     "gsm": (encoded(NOISE, "WAV", "GSM610")[:-1000], "tells of 3250 bytes of samples, 2250 are"),
     "mp3": (mp3(QUIET)[:-4000], "frames, "),
     "unlike": (wav(1) + encoded(NOISE, "WAV", rate=8000), "joined of recordings with unlike rates"),
-    "m4a": (b"\0\0\0\x1cftypM4A rest", r"MPEG-4 .*; convert it: ffmpeg -i 'a' 'a.wav'"),
+    "m4a": (b"\0\0\0\x1cftypM4A rest", r"MPEG-4 .*; convert it: ffmpeg -i a a.wav"),
     "amr": (b"#!AMR\nrest", r"AMR\); convert it: ffmpeg"),
 }
 
@@ -316,14 +324,14 @@ def test_formats_that_libsndfile_does_not_read(
 ) -> None:
     """They were left out; now they are named, or read through ffmpeg (a stub here)."""
     put(tmp_path / "in/memo.m4a", b"\0\0\0\x1cftyp" + LENGTHS["wav_of_a_pipe"][0])
-    put(tmp_path / "in/memo2.WMA", b"0&\xb2u random")
+    put(tmp_path / "in/memo 2.WMA", b"0&\xb2u random")
     put(tmp_path / "in/memo1.wav")
     put(tmp_path / "in/notes.txt", b"names")
     monkeypatch.setenv("PATH", "/nowhere")
     refuses("2 of 3 files are not", protect, tmp_path, kind=LossError)
     assert "1 other files" in (said := capsys.readouterr().err)
     assert "memo.m4a: cannot be read as audio" in said
-    assert "convert it: ffmpeg -i 'memo2.WMA' 'memo2.wav'" in said
+    assert "convert it: ffmpeg -i 'memo 2.WMA' 'memo 2.wav'" in said
     listed = (tmp_path / "out.failed.txt").read_text()
     assert [line for line in said.splitlines() if "convert" in line] == [
         f"protect_folder.py: {line}" for line in listed.splitlines()
@@ -335,7 +343,18 @@ def test_formats_that_libsndfile_does_not_read(
     assert {name: len(wave) for name, wave in made(tmp_path).items()} == {
         "memo.m4a.wav": RATE, "memo1.wav": RATE
     }  # fmt: skip
-    assert "memo2.WMA: cannot be read as audio" in (tmp_path / "out.failed.txt").read_text()
+    assert "memo 2.WMA: cannot be read as audio" in (tmp_path / "out.failed.txt").read_text()
+
+
+def test_failures_are_listed_beside_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(tmp_path / "in/a.wav", b"no audio")
+    (tmp_path / "out").mkdir()
+    monkeypatch.chdir(tmp_path / "out")
+    words = [str(word) for word in (*OPTIONS, "--nj", 1, "../in", ".")]
+    refuses("1 of 1 files are not", protect_folder, words, kind=LossError)
+    assert (tmp_path / "out.failed.txt").read_text().startswith("../in/a.wav: cannot be read")
 
 
 def test_more_processes_make_the_same_bytes(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ through ffmpeg, where that is installed.
 import io
 import os
 import re
+import shlex
 import shutil
 import struct
 import subprocess
@@ -207,8 +208,9 @@ def _refusal(path: Path, error: Exception) -> str:
     reason = f"cannot be read as audio: {_reason(error)}"
     if not kind and audio_format(path) not in _FOREIGN:
         return reason
-    what = f" ({kind})" if kind else ""
-    return f"{reason}{what}; convert it: ffmpeg -i '{path.name}' '{path.stem}.wav'"
+    what = f" (it is {kind})" if kind else ""
+    names = shlex.join((path.name, f"{path.stem}.wav"))
+    return f"{reason.rstrip('.')}{what}; convert it: ffmpeg -i {names}"
 
 
 def _cut(told: int, there: int, unit: str = "samples") -> str:
@@ -282,33 +284,39 @@ STREAM_LENGTH = 0x7FFF0000  # bytes; headers of streams of unknown length announ
 _FORMAT = struct.Struct("<HHIIHH")  # code, channels, rate, bytes a second and a frame, bits
 _UNPACKED = (1, 3, 0xFFFE)  # whole numbers, floats, extensible
 _LAWS = (6, 7)  # A-law, mu-law: a byte a sample
+_LONGEST = 2**31  # bytes that are read with one header
 _PADDING = 4096  # bytes of zeros that may stand behind samples
 _TAGS = (b"TAG", b"ID3", b"APETAGEX")  # that other formats' editors append
 
 
-class _Part(io.FileIO):
-    """Bytes begin ... end of a file as a file, of which some read otherwise: patch, at a place."""
+class _Part(io.RawIOBase):
+    """File of a head and of the bytes begin ... end of another file."""
 
-    def __init__(self, path: str, begin: int, end: int, at: int = 0, patch: bytes = b"") -> None:
-        super().__init__(path)
-        self._begin, self._end, self._at, self._patch = begin, end, at, patch
-        self.seek(0)
+    def __init__(self, path: str, begin: int, end: int, head: bytes = b"") -> None:
+        self._file = Path(path).open("rb")  # noqa: SIM115  # as long as this object
+        self._begin, self._head = begin, head
+        self._size, self._place = len(head) + end - begin, 0
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        base = (self._begin, super().tell(), self._end)[whence]
-        return super().seek(base + offset) - self._begin
+        self._place = (0, self._place, self._size)[whence] + offset
+        return self._place
 
     def tell(self) -> int:
-        return super().tell() - self._begin
+        return self._place
 
     def readinto(self, buffer: Any) -> int:
-        place = super().tell()
-        view = memoryview(buffer).cast("B")[: max(0, self._end - place)]
-        n = super().readinto(view)
-        for number, byte in enumerate(self._patch, self._at - place):
-            if 0 <= number < n:
-                view[number] = byte
-        return n
+        view = memoryview(buffer).cast("B")[: max(0, self._size - self._place)]
+        found = self._head[self._place : self._place + len(view)]
+        if more := len(view) - len(found):
+            self._file.seek(self._begin + max(0, self._place - len(self._head)))
+            found += self._file.read(more)
+        view[: len(found)] = found
+        self._place += len(found)
+        return len(found)
+
+
+def _open_part(*where: Any) -> _Forward:
+    return _Forward(_Part(*where))
 
 
 def _wav_links(path: str, stream: BinaryIO) -> list[Link]:
@@ -326,18 +334,17 @@ def _wav_links(path: str, stream: BinaryIO) -> list[Link]:
             raise AudioError(_cut(told // (frame or 1), (size - start) // (frame or 1), unit))
         end = size if unknown else _behind(stream, start + told, size)
         if unknown or end is None:  # no chunks follow the samples: these go on
-            left = min(size - start, 0xFFFFFFFF)
-            patch = struct.pack("<I", left)
-            links.append(Link(partial(_open_part, path, begin, size, start - 4, patch)))
-            break
+            stream.seek(begin)
+            head = stream.read(start - begin - 4)
+            most = _LONGEST // frame * frame if frame else _LONGEST
+            for place in range(start, size, most):
+                n = min(most, size - place)
+                about = (path, place, place + n, head + struct.pack("<I", n))
+                links.append(Link(partial(_open_part, *about)))
+            return links
         links.append(Link(partial(_open_part, path, begin, end)))
         begin = end
-    whole = len(links) == 1 and not unknown and end == size
-    return [] if whole else links
-
-
-def _open_part(*where: Any) -> _Forward:
-    return _Forward(_Part(*where))
+    return links if links[1:] else []
 
 
 def _samples_of_wav(stream: BinaryIO) -> tuple[int, int] | None:
