@@ -264,6 +264,29 @@ def test_a_strong_pretrained_evaluator_hears() -> None:
     assert [a.controlled for a in select.attacks(results(weak), "b2", "x_f")] == [False]
 
 
+def test_an_attacker_who_fails_a_control_is_no_evidence_and_a_control_no_system() -> None:
+    """By an evaluator that is strong without protection, but finds nobody behind one voice."""
+    rows = [
+        figure("original", "unprotected", 0.01, 0.0, 0.02, evaluator="pyannote/cosine"),
+        figure("a", "lazy_informed", 0.49, 0.45, 0.53, evaluator="pyannote/cosine"),
+    ]
+    found = [figure("bn_perm", "lazy_informed", 0.05, 0.0, 0.1, evaluator="pyannote/cosine")]
+    missed = [figure("bn_perm", "lazy_informed", 0.4, 0.3, 0.5, evaluator="pyannote/cosine")]
+
+    def heard(more: list[Figure]) -> bool:
+        return select.attacks(results([*rows, *more]), "a", "x_f")[0].controlled
+
+    assert [heard(more) for more in ([], found, missed)] == [True, True, False]
+    assert list(verdicts([*rows, *found])) == ["a"]
+    assert not tables.control_table(results(rows).metrics).rows
+    dosed = [figure("bn_leak_40", "lazy_informed", 0.2, 0.1, 0.3, evaluator="pyannote/cosine")]
+    table = tables.control_table(results([*rows, *found, *dosed]).metrics)
+    assert table.header[3:] == ["bn_perm (%)", "bn_leak_40 (%)"]
+    told = ["x_f", "lazy-informed", "pyannote/cosine", "5.0 [0.0, 10.0]", "20.0 [10.0, 30.0]"]
+    assert table.rows == [told]
+    assert "## Controls" in render([*rows, *found, *dosed])
+
+
 def test_trainings_of_one_evaluator_give_the_spread() -> None:
     seeds = ("e/plda", "e_seed1/plda", "e_seed2/plda", "other/plda")
     figures = [

@@ -16,6 +16,7 @@ from scipy.stats import binom
 
 from local.metrics.detection import folded
 from local.metrics.recordings import LENGTHS
+from local.protocols.attackers import ATTACKERS, CONTROLS
 from local.report import frame
 from local.report.frame import (
     MEASURES,
@@ -110,6 +111,10 @@ FEWEST = 10  # people with target trials, of whom fewer speak for nobody else
 LINKED = 0.5  # linkability of the worst-protected person from which on nobody is called hidden
 LEVEL = 0.05  # of the tests of naming
 PRETRAINED = ("pyannote", "hub:")  # encoders that thousands of voices have made strong
+TRAINING = [name for name in ATTACKERS if name.startswith("semi_informed")]
+MUST_FIND = {  # by whom nearly everybody is found under a control, or they cannot hear
+    "copy": ("ignorant",), "bn_perm": ("lazy_informed", *TRAINING),
+}  # fmt: skip
 POINTS = measure("eer", unit="")
 
 
@@ -338,9 +343,10 @@ class Judged:
 
 
 def subjects(metrics: pd.DataFrame) -> list[tuple[str, str]]:
-    """Protected systems with their splits, by split."""
+    """Protected systems with their splits, by split; of the controls, which protect nobody, only
+    copy synthesis."""
     eers = where(metrics, metric="eer")
-    eers = eers[eers["system"] != "original"]
+    eers = eers[~eers["system"].isin(["original", *CONTROLS[1:]])]
     found = dict.fromkeys(zip(eers["system"], eers["split"], strict=True))
     return sorted(found, key=lambda subject: subject[1])
 
@@ -393,7 +399,13 @@ def _attack(results: Results, f: Any) -> Evidence:
         several={n: min((fold(v) for v in own if v.defined), key=lambda v: v.value)
                  for n, own in eers.items()},
         naming={n: own[0] for n, own in by_length("named").items()}, control=control,
-        controlled=control.high < MARGIN if control.defined else pretrained,
+        controlled=(control.high < MARGIN if control.defined else pretrained) and not any(
+            fold(own).high >= OFTEN
+            for system, attackers in MUST_FIND.items()
+            if f.attacker in attackers
+            for own in several(system, f.attacker, ["eer"])
+            if own.defined
+        ),
     )  # fmt: skip
 
 

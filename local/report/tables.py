@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import yaml
 
-from local.protocols.attackers import ATTACKERS, UNPROTECTED
+from local.protocols.attackers import ATTACKERS, CONTROLS, UNPROTECTED
 from local.report import frame, select
 from local.report.frame import (
     MEASURES,
@@ -176,6 +176,19 @@ def strongest_table(metrics: pd.DataFrame) -> Table:
               "highest D_ECE (bit)", "attacker", "evaluator", "EER unprotected (%)", "compared",
               "speakers", *(_by(*by) for by in measured)]  # fmt: skip
     return Table(header, rows)
+
+
+def control_table(metrics: pd.DataFrame) -> Table:
+    """EERs under the controls, a row a split, attacker and evaluator."""
+    eers = where(metrics, metric="eer", system=[*CONTROLS])
+    found = frame.values(eers, "split", "attacker", "evaluator", "system")
+    run = [name for name in CONTROLS if name in set(eers["system"])]
+    rows = [
+        [split, attacker(who), by, *(show(found.get((split, who, by, name)), EER) for name in run)]
+        for split, who, by in sorted({of[:3] for of in found})
+    ]
+    rows = rows if run[1:] else []  # copy synthesis alone is a system like others
+    return Table(["split", "attacker", "evaluator", *(f"{name} (%)" for name in run)], rows, 3)
 
 
 def _named(row: Any | None, m: Measure) -> list[str]:
