@@ -37,9 +37,9 @@ def main(
     utt2spk = speakers_of(xvectors, data)
     check_complete(vectors, utt2spk, xvectors, allow_loss)
     cohort, counts = average_by_speaker(vectors.items(), utt2spk)
-    write_training_speakers(out, counts)
     read = f"read {len(vectors)} x-vectors of {len(counts)} speakers / written {out}"
     if lda_dim == 0:
+        write_training_speakers(out, counts)
         write_archive(out / "cohort", cohort)
         print(f"{read}/cohort.scp / skipped 0")
         return
@@ -47,6 +47,7 @@ def main(
         backend = train_backend(vectors, utt2spk, lda_dim)
     except (ArithmeticError, np.linalg.LinAlgError) as error:
         raise UserError(f"{xvectors}: {error}; extract them again") from error
+    write_training_speakers(out, counts)
     write_backend(out, backend)
     write_archive(out / "cohort", cohort)
     print(f"{read}/plda of {len(backend.plda.psi)} dimensions / skipped 0")

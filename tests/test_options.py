@@ -21,7 +21,6 @@ PROGRAMS = [
 ]
 # Names that stand for things of different kinds in different programs, and how many.
 KINDS = {
-    "--also": 2,  # a further set; scores of a further attack
     "--nj": 2,  # of a recipe; of a folder, where all cores are meant
     "--backend": 2,  # what scores; what a generator takes
     "--bins": 2,
