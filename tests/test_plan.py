@@ -321,6 +321,7 @@ def test_further_trainings_of_an_encoder_differ_in_their_seed_alone(plan: Plan) 
     informed = made["exp/encoders/e_seed2.train_b2r_utt.scratch"]
     assert "--seed 9 " in informed and "conf/encoders/e.yaml data/train_b2r_utt" in informed
     assert "exp/scores/b2r/ignorant.e_seed2+plda/OA/e_f" in made
+    refuses("--trainings: the recipe trains none", train_again, ["resemblyzer/cosine"], 2)
     for wrong in ("0", "two", "2 3"):
         with pytest.raises(UserError, match="a whole number above 0 is expected"):
             Asked({"trainings": wrong}).number("trainings")

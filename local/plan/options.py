@@ -255,13 +255,19 @@ def _settings_of(word: str) -> tuple[str, int]:
 
 def train_again(words: Sequence[str], trainings: int) -> list[str]:
     """Evaluators of --evaluators, each followed by the further trainings of an encoder that the
-    recipe trains: <encoder>_seed<N>/<back end>, N from 1 to trainings - 1."""
+    recipe trains: <encoder>_seed<N>/<back end>, N from 1 to trainings - 1. UserError where it
+    trains none."""
     found: list[str] = []
     for word in words:
         encoder, _, backend = word.rpartition("/")
         found.append(word)
         if _settings_of(encoder) == (f"conf/encoders/{encoder}.yaml", 0):
             found += [f"{encoder}_seed{n}/{backend}" for n in range(1, trainings)]
+    if trainings > 1 and len(found) == len(words):
+        raise UserError(
+            "--trainings: the recipe trains none of --evaluators; --train-evaluator true has it "
+            "train ecapa_mini in place of those of models/"
+        )
     return list(dict.fromkeys(found))
 
 
