@@ -224,6 +224,8 @@ def _count(link: Link, audio: _Forward) -> int:
     told: int | None = audio.frames if link.told and audio.frames < _UNKNOWN else None
     if told is not None and told < link.samples:
         raise AudioError(_cut(link.samples, told))
+    if told and audio.format == "MP3":  # whose frames are all there
+        return told
     with suppress(soundfile.LibsndfileError):  # of a codec that cannot seek
         if told and audio.seek(told - 1) == told - 1 and len(audio.read(1)) == 1:
             return told
@@ -250,8 +252,8 @@ def _find_links(path: str) -> list[Link]:
         if head[:3] == b"ID3":  # before MP3, and before others, too
             stream.seek(_id3_size(head))
             kind = container(stream.read(HEAD))
-        if kind == "" and audio_format(Path(path)) == "MP3":  # it begins within a frame
-            kind = "MP3"
+        if kind == "" and (head[:3] == b"ID3" or audio_format(Path(path)) == "MP3"):
+            kind = "MP3"  # which begins within a frame
         stream.seek(0)
         known = {"WAV": _wav_links, "RF64": _wav_links, "Ogg": _ogg_links, "MP3": _mpeg_links}
         links = known[kind](path, stream) if kind in known else []
