@@ -106,10 +106,12 @@ class _Forward(soundfile.SoundFile):  # type: ignore[misc]  # it has no types
 
 @dataclass(frozen=True)
 class Link:
-    """Recording in a file. told: its header tells its length, so that less means a cut file."""
+    """Recording in a file. told: its header tells its length, so that less means a cut file.
+    samples: what a header tells of that libsndfile believes less than the size of the file."""
 
     open: Callable[[], AbstractContextManager[_Forward]]
     told: bool = True
+    samples: int = 0
 
 
 @dataclass(frozen=True)
@@ -220,6 +222,10 @@ def _cut(told: int, there: int, unit: str = "samples") -> str:
 def _count(link: Link, audio: _Forward) -> int:
     """Samples of a link: as told where the last of these is there; else all are decoded."""
     told: int | None = audio.frames if link.told and audio.frames < _UNKNOWN else None
+    if told is not None and told < link.samples:
+        raise AudioError(_cut(link.samples, told))
+    if told and audio.format == "MP3":  # whose frames are all there
+        return told
     with suppress(soundfile.LibsndfileError):  # of a codec that cannot seek
         if told and audio.seek(told - 1) == told - 1 and len(audio.read(1)) == 1:
             return told
@@ -239,19 +245,32 @@ def _blocks(audio: _Forward, size: int) -> Iterator["Float64"]:
 
 
 def _find_links(path: str) -> list[Link]:
-    plain = Link(partial(_Forward, os.fsencode(path)))
     with Path(path).open("rb") as stream:
         head = stream.read(HEAD)
         kind = container(head)
+        plain = Link(partial(_Forward, os.fsencode(path)), samples=_told_samples(kind, head))
         if head[:3] == b"ID3":  # before MP3, and before others, too
             stream.seek(_id3_size(head))
             kind = container(stream.read(HEAD))
-        if kind == "" and audio_format(Path(path)) == "MP3":  # it begins within a frame
-            kind = "MP3"
+        if kind == "" and (head[:3] == b"ID3" or audio_format(Path(path)) == "MP3"):
+            kind = "MP3"  # which begins within a frame
         stream.seek(0)
         known = {"WAV": _wav_links, "RF64": _wav_links, "Ogg": _ogg_links, "MP3": _mpeg_links}
         links = known[kind](path, stream) if kind in known else []
     return links or [plain]
+
+
+def _told_samples(kind: str, head: bytes) -> int:
+    """Samples (a channel) of which a header tells; 0 where it is another kind of header."""
+    if kind == "AIFF" and (found := re.search(rb"COMM.{6}(.{4})", head, re.DOTALL)):
+        return int.from_bytes(found[1], "big")
+    if kind == "NIST SPHERE" and (found := re.search(rb"sample_count -i (\d+)", head)):
+        return int(found[1])
+    if kind == "AU" and len(head) >= 24:
+        _, size, code, _, channels = struct.unpack(">5I", head[4:24])
+        width = {1: 1, 2: 1, 3: 2, 4: 3, 5: 4, 6: 4, 7: 8, 27: 1}.get(code, 0) * channels
+        return size // width if width and size != 0xFFFFFFFF else 0
+    return 0
 
 
 @contextmanager
