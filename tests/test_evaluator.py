@@ -57,16 +57,10 @@ def test_training_again_gives_figures_within_the_spread_of_the_card(tmp_path: Pa
     for gender, name in (("f", "women, EER (%)"), ("m", "men, EER (%)")):
         told = [float(row[name].split()[0]) for row in rows]
         trials = f"data/synth_test_trials_{gender}"
-        score = [
-            "steps/score_trials.py",
-            "--backend",
-            "exp/again",
-            f"{XVECTORS}/synth_test_enrolls",
-        ]
-        score += [f"{XVECTORS}/synth_test_enrolls", f"{XVECTORS}/synth_test_trials_{gender}"]
-        score += [f"{trials}/trials", "scores"]
+        sides = [f"{XVECTORS}/synth_test_enrolls", f"{XVECTORS}/synth_test_trials_{gender}"]
+        score = ["steps/score_trials.py", "--backend", "exp/again", *sides, f"{trials}/trials"]
         figures = ["local/compute_metrics.py", "verification", f"{trials}/trials", "scores", "out"]
-        for command in (score, figures):
+        for command in ([*score, "scores"], figures):
             subprocess.run(command, cwd=folder, check=True)
         eer = 100 * json.loads((folder / "out").read_text())["eer"]
         assert min(told) - 0.5 <= eer <= max(told) + 0.5

@@ -369,4 +369,7 @@ def test_what_now_asks_for_what_was_not_run() -> None:
     every += [bare(0.01, 0.02, evaluator=f"pyannote_seed1/{b}") for b in ("plda", "cosine")]
     assert what_now([f for f in every if f.value != "8"]) == []
     assert what_now([bare()]) == []
+    ours = [figure("b2", "ignorant", 0.3, 0.2, 0.4, evaluator="pyannote_synth/plda")]
+    commands = [step.command for step in what_now(ours)]
+    assert "./run.sh --trainings 3 --train-evaluator true" in commands
     assert "What now:" in render(weak)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from pandas import DataFrame
 
-from local.protocols.attackers import ATTACKERS, BACKEND, FINETUNED, SCRATCH
+from local.protocols.attackers import ATTACKERS, BACKEND, FINETUNED, SCRATCH, comes_trained
 from local.report import frame, select
 from local.report.frame import MEASURES, Value, number, parse, percent, show, value_of, where
 from local.report.load import Results
@@ -150,12 +150,15 @@ def what_now(results: Results) -> list[Advice]:
     deaf = too_weak(results) or _deaf(results)
     learnt = any(ATTACKERS[name].evaluator in (SCRATCH, FINETUNED, BACKEND) for name in run)
     anew = [a for a in ATTACKERS if a in run or a == "semi_informed"]
+    encoders = {name.rpartition("/")[0] for name in evaluators}
+    again = "3" if not all(map(comes_trained, encoders)) else "3 --train-evaluator true"
+    trains = " " not in again or "pyannote_synth" in encoders
     more = ["semi_informed_backend", "semi_informed_finetuned"]
     steps = (
         (deaf and not hears, "evaluators", [*evaluators, "pyannote/cosine"]),
         (not learnt, "attackers", [*own, *more]),
         (learnt and anew != own, "attackers anew", anew),
-        (not any(map(_TRAINING.search, evaluators)), "trainings", 3),
+        (trains and not any(map(_TRAINING.search, evaluators)), "trainings", again),
         (_too_few(results), "corpus", "FOLDER"),
     )
     return [
