@@ -875,7 +875,7 @@ def test_a_recipe_s_plan_of_every_corpus(corpus: Path) -> None:
     for name in list_settings(corpus / "conf/systems"):
         asked = options_of(TEMPLATE / "run.sh") | {"evaluators": "e/plda"}
         recipe = Recipe.make(Asked(asked))
-        recipe.needs(4, name)
+        recipe.needs(name)
         assert recipe.give(name, "e_enrolls") is not None
 
 
