@@ -435,26 +435,22 @@ def read_external(text: str, taken: Collection[str]) -> list[Speech]:
     found: list[Speech] = []
     for word in re.split(r"\s+(?=[^\s=,/]+=)", text.strip()) if text.strip() else ():
         name, _, said = word.partition("=")
-        parts = [part for part in said.split(",") if part]
-        if not name or not parts or _split(parts[0])[0]:
+        folders, options = [], {}
+        for part in filter(None, said.split(",")):
+            key, equals, value = part.partition("=")
+            if equals and key in _OPTIONS:
+                options[key] = value
+            else:
+                folders.append(part)
+        if not name or not folders:
             raise UserError(
                 f"--external '{word}': <name>=<folder>[,<folder>][,train=<folder>]"
                 "[,suffix=<text>] is expected"
             )
         _check_name(f"--external '{word}'", name, {*taken, *(one.name for one in found)})
-        options = dict(
-            p.split("=", 1) for p in parts if p.startswith(tuple(f"{o}=" for o in _OPTIONS))
-        )
-        folders = tuple(part for part in parts if part.partition("=")[0] not in options)
         once(f"--external '{word}'", folders)
-        found.append(Speech(word, name, folders, options))
+        found.append(Speech(word, name, tuple(folders), options))
     return found
-
-
-def _split(part: str) -> tuple[str, str]:
-    """Name and value of train=X or suffix=X; a folder has no name."""
-    name, equals, value = part.partition("=")
-    return (name, value) if equals and name in _OPTIONS else ("", part)
 
 
 def _check_name(option: str, name: str, taken: Collection[str]) -> None:
@@ -486,44 +482,32 @@ def take_external(asked: Asked) -> Asked:
             raise UserError(
                 f"--external: {name_settings(path)} is another system; choose another name"
             )
-        _write(name, values)
+        conf = FOLDER / f"{name}.yaml"
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        write_json(conf, values)  # JSON is YAML
         sets = [f"{asked['evaluation']}_enrolls"]
         sets += [f"{asked['evaluation']}_trials_{gender}" for gender in asked["genders"].split()]
-        if suffix := look_at(str(_conf(name)), sets, asked["train_set"]).suffix:
-            _write(name, {**values, "suffix": suffix})
+        if suffix := look_at(str(conf), sets, asked["train_set"]).suffix:
+            write_json(conf, {**values, "suffix": suffix})
     return asked.changed({"systems": " ".join([*systems, *settings])})
 
 
-def _write(name: str, values: Mapping[str, object]) -> None:
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    write_json(_conf(name), values)  # JSON is YAML
-
-
-def _settings(one: Speech) -> dict[str, object]:
-    folders = [*one.folders, *([one.options["train"]] if "train" in one.options else [])]
-    for folder in folders:
+def _settings(one: Speech) -> dict[str, str]:
+    first, *more = one.folders
+    draws = dict(zip(("folder", "second_draw"), one.folders, strict=False))
+    options = {name: one.options[name] for name in _OPTIONS if one.options.get(name)}
+    for folder in (*one.folders, options.get("train", first)):
         if not Path(folder).is_dir():
             raise UserError(f"--external '{one.word}': there is no folder '{folder}'")
-    first, *more = one.folders
-    values: dict[str, object] = {"anonymiser": "external", "folder": first}
     if more[1:]:
         raise UserError(f"--external '{one.word}': more than two draws; two are compared")
-    if more:
-        values["second_draw"] = more[0]
-    if train := one.options.get("train"):
-        values["train"] = train
-    if suffix := one.options.get("suffix"):
-        values["suffix"] = suffix
-    return values
-
-
-def _conf(name: str) -> Path:
-    return FOLDER / f"{name}.yaml"
+    return {"anonymiser": "external", **draws, **options}
 
 
 def settings_of(name: str) -> str:
     """Settings of a system from an earlier use of these options; empty where there are none."""
-    return str(_conf(name)) if _conf(name).is_file() else ""
+    conf = FOLDER / f"{name}.yaml"
+    return str(conf) if conf.is_file() else ""
 
 
 @dataclass(frozen=True)
@@ -547,11 +531,11 @@ def look_at(conf: str, sets: Sequence[str], train: str) -> Found:
     if values.get("anonymiser") != "external" or not Path(f"data/{sets[0]}/utt2spk").is_file():
         return Found()
     name, suffix = Path(conf).stem, str(values.get("suffix", ""))
+    folders = {one: Path(folder_for(conf, one, train=train, draw="0")) for one in (*sets, train)}
+    folders[sets[0]] = Path(folder_for(conf, sets[0], train=train, draw="1"))
     first = Path(str(values["folder"]))
-    second = Path(str(values.get("second_draw", first)))
-    folders = {sets[0]: second, **dict.fromkeys(sets[1:], first)}
-    folders[train] = Path(str(values.get("train", first)))
-    wanted = {one: list(read_map(f"data/{one}/utt2spk")) for one in folders if _there(one)}
+    tables = {one: Path(f"data/{one}/utt2spk") for one in folders}
+    wanted = {one: list(read_map(path)) for one, path in tables.items() if path.is_file()}
     names = {folder: find_names(folder, suffix) for folder in dict.fromkeys(folders.values())}
     every = [utt for utts in wanted.values() for utt in utts]
     notes, lacks = [], []
@@ -581,10 +565,6 @@ def look_at(conf: str, sets: Sequence[str], train: str) -> Found:
                 f"these sets: {' '.join(strange[:3])}{' ...' if strange[3:] else ''}"
             )
     return Found(tuple(lacks), tuple(notes), behind)
-
-
-def _there(name: str) -> bool:
-    return Path(f"data/{name}/utt2spk").is_file()
 
 
 def folder_for(conf: str, name: str, *, train: str, draw: str) -> str:
