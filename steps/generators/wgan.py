@@ -19,6 +19,7 @@ from steps.generators.training import (
     GeneratorTrainer,
     IndexModel,
     TrainingVectors,
+    move_average,
 )
 from steps.training.loop import descend
 from utils.arrays import Float32, Float64, Int64
@@ -364,7 +365,7 @@ class WganTrainer(GeneratorTrainer):
         if self.plan.new_noise:
             fake = self.network(self._noise(batch))
         generator = descend(-self._critic(fake).mean(), self._optimiser)
-        self._update_average()
+        move_average(self._average, self.network, self.plan.average)
         return {
             "critic_loss": critic,
             "regression": loss.regression,
@@ -377,16 +378,6 @@ class WganTrainer(GeneratorTrainer):
         config = self.given.network
         noise = identity_vectors(indices, config.noise, config.distribution)
         return torch.from_numpy(noise).to(self.device)
-
-    @torch.no_grad()
-    def _update_average(self) -> None:
-        """Average the weights; running statistics of batch normalisation are averages already."""
-        keep = self.plan.average
-        new = self.network
-        for kept, weight in zip(self._average.parameters(), new.parameters(), strict=True):
-            kept.lerp_(weight, 1.0 - keep)
-        for running, statistic in zip(self._average.buffers(), new.buffers(), strict=True):
-            running.copy_(statistic)
 
     def in_use(self) -> WganShell:
         """The moving average of the generator."""
