@@ -146,11 +146,6 @@ class Listed:
             self.tells.title, self.attack.parts.condition,
         )  # fmt: skip
 
-    def figures(self, family: str, folder: str = "exp/metrics", **values: Any) -> str:
-        """Plan figures of a family; returns their folder."""
-        trials = f"data/{self.trials}/trials"
-        return self.recipe.figures("metrics", self.labels(family), folder, trials=trials, **values)
-
 
 def list_attack(recipe: Recipe, attack: Attempt, evaluator: Evaluator, gender: str) -> Listed:
     """Attack of the plan on the trials of a gender."""

@@ -56,13 +56,6 @@ def side(name: str, system: str) -> str:
     return f"{name}_{system}" if system else name
 
 
-def _pool_folder(voice: str, of: str) -> str:
-    """Folder of a need pool, pool:wavlm or pool:<content>."""
-    if of in ("", "wavlm"):
-        return f"exp/pools/{of or voice}"
-    return f"exp/pools/{voice}.{of.replace(':', '+').replace('/', '+')}"
-
-
 def _pools_xi(conf: str) -> bool:
     network = read_settings(conf).get("network")
     return isinstance(network, dict) and network.get("pooling") == "xi"
@@ -368,11 +361,16 @@ class Recipe:
 
     def voices(self, content: str = "") -> str:
         """Plan the pool of voices, with x-vectors by the encoder of the voices; with content, by
-        that name, in a separate pool."""
+        that name, in a separate pool. Frames of WavLM are a pool by themselves."""
+        if content == "wavlm":
+            return self.step("wavlm", "exp/pools/wavlm", self.pool, options=self.on_device)
         speakers = self.speakers(self.voice, self.pool)
         world = self.step("world", f"exp/world/{self.pool}", self.pool)
-        out = _pool_folder(self.voice.name, content)
-        words = (*self.on_device, "--add-content", content) if content else ()
+        out = f"exp/pools/{self.voice.name}"
+        words: tuple[str, ...] = ()
+        if content:
+            out += f".{content.replace(':', '+').replace('/', '+')}"
+            words = (*self.on_device, "--add-content", content)
         return self.step("pools", out, self.pool, options=words, world=world, speakers=speakers)
 
     def synthesiser(self, name: str) -> str:
@@ -399,77 +397,55 @@ class Recipe:
             "generators", out, self.pool, options=options, conf=conf, xvectors=xvectors
         )
 
-    def need(self, need: str) -> None:
-        """Plan a need of a system (`sources.NEEDS`). UserError for one that no recipe can meet."""
-        kind, _, name = need.partition(":")
-        if kind in ("xvectors", "backend", "pool", "synthesiser", "generator") and name != "wavlm":
-            self.encoder(self.voice)
+    def meet(self, need: str, name: str, level: str = "", speech: str = "") -> list[str]:
+        """Plan a need of a system of some level (`sources.NEEDS`); returns the options of
+        steps/anonymise.py that provide it for the speakers of a set. speech: the folder of the
+        set's externally protected speech. UserError for a need that no recipe can meet."""
+        kind, _, of = need.partition(":")
+        voice, folder = self.voice, speech or of
+        if kind in ("xvectors", "backend", "pool", "synthesiser", "generator") and of != "wavlm":
+            self.encoder(voice)
         match kind:
             case "xvectors":
-                for one in self.sets:
-                    self.xvectors(self.voice, one)
-            case "backend":
-                self.backend(self.voice, self.train, f"exp/backends/{self.voice.name}")
+                found = {one: self.xvectors(voice, one) for one in self.sets}
+                folders = [*found.values()]  # of all, if speakers keep one voice in all of them
+                if name == self.train:
+                    folders = [self.speakers(voice, name)]
+                elif level != "perm":
+                    folders = [found[name]]
+                return [word for folder in folders for word in ("--xvectors", folder)]
             case "f0":
                 for one in self.sets:
                     self.f0(one)
-            case "pool" if name == "wavlm":
-                self.step("wavlm", "exp/pools/wavlm", self.pool, options=self.on_device)
+                folder = self.f0(name)
+            case "backend":
+                folder = self.backend(voice, self.train, f"exp/backends/{voice.name}")
             case "pool":
-                self.voices(name)
+                return ["--pool", self.voices(of), *(self.on_device if of else ())]
             case "synthesiser":
-                self.synthesiser(name)
+                folder = self.synthesiser(of)
             case "generator":
-                self.generator(name)
-            case "model" | "external":
+                folder = self.generator(of)
+            case "model":
+                return ["--model", of if "/" in of else f"{MODELS}/{of}", *self.unseen]
+            case "external":
                 pass  # is there
             case _:
                 raise UserError(f"conf/systems: '{need}' is needed, which no recipe can make")
+        return [f"--{kind}", folder]
 
-    def needs(self, system: str) -> None:
-        """Plan all that a system needs to protect the sets."""
-        for need in self.describe(system).needs:
-            self.need(need)
-
-    def give(self, system: str, name: str, speech: str = "") -> list[str]:
-        """Options of steps/anonymise.py that provide a system's needs for a set's speakers. speech:
-        the folder of the set's externally protected speech."""
-        description, voice = self.describe(system), self.voice
-        words: list[str] = []
-        for need in description.needs:
-            kind, _, of = need.partition(":")
-            match kind:
-                case "pool":
-                    words += ["--pool", _pool_folder(voice.name, of)]
-                    words += self.on_device if of else ()
-                case "backend":
-                    words += ["--backend", f"exp/backends/{voice.name}"]
-                case "f0":
-                    words += ["--f0", f"exp/f0/{name}"]
-                case "xvectors":
-                    for folder in self._xvectors_for(description.level, name):
-                        words += ["--xvectors", f"{voice.xvectors}/{folder}"]
-                case "synthesiser" | "generator":
-                    words += [f"--{kind}", f"exp/{kind}s/{voice.name}/{of}"]
-                case "external":
-                    words += ["--external", speech or of]
-                case "model":
-                    folder = of if "/" in of else f"{MODELS}/{of}"
-                    words += ["--model", folder, *self.unseen]
-        return words
-
-    def _xvectors_for(self, level: str, name: str) -> Sequence[str]:
-        """Sets of x-vectors for a system: all sets if speakers keep one voice in all of them."""
-        if name == self.train:
-            return [f"{name}_speakers"]
-        return self.sets if level == "perm" else [name]
+    def needs(self, system: str, name: str = "", speech: str = "") -> list[str]:
+        """Plan all that a system needs to protect a set; returns the options that provide it."""
+        description, name = self.describe(system), name or self.sets[0]
+        met = (self.meet(need, name, description.level, speech) for need in description.needs)
+        return [word for words in met for word in words]
 
     def protect(self, table: str, system: str, name: str, out: str, *options: str) -> str:
         """Plan a set, protected by a system: data/OUT."""
         speech, more = self._speech(system, name, options)
         return self.step(
             table, f"data/{out}", name, set=name, conf=self.conf(system), wav=f"data/{out}/wav",
-            options=(*more, *self.give(system, name, speech)),
+            options=(*more, *self.needs(system, name, speech)),
         )  # fmt: skip
 
     def _speech(self, system: str, name: str, options: Sequence[str]) -> tuple[str, Sequence[str]]:
@@ -488,19 +464,9 @@ class Recipe:
         self.step("commanded", made, name, set=name, draw=draw, conf=conf)
         return made, options
 
-    def needs_for_training(self, system: str) -> None:
-        """Plan all that a system needs to protect the training set, too."""
-        for need in self.describe(system).needs:
-            self.need(need)
-            if need == "xvectors":
-                self.speakers(self.voice, self.train)
-            elif need == "f0":
-                self.f0(self.train)
-
     def protect_training(self, system: str, level: str, draw: int = 0) -> str:
         """Plan the training set, protected by a system at a level, with all needs. A speaker is
         never their own target."""
-        self.needs_for_training(system)
         options: tuple[str, ...] = ("--draw", str(draw)) if draw else ()
         if level != self.describe(system).level:
             options += ("--level", level)

@@ -285,7 +285,7 @@ def plan_whitebox(asked: Asked) -> Planned:
     for evaluator in kept:
         recipe.evaluator(evaluator)
     for system in systems:
-        recipe.at(0).needs_for_training(system)
+        recipe.at(0).needs(system, recipe.train)
         for name in recipe.sets:
             recipe.at(1).protect("protected", system, name, f"{name}_{system}")
         recipe.protect_training(system, "const")
@@ -372,7 +372,7 @@ class Generators:
             recipe.xvectors(voice, name)
         recipe.speakers(voice, recipe.pool)
         for need in (need for name in self.names for need in self.needs(name)):
-            recipe.need(need)
+            recipe.meet(need, recipe.train)
         threshold = self._threshold()
         how = ["--sizes", *sizes, "--threshold", threshold, "--"]
         everybody = f"{voice.xvectors}/{recipe.pool}_speakers"
