@@ -622,7 +622,7 @@ class Utility:
         names = [recipe.train, *sets]
         if word == "functionals_retrained" and system != ORIGINAL:
             level = recipe.describe(system).level
-            recipe.protect_training(self.stage, system, level)
+            recipe.protect_training(self.stage, system, level, recipe.train)
             names = [f"{recipe.train}_{system}_{level}"]
             names += [f"{name}_{system}" for name in sets]
         return [
@@ -685,7 +685,8 @@ class Utility:
         """Options with a ctc recogniser, trained on original speech or on the same protection."""
         recipe, (training, model) = self.recipe, self.ctc_of(word, system)
         if training != recipe.train:
-            recipe.protect_training(self.stage, system, recipe.describe(system).level)
+            level = recipe.describe(system).level
+            recipe.protect_training(self.stage, system, level, recipe.train)
         recipe.tables.add(
             "recognisers", self.stage, model, options=(*recipe.on_device, *recipe.unseen),
             conf=need_conf("asr", recipe.asked["asr_model"]), data=f"data/{training}",

@@ -18,10 +18,13 @@ from local.plan.options import (
     Evaluator,
     Found,
     Labels,
+    Learnt,
     NamedEncoder,
+    check_learnt,
     check_names,
     find_encoder,
     find_evaluator,
+    find_learnt,
     folder_for,
     label_of,
     look_at,
@@ -95,9 +98,10 @@ class Recipe:
     """Options of a recipe, its sets, and its planned tables.
 
     sets: protected and attacked sets, enrolment first. evaluated: the evaluation sets, whose
-    speakers must not occur in training. fused: what the evaluators' scores are fused to, by name.
-    conf_of: settings of a system that a study made; else conf/systems/<system>.yaml. labels: what
-    each folder of figures speaks of. notes: messages for the log.
+    speakers must not occur in training. learnt: what informed attackers protect and learn from.
+    fused: what the evaluators' scores are fused to, by name. conf_of: settings of a system that a
+    study made; else conf/systems/<system>.yaml. labels: what each folder of figures speaks of.
+    notes: messages for the log.
     """
 
     asked: Asked
@@ -108,6 +112,7 @@ class Recipe:
     evaluated: tuple[str, ...]
     train: str
     pool: str
+    learnt: Learnt
     fused: tuple[str, ...] = ()
     tables: Tables = field(default_factory=Tables)
     labels: dict[str, Labels] = field(default_factory=dict)
@@ -158,6 +163,9 @@ class Recipe:
                 f"--pool-set: data/{pool} is missing; link or make it, or name it in "
                 "also_prepared if prepare.sh makes it"
             )
+        learnt = find_learnt(asked)
+        if asked.get("attacker_train"):
+            check_learnt(learnt, made, sets)
         fused = tuple(word for word in asked_for if word in FUSED)
         for name in fused:
             if len([one for one in evaluators if one.encoder.word not in FUSED[name]]) < 2:
@@ -165,8 +173,9 @@ class Recipe:
                     f"nothing is {name.replace('_', ' ')}: it takes two evaluators or more"
                 )
         return cls(
-            asked, evaluators, voice, genders, sets, sets, train, pool, fused=fused, notes=notes
-        )
+            asked, evaluators, voice, genders, sets, sets, train, pool, learnt, fused=fused,
+            notes=notes,
+        )  # fmt: skip
 
     def figures(
         self, table: str, stage: int, of: Labels, folder: str = "exp/metrics", **values: Any
@@ -228,7 +237,7 @@ class Recipe:
     def found(self, system: str) -> Found:
         """Externally protected speech found for a system."""
         if system not in self._found:
-            self._found[system] = look_at(self.conf(system), self.sets, self.train)
+            self._found[system] = look_at(self.conf(system), self.sets, self.learnt.name)
         return self._found[system]
 
     def sets_of(self, system: str) -> tuple[str, ...]:
@@ -292,7 +301,8 @@ class Recipe:
         data, word = f"data/{name}", "phones"
         if encoder.word == "words":
             word = recognise_words(self.asked)
-        of = max((one for one in (*self.sets, self.train) if name.startswith(one)), key=len)
+        sets = (*self.sets, self.train, self.learnt.name)
+        of = max((one for one in sets if name.startswith(one)), key=len)
         source = f"exp/decode/{name[len(of) + 1 :] or 'original'}/{label_of(word)}/{of}"
         if encoder.word == "words" and name == self.train and Path(data, "text").is_file():
             source = data
@@ -460,7 +470,7 @@ class Recipe:
 
     def _xvectors_for(self, level: str, name: str) -> Sequence[str]:
         """Sets of x-vectors for a system: all sets if speakers keep one voice in all of them."""
-        if name == self.train:
+        if name in (self.train, self.learnt.name):
             return [f"{name}_speakers"]
         return self.sets if level == "perm" else [name]
 
@@ -484,11 +494,12 @@ class Recipe:
         if not any(need.startswith("external:") for need in self.describe(system).needs):
             return "", options
         conf = self.conf(system)
-        first, second = (folder_for(conf, name, train=self.train, draw=d) for d in ("0", "1"))
+        train = name if name in (self.train, self.learnt.name) else ""
+        first, second = (folder_for(conf, name, train=train, draw=d) for d in ("0", "1"))
         if name == self.sets[0] and len(self.sets) > 1 and first != second:
             options = ("--draw", "1")
         draw = options[1] if options[:1] == ("--draw",) else "0"
-        if folder := folder_for(conf, name, train=self.train, draw=draw):
+        if folder := folder_for(conf, name, train=train, draw=draw):
             return folder, options
         made = f"exp/external/{system}/{name}.{draw}"
         self.tables.add(
@@ -496,22 +507,22 @@ class Recipe:
         )
         return made, options
 
-    def needs_for_training(self, stage: int, system: str) -> None:
-        """Plan all that a system needs to protect the training set, too."""
+    def needs_for_training(self, stage: int, system: str, name: str) -> None:
+        """Plan all that a system needs to protect a training set, too."""
         for need in self.describe(system).needs:
             self.need(stage, need)
             if need == "xvectors":
-                self.speakers(stage, self.voice, self.train)
+                self.speakers(stage, self.voice, name)
             elif need == "f0":
-                self.f0(stage, self.train)
+                self.f0(stage, name)
 
-    def protect_training(self, stage: int, system: str, level: str) -> str:
-        """Plan the training set, protected by a system at a level, with all needs. A speaker is
-        never their own target."""
-        self.needs_for_training(stage, system)
+    def protect_training(self, stage: int, system: str, level: str, name: str) -> str:
+        """Plan a training set, protected by a system at a level, with all needs. A speaker is never
+        their own target."""
+        self.needs_for_training(stage, system, name)
         options = () if level == self.describe(system).level else ("--level", level)
-        out = f"{self.train}_{system}_{level}"
-        return self.protect("protected", stage, system, self.train, out, *options)
+        out = f"{name}_{system}_{level}"
+        return self.protect("protected", stage, system, name, out, *options)
 
     def informed_draws(self, system: str, level: str, encoder: NamedEncoder) -> int:
         """How often an attacker protects the training set: once where a draw changes nothing that
@@ -526,20 +537,21 @@ class Recipe:
         if level == "-":
             return ""
         draws = self.informed_draws(system, level, encoder)
-        name = f"{self.train}_{system}_{level}"
+        name = f"{self.learnt.name}_{system}_{level}"
         return name if draws == 1 else f"{name}_draws{draws}"
 
     def protect_training_again(
         self, stage: int, system: str, level: str, encoder: NamedEncoder
     ) -> str:
         """Plan an attacker's training set: several draws of it, in one data directory."""
-        first = self.protect_training(stage, system, level)
+        learnt = self.learnt.name
+        first = self.protect_training(stage, system, level, learnt)
         draws, name = [first], first.removeprefix("data/")
         options = () if level == self.describe(system).level else ("--level", level)
         for n in range(1, self.informed_draws(system, level, encoder)):
             words = ("--draw", str(n), *options)
             out = f"{name}_draw{n}"
-            draws.append(self.protect("protected", stage, system, self.train, out, *words))
+            draws.append(self.protect("protected", stage, system, learnt, out, *words))
         if len(draws) == 1:
             return first
         out = f"data/{self.training_set(system, level, encoder)}"

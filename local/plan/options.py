@@ -137,6 +137,73 @@ def need_folders(folders: Collection[str]) -> None:
             raise UserError(f"{folder} is missing; make it with ./run.sh --stop-stage 0")
 
 
+# ---- What informed attackers protect and learn from: --attacker-train.
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """Training set of informed attackers. name: in data/. joined: the data directories of which the
+    recipe joins it; none where it is a set of this corpus."""
+
+    name: str
+    joined: tuple[str, ...] = ()
+
+
+def find_learnt(asked: Asked) -> Learnt:
+    """Training set of --attacker-train, or --train-set where that is empty: names of sets in data/,
+    and paths to data directories that other corpora's recipes made."""
+    words = asked.words("attacker_train") or (asked["train_set"],)
+    names = [_set_named(word) for word in words]
+    once("--attacker-train: a set's name", names)
+    if len(words) == 1 and "/" not in words[0]:
+        return Learnt(words[0])
+    return Learnt("+".join(names), tuple(w if "/" in w else f"data/{w}" for w in words))
+
+
+def _set_named(word: str) -> str:
+    """Name of a set; of a path such as ../speechocean/data/train, speechocean_train."""
+    if "/" not in word:
+        return word
+    path = Path(word).resolve()
+    corpus = path.parent.parent.name if path.parent.name == "data" else path.parent.name
+    return f"{corpus}_{path.name}"
+
+
+def check_learnt(learnt: Learnt, made: Collection[str], tested: Collection[str]) -> None:
+    """UserError for sets that attackers cannot learn from together: one that is missing (but for
+    those that stage 0 makes), has no sexes or not its audio, or a person who is in two of them or
+    tested."""
+    heard: dict[str, str] = {}
+    rival = {spk: one for one in tested for spk in _speakers_of(f"data/{one}")}
+    for folder in learnt.joined or (f"data/{learnt.name}",):
+        option = f"--attacker-train: {folder}"
+        if not Path(folder).is_dir() and folder.removeprefix("data/") not in made:
+            raise UserError(f"{option}: no such data directory; its corpus's run.sh makes it")
+        speakers = _speakers_of(folder)
+        if speakers and not Path(folder, "spk2gender").is_file():
+            raise UserError(f"{option}/spk2gender is missing; it says who is f and who is m")
+        if not folder.startswith("data/"):
+            audio = next(iter(read_map(f"{folder}/wav.scp").values()))
+            if not Path(audio).is_file():
+                raise UserError(f"{option}/wav.scp: {audio}: no such file, as seen from here")
+        if both := sorted(speakers & rival.keys()):
+            raise UserError(
+                f"{option}: speaker {both[0]} ({len(both)} in all) is in data/{rival[both[0]]}, "
+                "too; who is tested must not be in training"
+            )
+        if both := sorted(speakers & heard.keys()):
+            raise UserError(
+                f"{option}: speaker {both[0]} ({len(both)} in all) is in {heard[both[0]]}, too; "
+                "give one of them other ids (utils/copy_data_dir.py), or leave them out of it"
+            )
+        heard |= dict.fromkeys(speakers, folder)
+
+
+def _speakers_of(folder: str) -> set[str]:
+    path = Path(folder, "utt2spk")
+    return {*read_map(path).values()} if path.is_file() else set()
+
+
 # ---- What figures speak of, and where they lie.
 
 VERIFICATION, SIMILARITY = "verification", "similarity"
@@ -489,7 +556,7 @@ def take_external(asked: Asked) -> Asked:
         _write(name, values)
         sets = [f"{asked['evaluation']}_enrolls"]
         sets += [f"{asked['evaluation']}_trials_{gender}" for gender in asked["genders"].split()]
-        if suffix := look_at(str(_conf(name)), sets, asked["train_set"]).suffix:
+        if suffix := look_at(str(_conf(name)), sets, find_learnt(asked).name).suffix:
             _write(name, {**values, "suffix": suffix})
     return asked.changed({"systems": " ".join([*systems, *settings])})
 

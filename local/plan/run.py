@@ -253,7 +253,8 @@ class ReportInputs:
             for one in self.attacks.listed(evaluator, recipe.genders[0]):
                 made = one.hears.encoder
                 if one.attack.system == system and made != encoder:
-                    self._time_training(system, f"attack: training of {made.title}", made.model)
+                    stage = f"attack: training of {made.title}"
+                    self._time_training(system, stage, made.model, recipe.learnt.name)
 
     def _time_recognition(self, system: str) -> None:
         utility = self.utility
@@ -290,7 +291,10 @@ def plan_run(asked: Asked) -> Planned:
     if int(asked["stage"]) > PREPARE:
         recipe.need_given()
     lacking = [*_prepare(recipe), *_no_attack(asked, attacks)]
-    for name in dict.fromkeys((recipe.train, recipe.pool, *recipe.sets)):
+    if joined := recipe.learnt.joined:
+        recipe.tables.add("joined_sets", AUDIO, f"data/{recipe.learnt.name}", sources=joined)
+    names = (recipe.train, recipe.pool, recipe.learnt.name, *recipe.sets)
+    for name in dict.fromkeys(names):
         recipe.tables.add("audio", AUDIO, f"exp/audio/{name}", cut=UTTERANCES, data=f"data/{name}")
     own = recipe.tables.every_out()
     shown, notes = widen(asked)

@@ -289,12 +289,12 @@ def plan_whitebox(asked: Asked) -> Planned:
     for evaluator in kept:
         recipe.evaluator(0, evaluator, encoder_stage=0)
     for system in systems:
-        recipe.needs_for_training(0, system)
+        recipe.needs_for_training(0, system, recipe.train)
     listed: list[Listed] = []
     for system in systems:
         for name in recipe.sets:
             recipe.protect("protected", 1, system, name, f"{name}_{system}")
-        recipe.protect_training(1, system, "const")
+        recipe.protect_training(1, system, "const", recipe.train)
     attackers = ["white_box" if word == "scratch" else f"white_box_{word}" for word in how]
     for evaluator in kept:
         for gender in recipe.genders:
