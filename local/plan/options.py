@@ -368,7 +368,7 @@ def find_encoder(word: str) -> NamedEncoder:
             f"{', '.join(CHANNELS)}, hub:<model>, given:<folder>, a folder with encoder.yaml, and "
             f"in conf/encoders: {there}"
         )
-    if (ours or word) == "pyannote" and find_spec(
+    if (ours or word).startswith("pyannote") and find_spec(
         "moonshine_voice"
     ) is None:  # told before hours of work
         raise UserError(
