@@ -252,7 +252,7 @@ def test_sets_that_attackers_cannot_learn_from_together(plan: Plan, corpus: Path
     make_set(corpus / "other/tested", "c t")
     (corpus / "other/x/spk2gender").unlink()
     for words, why in (
-        ("train dev", "data/dev: speaker b (1 in all) is in data/train, too; give one of them"),
+        ("train dev", "data/dev: speaker b (1 in all) is in data/train, too; leave out whom"),
         ("train gone", "data/gone: no such data directory"),
         ("../gone/data/train", "../gone/data/train: no such data directory"),
         ("train train", "train is named twice"),

@@ -153,50 +153,38 @@ def find_learnt(asked: Asked) -> Learnt:
     """Training set of --attacker-train, or --train-set where that is empty: names of sets in data/,
     and paths to data directories that other corpora's recipes made."""
     words = asked.words("attacker_train") or (asked["train_set"],)
-    names = [_set_named(word) for word in words]
+    paths = [Path(word).resolve() if "/" in word else Path(word) for word in words]
+    names = [
+        "_".join(part for part in path.parts[-3:] if part not in ("/", "data")) for path in paths
+    ]
     once("--attacker-train: a set's name", names)
-    if len(words) == 1 and "/" not in words[0]:
-        return Learnt(words[0])
-    return Learnt("+".join(names), tuple(w if "/" in w else f"data/{w}" for w in words))
-
-
-def _set_named(word: str) -> str:
-    """Name of a set; of a path such as ../speechocean/data/train, speechocean_train."""
-    if "/" not in word:
-        return word
-    path = Path(word).resolve()
-    corpus = path.parent.parent.name if path.parent.name == "data" else path.parent.name
-    return f"{corpus}_{path.name}"
+    joined = tuple(word if "/" in word else f"data/{word}" for word in words)
+    return Learnt("+".join(names), () if (words[0],) == tuple(names) else joined)
 
 
 def check_learnt(learnt: Learnt, made: Collection[str], tested: Collection[str]) -> None:
     """UserError for sets that attackers cannot learn from together: one that is missing (but for
     those that stage 0 makes), has no sexes or not its audio, or a person who is in two of them or
     tested."""
-    heard: dict[str, str] = {}
-    rival = {spk: one for one in tested for spk in _speakers_of(f"data/{one}")}
+    rival = {spk: f"data/{one}" for one in tested for spk in _speakers_of(f"data/{one}")}
     for folder in learnt.joined or (f"data/{learnt.name}",):
-        option = f"--attacker-train: {folder}"
-        if not Path(folder).is_dir() and folder.removeprefix("data/") not in made:
+        option, speakers = f"--attacker-train: {folder}", _speakers_of(folder)
+        if not speakers and folder.removeprefix("data/") not in made:
             raise UserError(f"{option}: no such data directory; its corpus's run.sh makes it")
-        speakers = _speakers_of(folder)
         if speakers and not Path(folder, "spk2gender").is_file():
             raise UserError(f"{option}/spk2gender is missing; it says who is f and who is m")
-        if not folder.startswith("data/"):
-            audio = next(iter(read_map(f"{folder}/wav.scp").values()))
-            if not Path(audio).is_file():
-                raise UserError(f"{option}/wav.scp: {audio}: no such file, as seen from here")
+        audio = next(iter(read_map(f"{folder}/wav.scp").values()), "") if speakers else ""
+        if audio and not Path(audio).is_file():
+            raise UserError(f"{option}/wav.scp: {audio}: no such file, as seen from here")
         if both := sorted(speakers & rival.keys()):
+            what = "leave out whom both have, or give those of one other ids, if they are others"
+            where = rival[both[0]]
+            if where.removeprefix("data/") in tested:
+                what = "who is tested must not be in training"
             raise UserError(
-                f"{option}: speaker {both[0]} ({len(both)} in all) is in data/{rival[both[0]]}, "
-                "too; who is tested must not be in training"
+                f"{option}: speaker {both[0]} ({len(both)} in all) is in {where}, too; {what}"
             )
-        if both := sorted(speakers & heard.keys()):
-            raise UserError(
-                f"{option}: speaker {both[0]} ({len(both)} in all) is in {heard[both[0]]}, too; "
-                "give one of them other ids (utils/copy_data_dir.py), or leave them out of it"
-            )
-        heard |= dict.fromkeys(speakers, folder)
+        rival |= dict.fromkeys(speakers, folder)
 
 
 def _speakers_of(folder: str) -> set[str]:
