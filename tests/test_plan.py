@@ -209,6 +209,60 @@ def test_the_pool_of_voices_may_be_another_set_than_who_trains_the_attacker(
     assert "exp/xvectors/e/train" in without and "data/voices" not in "".join(without.values())
 
 
+def make_set(folder: Path, speakers: str, **tables: str) -> None:
+    """A data directory of one utterance a speaker, who is a woman unless `tables` say otherwise."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "audio.wav").touch()
+    for name, value in {"utt2spk": "", "spk2gender": "f", "wav.scp": str(folder / "audio.wav"),
+                        **tables}.items():  # fmt: skip
+        lines = (f"{one} {value or one}\n" for one in speakers.split())
+        (folder / name).write_text("".join(lines))
+
+
+def test_informed_attackers_learn_from_several_sets_joined(plan: Plan, corpus: Path) -> None:
+    """Also from another corpus's; evaluators and voices do not."""
+    make_set(corpus / "data/train", "a b")
+    make_set(corpus / "data/dev", "c")
+    make_set(corpus / "speechocean/data/train", "d")
+    protected(corpus, "b2r")
+    options = {"systems": "b2r b1_utt", "attackers": "semi_informed semi_informed_backend",
+               "evaluators": "e/plda words/tfidf", "asr": "moonshine", "informed_draws": "2",
+               "attacker_train": "train speechocean/data/train dev"}  # fmt: skip
+    made, name = commands(plan(**options)), "train+speechocean_train+dev"
+    joined, training = f"data/{name}", f"{name}_b2r_utt_draws2"
+    sources = "data/train speechocean/data/train data/dev"
+    assert made[joined] == f"utils/combine_data_dirs.py {joined} {sources}"
+    assert joined in made[f"exp/audio/{name}"]
+    assert f" {joined} data/{name}_b2r_utt_draw1 " in made[f"data/{name}_b2r_utt_draw1"]
+    assert f"xvectors/e/{name}_speakers" in made[f"data/{name}_b1_utt_utt"]
+    assert f"data/{training} " in made[f"exp/encoders/e.{training}.scratch"]
+    assert f"data/{name}_b2r_utt " in made[f"exp/decode/b2r_utt/moonshine/{name}"]
+    for out in ("exp/encoders/e", "exp/backends/e", "exp/pools/e"):
+        assert "data/train " in made[out] and name not in made[out]
+    alone = commands(plan(**options | {"attacker_train": "dev"}))
+    assert "data/dev_b2r_utt_draws2" in alone and "data/dev" not in alone
+
+
+def test_sets_that_attackers_cannot_learn_from_together(plan: Plan, corpus: Path) -> None:
+    make_set(corpus / "data/train", "a b")
+    make_set(corpus / "data/dev", "b")
+    make_set(corpus / "data/e_trials_f", "t")
+    for name, tables in (("x", {}), ("y", {"wav.scp": "corpus/a.wav"})):
+        make_set(corpus / f"other/{name}", "c", **tables)
+    make_set(corpus / "other/tested", "c t")
+    (corpus / "other/x/spk2gender").unlink()
+    for words, why in (
+        ("train dev", "data/dev: speaker b (1 in all) is in data/train, too; leave out whom"),
+        ("train gone", "data/gone: no such data directory"),
+        ("../gone/data/train", "../gone/data/train: no such data directory"),
+        ("train train", "train is named twice"),
+        ("other/x", "other/x/spk2gender is missing"),
+        ("train other/y", "other/y/wav.scp: corpus/a.wav: no such file, as seen from here"),
+        ("train other/tested", "speaker t (1 in all) is in data/e_trials_f, too; who is tested"),
+    ):
+        refused(why, plan, attacker_train=words)
+
+
 def test_a_recogniser_is_trained_anew_for_each_system(plan: Plan, corpus: Path) -> None:
     """ctc once, on original speech; ctc_retrained on each system's training set; each decodes."""
     made = commands(plan(systems="b2 mcadams", asr="pocketsphinx ctc ctc_retrained", genders="f",

@@ -571,7 +571,8 @@ class Utility:
     def _protect_training(self, system: str) -> str:
         """Plan the training set, protected as a system does by itself; returns its name."""
         level = self.recipe.describe(system).level
-        return self.recipe.protect_training(system, level).removeprefix("data/")
+        protected = self.recipe.protect_training(system, level, self.recipe.train)
+        return protected.removeprefix("data/")
 
     def _emotion_training(self, word: str, system: str) -> list[str]:
         """Options with the training sets of a recogniser: original speech, or protected."""

@@ -18,10 +18,13 @@ from local.plan.options import (
     Evaluator,
     Found,
     Labels,
+    Learnt,
     NamedEncoder,
+    check_learnt,
     check_names,
     find_encoder,
     find_evaluator,
+    find_learnt,
     folder_for,
     label_of,
     look_at,
@@ -102,9 +105,10 @@ class Recipe:
     """Options of a recipe, its sets, and its planned tables.
 
     sets: protected and attacked sets, enrolment first. evaluated: the evaluation sets, whose
-    speakers must not occur in training. fused: what the evaluators' scores are fused to, by name.
-    conf_of: settings of a system that a study made; else conf/systems/<system>.yaml. labels: what
-    each folder of figures speaks of. notes: messages for the log. stage: the one that is planned.
+    speakers must not occur in training. learnt: what informed attackers protect and learn from.
+    fused: what the evaluators' scores are fused to, by name. conf_of: settings of a system that a
+    study made; else conf/systems/<system>.yaml. labels: what each folder of figures speaks of.
+    notes: messages for the log. stage: the one that is planned.
     """
 
     asked: Asked
@@ -115,6 +119,7 @@ class Recipe:
     evaluated: tuple[str, ...]
     train: str
     pool: str
+    learnt: Learnt
     fused: tuple[str, ...] = ()
     tables: Tables = field(default_factory=Tables)
     labels: dict[str, Labels] = field(default_factory=dict)
@@ -166,6 +171,9 @@ class Recipe:
                 f"--pool-set: data/{pool} is missing; link or make it, or name it in "
                 "also_prepared if prepare.sh makes it"
             )
+        learnt = find_learnt(asked)
+        if asked.get("attacker_train"):
+            check_learnt(learnt, made, sets)
         fused = tuple(word for word in asked_for if word in FUSED)
         for name in fused:
             if len([one for one in evaluators if one.encoder.word not in FUSED[name]]) < 2:
@@ -173,8 +181,9 @@ class Recipe:
                     f"nothing is {name.replace('_', ' ')}: it takes two evaluators or more"
                 )
         return cls(
-            asked, evaluators, voice, genders, sets, sets, train, pool, fused=fused, notes=notes
-        )
+            asked, evaluators, voice, genders, sets, sets, train, pool, learnt, fused=fused,
+            notes=notes,
+        )  # fmt: skip
 
     def at(self, stage: int) -> "Recipe":
         """Itself, which from here on plans steps of a stage."""
@@ -258,7 +267,7 @@ class Recipe:
     def found(self, system: str) -> Found:
         """Externally protected speech found for a system."""
         if system not in self._found:
-            self._found[system] = look_at(self.conf(system), self.sets, self.train)
+            self._found[system] = look_at(self.conf(system), self.sets, self.learnt.name)
         return self._found[system]
 
     def sets_of(self, system: str) -> tuple[str, ...]:
@@ -308,7 +317,8 @@ class Recipe:
         channel, word = encoder.word, "phones"
         if channel == "words":
             word = recognise_words(self.asked)
-        of = max((one for one in (*self.sets, self.train) if name.startswith(one)), key=len)
+        sets = (*self.sets, self.train, self.learnt.name)
+        of = max((one for one in sets if name.startswith(one)), key=len)
         source = f"exp/decode/{name[len(of) + 1 :] or 'original'}/{label_of(word)}/{of}"
         if channel == "words" and name == self.train and Path("data", name, "text").is_file():
             source = f"data/{name}"
@@ -409,7 +419,7 @@ class Recipe:
             case "xvectors":
                 found = {one: self.xvectors(voice, one) for one in self.sets}
                 folders = [*found.values()]  # of all, if speakers keep one voice in all of them
-                if name == self.train:
+                if name in (self.train, self.learnt.name):
                     folders = [self.speakers(voice, name)]
                 elif level != "perm":
                     folders = [found[name]]
@@ -454,24 +464,25 @@ class Recipe:
         if not any(need.startswith("external:") for need in self.describe(system).needs):
             return "", options
         conf = self.conf(system)
-        first, second = (folder_for(conf, name, train=self.train, draw=d) for d in ("0", "1"))
+        train = name if name in (self.train, self.learnt.name) else ""
+        first, second = (folder_for(conf, name, train=train, draw=d) for d in ("0", "1"))
         if name == self.sets[0] and len(self.sets) > 1 and first != second:
             options = ("--draw", "1")
         draw = options[1] if options[:1] == ("--draw",) else "0"
-        if folder := folder_for(conf, name, train=self.train, draw=draw):
+        if folder := folder_for(conf, name, train=train, draw=draw):
             return folder, options
         made = f"exp/external/{system}/{name}.{draw}"
         self.step("commanded", made, name, set=name, draw=draw, conf=conf)
         return made, options
 
-    def protect_training(self, system: str, level: str, draw: int = 0) -> str:
-        """Plan the training set, protected by a system at a level, with all needs. A speaker is
-        never their own target."""
+    def protect_training(self, system: str, level: str, name: str, draw: int = 0) -> str:
+        """Plan a training set, protected by a system at a level, with all needs. A speaker is never
+        their own target."""
         options: tuple[str, ...] = ("--draw", str(draw)) if draw else ()
         if level != self.describe(system).level:
             options += ("--level", level)
-        out = f"{self.train}_{system}_{level}" + (f"_draw{draw}" if draw else "")
-        return self.protect("protected", system, self.train, out, *options)
+        out = f"{name}_{system}_{level}" + (f"_draw{draw}" if draw else "")
+        return self.protect("protected", system, name, out, *options)
 
     def informed_draws(self, system: str, level: str, encoder: NamedEncoder) -> int:
         """How often an attacker protects the training set: once where a draw changes nothing that
@@ -486,13 +497,13 @@ class Recipe:
         if level == "-":
             return ""
         draws = self.informed_draws(system, level, encoder)
-        name = f"{self.train}_{system}_{level}"
+        name = f"{self.learnt.name}_{system}_{level}"
         return name if draws == 1 else f"{name}_draws{draws}"
 
     def protect_training_again(self, system: str, level: str, encoder: NamedEncoder) -> None:
         """Plan an attacker's training set: several draws of it, in one data directory."""
         numbers = range(self.informed_draws(system, level, encoder))
-        draws = [self.protect_training(system, level, n) for n in numbers]
+        draws = [self.protect_training(system, level, self.learnt.name, n) for n in numbers]
         if len(draws) > 1:
             self.step("joined", f"data/{self.training_set(system, level, encoder)}", draws=draws)
 

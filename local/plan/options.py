@@ -137,6 +137,61 @@ def need_folders(folders: Collection[str]) -> None:
             raise UserError(f"{folder} is missing; make it with ./run.sh --stop-stage 0")
 
 
+# ---- What informed attackers protect and learn from: --attacker-train.
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """Training set of informed attackers. name: in data/. joined: the data directories of which the
+    recipe joins it; none where it is a set of this corpus."""
+
+    name: str
+    joined: tuple[str, ...] = ()
+
+
+def find_learnt(asked: Asked) -> Learnt:
+    """Training set of --attacker-train, or --train-set where that is empty: names of sets in data/,
+    and paths to data directories that other corpora's recipes made."""
+    words = asked.words("attacker_train") or (asked["train_set"],)
+    paths = [Path(word).resolve() if "/" in word else Path(word) for word in words]
+    names = [
+        "_".join(part for part in path.parts[-3:] if part not in ("/", "data")) for path in paths
+    ]
+    once("--attacker-train: a set's name", names)
+    joined = tuple(word if "/" in word else f"data/{word}" for word in words)
+    return Learnt("+".join(names), () if (words[0],) == tuple(names) else joined)
+
+
+def check_learnt(learnt: Learnt, made: Collection[str], tested: Collection[str]) -> None:
+    """UserError for sets that attackers cannot learn from together: one that is missing (but for
+    those that stage 0 makes), has no sexes or not its audio, or a person who is in two of them or
+    tested."""
+    rival = {spk: f"data/{one}" for one in tested for spk in _speakers_of(f"data/{one}")}
+    for folder in learnt.joined or (f"data/{learnt.name}",):
+        option, speakers = f"--attacker-train: {folder}", _speakers_of(folder)
+        if not speakers and folder.removeprefix("data/") not in made:
+            raise UserError(f"{option}: no such data directory; its corpus's run.sh makes it")
+        if speakers and not Path(folder, "spk2gender").is_file():
+            raise UserError(f"{option}/spk2gender is missing; it says who is f and who is m")
+        audio = next(iter(read_map(f"{folder}/wav.scp").values()), "") if speakers else ""
+        if audio and not Path(audio).is_file():
+            raise UserError(f"{option}/wav.scp: {audio}: no such file, as seen from here")
+        if both := sorted(speakers & rival.keys()):
+            what = "leave out whom both have, or give those of one other ids, if they are others"
+            where = rival[both[0]]
+            if where.removeprefix("data/") in tested:
+                what = "who is tested must not be in training"
+            raise UserError(
+                f"{option}: speaker {both[0]} ({len(both)} in all) is in {where}, too; {what}"
+            )
+        rival |= dict.fromkeys(speakers, folder)
+
+
+def _speakers_of(folder: str) -> set[str]:
+    path = Path(folder, "utt2spk")
+    return {*read_map(path).values()} if path.is_file() else set()
+
+
 # ---- What figures speak of, and where they lie.
 
 VERIFICATION, SIMILARITY = "verification", "similarity"
@@ -301,7 +356,7 @@ def find_encoder(word: str) -> NamedEncoder:
             f"{', '.join(CHANNELS)}, hub:<model>, given:<folder>, a folder with encoder.yaml, and "
             f"in conf/encoders: {there}"
         )
-    if (ours or word) == "pyannote" and find_spec(
+    if (ours or word).startswith("pyannote") and find_spec(
         "moonshine_voice"
     ) is None:  # told before hours of work
         raise UserError(
@@ -487,7 +542,7 @@ def take_external(asked: Asked) -> Asked:
         write_json(conf, values)  # JSON is YAML
         sets = [f"{asked['evaluation']}_enrolls"]
         sets += [f"{asked['evaluation']}_trials_{gender}" for gender in asked["genders"].split()]
-        if suffix := look_at(str(conf), sets, asked["train_set"]).suffix:
+        if suffix := look_at(str(conf), sets, find_learnt(asked).name).suffix:
             write_json(conf, {**values, "suffix": suffix})
     return asked.changed({"systems": " ".join([*systems, *settings])})
 

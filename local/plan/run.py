@@ -243,7 +243,8 @@ class ReportInputs:
             for one in self.attacks.listed(evaluator, recipe.genders[0]):
                 made = one.hears.encoder
                 if one.attack.system == system and made != encoder:
-                    self._time("once", system, stage.format(made.title), training, made.model)
+                    learnt = [recipe.learnt.name]
+                    self._time("once", system, stage.format(made.title), learnt, made.model)
 
     def _time_recognition(self, system: str) -> None:
         utility, sets = self.utility, self.utility.trials
@@ -280,7 +281,9 @@ def plan_run(asked: Asked) -> Planned:
     if int(asked["stage"]) > PREPARE:
         recipe.need_given()
     lacking = [*_prepare(recipe), *_no_attack(asked, attacks)]
-    for name in dict.fromkeys((recipe.train, recipe.pool, *recipe.sets)):
+    if joined := recipe.learnt.joined:
+        recipe.at(AUDIO).step("joined_sets", f"data/{recipe.learnt.name}", sources=joined)
+    for name in dict.fromkeys((recipe.train, recipe.pool, recipe.learnt.name, *recipe.sets)):
         recipe.at(AUDIO).step("audio", f"exp/audio/{name}", name)
     own = recipe.tables.every_out()
     shown, notes = widen(asked)

@@ -288,7 +288,7 @@ def plan_whitebox(asked: Asked) -> Planned:
         recipe.at(0).needs(system, recipe.train)
         for name in recipe.sets:
             recipe.at(1).protect("protected", system, name, f"{name}_{system}")
-        recipe.protect_training(system, "const")
+        recipe.protect_training(system, "const", recipe.train)
     listed: list[Listed] = []
     attackers = ["white_box" if word == "scratch" else f"white_box_{word}" for word in how]
     for evaluator, gender in product(kept, recipe.genders):
