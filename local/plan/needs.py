@@ -36,6 +36,8 @@ from utils.recipe import PIECES, UTTERANCES, Tables
 from utils.settings import read_settings
 from utils.tables import read_json_object
 
+_GIVEN = re.compile("external:.")  # a need of a system whose speech somebody else has made
+
 
 @cache
 def _describe(conf: str) -> Description:
@@ -462,7 +464,7 @@ class Recipe:
         """Sets of x-vectors for a system: all sets if speakers keep one voice in all of them."""
         if name == self.train:
             return [f"{name}_speakers"]
-        return self.sets if level == "perm" else [name]
+        return self.sets if level == "perm" and name in self.sets else [name]
 
     def protect(
         self, table: str, stage: int, system: str, name: str, out: str, *options: str
@@ -496,19 +498,45 @@ class Recipe:
         )
         return made, options
 
-    def needs_for_training(self, stage: int, system: str) -> None:
-        """Plan all that a system needs to protect the training set, too."""
+    def needs_for(self, stage: int, system: str, name: str) -> None:
+        """Plan all that a system needs to protect a set that is not evaluated, too."""
         for need in self.describe(system).needs:
             self.need(stage, need)
-            if need == "xvectors":
-                self.speakers(stage, self.voice, self.train)
+            if need == "xvectors" and name == self.train:
+                self.speakers(stage, self.voice, name)
+            elif need == "xvectors":
+                self.xvectors(stage, self.voice, name)
             elif need == "f0":
-                self.f0(stage, self.train)
+                self.f0(stage, name)
+
+    def distractors(self, stage: int, system: str) -> list[str]:
+        """Plan the sets whose people are candidates only, as a system protects them (empty:
+        original speech); their names."""
+        found = []
+        given = system and any(map(_GIVEN.match, self.describe(system).needs))
+        for name in self.asked.words("distractors"):
+            if name in self.sets:
+                raise UserError(f"--distractors: {name} is evaluated; name a set of other people")
+            if not Path("data", name).is_dir() and name != self.train:
+                raise UserError(f"--distractors: data/{name} is missing; link or make it")
+            if given:
+                note = f"no distractors for {system}: its speech is given"
+                self.notes += [] if note in self.notes else [note]
+            elif system and name == self.train:
+                level = self.describe(system).level
+                found.append(self.protect_training(stage, system, level).removeprefix("data/"))
+            elif system:
+                self.needs_for(stage, system, name)
+                found.append(f"{name}_{system}")
+                self.protect("protected", stage, system, name, found[-1])
+            else:
+                found.append(name)
+        return found
 
     def protect_training(self, stage: int, system: str, level: str) -> str:
         """Plan the training set, protected by a system at a level, with all needs. A speaker is
         never their own target."""
-        self.needs_for_training(stage, system)
+        self.needs_for(stage, system, self.train)
         options = () if level == self.describe(system).level else ("--level", level)
         out = f"{self.train}_{system}_{level}"
         return self.protect("protected", stage, system, self.train, out, *options)
@@ -517,7 +545,7 @@ class Recipe:
         """How often an attacker protects the training set: once where a draw changes nothing that
         they hear, and where speech is given; known once the system has protected its first set."""
         asked = int(self.asked.get("informed_draws", "1"))
-        given = any(re.match("external:.", need) for need in self.describe(system).needs)
+        given = any(map(_GIVEN.match, self.describe(system).needs))
         once = level == "const" or given or encoder.is_recognised
         return asked if not once and self.is_random(system) else 1
 

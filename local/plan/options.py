@@ -141,6 +141,7 @@ def need_folders(folders: Collection[str]) -> None:
 
 VERIFICATION, SIMILARITY = "verification", "similarity"
 RECORDINGS, STRONGEST = "recordings", "strongest"
+INFERENCE, CROWD, GROUPS = "inference", "crowd", "groups"
 EVERYBODY = "all"  # evaluator of figures that choose among all
 _FOLDERS = {VERIFICATION: "", "reidentification": "reid"}  # of families, by another name
 

@@ -29,6 +29,7 @@ from local.plan.options import (
     take_external,
     train_instead,
 )
+from local.plan.people import People
 from local.protocols.attackers import CONTROLS, READING
 from local.protocols.trials import MIXED
 from steps.anonymisers.registry import describe_system
@@ -124,8 +125,10 @@ class ReportInputs:
             self._calibration(evaluator, gender)
         for name, gender in product(self.recipe.fused, self.recipe.genders):
             self._privacy(name, gender, self.attacks.fuse(name, gender))
-        for gender in self.recipe.genders:
+        for gender in ("", *self.recipe.genders):
             self._privacy(EVERYBODY, gender, [])
+        for evaluator in self.recipe.evaluators:
+            self._privacy(evaluator.title, "", [])
         self._utility()
         shown = [system for system in self.utility.everything if self._shows(system)]
         for system in filter(speech_of, shown):
@@ -385,6 +388,7 @@ def _plan_all(asked: Asked) -> tuple[Recipe, Attacks, Utility]:
     attacks.hear(HEAR)
     attacks.score(SCORE)
     attacks.measure(MEASURE)
+    People(attacks).plan()
     utility.plan()
     return recipe, attacks, utility
 

@@ -289,7 +289,7 @@ def plan_whitebox(asked: Asked) -> Planned:
     for evaluator in kept:
         recipe.evaluator(0, evaluator, encoder_stage=0)
     for system in systems:
-        recipe.needs_for_training(0, system)
+        recipe.needs_for(0, system, recipe.train)
     listed: list[Listed] = []
     for system in systems:
         for name in recipe.sets:
