@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import NormalDist
@@ -16,9 +17,15 @@ from local.metrics.groups import groups
 from local.metrics.inference import inference, learn
 from local.metrics.legal import AttackSide, legal_metrics
 from local.metrics.verification import Speakers
+from local.plan.options import Asked
+from local.plan.run import plan_run
+from local.report import findings, tables
+from tests.recipes import TEMPLATE, commands, options_of
 from tests.refusals import refuses_words
+from tests.report_rows import figure, results
 from tests.test_metrics_legal import people, side
 from utils.archives import write_archive
+from utils.cli import UserError
 from utils.tables import write_map
 from utils.trials import Trials
 
@@ -262,3 +269,85 @@ def test_the_program_takes_distractors_of_one_sex(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "out").read_text())["people_candidates"] == 4 + 5
     words = ["crowd", "--trials", *enrolled, "--other", *enrolled, *enrolled, "-"]
     refuses_words("is enrolled, too", main, *words)
+
+
+# ---- The plan and the report.
+
+
+def planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **options: str) -> dict[str, str]:
+    """What run.sh makes, by folder, in a corpus whose sets are there."""
+    shutil.copytree(TEMPLATE / "conf", tmp_path / "conf")
+    for name in ("train", "more", "e_enrolls", "e_trials_f", "e_trials_m"):
+        (tmp_path / "data" / name).mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    own = {"evaluators": "resemblyzer/cosine resemblyzer/plda", "systems": "b2 b2r"}
+    return commands(plan_run(Asked(options_of(TEMPLATE / "run.sh") | own | options)))
+
+
+def test_attributes_are_inferred_once_by_each_encoder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = planned(tmp_path, monkeypatch, attackers="ignorant semi_informed_backend")
+    inferred = [path for path in made if "/inference_" in path]
+    assert inferred == [
+        "exp/metrics/original/inference_unprotected.resemblyzer+cosine/OO/e",
+        "exp/metrics/b2/inference_ignorant.resemblyzer+cosine/OA/e",
+        "exp/metrics/b2r/inference_ignorant.resemblyzer+cosine/OA/e",
+    ]
+    assert "exp/xvectors/resemblyzer/train data/train" in made[inferred[1]]
+    assert "exp/xvectors/resemblyzer/e_trials_m_b2 data/e_trials_m_b2" in made[inferred[1]]
+
+
+def test_distractors_are_protected_as_the_enrolment_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = planned(
+        tmp_path, monkeypatch, attackers="ignorant lazy_informed", distractors="train more",
+    )  # fmt: skip
+    tail = "resemblyzer+cosine/{}/e_f"
+    bare = made[f"exp/metrics/b2/crowd_ignorant.{tail.format('OA')}"]
+    assert "--other exp/xvectors/resemblyzer/train data/train" in bare
+    both = made[f"exp/metrics/b2r/crowd_lazy_informed.{tail.format('AA')}"]
+    for name in ("train_b2r_spk", "more_b2r"):
+        assert f"--other exp/xvectors/resemblyzer/{name} data/{name}" in both
+        assert f"data/{name}" in made
+
+
+def test_distractors_who_are_evaluated_or_missing_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, why in (("e_enrolls", "is evaluated"), ("gone", "data/gone is missing")):
+        with pytest.raises(UserError, match=why):
+            planned(tmp_path / name, monkeypatch, distractors=name)
+
+
+def test_the_report_tells_attributes_groups_and_crowds() -> None:
+    everybody = {"split": "t", "gender": "", "evaluator": "pyannote/cosine"}
+    sex, of_all = "inferred_sex_all_recordings", everybody | {"evaluator": "all"}
+    shown = results([
+        figure("b", "ignorant", "eer", 0.4),
+        figure("original", "inference unprotected", sex, 0.99, 0.97, 1.0, **everybody),
+        figure("b", "inference ignorant", sex, 0.6, 0.5, 0.7, **everybody),
+        figure("b", "inference semi_informed_backend", sex, 0.8, 0.7, 0.9, **everybody),
+        figure("b", "inference ignorant", "chance_inferred_sex", 0.5, **everybody),
+        figure("b", "groups", "worst_eer_1_recordings_age", "under_18", **of_all),
+        figure("b", "groups", "eer_1_recordings_age_under_18", 0.3, 0.2, 0.4, **of_all),
+        figure("b", "groups", "eer_1_recordings_age_18_to_59", 0.45, **of_all),
+        figure("b", "groups", "gap_eer_1_recordings_age", 0.15, -0.01, 0.3, **of_all),
+        figure("b", "crowd ignorant", "named_l1_n20", 0.2, 0.1, 0.3),
+        figure("b", "crowd ignorant", "named_l1_n100", 0.1),
+    ])  # fmt: skip
+    assert findings.inferred(shown).endswith(
+        "Sex: without protection 99.0 [97.0, 100.0] %, b 80.0 [70.0, 90.0] % "
+        "(semi-informed (back end) attacker), guessing 50 %."
+    )
+    assert tables.group_table(shown.metrics).rows == [
+        ["b", "EER", "18 to 59: 45.0; under 18: 30.0 [20.0, 40.0]", "under 18",
+         "15.0 [−1.0, 30.0]"],
+    ]  # fmt: skip
+    crowd = tables.crowd_table(shown.metrics)
+    assert crowd.header[-2:] == ["of 20 (%)", "of 100 (%)"]
+    assert crowd.rows == [
+        ["t_f", "b", "ignorant", "e", "named at first", "1", "20.0 [10.0, 30.0]", "10.0"]
+    ]
+    assert "all" not in shown.evaluators()

@@ -73,7 +73,8 @@ def inferred(results: Results) -> str:
     told = []
     for name in ("sex", "age"):
         rows = where(own, metric=f"inferred_{name}_all_recordings").sort_values("value")
-        best = {f.system: f for f in rows.itertuples() if f.value == f.value}
+        defined = [f for f in rows.itertuples() if f.value == f.value]
+        best = {f.system: f for f in sorted(defined, key=lambda f: f.system != "original")}
         chance = where(own, metric=f"chance_inferred_{name}")["value"].max()
         if best.keys() - {"original"}:
             told.append((name, chance, [(s, f, value_of(f)) for s, f in best.items()]))
