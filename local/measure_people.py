@@ -53,7 +53,7 @@ def _inference(
 
     The attacker learns from XVECTORS and DATA.
     """
-    from local.metrics.inference import attributes, inference
+    from local.metrics.people import attributes, inference
     from utils.datadir import check_apart
 
     train, [learnt] = _read_side([(xvectors, data_dir)])
@@ -73,7 +73,7 @@ def _crowd(
     bootstrap: Bootstrap = 0, seed: Seed = 0,
 ) -> None:  # fmt: skip
     """How surely recordings lead to their person among ever more candidates."""
-    from local.metrics.crowd import crowd, join
+    from local.metrics.people import crowd, join
 
     candidates, _ = _read_side([(enrol, enrol_data)])
     attacked, data = _read_side(trials)
@@ -101,8 +101,7 @@ def _groups(
     """Which group of people the strongest attacker finds best, and by how much."""
     import numpy as np
 
-    from local.metrics.groups import groups
-    from local.metrics.inference import attributes
+    from local.metrics.people import attributes, groups
     from local.metrics.verification import find_speakers
     from utils.datadir import load_data_dir
     from utils.trials import Trials, join_scores, merge_scores, read_scores, read_trials

@@ -12,10 +12,8 @@ import numpy as np
 import pytest
 
 from local.measure_people import main
-from local.metrics.crowd import crowd, join
-from local.metrics.groups import groups
-from local.metrics.inference import inference, learn
 from local.metrics.legal import AttackSide, legal_metrics
+from local.metrics.people import crowd, groups, inference, join, learn
 from local.metrics.verification import Speakers
 from local.plan.options import Asked
 from local.plan.run import plan_run
