@@ -67,22 +67,25 @@ def _inference(
 def _crowd(
     enrol: Vectors, enrol_data: Folder, out: Figures, *, trials: Attacked,
     other: Annotated[
-        Sequence[tuple[Path, Path]], "Recordings of people who are candidates only; of the sex of "
-        "the attacked, where these have one; may be given again", "XVECTORS DATA",
+        Sequence[tuple[Path, Path]], "Recordings of people who are candidates only; may be given "
+        "again", "XVECTORS DATA",
     ] = (),
     bootstrap: Bootstrap = 0, seed: Seed = 0,
 ) -> None:  # fmt: skip
-    """How surely recordings lead to their person among ever more candidates."""
+    """How surely recordings lead to their person among ever more candidates.
+
+    Candidates are of the sex of the attacked, where all of these are of one.
+    """
     from local.metrics.people import crowd, join
 
-    candidates, _ = _read_side([(enrol, enrol_data)])
     attacked, data = _read_side(trials)
     sexes = {sex for one in data for sex in (one.spk2gender or {}).values()}
-    for pair in other:
+    candidates = None
+    for pair in ((enrol, enrol_data), *other):
         side, [own] = _read_side([pair])
         if len(sexes) == 1 and own.spk2gender:
             side = side.only([who for who in side.spk2utt if own.spk2gender[who] in sexes])
-        candidates = join(candidates, side, pair[1])
+        candidates = join(candidates, side, pair[1]) if candidates else side
     write_figures(out, crowd(candidates, attacked, n_bootstrap=bootstrap, seed=seed))
 
 

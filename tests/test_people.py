@@ -262,7 +262,9 @@ def test_the_program_takes_distractors_of_one_sex(tmp_path: Path) -> None:
     mine = dict.fromkeys(women.spk2utt, "f")
     words = ["crowd", "--trials", *folder(tmp_path / "t", trial, spk2gender=mine)]
     words += ["--other", *folder(tmp_path / "o", others, spk2gender=sexes)]
-    enrolled = folder(tmp_path / "e", enrol)
+    man = {"man": [np.ones(8)]}
+    both = side({**{s: [enrol.vectors[u[0]]] for s, u in enrol.spk2utt.items()}, **man}, "e")
+    enrolled = folder(tmp_path / "e", both, spk2gender=mine | {"man": "m"})
     assert main([*words, *enrolled, str(tmp_path / "out")]) == 0
     assert json.loads((tmp_path / "out").read_text())["people_candidates"] == 4 + 5
     words = ["crowd", "--trials", *enrolled, "--other", *enrolled, *enrolled, "-"]
