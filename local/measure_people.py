@@ -91,7 +91,7 @@ def _crowd(
 
 def _groups(
     out: Figures, *,
-    trials: Annotated[
+    listed: Annotated[
         Sequence[tuple[Path, Path]], "A list of trials and the data directory of its recordings; "
         "given again: attacked together with these", "TRIALS DATA",
     ],
@@ -109,12 +109,12 @@ def _groups(
     from utils.datadir import load_data_dir
     from utils.trials import Trials, join_scores, merge_scores, read_scores, read_trials
 
-    data = [load_data_dir(path, need=("utt2spk",)) for _, path in trials]
-    lists = [read_trials(path) for path, _ in trials]
+    data = [load_data_dir(path, need=("utt2spk",)) for _, path in listed]
+    lists = [read_trials(path) for path, _ in listed]
     enrol, trial = ([*chain.from_iterable(getattr(one, side) for one in lists)]
                     for side in ("enrol", "trial"))  # fmt: skip
     whole = Trials(enrol, trial, np.concatenate([one.target for one in lists]))
-    paths = {"trials_path": " + ".join(str(path) for path, _ in trials)}
+    paths = {"trials_path": " + ".join(str(path) for path, _ in listed)}
     files: dict[str, dict[str, dict[Path, Any]]] = {}
     for attacker, run, path in scores:
         files.setdefault(attacker, {}).setdefault(run, {})[Path(path)] = read_scores(path)

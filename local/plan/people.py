@@ -61,7 +61,7 @@ class People:
                 of = found.setdefault(one.attack.system, {})
                 of.setdefault(f"data/{one.trials}", []).append(one)
         for system, lists in found.items():
-            words = [w for data in lists for w in ("--trials", f"{data}/trials", data)]
+            words = [w for data in lists for w in ("--listed", f"{data}/trials", data)]
             for one in [one for every in lists.values() for one in every]:
                 who = one.labels(VERIFICATION)
                 for n, run in enumerate((one, *self.attacks.further(one))):
