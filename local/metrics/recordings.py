@@ -511,3 +511,11 @@ def _weighted(heard: Heard, drawn: Float64) -> Float64:
         every = np.cumsum(weight, axis=1)
         found.append(_folded(score, np.cumsum(weight * target, axis=1), every))
     return np.concatenate(found)
+
+
+def lowest_eers(runs: Sequence[Heard], drawn: Float64, chosen: Int64) -> Float64:
+    """The lower of the folded EERs of scores as they are and normalised over the candidates, in
+    the mean of all runs, then in each resample, of the chosen run; (1 + n,) as `drawn`, (n,
+    n_people), and `chosen`, (n,), have it."""
+    some = [runs] if runs[0].alone else [runs, [heard.normalised() for heard in runs]]
+    return np.asarray(np.min([_resampled(own, drawn, chosen) for own in some], axis=0), np.float64)

@@ -39,6 +39,8 @@ from utils.recipe import PIECES, UTTERANCES, Tables
 from utils.settings import read_settings
 from utils.tables import read_json_object
 
+_GIVEN = re.compile("external:.")  # a need of a system whose speech somebody else has made
+
 
 @cache
 def _describe(conf: str) -> Description:
@@ -421,8 +423,8 @@ class Recipe:
                 folders = [*found.values()]  # of all, if speakers keep one voice in all of them
                 if name in (self.train, self.learnt.name):
                     folders = [self.speakers(voice, name)]
-                elif level != "perm":
-                    folders = [found[name]]
+                elif level != "perm" or name not in self.sets:
+                    folders = [self.xvectors(voice, name)]
                 return [word for folder in folders for word in ("--xvectors", folder)]
             case "f0":
                 for one in self.sets:
@@ -475,6 +477,30 @@ class Recipe:
         self.step("commanded", made, name, set=name, draw=draw, conf=conf)
         return made, options
 
+    def distractors(self, system: str) -> list[str]:
+        """Plan the sets whose people are candidates only, as a system protects them (empty:
+        original speech); their names."""
+        found = []
+        given = system and any(map(_GIVEN.match, self.describe(system).needs))
+        for name in self.asked.words("distractors"):
+            if name in self.sets:
+                raise UserError(f"--distractors: {name} is evaluated; name a set of other people")
+            if not Path("data", name).is_dir() and name != self.train:
+                raise UserError(f"--distractors: data/{name} is missing; link or make it")
+            if given:
+                note = f"no distractors for {system}: its speech is given"
+                self.notes += [] if note in self.notes else [note]
+            elif system and name == self.train:
+                level = self.describe(system).level
+                protected = self.protect_training(system, level, name)
+                found.append(protected.removeprefix("data/"))
+            elif system:
+                found.append(f"{name}_{system}")
+                self.protect("protected", system, name, found[-1])
+            else:
+                found.append(name)
+        return found
+
     def protect_training(self, system: str, level: str, name: str, draw: int = 0) -> str:
         """Plan a training set, protected by a system at a level, with all needs. A speaker is never
         their own target."""
@@ -488,7 +514,7 @@ class Recipe:
         """How often an attacker protects the training set: once where a draw changes nothing that
         they hear, and where speech is given; known once the system has protected its first set."""
         asked = int(self.asked.get("informed_draws", "1"))
-        given = any(re.match("external:.", need) for need in self.describe(system).needs)
+        given = any(map(_GIVEN.match, self.describe(system).needs))
         once = level == "const" or given or encoder.is_recognised
         return asked if not once and self.is_random(system) else 1
 

@@ -196,6 +196,7 @@ def _speakers_of(folder: str) -> set[str]:
 
 VERIFICATION, SIMILARITY = "verification", "similarity"
 RECORDINGS, STRONGEST = "recordings", "strongest"
+INFERENCE, CROWD, GROUPS = "inference", "crowd", "groups"
 EVERYBODY = "all"  # evaluator of figures that choose among all
 _FOLDERS = {VERIFICATION: "", "reidentification": "reid"}  # of families, by another name
 

@@ -29,6 +29,7 @@ from local.plan.options import (
     take_external,
     train_instead,
 )
+from local.plan.people import People
 from local.protocols.attackers import CONTROLS, READING
 from local.protocols.trials import MIXED
 from steps.anonymisers.registry import describe_system
@@ -125,8 +126,10 @@ class ReportInputs:
             self._calibration(evaluator, gender)
         for name, gender in product(recipe.fused, recipe.genders):
             self._privacy(name, gender, self.attacks.fuse(name, gender))
-        for gender in recipe.genders:
+        for gender in ("", *recipe.genders):
             self._privacy(EVERYBODY, gender, [])
+        for evaluator in recipe.evaluators:
+            self._privacy(evaluator.title, "", [])
         self._utility()
         shown = [system for system in self.utility.everything if self._shows(system)]
         protecting = [system for system in shown if system != ORIGINAL]
@@ -376,7 +379,7 @@ def _plan_all(asked: Asked) -> tuple[Recipe, Attacks, Utility]:
             recipe.protect("drawn_again", system, name, out, "--draw", str(draw))
     for stage, plan in (
         (LEARN, attacks.learn), (HEAR, attacks.hear), (SCORE, attacks.score),
-        (MEASURE, attacks.measure), (UTILITY, utility.plan),
+        (MEASURE, attacks.measure), (MEASURE, People(attacks).plan), (UTILITY, utility.plan),
     ):  # fmt: skip
         recipe.at(stage)
         plan()

@@ -66,6 +66,21 @@ def trust(results: Results) -> list[str]:
     return [*filter(None, said), *_fewer(results), *told]
 
 
+def inferred(results: Results) -> str:
+    """What else voices tell, by the attacker and evaluator who infer it best from all recordings of
+    a person; empty where it was not measured."""
+    own = where(results.metrics, family=frame.INFERENCE)
+    told = []
+    for name in ("sex", "age"):
+        rows = where(own, metric=f"inferred_{name}_all_recordings").sort_values("value")
+        defined = [f for f in rows.itertuples() if f.value == f.value]
+        best = {f.system: f for f in sorted(defined, key=lambda f: f.system != "original")}
+        chance = where(own, metric=f"chance_inferred_{name}")["value"].max()
+        if best.keys() - {"original"}:
+            told.append((name, chance, [(s, f, value_of(f)) for s, f in best.items()]))
+    return say("inferred", told=told) if told else ""
+
+
 def _able(results: Results) -> str:
     """Which evaluators judge, and how well they know each group without protection."""
     told = "; ".join(
