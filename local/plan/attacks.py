@@ -367,7 +367,7 @@ class Attacks:
         if one.how == ALIGNED or one.hears.encoder.is_textual or one.fused:
             return  # legal criteria need x-vectors of each utterance, which are missing here
         xvectors = one.hears.encoder.xvectors
-        recipe.figures(
+        recipe.figures_of_encoder(
             "legal", stage, one.labels("legal"),
             enrol_utt2spk=f"data/{recipe.sets[0]}/utt2spk", trial_utt2spk=of_trials,
             enrol=f"{xvectors}/{one.enrol}/xvector.scp",
@@ -403,7 +403,8 @@ class Attacks:
         xvectors = evaluator.encoder.xvectors
         both = [f"{xvectors}/{side(trials, of)}/xvector.scp" for of in ("", system)]
         leaks = Labels(split, gender, system, "leakage", "", evaluator.title, "OP")
-        recipe.figures("metrics", stage, leaks, kind="leakage", utt2spk=of_trials, lists=both)
+        values = {"kind": "leakage", "utt2spk": of_trials, "lists": both}
+        recipe.figures_of_encoder("metrics", stage, leaks, **values)
         self.calibrate(stage, evaluator, gender, system)
 
     def _similarity(

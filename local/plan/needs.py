@@ -114,6 +114,7 @@ class Recipe:
     conf_of: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     _found: dict[str, Found] = field(default_factory=dict)
+    _made: dict[str, str] = field(default_factory=dict)  # folders of figures by how they are made
 
     @classmethod
     def make(cls, asked: Asked) -> "Recipe":
@@ -175,6 +176,13 @@ class Recipe:
         out = f"{folder}/{of.path}"
         self.labels[out] = of
         return self.tables.add(table, stage, out, **values)
+
+    def figures_of_encoder(self, table: str, stage: int, of: Labels, **values: Any) -> None:
+        """Plan figures that know no back end: a copy for the second evaluator of one encoder."""
+        first = self._made.setdefault(str((table, values)), f"exp/metrics/{of.path}")
+        if first != f"exp/metrics/{of.path}":
+            table, values = "copied", {"figures": f"{first}/metrics.json"}
+        self.figures(table, stage, of, **values)
 
     def given(self, folders: Iterable[str], option: str = "--figures") -> list[str]:
         """Options of a program that collects folders of figures, with the labels of each."""
