@@ -123,6 +123,32 @@ def test_a_dry_run_says_that_the_corpus_cannot_be_had(plan: Plan, corpus: Path) 
     assert not plan().lacking
 
 
+def test_the_training_set_was_made_where_no_step_reads_it(plan: Plan, corpus: Path) -> None:
+    """4,160 utterances of egs/synth, a quarter of the default recipe's time."""
+    (corpus / "conf/encoders/e.yaml").rename(corpus / "conf/encoders/trained.yaml")
+    shipped = {"systems": "b2", "evaluators": "resemblyzer/cosine"}
+
+    def prepared(**options: str) -> dict[str, str]:
+        made = commands(plan(**shipped | options), **shipped | options)
+        assert ("data/train" in made) == ("exp/audio/train" in made)
+        return {
+            out: how.partition(" --seed 0 ")[2] for out, how in made.items() if "prepare" in how
+        }
+
+    assert prepared() == {"data/train": ""}  # by a prepare.sh that cannot leave it out
+    (corpus / "prepare.sh").write_text('sets="evaluation train"\n')
+    without = {"data/e_enrolls": "--sets evaluation"}
+    assert prepared() == without
+    for options in (
+        {"evaluators": "resemblyzer/plda"}, {"evaluators": "resemblyzer/cosine_asnorm"},
+        {"evaluators": "trained/cosine"}, {"attackers": "semi_informed_finetuned"},
+        {"systems": "b1"}, {"systems": "knnvc"}, {"also_prepared": "train"}, {"stop_stage": "0"},
+        {"asr": "pocketsphinx", "asr_lang": "trigram"},
+    ):  # fmt: skip
+        assert prepared(**options) == {**without, "data/train": "--sets train"}, options
+    assert prepared(attackers="white_box", systems="const_01") != without
+
+
 TAKEN = "is the name of original speech or of another system; choose another name"
 REFUSED: list[tuple[str, dict[str, str], str]] = [
     ("nist", {"systems": "b2", "external": "b2=p1"}, f"'b2=p1': b2 {TAKEN}"),
@@ -189,6 +215,12 @@ def test_the_default_recipe_measures_prosody_and_quality_not_words(corpus: Path)
         assert f"exp/quality/{system}/synth_test_trials_f" in made
         assert f"exp/metrics/{system}/utility.distillmos/PP/synth_test" in made
     assert not any("exp/decode" in out for out in made)
+    for kind in ("leakage.{}/OP", "legal_ignorant.{}/OA"):  # both were computed twice
+        first, second = (
+            f"exp/metrics/b2/{kind.format(f'pyannote_synth+{end}')}/synth_test_f"
+            for end in ("plda", "cosine")
+        )
+        assert first in made[second] and "compute" not in made[second]
 
 
 def test_the_pool_of_voices_may_be_another_set_than_who_trains_the_attacker(
@@ -832,7 +864,7 @@ def test_every_stage_names_the_programs_that_it_runs(name: str, corpus: Path) ->
     for command in commands(planned, path.name, bootstrap="1000").values():
         for one in command.split(" && "):
             program = one.split()[0]
-            assert (ROOT / program).is_file() or program in ("./prepare.sh", "rm")
+            assert (ROOT / program).is_file() or program in ("./prepare.sh", "mkdir", "cp")
 
 
 def test_constant_voices_of_a_model_are_a_study_of_their_own(corpus: Path) -> None:

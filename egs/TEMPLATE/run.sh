@@ -136,6 +136,7 @@ if in_stage 9 "privacy metrics"; then
   each groups 'local/measure_people.py groups --bootstrap {bootstrap} --seed {seed} {lists} {out}/metrics.json'
   each legal 'local/compute_legal_metrics.py --utt2spk-enrol {enrol_utt2spk} --utt2spk-trial {trial_utt2spk}
     --bootstrap {bootstrap} --seed {seed} {enrol} {trial} {out}/metrics.json'
+  each copied 'mkdir -p {out}' 'cp {figures} {out}/metrics.json' # of x-vectors, for another back end
 fi
 
 if in_stage 10 "utility"; then

@@ -350,7 +350,7 @@ class Attacks:
         if one.how == ALIGNED or one.hears.encoder.is_textual or one.fused:
             return  # legal criteria need x-vectors of each utterance, which are missing here
         xvectors = one.hears.encoder.xvectors
-        recipe.figures(
+        recipe.figures_of_encoder(
             "legal", one.labels("legal"), enrol_utt2spk=f"data/{recipe.sets[0]}/utt2spk",
             trial_utt2spk=f"data/{one.trials}/utt2spk",
             enrol=f"{xvectors}/{one.enrol}/xvector.scp",
@@ -382,7 +382,7 @@ class Attacks:
         xvectors = evaluator.encoder.xvectors
         sides = [f"{xvectors}/{side(trials, of)}/xvector.scp" for of in ("", system)]
         of = self._labels("leakage", evaluator, gender, system, condition="OP")
-        recipe.figures("metrics", of, lists=sides)
+        recipe.figures_of_encoder("metrics", of, lists=sides)
         self.calibrate(evaluator, gender, system)
 
     def _similarity(

@@ -28,7 +28,7 @@ from utils.tables import read_map
 # speech is known; one core, egs/synth, commits 1859086 and aeaeb13 (scores, figures, report);
 # anonymisers: benchmarks/RESULTS.md.
 STATED = {
-    "prepare": (0.0, 110.0), "check_audio": (0.0003, 0.2), "train_encoder": (0.0, 0.0),
+    "prepare": (0.0, 15.0), "check_audio": (0.0003, 0.2), "train_encoder": (0.0, 0.0),
     "extract_xvectors": (0.02, 12.0), "train_backend": (0.0, 2.0), "anonymise": (0.1, 60.0),
     "mcadams": (0.006, 3.5), "voice_conversion": (0.04, 24.0), "knn_vc": (0.04, 24.0),
     "model": (0.07, 40.0), "align_xvectors": (0.0, 0.2), "score_trials": (0.0, 0.3),

@@ -129,6 +129,7 @@ class Recipe:
     notes: list[str] = field(default_factory=list)
     stage: int = 0
     _found: dict[str, Found] = field(default_factory=dict)
+    _made: dict[str, str] = field(default_factory=dict)  # folders of figures by how they are made
 
     @classmethod
     def make(cls, asked: Asked) -> "Recipe":
@@ -216,6 +217,14 @@ class Recipe:
     def split(self, gender: str) -> str:
         """Name in tables of the trials of a gender, or of all."""
         return side(self.asked["evaluation"], gender)
+
+    def figures_of_encoder(self, table: str, of: Labels, **values: Any) -> None:
+        """Plan figures that know no back end: a copy for the second evaluator of one encoder."""
+        key = str((table, of.family, of.gender, values))
+        first = self._made.setdefault(key, f"exp/metrics/{of.path}")
+        if first != f"exp/metrics/{of.path}":
+            table, values = "copied", {"figures": f"{first}/metrics.json"}
+        self.figures(table, of, **values)
 
     def given(self, folders: Iterable[str], option: str = "--figures") -> list[str]:
         """Options of a program that collects folders of figures, with the labels of each."""

@@ -270,6 +270,7 @@ class ReportInputs:
 
 PREPARE, AUDIO, ENCODERS, XVECTORS, SYSTEMS, PROTECT = 0, 1, 2, 3, 4, 5
 LEARN, HEAR, SCORE, MEASURE, UTILITY, RESULTS = 6, 7, 8, 9, 10, 11
+SETS = "--sets"  # of a prepare.sh that can make some sets alone
 
 
 def plan_run(asked: Asked) -> Planned:
@@ -283,11 +284,13 @@ def plan_run(asked: Asked) -> Planned:
         utility.check_transcripts()
     if int(asked["stage"]) > PREPARE:
         recipe.need_given()
-    lacking = [*_prepare(recipe), *_no_attack(asked, attacks)]
     if joined := recipe.learnt.joined:
         recipe.at(AUDIO).step("joined_sets", f"data/{recipe.learnt.name}", sources=joined)
+    lacking = [*_prepare(recipe), *_no_attack(asked, attacks)]
+    made = {name for row in recipe.tables.rows["prepare"] for name in row.outs}
     for name in dict.fromkeys((recipe.train, recipe.pool, recipe.learnt.name, *recipe.sets)):
-        recipe.at(AUDIO).step("audio", f"exp/audio/{name}", name)
+        if name != recipe.train or f"data/{name}" in made:
+            recipe.at(AUDIO).step("audio", f"exp/audio/{name}", name)
     own = recipe.tables.every_out()
     shown, notes = widen(asked)
     all_attacks, all_utility = attacks, utility
@@ -397,20 +400,29 @@ def _controls(recipe: Recipe) -> list[str]:
 
 
 def _prepare(recipe: Recipe) -> list[str]:
-    """Plan stage 0: the corpus's own program makes the sets of every list, and further ones.
-    Returns why the corpus cannot be had."""
+    """Plan stage 0: the corpus's own program makes the sets of every list, and further ones; where
+    it can leave it out, the training set only if a step of these stages reads it. Returns why the
+    corpus cannot be had."""
     asked = recipe.asked
     corpus, options = _remember(recipe)
-    sets = dict.fromkeys((*recipe.sets, *asked["also_prepared"].split()))
+    also = [one for one in asked["also_prepared"].split() if one != recipe.train]
+    sets = [*dict.fromkeys((*recipe.sets, *also))]
     of_genders = [recipe.trial_set(gender) for gender in ("f", "m", MIXED)]
-    recipe.at(PREPARE).step(
-        "prepare", f"data/{recipe.train}",
-        also=[f"data/{one}" for one in sets if one != recipe.train],
-        maybe=[f"data/{one}" for one in of_genders if one not in sets],  # of one not asked for
-        options=[*(("--corpus", corpus) if corpus else ()), *options],
-    )  # fmt: skip
     program = Path("prepare.sh")
     text = program.read_text(encoding="utf-8") if program.is_file() else ""
+    parts = {"": [recipe.train, *sets]}
+    if re.search("^sets=", text, re.MULTILINE):
+        parts = {"evaluation": sets, **({"train": [recipe.train]} if _trains(recipe) else {})}
+    for part, (first, *more) in parts.items():
+        maybe = [one for one in of_genders if one not in sets] if part != "train" else []
+        recipe.at(PREPARE).step(
+            "prepare", f"data/{first}", also=[f"data/{one}" for one in more],
+            maybe=[f"data/{one}" for one in maybe],  # of one not asked for
+            options=[
+                *(("--corpus", corpus) if corpus else ()), *options,
+                *((SETS, part) if part else ()),
+            ],
+        )  # fmt: skip
     # Where prepare.sh has a folder of its own for it, it makes the corpus.
     is_given = re.search(r"^corpus=($|\s)", text, re.MULTILINE) and not asked.flag("download")
     if not is_given or int(asked["stage"]) > PREPARE or Path(corpus or "/nowhere").is_dir():
@@ -419,13 +431,28 @@ def _prepare(recipe: Recipe) -> list[str]:
     return [f"{what}; README.md says which one it is"]
 
 
+def _trains(recipe: Recipe) -> bool:
+    """Whether the training set is read by a planned step, or was asked for: by its name, or as
+    nothing but the corpus is to be made."""
+    rows = (row for rows in recipe.tables.rows.values() for row in rows)
+    values = (value for row in rows for value in row.values.values())
+    data, asked = f"data/{recipe.train}", recipe.asked
+    return (
+        recipe.train in asked["also_prepared"].split()
+        or int(asked["stop_stage"]) == PREPARE
+        or any(data in ([value] if isinstance(value, str) else value) for value in values)
+    )
+
+
 def _remember(recipe: Recipe) -> tuple[str, list[str]]:
     """Take corpus and options of prepare.sh from a finished stage 0 where this command lacks them,
     and log it. Options of another corpus are left alone."""
     asked = recipe.asked
     corpus, options = asked["corpus"], asked["prepare_options"].split()
     named = given(asked["command_line"])
-    words = made_by(Path("data", recipe.train))[3:]  # after ./prepare.sh --seed SEED
+    sets = (Path("data", name) for name in (recipe.sets[0], recipe.train))
+    words = next(filter(None, map(made_by, sets)), [])[3:]  # after ./prepare.sh --seed SEED
+    words = words[:-2] if SETS in words[-2:-1] else words
     known = words[1] if words[:1] == ["--corpus"] else ""
     words = words[2:] if known else words
     told = []
