@@ -324,12 +324,15 @@ class Attacks:
                 self._choose(stage, system, gender, every)
 
     def _choose(self, stage: int, system: str, gender: str, every: Sequence[Listed]) -> None:
-        """Plan the lowest EER of all attackers and evaluators."""
+        """Plan the lowest EER of all attackers whose evaluators know unprotected voices."""
         first, *more = [f"exp/scores/{one.path}/scores" for one in every]
         trials, runs = every[0].trials, [(one, run) for one in every for run in self.further(one)]
         lists = [word for path in more for word in ("--another-attacker", path)]
         for one, run in runs:
             lists += ["--draw-of", *(f"exp/scores/{path}/scores" for path in (one.path, run.path))]
+        for one in every:
+            bare = f"exp/metrics/{self._unprotected(one)}/metrics.json"
+            lists += ["--unprotected", f"exp/scores/{one.path}/scores", bare]
         self.recipe.figures(
             "metrics", stage,
             Labels(every[0].split, gender, system, STRONGEST, "", EVERYBODY, "-"), kind=STRONGEST,
