@@ -20,7 +20,7 @@ from local.metrics.intervals import (
     pair_weights,
     percentiles,
 )
-from local.metrics.verification import Speakers
+from local.metrics.verification import Speakers, normalise
 from utils.arrays import Bool, Float64, Int64
 from utils.seeds import make_rng
 from utils.tables import sort_ids
@@ -62,17 +62,11 @@ class Heard:
         return np.asarray((self.target & np.isfinite(self.score)).any(axis=1))
 
     def normalised(self) -> "Heard":
-        """The same with the scores of each row less their mean, over their standard deviation; 0
-        where all are equal. What a voice adds to all of a row's scores is gone."""
-        known = np.isfinite(self.score)
-        n = np.maximum(known.sum(axis=1, keepdims=True), 1)
-        score = np.where(known, self.score, 0.0)
-        low = np.where(known, self.score, np.inf).min(axis=1, keepdims=True)
-        off = np.where(known, score - score.sum(axis=1, keepdims=True) / n, 0.0)
-        spread = np.sqrt((off**2).sum(axis=1, keepdims=True) / n)
-        flat = (np.where(known, self.score, low) == low).all(axis=1, keepdims=True)
-        z = np.where(flat, 0.0, off / np.where(flat, 1.0, spread))
-        return Heard(np.where(known, z, np.nan), self.target, self.person, self.model)
+        """The same with the scores of each row normalised. What a voice adds to all of a row's
+        scores is gone."""
+        known, score = np.isfinite(self.score), np.full_like(self.score, np.nan)
+        score[known] = normalise(np.nonzero(known)[0], self.score[known])
+        return Heard(score, self.target, self.person, self.model)
 
     def best(self) -> Int64:
         """The model that scores highest of each row, (n,); -1 where several do."""
