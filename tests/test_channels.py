@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from local import compute_metrics, fuse_scores
-from local.metrics.fusion import fuse, normalise
+from local.metrics.verification import fuse, normalise
 from steps import extract_channel, score_trials, train_tfidf
 from steps.asr.engines import Phones
 from steps.channels import timing
@@ -22,6 +22,7 @@ from steps.emotion.functionals import ENERGY, MELODY, functionals
 from steps.speaker.backends import TfidfBackend, learn_idf
 from tests.recipes import copy_world, run_recipe
 from tests.refusals import refuses
+from tests.scored import trials_of
 from utils.archives import read_vectors
 from utils.tables import write_map
 
@@ -88,12 +89,13 @@ def test_what_words_refuse(folder: Path) -> None:
 
 def test_fusion_by_hand() -> None:
     """Scores 1, 3 become -1, 1, whatever their scale; who is alone, or all alike, gives nothing."""
-    trial = ["u", "u", "v", "w", "w"]
+    trials = trials_of([(m, utt, False) for m, utt in zip("ababa", "uuvww", strict=True)])
+    heard = np.array([0, 0, 1, 2, 2])
     voice, words = np.array([1.0, 3, 9, 0.1, 0.1]), np.array([200.0, 100, 0, 5, 7])
-    assert normalise(trial, voice).tolist() == [-1, 1, 0, 0, 0]
-    assert fuse(trial, [voice, words]).tolist() == [0, 0, 0, -1, 1]
-    assert fuse(trial, [voice * 5 + 2, words / 3]) == pytest.approx(fuse(trial, [voice, words]))
-    assert normalise(trial, np.zeros(5)).tolist() == [0] * 5
+    assert normalise(heard, voice).tolist() == [-1, 1, 0, 0, 0]
+    assert fuse(trials, [voice, words]).tolist() == [0, 0, 0, -1, 1]
+    assert fuse(trials, [voice * 5 + 2, words / 3]) == pytest.approx(fuse(trials, [voice, words]))
+    assert normalise(heard, np.zeros(5)).tolist() == [0] * 5
 
 
 def test_what_the_voice_adds_to_the_words(tmp_path: Path) -> None:

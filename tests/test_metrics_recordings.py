@@ -290,6 +290,8 @@ def test_the_choice_of_many_figures_had_a_p_value_that_could_not_be_small() -> N
     noise = [made_up(seed, 0.0)[1] for seed in range(20, 40)]
     found = strongest(trials, [*([own] for own in noise), [score]], people)
     assert found["p_value_strongest"] <= 0.002
+    p_values = [found[f"p_value_strongest_{n}_recordings"] for n in ("1", "3", "10", "all")]
+    assert min(p_values) == found["p_value_strongest"]
 
 
 def test_a_leak_that_is_turned_round_is_one() -> None:

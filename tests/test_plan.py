@@ -780,6 +780,8 @@ def test_the_choice_of_the_strongest_was_computed_and_not_shown(plan: Plan, corp
     made = commands(plan(systems="b2", genders="f", evaluators="e/plda", attackers="ignorant"))
     assert f"--figures {folder} e_f f b2 strongest - all -" in made["exp/results"]
     assert made[folder].startswith("local/compute_metrics.py strongest")
+    scores, bare = "exp/scores/b2/ignorant.e+plda/OA", "exp/metrics/original/unprotected.e+plda/OO"
+    assert f"--unprotected {scores}/e_f/scores {bare}/e_f/metrics.json " in made[folder]
 
 
 def test_a_report_asked_for_speech_of_lists_that_only_another_system_saw(

@@ -14,6 +14,7 @@ from utils.arrays import Bool, Float64, Int64
 # attacker believes more in the same speaker. LLR are natural logarithms.
 
 LN2 = float(np.log(2.0))
+WEAK = 0.05  # upper end of an unprotected EER above which an evaluator judges nothing
 _VECTOR_PASSES = 40  # of pool_adjacent_violators before it turns to the sequential form
 
 

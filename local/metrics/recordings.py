@@ -19,7 +19,7 @@ from local.metrics.intervals import (
     one_run,
     percentiles,
 )
-from local.metrics.verification import Speakers
+from local.metrics.verification import Speakers, normalise
 from utils.arrays import Bool, Float64, Int64
 from utils.seeds import make_rng
 from utils.tables import sort_ids
@@ -61,17 +61,11 @@ class Heard:
         return np.asarray((self.target & np.isfinite(self.score)).any(axis=1))
 
     def normalised(self) -> "Heard":
-        """The same with the scores of each row less their mean, over their standard deviation; 0
-        where all are equal. What a voice adds to all of a row's scores is gone."""
-        known = np.isfinite(self.score)
-        n = np.maximum(known.sum(axis=1, keepdims=True), 1)
-        score = np.where(known, self.score, 0.0)
-        low = np.where(known, self.score, np.inf).min(axis=1, keepdims=True)
-        off = np.where(known, score - score.sum(axis=1, keepdims=True) / n, 0.0)
-        spread = np.sqrt((off**2).sum(axis=1, keepdims=True) / n)
-        flat = (np.where(known, self.score, low) == low).all(axis=1, keepdims=True)
-        z = np.where(flat, 0.0, off / np.where(flat, 1.0, spread))
-        return Heard(np.where(known, z, np.nan), self.target, self.person, self.model)
+        """The same with the scores of each row normalised. What a voice adds to all of a row's
+        scores is gone."""
+        known, score = np.isfinite(self.score), np.full_like(self.score, np.nan)
+        score[known] = normalise(np.nonzero(known)[0], self.score[known])
+        return Heard(score, self.target, self.person, self.model)
 
     def best(self) -> Int64:
         """The model that scores highest of each row, (n,); -1 where several do."""
@@ -334,10 +328,8 @@ def permutation_tests(runs: Sequence[Sequence[Length]], heard: Heard, seed: int 
     of the list's D_ECE by its scores or, if that is more, by their negatives (`p_value_d_ece`).
 
     runs: lengths of each run of a system, over which figures are averaged. Each is two-sided: a
-    leak that is turned round is a leak. The largest of several figures, in standard deviations over
-    the permutations, is compared with the largest of each permutation (max T of Westfall and Young
-    1993), so their number is allowed for. p = (as much + 1)/(N + 1). NaN without lengths or
-    permutations.
+    leak that is turned round is a leak. The least p value of several figures is corrected for their
+    number (`_p_values`). p = (as much + 1)/(N + 1). NaN without lengths or permutations.
     """
     models, swaps = _swap(heard, seed)
     if not runs[0] or not len(swaps):
@@ -352,7 +344,7 @@ def permutation_tests(runs: Sequence[Sequence[Length]], heard: Heard, seed: int 
     }  # fmt: skip
     mean = {name: np.mean(own, axis=0) for name, own in leaks.items()}
     mean["p_value_named"] = np.abs(mean["p_value_named"])
-    return {name: _p_value(own.reshape(len(swaps), -1)) for name, own in mean.items()}
+    return {name: float(_p_values(own.reshape(len(swaps), -1)).min()) for name, own in mean.items()}
 
 
 def _tables(found: Iterable[Length]) -> list[Heard]:
@@ -382,17 +374,20 @@ def _swap(heard: Heard, seed: int) -> tuple[Bool, Int64]:
     return models, swaps[: len(swaps) if len(people) >= FEWEST_PEOPLE else 0]
 
 
-def _p_value(leaks: Float64) -> float:
-    """P value of the first row of leaks, (1 + n_permutations, n_figures), among all of them, by
-    the largest of its figures in standard deviations; rows where one is not defined (NaN) are left
-    out."""
+def _p_values(leaks: Float64) -> Float64:
+    """P value of each figure of the first row of leaks, (1 + n_permutations, n_figures), corrected
+    for their number: each, in standard deviations, is compared with the largest of each row (max T
+    of Westfall and Young 1993). Rows where one is not defined (NaN) are left out; (n_figures,), NaN
+    where the first is."""
     defined = np.isfinite(leaks).min(axis=1)
     if not defined[0]:
-        return math.nan
+        return np.full(leaks.shape[1], math.nan)
     off = leaks[defined] - leaks[defined].mean(axis=0)
     spread = off.std(axis=0)
-    most = np.where(spread > 1e-12, off / np.maximum(spread, 1e-12), 0.0).max(axis=1)
-    return float((most >= most[0] - 1e-9).mean())
+    off = np.where(spread > 1e-12, off / np.maximum(spread, 1e-12), 0.0)
+    most = np.sort(off.max(axis=1))
+    as_much = len(most) - np.searchsorted(most, off[0] - 1e-9)
+    return np.asarray(as_much / len(most), np.float64)
 
 
 def _labels(heard: Heard, models: Bool, swaps: Int64) -> Iterator[tuple[Float64, Bool]]:
@@ -465,8 +460,13 @@ def strongest(
     scores: (n_trials,) of each run of each attacker, over whose runs EERs are averaged.
     `eer_strongest_<length>_recordings`: the lowest of all attackers, of the scores as they are and
     normalised; its interval takes the lowest anew in each resample of the people, and one of the
-    runs. `p_value_strongest`: of the lowest of all lengths, as `p_value_eer`.
+    runs. `p_value_strongest_<length>_recordings`: whether that EER may be chance, corrected for all
+    attackers and lengths (`_p_values`); `p_value_strongest`: the lowest of these, whether any
+    attacker finds anything out. Nothing but counts without attackers.
     """
+    report: dict[str, object] = {**count_labels(trials.target), "n_attacks": len(scores)}
+    if not scores:
+        return report
     every = [[hear(trials, run, speakers) for run in runs] for runs in scores]
     first, n_people = every[0][0], len(speakers.names)
     order, (models, swaps) = shuffle(first, speakers.names, seed), _swap(first, seed)
@@ -474,21 +474,21 @@ def strongest(
     of_run = one_run(max(map(len, scores)), seed)
     chosen = np.array([of_run() for _ in drawn], np.int64)
     found: dict[str, list[Float64]] = {name: [] for name in LENGTHS}
-    leaks = []
+    of, leaks = [], []
     for runs in every:
         lengths = [_lengths(heard, order, n_people) for heard in runs]
         for name, own in zip(LENGTHS, zip(*lengths, strict=True), strict=True):
             tables = zip(*(_tables([length]) for length in own if length), strict=True)
             for table in tables:  # by run, as they are and then normalised
                 found[name].append(_resampled(table, drawn, chosen))
+                of.append(name)
                 if len(swaps):
                     leaks.append(np.mean([_leaks([t], models, swaps) for t in table], axis=0))
-    report: dict[str, object] = {
-        **count_labels(trials.target),
+    report |= {
         "n_speakers": n_people,
         "n_target_speakers": len(np.unique(first.person[first.sought])),
-        "n_attacks": len(scores),
     }
+    p = _p_values(np.hstack(leaks)) if leaks else np.full(len(of), math.nan)
     intervals = {}
     for name, eers in found.items():
         if eers:
@@ -496,7 +496,9 @@ def strongest(
             known = np.array(lowest)[~np.isnan(lowest)]
             report[key] = float(value)
             intervals[key] = list(percentiles(known)) if len(known) else None
-    report["p_value_strongest"] = _p_value(np.hstack(leaks)) if leaks else math.nan
+            lowest_of_all = int(np.argmin([own[0] for own in eers]))
+            report[key.replace("eer", "p_value")] = float(p[np.array(of) == name][lowest_of_all])
+    report["p_value_strongest"] = float(p.min()) if len(p) else math.nan
     return report | ({"n_bootstrap": n_bootstrap, "intervals": intervals} if n_bootstrap else {})
 
 

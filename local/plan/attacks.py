@@ -84,6 +84,12 @@ class Listed:
         labels = self.labels(VERIFICATION)
         return labels._replace(attacker=self.name or self.attack.attacker).path
 
+    @property
+    def unprotected(self) -> str:
+        """Folder, in exp/scores and exp/metrics, of unprotected speech by the same evaluator."""
+        labels = self.labels(VERIFICATION)._replace(system=ORIGINAL, condition="OO")
+        return labels._replace(attacker="unprotected").path
+
     def score(self, *, folder: str = "exp/scores") -> str:
         """Plan the scores, and a record of the attack (attacker.json)."""
         if self.fused:
@@ -316,12 +322,15 @@ class Attacks:
                 self._choose(every)
 
     def _choose(self, every: Sequence[Listed]) -> None:
-        """Plan the lowest EER of all attackers and evaluators."""
+        """Plan the lowest EER of all attackers whose evaluators know unprotected voices."""
         first, *more = [f"exp/scores/{one.path}/scores" for one in every]
         lists = [word for path in more for word in ("--another-attacker", path)]
         for one in every:
             for path in (run.path for run in self.further(one)):
                 lists += ["--draw-of", f"exp/scores/{one.path}/scores", f"exp/scores/{path}/scores"]
+        for one in every:
+            bare = f"exp/metrics/{one.unprotected}/metrics.json"
+            lists += ["--unprotected", f"exp/scores/{one.path}/scores", bare]
         of = every[0].labels(STRONGEST)._replace(attacker="", evaluator=EVERYBODY, condition="-")
         lists += [f"data/{every[0].trials}/trials", first]
         self.recipe.figures("metrics", of, lists=lists)
@@ -334,10 +343,7 @@ class Attacks:
         draws = [word for path in runs for word in ("--another-draw", path)]
         before: list[str] = []
         if one.attack.attacker != "unprotected":
-            unprotected = one.labels(VERIFICATION)._replace(
-                system=ORIGINAL, attacker="unprotected", condition="OO"
-            )
-            before = ["--unprotected", f"{scores_of(unprotected)}/scores"]
+            before = ["--unprotected", f"exp/scores/{one.unprotected}/scores"]
         if any(part.tells.encoder.word == "words" for part in one.fused):
             before += ["--words", f"exp/scores/{one.path}/words"]
         if recipe.asked.get("protocol"):

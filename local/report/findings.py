@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from pandas import DataFrame
 
+from local.metrics.detection import WEAK
 from local.protocols.attackers import ATTACKERS, BACKEND, FINETUNED, SCRATCH, comes_trained
 from local.report import frame, select
 from local.report.frame import MEASURES, Value, number, parse, percent, show, value_of, where
 from local.report.load import Results
-from local.report.select import FEWEST, NO_RISE, WEAK, SummaryRow, unprotected
+from local.report.select import FEWEST, NO_RISE, SummaryRow, unprotected
 from local.report.words import CORE, USES, absent, attacker, group_of, say
 
 _TRAINING = re.compile(r"_seed\d+(?=[_/+]|$)")  # what sets trainings of one evaluator apart

@@ -24,7 +24,7 @@ from local.report import draw, frame, select
 from local.report.draw import Drawing, Picture, dot
 from local.report.frame import MEASURES, NOTHING, UTILITY, Value, number, where
 from local.report.load import SETTINGS, Entry, Results
-from local.report.select import Evidence, Trade, fold
+from local.report.select import Evidence, Trade
 from local.report.words import PROTECTED, USES, absent, attacker, say
 from utils.arrays import Float64
 from utils.cli import UserError
@@ -58,8 +58,8 @@ def _made(canvas: Canvas, kind: str, of: Sequence[str], **told: object) -> Drawi
 
 
 def recordings(results: Results) -> Found:
-    """EER and share of people named of the attacker who decides, by how many recordings of a person
-    they have: a line a system, of the group of people that it protects worst."""
+    """Lowest EER, and share of people named by the attacker who decides, by how many recordings of
+    a person they have: a line a system, of the group of people that it protects worst."""
     found = select.verdicts(results)
     shown = [(i, min(own, key=lambda j: j.eer.value)) for i, system in enumerate(results.systems())
              if (own := [j for j in found.get(system, []) if j.verdict.attack])]  # fmt: skip
@@ -69,7 +69,7 @@ def recordings(results: Results) -> Found:
     lengths = {n: i for i, n in enumerate(LENGTHS)}
     for k, (i, judged) in enumerate(shown):
         attack, shift = judged.verdict.attack or Evidence("", ""), 0.3 * (k + 0.5) / len(shown)
-        eers = attack.several or {"1": fold(attack.eer)}
+        eers = {n: one.eer for n, one in judged.verdict.eers.items()}
         naming = attack.naming or {"all": Value(attack.named)}
         for axes, values in ((above, eers), (beneath, naming)):
             at = [lengths[n] + shift - 0.15 for n in values]
