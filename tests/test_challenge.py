@@ -49,7 +49,8 @@ def test_W8_nothing_is_from_memory() -> None:
 
 # Of 2020 run_asv_eval_train.sh, of 2022 config.sh and main_asv_eval_train.sh.
 PRESCRIBED = [
-    ("W1", "vpc2022", {"attackers": "semi_informed", "informed_level": "utt"}),
+    ("W1", "vpc2022", {"attackers": "ignorant lazy_informed semi_informed"}),
+    ("W1", "vpc2022", {"informed_level": "utt"}),
     ("W6", "vpc2020", {"lda_dim": "200", "chunk_seconds": ""}),
     ("W6", "vpc2022", {"lda_dim": "200", "chunk_seconds": ""}),
     ("M2", "vpc2022", {"prosody": "true"}),

@@ -375,3 +375,49 @@ libri_dev_trials_m
     path, asked = tmp_path / "results.txt", protocol("vpc2022")
     path.write_text(text)
     assert write_full(read_results(path, asked), asked) == text
+
+
+# B2 of 2022, libri_dev, women: EER, Cllr, ROCCH-EER, linkability, ZEBRA by OO, OA, AA, of the
+# evaluator trained on original and on protected speech; and words by the latter's recogniser.
+BY_BOTH = {
+    "results.orig_mcadams": "8.665 0.304/42.857 8.600 0.801426 0.492 3.829 "
+    "39.77 0.880/124.371 38.653 0.261006 0.082 2.807 "
+    "43.32 0.864/34.972 39.816 0.214581 0.096 1.823",
+    "results.anon_mcadams": "14.91 0.466/12.520 14.793 0.661233 0.375 3.452 "
+    "17.05 0.509/39.294 16.761 0.625003 0.344 3.416 "
+    "11.36 0.368/28.863 11.026 0.741828 0.446 3.799",
+}
+WORDS_OF_BOTH = """ASR-libri_dev_asr
+  %WER 4.19 [ 1666 / 39783, 214 ins, 134 del, 1318 sub ] exp/models/user_asr_eval_anon/a/wer_11_0.0
+ASR-libri_dev_asr_anon
+  %WER 4.32 [ 1719 / 39783, 205 ins, 150 del, 1364 sub ] exp/models/user_asr_eval_anon/a/wer_12_0.0
+"""
+
+
+def test_the_original_evaluator_of_2022_counted_as_the_semi_informed_one(tmp_path: Path) -> None:
+    """results.orig has protected enrolment and trials, too: 43 %, which no attacker who learnt
+    left; and results.txt has OA by that attacker, which was taken for the ignorant one's."""
+    asked, found = protocol("vpc2022"), {}
+    for name, figures in BY_BOTH.items():
+        rows, lines = figures.split(), []
+        for n, (enrol, trial) in enumerate((("", ""), ("", "_anon"), ("_anon", "_anon"))):
+            eer, cllr, rocch, link, d_ece, l_w = rows[6 * n : 6 * n + 6]
+            lines += [
+                f"ASV-libri_dev_enrolls{enrol}-libri_dev_trials_f{trial}", f"  EER: {eer}%",
+                f"  Cllr (min/act): {cllr}", f"  ROCCH-EER: {rocch}%", f"  linkability: {link}",
+                f"  Population: {d_ece} bit",
+                f"  Individual: {l_w} ({'B' if l_w == '1.823' else 'C'})",
+            ]  # fmt: skip
+        text = "\n".join(lines) + "\n" + WORDS_OF_BOTH
+        (tmp_path / name).write_text(text)
+        scores = read_results(tmp_path / name, asked)
+        assert write_full(scores, asked, original="orig" in name) == text
+        found[name] = {s.attacker: round(100 * s.value, 3) for s in scores if s.what == "eer"}
+        # The words of original speech are not by the original recogniser.
+        assert "Average WER dev orig" not in "".join(conclusions(scores, asked))
+    assert found["results.orig_mcadams"] == {
+        "unprotected": 8.665, "ignorant": 39.77, "lazy_informed": 43.32,
+    }  # fmt: skip
+    assert found["results.anon_mcadams"] == {
+        "semi_informed_OO": 14.91, "semi_informed_OA": 17.05, "semi_informed": 11.36,
+    }  # fmt: skip
