@@ -50,7 +50,7 @@ FREE = (
     *LISTS, *FLAGS, "stage", "stop_stage", "nj", "download", "dry_run", "list_stages", "corpus",
     "prepare_options", "also_prepared", "corpus_name", "corpus_note", "report_audio", "report_pdf",
     "drop", "command_line", "trainings", "train_evaluator", "external", "external_command",
-    "protocol",
+    "protocol", "protocol_training",
 )  # fmt: skip
 
 
@@ -404,6 +404,9 @@ def _prepare(recipe: Recipe) -> list[str]:
     Returns why the corpus cannot be had."""
     asked, name = recipe.asked, recipe.asked["evaluation"]
     corpus, options = _remember(recipe)
+    program = Path("prepare.sh")
+    text = program.read_text(encoding="utf-8") if program.is_file() else ""
+    options += _training_of_protocol(asked, corpus, options, text)
     sets = dict.fromkeys((*recipe.sets, *asked["also_prepared"].split()))
     of_genders = [f"{name}_trials_{gender}" for gender in ("f", "m", MIXED)]
     recipe.tables.add(
@@ -412,14 +415,30 @@ def _prepare(recipe: Recipe) -> list[str]:
         maybe=[f"data/{one}" for one in of_genders if one not in sets],  # of one not asked for
         options=[*(("--corpus", corpus) if corpus else ()), *options],
     )  # fmt: skip
-    program = Path("prepare.sh")
-    text = program.read_text(encoding="utf-8") if program.is_file() else ""
     # Where prepare.sh has a folder of its own for it, it makes the corpus.
     is_given = re.search(r"^corpus=($|\s)", text, re.MULTILINE) and not asked.flag("download")
     if not is_given or int(asked["stage"]) > PREPARE or Path(corpus or "/nowhere").is_dir():
         return []
     what = f"--corpus {corpus}: no such folder" if corpus else "--corpus is missing"
     return [f"{what}; README.md says which one it is"]
+
+
+def _training_of_protocol(
+    asked: Asked, corpus: str, options: Sequence[str], program: str
+) -> list[str]:
+    """Option of prepare.sh with the protocol's training set, where a corpus has several subsets and
+    none is named. UserError where the corpus lacks it."""
+    training, option = asked.get("protocol_training"), "--train-subsets"
+    named = any(word.startswith(option) for word in options)
+    if not training or named or not re.search(r"^train_subsets=", program, re.MULTILINE):
+        return []
+    made = asked.flag("download") or int(asked["stage"]) > PREPARE
+    if not made and Path(corpus or "/nowhere").is_dir() and not Path(corpus, training).is_dir():
+        raise UserError(
+            f"--protocol {asked['protocol']}: {corpus} lacks {training}, which the attacker learns "
+            f"from; get it, or name other subsets: --prepare-options='{option} NAME'"
+        )
+    return [option, training]
 
 
 def _remember(recipe: Recipe) -> tuple[str, list[str]]:
