@@ -540,6 +540,44 @@ def test_an_attack_that_a_protocol_asks_for_is_not_left_out(
     )
 
 
+def test_what_a_participant_lacks_was_told_after_stage_0_alone(plan: Plan, corpus: Path) -> None:
+    """Before stage 0 nobody knows the utterances, but folders of a challenge have names."""
+    asked = {"protocol": "vpc2024", "systems": "", "attackers": "semi_informed"}
+    asked["external"] = f"theirs={corpus}/vpc,suffix=_x"
+    for name in ("e_trials_f_x", "e_trials_m_x", "IEMOCAP_dev_x", "e_asr_x", "train"):
+        (corpus / "vpc" / name).mkdir(parents=True)
+    said = "--protocol vpc2024: cannot run semi_informed on theirs with e/plda: there is no "
+    refused(f"{said}enrolment speech that it protected; it belongs into --external", plan, **asked)
+    (corpus / "vpc/e_enrolls_x").mkdir()
+    mend = "training set that it protected; --external NAME=FOLDER,train=FOLDER"
+    refused(said + mend, plan, **asked)
+    (corpus / "vpc/train-clean-360_x").mkdir()
+    assert "exp/scores/theirs/semi_informed.e+plda/AA/e_f" in commands(plan(**asked))
+
+
+def test_W4_a_protocol_trains_on_its_own_subset_or_says_what_is_missing(
+    plan: Plan, corpus: Path
+) -> None:
+    """Every subset that was there trained the attacker in silence."""
+    options = options_of(TEMPLATE / "run.sh") | {
+        "protocol": "vpc2024", "evaluators": "e/plda", "corpus": str(corpus / "Libri"),
+        "command_line": "./run.sh --evaluators e/plda",
+    }  # fmt: skip
+    (corpus / "prepare.sh").write_text("corpus=\ntrain_subsets=auto\n")
+    (corpus / "Libri").mkdir()
+
+    def made(**more: str) -> list[str]:
+        planned = plan_run(follow_protocol(Asked(options | more)))
+        return [*planned.tables.rows["prepare"][0].values["options"]]
+
+    said = "--protocol vpc2024: .*Libri lacks train-clean-360, .* --prepare-options='--train-sub"
+    refuses(said, made)
+    assert made(prepare_options="--train-subsets=dev")[2:] == ["--train-subsets=dev"]
+    (corpus / "Libri/train-clean-360").mkdir()
+    assert made()[2:] == ["--train-subsets", "train-clean-360"]
+    assert made(protocol="vpc2026_track2")[2:] == []
+
+
 def test_a_folder_of_speech_with_blanks_in_its_name(plan: Plan, theirs: Path) -> None:
     there = theirs.rename(theirs.with_name("their speech = best"))
     planned = plan(systems="b2", external=f"a={there}/one  b={there}/one", attackers="ignorant")

@@ -107,6 +107,7 @@ def follow_protocol(asked: Asked) -> Asked:
         "informed_level": protocol.informed_level,
         "informed_draws": str(protocol.informed_draws),
         "genders": protocol.genders or asked.get("genders"),
+        "protocol_training": protocol.training,
         **protocol.options,
     }
     own = given(asked["command_line"])
@@ -580,12 +581,15 @@ def look_at(conf: str, sets: Sequence[str], train: str) -> Found:
     """Match the speech in a system's settings with the utterances of data/<set>; sets: enrolment
     first.
 
-    Sets that are not prepared yet are not checked. UserError where trials are missing, or only a
-    part of the enrolment or of the training set is there.
+    Of sets that are not prepared yet, only folders that a participant of a challenge lacks are
+    found. UserError where trials are missing, or only a part of the enrolment or of the training
+    set is there.
     """
     values = read_settings(conf)
-    if values.get("anonymiser") != "external" or not Path(f"data/{sets[0]}/utt2spk").is_file():
+    if values.get("anonymiser") != "external":
         return Found()
+    if not Path(f"data/{sets[0]}/utt2spk").is_file():
+        return Found(_lacking_folders(values, sets))
     name, suffix = Path(conf).stem, str(values.get("suffix", ""))
     folders = {one: Path(folder_for(conf, one, train=train, draw="0")) for one in (*sets, train)}
     folders[sets[0]] = Path(folder_for(conf, sets[0], train=train, draw="1"))
@@ -621,6 +625,21 @@ def look_at(conf: str, sets: Sequence[str], train: str) -> Found:
                 f"these sets: {' '.join(strange[:3])}{' ...' if strange[3:] else ''}"
             )
     return Found(tuple(lacks), tuple(notes), behind)
+
+
+# Folders of a challenge that hold no training set, with a suffix or none.
+_EVALUATED = re.compile(r"(.+_(enrolls|trials_|asr)|IEMOCAP_|emodata_).*")
+
+
+def _lacking_folders(values: Mapping[str, object], sets: Sequence[str]) -> tuple[str, ...]:
+    """Parts that a folder with `<trials><suffix>` in it, as challenges have it, lacks by names."""
+    first = Path(str(values["folder"]))
+    names = [path.name for path in first.glob(f"*{values.get('suffix', '')}") if path.is_dir()]
+    if not any(name.startswith(one) for name in names for one in sets[1:]):
+        return ()
+    trained = "train" in values or any(not _EVALUATED.fullmatch(name) for name in names)
+    enrolled = "second_draw" in values or any(name.startswith(sets[0]) for name in names)
+    return (*(() if enrolled else (ENROLMENT,)), *(() if trained else (TRAINING,)))
 
 
 def folder_for(conf: str, name: str, *, train: str, draw: str) -> str:

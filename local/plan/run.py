@@ -51,7 +51,7 @@ FREE = (
     *LISTS, *FLAGS, "stage", "stop_stage", "nj", "download", "dry_run", "list_stages", "corpus",
     "prepare_options", "also_prepared", "corpus_name", "corpus_note", "report_audio", "report_pdf",
     "drop", "command_line", "trainings", "train_evaluator", "external", "external_command",
-    "protocol",
+    "protocol", "protocol_training",
 )  # fmt: skip
 
 
@@ -410,6 +410,7 @@ def _prepare(recipe: Recipe) -> list[str]:
     of_genders = [recipe.trial_set(gender) for gender in ("f", "m", MIXED)]
     program = Path("prepare.sh")
     text = program.read_text(encoding="utf-8") if program.is_file() else ""
+    options += _training_of_protocol(asked, corpus, options, text)
     parts = {"": [recipe.train, *sets]}
     if re.search("^sets=", text, re.MULTILINE):
         parts = {"evaluation": sets, **({"train": [recipe.train]} if _trains(recipe) else {})}
@@ -442,6 +443,24 @@ def _trains(recipe: Recipe) -> bool:
         or int(asked["stop_stage"]) == PREPARE
         or any(data in ([value] if isinstance(value, str) else value) for value in values)
     )
+
+
+def _training_of_protocol(
+    asked: Asked, corpus: str, options: Sequence[str], program: str
+) -> list[str]:
+    """Option of prepare.sh with the protocol's training set, where a corpus has several subsets and
+    none is named. UserError where the corpus lacks it."""
+    training, option = asked.get("protocol_training"), "--train-subsets"
+    named = any(word.startswith(option) for word in options)
+    if not training or named or not re.search(r"^train_subsets=", program, re.MULTILINE):
+        return []
+    made = asked.flag("download") or int(asked["stage"]) > PREPARE
+    if not made and Path(corpus or "/nowhere").is_dir() and not Path(corpus, training).is_dir():
+        raise UserError(
+            f"--protocol {asked['protocol']}: {corpus} lacks {training}, which the attacker learns "
+            f"from; get it, or name other subsets: --prepare-options='{option} NAME'"
+        )
+    return [option, training]
 
 
 def _remember(recipe: Recipe) -> tuple[str, list[str]]:
