@@ -25,7 +25,7 @@ from tests.test_metrics_legal import people, side
 from utils.archives import write_archive
 from utils.cli import UserError
 from utils.tables import write_map
-from utils.trials import Trials
+from utils.trials import Scores, Trials, write_scores, write_trials
 
 T = TypeVar("T")
 
@@ -269,6 +269,31 @@ def test_the_program_takes_distractors_of_one_sex(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "out").read_text())["people_candidates"] == 4 + 5
     words = ["crowd", "--trials", *enrolled, "--other", *enrolled, *enrolled, "-"]
     refuses_words("is enrolled, too", main, *words)
+
+
+def test_the_program_joins_the_lists_of_both_sexes(tmp_path: Path) -> None:
+    """a and b are women of one list, c and d men of another; nobody of these is named."""
+    trials, score, _ = hand_made()
+    words: list[str] = []
+    for sex, own in (("f", "ab"), ("m", "cd")):
+        kept = [i for i, (m, u) in enumerate(zip(trials.enrol, trials.trial, strict=True))
+                if m in own and u[0] in own]  # fmt: skip
+        enrol, trial = ([side[i] for i in kept] for side in (trials.enrol, trials.trial))
+        data = tmp_path / sex
+        data.mkdir()
+        write_trials(data / "trials", Trials(enrol, trial, trials.target[kept]))
+        write_scores(data / "scores", Scores(enrol, trial, score[kept]))
+        write_map(data / "utt2spk", {f"{who}{k}": who for who in own for k in "12"})
+        (data / "spk2utt").write_text("".join(f"{who} {who}1 {who}2\n" for who in own))
+        write_map(data / "spk2gender", dict.fromkeys(own, sex))
+        words += ["--listed", f"{data}/trials", str(data)]
+        words += ["--scores", "ignorant", "0", f"{data}/scores"]
+    assert main(["groups", "--bootstrap", "9", *words, str(tmp_path / "out")]) == 0
+    report = json.loads((tmp_path / "out").read_text())
+    assert report["worst_named_1_recordings_sex"] == "f"
+    assert report["gap_named_1_recordings_sex"] == 1.0
+    assert report["eer_1_recordings_sex_m"] == 0.0  # all scores are reversed, which is folded
+    assert report["n_speakers"] == 4
 
 
 # ---- The plan and the report.
