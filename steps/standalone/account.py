@@ -39,11 +39,10 @@ def write_account(
     path = beside(out, "account.json")
     before = _earlier(path, settings)
     runs, known = before.get("runs", []), before.get("files", {})
-    now = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
     found = {
         **settings,
         "out": str(out),
-        "runs": [*runs, {"ended": now, "version": _version(), "commit": commit_of_code(), **run}],
+        "runs": [*runs, {**origin(), **run}],
         "files": known | {name: known.get(name, {}) | {**file} for name, file in files.items()},
         "limits": sentences(limits),
     }
@@ -70,9 +69,14 @@ def _earlier(path: Path, settings: Mapping[str, object]) -> dict[str, Any]:
         return {}
 
 
-def _version() -> str:
+def origin() -> dict[str, str]:
+    """When a run ended, and by what program: `ended`, `version`, `commit`."""
     about = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    return str(about["project"]["version"])
+    return {
+        "ended": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
+        "version": about["project"]["version"],
+        "commit": commit_of_code(),
+    }
 
 
 def _render(found: Mapping[str, Any]) -> str:

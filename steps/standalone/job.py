@@ -223,12 +223,10 @@ class Journal:
 
         key: None for a fresh one, which no other run shares.
         """
-        self.path = path = out / JOURNAL
-        rows = [_object(line, path, number) for number, line in read_lines(path)]
-        salt, colon, _ = str(rows[0].get("key")).partition(":") if rows else ("", "", "")
+        self.path, rows = out / JOURNAL, _rows(out)
         head = {
             "settings": dict(settings),
-            "key": fingerprint(key, salt if colon else "") if key else "fresh",
+            "key": fingerprint(key, _salt(rows[0]) if rows else "") if key else "fresh",
         }
         if not rows:
             self._append(head)
@@ -254,7 +252,27 @@ class Journal:
             stream.write(json.dumps(row, sort_keys=True) + "\n")
 
 
-def _object(line: str, path: Path, number: int) -> dict[str, object]:
+def made_with(out: Path, key: str | None) -> dict[str, Any]:
+    """Settings that a folder was protected with; none for another program's. UserError where it was
+    protected with another key."""
+    rows = _rows(out) if is_there(out / JOURNAL) else []
+    if rows and key and (salt := _salt(rows[0])) and rows[0]["key"] != fingerprint(key, salt):
+        raise UserError(f"{out}: was protected with another key")
+    return dict(rows[0]["settings"]) if rows else {}
+
+
+def _rows(out: Path) -> list[dict[str, Any]]:
+    path = out / JOURNAL
+    return [_object(line, path, number) for number, line in read_lines(path)]
+
+
+def _salt(head: Mapping[str, object]) -> str:
+    """Salt of the key in a journal's first line; none of a fresh key."""
+    salt, colon, _ = str(head.get("key")).partition(":")
+    return salt if colon else ""
+
+
+def _object(line: str, path: Path, number: int) -> dict[str, Any]:
     try:
         found = json.loads(line)
     except ValueError:
