@@ -816,7 +816,7 @@ class TestBrowser:
         assert not details.evaluate("d => d.open")
         details.evaluate("d => { d.open = true; }")
         page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
-        assert page.locator("details:not([open])").count() == 0
+        assert page.locator(".specialists details:not([open])").count() == 0
 
     @staticmethod
     def sorting(page: Any) -> None:

@@ -107,7 +107,7 @@ def channels(results: Results) -> Found:
     shown = [system for system in results.systems() if system not in CONTROLS[1:]]
     rows = where(results.metrics, family=frame.VERIFICATION, metric="eer", system=shown)
     rows = rows[np.isfinite(rows["value"])]
-    encoder = rows["evaluator"].str.partition("/")[0]
+    encoder = rows["evaluator"].str.split("/").str[0]
     heard = encoder.where(encoder.isin([*HEARD_BY]), "")
     known = [name for name in HEARD_BY if name in set(heard)]
     if len(known) < 2:
