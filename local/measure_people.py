@@ -80,12 +80,15 @@ def _crowd(
 
     attacked, data = _read_side(trials)
     sexes = {sex for one in data for sex in (one.spk2gender or {}).values()}
-    candidates = None
+    sides = []
     for pair in ((enrol, enrol_data), *other):
         side, [own] = _read_side([pair])
         if len(sexes) == 1 and own.spk2gender:
             side = side.only([who for who in side.spk2utt if own.spk2gender[who] in sexes])
-        candidates = join(candidates, side, pair[1]) if candidates else side
+        sides.append(side)
+    candidates = sides[0]
+    for side, (_, folder) in zip(sides[1:], other, strict=True):
+        candidates = join(candidates, side, folder)
     write_figures(out, crowd(candidates, attacked, n_bootstrap=bootstrap, seed=seed))
 
 

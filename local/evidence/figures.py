@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from local.evidence.hearing import AGAIN, KNOWN, PAIR, PROTECTED, SAID, Heard, Pair
+from local.metrics.detection import WEAK
 from local.metrics.legal import AttackSide, LegalAttack, reidentification
 from local.metrics.recordings import LENGTHS, recordings
 from local.metrics.utility import error_figures, quality_figures, recall_figures
 from local.metrics.verification import find_speakers, verification
 from local.protocols.studies import Pairs, align, learn_by_group
 from local.report.frame import Value
-from local.report.select import NAMED, PRETRAINED, WEAK, Evidence, Verdict, fold, judge
+from local.report.select import NAMED, PRETRAINED, Evidence, Verdict, fold, judge
 from steps.speaker.backends import CentredCosine
 from utils.arrays import Float32, Float64
 from utils.tables import invert, sort_ids

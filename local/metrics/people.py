@@ -291,7 +291,8 @@ def _beaters(candidates: AttackSide, trial: AttackSide, length: int, seed: int) 
 
 
 def _mean(side: AttackSide, utts: Sequence[str]) -> Float64:
-    return np.mean([side.vectors[utt] for utt in utts], axis=0)
+    mean: Float64 = np.mean([side.vectors[utt] for utt in utts], axis=0)
+    return mean
 
 
 # ---- Groups of people: whom the strongest attacker finds best, and by how much.

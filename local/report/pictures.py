@@ -26,7 +26,7 @@ from local.report import draw, frame, select
 from local.report.draw import Drawing, Picture, dot
 from local.report.frame import MEASURES, NOTHING, UTILITY, Value, number, where
 from local.report.load import SETTINGS, Entry, Results
-from local.report.select import Evidence, Trade
+from local.report.select import Evidence, Trade, fold
 from local.report.words import PROTECTED, USES, absent, attacker, say
 from utils.arrays import Float64
 from utils.cli import UserError

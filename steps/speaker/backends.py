@@ -73,7 +73,7 @@ class CentredCosine(CosineBackend):
     """
 
     def right(self, vectors: Float64) -> Float64:
-        some = vectors.any(axis=1)
+        some: npt.NDArray[np.bool_] = np.any(vectors, axis=1)
         if some.any() and not some.all():
             logger.warning(
                 "%d of %d vectors are zero: there is nothing to compare, and their scores are 0",
