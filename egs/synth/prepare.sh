@@ -5,10 +5,10 @@
 #   ./prepare.sh --within 0.5    speakers who vary less, and are easier to know
 set -euo pipefail
 
-corpus=corpus         # folder for the audio that is made (460 MB)
+corpus=corpus         # folder for the audio that is made (460 MB, without the training set 60)
 evaluation=synth_test # name of the evaluation sets
 train_set=train       # name of the training and pool set
-sets="evaluation train" # which of them are made
+sets="evaluation train" # of evaluation train: which of them are made
 eval_speakers=40      # half of them women
 eval_utterances=14    # utterances of each: enrolment and trials
 enrol_utterances=5    # utterances of each, for enrolment
