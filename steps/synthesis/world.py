@@ -3,12 +3,12 @@
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import astuple, dataclass, fields
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pyworld
-from scipy.signal import iirnotch, sosfiltfilt, tf2sos
 
 from steps.audio import SAMPLE_RATE, Audio, Losses, read_audio
 from steps.synthesis.f0 import HIGHEST_HZ, LOWEST_HZ, VOICED_HZ, unbroken
@@ -42,7 +42,6 @@ _D4C_THRESHOLD, _FINE_THRESHOLD = 0.5, 0.85
 # DIO takes mains hum, steady and within the range of F0, for a voice, and then misses the voice: of
 # 50 utterances of LibriSpeech, 4 had hardly a voiced frame, none when hum is first taken out.
 _MAINS_HZ, _NOTCH_Q = (50.0, 60.0), 3.0
-_NOTCHES = np.vstack([tf2sos(*iirnotch(f, _NOTCH_Q, fs=SAMPLE_RATE)) for f in _MAINS_HZ])
 _NOTCH_PAD = 1600  # samples
 _NEAR = 0.2  # of log F0; where StoneMask moves further from an interpolated pitch, it is wrong
 _FFT_SIZE = 1024  # CheapTrick's at 16 kHz; it serves F0 down to 47 Hz
@@ -188,9 +187,18 @@ def _analyse(
     return WorldFrames(f0, envelope, bands, shift)
 
 
+@cache
+def _notches() -> Float64:
+    from scipy.signal import iirnotch, tf2sos
+
+    return np.vstack([tf2sos(*iirnotch(f, _NOTCH_Q, fs=SAMPLE_RATE)) for f in _MAINS_HZ])
+
+
 def _without_hum(samples: Float64) -> Float64:
+    from scipy.signal import sosfiltfilt  # takes a second, and a plan needs none
+
     pad = min(_NOTCH_PAD, len(samples) - 1)
-    return np.ascontiguousarray(sosfiltfilt(_NOTCHES, samples, padlen=pad))
+    return np.ascontiguousarray(sosfiltfilt(_notches(), samples, padlen=pad))
 
 
 def _track(quiet: Float64, f0_range: tuple[float, float], shift: float) -> tuple[Float64, Float64]:
