@@ -461,7 +461,7 @@ def check_systems(systems: Sequence[str]) -> None:
 
 # ---- Utility of protected speech: pitch and level, estimated quality, emotions, words.
 #
-# exp/prosody/<system>/<set>                                  beside the original
+# exp/contours/<set>, exp/prosody/<system>/<set>              beside the original
 # exp/quality_samples/<set>, exp/quality/<system>/<set>       a sample of utterances, and their
 # scores exp/functionals/<set>, exp/emotions/<system>/<recogniser>/<set> exp/lang
 # the language data of recognisers exp/recognisers/<conf>, <conf>.<protected training set>
@@ -580,9 +580,13 @@ class Utility:
         recipe = self.recipe
         for system in self.systems:
             for name in self.trials:
+                contours = recipe.tables.add(
+                    "contours", self.stage, f"exp/contours/{name}", data=f"data/{name}"
+                )
                 out = recipe.tables.add(
                     "prosody", self.stage, f"exp/prosody/{system}/{name}", cut=UTTERANCES,
-                    data=f"data/{name}", protected=f"data/{name}_{system}",
+                    contours=f"{contours}/contours.npz", data=f"data/{name}",
+                    protected=f"data/{name}_{system}",
                 )  # fmt: skip
                 recipe.figures(
                     "prosody_figures", self.stage,
