@@ -140,7 +140,8 @@ if in_stage 9 "privacy metrics"; then
 fi
 
 if in_stage 10 "utility"; then
-  each prosody 'steps/compare_prosody.py {data} {protected} {out}'
+  each contours 'steps/extract_contours.py {data} {out}'
+  each prosody 'steps/compare_prosody.py --contours {contours} {data} {protected} {out}'
   each prosody_figures 'local/compute_prosody.py --utt2spk {utt2spk} --bootstrap {bootstrap} --seed {seed} {prosody}
     {out}/metrics.json'
   each quality_samples 'utils/subset_data_dir.py --per-spk {quality_utterances} --seed {seed} {data} {out}'

@@ -433,7 +433,7 @@ def check_systems(systems: Sequence[str]) -> None:
 
 # ---- Utility of protected speech: pitch and level, estimated quality, emotions, words.
 #
-# exp/prosody/<system>/<set>: beside the original. exp/quality_samples/<set> and
+# exp/contours/<set>, exp/prosody/<system>/<set>: beside the original. exp/quality_samples/<set> and
 # exp/quality/<system>/<set>: a sample of utterances, and their scores. exp/functionals/<set>,
 # exp/emotions/<system>/<recogniser>/<set>. exp/lang: language data of recognisers.
 # exp/recognisers/<conf>, <conf>.<protected training set>: models of ctc and ctc_retrained.
@@ -549,8 +549,11 @@ class Utility:
     def prosody(self) -> None:
         """Plan pitch, length and level of protected trials beside the original."""
         for system, (gender, name) in product(self.systems, self.set_of.items()):
-            out = f"exp/prosody/{system}/{name}"
-            self.recipe.step("prosody", out, name, protected=f"data/{name}_{system}")
+            contours = self.recipe.step("contours", f"exp/contours/{name}", name)
+            out = self.recipe.step(
+                "prosody", f"exp/prosody/{system}/{name}", name,
+                contours=f"{contours}/contours.npz", protected=f"data/{name}_{system}",
+            )  # fmt: skip
             labels = self.labels(system, "prosody", gender, "OP")
             self.recipe.figures("prosody_figures", labels, prosody=f"{out}/prosody")
 
