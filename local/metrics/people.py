@@ -291,7 +291,8 @@ def _beaters(candidates: AttackSide, trial: AttackSide, length: int, seed: int) 
 
 
 def _mean(side: AttackSide, utts: Sequence[str]) -> Float64:
-    return np.mean([side.vectors[utt] for utt in utts], axis=0)
+    mean: Float64 = np.mean([side.vectors[utt] for utt in utts], axis=0)
+    return mean
 
 
 # ---- Groups of people: whom the strongest attacker finds best, and by how much.
@@ -376,20 +377,18 @@ def _figures(
     every: Sequence[Sequence[Heard]], who: Bool, drawn: Float64, chosen: Int64
 ) -> Mapping[str, Float64]:
     """Figures of all attackers on some people, first as they are, then in each resample."""
-    eers, named = [], []
-    for runs in every:
-        own = [_only(heard, who) for heard in runs]
-        eers.append(lowest_eers(own, drawn, chosen))
-        shares = np.stack([Length.of(heard, len(who)).share for heard in own])
-        known = ~np.isnan(shares[0])
-        weight = np.where(known, np.vstack([np.ones(len(who)), drawn]), 0.0)
-        with np.errstate(invalid="ignore"):
+    own = [[_only(heard, who) for heard in runs] for runs in every]
+    named = []
+    for runs in own:
+        shares = np.stack([Length.of(heard, len(who)).share for heard in runs])
+        weight = np.where(np.isnan(shares[0]), 0.0, np.vstack([np.ones(len(who)), drawn]))
+        with np.errstate(invalid="ignore"):  # a resample without any of them
             of_run = np.nan_to_num(shares) @ weight.T / weight.sum(axis=1)
         run = np.append(0, chosen % len(runs))
-        share = of_run[run, np.arange(len(run))]
+        share: Float64 = of_run[run, np.arange(len(run))]
         share[0] = of_run[:, 0].mean()
         named.append(share)
-    return {"eer": np.min(eers, axis=0), "named": np.max(named, axis=0)}
+    return {"eer": lowest_eers(own, drawn, chosen), "named": np.max(named, axis=0)}
 
 
 def _only(heard: Heard, who: Bool) -> Heard:
