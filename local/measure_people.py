@@ -80,7 +80,7 @@ def _crowd(
 
     attacked, data = _read_side(trials)
     sexes = {sex for one in data for sex in (one.spk2gender or {}).values()}
-    candidates = None
+    candidates: Any = None
     for pair in ((enrol, enrol_data), *other):
         side, [own] = _read_side([pair])
         if len(sexes) == 1 and own.spk2gender:
