@@ -513,19 +513,9 @@ def _weighted(heard: Heard, drawn: Float64) -> Float64:
     return np.concatenate(found)
 
 
-def lowest_eers(
-    every: Sequence[Sequence[Heard]], drawn: Float64, chosen: Int64, most: int = 3
-) -> Float64:
-    """The lowest folded EER of several attackers, of scores as they are and normalised over the
-    candidates: in the mean of an attacker's runs, then in each resample, of the chosen run, among
-    the `most` that are lowest without resampling; (1 + n,) as `drawn`, (n, n_people), and `chosen`,
-    (n,), have it."""
-    some = [
-        own
-        for runs in every
-        for own in ([runs] if runs[0].alone else [runs, [one.normalised() for one in runs]])
-    ]
-    found = [_resampled(own, drawn[:0], chosen[:0])[0] for own in some]
-    best = np.argsort(found, kind="stable")[:most]
-    lowest = np.min([_resampled(some[i], drawn, chosen) for i in best], axis=0)
-    return np.asarray(lowest, np.float64)
+def lowest_eers(runs: Sequence[Heard], drawn: Float64, chosen: Int64) -> Float64:
+    """The lower of the folded EERs of scores as they are and normalised over the candidates, in
+    the mean of all runs, then in each resample, of the chosen run; (1 + n,) as `drawn`, (n,
+    n_people), and `chosen`, (n,), have it."""
+    some = [runs] if runs[0].alone else [runs, [heard.normalised() for heard in runs]]
+    return np.asarray(np.min([_resampled(own, drawn, chosen) for own in some], axis=0), np.float64)

@@ -1,7 +1,6 @@
 """What is measured of people: their attributes, by group, and among ever more candidates."""
 
 from pathlib import Path
-from typing import Any
 
 from local.plan.attacks import ORIGINAL, Attacks, Listed, side, speech_of
 from local.plan.options import (
@@ -9,15 +8,15 @@ from local.plan.options import (
     EVERYBODY,
     GROUPS,
     INFERENCE,
-    VERIFICATION,
     Evaluator,
     Labels,
     NamedEncoder,
 )
-from local.protocols.attackers import ALIGNED, ATTACKERS, UNPROTECTED
+from local.protocols.attackers import ALIGNED
 from local.protocols.trials import MIXED
 
 XVECTORS, LEARN, HEAR, MEASURE = 3, 6, 7, 9  # stages of run.sh
+CONDITION = {"unprotected": "OO", "ignorant": "OA", "semi_informed_backend": "AA"}
 
 
 class People:
@@ -40,34 +39,25 @@ class People:
         aged = Path("data", self.recipe.trials[0], "spk2age").is_file()
         return aged or len(self.recipe.genders) > 1 or MIXED in self.recipe.genders
 
-    def _figures(
-        self,
-        family: str,
-        system: str,
-        attacker: str,
-        evaluator: str,
-        condition: str,
-        **values: Any,
-    ) -> None:
-        name = self.recipe.asked["evaluation"]
-        of = Labels(name, "", system, family, attacker, evaluator, condition)
-        self.recipe.figures(family, MEASURE, of, **values)
+    def _labels(self, system: str, family: str, *of: str) -> Labels:
+        """Labels of figures of all trials together; of: attacker, evaluator, condition."""
+        return Labels(self.recipe.asked["evaluation"], "", system, family, *of)
 
     def _group(self) -> None:
         """Plan the strongest attacker on each system by group of people."""
-        found: dict[str, dict[str, list[Listed]]] = {}
+        found: dict[str, list[str]] = {}
         for one in [*self.attacks.all(), *self.attacks.all_fused()]:
-            if one.trials in self.recipe.trials:  # not of mixed lists beside those of each sex
-                of = found.setdefault(one.attack.system, {})
-                of.setdefault(f"data/{one.trials}", []).append(one)
-        for system, lists in found.items():
-            words = [w for data in lists for w in ("--listed", f"{data}/trials", data)]
-            for one in [one for every in lists.values() for one in every]:
-                who = one.labels(VERIFICATION)
-                for n, run in enumerate((one, *self.attacks.further(one))):
-                    path = f"exp/scores/{run.path}/scores"
-                    words += ["--scores", f"{who.attacker}.{who.evaluator}", str(n), path]
-            self._figures(GROUPS, system, "", EVERYBODY, "-", lists=words)
+            if one.trials not in self.recipe.trials:  # mixed lists beside those of each sex
+                continue
+            words, data = found.setdefault(one.attack.system, []), f"data/{one.trials}"
+            if data not in words:
+                words += ["--listed", f"{data}/trials", data]
+            who = f"{one.attack.attacker}.{one.tells.title}"
+            for n, run in enumerate((one, *self.attacks.further(one))):
+                words += ["--scores", who, str(n), f"exp/scores/{run.path}/scores"]
+        for system, words in found.items():
+            of = self._labels(system, GROUPS, "", EVERYBODY, "-")
+            self.recipe.figures(GROUPS, MEASURE, of, lists=words)
 
     def _infer(self) -> None:
         """Plan inference of sex and age by an attacker who learns from the training set as it is,
@@ -92,13 +82,14 @@ class People:
                     self._infer_from(evaluator, one.system, "semi_informed_backend", learnt)
 
     def _infer_from(self, evaluator: Evaluator, system: str, attacker: str, training: str) -> None:
-        xvectors = evaluator.encoder.xvectors
-        heard = [side(name, speech_of(system)) for name in self.recipe.trials]
-        condition = ({"unprotected": UNPROTECTED} | ATTACKERS)[attacker].condition
-        self._figures(
-            INFERENCE, system, attacker, evaluator.title, condition,
-            xvectors=f"{xvectors}/{training}", data=f"data/{training}",
-            lists=[w for name in heard for w in ("--trials", f"{xvectors}/{name}", f"data/{name}")],
+        xvectors, condition = evaluator.encoder.xvectors, CONDITION[attacker]
+        words = []
+        for name in (side(name, speech_of(system)) for name in self.recipe.trials):
+            words += ["--trials", f"{xvectors}/{name}", f"data/{name}"]
+        self.recipe.figures(
+            INFERENCE, MEASURE,
+            self._labels(system, INFERENCE, attacker, evaluator.title, condition),
+            xvectors=f"{xvectors}/{training}", data=f"data/{training}", lists=words,
         )  # fmt: skip
 
     def _in_crowd(self, one: Listed) -> bool:
