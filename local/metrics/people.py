@@ -262,7 +262,12 @@ def crowd(
         "people_candidates": total,
         **evaluate(np.ones(len(people))),
     }
-    return report | (interval_report(evaluate, len(people), n_bootstrap, seed) if rates else {})
+    report |= interval_report(evaluate, len(people), n_bootstrap if rates else 0, seed)
+    if isinstance(intervals := report.get("intervals"), dict):
+        # Where all people have the same rate no resample differs, and a width of 0 would be false.
+        alike = [key for key, rate in rates.items() if len(set(rate[~np.isnan(rate)])) == 1]
+        intervals |= dict.fromkeys(alike)
+    return report
 
 
 def chance_of_rank(beaters: Int64, total: int, n: int, k: int) -> float:
