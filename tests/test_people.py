@@ -368,7 +368,7 @@ def test_the_report_tells_attributes_groups_and_crowds() -> None:
         "(semi-informed (back end) attacker), guessing 50 %."
     )
     assert tables.group_table(shown.metrics).rows == [
-        ["b", "EER", "18 to 59: 45.0; under 18: 30.0 [20.0, 40.0]", "under 18",
+        ["b", "EER", "age 18 to 59: 45.0; age under 18: 30.0 [20.0, 40.0]", "age under 18",
          "15.0 [−1.0, 30.0]"],
     ]  # fmt: skip
     crowd = tables.crowd_table(shown.metrics)
