@@ -319,7 +319,10 @@ def test_attributes_are_inferred_once_by_each_encoder(
         "exp/metrics/original/inference_unprotected.resemblyzer+cosine/OO/e",
         "exp/metrics/b2/inference_ignorant.resemblyzer+cosine/OA/e",
         "exp/metrics/b2r/inference_ignorant.resemblyzer+cosine/OA/e",
+        "exp/metrics/b2/inference_semi_informed_backend.resemblyzer+cosine/AA/e",
+        "exp/metrics/b2r/inference_semi_informed_backend.resemblyzer+cosine/AA/e",
     ]
+    assert "resemblyzer/train_b2r_utt data/train_b2r_utt" in made[inferred[-1]]
     assert "exp/xvectors/resemblyzer/train data/train" in made[inferred[1]]
     assert "exp/xvectors/resemblyzer/e_trials_m_b2 data/e_trials_m_b2" in made[inferred[1]]
 
