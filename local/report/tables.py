@@ -237,7 +237,7 @@ def group_table(metrics: pd.DataFrame) -> Table:
 
 
 def _group(attribute: str, value: str) -> str:
-    return GROUPS.get(value, value) if attribute == "sex" else value.replace("_", " ")
+    return GROUPS.get(value, value) if attribute == "sex" else f"age {value.replace('_', ' ')}"
 
 
 def _named(row: Any | None, m: Measure) -> list[str]:
