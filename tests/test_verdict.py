@@ -211,6 +211,22 @@ def test_recordings_of_a_person_stand_beside_one() -> None:
     assert drawn is not None and "44.0 % from 1 by ignorant, e, 25.0 % from all" in drawn.alt
 
 
+def test_recordings_enrolled_stand_beside_those_heard() -> None:
+    """The lower of both scores, turned round where it is above 50 %."""
+    figures = [bare(), figure("b2", "ignorant", 0.46, 0.42, 0.52)]
+    named = {"eer_1": 0.4, "eer_all": 0.3, "eer_1_enrolled_1": 0.45}
+    named["eer_normalised_1_enrolled_1"] = 0.58
+    figures += [figure("b2", "recordings ignorant", value, value - 0.01, value + 0.01,
+                       metric=f"{name}_recordings") for name, value in named.items()]  # fmt: skip
+    table = tables.enrolment_table(results(figures).metrics)
+    one = ["42.0 [41.0, 43.0]", *["–"] * 4]
+    every = ["40.0 [39.0, 41.0]", *["–"] * 3, "30.0 [29.0, 31.0]"]
+    at = ["x_f", "b2", "ignorant", "e"]
+    assert table.rows == [[*at, "1", *one], [*at, "all", *every]]
+    assert "## Recordings enrolled" in render(figures)
+    assert not tables.enrolment_table(results(figures[:4]).metrics).rows
+
+
 def test_what_the_voice_adds_to_the_words_stands_in_the_row() -> None:
     """The most of all attackers: the EER falls from that of the words by so many points."""
     figures = [bare(), figure("b2", "ignorant", 0.3, 0.2, 0.4)]

@@ -31,6 +31,7 @@ from utils.recipe import UTTERANCES
 # ---- Attacks: scores of trial lists and of all pairs, and the figures of both.
 
 DRAW = "draw1"  # the second run of a random system
+ENROLLED = ("1", "3")  # recordings of a person that attackers enrol, beside all
 DRAWN = ("ignorant", "lazy_informed")  # attackers of all runs of --draws, who train nothing
 
 
@@ -106,8 +107,16 @@ class Listed:
         return self.recipe.tables.add(
             "scores", stage, f"{folder}/{self.path}", backend=hears.scorer, asnorm=hears.asnorm,
             enrol=vectors[0], trial=vectors[1], trials=f"data/{self.trials}/trials",
-            encoder=hears.encoder.model, **record,
+            encoder=hears.encoder.model, enrolled=self._few, **record,
         )  # fmt: skip
+
+    @property
+    def _few(self) -> tuple[str, ...]:
+        """Numbers of enrolled recordings that are scored, too; of an alignment and of further
+        draws there are none."""
+        words = [word for n in ENROLLED for word in ("--enrolled", n)]
+        listed = self.how != ALIGNED and not self.name
+        return ("--enrol-data", f"data/{self.enrol}", *words) if listed else ()
 
     @property
     def _record(self) -> dict[str, Any]:
@@ -359,9 +368,14 @@ class Attacks:
             "metrics", stage, one.labels(VERIFICATION), kind=VERIFICATION, utt2spk=of_trials,
             lists=(*before, *draws, trials, scores),
         )  # fmt: skip
+        few = [
+            word
+            for n in (ENROLLED if one._few and not one.fused else ())
+            for word in ("--enrolled", n, f"{scores}_enrolled_{n}")
+        ]
         recipe.figures(
             "metrics", stage, one.labels(RECORDINGS), kind=RECORDINGS, utt2spk=of_trials,
-            lists=(*draws, trials, scores),
+            lists=(*draws, *few, trials, scores),
         )  # fmt: skip
         recipe.figures(
             "reidentification", stage, one.labels("reidentification"), utt2spk=of_trials,

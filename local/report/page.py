@@ -205,6 +205,7 @@ def _shared(results: Results) -> dict[str, Any]:
         "doubts": findings.doubts(results), "verdicts": tables.verdict_table(results),
         "strongest": tables.strongest_table(results.metrics),
         "controls": tables.control_table(results.metrics),
+        "enrolment": tables.enrolment_table(results.metrics),
         "useful": tables.utility_table(results.metrics),
         "has_mos": "mos" in set(results.metrics["metric"]),
         "opinions": findings.opinions(results.metrics),
