@@ -385,6 +385,14 @@ def test_people_of_the_list_were_counted_instead_of_those_with_target_trials() -
     assert not any(said.startswith("Only") for said in trust([*few[:2], targets(11)]))
 
 
+def test_the_smallest_difference_that_the_lists_tell_stands_on_the_page() -> None:
+    rows = [bare(), figure("b2", "ignorant", 0.3, 0.2, 0.4)]
+    rows += [figure("b2", who, value, 0, 0, metric="eer_least_difference")
+             for who, value in (("ignorant", 0.07), ("aligned", 0.093))]  # fmt: skip
+    assert any("by attack, 7.0 to 9.3 points for women;" in said for said in trust(rows))
+    assert not any("smallest difference" in said for said in trust(rows[:2]))
+
+
 def test_a_system_that_fewer_attackers_were_run_on_is_named() -> None:
     """Speech that others protected may come without what the informed attackers learn from."""
     ours = [figure("b2", who, 0.3, 0.2, 0.4) for who in ("ignorant", "lazy_informed")]
