@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from local import compute_metrics, fuse_scores
+from local.metrics.leakage import embeddings
+from local.metrics.legal import make_side
 from local.metrics.verification import fuse, normalise
 from steps import extract_channel, score_trials, train_tfidf
 from steps.asr.engines import Phones
@@ -237,6 +239,12 @@ def test_an_utterance_without_phones_ended_the_recipe(caplog: pytest.LogCaptureF
         "1 of 3 vectors are zero: there is nothing to compare, and their scores are 0"
     ]
     refuses("2 x-vectors are zero", CentredCosine().right, np.stack([none, none]))
+    vectors = {"a-1": phones, "a-2": none, "b-1": other}
+    of = {utt: utt[0] for utt in vectors}
+    side = make_side(vectors, of, vectors_path="x", utt2spk_path="u")
+    assert side.spk2utt == {"a": ["a-1"], "b": ["b-1"]}
+    assert embeddings(vectors, of, path="x", utt2spk_path="u").ids == ["a-1", "b-1"]
+    assert caplog.messages[1].startswith("x: 1 of 3 x-vectors are zero, such as a-2: nothing")
 
 
 @pytest.mark.parametrize(

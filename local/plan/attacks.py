@@ -32,6 +32,7 @@ from utils.recipe import UTTERANCES
 
 ORIGINAL = "original"
 DRAW = "draw1"  # the second run of a random system
+ENROLLED = ("1", "3")  # recordings of a person that attackers enrol, beside all
 DRAWN = ("ignorant", "lazy_informed")  # attackers of all runs of --draws, who train nothing
 
 
@@ -103,8 +104,17 @@ class Listed:
             record["learnt"] += ("--held-out", hears.held_out)  # a study of targets has none
         return self.recipe.step(
             "scores", f"{folder}/{self.path}", backend=hears.scorer, asnorm=hears.asnorm,
-            enrol=enrol, trial=trial, encoder=hears.encoder.model, **record,
+            enrol=enrol, trial=trial, encoder=hears.encoder.model,
+            enrolled=self._few, **record,
         )  # fmt: skip
+
+    @property
+    def _few(self) -> tuple[str, ...]:
+        """Numbers of enrolled recordings that are scored, too; of an alignment and of further
+        draws there are none."""
+        words = [word for n in ENROLLED for word in ("--enrolled", n)]
+        listed = self.how != ALIGNED and not self.name
+        return ("--enrol-data", f"data/{self.enrol}", *words) if listed else ()
 
     @property
     def _record(self) -> dict[str, Any]:
@@ -350,7 +360,9 @@ class Attacks:
             before += ["--challenges"]
         lists = [*draws, trials, scores]
         recipe.figures("metrics", one.labels(VERIFICATION), lists=[*before, *lists])
-        recipe.figures("metrics", one.labels(RECORDINGS), lists=lists)
+        few = [word for n in (ENROLLED if one._few and not one.fused else ())
+               for word in ("--enrolled", n, f"{scores}_enrolled_{n}")]  # fmt: skip
+        recipe.figures("metrics", one.labels(RECORDINGS), lists=[*few, *lists])
         of = one.labels("reidentification")
         recipe.figures("reidentification", of, trials=trials, scores=scores, draws=draws)
         if one.how == ALIGNED or one.hears.encoder.is_textual or one.fused:
