@@ -3,7 +3,8 @@
 
 PROTOCOL is a file of conf/protocols, RESULTS folders with a metrics.csv (exp/results of a recipe
 for each evaluation), or result files of the challenge, of which averages are printed, too. Written
-are result_for_rank_<system> (2024, 2026), results.txt (2020, 2022) and results_summary.txt (2022).
+are result_for_rank_<system> (2024, 2026), results.txt (2020, 2022), and of 2022 results_summary.txt
+and results.orig/results.txt, whose evaluator was trained on original speech.
 What the protocol asks for and nobody measured is named; no average is printed of a set that lacks a
 split.
 """
@@ -56,9 +57,9 @@ def main(
             f"(attacker {asked.privacy.attacker}, evaluator {evaluator})"
         )
     if out:
-        out.mkdir(parents=True, exist_ok=True)
         written = write_results(scores, asked, of_system or "theirs", time.localtime())
         for name, text in written.items():
+            (out / name).parent.mkdir(parents=True, exist_ok=True)
             write_file(out / name, text)
             print(f"{out / name}: written, of {len(scores)} figures")
     for line in conclusions(scores, asked):

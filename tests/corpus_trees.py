@@ -38,8 +38,10 @@ def write_audio(path: Path, seconds: float = 0.2) -> None:
     """A short burst of noise, mono 16 kHz 16 bit, in the format of the file's suffix."""
     path.parent.mkdir(parents=True, exist_ok=True)
     samples = 0.1 * make_rng(0, "noise", path.name).standard_normal(int(seconds * RATE))
-    form = "NIST" if path.suffix == ".sph" else None
-    soundfile.write(path, np.clip(samples, -1, 1), RATE, subtype="PCM_16", format=form)
+    form, kind = {".sph": ("NIST", "PCM_16"), ".opus": ("OGG", "OPUS")}.get(
+        path.suffix, (None, "PCM_16")
+    )
+    soundfile.write(path, np.clip(samples, -1, 1), RATE, subtype=kind, format=form)
 
 
 def table(path: Path) -> dict[str, str]:

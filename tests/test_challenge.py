@@ -47,9 +47,20 @@ def test_W8_nothing_is_from_memory() -> None:
     assert ranked == ["vpc2024"] and "arXiv 2404.02677" in texts["vpc2024.yaml"]
 
 
+ROWS = (Path(__file__).parent / "challenges.tsv").read_text().splitlines()[1:]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.partition("\t")[0])
+def test_what_the_challenges_have_is_tested(row: str) -> None:
+    for test in row.split("\t")[3].split():
+        path, _, name = test.partition("::")
+        assert f"\ndef {name}(" in (Path(__file__).parent / path).read_text()
+
+
 # Of 2020 run_asv_eval_train.sh, of 2022 config.sh and main_asv_eval_train.sh.
 PRESCRIBED = [
-    ("W1", "vpc2022", {"attackers": "semi_informed", "informed_level": "utt"}),
+    ("W1", "vpc2022", {"attackers": "ignorant lazy_informed semi_informed"}),
+    ("W1", "vpc2022", {"informed_level": "utt"}),
     ("W6", "vpc2020", {"lda_dim": "200", "chunk_seconds": ""}),
     ("W6", "vpc2022", {"lda_dim": "200", "chunk_seconds": ""}),
     ("M2", "vpc2022", {"prosody": "true"}),

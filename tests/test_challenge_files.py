@@ -224,6 +224,47 @@ def test_M4_a_file_of_track_2_has_a_section_for_each_language(tmp_path: Path) ->
     assert write_rank(scores, asked, stamps) == text
 
 
+# BM2 and BM3 of March 2026: time, emotions, EER of the attacker as given, words.
+MARCH = {
+    "BM2": ("03-03-26_01:10", "27.133 19.106 47.653 23.985 17.787",
+            "29.044 20.000 46.383 24.151 25.641",
+            "28.044 28.998 12.146 13.655 31.078 27.613 28.068 30.637",
+            "27.615 30.500 16.044 18.638 25.079 31.324 51.511 43.504"),
+    "BM3": ("03-03-26_03:05", "26.242 14.228 77.617 4.428 8.696",
+            "24.843 11.538 71.489 5.660 10.684",
+            "48.892 48.334 37.454 37.555 48.296 49.035 47.677 48.539",
+            "31.862 32.313 14.128 15.105 17.526 16.765 25.796 23.684"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MARCH)
+def test_M4_files_of_march_2026_are_read_and_written_again(tmp_path: Path, name: str) -> None:
+    """Then lists of women and men stood between the mixed ones, which left their row numbers."""
+    stamp, dev, test, given, words = MARCH[name]
+    original = ("72.087 75.610 82.310 72.325 58.103", "78.904 68.077 90.638 83.396 73.504")
+    said = ["5.881", "5.972", "5.551", "6.570", "4.629", "4.440", "6.673", "5.837"]
+    four = [f"{language}|{split}|mixed" for language in LANGUAGES for split in ("dev", "test")]
+    heard = [figure for pair in zip(said, words.split(), strict=True) for figure in pair]
+    rows = [f"{one[:-6]}|{kind}" for one in four for kind in ("original", "anon")]
+    numbers = map(str, (2, 10, 3, 11, 0, 8, 1, 9, 6, 14, 7, 15, 4, 12, 5, 13))
+    moved = felt("hap neu ang sad", dev, original[0], test, original[1],
+                 widths="1 9 6 10 8 8 8 8 8")  # fmt: skip
+    own = listed(four, "anon", given, "26 35 8 17 62 71 44 53")
+    text = "\n\n".join([
+        f"---- Time: {stamp} ----", moved.replace("IEMOCAP", "emodata"),
+        table("ASV_eval", "2 8 6 7 11 6 8", LISTS, *own),
+        table("ASR", "2 8 6 10 8", "|dataset|split|asr|WER",
+              *map("|".join, zip(numbers, rows, heard, strict=True))),
+    ]) + "\n"  # fmt: skip
+    assert len(text) == 1543
+    path = tmp_path / f"result_for_rank_{name}"
+    path.write_text(text)
+    assert str(parse_rank(path)) == text
+    lazy = {s.split: s.value for s in read_results(path, protocol("vpc2026_track2"))
+            if s.attacker == "lazy_informed"}  # fmt: skip
+    assert 100 * lazy["fr_test_mixed"] == pytest.approx(float(given.split()[-1]))
+
+
 # B2 of 2022, summary at 2000eb5: EER of the twelve lists, original and protected, in the order of
 # the file; words: errors, words, insertions, deletions, substitutions, path; pitch; G_VD.
 ALL = [f"{part}_{split}" for split in ("dev", "test") for part in ("libri", "vctk")]
@@ -375,3 +416,49 @@ libri_dev_trials_m
     path, asked = tmp_path / "results.txt", protocol("vpc2022")
     path.write_text(text)
     assert write_full(read_results(path, asked), asked) == text
+
+
+# B2 of 2022, libri_dev, women: EER, Cllr, ROCCH-EER, linkability, ZEBRA by OO, OA, AA, of the
+# evaluator trained on original and on protected speech; and words by the latter's recogniser.
+BY_BOTH = {
+    "results.orig_mcadams": "8.665 0.304/42.857 8.600 0.801426 0.492 3.829 "
+    "39.77 0.880/124.371 38.653 0.261006 0.082 2.807 "
+    "43.32 0.864/34.972 39.816 0.214581 0.096 1.823",
+    "results.anon_mcadams": "14.91 0.466/12.520 14.793 0.661233 0.375 3.452 "
+    "17.05 0.509/39.294 16.761 0.625003 0.344 3.416 "
+    "11.36 0.368/28.863 11.026 0.741828 0.446 3.799",
+}
+WORDS_OF_BOTH = """ASR-libri_dev_asr
+  %WER 4.19 [ 1666 / 39783, 214 ins, 134 del, 1318 sub ] exp/models/user_asr_eval_anon/a/wer_11_0.0
+ASR-libri_dev_asr_anon
+  %WER 4.32 [ 1719 / 39783, 205 ins, 150 del, 1364 sub ] exp/models/user_asr_eval_anon/a/wer_12_0.0
+"""
+
+
+def test_the_original_evaluator_of_2022_counted_as_the_semi_informed_one(tmp_path: Path) -> None:
+    """results.orig has protected enrolment and trials, too: 43 %, which no attacker who learnt
+    left; and results.txt has OA by that attacker, which was taken for the ignorant one's."""
+    asked, found = protocol("vpc2022"), {}
+    for name, figures in BY_BOTH.items():
+        rows, lines = figures.split(), []
+        for n, (enrol, trial) in enumerate((("", ""), ("", "_anon"), ("_anon", "_anon"))):
+            eer, cllr, rocch, link, d_ece, l_w = rows[6 * n : 6 * n + 6]
+            lines += [
+                f"ASV-libri_dev_enrolls{enrol}-libri_dev_trials_f{trial}", f"  EER: {eer}%",
+                f"  Cllr (min/act): {cllr}", f"  ROCCH-EER: {rocch}%", f"  linkability: {link}",
+                f"  Population: {d_ece} bit",
+                f"  Individual: {l_w} ({'B' if l_w == '1.823' else 'C'})",
+            ]  # fmt: skip
+        text = "\n".join(lines) + "\n" + WORDS_OF_BOTH
+        (tmp_path / name).write_text(text)
+        scores = read_results(tmp_path / name, asked)
+        assert write_full(scores, asked, original="orig" in name) == text
+        found[name] = {s.attacker: round(100 * s.value, 3) for s in scores if s.what == "eer"}
+        # The words of original speech are not by the original recogniser.
+        assert "Average WER dev orig" not in "".join(conclusions(scores, asked))
+    assert found["results.orig_mcadams"] == {
+        "unprotected": 8.665, "ignorant": 39.77, "lazy_informed": 43.32,
+    }  # fmt: skip
+    assert found["results.anon_mcadams"] == {
+        "semi_informed_OO": 14.91, "semi_informed_OA": 17.05, "semi_informed": 11.36,
+    }  # fmt: skip

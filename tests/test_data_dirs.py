@@ -191,13 +191,13 @@ def test_durations_and_rates_are_reported(make_data_dir, tmp_path: Path, run_pro
 
 
 def test_speakers_must_sort_like_their_utterances(tmp_path: Path) -> None:
-    """Ids 1_2, 1_4, 13_1 fail, 1-2, 1-4, 13-1 pass: `-` sorts below letters and digits."""
+    """Kaldi refuses ids 1_2, 1_4, 13_1 (MLS) and takes 1-2, 1-4, 13-1: `-` sorts below letters."""
     for separator, expected in (("-", []), ("_", ["speaker order"])):
         data = tmp_path / f"with{separator}"
         utts = {f"{spk}{separator}{n}": spk for spk, n in (("1", 2), ("1", 4), ("13", 1))}
         write_data_dir(data, {"utt2spk": utts})
         found = validate_data_dir(data, need=("utt2spk",))
-        assert [problem.kind for problem in found] == expected
+        assert [problem.kind for problem in found if not problem.fatal] == expected
 
 
 def test_a_mistyped_directory_is_not_made(tmp_path: Path, run_program) -> None:

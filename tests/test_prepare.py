@@ -24,6 +24,7 @@ GENDER = {
     "fsdd": dict.fromkeys(("ann_b", "jackson", "theo"), "m"),
     "librispeech": {"61": "f", "121": "f", "1089": "m", "908": "m", "84": "f", "174": "m",
                     "19": "f"},
+    "mls": {"102": "f", "10214": "m", "1054": "f", "1897": "m", "91": "f", "2037": "m", "252": "f"},
     "vctk": {"p225": "f", "p226": "m", "p227": "m", "p228": "f", "p229": "f", "p232": "m",
              "p315": "m", "s5": "f"},
 }  # fmt: skip
@@ -138,12 +139,38 @@ def write_speechocean(root: Path) -> None:
             (root / part / name).write_text("\n".join(lines) + "\n")
 
 
+def write_mls(root: Path) -> None:
+    """Published parts of one language: two books each, genders in capitals, Opus in training."""
+    lines = [" SPEAKER   |   GENDER   | PARTITION  |  MINUTES   |  BOOK ID   | TITLE | CHAPTER "]
+    for n, (spk, gender) in enumerate(GENDER["mls"].items()):
+        part, kind = ("test", ".flac") if n < 4 else ("train", ".opus")
+        for book in ("300", "4000"):
+            lines.append(
+                f"{spk:>9}  |     {gender.upper()}      | {part} | 7.5 | {book} | A | B: C"
+            )
+            for utt in (f"{spk}_{book}_{number:06d}" for number in range(2)):
+                write_audio(root / part / "audio" / spk / book / f"{utt}{kind}")
+                with (root / part / "transcripts.txt").open("a") as stream:
+                    stream.write(f"{utt}\tgelesen von {spk} für sie\n")
+    (root / "metainfo.txt").write_text("\n".join(lines) + "\n")
+
+
 WRITE = {"an4": write_an4, "emodb": write_emodb, "fsdd": write_fsdd,
-         "librispeech": write_librispeech, "speechocean": write_speechocean,
+         "librispeech": write_librispeech, "mls": write_mls, "speechocean": write_speechocean,
          "vctk": write_vctk}  # fmt: skip
 TWO = ("--speakers", 2, "--enrol-utts", 2)
-N_UTTS = {"an4": 24, "emodb": 24, "fsdd": 12, "librispeech": 38, "speechocean": 24, "vctk": 49}
-OPTIONS = dict.fromkeys(WRITE, TWO) | {"librispeech": ("--enrol-utts", 2)}
+N_UTTS = {
+    "an4": 24,
+    "emodb": 24,
+    "fsdd": 12,
+    "librispeech": 38,
+    "mls": 28,
+    "speechocean": 24,
+    "vctk": 49,
+}
+OPTIONS = dict.fromkeys(WRITE, TWO) | {
+    "librispeech": ("--enrol-utts", 2), "mls": ("--enrol-utts", 2, "--train-set", "train"),
+}  # fmt: skip
 
 
 class Tree:
@@ -184,7 +211,8 @@ def targets(data: DataDir) -> tuple[int, int]:
 
 
 EVALUATION = {"an4": ["an4_test"], "emodb": ["emodb_test"], "fsdd": ["fsdd_test"],
-              "librispeech": ["libri_test"], "speechocean": ["speechocean_test"],
+              "librispeech": ["libri_test"], "mls": ["de_test"],
+              "speechocean": ["speechocean_test"],
               "vctk": ["vctk_test", "vctk_test_common"]}  # fmt: skip
 
 
@@ -205,6 +233,12 @@ def text_and_audio(tree: Tree, utt: str, spk: str) -> tuple[str, str]:
         case "librispeech":
             where = f"/{SUBSET[spk]}/{spk}/{utt.split('-')[1]}/{utt}.flac"
             return f"SPOKEN BY {spk} IT'S {utt[-1]}", where
+        case "mls":
+            part, kind = (
+                ("test", "flac") if list(GENDER["mls"]).index(spk) < 4 else ("train", "opus")
+            )
+            where = f"/{part}/audio/{spk}/{utt.split('_')[1]}/{utt}.{kind}"
+            return f"gelesen von {spk} für sie", where
         case "speechocean":
             name = spk.removeprefix("so")
             return f"READ BY {name}", f"/WAVE/SPEAKER{name}/{utt.removeprefix(f'{spk}-')}.WAV"
@@ -257,6 +291,24 @@ def check_emodb(small: Tree, done: subprocess.CompletedProcess[str]) -> None:
     assert (emotion["08-08b10Na"], emotion["10-10b10Tc"]) == ("neutral", "sadness")
     (data,) = small.sets("emodb_test_trials_f")
     assert [len(utts) for utts in data.spk2utt.values()] == [2, 2]
+
+
+def check_mls(small: Tree, _: subprocess.CompletedProcess[str]) -> None:
+    """Track 2 of VoicePrivacy 2026: everybody meets everybody, by its lists or by our own."""
+    (data,) = small.sets("de_test_trials_mixed")
+    assert targets(data) == (8, 24)
+    lists, own = small.recipe / "lists", small.data
+    lists.mkdir()
+    for name in ("de_test_enrolls", "de_test_trials_mixed"):
+        shutil.copytree(own / name, lists / name)
+        genders = (lists / name / "spk2gender").read_text()
+        (lists / name / "spk2gender").write_text(genders.replace(" f", " F").replace(" m", " M"))
+    (lists / "train").mkdir()
+    (lists / "train/utt2spk").write_text("91_300_000000 91\n2037_300_000000 2037\n")
+    small.made("--lists", lists)
+    assert targets(next(iter(small.sets("de_test_trials_mixed")))) == (8, 24)
+    assert [*small.table("train/utt2spk")] == ["2037_300_000000", "91_300_000000"]
+    small.made()
 
 
 def check_speechocean(small: Tree, _: subprocess.CompletedProcess[str]) -> None:
@@ -554,7 +606,7 @@ REFUSALS: list[tuple[str, Change, tuple[object, ...], str] | tuple[object, ...]]
     *((name, nothing, ("--corpus", ""), "--corpus is missing") for name in WRITE),
     *((name, nothing, ("--corpus", "nowhere"), "nowhere: no such folder") for name in WRITE),
     *((name, nothing, ("--corpus", "", "--download", "true"), "README.md")
-      for name in ("an4", "emodb", "fsdd")),
+      for name in ("an4", "emodb", "fsdd", "mls")),
     ("vctk", nothing, ("--corpus", "", "--download", "true"), "licence page"),
     ("an4", without("*"), (), "an4/wav: no such folder"),
     ("an4", nothing, ("--speakers", 4), "4 speakers of gender f are wanted, but only 3"),
@@ -582,6 +634,13 @@ REFUSALS: list[tuple[str, Change, tuple[object, ...], str] | tuple[object, ...]]
      "such as 61\n"),
     ("librispeech", replaced("test-clean/61/100/61-100.trans.txt", "-0002", "-0001"), (),
      "61-100-0001: is listed twice, with the same audio: "),
+    ("mls", without("metainfo.txt"), (), "metainfo.txt is missing; --corpus is the folder of one"),
+    ("mls", nothing, ("--evaluation", "german"), "german: ends in _dev or _test"),
+    ("mls", nothing, ("--evaluation", "de_dev"), "dev/transcripts.txt is missing"),
+    ("mls", nothing, ("--lists", "gone"), "--lists gone: no such folder"),
+    ("mls", suffix("train/**/*.opus", ".mp3"), (), "train/audio: holds no <speaker>/<book>/<utt>"),
+    ("mls", replaced("metainfo.txt", "     M ", "       "), (), "speaker 10214 is not in ", 3),
+    ("mls", to("test/audio/102/300/102_300_9.flac"), (), "102_300_9: there is no transcript", 3),
     ("vctk", without("*"), (), "speaker-info.txt is missing"),
     ("vctk", nothing, ("--mic", "mic3"), "known: mic1, mic2"),
     ("vctk", nothing, ("--sentences", "some"), "known: "),

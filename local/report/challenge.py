@@ -16,6 +16,7 @@ from local.protocols.attackers import Privacy, Protocol
 from local.report.frame import SIMILARITY, UTILITY, VERIFICATION, where
 
 UNPROTECTED = "unprotected"
+TRAINED = "trained"  # a recogniser that learnt from protected speech, where it hears the original
 # By what a challenge calls a figure: ours that are it, the first that there is counts.
 OF_LISTS = {
     "eer": ("eer",), "eer_rocch": ("eer_rocch",), "cllr_min": ("cllr_min",), "cllr": ("cllr",),
@@ -35,9 +36,10 @@ COUNTED = ("substitutions", "insertions", "deletions")
 class Score:
     """A figure of a challenge, a fraction (of `g_vd_2020`: dB). what: as in OF_LISTS, OF_VOICES and
     OF_SPEECH; split: such as libri_test_f; protected: whether speech was. attacker: whose; empty
-    for words, emotions and pitch. low, high: of its interval, NaN where there is none. parts: for
-    wer the counts `words` and those of COUNTED, for uar the recall of each emotion, for
-    f0_correlation_vpc22 `std`. note: where it comes from."""
+    for words (but TRAINED), emotions and pitch. An evaluator that learnt from protected speech and
+    hears original enrolment, or trials, too: semi_informed_OA, semi_informed_OO. low, high: of its
+    interval, NaN where there is none. parts: for wer the counts `words` and those of COUNTED, for
+    uar the recall of each emotion, for f0_correlation_vpc22 `std`. note: where it comes from."""
 
     what: str
     split: str
@@ -181,7 +183,8 @@ def means(scores: Sequence[Score], protocol: Protocol) -> list[str]:
     for title, what, of in _MEANS:
         if what == "wer":
             protected = of == "anon"
-            wer = {s.split: s.value for s in scores if s.what == what and s.protected == protected}
+            own = [s for s in scores if (s.what, s.protected) == (what, protected)]
+            wer = {s.split: s.value for s in own if s.attacker != TRAINED}
             by = {
                 name: sum(wer.get(f"{data}_{name}", math.nan) for data in ("libri", "vctk")) / 2
                 for name in protocol.privacy.sets

@@ -16,7 +16,15 @@ from pandas import DataFrame, MultiIndex
 
 from local.metrics.detection import tag
 from local.protocols.attackers import Protocol
-from local.report.challenge import COUNTED, UNPROTECTED, Score, joined, kaldi_percent, means
+from local.report.challenge import (
+    COUNTED,
+    TRAINED,
+    UNPROTECTED,
+    Score,
+    joined,
+    kaldi_percent,
+    means,
+)
 from utils.cli import UserError
 from utils.tables import read_lines
 
@@ -250,6 +258,23 @@ def _section(
 
 
 # ---- results.txt of 2020 and 2022, and results_summary.txt of 2022
+#
+# 2022 has two evaluators and a results.txt of each: of one trained on protected speech in
+# results/, and of one trained on original speech in results.orig/. Either file has enrolment and
+# trials as OO, OA and AA. The summary takes OO from the latter and AA from the former.
+
+_ORIGINAL = re.compile(r"(.*[._-])?orig([._-].*)?")  # such as results.orig_mcadams
+SUMMARY, OWN = "results_summary.txt", "results.txt"
+Whose = tuple[str, str, str]  # attackers of OO, OA and AA
+
+
+def _whose(protocol: Protocol, name: str) -> Whose:
+    """The attackers of a file."""
+    informed = protocol.privacy.attacker
+    if protocol.layout == "summary2022" and name == OWN:
+        return f"{informed}_OO", f"{informed}_OA", informed
+    return UNPROTECTED, "ignorant", informed if name == SUMMARY else "lazy_informed"
+
 
 _LISTS = re.compile(
     r"ASV-(\w+?)_enrolls(?P<e>\w*)-(?P<set>\w+?)_trials_(?P<g>[fm](?:_common)?)(?P<t>\w*)"
@@ -274,6 +299,8 @@ def parse_lines(path: Path, protocol: Protocol) -> list[Score]:
     averages are left out, because they are computed anew."""
     found: list[Score] = []
     of = ""
+    original = any(_ORIGINAL.fullmatch(part) for part in path.absolute().parts[-2:])
+    whose = {True: _whose(protocol, "" if original else OWN), False: _whose(protocol, SUMMARY)}
     for number, line in read_lines(path):
         inside = line.startswith("  ")
         head, _, rest = (of, "", line.strip()) if inside else line.rstrip("\n").partition("  ")
@@ -281,7 +308,7 @@ def parse_lines(path: Path, protocol: Protocol) -> list[Score]:
         if not rest or re.match("(Weighted a|A)verage ", head):
             continue
         try:
-            found += _scores_of_line(head, rest.strip(), protocol.privacy.attacker)
+            found += _scores_of_line(head, rest.strip(), whose[inside])
         except (KeyError, ValueError) as error:
             at = f"{path}:{number}"
             raise UserError(f"{at}: no line of a result file: {line.strip()}") from error
@@ -294,19 +321,20 @@ def _match(pattern: re.Pattern[str], text: str) -> re.Match[str]:
     raise ValueError(text)
 
 
-def _scores_of_line(head: str, text: str, informed: str) -> list[Score]:
+def _scores_of_line(head: str, text: str, whose: Whose) -> list[Score]:
     """The figures of an item. KeyError or ValueError: it is none."""
     if errors := _ERRORS.fullmatch(text):
         of = _match(_WORDS, head)
         counts = {name: int(errors[name]) for name in ("words", *COUNTED)}
-        wer = int(errors["n"]) / counts["words"]
-        return [Score("wer", of["set"], bool(of["t"]), wer, parts=counts, note=errors["note"])]
+        wer, note = int(errors["n"]) / counts["words"], errors["note"]
+        who = TRAINED if "/user_" in note and not of["t"] else ""
+        return [Score("wer", of["set"], bool(of["t"]), wer, who, parts=counts, note=note)]
     attacker, protected = "", True
     if head.startswith("ASV-"):
         of = _match(_LISTS, head)
         sides = bool(of["e"]), bool(of["t"])
-        who = {(False, False): UNPROTECTED, (False, True): "ignorant", (True, True): informed}
-        attacker, protected = who[sides], sides[1]
+        at = {(False, False): 0, (False, True): 1, (True, True): 2}[sides]
+        attacker, protected = whose[at], sides[1]
     else:
         of = _match(_TRIALS, head)
     gender, _, common = of["g"].partition("_")
@@ -345,15 +373,14 @@ class _Lines:
         """The last figure of a kind, which is that with the large language model."""
         return self.by.get((what, split, protected, attacker), [None])[-1]
 
-    def lists(self) -> Iterator[tuple[str, str, bool, str]]:
+    def lists(self, whose: Whose) -> Iterator[tuple[str, str, bool, str]]:
         """Titles of attacks on lists, the list, whether its speech is protected, the attacker."""
         for split in self.splits:
             name, data = _lists_of(split), "_".join(_row_of(split)[:2])
             behind = self.suffix
-            yield f"ASV-{data}_enrolls-{name}", split, False, UNPROTECTED
-            yield f"ASV-{data}_enrolls-{name}{behind}", split, True, "ignorant"
-            attacker = self.protocol.privacy.attacker
-            yield f"ASV-{data}_enrolls{behind}-{name}{behind}", split, True, attacker
+            yield f"ASV-{data}_enrolls-{name}", split, False, whose[0]
+            yield f"ASV-{data}_enrolls-{name}{behind}", split, True, whose[1]
+            yield f"ASV-{data}_enrolls{behind}-{name}{behind}", split, True, whose[2]
 
     def words(self, score: Score) -> str:
         """Kaldi's line of words."""
@@ -363,12 +390,13 @@ class _Lines:
         told = f"%WER {100 * score.value:.2f} [ {errors} / {n['words']}, {counts} ]"
         return f"{told} {score.note}".rstrip()
 
-    def heard(self) -> Iterator[tuple[str, list[Score]]]:
-        """Titles of recognised sets, and their figures."""
+    def heard(self, *who: str) -> Iterator[tuple[str, list[Score]]]:
+        """Titles of recognised sets, and their figures by the first recogniser that heard it."""
         for word in self.protocol.words:
             name = joined(word)[0]
             for protected in (False, True):
-                if found := self.by.get(("wer", name, protected, "")):
+                heard = (self.by.get(("wer", name, protected, one)) for one in who)
+                if found := next(filter(None, heard), None):
                     yield f"ASR-{name}_asr{self.suffix * protected}", found
 
     def pitch(self) -> list[str]:
@@ -391,10 +419,12 @@ _ITEMS: Sequence[tuple[str, Callable[..., str]]] = (
 )
 
 
-def write_full(scores: Sequence[Score], protocol: Protocol) -> str:
-    """The text of results.txt, of 2020 or 2022."""
+def write_full(scores: Sequence[Score], protocol: Protocol, *, original: bool = False) -> str:
+    """The text of results.txt, of 2020 or 2022. original: of the evaluator that is trained on
+    original speech."""
     of, lines = _Lines(scores, protocol), []
-    for title, split, protected, attacker in sorted(of.lists()):
+    whose = _whose(protocol, "" if original else OWN)
+    for title, split, protected, attacker in sorted(of.lists(whose)):
         at = split, protected, attacker
         items = []
         for what, say in _ITEMS:
@@ -403,10 +433,10 @@ def write_full(scores: Sequence[Score], protocol: Protocol) -> str:
             if len(found) == len(names):
                 items.append("  " + say(*(score.value for score in found)))
         lines += [title, *items] if items else []
-    for title, heard in sorted(of.heard()):
+    for title, heard in sorted(of.heard(TRAINED, "")):
         lines += [title, *(f"  {of.words(score)}" for score in heard if score.parts)]
-    lines += of.pitch()
-    for split in of.splits:
+    lines += [] if original else of.pitch()
+    for split in () if original else of.splits:
         deid, gain = (of.one(what, split) for what in ("deid_2020", "g_vd_2020"))
         if deid and gain:
             lines += [
@@ -420,14 +450,14 @@ def write_full(scores: Sequence[Score], protocol: Protocol) -> str:
 def write_summary(scores: Sequence[Score], protocol: Protocol) -> str:
     """The text of results_summary.txt of 2022, with its averages."""
     of, lines = _Lines(scores, protocol), []
-    own, all_lists = protocol.privacy.attacker, list(of.lists())
+    own, all_lists = protocol.privacy.attacker, list(of.lists(_whose(protocol, SUMMARY)))
     for wanted in (UNPROTECTED, own):
         for splits in protocol.privacy.sets.values():
             named = [row for row in all_lists if row[3] == wanted and row[1] in splits]
             for title, split, protected, attacker in named if wanted != own else sorted(named):
                 if score := of.one("eer", split, protected, attacker):
                     lines.append(f"{title}  EER: {kaldi_percent(score.value)}")
-    heard = sorted(of.heard(), key=lambda one: one[0].endswith(of.suffix))
+    heard = sorted(of.heard(""), key=lambda one: one[0].endswith(of.suffix))
     lines += [f"{title}  {of.words(found[-1])}" for title, found in heard if found[-1].parts]
     lines += of.pitch()
     for split in of.splits:
@@ -461,7 +491,8 @@ def write_results(
     if protocol.layout in LAYOUTS:
         stamp = time.strftime("%d-%m-%y_%H:%M", at)
         return {f"result_for_rank_{system}": write_rank(scores, protocol, [stamp])}
-    texts = {"results.txt": write_full(scores, protocol)}
+    texts = {OWN: write_full(scores, protocol)}
     if protocol.layout == "summary2022":
-        texts["results_summary.txt"] = write_summary(scores, protocol)
+        texts[f"results.orig/{OWN}"] = write_full(scores, protocol, original=True)
+        texts[SUMMARY] = write_summary(scores, protocol)
     return texts
