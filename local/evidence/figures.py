@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from local.evidence.hearing import AGAIN, KNOWN, PAIR, PROTECTED, SAID, Heard, Pair
-from local.metrics.detection import WEAK
 from local.metrics.legal import AttackSide, LegalAttack, reidentification
 from local.metrics.recordings import LENGTHS, recordings
 from local.metrics.utility import error_figures, quality_figures, recall_figures
