@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from local.evidence.hearing import AGAIN, KNOWN, PAIR, PROTECTED, SAID, Heard, Pair
-from local.metrics.detection import WEAK
 from local.metrics.legal import AttackSide, LegalAttack, reidentification
 from local.metrics.recordings import LENGTHS, recordings
 from local.metrics.utility import error_figures, quality_figures, recall_figures
@@ -83,10 +82,7 @@ def assess(pairs: Sequence[Pair], heard: Sequence[Heard]) -> Found:
     }
     return Found(
         attacks,
-        judge(
-            [replace(a.evidence, p_several=a.evidence.p_several * len(protected))
-             for a in protected], worst,
-        ),
+        judge([attack.evidence for attack in protected], worst),
         *_use(dict(zip(names, heard, strict=True)), person),
         {who: why for who, why in left_out.items() if who not in tried},
     )  # fmt: skip
@@ -188,7 +184,7 @@ def _evidence(attacker: str, encoder: str, found: Report, bare: Report) -> Evide
         for n in LENGTHS
     }  # fmt: skip
     named = {n: value(several, f"named_{n}_recordings") for n in LENGTHS}
-    return Evidence(
+    made = Evidence(
         attacker, f"{encoder}/cosine", value(linking, "eer"), unprotected,
         value(linking, "eer_rise"), named=naming[NAMED], chance=naming[f"chance_{NAMED}"],
         named_bare=bare["naming"][NAMED], people=naming["n_speakers"],
@@ -196,8 +192,8 @@ def _evidence(attacker: str, encoder: str, found: Report, bare: Report) -> Evide
         several={n: min(map(fold, own), key=lambda v: v.value) for n, own in eers.items() if own},
         naming={n: value for n, value in named.items() if value.defined},
         p_several=several["p_value_eer"],
-        controlled=encoder.startswith(PRETRAINED) and unprotected.high <= WEAK,
     )  # fmt: skip
+    return replace(made, controlled=made.judges and encoder.startswith(PRETRAINED))
 
 
 def value(report: Report, name: str) -> Value:
