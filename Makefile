@@ -2,19 +2,21 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 PYTEST = . ./path.sh && pytest -n 2 --dist loadfile --no-loadscope-reorder
-# Of make protect: IN and OUT are folders; docs/protect.md has all options.
+# Of make protect and make evidence: IN and OUT are folders; docs/protect.md has all options.
 SYSTEM := models/bn
 PER := file
 CHANNELS := mix
 KEY_FILE :=
+SPEAKERS :=
 NJ :=
 export IN OUT
 unexport CDPATH
-.PHONY: help setup recipe protect test test-fast test-slurm test-browser lint clean
+.PHONY: help setup recipe protect evidence test test-fast test-slurm test-browser lint clean
 
 help:
 	@echo "make recipe        set up, run the default recipe (egs/synth, offline), say where the report is"
 	@echo "make protect IN=folder OUT=folder [PER=file|folder|speaker]   protect all speech in a folder"
+	@echo "make evidence IN=folder OUT=folder [PER=file|folder|speaker]   what attackers find in what was protected"
 	@echo "make -s protect IN=- OUT=-   protect speech on a pipe while it is spoken (docs/protect.md)"
 	@echo "make test          set up, check style and types, run all tests that can run here"
 	@echo "make test-slurm    install Slurm (apt-get, as root), run the tests that need it"
@@ -35,6 +37,12 @@ protect: # standard output is the stream's, so setting up speaks on the other on
 	@utils/setup.sh >&2
 	@. ./path.sh && if [ "$$IN $$OUT" = "- -" ]; then exec steps/protect_stream.py --system "$(SYSTEM)" \
 		$(if $(KEY_FILE),--key-file "$(KEY_FILE)"); fi && steps/protect_folder.py --system "$(SYSTEM)" --per "$(PER)" --channels "$(CHANNELS)" \
+		$(if $(SPEAKERS),--speakers "$(SPEAKERS)") $(if $(KEY_FILE),--key-file "$(KEY_FILE)") $(if $(NJ),--nj "$(NJ)") "$$IN" "$$OUT"
+
+evidence:
+	@: "$${IN:?make evidence IN=folder OUT=folder}" "$${OUT:?make evidence IN=folder OUT=folder}"
+	@utils/setup.sh
+	@. ./path.sh && local/measure_evidence.py --system "$(SYSTEM)" --per "$(PER)" $(if $(SPEAKERS),--speakers "$(SPEAKERS)") \
 		$(if $(KEY_FILE),--key-file "$(KEY_FILE)") $(if $(NJ),--nj "$(NJ)") "$$IN" "$$OUT"
 
 test: # tests/test_house.py checks style and types

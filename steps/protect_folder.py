@@ -11,6 +11,9 @@ Files with the same pseudo-speaker (--per) get the same voice. Which one is deci
 knows it, and the models, can find out who became whom. Without --key or --key-file a secret is
 drawn, and forgotten unless --write-key names a file.
 
+Beside OUT, OUT.account.html and OUT.account.json say what was done with which file, for whoever
+must answer for it.
+
 Exit status 3: some files could not be protected; they are named, in OUT.failed.txt beside OUT,
 too, and the others are done.
 """
@@ -94,7 +97,7 @@ def main(
 ) -> None:  # fmt: skip
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # parallelism is by processes
     _return_large_arrays()
-    from steps.standalone import job
+    from steps.standalone import account, job
     from steps.standalone.stream import Recording
 
     if sum(option is not None for option in (key, key_file, write_key)) > 1:
@@ -126,14 +129,30 @@ def main(
               file=sys.stderr)  # fmt: skip
         jobs.tick = _Bar(seconds, len(good)).add
         work = job.Work(source, out, loaded.anonymiser, channels)
-        failed = job.protect_all(
-            jobs, work, todo, opened, lambda path: journal.add(path, source / path)
-        )
+        told: dict[Path, dict[str, object]] = {path: {"status": "done"} for path in ready}
+
+        def done(path: Path, remarks: list[str]) -> None:
+            journal.add(path, source / path)
+            told[path] = {"status": "done", "warnings": remarks}
+
+        failed = job.protect_all(jobs, work, todo, opened, done)
         jobs.tick(seconds)
-    for note in (note for found in good for note in found.notes):
+    for note in (f"{found.path}: {note}" for found in good for note in found.notes):
         print(f"protect_folder.py: {job.plain(note)}", file=sys.stderr)
-    listed = out.resolve().with_name(f"{out.resolve().name}.failed.txt")
+    listed = account.beside(out, "failed.txt")
     listed.unlink(missing_ok=True)
+    told |= {path: {"status": "failed", "reason": job.plain(failed[path])} for path in failed}
+    for found in good:
+        told[found.path.relative_to(source)]["seconds"] = round(found.seconds, 2)
+    kept = "drawn, and written to a file" if write_key else "drawn, and forgotten"
+    page = account.write_account(
+        out,
+        {"key": kept if fresh else "given", "key_digest": job.fingerprint(used),
+         "protected": len(files) - len(failed), "failed": len(failed)},
+        {"source": str(source), "system": {"path": str(system), "digest": loaded.digest},
+         "per": per, "channels": channels, "other_files": n_other},
+        {job.plain(path.as_posix()): told[path] for path in sorted(told)}, loaded.limits,
+    )  # fmt: skip
     if failed:
         lines = [job.plain(reason) for reason in failed.values()]
         print(*(f"protect_folder.py: {line}" for line in lines), sep="\n", file=sys.stderr)
@@ -143,6 +162,7 @@ def main(
     print(f"{out}: {len(files) - len(failed)} files protected now, {len(failed)} failed; "
           f"{len(todo)} pseudo-speakers")  # fmt: skip
     print("\n".join(loaded.limits))
+    print(f"{page}: the account of what was done, to read and to keep")
     if failed:
         raise LossError(
             f"{out}: {len(failed)} of {len(audio)} files are not protected (above, and {listed})"

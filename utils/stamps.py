@@ -26,6 +26,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
@@ -66,6 +67,15 @@ def _path_in(word: str) -> Path | None:
     """The file or folder that a word of a command names."""
     named = (Path(text) for text in names_in(word))
     return next((path for path in named if path.exists() or is_variant(path)), None)
+
+
+def commit_of_code() -> str:
+    """Commit of this checkout, with -dirty where files differ from it."""
+    words = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
+    said = ""
+    with suppress(FileNotFoundError):  # without git
+        said = subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
+    return said or "not a git checkout"
 
 
 def provenance(folder: Path) -> str | None:

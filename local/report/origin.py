@@ -4,7 +4,6 @@ import logging
 import os
 import platform
 import re
-import subprocess
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -14,14 +13,13 @@ from typing import TypeVar
 
 from utils.cli import LossError, UserError
 from utils.digests import sha256
-from utils.stamps import provenance, read_stamp
+from utils.stamps import commit_of_code, provenance, read_stamp
 from utils.tables import is_there, read_bytes, read_json_object, read_map, write_file, write_json
 
 T = TypeVar("T")
 Json = dict[str, object]
 Missing = dict[str, str]  # what: a folder or file; why
 logger = logging.getLogger(__name__)
-ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("torch", "speechbrain", "numpy", "scipy", "kaldiio", "matplotlib", "resemblyzer")
 
 
@@ -48,16 +46,6 @@ def check_losses(missing: Sequence[Missing], allowed: int) -> None:
         raise LossError(
             f"{missing[0]['why']} ({len(missing)} left out in all; --allow-loss is {allowed})"
         )
-
-
-def _commit() -> str:
-    done = subprocess.run(
-        ["git", "-C", str(ROOT), "describe", "--always", "--dirty"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return done.stdout.strip() or "not a git checkout"
 
 
 def _version(package: str) -> str:
@@ -92,7 +80,7 @@ def origin(command_log: Path) -> dict[str, str]:
     """Command, commit, date, machine and versions of this run."""
     return {
         "command": _command(command_log),
-        "commit": _commit(),
+        "commit": commit_of_code(),
         "date": time.strftime("%Y-%m-%d"),
         "machine": f"{platform.machine()}, {_processors()}, Python {platform.python_version()}",
         "versions": ", ".join(_version(package) for package in PACKAGES),

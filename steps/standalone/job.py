@@ -223,12 +223,10 @@ class Journal:
 
         key: None for a fresh one, which no other run shares.
         """
-        self.path = path = out / JOURNAL
-        rows = [_object(line, path, number) for number, line in read_lines(path)]
-        salt, colon, _ = str(rows[0].get("key")).partition(":") if rows else ("", "", "")
+        self.path, rows = out / JOURNAL, _rows(out)
         head = {
             "settings": dict(settings),
-            "key": _fingerprint(key, salt if colon else secrets.token_hex(16)),
+            "key": fingerprint(key, _salt(rows[0]) if rows else "") if key else "fresh",
         }
         if not rows:
             self._append(head)
@@ -254,7 +252,27 @@ class Journal:
             stream.write(json.dumps(row, sort_keys=True) + "\n")
 
 
-def _object(line: str, path: Path, number: int) -> dict[str, object]:
+def made_with(out: Path, key: str | None) -> dict[str, Any]:
+    """Settings that a folder was protected with; none for another program's. UserError where it was
+    protected with another key."""
+    rows = _rows(out) if is_there(out / JOURNAL) else []
+    if rows and key and (salt := _salt(rows[0])) and rows[0]["key"] != fingerprint(key, salt):
+        raise UserError(f"{out}: was protected with another key")
+    return dict(rows[0]["settings"]) if rows else {}
+
+
+def _rows(out: Path) -> list[dict[str, Any]]:
+    path = out / JOURNAL
+    return [_object(line, path, number) for number, line in read_lines(path)]
+
+
+def _salt(head: Mapping[str, object]) -> str:
+    """Salt of the key in a journal's first line; none of a fresh key."""
+    salt, colon, _ = str(head.get("key")).partition(":")
+    return salt if colon else ""
+
+
+def _object(line: str, path: Path, number: int) -> dict[str, Any]:
     try:
         found = json.loads(line)
     except ValueError:
@@ -264,9 +282,9 @@ def _object(line: str, path: Path, number: int) -> dict[str, object]:
     return found
 
 
-def _fingerprint(key: str | None, salt: str) -> str:
-    if key is None:
-        return "fresh"
+def fingerprint(key: str, salt: str = "") -> str:
+    """Salt and digest of a key, which tell whether a key is the one and not what it is."""
+    salt = salt or secrets.token_hex(16)
     hashed = hashlib.scrypt(key.encode("utf-8"), salt=bytes.fromhex(salt), n=2**14, r=8, p=1)
     return f"{salt}:{hashed.hex()}"
 
@@ -298,6 +316,7 @@ def unfinished(
 # The speaker's pitch is measured in so many stretches, spread over their files.
 _STRETCHES, _SECONDS = 12, 5.0
 MARK = "Synthetic speech: its voice was made by pseudovox"  # in the files, where they can hold it
+SILENT = 1e-3  # of full scale, which a silent file does not reach
 _SERIAL = b"pvox"  # number of an Ogg stream, which libsndfile draws
 
 
@@ -313,16 +332,18 @@ class Work:
     anonymiser: Anonymiser
     channels: str = "mix"
 
-    def protect(self, name: str, path: Path, recording: Recording, f0: F0Stats, tick: Tick) -> None:
-        """Make a file with the voice of a pseudo-speaker's name; tick: called with the seconds that
-        are done. UserError for a file that cannot be protected."""
+    def protect(
+        self, name: str, path: Path, recording: Recording, f0: F0Stats, tick: Tick
+    ) -> list[str]:
+        """Make a file with the voice of a pseudo-speaker's name; returns remarks on it. tick:
+        called with the seconds that are done. UserError for a file that cannot be protected."""
         speaker = SourceSpeaker(name, f0=f0)
         key = VoiceKey("spk", ("folder", name), ("folder", name))
 
         def convert(samples: Float64) -> Float64:
             return self.anonymiser.transform(samples, key, speaker)[0]
 
-        self._write(path, recording, convert, tick)
+        return _remarks(path, recording, self._write(path, recording, convert, tick))
 
     def _write(
         self,
@@ -330,7 +351,8 @@ class Work:
         recording: Recording,
         convert: Callable[[Float64], Float64],
         tick: Tick,
-    ) -> None:
+    ) -> float:
+        """Write a file; returns its peak."""
         apart = self.channels == "each" and recording.channels > 1
         wanted = range(recording.channels) if apart else [None]
         streams = [convert_stream(recording.blocks(channel), convert) for channel in wanted]
@@ -340,7 +362,7 @@ class Work:
         # 16 bit where the format has it, else the codec of the source, such as Opus.
         known = soundfile.available_subtypes(form)
         kinds = [kind for kind in ("PCM_16", recording.audio.subtype) if kind in known]
-        about = ("w", SAMPLE_RATE, len(streams), kinds[0] if kinds else None)
+        about, peak = ("w", SAMPLE_RATE, len(streams), kinds[0] if kinds else None), 0.0
         try:
             with (
                 closing(recording),
@@ -350,6 +372,7 @@ class Work:
                 with suppress(soundfile.LibsndfileError):  # a format that holds none
                     audio.comment = MARK
                 for parts in zip(*streams, strict=True):
+                    peak = max(peak, *(np.abs(part).max(initial=0.0) for part in parts))
                     audio.write(np.stack(parts, axis=1))
                     tick(len(parts[0]) / SAMPLE_RATE)
                 audio.close()
@@ -357,6 +380,16 @@ class Work:
                     renumber_ogg(place, _SERIAL)
         except (soundfile.LibsndfileError, OSError) as error:
             raise UserError(f"{target}: cannot be written: {error}") from error
+        return peak
+
+
+def _remarks(path: Path, recording: Recording, peak: float) -> list[str]:
+    told = {
+        "its tags (title, artist, comment ...) were dropped": recording.audio.tagged,
+        f"it became {made_name(path).name}": made_name(path) != path,
+        "it is silent: is it the right file?": peak < SILENT,
+    }
+    return [*recording.notes, *(remark for remark, holds in told.items() if holds)]
 
 
 @contextmanager
@@ -481,11 +514,11 @@ def protect_all(
     work: Work,
     groups: Iterable[tuple[str, Sequence[Path]]],
     opened: Mapping[Path, Recording | UserError],
-    done: Callable[[Path], None],
+    done: Callable[[Path, list[str]], None],
 ) -> dict[Path, str]:
     """Make the files of groups that share a pseudo-speaker; returns the failed ones, with reasons.
 
-    done: called with each complete file.
+    done: called with each complete file, and remarks on it.
     """
     failed = {path: str(error) for path, error in opened.items() if isinstance(error, UserError)}
     good = {path: found for path, found in opened.items() if isinstance(found, Recording)}
@@ -498,10 +531,10 @@ def protect_all(
     calls.sort(key=lambda call: -call[2].seconds)  # so that no long file is begun last
     for n, result in jobs.run(work.protect, calls):
         path = calls[n][1]
-        if result is None:
-            done(path)
-        else:
+        if isinstance(result, UserError):
             failed[path] = str(result)
+        else:
+            done(path, result)
     return failed
 
 

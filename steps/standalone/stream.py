@@ -142,7 +142,7 @@ class Recording:
         """Remarks on what becomes of it."""
         if self.alone is None:
             return []
-        return [f"{self.path}: its channels cancel each other; channel {self.alone + 1} is taken"]
+        return [f"its channels cancel each other; channel {self.alone + 1} is taken"]
 
     @property
     def channels(self) -> int:

@@ -1,0 +1,1 @@
+"""Evidence on a folder of recordings and its protected version, without labels or training."""

@@ -1,0 +1,233 @@
+"""Attacks on a folder by those who train nothing, their figures, and the verdict on them."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from local.evidence.hearing import AGAIN, KNOWN, PAIR, PROTECTED, SAID, Heard, Pair
+from local.metrics.legal import AttackSide, LegalAttack, reidentification
+from local.metrics.recordings import LENGTHS, recordings
+from local.metrics.utility import error_figures, quality_figures, recall_figures
+from local.metrics.verification import find_speakers, verification
+from local.protocols.studies import Pairs, align, learn_by_group
+from local.report.frame import Value
+from local.report.select import NAMED, PRETRAINED, WEAK, Evidence, Verdict, fold, judge
+from steps.speaker.backends import CentredCosine
+from utils.arrays import Float32, Float64
+from utils.tables import invert, sort_ids
+from utils.trials import Trials
+
+N_BOOTSTRAP = 500
+FEWEST_ALIGNED = 10  # people: half of them teach what protection does to the others
+LOW = 165.0  # Hz: most men's voices are below it, most women's and children's above
+HALVES = {  # of a person that attackers know, and of a recording whose person they look for
+    "unprotected": (KNOWN, SAID),
+    "ignorant": (KNOWN, PROTECTED),
+    "lazy_informed": (AGAIN, PROTECTED),
+}
+Vectors = Mapping[str, Mapping[str, Float32]]  # by recording and half
+Report = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Attack:
+    """An attacker with an encoder: figures by family, and what the verdict takes of them."""
+
+    attacker: str
+    encoder: str
+    figures: Mapping[str, Report]
+    evidence: Evidence
+
+    @property
+    def hits(self) -> tuple[int, int]:
+        """Recordings whose person is named rightly, and of how many."""
+        found = self.figures["naming"]
+        return round(found["reid_top_1"] * found["n_segments"]), found["n_segments"]
+
+
+@dataclass(frozen=True)
+class Found:
+    """Attacks, the verdict, and what words, quality and pitch became (each empty where it was not
+    measured); left_out: attackers who were not run, and why."""
+
+    attacks: Sequence[Attack]
+    verdict: Verdict
+    words: Report
+    quality: Report
+    pitch: Report
+    left_out: Mapping[str, str]
+
+
+def assess(pairs: Sequence[Pair], heard: Sequence[Heard]) -> Found:
+    """Run all attackers who train nothing on what was heard of pairs, and compare their use."""
+    names = [pair.name for pair in pairs]
+    person = {pair.name: f"person {pair.person}" for pair in pairs}  # no name of a recording, too
+    attacks = [
+        attack
+        for encoder in heard[0].vectors
+        for attack in _attacks(
+            encoder, {n: h.vectors[encoder] for n, h in zip(names, heard, strict=True)}, person
+        )
+    ]
+    protected = [attack for attack in attacks if attack.attacker != "unprotected"]
+    each = [attack.figures["linking"]["linkability_per_speaker"] or {} for attack in protected]
+    worst = max((value for own in each for value in own.values()), default=math.nan)
+    tried = {attack.attacker for attack in protected}
+    left_out = {
+        "aligned": f"fewer than {FEWEST_ALIGNED} people, of whom half would teach them",
+        "lazy_informed": "the recordings were not protected by make protect",
+    }
+    return Found(
+        attacks,
+        judge(
+            [replace(a.evidence, p_several=a.evidence.p_several * len(protected))
+             for a in protected], worst,
+        ),
+        *_use(dict(zip(names, heard, strict=True)), person),
+        {who: why for who, why in left_out.items() if who not in tried},
+    )  # fmt: skip
+
+
+def _attacks(encoder: str, vectors: Vectors, person: Mapping[str, str]) -> Iterator[Attack]:
+    people, names = sort_ids(set(person.values())), sort_ids(vectors)
+    target = np.array([[person[name] == who for name in names] for who in people])
+
+    scores = {
+        attacker: _cosines(_models(vectors, person, people, known), _stack(vectors, names, said))
+        for attacker, (known, said) in HALVES.items()
+        if all(known in own for own in vectors.values())
+    }
+    if len(people) >= FEWEST_ALIGNED:
+        scores["aligned"] = _aligned(vectors, person, people, names)
+    bare: dict[str, Report] = {}
+    for attacker, score in scores.items():
+        row, column = np.nonzero(np.isfinite(score))
+        trials = Trials(
+            [people[i] for i in row], [names[j] for j in column], target[row, column]
+        )  # fmt: skip
+        beside = {"eer_rise": scores["unprotected"][row, column]} if bare else {}
+        found = _figures(trials, score[row, column], beside, person)
+        if attacker in HALVES:
+            found["legal"] = _legal(vectors, person, *HALVES[attacker])
+        bare = bare or found
+        yield Attack(attacker, encoder, found, _evidence(attacker, encoder, found, bare))
+
+
+def _stack(vectors: Vectors, names: Sequence[str], half: str) -> Float64:
+    return np.stack([vectors[name][half] for name in names]).astype(np.float64)
+
+
+def _models(
+    vectors: Vectors, person: Mapping[str, str], people: Sequence[str], half: str
+) -> Float64:
+    """Mean vectors (n_people, d) of each person's recordings."""
+    own = invert({name: person[name] for name in vectors})
+    return np.stack([_stack(vectors, own[who], half).mean(axis=0) for who in people])
+
+
+def _cosines(models: Float64, said: Float64) -> Float64:
+    backend = CentredCosine()
+    return backend.left(models, np.ones(len(models))) @ backend.right(said).T
+
+
+def _aligned(
+    vectors: Vectors, person: Mapping[str, str], people: Sequence[str], names: Sequence[str]
+) -> Float64:
+    """Scores (people, recordings) of the attacker who learns a rotation from the other half of the
+    people; NaN between the halves."""
+    found = np.full((len(people), len(names)), np.nan)
+    for rows in ([*range(0, len(people), 2)], [*range(1, len(people), 2)]):
+        attacked = {people[i] for i in rows}
+        columns = [j for j, name in enumerate(names) if person[name] in attacked]
+        teachers = [name for name in names if person[name] not in attacked]
+        before, after = ({n: vectors[n][half] for n in teachers} for half in (KNOWN, PAIR))
+        every = dict.fromkeys(teachers, "all")
+        rotations = learn_by_group(Pairs(before, after, every, {n: person[n] for n in teachers}))
+        models = _models(vectors, person, people, KNOWN).astype(np.float32)
+        enrol = {people[i]: models[i] for i in rows}
+        trial = {names[j]: vectors[names[j]][PROTECTED] for j in columns}
+        sides = align(rotations, enrol, trial, dict.fromkeys([*enrol, *trial], "all"))
+        found[np.ix_(rows, columns)] = _cosines(*(np.stack([*side.values()]) for side in sides))
+    return found
+
+
+def _figures(
+    trials: Trials, score: Float64, beside: Mapping[str, Float64], person: Mapping[str, str]
+) -> dict[str, Report]:
+    speakers = find_speakers(trials, person, trials_path="trials", utt2spk_path="people")
+    n = N_BOOTSTRAP
+    return {
+        "linking": verification(trials, score, speakers=speakers, beside=beside, n_bootstrap=n),
+        "naming": reidentification(trials, score, person, n_bootstrap=n),
+        "recordings": recordings(trials, score, speakers, n_bootstrap=n),
+    }
+
+
+def _legal(vectors: Vectors, person: Mapping[str, str], known: str, said: str) -> Report:
+    def side(half: str) -> AttackSide:
+        units = {
+            name: own[half].astype(np.float64) / np.linalg.norm(own[half])
+            for name, own in vectors.items()
+        }
+        return AttackSide(units, invert({name: person[name] for name in units}))
+
+    name = "legal_linkability_l1"
+    return LegalAttack(side(known), side(said), 1, 0).linkability().report(name)
+
+
+def _evidence(attacker: str, encoder: str, found: Report, bare: Report) -> Evidence:
+    linking, naming, several = (found[name] for name in ("linking", "naming", "recordings"))
+    unprotected = value(bare["linking"], "eer")
+    eers = {
+        n: [v for figure in ("eer", "eer_normalised")
+            if (v := value(several, f"{figure}_{n}_recordings")).defined]
+        for n in LENGTHS
+    }  # fmt: skip
+    named = {n: value(several, f"named_{n}_recordings") for n in LENGTHS}
+    return Evidence(
+        attacker, f"{encoder}/cosine", value(linking, "eer"), unprotected,
+        value(linking, "eer_rise"), named=naming[NAMED], chance=naming[f"chance_{NAMED}"],
+        named_bare=bare["naming"][NAMED], people=naming["n_speakers"],
+        recordings=naming["n_segments"] / naming["n_speakers"],
+        several={n: min(map(fold, own), key=lambda v: v.value) for n, own in eers.items() if own},
+        naming={n: value for n, value in named.items() if value.defined},
+        p_several=several["p_value_eer"],
+        controlled=encoder.startswith(PRETRAINED) and unprotected.high <= WEAK,
+    )  # fmt: skip
+
+
+def value(report: Report, name: str) -> Value:
+    """A figure with its interval; NaN where it is not defined."""
+    value, ends = report.get(name), report.get("intervals", {}).get(name)
+    return Value(math.nan if value is None else value, *(ends or ()))
+
+
+def _use(heard: Mapping[str, Heard], person: Mapping[str, str]) -> tuple[Report, Report, Report]:
+    """Words by the recogniser before protection, and estimated quality; and whether a low pitch
+    stays low and a high one high."""
+    n = N_BOOTSTRAP
+    before, after = ({name: own.text[i] for name, own in heard.items()} for i in (0, 1))
+    words = (
+        error_figures(before, after, person, "english", n_bootstrap=n)
+        if any(before.values())
+        else {}
+    )
+    scores = [
+        {name: own.quality[i].problem or own.quality[i].mos for name, own in heard.items()}
+        for i in (1, 0)
+    ]
+    low = [
+        {
+            name: "low" if own.pitch[i] < LOW else "high"
+            for name, own in heard.items()
+            if min(own.pitch) > 0
+        }
+        for i in (0, 1)
+    ]
+    pitch = (
+        recall_figures(low[0], low[1], person, n_bootstrap=n) if len({*low[0].values()}) > 1 else {}
+    )
+    return words, quality_figures(scores[0], person, scores[1], n_bootstrap=n), pitch

@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""Measure what attackers who train nothing find in a protected folder: no labels, no lists.
+
+IN is the folder of recordings, OUT its protected version (steps/protect_folder.py, or another
+program that keeps names and lengths). Beside OUT, OUT.evidence.html is a page to read and
+OUT.evidence.json has its figures.
+
+Recordings are cut in halves, and attackers link the first half of an original with the second half
+of what was protected: pyannote and Resemblyzer, where they are installed, ignorant, aligned, and
+lazy-informed where OUT was protected with SYSTEM: with a key of their own, drawn from that of OUT
+where it is given. Words are compared where Moonshine is installed.
+
+Exit status 3: some recordings could not be measured; they are named, on the page, too, and the
+others are measured.
+"""
+
+import logging
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+if __package__ in (None, ""):  # run as a program: reach the floors from any directory
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+from steps.options import SAFE_SYSTEM, KeyFile, SafeSystem
+from utils.cli import LossError, UserError, positive, progress
+from utils.commands import program
+
+FEWEST = 2  # people, of whom one can be mistaken for another
+
+
+@program
+def main(
+    source: Annotated[Path, "The folder of the originals", "IN"],
+    out: Annotated[Path, "The folder of their protected versions", "OUT"], *,
+    system: SafeSystem = SAFE_SYSTEM,
+    per: Annotated[
+        Literal["file", "folder", "speaker"], "What is of one person: a file, the files of a "
+        "sub-folder, or those whose names begin alike (<speaker>-<rest>)",
+    ] = "file",
+    speakers: Annotated[
+        Path | None, "The table of lines `<file> <person>`, instead of the names of files, for "
+        "--per speaker; a tab stands between them where file names hold blanks", "TABLE",
+    ] = None,
+    key_file: KeyFile = None,
+    nj: Annotated[
+        int | None, "The number of processes at a time; left out: as many as there are cores", "N",
+        positive,
+    ] = None,
+) -> None:  # fmt: skip
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # parallelism is by processes
+    from local.evidence.figures import assess
+    from local.evidence.hearing import Heard, hear_all, load_judges, pair_up
+    from local.evidence.page import as_data, as_page
+    from local.options import write_figures
+    from steps.standalone import account, job
+    from utils.tables import write_file
+
+    if speakers and per != "speaker":
+        raise UserError("--speakers is for --per speaker")
+    if not out.is_dir():
+        raise UserError(f"{out}: is no folder; protect {source} first (make protect)")
+    audio, _ = job.find_audio(source, out)
+    people = job.group_files(audio, per, job.read_speakers(speakers) if speakers else None)
+    key = job.choose_key(None, key_file)[0] if key_file else None
+    made = job.made_with(out, key)
+    number = job.key_number(f"the attacker's own, {key}")  # voices that nobody has in OUT
+    loaded = job.load_system(system, number) if made else None
+    if loaded and loaded.digest != made["system"]:
+        raise UserError(f"{system}: is not what {out} was protected with; give SYSTEM=")
+    pairs, left_out = pair_up(source, out, people)
+    judges, missing = load_judges(loaded.anonymiser if loaded else None)
+    jobs = job.Jobs(min(nj or len(os.sched_getaffinity(0)), len(pairs) or 1), lambda _: None)
+    heard = dict[str, Heard]()
+    for pair, result in progress("measure_evidence", unit="recordings")(
+        hear_all(jobs, judges, pairs)
+    ):
+        if isinstance(result, UserError):
+            left_out[pair.name] = str(result)
+        else:
+            heard[pair.name] = result
+    pairs = [pair for pair in pairs if pair.name in heard]
+    for why in left_out.values():
+        print(f"measure_evidence.py: left out: {job.plain(why)}", file=sys.stderr)
+    if len({pair.person for pair in pairs}) < FEWEST:
+        raise UserError(
+            f"{source}: {len(pairs)} recordings of fewer than {FEWEST} people can be compared "
+            f"with {out}; there is nobody to be mistaken for"
+        )
+    library = logging.getLogger("local")
+    library.setLevel(logging.ERROR)  # of what is not defined on so little; the page says that, too
+    found = assess(pairs, [heard[pair.name] for pair in pairs])
+    library.setLevel(logging.NOTSET)
+    about = {
+        "source": str(source), "out": str(out), "per": per, **account.origin(), "missing": missing,
+        "system": {"path": str(system), "digest": loaded.digest} if loaded else None,
+        "key": "checked: it is that of the protected recordings" if key else "not given",
+    }  # fmt: skip
+    page = account.beside(out, "evidence.html")
+    write_figures(account.beside(out, "evidence.json"), as_data(found, about, pairs, left_out))
+    write_file(page, as_page(found, about, pairs, left_out))
+    print(f"{found.verdict}\n{page}: read it; it names recordings, and plays some unprotected")
+    if left_out:
+        raise LossError(f"{len(left_out)} of {len(audio)} recordings were left out (above)")

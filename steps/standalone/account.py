@@ -1,0 +1,95 @@
+"""The account of a protected folder, for whoever must answer for it: data, and a page to read."""
+
+import re
+import time
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from utils.cli import UserError, clock_time
+from utils.stamps import ROOT, commit_of_code
+from utils.tables import read_json_object, write_file, write_json
+
+_SAME = ("source", "system", "per", "channels")  # of two runs whose accounts are merged
+
+
+def beside(folder: Path, name: str) -> Path:
+    """Path of what is told about a folder, beside it: `<folder>.<name>`."""
+    whole = folder.resolve()
+    return whole.with_name(f"{whole.name}.{name}")
+
+
+def write_account(
+    out: Path,
+    run: Mapping[str, object],
+    settings: Mapping[str, Any],
+    files: Mapping[str, Mapping[str, Any]],
+    limits: Sequence[str],
+) -> Path:
+    """Write `<out>.account.json` and, for people, `<out>.account.html`; returns the latter.
+
+    run: what is only of this run, such as its key's digest; settings: what all runs share, with
+    `source`, `system`, `per` and `channels`; files: by name, with the `status` of each. An account
+    of an earlier run with the same settings is merged: what it says of files that are done, and of
+    its run, stays.
+    """
+    path = beside(out, "account.json")
+    before = _earlier(path, settings)
+    runs, known = before.get("runs", []), before.get("files", {})
+    found = {
+        **settings,
+        "out": str(out),
+        "runs": [*runs, {**origin(), **run}],
+        "files": known | {name: known.get(name, {}) | {**file} for name, file in files.items()},
+        "limits": sentences(limits),
+    }
+    write_json(path, found, ensure_ascii=False)
+    page = beside(out, "account.html")
+    write_file(page, _render(found))
+    return page
+
+
+def sentences(lines: Sequence[str]) -> list[str]:
+    """Sentences of a text in lines.
+
+    >>> sentences(["It hides the voice. It does not", "hide words."])
+    ['It hides the voice.', 'It does not hide words.']
+    """
+    return re.split(r"(?<=[.:]) (?=[A-Z])", " ".join(line.strip() for line in lines))
+
+
+def _earlier(path: Path, settings: Mapping[str, object]) -> dict[str, Any]:
+    try:
+        found = read_json_object(path, "")
+        return found if all(found.get(name) == settings[name] for name in _SAME) else {}
+    except UserError:  # none, or none of ours
+        return {}
+
+
+def origin() -> dict[str, str]:
+    """When a run ended, and by what program: `ended`, `version`, `commit`."""
+    about = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    return {
+        "ended": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
+        "version": about["project"]["version"],
+        "commit": commit_of_code(),
+    }
+
+
+def _render(found: Mapping[str, Any]) -> str:
+    environment = Environment(
+        loader=FileSystemLoader(ROOT), undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True, autoescape=True, keep_trailing_newline=True,
+    )  # fmt: skip
+    environment.filters["clock"] = clock_time
+    files = found["files"]
+    told = {
+        "done": {name: file for name, file in files.items() if file["status"] == "done"},
+        "failed": {name: file for name, file in files.items() if file["status"] == "failed"},
+        "remarked": {name: file for name, file in files.items() if file.get("warnings")},
+        "seconds": sum(file.get("seconds", 0.0) for file in files.values()),
+    }
+    return environment.get_template("steps/standalone/account.html.jinja").render(found, **told)

@@ -1,0 +1,72 @@
+"""The account of a protected folder: what it says of keys, files and runs, and its page."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steps.standalone.job import fingerprint
+from tests.refusals import refuses
+from tests.test_protect_folder import KEY, folder, run, speechlike, write  # noqa: F401
+from utils.cli import LossError
+
+
+def account(tmp_path: Path) -> dict[str, Any]:
+    found = json.loads((tmp_path / "out.account.json").read_text())
+    assert isinstance(found, dict)
+    return found
+
+
+def test_the_account_says_what_became_of_each_file_and_never_the_key(
+    folder: Path,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    (folder / "broken-1.wav").write_bytes(b"RIFF no audio")
+    words = ("--key", KEY, folder, tmp_path / "out")
+    refuses("1 of 5 files are not protected", run, *words, kind=LossError)
+    told, page = account(tmp_path), (tmp_path / "out.account.html").read_text()
+    files = told["files"]
+    assert {name: file["status"] for name, file in files.items()} == {
+        "anna-1.wav": "done", "anna-2.flac": "done", "broken-1.wav": "failed",
+        "sub dir/bert-1.ogg": "done", "sub dir/bert-2.wav": "done",
+    }  # fmt: skip
+    assert files["anna-1.wav"] == {"status": "done", "warnings": [], "seconds": 1.5}
+    assert files["sub dir/bert-2.wav"]["warnings"] == ["it is silent: is it the right file?"]
+    assert "cannot be read" in files["broken-1.wav"]["reason"]
+    (once,) = told["runs"]
+    assert (once["protected"], once["failed"], once["key"]) == (4, 1, "given")
+    assert once["key_digest"] == fingerprint(KEY, once["key_digest"].partition(":")[0])
+    assert told["per"] == "file"
+    assert re.fullmatch("[0-9a-f]{64}", told["system"]["digest"])
+    assert KEY not in page + json.dumps(told)
+    assert "4 of 5 recordings are protected; 1 could not be protected" in page
+    assert all(sentence in page for sentence in told["limits"])
+    assert not {p.name for p in (tmp_path / "out").rglob("*account*")}
+    assert not re.search(r"https?:|src=|<script", page)
+
+
+def test_an_account_is_merged_with_that_of_the_runs_before(
+    folder: Path,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    assert run("--key", KEY, folder, tmp_path / "out") == 0
+    (folder / "sub dir/bert-2.wav").unlink()
+    write(folder / "carl-1.wav", speechlike(1, 3))
+    assert run("--key", KEY, folder, tmp_path / "out") == 0
+    told = account(tmp_path)
+    assert [one["protected"] for one in told["runs"]] == [4, 1]
+    assert told["files"]["anna-1.wav"]["seconds"] == 1.5
+    assert {"sub dir/bert-2.wav", "carl-1.wav"} <= told["files"].keys()
+
+
+@pytest.mark.parametrize("found", ["{", '{"source": "elsewhere"}'])
+def test_an_account_of_something_else_begins_anew(
+    folder: Path,  # noqa: F811
+    tmp_path: Path,
+    found: str,
+) -> None:
+    (tmp_path / "out.account.json").write_text(found)
+    assert run("--key", KEY, folder, tmp_path / "out") == 0
+    assert len(account(tmp_path)["runs"]) == 1

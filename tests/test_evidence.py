@@ -1,0 +1,234 @@
+"""Evidence on a folder: halves, attackers who train nothing, what they cannot know, bad input."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import soundfile
+
+from local.evidence import hearing
+from local.evidence.figures import Found, assess, value
+from local.evidence.hearing import AGAIN, KNOWN, PAIR, PROTECTED, SAID, Heard, Judges, Pair
+from local.measure_evidence import main
+from local.report.select import Level
+from steps.protect_folder import main as protect
+from steps.quality import Quality
+from steps.standalone.stream import Recording
+from tests.making import voice
+from tests.refusals import refuses, refuses_words
+from tests.test_protect_folder import KEY, SYSTEM, write
+from utils.arrays import Float32
+from utils.cli import LossError
+
+Vector = Callable[[int], np.ndarray]
+N = 20
+
+
+class Ear:
+    """Hears the spectrum: logarithms of the power in 24 bands."""
+
+    n_whole = 0
+
+    def embed(self, samples: np.ndarray) -> Float32:
+        power = np.abs(np.fft.rfft(samples)) ** 2
+        bands = np.array_split(power[: len(power) // 2], 24)
+        return np.log([band.mean() + 1e-9 for band in bands]).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder `in` of four people with two recordings each, and `out`, protected with `key`."""
+    made = tmp_path_factory.mktemp("evidence")
+    for i, who in enumerate(("ann", "ben", "cat", "dan")):
+        for take in (1, 2):
+            samples = 0.1 * voice(2.4, 100 + 40 * i, 500 + 150 * i, take)
+            write(made / f"in/{who}-{take}.wav", samples / np.abs(samples).max() * 0.3)
+    (made / "key").write_text(KEY + "\n")
+    words = ("--system", SYSTEM, "--nj", 1, "--key-file", made / "key", made / "in", made / "out")
+    assert protect([str(word) for word in words]) == 0
+    return made
+
+
+@pytest.fixture(autouse=True)
+def judges(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Instead of networks, which take seconds to load."""
+    monkeypatch.setattr(
+        hearing, "load_judges",
+        lambda system: (Judges({"ear": Ear()}, None, lambda _: Quality(3.0), system),
+                        {"moonshine": "is not installed"}),
+    )  # fmt: skip
+
+
+def run(*words: object) -> int:
+    return main([str(word) for word in ("--system", SYSTEM, "--nj", 1, *words)])
+
+
+def test_a_folder_without_labels_has_evidence_beside_it(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("--per", "speaker", "--key-file", folder / "key", folder / "in", folder / "out")
+    assert run(*words) == 0
+    told = json.loads((folder / "out.evidence.json").read_text())
+    attacks = {own["attacker"]: own for own in told["attacks"]}
+    assert list(attacks) == ["unprotected", "ignorant", "lazy_informed"]
+    assert attacks["unprotected"]["naming"]["reid_top_1"] == 1.0
+    assert attacks["ignorant"]["linking"]["n_target"] == 8
+    assert attacks["ignorant"]["linking"]["n_nontarget"] == 24
+    assert attacks["ignorant"]["naming"]["chance_reid_top_1"] == pytest.approx(1 / 4)
+    assert attacks["ignorant"]["legal"]["chance_legal_linkability_l1"] == pytest.approx(1 / 4)
+    assert "fewer than 10 people" in told["not_run"]["aligned"]
+    assert told["recordings"]["ann-1.wav"] == told["recordings"]["ann-2.wav"] == "ann"
+    page = (folder / "out.evidence.html").read_text()
+    assert told["verdict"] in capsys.readouterr().out
+    assert told["verdict"] in page
+    assert "8 of 8: 100.0 % [63.1, 100.0]" in page  # exact interval of 8 of 8
+    assert "Not measured: is not installed" in page
+    assert "Who else is in the world" in page
+    assert page.count("<audio") == 6
+    assert not re.search(r"https?:|<script", page)
+
+
+def test_without_a_word_on_people_each_recording_is_a_person(folder: Path) -> None:
+    assert run(folder / "in", folder / "out") == 0
+    told = json.loads((folder / "out.evidence.json").read_text())
+    bare = told["attacks"][0]
+    assert bare["linking"]["n_nontarget"] == 56
+    assert bare["naming"]["n_speakers"] == 8
+    assert "each recording counts as a person" in (folder / "out.evidence.html").read_text()
+
+
+def heard(known: Vector, protected: Vector) -> Found:
+    """What is found of N people, whose vectors are made by these."""
+    pairs = [Pair(f"{i:02d}.wav", f"{i:02d}", *2 * (Recording(Path(), None),)) for i in range(N)]  # type: ignore[arg-type]
+    vectors = [
+        {KNOWN: known(i), SAID: known(i), PAIR: protected(i), PROTECTED: protected(i),
+         AGAIN: protected(i + N)}
+        for i in range(N)
+    ]  # fmt: skip
+    both = Quality(4.0), Quality(3.0)
+    said = ("we read good books", "we read good boots")
+    return assess(
+        pairs,
+        [Heard({"pyannote": own}, said, both, (100.0 + 10 * i, 200.0))
+         for i, own in enumerate(vectors)],
+    )  # fmt: skip
+
+
+def drawn(seed: int) -> Vector:
+    rng = np.random.default_rng(seed)
+    table = rng.standard_normal((2 * N, 64)).astype(np.float32)
+    return lambda i: table[i]
+
+
+def test_nothing_is_hidden_where_voices_stay() -> None:
+    known = drawn(0)
+    found = heard(known, known)
+    assert found.verdict.level is Level.NOTHING
+    ignorant = next(a for a in found.attacks if a.attacker == "ignorant")
+    assert ignorant.hits == (N, N)
+    assert value(ignorant.figures["linking"], "eer").value == 0.0
+    assert value(found.words, "wer").value == 0.25
+    assert value(found.quality, "mos_drop").value == 1.0
+    assert value(found.pitch, "uar").value == 0.5  # all are high after protection
+
+
+def test_who_hears_nothing_names_by_chance_and_the_verdict_does_not_say_found() -> None:
+    found = heard(drawn(0), drawn(3))
+    assert found.verdict.level >= Level.UNSHOWN
+    assert {a.attacker for a in found.attacks} == {
+        "unprotected", "ignorant", "aligned", "lazy_informed",
+    }  # fmt: skip
+    for attack in found.attacks[1:]:
+        assert attack.hits[0] <= 4
+        assert attack.evidence.bare.high == 0.0
+
+
+def test_an_aligned_attacker_undoes_a_rotation() -> None:
+    """By what the other half of the people teaches; the ignorant one is lost."""
+    rng = np.random.default_rng(2)
+    few = rng.standard_normal((2 * N, 4)).astype(np.float32) @ rng.standard_normal((4, 64))
+    turn = np.linalg.qr(rng.standard_normal((64, 64)))[0]
+    turned = (few @ turn).astype(np.float32)
+    found = heard(few.astype(np.float32).__getitem__, turned.__getitem__)
+    hits = {attack.attacker: attack.hits[0] for attack in found.attacks}
+    assert hits["aligned"] == N
+    assert hits["ignorant"] < N / 2
+
+
+def bad(folder: Path, tmp_path: Path) -> dict[str, Path]:
+    """Folders with something wrong each."""
+    made = {}
+
+    def pair(name: str) -> tuple[Path, Path]:
+        made[f"{name}/in"], made[f"{name}/out"] = tmp_path / name / "in", tmp_path / name / "out"
+        for side in ("in", "out"):
+            (tmp_path / name / side).mkdir(parents=True)
+            for path in (folder / side).iterdir():
+                (tmp_path / name / side / path.name).write_bytes(path.read_bytes())
+        return tmp_path / name / "in", tmp_path / name / "out"
+
+    _, out = pair("lacks")
+    (out / "ann-1.wav").unlink()
+    _, out = pair("cut")
+    soundfile.write(out / "ann-1.wav", soundfile.read(out / "ann-1.wav")[0][:20000], 16000)
+    ins, _ = pair("noise")
+    (ins / "ann-1.wav").write_bytes(b"RIFF no audio")
+    ins, out = pair("short")
+    for side in (ins, out):
+        soundfile.write(side / "ann-1.wav", np.full(16000, 0.1), 16000)
+    ins, out = pair("silent")
+    soundfile.write(ins / "ann-1.wav", np.zeros(38400), 16000)
+    ins, _ = pair("one")
+    for path in ins.glob("*.wav"):
+        path.unlink() if path.name != "ann-1.wav" else None
+    made["key"], made["other"] = folder / "key", tmp_path / "other"
+    made["other"].write_text("another key of many letters\n")
+    made["mcadams"] = SYSTEM.with_name("b2.yaml")
+    return made
+
+
+@pytest.mark.parametrize(
+    ("words", "said", "kind"),
+    [
+        ("lacks/in lacks/out", "1 of 8 recordings were left out", LossError),
+        ("cut/in cut/out", "1 of 8 recordings were left out", LossError),
+        ("noise/in noise/out", "1 of 8 recordings were left out", LossError),
+        ("short/in short/out", "1 of 8 recordings were left out", LossError),
+        ("silent/in silent/out", "1 of 8 recordings were left out", LossError),
+        ("one/in one/out", "nobody to be mistaken for", None),
+        ("--key-file other cut/in cut/out", "was protected with another key", None),
+        ("--system mcadams cut/in cut/out", "is not what .* was protected with", None),
+        ("--speakers key cut/in cut/out", "for --per speaker", None),
+        ("cut/in nowhere", "is no folder", None),
+        ("nowhere cut/out", "is no folder", None),
+    ],
+)
+def test_bad_input_is_one_line_or_a_recording_that_is_left_out(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], words: str, said: str,
+    kind: Any,
+) -> None:  # fmt: skip
+    made = bad(folder, tmp_path)
+    given = [made.get(word, word) for word in words.split()]
+    refuses(said, run, *given, **({"kind": kind} if kind else {}))
+    if kind:
+        why = capsys.readouterr().err
+        assert "ann-1.wav" in why
+        assert why.count("left out: ") == 1
+        assert "ann-1.wav" in made[words.split()[1]].with_name("out.evidence.html").read_text()
+
+
+def test_another_programs_folder_has_no_lazy_informed_attacker(
+    folder: Path, tmp_path: Path
+) -> None:
+    for path in (folder / "out").glob("*.wav"):
+        write(tmp_path / "out" / path.name, soundfile.read(path)[0])
+    refuses_words("is no folder", main, folder / "in", tmp_path / "nowhere")
+    assert run(folder / "in", tmp_path / "out") == 0
+    told = json.loads((tmp_path / "out.evidence.json").read_text())
+    assert {own["attacker"] for own in told["attacks"]} == {"unprotected", "ignorant"}
+    assert "make protect" in told["not_run"]["lazy_informed"]
+    assert told["system"] is None
