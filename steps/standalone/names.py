@@ -12,6 +12,7 @@ from utils.tables import StrPath, read_lines, replacing
 
 _WORDS = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _BETWEEN = re.compile(r"[ _.,-]+")
+TABLE = "names.tsv"  # beside the output
 _DIGITS = 16  # of a drawn name, hexadecimal
 
 
@@ -42,18 +43,38 @@ def draw_name(key: str, path: Path) -> Path:
     return Path(drawn[:_DIGITS] + made_name(path).suffix)
 
 
-def draw_names(key: str, paths: Sequence[Path], table: Path) -> dict[Path, Path]:
+def warning(like: Sequence[Path], n_files: int) -> str:
+    """Sentences on files whose names look like people's."""
+    return (
+        f"{len(like)} of {n_files} names have two words in a row with a capital letter, as people's"
+        f" have, such as {like[0]}. Protection keeps names of files and folders; --rename (make: "
+        "RENAME=true) draws others. Names that are written otherwise are not noticed"
+    )
+
+
+def draw_names(
+    key: str, paths: Sequence[Path], table: Path, *, begun: bool = False
+) -> dict[Path, Path]:
     """Names by file, those of an earlier run from its table; the table, `<before> TAB <now>`, is
-    written for its owner alone. UserError for a damaged table."""
-    known = _read_names(table)
-    found = {path: Path(known.get(_cell(path), draw_name(key, path))) for path in paths}
-    rows = known | {_cell(path): str(name) for path, name in found.items()}
+    written for its owner alone. UserError for a damaged table, and a missing one where a run has
+    begun."""
+    if begun and not table.is_file():
+        raise UserError(f"{table}: is missing, which says whose names are drawn; put it back")
+    known = known_names(paths, table)
+    found = {path: known.get(path) or draw_name(key, path) for path in paths}
+    rows = _read_names(table) | {_cell(path): str(name) for path, name in found.items()}
     if len({*found.values()}) < len(paths) or len({*rows.values()}) < len(rows):
         raise UserError(f"{table}: two files have one name; remove it, or take another key")
     with replacing(table) as beside:
         beside.touch(0o600)
         beside.write_text("".join(f"{a}\t{b}\n" for a, b in sorted(rows.items())), "utf-8")
     return found
+
+
+def known_names(paths: Iterable[Path], table: Path) -> dict[Path, Path]:
+    """Names that a table has of files; none where there is no table."""
+    known = _read_names(table)
+    return {path: Path(known[_cell(path)]) for path in paths if _cell(path) in known}
 
 
 def _cell(path: StrPath) -> str:
@@ -65,7 +86,7 @@ def _read_names(table: Path) -> dict[str, str]:
     found: dict[str, str] = {}
     for number, line in read_lines(table) if table.is_file() else ():
         before, tab, now = line.rstrip("\n").partition("\t")
-        if not tab or not now or Path(now).name != now or before in found:
+        if not tab or "\t" in now or Path(now).name != now or not now or before in found:
             raise UserError(f"{table}:{number}: not `<before> TAB <now>`, or a file twice")
         found[before] = now
     return found
