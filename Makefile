@@ -6,6 +6,7 @@ PYTEST = . ./path.sh && pytest -n 2 --dist loadfile --no-loadscope-reorder
 SYSTEM := models/bn
 PER := file
 CHANNELS := mix
+RENAME := false
 KEY_FILE :=
 SPEAKERS :=
 NJ :=
@@ -37,7 +38,8 @@ protect: # standard output is the stream's, so setting up speaks on the other on
 	@utils/setup.sh >&2
 	@. ./path.sh && if [ "$$IN $$OUT" = "- -" ]; then exec steps/protect_stream.py --system "$(SYSTEM)" \
 		$(if $(KEY_FILE),--key-file "$(KEY_FILE)"); fi && steps/protect_folder.py --system "$(SYSTEM)" --per "$(PER)" --channels "$(CHANNELS)" \
-		$(if $(SPEAKERS),--speakers "$(SPEAKERS)") $(if $(KEY_FILE),--key-file "$(KEY_FILE)") $(if $(NJ),--nj "$(NJ)") "$$IN" "$$OUT"
+		$(if $(SPEAKERS),--speakers "$(SPEAKERS)") $(if $(KEY_FILE),--key-file "$(KEY_FILE)") $(if $(NJ),--nj "$(NJ)") \
+		$(if $(filter true,$(RENAME)),--rename) "$$IN" "$$OUT"
 
 evidence:
 	@: "$${IN:?make evidence IN=folder OUT=folder}" "$${OUT:?make evidence IN=folder OUT=folder}"

@@ -56,11 +56,12 @@ def _check_folders(source: Path, out: Path, key: Path | None) -> None:
 
 
 class _Bar:
-    """A bar of seconds of audio."""
+    """A bar of seconds of audio, and how many files are done."""
 
     def __init__(self, seconds: float, n_files: int) -> None:
-        self._seconds, unit = 0.0, f"seconds of {n_files} files"
-        self._bar = iter(progress("protect", unit=unit)(range(round(seconds))))
+        self._seconds, self.files = 0.0, 0
+        shown = progress("protect", unit="s", beside=lambda: f"{self.files} of {n_files} files")
+        self._bar = iter(shown(range(round(seconds))))
 
     def add(self, seconds: float) -> None:
         """So much more is done."""
@@ -90,6 +91,10 @@ def main(
         Literal["mix", "each"], "What becomes of several channels: they are mixed down, or each "
         "is protected for itself with one voice",
     ] = "mix",
+    rename: Annotated[
+        bool, "Whether files get drawn names and no folders; which was whose is written beside "
+        "OUT, to OUT.names.tsv, for you alone to read"
+    ] = False,
     nj: Annotated[
         int | None, "The number of processes at a time; left out: as many as there are cores. The "
         "files that are made do not depend on it", "N", positive,
@@ -97,7 +102,7 @@ def main(
 ) -> None:  # fmt: skip
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # parallelism is by processes
     _return_large_arrays()
-    from steps.standalone import account, job
+    from steps.standalone import account, job, names
     from steps.standalone.stream import Recording
 
     if sum(option is not None for option in (key, key_file, write_key)) > 1:
@@ -110,13 +115,23 @@ def main(
     used, fresh = job.choose_key(key, key_file)
     loaded = job.load_system(system, job.key_number(used))
     settings = {"system": loaded.digest, "per": per, "channels": channels}
+    settings |= {"names": "drawn"} if rename else {}
+    if not rename and (like := names.like_people(audio)):
+        print(f"protect_folder.py: {job.plain(names.warning(like, len(audio)))}", file=sys.stderr)
     with job.alone_in(out):
         journal = job.Journal(out, settings, None if fresh else used)
         if write_key:
             write_file(write_key, f"{used}\n")
             write_key.chmod(0o600)
-        made = {path: out / job.made_name(path) for path in audio}
-        ready = [path for path in audio if journal.has(path, source / path, made[path])]
+        table = account.beside(out, names.TABLE)
+        begun = fresh and bool(journal.done)
+        drawn = names.draw_names(used, audio, table, begun=begun) if rename else {}
+        ready = [
+            path for path in audio
+            if journal.has(
+                drawn.get(path, path), source / path, out / drawn.get(path, job.made_name(path))
+            )
+        ]  # fmt: skip
         todo = list(job.unfinished(groups, ready, fresh=fresh))
         files = [path for _, group in todo for path in group]
         print(f"{source}: {len(audio)} audio files, {len(audio) - len(files)} done before; "
@@ -125,14 +140,18 @@ def main(
         opened = job.open_all(jobs, source, files)
         good = [found for found in opened.values() if isinstance(found, Recording)]
         seconds = sum(found.seconds for found in good)
-        print(f"{source}: {clock_time(seconds)} of audio in {len(good)} files, {jobs.nj} at a time",
-              file=sys.stderr)  # fmt: skip
-        jobs.tick = _Bar(seconds, len(good)).add
-        work = job.Work(source, out, loaded.anonymiser, channels)
+        takes = loaded.rate * max([seconds / jobs.nj, *(found.seconds for found in good)])
+        about = f"about {clock_time(takes)} on cores like ours" if takes else "unknown time"
+        how = f"{len(good)} files, {jobs.nj} at a time: {about}"
+        print(f"{source}: {clock_time(seconds)} of audio in {how}", file=sys.stderr)
+        bar = _Bar(seconds, len(good))
+        jobs.tick = bar.add
+        work = job.Work(source, out, loaded.anonymiser, channels, drawn)
         told: dict[Path, dict[str, object]] = {path: {"status": "done"} for path in ready}
 
         def done(path: Path, remarks: list[str]) -> None:
-            journal.add(path, source / path)
+            bar.files += 1
+            journal.add(drawn.get(path, path), source / path)
             told[path] = {"status": "done", "warnings": remarks}
 
         failed = job.protect_all(jobs, work, todo, opened, done)
@@ -150,7 +169,7 @@ def main(
         {"key": kept if fresh else "given", "key_digest": job.fingerprint(used),
          "protected": len(files) - len(failed), "failed": len(failed)},
         {"source": str(source), "system": {"path": str(system), "digest": loaded.digest},
-         "per": per, "channels": channels, "other_files": n_other},
+         "per": per, "channels": channels, "renamed": rename, "other_files": n_other},
         {job.plain(path.as_posix()): told[path] for path in sorted(told)}, loaded.limits,
     )  # fmt: skip
     if failed:
@@ -161,6 +180,8 @@ def main(
         print(f"{tagged} files had tags (title, artist, comment ...), which {out} does not have")
     print(f"{out}: {len(files) - len(failed)} files protected now, {len(failed)} failed; "
           f"{len(todo)} pseudo-speakers")  # fmt: skip
+    if rename:
+        print(f"{table}: which file is which; keep it apart from {out}, or remove it")
     print("\n".join(loaded.limits))
     print(f"{page}: the account of what was done, to read and to keep")
     if failed:

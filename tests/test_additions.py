@@ -331,8 +331,10 @@ def test_a_corpus_is_a_prepare_sh_and_a_conf(tmp_path: Path) -> None:
     (tmp_path / "egs/TEMPLATE").symlink_to(ROOT / "egs/TEMPLATE")
     for name in ("steps", "utils", "local", "path.sh", "cmd.sh", ".venv"):
         (tmp_path / name).symlink_to(ROOT / name)
+    (tmp_path / "recordings.tsv").write_text("file\tspeaker\tsex\na.wav\ta\tf\nb.wav\tb\tm\n")
     text = (ROOT / "egs/README.md").read_text().partition("## Adding a corpus")[2]
-    subprocess.run(["bash", "-euc", text.split("```")[1]], cwd=tmp_path, check=True)
+    command = text.split("```")[1].partition("\ncd ")[0]  # and not its run
+    subprocess.run(["bash", "-euc", command], cwd=tmp_path, check=True)
     corpus = tmp_path / "egs/mycorpus"
     check_links(corpus)  # it had no generators
     (corpus / "prepare.sh").write_text(PREPARE)

@@ -1,5 +1,7 @@
 """Folders of audio, protected as they are: names, lengths, seams, keys, resuming, bad files."""
 
+import io
+import re
 from pathlib import Path
 
 import numpy as np
@@ -9,10 +11,11 @@ import soundfile
 from steps.anonymisers.mcadams import McAdams, transform
 from steps.protect_folder import main
 from steps.standalone.job import Work
+from steps.standalone.names import like_people
 from steps.standalone.stream import Recording, convert_stream, pieces
 from tests.recipes import ROOT
 from tests.refusals import refuses
-from utils.cli import LossError
+from utils.cli import LossError, progress
 
 SYSTEM = ROOT / "egs/TEMPLATE/conf/systems/b2r.yaml"
 
@@ -232,3 +235,81 @@ def test_pieces_follow_one_another_and_seams_are_like_the_middle() -> None:
     near = np.concatenate([wrong[seam - 800 : seam + 800] for seam in seams])
     assert near.mean() < 0.05
     assert np.abs(np.diff(apart))[[s - 1 for s in seams]].max() <= np.abs(np.diff(whole)).max()
+
+
+def by_name(out: Path) -> dict[str, str]:
+    """Name before, name now, of a renamed folder's table."""
+    lines = out.with_name(f"{out.name}.names.tsv").read_text().splitlines()
+    return dict(line.split("\t") for line in lines)
+
+
+def test_names_are_drawn_and_the_table_is_kept_apart(folder: Path, tmp_path: Path) -> None:
+    """No file of OUT holds a name from before; the same key draws the same names."""
+    (folder / "Anna Li.wav").write_bytes((folder / "anna-1.wav").read_bytes())
+    first, again, other = (tmp_path / name for name in ("first", "again", "other"))
+    for out, key in ((first, KEY), (again, KEY), (other, KEY[::-1])):
+        assert run("--key", key, "--rename", "--per", "folder", folder, out) == 0
+    table = by_name(first)
+    assert {*table} == {"Anna Li.wav", "anna-1.wav", "anna-2.flac", "sub dir/bert-1.ogg",
+                        "sub dir/bert-2.wav"}  # fmt: skip
+    made = {p.name: p.read_bytes() for p in first.rglob("*") if p.is_file()}
+    assert {*made} == {*table.values(), ".protected.jsonl"}
+    assert not any(re.search(rb"anna|bert|Anna|sub dir", text) for text in made.values())
+    assert table == by_name(again) and not {*table.values()} & {*by_name(other).values()}
+    assert tmp_path.joinpath("first.names.tsv").stat().st_mode & 0o777 == 0o600
+    account = tmp_path.joinpath("first.account.json").read_text()
+    assert not any(name in account for name in table.values())
+    # Another run finds all of it done; with other settings it is refused.
+    (first / table["anna-1.wav"]).unlink()
+    assert run("--key", KEY, "--rename", "--per", "folder", folder, first) == 0
+    assert all((first / name).read_bytes() == made[name] for name in table.values())
+    refuses("with other settings", run, "--key", KEY, "--per", "folder", folder, first)
+    (tmp_path / "first.names.tsv").write_text("a\tb\tc\nd\n")
+    refuses(
+        "first.names.tsv:1: not ", run, "--key", KEY, "--rename", "--per", "folder", folder, first
+    )
+
+
+def test_a_drawn_key_goes_on_with_the_names_of_its_table(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert run("--rename", folder, out) == 0
+    table = by_name(out)
+    (out / table["anna-1.wav"]).unlink()
+    assert run("--rename", folder, out) == 0
+    assert by_name(out) == table and (out / table["anna-1.wav"]).is_file()
+    tmp_path.joinpath("out.names.tsv").unlink()
+    refuses("out.names.tsv: is missing", run, "--rename", folder, out)
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("Anna Schmidt.wav", True), ("Schmidt_Anna_3.mp3", True), ("Ольга Иванова.wav", True),
+        ("Élodie-Noël/1.wav", True), ("talk of Dr. Who/a.wav", True), ("Mary O'Neil.wav", False),
+        ("anna-1.wav", False), ("REC_0001.WAV", False), ("Anna 1.wav", False), ("Anna.wav", False),
+        ("12 Anna 13 Schmidt.wav", False), ("李明.wav", False), ("Anna und Schmidt.wav", False),
+    ],
+)  # fmt: skip
+def test_names_like_peoples(name: str, found: bool) -> None:
+    """One rule, without a list of names: who is written otherwise is not found."""
+    assert like_people([Path(name)]) == ([Path(name)] if found else [])
+
+
+def test_what_it_takes_is_told_before_it_starts(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "Anna Li.wav").write_bytes((folder / "anna-1.wav").read_bytes())
+    assert run("--key", KEY, folder, tmp_path / "out") == 0
+    said = capsys.readouterr().err
+    assert "0:06 of audio in 5 files, 1 at a time: about 0:00 on cores like ours" in said
+    assert "1 of 5 names have two words in a row with a capital letter" in said
+    assert "such as Anna Li.wav" in said and "not noticed" in said
+
+
+def test_progress_counts_seconds_and_files() -> None:
+    told, now = io.StringIO(), iter(range(0, 4000, 20))
+    bar = progress(
+        "protect", unit="s", stream=told, clock=lambda: next(now), beside=lambda: "2 of 3 files"
+    )
+    assert list(bar(range(10))) == [*range(10)]
+    assert "protect: 1 of 10 s, 2 of 3 files, " in told.getvalue()

@@ -9,7 +9,10 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from pathlib import Path
-from typing import NoReturn, TextIO, TypeVar
+from typing import TYPE_CHECKING, NoReturn, TextIO, TypeVar
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
 
 # ---- Common parts of every program: the one kind of user error, its exit status, and kinds of
 # values.
@@ -104,12 +107,14 @@ def progress(
     unit: str = "utterances",
     stream: TextIO | None = None,
     clock: Callable[[], float] = time.monotonic,
+    beside: Callable[[], str] = str,
 ) -> Callable[[Iterable[Item]], Iterator[Item]]:
     """Make a wrapper of an iterable that yields its items unchanged and shows how many are done.
 
     On a terminal: a tqdm bar. Elsewhere lines such as `anonymise: 120 of 400 utterances, 0:35
     left`, at least 10 s apart, and then only where 10 % more is done or a minute has gone; a stage
-    of less than 10 s writes nothing. The time left assumes that the rest goes as fast.
+    of less than 10 s writes nothing. The time left assumes that the rest goes as fast. beside: what
+    else is said of how far it is.
     """
 
     def wrapped(items: Iterable[Item]) -> Iterator[Item]:
@@ -118,8 +123,14 @@ def progress(
         if out.isatty():
             from tqdm import tqdm
 
-            return iter(tqdm(items, name, total, unit=f" {unit}", file=out, dynamic_ncols=True))
+            bar = tqdm(items, name, total, unit=f" {unit}", file=out, dynamic_ncols=True)
+            return on_terminal(bar)
         return in_lines(items, total, out)
+
+    def on_terminal(bar: "tqdm[Item]") -> Iterator[Item]:
+        for item in bar:
+            bar.set_postfix_str(beside(), refresh=False)
+            yield item
 
     def in_lines(items: Iterable[Item], total: int | None, out: TextIO) -> Iterator[Item]:
         started = last = clock()
@@ -128,7 +139,8 @@ def progress(
             now = clock()
             more = total is not None and done - told >= SHARE * total
             if now - last >= APART and (more or now - last >= LONG):
-                out.write(f"{name}: {_how_far(done, total, unit, now - started)}\n")
+                further = beside() and f", {beside()}"
+                out.write(f"{name}: {_how_far(done, total, unit + further, now - started)}\n")
                 out.flush()
                 last, told = now, done
             yield item

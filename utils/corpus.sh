@@ -31,6 +31,15 @@ make_work() {
   trap 'rm -rf "$work"' EXIT
 }
 
+# Validates sets, and warns of a training set that is too small.
 validate_sets() { # SET...
   utils/validate_data_dir.py "${@/#/data/}"
+  local name count
+  for name; do
+    [[ $name != *_enrolls && $name != *_trials_* ]] || continue
+    count=$(wc -l <"data/$name/spk2utt")
+    [[ $count -ge 50 ]] || echo "prepare.sh: warning: data/$name has $count speakers. Attackers who train on fewer than 50 people" \
+      "learn little and look weaker than they are. Add speakers, name evaluators that come trained" \
+      "(--evaluators \"pyannote/cosine resemblyzer/cosine\"), or train on another corpus (egs/README.md)" >&2
+  done
 }

@@ -368,7 +368,7 @@ def _check_speaker_order(tables: Mapping[str, FileTable]) -> Iterator[Problem]:
     late = [(utt, spk, *after) for (utt, spk), after in pairs if after[1] < spk]
     for utt, spk, after, other in late[:1]:  # as MLS names utterances; no program here minds
         message = f"sorted by utterance, speaker {other} ({after}) follows {spk} ({utt})"
-        message += f", and {len(late) - 1} more such; programs of Kaldi refuse that"
+        message += f" ({len(late)} in all), which programs of Kaldi refuse"
         advice = "for them, separate speaker and rest with '-', which sorts below letters"
         yield table.problem(after, "speaker order", message, advice, fatal=False)
 

@@ -14,7 +14,9 @@ from steps.audio import SAMPLE_RATE
 from steps.quality import Quality, load_estimator
 from steps.sources import SourceSpeaker, VoiceKey
 from steps.speaker.encoders import Encoder, TooShortError, load_encoder
+from steps.standalone.account import beside
 from steps.standalone.job import Jobs, Tick, made_name
+from steps.standalone.names import TABLE, known_names
 from steps.standalone.stream import Recording, convert_stream
 from steps.synthesis.f0 import VOICED_HZ, compute_f0_stats
 from steps.synthesis.world import extract_f0
@@ -60,8 +62,9 @@ def pair_up(
     """Pairs of all recordings, by person, and why others have none: OUT lacks them, they are no
     audio, too short, or as long as no protected version of theirs would be."""
     pairs, left_out = list[Pair](), dict[str, str]()
+    drawn = known_names((path for own in people.values() for path in own), beside(out, TABLE))
     for person, path in ((person, path) for person, paths in people.items() for path in paths):
-        name, made = path.as_posix(), out / made_name(path)
+        name, made = path.as_posix(), out / drawn.get(path, made_name(path))
         try:
             if not made.is_file():
                 raise UserError(f"{made}: is missing; protect it first (make protect)")

@@ -17,6 +17,7 @@ from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
 
+from steps.anonymisers.registry import CPU_SECONDS
 from utils.driver import dependencies
 from utils.launching import read_account
 from utils.recipe import Foreseen
@@ -25,13 +26,12 @@ from utils.stamps import read_stamp
 from utils.tables import read_map
 
 # Of a program, or of an anonymiser: seconds a second of speech, and seconds of a step of which no
-# speech is known; one core, egs/synth, commits 1859086 and aeaeb13 (scores, figures, report);
-# anonymisers: benchmarks/RESULTS.md.
+# speech is known; one core, egs/synth, commits 1859086 and aeaeb13 (scores, figures, report).
 STATED = {
     "prepare": (0.0, 15.0), "check_audio": (0.0003, 0.2), "train_encoder": (0.0, 0.0),
     "extract_xvectors": (0.02, 12.0), "train_backend": (0.0, 2.0), "anonymise": (0.1, 60.0),
-    "mcadams": (0.006, 3.5), "voice_conversion": (0.04, 24.0), "knn_vc": (0.04, 24.0),
-    "model": (0.07, 40.0), "align_xvectors": (0.0, 0.2), "score_trials": (0.0, 0.3),
+    **{name: (rate, 600 * rate) for name, rate in CPU_SECONDS.items()},
+    "align_xvectors": (0.0, 0.2), "score_trials": (0.0, 0.3),
     "score_pairs": (0.0, 0.2), "compute_metrics": (0.0, 1.1), "compute_legal_metrics": (0.0, 0.6),
     "compute_reidentification": (0.0, 0.2), "measure_people": (0.0, 1.2),
     "compare_prosody": (0.015, 8.0),

@@ -1,5 +1,7 @@
 """The utterances of a corpus, and what recognisers said of them."""
 
+import os
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,8 +18,13 @@ from utils.tables import StrPath, read_lines, read_map, sort_ids
 # The table is tab-separated with a header line: `utt spk audio`, and `gender`, `age`, `text` and
 # `emotion` where the corpus has them; other columns are ignored. A missing value is an empty field:
 # it is reported here with all other faults, so that nothing is lost silently.
+#
+# A table of people's own has `file speaker sex text` instead, with files from its own folder. Its
+# ids are made of speaker and file, unless it has `utt`, too.
 
 COLUMNS = ("utt", "spk", "audio")
+PEOPLES = {"file": "audio", "speaker": "spk", "sex": "gender"}
+_SEXES = {"female": "f", "male": "m"}
 
 Row = dict[str, str]
 
@@ -35,18 +42,16 @@ def read_utterances(path: StrPath) -> list[Row]:
     """Read the rows, sorted by id. UserError for no rows, a ragged row, or an id twice."""
     lines = read_lines(path)
     header = next((line.split("\t") for _, line in lines), [])
+    if "utt" not in header or "file" in header:
+        lines = iter([*_named(Path(path), header, lines)])
+        header = [PEOPLES.get(name, name) for name in dict.fromkeys(("utt", *header))]
     if missing := [name for name in COLUMNS if name not in header]:
         raise UserError(
             f"{path}:1: no column {missing[0]}; the header line is {' '.join(COLUMNS)} ..."
         )
     rows: dict[str, Row] = {}
     for number, line in lines:
-        fields = line.split("\t")
-        if len(fields) != len(header):
-            raise UserError(
-                f"{path}:{number}: {len(fields)} tab-separated fields, but {len(header)} columns"
-            )
-        row = dict(zip(header, fields, strict=True))
+        row = _cells(Path(path), number, line, header)
         if row["utt"].split() != [row["utt"]]:
             raise UserError(f"{path}:{number}: {row['utt']!r} is no utterance id")
         if row["utt"] in rows:
@@ -57,6 +62,47 @@ def read_utterances(path: StrPath) -> list[Row]:
     if not rows:
         raise UserError(f"{path}: lists no utterance")
     return [rows[utt] for utt in sort_ids(rows)]
+
+
+def _named(
+    path: Path, header: Sequence[str], lines: Iterable[tuple[int, str]]
+) -> Iterator[tuple[int, str]]:
+    """Lines of a table of people's own, in our words and with ids. UserError for a missing column,
+    a ragged row, or two speakers whose ids are the same."""
+    if missing := [name for name in PEOPLES if name not in header]:
+        raise UserError(
+            f"{path}:1: no column {missing[0]}; a header line with tabs is expected: "
+            "file speaker sex text"
+        )
+    read, home = [(n, _cells(path, n, line, header)) for n, line in lines], path.absolute().parent
+    files = {n: home / row["file"].strip() if row["file"].strip() else None for n, row in read}
+    above = os.path.commonpath([file.parent for file in files.values() if file] or [home])
+    names: dict[str, str] = {}
+    for number, row in read:
+        file, speaker, sex = files[number], row["speaker"].strip(), row["sex"].strip().lower()
+        spk = _as_id(speaker)
+        if names.setdefault(spk, speaker) != speaker:
+            both = f"'{names[spk]}' and '{speaker}'"
+            raise UserError(
+                f"{path}:{number}: speakers {both} would both be called {spk}; rename one"
+            )
+        made = _as_id("-".join(file.relative_to(above).with_suffix("").parts)) if file else "none"
+        utt = f"{spk}-{re.sub(f'^{re.escape(spk)}[-_]+', '', made)}"
+        row = {"utt": utt, **row, "file": str(file or ""), "speaker": spk}
+        yield number, "\t".join((row | {"sex": _SEXES.get(sex, sex)}).values())
+
+
+def _cells(path: Path, number: int, line: str, header: Sequence[str]) -> Row:
+    fields = line.split("\t")
+    if len(fields) != len(header):
+        raise UserError(
+            f"{path}:{number}: {len(fields)} tab-separated fields, but {len(header)} columns"
+        )
+    return dict(zip(header, fields, strict=True))
+
+
+def _as_id(text: str) -> str:
+    return re.sub(r"[\s/\\]+", "_", text)
 
 
 def find_faults(

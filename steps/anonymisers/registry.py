@@ -62,6 +62,9 @@ class AsItIs:
 
 # ---- Anonymisers by name, their common interface, and their construction from a YAML file.
 
+# Of an anonymiser: CPU seconds for a second of speech, one core of ours (benchmarks/RESULTS.md).
+CPU_SECONDS = {"mcadams": 0.006, "voice_conversion": 0.04, "knn_vc": 0.04, "model": 0.07}
+
 
 @dataclass(frozen=True)
 class Description:

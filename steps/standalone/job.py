@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 import soundfile
 
-from steps.anonymisers.registry import Anonymiser, describe_system, load_anonymiser
+from steps.anonymisers.registry import CPU_SECONDS, Anonymiser, describe_system, load_anonymiser
 from steps.anonymisers.voice_conversion import CONF, HELD, held
 from steps.audio import SAMPLE_RATE
 from steps.sources import Resources, SourceSpeaker, VoiceKey
@@ -30,7 +30,7 @@ from utils.audiofile import audio_format, renumber_ogg
 from utils.cli import UserError
 from utils.digests import contents, digest_file, digest_json
 from utils.seeds import Draws
-from utils.settings import is_settings
+from utils.settings import is_settings, read_settings
 from utils.tables import StrPath, is_there, read_lines, read_map, replacing
 
 Result = TypeVar("Result")
@@ -43,11 +43,13 @@ UNMEASURED = Path(__file__).with_name(LIMITS)  # of every system; a folder's own
 
 @dataclass(frozen=True)
 class LoadedSystem:
-    """Loaded system. digest: of all that its speech depends on, except the key."""
+    """Loaded system. digest: of all that its speech depends on, except the key. rate: CPU seconds
+    for a second of speech, as measured of its kind; 0: not measured."""
 
     anonymiser: Anonymiser
     digest: str
     limits: Sequence[str]
+    rate: float = 0.0
 
 
 def load_system(path: Path, seed: int) -> LoadedSystem:
@@ -69,7 +71,9 @@ def load_system(path: Path, seed: int) -> LoadedSystem:
     anonymiser = load_anonymiser(conf, Draws(seed), Resources(**given))
     digest = digest_json(contents(folder, ours=False)) if folder else digest_file(conf)
     told = folder / LIMITS if folder and is_there(folder / LIMITS) else UNMEASURED
-    return LoadedSystem(anonymiser, digest, [line.rstrip("\n") for _, line in read_lines(told)])
+    kind = "model" if folder else str(read_settings(conf).get("anonymiser"))
+    limits = [line.rstrip("\n") for _, line in read_lines(told)]
+    return LoadedSystem(anonymiser, digest, limits, CPU_SECONDS.get(kind, 0.0))
 
 
 # ---- Plan of a folder's protection: its audio files, groups that share a voice, and finished ones.
@@ -325,12 +329,14 @@ Tick = Callable[[float], None]
 
 @dataclass(frozen=True)
 class Work:
-    """Making of files. channels: mixed down, or each by itself with one pseudo-speaker."""
+    """Making of files. channels: mixed down, or each by itself with one pseudo-speaker. names:
+    those that were drawn; other files keep theirs."""
 
     source: Path
     out: Path
     anonymiser: Anonymiser
     channels: str = "mix"
+    names: Mapping[Path, Path] = field(default_factory=dict)
 
     def protect(
         self, name: str, path: Path, recording: Recording, f0: F0Stats, tick: Tick
@@ -343,7 +349,8 @@ class Work:
         def convert(samples: Float64) -> Float64:
             return self.anonymiser.transform(samples, key, speaker)[0]
 
-        return _remarks(path, recording, self._write(path, recording, convert, tick))
+        peak = self._write(path, recording, convert, tick)
+        return _remarks(path, recording, peak, renamed=path in self.names)
 
     def _write(
         self,
@@ -356,7 +363,7 @@ class Work:
         apart = self.channels == "each" and recording.channels > 1
         wanted = range(recording.channels) if apart else [None]
         streams = [convert_stream(recording.blocks(channel), convert) for channel in wanted]
-        target = self.out / made_name(path)
+        target = self.out / self.names.get(path, made_name(path))
         form = audio_format(target)
         assert form is not None
         # 16 bit where the format has it, else the codec of the source, such as Opus.
@@ -383,10 +390,10 @@ class Work:
         return peak
 
 
-def _remarks(path: Path, recording: Recording, peak: float) -> list[str]:
+def _remarks(path: Path, recording: Recording, peak: float, *, renamed: bool) -> list[str]:
     told = {
         "its tags (title, artist, comment ...) were dropped": recording.audio.tagged,
-        f"it became {made_name(path).name}": made_name(path) != path,
+        f"it became {made_name(path).name}": not renamed and made_name(path) != path,
         "it is silent: is it the right file?": peak < SILENT,
     }
     return [*recording.notes, *(remark for remark, holds in told.items() if holds)]

@@ -1,0 +1,38 @@
+#!/usr/bin/env python3
+"""Write OUT/utterances.tsv, which prepare.sh reads, from a table of recordings or a Kaldi data
+directory; utils/new_corpus.sh runs this.
+
+A table has tabs, a header line `file speaker sex text` and a line for each recording. `sex` is f or
+m. `text` may be missing; `utt`, `age` (years) and `emotion` may be there. Files are found from the
+table's folder. Of a Kaldi directory (wav.scp utt2spk spk2gender, and segments, text, utt2emotion
+where it has them) each command and segment becomes a file in OUT/audio. Its commands are run.
+"""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+if __package__ in (None, ""):  # run as a program: reach the floors from any directory
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+from utils.commands import program
+from utils.options import OutFolder
+
+
+@program
+def main(source: Annotated[Path, "The table, or the directory", "SOURCE"], out: OutFolder) -> None:
+    from local.protocols.kaldi import rows_of_kaldi
+    from local.protocols.utterances import read_utterances
+    from utils.cli import progress
+    from utils.tables import atomic_write
+
+    out.mkdir(parents=True, exist_ok=True)
+    if source.is_dir():
+        rows = [*rows_of_kaldi(source, out, progress("make_table", unit="recordings"))]
+    else:
+        theirs = {"spk": "speaker", "gender": "sex", "audio": "file"}
+        rows = [{theirs.get(k, k): v for k, v in row.items()} for row in read_utterances(source)]
+    with atomic_write(out / "utterances.tsv") as stream:
+        stream.writelines("\t".join(row) + "\n" for row in (rows[0], *(r.values() for r in rows)))
+    people = {row["speaker"]: row.get("sex", "") for row in rows}
+    each = ", ".join(f"{[*people.values()].count(sex)} {sex}" for sex in sorted({*people.values()}))
+    print(f"{source}: {len(rows)} recordings of {len(people)} speakers ({each})")
