@@ -18,12 +18,12 @@ import logging
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from steps.options import SAFE_SYSTEM, KeyFile, SafeSystem
-from utils.cli import LossError, UserError, positive, progress
+from steps.options import SAFE_SYSTEM, Cores, KeyFile, Per, SafeSystem, SpeakerTable
+from utils.cli import LossError, UserError, progress
 from utils.commands import program
 
 FEWEST = 2  # people, of whom one can be mistaken for another
@@ -34,19 +34,10 @@ def main(
     source: Annotated[Path, "The folder of the originals", "IN"],
     out: Annotated[Path, "The folder of their protected versions", "OUT"], *,
     system: SafeSystem = SAFE_SYSTEM,
-    per: Annotated[
-        Literal["file", "folder", "speaker"], "What is of one person: a file, the files of a "
-        "sub-folder, or those whose names begin alike (<speaker>-<rest>)",
-    ] = "file",
-    speakers: Annotated[
-        Path | None, "The table of lines `<file> <person>`, instead of the names of files, for "
-        "--per speaker; a tab stands between them where file names hold blanks", "TABLE",
-    ] = None,
+    per: Per = "file",
+    speakers: SpeakerTable = None,
     key_file: KeyFile = None,
-    nj: Annotated[
-        int | None, "The number of processes at a time; left out: as many as there are cores", "N",
-        positive,
-    ] = None,
+    nj: Cores = None,
 ) -> None:  # fmt: skip
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # parallelism is by processes
     logging.getLogger("speechbrain").setLevel(logging.WARNING)

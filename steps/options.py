@@ -50,6 +50,18 @@ Pool = Annotated[Path | None, "The folder of the pool's x-vectors (spk_xvector.s
 PoolData = Annotated[Path | None, "The data directory of the pool's speakers (spk2gender)", "DATA"]
 SafeSystem = Annotated[Path, "The system that protects speech", "SYSTEM"]
 SAFE_SYSTEM = Path(__file__).resolve().parents[1] / "models/bn"  # the default
+Per = Annotated[
+    Literal["file", "folder", "speaker"], "What is of one person, who gets one pseudo-speaker: a "
+    "file, the files of a sub-folder, or those whose names begin alike (<speaker>-<rest>)",
+]  # fmt: skip
+SpeakerTable = Annotated[
+    Path | None, "The table of lines `<file> <speaker>`, instead of the names of files, for --per "
+    "speaker; a tab stands between them where file names hold blanks", "TABLE",
+]  # fmt: skip
+Cores = Annotated[
+    int | None, "The number of processes at a time; left out: as many as there are cores. The "
+    "result does not depend on it", "N", positive,
+]  # fmt: skip
 KeyText = Annotated[str | None, "The key; others may see it in a list of processes", "TEXT"]
 KeyFile = Annotated[Path | None, "The file whose first line is the key", "FILE"]
 Sources = Annotated[

@@ -29,8 +29,16 @@ from typing import Annotated, Literal
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from steps.options import SAFE_SYSTEM, KeyFile, KeyText, SafeSystem
-from utils.cli import LossError, UserError, clock_time, positive, progress
+from steps.options import (
+    SAFE_SYSTEM,
+    Cores,
+    KeyFile,
+    KeyText,
+    Per,
+    SafeSystem,
+    SpeakerTable,
+)
+from utils.cli import LossError, UserError, clock_time, progress
 from utils.commands import program
 from utils.options import OutFolder
 from utils.tables import write_file
@@ -74,14 +82,8 @@ def main(
     source: Annotated[Path, "The folder that is read", "IN"],
     out: OutFolder, *,
     system: SafeSystem = SAFE_SYSTEM,
-    per: Annotated[
-        Literal["file", "folder", "speaker"], "What shares a pseudo-speaker: nothing, the files "
-        "of a sub-folder, or those whose names begin alike (<speaker>-<rest>)",
-    ] = "file",
-    speakers: Annotated[
-        Path | None, "The table of lines `<file> <speaker>`, instead of the names of files, for "
-        "--per speaker; a tab stands between them where file names hold blanks", "TABLE",
-    ] = None,
+    per: Per = "file",
+    speakers: SpeakerTable = None,
     key: KeyText = None, key_file: KeyFile = None,
     write_key: Annotated[
         Path | None, "The file that the drawn key is written to, outside of OUT; with it a run "
@@ -95,10 +97,7 @@ def main(
         bool, "Whether files get drawn names and no folders; which was whose is written beside "
         "OUT, to OUT.names.tsv, for you alone to read"
     ] = False,
-    nj: Annotated[
-        int | None, "The number of processes at a time; left out: as many as there are cores. The "
-        "files that are made do not depend on it", "N", positive,
-    ] = None,
+    nj: Cores = None,
 ) -> None:  # fmt: skip
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # parallelism is by processes
     _return_large_arrays()

@@ -38,7 +38,7 @@ def main(
     trial_list: Annotated[Path, "The trials", "TRIALS"],
     out: OutFile, *, backend: ScoringBackend, asnorm: Asnorm = 0,
     enrolled: Annotated[
-        Sequence[int], "A number of enrolled utterances; needs --enrol-data; may be given again",
+        Sequence[int], "The number of enrolled utterances; needs --enrol-data; may be given again",
         "N", positive,
     ] = (),
     enrol_data: Annotated[Path | None, "The data of the enrolled speakers", "DATA"] = None,

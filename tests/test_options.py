@@ -26,6 +26,7 @@ KINDS = {
     "--bins": 2,
     "--check": 2,
     "--enrol": 2,
+    "--enrolled": 3,  # numbers; numbers with scores; data
     "--first": 2,
     "--format": 2,
     "--generator": 3,  # one that is used; whose pseudo-speakers are exported; those compared
@@ -36,8 +37,10 @@ KINDS = {
     "--groups": 2,
     "--sessions": 2,
     "--speakers": 4,
+    "--speech": 2,
     "--train": 2,
     "--training": 2,
+    "--unprotected": 2,
 }
 
 
