@@ -33,9 +33,10 @@ def main(
     no_audio: Annotated[bool, "Leave the clips out"] = False,
     pdf: Annotated[bool, "Write each picture as PDF, too, which takes twice as long"] = False,
 ) -> None:  # fmt: skip
+    from local.report.first import draw_first
     from local.report.load import load_results
     from local.report.page import markdown, page
-    from local.report.pictures import draw_evaluator, draw_first, draw_utility
+    from local.report.pictures import draw_evaluator, draw_utility
     from local.report.tables import verdict_lines
 
     found, folder = load_results(results), out / "figures"

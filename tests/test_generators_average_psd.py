@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from steps.generators.base import Generator, Wanted, describe_generator, load_generator
-from steps.generators.frames import FrameGaussians, MixtureSettings, read_frames, split_variance
+from steps.generators.frames import read_frames, split_variance
+from steps.generators.gaussians import FrameGaussians, MixtureSettings
 from steps.generators.mixture_network import train_mixture
 from steps.sources import VoiceKey
 from tests.making import run_of, write_archive

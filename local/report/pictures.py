@@ -1,4 +1,4 @@
-"""All pictures of the page: those of the first screen, of one evaluator (000, Fig. 2 and 3; 001,
+"""Pictures of the page: those of one evaluator (000, Fig. 2 and 3; 001,
 Fig. 3 and 4; 002, Fig. 4 and 6 to 10; 003, section 3.6), and privacy against utility.
 
 A function makes one picture, or none where nothing was measured. What it shows in words stands in
@@ -7,7 +7,6 @@ templates/sentences.jinja.
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,16 +16,13 @@ import yaml
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.projections.polar import PolarAxes
-from matplotlib.ticker import MaxNLocator
 
-from local.metrics.recordings import LENGTHS
 from local.metrics.similarity import dominance_of_rows
-from local.protocols.attackers import CONTROLS
 from local.report import draw, frame, select
 from local.report.draw import Drawing, Picture, dot
 from local.report.frame import MEASURES, NOTHING, UTILITY, Value, number, where
 from local.report.load import SETTINGS, Entry, Results
-from local.report.select import Evidence, Trade, fold
+from local.report.select import Trade
 from local.report.words import PROTECTED, USES, absent, attacker, say
 from utils.arrays import Float64
 from utils.cli import UserError
@@ -36,131 +32,22 @@ Found = Drawing | None
 _GREY: dict[str, Any] = {"color": draw.SOFT}
 
 
-_SAID: dict[str, dict[str, Any]] = yaml.safe_load(
+SAID: dict[str, dict[str, Any]] = yaml.safe_load(
     (frame.ROOT / "local/report/pictures.yaml").read_text(encoding="utf-8")
 )
 
 
-def _new(kind: str, title: str = "", **more: Any) -> tuple[Canvas, Axes]:
+def empty(kind: str, title: str = "", **more: Any) -> tuple[Canvas, Axes]:
     """An empty picture of a kind of pictures.yaml; more: what else `draw.new` takes."""
-    settings = {
-        key: value for key, value in _SAID[kind].items() if key not in ("headline", "parts")
-    }
+    settings = {key: value for key, value in SAID[kind].items() if key not in ("headline", "parts")}
     return draw.new(title=title, **settings | more)
 
 
-def _made(canvas: Canvas, kind: str, of: Sequence[str], **told: object) -> Drawing:
+def made(canvas: Canvas, kind: str, of: Sequence[str], **told: object) -> Drawing:
     """The drawing of a canvas. kind: begins the name of its file and names its headline and its
     sentence, which are told the rest; of: what it is of, for the name of the file."""
-    headline = _SAID[kind]["headline"].format(**told)
+    headline = SAID[kind]["headline"].format(**told)
     return Drawing(canvas, draw.slug(kind, *of), headline, say(kind, **told))
-
-
-# The first screen.
-
-
-def recordings(results: Results) -> Found:
-    """Lowest EER, and share of people named by the attacker who decides, by how many recordings of
-    a person they have: a line a system, of the group of people that it protects worst."""
-    found = select.verdicts(results)
-    shown = [(i, min(own, key=lambda j: j.eer.value)) for i, system in enumerate(results.systems())
-             if (own := [j for j in found.get(system, []) if j.verdict.attack])]  # fmt: skip
-    if not shown:
-        return None
-    canvas, (above, beneath) = draw.stacked(_SAID["recordings"]["height"], (1, 1))
-    lengths = {n: i for i, n in enumerate(LENGTHS)}
-    for k, (i, judged) in enumerate(shown):
-        attack, shift = judged.verdict.attack or Evidence("", ""), 0.3 * (k + 0.5) / len(shown)
-        eers = {n: one.eer for n, one in judged.verdict.eers.items()}
-        naming = attack.naming or {"all": Value(attack.named)}
-        for axes, values in ((above, eers), (beneath, naming)):
-            at = [lengths[n] + shift - 0.15 for n in values]
-            for x, value in zip(at, values.values(), strict=True):
-                dot(axes, x, value, (1, 100), markersize=4, **draw.look(i))
-            axes.plot(at, [100 * v.value for v in values.values()], color=draw.colour(i),
-                      linestyle=draw.line(i), linewidth=1)  # fmt: skip
-        name = judged.system if len({j.group for _, j in shown}) == 1 else str(judged)
-        above.plot(
-            [], [], label=draw.label(name), linestyle=draw.line(i), markersize=4, **draw.look(i)
-        )
-    above.axhline(50, linewidth=0.8, linestyle=":", label="guessing", **_GREY)
-    chances = {j.verdict.attack.chance for _, j in shown if j.verdict.attack}
-    for chance in filter(math.isfinite, chances):
-        beneath.axhline(100 * chance, linewidth=0.8, linestyle=":", **_GREY)
-    for axes, label, top in ((above, "EER (%)", 53), (beneath, "people named (%)", 103)):
-        axes.set(ylabel=label, ylim=(0, top), xlim=(-0.4, len(lengths) - 0.6))
-        axes.set_xticks(range(len(lengths)), lengths)
-        axes.grid(True, axis="y")
-    beneath.set_xlabel("recordings of a person")
-    draw.legend(canvas)
-    return _made(canvas, "recordings", ["first"], shown=[judged for _, judged in shown])
-
-
-HEARD_BY = {
-    "": "the voice", "words": "the words", "sounds": "the sounds", "timing": "timing",
-    "melody": "melody", "fused_without_words": "all but the words", "fused": "all of these",
-}  # fmt: skip
-
-
-def channels(results: Results) -> Found:
-    """Lowest EER from one recording by what the attackers hear, a colour a system."""
-    shown = [system for system in results.systems() if system not in CONTROLS[1:]]
-    rows = where(results.metrics, family=frame.VERIFICATION, metric="eer", system=shown)
-    rows = rows[np.isfinite(rows["value"])]
-    encoder = rows["evaluator"].str.split("/").str[0]
-    heard = encoder.where(encoder.isin([*HEARD_BY]), "")
-    known = [name for name in HEARD_BY if name in set(heard)]
-    if len(known) < 2:
-        return None
-    canvas, axes = _new("channels")
-    said = []
-    for k, system in enumerate(shown):
-        of_system, shift = rows["system"] == system, 0.5 * ((k + 0.5) / len(shown) - 0.5)
-        looks = draw.look(results.systems().index(system)) | {"label": draw.label(system)}
-        for y, name in enumerate(known):
-            eers = [fold(frame.value_of(r)) for r in rows[of_system & (heard == name)].itertuples()]
-            if not eers:
-                continue
-            lowest = min(eers, key=lambda eer: eer.value)
-            dot(axes, lowest, len(known) - 1 - y - shift, markersize=4, **looks)
-            looks.pop("label", None)
-            said.append((system, HEARD_BY[name], lowest))
-    axes.axvline(50, linewidth=0.8, linestyle=":", label="guessing", **_GREY)
-    axes.set_yticks(range(len(known)), [HEARD_BY[name] for name in reversed(known)])
-    draw.legend(canvas)
-    return _made(canvas, "channels", ["first"], said=said)
-
-
-def first_trade(results: Results) -> Found:
-    """The lowest EER against words, or else quality or emotions, of all people together."""
-    found = {t.metric: t for t in reversed(select.trades(select.pooled(results))) if t.points}
-    metric = next((m for m in ("wer", "mos", "uar") if m in found), None)
-    drawing = trade_off(found[metric], results.systems()) if metric else None
-    if drawing is None:
-        return None
-    return replace(drawing, title=f"What is it still good for? {drawing.title}")
-
-
-def people(results: Results) -> Found:
-    """Each person's linkability by the worst attacker on them, sorted, a colour a system."""
-    found, said = select.most_linkable(results.speakers), []
-    shown = [(i, s) for i, s in enumerate(results.systems()) if s in set(found["system"])]
-    if not shown:
-        return None
-    canvas, axes = _new("people", "each person's worst attacker")
-    for i, system in shown:
-        own = where(found, system=system)
-        x, values = np.arange(1, len(own) + 1), own["value"].to_numpy()
-        axes.plot(x, own["bare"].to_numpy(), "_", color=draw.SOFT, markersize=4)
-        axes.plot(x, values, linestyle="none", markersize=4,
-                  label=draw.label(system), **draw.look(i))  # fmt: skip
-        worst = [*zip(own["speaker"], values, strict=True)][:3]
-        said.append((system, int((values > 0.5).sum()), len(own), worst))
-    axes.plot([], [], "_", label="unprotected, by the same evaluator", **_GREY)
-    axes.set_xlim(left=0)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    draw.legend(canvas)
-    return _made(canvas, "people", ["worst"], said=said)
 
 
 # One evaluator.
@@ -178,7 +65,7 @@ def scatter(results: Results, evaluator: str) -> Found:
     points = [p for p in measured if p[3].defined and p[4].defined]
     if not measured:
         return None
-    canvas, axes = _new("deid_gvd")
+    canvas, axes = empty("deid_gvd")
     for i, j, _, deid, g_vd in points:
         dot(axes, deid, g_vd, markersize=5.5, **draw.look(i) | {"marker": draw.marker(j)})
     # Colours are systems, markers are splits.
@@ -192,7 +79,7 @@ def scatter(results: Results, evaluator: str) -> Found:
     if points:
         draw.legend(canvas)
     left_out = [p[2] for p in measured if p not in points]
-    return _made(canvas, "deid_gvd", [evaluator], points=points, left_out=left_out)
+    return made(canvas, "deid_gvd", [evaluator], points=points, left_out=left_out)
 
 
 def eer_by_attacker(results: Results, evaluator: str, split: str) -> Found:
@@ -204,7 +91,7 @@ def eer_by_attacker(results: Results, evaluator: str, split: str) -> Found:
     measured, systems = [a for a in order if a in known], results.systems()
     if not measured or not systems:  # of constant targets there are radars
         return None
-    canvas, axes = _new("eer_by_attacker", split)
+    canvas, axes = empty("eer_by_attacker", split)
     bare = results.value(evaluator, split, "original", "unprotected", "eer") or NOTHING
     if bare.defined:
         axes.axhline(100 * bare.value, ls="--", label="unprotected speech", **_GREY)
@@ -231,7 +118,7 @@ def eer_by_attacker(results: Results, evaluator: str, split: str) -> Found:
     draw.legend(canvas)
     missing = [attacker(a) for a in order if a not in measured]
     told = {"split": split, "bare": bare, "best": best, "many": not few, "missing": missing}
-    return _made(canvas, "eer_by_attacker", [evaluator, split], **told)
+    return made(canvas, "eer_by_attacker", [evaluator, split], **told)
 
 
 # Utility.
@@ -246,7 +133,7 @@ def trade_off(trade: Trade, systems: Sequence[str]) -> Found:
         return None
     m = trade.measure
     turned = "" if m.better > 0 else ", turned over"
-    canvas, axes = _new("privacy", f"{trade.split}, {trade.recogniser}",
+    canvas, axes = empty("privacy", f"{trade.split}, {trade.recogniser}",
                         y=f"{m.heading}{turned}: above is better")  # fmt: skip
     shown = [(p, draw.label(p.system), draw.look(systems.index(p.system))) for p in trade.points]
     if trade.unprotected is not None:
@@ -282,7 +169,7 @@ def by_target(results: Results, metric: str, by: str, split: str, series: str) -
     if len(found) < 3:
         return None
     m, (first, *_, last) = MEASURES[metric], found
-    canvas, axes = _new("by_target", f"{split}, {by}", x=f"target voice, {first} to {last}",
+    canvas, axes = empty("by_target", f"{split}, {by}", x=f"target voice, {first} to {last}",
                         y=m.heading)  # fmt: skip
     before = results.value(by, split, "original", "", metric, UTILITY)
     if before is not None:
@@ -293,7 +180,7 @@ def by_target(results: Results, metric: str, by: str, split: str, series: str) -
     draw.legend(canvas)
     ordered = sorted(found, key=lambda t: found[t].value, reverse=m.better < 0)
     worst, *_, best = [(target, m.say(found[target].value)) for target in ordered]
-    return _made(
+    return made(
         canvas, "by_target", [metric, by, split, series], name=USES[metric].capitalize(), by=by,
         split=split, series=series, n=len(found), best=best, worst=worst,
         before=before and m.say(before.value),
@@ -321,7 +208,7 @@ def similarity(results: Results, entry: Entry) -> Drawing:
     deid, g_vd = results.several(*at, "", ("deid", "g_vd"), frame.SIMILARITY)
     worst, others = int(np.argmax(dominance_of_rows(op))), op - np.diag(np.diag(op))
     row, column = np.unravel_index(int(np.argmax(others)), op.shape)
-    return _made(
+    return made(
         canvas, "similarity", [of[k] for k in ("evaluator", "system", "split")],
         system=of["system"], split=of["split"], deid=deid, g_vd=g_vd,
         worst=names[worst], own=(oo[worst, worst], op[worst, worst]),
@@ -358,7 +245,7 @@ def _quadrants(canvas: Canvas, axes: Axes, whole: Float64, names: list[str]) -> 
 
 def _zoo(axes: Axes, points: Sequence[Float64], names: list[str]) -> None:
     """Mean calibrated LLR of a speaker's target pairs (x) and of its impostor pairs (y)."""
-    for i, (s, text) in enumerate(_SAID["similarity"]["parts"].items()):
+    for i, (s, text) in enumerate(SAID["similarity"]["parts"].items()):
         colour = draw.colour(i - 1)
         axes.scatter(
             points[i][:, 0], points[i][:, 1], s=16, marker=draw.marker(i), linewidths=0.9,
@@ -431,7 +318,7 @@ def _profiles(
     legend: Mapping[str, Any] = {}, **told: object,
 ) -> Drawing:  # fmt: skip
     """A picture of profiles; where its legend has a title, what they disclose is shaded."""
-    canvas, axes = _new(kind, title)
+    canvas, axes = empty(kind, title)
     shade = bool(legend)
     x, nothing = prior["log_odds"], prior["prior"]
     axes.plot(x, nothing, color=draw.INK, linewidth=1.2, label="prior: perfect privacy")
@@ -450,7 +337,7 @@ def _profiles(
     )  # fmt: skip
     axes.grid(True)
     draw.legend(canvas, 1, **legend)
-    return _made(canvas, kind, of, **told)
+    return made(canvas, kind, of, **told)
 
 
 def calibrated(results: Results, evaluator: str) -> Iterator[Found]:
@@ -468,7 +355,7 @@ def distortion(results: Results, entry: Entry) -> Drawing:
     """Profiles of two runs of a random system, and of calibrations learnt on one and used on the
     other (002, Fig. 8)."""
     evaluator, split, system = at = [entry["where"][k] for k in ("evaluator", "split", "system")]
-    parts, subject = _SAID["calibration"]["parts"], f"{system} on {split}"
+    parts, subject = SAID["calibration"]["parts"], f"{system} on {split}"
     metrics = [metric for _, metric in parts.values()]
     values = results.several(evaluator, split, system, "", metrics, frame.CALIBRATION)
     found = {name: v.value for name, v in zip(parts, values, strict=True)}
@@ -480,9 +367,9 @@ def distortion(results: Results, entry: Entry) -> Drawing:
 def empirical(entry: Entry) -> Drawing:
     """Share of target trials in bins of the posterior that an attacker states (002, Fig. 4)."""
     of, off, few = entry["where"], [], 0
-    canvas, axes = _new("empirical", _run(of))
+    canvas, axes = empty("empirical", _run(of))
     axes.plot([0, 1], [0, 1], color=draw.INK, linewidth=1, linestyle=":", label="well calibrated")
-    for i, (name, text) in enumerate(_SAID["empirical"]["parts"].items()):
+    for i, (name, text) in enumerate(SAID["empirical"]["parts"].items()):
         if name not in entry["empirical"]:
             continue
         bins = entry["empirical"][name]
@@ -496,7 +383,7 @@ def empirical(entry: Entry) -> Drawing:
         few += int((~enough).sum())
     draw.legend(canvas)
     at = [of[k] for k in ("evaluator", "system", "split")]
-    return _made(canvas, "empirical", at, run=_run(of), off=off, few=few, fewest=_FEWEST)
+    return made(canvas, "empirical", at, run=_run(of), off=off, few=few, fewest=_FEWEST)
 
 
 def _run(of: Mapping[str, str]) -> str:
@@ -522,7 +409,7 @@ def ridge(results: Results, evaluator: str, split: str) -> Found:
              if e["histogram"] is not None and e["where"]["split"] == split]  # fmt: skip
     if not found:
         return None
-    canvas, axes = _new("ridge", split, height=1.3 + 0.45 * len(found))
+    canvas, axes = empty("ridge", split, height=1.3 + 0.45 * len(found))
     said = []
     for k, entry in enumerate(found):
         of, bins = entry["where"], entry["histogram"]
@@ -542,7 +429,7 @@ def ridge(results: Results, evaluator: str, split: str) -> Found:
         axes.plot([], [], linewidth=4, alpha=0.5, color=draw.colour(index), label=text)
     axes.plot([], [], color=draw.INK, label="local linkability D↔ (0 to 1)")
     draw.legend(canvas)
-    return _made(canvas, "ridge", [evaluator, split], split=split, said=said)
+    return made(canvas, "ridge", [evaluator, split], split=split, said=said)
 
 
 # Identity search.
@@ -554,7 +441,7 @@ def cmc(results: Results, evaluator: str, split: str) -> Found:
     found = [e for e in results.entries("searches", evaluator) if e["where"]["split"] == split]
     if not found:
         return None
-    canvas, axes = _new("cmc", split)
+    canvas, axes = empty("cmc", split)
     ranks = np.arange(1, len(found[0]["cmc"]) + 1)
     for entry in found:
         system = entry["where"]["system"]
@@ -572,12 +459,12 @@ def cmc(results: Results, evaluator: str, split: str) -> Found:
     axes.minorticks_off()
     draw.legend(canvas)
     chance = found[0]["chance_clustered"][0]
-    return _made(canvas, "cmc", [evaluator, split], split=split, said=said, chance=chance)
+    return made(canvas, "cmc", [evaluator, split], split=split, said=said, chance=chance)
 
 
 # Linkability of each speaker; over target voices, as radars.
 
-_NAMED = 40  # up to so many speakers their names stand beneath them
+_BENEATH = 40  # up to so many speakers their names stand beneath them
 _NARROW = 17  # letters over one of three radars side by side
 _SHOWN = 12  # speakers with a radar over targets
 
@@ -613,7 +500,7 @@ def by_speaker(results: Results, evaluator: str, split: str) -> Found:
         return None
     own = own.loc[own.max(axis=1).sort_values(ascending=False, kind="stable").index]
     before, who = select.unprotected_people(results, own.index, **of), attacker(attack)
-    canvas, axes = _new("by_speaker", f"{split}, {who} attacker")
+    canvas, axes = empty("by_speaker", f"{split}, {who} attacker")
     x = np.arange(1, len(own) + 1)
     axes.plot(x, before, "_", label="unprotected", markersize=4, **_GREY)
     said = []
@@ -625,11 +512,11 @@ def by_speaker(results: Results, evaluator: str, split: str) -> Found:
         if len(values):
             worst, best = values.idxmax(), values.idxmin()
             said.append((name, worst, values[worst], best, values[best], sorted(same)))
-    names = [draw.label(name) for name in own.index] if len(own) <= _NAMED else []
+    names = [draw.label(name) for name in own.index] if len(own) <= _BENEATH else []
     axes.set_xticks(x[: len(names)], names, rotation=90, fontsize=draw.SMALL)
     draw.legend(canvas)
     told = {"split": split, "who": who, "many": own.shape[1] > _FEW, "said": said}
-    return _made(canvas, "by_speaker", [evaluator, split], **told)
+    return made(canvas, "by_speaker", [evaluator, split], **told)
 
 
 def _small(title: str, rings: Sequence[tuple[str, Float64, Float64, int]]) -> Canvas:
@@ -661,7 +548,7 @@ def targets(
     rings = [(name, np.full(n_voices, bares[name]), own.to_numpy(), 0)
              for name, own in shown.iterrows()]  # fmt: skip
     canvas = _small(f"{split}, {who} attacker", rings)
-    return _made(
+    return made(
         canvas, "targets", [evaluator, split, series, metric], split=split, who=who, series=series,
         definition=select.definition(metric), voices=[*table.columns], speakers=[*table.index],
         means=[table.iloc[i].mean() for i in (0, -1)], shown=_SHOWN,
@@ -690,7 +577,7 @@ def target_groups(
             _ring(axes, angle, mean, index, linewidth=1.2)
         axes.set_title(what, fontsize=7)
     said = [(what, table[own].mean(), before[own].mean()) for what, own in halves.items()]
-    return _made(
+    return made(
         canvas, "target_groups", [evaluator, split, series, metric], n=n_voices, split=split,
         who=attacker(attack), series=series, definition=select.definition(metric), said=said,
     )  # fmt: skip
@@ -706,7 +593,7 @@ class Section(NamedTuple):
     pictures: list[Picture]
 
 
-def _drawn(
+def drawn(
     results: Results, title: str, make: Callable[[], Iterable[Found]], folder: Path | None
 ) -> Section:
     """A section; where figures.json lacks what is drawn, the page says so and shows the rest."""
@@ -716,12 +603,6 @@ def _drawn(
     except UserError as error:
         results.note(title, str(error))
     return section
-
-
-def draw_first(results: Results, folder: Path | None) -> list[Picture]:
-    """The pictures of the first screen; PDFs go to `folder`, if there is one."""
-    made = (make(results) for make in (recordings, channels, people, first_trade))
-    return _drawn(results, "the first pictures", lambda: made, folder).pictures
 
 
 def draw_utility(results: Results, folder: Path | None) -> Section:
@@ -735,7 +616,7 @@ def draw_utility(results: Results, folder: Path | None) -> Section:
         for f, series in product(measured, results.target_series()):
             yield by_target(results, f.metric, f.evaluator, f.split, series)
 
-    return _drawn(results, "Utility", make, folder)
+    return drawn(results, "Utility", make, folder)
 
 
 def draw_all(results: Results, evaluator: str, folder: Path | None) -> list[Section]:
@@ -762,7 +643,7 @@ def draw_all(results: Results, evaluator: str, folder: Path | None) -> list[Sect
         plan["Linkability by target voice"] = lambda: (
             make(*of, split, series, metric) for series, metric, make, split in by_target
         )
-    return [_drawn(results, title, make, folder) for title, make in plan.items()]
+    return [drawn(results, title, make, folder) for title, make in plan.items()]
 
 
 def draw_evaluator(

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from steps.generators.frames import FrameGaussians, MixtureSettings
+from steps.generators.gaussians import FrameGaussians, MixtureSettings
 from utils.arrays import Float64
 
 LOG_VARIANCE = (-7.0, 3.0)  # of standardised vectors: keeps a component from shrinking to a point
