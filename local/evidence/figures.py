@@ -82,7 +82,7 @@ def assess(pairs: Sequence[Pair], heard: Sequence[Heard]) -> Found:
     }
     return Found(
         attacks,
-        judge([attack.evidence for attack in protected], worst),
+        judge([attack.evidence for attack in protected], worst, _chosen(protected)),
         *_use(dict(zip(names, heard, strict=True)), person),
         {who: why for who, why in left_out.items() if who not in tried},
     )  # fmt: skip
@@ -111,6 +111,21 @@ def _attacks(encoder: str, vectors: Vectors, person: Mapping[str, str]) -> Itera
             found["legal"] = _legal(vectors, person, *HALVES[attacker])
         bare = bare or found
         yield Attack(attacker, encoder, found, _evidence(attacker, encoder, found, bare))
+
+
+def _chosen(attacks: Sequence[Attack]) -> dict[str, tuple[Value, float]]:
+    """By number of recordings the lowest EER of attackers who can hear, with the lowest end of all
+    their intervals, and its p value by permutation, corrected for their number (Bonferroni): they
+    do not share a list of trials."""
+    found: dict[str, tuple[Value, float]] = {}
+    judges = [attack.evidence for attack in attacks if attack.evidence.judges]
+    for n in LENGTHS:
+        if own := [evidence for evidence in judges if n in evidence.several]:
+            least = min(own, key=lambda evidence: evidence.several[n].value)
+            low = min(evidence.several[n].low for evidence in own)
+            p = min(1.0, least.p_several * len(judges))
+            found[n] = replace(least.several[n], low=low), p
+    return found
 
 
 def _stack(vectors: Vectors, names: Sequence[str], half: str) -> Float64:
