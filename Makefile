@@ -67,3 +67,4 @@ lint:
 clean:
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	rm -rf egs/*/data egs/*/exp egs/*/corpus
+	find . -name __pycache__ -prune -exec rm -rf {} +

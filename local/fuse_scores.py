@@ -26,7 +26,7 @@ def main(
     scores: Annotated[Sequence[Path], "The scores of each evaluator", "SCORES"], *,
     words: Words = None,
 ) -> None:  # fmt: skip
-    from local.metrics.fusion import fuse
+    from local.metrics.verification import fuse
     from utils.trials import Scores, write_scores
 
     trials, *found = read_scored("kaldi", trial_list, *scores)
@@ -35,6 +35,6 @@ def main(
     if words:
         fused["words"] = [*read_scored("kaldi", trial_list, words)[1:]]
     for name, several in fused.items():
-        score = fuse(trials.trial, several)
+        score = fuse(trials, several)
         write_scores(out / name, Scores(trials.enrol, trials.trial, score))
     print(f"read {len(trials)} trials / fused {len(found)} scores of each / skipped 0")

@@ -49,6 +49,7 @@ def main(
     ] = None,
 ) -> None:  # fmt: skip
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # parallelism is by processes
+    logging.getLogger("speechbrain").setLevel(logging.WARNING)
     from local.evidence.figures import assess
     from local.evidence.hearing import Heard, hear_all, load_judges, pair_up
     from local.evidence.page import as_data, as_page
@@ -72,9 +73,9 @@ def main(
     judges, missing = load_judges(loaded.anonymiser if loaded else None)
     jobs = job.Jobs(min(nj or len(os.sched_getaffinity(0)), len(pairs) or 1), lambda _: None)
     heard = dict[str, Heard]()
-    for pair, result in progress("measure_evidence", unit="recordings")(
-        hear_all(jobs, judges, pairs)
-    ):
+    results = hear_all(jobs, judges, pairs)
+    for _ in progress("measure_evidence", unit="recordings")(pairs):
+        pair, result = next(results)
         if isinstance(result, UserError):
             left_out[pair.name] = str(result)
         else:
@@ -94,6 +95,7 @@ def main(
     about = {
         "source": str(source), "out": str(out), "per": per, **account.origin(), "missing": missing,
         "system": {"path": str(system), "digest": loaded.digest} if loaded else None,
+        "limits": account.sentences(loaded.limits) if loaded else [],
         "key": "checked: it is that of the protected recordings" if key else "not given",
     }  # fmt: skip
     page = account.beside(out, "evidence.html")

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from steps.options import Generator, GeneratorBackend, Pool, PoolData, Sources, load_sampler
+from steps.options import Generator, GeneratorBackend, Pool, PoolData, Sources
 from utils.cli import UserError
 from utils.commands import program
 from utils.options import OutFile, Seed
@@ -117,6 +117,7 @@ def main(
     pool_backend: GeneratorBackend = None, generator: Generator = None,
 ) -> None:  # fmt: skip
     from steps.generators.identity import measure_capacity
+    from steps.generators.sampling import load_sampler
     from utils.tables import is_there
 
     limit = None if threshold is None else _threshold(threshold)

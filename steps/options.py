@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 from utils.cli import COMMON, natural, positive
 
 if TYPE_CHECKING:
-    from steps.generators.sampling import Sampler
     from utils.datadir import DataDir
 
 T = TypeVar("T")
@@ -110,20 +109,3 @@ def measure(name: str, data: Path, out: Path, allow_loss: int, *given: Any) -> N
             progress(f"extract_{name}"),
         )
     )  # fmt: skip
-
-
-def load_sampler(
-    conf: Path, sources: Sequence[tuple[Path, Path]], seed: int, *, pool: Path | None,
-    pool_data: Path | None, pool_backend: Path | None, generator: Path | None,
-) -> "Sampler":  # fmt: skip
-    """The generator of the system `conf`, ready to be asked for vectors."""
-    from steps.generators import sampling
-    from steps.sources import Resources
-
-    resources = Resources(
-        xvectors=tuple(xvectors for xvectors, _ in sources), backend=pool_backend,
-        generator=generator,
-    )  # fmt: skip
-    return sampling.load_sampler(
-        conf, sources, resources, pool=pool, pool_data=pool_data, seed=seed
-    )

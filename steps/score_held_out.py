@@ -37,8 +37,8 @@ def main(
     from steps.speaker.backends import Backend, load_backend, train_backend
     from steps.speaker.heads import HeadBackend, train_head
     from steps.speaker.held_out import Vectors, attack_held_out
-    from steps.speaker.vectors import check_complete, read_xvectors, speakers_of
-    from utils.datadir import load_data_dir, read_validation_speakers
+    from steps.speaker.vectors import read_training
+    from utils.datadir import read_validation_speakers
     from utils.tables import write_json, write_map
 
     def learn(vectors: Vectors, utt2spk: Mapping[str, str]) -> Backend:
@@ -53,9 +53,7 @@ def main(
             return load_backend(kind)
         return train_backend(vectors, utt2spk, lda_dim)
 
-    data = load_data_dir(data_dir, need=("utt2spk",))
-    vectors, utt2spk = read_xvectors(xvectors), speakers_of(xvectors, data)
-    check_complete(vectors, utt2spk, xvectors, allow_loss)
+    data, vectors, utt2spk = read_training(xvectors, data_dir, allow_loss)
     unheard = None if own_encoder is None else read_validation_speakers(own_encoder)
     result = attack_held_out(vectors, utt2spk, data, learn, unheard)
     out.mkdir(parents=True, exist_ok=True)

@@ -15,15 +15,7 @@ from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-from steps.options import (
-    Generator,
-    GeneratorBackend,
-    Pool,
-    PoolData,
-    Settings,
-    Sources,
-    load_sampler,
-)
+from steps.options import Generator, GeneratorBackend, Pool, PoolData, Settings, Sources
 from utils.cli import positive
 from utils.commands import program
 from utils.options import OutFile, Seed
@@ -39,6 +31,8 @@ def main(
     seed: Seed = 0, sources: Sources, pool: Pool = None, pool_data: PoolData = None,
     pool_backend: GeneratorBackend = None, generator: Generator = None,
 ) -> None:  # fmt: skip
+    from steps.generators.sampling import load_sampler
+
     sampler = load_sampler(
         conf, sources, seed, pool=pool, pool_data=pool_data, pool_backend=pool_backend,
         generator=generator,

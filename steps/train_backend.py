@@ -28,14 +28,11 @@ def main(
     import numpy as np
 
     from steps.speaker.backends import train_backend, write_backend
-    from steps.speaker.vectors import average_by_speaker, check_complete, read_xvectors, speakers_of
+    from steps.speaker.vectors import average_by_speaker, read_training
     from utils.archives import write_archive
-    from utils.datadir import load_data_dir, write_training_speakers
+    from utils.datadir import write_training_speakers
 
-    data = load_data_dir(data_dir, need=("utt2spk",), not_speakers_of=not_speakers_of)
-    vectors = read_xvectors(xvectors)
-    utt2spk = speakers_of(xvectors, data)
-    check_complete(vectors, utt2spk, xvectors, allow_loss)
+    _, vectors, utt2spk = read_training(xvectors, data_dir, allow_loss, not_speakers_of)
     cohort, counts = average_by_speaker(vectors.items(), utt2spk)
     read = f"read {len(vectors)} x-vectors of {len(counts)} speakers / written {out}"
     if lda_dim == 0:

@@ -31,15 +31,12 @@ def main(
     conf: Settings, xvectors: Xvectors, data_dir: DataFolder, out: OutFolder, *, seed: Seed = 0,
     device: Device = "cpu", allow_loss: AllowLoss = 0, not_speakers_of: NotSpeakersOf = (),
 ) -> None:  # fmt: skip
-    from steps.speaker.vectors import check_complete, read_xvectors, speakers_of
-    from utils.datadir import load_data_dir, write_training_speakers
+    from steps.speaker.vectors import read_training
+    from utils.datadir import write_training_speakers
     from utils.settings import read_settings
 
     values = read_settings(conf)
-    data = load_data_dir(data_dir, need=("utt2spk",), not_speakers_of=not_speakers_of)
-    vectors = read_xvectors(xvectors)
-    utt2spk = speakers_of(xvectors, data)
-    check_complete(vectors, utt2spk, xvectors, allow_loss)
+    data, vectors, utt2spk = read_training(xvectors, data_dir, allow_loss, not_speakers_of)
 
     if values.get("generator") == "psd":
         from steps.generators.frames import write_vectors_as_frames

@@ -22,12 +22,9 @@ def main(
     allow_loss: AllowLoss = 0, not_speakers_of: NotSpeakersOf = (),
 ) -> None:  # fmt: skip
     from steps.speaker.heads import train_head, write_head
-    from steps.speaker.vectors import check_complete, read_xvectors, speakers_of
-    from utils.datadir import load_data_dir
+    from steps.speaker.vectors import read_training
 
-    data = load_data_dir(data_dir, need=("utt2spk",), not_speakers_of=not_speakers_of)
-    vectors, utt2spk = read_xvectors(xvectors), speakers_of(xvectors, data)
-    check_complete(vectors, utt2spk, xvectors, allow_loss)
+    _, vectors, utt2spk = read_training(xvectors, data_dir, allow_loss, not_speakers_of)
     head = train_head(vectors, utt2spk, seed)
     heard = {utt2spk[key] for key in vectors}
     out.mkdir(parents=True, exist_ok=True)

@@ -30,6 +30,8 @@ import kaldiio
 import numpy as np
 import soundfile
 
+from tests.recipes import TINY
+
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = ROOT / "tests/golden.tsv"
 TOLERANCE = 1e-6
@@ -50,18 +52,6 @@ quality_utterances=1
 bootstrap=20
 report_audio=false
 """
-ENCODER = """\
-encoder: ecapa
-network:
-  channels: [16, 16, 16, 16, 48]
-  kernel_sizes: [5, 3, 3, 3, 1]
-  dilations: [1, 2, 3, 4, 1]
-  attention_channels: 16
-  se_channels: 16
-  embedding: 24
-features: {kind: fbank, bins: 24}
-training: {steps: 30, batch: 16, crop_seconds: [1, 1], loss: aam, learning_rate: 0.002}
-"""
 NAMES = ("split", "gender", "system", "family", "attacker", "evaluator", "condition", "metric")
 FIGURES = ("value", "low", "high", "n_speakers", "n_segments", "n_target", "n_nontarget")
 
@@ -78,7 +68,7 @@ def make_folder(folder: Path) -> None:
         if path.name not in ("recipe.conf", "encoders"):
             (folder / "conf" / path.name).symlink_to(path.resolve())
     (folder / "conf/recipe.conf").write_text(CONF)
-    (folder / "conf/encoders/tiny.yaml").write_text(ENCODER)
+    (folder / "conf/encoders/tiny.yaml").write_text(TINY)
 
 
 def digest(items: Iterable[tuple[str, bytes]]) -> str:

@@ -25,7 +25,8 @@ from local.report.select import summary
 
 Figure: Any = make_dataclass("Figure", METRICS, frozen=True)  # values as text, as in metrics.csv
 SpeakerFigure: Any = make_dataclass("SpeakerFigure", SPEAKERS, frozen=True)
-FAMILIES = ("", "similarity", "gains", "leakage", "calibration", "utility", "strongest")
+FAMILIES = ("", "similarity", "gains", "leakage", "calibration", "utility", "strongest",
+            "groups")  # fmt: skip
 COLUMNS = {Figure: METRICS, SpeakerFigure: SPEAKERS}
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from local import compute_metrics, fuse_scores
-from local.metrics.fusion import fuse, normalise
+from local.metrics.verification import fuse, normalise
 from steps import extract_channel, score_trials, train_tfidf
 from steps.asr.engines import Phones
 from steps.channels import timing
@@ -19,9 +19,10 @@ from steps.channels.recognised import extract_channel as extract
 from steps.channels.timing import CONSONANTS, PHONES, RHYTHM, cut_phones, read_phones
 from steps.channels.typical import away
 from steps.emotion.functionals import ENERGY, MELODY, functionals
-from steps.speaker.backends import TfidfBackend, learn_idf
+from steps.speaker.backends import CentredCosine, TfidfBackend, learn_idf
 from tests.recipes import copy_world, run_recipe
 from tests.refusals import refuses
+from tests.scored import compute, trials_of
 from utils.archives import read_vectors
 from utils.tables import write_map
 
@@ -88,12 +89,13 @@ def test_what_words_refuse(folder: Path) -> None:
 
 def test_fusion_by_hand() -> None:
     """Scores 1, 3 become -1, 1, whatever their scale; who is alone, or all alike, gives nothing."""
-    trial = ["u", "u", "v", "w", "w"]
+    trials = trials_of([(m, utt, False) for m, utt in zip("ababa", "uuvww", strict=True)])
+    heard = np.array([0, 0, 1, 2, 2])
     voice, words = np.array([1.0, 3, 9, 0.1, 0.1]), np.array([200.0, 100, 0, 5, 7])
-    assert normalise(trial, voice).tolist() == [-1, 1, 0, 0, 0]
-    assert fuse(trial, [voice, words]).tolist() == [0, 0, 0, -1, 1]
-    assert fuse(trial, [voice * 5 + 2, words / 3]) == pytest.approx(fuse(trial, [voice, words]))
-    assert normalise(trial, np.zeros(5)).tolist() == [0] * 5
+    assert normalise(heard, voice).tolist() == [-1, 1, 0, 0, 0]
+    assert fuse(trials, [voice, words]).tolist() == [0, 0, 0, -1, 1]
+    assert fuse(trials, [voice * 5 + 2, words / 3]) == pytest.approx(fuse(trials, [voice, words]))
+    assert normalise(heard, np.zeros(5)).tolist() == [0] * 5
 
 
 def test_what_the_voice_adds_to_the_words(tmp_path: Path) -> None:
@@ -208,6 +210,56 @@ def test_phones_have_their_lengths() -> None:
     assert recogniser.recognise("u", wave) == first
     frames = [int(word.rpartition(":")[2]) for word in first.split()]
     assert 110 <= sum(frames) <= 121 and min(frames) > 0
+
+
+# ---- Bad input: one line, and a figure that is undefined. What cannot be heard at all is said
+# before the start: a recogniser of words (test_plan.py), pyannote's network (test_pyannote.py).
+
+
+def test_an_utterance_without_phones_ended_the_recipe(caplog: pytest.LogCaptureFixture) -> None:
+    """Its timing is zero, of which a cosine was an error; it tells nothing, and is said."""
+    phones, none = (timing.timing(read_phones(text)) for text in (SPOKEN, ""))
+    other = timing.timing(read_phones("B:10 AA:40 SIL:5 S:9"))
+    rows = CentredCosine().right(np.stack([phones, other, none]))
+    assert rows[:2] == pytest.approx(CentredCosine().right(np.stack([phones, other])))
+    assert not rows[2].any()
+    assert caplog.messages == [
+        "1 of 3 vectors are zero: there is nothing to compare, and their scores are 0"
+    ]
+    refuses("2 x-vectors are zero", CentredCosine().right, np.stack([none, none]))
+
+
+@pytest.mark.parametrize(
+    ("people", "recordings", "models", "known", "undefined", "said"),
+    [
+        ("abc", 1, "abc", ["eer_1", "eer_all", "named_1"], ["linkability_1"],
+         "3 recordings: left out, as fewer than 2 people with target trials have so many"),
+        ("ab", 4, "ab", ["eer_1", "eer_3", "eer_all", "named_all"], ["linkability_all"],
+         "10 recordings: left out"),
+        ("ab", 4, "a", [], ["p_value_eer", "p_value_named"], "all recordings: left out"),
+        ("abc", 2, "", ["eer_1"], ["eer_normalised_1", "d_ece_all"], "3 recordings: left out"),
+    ],
+    ids=["one recording a person", "two people", "one of two enrolled", "one candidate each"],
+)  # fmt: skip
+def test_too_little_to_say_anything_by_recordings(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, people: str, recordings: int, models: str,
+    known: list[str], undefined: list[str], said: str,
+) -> None:  # fmt: skip
+    """Without models every person is compared with one: the first two with themselves."""
+    utts = {f"{p}{r}": p for p in people for r in range(recordings)}
+    trials = [(m, utt) for utt, p in utts.items() for m in models or p.replace("c", "a")]
+    for name, last in (("t", lambda m, u: "target" if m == u[0] else "nontarget"),
+                       ("s", lambda m, u: len(m + u) + 0.1 * ord(u[0]))):  # fmt: skip
+        (tmp_path / name).write_text("".join(f"{m} {u} {last(m, u)}\n" for m, u in trials))
+    write_map(tmp_path / "utt2spk", utts)
+    found = compute(tmp_path, "recordings", "--utt2spk", tmp_path / "utt2spk", "--bootstrap", 5,
+                    tmp_path / "t", tmp_path / "s")  # fmt: skip
+    figures = {name.removesuffix("_recordings"): value for name, value in found.items()}
+    assert all(figures[name] is not None for name in known)
+    assert all(figures[name] is None for name in undefined)
+    assert any(line.startswith(said) for line in caplog.messages)
+    for line in caplog.messages:
+        assert "\n" not in line
 
 
 @pytest.mark.slow

@@ -38,7 +38,8 @@ from utils.settings import to_plain
 from utils.tables import read_map
 
 CONFS = sorted((ROOT / "egs" / "TEMPLATE" / "conf" / "encoders").glob("*.yaml"))
-OWN = [path for path in CONFS if path.stem != "ecapa_wavlm"]  # that one: test_hub_front.py
+PRETRAINED = ("ecapa_wavlm", "pyannote_tuned")  # test_hub_front.py, test_tuned.py
+OWN = [path for path in CONFS if path.stem not in PRETRAINED]
 TINY = f"""
 encoder: ecapa
 network: {NETWORK}

@@ -25,7 +25,7 @@ from utils.arrays import Float32
 from utils.cli import LossError
 
 Vector = Callable[[int], np.ndarray]
-N = 20
+N = 30
 
 
 class Ear:
@@ -145,6 +145,24 @@ def test_who_hears_nothing_names_by_chance_and_the_verdict_does_not_say_found() 
     for attack in found.attacks[1:]:
         assert attack.hits[0] <= 4
         assert attack.evidence.bare.high == 0.0
+
+
+@pytest.mark.parametrize("seed", [14, 26, 50])
+def test_a_single_interval_below_half_was_called_a_leak(seed: int) -> None:
+    """Of three attackers who hear nothing one often has it: a permutation test decides."""
+    assert heard(drawn(seed), drawn(seed + 1)).verdict.level >= Level.UNSHOWN
+
+
+@pytest.mark.parametrize(
+    ("dose", "level"), [(0.1, Level.NOW_AND_THEN), (0.2, Level.OFTEN), (0.4, Level.NOTHING)]
+)
+def test_a_dosed_leak_is_found(dose: float, level: Level) -> None:
+    own, other = drawn(0), drawn(1)
+
+    def leaks(i: int) -> np.ndarray:
+        return (dose * own(i % N) + (1 - dose) * other(i)).astype(np.float32)
+
+    assert heard(own, leaks).verdict.level is level
 
 
 def test_an_aligned_attacker_undoes_a_rotation() -> None:

@@ -10,7 +10,7 @@ from local.metrics import detection
 from local.metrics import recordings as module
 from local.metrics.legal import reidentification
 from local.metrics.recordings import (
-    disclosure,
+    disclosures,
     group,
     hear,
     permutation_tests,
@@ -111,6 +111,11 @@ def test_more_recordings_tell_more() -> None:
     low, high = found["intervals"]["eer_normalised_3_recordings"]
     assert low < found["eer_normalised_3_recordings"] < high
     assert found["p_value_eer"] <= 0.02 and found["p_value_named"] <= 0.02
+
+
+def disclosure(rank: np.ndarray, weight: np.ndarray, n_models: int) -> tuple[float, float]:
+    mean, worst = disclosures(rank, weight[None], n_models)
+    return float(mean[0]), float(worst[0])
 
 
 def test_what_ranks_disclose_by_hand() -> None:
@@ -285,6 +290,8 @@ def test_the_choice_of_many_figures_had_a_p_value_that_could_not_be_small() -> N
     noise = [made_up(seed, 0.0)[1] for seed in range(20, 40)]
     found = strongest(trials, [*([own] for own in noise), [score]], people)
     assert found["p_value_strongest"] <= 0.002
+    p_values = [found[f"p_value_strongest_{n}_recordings"] for n in ("1", "3", "10", "all")]
+    assert min(p_values) == found["p_value_strongest"]
 
 
 def test_a_leak_that_is_turned_round_is_one() -> None:
@@ -292,3 +299,27 @@ def test_a_leak_that_is_turned_round_is_one() -> None:
     found = recordings(trials, -score, people)
     assert found["eer_1_recordings"] > 0.8
     assert found["p_value_eer"] <= 0.01 and found["p_value_d_ece"] <= 0.01
+
+
+def test_figures_of_all_resamples_at_once_are_those_of_each_alone() -> None:
+    """To the last bit: ties, blocks of both kinds, and resamples without targets or nontargets."""
+    rng = np.random.default_rng(4)
+    score, target = rng.integers(0, 40, 300) / 7, rng.random(300) < 0.3
+    ranking = detection.rank(score + target, target)
+    weight = rng.poisson(rng.choice([0.1, 0.4, 1.0], 50)[:, None], (50, 300)).astype(float)
+    weight[0] *= ranking.target
+    weight[1] *= ~ranking.target
+    t, n = ranking.counts(weight)
+    eers = detection.eers(np.cumsum(t, axis=1), np.cumsum(t + n, axis=1))
+    several = np.stack([eers, detection.d_eces(t, n), detection.linkabilities(ranking, weight)])
+    none = ~(t.any(axis=1) & n.any(axis=1))
+    assert none[:2].all() and np.isnan(several[:, none]).all()
+    for i in np.flatnonzero(~none):
+        blocks, bins = detection.pav(t[i], n[i]), detection.histograms(ranking, weight[i])
+        alone = [
+            detection.eer(t[i], n[i]),
+            detection.d_ece(blocks.llr, blocks.t, blocks.n),
+            detection.d_sys(bins) if bins else math.nan,
+        ]
+        np.testing.assert_array_equal(several[:, i], alone)
+    assert 10 < np.isnan(several[2]).sum() < 40

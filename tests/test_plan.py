@@ -123,6 +123,32 @@ def test_a_dry_run_says_that_the_corpus_cannot_be_had(plan: Plan, corpus: Path) 
     assert not plan().lacking
 
 
+def test_the_training_set_was_made_where_no_step_reads_it(plan: Plan, corpus: Path) -> None:
+    """4,160 utterances of egs/synth, a quarter of the default recipe's time."""
+    (corpus / "conf/encoders/e.yaml").rename(corpus / "conf/encoders/trained.yaml")
+    shipped = {"systems": "b2", "evaluators": "resemblyzer/cosine"}
+
+    def prepared(**options: str) -> dict[str, str]:
+        made = commands(plan(**shipped | options), **shipped | options)
+        assert ("data/train" in made) == ("exp/audio/train" in made)
+        return {
+            out: how.partition(" --seed 0 ")[2] for out, how in made.items() if "prepare" in how
+        }
+
+    assert prepared() == {"data/train": ""}  # by a prepare.sh that cannot leave it out
+    (corpus / "prepare.sh").write_text('sets="evaluation train"\n')
+    without = {"data/e_enrolls": "--sets evaluation"}
+    assert prepared() == without
+    for options in (
+        {"evaluators": "resemblyzer/plda"}, {"evaluators": "resemblyzer/cosine_asnorm"},
+        {"evaluators": "trained/cosine"}, {"attackers": "semi_informed_finetuned"},
+        {"systems": "b1"}, {"systems": "knnvc"}, {"also_prepared": "train"}, {"stop_stage": "0"},
+        {"asr": "pocketsphinx", "asr_lang": "trigram"},
+    ):  # fmt: skip
+        assert prepared(**options) == {**without, "data/train": "--sets train"}, options
+    assert prepared(attackers="white_box", systems="const_01") != without
+
+
 TAKEN = "is the name of original speech or of another system; choose another name"
 REFUSED: list[tuple[str, dict[str, str], str]] = [
     ("nist", {"systems": "b2", "external": "b2=p1"}, f"'b2=p1': b2 {TAKEN}"),
@@ -189,6 +215,12 @@ def test_the_default_recipe_measures_prosody_and_quality_not_words(corpus: Path)
         assert f"exp/quality/{system}/synth_test_trials_f" in made
         assert f"exp/metrics/{system}/utility.distillmos/PP/synth_test" in made
     assert not any("exp/decode" in out for out in made)
+    for kind in ("leakage.{}/OP", "legal_ignorant.{}/OA"):  # both were computed twice
+        first, second = (
+            f"exp/metrics/b2/{kind.format(f'pyannote_synth+{end}')}/synth_test_f"
+            for end in ("plda", "cosine")
+        )
+        assert first in made[second] and "compute" not in made[second]
 
 
 def test_the_pool_of_voices_may_be_another_set_than_who_trains_the_attacker(
@@ -207,6 +239,60 @@ def test_the_pool_of_voices_may_be_another_set_than_who_trains_the_attacker(
     assert "--xvectors exp/xvectors/e/train_speakers" in made["data/train_b1_utt_utt"]
     without = commands(plan(**asked))
     assert "exp/xvectors/e/train" in without and "data/voices" not in "".join(without.values())
+
+
+def make_set(folder: Path, speakers: str, **tables: str) -> None:
+    """A data directory of one utterance a speaker, who is a woman unless `tables` say otherwise."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "audio.wav").touch()
+    for name, value in {"utt2spk": "", "spk2gender": "f", "wav.scp": str(folder / "audio.wav"),
+                        **tables}.items():  # fmt: skip
+        lines = (f"{one} {value or one}\n" for one in speakers.split())
+        (folder / name).write_text("".join(lines))
+
+
+def test_informed_attackers_learn_from_several_sets_joined(plan: Plan, corpus: Path) -> None:
+    """Also from another corpus's; evaluators and voices do not."""
+    make_set(corpus / "data/train", "a b")
+    make_set(corpus / "data/dev", "c")
+    make_set(corpus / "speechocean/data/train", "d")
+    protected(corpus, "b2r")
+    options = {"systems": "b2r b1_utt", "attackers": "semi_informed semi_informed_backend",
+               "evaluators": "e/plda words/tfidf", "asr": "moonshine", "informed_draws": "2",
+               "attacker_train": "train speechocean/data/train dev"}  # fmt: skip
+    made, name = commands(plan(**options)), "train+speechocean_train+dev"
+    joined, training = f"data/{name}", f"{name}_b2r_utt_draws2"
+    sources = "data/train speechocean/data/train data/dev"
+    assert made[joined] == f"utils/combine_data_dirs.py {joined} {sources}"
+    assert joined in made[f"exp/audio/{name}"]
+    assert f" {joined} data/{name}_b2r_utt_draw1 " in made[f"data/{name}_b2r_utt_draw1"]
+    assert f"xvectors/e/{name}_speakers" in made[f"data/{name}_b1_utt_utt"]
+    assert f"data/{training} " in made[f"exp/encoders/e.{training}.scratch"]
+    assert f"data/{name}_b2r_utt " in made[f"exp/decode/b2r_utt/moonshine/{name}"]
+    for out in ("exp/encoders/e", "exp/backends/e", "exp/pools/e"):
+        assert "data/train " in made[out] and name not in made[out]
+    alone = commands(plan(**options | {"attacker_train": "dev"}))
+    assert "data/dev_b2r_utt_draws2" in alone and "data/dev" not in alone
+
+
+def test_sets_that_attackers_cannot_learn_from_together(plan: Plan, corpus: Path) -> None:
+    make_set(corpus / "data/train", "a b")
+    make_set(corpus / "data/dev", "b")
+    make_set(corpus / "data/e_trials_f", "t")
+    for name, tables in (("x", {}), ("y", {"wav.scp": "corpus/a.wav"})):
+        make_set(corpus / f"other/{name}", "c", **tables)
+    make_set(corpus / "other/tested", "c t")
+    (corpus / "other/x/spk2gender").unlink()
+    for words, why in (
+        ("train dev", "data/dev: speaker b (1 in all) is in data/train, too; leave out whom"),
+        ("train gone", "data/gone: no such data directory"),
+        ("../gone/data/train", "../gone/data/train: no such data directory"),
+        ("train train", "train is named twice"),
+        ("other/x", "other/x/spk2gender is missing"),
+        ("train other/y", "other/y/wav.scp: corpus/a.wav: no such file, as seen from here"),
+        ("train other/tested", "speaker t (1 in all) is in data/e_trials_f, too; who is tested"),
+    ):
+        refused(why, plan, attacker_train=words)
 
 
 def test_a_recogniser_is_trained_anew_for_each_system(plan: Plan, corpus: Path) -> None:
@@ -732,6 +818,8 @@ def test_the_choice_of_the_strongest_was_computed_and_not_shown(plan: Plan, corp
     made = commands(plan(systems="b2", genders="f", evaluators="e/plda", attackers="ignorant"))
     assert f"--figures {folder} e_f f b2 strongest - all -" in made["exp/results"]
     assert made[folder].startswith("local/compute_metrics.py strongest")
+    scores, bare = "exp/scores/b2/ignorant.e+plda/OA", "exp/metrics/original/unprotected.e+plda/OO"
+    assert f"--unprotected {scores}/e_f/scores {bare}/e_f/metrics.json " in made[folder]
 
 
 def test_a_report_asked_for_speech_of_lists_that_only_another_system_saw(
@@ -816,7 +904,7 @@ def test_every_stage_names_the_programs_that_it_runs(name: str, corpus: Path) ->
     for command in commands(planned, path.name, bootstrap="1000").values():
         for one in command.split(" && "):
             program = one.split()[0]
-            assert (ROOT / program).is_file() or program in ("./prepare.sh", "rm")
+            assert (ROOT / program).is_file() or program in ("./prepare.sh", "mkdir", "cp")
 
 
 def test_constant_voices_of_a_model_are_a_study_of_their_own(corpus: Path) -> None:
@@ -913,8 +1001,7 @@ def test_a_recipe_s_plan_of_every_corpus(corpus: Path) -> None:
     for name in list_settings(corpus / "conf/systems"):
         asked = options_of(TEMPLATE / "run.sh") | {"evaluators": "e/plda"}
         recipe = Recipe.make(Asked(asked))
-        recipe.needs(4, name)
-        assert recipe.give(name, "e_enrolls") is not None
+        assert recipe.needs(name, "e_enrolls") is not None
 
 
 WORDS = {"systems": "b2", "attackers": "ignorant semi_informed_backend aligned semi_informed"}

@@ -68,7 +68,8 @@ def test_the_score_is_that_of_the_package_and_of_the_middle_of_long_speech() -> 
 
     network = ConvTransformerSQAModel().eval()
     estimate = load_estimator()
-    for wave in (buzz(1.0), buzz(7.0)):
+    paused = np.r_[buzz(2.0), np.zeros(RATE), buzz(0.5)]
+    for wave in (buzz(0.3), buzz(1.0), paused, buzz(5.01), buzz(7.0)):
         with torch.inference_mode():
             expected = network(torch.from_numpy(wave).float()[None]).item()
         assert estimate(wave) == Quality(expected)

@@ -25,6 +25,7 @@ from tests.recipes import (
     made,
     make_corpus_folder,
     run_recipe,
+    run_words,
     take_systems,
 )
 from tests.waiting import wait_for
@@ -231,6 +232,19 @@ class TestRecipe:
         assert found["theirs"] == found["b2"] == found["mine"]
         told = json.loads((folder / "data/small_test_trials_f_theirs/conf.json").read_text())
         assert told["system"]["anonymiser"] == "external"
+
+    def test_attackers_learn_from_two_sets_joined(self, recipe: tuple[Path, Run]) -> None:
+        folder, run = recipe
+        prefix = ("--spk-prefix", "x", "--utt-prefix", "x")
+        words = ("utils/copy_data_dir.py", *prefix, "data/train", "other/data/train")
+        run_words(words, 0, cwd=folder)
+        run("--systems", "b2r", "--genders", "f", "--attackers", "semi_informed_backend",
+            "--attacker-train", "train other/data/train", "--informed-draws", "2",
+            "--stop-stage", "8")  # fmt: skip
+        scores = folder / "exp/scores/b2r/semi_informed_backend.tiny+plda/AA/small_test_f"
+        told = json.loads((scores / "attacker.json").read_text())["training_set"]
+        assert told["data"] == "data/train+other_train_b2r_utt_draws2"
+        assert (told["n_speakers"], told["n_utterances"]) == (24, 24 * 6 * 2)
 
 
 def test_an_unknown_system_is_named(tmp_path: Path) -> None:

@@ -369,7 +369,9 @@ class _Window:
         while True:
             self._look()
             while self.stale and self._may_begin() and (free := self._free()) > 0:
-                self._begin(*self.stale.pop(0), max(1, free // (len(self.stale) + 1)))
+                many = len(self.stale)  # the last is cut for those cores, too, that soon are free
+                parts = free // many if many > 1 else min(2 * free, self.driver.nj)
+                self._begin(*self.stale.pop(0), max(1, parts))
             self._start()
             if not self.making:
                 return

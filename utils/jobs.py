@@ -34,7 +34,7 @@ FLOORS = ("egs", "local", "steps", "tests", "utils")
 # What most programs import, in seconds altogether.
 HEAVY = (
     "numpy", "scipy.signal", "scipy.optimize", "scipy.stats", "soundfile", "kaldiio", "pandas",
-    "torch",
+    "click", "yaml", "torch",
 )  # fmt: skip
 
 

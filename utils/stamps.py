@@ -155,7 +155,7 @@ def digest_code(program: Path) -> str:
         parts[name], named = json.loads(remembered("code", path, partial(_read_code, path)))
         new = set(named) - seen  # looked for once: a program has a hundred modules
         seen |= new
-        todo |= {module for module in new if (ROOT / module).exists()}
+        todo |= {module for module in new if os.access(f"{ROOT}/{module}", os.F_OK)}
     return digest_json(parts)
 
 

@@ -19,6 +19,8 @@ external_command=                          # a program that protects: "<name>=<p
 attackers="ignorant aligned lazy_informed" # of: ignorant aligned lazy_informed semi_informed semi_informed_finetuned semi_informed_backend white_box white_box_finetuned white_box_backend (docs/attackers.md)
 controls=false                             # also attack what every attacker must see through, or cannot: copy, bn_perm, bn_leak_*, reading (docs/attackers.md)
 draws=1                                    # how often trials are protected, each time by another draw; ignorant and lazy_informed attackers hear all, and intervals cover people and draws
+attacker_train=                            # what informed attackers protect and learn from: sets of data/ and paths such as ../speechocean/data/train, joined; empty: train_set (docs/informed.md)
+distractors=                               # sets of data/ whose people are candidates only: legal linkability and naming among ever more people (docs/metrics/crowd.md)
 informed_level=utt                         # level at which semi-informed attackers protect their training set: utt, spk or same (as the system)
 informed_draws=4                           # how often, with other draws, attackers who train protect their training set; once where a draw changes nothing
 prepare_options=                           # further options of prepare.sh
@@ -51,6 +53,7 @@ if in_stage 0 "prepare the corpus"; then
 fi
 
 if in_stage 1 "audio: every file opened, rates and durations"; then
+  each joined_sets 'utils/combine_data_dirs.py {out} {sources}' # of --attacker-train
   each audio 'utils/check_audio.py {data} {out}'
 fi
 
@@ -126,8 +129,14 @@ if in_stage 9 "privacy metrics"; then
   each calibration 'local/compute_metrics.py calibration --utt2spk {utt2spk} {trials} {scores} {out}/metrics.json'
   each reidentification 'local/compute_reidentification.py --utt2spk {utt2spk} --bootstrap {bootstrap} --seed {seed}
     {draws} {trials} {scores} {out}/metrics.json'
+  each inference 'local/measure_people.py inference --bootstrap {bootstrap} --seed {seed} {lists} {xvectors} {data}
+    {out}/metrics.json' # sex and age
+  each crowd 'local/measure_people.py crowd --bootstrap {bootstrap} --seed {seed} {lists} {enrol} {enrol_data}
+    {out}/metrics.json'
+  each groups 'local/measure_people.py groups --bootstrap {bootstrap} --seed {seed} {lists} {out}/metrics.json'
   each legal 'local/compute_legal_metrics.py --utt2spk-enrol {enrol_utt2spk} --utt2spk-trial {trial_utt2spk}
     --bootstrap {bootstrap} --seed {seed} {enrol} {trial} {out}/metrics.json'
+  each copied 'mkdir -p {out}' 'cp {figures} {out}/metrics.json' # of x-vectors, for another back end
 fi
 
 if in_stage 10 "utility"; then

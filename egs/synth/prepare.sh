@@ -8,6 +8,7 @@ set -euo pipefail
 corpus=corpus         # folder for the audio that is made (460 MB)
 evaluation=synth_test # name of the evaluation sets
 train_set=train       # name of the training and pool set
+sets="evaluation train" # which of them are made
 eval_speakers=40      # half of them women
 eval_utterances=14    # utterances of each: enrolment and trials
 enrol_utterances=5    # utterances of each, for enrolment
@@ -35,7 +36,14 @@ make_speakers() { # SET FIRST SPEAKERS UTTERANCES
 }
 
 [[ $download == false ]] || echo "prepare.sh: --download: nothing to fetch, the speech is made here"
-make_speakers "local/$evaluation" 1 "$eval_speakers" "$eval_utterances"
-make_speakers "$train_set" $((eval_speakers / 2 + 1)) "$train_speakers" "$train_utterances"
-local/make_trials.py --seed "$seed" --enrol-utts "$enrol_utterances" \
-  "data/local/$evaluation" "data/$evaluation"
+for one in $sets; do
+  case $one in
+    evaluation)
+      make_speakers "local/$evaluation" 1 "$eval_speakers" "$eval_utterances"
+      local/make_trials.py --seed "$seed" --enrol-utts "$enrol_utterances" \
+        "data/local/$evaluation" "data/$evaluation"
+      ;;
+    train) make_speakers "$train_set" $((eval_speakers / 2 + 1)) "$train_speakers" "$train_utterances" ;;
+    *) echo "prepare.sh: --sets $one: evaluation and train are known" >&2 && exit 2 ;;
+  esac
+done

@@ -14,6 +14,7 @@ from utils.arrays import Bool, Float64, Int64
 # attacker believes more in the same speaker. LLR are natural logarithms.
 
 LN2 = float(np.log(2.0))
+WEAK = 0.05  # upper end of an unprotected EER above which an evaluator judges nothing
 _VECTOR_PASSES = 40  # of pool_adjacent_violators before it turns to the sequential form
 
 
@@ -35,14 +36,14 @@ class Ranking:
     start: Int64
 
     def counts(self, weight: Float64 | None = None) -> tuple[Float64, Float64]:
-        """Targets and nontargets by run, (n_runs,) each, exact whole numbers in float64.
+        """Targets and nontargets by run, (..., n_runs) each, exact whole numbers in float64.
 
-        weight: (n_trials,) in ascending order of score, how often each trial is drawn in a
+        weight: (..., n_trials) in ascending order of score, how often each trial is drawn in a
         resample; None counts each once.
         """
         every = np.ones(len(self.score)) if weight is None else weight
-        t = np.add.reduceat(every * self.target, self.start)
-        return t, np.add.reduceat(every, self.start) - t
+        t = np.add.reduceat(every * self.target, self.start, axis=-1)
+        return t, np.add.reduceat(every, self.start, axis=-1) - t
 
     def by_trial(self, by_run: Float64) -> Float64:
         """Values by run, (n_runs,), spread to the trials in ascending order of score."""
@@ -294,8 +295,10 @@ def z(llr: Float64) -> Float64:
         below = 0.5 + (x - u) / u**2
         v = np.exp(-x)
         above = 0.5 + v * (np.where(v > 0, x, 0.0) * v + np.expm1(-x)) / np.expm1(-x) ** 2
-        small = np.polynomial.polynomial.polyval(x, _Z_SERIES)
-    return np.where(np.abs(x) < _SERIES_BELOW, small, np.where(x > 0, above, below))
+    found: Float64 = np.where(x > 0, above, below)
+    small = np.abs(x) < _SERIES_BELOW
+    found[small] = np.polynomial.polynomial.polyval(x[small], _Z_SERIES)
+    return found
 
 
 def d_ece(llr: Float64, t: Float64, n: Float64) -> float:
@@ -371,28 +374,34 @@ def histograms(
     if total < (FEWEST_MATED if n_bins is None else 1) or total == every.sum():
         return None
     drawn = np.flatnonzero(every)
-    low, high = ranking.score[drawn[0]], ranking.score[drawn[-1]]
-    n_bins = n_bins or min(total // 10, MOST_BINS)
-    with np.errstate(over="ignore"):
-        scale = 1.0 if np.isfinite(high - low) else 2.0  # the range of huge scores overflows
-    edges = scale * np.linspace(low / scale, high / scale, n_bins + 1)
-    edge = np.searchsorted(ranking.score, edges)
-    edge[0], edge[-1] = drawn[0], drawn[-1] + 1
+    edge = _edges(ranking.score, drawn[:1], drawn[-1:], n_bins or min(total // 10, MOST_BINS))[0]
     upto_mated = np.concatenate(([0.0], np.cumsum(mated)))[edge]
     upto_every = np.concatenate(([0.0], np.cumsum(every)))[edge]
     return Histograms(np.diff(upto_mated), np.diff(upto_every - upto_mated), edge)
 
 
+def _edges(score: Float64, first: Int64, last: Int64, n_bins: int) -> Int64:
+    """Positions that begin and end equal bins from the first to the last of ascending scores, (n,)
+    each; (n, n_bins + 1)."""
+    low, high = score[first], score[last]
+    one = low == high  # alone, or linspace rounds others otherwise
+    with np.errstate(over="ignore"):
+        scale = np.where(np.isfinite(high - low), 1.0, 2.0)  # the range of huge scores overflows
+    start, stop = (np.where(one, end, x / scale) for end, x in ((0.0, low), (1.0, high)))
+    edges = scale[:, None] * np.linspace(start, stop, n_bins + 1, axis=1)
+    edge = np.searchsorted(score, np.where(one[:, None], low[:, None], edges))
+    edge[:, 0], edge[:, -1] = first, last + 1
+    return np.asarray(edge, np.int64)
+
+
 def local_linkability(bins: Histograms, omega: float = 1.0) -> Float64:
-    """Local linkability D↔ by bin, (n_bins,): 0 where ω·LR ≤ 1, 1 where only mated scores fall,
+    """Local linkability D↔ by bin, (..., n_bins): 0 where ω·LR ≤ 1, 1 where only mated scores fall,
     else 2ωLR/(1 + ωLR) − 1, with LR = p(s|mated)/p(s|non-mated). ω: prior odds of a mated pair."""
-    d = np.zeros_like(bins.mated)
     both = (bins.non_mated > 0) & (bins.mated > 0)
-    prior = bins.mated.sum() / bins.non_mated.sum()  # the width of the bins cancels
-    lr = omega * bins.mated[both] / bins.non_mated[both] / prior
-    d[both] = np.where(lr > 1.0, 2.0 * lr / (1.0 + lr) - 1.0, 0.0)
-    d[(bins.non_mated == 0) & (bins.mated > 0)] = 1.0
-    return d
+    mated, others = (x.sum(axis=-1, keepdims=True) for x in (bins.mated, bins.non_mated))
+    lr = omega * bins.mated / np.where(both, bins.non_mated, 1.0) / (mated / others)  # no widths
+    d = np.where(both & (lr > 1.0), 2.0 * lr / (1.0 + lr) - 1.0, 0.0)
+    return np.where((bins.non_mated == 0) & (bins.mated > 0), 1.0, d)
 
 
 def d_sys(bins: Histograms, omega: float = 1.0) -> float:
@@ -402,10 +411,16 @@ def d_sys(bins: Histograms, omega: float = 1.0) -> float:
     separation does not give 1). NaN where all scores are one value and ω leaves something to link:
     a bin of no width has no density.
     """
+    return float(_d_sys(bins, omega))
+
+
+def _d_sys(bins: Histograms, omega: float = 1.0) -> Float64:
+    """`d_sys` of bins, (..., n_bins)."""
     product = bins.mated * local_linkability(bins, omega)
-    if bins.edge[-2] <= bins.edge[0] and product.any():
-        return math.nan
-    return float((product.sum() - 0.5 * (product[0] + product[-1])) / bins.mated.sum())
+    ends = 0.5 * (product[..., 0] + product[..., -1])
+    found = (product.sum(axis=-1) - ends) / bins.mated.sum(axis=-1)
+    no_width = (bins.edge[..., -2] <= bins.edge[..., 0]) & product.any(axis=-1)
+    return np.where(no_width, math.nan, found)
 
 
 def d_mean(bins: Histograms, omega: float = 1.0) -> float:
@@ -438,4 +453,76 @@ def by_enrolment(ranking: Ranking, enrolled: Int64, n_speakers: int, n_bins: int
         bins = histograms(ranking, (who == speaker).astype(np.float64), n_bins)
         if bins is not None:
             found[speaker] = d_sys(bins)
+    return found
+
+
+# ---- The same of many rows of counts or weights at once, such as those of all resamples.
+#
+# Counts are whole numbers, whose sums are exact in any order: each row gives, to the last bit, what
+# it gives alone. NaN where a row has no targets or no nontargets.
+
+
+def eers(targets: Float64, every: Float64, at: Int64 | None = None) -> Float64:
+    """`eer` of each row, (n_rows,), by bisection.
+
+    targets, every: (n_rows, n) numbers of targets, and of all trials, up to each in ascending order
+    of score; at: (n_points,) of these the points of the ROC, such as the last of each tie.
+    """
+    points = np.arange(targets.shape[1]) if at is None else at
+    row, every = np.arange(len(targets)), np.broadcast_to(every, targets.shape)
+    total_t = targets[:, -1].astype(np.float64)
+    total_n = every[:, -1] - total_t
+
+    def look(k: Int64) -> tuple[Float64, Float64]:
+        """Missed targets at the k-th point, and T·N·(P_miss − P_fa), whole and rising with k."""
+        place = points[np.maximum(k, 0)]
+        miss = np.where(k < 0, 0.0, targets[row, place])
+        return miss, miss * total_n - (total_n - (every[row, place] * (k >= 0) - miss)) * total_t
+
+    low, high = np.full(len(row), -1), np.full(len(row), len(points) - 1)
+    for _ in range(len(points).bit_length()):
+        middle = (low + high) // 2
+        below = look(middle)[1] < 0.0
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    (before, gap), (after, rest) = look(high - 1), look(high)
+    with np.errstate(invalid="ignore"):
+        return np.asarray((before + gap / (gap - rest) * (after - before)) / total_t, np.float64)
+
+
+def d_eces(t: Float64, n: Float64) -> Float64:
+    """`d_ece` on the blocks of `pav` of each row of counts by run, (n_rows, n_runs); (n_rows,)."""
+    total_t, total_n = t.sum(axis=1), n.sum(axis=1)
+    row, t, n = np.repeat(np.arange(len(t)), t.shape[1]), t.ravel(), n.ravel()
+    if not (some := (t > 0) | (n > 0)).all():  # a resample leaves runs empty
+        row, t, n = row[some], t[some], n[some]
+    while True:
+        rises = (row[1:] > row[:-1]) | (t[:-1] * n[1:] < t[1:] * n[:-1])
+        if rises.all():
+            break
+        at = np.flatnonzero(np.append(True, rises))
+        t, n, row = np.add.reduceat(t, at), np.add.reduceat(n, at), row[at]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        llr = np.log((t * total_n[row]) / (n * total_t[row]))
+    gain, loss, found = z(llr), z(-llr), np.full(len(total_t), math.nan)
+    edge = np.searchsorted(row, np.arange(len(total_t) + 1))
+    for i in np.flatnonzero((total_t > 0) & (total_n > 0)):
+        own = slice(edge[i], edge[i + 1])
+        found[i] = (mean(gain[own], t[own]) + mean(loss[own], n[own])) / (2.0 * LN2)
+    return found
+
+
+def linkabilities(ranking: Ranking, weight: Float64) -> Float64:
+    """`d_sys` of the histograms of each row of weights, (n_rows, n_trials); (n_rows,)."""
+    mated, every = (
+        np.pad(np.cumsum(x, axis=1), ((0, 0), (1, 0))) for x in (weight * ranking.target, weight)
+    )
+    total, drawn, found = mated[:, -1], weight > 0, np.full(len(weight), math.nan)
+    first, last = drawn.argmax(axis=1), drawn.shape[1] - 1 - drawn[:, ::-1].argmax(axis=1)
+    n_bins = np.minimum(total // 10, MOST_BINS).astype(np.int64)
+    n_bins[(total < FEWEST_MATED) | (total == every[:, -1])] = 0
+    for n in np.unique(n_bins[n_bins > 0]):
+        rows = np.flatnonzero(n_bins == n)
+        edge = _edges(ranking.score, first[rows], last[rows], int(n))
+        upto, all_upto = mated[rows[:, None], edge], every[rows[:, None], edge]
+        found[rows] = _d_sys(Histograms(np.diff(upto), np.diff(all_upto - upto), edge))
     return found

@@ -17,10 +17,9 @@ from local.metrics.intervals import (
     mean_figures,
     multiplicities,
     one_run,
-    pair_weights,
     percentiles,
 )
-from local.metrics.verification import Speakers
+from local.metrics.verification import Speakers, normalise
 from utils.arrays import Bool, Float64, Int64
 from utils.seeds import make_rng
 from utils.tables import sort_ids
@@ -62,17 +61,11 @@ class Heard:
         return np.asarray((self.target & np.isfinite(self.score)).any(axis=1))
 
     def normalised(self) -> "Heard":
-        """The same with the scores of each row less their mean, over their standard deviation; 0
-        where all are equal. What a voice adds to all of a row's scores is gone."""
-        known = np.isfinite(self.score)
-        n = np.maximum(known.sum(axis=1, keepdims=True), 1)
-        score = np.where(known, self.score, 0.0)
-        low = np.where(known, self.score, np.inf).min(axis=1, keepdims=True)
-        off = np.where(known, score - score.sum(axis=1, keepdims=True) / n, 0.0)
-        spread = np.sqrt((off**2).sum(axis=1, keepdims=True) / n)
-        flat = (np.where(known, self.score, low) == low).all(axis=1, keepdims=True)
-        z = np.where(flat, 0.0, off / np.where(flat, 1.0, spread))
-        return Heard(np.where(known, z, np.nan), self.target, self.person, self.model)
+        """The same with the scores of each row normalised. What a voice adds to all of a row's
+        scores is gone."""
+        known, score = np.isfinite(self.score), np.full_like(self.score, np.nan)
+        score[known] = normalise(np.nonzero(known)[0], self.score[known])
+        return Heard(score, self.target, self.person, self.model)
 
     def best(self) -> Int64:
         """The model that scores highest of each row, (n,); -1 where several do."""
@@ -174,57 +167,76 @@ class Length:
         raw, z = (detection.rank(values, target, cell) for values in (score, normal))
         return cls(groups, raw, z, cell, share, chance, groups.ranks())
 
-    def figures(self, drawn: Float64 | None = None) -> Figures | None:
-        """All figures, in a resample that holds each person as often as drawn, (n_people,); None
-        without targets or without nontargets. NaN where one is not defined."""
-        every = np.ones(len(self.share)) if drawn is None else drawn
-        weight = pair_weights(every).ravel()[self.cell]
-        of_raw, of_normal = (weight[ranking.order] for ranking in (self.raw, self.normal))
+    def figures(self, drawn: Float64) -> Float64:
+        """`FIGURES` in resamples that hold each person as often as drawn, (n, n_people); (n, 7).
+        NaN where one is not defined, as all are without targets or without nontargets."""
+        size = max(len(self.cell), drawn.shape[1] ** 2)
+        parts = np.array_split(drawn, max(1, len(drawn) * size // _AT_ONCE))
+        found = np.concatenate([self._figures(some) for some in parts])
+        found[np.isnan(found[:, FIGURES.index("eer")])] = math.nan
+        if self.groups.alone:
+            found[:, [FIGURES.index(name) for name in NORMALISED]] = math.nan
+        return found
+
+    def _figures(self, drawn: Float64) -> Float64:
+        weights = _pair_weights(drawn)
+        of_raw, of_normal = (
+            weights.take(self.cell[ranking.order], axis=1) for ranking in (self.raw, self.normal)
+        )
         t, n = self.normal.counts(of_normal)
-        if not (t.any() and n.any()):
-            return None
-        blocks = detection.pav(t, n)
-        bins = detection.histograms(self.normal, of_normal)
+        eers = [
+            detection.eers(np.cumsum(targets, axis=1), np.cumsum(targets + others, axis=1))
+            for targets, others in (self.raw.counts(of_raw), (t, n))
+        ]
         tried, (rank, n_models) = ~np.isnan(self.share), self.ranks
         sought = ~np.isnan(rank)
-        mean, worst = disclosure(rank[sought], every[self.groups.person[sought]], n_models)
-        found = {
-            "eer": detection.eer(*self.raw.counts(of_raw)),
-            "eer_normalised": detection.eer(t, n),
-            "named": detection.mean(self.share[tried], every[tried]),
-            "d_ece": detection.d_ece(blocks.llr, blocks.t, blocks.n),
-            "linkability": detection.d_sys(bins) if bins else math.nan,
-            "rank_disclosure": mean,
-            "rank_disclosure_worst": worst,
-        }
-        return found | (dict.fromkeys(NORMALISED, math.nan) if self.groups.alone else {})
+        with np.errstate(invalid="ignore"):
+            named = [detection.mean(self.share[tried], own) for own in drawn[:, tried]]
+        bits = disclosures(rank[sought], drawn[:, self.groups.person[sought]], n_models)
+        linked = detection.linkabilities(self.normal, of_normal)
+        return np.stack([*eers, named, detection.d_eces(t, n), linked, *bits], axis=1)
 
 
-def disclosure(rank: Float64, weight: Float64, n_models: int) -> tuple[float, float]:
+def _pair_weights(drawn: Float64) -> Float64:
+    """`pair_weights` by cell of each resample, (n, n_people ** 2); drawn: (n, n_people)."""
+    weight = drawn[:, :, None] * drawn[:, None, :]
+    people = np.arange(drawn.shape[1])
+    weight[:, people, people] = drawn
+    return weight.reshape(len(drawn), -1)
+
+
+def disclosures(rank: Float64, weight: Float64, n_models: int) -> tuple[Float64, Float64]:
     """Bits that the rank of the true person among N models discloses (Bäckström et al. 2025), mean
     and worst: log2(N p(rank)), p being beta-binomial with the mean and variance of the ranks.
 
-    rank: (n,) from 0 on, with weight. Where ranks vary less than binomial ones, p is binomial. NaN
-    with one model, or where the number differs by recording (0).
+    rank: (n,) from 0 on; weight: (n_rows, n) of these; (n_rows,) each. Where ranks vary less than
+    binomial ones, p is binomial. NaN with one model, or where the number differs by recording (0),
+    and where nothing has a weight.
     """
-    if n_models < 2:
-        return math.nan, math.nan
     n, k = n_models - 1, np.arange(n_models)
-    first = detection.mean(rank, weight)
-    if first in (0.0, n):
-        return (math.log2(n_models),) * 2
-    second = detection.mean(rank**2, weight)
-    spread = n * (second / first - first - 1.0) + first
-    if spread > 1e-9:
-        a = max((n * first - second) / spread, 1e-6)
-        b = max((n - first) * (n - second / first) / spread, 1e-6)
+    mean, worst = np.full((2, len(weight)), math.nan)
+    if n_models < 2:
+        return mean, worst
+    with np.errstate(invalid="ignore", divide="ignore"):
+        first, second = (
+            np.array([detection.mean(value, own) for own in weight]) for value in (rank, rank**2)
+        )
+        spread = n * (second / first - first - 1.0) + first
+        a = np.maximum((n * first - second) / spread, 1e-6)[:, None]
+        b = np.maximum((n - first) * (n - second / first) / spread, 1e-6)[:, None]
         shape = betaln(k + a, n - k + b) - betaln(a, b)
-    else:
-        shape = k * math.log(first / n) + (n - k) * math.log1p(-first / n)
+    for i in np.flatnonzero((spread <= 1e-9) & (first > 0.0) & (first < n)):
+        shape[i] = k * math.log(first[i] / n) + (n - k) * math.log1p(-first[i] / n)
     # N times the binomial coefficient of n = N - 1 over k is 1/B(k + 1, N - k).
     bits = (shape - betaln(k + 1, n - k + 1)) / detection.LN2
     p = np.exp2(bits) / n_models
-    return float(p[p > 0] @ bits[p > 0]), float(bits.max())
+    for i in np.flatnonzero(~np.isnan(first)):
+        if first[i] in (0.0, n):
+            mean[i] = worst[i] = math.log2(n_models)
+        else:
+            some = p[i] > 0
+            mean[i], worst[i] = p[i][some] @ bits[i][some], bits[i].max()
+    return mean, worst
 
 
 def recordings(
@@ -261,19 +273,23 @@ def recordings(
         "n_speakers": len(np.unique(every[0].person[sought])),
         "n_segments": int(sought.sum()),
     }
-    report |= mean_figures([figures for run in runs if (figures := _figures(run))] or [{}])
+    whole = [figures for run in runs if (figures := _figures(run, np.ones((1, n_people)))[0])]
+    report |= mean_figures(whole or [{}])
     for name, own in runs[0].items():
         tried = own.groups.sought
         report[f"groups_{name}_recordings"] = int(tried.sum())
         report[f"people_{name}_recordings"] = len(np.unique(own.groups.person[tried]))
         report[f"chance_named_{name}_recordings"] = float(np.nanmean(own.chance))
     report |= permutation_tests([[*run.values()] for run in runs], every[0], seed)
+    drawn = multiplicities(n_people, n_bootstrap, seed)
     of_run = one_run(len(runs), seed)
-
-    def evaluate(drawn: Float64) -> Figures | None:
-        return _figures(runs[of_run()], drawn)
-
-    return report | interval_report(evaluate, n_people, n_bootstrap, seed)
+    chosen = np.array([of_run() for _ in drawn], np.int64)
+    resampled: dict[int, Figures | None] = {}
+    for place, run in enumerate(runs):
+        rows = np.flatnonzero(chosen == place)
+        resampled |= zip(rows.tolist(), _figures(run, drawn[rows]), strict=True)
+    found = (resampled[row] for row in range(n_bootstrap))
+    return report | interval_report(lambda _: next(found), n_people, n_bootstrap, seed)
 
 
 def _lengths(heard: Heard, order: Sequence[Int64], n_people: int) -> list[Length | None]:
@@ -286,17 +302,18 @@ def _lengths(heard: Heard, order: Sequence[Int64], n_people: int) -> list[Length
     return found
 
 
-def _figures(found: Mapping[str, Length], drawn: Float64 | None = None) -> Figures | None:
-    """Figures of all lengths by their keys; of one that a resample leaves nothing of, NaN; None
-    where that is all."""
-    made = {name: own.figures(drawn) for name, own in found.items()}
-    if not any(made.values()):
-        return None
-    return {
-        f"{figure}_{name}_recordings": math.nan if own is None else own[figure]
-        for name, own in made.items()
-        for figure in FIGURES
-    }
+def _figures(found: Mapping[str, Length], drawn: Float64) -> list[Figures | None]:
+    """Figures of all lengths by their keys, in each resample; of a length that it leaves nothing
+    of, NaN; None where that is all. drawn: (n, n_people)."""
+    if not found or not len(drawn):
+        return [None] * len(drawn)
+    keys = [f"{figure}_{name}_recordings" for name in found for figure in FIGURES]
+    made = np.hstack([own.figures(drawn) for own in found.values()])
+    some = ~np.isnan(made[:, :: len(FIGURES)])  # EERs
+    return [
+        dict(zip(keys, row.tolist(), strict=True)) if own.any() else None
+        for own, row in zip(some, made, strict=True)
+    ]
 
 
 # ---- Permutation tests: may what an attacker finds out be chance?
@@ -311,10 +328,8 @@ def permutation_tests(runs: Sequence[Sequence[Length]], heard: Heard, seed: int 
     of the list's D_ECE by its scores or, if that is more, by their negatives (`p_value_d_ece`).
 
     runs: lengths of each run of a system, over which figures are averaged. Each is two-sided: a
-    leak that is turned round is a leak. The largest of several figures, in standard deviations over
-    the permutations, is compared with the largest of each permutation (max T of Westfall and Young
-    1993), so their number is allowed for. p = (as much + 1)/(N + 1). NaN without lengths or
-    permutations.
+    leak that is turned round is a leak. The least p value of several figures is corrected for their
+    number (`_p_values`). p = (as much + 1)/(N + 1). NaN without lengths or permutations.
     """
     models, swaps = _swap(heard, seed)
     if not runs[0] or not len(swaps):
@@ -329,7 +344,7 @@ def permutation_tests(runs: Sequence[Sequence[Length]], heard: Heard, seed: int 
     }  # fmt: skip
     mean = {name: np.mean(own, axis=0) for name, own in leaks.items()}
     mean["p_value_named"] = np.abs(mean["p_value_named"])
-    return {name: _p_value(own.reshape(len(swaps), -1)) for name, own in mean.items()}
+    return {name: float(_p_values(own.reshape(len(swaps), -1)).min()) for name, own in mean.items()}
 
 
 def _tables(found: Iterable[Length]) -> list[Heard]:
@@ -359,17 +374,20 @@ def _swap(heard: Heard, seed: int) -> tuple[Bool, Int64]:
     return models, swaps[: len(swaps) if len(people) >= FEWEST_PEOPLE else 0]
 
 
-def _p_value(leaks: Float64) -> float:
-    """P value of the first row of leaks, (1 + n_permutations, n_figures), among all of them, by
-    the largest of its figures in standard deviations; rows where one is not defined (NaN) are left
-    out."""
+def _p_values(leaks: Float64) -> Float64:
+    """P value of each figure of the first row of leaks, (1 + n_permutations, n_figures), corrected
+    for their number: each, in standard deviations, is compared with the largest of each row (max T
+    of Westfall and Young 1993). Rows where one is not defined (NaN) are left out; (n_figures,), NaN
+    where the first is."""
     defined = np.isfinite(leaks).min(axis=1)
     if not defined[0]:
-        return math.nan
+        return np.full(leaks.shape[1], math.nan)
     off = leaks[defined] - leaks[defined].mean(axis=0)
     spread = off.std(axis=0)
-    most = np.where(spread > 1e-12, off / np.maximum(spread, 1e-12), 0.0).max(axis=1)
-    return float((most >= most[0] - 1e-9).mean())
+    off = np.where(spread > 1e-12, off / np.maximum(spread, 1e-12), 0.0)
+    most = np.sort(off.max(axis=1))
+    as_much = len(most) - np.searchsorted(most, off[0] - 1e-9)
+    return np.asarray(as_much / len(most), np.float64)
 
 
 def _labels(heard: Heard, models: Bool, swaps: Int64) -> Iterator[tuple[Float64, Bool]]:
@@ -377,36 +395,29 @@ def _labels(heard: Heard, models: Bool, swaps: Int64) -> Iterator[tuple[Float64,
     known = np.isfinite(heard.score)
     row, model = np.nonzero(known)
     order = np.argsort(heard.score[known], kind="stable")
-    score, person, model = heard.score[known][order], heard.person[row][order], model[order]
-    for some in np.array_split(swaps, max(1, swaps.shape[0] * len(order) // _AT_ONCE)):
-        yield score, models[some[:, person], model]
+    score, cell = heard.score[known][order], (heard.person[row] * models.shape[1] + model)[order]
+    size = max(len(order), models.size)
+    for some in np.array_split(swaps, max(1, swaps.shape[0] * size // _AT_ONCE)):
+        yield score, models[some].reshape(len(some), -1).take(cell, axis=1)
 
 
 def _eers(heard: Heard, models: Bool, swaps: Int64) -> Float64:
     """Folded EER of each swap, (n_swaps,)."""
     return np.concatenate([
-        _folded(score, np.cumsum(target, axis=1), np.arange(1.0, len(score) + 1))
+        _folded(score, np.cumsum(target, axis=1, dtype=np.int32), np.arange(1.0, len(score) + 1))
         for score, target in _labels(heard, models, swaps)
     ])  # fmt: skip
 
 
 def _folded(score: Float64, targets: Float64, every: Float64) -> Float64:
-    """Folded EERs, (n,), as `detection.eer` has them, of many labels or weights at once; NaN
-    without targets or without nontargets.
+    """Folded EERs, (n,), of many labels or weights at once; NaN without targets or without
+    nontargets.
 
     score: (n_pairs,) ascending; targets, every: (n, n_pairs) sums of the weights of targets, and of
     all pairs, up to each.
     """
-    last = np.append(score[1:] > score[:-1], True)
-    t, both = (np.pad(sums[..., last], [(0, 0)] * (sums.ndim - 1) + [(1, 0)])
-               for sums in (targets, every))  # fmt: skip
-    n = both - t
-    gap = t * n[:, -1:] - (n[:, -1:] - n) * t[:, -1:]
-    k, row = (gap < 0.0).sum(axis=1), np.arange(len(gap))
-    with np.errstate(invalid="ignore"):
-        share = gap[row, k - 1] / (gap[row, k - 1] - gap[row, k])
-        eer = (t[row, k - 1] + share * (t[row, k] - t[row, k - 1])) / t[:, -1]
-    return np.asarray(np.minimum(eer, 1.0 - eer), np.float64)
+    eer = detection.eers(targets, every, np.flatnonzero(np.append(score[1:] > score[:-1], True)))
+    return np.minimum(eer, 1.0 - eer)
 
 
 def _named(heard: Heard, models: Bool, swaps: Int64) -> Float64:
@@ -425,14 +436,12 @@ def _d_eces(heard: Heard, models: Bool, swaps: Int64) -> Float64:
     """D_ECE of each swap by the scores or by their negatives, whichever is more, (n_swaps,)."""
     found = []
     for score, targets in _labels(heard, models, swaps):
-        for target in targets:
-            if target.all() or not target.any():
-                found.append(math.nan)
-                continue
-            t, n = detection.rank(score, target).counts()
-            both = (detection.pav(t, n), detection.pav(t[::-1], n[::-1]))
-            found.append(max(detection.d_ece(own.llr, own.t, own.n) for own in both))
-    return np.array(found)
+        first = np.flatnonzero(np.append(True, score[1:] > score[:-1]))
+        t = np.add.reduceat(targets, first, axis=1, dtype=np.float64)
+        n = np.diff(first, append=len(score)) - t
+        both = (detection.d_eces(t, n), detection.d_eces(t[:, ::-1], n[:, ::-1]))
+        found.append(np.maximum(*both))
+    return np.concatenate(found)
 
 
 # ---- The strongest of several attackers: who is chosen hangs on the people, too.
@@ -451,8 +460,13 @@ def strongest(
     scores: (n_trials,) of each run of each attacker, over whose runs EERs are averaged.
     `eer_strongest_<length>_recordings`: the lowest of all attackers, of the scores as they are and
     normalised; its interval takes the lowest anew in each resample of the people, and one of the
-    runs. `p_value_strongest`: of the lowest of all lengths, as `p_value_eer`.
+    runs. `p_value_strongest_<length>_recordings`: whether that EER may be chance, corrected for all
+    attackers and lengths (`_p_values`); `p_value_strongest`: the lowest of these, whether any
+    attacker finds anything out. Nothing but counts without attackers.
     """
+    report: dict[str, object] = {**count_labels(trials.target), "n_attacks": len(scores)}
+    if not scores:
+        return report
     every = [[hear(trials, run, speakers) for run in runs] for runs in scores]
     first, n_people = every[0][0], len(speakers.names)
     order, (models, swaps) = shuffle(first, speakers.names, seed), _swap(first, seed)
@@ -460,21 +474,21 @@ def strongest(
     of_run = one_run(max(map(len, scores)), seed)
     chosen = np.array([of_run() for _ in drawn], np.int64)
     found: dict[str, list[Float64]] = {name: [] for name in LENGTHS}
-    leaks = []
+    of, leaks = [], []
     for runs in every:
         lengths = [_lengths(heard, order, n_people) for heard in runs]
         for name, own in zip(LENGTHS, zip(*lengths, strict=True), strict=True):
             tables = zip(*(_tables([length]) for length in own if length), strict=True)
             for table in tables:  # by run, as they are and then normalised
                 found[name].append(_resampled(table, drawn, chosen))
+                of.append(name)
                 if len(swaps):
                     leaks.append(np.mean([_leaks([t], models, swaps) for t in table], axis=0))
-    report: dict[str, object] = {
-        **count_labels(trials.target),
+    report |= {
         "n_speakers": n_people,
         "n_target_speakers": len(np.unique(first.person[first.sought])),
-        "n_attacks": len(scores),
     }
+    p = _p_values(np.hstack(leaks)) if leaks else np.full(len(of), math.nan)
     intervals = {}
     for name, eers in found.items():
         if eers:
@@ -482,7 +496,9 @@ def strongest(
             known = np.array(lowest)[~np.isnan(lowest)]
             report[key] = float(value)
             intervals[key] = list(percentiles(known)) if len(known) else None
-    report["p_value_strongest"] = _p_value(np.hstack(leaks)) if leaks else math.nan
+            lowest_of_all = int(np.argmin([own[0] for own in eers]))
+            report[key.replace("eer", "p_value")] = float(p[np.array(of) == name][lowest_of_all])
+    report["p_value_strongest"] = float(p.min()) if len(p) else math.nan
     return report | ({"n_bootstrap": n_bootstrap, "intervals": intervals} if n_bootstrap else {})
 
 
@@ -506,8 +522,17 @@ def _weighted(heard: Heard, drawn: Float64) -> Float64:
     order = np.lexsort((cell, target, score))
     score, target, cell = score[order], target[order], cell[order]
     found = []
-    for some in np.array_split(drawn, max(1, len(drawn) * len(order) // _AT_ONCE)):
-        weight = np.stack([pair_weights(own).ravel()[cell] for own in some])
+    size = max(len(order), drawn.shape[1] ** 2)
+    for some in np.array_split(drawn, max(1, len(drawn) * size // _AT_ONCE)):
+        weight = _pair_weights(some).take(cell, axis=1)
         every = np.cumsum(weight, axis=1)
         found.append(_folded(score, np.cumsum(weight * target, axis=1), every))
     return np.concatenate(found)
+
+
+def lowest_eers(runs: Sequence[Heard], drawn: Float64, chosen: Int64) -> Float64:
+    """The lower of the folded EERs of scores as they are and normalised over the candidates, in
+    the mean of all runs, then in each resample, of the chosen run; (1 + n,) as `drawn`, (n,
+    n_people), and `chosen`, (n,), have it."""
+    some = [runs] if runs[0].alone else [runs, [heard.normalised() for heard in runs]]
+    return np.asarray(np.min([_resampled(own, drawn, chosen) for own in some], axis=0), np.float64)

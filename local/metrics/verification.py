@@ -342,21 +342,35 @@ DECIMALS = 10  # of normalised scores: a smaller difference is a tie
 
 
 def normalise_over_candidates(trials: Trials, score: Float64) -> Float64 | None:
-    """Normalise scores (n_trials,) over the candidates of each trial utterance: less their mean,
-    divided by their deviation (of the population); 0 where all are equal.
+    """Normalise scores (n_trials,) over the candidates of each trial utterance.
 
     It takes away what a pseudo-voice adds to all scores of an utterance. None where an utterance
     has one candidate, of whom nothing would be left.
     """
     codes = Ids.of(trials.trial).codes
-    n = np.bincount(codes)
-    if (n < 2).any():
-        return None
+    return None if (np.bincount(codes) < 2).any() else normalise(codes, score)
+
+
+def normalise(heard: Int64, score: Float64) -> Float64:
+    """Scores (n,) less their mean over those of the same recording, over their deviation there (of
+    the population); 0 where all are equal, or one is alone. heard: (n,) numbers of recordings.
+
+    >>> normalise(np.array([0, 0, 1, 1, 2]), np.array([1.0, 3.0, 2.0, 2.0, 5.0])).tolist()
+    [-1.0, 1.0, 0.0, 0.0, 0.0]
+    """
+    n = np.maximum(np.bincount(heard), 1)
     small = score / max(float(np.abs(score).max()), 1e-300)  # squares of scores may overflow
-    centred = small - (np.bincount(codes, small) / n)[codes]
-    spread = np.sqrt(np.bincount(codes, centred**2) / n)
+    centred = small - (np.bincount(heard, small) / n)[heard]
+    spread = np.sqrt(np.bincount(heard, centred**2) / n)
     factor = np.where(spread > LEAST_SPREAD, 1.0 / np.maximum(spread, LEAST_SPREAD), 0.0)
-    return np.round(centred * factor[codes], DECIMALS)
+    return np.round(centred * factor[heard], DECIMALS)
+
+
+def fuse(trials: Trials, scores: Sequence[Float64]) -> Float64:
+    """Sum (n_trials,) of the scores of several evaluators, each normalised over the candidates."""
+    codes = Ids.of(trials.trial).codes
+    found: Float64 = np.sum([normalise(codes, score) for score in scores], axis=0)
+    return found
 
 
 def _warn_of_undefined(figures: Figures, counts: Mapping[str, int]) -> None:

@@ -7,7 +7,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from local.plan.needs import Recipe, say_recogniser
+from local.plan.needs import Recipe, say_recogniser, side
 from local.plan.options import (
     EVERYBODY,
     FUSED,
@@ -30,18 +30,14 @@ from utils.recipe import UTTERANCES
 
 # ---- Attacks: scores of trial lists and of all pairs, and the figures of both.
 
+ORIGINAL = "original"
 DRAW = "draw1"  # the second run of a random system
 DRAWN = ("ignorant", "lazy_informed")  # attackers of all runs of --draws, who train nothing
 
 
-def side(name: str, system: str) -> str:
-    """Name of a set as protected by a system; without one, the set itself."""
-    return f"{name}_{system}" if system else name
-
-
-def _compared(system: str) -> tuple[tuple[str, tuple[str, str, str]], ...]:
-    """Folder, condition, and protection of rows and columns of a voice similarity matrix."""
-    return (system, ("OP", "", system)), (system, ("PP", system, system))
+def scores_of(labels: Labels) -> str:
+    """Folder of the scores that figures are computed from."""
+    return f"exp/scores/{labels.path}"
 
 
 @dataclass(frozen=True)
@@ -68,12 +64,12 @@ class Listed:
     @property
     def trials(self) -> str:
         """Set of the trial list."""
-        return f"{self.recipe.asked['evaluation']}_trials_{self.gender}"
+        return self.recipe.trial_set(self.gender)
 
     @property
     def split(self) -> str:
         """Name of the list in tables."""
-        return f"{self.recipe.asked['evaluation']}_{self.gender}"
+        return self.recipe.split(self.gender)
 
     @property
     def compares(self) -> bool:
@@ -83,35 +79,36 @@ class Listed:
         return bool(learnt) and not self.attack.parts.knows_target
 
     @property
-    def tail(self) -> str:
-        """Folder below a system's, after the attacker's name."""
-        return f"{self.tells.label}/{self.attack.parts.condition}/{self.split}"
-
-    @property
     def path(self) -> str:
         """Folder in exp/scores and exp/metrics."""
-        return f"{self.attack.system}/{self.name or self.attack.attacker}.{self.tail}"
+        labels = self.labels(VERIFICATION)
+        return labels._replace(attacker=self.name or self.attack.attacker).path
 
-    def score(self, stage: int, *, folder: str = "exp/scores") -> str:
+    @property
+    def unprotected(self) -> str:
+        """Folder, in exp/scores and exp/metrics, of unprotected speech by the same evaluator."""
+        labels = self.labels(VERIFICATION)._replace(system=ORIGINAL, condition="OO")
+        return labels._replace(attacker="unprotected").path
+
+    def score(self, *, folder: str = "exp/scores") -> str:
         """Plan the scores, and a record of the attack (attacker.json)."""
         if self.fused:
-            return self._fuse(stage, folder)
+            return self._fuse(folder)
         hears, xvectors = self.hears, self.hears.encoder.xvectors
-        vectors = (f"{xvectors}/{self.enrol}", f"{xvectors}/{self.trial}")
+        enrol, trial = f"{xvectors}/{self.enrol}", f"{xvectors}/{self.trial}"
         record = self._record
         if self.how == ALIGNED:
-            vectors = self._align(stage)
+            enrol, trial = self._align()
         if hears.held_out and hears.held_out in self.recipe.tables.every_out():
             record["learnt"] += ("--held-out", hears.held_out)  # a study of targets has none
-        return self.recipe.tables.add(
-            "scores", stage, f"{folder}/{self.path}", backend=hears.scorer, asnorm=hears.asnorm,
-            enrol=vectors[0], trial=vectors[1], trials=f"data/{self.trials}/trials",
-            encoder=hears.encoder.model, **record,
+        return self.recipe.step(
+            "scores", f"{folder}/{self.path}", backend=hears.scorer, asnorm=hears.asnorm,
+            enrol=enrol, trial=trial, encoder=hears.encoder.model, **record,
         )  # fmt: skip
 
     @property
     def _record(self) -> dict[str, Any]:
-        """What the record of the attack says of its sets."""
+        """What the record of the attack says of its sets, and the list."""
         learnt: tuple[str, ...] = ()
         if self.hears.training:
             learnt = ("--training", f"data/{self.hears.training}")
@@ -120,27 +117,28 @@ class Listed:
         return {
             "attacker": self.name or self.attack.attacker, "enrol_data": f"data/{self.enrol}",
             "trial_data": f"data/{self.trial}", "learnt": learnt,
+            "trials": f"data/{self.trials}/trials",
         }  # fmt: skip
 
-    def _fuse(self, stage: int, folder: str) -> str:
+    def _fuse(self, folder: str) -> str:
         """Plan fused scores; beside them those of the words alone, if these are among them."""
         found = {one.tells.encoder.word: f"{folder}/{one.path}/scores" for one in self.fused}
         words = ("--words", found["words"]) if "words" in found else ()
-        return self.recipe.tables.add(
-            "fused", stage, f"{folder}/{self.path}", trials=f"data/{self.trials}/trials",
-            words=words, scores=[f"{folder}/{one.path}/scores" for one in self.fused],
+        return self.recipe.step(
+            "fused", f"{folder}/{self.path}", words=words,
+            scores=[f"{folder}/{one.path}/scores" for one in self.fused],
             parts=" + ".join(one.tells.title for one in self.fused), **self.fused[0]._record,
         )  # fmt: skip
 
-    def _align(self, stage: int) -> tuple[str, str]:
+    def _align(self) -> tuple[str, str]:
         """Plan x-vectors of the aligned attacker, who has the enrolment before and after
         protection, and rotates the protected trials as these pairs show. For a PLDA trained on
         original x-vectors they stay in that space; for a cosine they are centred."""
         space = "original" if self.hears.trained == PLDA else "centred"
         xvectors, enrol = self.hears.encoder.xvectors, self.recipe.sets[0]
         out = f"exp/aligned/{self.tells.label}/{self.trial}"
-        self.recipe.tables.add(
-            "aligned", stage, out, also=(f"{out}/enrol", f"{out}/trial"), space=space,
+        self.recipe.step(
+            "aligned", out, also=(f"{out}/enrol", f"{out}/trial"), space=space,
             enrol=f"{xvectors}/{enrol}", enrol_data=f"data/{enrol}",
             protected=f"{xvectors}/{side(enrol, self.attack.system)}",
             trials=f"{xvectors}/{self.trial}", trials_data=f"data/{self.trials}",
@@ -159,11 +157,9 @@ def list_attack(recipe: Recipe, attack: Attempt, evaluator: Evaluator, gender: s
     """Attack of the plan on the trials of a gender."""
     enrol, trial = attack.protection
     training = recipe.training_set(attack.system, attack.level, evaluator.encoder)
-    return Listed(
-        recipe, attack, evaluator, inform(evaluator, attack, attack.parts.evaluator, training),
-        gender, side(recipe.sets[0], enrol),
-        side(f"{recipe.asked['evaluation']}_trials_{gender}", trial),
-    )  # fmt: skip
+    hears = inform(evaluator, attack, attack.parts.evaluator, training)
+    enrol, trial = side(recipe.sets[0], enrol), side(recipe.trial_set(gender), trial)
+    return Listed(recipe, attack, evaluator, hears, gender, enrol, trial)
 
 
 class Attacks:
@@ -183,15 +179,10 @@ class Attacks:
             recipe.asked["informed_level"],
         )
 
-    def of(self, evaluator: Evaluator) -> list[Attempt]:
-        """Attacks with an evaluator."""
-        return [attack for attack in self.plan.attacks if attack.evaluator == evaluator.word]
-
     def listed(self, evaluator: Evaluator, gender: str) -> list[Listed]:
         """Attacks with an evaluator on the trials of a gender."""
-        return [
-            list_attack(self.recipe, attack, evaluator, gender) for attack in self.of(evaluator)
-        ]
+        own = [attack for attack in self.plan.attacks if attack.evaluator == evaluator.word]
+        return [list_attack(self.recipe, attack, evaluator, gender) for attack in own]
 
     def fuse(self, name: str, gender: str) -> list[Listed]:
         """Attacks by which two evaluators or more heard the same trials, fused."""
@@ -240,214 +231,196 @@ class Attacks:
 
     # Stages of run.sh.
 
-    def learn(self, stage: int) -> None:
+    def learn(self) -> None:
         """Plan informed attackers: their training sets and models."""
+        recipe = self.recipe
         for one in self.all():
             if one.attack.level != "-":
                 of = (one.attack.system, one.attack.level, one.tells.encoder)
-                self.recipe.protect_training_again(stage, *of)
+                recipe.protect_training_again(*of)
         for one in self.all():
-            self.recipe.informed_encoder(stage, one.hears)
-            self.recipe.informed_backend(stage, one.hears)
-            self.recipe.held_out(stage, one.hears)
+            recipe.informed_encoder(one.hears)
+            recipe.informed_backend(one.hears)
+            recipe.held_out(one.hears)
 
-    def hear(self, stage: int) -> None:
+    def hear(self) -> None:
         """Plan x-vectors of the protected speech."""
         recipe = self.recipe
-        for evaluator in recipe.evaluators:
-            for system in self.systems:
-                names = [side(name, system) for name in recipe.sets_of(system)]
-                for draw in () if evaluator.encoder.is_textual else recipe.draws_of(system):
-                    names += [f"{side(name, system)}_draw{draw}" for name in recipe.sets[1:]]
-                for name in names:
-                    recipe.xvectors(stage, evaluator.encoder, name)
+        for evaluator, system in product(recipe.evaluators, self.systems):
+            names = [side(name, system) for name in recipe.sets_of(system)]
+            for draw in () if evaluator.encoder.is_textual else recipe.draws_of(system):
+                names += [f"{side(name, system)}_draw{draw}" for name in recipe.sets[1:]]
+            for name in names:
+                recipe.xvectors(evaluator.encoder, name)
         for one in self.all():
             if one.hears.encoder != one.tells.encoder:
                 for name in recipe.sets:
-                    recipe.xvectors(stage, one.hears.encoder, side(name, one.attack.system))
+                    recipe.xvectors(one.hears.encoder, side(name, one.attack.system))
                 if one.compares:
-                    recipe.xvectors(stage, one.hears.encoder, one.trials)
+                    recipe.xvectors(one.hears.encoder, one.trials)
 
-    def score(self, stage: int) -> None:
+    def score(self) -> None:
         """Plan scores of trial lists, and of all pairs of segments."""
         for one in self.all_fused():
-            one.score(stage)
+            one.score()
         for evaluator, gender in self.parts():
             runs = [run for s in self.systems for run in self.two_runs(evaluator, gender, s)]
             for one in self.listed(evaluator, gender):
                 runs += [one, *self.further(one)]
             for one in runs:
-                one.score(stage)
+                one.score()
             if evaluator.encoder.is_textual:
                 continue  # similarity is of voices
-            self._pair(stage, evaluator, gender, SIMILARITY, "original", "OO", "", "")
             for system in self.systems:
-                for who, of in _compared(system):
-                    self._pair(stage, evaluator, gender, SIMILARITY, who, *of)
+                self._pairs(evaluator, gender, system)
             for one in self.listed(evaluator, gender):
-                system, kind = one.attack.system, f"{SIMILARITY}_{one.attack.attacker}"
-                for who, of in ((system, ("OO", "", "")), *_compared(system)):
-                    if one.compares:
-                        self._pair(stage, one.hears, gender, kind, who, *of)
+                if one.compares:
+                    self._pairs(one.hears, gender, one.attack.system, one.attack.attacker)
 
-    def _pair(
-        self, stage: int, evaluator: Evaluator, gender: str, *of: str
-    ) -> str:  # kind, system, condition, rows, columns
-        kind, system, condition, rows, columns = of
-        name, recipe = self.recipe.asked["evaluation"], self.recipe
-        out = f"exp/scores/{system}/{kind}.{evaluator.label}/{condition}/{name}_{gender}"
-        trials, xvectors = f"{name}_trials_{gender}", evaluator.encoder.xvectors
+    def _matrices(self, of: Labels) -> tuple[Labels, Labels, Labels]:
+        """Voice similarity matrices of a system: of the original speech, original beside protected,
+        and protected. An attacker's evaluator has that of the original speech beside the others."""
+        first = of._replace(system=of.system if of.attacker else ORIGINAL, condition="OO")
+        return first, of._replace(condition="OP"), of._replace(condition="PP")
+
+    def _pairs(self, evaluator: Evaluator, gender: str, system: str, attacker: str = "") -> None:
+        """Plan the scores of all pairs of segments, also as an attacker's evaluator hears them."""
+        name, xvectors = self.recipe.trial_set(gender), evaluator.encoder.xvectors
         backend, asnorm = evaluator.pairing
-        return recipe.tables.add(
-            "similarity", stage, out, backend=backend, asnorm=asnorm,
-            utt2spk=f"data/{trials}/utt2spk", rows=f"{xvectors}/{side(trials, rows)}",
-            columns=f"{xvectors}/{side(trials, columns)}",
-        )  # fmt: skip
+        of = self._labels(SIMILARITY, evaluator, gender, system, attacker)
+        compared = (("", ""), ("", system), (system, system))
+        for labels, sides in zip(self._matrices(of), compared, strict=True):
+            rows, columns = (f"{xvectors}/{side(name, of)}" for of in sides)
+            self.recipe.step(
+                "similarity", scores_of(labels), backend=backend, asnorm=asnorm,
+                utt2spk=f"data/{name}/utt2spk", rows=rows, columns=columns,
+            )  # fmt: skip
 
-    def measure(self, stage: int) -> None:
+    def _labels(
+        self, family: str, evaluator: Evaluator, gender: str, system: str, attacker: str = "",
+        condition: str = "",
+    ) -> Labels:  # fmt: skip
+        split = self.recipe.split(gender)
+        return Labels(split, gender, system, family, attacker, evaluator.title, condition)
+
+    def measure(self) -> None:
         """Plan privacy metrics."""
         for one in self.all_fused():
-            self._verify(stage, one)
+            self._verify(one)
         for evaluator, gender in self.parts():
             for one in self.listed(evaluator, gender):
-                self._verify(stage, one)
+                self._verify(one)
                 if one.compares:
-                    system = one.attack.system
-                    self._similarity(stage, evaluator, gender, system, one.attack.attacker, system)
+                    self._similarity(evaluator, gender, one.attack.system, one.attack.attacker)
             for system in self.systems:
-                self._compare(stage, evaluator, gender, system)
+                self._compare(evaluator, gender, system)
         attacks: dict[tuple[str, str], list[Listed]] = {}
         for one in [*self.all(), *self.all_fused()]:
             attacks.setdefault((one.attack.system, one.gender), []).append(one)
-        for (system, gender), every in attacks.items():
+        for (system, _), every in attacks.items():
             if system != ORIGINAL:
-                self._choose(stage, system, gender, every)
+                self._choose(every)
 
-    def _choose(self, stage: int, system: str, gender: str, every: Sequence[Listed]) -> None:
-        """Plan the lowest EER of all attackers and evaluators."""
+    def _choose(self, every: Sequence[Listed]) -> None:
+        """Plan the lowest EER of all attackers whose evaluators know unprotected voices."""
         first, *more = [f"exp/scores/{one.path}/scores" for one in every]
-        trials, runs = every[0].trials, [(one, run) for one in every for run in self.further(one)]
         lists = [word for path in more for word in ("--another-attacker", path)]
-        for one, run in runs:
-            lists += ["--draw-of", *(f"exp/scores/{path}/scores" for path in (one.path, run.path))]
-        self.recipe.figures(
-            "metrics", stage,
-            Labels(every[0].split, gender, system, STRONGEST, "", EVERYBODY, "-"), kind=STRONGEST,
-            utt2spk=f"data/{trials}/utt2spk",
-            lists=[*lists, f"data/{trials}/trials", first],
-        )  # fmt: skip
+        for one in every:
+            for path in (run.path for run in self.further(one)):
+                lists += ["--draw-of", f"exp/scores/{one.path}/scores", f"exp/scores/{path}/scores"]
+        for one in every:
+            bare = f"exp/metrics/{one.unprotected}/metrics.json"
+            lists += ["--unprotected", f"exp/scores/{one.path}/scores", bare]
+        of = every[0].labels(STRONGEST)._replace(attacker="", evaluator=EVERYBODY, condition="-")
+        lists += [f"data/{every[0].trials}/trials", first]
+        self.recipe.figures("metrics", of, lists=lists)
 
-    def _verify(self, stage: int, one: Listed) -> None:
-        recipe, of_trials = self.recipe, f"data/{one.trials}/utt2spk"
+    def _verify(self, one: Listed) -> None:
+        """Plan the figures of an attack."""
+        recipe = self.recipe
         trials, scores = f"data/{one.trials}/trials", f"exp/scores/{one.path}/scores"
-        draws = [
-            word
-            for run in self.further(one)
-            for word in ("--another-draw", f"exp/scores/{run.path}/scores")
-        ]
-        before: tuple[str, ...] = ()
+        runs = [f"exp/scores/{run.path}/scores" for run in self.further(one)]
+        draws = [word for path in runs for word in ("--another-draw", path)]
+        before: list[str] = []
         if one.attack.attacker != "unprotected":
-            before = ("--unprotected", f"exp/scores/{self._unprotected(one)}/scores")
+            before = ["--unprotected", f"exp/scores/{one.unprotected}/scores"]
         if any(part.tells.encoder.word == "words" for part in one.fused):
-            before = (*before, "--words", f"exp/scores/{one.path}/words")
+            before += ["--words", f"exp/scores/{one.path}/words"]
         if recipe.asked.get("protocol"):
-            before += ("--challenges",)
-        recipe.figures(
-            "metrics", stage, one.labels(VERIFICATION), kind=VERIFICATION, utt2spk=of_trials,
-            lists=(*before, *draws, trials, scores),
-        )  # fmt: skip
-        recipe.figures(
-            "metrics", stage, one.labels(RECORDINGS), kind=RECORDINGS, utt2spk=of_trials,
-            lists=(*draws, trials, scores),
-        )  # fmt: skip
-        recipe.figures(
-            "reidentification", stage, one.labels("reidentification"), utt2spk=of_trials,
-            trials=trials, scores=scores, draws=draws,
-        )  # fmt: skip
+            before += ["--challenges"]
+        lists = [*draws, trials, scores]
+        recipe.figures("metrics", one.labels(VERIFICATION), lists=[*before, *lists])
+        recipe.figures("metrics", one.labels(RECORDINGS), lists=lists)
+        of = one.labels("reidentification")
+        recipe.figures("reidentification", of, trials=trials, scores=scores, draws=draws)
         if one.how == ALIGNED or one.hears.encoder.is_textual or one.fused:
             return  # legal criteria need x-vectors of each utterance, which are missing here
         xvectors = one.hears.encoder.xvectors
-        recipe.figures(
-            "legal", stage, one.labels("legal"),
-            enrol_utt2spk=f"data/{recipe.sets[0]}/utt2spk", trial_utt2spk=of_trials,
+        recipe.figures_of_encoder(
+            "legal", one.labels("legal"), enrol_utt2spk=f"data/{recipe.sets[0]}/utt2spk",
+            trial_utt2spk=f"data/{one.trials}/utt2spk",
             enrol=f"{xvectors}/{one.enrol}/xvector.scp",
             trial=f"{xvectors}/{one.trial}/xvector.scp",
         )  # fmt: skip
 
-    @staticmethod
-    def _unprotected(one: Listed) -> str:
-        """Folder, in exp/scores, of unprotected speech by the same evaluator."""
-        return f"original/unprotected.{one.tells.label}/OO/{one.split}"
-
-    def _compare(self, stage: int, evaluator: Evaluator, gender: str, system: str) -> None:
+    def _compare(self, evaluator: Evaluator, gender: str, system: str) -> None:
         """Plan figures of a system that depend on no attacker."""
-        recipe, name = self.recipe, self.recipe.asked["evaluation"]
-        split, trials, label = f"{name}_{gender}", f"{name}_trials_{gender}", evaluator.label
-        of_trials, trial_list = f"data/{trials}/utt2spk", f"data/{trials}/trials"
+        recipe, trials = self.recipe, self.recipe.trial_set(gender)
         if not evaluator.encoder.is_textual:
-            self._similarity(stage, evaluator, gender, system, "", "original")
-        run = {attack.attacker for attack in self.of(evaluator) if attack.system == system}
-        if {"ignorant", "lazy_informed"} <= run:
-            lists: list[str] = []
-            for who, condition in (
-                ("original/unprotected", "OO"),
-                (f"{system}/ignorant", "OA"),
-                (f"{system}/lazy_informed", "AA"),
-            ):
-                scores = f"exp/scores/{who}.{label}/{condition}/{split}/scores"
-                lists += [trial_list, scores]
-            of = Labels(split, gender, system, "gains", "", evaluator.title, "OO-OA-AA")
-            recipe.figures("metrics", stage, of, kind="gains", utt2spk=of_trials, lists=lists)
+            self._similarity(evaluator, gender, system)
+        by_attacker = {
+            one.attack.attacker: one
+            for one in self.listed(evaluator, gender)
+            if one.attack.system == system
+        }
+        if {"ignorant", "lazy_informed"} <= by_attacker.keys():
+            plain = self._labels(VERIFICATION, evaluator, gender, ORIGINAL, "unprotected", "OO")
+            both = (by_attacker[who].labels(VERIFICATION) for who in ("ignorant", "lazy_informed"))
+            lists = [
+                word
+                for labels in (plain, *both)
+                for word in (f"data/{trials}/trials", f"{scores_of(labels)}/scores")
+            ]
+            of = self._labels("gains", evaluator, gender, system, condition="OO-OA-AA")
+            recipe.figures("metrics", of, lists=lists)
         if evaluator.encoder.is_textual:
             return  # all else compares voices
         xvectors = evaluator.encoder.xvectors
-        both = [f"{xvectors}/{side(trials, of)}/xvector.scp" for of in ("", system)]
-        leaks = Labels(split, gender, system, "leakage", "", evaluator.title, "OP")
-        recipe.figures("metrics", stage, leaks, kind="leakage", utt2spk=of_trials, lists=both)
-        self.calibrate(stage, evaluator, gender, system)
+        sides = [f"{xvectors}/{side(trials, of)}/xvector.scp" for of in ("", system)]
+        of = self._labels("leakage", evaluator, gender, system, condition="OP")
+        recipe.figures_of_encoder("metrics", of, lists=sides)
+        self.calibrate(evaluator, gender, system)
 
     def _similarity(
-        self, stage: int, evaluator: Evaluator, gender: str, *of: str
-    ) -> None:  # system, attacker whose evaluator it is, owner of the folder of OO
-        (system, attacker, first), name = of, self.recipe.asked["evaluation"]
-        kind = f"{SIMILARITY}_{attacker}" if attacker else SIMILARITY
-        pairs: list[str] = []
-        for who, condition in ((first, "OO"), (system, "OP"), (system, "PP")):
-            folder = f"exp/scores/{who}/{kind}.{evaluator.label}/{condition}/{name}_{gender}"
-            pairs += [f"{folder}/trials", f"{folder}/scores"]
-        labels = Labels(
-            f"{name}_{gender}", gender, system, SIMILARITY, attacker, evaluator.title, "OO-OP-PP"
-        )
-        self.recipe.figures(
-            "metrics", stage, labels, kind=SIMILARITY,
-            utt2spk=f"data/{name}_trials_{gender}/utt2spk", lists=pairs,
-        )  # fmt: skip
+        self, evaluator: Evaluator, gender: str, system: str, attacker: str = ""
+    ) -> None:
+        """Plan figures of voice similarity, also as an attacker's evaluator hears it."""
+        of = self._labels(SIMILARITY, evaluator, gender, system, attacker, "OO-OP-PP")
+        folders = map(scores_of, self._matrices(of))
+        lists = [f"{folder}/{file}" for folder in folders for file in ("trials", "scores")]
+        self.recipe.figures("metrics", of, lists=lists)
 
-    def calibrate(self, stage: int, evaluator: Evaluator, gender: str, system: str) -> list[str]:
+    def calibrate(self, evaluator: Evaluator, gender: str, system: str) -> list[str]:
         """Plan calibration distortion where two runs are random; returns the folders of their
         scores. It is undefined for a list without random draws: a small pool can leave no choice
         for one gender."""
         runs = self.two_runs(evaluator, gender, system)
         if not runs:
             return []
-        folders = [f"exp/scores/{run.path}" for run in runs]
+        recipe, folders = self.recipe, [f"exp/scores/{run.path}" for run in runs]
         files = [Path(folder, "scores") for folder in folders]
         if not all(file.is_file() for file in files):
-            first, last = int(self.recipe.asked["stage"]), int(self.recipe.asked["stop_stage"])
-            if 8 < first <= 9 <= last and self.recipe.asked["dry_run"] == "false":
+            first, last = int(recipe.asked["stage"]), int(recipe.asked["stop_stage"])
+            if 8 < first <= 9 <= last and recipe.asked["dry_run"] == "false":
                 raise UserError(f"{files[0]} or {files[1]} is missing; run stage 8")
         elif files[0].read_bytes() == files[1].read_bytes():
-            split = runs[0].split
-            self.recipe.notes.append(
-                f"both runs of {system} are the same for {split}: C_ECE is not defined"
+            recipe.notes.append(
+                f"both runs of {system} are the same for {runs[0].split}: C_ECE is not defined"
             )
             return []
-        of = Labels(runs[0].split, gender, system, "calibration", "", evaluator.title, "OA")
-        self.recipe.figures(
-            "calibration", stage, of,
-            utt2spk=f"data/{runs[0].trials}/utt2spk", trials=f"data/{runs[0].trials}/trials",
-            scores=[str(file) for file in files],
-        )  # fmt: skip
+        of, scores = runs[0].labels("calibration")._replace(attacker=""), [*map(str, files)]
+        trials = f"data/{runs[0].trials}/trials"
+        recipe.figures("calibration", of, trials=trials, scores=scores)
         return folders
 
 
@@ -460,28 +433,21 @@ def check_systems(systems: Sequence[str]) -> None:
 
 # ---- Utility of protected speech: pitch and level, estimated quality, emotions, words.
 #
-# exp/prosody/<system>/<set>                                  beside the original
-# exp/quality_samples/<set>, exp/quality/<system>/<set>       a sample of utterances, and their
-# scores exp/functionals/<set>, exp/emotions/<system>/<recogniser>/<set> exp/lang
-# the language data of recognisers exp/recognisers/<conf>, <conf>.<protected training set>
-# models of ctc and ctc_retrained exp/decode/<system>/<recogniser>/<set>/text
-# hypotheses exp/metrics/<system>/utility.<label>/{OO,PP,OP}/<split>     figures; split: each
-# gender's, and all
+# exp/prosody/<system>/<set>: beside the original. exp/quality_samples/<set> and
+# exp/quality/<system>/<set>: a sample of utterances, and their scores. exp/functionals/<set>,
+# exp/emotions/<system>/<recogniser>/<set>. exp/lang: language data of recognisers.
+# exp/recognisers/<conf>, <conf>.<protected training set>: models of ctc and ctc_retrained.
+# exp/decode/<system>/<recogniser>/<set>/text: hypotheses.
+# exp/metrics/<system>/utility.<label>/{OO,PP,OP}/<split>: figures; split: each gender's, and all.
 
-ORIGINAL = "original"
 ASR = ("moonshine", "moonshine:<folder>", "pocketsphinx", "ctc", "ctc_retrained", "hub:<model>")
 EMOTION = ("functionals", "functionals_retrained", "hub:<model>")
 QUALITY = "distillmos"
 
 
-def condition_of(system: str) -> str:
-    """Condition: OO for original speech, PP for protected."""
-    return "OO" if system == ORIGINAL else "PP"
-
-
-def speech_of(system: str) -> str:
-    """System that protected the speech; an empty string for original speech."""
-    return "" if system == ORIGINAL else system
+def speech_of(system: str, name: str) -> str:
+    """Name of a set's speech by a system, which may be the original."""
+    return name if system == ORIGINAL else f"{name}_{system}"
 
 
 def _check_kind(option: str, word: str, known: Sequence[str]) -> None:
@@ -493,8 +459,8 @@ def _check_kind(option: str, word: str, known: Sequence[str]) -> None:
 class Utility:
     """Plans of stage 10."""
 
-    def __init__(self, recipe: Recipe, systems: Sequence[str], stage: int) -> None:
-        self.recipe, self.systems, self.stage = recipe, systems, stage
+    def __init__(self, recipe: Recipe, systems: Sequence[str]) -> None:
+        self.recipe, self.systems = recipe, systems
         self.trials = recipe.trials
         self.everything = [ORIGINAL, *systems]
         self.asr = recipe.asked.words("asr")
@@ -523,21 +489,23 @@ class Utility:
                     "give --asr= without them"
                 )
 
-    def gender_of(self, name: str) -> str:
-        """Gender of a trial set."""
-        return name.removeprefix(f"{self.recipe.asked['evaluation']}_trials_")
-
     @property
     def genders(self) -> list[str]:
         """All trials together (no gender), where there are several sets, and each set's gender."""
-        own = [self.gender_of(name) for name in self.trials]
+        own = [*self.set_of]
         return own if len(own) == 1 else ["", *own]
 
-    def labels(self, system: str, word: str, gender: str = "", condition: str = "") -> Labels:
-        """What figures of a gender, or of all trials together, by a recogniser speak of."""
-        split = side(self.recipe.asked["evaluation"], gender)
-        condition = condition or condition_of(system)
-        return Labels(split, gender, system, "utility", "", word, condition)
+    @property
+    def set_of(self) -> dict[str, str]:
+        """Trial sets by their gender."""
+        before = self.recipe.trial_set("")
+        return {name.removeprefix(before): name for name in self.trials}
+
+    def labels(self, system: str, word: str, gender: str, condition: str = "") -> Labels:
+        """What figures of a gender, or of all trials together, by a recogniser speak of; condition:
+        OO for original speech, PP for protected, unless another is given."""
+        condition = condition or ("OO" if system == ORIGINAL else "PP")
+        return Labels(self.recipe.split(gender), gender, system, "utility", "", word, condition)
 
     def measured(self, system: str, word: str) -> list[str]:
         """Folders of all figures by a recogniser."""
@@ -545,25 +513,21 @@ class Utility:
 
     def prosody_of(self, system: str) -> list[str]:
         """Folders of figures of pitch, length and level."""
-        return [
-            f"exp/metrics/{self.labels(system, 'prosody', self.gender_of(name), 'OP').path}"
-            for name in self.trials
-        ]
+        labels = (self.labels(system, "prosody", gender, "OP") for gender in self.set_of)
+        return [f"exp/metrics/{of.path}" for of in labels]
 
     def _figures(
         self, table: str, system: str, word: str, files: str, original: Sequence[str] = ()
     ) -> None:
         """Plan figures of recognition, for each trial set and for all together. files: of what was
         recognised, with {} for the set. original: options with the original's."""
-        found = [(f"data/{name}", files.format(name)) for name in self.trials]
-        own = zip(map(self.gender_of, self.trials), found, strict=True)
-        lists: dict[str, list[str]] = {gender: [*pair] for gender, pair in own}
-        if len(found) > 1:
-            more = [word for pair in found[1:] for word in ("--also", *pair)]
-            lists[""] = [*more, *found[0]]
-        for gender, words in lists.items():
+        found = {of: [f"data/{name}", files.format(name)] for of, name in self.set_of.items()}
+        first, *others = found.values()
+        if others:
+            found[""] = [*(word for pair in others for word in ("--also", *pair)), *first]
+        for gender, lists in found.items():
             labels = self.labels(system, word, gender)
-            self.recipe.figures(table, self.stage, labels, original=original, lists=words)
+            self.recipe.figures(table, labels, original=original, lists=lists)
 
     def plan(self) -> None:
         """Plan everything that the options ask for."""
@@ -571,107 +535,86 @@ class Utility:
             self.prosody()
         if self.recipe.asked.flag("quality"):
             self.quality()
-        self.emotions()
-        self.words()
+        for word in self.emotion:
+            for system in self.everything:
+                self.emotions(word, system)
+        if any(not word.startswith(("hub:", "moonshine")) for word in self.asr):
+            self._language()
+        for word, system in product(self.asr, self.everything):
+            for name in self.trials:
+                self._decode(word, system, name)
+            files = f"exp/decode/{system}/{label_of(word)}/{{}}/text"
+            self._figures("word_figures", system, word, files)
 
     def prosody(self) -> None:
         """Plan pitch, length and level of protected trials beside the original."""
-        recipe = self.recipe
-        for system in self.systems:
-            for name in self.trials:
-                out = recipe.tables.add(
-                    "prosody", self.stage, f"exp/prosody/{system}/{name}", cut=UTTERANCES,
-                    data=f"data/{name}", protected=f"data/{name}_{system}",
-                )  # fmt: skip
-                recipe.figures(
-                    "prosody_figures", self.stage,
-                    self.labels(system, "prosody", self.gender_of(name), "OP"),
-                    utt2spk=f"data/{name}/utt2spk", prosody=f"{out}/prosody",
-                )  # fmt: skip
+        for system, (gender, name) in product(self.systems, self.set_of.items()):
+            out = f"exp/prosody/{system}/{name}"
+            self.recipe.step("prosody", out, name, protected=f"data/{name}_{system}")
+            labels = self.labels(system, "prosody", gender, "OP")
+            self.recipe.figures("prosody_figures", labels, prosody=f"{out}/prosody")
 
     def quality(self) -> None:
         """Plan estimated mean opinion scores of a sample of trials, equal for all systems."""
         recipe = self.recipe
         recipe.asked.number("quality_utterances")
         for name in self.trials:
-            sample = f"exp/quality_samples/{name}"
-            recipe.tables.add("quality_samples", self.stage, sample, data=f"data/{name}")
+            recipe.step("quality_samples", f"exp/quality_samples/{name}", name)
         for system in self.everything:
             for name in self.trials:
-                recipe.tables.add(
-                    "quality", self.stage, f"exp/quality/{system}/{name}", cut=UTTERANCES,
-                    data=f"exp/quality_samples/{name}",
-                    protected=f"data/{side(name, speech_of(system))}",
+                recipe.step(
+                    "quality", f"exp/quality/{system}/{name}", data=f"exp/quality_samples/{name}",
+                    protected=f"data/{speech_of(system, name)}",
                 )  # fmt: skip
             before = () if system == ORIGINAL else self.trials
-            self._figures(
-                "quality_figures", system, QUALITY, f"exp/quality/{system}/{{}}/quality",
-                [f"--original=exp/quality/original/{name}/quality" for name in before],
-            )  # fmt: skip
+            files = f"exp/quality/{system}/{{}}/quality"
+            original = [f"--original=exp/quality/original/{name}/quality" for name in before]
+            self._figures("quality_figures", system, QUALITY, files, original)
 
     def _functionals(self, name: str) -> str:
-        return self.recipe.tables.add(
-            "functionals", self.stage, f"exp/functionals/{name}", cut=UTTERANCES,
-            data=f"data/{name}",
-        )  # fmt: skip
+        return self.recipe.step("functionals", f"exp/functionals/{name}", name)
+
+    def _protect_training(self, system: str) -> str:
+        """Plan the training set, protected as a system does by itself; returns its name."""
+        level = self.recipe.describe(system).level
+        protected = self.recipe.protect_training(system, level, self.recipe.train)
+        return protected.removeprefix("data/")
 
     def _emotion_training(self, word: str, system: str) -> list[str]:
         """Options with the training sets of a recogniser: original speech, or protected."""
         recipe = self.recipe
-        sets = (recipe.sets[0], *self.trials)
-        names = [recipe.train, *sets]
+        training, names = recipe.train, [recipe.sets[0], *self.trials]
         if word == "functionals_retrained" and system != ORIGINAL:
-            level = recipe.describe(system).level
-            recipe.protect_training(self.stage, system, level)
-            names = [f"{recipe.train}_{system}_{level}"]
-            names += [f"{name}_{system}" for name in sets]
+            training = self._protect_training(system)
+            names = [f"{name}_{system}" for name in names]
         return [
-            word for name in names for word in ("--train", f"data/{name}", self._functionals(name))
+            word
+            for name in (training, *names)
+            for word in ("--train", f"data/{name}", self._functionals(name))
         ]
 
-    def emotions(self) -> None:
-        """Plan recognition of emotions."""
-        recipe = self.recipe
-        for word in self.emotion:
-            label, of_hub = label_of(word), word.startswith("hub:")
-            for system in self.everything:
-                training = [] if of_hub else self._emotion_training(word, system)
-                for name in self.trials:
-                    data = f"data/{side(name, speech_of(system))}"
-                    out = f"exp/emotions/{system}/{label}/{name}"
-                    if of_hub:
-                        recipe.tables.add(
-                            "emotions", self.stage, out, cut=UTTERANCES, recogniser=word, data=data,
-                            options=("--device", recipe.asked["device"]),
-                        )  # fmt: skip
-                        continue
-                    features = self._functionals(side(name, speech_of(system)))
-                    own = ("--features", features, *training)
-                    recipe.tables.add(
-                        "emotions", self.stage, out, recogniser="functionals", data=data,
-                        options=own,
-                    )  # fmt: skip
-                files = f"exp/emotions/{system}/{label}/{{}}/emotions"
-                self._figures("emotion_figures", system, word, files)
-
-    def words(self) -> None:
-        """Plan recognition of words."""
-        if any(not word.startswith(("hub:", "moonshine")) for word in self.asr):
-            self._language()
-        for word in self.asr:
-            label = label_of(word)
-            for system in self.everything:
-                for name in self.trials:
-                    self._decode(word, system, name)
-                files = f"exp/decode/{system}/{label}/{{}}/text"
-                self._figures("word_figures", system, word, files)
+    def emotions(self, word: str, system: str) -> None:
+        """Plan recognition of a system's emotions by a recogniser."""
+        of_hub = word.startswith("hub:")
+        training = [] if of_hub else self._emotion_training(word, system)
+        folder = f"exp/emotions/{system}/{label_of(word)}"
+        for name in self.trials:
+            speech, cut = speech_of(system, name), UTTERANCES
+            recogniser, options = word, ["--device", self.recipe.asked["device"]]
+            if not of_hub:
+                recogniser, cut = "functionals", ""
+                options = ["--features", self._functionals(speech), *training]
+            self.recipe.step(
+                "emotions", f"{folder}/{name}", speech, cut=cut, options=options,
+                recogniser=recogniser,
+            )  # fmt: skip
+        self._figures("emotion_figures", system, word, f"{folder}/{{}}/emotions")
 
     def _language(self) -> None:
-        recipe = self.recipe
         options = [word for name in self.trials for word in ("--count", f"data/{name}")]
-        if recipe.asked["asr_lang"] == "trigram":
-            options += ["--train", f"data/{recipe.train}"]
-        recipe.tables.add("lang", self.stage, "exp/lang", options=options)
+        if self.recipe.asked["asr_lang"] == "trigram":
+            options += ["--train", f"data/{self.recipe.train}"]
+        self.recipe.step("lang", "exp/lang", options=options)
 
     def ctc_of(self, word: str, system: str) -> tuple[str, str]:
         """Training set of a ctc recogniser for a system, and the recogniser's folder."""
@@ -685,11 +628,10 @@ class Utility:
         """Options with a ctc recogniser, trained on original speech or on the same protection."""
         recipe, (training, model) = self.recipe, self.ctc_of(word, system)
         if training != recipe.train:
-            recipe.protect_training(self.stage, system, recipe.describe(system).level)
-        recipe.tables.add(
-            "recognisers", self.stage, model, options=(*recipe.on_device, *recipe.unseen),
-            conf=need_conf("asr", recipe.asked["asr_model"]), data=f"data/{training}",
-        )  # fmt: skip
+            self._protect_training(system)
+        conf = need_conf("asr", recipe.asked["asr_model"])
+        options = (*recipe.on_device, *recipe.unseen)
+        recipe.step("recognisers", model, training, options=options, conf=conf)
         return ["--lang", "exp/lang", "--model", model, *recipe.on_device]
 
     def _decode(self, word: str, system: str, name: str) -> None:
@@ -699,7 +641,5 @@ class Utility:
             kind, options = word, ["--lang", "exp/lang"]
         else:
             kind, options = say_recogniser(self.recipe.asked, word)
-        self.recipe.tables.add(
-            "decoded", self.stage, f"exp/decode/{system}/{label_of(word)}/{name}", cut=UTTERANCES,
-            options=options, recogniser=kind, data=f"data/{side(name, speech_of(system))}",
-        )  # fmt: skip
+        out, speech = f"exp/decode/{system}/{label_of(word)}/{name}", speech_of(system, name)
+        self.recipe.step("decoded", out, speech, options=options, recogniser=kind)

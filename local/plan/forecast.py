@@ -28,12 +28,13 @@ from utils.tables import read_map
 # Of a program, or of an anonymiser: seconds a second of speech, and seconds of a step of which no
 # speech is known; one core, egs/synth, commits 1859086 and aeaeb13 (scores, figures, report).
 STATED = {
-    "prepare": (0.0, 110.0), "check_audio": (0.0003, 0.2), "train_encoder": (0.0, 0.0),
+    "prepare": (0.0, 15.0), "check_audio": (0.0003, 0.2), "train_encoder": (0.0, 0.0),
     "extract_xvectors": (0.02, 12.0), "train_backend": (0.0, 2.0), "anonymise": (0.1, 60.0),
     **{name: (rate, 600 * rate) for name, rate in CPU_SECONDS.items()},
     "align_xvectors": (0.0, 0.2), "score_trials": (0.0, 0.3),
     "score_pairs": (0.0, 0.2), "compute_metrics": (0.0, 1.1), "compute_legal_metrics": (0.0, 0.6),
-    "compute_reidentification": (0.0, 0.2), "compare_prosody": (0.03, 16.0),
+    "compute_reidentification": (0.0, 0.2), "measure_people": (0.0, 1.2),
+    "compare_prosody": (0.03, 16.0),
     "estimate_quality": (0.04, 21.0), "decode": (0.06, 60.0), "collect_results": (0.0, 6.0),
     "make_report": (0.0, 16.0), "extract_channel": (0.0, 1.7), "train_tfidf": (0.0, 0.2),
     "fuse_scores": (0.0, 0.2),

@@ -18,10 +18,13 @@ from local.plan.options import (
     Evaluator,
     Found,
     Labels,
+    Learnt,
     NamedEncoder,
+    check_learnt,
     check_names,
     find_encoder,
     find_evaluator,
+    find_learnt,
     folder_for,
     label_of,
     look_at,
@@ -36,17 +39,26 @@ from utils.recipe import PIECES, UTTERANCES, Tables
 from utils.settings import read_settings
 from utils.tables import read_json_object
 
+_GIVEN = re.compile("external:.")  # a need of a system whose speech somebody else has made
+
 
 @cache
 def _describe(conf: str) -> Description:
     return describe_system(conf)
 
 
-def _pool_folder(voice: str, of: str) -> str:
-    """Folder of a need pool, pool:wavlm or pool:<content>."""
-    if of in ("", "wavlm"):
-        return f"exp/pools/{of or voice}"
-    return f"exp/pools/{voice}.{of.replace(':', '+').replace('/', '+')}"
+# Tables whose first command can be run for parts of its data; and those that train, on nobody who
+# is tested.
+CUT = (
+    "audio", "xvectors", "decoded", "f0", "world", "wavlm", "protected", "drawn_again", "prosody",
+    "quality", "functionals",
+)  # fmt: skip
+TRAINED = ("encoders", "tfidf", "backends", "pools", "synthesisers", "heads")
+
+
+def side(name: str, system: str) -> str:
+    """Name of a set as protected by a system; without one, the set itself."""
+    return f"{name}_{system}" if system else name
 
 
 def _pools_xi(conf: str) -> bool:
@@ -95,9 +107,10 @@ class Recipe:
     """Options of a recipe, its sets, and its planned tables.
 
     sets: protected and attacked sets, enrolment first. evaluated: the evaluation sets, whose
-    speakers must not occur in training. fused: what the evaluators' scores are fused to, by name.
-    conf_of: settings of a system that a study made; else conf/systems/<system>.yaml. labels: what
-    each folder of figures speaks of. notes: messages for the log.
+    speakers must not occur in training. learnt: what informed attackers protect and learn from.
+    fused: what the evaluators' scores are fused to, by name. conf_of: settings of a system that a
+    study made; else conf/systems/<system>.yaml. labels: what each folder of figures speaks of.
+    notes: messages for the log. stage: the one that is planned.
     """
 
     asked: Asked
@@ -108,12 +121,15 @@ class Recipe:
     evaluated: tuple[str, ...]
     train: str
     pool: str
+    learnt: Learnt
     fused: tuple[str, ...] = ()
     tables: Tables = field(default_factory=Tables)
     labels: dict[str, Labels] = field(default_factory=dict)
     conf_of: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    stage: int = 0
     _found: dict[str, Found] = field(default_factory=dict)
+    _made: dict[str, str] = field(default_factory=dict)  # folders of figures by how they are made
 
     @classmethod
     def make(cls, asked: Asked) -> "Recipe":
@@ -158,6 +174,9 @@ class Recipe:
                 f"--pool-set: data/{pool} is missing; link or make it, or name it in "
                 "also_prepared if prepare.sh makes it"
             )
+        learnt = find_learnt(asked)
+        if asked.get("attacker_train"):
+            check_learnt(learnt, made, sets)
         fused = tuple(word for word in asked_for if word in FUSED)
         for name in fused:
             if len([one for one in evaluators if one.encoder.word not in FUSED[name]]) < 2:
@@ -165,16 +184,47 @@ class Recipe:
                     f"nothing is {name.replace('_', ' ')}: it takes two evaluators or more"
                 )
         return cls(
-            asked, evaluators, voice, genders, sets, sets, train, pool, fused=fused, notes=notes
-        )
+            asked, evaluators, voice, genders, sets, sets, train, pool, learnt, fused=fused,
+            notes=notes,
+        )  # fmt: skip
 
-    def figures(
-        self, table: str, stage: int, of: Labels, folder: str = "exp/metrics", **values: Any
-    ) -> str:
-        """Plan figures of one comparison; returns their folder below `folder`."""
+    def at(self, stage: int) -> "Recipe":
+        """Itself, which from here on plans steps of a stage."""
+        self.stage = stage
+        return self
+
+    def step(self, table: str, out: str, name: str = "", **values: Any) -> str:
+        """Plan a step of this stage, which reads a set where its name is given; returns OUT."""
+        values.setdefault("cut", UTTERANCES if table in CUT else "")
+        if name:
+            values["data"] = f"data/{name}"
+        if table in TRAINED:
+            values["unseen"] = self.unseen
+        return self.tables.add(table, self.stage, out, **values)
+
+    def figures(self, table: str, of: Labels, folder: str = "exp/metrics", **values: Any) -> str:
+        """Plan figures of one comparison; returns their folder below `folder`. Without other values
+        they are of their family, and of the speakers of the trials of their gender."""
         out = f"{folder}/{of.path}"
         self.labels[out] = of
-        return self.tables.add(table, stage, out, **values)
+        common = {"kind": of.family, "utt2spk": f"data/{self.trial_set(of.gender)}/utt2spk"}
+        return self.step(table, out, **common | values)
+
+    def trial_set(self, gender: str) -> str:
+        """Set of the trials of a gender."""
+        return f"{self.asked['evaluation']}_trials_{gender}"
+
+    def split(self, gender: str) -> str:
+        """Name in tables of the trials of a gender, or of all."""
+        return side(self.asked["evaluation"], gender)
+
+    def figures_of_encoder(self, table: str, of: Labels, **values: Any) -> None:
+        """Plan figures that know no back end: a copy for the second evaluator of one encoder."""
+        key = str((table, of.family, of.gender, values))
+        first = self._made.setdefault(key, f"exp/metrics/{of.path}")
+        if first != f"exp/metrics/{of.path}":
+            table, values = "copied", {"figures": f"{first}/metrics.json"}
+        self.figures(table, of, **values)
 
     def given(self, folders: Iterable[str], option: str = "--figures") -> list[str]:
         """Options of a program that collects folders of figures, with the labels of each."""
@@ -202,7 +252,7 @@ class Recipe:
     @property
     def trials(self) -> tuple[str, ...]:
         """Trial sets that share no utterance: mixed trials where they are alone."""
-        mixed = f"{self.asked['evaluation']}_trials_{MIXED}"
+        mixed = self.trial_set(MIXED)
         return tuple(name for name in self.sets[1:] if name != mixed) or self.sets[1:]
 
     @property
@@ -228,7 +278,7 @@ class Recipe:
     def found(self, system: str) -> Found:
         """Externally protected speech found for a system."""
         if system not in self._found:
-            self._found[system] = look_at(self.conf(system), self.sets, self.train)
+            self._found[system] = look_at(self.conf(system), self.sets, self.learnt.name)
         return self._found[system]
 
     def sets_of(self, system: str) -> tuple[str, ...]:
@@ -251,273 +301,229 @@ class Recipe:
         """Further runs of a random system, by number: one for calibration, and those of --draws."""
         return range(1, max(2, self.n_draws(system)) if self.is_random(system) else 1)
 
-    # Each of the following methods plans steps in a stage and returns the folder that they make.
+    # Each of the following methods plans steps of this stage and returns the folder that they make.
 
-    def encoder(self, stage: int, encoder: NamedEncoder) -> str:
+    def encoder(self, encoder: NamedEncoder) -> str:
         """Plan a speaker encoder, where the recipe trains it."""
         if encoder.conf:
-            self.tables.add(
-                "encoders", stage, encoder.model, seed=self._seed(encoder.training), start=(),
-                unseen=self.unseen, conf=encoder.conf, data=f"data/{self.train}",
-            )  # fmt: skip
+            seed, conf = self._seed(encoder.training), encoder.conf
+            self.step("encoders", encoder.model, self.train, seed=seed, start=(), conf=conf)
         return encoder.model
 
-    def xvectors(self, stage: int, encoder: NamedEncoder, name: str) -> str:
+    def xvectors(self, encoder: NamedEncoder, name: str) -> str:
         """Plan x-vectors of a set and of its speakers, and counts of each speaker's utterances."""
-        data, out = f"data/{name}", f"{encoder.xvectors}/{name}"
+        out = f"{encoder.xvectors}/{name}"
         if encoder.head_of:
-            return self._by_head(stage, encoder, self.xvectors(stage, encoder.head_of, name), name)
+            before = self.xvectors(encoder.head_of, name)
+            return self.step("head_xvectors", out, name, head=encoder.model, xvectors=before)
         if encoder.is_recognised:
-            return self._channel(stage, encoder, name)
+            return self._channel(encoder, name)
         if encoder.given:
-            given = f"{encoder.given}/{name}"
-            return self.tables.add("given_xvectors", stage, out, given=given, data=data)
-        return self.tables.add(
-            "xvectors", stage, out, cut=UTTERANCES, options=self.on_device, encoder=encoder.model,
-            data=data,
-        )  # fmt: skip
+            return self.step("given_xvectors", out, name, given=f"{encoder.given}/{name}")
+        return self.step("xvectors", out, name, options=self.on_device, encoder=encoder.model)
 
-    def _by_head(self, stage: int, encoder: NamedEncoder, before: str, name: str) -> str:
-        """Plan x-vectors that a head makes of others."""
-        return self.tables.add(
-            "head_xvectors", stage, f"{encoder.xvectors}/{name}", head=encoder.model,
-            xvectors=before, data=f"data/{name}",
-        )  # fmt: skip
-
-    def _channel(
-        self, stage: int, encoder: NamedEncoder, name: str, options: Sequence[str] = ()
-    ) -> str:
+    def _channel(self, encoder: NamedEncoder, name: str, options: Sequence[str] = ()) -> str:
         """Plan the vectors of a set, made of what is recognised in it, whatever protects it; for
         the words of the training set its own text will do."""
-        data, word = f"data/{name}", "phones"
-        if encoder.word == "words":
+        channel, word = encoder.word, "phones"
+        if channel == "words":
             word = recognise_words(self.asked)
-        of = max((one for one in (*self.sets, self.train) if name.startswith(one)), key=len)
+        sets = (*self.sets, self.train, self.learnt.name)
+        of = max((one for one in sets if name.startswith(one)), key=len)
         source = f"exp/decode/{name[len(of) + 1 :] or 'original'}/{label_of(word)}/{of}"
-        if encoder.word == "words" and name == self.train and Path(data, "text").is_file():
-            source = data
+        if channel == "words" and name == self.train and Path("data", name, "text").is_file():
+            source = f"data/{name}"
         else:
             recogniser, more = say_recogniser(self.asked, word)
-            self.tables.add(
-                "decoded", stage, source, cut=UTTERANCES, options=more, recogniser=recogniser,
-                data=data,
-            )  # fmt: skip
-        return self.tables.add(
-            "channels", stage, f"{encoder.xvectors}/{name}", options=options, channel=encoder.word,
-            source=source, data=data,
-        )  # fmt: skip
+            self.step("decoded", source, name, options=more, recogniser=recogniser)
+        out = f"{encoder.xvectors}/{name}"
+        return self.step("channels", out, name, options=options, channel=channel, source=source)
 
-    def session_xvectors(self, stage: int, encoder: NamedEncoder, name: str) -> str:
+    def session_xvectors(self, encoder: NamedEncoder, name: str) -> str:
         """Plan x-vectors of a training set, of sessions if chunk_seconds is set."""
+        out = f"{encoder.xvectors}/{name}"
         if encoder.head_of:
-            before = self.session_xvectors(stage, encoder.head_of, name)
-            return self._by_head(stage, encoder, before, name)
+            before = self.session_xvectors(encoder.head_of, name)
+            return self.step("head_xvectors", out, name, head=encoder.model, xvectors=before)
         if encoder.given or encoder.is_textual:
-            return self.xvectors(stage, encoder, name)
+            return self.xvectors(encoder, name)
         seconds = self.asked["chunk_seconds"]
         chunks = ("--chunk-seconds", seconds) if seconds else ()
         if encoder.is_recognised:
-            return self._channel(stage, encoder, name, chunks)
-        return self.tables.add(
-            "session_xvectors", stage, f"{encoder.xvectors}/{name}",
-            cut=PIECES if seconds else UTTERANCES, options=(*self.on_device, *chunks),
-            encoder=encoder.model, data=f"data/{name}",
+            return self._channel(encoder, name, chunks)
+        return self.step(
+            "session_xvectors", out, name, cut=PIECES if seconds else UTTERANCES,
+            options=(*self.on_device, *chunks), encoder=encoder.model,
         )  # fmt: skip
 
-    def speakers(self, stage: int, encoder: NamedEncoder, name: str) -> str:
+    def speakers(self, encoder: NamedEncoder, name: str) -> str:
         """Plan x-vectors of the speakers of a training set."""
-        xvectors = self.session_xvectors(stage, encoder, name)
-        out = f"{xvectors}_speakers"
-        return self.tables.add("averages", stage, out, xvectors=xvectors, data=f"data/{name}")
+        xvectors = self.session_xvectors(encoder, name)
+        return self.step("averages", f"{xvectors}_speakers", name, xvectors=xvectors)
 
-    def backend(
-        self, stage: int, encoder: NamedEncoder, name: str, out: str, kind: str = PLDA
-    ) -> str:
+    def backend(self, encoder: NamedEncoder, name: str, out: str, kind: str = PLDA) -> str:
         """Plan a back end, PLDA or COHORT, trained on a set's x-vectors."""
-        xvectors = self.session_xvectors(stage, encoder, name)
+        xvectors = self.session_xvectors(encoder, name)
         more = {"lda_dim": "0"} if kind == COHORT else {}
-        return self.tables.add(
-            "tfidf" if encoder.is_textual else "backends", stage, out, unseen=self.unseen,
-            xvectors=xvectors, data=f"data/{name}", **more,
-        )  # fmt: skip
+        table = "tfidf" if encoder.is_textual else "backends"
+        return self.step(table, out, name, xvectors=xvectors, **more)
 
-    def evaluator(self, stage: int, evaluator: Evaluator, *, encoder_stage: int) -> None:
+    def evaluator(self, evaluator: Evaluator) -> None:
         """Plan all that an evaluator needs of original speech."""
-        self.encoder(encoder_stage, evaluator.encoder)
+        self.encoder(evaluator.encoder)
         for name in self.sets:
-            self.xvectors(stage, evaluator.encoder, name)
+            self.xvectors(evaluator.encoder, name)
         if (kind := evaluator.trained) and evaluator.scorer != evaluator.encoder.backend:
-            self.backend(stage, evaluator.encoder, self.train, evaluator.scorer, kind)
+            self.backend(evaluator.encoder, self.train, evaluator.scorer, kind)
 
-    def f0(self, stage: int, name: str) -> str:
+    def f0(self, name: str) -> str:
         """Plan F0 statistics of a set's speakers."""
-        return self.tables.add("f0", stage, f"exp/f0/{name}", cut=UTTERANCES, data=f"data/{name}")
+        return self.step("f0", f"exp/f0/{name}", name)
 
-    def voices(self, stage: int, content: str = "") -> str:
+    def voices(self, content: str = "") -> str:
         """Plan the pool of voices, with x-vectors by the encoder of the voices; with content, by
-        that name, in a separate pool."""
-        data, name = f"data/{self.pool}", self.voice.name
-        speakers = self.speakers(stage, self.voice, self.pool)
-        world = self.tables.add("world", stage, f"exp/world/{self.pool}", cut=UTTERANCES, data=data)
-        out = _pool_folder(name, content)
-        words = (*self.on_device, "--add-content", content) if content else ()
-        return self.tables.add(
-            "pools", stage, out, options=words, unseen=self.unseen, world=world, data=data,
-            speakers=speakers,
-        )  # fmt: skip
+        that name, in a separate pool. Frames of WavLM are a pool by themselves."""
+        if content == "wavlm":
+            return self.step("wavlm", "exp/pools/wavlm", self.pool, options=self.on_device)
+        speakers = self.speakers(self.voice, self.pool)
+        world = self.step("world", f"exp/world/{self.pool}", self.pool)
+        out = f"exp/pools/{self.voice.name}"
+        words: tuple[str, ...] = ()
+        if content:
+            out += f".{content.replace(':', '+').replace('/', '+')}"
+            words = (*self.on_device, "--add-content", content)
+        return self.step("pools", out, self.pool, options=words, world=world, speakers=speakers)
 
-    def synthesiser(self, stage: int, name: str) -> str:
+    def synthesiser(self, name: str) -> str:
         """Plan a trained synthesiser, by its settings' name."""
-        pool, out = self.voices(stage), f"exp/synthesisers/{self.voice.name}/{name}"
-        return self.tables.add(
-            "synthesisers", stage, out, unseen=self.unseen, conf=f"conf/synthesisers/{name}.yaml",
-            data=f"data/{self.pool}", pool=pool,
-        )  # fmt: skip
+        pool, conf = self.voices(), f"conf/synthesisers/{name}.yaml"
+        out = f"exp/synthesisers/{self.voice.name}/{name}"
+        return self.step("synthesisers", out, self.pool, conf=conf, pool=pool)
 
-    def generator(self, stage: int, name: str) -> str:
+    def generator(self, name: str) -> str:
         """Plan a trained generator, by its settings' name; for psd the frames, where the encoder
         has a distribution for each."""
-        xvectors = self.session_xvectors(stage, self.voice, self.pool)
-        out, data = f"exp/generators/{self.voice.name}/{name}", f"data/{self.pool}"
-        unseen: tuple[str, ...] = ()
+        xvectors = self.session_xvectors(self.voice, self.pool)
+        options = self.on_device
         if why := self.asked.get("tested_train_generators"):
             note = f"generators are trained on speakers who are evaluated, too: {why}"
             self.notes += [] if note in self.notes else [note]
         else:
-            unseen = self.unseen
-        conf = self.voice.conf
+            options += self.unseen
+        out, conf = f"exp/generators/{self.voice.name}/{name}", self.voice.conf
         if name == "psd" and conf and _pools_xi(conf):
-            return self.tables.add(
-                "frames", stage, out, options=(*self.on_device, *unseen), encoder=self.voice.model,
-                data=data,
-            )  # fmt: skip
-        return self.tables.add(
-            "generators", stage, out, options=(*self.on_device, *unseen),
-            conf=f"conf/generators/{name}.yaml", xvectors=xvectors, data=data,
-        )  # fmt: skip
+            return self.step("frames", out, self.pool, options=options, encoder=self.voice.model)
+        conf = f"conf/generators/{name}.yaml"
+        return self.step(
+            "generators", out, self.pool, options=options, conf=conf, xvectors=xvectors
+        )
 
-    def need(self, stage: int, need: str) -> None:
-        """Plan a need of a system (`sources.NEEDS`). UserError for one that no recipe can meet."""
-        kind, _, name = need.partition(":")
-        if kind in ("xvectors", "backend", "pool", "synthesiser", "generator") and name != "wavlm":
-            self.encoder(stage, self.voice)
+    def meet(self, need: str, name: str, level: str = "", speech: str = "") -> list[str]:
+        """Plan a need of a system of some level (`sources.NEEDS`); returns the options of
+        steps/anonymise.py that provide it for the speakers of a set. speech: the folder of the
+        set's externally protected speech. UserError for a need that no recipe can meet."""
+        kind, _, of = need.partition(":")
+        voice, folder = self.voice, speech or of
+        if kind in ("xvectors", "backend", "pool", "synthesiser", "generator") and of != "wavlm":
+            self.encoder(voice)
         match kind:
             case "xvectors":
-                for one in self.sets:
-                    self.xvectors(stage, self.voice, one)
-            case "backend":
-                self.backend(stage, self.voice, self.train, f"exp/backends/{self.voice.name}")
+                found = {one: self.xvectors(voice, one) for one in self.sets}
+                folders = [*found.values()]  # of all, if speakers keep one voice in all of them
+                if name in (self.train, self.learnt.name):
+                    folders = [self.speakers(voice, name)]
+                elif level != "perm" or name not in self.sets:
+                    folders = [self.xvectors(voice, name)]
+                return [word for folder in folders for word in ("--xvectors", folder)]
             case "f0":
                 for one in self.sets:
-                    self.f0(stage, one)
-            case "pool" if name == "wavlm":
-                self.tables.add(
-                    "wavlm", stage, "exp/pools/wavlm", cut=UTTERANCES, options=self.on_device,
-                    data=f"data/{self.pool}",
-                )  # fmt: skip
+                    self.f0(one)
+                folder = self.f0(name)
+            case "backend":
+                folder = self.backend(voice, self.train, f"exp/backends/{voice.name}")
             case "pool":
-                self.voices(stage, name)
+                return ["--pool", self.voices(of), *(self.on_device if of else ())]
             case "synthesiser":
-                self.synthesiser(stage, name)
+                folder = self.synthesiser(of)
             case "generator":
-                self.generator(stage, name)
-            case "model" | "external":
+                folder = self.generator(of)
+            case "model":
+                return ["--model", of if "/" in of else f"{MODELS}/{of}", *self.unseen]
+            case "external":
                 pass  # is there
             case _:
                 raise UserError(f"conf/systems: '{need}' is needed, which no recipe can make")
+        return [f"--{kind}", folder]
 
-    def needs(self, stage: int, system: str) -> None:
-        """Plan all that a system needs to protect the sets."""
-        for need in self.describe(system).needs:
-            self.need(stage, need)
+    def needs(self, system: str, name: str = "", speech: str = "") -> list[str]:
+        """Plan all that a system needs to protect a set; returns the options that provide it."""
+        description, name = self.describe(system), name or self.sets[0]
+        met = (self.meet(need, name, description.level, speech) for need in description.needs)
+        return [word for words in met for word in words]
 
-    def give(self, system: str, name: str, speech: str = "") -> list[str]:
-        """Options of steps/anonymise.py that provide a system's needs for a set's speakers. speech:
-        the folder of the set's externally protected speech."""
-        description, voice = self.describe(system), self.voice
-        words: list[str] = []
-        for need in description.needs:
-            kind, _, of = need.partition(":")
-            match kind:
-                case "pool":
-                    words += ["--pool", _pool_folder(voice.name, of)]
-                    words += self.on_device if of else ()
-                case "backend":
-                    words += ["--backend", f"exp/backends/{voice.name}"]
-                case "f0":
-                    words += ["--f0", f"exp/f0/{name}"]
-                case "xvectors":
-                    for folder in self._xvectors_for(description.level, name):
-                        words += ["--xvectors", f"{voice.xvectors}/{folder}"]
-                case "synthesiser" | "generator":
-                    words += [f"--{kind}", f"exp/{kind}s/{voice.name}/{of}"]
-                case "external":
-                    words += ["--external", speech or of]
-                case "model":
-                    folder = of if "/" in of else f"{MODELS}/{of}"
-                    words += ["--model", folder, *self.unseen]
-        return words
-
-    def _xvectors_for(self, level: str, name: str) -> Sequence[str]:
-        """Sets of x-vectors for a system: all sets if speakers keep one voice in all of them."""
-        if name == self.train:
-            return [f"{name}_speakers"]
-        return self.sets if level == "perm" else [name]
-
-    def protect(
-        self, table: str, stage: int, system: str, name: str, out: str, *options: str
-    ) -> str:
+    def protect(self, table: str, system: str, name: str, out: str, *options: str) -> str:
         """Plan a set, protected by a system: data/OUT."""
-        data, out = f"data/{name}", f"data/{out}"
-        speech, more = self._speech(stage, system, name, options)
-        return self.tables.add(
-            table, stage, out, cut=UTTERANCES, set=name,
-            options=(*more, *self.give(system, name, speech)), conf=self.conf(system), data=data,
-            wav=f"{out}/wav",
+        speech, more = self._speech(system, name, options)
+        return self.step(
+            table, f"data/{out}", name, set=name, conf=self.conf(system), wav=f"data/{out}/wav",
+            options=(*more, *self.needs(system, name, speech)),
         )  # fmt: skip
 
-    def _speech(
-        self, stage: int, system: str, name: str, options: Sequence[str]
-    ) -> tuple[str, Sequence[str]]:
+    def _speech(self, system: str, name: str, options: Sequence[str]) -> tuple[str, Sequence[str]]:
         """Folder of a set's externally protected speech, and the options with its draw: attackers
         have the enrolment of the second draw. A command's speech is planned first."""
         if not any(need.startswith("external:") for need in self.describe(system).needs):
             return "", options
         conf = self.conf(system)
-        first, second = (folder_for(conf, name, train=self.train, draw=d) for d in ("0", "1"))
+        train = name if name in (self.train, self.learnt.name) else ""
+        first, second = (folder_for(conf, name, train=train, draw=d) for d in ("0", "1"))
         if name == self.sets[0] and len(self.sets) > 1 and first != second:
             options = ("--draw", "1")
         draw = options[1] if options[:1] == ("--draw",) else "0"
-        if folder := folder_for(conf, name, train=self.train, draw=draw):
+        if folder := folder_for(conf, name, train=train, draw=draw):
             return folder, options
         made = f"exp/external/{system}/{name}.{draw}"
-        self.tables.add(
-            "commanded", stage, made, set=name, draw=draw, conf=conf, data=f"data/{name}"
-        )
+        self.step("commanded", made, name, set=name, draw=draw, conf=conf)
         return made, options
 
-    def needs_for_training(self, stage: int, system: str) -> None:
-        """Plan all that a system needs to protect the training set, too."""
-        for need in self.describe(system).needs:
-            self.need(stage, need)
-            if need == "xvectors":
-                self.speakers(stage, self.voice, self.train)
-            elif need == "f0":
-                self.f0(stage, self.train)
+    def distractors(self, system: str) -> list[str]:
+        """Plan the sets whose people are candidates only, as a system protects them (empty:
+        original speech); their names."""
+        found = []
+        given = system and any(map(_GIVEN.match, self.describe(system).needs))
+        for name in self.asked.words("distractors"):
+            if name in self.sets:
+                raise UserError(f"--distractors: {name} is evaluated; name a set of other people")
+            if not Path("data", name).is_dir() and name != self.train:
+                raise UserError(f"--distractors: data/{name} is missing; link or make it")
+            if given:
+                note = f"no distractors for {system}: its speech is given"
+                self.notes += [] if note in self.notes else [note]
+            elif system and name == self.train:
+                level = self.describe(system).level
+                protected = self.protect_training(system, level, name)
+                found.append(protected.removeprefix("data/"))
+            elif system:
+                found.append(f"{name}_{system}")
+                self.protect("protected", system, name, found[-1])
+            else:
+                found.append(name)
+        return found
 
-    def protect_training(self, stage: int, system: str, level: str) -> str:
-        """Plan the training set, protected by a system at a level, with all needs. A speaker is
-        never their own target."""
-        self.needs_for_training(stage, system)
-        options = () if level == self.describe(system).level else ("--level", level)
-        out = f"{self.train}_{system}_{level}"
-        return self.protect("protected", stage, system, self.train, out, *options)
+    def protect_training(self, system: str, level: str, name: str, draw: int = 0) -> str:
+        """Plan a training set, protected by a system at a level, with all needs. A speaker is never
+        their own target."""
+        options: tuple[str, ...] = ("--draw", str(draw)) if draw else ()
+        if level != self.describe(system).level:
+            options += ("--level", level)
+        out = f"{name}_{system}_{level}" + (f"_draw{draw}" if draw else "")
+        return self.protect("protected", system, name, out, *options)
 
     def informed_draws(self, system: str, level: str, encoder: NamedEncoder) -> int:
         """How often an attacker protects the training set: once where a draw changes nothing that
         they hear, and where speech is given; known once the system has protected its first set."""
         asked = int(self.asked.get("informed_draws", "1"))
-        given = any(re.match("external:.", need) for need in self.describe(system).needs)
+        given = any(map(_GIVEN.match, self.describe(system).needs))
         once = level == "const" or given or encoder.is_recognised
         return asked if not once and self.is_random(system) else 1
 
@@ -526,53 +532,39 @@ class Recipe:
         if level == "-":
             return ""
         draws = self.informed_draws(system, level, encoder)
-        name = f"{self.train}_{system}_{level}"
+        name = f"{self.learnt.name}_{system}_{level}"
         return name if draws == 1 else f"{name}_draws{draws}"
 
-    def protect_training_again(
-        self, stage: int, system: str, level: str, encoder: NamedEncoder
-    ) -> str:
+    def protect_training_again(self, system: str, level: str, encoder: NamedEncoder) -> None:
         """Plan an attacker's training set: several draws of it, in one data directory."""
-        first = self.protect_training(stage, system, level)
-        draws, name = [first], first.removeprefix("data/")
-        options = () if level == self.describe(system).level else ("--level", level)
-        for n in range(1, self.informed_draws(system, level, encoder)):
-            words = ("--draw", str(n), *options)
-            out = f"{name}_draw{n}"
-            draws.append(self.protect("protected", stage, system, self.train, out, *words))
-        if len(draws) == 1:
-            return first
-        out = f"data/{self.training_set(system, level, encoder)}"
-        return self.tables.add("joined", stage, out, draws=draws)
+        numbers = range(self.informed_draws(system, level, encoder))
+        draws = [self.protect_training(system, level, self.learnt.name, n) for n in numbers]
+        if len(draws) > 1:
+            self.step("joined", f"data/{self.training_set(system, level, encoder)}", draws=draws)
 
-    def informed_encoder(self, stage: int, evaluator: Evaluator) -> None:
+    def informed_encoder(self, evaluator: Evaluator) -> None:
         """Plan the encoder that an attacker trains, anew or further."""
-        encoder, base = evaluator.encoder, evaluator.base
+        encoder, base, training = evaluator.encoder, evaluator.base, evaluator.training
         if base is None or encoder == base:
             return
         if encoder.head_of:
-            self.tables.add(
-                "heads", stage, encoder.model, seed=self._seed(0), unseen=self.unseen,
-                xvectors=self.session_xvectors(stage, base, evaluator.training),
-                data=f"data/{evaluator.training}",
-            )  # fmt: skip
+            xvectors = self.session_xvectors(base, training)
+            self.step("heads", encoder.model, training, seed=self._seed(0), xvectors=xvectors)
             return
         conf = base.conf or f"{base.word}/encoder.yaml"  # one that was trained elsewhere
         start = ("--init-from", base.model) if encoder.name.endswith(f".{FINETUNED}") else ()
-        self.tables.add(
-            "encoders", stage, encoder.model, seed=self._seed(base.training), start=start,
-            unseen=self.unseen, conf=conf, data=f"data/{evaluator.training}",
-        )  # fmt: skip
+        seed = self._seed(base.training)
+        self.step("encoders", encoder.model, training, seed=seed, start=start, conf=conf)
 
-    def informed_backend(self, stage: int, evaluator: Evaluator) -> None:
+    def informed_backend(self, evaluator: Evaluator) -> None:
         """Plan the back end that an attacker trains."""
         if evaluator.base is not None and (kind := evaluator.trained):
-            self.backend(stage, evaluator.encoder, evaluator.training, evaluator.scorer, kind)
+            self.backend(evaluator.encoder, evaluator.training, evaluator.scorer, kind)
 
-    def held_out(self, stage: int, evaluator: Evaluator) -> None:
+    def held_out(self, evaluator: Evaluator) -> None:
         """Plan the scores of training people whom an attacker held out, where it learnt people: not
         of words that are counted, nor of a cohort."""
-        encoder, base = evaluator.encoder, evaluator.base
+        encoder, base, training = evaluator.encoder, evaluator.base, evaluator.training
         learns = evaluator.trained == PLDA or encoder != base
         if base is None or encoder.is_textual or not learns:
             return
@@ -580,8 +572,5 @@ class Recipe:
         options: tuple[str, ...] = () if encoder == base else ("--own-encoder", encoder.model)
         if encoder.head_of:  # a new head learns from those who are not held out
             encoder, options = base, ("--head",)
-        self.tables.add(
-            "held_out", stage, evaluator.held_out, kind=kind, options=options,
-            xvectors=self.session_xvectors(stage, encoder, evaluator.training),
-            data=f"data/{evaluator.training}",
-        )  # fmt: skip
+        xvectors, out = self.session_xvectors(encoder, training), evaluator.held_out
+        self.step("held_out", out, training, kind=kind, options=options, xvectors=xvectors)

@@ -138,10 +138,66 @@ def need_folders(folders: Collection[str]) -> None:
             raise UserError(f"{folder} is missing; make it with ./run.sh --stop-stage 0")
 
 
+# ---- What informed attackers protect and learn from: --attacker-train.
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """Training set of informed attackers. name: in data/. joined: the data directories of which the
+    recipe joins it; none where it is a set of this corpus."""
+
+    name: str
+    joined: tuple[str, ...] = ()
+
+
+def find_learnt(asked: Asked) -> Learnt:
+    """Training set of --attacker-train, or --train-set where that is empty: names of sets in data/,
+    and paths to data directories that other corpora's recipes made."""
+    words = asked.words("attacker_train") or (asked["train_set"],)
+    paths = [Path(word).resolve() if "/" in word else Path(word) for word in words]
+    names = [
+        "_".join(part for part in path.parts[-3:] if part not in ("/", "data")) for path in paths
+    ]
+    once("--attacker-train: a set's name", names)
+    joined = tuple(word if "/" in word else f"data/{word}" for word in words)
+    return Learnt("+".join(names), () if (words[0],) == tuple(names) else joined)
+
+
+def check_learnt(learnt: Learnt, made: Collection[str], tested: Collection[str]) -> None:
+    """UserError for sets that attackers cannot learn from together: one that is missing (but for
+    those that stage 0 makes), has no sexes or not its audio, or a person who is in two of them or
+    tested."""
+    rival = {spk: f"data/{one}" for one in tested for spk in _speakers_of(f"data/{one}")}
+    for folder in learnt.joined or (f"data/{learnt.name}",):
+        option, speakers = f"--attacker-train: {folder}", _speakers_of(folder)
+        if not speakers and folder.removeprefix("data/") not in made:
+            raise UserError(f"{option}: no such data directory; its corpus's run.sh makes it")
+        if speakers and not Path(folder, "spk2gender").is_file():
+            raise UserError(f"{option}/spk2gender is missing; it says who is f and who is m")
+        audio = next(iter(read_map(f"{folder}/wav.scp").values()), "") if speakers else ""
+        if audio and not Path(audio).is_file():
+            raise UserError(f"{option}/wav.scp: {audio}: no such file, as seen from here")
+        if both := sorted(speakers & rival.keys()):
+            what = "leave out whom both have, or give those of one other ids, if they are others"
+            where = rival[both[0]]
+            if where.removeprefix("data/") in tested:
+                what = "who is tested must not be in training"
+            raise UserError(
+                f"{option}: speaker {both[0]} ({len(both)} in all) is in {where}, too; {what}"
+            )
+        rival |= dict.fromkeys(speakers, folder)
+
+
+def _speakers_of(folder: str) -> set[str]:
+    path = Path(folder, "utt2spk")
+    return {*read_map(path).values()} if path.is_file() else set()
+
+
 # ---- What figures speak of, and where they lie.
 
 VERIFICATION, SIMILARITY = "verification", "similarity"
 RECORDINGS, STRONGEST = "recordings", "strongest"
+INFERENCE, CROWD, GROUPS = "inference", "crowd", "groups"
 EVERYBODY = "all"  # evaluator of figures that choose among all
 _FOLDERS = {VERIFICATION: "", "reidentification": "reid"}  # of families, by another name
 
@@ -302,7 +358,7 @@ def find_encoder(word: str) -> NamedEncoder:
             f"{', '.join(CHANNELS)}, hub:<model>, given:<folder>, a folder with encoder.yaml, and "
             f"in conf/encoders: {there}"
         )
-    if (ours or word) == "pyannote" and find_spec(
+    if (ours or word).startswith("pyannote") and find_spec(
         "moonshine_voice"
     ) is None:  # told before hours of work
         raise UserError(
@@ -436,26 +492,22 @@ def read_external(text: str, taken: Collection[str]) -> list[Speech]:
     found: list[Speech] = []
     for word in re.split(r"\s+(?=[^\s=,/]+=)", text.strip()) if text.strip() else ():
         name, _, said = word.partition("=")
-        parts = [part for part in said.split(",") if part]
-        if not name or not parts or _split(parts[0])[0]:
+        folders, options = [], {}
+        for part in filter(None, said.split(",")):
+            key, equals, value = part.partition("=")
+            if equals and key in _OPTIONS:
+                options[key] = value
+            else:
+                folders.append(part)
+        if not name or not folders:
             raise UserError(
                 f"--external '{word}': <name>=<folder>[,<folder>][,train=<folder>]"
                 "[,suffix=<text>] is expected"
             )
         _check_name(f"--external '{word}'", name, {*taken, *(one.name for one in found)})
-        options = dict(
-            p.split("=", 1) for p in parts if p.startswith(tuple(f"{o}=" for o in _OPTIONS))
-        )
-        folders = tuple(part for part in parts if part.partition("=")[0] not in options)
         once(f"--external '{word}'", folders)
-        found.append(Speech(word, name, folders, options))
+        found.append(Speech(word, name, tuple(folders), options))
     return found
-
-
-def _split(part: str) -> tuple[str, str]:
-    """Name and value of train=X or suffix=X; a folder has no name."""
-    name, equals, value = part.partition("=")
-    return (name, value) if equals and name in _OPTIONS else ("", part)
 
 
 def _check_name(option: str, name: str, taken: Collection[str]) -> None:
@@ -487,44 +539,32 @@ def take_external(asked: Asked) -> Asked:
             raise UserError(
                 f"--external: {name_settings(path)} is another system; choose another name"
             )
-        _write(name, values)
+        conf = FOLDER / f"{name}.yaml"
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        write_json(conf, values)  # JSON is YAML
         sets = [f"{asked['evaluation']}_enrolls"]
         sets += [f"{asked['evaluation']}_trials_{gender}" for gender in asked["genders"].split()]
-        if suffix := look_at(str(_conf(name)), sets, asked["train_set"]).suffix:
-            _write(name, {**values, "suffix": suffix})
+        if suffix := look_at(str(conf), sets, find_learnt(asked).name).suffix:
+            write_json(conf, {**values, "suffix": suffix})
     return asked.changed({"systems": " ".join([*systems, *settings])})
 
 
-def _write(name: str, values: Mapping[str, object]) -> None:
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    write_json(_conf(name), values)  # JSON is YAML
-
-
-def _settings(one: Speech) -> dict[str, object]:
-    folders = [*one.folders, *([one.options["train"]] if "train" in one.options else [])]
-    for folder in folders:
+def _settings(one: Speech) -> dict[str, str]:
+    first, *more = one.folders
+    draws = dict(zip(("folder", "second_draw"), one.folders, strict=False))
+    options = {name: one.options[name] for name in _OPTIONS if one.options.get(name)}
+    for folder in (*one.folders, options.get("train", first)):
         if not Path(folder).is_dir():
             raise UserError(f"--external '{one.word}': there is no folder '{folder}'")
-    first, *more = one.folders
-    values: dict[str, object] = {"anonymiser": "external", "folder": first}
     if more[1:]:
         raise UserError(f"--external '{one.word}': more than two draws; two are compared")
-    if more:
-        values["second_draw"] = more[0]
-    if train := one.options.get("train"):
-        values["train"] = train
-    if suffix := one.options.get("suffix"):
-        values["suffix"] = suffix
-    return values
-
-
-def _conf(name: str) -> Path:
-    return FOLDER / f"{name}.yaml"
+    return {"anonymiser": "external", **draws, **options}
 
 
 def settings_of(name: str) -> str:
     """Settings of a system from an earlier use of these options; empty where there are none."""
-    return str(_conf(name)) if _conf(name).is_file() else ""
+    conf = FOLDER / f"{name}.yaml"
+    return str(conf) if conf.is_file() else ""
 
 
 @dataclass(frozen=True)
@@ -551,11 +591,11 @@ def look_at(conf: str, sets: Sequence[str], train: str) -> Found:
     if not Path(f"data/{sets[0]}/utt2spk").is_file():
         return Found(_lacking_folders(values, sets))
     name, suffix = Path(conf).stem, str(values.get("suffix", ""))
+    folders = {one: Path(folder_for(conf, one, train=train, draw="0")) for one in (*sets, train)}
+    folders[sets[0]] = Path(folder_for(conf, sets[0], train=train, draw="1"))
     first = Path(str(values["folder"]))
-    second = Path(str(values.get("second_draw", first)))
-    folders = {sets[0]: second, **dict.fromkeys(sets[1:], first)}
-    folders[train] = Path(str(values.get("train", first)))
-    wanted = {one: list(read_map(f"data/{one}/utt2spk")) for one in folders if _there(one)}
+    tables = {one: Path(f"data/{one}/utt2spk") for one in folders}
+    wanted = {one: list(read_map(path)) for one, path in tables.items() if path.is_file()}
     names = {folder: find_names(folder, suffix) for folder in dict.fromkeys(folders.values())}
     every = [utt for utts in wanted.values() for utt in utts]
     notes, lacks = [], []
@@ -600,10 +640,6 @@ def _lacking_folders(values: Mapping[str, object], sets: Sequence[str]) -> tuple
     trained = "train" in values or any(not _EVALUATED.fullmatch(name) for name in names)
     enrolled = "second_draw" in values or any(name.startswith(sets[0]) for name in names)
     return (*(() if enrolled else (ENROLMENT,)), *(() if trained else (TRAINING,)))
-
-
-def _there(name: str) -> bool:
-    return Path(f"data/{name}/utt2spk").is_file()
 
 
 def folder_for(conf: str, name: str, *, train: str, draw: str) -> str:

@@ -29,12 +29,13 @@ from local.plan.options import (
     take_external,
     train_instead,
 )
+from local.plan.people import People
 from local.protocols.attackers import CONTROLS, READING
 from local.protocols.trials import MIXED
 from steps.anonymisers.registry import describe_system
 from utils.cli import UserError
 from utils.digests import remembering
-from utils.recipe import UTTERANCES, Planned, Tables
+from utils.recipe import Planned
 from utils.settings import is_settings
 from utils.stamps import MEMORY, is_current, made_by
 from utils.tables import read_json_object
@@ -117,38 +118,36 @@ class ReportInputs:
         self.folders: list[str] = []
         self.stale: list[str] = []
 
-    def plan(self, tables: Tables, stage: int) -> None:
-        """Plan tables and report."""
+    def plan(self, own: Recipe) -> None:
+        """Plan tables and report, beside the steps of this run."""
+        recipe, asked = self.recipe, self.recipe.asked
         for evaluator, gender in self.attacks.parts():
             self._privacy(evaluator.title, gender, self.attacks.listed(evaluator, gender))
             self._calibration(evaluator, gender)
-        for name, gender in product(self.recipe.fused, self.recipe.genders):
+        for name, gender in product(recipe.fused, recipe.genders):
             self._privacy(name, gender, self.attacks.fuse(name, gender))
-        for gender in self.recipe.genders:
+        for gender in ("", *recipe.genders):
             self._privacy(EVERYBODY, gender, [])
+        for evaluator in recipe.evaluators:
+            self._privacy(evaluator.title, "", [])
         self._utility()
         shown = [system for system in self.utility.everything if self._shows(system)]
-        for system in filter(speech_of, shown):
-            for name in self.recipe.sets[1:]:
-                protected = f"data/{name}_{system}"  # not of lists that only other systems have
-                if protected in self.own or Path(protected, "conf.json").is_file():
-                    self.words += ["--speech", system, f"data/{name}", protected]
-        if self.recipe.asked["report_audio"] != "true":
+        protecting = [system for system in shown if system != ORIGINAL]
+        for system, name in product(protecting, recipe.sets[1:]):
+            protected = f"data/{name}_{system}"  # not of lists that only other systems have
+            if protected in self.own or Path(protected, "conf.json").is_file():
+                self.words += ["--speech", system, f"data/{name}", protected]
+        if asked["report_audio"] != "true":
             self.words += ["--clips", "0"]
         for system in shown:
-            if speech_of(system):
+            if system in protecting:
                 self._time_protection(system)
             self._time_evaluators(system)
             self._time_recognition(system)
-        results = tables.add(
-            "results",
-            stage,
-            "exp/results",
-            options=self.words,
-            figures=self.recipe.given(self.folders),
-        )
-        pdf = ["--pdf"] if self.recipe.asked["report_pdf"] == "true" else []
-        tables.add("report", stage, "exp/report", options=pdf, results=results)
+        figures = recipe.given(self.folders)
+        results = own.step("results", "exp/results", options=self.words, figures=figures)
+        pdf = ["--pdf"] if asked["report_pdf"] == "true" else []
+        own.step("report", "exp/report", options=pdf, results=results)
 
     def _keeps(self, folder: str) -> bool:
         """Whether figures that this run may not make are shown."""
@@ -161,7 +160,7 @@ class ReportInputs:
 
     def _shows(self, system: str) -> bool:
         """Whether a system is this run's, or has a figure that is shown."""
-        if f"data/{self.recipe.sets[-1]}_{system}" in self.own or not speech_of(system):
+        if f"data/{self.recipe.sets[-1]}_{system}" in self.own or system == ORIGINAL:
             return True
         return any(folder.startswith(f"exp/metrics/{system}/") for folder in self.folders)
 
@@ -182,12 +181,11 @@ class ReportInputs:
                 self.words += ["--attack", folder, trials, f"exp/scores/{one.path}"]
 
     def _calibration(self, evaluator: Evaluator, gender: str) -> None:
-        attacks, name = self.attacks, self.recipe.asked["evaluation"]
-        trials = f"data/{name}_trials_{gender}/trials"
-        of = Labels(f"{name}_{gender}", gender, "", "calibration", "", evaluator.title, "OA")
-        for system in attacks.systems:
-            runs = attacks.calibrate(0, evaluator, gender, system)
-            folder = f"exp/metrics/{of._replace(system=system).path}"
+        trials, split = f"data/{self.recipe.trial_set(gender)}/trials", self.recipe.split(gender)
+        for system in self.attacks.systems:
+            runs = self.attacks.calibrate(evaluator, gender, system)
+            of = Labels(split, gender, system, "calibration", "", evaluator.title, "OA")
+            folder = f"exp/metrics/{of.path}"
             if runs and self._keeps(folder):
                 self.words += ["--runs", folder, trials, *runs]
                 self.folders.append(folder)
@@ -213,13 +211,9 @@ class ReportInputs:
             words = (system, stage, f"exp/audio/{name}", folder.format(name))
             self.words += [f"--timed-{how}", *words]
 
-    def _time_training(self, system: str, stage: str, folder: str, name: str = "") -> None:
-        audio = f"exp/audio/{name or self.recipe.train}"
-        self.words += ["--timed-once", system, stage, audio, folder]
-
     def _time_protection(self, system: str) -> None:
         recipe = self.recipe
-        voice, pool, sets = recipe.voice, recipe.pool, recipe.sets_of(system)
+        voice, pool, sets = recipe.voice, [recipe.pool], recipe.sets_of(system)
         for need in recipe.describe(system).needs:
             kind, _, name = need.partition(":")
             match kind:
@@ -229,53 +223,54 @@ class ReportInputs:
                     stage = "x-vectors of the voices"
                     self._time("each", system, stage, sets, f"{voice.xvectors}/{{}}")
                 case "pool" if name:
-                    self._time_training(system, "pool: WavLM frames", "exp/pools/wavlm", pool)
+                    self._time("once", system, "pool: WavLM frames", pool, "exp/pools/wavlm")
                 case "pool":
-                    self._time_training(system, "pool: WORLD frames", f"exp/world/{pool}", pool)
+                    self._time("once", system, "pool: WORLD frames", pool, "exp/world/{}")
                 case "synthesiser" | "generator":
                     folder = f"exp/{kind}s/{voice.name}/{name}"
-                    self._time_training(system, f"training: {name}", folder, pool)
+                    self._time("once", system, f"training: {name}", pool, folder)
         self._time("each", system, "protection", sets, f"data/{{}}_{system}")
 
     def _time_evaluators(self, system: str) -> None:
-        recipe = self.recipe
+        recipe, training = self.recipe, [self.recipe.train]
+        stage = "attack: training of {}"
         for evaluator in recipe.evaluators:
             encoder = evaluator.encoder
             if system == ORIGINAL:
                 if encoder.conf:
-                    stage = f"attack: training of {encoder.title}"
-                    self._time_training(system, stage, encoder.model)
+                    self._time("once", system, stage.format(encoder.title), training, encoder.model)
                 continue
             if not encoder.given:
-                stage = f"attack: x-vectors by {encoder.title}"
-                sets = recipe.sets_of(system)
-                self._time("once", system, stage, sets, f"{encoder.xvectors}/{{}}_{system}")
+                sets, folder = recipe.sets_of(system), f"{encoder.xvectors}/{{}}_{system}"
+                self._time("once", system, f"attack: x-vectors by {encoder.title}", sets, folder)
             for one in self.attacks.listed(evaluator, recipe.genders[0]):
                 made = one.hears.encoder
                 if one.attack.system == system and made != encoder:
-                    self._time_training(system, f"attack: training of {made.title}", made.model)
+                    learnt = [recipe.learnt.name]
+                    self._time("once", system, stage.format(made.title), learnt, made.model)
 
     def _time_recognition(self, system: str) -> None:
-        utility = self.utility
+        utility, sets = self.utility, self.utility.trials
         for word in utility.asr:
             if word == "ctc_retrained" or (word == "ctc" and system == ORIGINAL):
                 _, model = utility.ctc_of(word, system)
-                self._time_training(system, f"words: training of {Path(model).name}", model)
+                stage = f"words: training of {Path(model).name}"
+                self._time("once", system, stage, [self.recipe.train], model)
             folder = f"exp/decode/{system}/{label_of(word)}/{{}}"
-            self._time("once", system, f"words by {word}", utility.trials, folder)
+            self._time("once", system, f"words by {word}", sets, folder)
         for word in utility.emotion:
             if not word.startswith("hub:"):
-                tail = f"_{system}" if speech_of(system) else ""
-                folder = f"exp/functionals/{{}}{tail}"
-                self._time("once", system, "emotions: functionals", utility.trials, folder)
+                folder = f"exp/functionals/{speech_of(system, '{}')}"
+                self._time("once", system, "emotions: functionals", sets, folder)
             folder = f"exp/emotions/{system}/{label_of(word)}/{{}}"
-            self._time("once", system, f"emotions by {word}", utility.trials, folder)
+            self._time("once", system, f"emotions by {word}", sets, folder)
 
 
 # ---- Plan of run.sh.
 
 PREPARE, AUDIO, ENCODERS, XVECTORS, SYSTEMS, PROTECT = 0, 1, 2, 3, 4, 5
 LEARN, HEAR, SCORE, MEASURE, UTILITY, RESULTS = 6, 7, 8, 9, 10, 11
+SETS = "--sets"  # of a prepare.sh that can make some sets alone
 
 
 def plan_run(asked: Asked) -> Planned:
@@ -289,9 +284,13 @@ def plan_run(asked: Asked) -> Planned:
         utility.check_transcripts()
     if int(asked["stage"]) > PREPARE:
         recipe.need_given()
+    if joined := recipe.learnt.joined:
+        recipe.at(AUDIO).step("joined_sets", f"data/{recipe.learnt.name}", sources=joined)
     lacking = [*_prepare(recipe), *_no_attack(asked, attacks)]
-    for name in dict.fromkeys((recipe.train, recipe.pool, *recipe.sets)):
-        recipe.tables.add("audio", AUDIO, f"exp/audio/{name}", cut=UTTERANCES, data=f"data/{name}")
+    made = {name for row in recipe.tables.rows["prepare"] for name in row.outs}
+    for name in dict.fromkeys((recipe.train, recipe.pool, recipe.learnt.name, *recipe.sets)):
+        if name != recipe.train or f"data/{name}" in made:
+            recipe.at(AUDIO).step("audio", f"exp/audio/{name}", name)
     own = recipe.tables.every_out()
     shown, notes = widen(asked)
     all_attacks, all_utility = attacks, utility
@@ -302,11 +301,11 @@ def plan_run(asked: Asked) -> Planned:
             notes.append(f"not in the report: what earlier runs measured: {error}")
             shown = asked
     results = ReportInputs(all_attacks, all_utility, own)
-    results.plan(recipe.tables, RESULTS)
-    for folder in dict.fromkeys(results.stale):
-        notes.append(
-            f"not in the report: {folder}, made before, is out of date; name what makes it"
-        )
+    results.plan(recipe.at(RESULTS))
+    notes += [
+        f"not in the report: {folder}, made before, is out of date; name what makes it"
+        for folder in dict.fromkeys(results.stale)
+    ]
     notes += [f"attack skipped: {reason}" for reason in attacks.plan.skipped]
     said = [*dict.fromkeys((*recipe.notes, *notes))]
     return Planned(recipe.tables, what_counts(shown), said, lacking)
@@ -369,23 +368,24 @@ def _plan_all(asked: Asked) -> tuple[Recipe, Attacks, Utility]:
     systems = [*dict.fromkeys((*named, *_controls(recipe)))]
     check_systems(systems)
     attacks = Attacks(recipe, systems)
-    utility = Utility(recipe, named, UTILITY)
+    utility = Utility(recipe, named)
     for evaluator in recipe.evaluators:
-        recipe.evaluator(XVECTORS, evaluator, encoder_stage=ENCODERS)
+        recipe.at(ENCODERS).encoder(evaluator.encoder)
+        recipe.at(XVECTORS).evaluator(evaluator)
     for system in systems:
-        recipe.needs(SYSTEMS, system)
+        recipe.at(SYSTEMS).needs(system)
         recipe.notes += recipe.found(system).notes
         for name in recipe.sets_of(system):
-            recipe.protect("protected", PROTECT, system, name, f"{name}_{system}")
-        for draw in recipe.draws_of(system):
-            for name in recipe.sets[1:]:
-                out = f"{name}_{system}_draw{draw}"
-                recipe.protect("drawn_again", PROTECT, system, name, out, "--draw", str(draw))
-    attacks.learn(LEARN)
-    attacks.hear(HEAR)
-    attacks.score(SCORE)
-    attacks.measure(MEASURE)
-    utility.plan()
+            recipe.at(PROTECT).protect("protected", system, name, f"{name}_{system}")
+        for draw, name in product(recipe.draws_of(system), recipe.sets[1:]):
+            out = f"{name}_{system}_draw{draw}"
+            recipe.protect("drawn_again", system, name, out, "--draw", str(draw))
+    for stage, plan in (
+        (LEARN, attacks.learn), (HEAR, attacks.hear), (SCORE, attacks.score),
+        (MEASURE, attacks.measure), (MEASURE, People(attacks).plan), (UTILITY, utility.plan),
+    ):  # fmt: skip
+        recipe.at(stage)
+        plan()
     return recipe, attacks, utility
 
 
@@ -400,27 +400,49 @@ def _controls(recipe: Recipe) -> list[str]:
 
 
 def _prepare(recipe: Recipe) -> list[str]:
-    """Plan stage 0: the corpus's own program makes the sets of every list, and further ones.
-    Returns why the corpus cannot be had."""
-    asked, name = recipe.asked, recipe.asked["evaluation"]
+    """Plan stage 0: the corpus's own program makes the sets of every list, and further ones; where
+    it can leave it out, the training set only if a step of these stages reads it. Returns why the
+    corpus cannot be had."""
+    asked = recipe.asked
     corpus, options = _remember(recipe)
+    also = [one for one in asked["also_prepared"].split() if one != recipe.train]
+    sets = [*dict.fromkeys((*recipe.sets, *also))]
+    of_genders = [recipe.trial_set(gender) for gender in ("f", "m", MIXED)]
     program = Path("prepare.sh")
     text = program.read_text(encoding="utf-8") if program.is_file() else ""
     options += _training_of_protocol(asked, corpus, options, text)
-    sets = dict.fromkeys((*recipe.sets, *asked["also_prepared"].split()))
-    of_genders = [f"{name}_trials_{gender}" for gender in ("f", "m", MIXED)]
-    recipe.tables.add(
-        "prepare", PREPARE, f"data/{recipe.train}",
-        also=[f"data/{one}" for one in sets if one != recipe.train],
-        maybe=[f"data/{one}" for one in of_genders if one not in sets],  # of one not asked for
-        options=[*(("--corpus", corpus) if corpus else ()), *options],
-    )  # fmt: skip
+    parts = {"": [recipe.train, *sets]}
+    if re.search("^sets=", text, re.MULTILINE):
+        parts = {"evaluation": sets, **({"train": [recipe.train]} if _trains(recipe) else {})}
+    for part, (first, *more) in parts.items():
+        maybe = [one for one in of_genders if one not in sets] if part != "train" else []
+        recipe.at(PREPARE).step(
+            "prepare", f"data/{first}", also=[f"data/{one}" for one in more],
+            maybe=[f"data/{one}" for one in maybe],  # of one not asked for
+            options=[
+                *(("--corpus", corpus) if corpus else ()), *options,
+                *((SETS, part) if part else ()),
+            ],
+        )  # fmt: skip
     # Where prepare.sh has a folder of its own for it, it makes the corpus.
     is_given = re.search(r"^corpus=($|\s)", text, re.MULTILINE) and not asked.flag("download")
     if not is_given or int(asked["stage"]) > PREPARE or Path(corpus or "/nowhere").is_dir():
         return []
     what = f"--corpus {corpus}: no such folder" if corpus else "--corpus is missing"
     return [f"{what}; README.md says which one it is"]
+
+
+def _trains(recipe: Recipe) -> bool:
+    """Whether the training set is read by a planned step, or was asked for: by its name, or as
+    nothing but the corpus is to be made."""
+    rows = (row for rows in recipe.tables.rows.values() for row in rows)
+    values = (value for row in rows for value in row.values.values())
+    data, asked = f"data/{recipe.train}", recipe.asked
+    return (
+        recipe.train in asked["also_prepared"].split()
+        or int(asked["stop_stage"]) == PREPARE
+        or any(data in ([value] if isinstance(value, str) else value) for value in values)
+    )
 
 
 def _training_of_protocol(
@@ -447,7 +469,9 @@ def _remember(recipe: Recipe) -> tuple[str, list[str]]:
     asked = recipe.asked
     corpus, options = asked["corpus"], asked["prepare_options"].split()
     named = given(asked["command_line"])
-    words = made_by(Path("data", recipe.train))[3:]  # after ./prepare.sh --seed SEED
+    sets = (Path("data", name) for name in (recipe.sets[0], recipe.train))
+    words = next(filter(None, map(made_by, sets)), [])[3:]  # after ./prepare.sh --seed SEED
+    words = words[:-2] if SETS in words[-2:-1] else words
     known = words[1] if words[:1] == ["--corpus"] else ""
     words = words[2:] if known else words
     told = []

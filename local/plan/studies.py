@@ -5,6 +5,7 @@ They use corpus and encoders of run.sh, and make missing ones.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 from local.plan.attacks import (
@@ -14,6 +15,8 @@ from local.plan.attacks import (
     Utility,
     check_systems,
     list_attack,
+    scores_of,
+    speech_of,
 )
 from local.plan.needs import Recipe
 from local.plan.options import (
@@ -151,9 +154,8 @@ class Nist:
 
     def plan(self) -> Planned:
         """Plan segments and lists; needs; speech; x-vectors; scores and figures; tables."""
-        recipe, asked, tables = self.recipe, self.recipe.asked, self.recipe.tables
-        data = f"data/{self.set}"
-        tables.add("segments", 0, data, sources=self.sources)
+        recipe, asked = self.recipe, self.recipe.asked
+        recipe.step("segments", f"data/{self.set}", sources=self.sources)
         options = ["--same-gender", asked["same_gender"], "--training", f"data/{recipe.train}"]
         if recipe.pool != recipe.train:
             options += ["--training", f"data/{recipe.pool}"]
@@ -161,21 +163,18 @@ class Nist:
             options += [f"--{name}", asked[name]] if asked[name] else []
         trials = f"{self.out}/trials"
         also = [f"{trials}/{one}" for one in ("trial1", "trial2", "cross")]
-        tables.add("trials", 0, trials, also=also, options=options, data=data)
+        recipe.step("trials", trials, self.set, also=also, options=options)
         for evaluator in recipe.evaluators:
-            recipe.evaluator(1, evaluator, encoder_stage=1)
+            recipe.at(1).evaluator(evaluator)
         for one in self.own:
-            recipe.needs(1, one.systems[self.tested[0]])
+            recipe.at(1).needs(one.systems[self.tested[0]])
             for system in one.systems.values():
-                out = f"{self.set}_{system}"
-                recipe.protect("protected", 2, system, self.set, out, "--draw", self.draws[system])
+                out, draw = f"{self.set}_{system}", self.draws[system]
+                recipe.at(2).protect("protected", system, self.set, out, "--draw", draw)
         for system, folder in self.folder_of.items():
-            out = f"data/{self.set}_{system}"
-            tables.add("external", 2, out, data=data, folder=folder)
-        folders: list[str] = []
-        for evaluator in recipe.evaluators:
-            folders += self._evaluate(evaluator)
-        tables.add("results", 5, f"{self.out}/results", figures=recipe.given(folders))
+            recipe.at(2).step("external", f"data/{self.set}_{system}", self.set, folder=folder)
+        folders = [one for evaluator in recipe.evaluators for one in self._evaluate(evaluator)]
+        recipe.at(5).step("results", f"{self.out}/results", figures=recipe.given(folders))
         return _planned(recipe)
 
     def _evaluate(self, evaluator: Evaluator) -> list[str]:
@@ -188,21 +187,18 @@ class Nist:
             joined = []
             for place, (profile, system) in enumerate(one.systems.items(), start=1):
                 mine = f"{name}_{system}"
-                protected = recipe.xvectors(3, evaluator.encoder, mine)
+                protected = recipe.at(3).xvectors(evaluator.encoder, mine)
                 joined.append(f"p{place}={protected}")
                 of = plain._replace(system=one.name, attacker=f"p{profile}")
                 both = [f"{folder}/xvector.scp" for folder in (f"{xvectors}/{name}", protected)]
-                folders.append(recipe.figures(
-                    "metrics", 4, of._replace(family="leakage", condition="OP"),
-                    f"{self.out}/metrics", kind="leakage", utt2spk=of_set, lists=both,
-                ))  # fmt: skip
+                leaks = of._replace(family="leakage", condition="OP")
+                folders.append(self._figures(leaks, of_set, "leakage", both))
                 for trial, condition, enrol in (("trial1", "OP", name), ("trial2", "PP", mine)):
                     of = of._replace(family=trial, condition=condition)
                     folders.append(self._compare(evaluator, of, of_set, enrol, mine))
             if len(joined) > 1:
                 pair = f"{name}_{one.name}_cross"
-                out = f"{xvectors}/{pair}"
-                recipe.tables.add("joined", 3, out, parts=joined[:2])
+                recipe.at(3).step("joined", f"{xvectors}/{pair}", parts=joined[:2])
                 speakers = f"{self.out}/trials/cross/utt2spk"
                 of = plain._replace(system=one.name, family="cross", condition="PP")
                 folders.append(self._compare(evaluator, of, speakers, pair, pair))
@@ -215,15 +211,15 @@ class Nist:
         their attacker; returns the folder of the figures."""
         recipe, trials = self.recipe, f"{self.out}/trials/{of.family}/trials"
         xvectors, scores = evaluator.encoder.xvectors, f"{self.out}/scores/{of.path}"
-        recipe.tables.add(
-            "scores", 4, scores, backend=evaluator.scorer, asnorm=evaluator.asnorm,
+        recipe.at(4).step(
+            "scores", scores, backend=evaluator.scorer, asnorm=evaluator.asnorm, trials=trials,
             enrol=f"{xvectors}/{enrol}/xvector.scp", trial=f"{xvectors}/{trial}/xvector.scp",
-            trials=trials,
         )  # fmt: skip
-        return recipe.figures(
-            "metrics", 4, of, f"{self.out}/metrics", kind=VERIFICATION, utt2spk=utt2spk,
-            lists=[trials, f"{scores}/scores"],
-        )  # fmt: skip
+        return self._figures(of, utt2spk, VERIFICATION, [trials, f"{scores}/scores"])
+
+    def _figures(self, of: Labels, utt2spk: str, kind: str, lists: Sequence[str]) -> str:
+        recipe, folder = self.recipe.at(4), f"{self.out}/metrics"
+        return recipe.figures("metrics", of, folder, kind=kind, utt2spk=utt2spk, lists=lists)
 
 
 # whitebox.sh: Champion et al. 2021.
@@ -285,26 +281,23 @@ def plan_whitebox(asked: Asked) -> Planned:
     recipe.evaluators, out = kept, f"exp/whitebox/{asked['evaluation']}_{asked['targets']}"
     out += "" if base == "const" else f"_{base}"
     systems = _targets(recipe, base, out, series)
-    utility = Utility(recipe, systems, 6)
+    utility = Utility(recipe, systems)
     for evaluator in kept:
-        recipe.evaluator(0, evaluator, encoder_stage=0)
+        recipe.evaluator(evaluator)
     for system in systems:
-        recipe.needs_for_training(0, system)
-    listed: list[Listed] = []
-    for system in systems:
+        recipe.at(0).needs(system, recipe.train)
         for name in recipe.sets:
-            recipe.protect("protected", 1, system, name, f"{name}_{system}")
-        recipe.protect_training(1, system, "const")
+            recipe.at(1).protect("protected", system, name, f"{name}_{system}")
+        recipe.protect_training(system, "const", recipe.train)
+    listed: list[Listed] = []
     attackers = ["white_box" if word == "scratch" else f"white_box_{word}" for word in how]
-    for evaluator in kept:
-        for gender in recipe.genders:
-            unprotected = Attempt(evaluator.word, ORIGINAL, "unprotected", "-")
-            attacks = [Attempt(evaluator.word, s, a, "const") for a in attackers for s in systems]
-            listed += [
-                list_attack(recipe, attack, evaluator, gender) for attack in (unprotected, *attacks)
-            ]
+    for evaluator, gender in product(kept, recipe.genders):
+        attacks = [Attempt(evaluator.word, ORIGINAL, "unprotected", "-")]
+        attacks += [Attempt(evaluator.word, s, a, "const") for a in attackers for s in systems]
+        listed += [list_attack(recipe, attack, evaluator, gender) for attack in attacks]
     for one in listed:
         _attack_target(recipe, one, out)
+    recipe.at(6)
     utility.plan()
     _show_targets(utility, listed, out)
     return _planned(recipe)
@@ -313,23 +306,21 @@ def plan_whitebox(asked: Asked) -> Planned:
 def _attack_target(recipe: Recipe, one: Listed, out: str) -> None:
     """Plan stages 2 to 5 of an attack: encoder, x-vectors, back end, scores and figures."""
     if one.attack.system != ORIGINAL:
-        recipe.informed_encoder(2, one.hears)
+        recipe.at(2).informed_encoder(one.hears)
         for name in recipe.sets:
-            recipe.xvectors(3, one.hears.encoder, f"{name}_{one.attack.system}")
+            recipe.at(3).xvectors(one.hears.encoder, f"{name}_{one.attack.system}")
         if one.hears.trained:
-            recipe.session_xvectors(3, one.hears.encoder, one.hears.training)
-        recipe.informed_backend(4, one.hears)
-    scores = one.score(5, folder=f"{out}/scores")
-    recipe.figures(
-        "metrics", 5, one.labels(VERIFICATION), f"{out}/metrics",
-        utt2spk=f"data/{one.trials}/utt2spk", trials=f"data/{one.trials}/trials",
-        scores=f"{scores}/scores",
-    )  # fmt: skip
+            recipe.session_xvectors(one.hears.encoder, one.hears.training)
+        recipe.at(4).informed_backend(one.hears)
+    recipe.at(5)
+    scores, trials = one.score(folder=f"{out}/scores"), f"data/{one.trials}/trials"
+    of, folder = one.labels(VERIFICATION), f"{out}/metrics"
+    recipe.figures("metrics", of, folder, trials=trials, scores=f"{scores}/scores")
 
 
 def _show_targets(utility: Utility, listed: Sequence[Listed], out: str) -> None:
     """Plan stage 7: tables, and the radars over targets."""
-    recipe, tables, first = utility.recipe, utility.recipe.tables, utility.trials[0]
+    recipe, first = utility.recipe.at(7), utility.trials[0]
     gather: list[str] = []
     tell: list[str] = []
     for system in utility.systems:
@@ -346,11 +337,11 @@ def _show_targets(utility: Utility, listed: Sequence[Listed], out: str) -> None:
         for system in utility.everything:
             made = utility.measured(system, word)
             folders += [folder for folder in made if Path(folder, ".done").is_file()]
-    results = tables.add(
-        "results", 7, f"{out}/results", options=gather, figures=recipe.given(folders),
-        targets=tell,
-    )  # fmt: skip
-    tables.add("report", 7, f"{out}/report", results=results)
+    figures = recipe.given(folders)
+    results = recipe.step(
+        "results", f"{out}/results", options=gather, figures=figures, targets=tell
+    )
+    recipe.step("report", f"{out}/report", results=results)
 
 
 # generators.sh: Liu et al. 2025, without speech.
@@ -364,165 +355,148 @@ class Generators:
         check_systems(self.names)
         self.recipe = _begin(asked)
         self.voice = self.recipe.voice
+        self.out = f"exp/generators/{self.voice.name}"
 
-    def make(self, stage: int) -> None:
-        """Plan x-vectors, the pool of speakers, and needs of generators."""
-        recipe = self.recipe
-        recipe.encoder(stage, self.voice)
+    def needs(self, generator: str) -> list[str]:
+        """Needs of a generator that are made."""
+        needs = self.recipe.describe(generator).needs
+        return [need for need in needs if need == "backend" or need.startswith("generator:")]
+
+    def plan(self) -> Planned:
+        """Plan x-vectors and needs; the threshold; capacities, times, and the results."""
+        recipe, voice, out = self.recipe, self.voice, self.out
+        sizes = recipe.asked.sizes()
+        recipe.asked.number("vectors")
+        recipe.encoder(voice)
         for name in recipe.sets:
-            recipe.xvectors(stage, self.voice, name)
-        recipe.speakers(stage, self.voice, recipe.pool)
+            recipe.xvectors(voice, name)
+        recipe.speakers(voice, recipe.pool)
+        for need in (need for name in self.names for need in self.needs(name)):
+            recipe.meet(need, recipe.train)
+        threshold = self._threshold()
+        how = ["--sizes", *sizes, "--threshold", threshold, "--"]
+        everybody = f"{voice.xvectors}/{recipe.pool}_speakers"
+        recipe.at(2).step("capacity", f"{out}/capacity/real", options=how, of=everybody)
+        gather = ["--encoder", voice.title]
         for name in self.names:
-            for need in recipe.describe(name).needs:
-                if need == "backend" or need.startswith("generator:"):
-                    recipe.need(stage, need)
+            resources, network, conf = self.resources(name), self.network(name), recipe.conf(name)
+            capacity, time = f"{out}/capacity/{name}", f"{out}/time/{name}"
+            options = how if network else [*resources, *how]
+            recipe.at(2).step("capacity", capacity, options=options, of=network or conf)
+            recipe.at(3).step("time", time, options=resources, conf=conf)
+            gather += ["--generator", name, capacity, time, *self._speech(name)]
+        recipe.at(4).step(
+            "results", f"{out}/results", options=gather, threshold=threshold,
+            real=f"{out}/capacity/real",
+        )  # fmt: skip
+        return _planned(recipe)
 
-    def sources(self) -> list[str]:
-        """Options with the x-vectors of the protected speakers."""
-        words = []
-        for name in self.recipe.sets:
-            words += ["--sources", f"{self.voice.xvectors}/{name}", f"data/{name}"]
-        return words
+    def _threshold(self) -> str:
+        """Plan the cosine at which the error rates of original speech are equal."""
+        recipe, voice = self.recipe.at(1), self.voice
+        cosine = find_evaluator(f"{voice.word}/cosine_raw", recipe.asked["cohort_size"])
+        lists: list[str] = []
+        for gender in recipe.genders:
+            name, split = recipe.trial_set(gender), recipe.split(gender)
+            of = Labels(split, gender, ORIGINAL, VERIFICATION, "unprotected", cosine.title, "OO")
+            scores = recipe.step(
+                "scores", scores_of(of), enrol=f"{voice.xvectors}/{recipe.sets[0]}",
+                trial=f"{voice.xvectors}/{name}", trials=f"data/{name}/trials",
+            )  # fmt: skip
+            lists += ["--list", f"data/{name}/trials", f"{scores}/scores"]
+        return f"{recipe.step('threshold', f'{self.out}/threshold', lists=lists)}/threshold.json"
 
     def resources(self, generator: str) -> list[str]:
         """Options of programs that use a generator without speech."""
         recipe, voice = self.recipe, self.voice
         words = ["--seed", recipe.asked["seed"]]
         words += ["--pool", f"{voice.xvectors}/{recipe.pool}_speakers"]
-        words += ["--pool-data", f"data/{recipe.pool}", *self.sources()]
-        for need in recipe.describe(generator).needs:
+        words += ["--pool-data", f"data/{recipe.pool}"]
+        for name in recipe.sets:
+            words += ["--sources", f"{voice.xvectors}/{name}", f"data/{name}"]
+        for need in self.needs(generator):
             if need == "backend":
                 words += ["--pool-backend", f"exp/backends/{voice.name}"]
-            elif need.startswith("generator:"):
-                words += ["--generator", self._network(need)]
+            else:
+                words += ["--generator", self._folder(need)]
         return words
 
-    def _network(self, need: str) -> str:
-        return f"exp/generators/{self.voice.name}/{need.partition(':')[2]}"
+    def _folder(self, need: str) -> str:
+        return f"{self.out}/{need.partition(':')[2]}"
 
     def network(self, generator: str) -> str:
         """Folder of a generator whose voices depend only on an index; else an empty string."""
-        for need in self.recipe.describe(generator).needs:
+        for need in self.needs(generator):
             if need.startswith(("generator:wgan", "generator:idmap")):
-                return self._network(need)
+                return self._folder(need)
         return ""
 
+    def _speech(self, system: str) -> list[str]:
+        """Plan figures of speech that run.sh has measured; for both genders together, too."""
+        recipe, words = self.recipe, []
+        for evaluator in recipe.evaluators:
+            split = recipe.split("")
+            both = Labels(split, "", system, SIMILARITY, "", evaluator.title, "OO-OP-PP")
+            found = []
+            for gender in recipe.genders:
+                own = both._replace(split=recipe.split(gender), gender=gender)
+                if Path(folder := f"exp/metrics/{own.path}", ".done").is_file():
+                    recipe.labels[folder] = own
+                    found.append(folder)
+            if {"f", "m"} <= {recipe.labels[folder].gender for folder in found}:
+                sets = [f"data/{name}" for name in recipe.trials]
+                data = recipe.at(4).step("segments", f"{self.out}/pooled/data", sources=sets)
+                found.append(self._pooled(evaluator, both, data))
+                found += self._attacked(evaluator, both, data)
+            words += recipe.given(found, "--attacked")
+        return words
 
-def plan_generators(asked: Asked) -> Planned:
-    """Plan generators.sh: generators compared in embedding space."""
-    sizes = asked.sizes()
-    asked.number("vectors")
-    study = Generators(asked)
-    study.make(0)
-    recipe, tables, voice = study.recipe, study.recipe.tables, study.voice
-    out = f"exp/generators/{voice.name}"
-    cosine = find_evaluator(f"{voice.word}/cosine_raw", asked["cohort_size"])
-    lists: list[str] = []
-    for gender in recipe.genders:
-        trials = f"data/{asked['evaluation']}_trials_{gender}"
-        scores = f"exp/scores/original/unprotected.{cosine.label}/OO/{asked['evaluation']}_{gender}"
-        tables.add(
-            "scores", 1, scores, enrol=f"{voice.xvectors}/{recipe.sets[0]}",
-            trial=f"{voice.xvectors}/{asked['evaluation']}_trials_{gender}",
-            trials=f"{trials}/trials",
-        )  # fmt: skip
-        lists += ["--list", f"{trials}/trials", f"{scores}/scores"]
-    threshold = f"{out}/threshold/threshold.json"
-    tables.add("threshold", 1, f"{out}/threshold", lists=lists)
-    how = ["--sizes", *sizes, "--threshold", threshold, "--"]
-    real = tables.add(
-        "capacity", 2, f"{out}/capacity/real", options=how,
-        of=f"{voice.xvectors}/{recipe.pool}_speakers",
-    )  # fmt: skip
-    gather = ["--encoder", voice.title]
-    for name in study.names:
-        resources, network, conf = study.resources(name), study.network(name), recipe.conf(name)
-        capacity, time = f"{out}/capacity/{name}", f"{out}/time/{name}"
-        options = how if network else [*resources, *how]
-        tables.add("capacity", 2, capacity, options=options, of=network or conf)
-        tables.add("time", 3, time, options=resources, conf=conf)
-        gather += ["--generator", name, capacity, time]
-        gather += _speech(study, name, out)
-    tables.add("results", 4, f"{out}/results", options=gather, threshold=threshold, real=real)
-    return _planned(recipe)
+    def _attacked(self, evaluator: Evaluator, both: Labels, data: str) -> list[str]:
+        """Plan figures of each attack on both genders together, where run.sh has the scores of
+        both."""
+        made = []
+        scores = Path("exp/scores", both.system)
+        for folder in sorted(scores.glob(f"*.{evaluator.label}/*/{both.split}_f")):
+            attacker = folder.parts[-3].removesuffix(f".{evaluator.label}")
+            folders = [folder, folder.with_name(f"{both.split}_m")]
+            is_attack = attacker != "similarity" and not attacker.endswith(DRAW)
+            if is_attack and all((one / ".done").is_file() for one in folders):
+                women, men = (f"{one}/scores" for one in folders)
+                of = both._replace(
+                    family=VERIFICATION, attacker=attacker, condition=folder.parts[-2]
+                )
+                lists = ["--more-scores", men, f"{data}/trials", women]
+                made.append(self._figures(of, data, lists))
+        return made
 
-
-def _speech(study: Generators, system: str, out: str) -> list[str]:
-    """Plan figures of speech that run.sh has measured; for both genders together, too."""
-    recipe, name, words = study.recipe, study.recipe.asked["evaluation"], []
-    for evaluator in recipe.evaluators:
-        both = Labels(name, "", system, SIMILARITY, "", evaluator.title, "OO-OP-PP")
-        found = []
-        for gender in recipe.genders:
-            own = both._replace(split=f"{name}_{gender}", gender=gender)
-            if Path(folder := f"exp/metrics/{own.path}", ".done").is_file():
-                recipe.labels[folder] = own
-                found.append(folder)
-        if {"f", "m"} <= {recipe.labels[folder].gender for folder in found}:
-            found.append(_pooled(recipe, evaluator, both, out))
-            found += _attacked(recipe, evaluator, system, out)
-        words += recipe.given(found, "--attacked")
-    return words
-
-
-def _both(recipe: Recipe, out: str) -> str:
-    """Plan one list of the trials within each gender."""
-    sets = [f"data/{name}" for name in recipe.trials]
-    return recipe.tables.add("segments", 4, f"{out}/pooled/data", sources=sets)
-
-
-def _attacked(recipe: Recipe, evaluator: Evaluator, system: str, out: str) -> list[str]:
-    """Plan figures of each attack on both genders together, where run.sh has the scores of both."""
-    name, made = recipe.asked["evaluation"], []
-    for folder in sorted(Path("exp/scores", system).glob(f"*.{evaluator.label}/*/{name}_f")):
-        attacker = folder.parts[-3].removesuffix(f".{evaluator.label}")
-        folders = [folder, folder.with_name(f"{name}_m")]
-        is_attack = attacker != "similarity" and not attacker.endswith(DRAW)
-        if not (is_attack and all((one / ".done").is_file() for one in folders)):
-            continue
-        data, (scores, *more) = _both(recipe, out), [f"{one}/scores" for one in folders]
-        lists = [word for path in more for word in ("--more-scores", path)]
-        of = Labels(name, "", system, VERIFICATION, attacker, evaluator.title, folder.parts[-2])
-        made.append(recipe.figures(
-            "metrics", 4, of, f"{out}/pooled/metrics", kind=VERIFICATION,
-            utt2spk=f"{data}/utt2spk", lists=[*lists, f"{data}/trials", scores],
-        ))  # fmt: skip
-    return made
-
-
-def _pooled(recipe: Recipe, evaluator: Evaluator, of: Labels, out: str) -> str:
-    """Plan similarity of all voices, over both genders as in Liu et al. 2025, Table II."""
-    system, tables, of_encoder = of.system, recipe.tables, f"{out}/pooled/{evaluator.encoder.name}"
-    trials, data = recipe.trials, _both(recipe, out)
-
-    def join(of: str, tail: str) -> str:
-        parts = [f"{evaluator.encoder.xvectors}/{name}{tail}" for name in trials]
-        folder = f"{of_encoder}/{of}"
-        return tables.add("joined", 4, folder, parts=parts)
-
-    original, protected = join("original", ""), join(system, f"_{system}")
-    pairs: list[str] = []
-    for condition, rows, columns in (
-        ("OO", original, original),
-        ("OP", original, protected),
-        ("PP", protected, protected),
-    ):
-        who = "original" if condition == "OO" else system
-        folder = f"{out}/pooled/{who}.{evaluator.label}/{condition}"
+    def _pooled(self, evaluator: Evaluator, of: Labels, data: str) -> str:
+        """Plan similarity of all voices, over both genders as in Liu et al. 2025, Table II."""
+        recipe, system, xvectors = self.recipe, of.system, evaluator.encoder.xvectors
+        joined = {}
+        for who in (ORIGINAL, system):
+            parts = [f"{xvectors}/{speech_of(who, name)}" for name in recipe.trials]
+            out = f"{self.out}/pooled/{evaluator.encoder.name}/{who}"
+            joined[who] = recipe.step("joined", out, parts=parts)
         backend, asnorm = evaluator.pairing
-        tables.add(
-            "similarity", 4, folder, backend=backend, asnorm=asnorm,
-            utt2spk=f"{data}/utt2spk", rows=rows, columns=columns,
-        )  # fmt: skip
-        pairs += [f"{folder}/trials", f"{folder}/scores"]
-    return recipe.figures(
-        "metrics", 4, of, f"{out}/pooled/metrics", kind=SIMILARITY, utt2spk=f"{data}/utt2spk",
-        lists=pairs,
-    )  # fmt: skip
+        pairs: list[str] = []
+        for condition, rows, columns in (
+            ("OO", ORIGINAL, ORIGINAL), ("OP", ORIGINAL, system), ("PP", system, system),
+        ):  # fmt: skip
+            folder = recipe.step(
+                "similarity", f"{self.out}/pooled/{columns}.{evaluator.label}/{condition}",
+                backend=backend, asnorm=asnorm, utt2spk=f"{data}/utt2spk", rows=joined[rows],
+                columns=joined[columns],
+            )  # fmt: skip
+            pairs += [f"{folder}/trials", f"{folder}/scores"]
+        return self._figures(of, data, pairs)
+
+    def _figures(self, of: Labels, data: str, lists: list[str]) -> str:
+        folder, utt2spk = f"{self.out}/pooled/metrics", f"{data}/utt2spk"
+        return self.recipe.figures("metrics", of, folder, utt2spk=utt2spk, lists=lists)
 
 
 STUDIES: dict[str, Callable[[Asked], Planned]] = {
     "nist": lambda asked: Nist(asked).plan(),
     "whitebox": plan_whitebox,
-    "generators": plan_generators,
+    "generators": lambda asked: Generators(asked).plan(),
 }

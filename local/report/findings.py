@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from pandas import DataFrame
 
+from local.metrics.detection import WEAK
 from local.protocols.attackers import ATTACKERS, BACKEND, FINETUNED, SCRATCH, comes_trained
 from local.report import frame, select
 from local.report.frame import MEASURES, Value, number, parse, percent, show, value_of, where
 from local.report.load import Results
-from local.report.select import FEWEST, NO_RISE, WEAK, SummaryRow, unprotected
+from local.report.select import FEWEST, NO_RISE, SummaryRow, unprotected
 from local.report.words import CORE, USES, absent, attacker, group_of, say
 
 _TRAINING = re.compile(r"_seed\d+(?=[_/+]|$)")  # what sets trainings of one evaluator apart
@@ -64,6 +65,21 @@ def trust(results: Results) -> list[str]:
         said.append(f"Attackers that were not run, and may be stronger: {names}.")
     told = [_draws(results), _trainings(results)]
     return [*filter(None, said), *_fewer(results), *told]
+
+
+def inferred(results: Results) -> str:
+    """What else voices tell, by the attacker and evaluator who infer it best from all recordings of
+    a person; empty where it was not measured."""
+    own = where(results.metrics, family=frame.INFERENCE)
+    told = []
+    for name in ("sex", "age"):
+        rows = where(own, metric=f"inferred_{name}_all_recordings").sort_values("value")
+        defined = [f for f in rows.itertuples() if f.value == f.value]
+        best = {f.system: f for f in sorted(defined, key=lambda f: f.system != "original")}
+        chance = where(own, metric=f"chance_inferred_{name}")["value"].max()
+        if best.keys() - {"original"}:
+            told.append((name, chance, [(s, f, value_of(f)) for s, f in best.items()]))
+    return say("inferred", told=told) if told else ""
 
 
 def _able(results: Results) -> str:

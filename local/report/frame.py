@@ -27,6 +27,7 @@ WHERE = ("corpus", *LABELS)
 VERIFICATION, REIDENTIFICATION, LEGAL = "verification", "reidentification", "legal"
 SIMILARITY, GAINS, LEAKAGE, CALIBRATION = "similarity", "gains", "leakage", "calibration"
 UTILITY, RECORDINGS, STRONGEST = "utility", "recordings", "strongest"
+INFERENCE, CROWD, GROUPS = "inference", "crowd", "groups"
 COUNTS = ("n_speakers", "n_segments", "n_target", "n_nontarget")  # people, speech, trials
 METRICS = (*WHERE, "metric", "value", "low", "high", *COUNTS, "settings")
 SPEAKERS = (*WHERE, "speaker", "metric", "value", "settings")

@@ -174,7 +174,7 @@ class Results:
     def evaluators(self) -> list[str]:
         """Evaluators of privacy in the order of the table; what measures utility, and the choice
         of the strongest of all, are none."""
-        of_none = self.metrics["family"].isin([frame.UTILITY, frame.STRONGEST])
+        of_none = self.metrics["family"].isin([frame.UTILITY, frame.STRONGEST, frame.GROUPS])
         return each(self.metrics[~of_none], "evaluator")
 
     def recognisers(self, metric: str) -> list[str]:

@@ -17,7 +17,7 @@ from local.report.frame import Measure, Value, measure, number, show, value_of
 from local.report.papers import claims_table, paper_table, verdicts_table
 from local.report.select import strongest, trades, unprotected
 from local.report.studies import FIGURES, headed, nist_table, pivot, spread
-from local.report.tables import Table
+from local.report.tables import SPECS, Table, crowd_table, group_table, tabulate
 from local.report.words import (
     ATTACKERS,
     GROUPS,
@@ -331,6 +331,9 @@ KINDS: Mapping[str, Callable[[Sequence[str], Path], Table]] = {
     "trainings": partial(_of_block, trainings_table),
     "recordings": partial(_of_block, recordings_table),
     "targets": partial(_of_block, targets_table),
+    "groups": partial(_of_block, lambda block: group_table(block.figures)),
+    "crowd": partial(_of_block, lambda block: crowd_table(block.figures)),
+    "inference": partial(_of_block, lambda block: tabulate(SPECS["inference"], block.figures)),
     "voices": _voices_table,
     "csv": csv_table,
     "nist": nist_table,

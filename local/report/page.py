@@ -205,6 +205,8 @@ def _shared(results: Results) -> dict[str, Any]:
         "doubts": findings.doubts(results), "verdicts": tables.verdict_table(results),
         "strongest": tables.strongest_table(results.metrics),
         "controls": tables.control_table(results.metrics),
+        "grouped": tables.group_table(results.metrics),
+        "crowds": tables.crowd_table(results.metrics),
         "useful": tables.utility_table(results.metrics),
         "has_mos": "mos" in set(results.metrics["metric"]),
         "opinions": findings.opinions(results.metrics),

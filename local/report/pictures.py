@@ -7,6 +7,7 @@ templates/sentences.jinja.
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +21,7 @@ from matplotlib.ticker import MaxNLocator
 
 from local.metrics.recordings import LENGTHS
 from local.metrics.similarity import dominance_of_rows
+from local.protocols.attackers import CONTROLS
 from local.report import draw, frame, select
 from local.report.draw import Drawing, Picture, dot
 from local.report.frame import MEASURES, NOTHING, UTILITY, Value, number, where
@@ -29,7 +31,7 @@ from local.report.words import PROTECTED, USES, absent, attacker, say
 from utils.arrays import Float64
 from utils.cli import UserError
 
-_FEW = 5  # systems whose markers have room beside each other, and who share one radar
+_FEW = 5  # systems whose markers have room beside each other
 Found = Drawing | None
 _GREY: dict[str, Any] = {"color": draw.SOFT}
 
@@ -58,8 +60,8 @@ def _made(canvas: Canvas, kind: str, of: Sequence[str], **told: object) -> Drawi
 
 
 def recordings(results: Results) -> Found:
-    """EER and share of people named of the attacker who decides, by how many recordings of a person
-    they have: a line a system, of the group of people that it protects worst."""
+    """Lowest EER, and share of people named by the attacker who decides, by how many recordings of
+    a person they have: a line a system, of the group of people that it protects worst."""
     found = select.verdicts(results)
     shown = [(i, min(own, key=lambda j: j.eer.value)) for i, system in enumerate(results.systems())
              if (own := [j for j in found.get(system, []) if j.verdict.attack])]  # fmt: skip
@@ -69,7 +71,7 @@ def recordings(results: Results) -> Found:
     lengths = {n: i for i, n in enumerate(LENGTHS)}
     for k, (i, judged) in enumerate(shown):
         attack, shift = judged.verdict.attack or Evidence("", ""), 0.3 * (k + 0.5) / len(shown)
-        eers = attack.several or {"1": fold(attack.eer)}
+        eers = {n: one.eer for n, one in judged.verdict.eers.items()}
         naming = attack.naming or {"all": Value(attack.named)}
         for axes, values in ((above, eers), (beneath, naming)):
             at = [lengths[n] + shift - 0.15 for n in values]
@@ -94,11 +96,49 @@ def recordings(results: Results) -> Found:
     return _made(canvas, "recordings", ["first"], shown=[judged for _, judged in shown])
 
 
+HEARD_BY = {
+    "": "the voice", "words": "the words", "sounds": "the sounds", "timing": "timing",
+    "melody": "melody", "fused_without_words": "all but the words", "fused": "all of these",
+}  # fmt: skip
+
+
+def channels(results: Results) -> Found:
+    """Lowest EER from one recording by what the attackers hear, a colour a system."""
+    shown = [system for system in results.systems() if system not in CONTROLS[1:]]
+    rows = where(results.metrics, family=frame.VERIFICATION, metric="eer", system=shown)
+    rows = rows[np.isfinite(rows["value"])]
+    encoder = rows["evaluator"].str.split("/").str[0]
+    heard = encoder.where(encoder.isin([*HEARD_BY]), "")
+    known = [name for name in HEARD_BY if name in set(heard)]
+    if len(known) < 2:
+        return None
+    canvas, axes = _new("channels")
+    said = []
+    for k, system in enumerate(shown):
+        of_system, shift = rows["system"] == system, 0.5 * ((k + 0.5) / len(shown) - 0.5)
+        looks = draw.look(results.systems().index(system)) | {"label": draw.label(system)}
+        for y, name in enumerate(known):
+            eers = [fold(frame.value_of(r)) for r in rows[of_system & (heard == name)].itertuples()]
+            if not eers:
+                continue
+            lowest = min(eers, key=lambda eer: eer.value)
+            dot(axes, lowest, len(known) - 1 - y - shift, markersize=4, **looks)
+            looks.pop("label", None)
+            said.append((system, HEARD_BY[name], lowest))
+    axes.axvline(50, linewidth=0.8, linestyle=":", label="guessing", **_GREY)
+    axes.set_yticks(range(len(known)), [HEARD_BY[name] for name in reversed(known)])
+    draw.legend(canvas)
+    return _made(canvas, "channels", ["first"], said=said)
+
+
 def first_trade(results: Results) -> Found:
     """The lowest EER against words, or else quality or emotions, of all people together."""
     found = {t.metric: t for t in reversed(select.trades(select.pooled(results))) if t.points}
     metric = next((m for m in ("wer", "mos", "uar") if m in found), None)
-    return trade_off(found[metric], results.systems()) if metric else None
+    drawing = trade_off(found[metric], results.systems()) if metric else None
+    if drawing is None:
+        return None
+    return replace(drawing, title=f"What is it still good for? {drawing.title}")
 
 
 def people(results: Results) -> Found:
@@ -220,6 +260,9 @@ def trade_off(trade: Trade, systems: Sequence[str]) -> Found:
     axes.plot(x, y, "o", color=draw.INK, markerfacecolor="none", markersize=11,
               markeredgewidth=0.9, label="on the Pareto front")  # fmt: skip
     axes.margins(0.1)
+    axes.set_xlim(-2, 53)
+    if m.name == "mos":
+        axes.set_ylim(1, 5)
     if m.better < 0:
         axes.invert_yaxis()
     draw.legend(canvas)
@@ -473,32 +516,33 @@ def actual(entry: Entry, prior: Entry) -> Drawing:
     )  # fmt: skip
 
 
-def histogram(results: Results, entry: Entry) -> Found:
-    """Shares of target and nontarget scores by bin, and the local linkability on a second axis."""
-    of, bins = entry["where"], entry["histogram"]
-    if bins is None:
+def ridge(results: Results, evaluator: str, split: str) -> Found:
+    """Shares of target and nontarget scores by bin, and the local linkability: a row an attack."""
+    found = [e for e in results.entries("attacks", evaluator)
+             if e["histogram"] is not None and e["where"]["split"] == split]  # fmt: skip
+    if not found:
         return None
-    system, split, who = of["system"], of["split"], attacker(of["attacker"])
-    edges, d = bins["edges"], bins["linkability"]
-    entries = results.entries("attacks", of["evaluator"])
-    every = np.concatenate([e["histogram"]["edges"] for e in entries if e["histogram"]])
-    canvas, axes = _new("scores", f"{system}, {who}, {split}")
-    for index, side, text in ((5, "non_mated", "different speakers"), (1, "mated", "same speaker")):
-        share, colour = 100 * bins[side], draw.colour(index)
-        axes.stairs(share, edges, fill=True, alpha=0.35, color=colour, label=text)
-        axes.stairs(share, edges, color=colour, linewidth=1)
-    right = axes.twinx()
-    right.stairs(d, edges, color=draw.INK, linewidth=1.3, label="local linkability D↔")
-    right.set(ylim=(0, 1.04), ylabel="D↔ (1: links for sure)")
-    right.spines.right.set_visible(True)
-    axes.set_xlim(every.min(), every.max())
+    canvas, axes = _new("ridge", split, height=1.3 + 0.45 * len(found))
+    said = []
+    for k, entry in enumerate(found):
+        of, bins = entry["where"], entry["histogram"]
+        edges, d, base = bins["edges"], bins["linkability"], len(found) - 1 - k
+        highest = max(bins[side].max() for side in ("mated", "non_mated"))
+        for index, side in ((5, "non_mated"), (1, "mated")):
+            share, colour = base + 0.85 * bins[side] / highest, draw.colour(index)
+            axes.stairs(share, edges, baseline=base, fill=True, alpha=0.35, color=colour)
+            axes.stairs(share, edges, baseline=base, color=colour, linewidth=0.8)
+        axes.stairs(base + 0.85 * d, edges, baseline=None, color=draw.INK, linewidth=1.1)
+        at = (evaluator, split, of["system"], of["attacker"])
+        d_sys = results.value(*at, "linkability") or NOTHING
+        said.append((of["system"], of["attacker"], d_sys, bins["mated"][d > 0.9].sum()))
+    rows = [f"{draw.label(system, _NARROW)}\n{attacker(who)}" for system, who, *_ in said]
+    axes.set_yticks([len(found) - 0.6 - k for k in range(len(found))], rows, fontsize=draw.SMALL)
+    for index, text in ((5, "different speakers"), (1, "same speaker")):
+        axes.plot([], [], linewidth=4, alpha=0.5, color=draw.colour(index), label=text)
+    axes.plot([], [], color=draw.INK, label="local linkability D↔ (0 to 1)")
     draw.legend(canvas)
-    at = (of["evaluator"], split, system, of["attacker"])
-    return _made(
-        canvas, "scores", [of["evaluator"], system, of["attacker"], split],
-        who=who, system=system, split=split, sure=bins["mated"][d > 0.9].sum(),
-        d_sys=results.value(*at, "linkability") or NOTHING,
-    )  # fmt: skip
+    return _made(canvas, "ridge", [evaluator, split], split=split, said=said)
 
 
 # Identity search.
@@ -531,22 +575,22 @@ def cmc(results: Results, evaluator: str, split: str) -> Found:
     return _made(canvas, "cmc", [evaluator, split], split=split, said=said, chance=chance)
 
 
-# Radars of linkability.
+# Linkability of each speaker; over target voices, as radars.
 
-_MANY = 20  # up to so many speakers their names stand around the radar
+_NAMED = 40  # up to so many speakers their names stand beneath them
 _NARROW = 17  # letters over one of three radars side by side
 _SHOWN = 12  # speakers with a radar over targets
 
 
-def _axes(axes: Axes, n: int, names: Sequence[str] = ()) -> Float64:
+def _axes(axes: Axes, n: int) -> Float64:
     """Set the axes up; the angle of each of `n` axes, clockwise from the top."""
     assert isinstance(axes, PolarAxes)
     angle = np.linspace(0, 2 * math.pi, n, endpoint=False)
     axes.set_theta_zero_location("N")
     axes.set_theta_direction(-1)
     axes.set_ylim(0, 1)
-    axes.set_yticks([0.25, 0.5, 0.75, 1.0], ["", "0.5", "", "1"] if names else [""] * 4)
-    axes.set_xticks(angle, [draw.label(name) for name in names] if names else [""] * n)
+    axes.set_yticks([0.25, 0.5, 0.75, 1.0], [""] * 4)
+    axes.set_xticks(angle, [""] * n)
     axes.tick_params(axis="x", labelsize=draw.SMALL, pad=-1)
     axes.spines["polar"].set_color(draw.GRID)
     return angle
@@ -560,51 +604,41 @@ def _ring(axes: Axes, angle: Float64, r: Float64, index: int, **more: Any) -> No
     )  # fmt: skip
 
 
-def radar(results: Results, evaluator: str, split: str) -> Found:
-    """Linkability of each speaker (an axis each) under the best-informed attacker measured: all
-    systems in one radar, or one each."""
+def by_speaker(results: Results, evaluator: str, split: str) -> Found:
+    """Linkability of each speaker under the best-informed attacker measured, a colour a system;
+    the most linkable first."""
     of, systems = {"evaluator": evaluator, "split": split}, results.systems()
     attack, own = select.best_informed(results, systems, **of)
     if len(own) < 3:
         return None
-    before, many, who = (
-        select.unprotected_people(results, own.index, **of), own.shape[1] > _FEW, attacker(attack),
-    )  # fmt: skip
-    rings = [(str(system), ring.to_numpy(), systems.index(str(system)))
-             for system, ring in own.items()]  # fmt: skip
-    title = f"{split}, {who} attacker"
-    if many:
-        canvas = _small(title, [(name, before, ring, i) for name, ring, i in rings], shade=True)
-    else:
-        canvas, axes = _new("radar", title)
-        angle = _axes(axes, len(own), [*own.index] if len(own) <= _MANY else ())
-        _ring(axes, angle, before, -1, label="unprotected")
-        for name, ring, i in rings:
-            look = {"marker": ".", "markersize": 4, "label": draw.label(name)}
-            _ring(axes, angle, ring, i, **look)
-        draw.legend(canvas, 2)
+    own = own.loc[own.max(axis=1).sort_values(ascending=False, kind="stable").index]
+    before, who = select.unprotected_people(results, own.index, **of), attacker(attack)
+    canvas, axes = _new("by_speaker", f"{split}, {who} attacker")
+    x = np.arange(1, len(own) + 1)
+    axes.plot(x, before, "_", label="unprotected", markersize=4, **_GREY)
     said = []
-    for system, ring in own.items():
-        values = ring[np.isfinite(ring)]
-        same = ring.index[(ring > 0) & (ring >= np.where(np.isnan(before), np.inf, before))]
+    for name, column in own.items():
+        axes.plot(x, column, linestyle="none", markersize=4, label=draw.label(str(name)),
+                  **draw.look(systems.index(str(name))))  # fmt: skip
+        values = column[np.isfinite(column)]
+        same = own.index[(column > 0) & (column >= np.where(np.isnan(before), np.inf, before))]
         if len(values):
             worst, best = values.idxmax(), values.idxmin()
-            said.append((system, worst, values[worst], best, values[best], [*same]))
-    told = {"split": split, "who": who, "many": many, "said": said}
-    return _made(canvas, "radar", [evaluator, split], **told)
+            said.append((name, worst, values[worst], best, values[best], sorted(same)))
+    names = [draw.label(name) for name in own.index] if len(own) <= _NAMED else []
+    axes.set_xticks(x[: len(names)], names, rotation=90, fontsize=draw.SMALL)
+    draw.legend(canvas)
+    told = {"split": split, "who": who, "many": own.shape[1] > _FEW, "said": said}
+    return _made(canvas, "by_speaker", [evaluator, split], **told)
 
 
-def _small(
-    title: str, rings: Sequence[tuple[str, Float64, Float64, int]], *, shade: bool
-) -> Canvas:
-    """Small radars: a name, the ring of originals, one's own and its number; speakers or targets
-    clockwise from the top."""
+def _small(title: str, rings: Sequence[tuple[str, Float64, Float64, int]]) -> Canvas:
+    """Small radars: a name, the ring of originals, one's own and its number; targets clockwise from
+    the top."""
     canvas, grid = draw.polars(len(rings), title)
     for axes, (name, before, r, i) in zip(grid, rings, strict=True):
         angle = _axes(axes, len(r))
-        _ring(axes, angle, before, -1, linewidth=1 if shade else 1.2)
-        if shade:
-            axes.fill(angle, r, color=draw.colour(i), alpha=0.15, linewidth=0)
+        _ring(axes, angle, before, -1, linewidth=1.2)
         _ring(axes, angle, r, i, linewidth=1.1)
         axes.set_title(draw.label(name, _NARROW), fontsize=draw.SMALL)
     return canvas
@@ -626,7 +660,7 @@ def targets(
     who, bares = attacker(attack), dict(zip(table.index, before, strict=True))
     rings = [(name, np.full(n_voices, bares[name]), own.to_numpy(), 0)
              for name, own in shown.iterrows()]  # fmt: skip
-    canvas = _small(f"{split}, {who} attacker", rings, shade=False)
+    canvas = _small(f"{split}, {who} attacker", rings)
     return _made(
         canvas, "targets", [evaluator, split, series, metric], split=split, who=who, series=series,
         definition=select.definition(metric), voices=[*table.columns], speakers=[*table.index],
@@ -685,8 +719,8 @@ def _drawn(
 
 
 def draw_first(results: Results, folder: Path | None) -> list[Picture]:
-    """The three pictures of the first screen; PDFs go to `folder`, if there is one."""
-    made = (make(results) for make in (recordings, people, first_trade))
+    """The pictures of the first screen; PDFs go to `folder`, if there is one."""
+    made = (make(results) for make in (recordings, channels, people, first_trade))
     return _drawn(results, "the first pictures", lambda: made, folder).pictures
 
 
@@ -720,11 +754,9 @@ def draw_all(results: Results, evaluator: str, folder: Path | None) -> list[Sect
         ),
         "Disclosure": lambda: (ece(*of, *attack) for attack in attacked),
         "Calibration by the attacker": lambda: calibrated(*of),
-        "Scores and local linkability": lambda: (
-            histogram(results, e) for e in results.entries("attacks", evaluator)
-        ),
+        "Scores and local linkability": lambda: (ridge(*of, split) for split in splits),
         "Identity search": lambda: (cmc(*of, split) for split in splits),
-        "Linkability by speaker": lambda: (radar(*of, split) for split in splits),
+        "Linkability by speaker": lambda: (by_speaker(*of, split) for split in splits),
     }
     if results.targets():
         plan["Linkability by target voice"] = lambda: (

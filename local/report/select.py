@@ -3,6 +3,7 @@ summary of an evaluator."""
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
@@ -12,9 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.stats import binom
+from scipy.stats import binom, norm
 
-from local.metrics.detection import folded
+from local.metrics.detection import WEAK, folded
+from local.metrics.intervals import holm
 from local.metrics.recordings import LENGTHS
 from local.protocols.attackers import ATTACKERS, CONTROLS
 from local.report import frame
@@ -103,18 +105,18 @@ def most_linkable(speakers: pd.DataFrame) -> pd.DataFrame:
 
 
 MARGIN = 0.4  # folded EER that the whole interval must exceed before anything is called hidden
-WEAK = 0.05  # upper end of an unprotected EER above which an evaluator judges nothing
 NO_RISE = 0.05  # a rise of the EER that is shown to be smaller than this is none
 MOSTLY, OFTEN = 0.1, 0.25  # folded EERs below which people are found mostly, often
 NAMED_OFTEN, NAMED_MOSTLY = 0.25, 0.5  # shares of people named
 FEWEST = 10  # people with target trials, of whom fewer speak for nobody else
 LINKED = 0.5  # linkability of the worst-protected person from which on nobody is called hidden
-LEVEL = 0.05  # of the tests of naming
+LEVEL = 0.05  # of all tests of one system together
 PRETRAINED = ("pyannote", "hub:")  # encoders that thousands of voices have made strong
 TRAINING = [name for name in ATTACKERS if name.startswith("semi_informed")]
 MUST_FIND = {  # by whom nearly everybody is found under a control, or they cannot hear
     "copy": ("ignorant",), "bn_perm": ("lazy_informed", *TRAINING),
 }  # fmt: skip
+SIGMAS = 1.96  # from the middle to the end of a 95 % interval
 POINTS = measure("eer", unit="")
 
 
@@ -152,7 +154,7 @@ class Evidence:
     chance: of that by guessing; named_bare: by the same evaluator without protection.
     several, naming: folded EER (the lower of that of the scores as they are and normalised) and
     share of people named, by number of recordings of a person (`LENGTHS`); p_several: whether
-    these EERs may be chance, corrected for the number of attacks. control: EER of an attacker who
+    these EERs may be chance, corrected for their number. control: EER of an attacker who
     learns on protected people that they did not learn from; controlled: it, or who they are, shows
     that they can hear.
     """
@@ -178,17 +180,14 @@ class Evidence:
         """Folded EERs by number of recordings; that of the list as it is by no name."""
         return {"": fold(self.eer), **self.several}
 
-    @property
-    def shown(self) -> dict[str, Value]:
-        """Those that are no choice of the best of several figures: that of the list, or all where
-        they are beyond chance."""
-        return self.possible if self.p_several < LEVEL else {"": fold(self.eer)}
-
-    @property
-    def lowest(self) -> Value:
-        """The lowest of all."""
-        known = [value for value in self.possible.values() if value.defined]
-        return min(known, key=lambda value: value.value, default=NOTHING)
+    def p_value(self, recordings: str) -> float:
+        """The probability of a folded EER as low as one of `possible` by chance; 1 where that was
+        not measured. That of the list is told from its interval, as of a normal distribution."""
+        eer, p = self.possible[recordings], self.p_several
+        if not recordings:
+            off = (0.5 - eer.value) / max(eer.high - eer.value, 1e-9)
+            p = 2.0 * float(norm.sf(off * SIGMAS)) if eer.high < 0.5 else math.nan
+        return p if math.isfinite(p) else 1.0
 
     @property
     def judges(self) -> bool:
@@ -205,12 +204,26 @@ class Evidence:
 
 
 @dataclass(frozen=True)
+class Lowest:
+    """An EER, folded, that may decide. attack: whose; recordings: from how many of a person, a name
+    of `LENGTHS`, or nothing for the list as it is; p: whether it may be chance, corrected for the
+    choice among all attacks."""
+
+    attack: Evidence
+    recordings: str
+    eer: Value
+    p: float
+
+
+@dataclass(frozen=True)
 class Verdict:
-    """level and why, and the attack that the figures of the row are of (None: none is defined)."""
+    """level and why, and the attack that decides (None: none is defined). eers: the lowest EERs of
+    all attacks, by number of recordings."""
 
     level: Level
     why: str
     attack: Evidence | None
+    eers: Mapping[str, Lowest] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return f"{ICONS[self.level]} {WORDS[self.level]}" + (f": {self.why}" if self.why else "")
@@ -223,62 +236,85 @@ def fold(eer: Value) -> Value:
     return Value(folded(eer.value), low, 0.5 if eer.low <= 0.5 <= eer.high else high)
 
 
-def judge(attacks: Sequence[Evidence], worst_person: float = math.nan) -> Verdict:
-    """The verdict on a system for one group of people.
+Choice = Mapping[str, tuple[Value, float]]
 
-    worst_person: the highest linkability of one person by any attacker, 0 to 1.
+
+def judge(
+    attacks: Sequence[Evidence], worst_person: float = math.nan, chosen: Choice | None = None,
+    groups: int = 1,
+) -> Verdict:  # fmt: skip
+    """The verdict on a system for one of several groups of people.
+
+    worst_person: the highest linkability of one person by any attacker, 0 to 1. chosen: by number
+    of recordings the lowest EER of all attackers whose evaluators judge, with an interval and a
+    p value that cover this choice; without it those of single attacks are corrected.
     """
     naming = [a for a in attacks if math.isfinite(a.named)]
-    surest = min(naming, key=lambda a: (a.p_named, -a.named), default=None)
-    is_named = surest is not None and surest.p_named * len(naming) < LEVEL
-    most = max((a for a in naming if a.p_named < LEVEL), key=lambda a: a.named, default=None)
+    beyond = [a for a, p in zip(naming, holm([a.p_named for a in naming]), strict=True)
+              if p * groups < LEVEL]  # fmt: skip
+    most = max(beyond, key=lambda a: a.named, default=None)
     defined = [a for a in attacks if math.isfinite(a.eer.value)]
-    strongest = _lowest(defined)
-    if is_named and most is not None and most.named > NAMED_MOSTLY:
-        return Verdict(Level.NOTHING, _say_named(most), strongest or most)
+    judges = [a for a in defined if a.judges]
+    every = _candidates(judges or defined, chosen)
+    own = {n: [one for one in every if (one.recordings or "1") == n] for n in LENGTHS}
+    eers = {n: min(some, key=lambda one: one.eer.value) for n, some in own.items() if some}
+    strongest = min(eers.values(), key=lambda one: one.eer.value).attack if eers else None
+    if most is not None and most.named > NAMED_MOSTLY:
+        return Verdict(Level.NOTHING, _say_named(most), strongest or most, eers)
     if strongest is None:
         return Verdict(Level.UNJUDGED, "no EER is defined", None)
-    judges = [a for a in defined if a.judges]
-    if is_named and most is not None:
-        level = Level.OFTEN if most.named > NAMED_OFTEN else Level.NOW_AND_THEN
-        by_name = Verdict(level, _say_named(most), _lowest(judges) or strongest)
+    if not judges:
+        found = Verdict(Level.UNJUDGED, _say_weak(strongest), strongest, eers)
     else:
-        by_name = Verdict(Level.HIDDEN, "", None)
-    by_eer = _by_eer(judges) or Verdict(Level.UNJUDGED, _say_weak(strongest), strongest)
-    found = min(by_eer, by_name, key=lambda v: v.level)
+        found = replace(_by_eer(judges, every, LEVEL / groups), eers=eers)
+    if most is not None:
+        level = Level.OFTEN if most.named > NAMED_OFTEN else Level.NOW_AND_THEN
+        by_name = Verdict(level, _say_named(most), strongest, eers)
+        return min(found, by_name, key=lambda v: v.level)
     if found.level is not Level.HIDDEN:
         return found
-    return _hidden(judges, naming, worst_person)
+    return replace(found, **_hidden(judges, naming, worst_person))
 
 
-def _lowest(attacks: Sequence[Evidence]) -> Evidence | None:
-    return min(attacks, key=lambda a: a.lowest.value, default=None)
+def _candidates(attacks: Sequence[Evidence], chosen: Choice | None) -> list[Lowest]:
+    """The EERs that may decide."""
+    if not chosen:
+        return [
+            Lowest(a, n, eer, min(1.0, a.p_value(n) * len(attacks)))
+            for a in attacks
+            for n, eer in a.possible.items()
+            if eer.defined
+        ]
+
+    def away(attack: Evidence, n: str, eer: Value) -> float:
+        off = abs(attack.possible.get(n, NOTHING).value - eer.value)
+        return off if math.isfinite(off) else math.inf
+
+    return [
+        Lowest(min(attacks, key=lambda a: away(a, n, eer)), n, eer, p)
+        for n, (eer, p) in (chosen.items() if attacks else ())
+    ]
 
 
-def _by_eer(judges: Sequence[Evidence]) -> Verdict | None:
+def _by_eer(judges: Sequence[Evidence], every: Sequence[Lowest], level: float) -> Verdict:
     """The verdict by the EERs of evaluators that can hear, from however many recordings of a
-    person; None without any."""
-    lowest = _lowest(judges)
-    if lowest is None:
-        return None
+    person. level: of the tests whether they may be chance."""
     if same := [a for a in judges if a.rise.high <= NO_RISE]:
         own = min(same, key=lambda a: a.rise.value)
         gain = show(own.rise, POINTS)
         return Verdict(Level.NOTHING, f"the EER is {gain} points above that without it", own)
-    shown = [(a, n, v) for a in judges for n, v in a.shown.items()]
-    if leaks := [leak for leak in shown if leak[2].high < 0.5 and leak[2].low <= MARGIN]:
-        own, n, eer = min(leaks, key=lambda leak: leak[2].value)
-        level = Level.MOSTLY if eer.value < MOSTLY else Level.OFTEN
-        level = level if eer.value < OFTEN else Level.NOW_AND_THEN
-        why = f"an EER of {percent(eer.value)} {_from(n)}" if _from(n) else ""
-        return Verdict(level, why, own)
-    every = [(a, n, v) for a in judges for n, v in a.possible.items()]
-    least, n, eer = min(every, key=lambda own: _known(own[2].low))
-    if _known(eer.low) <= MARGIN:
-        possible = percent(eer.low) if math.isfinite(eer.low) else "any size"
-        why = f"but an EER down to {possible} is possible {_from(n)}".rstrip()
-        return Verdict(Level.UNSHOWN, why, least)
-    return Verdict(Level.HIDDEN, "", lowest)
+    if leaks := [one for one in every if one.p < level and one.eer.low <= MARGIN]:
+        one = min(leaks, key=lambda leak: leak.eer.value)
+        found = Level.MOSTLY if one.eer.value < MOSTLY else Level.OFTEN
+        found = found if one.eer.value < OFTEN else Level.NOW_AND_THEN
+        why = f"an EER of {percent(one.eer.value)} {_from(one.recordings)}"
+        return Verdict(found, why if _from(one.recordings) else "", one.attack)
+    one = min(every, key=lambda own: _known(own.eer.low))
+    if _known(one.eer.low) <= MARGIN:
+        possible = percent(one.eer.low) if math.isfinite(one.eer.low) else "any size"
+        why = f"but an EER down to {possible} is possible {_from(one.recordings)}".rstrip()
+        return Verdict(Level.UNSHOWN, why, one.attack)
+    return Verdict(Level.HIDDEN, "", min(every, key=lambda own: own.eer.value).attack)
 
 
 def _from(n: str) -> str:
@@ -291,8 +327,10 @@ def _known(low: float) -> float:
     return low if math.isfinite(low) else 0.0
 
 
-def _hidden(judges: Sequence[Evidence], naming: Sequence[Evidence], worst_person: float) -> Verdict:
-    """The best verdict, or why it cannot be given."""
+def _hidden(
+    judges: Sequence[Evidence], naming: Sequence[Evidence], worst_person: float
+) -> dict[str, Any]:
+    """Level and why: the best verdict, or why it cannot be given."""
     heard = [a for a in judges if a.controlled]
     surest = min(naming, key=lambda a: a.p_named, default=None)
     named = _say_named(surest) if surest and surest.p_named < LEVEL else ""
@@ -307,7 +345,7 @@ def _hidden(judges: Sequence[Evidence], naming: Sequence[Evidence], worst_person
         "no control shows that these attackers find people whose voices change": not heard,
     }  # fmt: skip
     why = next((f"but {said}" for said, holds in reasons.items() if holds), "")
-    return Verdict(Level.UNSHOWN if why else Level.HIDDEN, why, _lowest(judges))
+    return {"level": Level.UNSHOWN if why else Level.HIDDEN, "why": why}
 
 
 def _say_named(attack: Evidence) -> str:
@@ -338,8 +376,9 @@ class Judged:
 
     @property
     def eer(self) -> Value:
-        """The lowest EER of the attack that decides, from however many recordings."""
-        return self.verdict.attack.lowest if self.verdict.attack else NOTHING
+        """The lowest EER of all attacks, from however many recordings."""
+        eers = [one.eer for one in self.verdict.eers.values()]
+        return min(eers, key=lambda eer: eer.value, default=NOTHING)
 
 
 def subjects(metrics: pd.DataFrame) -> list[tuple[str, str]]:
@@ -352,23 +391,18 @@ def subjects(metrics: pd.DataFrame) -> list[tuple[str, str]]:
 
 
 def attacks(results: Results, system: str, split: str) -> list[Evidence]:
-    """Every attack on a system and split. The strongest one's EERs by number of recordings have
-    the interval and the p value that cover its choice, where these were measured."""
+    """Every attack on a system and split."""
     run = where(results.metrics, system=system, split=split, metric="eer")
     run = run.drop_duplicates(["attacker", "evaluator"])
-    found = [_attack(results, f) for f in run.itertuples()]
-    names = ["p_value_strongest", *(f"eer_strongest_{n}_recordings" for n in LENGTHS)]
-    p, *lowest = results.several("all", split, system, "", names, frame.STRONGEST)
-    chosen = dict(zip(LENGTHS, lowest, strict=True))
-    strongest = _lowest([a for a in found if a.lowest.defined])
-    return [
-        replace(
-            a, p_several=min([a.p_several * len(found), *([p.value] if a is strongest else [])]),
-            several={n: chosen[n] if math.isclose(chosen[n].value, own.value) else own
-                     for n, own in a.several.items()},
-        )
-        for a in found
-    ]  # fmt: skip
+    return [_attack(results, f) for f in run.itertuples()]
+
+
+def _chosen(results: Results, system: str, split: str) -> Choice:
+    """The lowest EERs of all attackers, where these were measured, by number of recordings."""
+    of = partial(results.several, "all", split, system, "", family=frame.STRONGEST)
+    eers, ps = (of(metrics=[f"{figure}_strongest_{n}_recordings" for n in LENGTHS])
+                for figure in ("eer", "p_value"))  # fmt: skip
+    return {n: (eer, p.value) for n, eer, p in zip(LENGTHS, eers, ps, strict=True) if p.defined}
 
 
 def _attack(results: Results, f: Any) -> Evidence:
@@ -412,9 +446,13 @@ def _attack(results: Results, f: Any) -> Evidence:
 def verdicts(results: Results) -> dict[str, list[Judged]]:
     """System -> a verdict on each group of people that was attacked."""
     found: dict[str, list[Judged]] = {}
+    groups = Counter(system for system, _ in subjects(results.metrics))
     for system, split in subjects(results.metrics):
         own, worst = attacks(results, system, split), results.worst(system, split)
-        said = judge(own, worst.linkability if worst else math.nan)
+        said = judge(
+            own, worst.linkability if worst else math.nan,
+            _chosen(results, system, split), groups[system],
+        )  # fmt: skip
         naming = [a for a in own if math.isfinite(a.named)]
         named = max(naming, key=lambda a: (a.named, -a.p_named), default=None)
         judged = Judged(system, split, group_of(split), said, named, worst)

@@ -1,6 +1,7 @@
 """The tables that people read: what each shows is data, and one function makes them of figures."""
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -26,7 +27,7 @@ from local.report.frame import (
 )
 from local.report.load import Person, Results
 from local.report.select import Judged, Verdict
-from local.report.words import attacker, enumerate_words, markdown_table, say
+from local.report.words import GROUPS, attacker, enumerate_words, markdown_table, say
 
 CERTAIN = 1 - 1e-6  # chance of canonical correlation from which on it says nothing
 CONDITION = {"unprotected": UNPROTECTED.condition} | {
@@ -189,6 +190,54 @@ def control_table(metrics: pd.DataFrame) -> Table:
     ]
     rows = rows if run[1:] else []  # copy synthesis alone is a system like others
     return Table(["split", "attacker", "evaluator", *(f"{name} (%)" for name in run)], rows, 3)
+
+
+CROWD = re.compile(r"(legal_linkability|named)_l(\d+|all)_n(\d+)")
+CROWDS = {"named": "named at first", "legal_linkability": "legal linkability"}
+
+
+def crowd_table(metrics: pd.DataFrame) -> Table:
+    """Who is named at first among ever more candidates, a row an attack and number of recordings,
+    and the same by cosines as regulators' criterion has them."""
+    found: dict[tuple[str, ...], dict[int, str]] = {}
+    for f in where(metrics, family=frame.CROWD).itertuples():
+        if match := CROWD.fullmatch(f.metric):
+            of = (f.split, f.system, attacker(f.attacker), f.evaluator, CROWDS[match[1]], match[2])
+            found.setdefault(of, {})[int(match[3])] = show(value_of(f), MEASURES["reid_top_1"])
+    sizes = sorted({n for own in found.values() for n in own})
+    rows = [[*of, *(own.get(n, "–") for n in sizes)] for of, own in found.items()]
+    head = ["split", "system", "attacker", "evaluator", "figure", "recordings"]
+    return Table([*head, *(f"of {n} (%)" for n in sizes)], rows, 6)
+
+
+GROUP = re.compile(r"(?P<figure>(?:eer|named)_(?:1|all)_recordings)_(?P<of>[a-z]+)")
+GROUPED = {
+    "eer_1_recordings": "EER", "eer_all_recordings": "EER from all recordings",
+    "named_1_recordings": "named", "named_all_recordings": "named from all recordings",
+}  # fmt: skip
+
+
+def group_table(metrics: pd.DataFrame) -> Table:
+    """The strongest attacker by group of people, a row a system, figure and attribute: each group,
+    the worst, and by how much the best-protected one is better off."""
+    own = where(metrics, family=frame.GROUPS)
+    found = frame.values(own, "system", "metric")
+    rows = []
+    for (system, metric), worst in found.items():
+        if not (match := GROUP.fullmatch(metric.removeprefix("worst_"))) or not worst.tag:
+            continue
+        key, people = match[0], {m for s, m in found if s == system}
+        each = [m for m in people if m.startswith(f"{key}_")]
+        told = [f"{_group(match['of'], m.removeprefix(f'{key}_'))}: {show(found[system, m], EER)}"
+                for m in sorted(each)]  # fmt: skip
+        gap = show(found.get((system, f"gap_{key}")), EER)
+        rows.append([system, GROUPED[match["figure"]], "; ".join(told),
+                     _group(match["of"], worst.tag), gap])  # fmt: skip
+    return Table(["system", "figure (%)", "groups", "worst group", "gap (points)"], rows)
+
+
+def _group(attribute: str, value: str) -> str:
+    return GROUPS.get(value, value) if attribute == "sex" else value.replace("_", " ")
 
 
 def _named(row: Any | None, m: Measure) -> list[str]:

@@ -13,7 +13,7 @@ import numpy as np
 import pocketsphinx
 
 from steps.asr.language import GRAMMAR, LEXICON, LM, Language, read_language
-from steps.asr.recognisers import DITHER, LEVEL, PADDING, Hypothesis, condition
+from steps.asr.recognisers import CONDITIONED, Hypothesis, condition
 from steps.audio import SAMPLE_RATE, open_graph, quietest
 from utils.arrays import Float32, Float64
 from utils.cli import UserError
@@ -38,9 +38,7 @@ class PocketSphinx:
             "version": version("pocketsphinx"),
             "language": language.kind,
             "language_digest": language.digest,
-            "level": LEVEL,
-            "dither": DITHER,
-            "padding_seconds": PADDING,
+            **CONDITIONED,
             "search": _search(language),
         }
         self._decoder = make_decoder(language)
@@ -71,9 +69,7 @@ class Phones(PocketSphinx):
         self.settings = {
             "recogniser": "phones",
             "version": version("pocketsphinx"),
-            "level": LEVEL,
-            "dither": DITHER,
-            "padding_seconds": PADDING,
+            **CONDITIONED,
             "search": ALLPHONE,
         }
         model = pocketsphinx.get_model_path
@@ -253,9 +249,7 @@ class MoonshineRecogniser:
             "onnxruntime": version("onnxruntime"),
             "tokens_a_second": self._rate,
             "longest_seconds": LONGEST,
-            "level": LEVEL,
-            "dither": DITHER,
-            "padding_seconds": PADDING,
+            **CONDITIONED,
         }
 
     def recognise(self, utt: str, samples: Float64) -> Hypothesis:

@@ -70,6 +70,7 @@ def make_recogniser(name: str, device: str = "cpu", **options: object) -> Recogn
 LEVEL = 0.05  # root mean square of every utterance, since systems set their own
 DITHER = 1e-4  # of full scale, 54 dB below; on digital silence nothing would be recognised
 PADDING = 0.2  # seconds of dither at both ends: recordings may be cut close to the word
+CONDITIONED = {"level": LEVEL, "dither": DITHER, "padding_seconds": PADDING}  # for settings
 
 
 def condition(utt: str, samples: npt.NDArray[np.floating]) -> Float64 | None:

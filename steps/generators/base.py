@@ -215,7 +215,7 @@ GENERATORS = {
     "sparse": "steps.generators.pool:ClusteredSpeakers",
     "constant": "steps.generators.pool:ConstantTarget",
     "average": "steps.generators.pool:AverageSpeakers",
-    "psd": "steps.generators.distribution:PseudoSpeakerDistribution",
+    "psd": "steps.generators.frames:PseudoSpeakerDistribution",
     "wgan": "steps.generators.indexed:WganSpeakers",
     "idmap_mlp": "steps.generators.indexed:IdMapGenerator",
     "idmap_diff": "steps.generators.indexed:IdMapGenerator",

@@ -27,6 +27,7 @@ from steps.generators.training import (
     IndexModel,
     TrainingVectors,
     affine,
+    move_average,
     single,
 )
 from steps.training.loop import descend
@@ -510,19 +511,9 @@ class DiffTrainer(TripletTrainer):
         loss = (output - wanted).square().mean()
         parameters, limit = self.network.parameters(), self.plan.gradient_norm
         found = descend(loss, self.optimiser, parameters, limit)
-        self._update_average(step)
+        shorter = (1 + step) / (10 + step)  # at the beginning
+        move_average(self.average, self.network, min(self.given.training.average, shorter))
         return {"loss": found}
-
-    @torch.no_grad()
-    def _update_average(self, step: int) -> None:
-        """Moving average of weights, shorter at the beginning; statistics are copied."""
-        keep = min(self.given.training.average, (1 + step) / (10 + step))
-        new = self.network.state_dict()
-        for name, value in self.average.state_dict().items():
-            if value.is_floating_point() and "running" not in name:
-                value.lerp_(new[name], 1.0 - keep)
-            else:
-                value.copy_(new[name])
 
     def in_use(self) -> Any:
         """The moving average of the network."""

@@ -249,24 +249,28 @@ class AverageSpeakers(AffinityGenerator):
 
 # ---- Pseudo-speakers from a dense or a sparse region of the pool (Srivastava et al. 2020).
 
-Damping = Annotated[float, Number(least=0.5, below=1)]
-
 
 @dataclass(frozen=True)
-class ClusterSettings:
-    """clusters: number of the largest (dense) or smallest (sparse) clusters to draw from.
+class ClusterChoice:
+    """clusters: number of the largest (smallest for sparse) clusters to draw from.
 
-    proportion: of the cluster's members in the average. exclude_closest_cluster: the one whose
-    exemplar is most like the source is never used. damping, max_iterations: of the clustering.
+    exclude_closest_cluster: the one whose exemplar is most like the source is never used. damping,
+    max_iterations: of the clustering.
     """
 
     name: str
     distance: Distance = "plda"
     clusters: Count = 10
-    proportion: Part = 0.5
     exclude_closest_cluster: bool = True
-    damping: Damping = 0.5
+    damping: Annotated[float, Number(least=0.5, below=1)] = 0.5
     max_iterations: Count = 1000
+
+
+@dataclass(frozen=True)
+class ClusterSettings(ClusterChoice):
+    """proportion: of the cluster's members in the average."""
+
+    proportion: Part = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -311,32 +315,21 @@ class ClusteredSpeakers(AffinityGenerator):
     """Mean of half the members of one of the 10 largest (dense) or smallest (sparse) clusters.
 
     Clusters are those whose exemplar has the target gender; their members may have another. The
-    cluster is drawn once a speaker, the members with every key. asked: settings of the clusters.
+    cluster is drawn once a speaker, the members with every key.
     """
 
     kind: Any = ClusterSettings
     _clusters: list[Cluster] | None = None
 
     @classmethod
-    def clusters_of(cls, settings: Any) -> ClusterSettings:
-        """Settings of the clusters among those of the generator."""
-        found: ClusterSettings = settings
-        return found
-
-    @classmethod
     def describe(cls, settings: Any, path: StrPath) -> tuple[str, ...]:
         found = super().describe(settings, path)
-        return found if cls.clusters_of(settings).exclude_closest_cluster else found[1:]
-
-    @property
-    def asked(self) -> ClusterSettings:
-        """Settings of the clusters."""
-        return self.clusters_of(self.given)
+        return found if settings.exclude_closest_cluster else found[1:]
 
     @property
     def is_random(self) -> bool:
         """Whether the settings leave a choice."""
-        return self.asked.clusters > 1 or self.asked.proportion < 1
+        return bool(self.given.clusters > 1 or self.given.proportion < 1)
 
     def fit(self, vectors: Float64, speakers: Sequence[str], genders: Sequence[str | None]) -> None:
         super().fit(vectors, speakers, genders)
@@ -350,8 +343,8 @@ class ClusteredSpeakers(AffinityGenerator):
         clusters and for the distance to a source. UserError where these fail, too.
         """
         if self._clusters is None:
-            name, found = self.asked.name, self._find()
-            if found is None and self.asked.distance != "cosine":
+            name, found = self.name, self._find()
+            if found is None and self.given.distance != "cosine":
                 self.note(f"{name}: the clusters of the PLDA affinities do not settle; by cosine")
                 self._affinity = Affinity(CosineBackend(), self.pool)
                 found = self._find()
@@ -360,18 +353,18 @@ class ClusteredSpeakers(AffinityGenerator):
                     f"generator {name}: the clusters of the pool's {len(self.pool.speakers)} "
                     "speakers do not settle; give a larger damping (0.9), or more speakers"
                 )
-            sign = -1 if name == "dense" else 1
+            sign = 1 if name == "sparse" else -1
             self._clusters = sorted(found, key=lambda c: (sign * len(c.members), c.exemplar))
         return self._clusters
 
     def _find(self) -> list[Cluster] | None:
         seed = derive_seed(self.draws.seed, "affinity propagation") % 2**32  # equal in all draws
         affinities = self._affinity.of_pool()
-        return find_clusters(affinities, self.asked.damping, self.asked.max_iterations, seed)
+        return find_clusters(affinities, self.given.damping, self.given.max_iterations, seed)
 
     def eligible(self, wanted: Wanted) -> list[Cluster]:
         """Clusters to draw from, at most `clusters` of them; UserError for none."""
-        name, most = self.asked.name, self.asked.clusters
+        name, most = self.name, self.given.clusters
         self.pool.group(wanted.gender)  # raises for nobody
         of_gender = [
             cluster
@@ -385,7 +378,7 @@ class ClusteredSpeakers(AffinityGenerator):
                 f"generator {name}: the pool has {len(self.clusters)} clusters, but no {what} "
                 "that this source may have; take more speakers"
             )
-        if self.asked.exclude_closest_cluster:  # the one, of either gender, closest to the source
+        if self.given.exclude_closest_cluster:  # the one, of either gender, closest to the source
             affinities = self._affinity.of_source(self.source(wanted))
             closest = max(self.clusters, key=lambda cluster: affinities[cluster.exemplar])
             others = [cluster for cluster in of_gender if cluster is not closest]
@@ -407,7 +400,7 @@ class ClusteredSpeakers(AffinityGenerator):
     def generate(self, wanted: Wanted) -> Generated:
         cluster, members, n_clusters = self.drawn(wanted)
         # ceil, so that one member gives one; rounded first, as 0.7 * 10 is above 7
-        n = math.ceil(round(self.asked.proportion * len(members), 9))
+        n = math.ceil(round(self.given.proportion * len(members), 9))
         return self.average(
             self.draw(wanted.key.parts, members, n),
             cluster=self.pool.speakers[cluster.exemplar],

@@ -162,26 +162,23 @@ class Sampler:
 
 
 def load_sampler(
-    conf: Path,
-    sources: Sequence[tuple[Path, Path]],
-    resources: Resources,
-    *,
-    pool: Path | None,
-    pool_data: Path | None,
-    seed: int,
-) -> Sampler:
-    """Make the sampler of a system's file.
+    conf: Path, sources: Sequence[tuple[Path, Path]], seed: int, *, pool: Path | None,
+    pool_data: Path | None, pool_backend: Path | None, generator: Path | None,
+) -> Sampler:  # fmt: skip
+    """Make the sampler of a system's file, by the options of steps/time_generator.py.
 
     sources: folder of x-vectors and data directory (utt2dur needed) of each set of sources. pool:
     folder with spk_xvector.scp. UserError for missing or unfit files.
     """
+    folders = tuple(xvectors for xvectors, _ in sources)
+    resources = Resources(xvectors=folders, backend=pool_backend, generator=generator)
     settings, draws = read_speaker_settings(read_settings(conf), conf), Draws(seed)
-    generator = settings.load(conf, draws, resources, pool, pool_data)
+    loaded = settings.load(conf, draws, resources, pool, pool_data)
     found = [one for xvectors, data in sources for one in _read_sources(xvectors, data)]
     if not found:
         raise UserError(f"{conf}: no source to make pseudo-speakers of; give --sources")
     speakers, durations = zip(*found, strict=True)
-    return Sampler(generator, settings, speakers, float(np.mean(durations)), draws)
+    return Sampler(loaded, settings, speakers, float(np.mean(durations)), draws)
 
 
 def _read_sources(xvectors: Path, data: Path) -> Iterator[tuple[SourceSpeaker, float]]:

@@ -104,6 +104,16 @@ class GeneratorLoop(LoopSettings):
     checkpoint_every: Count = 200
 
 
+@torch.no_grad()
+def move_average(average: nn.Module, network: nn.Module, keep: float) -> None:
+    """Move an average of a network's weights, of which it keeps a share; statistics of batch
+    normalisation are averages already, and copied."""
+    for kept, weight in zip(average.parameters(), network.parameters(), strict=True):
+        kept.lerp_(weight, 1.0 - keep)
+    for running, statistic in zip(average.buffers(), network.buffers(), strict=True):
+        running.copy_(statistic)
+
+
 class IndexModel(ABC):
     """Network in use: identity indices to x-vectors, by the weights of the time of the call.
 

@@ -3,8 +3,6 @@
 import copy
 import math
 from dataclasses import dataclass, field
-from functools import partial
-from pathlib import Path
 from typing import Annotated
 
 import numpy as np
@@ -21,11 +19,10 @@ from steps.generators.training import (
     GeneratorTrainer,
     IndexModel,
     TrainingVectors,
+    move_average,
 )
 from steps.training.loop import descend
-from steps.training.weights import saved_vector
 from utils.arrays import Float32, Float64, Int64
-from utils.cli import UserError
 from utils.seeds import derive_seed, make_rng
 from utils.settings import LARGEST, Count, Number, OneOf, Positive
 from utils.tables import StrPath
@@ -345,18 +342,13 @@ class WganTrainer(GeneratorTrainer):
     def load(
         cls, values: dict[str, object], path: StrPath, weights: dict[str, Tensor], n_speakers: int
     ) -> IndexModel:
-        """Accept weights from before there was a calibration, which serve only norm: raw."""
-        saved = Path(path).with_name("final.pt")
-        own = Calibration(len(saved_vector(weights, "mean", saved))).state_dict()
-        known = {f"{CALIBRATION}{name}": part for name, part in own.items()}
-        names = {name: f"{GENERATOR}{name}" for name in weights}
-        names |= {name: name for name in ("mean", "deviation", *known)}
-        is_old = not known.keys() & weights.keys()
-        given = {names[name]: part for name, part in weights.items()}
-        model = super().load(values, path, {**known, **given} if is_old else given, n_speakers)
-        if is_old:
-            model.calibrate = partial(_refuse, saved)
-        return model
+        """Give the generator's weights, which have its own names, those in the network."""
+        others = ("mean", "deviation", CALIBRATION)
+        given = {
+            name if name.startswith(others) else f"{GENERATOR}{name}": part
+            for name, part in weights.items()
+        }
+        return super().load(values, path, given, n_speakers)
 
     def batch(self, step: int) -> np.random.Generator:
         """See Trainer: draws x-vectors and noise of a step."""
@@ -373,7 +365,7 @@ class WganTrainer(GeneratorTrainer):
         if self.plan.new_noise:
             fake = self.network(self._noise(batch))
         generator = descend(-self._critic(fake).mean(), self._optimiser)
-        self._update_average()
+        move_average(self._average, self.network, self.plan.average)
         return {
             "critic_loss": critic,
             "regression": loss.regression,
@@ -387,16 +379,6 @@ class WganTrainer(GeneratorTrainer):
         noise = identity_vectors(indices, config.noise, config.distribution)
         return torch.from_numpy(noise).to(self.device)
 
-    @torch.no_grad()
-    def _update_average(self) -> None:
-        """Average the weights; running statistics of batch normalisation are averages already."""
-        keep = self.plan.average
-        new = self.network
-        for kept, weight in zip(self._average.parameters(), new.parameters(), strict=True):
-            kept.lerp_(weight, 1.0 - keep)
-        for running, statistic in zip(self._average.buffers(), new.buffers(), strict=True):
-            running.copy_(statistic)
-
     def in_use(self) -> WganShell:
         """The moving average of the generator."""
         network = copy.deepcopy(self._shell)
@@ -408,10 +390,3 @@ class WganTrainer(GeneratorTrainer):
         kept = super().weights()
         order = sorted(kept, key=lambda name: (name.startswith(CALIBRATION), "." not in name))
         return {name.removeprefix(GENERATOR): kept[name] for name in order}
-
-
-def _refuse(path: Path, vectors: Float32) -> Float32:  # noqa: ARG001
-    raise UserError(
-        f"{path}: was trained before voices of a WGAN were calibrated; train it again in a "
-        "new folder, or say norm: raw in the system"
-    )

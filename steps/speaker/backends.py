@@ -29,6 +29,7 @@ BACKENDS = {
     "<folder>": "steps.speaker.backends:read_folder",
 }
 IDF = "idf.vec"
+logger = logging.getLogger(__name__)
 LEAST_VARIATION = 1e-12  # of the mean square of all x-vectors
 LEAST_LENGTH = 1e-6  # of what centring leaves of a vector of length 1; less is rounding of float32
 
@@ -67,12 +68,21 @@ class CentredCosine(CosineBackend):
 
     What all vectors of a side have in common, such as one pseudo-voice or one channel, tells nobody
     apart and hides what does. `left` and `right` take a whole side at once. A vector that is equal
-    to the mean tells nothing: its row is zero, and so are its scores.
+    to the mean tells nothing: its row is zero, and so are its scores. So does one that is zero, as
+    the timing of an utterance without phones; it does not count in the mean, and a warning says so.
     """
 
     def right(self, vectors: Float64) -> Float64:
-        units = scale_to_length(vectors, 1.0)
-        units -= units.mean(axis=0)
+        some: npt.NDArray[np.bool_] = np.any(vectors, axis=1)
+        if some.any() and not some.all():
+            logger.warning(
+                "%d of %d vectors are zero: there is nothing to compare, and their scores are 0",
+                *((~some).sum(), len(some)),
+            )
+        some |= not some.any()  # an error
+        units = np.zeros(vectors.shape)
+        units[some] = scale_to_length(vectors[some], 1.0)
+        units[some] -= units[some].mean(axis=0)
         norms = np.linalg.norm(units, axis=1, keepdims=True)
         centred: Float64 = np.where(norms > LEAST_LENGTH, units / np.maximum(norms, 1e-30), 0.0)
         return centred

@@ -30,6 +30,7 @@ STRUCTURES = {
     "ecapa": "steps.speaker.network:make_ecapa",
     "xvector": "steps.speaker.network:make_xvector",
     "resemblyzer": "steps.speaker.lstm:make_resemblyzer",
+    "pyannote": "steps.speaker.pyannote:make_pyannote",
 }
 
 Between = Annotated[tuple[float, float], Ascending()]
@@ -67,11 +68,12 @@ class NetworkConfig:
 @dataclass(frozen=True)
 class FeatureConfig:
     """Frames of 25 ms every 10 ms. kind: log mel energies (fbank) or mfcc; power: mel power without
-    a logarithm, at -30 dB of full scale or more (Resemblyzer); or hub: a weighted mean of the
-    layers of `model` every 20 ms (steps/speaker/network.py). mean: the subtracted mean, sliding
+    a logarithm, at -30 dB of full scale or more (Resemblyzer); hub: a weighted mean of the layers
+    of `model` every 20 ms (steps/speaker/network.py); or samples, for a network that has its own
+    filters; `bins` is their number. mean: the subtracted mean, sliding
     over 300 frames. fine_tune: part of the learning rate for `model`; 0: it is frozen."""
 
-    kind: Annotated[str, OneOf("fbank", "mfcc", "power", "hub")] = "fbank"
+    kind: Annotated[str, OneOf("fbank", "mfcc", "power", "hub", "samples")] = "fbank"
     model: str = ""  # WavLM, HuBERT or wav2vec 2.0 of the hub, or a folder
     fine_tune: Share = 0.0
     bins: Size = 80  # mel bins, or cepstra

@@ -27,7 +27,8 @@ EDGE = 2  # frames of kind power after the end of a signal, which still hear it
 
 
 class Features(nn.Module):
-    """Features (B, T, D), T = 1 + n // 160, of samples (B, n) at 16 kHz; of kind hub the samples.
+    """Features (B, T, D), T = 1 + n // 160, of samples (B, n) at 16 kHz; of kind hub and samples
+    the samples.
 
     All signals of a batch have the same length. Subtracting the mean of a log spectrum removes the
     level and the constant part of the channel.
@@ -36,7 +37,7 @@ class Features(nn.Module):
     def __init__(self, config: FeatureConfig) -> None:
         super().__init__()
         self.mean = config.mean
-        self.passes = config.kind == "hub"
+        self.passes = config.kind in ("hub", "samples")
         if self.passes:
             return
         self.cepstra, self.is_power = config.kind == "mfcc", config.kind == "power"

