@@ -17,7 +17,7 @@ from typing import Annotated, Any
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.options import AnotherDraw, Bootstrap, Figures, Words, read_scored, write_figures
-from utils.cli import BadValue, UserError, natural
+from utils.cli import BadValue, UserError, natural, positive
 from utils.commands import commands
 from utils.options import Seed, TrialFormat, Utt2spk
 
@@ -116,7 +116,12 @@ def _verification(
 
 def _recordings(
     trials: Trials, scores: Scores, out: Figures, *, format: TrialFormat = "auto",
-    utt2spk: Utt2spk, another_draw: AnotherDraw = (), bootstrap: Bootstrap = 0, seed: Seed = 0,
+    utt2spk: Utt2spk, another_draw: AnotherDraw = (),
+    enrolled: Annotated[
+        Sequence[tuple[str, str]], "The number of recordings that each model was made of, and the "
+        "scores of these models (score_trials.py --enrolled); may be given again", "N SCORES",
+    ] = (),
+    bootstrap: Bootstrap = 0, seed: Seed = 0,
 ) -> None:  # fmt: skip
     """What an attacker finds out who has 1, 3, 10, 30 or all recordings of one person.
 
@@ -126,8 +131,9 @@ def _recordings(
 
     listed, score, *draws = _read_scored(format, trials, scores, *another_draw)
     speakers = _find_speakers(listed, trials, utt2spk)
+    few = {positive(n): _read_scored(format, trials, Path(path))[1] for n, path in enrolled}
     write_figures(out, recordings(
-        listed, score, speakers, draws=draws, n_bootstrap=bootstrap, seed=seed
+        listed, score, speakers, draws=draws, enrolled=few, n_bootstrap=bootstrap, seed=seed
     ))  # fmt: skip
 
 

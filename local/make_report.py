@@ -13,7 +13,9 @@ them out.
 
 import shutil
 import sys
+from concurrent.futures import ProcessPoolExecutor
 from itertools import chain
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Annotated
 
@@ -33,7 +35,7 @@ def main(
 ) -> None:  # fmt: skip
     from local.report.load import load_results
     from local.report.page import markdown, page
-    from local.report.pictures import draw_all, draw_first, draw_utility
+    from local.report.pictures import draw_evaluator, draw_first, draw_utility
     from local.report.tables import verdict_lines
 
     found, folder = load_results(results), out / "figures"
@@ -43,8 +45,11 @@ def main(
     figures = folder if pdf else None
     if figures is not None:
         figures.mkdir()
-    first, utility = draw_first(found, figures), draw_utility(found, figures)
-    sections = {name: draw_all(found, name, figures) for name in found.evaluators()}
+    with ProcessPoolExecutor(2, get_context("fork")) as pool:  # nothing else of a recipe is left
+        made = {n: pool.submit(draw_evaluator, found, n, figures) for n in found.evaluators()}
+        first, utility = draw_first(found, figures), draw_utility(found, figures)
+        sections = {name: one.result()[0] for name, one in made.items()}
+    found.missing += [lost for one in made.values() for lost in one.result()[1]]
     write_file(out / "RESULTS.md", markdown(found))
     write_file(out / "verdicts.txt", "".join(f"{line}\n" for line in verdict_lines(found)))
     write_file(out / "report.html", page(found, first, sections, utility, with_audio=not no_audio))

@@ -23,7 +23,9 @@ from utils.options import AllowLoss, DataFolder, OutFolder
 def main(
     data: DataFolder,
     protected_data: Annotated[Path, "The data directory of the protected speech", "PROTECTED"],
-    out: OutFolder, *, f0_floor: F0Floor = 60.0, f0_ceiling: F0Ceiling = 400.0,
+    out: OutFolder, *,
+    contours: Annotated[Path | None, "The contours of DATA by extract_contours.py", "FILE"] = None,
+    f0_floor: F0Floor = 60.0, f0_ceiling: F0Ceiling = 400.0,
     allow_loss: AllowLoss = 0,
 ) -> None:  # fmt: skip
     from steps.synthesis.world import compare_all
@@ -33,4 +35,4 @@ def main(
     limits = f0_limits(f0_floor, f0_ceiling)
     original, protected = load_data_dir(data), load_data_dir(protected_data)
     show = progress("compare_prosody")
-    print(compare_all(original.wav, protected.wav, out, limits, allow_loss, show))
+    print(compare_all(original.wav, protected.wav, out, limits, allow_loss, show, contours))

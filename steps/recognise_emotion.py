@@ -34,7 +34,7 @@ def main(
     ] = (),
     device: Device = "cpu",
 ) -> None:  # fmt: skip
-    from steps.emotion.result import RECOGNISERS, write_recognised
+    from steps.emotion.functionals import RECOGNISERS, write_recognised
     from utils.cli import progress
     from utils.registry import find
 

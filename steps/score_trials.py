@@ -12,16 +12,21 @@ cosine_raw: of the vectors as they are. A folder of steps/train_backend.py: log-
 the PLDA (natural logarithm, not calibrated), knowing how many utterances each speaker enrolled; of
 one with the cohort alone: cosine.
 
+--enrolled N adds OUT_enrolled_<N>: scores of speakers who enrolled N of their utterances, drawn by
+the speaker's name, or all where they have fewer.
+
 A trial whose x-vector is missing is an error that names it; nothing is scored then.
 """
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import Asnorm, ScoringBackend
+from utils.cli import UserError, positive
 from utils.commands import program
 from utils.options import OutFile
 
@@ -32,16 +37,29 @@ def main(
     trial_xvectors: Annotated[Path, "The x-vectors of the trial utterances"],
     trial_list: Annotated[Path, "The trials", "TRIALS"],
     out: OutFile, *, backend: ScoringBackend, asnorm: Asnorm = 0,
+    enrolled: Annotated[
+        Sequence[int], "A number of enrolled utterances; needs --enrol-data; may be given again",
+        "N", positive,
+    ] = (),
+    enrol_data: Annotated[Path | None, "The data of the enrolled speakers", "DATA"] = None,
 ) -> None:  # fmt: skip
-    from steps.speaker.backends import load_normalised, read_enrolment, read_segments, score_trials
+    from steps.speaker import backends
+    from utils.datadir import load_data_dir
     from utils.trials import Scores, read_trials, write_scores
 
-    scorer = load_normalised(backend, asnorm)
-    trials = read_trials(trial_list)
-    scores = score_trials(
-        scorer, read_enrolment(enrol_xvectors), read_segments(trial_xvectors), trials
-    )
-    write_scores(out, Scores(trials.enrol, trials.trial, scores))
+    if enrolled and enrol_data is None:
+        raise UserError("--enrolled needs --enrol-data: it takes the utterances of each speaker")
+    scorer = backends.load_normalised(backend, asnorm)
+    trials, segments = read_trials(trial_list), backends.read_segments(trial_xvectors)
+    models = {out: backends.read_enrolment(enrol_xvectors)}
+    if enrol_data is not None:
+        data = load_data_dir(enrol_data, need=("utt2spk",))
+        for n in enrolled:
+            few = backends.read_few(enrol_xvectors, data, n)
+            models[out.with_name(f"{out.name}_enrolled_{n}")] = few
+    for path, enrolment in models.items():
+        scores = backends.score_trials(scorer, enrolment, segments, trials)
+        write_scores(path, Scores(trials.enrol, trials.trial, scores))
     n_target = int(trials.target.sum())
     print(
         f"read {len(trials)} trials ({n_target} target, {len(trials) - n_target} nontarget) / "

@@ -21,7 +21,7 @@ from steps.anonymisers import registry as anonymisers
 from steps.anonymisers.registry import Anonymiser, Description, OutputLevel
 from steps.asr import recognisers
 from steps.content import extractors
-from steps.emotion import result as emotions
+from steps.emotion import functionals as emotions
 from steps.generators import base as generators
 from steps.generators import training as trained
 from steps.generators.base import Wanted

@@ -59,6 +59,11 @@ def test_content_is_clipped_shifted_and_rounded() -> None:
     assert moved[0] == pytest.approx(moved[1]) and moved.any()
     other = ContentChange(offset=0.5).make(Draws(0, 1))(content) - content
     assert (other != moved).all()  # another profile
+    half = ContentChange(centred=0.5).make(Draws())
+    assert half(content) == pytest.approx(content - [-1.075, 0.8])
+    alike = ContentChange(centred=1.0).make(Draws())
+    offset = np.array([3.0, -1.0])  # another speaker's
+    assert alike(content + offset) == pytest.approx(alike(content))
     noisy = ContentChange(clip=2.0, noise="laplace").make(Draws())
     assert (noisy(content) == noisy(content)).all()
     assert (noisy(content)[:1] != noisy(content[:1])).all()  # other content, other noise

@@ -28,7 +28,7 @@ from steps.speaker.vectors import read_xvectors
 from steps.standalone.export import averages, make_voices
 from steps.synthesis import bottleneck
 from steps.synthesis import content as bn_content
-from steps.synthesis.base import Target, find_structure, load_synthesiser
+from steps.synthesis.base import Target, draw_timing, find_structure, load_synthesiser
 from steps.synthesis.bottleneck import (
     N_OUT,
     BnConfig,
@@ -204,6 +204,24 @@ def test_conversion_keeps_length_silence_and_power_and_draws_nothing(trained: Pa
     assert not np.allclose(made, synthesiser.convert(wave, target(1), lambda f0: f0))
     assert not synthesiser.convert(np.zeros(8000), target(), lambda f0: f0).any()
     assert synthesiser.convert(wave[:300], target(), lambda f0: f0).shape == (300,)
+
+
+def test_timing_moves_what_is_spoken_within_bounds_and_keeps_the_length(trained: Path) -> None:
+    places = draw_timing(np.random.default_rng(0), 300, 0.5)
+    assert places[[0, -1]].tolist() == [0, 299]
+    rates = np.diff(places)
+    assert 0.5 <= rates.min() < 0.9 and 1.1 < rates.max() <= 1.5
+    assert 2 < np.abs(places - np.arange(300)).max() <= 15
+    assert draw_timing(np.random.default_rng(0), 1, 0.5).tolist() == [0]
+    contour = np.array([0.0, 100.0, 200.0, 0.0])
+    moved = bottleneck.f0_at(contour, np.array([0.4, 1.5, 2.4, 3.0]))
+    assert moved == pytest.approx([0, 150, 200, 0])
+    wave, synthesiser = voice(1.0, 120, 550), load_synthesiser(trained, keep=("energy",))
+    late = replace(target(), timing=lambda f0: np.maximum(np.arange(len(f0)) - 20.0, 0))
+    wave[:4800] = 0.0
+    made = synthesiser.convert(wave, late, lambda f0: f0)
+    assert made.shape == wave.shape
+    assert not made[:7500].any() and made[9000:].any()  # it sounds 0.2 s later
 
 
 def test_variance_rises_to_the_speaker_s_within_bounds() -> None:

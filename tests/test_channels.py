@@ -9,14 +9,26 @@ import numpy as np
 import pytest
 
 from local import compute_metrics, fuse_scores
+from local.metrics.leakage import embeddings
+from local.metrics.legal import make_side
 from local.metrics.verification import fuse, normalise
 from steps import extract_channel, score_trials, train_tfidf
 from steps.asr.engines import Phones
-from steps.channels import timing
-from steps.channels.counts import SIZE, count_parts, parts_of_phones, parts_of_text
+from steps.channels import recognised
 from steps.channels.melody import MelodyEncoder
+from steps.channels.recognised import (
+    CONSONANTS,
+    PHONES,
+    RHYTHM,
+    SIZE,
+    count_parts,
+    cut_phones,
+    parts_of_phones,
+    parts_of_text,
+    read_phones,
+    timing,
+)
 from steps.channels.recognised import extract_channel as extract
-from steps.channels.timing import CONSONANTS, PHONES, RHYTHM, cut_phones, read_phones
 from steps.channels.typical import away
 from steps.emotion.functionals import ENERGY, MELODY, functionals
 from steps.speaker.backends import CentredCosine, TfidfBackend, learn_idf
@@ -135,8 +147,8 @@ SPOKEN = "SIL:21 P:10 AY:20 SIL:30 +NSN+:5 P:10 SIL:8"
 def test_timing_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two P of 10 frames (z = (ln 10 - 2) / 0.5) drawn by 2 of four, one AY of 20; 40 frames of
     speech in 75, with one pause of 35 in them."""
-    monkeypatch.setattr(timing, "away", lambda names, values: np.nan_to_num((values - 2) / 0.5))
-    found = dict(zip((*PHONES, *RHYTHM), timing.timing(read_phones(SPOKEN)), strict=True))
+    monkeypatch.setattr(recognised, "away", lambda names, values: np.nan_to_num((values - 2) / 0.5))
+    found = dict(zip((*PHONES, *RHYTHM), timing(read_phones(SPOKEN)), strict=True))
     z = [(np.log(frames) - 2) / 0.5 for frames in (10, 20)]
     values = {"P": 2 * z[0] / 4, "AY": z[1] / 3, "B": 0.0, "vowels_spread": 0.0}  # of one vowel
     values |= {
@@ -152,9 +164,9 @@ def test_timing_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_an_utterance_lacks_is_typical() -> None:
     """Without any phone nothing is known; phones that are all typical have 0, whatever their order
     and number; pauses at the ends are the recording's."""
-    assert not timing.timing([]).any()
-    assert not timing.timing(read_phones("SIL:100 +SPN+:7")).any()
-    some, more = (timing.timing(read_phones(text)) for text in (SPOKEN, f"SIL:9 {SPOKEN} SIL:50"))
+    assert not timing([]).any()
+    assert not timing(read_phones("SIL:100 +SPN+:7")).any()
+    some, more = (timing(read_phones(text)) for text in (SPOKEN, f"SIL:9 {SPOKEN} SIL:50"))
     assert (some == more).all()
     absent = [PHONES.index(name) for name in (*CONSONANTS, "AA") if name != "P"]
     assert not some[absent].any()
@@ -227,6 +239,12 @@ def test_an_utterance_without_phones_ended_the_recipe(caplog: pytest.LogCaptureF
         "1 of 3 vectors are zero: there is nothing to compare, and their scores are 0"
     ]
     refuses("2 x-vectors are zero", CentredCosine().right, np.stack([none, none]))
+    vectors = {"a-1": phones, "a-2": none, "b-1": other}
+    of = {utt: utt[0] for utt in vectors}
+    side = make_side(vectors, of, vectors_path="x", utt2spk_path="u")
+    assert side.spk2utt == {"a": ["a-1"], "b": ["b-1"]}
+    assert embeddings(vectors, of, path="x", utt2spk_path="u").ids == ["a-1", "b-1"]
+    assert caplog.messages[1].startswith("x: 1 of 3 x-vectors are zero, such as a-2: nothing")
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,14 @@ def test_bad_sizes_are_refused() -> None:
         refuses(message, make_live, Turned(), KEY, block=block, look_ahead=look_ahead, context=1.0)
 
 
+def test_timing_is_refused_where_speech_arrives_block_by_block(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Turned, "settings", lambda _: {"timing": 0.4})
+    message = "timing: speech that arrives block by block"
+    refuses(message, make_live, Turned(), KEY, block=0.2, look_ahead=0.1, context=1.0)
+
+
 def wav(samples: np.ndarray, rate: int = 16000) -> bytes:
     body = samples.astype("<i2").tobytes()
     shape = struct.pack("<HHIIHH", 1, 1, rate, 2 * rate, 2, 16)

@@ -54,7 +54,7 @@ def test_every_key_is_in_the_index(tmp_path: Path) -> None:
     _, of_vectors, original, protected = leakage_files(folders[2])
     commands = (
         ["verification", "--utt2spk", speakers, "--bootstrap", 2, "--omega", 2, *lists],
-        ["recordings", "--utt2spk", speakers, "--bootstrap", 2, *lists],
+        ["recordings", "--utt2spk", speakers, "--bootstrap", 2, "--enrolled", 1, lists[1], *lists],
         [
             "strongest",
             "--utt2spk",
@@ -77,6 +77,7 @@ def test_every_key_is_in_the_index(tmp_path: Path) -> None:
             plain = re.sub(r"^n_(non)?target_(oo|op|pp|oa|aa)$", r"n_\1target", plain)
             plain = re.sub(r"^(chance_(clustered_)?)(cmc_\d+|auc_cmc|mean_rank\w*)$", r"\1*", plain)
             plain = re.sub(r"^(p_value_(two_sided_)?)(cmc_\d+|auc_cmc|mean_rank)$", r"\1*", plain)
+            plain = re.sub(r"_\d_enrolled_", "_<n>_enrolled_", plain)
             plain = re.sub(r"_(1|3|10|30|all)_recordings$", "_<L>_recordings", plain)
             plain = re.sub(r"^cmc_\d+$", "cmc_<k>", plain)
             plain = re.sub(r"_omega_2$", "_omega_<x>", plain)

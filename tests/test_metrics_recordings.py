@@ -103,6 +103,22 @@ def test_figures_do_not_depend_on_the_order_of_the_list() -> None:
     assert recordings(trials, score, people, seed=4) != recordings(trials, score, people, seed=3)
 
 
+def test_figures_of_few_enrolled_recordings_are_those_of_their_scores() -> None:
+    """Models of all recordings under another number have the same figures, but folded EERs; worse
+    ones have worse."""
+    trials, score, people = made_up(5, 1.0)
+    noise = np.random.default_rng(0).normal(size=len(score))
+    few = {1: score + 2 * noise, 3: score}
+    found = recordings(trials, score, people, enrolled=few, n_bootstrap=40)
+    for figure in ("eer", "eer_normalised", "named"):
+        for length in ("1", "3", "10", "all"):
+            name, few_name = (f"{figure}{n}_{length}_recordings" for n in ("", "_3_enrolled"))
+            assert found[few_name] == pytest.approx(found[name])
+            assert found["intervals"][few_name] == pytest.approx(found["intervals"][name])
+    assert found["eer_1_enrolled_1_recordings"] > found["eer_3_enrolled_1_recordings"] + 0.1
+    assert found["named_1_enrolled_1_recordings"] < found["named_3_enrolled_1_recordings"]
+
+
 def test_more_recordings_tell_more() -> None:
     trials, score, people = made_up(5, 0.7, 1.0)
     found = recordings(trials, score, people, n_bootstrap=50)

@@ -822,6 +822,18 @@ def test_the_choice_of_the_strongest_was_computed_and_not_shown(plan: Plan, corp
     assert f"--unprotected {scores}/e_f/scores {bare}/e_f/metrics.json " in made[folder]
 
 
+def test_few_enrolled_recordings_are_scored_in_the_same_call(plan: Plan) -> None:
+    made = commands(
+        plan(systems="b2", genders="f", evaluators="e/plda", attackers="ignorant aligned")
+    )
+    scored = "exp/scores/b2/ignorant.e+plda/OA/e_f"
+    assert "--enrol-data data/e_enrolls --enrolled 1 --enrolled 3 exp/xvectors" in made[scored]
+    few = f"--enrolled 1 {scored}/scores_enrolled_1 --enrolled 3 {scored}/scores_enrolled_3 "
+    assert few in made["exp/metrics/b2/recordings_ignorant.e+plda/OA/e_f"]
+    aligned = {out: text for out, text in made.items() if "aligned.e+plda/OA" in out}
+    assert aligned and not any("--enrolled" in text for text in aligned.values())
+
+
 def test_a_report_asked_for_speech_of_lists_that_only_another_system_saw(
     plan: Plan, corpus: Path
 ) -> None:

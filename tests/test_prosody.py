@@ -11,12 +11,13 @@ from local.compute_prosody import main as compute_prosody
 from local.metrics.utility import KEYS, prosody_figures, read_prosody
 from steps.audio import write_wav
 from steps.compare_prosody import main as compare_prosody
+from steps.extract_contours import main as extract_contours
 from steps.synthesis.world import (
     COLUMNS,
     compare,
     compare_contours,
     correlate_hz,
-    pitch_correlation,
+    pitch_of_praat,
 )
 from tests.refusals import refuses
 from utils.cli import LossError, UserError
@@ -139,6 +140,24 @@ def test_programs(data: Path) -> None:
     assert set(figures["intervals"]) >= {"f0_correlation", "clipping"}
 
 
+def test_the_pitch_of_the_original_was_tracked_for_each_system(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Contours that are kept give the same table, also where one of them could not be read."""
+    (data / "o/wav/f1-2.wav").write_text("no audio")
+    sets, lossy = [str(data / "o"), str(data / "p")], ["--allow-loss", "1"]
+    for out in ("one", "two"):
+        assert extract_contours([str(data / "o"), str(data / out)]) == 0
+    kept = [(data / out / "contours.npz").read_bytes() for out in ("one", "two")]
+    assert kept[0] == kept[1]
+    given = ["--contours", str(data / "one/contours.npz")]
+    for out, options in (("a", []), ("b", given)):
+        assert compare_prosody([*options, *lossy, *sets, str(data / out)]) == 0
+    assert (data / "a/prosody").read_bytes() == (data / "b/prosody").read_bytes()
+    of_others = [*given, "--f0-floor", "70", *lossy, *sets, str(data / "c")]
+    refuses("contours.npz: of another range of F0; make it anew", compare_prosody, of_others)
+
+
 def test_losses_are_counted_and_refused(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (data / "p/wav/f1-2.wav").write_text("no audio")
     command = [str(data / "o"), str(data / "p"), str(data / "out")]
@@ -185,5 +204,7 @@ def test_the_challenges_pitch_correlation_by_hand() -> None:
 
 def test_praat_hears_the_same_melody() -> None:
     pytest.importorskip("parselmouth", reason="praat-parselmouth is not installed")
-    assert pitch_correlation(sung(), sung()) == pytest.approx(1)
-    assert math.isnan(pitch_correlation(sung()[:100], sung()[:100]))
+    assert compare(sung(), sung()).f0_correlation_vpc22 == pytest.approx(1)
+    assert not len(pitch_of_praat(sung()[:100])) and math.isnan(
+        correlate_hz(np.ones(9), np.ones(0))
+    )

@@ -71,6 +71,33 @@ def test_cosine_scores_are_cosines(folder):
     assert lines == sorted(lines)
 
 
+def test_models_of_few_enrolled_utterances(folder):
+    """Of one utterance each, and of five, which nobody has: then of all four, as with PLDA's counts
+    of four; the same whatever the order of the files."""
+    spk2utt = {spk: " ".join(u for u in UTTS if UTT2SPK[u] == spk) for spk in ("p1", "p10", "p2")}
+    (folder / "d").mkdir()
+    write_map(folder / "d/utt2spk", UTT2SPK)
+    write_map(folder / "d/spk2utt", spk2utt)
+    vectors = read_segments(folder / "o").vectors
+    write_archive(folder / "o/spk_xvector", {
+        spk: np.mean([vectors[u] for u in utts.split()], axis=0) for spk, utts in spk2utt.items()
+    })  # fmt: skip
+    write_map(folder / "o/num_utts.ark", dict.fromkeys(spk2utt, 4))
+    paths = [str(folder / name) for name in ("o", "p", "trials", "scores")]
+    few = ["--enrolled", "1", "--enrolled", "5"]
+    options = ["--backend", str(folder / "plda"), *few]
+    refuses("--enrolled needs --enrol-data", score_trials.main, [*options, *paths])
+    assert score_trials.main([*options, "--enrol-data", str(folder / "d"), *paths]) == 0
+    whole, one, five = (
+        as_dict(read_scores(folder / f"scores{end}")) for end in ("", "_enrolled_1", "_enrolled_5")
+    )
+    assert five == pytest.approx(whole, abs=1e-5)
+    backend = load_normalised(str(folder / "plda"), 0)
+    right = backend.right(np.stack([read_segments(folder / "p").vectors["p1-00"]]))
+    single = backend.left(np.stack([vectors[f"p2-0{n}"] for n in range(4)]), np.ones(4)) @ right.T
+    assert min(abs(single[:, 0] - one["p2", "p1-00"])) < 1e-5
+
+
 def test_plda_scores_use_the_number_of_enrolled_utterances(folder):
     run_trials(folder, str(folder / "plda"))
     first = as_dict(read_scores(folder / "scores"))

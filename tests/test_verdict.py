@@ -41,7 +41,8 @@ def attack(of: Any) -> list[Evidence]:
 
 @pytest.mark.parametrize("case", CASES, ids=[case["case"] for case in CASES])
 def test_verdicts(case: dict[str, Any]) -> None:
-    found = judge([*chain.from_iterable(map(attack, case["attacks"]))])
+    chosen = {str(n): (Value(*own), p) for n, (*own, p) in case.get("chosen", {}).items()}
+    found = judge([*chain.from_iterable(map(attack, case["attacks"]))], chosen=chosen)
     assert (found.level.name, found.why) == (case["level"], case.get("why", ""))
 
 
@@ -198,7 +199,10 @@ def test_recordings_of_a_person_stand_beside_one() -> None:
     ):  # fmt: skip
         figures.append(figure("b2", "recordings ignorant", value, value - 0.04, value + 0.04,
                               metric=f"{name}_recordings"))  # fmt: skip
-    figures.append(figure("b2", "recordings ignorant", 0.01, 0, 0, metric="p_value_eer"))
+    for n, *eer, p in (("1", 0.44, 0.4, 0.48, 0.2), ("all", 0.25, 0.21, 0.29, 0.01)):
+        for name, own in (("eer", eer), ("p_value", [p, 0.0, 0.0])):
+            figures.append(figure("b2", "strongest", *own, evaluator="all",
+                                  metric=f"{name}_strongest_{n}_recordings"))  # fmt: skip
     (judged,) = verdicts(figures)["b2"]
     assert judged.verdict.attack is not None
     assert judged.verdict.attack.several["all"].value == 0.25  # 0.75, turned round
@@ -209,6 +213,22 @@ def test_recordings_of_a_person_stand_beside_one() -> None:
     )
     drawn = recordings(results(figures))
     assert drawn is not None and "44.0 % from 1 by ignorant, e, 25.0 % from all" in drawn.alt
+
+
+def test_recordings_enrolled_stand_beside_those_heard() -> None:
+    """The lower of both scores, turned round where it is above 50 %."""
+    figures = [bare(), figure("b2", "ignorant", 0.46, 0.42, 0.52)]
+    named = {"eer_1": 0.4, "eer_all": 0.3, "eer_1_enrolled_1": 0.45}
+    named["eer_normalised_1_enrolled_1"] = 0.58
+    figures += [figure("b2", "recordings ignorant", value, value - 0.01, value + 0.01,
+                       metric=f"{name}_recordings") for name, value in named.items()]  # fmt: skip
+    table = tables.enrolment_table(results(figures).metrics)
+    one = ["42.0 [41.0, 43.0]", *["–"] * 4]
+    every = ["40.0 [39.0, 41.0]", *["–"] * 3, "30.0 [29.0, 31.0]"]
+    at = ["x_f", "b2", "ignorant", "e"]
+    assert table.rows == [[*at, "1", *one], [*at, "all", *every]]
+    assert "## Recordings enrolled" in render(figures)
+    assert not tables.enrolment_table(results(figures[:4]).metrics).rows
 
 
 def test_what_the_voice_adds_to_the_words_stands_in_the_row() -> None:
@@ -224,16 +244,15 @@ def test_what_the_voice_adds_to_the_words_stands_in_the_row() -> None:
 
 
 def test_the_interval_of_the_strongest_covers_its_choice() -> None:
-    """Of 30 attackers with p 0.002 each none is beyond chance; that of the lowest of all is. Cell
-    and verdict have its interval, whose upper end noise alone can bring below 50 %."""
+    """Of 30 attackers none is known to be beyond chance; that of the lowest of all is. Cell and
+    verdict have its interval, whose upper end noise alone can bring below 50 %."""
     figures = [bare()]
     for i in range(30):
         eer = 0.3 if i == 7 else 0.4
         figures.append(figure("b2", "ignorant", 0.48, 0.46, 0.51, evaluator=f"e{i}"))
         figures.append(bare(evaluator=f"e{i}"))
-        for metric, value in (("eer_all_recordings", eer), ("p_value_eer", 0.002)):
-            figures.append(figure("b2", "recordings ignorant", value, eer - 0.05, eer + 0.05,
-                                  metric=metric, evaluator=f"e{i}"))  # fmt: skip
+        figures.append(figure("b2", "recordings ignorant", eer, eer - 0.05, eer + 0.05,
+                              metric="eer_all_recordings", evaluator=f"e{i}"))  # fmt: skip
     found = [verdicts(figures)["b2"][0].verdict]
     for metric, value in (("eer", 0.3), ("p_value", 0.004)):
         metric += "_strongest_all_recordings"
@@ -367,6 +386,14 @@ def test_people_of_the_list_were_counted_instead_of_those_with_target_trials() -
     assert verdicts(few)["b2"][0].verdict.why == "but fewer than 10 people have target trials"
     assert any(said.startswith("Only 8 women with target trials") for said in trust(few))
     assert not any(said.startswith("Only") for said in trust([*few[:2], targets(11)]))
+
+
+def test_the_smallest_difference_that_the_lists_tell_stands_on_the_page() -> None:
+    rows = [bare(), figure("b2", "ignorant", 0.3, 0.2, 0.4)]
+    rows += [figure("b2", who, value, 0, 0, metric="eer_least_difference")
+             for who, value in (("ignorant", 0.07), ("aligned", 0.093))]  # fmt: skip
+    assert any("by attack, 7.0 to 9.3 points for women;" in said for said in trust(rows))
+    assert not any("smallest difference" in said for said in trust(rows[:2]))
 
 
 def test_a_system_that_fewer_attackers_were_run_on_is_named() -> None:

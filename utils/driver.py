@@ -367,15 +367,12 @@ class _Window:
         """Make all; returns when every job has ended."""
         jobs = self.driver.jobs
         while True:
+            self._fill()
             self._look()
-            while self.stale and self._may_begin() and (free := self._free()) > 0:
-                many = len(self.stale)  # the last is cut for those cores, too, that soon are free
-                parts = free // many if many > 1 else min(2 * free, self.driver.nj)
-                self._begin(*self.stale.pop(0), max(1, parts))
-            self._start()
-            if not self.making:
+            self._fill()
+            if not self.making and not (self._may_begin() and self.order.is_active()):
                 return
-            for job in jobs.wait(5.0):
+            for job in jobs.wait(5.0) if self.making else ():
                 self._end(job)
             for one in {*self.making.values()}:
                 if one.progress is not None:
@@ -385,10 +382,23 @@ class _Window:
     def _may_begin(self) -> bool:
         return not (self.driver.failed or self.driver.jobs.stopped_by)
 
+    def _fill(self) -> None:
+        """Give stale rows to the cores that are free."""
+        while self.stale and self._may_begin() and (free := self._free()) > 0:
+            many = len(self.stale) + len(self.ready)
+            # The last is cut for those cores, too, that soon are free.
+            parts = free // many if many > 1 else min(2 * free, self.driver.nj)
+            self._begin(*self.stale.pop(0), max(1, parts))
+        self._start()
+
     def _look(self) -> None:
-        """Look at what waits for nothing any more, in the order of the plan."""
-        while self._may_begin() and (ready := [*self.ready, *self.order.get_ready()]):
-            place, *self.ready = sorted(ready)
+        """Look at what waits for nothing any more, in the order of the plan, until there is enough
+        for all cores: to look takes time, in which these work."""
+        while self._may_begin() and len(self.stale) <= self.driver.nj:
+            self.ready = sorted([*self.ready, *self.order.get_ready()])
+            if not self.ready:
+                return
+            place = self.ready.pop(0)
             row = self.rows[place]
             step = Step(row.outs, self.words[place], row.maybe)
             reason = self.driver.why_made(row, step)

@@ -20,18 +20,21 @@ import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from types import FrameType
 from typing import IO, NoReturn
 
 from utils.cli import UserError
+from utils.digests import remembering
 from utils.launching import STOP_SIGNALS, Request, log_foot, log_head
 from utils.orphans import lock
+from utils.stamps import MEMORY, code_of
 
 ROOT = Path(__file__).resolve().parents[1]
 UNWRITTEN = 120  # exit status of a program whose last output could not be written
 FLOORS = ("egs", "local", "steps", "tests", "utils")
-# What most programs import, in seconds altogether.
+# What many programs import, in seconds altogether.
 HEAVY = (
     "numpy", "scipy.signal", "scipy.optimize", "scipy.stats", "soundfile", "kaldiio", "pandas",
     "click", "yaml", "torch",
@@ -150,7 +153,7 @@ class Jobs:
 
     def _fork(self, job: Job) -> int:
         assert job.stream is not None
-        _preload()
+        _preload(job.words[0])
         sys.stdout.flush()
         sys.stderr.flush()
         pid = os.fork()
@@ -213,13 +216,19 @@ def _open_log(path: Path) -> IO[bytes]:
     return log
 
 
-def _preload() -> None:
-    """Import, once, what forks need; they share its memory."""
-    if "torch" not in sys.modules:
-        for name in HEAVY:
+@cache
+def _preload(program: str) -> None:
+    """Import, once, what forks for a program may import, wherever its code does; they share its
+    memory."""
+    with remembering(MEMORY):
+        files = [ROOT / name for name in code_of(Path(program))]
+    code = "".join(path.read_text(encoding="utf-8") for path in files)
+    named = set(re.findall(r"^ *(?:from|import) (\w+)", code, re.MULTILINE))
+    for name in HEAVY:
+        if name.partition(".")[0] in named:
             with suppress(ImportError):
                 importlib.import_module(name)
-        gc.freeze()
+    gc.freeze()
 
 
 def _become(words: Sequence[str], log: int, environment: Mapping[str, str]) -> NoReturn:

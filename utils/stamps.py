@@ -145,6 +145,11 @@ def digest_code(program: Path) -> str:
 
     Comments and docstrings of Python do not count.
     """
+    return digest_json(code_of(program))
+
+
+def code_of(program: Path) -> dict[str, str]:
+    """Digests of the files, as seen from the root, that `digest_code` counts."""
     first = program.resolve()
     todo = {str(first.relative_to(ROOT) if first.is_relative_to(ROOT) else first)}
     seen = set(todo)
@@ -156,7 +161,7 @@ def digest_code(program: Path) -> str:
         new = set(named) - seen  # looked for once: a program has a hundred modules
         seen |= new
         todo |= {module for module in new if os.access(f"{ROOT}/{module}", os.F_OK)}
-    return digest_json(parts)
+    return parts
 
 
 def _read_code(path: Path) -> str:

@@ -112,7 +112,7 @@ fi
 if in_stage 8 "scores: enrolment-trial lists, and all pairs of segments"; then
   each aligned 'local/align_xvectors.py --space {space} --pairs {enrol} {protected} {enrol_data}
     {enrol} {enrol_data} {trials} {trials_data} {out}'
-  each scores 'steps/score_trials.py --backend {backend} --asnorm {asnorm} {enrol} {trial} {trials} {out}/scores' \
+  each scores 'steps/score_trials.py --backend {backend} --asnorm {asnorm} {enrolled} {enrol} {trial} {trials} {out}/scores' \
     'local/record_attack.py --attacker {attacker} --enrol {enrol_data} --trial {trial_data} {learnt}
       --encoder {encoder} --backend {backend} --asnorm {asnorm} {out}/attacker.json'
   each fused 'local/fuse_scores.py {words} {trials} {out} {scores}' \
@@ -140,7 +140,8 @@ if in_stage 9 "privacy metrics"; then
 fi
 
 if in_stage 10 "utility"; then
-  each prosody 'steps/compare_prosody.py {data} {protected} {out}'
+  each contours 'steps/extract_contours.py {data} {out}'
+  each prosody 'steps/compare_prosody.py --contours {contours} {data} {protected} {out}'
   each prosody_figures 'local/compute_prosody.py --utt2spk {utt2spk} --bootstrap {bootstrap} --seed {seed} {prosody}
     {out}/metrics.json'
   each quality_samples 'utils/subset_data_dir.py --per-spk {quality_utterances} --seed {seed} {data} {out}'

@@ -66,7 +66,8 @@ if in_stage 5 "scores and figures, by target"; then
 fi
 
 if in_stage 6 "utility, by target"; then
-  each prosody 'steps/compare_prosody.py {data} {protected} {out}'
+  each contours 'steps/extract_contours.py {data} {out}'
+  each prosody 'steps/compare_prosody.py --contours {contours} {data} {protected} {out}'
   each prosody_figures 'local/compute_prosody.py --utt2spk {utt2spk} --bootstrap {bootstrap} --seed {seed} {prosody}
     {out}/metrics.json'
   each lang 'steps/make_lang.py {options} {asr_lang} {out}'

@@ -5,21 +5,21 @@
 #   ./prepare.sh --within 0.5    speakers who vary less, and are easier to know
 set -euo pipefail
 
-corpus=corpus         # folder for the audio that is made (460 MB)
-evaluation=synth_test # name of the evaluation sets
-train_set=train       # name of the training and pool set
-sets="evaluation train" # which of them are made
-eval_speakers=40      # half of them women
-eval_utterances=14    # utterances of each: enrolment and trials
-enrol_utterances=5    # utterances of each, for enrolment
-train_speakers=320    # none of them in the evaluation
-train_utterances=13   # utterances of each
-spread=0.5            # how far the voices of a gender lie apart (1: in pitch, about as people do)
-within=0.6            # how far a speaker's utterances lie apart, as a fraction of that: the difficulty
-channel=0.7           # rooms and microphones, anew for every utterance: 0 good, 1 poor
-seed=0                # seed of voices, sentences, channels, enrolment utterances
-nj=2                  # speakers made at a time; does not change the audio
-download=false        # accepted because every corpus is; there is nothing to fetch
+corpus=corpus           # folder for the audio that is made (460 MB, without the training set 60)
+evaluation=synth_test   # name of the evaluation sets
+train_set=train         # name of the training and pool set
+sets="evaluation train" # of evaluation train: which of them are made
+eval_speakers=40        # half of them women
+eval_utterances=14      # utterances of each: enrolment and trials
+enrol_utterances=5      # utterances of each, for enrolment
+train_speakers=320      # none of them in the evaluation
+train_utterances=13     # utterances of each
+spread=0.5              # how far the voices of a gender lie apart (1: in pitch, about as people do)
+within=0.6              # how far a speaker's utterances lie apart, as a fraction of that: the difficulty
+channel=0.7             # rooms and microphones, anew for every utterance: 0 good, 1 poor
+seed=0                  # seed of voices, sentences, channels, enrolment utterances
+nj=2                    # speakers made at a time; does not change the audio
+download=false          # accepted because every corpus is; there is nothing to fetch
 
 . ./path.sh
 . ./cmd.sh

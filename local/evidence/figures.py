@@ -206,7 +206,6 @@ def _evidence(attacker: str, encoder: str, found: Report, bare: Report) -> Evide
         recordings=naming["n_segments"] / naming["n_speakers"],
         several={n: min(map(fold, own), key=lambda v: v.value) for n, own in eers.items() if own},
         naming={n: value for n, value in named.items() if value.defined},
-        p_several=several["p_value_eer"],
     )  # fmt: skip
     return replace(made, controlled=made.judges and encoder.startswith(PRETRAINED))
 

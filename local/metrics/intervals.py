@@ -51,6 +51,14 @@ def multiplicities(n_speakers: int, n_bootstrap: int, seed: int) -> Float64:
     )
 
 
+def warn_undefined(figures: Figures, why: str) -> Figures:
+    """The figures unchanged; a warning names each that is undefined, and says why."""
+    for name, value in figures.items():
+        if math.isnan(value):
+            logger.warning("%s is undefined: %s", name, why)
+    return figures
+
+
 def mean_figures(runs: Sequence[Figures]) -> Figures:
     """Mean of each figure over runs of a random system; NaN where it is undefined in one."""
     return {name: float(np.mean([run[name] for run in runs])) for name in runs[0]}

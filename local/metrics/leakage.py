@@ -148,22 +148,38 @@ class Embeddings:
     names: list[str]
 
 
+Vectors = Mapping[str, np.ndarray[tuple[int], np.dtype[np.float32]]]
+
+
+def directed(vectors: Vectors, path: StrPath) -> Vectors:
+    """X-vectors without those that are zero, as the timing of an utterance without phones, which
+    have no direction; a warning counts these. UserError where that is all."""
+    found = {key: vector for key, vector in vectors.items() if vector.any()}
+    if vectors and not found:
+        raise UserError(f"{path}: all x-vectors are zero, which have no direction; make them again")
+    if zero := [key for key in vectors if key not in found]:
+        logger.warning(
+            "%s: %d of %d x-vectors are zero, such as %s: nothing to compare; left out",
+            *(path, len(zero), len(vectors), zero[0]),
+        )
+    return found
+
+
 def embeddings(
-    vectors: Mapping[str, np.ndarray[tuple[int], np.dtype[np.float32]]],
+    vectors: Vectors,
     utt2spk: Mapping[str, str],
     *,
     path: StrPath,
     utt2spk_path: StrPath,
 ) -> Embeddings:
-    """X-vectors with their speakers; UserError names a key without speaker or of length 0."""
+    """X-vectors with their speakers; UserError names a key without speaker."""
+    vectors = directed(vectors, path)
     ids = sort_ids(vectors)
     if not ids:
         raise UserError(f"{path}:1: no x-vectors")
     for key in ids:
         if key not in utt2spk:
             raise UserError(f"{path}: {key} is not in {utt2spk_path}")
-        if not vectors[key].any():
-            raise UserError(f"{path}: {key} is all zeros, which has no direction")
     names, speaker = number_names(utt2spk[key] for key in ids)
     x = np.stack([vectors[key] for key in ids]).astype(np.float64)
     return Embeddings(ids, x, speaker, names)

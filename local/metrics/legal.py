@@ -28,6 +28,7 @@ from local.metrics.intervals import (
     number_names,
     one_run,
 )
+from local.metrics.leakage import directed
 from local.metrics.verification import normalise_over_candidates
 from utils.arrays import Float64, Int64
 from utils.cli import UserError
@@ -219,17 +220,17 @@ def make_side(
 ) -> AttackSide:
     """Group x-vectors by speaker and scale them to unit length, as the package expects.
 
-    Raises UserError naming the utterance where one file misses it, or where a vector is all zeros.
+    Vectors that are zero are left out with a warning. Raises UserError naming the utterance where
+    one file misses it, or where all are zero.
     """
     for utt in sort_ids(vectors.keys() ^ utt2spk.keys()):
         if utt in vectors:
             raise UserError(f"{vectors_path}: utterance {utt} is not in {utt2spk_path}")
         raise UserError(f"{utt2spk_path}: utterance {utt} has no vector in {vectors_path}")
-    if zero := [utt for utt, vector in vectors.items() if not vector.any()]:
-        raise UserError(f"{vectors_path}: {zero[0]} is all zeros and has no cosine; make it again")
-    doubles = {utt: vector.astype(np.float64) for utt, vector in vectors.items()}
+    kept = directed(vectors, vectors_path)
+    doubles = {utt: vector.astype(np.float64) for utt, vector in kept.items()}
     normed = {utt: x / float(np.linalg.norm(x)) for utt, x in doubles.items()}
-    return AttackSide(normed, invert(utt2spk))
+    return AttackSide(normed, invert({utt: utt2spk[utt] for utt in normed}))
 
 
 def check_sides(

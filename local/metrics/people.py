@@ -262,7 +262,12 @@ def crowd(
         "people_candidates": total,
         **evaluate(np.ones(len(people))),
     }
-    return report | (interval_report(evaluate, len(people), n_bootstrap, seed) if rates else {})
+    report |= interval_report(evaluate, len(people), n_bootstrap if rates else 0, seed)
+    if isinstance(intervals := report.get("intervals"), dict):
+        # Where all people have the same rate no resample differs, and a width of 0 would be false.
+        alike = [key for key, rate in rates.items() if len(set(rate[~np.isnan(rate)])) == 1]
+        intervals |= dict.fromkeys(alike)
+    return report
 
 
 def chance_of_rank(beaters: Int64, total: int, n: int, k: int) -> float:
@@ -297,6 +302,7 @@ def _mean(side: AttackSide, utts: Sequence[str]) -> Float64:
 
 # ---- Groups of people: whom the strongest attacker finds best, and by how much.
 
+RESAMPLED = 3  # attackers with the lowest EERs, among whom a resample finds the strongest
 BETTER = {"eer": 1.0, "named": -1.0}  # for the people, where it is higher
 
 
@@ -377,19 +383,19 @@ def _figures(
     every: Sequence[Sequence[Heard]], who: Bool, drawn: Float64, chosen: Int64
 ) -> Mapping[str, Float64]:
     """Figures of all attackers on some people, first as they are, then in each resample."""
-    eers, named = [], []
-    for runs in every:
-        own = [_only(heard, who) for heard in runs]
-        eers.append(lowest_eers(own, drawn, chosen))
-        shares = np.stack([Length.of(heard, len(who)).share for heard in own])
-        known = ~np.isnan(shares[0])
-        weight = np.where(known, np.vstack([np.ones(len(who)), drawn]), 0.0)
-        with np.errstate(invalid="ignore"):
+    own = [[_only(heard, who) for heard in runs] for runs in every]
+    named = []
+    for runs in own:
+        shares = np.stack([Length.of(heard, len(who)).share for heard in runs])
+        weight = np.where(np.isnan(shares[0]), 0.0, np.vstack([np.ones(len(who)), drawn]))
+        with np.errstate(invalid="ignore"):  # a resample without any of them
             of_run = np.nan_to_num(shares) @ weight.T / weight.sum(axis=1)
         run = np.append(0, chosen % len(runs))
-        share = of_run[run, np.arange(len(run))]
+        share: Float64 = of_run[run, np.arange(len(run))]
         share[0] = of_run[:, 0].mean()
         named.append(share)
+    first = [lowest_eers(runs, drawn[:0], chosen[:0])[0] for runs in own]
+    eers = [lowest_eers(own[i], drawn, chosen) for i in np.argsort(first)[:RESAMPLED]]
     return {"eer": np.min(eers, axis=0), "named": np.max(named, axis=0)}
 
 

@@ -4,6 +4,7 @@ import logging
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 from scipy.special import betaln
@@ -245,6 +246,7 @@ def recordings(
     speakers: Speakers,
     *,
     draws: Sequence[Float64] = (),
+    enrolled: Mapping[int, Float64] = MappingProxyType({}),
     n_bootstrap: int = 0,
     seed: int = 0,
 ) -> dict[str, object]:
@@ -252,8 +254,9 @@ def recordings(
     (keys of the JSON: docs/metrics/recordings.md).
 
     score: (n_trials,). draws: the same of further runs of a random system: figures are means over
-    all runs, a resample takes one of them. A length that fewer than two people with target trials
-    have is left out, and a warning says so.
+    all runs, a resample takes one of them. enrolled: (n_trials,) of models of few enrolled
+    recordings, by their number (`_of_enrolled`). A length that fewer than two people with target
+    trials have is left out, and a warning says so.
     """
     every = [hear(trials, run, speakers) for run in (score, *draws)]
     n_people, order = len(speakers.names), shuffle(every[0], speakers.names, seed)
@@ -289,7 +292,31 @@ def recordings(
         rows = np.flatnonzero(chosen == place)
         resampled |= zip(rows.tolist(), _figures(run, drawn[rows]), strict=True)
     found = (resampled[row] for row in range(n_bootstrap))
-    return report | interval_report(lambda _: next(found), n_people, n_bootstrap, seed)
+    report |= interval_report(lambda _: next(found), n_people, n_bootstrap, seed)
+    for n, own_score in enrolled.items():
+        made = _of_enrolled(hear(trials, own_score, speakers), order, drawn)
+        for name, (value, *lows) in made.items():
+            key, known = name.format(n), np.array(lows)[~np.isnan(lows)]
+            report[key] = float(value)
+            if n_bootstrap and isinstance(intervals := report["intervals"], dict):
+                intervals[key] = list(percentiles(known)) if len(known) else None
+    return report
+
+
+def _of_enrolled(heard: Heard, order: Sequence[Int64], drawn: Float64) -> dict[str, Float64]:
+    """Folded EERs, of the scores as they are and normalised, and share of people named, by length,
+    of all people and with people drawn so often; drawn: (n, n_people), figures: (1 + n,)."""
+    found = {}
+    weight = np.vstack([np.ones(drawn.shape[1]), drawn])
+    for name, own in zip(LENGTHS, _lengths(heard, order, drawn.shape[1]), strict=True):
+        if own:
+            for figure, table in zip(("eer", "eer_normalised"), _tables([own]), strict=False):
+                found[f"{figure}_{{}}_enrolled_{name}_recordings"] = _weighted(table, weight)
+            tried = ~np.isnan(own.share)
+            n = weight[:, tried].sum(axis=1)
+            share = weight[:, tried] @ own.share[tried] / np.where(n > 0, n, np.nan)
+            found[f"named_{{}}_enrolled_{name}_recordings"] = share
+    return found
 
 
 def _lengths(heard: Heard, order: Sequence[Int64], n_people: int) -> list[Length | None]:

@@ -15,6 +15,7 @@ from local.metrics.intervals import (
     interval_report,
     number_names,
     pair_weights,
+    warn_undefined,
 )
 from local.metrics.verification import Speakers, by_trial, check_known
 from utils.arrays import Bool, Float64, Int64
@@ -311,7 +312,7 @@ def similarity(
     }
     for s, pairs in sets.items():
         report |= count_labels(pairs.target, f"_{s}")
-    report |= {**with_reasons(figures(found)), **_by_speaker(found, names)}
+    report |= {**warn_undefined(figures(found), NOTHING_TO_LOSE), **_by_speaker(found, names)}
     for s in SETTINGS:
         report[f"zoo_{s}"] = dict(zip(names, zoo(settings[s], found[s].llr).tolist(), strict=True))
         for kind, matrix in (("sim", found[s].sim), ("sim2020", found[s].sim2020)):
@@ -340,15 +341,7 @@ def _by_speaker(found: Mapping[str, Assessment], names: list[str]) -> dict[str, 
     }
 
 
-def with_reasons(values: Figures) -> Figures:
-    """Return the figures unchanged; warn of undefined ones."""
-    for name, value in values.items():
-        if math.isnan(value):
-            logger.warning(
-                "%s is undefined: the original voices cannot be told apart in OO (nothing to lose)",
-                name,
-            )
-    return values
+NOTHING_TO_LOSE = "the original voices cannot be told apart in OO (nothing to lose)"
 
 
 # ---- Effect of protection on the enrolment-trial lists, relative to unprotected speech.
@@ -393,7 +386,7 @@ def gains(
     for s, (trials, _) in scored.items():
         report |= count_labels(trials.target, f"_{s}")
     report["n_segments"] = len(Ids.of(scored["oo"][0].trial).names)
-    report |= with_reasons(found)
+    report |= warn_undefined(found, NOTHING_TO_LOSE)
     if speakers is None:
         return report
     for s, own in speakers.items():

@@ -10,13 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from local.metrics.intervals import Figures, interval_report, logger
+from local.metrics.intervals import Figures, interval_report, logger, warn_undefined
 from steps.asr.language import NORMALISERS, describe_normaliser
 from utils.arrays import Float64
 from utils.cli import UserError
 from utils.tables import StrPath, invert, read_map, sort_ids
 
 Table = Mapping[str, str]
+NOBODY = "no utterance has it"
 
 # ---- Word and character error rates, with intervals over speakers.
 
@@ -256,7 +257,7 @@ def prosody_figures(
     undefined = dict(zip(names, (len(table) - count.sum(axis=0)).tolist(), strict=False))
     praat = np.concatenate([v[:, -1] for v in values])
     return {
-        **_with_reasons(evaluate(np.ones(len(values)))),
+        **warn_undefined(evaluate(np.ones(len(values))), NOBODY),
         **({"f0_correlation_vpc22_std": float(np.nanstd(praat))} if names == FIGURES else {}),
         "n_speakers": len(values),
         "n_segments": len(table),
@@ -270,13 +271,6 @@ def _ratios(names: Iterable[str], sums: Float64, counts: Float64) -> Figures:
     """Mean for each name, from a sum and a count; NaN without any value."""
     mean = np.divide(sums, counts, out=np.full(len(sums), math.nan), where=counts > 0)
     return dict(zip(names, mean.tolist(), strict=False))
-
-
-def _with_reasons(figures: Figures) -> Figures:
-    for name, value in figures.items():
-        if math.isnan(value):
-            logger.warning("%s is undefined: no utterance has it", name)
-    return figures
 
 
 # ---- Estimated mean opinion scores: means over speakers, and their loss by protection.
@@ -334,7 +328,7 @@ def quality_figures(
         return _ratios(columns, np.nansum(drawn[:, None] * means, axis=0), weights.sum(axis=0))
 
     report: dict[str, object] = {
-        **_with_reasons(evaluate(np.ones(len(means)))),
+        **warn_undefined(evaluate(np.ones(len(means))), NOBODY),
         "n_speakers": len(means),
         "n_segments": len(scores),
         "n_undefined": _reasons(scores),

@@ -32,6 +32,7 @@ from utils.recipe import UTTERANCES
 
 ORIGINAL = "original"
 DRAW = "draw1"  # the second run of a random system
+ENROLLED = ("1", "3")  # recordings of a person that attackers enrol, beside all
 DRAWN = ("ignorant", "lazy_informed")  # attackers of all runs of --draws, who train nothing
 
 
@@ -103,8 +104,17 @@ class Listed:
             record["learnt"] += ("--held-out", hears.held_out)  # a study of targets has none
         return self.recipe.step(
             "scores", f"{folder}/{self.path}", backend=hears.scorer, asnorm=hears.asnorm,
-            enrol=enrol, trial=trial, encoder=hears.encoder.model, **record,
+            enrol=enrol, trial=trial, encoder=hears.encoder.model,
+            enrolled=self._few, **record,
         )  # fmt: skip
+
+    @property
+    def _few(self) -> tuple[str, ...]:
+        """Numbers of enrolled recordings that are scored, too; of an alignment and of further
+        draws there are none."""
+        words = [word for n in ENROLLED for word in ("--enrolled", n)]
+        listed = self.how != ALIGNED and not self.name
+        return ("--enrol-data", f"data/{self.enrol}", *words) if listed else ()
 
     @property
     def _record(self) -> dict[str, Any]:
@@ -350,7 +360,9 @@ class Attacks:
             before += ["--challenges"]
         lists = [*draws, trials, scores]
         recipe.figures("metrics", one.labels(VERIFICATION), lists=[*before, *lists])
-        recipe.figures("metrics", one.labels(RECORDINGS), lists=lists)
+        few = [word for n in (ENROLLED if one._few and not one.fused else ())
+               for word in ("--enrolled", n, f"{scores}_enrolled_{n}")]  # fmt: skip
+        recipe.figures("metrics", one.labels(RECORDINGS), lists=[*few, *lists])
         of = one.labels("reidentification")
         recipe.figures("reidentification", of, trials=trials, scores=scores, draws=draws)
         if one.how == ALIGNED or one.hears.encoder.is_textual or one.fused:
@@ -433,7 +445,7 @@ def check_systems(systems: Sequence[str]) -> None:
 
 # ---- Utility of protected speech: pitch and level, estimated quality, emotions, words.
 #
-# exp/prosody/<system>/<set>: beside the original. exp/quality_samples/<set> and
+# exp/contours/<set>, exp/prosody/<system>/<set>: beside the original. exp/quality_samples/<set> and
 # exp/quality/<system>/<set>: a sample of utterances, and their scores. exp/functionals/<set>,
 # exp/emotions/<system>/<recogniser>/<set>. exp/lang: language data of recognisers.
 # exp/recognisers/<conf>, <conf>.<protected training set>: models of ctc and ctc_retrained.
@@ -549,8 +561,11 @@ class Utility:
     def prosody(self) -> None:
         """Plan pitch, length and level of protected trials beside the original."""
         for system, (gender, name) in product(self.systems, self.set_of.items()):
-            out = f"exp/prosody/{system}/{name}"
-            self.recipe.step("prosody", out, name, protected=f"data/{name}_{system}")
+            contours = self.recipe.step("contours", f"exp/contours/{name}", name)
+            out = self.recipe.step(
+                "prosody", f"exp/prosody/{system}/{name}", name,
+                contours=f"{contours}/contours.npz", protected=f"data/{name}_{system}",
+            )  # fmt: skip
             labels = self.labels(system, "prosody", gender, "OP")
             self.recipe.figures("prosody_figures", labels, prosody=f"{out}/prosody")
 

@@ -73,10 +73,10 @@ class People:
         """Plan inference of sex and age by an attacker who learns from the training set as it is,
         and by one who learns from it as protected by an attacker who trains."""
         recipe, train = self.recipe, self.recipe.train
-        encoders: dict[NamedEncoder, Evaluator] = {}
-        for evaluator in recipe.evaluators:
-            encoders.setdefault(evaluator.encoder, evaluator)
-        for encoder, evaluator in encoders.items():
+        encoders: dict[NamedEncoder, list[Evaluator]] = {}
+        for one in recipe.evaluators:
+            encoders.setdefault(one.encoder, []).append(one)
+        for encoder, (evaluator, *others) in encoders.items():
             made = f"{encoder.xvectors}/{train}" in recipe.tables.every_out()
             costly = encoder.is_recognised or encoder.given or encoder.backend
             if encoder.is_textual or (costly and not made):
@@ -85,11 +85,17 @@ class People:
             self._infer_from(evaluator, ORIGINAL, "unprotected", train)
             for system in self.attacks.systems:
                 self._infer_from(evaluator, system, "ignorant", train)
-            for one in (one.attack for one in self.attacks.listed(evaluator, recipe.genders[0])):
-                if one.level != "-" and not one.parts.knows_target:
-                    learnt = recipe.training_set(one.system, one.level, encoder)
-                    recipe.at(LEARN).session_xvectors(encoder, learnt)
-                    self._infer_from(evaluator, one.system, "semi_informed_backend", learnt)
+            of = [
+                one.attack
+                for by in (evaluator, *others)
+                for one in self.attacks.listed(by, recipe.genders[0])
+            ]
+            for system, level in dict.fromkeys(
+                (a.system, a.level) for a in of if a.level != "-" and not a.parts.knows_target
+            ):
+                learnt = recipe.training_set(system, level, encoder)
+                recipe.at(LEARN).session_xvectors(encoder, learnt)
+                self._infer_from(evaluator, system, "semi_informed_backend", learnt)
 
     def _infer_from(self, evaluator: Evaluator, system: str, attacker: str, training: str) -> None:
         xvectors = evaluator.encoder.xvectors

@@ -59,7 +59,7 @@ def too_weak(results: Results) -> str:
 
 def trust(results: Results) -> list[str]:
     """Whether these figures can be trusted: sentences."""
-    said = [too_weak(results), _too_few(results), _able(results), _deaf(results)]
+    said = [too_weak(results), _too_few(results), _least(results), _able(results), _deaf(results)]
     if missing := absent(set(results.metrics["attacker"])):
         names = ", ".join(attacker(name) for name in missing)
         said.append(f"Attackers that were not run, and may be stronger: {names}.")
@@ -113,6 +113,17 @@ def _too_few(results: Results) -> str:
     small = {group_of(split): n for split, n in found if parse(n) < FEWEST}
     told = [f"{n} {group}" for group, n in small.items()]
     return say("too_few", told=told, fewest=FEWEST) if told else ""
+
+
+def _least(results: Results) -> str:
+    """The smallest difference of EERs that the lists tell, by group, over all attacks."""
+    own = where(results.metrics, metric="eer_least_difference")
+    ends = own[np.isfinite(own["value"])].groupby("split")["value"].agg(["min", "max"])
+    told = [
+        f"{number(100 * low, 1)} to {number(100 * high, 1)} points for {group_of(split)}"
+        for split, low, high in ends.itertuples()
+    ]
+    return say("least", told=told) if told else ""
 
 
 def _fewer(results: Results) -> list[str]:

@@ -397,19 +397,9 @@ def _part(log: Path) -> tuple[int, int]:
 def seconds_of(folders: Iterable[Path]) -> float:
     """Seconds of speech: the sum over the tables utt2dur of some folders."""
     tables = [folder / "utt2dur" for folder in folders]
-    total = sum(_sum(read_map(table), table, "{} is no duration") for table in tables)
+    total = sum(float(text) for table in tables for text in read_map(table).values())
     if total <= 0:
         raise UserError("no audio: its duration is 0 s")
-    return total
-
-
-def _sum(texts: Mapping[str, str], path: object, problem: str) -> float:
-    total = 0.0
-    for utt, text in texts.items():
-        try:
-            total += float(text)
-        except ValueError as error:
-            raise UserError(f"{path}: {utt}: {problem.format(text)}") from error
     return total
 
 
@@ -418,8 +408,7 @@ def _noted_seconds(stage: TimedStage, table: str, column: str) -> float:
     total = 0.0
     for audio, folder in zip(stage.audio, stage.folders, strict=True):
         rows = read_noted(folder / table, (column,), read_map(audio / "utt2dur"))
-        own = {utt: text for utt, (text,) in rows.items()}
-        total += _sum(own, folder / table, "{!r} is no time")
+        total += sum(float(text) for (text,) in rows.values())
     return total
 
 

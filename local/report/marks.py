@@ -116,6 +116,10 @@ class Selection:
             if end in _GENDERS or f"{self.split}_{end}" in there
         }
 
+    def shown(self) -> DataFrame:
+        """Figures of the systems of the mark."""
+        return frame.where(self.figures, system=[*self.systems])
+
     def voices(self) -> list[tuple[list[str], Row]]:
         """A row for each system and group of voices: its names; its system and split."""
         return [
@@ -331,9 +335,9 @@ KINDS: Mapping[str, Callable[[Sequence[str], Path], Table]] = {
     "trainings": partial(_of_block, trainings_table),
     "recordings": partial(_of_block, recordings_table),
     "targets": partial(_of_block, targets_table),
-    "groups": partial(_of_block, lambda block: group_table(block.figures)),
-    "crowd": partial(_of_block, lambda block: crowd_table(block.figures)),
-    "inference": partial(_of_block, lambda block: tabulate(SPECS["inference"], block.figures)),
+    "groups": partial(_of_block, lambda block: group_table(block.shown())),
+    "crowd": partial(_of_block, lambda block: crowd_table(block.shown())),
+    "inference": partial(_of_block, lambda block: tabulate(SPECS["inference"], block.shown())),
     "voices": _voices_table,
     "csv": csv_table,
     "nist": nist_table,

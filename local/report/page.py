@@ -207,6 +207,7 @@ def _shared(results: Results) -> dict[str, Any]:
         "controls": tables.control_table(results.metrics),
         "grouped": tables.group_table(results.metrics),
         "crowds": tables.crowd_table(results.metrics),
+        "enrolment": tables.enrolment_table(results.metrics),
         "useful": tables.utility_table(results.metrics),
         "has_mos": "mos" in set(results.metrics["metric"]),
         "opinions": findings.opinions(results.metrics),

@@ -763,3 +763,11 @@ def draw_all(results: Results, evaluator: str, folder: Path | None) -> list[Sect
             make(*of, split, series, metric) for series, metric, make, split in by_target
         )
     return [_drawn(results, title, make, folder) for title, make in plan.items()]
+
+
+def draw_evaluator(
+    results: Results, evaluator: str, folder: Path | None
+) -> tuple[list[Section], list[tuple[str, str]]]:
+    """`draw_all` in a process of its own, and what it had to note as missing."""
+    before = len(results.missing)
+    return draw_all(results, evaluator, folder), results.missing[before:]

@@ -153,10 +153,9 @@ class Evidence:
     `people` (those with target trials) named first from all that they said, `recordings` of each;
     chance: of that by guessing; named_bare: by the same evaluator without protection.
     several, naming: folded EER (the lower of that of the scores as they are and normalised) and
-    share of people named, by number of recordings of a person (`LENGTHS`); p_several: whether
-    these EERs may be chance, corrected for their number. control: EER of an attacker who
-    learns on protected people that they did not learn from; controlled: it, or who they are, shows
-    that they can hear.
+    share of people named, by number of recordings of a person (`LENGTHS`). control: EER of an
+    attacker who learns on protected people that they did not learn from; controlled: it, or who
+    they are, shows that they can hear.
     """
 
     attacker: str
@@ -171,23 +170,8 @@ class Evidence:
     people: float = math.nan
     several: Mapping[str, Value] = field(default_factory=dict)
     naming: Mapping[str, Value] = field(default_factory=dict)
-    p_several: float = math.nan
     control: Value = NOTHING
     controlled: bool = False
-
-    @property
-    def possible(self) -> dict[str, Value]:
-        """Folded EERs by number of recordings; that of the list as it is by no name."""
-        return {"": fold(self.eer), **self.several}
-
-    def p_value(self, recordings: str) -> float:
-        """The probability of a folded EER as low as one of `possible` by chance; 1 where that was
-        not measured. That of the list is told from its interval, as of a normal distribution."""
-        eer, p = self.possible[recordings], self.p_several
-        if not recordings:
-            off = (0.5 - eer.value) / max(eer.high - eer.value, 1e-9)
-            p = 2.0 * float(norm.sf(off * SIGMAS)) if eer.high < 0.5 else math.nan
-        return p if math.isfinite(p) else 1.0
 
     @property
     def judges(self) -> bool:
@@ -277,23 +261,26 @@ def judge(
 
 
 def _candidates(attacks: Sequence[Evidence], chosen: Choice | None) -> list[Lowest]:
-    """The EERs that may decide."""
-    if not chosen:
+    """The EERs that may decide. Without a choice p is that of the list as it is, from its interval
+    as of a normal distribution, times the number of attacks."""
+    if chosen and attacks:
         return [
-            Lowest(a, n, eer, min(1.0, a.p_value(n) * len(attacks)))
-            for a in attacks
-            for n, eer in a.possible.items()
-            if eer.defined
+            Lowest(min(attacks, key=lambda a: _away(a.several.get(n), eer)), n, eer, p)
+            for n, (eer, p) in chosen.items()
         ]
+    found = []
+    for attack in attacks:
+        eer, p = fold(attack.eer), 1.0
+        if eer.high < 0.5:
+            off = (0.5 - eer.value) / max(eer.high - eer.value, 1e-9)
+            p = min(1.0, 2.0 * float(norm.sf(off * SIGMAS)) * len(attacks))
+        found += [Lowest(attack, "", eer, p)]
+        found += [Lowest(attack, n, own, 1.0) for n, own in attack.several.items()]
+    return found
 
-    def away(attack: Evidence, n: str, eer: Value) -> float:
-        off = abs(attack.possible.get(n, NOTHING).value - eer.value)
-        return off if math.isfinite(off) else math.inf
 
-    return [
-        Lowest(min(attacks, key=lambda a: away(a, n, eer)), n, eer, p)
-        for n, (eer, p) in (chosen.items() if attacks else ())
-    ]
+def _away(value: Value | None, other: Value) -> float:
+    return abs(value.value - other.value) if value else math.inf
 
 
 def _by_eer(judges: Sequence[Evidence], every: Sequence[Lowest], level: float) -> Verdict:
@@ -414,7 +401,6 @@ def _attack(results: Results, f: Any) -> Evidence:
     people = frame.parse(named.n_speakers) if named is not None else targets.value
     (bare_eer,), (chance,) = several(*bare, ["eer"]), several(*at, [f"chance_{NAMED}"], reid)
     (named_bare,) = several(*bare, [NAMED], reid)
-    (p_several,) = several(*at, ["p_value_eer"], frame.RECORDINGS)
 
     def by_length(*figures: str) -> dict[str, list[Value]]:
         found = {
@@ -429,7 +415,7 @@ def _attack(results: Results, f: Any) -> Evidence:
         f.attacker, f.evaluator, eer, bare_eer, rise,
         named=named.value if named else math.nan, chance=chance.value, named_bare=named_bare.value,
         recordings=frame.parse(named.n_segments) / people if named and people else math.nan,
-        people=people, p_several=p_several.value,
+        people=people,
         several={n: min((fold(v) for v in own if v.defined), key=lambda v: v.value)
                  for n, own in eers.items()},
         naming={n: own[0] for n, own in by_length("named").items()}, control=control,

@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 import yaml
 
+from local.metrics.recordings import LENGTHS
 from local.protocols.attackers import ATTACKERS, CONTROLS, UNPROTECTED
 from local.report import frame, select
 from local.report.frame import (
@@ -237,7 +238,28 @@ def group_table(metrics: pd.DataFrame) -> Table:
 
 
 def _group(attribute: str, value: str) -> str:
-    return GROUPS.get(value, value) if attribute == "sex" else value.replace("_", " ")
+    return GROUPS.get(value, value) if attribute == "sex" else f"age {value.replace('_', ' ')}"
+
+
+_BY_ENROLMENT = re.compile(r"eer_(?:normalised_)?(?:(\d+)_enrolled_)?(\d+|all)_recordings")
+
+
+def enrolment_table(metrics: pd.DataFrame) -> Table:
+    """EERs by recordings enrolled and heard, folded, a row an attack and number enrolled."""
+    found: dict[tuple[str, ...], dict[str, Value]] = {}
+    for f in where(metrics, family=frame.RECORDINGS).itertuples(index=False):
+        if (named := _BY_ENROLMENT.fullmatch(f.metric)) and (own := value_of(f)).defined:
+            at = (f.split, f.system, f.attacker, f.evaluator, named[1] or "all")
+            eers, own = found.setdefault(at, {}), select.fold(own)
+            eers[named[2]] = min(eers.get(named[2], own), own, key=lambda eer: eer.value)
+    few = {at[:4] for at in found if at[4] != "all"}
+    rows = [
+        [*at[:2], attacker(at[2]), *at[3:], *(show(eers.get(n), EER, missing="–") for n in LENGTHS)]
+        for at, eers in sorted(found.items())
+        if at[:4] in few
+    ]
+    heard = [f"{n} heard (%)" for n in LENGTHS]
+    return Table(["split", "system", "attacker", "evaluator", "enrolled", *heard], rows, 4)
 
 
 def _named(row: Any | None, m: Measure) -> list[str]:

@@ -29,6 +29,7 @@ from steps.synthesis.base import (
     Ranges,
     Synthesiser,
     Target,
+    draw_timing,
     load_synthesiser,
 )
 from steps.synthesis.f0 import NOISE, STEP, TRANSFORMS, F0Stats, mix_f0_stats, transform_quantised
@@ -66,7 +67,7 @@ ANY = "any"  # gender: voices of any gender
 R, TEMPERATURE = 3, 0.05  # defaults of `neighbours` and of the softmax over them
 _CACHED = 1024  # pseudo-speakers to keep
 _SYNTHESISERS = r"world|(nsf|bn)(_.+)?"
-OF_FAMILY = dict.fromkeys(("style", "content", "ranges", "keep"), "bn")  # of synthesisers
+OF_FAMILY = dict.fromkeys(("style", "content", "ranges", "keep", "timing"), "bn")  # of synthesisers
 OF_FAMILY |= dict.fromkeys(("content_scale", "content_bend"), "nsf")
 _KNOWN = "world, or nsf_<name> or bn_<name> for what conf/synthesisers/<it>.yaml trains,"
 Bend = Annotated[float, Number(least=0, most=0.5, unit="(log Hz)")]  # above, not speech
@@ -96,6 +97,7 @@ class ConversionSettings:
     peak: Part = 0.95
     content: ContentChange | None = None
     ranges: Ranges | None = None
+    timing: Annotated[float, Number(least=0, most=0.9)] = 0.0  # largest change of rate
     leak: Share = 0.0  # of the source's own vector in the pseudo-speaker's: to test attackers with
 
     def __post_init__(self) -> None:
@@ -144,7 +146,7 @@ class VoiceConversion(Anonymiser):
         self.output = OutputLevel(own.peak)
         self.is_random = (
             generator.is_random or own.gender == "random" or own.bends
-            or own.ranges is not None
+            or own.ranges is not None or own.timing > 0
             or (own.content is not None and own.content.is_random)
         )  # fmt: skip
         self.notes = generator.notes
@@ -205,10 +207,17 @@ class VoiceConversion(Anonymiser):
             shift, pitch, energy = own.ranges.draw(rng)
             f0 = f0.shifted(shift).spread(pitch)
         change = None if own.content is None else own.content.make(draws)
+        timing = partial(self._timing, key) if own.timing else None
         named = ",".join(f"{v}:{w:.4f}" for v, w in zip(voices, weights, strict=True))
         gender = wanted.gender or "-"
         info = {"pseudo": _digest(y), "target_gender": gender, "voices": named, **drawn}
-        return Pseudo(Target(y, voices, weights, f0, warp, change, energy), info)
+        return Pseudo(Target(y, voices, weights, f0, warp, change, energy, timing), info)
+
+    def _timing(self, key: VoiceKey, contour: Float64) -> Float64:
+        """Places in the source that are spoken; another draw for each recording of a voice."""
+        spoken = hashlib.sha256(contour.tobytes()).hexdigest()
+        rng = self.draws.rng("voice_conversion timing", *key.parts, spoken)
+        return draw_timing(rng, len(contour), self.own.timing)
 
     def _nearest(
         self, y: Float64, gender: str | None, exclude: set[str]

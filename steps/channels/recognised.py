@@ -1,16 +1,135 @@
-"""Vectors of utterances, made of what was recognised in them."""
+"""Vectors of utterances, made of what was recognised in them: of counts, and of timing."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from steps.channels.counts import count_parts, parts_of_phones, parts_of_text
-from steps.channels.timing import cut_phones, read_phones, timing
-from utils.arrays import Float32
+from steps.asr.language import normalise
+from steps.channels.typical import away
+from utils.arrays import Float32, Float64
 from utils.cli import UserError
 from utils.datadir import describe_difference
 from utils.tables import read_map, sort_ids
+
+# ---- Counts of what is said, hashed into vectors of fixed length: words and letters, or phones.
+
+SIZE = 8192  # counters; what shares one by chance is counted together
+LETTERS, RUNS = (3, 4), (1, 2, 3)  # lengths of n-grams of characters, and of phones
+
+
+def parts_of_text(text: str) -> list[str]:
+    """Words of a text, each in marks, and all runs of 3 and of 4 characters, blanks among them.
+
+    >>> parts_of_text("Go on.")
+    ['<GO>', '<ON>', 'GO ', 'O O', ' ON', 'GO O', 'O ON']
+    """
+    words = normalise(text)
+    line = " ".join(words)
+    runs = [line[at : at + n] for n in LETTERS for at in range(len(line) - n + 1)]
+    return [*(f"<{word}>" for word in words), *runs]
+
+
+def parts_of_phones(phones: Sequence[str]) -> list[str]:
+    """Phones of an utterance, and all runs of 2 and of 3.
+
+    >>> parts_of_phones(["HH", "AH", "L"])
+    ['HH', 'AH', 'L', 'HH AH', 'AH L', 'HH AH L']
+    """
+    return [" ".join(phones[at : at + n]) for n in RUNS for at in range(len(phones) - n + 1)]
+
+
+def count_parts(utterances: Sequence[Sequence[str]]) -> Float32:
+    """Counts (n, SIZE) of the parts of each utterance, by MurmurHash3 (scikit-learn's)."""
+    from sklearn.feature_extraction.text import HashingVectorizer
+
+    hashing = HashingVectorizer(
+        analyzer=list, n_features=SIZE, norm=None, alternate_sign=False, dtype=np.float32
+    )
+    counts: Float32 = hashing.transform(utterances).toarray()
+    return counts
+
+
+# ---- Timing of an utterance as one vector: how long each phone lasts, pauses, and the rate.
+#
+# After Tomashenko et al. 2024, who compare mean durations of phones; here they are values for a
+# back end, each as far from what is typical.
+
+VOWELS = (
+    "AA", "AE", "AH", "AO", "AW", "AY", "EH", "ER", "EY", "IH", "IY", "OW", "OY", "UH", "UW",
+)  # fmt: skip
+CONSONANTS = (
+    "B", "CH", "D", "DH", "F", "G", "HH", "JH", "K", "L", "M", "N", "NG", "P", "R", "S", "SH", "T",
+    "TH", "V", "W", "Y", "Z", "ZH",
+)  # fmt: skip
+PHONES = (*VOWELS, *CONSONANTS)
+RHYTHM = (
+    "vowels_spread", "consonants_spread", "phones_a_second", "pauses_a_second", "log_pause",
+)  # fmt: skip
+BY_CHANCE = 2  # a phone's mean is drawn to the typical one as by so many typical phones
+FRAMES_A_SECOND = 100
+
+Spoken = tuple[str, int]  # phone, and frames of 10 ms
+
+
+def read_phones(text: str) -> list[Spoken]:
+    """Phones with their frames, of `<phone>:<frames> ...`; what is no phone is a pause, "", one
+    after another is one, and those at both ends are left out.
+
+    >>> read_phones("SIL:9 P:11 SIL:8 +NSN+:2 AY:3 SIL:4")
+    [('P', 11), ('', 10), ('AY', 3)]
+    """
+    pairs = [word.rsplit(":", 1) for word in text.split()]
+    named = [(name if name in PHONES else "", int(frames)) for name, frames in pairs]
+    found: list[Spoken] = []
+    for name, frames in named:
+        if not name and found and not found[-1][0]:
+            frames += found.pop()[1]
+        if name or found:
+            found.append((name, frames))
+    return found[:-1] if found and not found[-1][0] else found
+
+
+def timing(spoken: Sequence[Spoken]) -> Float64:
+    """Timing (44,) of an utterance: of each phone of PHONES the mean of its log durations, drawn to
+    the typical mean; RHYTHM. All in typical deviations; what it lacks is typical, 0."""
+    phones = [name for name, _ in spoken if name]
+    log = np.log([frames for name, frames in spoken if name])
+    z = away(phones, log) if phones else log
+    which = np.array([PHONES.index(name) for name in phones], dtype=np.int64)
+    total, count = (np.bincount(which, w, len(PHONES)) for w in (z, None))
+    return np.concatenate([total / (count + BY_CHANCE), away(RHYTHM, rhythm(spoken, z))])
+
+
+def rhythm(spoken: Sequence[Spoken], z: Float64) -> Float64:
+    """Values of RHYTHM: deviations of the durations z of phones, phones in a second of speech, and
+    pauses within; NaN where there is nothing to measure."""
+    vowel = np.array([name in VOWELS for name, _ in spoken if name], dtype=bool)
+    pauses = [frames for name, frames in spoken if not name]
+    seconds = sum(frames for _, frames in spoken) / FRAMES_A_SECOND
+    spread = [float(own.std()) if len(own) > 1 else np.nan for own in (z[vowel], z[~vowel])]
+    speech = seconds - sum(pauses) / FRAMES_A_SECOND
+    return np.array([
+        *spread,
+        len(z) / speech if len(z) else np.nan,
+        len(pauses) / seconds if len(z) else np.nan,
+        np.log(pauses).mean() if pauses else np.nan,
+    ])  # fmt: skip
+
+
+def cut_phones(spoken: Sequence[Spoken], seconds: float) -> Iterator[list[Spoken]]:
+    """Pieces of equal length, of `seconds` to twice that; a phone is where its middle lies. What is
+    shorter stays whole."""
+    ends = np.cumsum([frames for _, frames in spoken])
+    total = int(ends[-1]) if spoken else 0
+    pieces = max(1, int(total / (seconds * FRAMES_A_SECOND)))
+    middle = ends - np.array([frames for _, frames in spoken]) / 2
+    which = np.minimum((middle * pieces / max(total, 1)).astype(np.int64), pieces - 1)
+    for number in range(pieces):
+        yield [one for one, at in zip(spoken, which, strict=True) if at == number]
+
+
+# ---- Vectors of a set.
 
 
 def extract_channel(

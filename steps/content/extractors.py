@@ -143,9 +143,13 @@ def at_frames(content: Float32, of: ContentLayout, n_frames: int, hop: int) -> F
     if not len(content):
         return np.zeros((n_frames, of.width), np.float32)
     places = (np.arange(n_frames) * hop - of.first) / of.hop
-    places = np.clip(places, 0, len(content) - 1)
-    before = np.minimum(places.astype(np.int64), max(len(content) - 2, 0))
-    after = np.minimum(before + 1, len(content) - 1)
+    return at_places(content, np.clip(places, 0, len(content) - 1))
+
+
+def at_places(frames: Float32, places: Float64) -> Float32:
+    """Interpolate frames (T, d) at places (n,) within 0 ... T - 1: (n, d)."""
+    before = np.minimum(places.astype(np.int64), max(len(frames) - 2, 0))
+    after = np.minimum(before + 1, len(frames) - 1)
     share = (places - before)[:, None].astype(np.float32)
-    frames: Float32 = content[before] * (1 - share) + content[after] * share
-    return frames
+    found: Float32 = frames[before] * (1 - share) + frames[after] * share
+    return found

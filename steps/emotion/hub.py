@@ -13,7 +13,7 @@ import pandas as pd
 import torch
 
 from steps.audio import SAMPLE_RATE, read_audio
-from steps.emotion.result import Recognised
+from steps.emotion.functionals import Recognised
 from steps.training import weights
 from utils.arrays import Float32, Float64
 from utils.cli import UserError

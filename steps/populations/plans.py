@@ -490,21 +490,13 @@ def _write_part(path: Path, part: PartCounts, plan: PairPlan) -> None:
 def read_part(path: Path, plan: PairPlan, n_cells: int) -> PartCounts:
     """Read the result of `count_part`; UserError if it is of another plan or damaged."""
     arrays = read_arrays(path, "delete it and count again")
-    empty = _empty_part(plan, n_cells)
     try:
-        found = PartCounts(
-            ScoreCounts(arrays["places"], arrays["extremes"]), arrays["coarse"], int(arrays["done"])
-        )
-        fits = str(arrays["digest"]) == plan.info["digest"] and 0 <= found.done <= n_cells
+        counts = ScoreCounts(arrays["places"], arrays["extremes"])
+        found = PartCounts(counts, arrays["coarse"], int(arrays["done"]))
+        fits = str(arrays["digest"]) == plan.info["digest"]
     except (KeyError, TypeError, ValueError) as error:
         raise UserError(f"{path}: no counts ({error}); delete it and count again") from error
-    for own, wanted in (
-        (found.coarse, empty.coarse),
-        (found.counts.places, empty.counts.places),
-        (found.counts.extremes, empty.counts.extremes),
-    ):
-        fits = fits and (own.shape, own.dtype) == (wanted.shape, wanted.dtype)
-    if not fits:
+    if not fits or found.coarse.shape != _empty_part(plan, n_cells).coarse.shape:
         raise UserError(f"{path}: counts of another plan or another number of parts; delete it")
     return found
 

@@ -14,7 +14,9 @@ from steps.speaker.vectors import Plda
 from utils import archives
 from utils.arrays import Float32, Float64
 from utils.cli import UserError
+from utils.datadir import DataDir
 from utils.registry import find
+from utils.seeds import make_rng
 from utils.tables import StrPath, atomic_write, sort_ids
 from utils.trials import Ids, Trials
 
@@ -363,6 +365,20 @@ def read_enrolment(path: Path) -> VectorTable:
         return read_segments(path)
     vectors = xvectors.read_xvectors(path, "spk_xvector")
     return VectorTable(vectors, str(path), archives.read_counts(path / "num_utts.ark"))
+
+
+def read_few(path: Path, data: DataDir, n: int) -> VectorTable:
+    """Read x-vectors of speakers, each the mean of n of their enrolled utterances, which are drawn
+    by the speaker's name; of all, where a speaker has fewer."""
+    few: set[str] = set()
+    for speaker, utts in data.spk2utt.items():
+        own = sorted({*utts} & {*data.enrolls} if data.enrolls is not None else utts)
+        few.update(make_rng(0, "enrolment", speaker).permutation(np.array(own, object))[:n])
+    vectors = xvectors.open_xvectors(path).vectors()
+    means, counts = xvectors.average_by_speaker(
+        (item for item in vectors if item[0] in few), data.utt2spk
+    )
+    return VectorTable(means, str(path), counts)
 
 
 def score_trials(

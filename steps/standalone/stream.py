@@ -436,4 +436,6 @@ def make_live(
         raise UserError(f"block: {block:g} s; {SHORTEST_BLOCK:g} to {LONGEST_BLOCK:g} s are known")
     if isinstance(system, McAdams):
         return LiveMcAdams(system, key, block)
+    if system.settings().get("timing"):
+        raise UserError("timing: speech that arrives block by block cannot be moved in time")
     return LiveWindows(system, key, block, look_ahead, context)

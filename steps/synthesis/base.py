@@ -14,14 +14,14 @@ from utils.arrays import Float64
 from utils.cli import UserError
 from utils.registry import choose, load
 from utils.seeds import Draws
-from utils.settings import Ascending, Number, OneOf, Positive, read_settings
+from utils.settings import Ascending, Number, OneOf, Positive, Share, read_settings
 from utils.tables import StrPath
 
 # ---- Changes of content, pitch and energy in the analogues of Seo et al.'s closed systems.
 #
-# Content: clipped, with noise of differential privacy's mechanisms (Dwork and Roth 2014; Balle and
-# Wang 2018 for the Gaussian one), an offset that a profile keeps, or rounded to steps. Pitch and
-# energy: the pseudo-speaker's own ranges.
+# Content: less its mean, clipped, with noise of differential privacy's mechanisms (Dwork and Roth
+# 2014; Balle and Wang 2018 for the Gaussian one), an offset that a profile keeps, or rounded. Pitch
+# and energy: the pseudo-speaker's own ranges.
 
 DELTA = 1e-5  # of the Gaussian mechanism
 ContentMap = Callable[[Float64], Float64]
@@ -33,10 +33,12 @@ _Factors = Annotated[tuple[Positive, Positive], Ascending()]
 
 @dataclass(frozen=True)
 class ContentChange:
-    """clip: largest size of a value; 0: none. noise: its mechanism, of `epsilon` for each value of
-    a frame by itself. offset: deviation of the one vector that a profile adds to all frames. step:
-    values are rounded to its multiples, as units that need no training; 0: none."""
+    """centred: share of its mean over the utterance that each value loses: what is constant tells
+    the speaker. clip: largest size of a value; 0: none. noise: its mechanism, of `epsilon` for each
+    value of a frame by itself. offset: deviation of the one vector that a profile adds to all
+    frames. step: values are rounded to its multiples, as units that need no training; 0: none."""
 
+    centred: Share = 0.0
     clip: _Size = 0.0
     noise: Annotated[str, OneOf("none", "laplace", "gaussian")] = "none"
     epsilon: Positive = 10.0
@@ -57,7 +59,10 @@ class ContentChange:
         speech gives equal bits, whatever else was spoken."""
 
         def change(content: Float64) -> Float64:
-            made = np.clip(content, -self.clip, self.clip) if self.clip else content.copy()
+            made = content.copy()
+            if self.centred and len(content):
+                made -= self.centred * content.mean(axis=0)
+            made = np.clip(made, -self.clip, self.clip) if self.clip else made
             if self.noise != "none":
                 spoken = hashlib.sha256(np.ascontiguousarray(content).tobytes()).hexdigest()
                 rng = draws.rng("content noise", spoken)
@@ -115,6 +120,23 @@ class Ranges:
         return float(rng.uniform(-self.pitch_shift, self.pitch_shift)), factors[0], factors[1]
 
 
+_KNOT = 60  # frames of 10 ms between two turns of the rate
+
+
+def draw_timing(rng: np.random.Generator, n_frames: int, most: float) -> Float64:
+    """Draw places (T,) in the source, in frames, of the T frames that are spoken.
+
+    The rate changes by up to `most`, a share below 1, in 0.6 s; begin and end stay, and no frame
+    moves by more than 0.3 s x `most`.
+    """
+    knots = np.linspace(0, n_frames - 1, max(2, round(n_frames / _KNOT) + 1))
+    offsets = rng.uniform(-most, most, len(knots)) * (knots[1] / 2)
+    offsets[[0, -1]] = 0.0
+    frames = np.arange(n_frames, dtype=np.float64)
+    places: Float64 = np.clip(frames + np.interp(frames, knots, offsets), 0, n_frames - 1)
+    return places
+
+
 # ---- Interfaces of pseudo-speakers (as a synthesiser sees them) and of synthesisers.
 
 REMAINS = ("energy", "aperiodicity")
@@ -128,6 +150,8 @@ SOURCE_SHARE = 0.0
 """Default share of the source's own, moved frames in a conversion on WORLD frames."""
 F0Map = Callable[[Float64], Float64]
 """From the source's F0 contour (T,) in Hz, 0 unvoiced, to the wanted contour (T,)."""
+TimeMap = Callable[[Float64], Float64]
+"""From the source's F0 contour (T,) to places (T,) in it, ascending, of the frames spoken."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +162,8 @@ class Target:
     the voices, sum 1. f0: log-F0 statistics of the pseudo-speaker. warp: (40, 40) change of the
     vocal tract, applied to the content of every source converted to this voice, or None; see
     `content.draw_warp`. content: change of the recogniser's content, energy: factor of its log
-    power's deviation, both only for synthesisers on a recogniser's content.
+    power's deviation, timing: which frame is spoken when; only for synthesisers on a recogniser's
+    content.
     """
 
     xvector: Float64
@@ -148,6 +173,7 @@ class Target:
     warp: Float64 | None = None
     content: ContentMap | None = None
     energy: float = 1.0
+    timing: TimeMap | None = None
 
     def __post_init__(self) -> None:
         if self.weights.shape != (len(self.voices),):

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.parametrizations import weight_norm
 
-from steps.content.extractors import at_frames, load_extractor
+from steps.content.extractors import at_frames, at_places, load_extractor
 from steps.content.units import UnitSettings, make_units
 from steps.synthesis.b1b import DiscriminatorConfig
 from steps.synthesis.base import REMAINS, ContentMap, F0Map, Target, trained_files
@@ -373,6 +373,13 @@ class SourceFeatures:
     aperiodicity: Float64 | None
     energy_range: float = 1.0
 
+    def at(self, places: Float64) -> "SourceFeatures":
+        """Features at other places (T,) of the source, ascending."""
+        near = np.rint(places).astype(np.int64)
+        energy, noise = (x if x is None else x[near] for x in (self.energy, self.aperiodicity))
+        f0, sounds = self.f0[near], self.sounds[near]
+        return replace(self, f0=f0, sounds=sounds, energy=energy, aperiodicity=noise)
+
 
 class BnSynthesiser(TrainedSynthesiser):
     """Synthesiser on a recogniser's content."""
@@ -435,6 +442,10 @@ class BnSynthesiser(TrainedSynthesiser):
             contour = self._predict_f0(content, source.f0 > VOICED_HZ, target.f0)
         else:
             contour = f0(source.f0)
+        if target.timing is not None:
+            places = target.timing(source.f0)
+            content, contour = at_places(content, places), f0_at(contour, places)
+            source = source.at(places)
         inputs = self.network.inputs_of(content, contour, source.energy)
         out = self._say(torch.from_numpy(inputs.T.copy())[None], unit, contour, source, len(wave))
         power = float(np.mean(out**2))
@@ -498,6 +509,12 @@ def finely(values: Float64) -> Float64:
     """Values (T,) of frames of 10 ms at frames of 5 ms (2 T,); the last one is repeated."""
     places = np.arange(FINE * len(values)) / FINE
     return np.interp(places, np.arange(len(values)), values)
+
+
+def f0_at(contour: Float64, places: Float64) -> Float64:
+    """F0 (n,) in Hz at places (n,) of a contour (T,); 0 where the nearest frame is unvoiced."""
+    voiced = contour[np.rint(places).astype(np.int64)] > VOICED_HZ
+    return np.where(voiced, np.interp(places, np.arange(len(contour)), unbroken(contour)), 0.0)
 
 
 def fine_f0(contour: Float64) -> Float64:

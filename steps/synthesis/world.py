@@ -3,12 +3,13 @@
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import astuple, dataclass, fields
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyworld
-from scipy.signal import iirnotch, sosfiltfilt, tf2sos
 
 from steps.audio import SAMPLE_RATE, Audio, Losses, read_audio
 from steps.synthesis.f0 import HIGHEST_HZ, LOWEST_HZ, VOICED_HZ, unbroken
@@ -42,7 +43,6 @@ _D4C_THRESHOLD, _FINE_THRESHOLD = 0.5, 0.85
 # DIO takes mains hum, steady and within the range of F0, for a voice, and then misses the voice: of
 # 50 utterances of LibriSpeech, 4 had hardly a voiced frame, none when hum is first taken out.
 _MAINS_HZ, _NOTCH_Q = (50.0, 60.0), 3.0
-_NOTCHES = np.vstack([tf2sos(*iirnotch(f, _NOTCH_Q, fs=SAMPLE_RATE)) for f in _MAINS_HZ])
 _NOTCH_PAD = 1600  # samples
 _NEAR = 0.2  # of log F0; where StoneMask moves further from an interpolated pitch, it is wrong
 _FFT_SIZE = 1024  # CheapTrick's at 16 kHz; it serves F0 down to 47 Hz
@@ -188,9 +188,18 @@ def _analyse(
     return WorldFrames(f0, envelope, bands, shift)
 
 
+@cache
+def _notches() -> Float64:
+    from scipy.signal import iirnotch, tf2sos
+
+    return np.vstack([tf2sos(*iirnotch(f, _NOTCH_Q, fs=SAMPLE_RATE)) for f in _MAINS_HZ])
+
+
 def _without_hum(samples: Float64) -> Float64:
+    from scipy.signal import sosfiltfilt  # takes a second, and a plan needs none
+
     pad = min(_NOTCH_PAD, len(samples) - 1)
-    return np.ascontiguousarray(sosfiltfilt(_NOTCHES, samples, padlen=pad))
+    return np.ascontiguousarray(sosfiltfilt(_notches(), samples, padlen=pad))
 
 
 def _track(quiet: Float64, f0_range: tuple[float, float], shift: float) -> tuple[Float64, Float64]:
@@ -268,21 +277,19 @@ def measure_all(
 FLOOR, CEILING, STEP = 75.0, 500.0, 0.01  # Hz, Hz, s: the challenge's
 
 
-def pitch_correlation(original: Float64, protected: Float64, rate: int = 16000) -> float:
-    """Pitch correlation of signals (n,), full scale 1; NaN without Praat or for too short ones."""
+def pitch_of_praat(wave: Float64) -> Float64:
+    """F0 (T,) in Hz of a signal (n,) at 16 kHz, full scale 1; (0,) without Praat or for one that is
+    too short."""
     try:
         import parselmouth as praat
     except ImportError:
-        return math.nan
-    contours = []
-    for wave in (original, protected):
-        try:
-            sound = praat.Sound(wave, sampling_frequency=float(rate))
-            pitch = sound.to_pitch(time_step=STEP, pitch_floor=FLOOR, pitch_ceiling=CEILING)
-        except praat.PraatError:  # shorter than three periods of the floor
-            return math.nan
-        contours.append(np.asarray(pitch.selected_array["frequency"], np.float64))
-    return correlate_hz(*contours)
+        return np.zeros(0)
+    try:
+        sound = praat.Sound(wave, sampling_frequency=float(SAMPLE_RATE))
+        pitch = sound.to_pitch(time_step=STEP, pitch_floor=FLOOR, pitch_ceiling=CEILING)
+    except praat.PraatError:  # shorter than three periods of the floor
+        return np.zeros(0)
+    return np.asarray(pitch.selected_array["frequency"], np.float64)
 
 
 def correlate_hz(a: Float64, b: Float64) -> float:
@@ -290,8 +297,11 @@ def correlate_hz(a: Float64, b: Float64) -> float:
 
     The shorter one is stretched to the length of the other. Values outside 75 to 500 Hz then count
     as unvoiced. The second is shifted cyclically by the lag of the largest cross-correlation;
-    Pearson's correlation of all frames follows. 0 where one is constant, as in the challenge.
+    Pearson's correlation of all frames follows. 0 where one is constant, as in the challenge; NaN
+    where one is empty.
     """
+    if not (len(a) and len(b)):
+        return math.nan
     n = max(len(a), len(b))
     a, b = (
         np.interp(np.linspace(0, len(x) - 1, n), np.arange(len(x)), x) if len(x) < n else x.copy()
@@ -325,7 +335,7 @@ class Prosody:
     voicing_agreement: share of the `n_frames` frames of the original with the same decision voiced
     or unvoiced. duration_change: relative, 0.1 is 10 % longer. level_change: of the root mean
     square, dB; NaN where one is silent. clipping, clipping_original: share of samples at full
-    scale. f0_correlation_vpc22: see pitch_correlation.
+    scale. f0_correlation_vpc22: see correlate_hz.
     """
 
     f0_correlation: float
@@ -342,19 +352,29 @@ class Prosody:
 COLUMNS = tuple(field.name for field in fields(Prosody))
 
 
+Contours = tuple[Float64, Float64]  # F0 by `extract_f0`, and by Praat
+
+
+def contours_of(wave: Float64, f0_range: tuple[float, float] = F0_RANGE) -> Contours:
+    """What is compared of the pitch of a signal (n,) at 16 kHz, full scale 1."""
+    return extract_f0(wave, f0_range), pitch_of_praat(wave)
+
+
 def compare(
-    original: Float64, protected: Float64, f0_range: tuple[float, float] = F0_RANGE
-) -> Prosody:
-    """Compare two signals (n,) at 16 kHz, full scale 1. UserError for an empty signal."""
-    contours = extract_f0(original, f0_range), extract_f0(protected, f0_range)
+    original: Float64, protected: Float64, f0_range: tuple[float, float] = F0_RANGE,
+    known: Contours | None = None,
+) -> Prosody:  # fmt: skip
+    """Compare two signals (n,) at 16 kHz, full scale 1. known: `contours_of` the original.
+    UserError for an empty signal."""
+    before, after = known or contours_of(original, f0_range), contours_of(protected, f0_range)
     return compare_contours(
-        *contours,
+        before[0], after[0],
         duration_change=len(protected) / len(original) - 1,
         level_change=_level(protected) - _level(original),
         clipping=clipped_share(protected),
         clipping_original=clipped_share(original),
-        f0_correlation_vpc22=pitch_correlation(original, protected),
-    )
+        f0_correlation_vpc22=correlate_hz(before[1], after[1]),
+    )  # fmt: skip
 
 
 def compare_contours(f0: Float64, other: Float64, **figures: float) -> Prosody:
@@ -401,19 +421,29 @@ def compare_all(
     f0_range: tuple[float, float],
     allow_loss: int,
     progress: Progress = lambda utts: utts,
+    contours: Path | None = None,
 ) -> str:
     """Compare the audio files (utterance -> file) of every utterance of `original`.
+
+    contours: what `write_contours` wrote of these files and of others. UserError for those of
+    another range of F0.
 
     The table `prosody` in `out` has a header line, then a line an utterance, `-` where undefined.
     Utterances that `protected` lacks or that cannot be read are skipped; LossError beyond
     `allow_loss`. Returns the counts in one line.
     """
 
+    tracked = np.load(contours) if contours else {}
+    if contours and tuple(tracked[_RANGE]) != f0_range:
+        raise UserError(f"{contours}: of another range of F0; make it anew")
+
     def compare_files(utt: str) -> Prosody:
         if utt not in protected:
             raise UserError(f"{utt}: has no protected audio")
         before, after = (read_audio(utt, wav[utt]).samples for wav in (original, protected))
-        return compare(before, after, f0_range)
+        names = [f"{utt}/{number}" for number in range(2)]
+        known = (tracked[names[0]], tracked[names[1]]) if names[0] in tracked else None
+        return compare(before, after, f0_range, known)
 
     losses = Losses()
     found = dict(losses.each(progress(original), compare_files))
@@ -431,3 +461,21 @@ def compare_all(
         f"read {len(original)} utterances / written {len(found)} comparisons / "
         f"skipped {len(losses.skipped)}"
     )
+
+
+_RANGE = "range of F0"
+
+
+def write_contours(
+    wav: Mapping[str, str], path: Path, f0_range: tuple[float, float], progress: Progress
+) -> None:
+    """Write `contours_of` audio files (utterance -> file), in double precision; `compare_all` names
+    those that cannot be read."""
+    found: dict[str, Any] = {_RANGE: np.array(f0_range)}
+    for utt, both in Losses().each(
+        progress(wav), lambda utt: contours_of(read_audio(utt, wav[utt]).samples, f0_range)
+    ):
+        found |= {f"{utt}/{number}": contour for number, contour in enumerate(both)}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_write(path, "wb") as stream:
+        np.savez(stream, **found)
