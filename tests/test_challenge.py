@@ -249,6 +249,10 @@ def test_M2_pitch_and_voices_of_a_recipe_are_averaged_as_in_2022(tmp_path: Path)
     assert "Weighted average pitch correlation dev: 0.170" in summary
     assert "Weighted average gain of voice distinctiveness dev: -1.700" in summary
     assert "test" not in summary  # nobody measured it
+    assert not [name for name in texts if "orig" in name]  # nor those attackers
+    lazy = Score("eer", "libri_dev_f", True, 0.43, "lazy_informed")
+    more = write_results([*found, lazy], asked, "x", time.localtime(0))
+    assert "EER: 43%" in more["results.orig/results.txt"] and "43%" not in more["results.txt"]
     assert "libri_dev_trials_f\n  De-Identification : 0.5\n" in texts["results.txt"]
 
 

@@ -493,6 +493,7 @@ def write_results(
         return {f"result_for_rank_{system}": write_rank(scores, protocol, [stamp])}
     texts = {OWN: write_full(scores, protocol)}
     if protocol.layout == "summary2022":
-        texts[f"results.orig/{OWN}"] = write_full(scores, protocol, original=True)
+        original = write_full(scores, protocol, original=True)
+        texts |= {f"results.orig/{OWN}": original} if original.startswith("ASV-") else {}
         texts[SUMMARY] = write_summary(scores, protocol)
     return texts
