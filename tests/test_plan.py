@@ -126,8 +126,7 @@ def test_a_dry_run_says_that_the_corpus_cannot_be_had(plan: Plan, corpus: Path) 
 def test_the_training_set_was_made_where_no_step_reads_it(plan: Plan, corpus: Path) -> None:
     """4,160 utterances of egs/synth, a quarter of the default recipe's time."""
     (corpus / "conf/encoders/e.yaml").rename(corpus / "conf/encoders/trained.yaml")
-    shipped = {"systems": "b2", "evaluators": "words/tfidf", "asr": "moonshine",
-               "voice_encoder": "resemblyzer"}  # fmt: skip
+    shipped = {"systems": "b2", "evaluators": "resemblyzer/cosine", "genders": "f"}
 
     def prepared(**options: str) -> dict[str, str]:
         made = commands(plan(**shipped | options), **shipped | options)
@@ -142,7 +141,8 @@ def test_the_training_set_was_made_where_no_step_reads_it(plan: Plan, corpus: Pa
     assert prepared() == without
     for options in (
         {"evaluators": "resemblyzer/plda"}, {"evaluators": "resemblyzer/cosine_asnorm"},
-        {"evaluators": "trained/cosine"}, {"evaluators": "resemblyzer/cosine"},  # inference
+        {"evaluators": "trained/cosine"}, {"attackers": "semi_informed_finetuned"},
+        {"genders": "f m"},  # inference of sex
         {"systems": "b1"}, {"systems": "knnvc"}, {"also_prepared": "train"}, {"stop_stage": "0"},
         {"asr": "pocketsphinx", "asr_lang": "trigram"},
     ):  # fmt: skip
