@@ -118,13 +118,13 @@ def _chosen(attacks: Sequence[Attack]) -> dict[str, tuple[Value, float]]:
     their intervals, and its p value by permutation, corrected for their number (Bonferroni): they
     do not share a list of trials."""
     found: dict[str, tuple[Value, float]] = {}
-    judges = [attack.evidence for attack in attacks if attack.evidence.judges]
+    judges = [attack for attack in attacks if attack.evidence.judges]
     for n in LENGTHS:
-        if own := [evidence for evidence in judges if n in evidence.several]:
-            least = min(own, key=lambda evidence: evidence.several[n].value)
-            low = min(evidence.several[n].low for evidence in own)
-            p = min(1.0, least.p_several * len(judges))
-            found[n] = replace(least.several[n], low=low), p
+        if own := [attack for attack in judges if n in attack.evidence.several]:
+            least = min(own, key=lambda attack: attack.evidence.several[n].value)
+            low = min(attack.evidence.several[n].low for attack in own)
+            p = min(1.0, least.figures["recordings"]["p_value_eer"] * len(judges))
+            found[n] = replace(least.evidence.several[n], low=low), p
     return found
 
 
