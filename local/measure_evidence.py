@@ -39,13 +39,13 @@ def main(
         "sub-folder, or those whose names begin alike (<speaker>-<rest>)",
     ] = "file",
     speakers: Annotated[
-        Path | None, "The table of lines `<file> <person>`, instead of the names of files, for "
+        Path | None, "The table of lines `<file> <speaker>`, instead of the names of files, for "
         "--per speaker; a tab stands between them where file names hold blanks", "TABLE",
     ] = None,
     key_file: KeyFile = None,
     nj: Annotated[
-        int | None, "The number of processes at a time; left out: as many as there are cores", "N",
-        positive,
+        int | None, "The number of processes at a time; left out: as many as there are cores. The "
+        "files that are made do not depend on it", "N", positive,
     ] = None,
 ) -> None:  # fmt: skip
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # parallelism is by processes

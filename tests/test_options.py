@@ -32,6 +32,7 @@ KINDS = {
     "--model": 2,
     "--no-audio": 2,
     "--pairs": 2,
+    "--per": 2,  # who shares a voice; who is one person
     "--pool": 2,  # x-vectors; voices
     "--groups": 2,
     "--sessions": 2,
