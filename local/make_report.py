@@ -14,6 +14,7 @@ them out.
 import shutil
 import sys
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from itertools import chain
 from multiprocessing import get_context
 from pathlib import Path
@@ -47,7 +48,8 @@ def main(
     if figures is not None:
         figures.mkdir()
     with ProcessPoolExecutor(2, get_context("fork")) as pool:  # nothing else of a recipe is left
-        made = {n: pool.submit(draw_evaluator, found, n, figures) for n in found.evaluators()}
+        own = replace(found, missing=[], _parsed={})  # without what `found` keeps while it is drawn
+        made = {n: pool.submit(draw_evaluator, own, n, figures) for n in found.evaluators()}
         first, utility = draw_first(found, figures), draw_utility(found, figures)
         sections = {name: one.result()[0] for name, one in made.items()}
     found.missing += [lost for one in made.values() for lost in one.result()[1]]

@@ -649,6 +649,5 @@ def draw_all(results: Results, evaluator: str, folder: Path | None) -> list[Sect
 def draw_evaluator(
     results: Results, evaluator: str, folder: Path | None
 ) -> tuple[list[Section], list[tuple[str, str]]]:
-    """`draw_all` in a process of its own, and what it had to note as missing."""
-    before = len(results.missing)
-    return draw_all(results, evaluator, folder), results.missing[before:]
+    """`draw_all` for another process, and all that is noted as missing."""
+    return draw_all(results, evaluator, folder), results.missing
