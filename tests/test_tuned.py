@@ -77,7 +77,7 @@ def test_training_starts_from_the_package_and_is_read_back(
     first = dict(EncoderNetwork(read_config(EncoderConfig, conf)).named_parameters())
     for part, value in load_network(out)[1].named_parameters():
         moved = (value - first[part]).abs().max().item()
-        assert (0 < moved < 0.01) == first[part].requires_grad, part
+        assert (0 < moved < 0.02) == first[part].requires_grad, part
     wave = np.random.default_rng(1).normal(size=32000).astype(np.float32)
     vector = load_encoder(str(out)).embed(wave)
     assert vector.shape == (size,) and np.isfinite(vector).all()
