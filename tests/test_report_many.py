@@ -225,6 +225,25 @@ def test_clips_beyond_the_budget_are_counted_and_the_worst_stay(
     assert text.count("<audio") == 2 * (200 - left) + 2  # and those of the first screen
 
 
+def test_a_report_of_two_evaluators_could_not_be_pickled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_pictures: None
+) -> None:
+    """Each is drawn by another process, to which went what drawing had kept by then."""
+    out = many(tmp_path / "results", seconds=0.2, evaluators=EVALUATORS[:2])
+    figures = json.loads((out / "figures.json").read_text())
+    (out / "figures.json").write_text(json.dumps({"prior": figures["prior"]}))
+
+    def kept(folder: Path) -> Results:
+        results = load_results(folder)
+        assert results.rows
+        return results
+
+    monkeypatch.setattr("local.report.load.load_results", kept)
+    assert make_report([str(out), str(tmp_path / "report")]) == 0
+    text = (tmp_path / "report/report.html").read_text()
+    assert text.count('<svg role="img"') == 12
+
+
 def test_systems_speak_for_themselves(report: Path) -> None:
     text = words(report.read_text())
     note = "Offline stand-in for B1: WORLD instead of a neural <vocoder>."
