@@ -231,7 +231,7 @@ def test_phones_have_their_lengths() -> None:
 def test_an_utterance_without_phones_ended_the_recipe(caplog: pytest.LogCaptureFixture) -> None:
     """Its timing is zero, of which a cosine was an error; it tells nothing, and is said."""
     phones, none = (timing(read_phones(text)) for text in (SPOKEN, ""))
-    other = timing.timing(read_phones("B:10 AA:40 SIL:5 S:9"))
+    other = timing(read_phones("B:10 AA:40 SIL:5 S:9"))
     rows = CentredCosine().right(np.stack([phones, other, none]))
     assert rows[:2] == pytest.approx(CentredCosine().right(np.stack([phones, other])))
     assert not rows[2].any()
