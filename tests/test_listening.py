@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from local.make_listening_test import main as make_listening_test
@@ -50,10 +51,13 @@ def test_d_prime_by_hand() -> None:
 
 
 def test_accuracy_has_the_exact_interval() -> None:
-    """8 of 10: Clopper and Pearson give 0.4439 to 0.9748."""
-    interval = accuracy(8, 10)["accuracy_interval"]
-    assert interval == pytest.approx([0.4439, 0.9748], abs=1e-4)
-    assert accuracy(0, 0)["accuracy_interval"] is None
+    """8 of 10: Clopper and Pearson give 0.4439 to 0.9748. Ten listeners who say the same of these
+    pairs say no more of other pairs: pooled, the interval began at 0.71."""
+    one = np.array([[1.0] * 8 + [0.0] * 2])
+    assert accuracy(one)["accuracy_interval"] == pytest.approx([0.4439, 0.9748], abs=1e-4)
+    low, high = accuracy(np.repeat(one, 10, axis=0))["accuracy_interval"]  # type: ignore[misc]
+    assert low <= 0.6 and high == 1.0
+    assert accuracy(np.full((1, 2), math.nan))["accuracy_interval"] is None
 
 
 def test_figures_by_system() -> None:
@@ -123,6 +127,8 @@ def test_the_page_hides_the_key(speech: Path) -> None:
             assert (a[1] in "01") == (b[1] in "01")  # of one gender
     bands = [q for q in truth["questions"] if q["system"].endswith("kHz")]
     assert len(bands) == 2
+    clips = list(json.loads(page.split('id="clips">')[1].split("</script>")[0]))
+    assert clips == sorted(clips)  # their order told system and answer
     assert made(speech)[0] == page and made(speech, seed=1)[1]["test"] != truth["test"]
 
 

@@ -270,6 +270,21 @@ def test_the_interval_of_the_strongest_covers_its_choice() -> None:
     assert verdicts([*figures[:-1], by_chance])["b2"][0].verdict.level is Level.UNSHOWN
 
 
+def test_a_choice_among_fewer_attackers_hid_what_the_others_found() -> None:
+    """A later run of one attacker made the choice anew, and the page said that people are hidden
+    beside a semi-informed attacker's 5 %."""
+    weak, strong = Value(0.46, 0.43, 0.49), Value(0.05, 0.02, 0.1)
+    seen = {"bare": Value(0.01, 0.0, 0.02), "people": 20.0, "named": 0.0, "chance": 0.05}
+    attacks = [
+        Evidence(who, "pyannote/cosine", weak, several={"all": eer}, controlled=True, **seen)
+        for who, eer in (("ignorant", weak), ("semi_informed_backend", strong))
+    ]
+    chosen = {"1": (weak, 0.4), "all": (weak, 0.4)}
+    assert judge(attacks[:1], chosen=chosen).level is Level.HIDDEN
+    found = judge(attacks, chosen=chosen)
+    assert found.level is Level.UNSHOWN and "2.0 %" in found.why
+
+
 def test_each_of_several_groups_had_its_own_five_percent() -> None:
     """A p value of 0.03 is beyond chance for one group, and not for one of two."""
     own = attack([0.4, 0.3, 0.5])
@@ -392,7 +407,7 @@ def test_the_smallest_difference_that_the_lists_tell_stands_on_the_page() -> Non
     rows = [bare(), figure("b2", "ignorant", 0.3, 0.2, 0.4)]
     rows += [figure("b2", who, value, 0, 0, metric="eer_least_difference")
              for who, value in (("ignorant", 0.07), ("aligned", 0.093))]  # fmt: skip
-    assert any("by attack, 7.0 to 9.3 points for women;" in said for said in trust(rows))
+    assert any("by attack, about 7.0 to 9.3 points for women" in said for said in trust(rows))
     assert not any("smallest difference" in said for said in trust(rows[:2]))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import binomtest, norm
 
-from local.metrics.intervals import LEVEL, interval_report
+from local.metrics.intervals import LEVEL, interval_report, multiplicities, percentiles
 from utils.arrays import Float64
 from utils.cli import UserError
 from utils.tables import read_json_object
@@ -51,23 +51,42 @@ def d_prime(hits: int, n_same: int, false_alarms: int, n_different: int) -> floa
     return float(high - low)
 
 
-def accuracy(right: int, n: int) -> dict[str, object]:
-    """Share of right answers with its exact binomial interval (Clopper and Pearson 1934)."""
-    if not n:
+def accuracy(right: Float64, seed: int = 0) -> dict[str, object]:
+    """Share of right answers; its interval is exact for one listener (Clopper and Pearson 1934),
+    and else resamples listeners and pairs.
+
+    right: (n_listeners, n_pairs) 1 or 0, NaN where a listener gave no answer.
+    """
+    given = np.isfinite(right)
+    if not given.any():
         return {"accuracy": math.nan, "accuracy_interval": None}
-    interval = binomtest(right, n).proportion_ci(LEVEL, "exact")
-    return {"accuracy": right / n, "accuracy_interval": [interval.low, interval.high]}
+    hits, n = np.where(given, right, 0.0), float(given.sum())
+    if len(right) == 1:
+        exact = binomtest(round(hits.sum()), round(n)).proportion_ci(LEVEL, "exact")
+        interval = [float(exact.low), float(exact.high)]
+    else:
+        rows, columns = (multiplicities(size, _BOOTSTRAP, seed + i)
+                         for i, size in enumerate(right.shape))  # fmt: skip
+        tried = np.einsum("bl,lp,bp->b", rows, given.astype(np.float64), columns)
+        found = np.einsum("bl,lp,bp->b", rows, hits, columns)
+        interval = [*percentiles(found[tried > 0] / tried[tried > 0])]
+    return {"accuracy": float(hits.sum() / n), "accuracy_interval": interval}
 
 
-def _pairs(answered: Sequence[tuple[str, str]]) -> dict[str, object]:
-    """answered: (right answer, given answer) of each pair."""
-    n = {kind: sum(right == kind for right, _ in answered) for kind in ("same", "different")}
-    said = {kind: sum(right == kind and given == "same" for right, given in answered) for kind in n}
-    correct = said["same"] + n["different"] - said["different"]
+def _pairs(truth: Sequence[str], given: Sequence[Sequence[Any]], seed: int) -> dict[str, object]:
+    """truth: the right answer of each pair; given: those of each listener, None where there is
+    none."""
+    right = np.array([
+        [math.nan if one is None else float(one == own)
+         for one, own in zip(row, truth, strict=True)] for row in given
+    ])  # fmt: skip
+    same = np.array(truth) == "same"
+    n = [int(np.isfinite(right[:, kind]).sum()) for kind in (same, ~same)]
+    hits, rejections = (round(np.nansum(right[:, kind])) for kind in (same, ~same))
     return {
-        "n_same": n["same"], "n_different": n["different"],
-        "d_prime": d_prime(said["same"], n["same"], said["different"], n["different"]),
-        **accuracy(correct, len(answered)),
+        "n_same": n[0], "n_different": n[1],
+        "d_prime": d_prime(hits, n[0], n[1] - rejections, n[1]),
+        **accuracy(right, seed),
     }  # fmt: skip
 
 
@@ -90,7 +109,8 @@ def score(
     """Figures by system: `d_prime`, `accuracy` (chance 0.5) and `mos` with their intervals.
 
     heard: answers by listener. Listeners with fewer than 75 % of the pairs of original speech right
-    are left out and named. Raises UserError where none is left.
+    are left out and named, so that of `original` is not below it. Raises UserError where none is
+    left.
     """
     asked = key["questions"]
 
@@ -106,9 +126,13 @@ def score(
         raise UserError("no listener has 75 % of the pairs of original speech right")
     figures: dict[str, dict[str, object]] = defaultdict(dict)
     for system in dict.fromkeys(q["system"] for q in asked):
-        if pairs := [pair for name in kept for pair in answered(name, "same", system)]:
-            figures[system] |= _pairs(pairs)
-        marks = [[m for _, m in own] for name in kept if (own := answered(name, "quality", system))]
+        own = [i for i, q in enumerate(asked) if (q["kind"], q["system"]) == ("same", system)]
+        if own:
+            given = [[heard[name][i] for i in own] for name in kept]
+            figures[system] |= _pairs([asked[i]["answer"] for i in own], given, seed)
+        marks = [
+            [m for _, m in told] for name in kept if (told := answered(name, "quality", system))
+        ]
         if marks:
             figures[system] |= _marks(marks, seed)
     left_out = [name for name in heard if name not in kept]

@@ -94,5 +94,9 @@ def _id_of(data: DataDir, utt: str) -> str:
 def _row(data: DataDir, utt: str, file: str) -> Row:
     spk, genders = data.utt2spk[utt], data.spk2gender or {}
     tables: Mapping[str, Mapping[str, str]] = data.tables
-    more = {column: tables[name][utt] for name, column in _COLUMNS.items() if name in tables}
+    more = {
+        column: " ".join(split_fields(tables[name][utt]))
+        for name, column in _COLUMNS.items()
+        if name in tables
+    }
     return {"utt": _id_of(data, utt), "speaker": spk, "sex": genders[spk], "file": file, **more}

@@ -60,7 +60,7 @@ def too_weak(results: Results) -> str:
 def trust(results: Results) -> list[str]:
     """Whether these figures can be trusted: sentences."""
     said = [too_weak(results), _too_few(results), _least(results), _able(results), _deaf(results)]
-    if missing := absent(set(results.metrics["attacker"])):
+    if missing := absent(set(where(results.metrics, metric="eer")["attacker"])):
         names = ", ".join(attacker(name) for name in missing)
         said.append(f"Attackers that were not run, and may be stronger: {names}.")
     told = [_draws(results), _trainings(results)]

@@ -125,7 +125,8 @@ def make_test(
     test = hashlib.sha256(json.dumps(shown).encode()).hexdigest()[:12]
     page = render(
         "local/report/templates/listening.html.jinja", {},
-        test=test, seconds=SECONDS, questions=json.dumps(shown), clips=json.dumps(clips.data),
+        test=test, seconds=SECONDS, questions=json.dumps(shown),
+        clips=json.dumps(clips.data, sort_keys=True),  # their order would tell what they are
     )  # fmt: skip
     key = {"test": test, "seed": seed, "questions": [asdict(q) for q in asked]}
     return page, json.dumps(key, indent=1) + "\n"

@@ -187,7 +187,7 @@ def markdown(results: Results) -> str:
     n = results.metrics["settings"].nunique()
     settings = Marked(f"{n} digests, in the column `settings` of metrics.csv")
     fronts = [t.finding() for t in select.trades(results.metrics) if t.points]
-    privacy = where(results.metrics, evaluator=results.evaluators())
+    privacy = where(results.metrics, evaluator=results.evaluators(), metric="eer")
     missing = [attacker(name) for name in absent(set(privacy["attacker"]))]
     return render(
         "local/report/templates/report.md.jinja", {"enumerate": enumerate_words}, **told,

@@ -110,7 +110,7 @@ MOSTLY, OFTEN = 0.1, 0.25  # folded EERs below which people are found mostly, of
 NAMED_OFTEN, NAMED_MOSTLY = 0.25, 0.5  # shares of people named
 FEWEST = 10  # people with target trials, of whom fewer speak for nobody else
 LINKED = 0.5  # linkability of the worst-protected person from which on nobody is called hidden
-LEVEL = 0.05  # of all tests of one system together
+LEVEL = 0.05  # of all tests of EERs of one system together, and of all of naming
 PRETRAINED = ("pyannote", "hub:")  # encoders that thousands of voices have made strong
 TRAINING = [name for name in ATTACKERS if name.startswith("semi_informed")]
 MUST_FIND = {  # by whom nearly everybody is found under a control, or they cannot hear
@@ -261,14 +261,19 @@ def judge(
 
 
 def _candidates(attacks: Sequence[Evidence], chosen: Choice | None) -> list[Lowest]:
-    """The EERs that may decide. Without a choice p is that of the list as it is, from its interval
-    as of a normal distribution, times the number of attacks."""
-    if chosen and attacks:
-        return [
-            Lowest(min(attacks, key=lambda a: _away(a.several.get(n), eer)), n, eer, p)
-            for n, (eer, p) in chosen.items()
-        ]
-    found = []
+    """The EERs that may decide. Those of single attacks count where no choice covers them, as it
+    was made among fewer attackers: p is that of the list as it is, from its interval as of a normal
+    distribution, times the number of attacks."""
+    found = [
+        Lowest(min(attacks, key=lambda a: _away(a.several.get(n), eer)), n, eer, p)
+        for n, (eer, p) in (chosen or {}).items()
+        if attacks and all(a.several.get(n, eer).value > eer.value - 1e-6 for a in attacks)
+    ]
+    if covered := {one.recordings for one in found}:
+        return found + [
+            Lowest(a, n, own, 1.0)
+            for a in attacks for n, own in a.several.items() if n not in covered
+        ]  # fmt: skip
     for attack in attacks:
         eer, p = fold(attack.eer), 1.0
         if eer.high < 0.5:
