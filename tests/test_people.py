@@ -13,7 +13,7 @@ import pytest
 
 from local.measure_people import main
 from local.metrics.legal import AttackSide, legal_metrics
-from local.metrics.people import crowd, groups, inference, join, learn
+from local.metrics.people import crowd, groups, inference, learn
 from local.metrics.verification import Speakers
 from local.plan.options import Asked
 from local.plan.run import plan_run
@@ -135,7 +135,7 @@ def test_a_value_of_one_person_is_left_out(caplog: pytest.LogCaptureFixture) -> 
 def test_a_crowd_without_distractors_is_legal_linkability() -> None:
     enrol, trial = people(3, 30, 9, 2.0)
     legal = legal_metrics(enrol, trial, lengths=[1])
-    report = crowd(enrol, trial, n_bootstrap=20)
+    report = crowd([("e", enrol)], trial, n_bootstrap=20)
     for n in (2, 5, 10, 20):
         assert report[f"legal_linkability_l1_n{n}"] == pytest.approx(
             legal[f"legal_linkability_l1_n{n}"]
@@ -153,7 +153,7 @@ def test_ranks_among_drawn_candidates_by_hand() -> None:
     enrol = side({"a": [e[0]], "b": [e[1]]}, "e")
     others = side({"c": [e[2]], "d": [e[1]]}, "o")
     trial = side({"a": [e[0]], "b": [e[1]]}, "t")
-    report = crowd(join(enrol, others, "others"), trial)
+    report = crowd([("e", enrol), ("o", others)], trial)
     assert report["legal_linkability_l1_n2"] == pytest.approx((1 + 2 / 3) / 2)
     assert report["legal_linkability_l1_n4"] == 0.5
     assert report["people_candidates"] == 4
@@ -164,13 +164,31 @@ def test_distractors_make_naming_no_easier() -> None:
     (enrol, trial), (others, _) = people(3, 12, 6, 2.0), people(4, 40, 1, 2.0)
     others = side({f"x{s}": [others.vectors[u] for u in own]
                    for s, own in others.spk2utt.items()}, "o")  # fmt: skip
-    alone, among = crowd(enrol, trial), crowd(join(enrol, others, "o"), trial)
+    alone, among = (crowd(s, trial) for s in ([("e", enrol)], [("e", enrol), ("o", others)]))
     assert among["legal_linkability_l1_n52"] <= alone["legal_linkability_l1_n12"]  # type: ignore[operator]
+
+
+def test_a_channel_of_the_distractors_makes_naming_no_harder() -> None:
+    """Vectors are 30 from the origin in one dimension; the distractors as far in another."""
+    (enrol, trial), (others, _) = people(3, 30, 4, 0.5), people(4, 60, 1, 0.5)
+
+    def moved(own: AttackSide, k: int, prefix: str = "") -> AttackSide:
+        offset = 30.0 * np.eye(18)[k]
+        far = {s: [np.append(own.vectors[u] * 4, [0, 0]) + offset for u in utts]
+               for s, utts in own.spk2utt.items()}  # fmt: skip
+        return side({f"{prefix}{s}": rows for s, rows in far.items()}, f"{prefix}{k}")
+
+    heard = moved(trial, 16)
+    alike, other = (
+        crowd([("e", moved(enrol, 16)), ("o", moved(others, k, "x"))], heard) for k in (16, 17)
+    )
+    assert alike["named_l1_n20"] > 0.7  # type: ignore[operator]
+    assert other["named_l1_n20"] == pytest.approx(alike["named_l1_n20"], abs=1e-6)
 
 
 def test_equal_voices_name_nobody_in_a_crowd() -> None:
     enrol, trial = (side({s: [np.ones(3)] * 2 for s in "abc"}, p) for p in "et")
-    report = crowd(enrol, trial, n_bootstrap=9)
+    report = crowd([("e", enrol)], trial, n_bootstrap=9)
     assert report["named_l1_n3"] == report["legal_linkability_l1_n2"] == 0.0
     assert report["intervals"]["named_l1_n3"] is None  # type: ignore[index]
 
