@@ -122,8 +122,11 @@ class People:
         if not others:
             return
         words = ["--trials", f"{xvectors}/{one.trial}", f"data/{one.trial}"]
-        for name in others:
-            recipe.at(HEAR).xvectors(one.tells.encoder, name)
+        for of, name in zip(recipe.asked.words("distractors"), others, strict=True):
+            if of in (recipe.train, recipe.learnt.name):
+                recipe.at(LEARN).session_xvectors(one.tells.encoder, name)
+            else:
+                recipe.at(HEAR).xvectors(one.tells.encoder, name)
             words += ["--other", f"{xvectors}/{name}", f"data/{name}"]
         recipe.at(MEASURE).figures(
             CROWD, one.labels(CROWD), enrol=f"{xvectors}/{one.enrol}",
