@@ -345,6 +345,15 @@ def test_attributes_are_inferred_once_by_each_encoder(
     assert "exp/xvectors/resemblyzer/e_trials_m_b2 data/e_trials_m_b2" in made[inferred[1]]
 
 
+def test_nothing_is_inferred_of_controls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = planned(
+        tmp_path, monkeypatch, systems="bn bn_perm", attackers="ignorant semi_informed_backend"
+    )
+    inferred = [path for path in made if "/inference_" in path]
+    assert any("/bn/" in path for path in inferred)
+    assert not [path for path in inferred if "/bn_perm/" in path]
+
+
 def test_distractors_are_protected_as_the_enrolment_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -379,6 +388,20 @@ def test_distractors_who_are_evaluated_or_missing_are_refused(
     for name, why in (("e_enrolls", "is evaluated"), ("gone", "data/gone is missing")):
         with pytest.raises(UserError, match=why):
             planned(tmp_path / name, monkeypatch, distractors=name)
+
+
+def test_controls_are_not_shown_among_systems() -> None:
+    own = {"split": "t", "gender": "", "evaluator": "e"}
+    shown = results([
+        figure("bn_perm", "inference ignorant", "inferred_sex_all_recordings", 0.6, **own),
+        figure("bn_perm", "inference ignorant", "chance_inferred_sex", 0.5, **own),
+        figure("bn_leak_10", "groups", "worst_eer_1_recordings_sex", "f", **own),
+        figure("bn_leak_10", "groups", "eer_1_recordings_sex_f", 0.3, **own),
+        figure("bn_perm", "crowd ignorant", "named_l1_n20", 0.2),
+    ])  # fmt: skip
+    assert not findings.inferred(shown)
+    assert not tables.group_table(shown.metrics).rows
+    assert not tables.crowd_table(shown.metrics).rows
 
 
 def test_the_report_tells_attributes_groups_and_crowds() -> None:
