@@ -390,6 +390,15 @@ def test_distractors_who_are_evaluated_or_missing_are_refused(
             planned(tmp_path / name, monkeypatch, distractors=name)
 
 
+def test_the_only_attacker_on_a_system_is_not_chosen_by_chance() -> None:
+    own = {"split": "t", "gender": "", "evaluator": "e"}
+    keys = ("inferred_sex_all_recordings", "chance_inferred_sex")
+    shown = results([figure("b", "inference ignorant", key, 0.5, **own) for key in keys])
+    assert "(people judged rightly, each sex or age band counting alike). Sex: b 50.0" in (
+        findings.inferred(shown)
+    )
+
+
 def test_controls_are_not_shown_among_systems() -> None:
     own = {"split": "t", "gender": "", "evaluator": "e"}
     shown = results([
@@ -420,6 +429,7 @@ def test_the_report_tells_attributes_groups_and_crowds() -> None:
         figure("b", "crowd ignorant", "named_l1_n20", 0.2, 0.1, 0.3),
         figure("b", "crowd ignorant", "named_l1_n100", 0.1),
     ])  # fmt: skip
+    assert "which chance favours)." in findings.inferred(shown)
     assert findings.inferred(shown).endswith(
         "Sex: without protection 99.0 [97.0, 100.0] %, b 80.0 [70.0, 90.0] % "
         "(semi-informed (back end) attacker), guessing 50 %."

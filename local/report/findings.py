@@ -79,7 +79,8 @@ def inferred(results: Results) -> str:
         chance = where(own, metric=f"chance_inferred_{name}")["value"].max()
         if best.keys() - {"original"}:
             told.append((name, chance, [(s, f, value_of(f)) for s, f in best.items()]))
-    return say("inferred", told=told) if told else ""
+    chosen = own.duplicated(["system", "metric"]).any()
+    return say("inferred", told=told, chosen=chosen) if told else ""
 
 
 def _able(results: Results) -> str:
