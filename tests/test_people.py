@@ -369,6 +369,16 @@ def test_distractors_are_protected_as_the_enrolment_is(
         assert f"data/{name}" in made
 
 
+def test_a_crowd_is_measured_once_by_each_encoder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = planned(tmp_path, monkeypatch, attackers="ignorant", distractors="more")
+    first, second = (made[f"exp/metrics/b2/crowd_ignorant.resemblyzer+{kind}/OA/e_f"]
+                     for kind in ("cosine", "plda"))  # fmt: skip
+    assert "measure_people.py crowd" in first
+    assert "cp exp/metrics/b2/crowd_ignorant.resemblyzer+cosine/OA/e_f/metrics.json" in second
+
+
 def test_a_training_set_in_pieces_gives_distractors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

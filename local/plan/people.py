@@ -131,7 +131,7 @@ class People:
             else:
                 recipe.at(HEAR).xvectors(one.tells.encoder, name)
             words += ["--other", f"{xvectors}/{name}", f"data/{name}"]
-        recipe.at(MEASURE).figures(
+        recipe.at(MEASURE).figures_of_encoder(
             CROWD, one.labels(CROWD), enrol=f"{xvectors}/{one.enrol}",
             enrol_data=f"data/{one.enrol}", lists=words,
         )  # fmt: skip
