@@ -13,11 +13,11 @@ from local.metrics import detection
 from local.metrics.intervals import (
     Figures,
     count_labels,
+    interval,
     interval_report,
     multiplicities,
     number_names,
     one_run,
-    percentiles,
 )
 from local.metrics.legal import COSINE_DIGITS, FEWEST_SPEAKERS, AttackSide
 from local.metrics.recordings import (
@@ -333,8 +333,7 @@ def groups(
     every = [[hear(trials, run, speakers) for run in runs] for runs in scores]
     first, names = every[0][0], speakers.names
     drawn = multiplicities(len(names), n_bootstrap, seed)
-    of_run = one_run(max(map(len, scores)), seed)
-    chosen = np.array([of_run() for _ in drawn], np.int64)
+    chosen = one_run(max(map(len, scores)), n_bootstrap, seed)
     sought = np.isin(np.arange(len(names)), first.person[first.sought])
     report: dict[str, object] = {
         **count_labels(trials.target),
@@ -364,8 +363,7 @@ def groups(
     if not n_bootstrap:
         return report
     return report | {"n_bootstrap": n_bootstrap, "intervals": {
-        key: list(percentiles(known)) if len(known := one[1:][~np.isnan(one[1:])]) else None
-        for key, one in samples.items()
+        key: interval(one[1:]) for key, one in samples.items()
     }}  # fmt: skip
 
 
