@@ -76,20 +76,17 @@ def _crowd(
 
     Candidates are of the sex of the attacked, where all of these are of one.
     """
-    from local.metrics.people import crowd, join
+    from local.metrics.people import crowd
 
     attacked, data = _read_side(trials)
     sexes = {sex for one in data for sex in (one.spk2gender or {}).values()}
-    sides = []
+    sides: list[tuple[Any, Any]] = []
     for pair in ((enrol, enrol_data), *other):
         side, [own] = _read_side([pair])
         if len(sexes) == 1 and own.spk2gender:
             side = side.only([who for who in side.spk2utt if own.spk2gender[who] in sexes])
-        sides.append(side)
-    candidates = sides[0]
-    for side, (_, folder) in zip(sides[1:], other, strict=True):
-        candidates = join(candidates, side, folder)
-    write_figures(out, crowd(candidates, attacked, n_bootstrap=bootstrap, seed=seed))
+        sides.append((pair[1], side))
+    write_figures(out, crowd(sides, attacked, n_bootstrap=bootstrap, seed=seed))
 
 
 def _groups(

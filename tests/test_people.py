@@ -13,7 +13,7 @@ import pytest
 
 from local.measure_people import main
 from local.metrics.legal import AttackSide, legal_metrics
-from local.metrics.people import crowd, groups, inference, join, learn
+from local.metrics.people import crowd, groups, inference, learn
 from local.metrics.verification import Speakers
 from local.plan.options import Asked
 from local.plan.run import plan_run
@@ -135,7 +135,7 @@ def test_a_value_of_one_person_is_left_out(caplog: pytest.LogCaptureFixture) -> 
 def test_a_crowd_without_distractors_is_legal_linkability() -> None:
     enrol, trial = people(3, 30, 9, 2.0)
     legal = legal_metrics(enrol, trial, lengths=[1])
-    report = crowd(enrol, trial, n_bootstrap=20)
+    report = crowd([("e", enrol)], trial, n_bootstrap=20)
     for n in (2, 5, 10, 20):
         assert report[f"legal_linkability_l1_n{n}"] == pytest.approx(
             legal[f"legal_linkability_l1_n{n}"]
@@ -153,7 +153,7 @@ def test_ranks_among_drawn_candidates_by_hand() -> None:
     enrol = side({"a": [e[0]], "b": [e[1]]}, "e")
     others = side({"c": [e[2]], "d": [e[1]]}, "o")
     trial = side({"a": [e[0]], "b": [e[1]]}, "t")
-    report = crowd(join(enrol, others, "others"), trial)
+    report = crowd([("e", enrol), ("o", others)], trial)
     assert report["legal_linkability_l1_n2"] == pytest.approx((1 + 2 / 3) / 2)
     assert report["legal_linkability_l1_n4"] == 0.5
     assert report["people_candidates"] == 4
@@ -164,13 +164,31 @@ def test_distractors_make_naming_no_easier() -> None:
     (enrol, trial), (others, _) = people(3, 12, 6, 2.0), people(4, 40, 1, 2.0)
     others = side({f"x{s}": [others.vectors[u] for u in own]
                    for s, own in others.spk2utt.items()}, "o")  # fmt: skip
-    alone, among = crowd(enrol, trial), crowd(join(enrol, others, "o"), trial)
+    alone, among = (crowd(s, trial) for s in ([("e", enrol)], [("e", enrol), ("o", others)]))
     assert among["legal_linkability_l1_n52"] <= alone["legal_linkability_l1_n12"]  # type: ignore[operator]
+
+
+def test_a_channel_of_the_distractors_makes_naming_no_harder() -> None:
+    """Vectors are 30 from the origin in one dimension; the distractors as far in another."""
+    (enrol, trial), (others, _) = people(3, 30, 4, 0.5), people(4, 60, 1, 0.5)
+
+    def moved(own: AttackSide, k: int, prefix: str = "") -> AttackSide:
+        offset = 30.0 * np.eye(18)[k]
+        far = {s: [np.append(own.vectors[u] * 4, [0, 0]) + offset for u in utts]
+               for s, utts in own.spk2utt.items()}  # fmt: skip
+        return side({f"{prefix}{s}": rows for s, rows in far.items()}, f"{prefix}{k}")
+
+    heard = moved(trial, 16)
+    alike, other = (
+        crowd([("e", moved(enrol, 16)), ("o", moved(others, k, "x"))], heard) for k in (16, 17)
+    )
+    assert alike["named_l1_n20"] > 0.7  # type: ignore[operator]
+    assert other["named_l1_n20"] == pytest.approx(alike["named_l1_n20"], abs=1e-6)
 
 
 def test_equal_voices_name_nobody_in_a_crowd() -> None:
     enrol, trial = (side({s: [np.ones(3)] * 2 for s in "abc"}, p) for p in "et")
-    report = crowd(enrol, trial, n_bootstrap=9)
+    report = crowd([("e", enrol)], trial, n_bootstrap=9)
     assert report["named_l1_n3"] == report["legal_linkability_l1_n2"] == 0.0
     assert report["intervals"]["named_l1_n3"] is None  # type: ignore[index]
 
@@ -327,6 +345,15 @@ def test_attributes_are_inferred_once_by_each_encoder(
     assert "exp/xvectors/resemblyzer/e_trials_m_b2 data/e_trials_m_b2" in made[inferred[1]]
 
 
+def test_nothing_is_inferred_of_controls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = planned(
+        tmp_path, monkeypatch, systems="bn bn_perm", attackers="ignorant semi_informed_backend"
+    )
+    inferred = [path for path in made if "/inference_" in path]
+    assert any("/bn/" in path for path in inferred)
+    assert not [path for path in inferred if "/bn_perm/" in path]
+
+
 def test_distractors_are_protected_as_the_enrolment_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -342,12 +369,58 @@ def test_distractors_are_protected_as_the_enrolment_is(
         assert f"data/{name}" in made
 
 
+def test_a_crowd_is_measured_once_by_each_encoder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = planned(tmp_path, monkeypatch, attackers="ignorant", distractors="more")
+    first, second = (made[f"exp/metrics/b2/crowd_ignorant.resemblyzer+{kind}/OA/e_f"]
+                     for kind in ("cosine", "plda"))  # fmt: skip
+    assert "measure_people.py crowd" in first
+    assert "cp exp/metrics/b2/crowd_ignorant.resemblyzer+cosine/OA/e_f/metrics.json" in second
+
+
+def test_a_training_set_in_pieces_gives_distractors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = planned(
+        tmp_path, monkeypatch, distractors="train", chunk_seconds="4", informed_level="spk",
+        attackers="ignorant lazy_informed semi_informed_backend",
+    )  # fmt: skip
+    for name in ("train", "train_b2r_spk"):
+        assert "--chunk-seconds 4" in made[f"exp/xvectors/resemblyzer/{name}"]
+    crowds = [made[path] for path in made if "/crowd_lazy_informed" in path]
+    assert any("--other exp/xvectors/resemblyzer/train_b2r_spk" in words for words in crowds)
+
+
 def test_distractors_who_are_evaluated_or_missing_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, why in (("e_enrolls", "is evaluated"), ("gone", "data/gone is missing")):
         with pytest.raises(UserError, match=why):
             planned(tmp_path / name, monkeypatch, distractors=name)
+
+
+def test_the_only_attacker_on_a_system_is_not_chosen_by_chance() -> None:
+    own = {"split": "t", "gender": "", "evaluator": "e"}
+    keys = ("inferred_sex_all_recordings", "chance_inferred_sex")
+    shown = results([figure("b", "inference ignorant", key, 0.5, **own) for key in keys])
+    assert "(people judged rightly, each sex or age band counting alike). Sex: b 50.0" in (
+        findings.inferred(shown)
+    )
+
+
+def test_controls_are_not_shown_among_systems() -> None:
+    own = {"split": "t", "gender": "", "evaluator": "e"}
+    shown = results([
+        figure("bn_perm", "inference ignorant", "inferred_sex_all_recordings", 0.6, **own),
+        figure("bn_perm", "inference ignorant", "chance_inferred_sex", 0.5, **own),
+        figure("bn_leak_10", "groups", "worst_eer_1_recordings_sex", "f", **own),
+        figure("bn_leak_10", "groups", "eer_1_recordings_sex_f", 0.3, **own),
+        figure("bn_perm", "crowd ignorant", "named_l1_n20", 0.2),
+    ])  # fmt: skip
+    assert not findings.inferred(shown)
+    assert not tables.group_table(shown.metrics).rows
+    assert not tables.crowd_table(shown.metrics).rows
 
 
 def test_the_report_tells_attributes_groups_and_crowds() -> None:
@@ -366,6 +439,7 @@ def test_the_report_tells_attributes_groups_and_crowds() -> None:
         figure("b", "crowd ignorant", "named_l1_n20", 0.2, 0.1, 0.3),
         figure("b", "crowd ignorant", "named_l1_n100", 0.1),
     ])  # fmt: skip
+    assert "which chance favours)." in findings.inferred(shown)
     assert findings.inferred(shown).endswith(
         "Sex: without protection 99.0 [97.0, 100.0] %, b 80.0 [70.0, 90.0] % "
         "(semi-informed (back end) attacker), guessing 50 %."

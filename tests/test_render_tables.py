@@ -195,6 +195,15 @@ def test_a_bad_mark_is_one_line_and_the_page_stays(page: Path, words: str, said:
     assert page.read_text() == mark(words)
 
 
+def test_inference_by_two_evaluators_is_refused(page: Path) -> None:
+    row = "test b2 inference ignorant {} OA inferred_sex_1_recordings 0.6 0.5 0.7\n"
+    figures = DATA + row.format("e/cosine") + row.format("other/cosine")
+    (page.parent / "run/metrics.csv").write_text(metrics_csv(figures))
+    page.write_text(mark("inference run split=test"))
+    refuses("needs evaluators= with one of .*e/cosine.*other/cosine", main, [str(page)])
+    assert "| 60.0" in rendered(page, "inference run split=test evaluators=other/cosine")
+
+
 def test_the_project_s_pages_are_what_their_data_say() -> None:
     kinds = ("egs/*/*.md", "egs/*/results/**/*.md", "docs/**/*.md", "models/*/*.md")
     pages = [ROOT / "README.md", *(page for kind in kinds for page in ROOT.glob(kind))]

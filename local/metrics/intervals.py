@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from utils.arrays import Bool, Float64, Int64
 from utils.seeds import make_rng
@@ -64,10 +65,10 @@ def mean_figures(runs: Sequence[Figures]) -> Figures:
     return {name: float(np.mean([run[name] for run in runs])) for name in runs[0]}
 
 
-def one_run(n_runs: int, seed: int) -> Callable[[], int]:
-    """Draw the run of which a resample of people is taken, so that intervals cover both."""
-    rng = make_rng(seed, "bootstrap over draws")
-    return lambda: int(rng.integers(n_runs))
+def one_run(n_runs: int, n_bootstrap: int, seed: int) -> Int64:
+    """Draw the run of which each resample of people is taken, so that intervals cover both; places,
+    (n_bootstrap,)."""
+    return make_rng(seed, "bootstrap over draws").integers(n_runs, size=n_bootstrap)
 
 
 def pair_weights(drawn: Float64) -> Float64:
@@ -119,6 +120,13 @@ def _interval(name: str, replicates: list[Figures]) -> list[float] | None:
             len(values) - len(defined),
             len(values),
         )
+    return interval(values)
+
+
+def interval(values: npt.ArrayLike) -> list[float] | None:
+    """Central 95 % of the replicates that are defined; None where none is."""
+    found = np.asarray(values, np.float64)
+    defined = found[~np.isnan(found)]
     return list(percentiles(defined)) if len(defined) else None
 
 

@@ -163,9 +163,9 @@ def reidentification(
     share = np.bincount(who, by_utterance.rank == 1) / np.bincount(who)
     report["reid_top_1_per_speaker"] = dict(zip(names, share.tolist(), strict=True))
 
-    of_run = one_run(len(runs), resamples.get("seed", 0))
+    chosen = iter(one_run(len(runs), resamples.get("n_bootstrap", 0), resamples.get("seed", 0)))
     return report | interval_report(
-        lambda drawn: _named(runs[of_run()], drawn), len(names), **resamples
+        lambda drawn: _named(runs[next(chosen)], drawn), len(names), **resamples
     )
 
 

@@ -13,11 +13,11 @@ from local.metrics import detection
 from local.metrics.intervals import (
     Figures,
     count_labels,
+    interval,
     interval_report,
     multiplicities,
     number_names,
     one_run,
-    percentiles,
 )
 from local.metrics.legal import COSINE_DIGITS, FEWEST_SPEAKERS, AttackSide
 from local.metrics.recordings import (
@@ -204,14 +204,17 @@ CANDIDATES = (2, 5, 10, 20, 50, 100, 200, 500, 1000)  # and all that there are
 RANKS = (1, 5, 10)
 
 
-def join(enrol: AttackSide, other: AttackSide, path: StrPath) -> AttackSide:
-    """Add people who are candidates only; UserError for a person or an utterance of both."""
-    for what, a, b in (
-        ("speaker", enrol.spk2utt, other.spk2utt), ("utterance", enrol.vectors, other.vectors),
-    ):  # fmt: skip
-        if twice := sort_ids(a.keys() & b.keys()):
-            raise UserError(f"{path}: {what} {twice[0]} is enrolled, too; name a set of others")
-    return AttackSide(enrol.vectors | other.vectors, enrol.spk2utt | other.spk2utt)
+def join(sides: Sequence[tuple[StrPath, AttackSide]]) -> AttackSide:
+    """The people of all (data directory, side); UserError for a person or utterance of two."""
+    found = AttackSide({}, {})
+    for path, side in sides:
+        for what, a, b in (
+            ("speaker", found.spk2utt, side.spk2utt), ("utterance", found.vectors, side.vectors),
+        ):  # fmt: skip
+            if twice := sort_ids(a.keys() & b.keys()):
+                raise UserError(f"{path}: {what} {twice[0]} is enrolled, too; name a set of others")
+        found = AttackSide(found.vectors | side.vectors, found.spk2utt | side.spk2utt)
+    return found
 
 
 def centre(side: AttackSide) -> AttackSide:
@@ -221,27 +224,31 @@ def centre(side: AttackSide) -> AttackSide:
 
 
 def crowd(
-    candidates: AttackSide, trial: AttackSide, *, n_bootstrap: int = 0, seed: int = 0
-) -> dict[str, object]:
+    sides: Sequence[tuple[StrPath, AttackSide]], trial: AttackSide, *,
+    n_bootstrap: int = 0, seed: int = 0,
+) -> dict[str, object]:  # fmt: skip
     """Legal linkability and naming among N candidates by groups of L recordings (keys of the JSON:
     docs/metrics/crowd.md).
 
-    The attacked are those of `trial` who are candidates; others are left out with a warning. Each
-    figure is the expectation over the N - 1 others drawn from all candidates.
+    sides: (data directory, side) of those enrolled, and of each set of candidates whom nobody
+    attacks. For naming, each is centred by itself: its channel is no voice. The attacked are those
+    of `trial` who are candidates; others are left out with a warning. Each figure is the
+    expectation over the N - 1 others drawn from all candidates.
     """
+    candidates = join(sides)
     people = [who for who in trial.spk2utt if who in candidates.spk2utt]
     if lone := len(trial.spk2utt) - len(people):
         logger.warning("%d speakers without enrolment are left out", lone)
     trial, total = trial.only(people), len(candidates.spk2utt)
     sizes = [*(n for n in CANDIDATES if n < total), total]
     rates: dict[str, Float64] = {}
-    for prefixes, sides in (
+    for prefixes, both in (
         ({1: "legal_linkability"}, (candidates, trial)),
         ({k: "named" if k == 1 else f"among_{k}" for k in RANKS},
-         (centre(candidates), centre(trial))),
+         (join([(path, centre(side)) for path, side in sides]), centre(trial))),
     ):  # fmt: skip
         for name, length in LENGTHS.items():
-            found = list(_beaters(*sides, length, seed))
+            found = list(_beaters(*both, length, seed))
             if sum(len(own) > 0 for own in found) < FEWEST_SPEAKERS:
                 logger.warning("%s recordings: fewer than two people have so many", name)
                 continue
@@ -326,8 +333,7 @@ def groups(
     every = [[hear(trials, run, speakers) for run in runs] for runs in scores]
     first, names = every[0][0], speakers.names
     drawn = multiplicities(len(names), n_bootstrap, seed)
-    of_run = one_run(max(map(len, scores)), seed)
-    chosen = np.array([of_run() for _ in drawn], np.int64)
+    chosen = one_run(max(map(len, scores)), n_bootstrap, seed)
     sought = np.isin(np.arange(len(names)), first.person[first.sought])
     report: dict[str, object] = {
         **count_labels(trials.target),
@@ -357,8 +363,7 @@ def groups(
     if not n_bootstrap:
         return report
     return report | {"n_bootstrap": n_bootstrap, "intervals": {
-        key: list(percentiles(known)) if len(known := one[1:][~np.isnan(one[1:])]) else None
-        for key, one in samples.items()
+        key: interval(one[1:]) for key, one in samples.items()
     }}  # fmt: skip
 
 

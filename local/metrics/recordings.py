@@ -14,11 +14,11 @@ from local.metrics.detection import Ranking
 from local.metrics.intervals import (
     Figures,
     count_labels,
+    interval,
     interval_report,
     mean_figures,
     multiplicities,
     one_run,
-    percentiles,
 )
 from local.metrics.verification import Speakers, normalise
 from utils.arrays import Bool, Float64, Int64
@@ -285,8 +285,7 @@ def recordings(
         report[f"chance_named_{name}_recordings"] = float(np.nanmean(own.chance))
     report |= permutation_tests([[*run.values()] for run in runs], every[0], seed)
     drawn = multiplicities(n_people, n_bootstrap, seed)
-    of_run = one_run(len(runs), seed)
-    chosen = np.array([of_run() for _ in drawn], np.int64)
+    chosen = one_run(len(runs), n_bootstrap, seed)
     resampled: dict[int, Figures | None] = {}
     for place, run in enumerate(runs):
         rows = np.flatnonzero(chosen == place)
@@ -296,10 +295,9 @@ def recordings(
     for n, own_score in enrolled.items():
         made = _of_enrolled(hear(trials, own_score, speakers), order, drawn)
         for name, (value, *lows) in made.items():
-            key, known = name.format(n), np.array(lows)[~np.isnan(lows)]
-            report[key] = float(value)
+            report[name.format(n)] = float(value)
             if n_bootstrap and isinstance(intervals := report["intervals"], dict):
-                intervals[key] = list(percentiles(known)) if len(known) else None
+                intervals[name.format(n)] = interval(lows)
     return report
 
 
@@ -498,8 +496,7 @@ def strongest(
     first, n_people = every[0][0], len(speakers.names)
     order, (models, swaps) = shuffle(first, speakers.names, seed), _swap(first, seed)
     drawn = multiplicities(n_people, n_bootstrap, seed)
-    of_run = one_run(max(map(len, scores)), seed)
-    chosen = np.array([of_run() for _ in drawn], np.int64)
+    chosen = one_run(max(map(len, scores)), n_bootstrap, seed)
     found: dict[str, list[Float64]] = {name: [] for name in LENGTHS}
     of, leaks = [], []
     for runs in every:
@@ -520,9 +517,8 @@ def strongest(
     for name, eers in found.items():
         if eers:
             key, (value, *lowest) = f"eer_strongest_{name}_recordings", np.min(eers, axis=0)
-            known = np.array(lowest)[~np.isnan(lowest)]
             report[key] = float(value)
-            intervals[key] = list(percentiles(known)) if len(known) else None
+            intervals[key] = interval(lowest)
             lowest_of_all = int(np.argmin([own[0] for own in eers]))
             report[key.replace("eer", "p_value")] = float(p[np.array(of) == name][lowest_of_all])
     report["p_value_strongest"] = float(p.min()) if len(p) else math.nan

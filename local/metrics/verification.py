@@ -248,10 +248,10 @@ def verification(
     report["n_target_speakers"] = len(np.unique(speakers.trial[trials.target]))
     if cell is None:
         return report
-    of_run = one_run(len(runs), resamples.get("seed", 0))
+    chosen = iter(one_run(len(runs), resamples.get("n_bootstrap", 0), resamples.get("seed", 0)))
 
     def evaluate(drawn: Float64) -> Figures | None:
-        return runs[of_run()].figures(pair_weights(drawn).ravel())
+        return runs[int(next(chosen))].figures(pair_weights(drawn).ravel())
 
     report |= interval_report(evaluate, len(names), **resamples)
     intervals = report["intervals"]

@@ -14,7 +14,7 @@ from local.plan.options import (
     Labels,
     NamedEncoder,
 )
-from local.protocols.attackers import ALIGNED, ATTACKERS, UNPROTECTED
+from local.protocols.attackers import ALIGNED, ATTACKERS, CONTROLS, UNPROTECTED
 from local.protocols.trials import MIXED
 
 XVECTORS, LEARN, HEAR, MEASURE = 3, 6, 7, 9  # stages of run.sh
@@ -84,14 +84,17 @@ class People:
             recipe.at(XVECTORS).session_xvectors(encoder, train)
             self._infer_from(evaluator, ORIGINAL, "unprotected", train)
             for system in self.attacks.systems:
-                self._infer_from(evaluator, system, "ignorant", train)
+                if system not in CONTROLS[1:]:
+                    self._infer_from(evaluator, system, "ignorant", train)
             of = [
                 one.attack
                 for by in (evaluator, *others)
                 for one in self.attacks.listed(by, recipe.genders[0])
             ]
             for system, level in dict.fromkeys(
-                (a.system, a.level) for a in of if a.level != "-" and not a.parts.knows_target
+                (a.system, a.level)
+                for a in of
+                if a.level != "-" and not a.parts.knows_target and a.system not in CONTROLS[1:]
             ):
                 learnt = recipe.training_set(system, level, encoder)
                 recipe.at(LEARN).session_xvectors(encoder, learnt)
@@ -122,10 +125,13 @@ class People:
         if not others:
             return
         words = ["--trials", f"{xvectors}/{one.trial}", f"data/{one.trial}"]
-        for name in others:
-            recipe.at(HEAR).xvectors(one.tells.encoder, name)
+        for of, name in zip(recipe.asked.words("distractors"), others, strict=True):
+            if of in (recipe.train, recipe.learnt.name):
+                recipe.at(LEARN).session_xvectors(one.tells.encoder, name)
+            else:
+                recipe.at(HEAR).xvectors(one.tells.encoder, name)
             words += ["--other", f"{xvectors}/{name}", f"data/{name}"]
-        recipe.at(MEASURE).figures(
+        recipe.at(MEASURE).figures_of_encoder(
             CROWD, one.labels(CROWD), enrol=f"{xvectors}/{one.enrol}",
             enrol_data=f"data/{one.enrol}", lists=words,
         )  # fmt: skip

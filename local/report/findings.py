@@ -70,7 +70,7 @@ def trust(results: Results) -> list[str]:
 def inferred(results: Results) -> str:
     """What else voices tell, by the attacker and evaluator who infer it best from all recordings of
     a person; empty where it was not measured."""
-    own = where(results.metrics, family=frame.INFERENCE)
+    own = select.no_controls(where(results.metrics, family=frame.INFERENCE))
     told = []
     for name in ("sex", "age"):
         rows = where(own, metric=f"inferred_{name}_all_recordings").sort_values("value")
@@ -79,7 +79,8 @@ def inferred(results: Results) -> str:
         chance = where(own, metric=f"chance_inferred_{name}")["value"].max()
         if best.keys() - {"original"}:
             told.append((name, chance, [(s, f, value_of(f)) for s, f in best.items()]))
-    return say("inferred", told=told) if told else ""
+    chosen = own.duplicated(["system", "metric"]).any()
+    return say("inferred", told=told, chosen=chosen) if told else ""
 
 
 def _able(results: Results) -> str:

@@ -218,6 +218,16 @@ def trainings_table(block: Selection) -> Table:
     return pivot(["system", "voices"], block.voices(), headed(_TRAINED), cell)
 
 
+def inference_table(block: Selection) -> Table:
+    """Sex and age band as one evaluator's x-vectors tell them."""
+    own = frame.where(block.shown(), family=frame.INFERENCE)
+    if len(evaluators := frame.each(own, "evaluator")) > 1:
+        raise UserError(
+            f"a table of inference needs evaluators= with one of {', '.join(evaluators)}"
+        )
+    return tabulate(SPECS["inference"], own)
+
+
 def attackers_table(block: Selection) -> Table:
     """EER, or the `figures` of the mark, of every attacker by every evaluator, of each system; the
     search for identities (`leakage`) is an attacker like others."""
@@ -337,7 +347,7 @@ KINDS: Mapping[str, Callable[[Sequence[str], Path], Table]] = {
     "targets": partial(_of_block, targets_table),
     "groups": partial(_of_block, lambda block: group_table(block.shown())),
     "crowd": partial(_of_block, lambda block: crowd_table(block.shown())),
-    "inference": partial(_of_block, lambda block: tabulate(SPECS["inference"], block.shown())),
+    "inference": partial(_of_block, inference_table),
     "voices": _voices_table,
     "csv": csv_table,
     "nist": nist_table,

@@ -373,11 +373,15 @@ class Judged:
         return min(eers, key=lambda eer: eer.value, default=NOTHING)
 
 
+def no_controls(figures: pd.DataFrame) -> pd.DataFrame:
+    """Figures of all but the controls, which protect nobody; copy synthesis stays."""
+    return figures[~figures["system"].isin(CONTROLS[1:])]
+
+
 def subjects(metrics: pd.DataFrame) -> list[tuple[str, str]]:
-    """Protected systems with their splits, by split; of the controls, which protect nobody, only
-    copy synthesis."""
-    eers = where(metrics, metric="eer")
-    eers = eers[~eers["system"].isin(["original", *CONTROLS[1:]])]
+    """Protected systems with their splits, by split, without controls."""
+    eers = no_controls(where(metrics, metric="eer"))
+    eers = eers[eers["system"] != "original"]
     found = dict.fromkeys(zip(eers["system"], eers["split"], strict=True))
     return sorted(found, key=lambda subject: subject[1])
 

@@ -201,7 +201,7 @@ def crowd_table(metrics: pd.DataFrame) -> Table:
     """Who is named at first among ever more candidates, a row an attack and number of recordings,
     and the same by cosines as regulators' criterion has them."""
     found: dict[tuple[str, ...], dict[int, str]] = {}
-    for f in where(metrics, family=frame.CROWD).itertuples():
+    for f in select.no_controls(where(metrics, family=frame.CROWD)).itertuples():
         if match := CROWD.fullmatch(f.metric):
             of = (f.split, f.system, attacker(f.attacker), f.evaluator, CROWDS[match[1]], match[2])
             found.setdefault(of, {})[int(match[3])] = show(value_of(f), MEASURES["reid_top_1"])
@@ -221,7 +221,7 @@ GROUPED = {
 def group_table(metrics: pd.DataFrame) -> Table:
     """The strongest attacker by group of people, a row a system, figure and attribute: each group,
     the worst, and by how much the best-protected one is better off."""
-    own = where(metrics, family=frame.GROUPS)
+    own = select.no_controls(where(metrics, family=frame.GROUPS))
     found = frame.values(own, "system", "metric")
     rows = []
     for (system, metric), worst in found.items():
