@@ -41,6 +41,7 @@ def main(
 ) -> None:  # fmt: skip
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # parallelism is by processes
     logging.getLogger("speechbrain").setLevel(logging.WARNING)
+    logging.getLogger("local").setLevel(logging.ERROR)  # the page says what is not defined, too
     from local.evidence.figures import assess
     from local.evidence.hearing import Heard, hear_all, load_judges, pair_up
     from local.evidence.page import as_data, as_page
@@ -62,7 +63,7 @@ def main(
         raise UserError(f"{system}: is not what {out} was protected with; give SYSTEM=")
     pairs, left_out = pair_up(source, out, people)
     judges, missing = load_judges(loaded.anonymiser if loaded else None)
-    jobs = job.Jobs(min(nj or len(os.sched_getaffinity(0)), len(pairs) or 1), lambda _: None)
+    jobs = job.Jobs(min(nj or len(os.sched_getaffinity(0)), len(pairs) or 1))
     heard = dict[str, Heard]()
     results = hear_all(jobs, judges, pairs)
     for _ in progress("measure_evidence", unit="recordings")(pairs):
@@ -79,10 +80,7 @@ def main(
             f"{source}: {len(pairs)} recordings of fewer than {FEWEST} people can be compared "
             f"with {out}; there is nobody to be mistaken for"
         )
-    library = logging.getLogger("local")
-    library.setLevel(logging.ERROR)  # of what is not defined on so little; the page says that, too
     found = assess(pairs, [heard[pair.name] for pair in pairs])
-    library.setLevel(logging.NOTSET)
     about = {
         "source": str(source), "out": str(out), "per": per, **account.origin(), "missing": missing,
         "system": {"path": str(system), "digest": loaded.digest} if loaded else None,

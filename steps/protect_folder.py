@@ -116,7 +116,12 @@ def main(
     settings = {"system": loaded.digest, "per": per, "channels": channels}
     settings |= {"names": "drawn"} if rename else {}
     if not rename and (like := names.like_people(audio)):
-        print(f"protect_folder.py: {job.plain(names.warning(like, len(audio)))}", file=sys.stderr)
+        print(
+            f"protect_folder.py: {len(like)} of {len(audio)} names have two words in a row with a "
+            f"capital letter, as people's have, such as {job.plain(like[0])}. Protection keeps "
+            "names of files and folders; --rename (make: RENAME=true) draws others. Names that are "
+            "written otherwise are not noticed", file=sys.stderr,
+        )  # fmt: skip
     with job.alone_in(out):
         journal = job.Journal(out, settings, None if fresh else used)
         if write_key:
@@ -135,7 +140,7 @@ def main(
         files = [path for _, group in todo for path in group]
         print(f"{source}: {len(audio)} audio files, {len(audio) - len(files)} done before; "
               f"{n_other} other files are left out", file=sys.stderr)  # fmt: skip
-        jobs = job.Jobs(min(nj or len(os.sched_getaffinity(0)), len(files) or 1), lambda _: None)
+        jobs = job.Jobs(min(nj or len(os.sched_getaffinity(0)), len(files) or 1))
         opened = job.open_all(jobs, source, files)
         good = [found for found in opened.values() if isinstance(found, Recording)]
         seconds = sum(found.seconds for found in good)

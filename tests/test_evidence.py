@@ -1,8 +1,9 @@
 """Evidence on a folder: halves, attackers who train nothing, what they cannot know, bad input."""
 
 import json
+import logging
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from local.measure_evidence import main
 from local.report.select import Level
 from steps.protect_folder import main as protect
 from steps.quality import Quality
+from steps.standalone.job import JOURNAL
 from steps.standalone.stream import Recording
 from tests.making import voice
 from tests.refusals import refuses, refuses_words
@@ -54,13 +56,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def judges(monkeypatch: pytest.MonkeyPatch) -> None:
+def judges(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Instead of networks, which take seconds to load."""
     monkeypatch.setattr(
         hearing, "load_judges",
         lambda system: (Judges({"ear": Ear()}, None, lambda _: Quality(3.0), system),
                         {"moonshine": "is not installed"}),
     )  # fmt: skip
+    yield
+    logging.getLogger("local").setLevel(logging.NOTSET)
 
 
 def run(*words: object) -> int:
@@ -205,6 +209,8 @@ def bad(folder: Path, tmp_path: Path) -> dict[str, Path]:
         path.unlink() if path.name != "ann-1.wav" else None
     made["key"], made["other"] = folder / "key", tmp_path / "other"
     made["other"].write_text("another key of many letters\n")
+    _, out = pair("drawn")  # a key that the program drew, which the journal cannot check
+    (out / JOURNAL).write_text('{"key": "fresh", "settings": {}}\n')
     made["mcadams"] = SYSTEM.with_name("b2.yaml")
     return made
 
@@ -219,6 +225,7 @@ def bad(folder: Path, tmp_path: Path) -> dict[str, Path]:
         ("silent/in silent/out", "1 of 8 recordings were left out", LossError),
         ("one/in one/out", "nobody to be mistaken for", None),
         ("--key-file other cut/in cut/out", "was protected with another key", None),
+        ("--key-file other drawn/in drawn/out", "can check a key; leave KEY_FILE out", None),
         ("--system mcadams cut/in cut/out", "is not what .* was protected with", None),
         ("--speakers key cut/in cut/out", "for --per speaker", None),
         ("cut/in nowhere", "is no folder", None),

@@ -258,9 +258,12 @@ class Journal:
 
 def made_with(out: Path, key: str | None) -> dict[str, Any]:
     """Settings that a folder was protected with; none for another program's. UserError where it was
-    protected with another key."""
+    protected with another key, or cannot tell."""
     rows = _rows(out) if is_there(out / JOURNAL) else []
-    if rows and key and (salt := _salt(rows[0])) and rows[0]["key"] != fingerprint(key, salt):
+    salt = _salt(rows[0]) if rows else ""
+    if key and not salt:
+        raise UserError(f"{out}: nothing there can check a key; leave KEY_FILE out")
+    if key and rows[0]["key"] != fingerprint(key, salt):
         raise UserError(f"{out}: was protected with another key")
     return dict(rows[0]["settings"]) if rows else {}
 
@@ -450,7 +453,7 @@ class Jobs:
     """Calls of functions, nj at a time in processes of their own, or here where it is 1."""
 
     nj: int
-    tick: Tick
+    tick: Tick = lambda _: None
 
     def run(
         self, function: Callable[..., Result], calls: Sequence[tuple[Any, ...]]
