@@ -26,7 +26,7 @@ from steps.options import SAFE_SYSTEM, Cores, KeyFile, Per, SafeSystem, SpeakerT
 from utils.cli import LossError, UserError, progress
 from utils.commands import program
 
-FEWEST = 2  # people, of whom one can be mistaken for another
+FEWEST = 5  # people: centring makes two opposites, whom nobody could mistake for each other
 
 
 @program
@@ -78,7 +78,7 @@ def main(
     if len({pair.person for pair in pairs}) < FEWEST:
         raise UserError(
             f"{source}: {len(pairs)} recordings of fewer than {FEWEST} people can be compared "
-            f"with {out}; there is nobody to be mistaken for"
+            f"with {out}; so few cannot be judged, give recordings of more people"
         )
     found = assess(pairs, [heard[pair.name] for pair in pairs])
     about = {
