@@ -130,11 +130,10 @@ def main(
         table = account.beside(out, names.TABLE)
         begun = fresh and bool(journal.done)
         drawn = names.draw_names(used, audio, table, begun=begun) if rename else {}
+        work = job.Work(source, out, loaded.anonymiser, channels, drawn)
         ready = [
             path for path in audio
-            if journal.has(
-                drawn.get(path, path), source / path, out / drawn.get(path, job.made_name(path))
-            )
+            if journal.has(drawn.get(path, path), source / path, work.target(path))
         ]  # fmt: skip
         todo = list(job.unfinished(groups, ready, fresh=fresh))
         files = [path for _, group in todo for path in group]
@@ -150,7 +149,6 @@ def main(
         print(f"{source}: {clock_time(seconds)} of audio in {how}", file=sys.stderr)
         bar = _Bar(seconds, len(good))
         jobs.tick = bar.add
-        work = job.Work(source, out, loaded.anonymiser, channels, drawn)
         told: dict[Path, dict[str, object]] = {path: {"status": "done"} for path in ready}
 
         def done(path: Path, remarks: list[str]) -> None:
@@ -158,6 +156,7 @@ def main(
             journal.add(drawn.get(path, path), source / path)
             told[path] = {"status": "done", "warnings": remarks}
 
+        journal.begin(drawn.get(path, path) for path in files)
         failed = job.protect_all(jobs, work, todo, opened, done)
         jobs.tick(seconds)
     for note in (f"{found.path}: {note}" for found in good for note in found.notes):

@@ -61,6 +61,22 @@ def test_an_account_is_merged_with_that_of_the_runs_before(
     assert {"sub dir/bert-2.wav", "carl-1.wav"} <= told["files"].keys()
 
 
+def test_a_file_that_fails_now_was_still_in_the_output(
+    folder: Path,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    """Made from another recording under the same name; and it failed for ever."""
+    words, out = ("--key", KEY, folder, tmp_path / "out"), tmp_path / "out"
+    assert run(*words) == 0
+    (folder / "anna-1.wav").write_bytes(b"RIFF no audio")
+    refuses("1 of 4 files are not protected", run, *words, kind=LossError)
+    assert not (out / "anna-1.wav").exists()
+    assert account(tmp_path)["files"]["anna-1.wav"]["status"] == "failed"
+    (folder / "anna-1.wav").unlink()
+    assert run(*words) == 0
+    assert "anna-1.wav" not in account(tmp_path)["files"]
+
+
 @pytest.mark.parametrize("found", ["{", '{"source": "elsewhere"}'])
 def test_an_account_of_something_else_begins_anew(
     folder: Path,  # noqa: F811

@@ -167,6 +167,27 @@ def test_with_a_fresh_key_a_speaker_never_has_two_voices(folder: Path, tmp_path:
     assert (out / "anna-1.wav").read_bytes() != before
 
 
+def test_a_killed_run_with_a_fresh_key_left_a_speaker_two_voices(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, plain = tmp_path / "out", Work._write
+
+    def dies(self: Work, path: Path, *args: object) -> float:
+        if path.name == "anna-2.flac":
+            raise KeyboardInterrupt
+        return plain(self, path, *args)  # type: ignore[arg-type]
+
+    assert run("--per", "speaker", folder, out) == 0
+    before = (out / "anna-1.wav").read_bytes()
+    write(folder / "anna-0.wav", speechlike(1.8, 3))  # the longest, which is made first
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Work, "_write", dies)
+        run("--per", "speaker", folder, out)
+    made = (out / "anna-0.wav").read_bytes()
+    assert run("--per", "speaker", folder, out) == 0
+    assert (out / "anna-1.wav").read_bytes() != before and (out / "anna-0.wav").read_bytes() != made
+
+
 def test_a_file_that_cannot_be_read_is_named_and_the_rest_goes_on(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -39,6 +39,7 @@ def write_account(
     path = beside(out, "account.json")
     before = _earlier(path, settings)
     runs, known = before.get("runs", []), before.get("files", {})
+    known = {name: file for name, file in known.items() if file["status"] == "done"}
     found = {
         **settings,
         "out": str(out),

@@ -240,12 +240,19 @@ class Journal:
                 f"{out}: holds speech that was protected with "
                 f"{'another key' if same else 'other settings'}; choose another output folder"
             )
-        self.done = {str(row["file"]): row["source"] for row in rows if "file" in row}
+        marks = {str(row["file"]): row["source"] for row in rows if "file" in row}
+        self.done = {name: mark for name, mark in marks.items() if mark is not None}
 
     def has(self, name: Path, source: Path, made: Path) -> bool:
         """Whether a file is done, and neither it nor its source has changed or gone since."""
         known = self.done.get(name.as_posix())
         return known is not None and made.is_file() and known == _mark(source)
+
+    def begin(self, names: Iterable[Path]) -> None:
+        """Record that files are made anew: what a run that is killed leaves of them is no longer
+        valid."""
+        for name in names:
+            self._append({"file": name.as_posix(), "source": None})
 
     def add(self, name: Path, source: Path) -> None:
         """Record a finished file."""
@@ -341,6 +348,10 @@ class Work:
     channels: str = "mix"
     names: Mapping[Path, Path] = field(default_factory=dict)
 
+    def target(self, path: Path) -> Path:
+        """Path of what a file becomes."""
+        return self.out / self.names.get(path, made_name(path))
+
     def protect(
         self, name: str, path: Path, recording: Recording, f0: F0Stats, tick: Tick
     ) -> list[str]:
@@ -366,7 +377,7 @@ class Work:
         apart = self.channels == "each" and recording.channels > 1
         wanted = range(recording.channels) if apart else [None]
         streams = [convert_stream(recording.blocks(channel), convert) for channel in wanted]
-        target = self.out / self.names.get(path, made_name(path))
+        target = self.target(path)
         form = audio_format(target)
         assert form is not None
         # 16 bit where the format has it, else the codec of the source, such as Opus.
@@ -526,7 +537,8 @@ def protect_all(
     opened: Mapping[Path, Recording | UserError],
     done: Callable[[Path, list[str]], None],
 ) -> dict[Path, str]:
-    """Make the files of groups that share a pseudo-speaker; returns the failed ones, with reasons.
+    """Make the files of groups that share a pseudo-speaker; returns the failed ones, with reasons,
+    of which no earlier version stays.
 
     done: called with each complete file, and remarks on it.
     """
@@ -545,6 +557,9 @@ def protect_all(
             failed[path] = str(result)
         else:
             done(path, result)
+    for target in filter(os.path.lexists, map(work.target, failed)):
+        with suppress(IsADirectoryError):  # which was why
+            target.unlink()
     return failed
 
 
