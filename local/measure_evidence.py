@@ -69,12 +69,12 @@ def main(
     for _ in progress("measure_evidence", unit="recordings")(pairs):
         pair, result = next(results)
         if isinstance(result, UserError):
-            left_out[pair.name] = str(result)
+            left_out[pair.name] = job.plain(str(result))
         else:
             heard[pair.name] = result
     pairs = [pair for pair in pairs if pair.name in heard]
     for why in left_out.values():
-        print(f"measure_evidence.py: left out: {job.plain(why)}", file=sys.stderr)
+        print(f"measure_evidence.py: left out: {why}", file=sys.stderr)
     if len({pair.person for pair in pairs}) < FEWEST:
         raise UserError(
             f"{source}: {len(pairs)} recordings of fewer than {FEWEST} people can be compared "
@@ -82,14 +82,16 @@ def main(
         )
     found = assess(pairs, [heard[pair.name] for pair in pairs])
     about = {
-        "source": str(source), "out": str(out), "per": per, **account.origin(), "missing": missing,
-        "system": {"path": str(system), "digest": loaded.digest} if loaded else None,
+        "source": job.plain(source), "out": job.plain(out), "per": per, **account.origin(),
+        "system": {"path": job.plain(system), "digest": loaded.digest} if loaded else None,
+        "missing": missing,
         "limits": account.sentences(loaded.limits) if loaded else [],
         "key": "checked: it is that of the protected recordings" if key else "not given",
     }  # fmt: skip
     page = account.beside(out, "evidence.html")
     write_figures(account.beside(out, "evidence.json"), as_data(found, about, pairs, left_out))
     write_file(page, as_page(found, about, pairs, left_out))
-    print(f"{found.verdict}\n{page}: read it; it names recordings, and plays some unprotected")
+    print(found.verdict)
+    print(f"{job.plain(page)}: read it; it names recordings, and plays some unprotected")
     if left_out:
         raise LossError(f"{len(left_out)} of {len(audio)} recordings were left out (above)")

@@ -171,22 +171,24 @@ def main(
         out,
         {"key": kept if fresh else "given", "key_digest": job.fingerprint(used),
          "protected": len(files) - len(failed), "failed": len(failed)},
-        {"source": str(source), "system": {"path": str(system), "digest": loaded.digest},
-         "per": per, "channels": channels, "renamed": rename, "other_files": n_other},
+        {"source": job.plain(source), "per": per,
+         "system": {"path": job.plain(system), "digest": loaded.digest},
+         "channels": channels, "renamed": rename, "other_files": n_other},
         {job.plain(path.as_posix()): told[path] for path in sorted(told)}, loaded.limits,
     )  # fmt: skip
     if failed:
         lines = [job.plain(reason) for reason in failed.values()]
         print(*(f"protect_folder.py: {line}" for line in lines), sep="\n", file=sys.stderr)
         write_file(listed, "\n".join(lines) + "\n")
+    shown = job.plain(out)
     if tagged := sum(found.audio.tagged for found in good):
-        print(f"{tagged} files had tags (title, artist, comment ...), which {out} does not have")
-    print(f"{out}: {len(files) - len(failed)} files protected now, {len(failed)} failed; "
+        print(f"{tagged} files had tags (title, artist, comment ...), which {shown} does not have")
+    print(f"{shown}: {len(files) - len(failed)} files protected now, {len(failed)} failed; "
           f"{len(todo)} pseudo-speakers")  # fmt: skip
     if rename:
-        print(f"{table}: which file is which; keep it apart from {out}, or remove it")
+        print(f"{job.plain(table)}: which file is which; keep it apart from {shown}, or remove it")
     print("\n".join(loaded.limits))
-    print(f"{page}: the account of what was done, to read and to keep")
+    print(f"{job.plain(page)}: the account of what was done, to read and to keep")
     if failed:
         raise LossError(
             f"{out}: {len(failed)} of {len(audio)} files are not protected (above, and {listed})"

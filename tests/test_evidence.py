@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -252,9 +253,11 @@ def test_another_programs_folder_has_no_lazy_informed_attacker(
 ) -> None:
     for path in (folder / "out").glob("*.wav"):
         write(tmp_path / "out" / path.name, soundfile.read(path)[0])
+    out = (tmp_path / "out").rename(tmp_path / os.fsdecode(b"\xe4"))
     refuses_words("is no folder", main, folder / "in", tmp_path / "nowhere")
-    assert run(folder / "in", tmp_path / "out") == 0
-    told = json.loads((tmp_path / "out.evidence.json").read_text())
+    assert run(folder / "in", out) == 0
+    told = json.loads(out.with_name(f"{out.name}.evidence.json").read_text())
+    assert told["out"].endswith(r"\xe4")
     assert {own["attacker"] for own in told["attacks"]} == {"unprotected", "ignorant"}
     assert "make protect" in told["not_run"]["lazy_informed"]
     assert told["system"] is None

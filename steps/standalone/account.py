@@ -9,6 +9,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from steps.standalone.job import plain
 from utils.cli import UserError, clock_time
 from utils.stamps import ROOT, commit_of_code
 from utils.tables import read_json_object, write_file, write_json
@@ -42,7 +43,7 @@ def write_account(
     known = {name: file for name, file in known.items() if file["status"] == "done"}
     found = {
         **settings,
-        "out": str(out),
+        "out": plain(out),
         "runs": [*runs, {**origin(), **run}],
         "files": known | {name: known.get(name, {}) | {**file} for name, file in files.items()},
         "limits": sentences(limits),

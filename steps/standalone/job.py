@@ -410,7 +410,7 @@ def _remarks(path: Path, recording: Recording, peak: float, *, renamed: bool) ->
         f"it became {made_name(path).name}": not renamed and made_name(path) != path,
         "it is silent: is it the right file?": peak < SILENT,
     }
-    return [*recording.notes, *(remark for remark, holds in told.items() if holds)]
+    return [*map(plain, [*recording.notes, *(remark for remark, holds in told.items() if holds)])]
 
 
 @contextmanager
