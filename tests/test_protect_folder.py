@@ -2,6 +2,7 @@
 
 import io
 import re
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -300,6 +301,13 @@ def test_a_drawn_key_goes_on_with_the_names_of_its_table(folder: Path, tmp_path:
     assert by_name(out) == table and (out / table["anna-1.wav"]).is_file()
     tmp_path.joinpath("out.names.tsv").unlink()
     refuses("out.names.tsv: is missing", run, "--rename", folder, out)
+
+
+@pytest.mark.parametrize("word", ["yes", "1", "True"])
+def test_another_word_for_true_kept_the_names(word: str) -> None:
+    words = ("make", "-n", "protect", "IN=in", "OUT=out", f"RENAME={word}")
+    run = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert run.returncode == 2 and "RENAME is true or false" in run.stderr
 
 
 @pytest.mark.parametrize(
