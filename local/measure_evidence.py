@@ -57,6 +57,11 @@ def main(
     people = job.group_files(audio, per, job.read_speakers(speakers) if speakers else None)
     key = job.choose_key(None, key_file)[0] if key_file else None
     made = job.made_with(out, key)
+    if per == "file" != (made_per := made.get("per", "file")):
+        raise UserError(
+            f"{out}: was protected with a voice for each {made_per}, so that recordings share a "
+            f"person; give --per {made_per} (make: PER={made_per})"
+        )
     number = job.key_number(f"the attacker's own, {key}")  # voices that nobody has in OUT
     loaded = job.load_system(system, number) if made else None
     if loaded and loaded.digest != made["system"]:

@@ -212,7 +212,7 @@ def bad(folder: Path, tmp_path: Path) -> dict[str, Path]:
     made["key"], made["other"] = folder / "key", tmp_path / "other"
     made["other"].write_text("another key of many letters\n")
     _, out = pair("drawn")  # a key that the program drew, which the journal cannot check
-    (out / JOURNAL).write_text('{"key": "fresh", "settings": {}}\n')
+    (out / JOURNAL).write_text('{"key": "fresh", "settings": {"per": "speaker"}}\n')
     made["mcadams"] = SYSTEM.with_name("b2.yaml")
     return made
 
@@ -228,6 +228,7 @@ def bad(folder: Path, tmp_path: Path) -> dict[str, Path]:
         ("--per speaker two_people/in two_people/out", "fewer than 5 people", None),
         ("--key-file other cut/in cut/out", "was protected with another key", None),
         ("--key-file other drawn/in drawn/out", "can check a key; leave KEY_FILE out", None),
+        ("drawn/in drawn/out", "give --per speaker", None),
         ("--system mcadams cut/in cut/out", "is not what .* was protected with", None),
         ("--speakers key cut/in cut/out", "for --per speaker", None),
         ("cut/in nowhere", "is no folder", None),
