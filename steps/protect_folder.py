@@ -63,6 +63,18 @@ def _check_folders(source: Path, out: Path, key: Path | None) -> None:
         )
 
 
+def _write_key(path: Path, key: str) -> None:
+    """Write a key for its owner alone, and over no other."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.touch(0o600, exist_ok=False)
+    except FileExistsError as error:
+        raise UserError(
+            f"{path}: is there, and may hold the key of an earlier run; choose another file"
+        ) from error
+    path.write_text(f"{key}\n", "utf-8")
+
+
 class _Bar:
     """A bar of seconds of audio, and how many files are done."""
 
@@ -125,8 +137,7 @@ def main(
     with job.alone_in(out):
         journal = job.Journal(out, settings, None if fresh else used)
         if write_key:
-            write_file(write_key, f"{used}\n")
-            write_key.chmod(0o600)
+            _write_key(write_key, used)
         table = account.beside(out, names.TABLE)
         begun = fresh and bool(journal.done)
         drawn = names.draw_names(used, audio, table, begun=begun) if rename else {}

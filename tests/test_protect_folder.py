@@ -119,6 +119,8 @@ def test_the_key_is_written_only_where_it_was_asked_for(folder: Path, tmp_path: 
     assert run("--write-key", key, folder, tmp_path / "out") == 0
     assert key.stat().st_mode & 0o077 == 0
     secret = key.read_text().strip()
+    refuses("may hold the key of an earlier run", run, "--write-key", key, folder, tmp_path / "out")
+    assert key.read_text().strip() == secret  # which was overwritten
     everything = b"".join(p.read_bytes() for p in (tmp_path / "out").rglob("*") if p.is_file())
     assert secret.encode() not in everything
     assert run("--key-file", key, folder, tmp_path / "again") == 0
