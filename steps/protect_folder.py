@@ -146,6 +146,22 @@ def main(
             path for path in audio
             if journal.has(drawn.get(path, path), source / path, work.target(path))
         ]  # fmt: skip
+        told: dict[Path, dict[str, object]] = {
+            path: {"status": "done", **journal.told(drawn.get(path, path))} for path in ready
+        }
+        kept = "drawn, and written to a file" if write_key else "drawn, and forgotten"
+        which = {"key": kept if fresh else "given", "key_digest": job.fingerprint(used)}
+        about = {
+            "source": job.plain(source.resolve()), "per": per, "channels": channels,
+            "system": {"path": job.plain(system), "digest": loaded.digest},
+            "renamed": rename, "other_files": n_other,
+        }  # fmt: skip
+
+        def tell(**run: object) -> Path:
+            files = {job.plain(path): told[path] for path in sorted(told)}
+            return account.write_account(out, which | run, about, files, loaded.limits)
+
+        tell(ended=None)  # what stays of a run that is killed
         todo = list(job.unfinished(groups, ready, fresh=fresh))
         files = [path for _, group in todo for path in group]
         print(f"{source}: {len(audio)} audio files, {len(audio) - len(files)} done before; "
@@ -155,18 +171,19 @@ def main(
         good = [found for found in opened.values() if isinstance(found, Recording)]
         seconds = sum(found.seconds for found in good)
         takes = loaded.rate * max([seconds / jobs.nj, *(found.seconds for found in good)])
-        about = f"about {clock_time(takes)} on cores like ours" if takes else "unknown time"
-        how = f"{len(good)} files, {jobs.nj} at a time: {about}"
+        lasts = f"about {clock_time(takes)} on cores like ours" if takes else "unknown time"
+        how = f"{len(good)} files, {jobs.nj} at a time: {lasts}"
         print(f"{source}: {clock_time(seconds)} of audio in {how}", file=sys.stderr)
         bar = _Bar(seconds, len(good))
         jobs.tick = bar.add
-        told: dict[Path, dict[str, object]] = {path: {"status": "done"} for path in ready}
 
         def done(path: Path, remarks: list[str]) -> None:
             bar.files += 1
-            journal.add(drawn.get(path, path), source / path)
-            told[path] = {"status": "done", "warnings": remarks}
+            found = {"warnings": remarks, "seconds": lengths[path]}
+            journal.add(drawn.get(path, path), source / path, found)
+            told[path] = {"status": "done", **found}
 
+        lengths = {found.path.relative_to(source): round(found.seconds, 2) for found in good}
         journal.begin(drawn.get(path, path) for path in files)
         failed = job.protect_all(jobs, work, todo, opened, done)
         jobs.tick(seconds)
@@ -174,19 +191,10 @@ def main(
         print(f"protect_folder.py: {job.plain(note)}", file=sys.stderr)
     listed = account.beside(out, "failed.txt")
     listed.unlink(missing_ok=True)
-    told |= {path: {"status": "failed", "reason": job.plain(failed[path])} for path in failed}
-    for found in good:
-        told[found.path.relative_to(source)]["seconds"] = round(found.seconds, 2)
-    kept = "drawn, and written to a file" if write_key else "drawn, and forgotten"
-    page = account.write_account(
-        out,
-        {"key": kept if fresh else "given", "key_digest": job.fingerprint(used),
-         "protected": len(files) - len(failed), "failed": len(failed)},
-        {"source": job.plain(source), "per": per,
-         "system": {"path": job.plain(system), "digest": loaded.digest},
-         "channels": channels, "renamed": rename, "other_files": n_other},
-        {job.plain(path.as_posix()): told[path] for path in sorted(told)}, loaded.limits,
-    )  # fmt: skip
+    for path in failed:
+        told[path] = {"status": "failed", "reason": job.plain(failed[path])}
+        told[path] |= {"seconds": lengths[path]} if path in lengths else {}
+    page = tell(protected=len(files) - len(failed), failed=len(failed))
     if failed:
         lines = [job.plain(reason) for reason in failed.values()]
         print(*(f"protect_folder.py: {line}" for line in lines), sep="\n", file=sys.stderr)

@@ -240,13 +240,13 @@ class Journal:
                 f"{out}: holds speech that was protected with "
                 f"{'another key' if same else 'other settings'}; choose another output folder"
             )
-        marks = {str(row["file"]): row["source"] for row in rows if "file" in row}
-        self.done = {name: mark for name, mark in marks.items() if mark is not None}
+        last = {str(row["file"]): row for row in rows if "file" in row}
+        self.done = {name: row for name, row in last.items() if row["source"] is not None}
 
     def has(self, name: Path, source: Path, made: Path) -> bool:
         """Whether a file is done, and neither it nor its source has changed or gone since."""
         known = self.done.get(name.as_posix())
-        return known is not None and made.is_file() and known == _mark(source)
+        return known is not None and made.is_file() and known["source"] == _mark(source)
 
     def begin(self, names: Iterable[Path]) -> None:
         """Record that files are made anew: what a run that is killed leaves of them is no longer
@@ -254,9 +254,13 @@ class Journal:
         for name in names:
             self._append({"file": name.as_posix(), "source": None})
 
-    def add(self, name: Path, source: Path) -> None:
-        """Record a finished file."""
-        self._append({"file": name.as_posix(), "source": _mark(source)})
+    def add(self, name: Path, source: Path, told: Mapping[str, object]) -> None:
+        """Record a finished file, and what the account tells of it."""
+        self._append({"file": name.as_posix(), "source": _mark(source), "told": told})
+
+    def told(self, name: Path) -> dict[str, object]:
+        """What was recorded of a file that is done."""
+        return dict(self.done[name.as_posix()].get("told", {}))
 
     def _append(self, row: Mapping[str, object]) -> None:
         with self.path.open("a", encoding="utf-8") as stream:
