@@ -7,6 +7,7 @@ SYSTEM := models/bn
 PER := file
 CHANNELS := mix
 RENAME := false
+$(if $(filter-out true false,$(RENAME)),$(error RENAME is true or false))
 KEY_FILE :=
 SPEAKERS :=
 NJ :=

@@ -26,7 +26,7 @@ from steps.options import SAFE_SYSTEM, Cores, KeyFile, Per, SafeSystem, SpeakerT
 from utils.cli import LossError, UserError, progress
 from utils.commands import program
 
-FEWEST = 2  # people, of whom one can be mistaken for another
+FEWEST = 5  # people: centring makes two opposites, whom nobody could mistake for each other
 
 
 @program
@@ -41,6 +41,7 @@ def main(
 ) -> None:  # fmt: skip
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # parallelism is by processes
     logging.getLogger("speechbrain").setLevel(logging.WARNING)
+    logging.getLogger("local").setLevel(logging.ERROR)  # the page says what is not defined, too
     from local.evidence.figures import assess
     from local.evidence.hearing import Heard, hear_all, load_judges, pair_up
     from local.evidence.page import as_data, as_page
@@ -56,42 +57,46 @@ def main(
     people = job.group_files(audio, per, job.read_speakers(speakers) if speakers else None)
     key = job.choose_key(None, key_file)[0] if key_file else None
     made = job.made_with(out, key)
+    if per == "file" != (made_per := made.get("per", "file")):
+        raise UserError(
+            f"{out}: was protected with a voice for each {made_per}, so that recordings share a "
+            f"person; give --per {made_per} (make: PER={made_per})"
+        )
     number = job.key_number(f"the attacker's own, {key}")  # voices that nobody has in OUT
     loaded = job.load_system(system, number) if made else None
     if loaded and loaded.digest != made["system"]:
         raise UserError(f"{system}: is not what {out} was protected with; give SYSTEM=")
     pairs, left_out = pair_up(source, out, people)
     judges, missing = load_judges(loaded.anonymiser if loaded else None)
-    jobs = job.Jobs(min(nj or len(os.sched_getaffinity(0)), len(pairs) or 1), lambda _: None)
+    jobs = job.Jobs(min(nj or len(os.sched_getaffinity(0)), len(pairs) or 1))
     heard = dict[str, Heard]()
     results = hear_all(jobs, judges, pairs)
     for _ in progress("measure_evidence", unit="recordings")(pairs):
         pair, result = next(results)
         if isinstance(result, UserError):
-            left_out[pair.name] = str(result)
+            left_out[pair.name] = job.plain(str(result))
         else:
             heard[pair.name] = result
     pairs = [pair for pair in pairs if pair.name in heard]
     for why in left_out.values():
-        print(f"measure_evidence.py: left out: {job.plain(why)}", file=sys.stderr)
+        print(f"measure_evidence.py: left out: {why}", file=sys.stderr)
     if len({pair.person for pair in pairs}) < FEWEST:
         raise UserError(
             f"{source}: {len(pairs)} recordings of fewer than {FEWEST} people can be compared "
-            f"with {out}; there is nobody to be mistaken for"
+            f"with {out}; so few cannot be judged, give recordings of more people"
         )
-    library = logging.getLogger("local")
-    library.setLevel(logging.ERROR)  # of what is not defined on so little; the page says that, too
     found = assess(pairs, [heard[pair.name] for pair in pairs])
-    library.setLevel(logging.NOTSET)
     about = {
-        "source": str(source), "out": str(out), "per": per, **account.origin(), "missing": missing,
-        "system": {"path": str(system), "digest": loaded.digest} if loaded else None,
+        "source": job.plain(source), "out": job.plain(out), "per": per, **account.origin(),
+        "system": {"path": job.plain(system), "digest": loaded.digest} if loaded else None,
+        "missing": missing,
         "limits": account.sentences(loaded.limits) if loaded else [],
         "key": "checked: it is that of the protected recordings" if key else "not given",
     }  # fmt: skip
     page = account.beside(out, "evidence.html")
     write_figures(account.beside(out, "evidence.json"), as_data(found, about, pairs, left_out))
     write_file(page, as_page(found, about, pairs, left_out))
-    print(f"{found.verdict}\n{page}: read it; it names recordings, and plays some unprotected")
+    print(found.verdict)
+    print(f"{job.plain(page)}: read it; it names recordings, and plays some unprotected")
     if left_out:
         raise LossError(f"{len(left_out)} of {len(audio)} recordings were left out (above)")

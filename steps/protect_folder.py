@@ -63,6 +63,18 @@ def _check_folders(source: Path, out: Path, key: Path | None) -> None:
         )
 
 
+def _write_key(path: Path, key: str) -> None:
+    """Write a key for its owner alone, and over no other."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.touch(0o600, exist_ok=False)
+    except FileExistsError as error:
+        raise UserError(
+            f"{path}: is there, and may hold the key of an earlier run; choose another file"
+        ) from error
+    path.write_text(f"{key}\n", "utf-8")
+
+
 class _Bar:
     """A bar of seconds of audio, and how many files are done."""
 
@@ -116,73 +128,86 @@ def main(
     settings = {"system": loaded.digest, "per": per, "channels": channels}
     settings |= {"names": "drawn"} if rename else {}
     if not rename and (like := names.like_people(audio)):
-        print(f"protect_folder.py: {job.plain(names.warning(like, len(audio)))}", file=sys.stderr)
+        print(
+            f"protect_folder.py: {len(like)} of {len(audio)} names have two words in a row with a "
+            f"capital letter, as people's have, such as {job.plain(like[0])}. Protection keeps "
+            "names of files and folders; --rename (make: RENAME=true) draws others. Names that are "
+            "written otherwise are not noticed", file=sys.stderr,
+        )  # fmt: skip
     with job.alone_in(out):
         journal = job.Journal(out, settings, None if fresh else used)
         if write_key:
-            write_file(write_key, f"{used}\n")
-            write_key.chmod(0o600)
+            _write_key(write_key, used)
         table = account.beside(out, names.TABLE)
         begun = fresh and bool(journal.done)
         drawn = names.draw_names(used, audio, table, begun=begun) if rename else {}
+        work = job.Work(source, out, loaded.anonymiser, channels, drawn)
         ready = [
             path for path in audio
-            if journal.has(
-                drawn.get(path, path), source / path, out / drawn.get(path, job.made_name(path))
-            )
+            if journal.has(drawn.get(path, path), source / path, work.target(path))
         ]  # fmt: skip
+        told: dict[Path, dict[str, object]] = {
+            path: {"status": "done", **journal.told(drawn.get(path, path))} for path in ready
+        }
+        kept = "drawn, and written to a file" if write_key else "drawn, and forgotten"
+        which = {"key": kept if fresh else "given", "key_digest": job.fingerprint(used)}
+        about = {
+            "source": job.plain(source.resolve()), "per": per, "channels": channels,
+            "system": {"path": job.plain(system), "digest": loaded.digest},
+            "renamed": rename, "other_files": n_other,
+        }  # fmt: skip
+
+        def tell(**run: object) -> Path:
+            files = {job.plain(path): told[path] for path in sorted(told)}
+            return account.write_account(out, which | run, about, files, loaded.limits)
+
+        tell(ended=None)  # what stays of a run that is killed
         todo = list(job.unfinished(groups, ready, fresh=fresh))
         files = [path for _, group in todo for path in group]
         print(f"{source}: {len(audio)} audio files, {len(audio) - len(files)} done before; "
               f"{n_other} other files are left out", file=sys.stderr)  # fmt: skip
-        jobs = job.Jobs(min(nj or len(os.sched_getaffinity(0)), len(files) or 1), lambda _: None)
+        jobs = job.Jobs(min(nj or len(os.sched_getaffinity(0)), len(files) or 1))
         opened = job.open_all(jobs, source, files)
         good = [found for found in opened.values() if isinstance(found, Recording)]
         seconds = sum(found.seconds for found in good)
         takes = loaded.rate * max([seconds / jobs.nj, *(found.seconds for found in good)])
-        about = f"about {clock_time(takes)} on cores like ours" if takes else "unknown time"
-        how = f"{len(good)} files, {jobs.nj} at a time: {about}"
+        lasts = f"about {clock_time(takes)} on cores like ours" if takes else "unknown time"
+        how = f"{len(good)} files, {jobs.nj} at a time: {lasts}"
         print(f"{source}: {clock_time(seconds)} of audio in {how}", file=sys.stderr)
         bar = _Bar(seconds, len(good))
         jobs.tick = bar.add
-        work = job.Work(source, out, loaded.anonymiser, channels, drawn)
-        told: dict[Path, dict[str, object]] = {path: {"status": "done"} for path in ready}
 
         def done(path: Path, remarks: list[str]) -> None:
             bar.files += 1
-            journal.add(drawn.get(path, path), source / path)
-            told[path] = {"status": "done", "warnings": remarks}
+            found = {"warnings": remarks, "seconds": lengths[path]}
+            journal.add(drawn.get(path, path), source / path, found)
+            told[path] = {"status": "done", **found}
 
+        lengths = {found.path.relative_to(source): round(found.seconds, 2) for found in good}
+        journal.begin(drawn.get(path, path) for path in files)
         failed = job.protect_all(jobs, work, todo, opened, done)
         jobs.tick(seconds)
     for note in (f"{found.path}: {note}" for found in good for note in found.notes):
         print(f"protect_folder.py: {job.plain(note)}", file=sys.stderr)
     listed = account.beside(out, "failed.txt")
     listed.unlink(missing_ok=True)
-    told |= {path: {"status": "failed", "reason": job.plain(failed[path])} for path in failed}
-    for found in good:
-        told[found.path.relative_to(source)]["seconds"] = round(found.seconds, 2)
-    kept = "drawn, and written to a file" if write_key else "drawn, and forgotten"
-    page = account.write_account(
-        out,
-        {"key": kept if fresh else "given", "key_digest": job.fingerprint(used),
-         "protected": len(files) - len(failed), "failed": len(failed)},
-        {"source": str(source), "system": {"path": str(system), "digest": loaded.digest},
-         "per": per, "channels": channels, "renamed": rename, "other_files": n_other},
-        {job.plain(path.as_posix()): told[path] for path in sorted(told)}, loaded.limits,
-    )  # fmt: skip
+    for path in failed:
+        told[path] = {"status": "failed", "reason": job.plain(failed[path])}
+        told[path] |= {"seconds": lengths[path]} if path in lengths else {}
+    page = tell(protected=len(files) - len(failed), failed=len(failed))
     if failed:
         lines = [job.plain(reason) for reason in failed.values()]
         print(*(f"protect_folder.py: {line}" for line in lines), sep="\n", file=sys.stderr)
         write_file(listed, "\n".join(lines) + "\n")
+    shown = job.plain(out)
     if tagged := sum(found.audio.tagged for found in good):
-        print(f"{tagged} files had tags (title, artist, comment ...), which {out} does not have")
-    print(f"{out}: {len(files) - len(failed)} files protected now, {len(failed)} failed; "
+        print(f"{tagged} files had tags (title, artist, comment ...), which {shown} does not have")
+    print(f"{shown}: {len(files) - len(failed)} files protected now, {len(failed)} failed; "
           f"{len(todo)} pseudo-speakers")  # fmt: skip
     if rename:
-        print(f"{table}: which file is which; keep it apart from {out}, or remove it")
+        print(f"{job.plain(table)}: which file is which; keep it apart from {shown}, or remove it")
     print("\n".join(loaded.limits))
-    print(f"{page}: the account of what was done, to read and to keep")
+    print(f"{job.plain(page)}: the account of what was done, to read and to keep")
     if failed:
         raise LossError(
             f"{out}: {len(failed)} of {len(audio)} files are not protected (above, and {listed})"

@@ -5,9 +5,10 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from steps.standalone.job import fingerprint
+from steps.standalone.job import Work, fingerprint
 from tests.refusals import refuses
 from tests.test_protect_folder import KEY, folder, run, speechlike, write  # noqa: F401
 from utils.cli import LossError
@@ -59,6 +60,51 @@ def test_an_account_is_merged_with_that_of_the_runs_before(
     assert [one["protected"] for one in told["runs"]] == [4, 1]
     assert told["files"]["anna-1.wav"]["seconds"] == 1.5
     assert {"sub dir/bert-2.wav", "carl-1.wav"} <= told["files"].keys()
+
+
+def test_a_file_that_fails_now_was_still_in_the_output(
+    folder: Path,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    """Made from another recording under the same name; and it failed for ever."""
+    words, out = ("--key", KEY, folder, tmp_path / "out"), tmp_path / "out"
+    assert run(*words) == 0
+    (folder / "anna-1.wav").write_bytes(b"RIFF no audio")
+    refuses("1 of 4 files are not protected", run, *words, kind=LossError)
+    assert not (out / "anna-1.wav").exists()
+    assert account(tmp_path)["files"]["anna-1.wav"]["status"] == "failed"
+    (folder / "anna-1.wav").unlink()
+    assert run(*words) == 0
+    assert "anna-1.wav" not in account(tmp_path)["files"]
+
+
+def test_a_killed_run_left_no_account(
+    folder: Path,  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nor lengths and remarks of what it had made; nor had one that spells IN otherwise."""
+    plain = Work._write
+
+    def dies(self: Work, path: Path, *args: object) -> float:
+        if path.name == "bert-2.wav":
+            raise KeyboardInterrupt
+        return plain(self, path, *args)  # type: ignore[arg-type]
+
+    write(folder / "anna-1.wav", np.zeros(24000))
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Work, "_write", dies)
+        run("--key", KEY, folder, tmp_path / "out")
+    assert "The last run has not ended" in (tmp_path / "out.account.html").read_text()
+    monkeypatch.chdir(tmp_path)
+    assert run("--key", KEY, "in", "out") == 0
+    told = account(tmp_path)
+    assert [one.get("protected") for one in told["runs"]] == [None, 1]
+    assert told["runs"][0]["ended"] is None and told["runs"][1]["ended"]
+    assert all("seconds" in file for file in told["files"].values())
+    assert told["files"]["anna-1.wav"]["warnings"] == ["it is silent: is it the right file?"]
+    page = (tmp_path / "out.account.html").read_text()
+    assert "not counted" in page and "The last run has not ended" not in page
 
 
 @pytest.mark.parametrize("found", ["{", '{"source": "elsewhere"}'])

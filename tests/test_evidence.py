@@ -1,8 +1,10 @@
 """Evidence on a folder: halves, attackers who train nothing, what they cannot know, bad input."""
 
 import json
+import logging
+import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from local.measure_evidence import main
 from local.report.select import Level
 from steps.protect_folder import main as protect
 from steps.quality import Quality
+from steps.standalone.job import JOURNAL
 from steps.standalone.stream import Recording
 from tests.making import voice
 from tests.refusals import refuses, refuses_words
@@ -41,10 +44,11 @@ class Ear:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder `in` of four people with two recordings each, and `out`, protected with `key`."""
+    """A folder `in` of five people, the last with one recording and others with two, and `out`,
+    protected with `key`."""
     made = tmp_path_factory.mktemp("evidence")
-    for i, who in enumerate(("ann", "ben", "cat", "dan")):
-        for take in (1, 2):
+    for i, who in enumerate(("ann", "ben", "cat", "dan", "eve")):
+        for take in (1, 2)[: 5 - i]:
             samples = 0.1 * voice(2.4, 100 + 40 * i, 500 + 150 * i, take)
             write(made / f"in/{who}-{take}.wav", samples / np.abs(samples).max() * 0.3)
     (made / "key").write_text(KEY + "\n")
@@ -54,13 +58,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def judges(monkeypatch: pytest.MonkeyPatch) -> None:
+def judges(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Instead of networks, which take seconds to load."""
     monkeypatch.setattr(
         hearing, "load_judges",
         lambda system: (Judges({"ear": Ear()}, None, lambda _: Quality(3.0), system),
                         {"moonshine": "is not installed"}),
     )  # fmt: skip
+    yield
+    logging.getLogger("local").setLevel(logging.NOTSET)
 
 
 def run(*words: object) -> int:
@@ -76,16 +82,16 @@ def test_a_folder_without_labels_has_evidence_beside_it(
     attacks = {own["attacker"]: own for own in told["attacks"]}
     assert list(attacks) == ["unprotected", "ignorant", "lazy_informed"]
     assert attacks["unprotected"]["naming"]["reid_top_1"] == 1.0
-    assert attacks["ignorant"]["linking"]["n_target"] == 8
-    assert attacks["ignorant"]["linking"]["n_nontarget"] == 24
-    assert attacks["ignorant"]["naming"]["chance_reid_top_1"] == pytest.approx(1 / 4)
-    assert attacks["ignorant"]["legal"]["chance_legal_linkability_l1"] == pytest.approx(1 / 4)
+    assert attacks["ignorant"]["linking"]["n_target"] == 9
+    assert attacks["ignorant"]["linking"]["n_nontarget"] == 36
+    assert attacks["ignorant"]["naming"]["chance_reid_top_1"] == pytest.approx(1 / 5)
+    assert attacks["ignorant"]["legal"]["chance_legal_linkability_l1"] == pytest.approx(1 / 5)
     assert "fewer than 10 people" in told["not_run"]["aligned"]
     assert told["recordings"]["ann-1.wav"] == told["recordings"]["ann-2.wav"] == "ann"
     page = (folder / "out.evidence.html").read_text()
     assert told["verdict"] in capsys.readouterr().out
     assert told["verdict"] in page
-    assert "8 of 8: 100.0 % [63.1, 100.0]" in page  # exact interval of 8 of 8
+    assert "9 of 9: 100.0 % [66.4, 100.0]" in page  # exact interval of 9 of 9
     assert "Not measured: is not installed" in page
     assert "Who else is in the world" in page
     assert page.count("<audio") == 6
@@ -96,18 +102,18 @@ def test_without_a_word_on_people_each_recording_is_a_person(folder: Path) -> No
     assert run(folder / "in", folder / "out") == 0
     told = json.loads((folder / "out.evidence.json").read_text())
     bare = told["attacks"][0]
-    assert bare["linking"]["n_nontarget"] == 56
-    assert bare["naming"]["n_speakers"] == 8
+    assert bare["linking"]["n_nontarget"] == 72
+    assert bare["naming"]["n_speakers"] == 9
     assert "each recording counts as a person" in (folder / "out.evidence.html").read_text()
 
 
-def heard(known: Vector, protected: Vector) -> Found:
-    """What is found of N people, whose vectors are made by these."""
-    pairs = [Pair(f"{i:02d}.wav", f"{i:02d}", *2 * (Recording(Path(), None),)) for i in range(N)]  # type: ignore[arg-type]
+def heard(known: Vector, protected: Vector, n: int = N) -> Found:
+    """What is found of n people, whose vectors are made by these."""
+    pairs = [Pair(f"{i:02d}.wav", f"{i:02d}", *2 * (Recording(Path(), None),)) for i in range(n)]  # type: ignore[arg-type]
     vectors = [
         {KNOWN: known(i), SAID: known(i), PAIR: protected(i), PROTECTED: protected(i),
          AGAIN: protected(i + N)}
-        for i in range(N)
+        for i in range(n)
     ]  # fmt: skip
     both = Quality(4.0), Quality(3.0)
     said = ("we read good books", "we read good boots")
@@ -147,10 +153,10 @@ def test_who_hears_nothing_names_by_chance_and_the_verdict_does_not_say_found() 
         assert attack.evidence.bare.high == 0.0
 
 
-@pytest.mark.parametrize("seed", [14, 26, 50])
-def test_a_single_interval_below_half_was_called_a_leak(seed: int) -> None:
+@pytest.mark.parametrize(("seed", "n"), [(14, N), (26, N), (50, N), (0, 5), (1, 5), (2, 5)])
+def test_a_single_interval_below_half_was_called_a_leak(seed: int, n: int) -> None:
     """Of three attackers who hear nothing one often has it: a permutation test decides."""
-    assert heard(drawn(seed), drawn(seed + 1)).verdict.level >= Level.UNSHOWN
+    assert heard(drawn(seed), drawn(seed + 1), n).verdict.level >= Level.UNSHOWN
 
 
 @pytest.mark.parametrize(
@@ -200,11 +206,13 @@ def bad(folder: Path, tmp_path: Path) -> dict[str, Path]:
         soundfile.write(side / "ann-1.wav", np.full(16000, 0.1), 16000)
     ins, out = pair("silent")
     soundfile.write(ins / "ann-1.wav", np.zeros(38400), 16000)
-    ins, _ = pair("one")
-    for path in ins.glob("*.wav"):
-        path.unlink() if path.name != "ann-1.wav" else None
+    ins, _ = pair("two_people")
+    for path in ins.glob("[!ab]*.wav"):
+        path.unlink()
     made["key"], made["other"] = folder / "key", tmp_path / "other"
     made["other"].write_text("another key of many letters\n")
+    _, out = pair("drawn")  # a key that the program drew, which the journal cannot check
+    (out / JOURNAL).write_text('{"key": "fresh", "settings": {"per": "speaker"}}\n')
     made["mcadams"] = SYSTEM.with_name("b2.yaml")
     return made
 
@@ -212,13 +220,15 @@ def bad(folder: Path, tmp_path: Path) -> dict[str, Path]:
 @pytest.mark.parametrize(
     ("words", "said", "kind"),
     [
-        ("lacks/in lacks/out", "1 of 8 recordings were left out", LossError),
-        ("cut/in cut/out", "1 of 8 recordings were left out", LossError),
-        ("noise/in noise/out", "1 of 8 recordings were left out", LossError),
-        ("short/in short/out", "1 of 8 recordings were left out", LossError),
-        ("silent/in silent/out", "1 of 8 recordings were left out", LossError),
-        ("one/in one/out", "nobody to be mistaken for", None),
+        ("lacks/in lacks/out", "1 of 9 recordings were left out", LossError),
+        ("cut/in cut/out", "1 of 9 recordings were left out", LossError),
+        ("noise/in noise/out", "1 of 9 recordings were left out", LossError),
+        ("short/in short/out", "1 of 9 recordings were left out", LossError),
+        ("silent/in silent/out", "1 of 9 recordings were left out", LossError),
+        ("--per speaker two_people/in two_people/out", "fewer than 5 people", None),
         ("--key-file other cut/in cut/out", "was protected with another key", None),
+        ("--key-file other drawn/in drawn/out", "can check a key; leave KEY_FILE out", None),
+        ("drawn/in drawn/out", "give --per speaker", None),
         ("--system mcadams cut/in cut/out", "is not what .* was protected with", None),
         ("--speakers key cut/in cut/out", "for --per speaker", None),
         ("cut/in nowhere", "is no folder", None),
@@ -244,9 +254,11 @@ def test_another_programs_folder_has_no_lazy_informed_attacker(
 ) -> None:
     for path in (folder / "out").glob("*.wav"):
         write(tmp_path / "out" / path.name, soundfile.read(path)[0])
+    out = (tmp_path / "out").rename(tmp_path / os.fsdecode(b"\xe4"))
     refuses_words("is no folder", main, folder / "in", tmp_path / "nowhere")
-    assert run(folder / "in", tmp_path / "out") == 0
-    told = json.loads((tmp_path / "out.evidence.json").read_text())
+    assert run(folder / "in", out) == 0
+    told = json.loads(out.with_name(f"{out.name}.evidence.json").read_text())
+    assert told["out"].endswith(r"\xe4")
     assert {own["attacker"] for own in told["attacks"]} == {"unprotected", "ignorant"}
     assert "make protect" in told["not_run"]["lazy_informed"]
     assert told["system"] is None

@@ -2,6 +2,7 @@
 
 import io
 import re
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -118,6 +119,8 @@ def test_the_key_is_written_only_where_it_was_asked_for(folder: Path, tmp_path: 
     assert run("--write-key", key, folder, tmp_path / "out") == 0
     assert key.stat().st_mode & 0o077 == 0
     secret = key.read_text().strip()
+    refuses("may hold the key of an earlier run", run, "--write-key", key, folder, tmp_path / "out")
+    assert key.read_text().strip() == secret  # which was overwritten
     everything = b"".join(p.read_bytes() for p in (tmp_path / "out").rglob("*") if p.is_file())
     assert secret.encode() not in everything
     assert run("--key-file", key, folder, tmp_path / "again") == 0
@@ -165,6 +168,27 @@ def test_with_a_fresh_key_a_speaker_never_has_two_voices(folder: Path, tmp_path:
     (out / "anna-2.flac").unlink()
     assert run("--per", "speaker", folder, out) == 0
     assert (out / "anna-1.wav").read_bytes() != before
+
+
+def test_a_killed_run_with_a_fresh_key_left_a_speaker_two_voices(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, plain = tmp_path / "out", Work._write
+
+    def dies(self: Work, path: Path, *args: object) -> float:
+        if path.name == "anna-2.flac":
+            raise KeyboardInterrupt
+        return plain(self, path, *args)  # type: ignore[arg-type]
+
+    assert run("--per", "speaker", folder, out) == 0
+    before = (out / "anna-1.wav").read_bytes()
+    write(folder / "anna-0.wav", speechlike(1.8, 3))  # the longest, which is made first
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Work, "_write", dies)
+        run("--per", "speaker", folder, out)
+    made = (out / "anna-0.wav").read_bytes()
+    assert run("--per", "speaker", folder, out) == 0
+    assert (out / "anna-1.wav").read_bytes() != before and (out / "anna-0.wav").read_bytes() != made
 
 
 def test_a_file_that_cannot_be_read_is_named_and_the_rest_goes_on(
@@ -279,6 +303,13 @@ def test_a_drawn_key_goes_on_with_the_names_of_its_table(folder: Path, tmp_path:
     assert by_name(out) == table and (out / table["anna-1.wav"]).is_file()
     tmp_path.joinpath("out.names.tsv").unlink()
     refuses("out.names.tsv: is missing", run, "--rename", folder, out)
+
+
+@pytest.mark.parametrize("word", ["yes", "1", "True"])
+def test_another_word_for_true_kept_the_names(word: str) -> None:
+    words = ("make", "-n", "protect", "IN=in", "OUT=out", f"RENAME={word}")
+    run = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert run.returncode == 2 and "RENAME is true or false" in run.stderr
 
 
 @pytest.mark.parametrize(

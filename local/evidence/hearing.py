@@ -15,7 +15,7 @@ from steps.quality import Quality, load_estimator
 from steps.sources import SourceSpeaker, VoiceKey
 from steps.speaker.encoders import Encoder, TooShortError, load_encoder
 from steps.standalone.account import beside
-from steps.standalone.job import Jobs, Tick, made_name
+from steps.standalone.job import Jobs, Tick, made_name, plain
 from steps.standalone.names import TABLE, known_names
 from steps.standalone.stream import Recording, convert_stream
 from steps.synthesis.f0 import VOICED_HZ, compute_f0_stats
@@ -64,7 +64,7 @@ def pair_up(
     pairs, left_out = list[Pair](), dict[str, str]()
     drawn = known_names((path for own in people.values() for path in own), beside(out, TABLE))
     for person, path in ((person, path) for person, paths in people.items() for path in paths):
-        name, made = path.as_posix(), out / drawn.get(path, made_name(path))
+        name, made = plain(path), out / drawn.get(path, made_name(path))
         try:
             if not made.is_file():
                 raise UserError(f"{made}: is missing; protect it first (make protect)")
@@ -79,7 +79,7 @@ def pair_up(
                 )
             pairs.append(pair)
         except UserError as error:
-            left_out[name] = str(error)
+            left_out[name] = plain(str(error))
     return pairs, left_out
 
 

@@ -12,7 +12,7 @@ from local.evidence import figures, hearing
 from local.evidence.figures import Attack, Found
 from local.evidence.hearing import Pair
 from local.report import select
-from local.report.frame import MEASURES, measure, percent, show
+from local.report.frame import measure, percent
 from local.report.gather import SECONDS, loudest
 from local.report.page import colour
 from local.report.words import attacker, render
@@ -20,7 +20,6 @@ from steps.audio import SAMPLE_RATE
 from utils.arrays import Float64
 
 N_CLIPS = 3
-PERCENT = measure("eer")
 
 
 class Clip(NamedTuple):
@@ -55,7 +54,7 @@ def as_page(
 ) -> str:
     """One HTML file that asks the network for nothing."""
     return render(
-        "local/evidence/evidence.html.jinja", {"hits": hits, "share": share, "opinion": opinion},
+        "local/evidence/evidence.html.jinja", {"hits": hits, "said": said},
         found=found, about=about, left_out=left_out, n=len(pairs), select=select,
         people=len({pair.person for pair in pairs}), clips=clips(found, pairs), colour=colour,
         attacker=attacker, figures=figures, hearing=hearing,
@@ -70,14 +69,9 @@ def hits(attack: Attack) -> str:
     return f"{right} of {n}: {percent(right / n)} [{low:.1f}, {high:.1f}]"
 
 
-def share(report: Mapping[str, Any], name: str) -> str:
-    """A figure of a report in percent, with its interval."""
-    return show(figures.value(report, name), PERCENT, unit=True)
-
-
-def opinion(report: Mapping[str, Any], name: str) -> str:
-    """An estimated opinion score of a report, with its interval."""
-    return MEASURES["mos"].say(figures.value(report, name))
+def said(report: Mapping[str, Any], name: str, of: str = "eer") -> str:
+    """A figure of a report with its interval, written as the measure `of` is: in percent."""
+    return measure(of).say(figures.value(report, name))
 
 
 def clips(found: Found, pairs: Sequence[Pair]) -> list[Clip]:

@@ -9,11 +9,10 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from steps.standalone.job import plain
 from utils.cli import UserError, clock_time
 from utils.stamps import ROOT, commit_of_code
 from utils.tables import read_json_object, write_file, write_json
-
-_SAME = ("source", "system", "per", "channels")  # of two runs whose accounts are merged
 
 
 def beside(folder: Path, name: str) -> Path:
@@ -31,7 +30,8 @@ def write_account(
 ) -> Path:
     """Write `<out>.account.json` and, for people, `<out>.account.html`; returns the latter.
 
-    run: what is only of this run, such as its key's digest; settings: what all runs share, with
+    run: what is only of this run, such as its key's digest, by which it is known again when it has
+    ended (before, `ended` is None); settings: what all runs share, with
     `source`, `system`, `per` and `channels`; files: by name, with the `status` of each. An account
     of an earlier run with the same settings is merged: what it says of files that are done, and of
     its run, stays.
@@ -39,9 +39,11 @@ def write_account(
     path = beside(out, "account.json")
     before = _earlier(path, settings)
     runs, known = before.get("runs", []), before.get("files", {})
+    runs = [one for one in runs if one["key_digest"] != run["key_digest"]]
+    known = {name: file for name, file in known.items() if file["status"] == "done"}
     found = {
         **settings,
-        "out": str(out),
+        "out": plain(out),
         "runs": [*runs, {**origin(), **run}],
         "files": known | {name: known.get(name, {}) | {**file} for name, file in files.items()},
         "limits": sentences(limits),
@@ -61,12 +63,18 @@ def sentences(lines: Sequence[str]) -> list[str]:
     return re.split(r"(?<=[.:]) (?=[A-Z])", " ".join(line.strip() for line in lines))
 
 
-def _earlier(path: Path, settings: Mapping[str, object]) -> dict[str, Any]:
+def _earlier(path: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
     try:
         found = read_json_object(path, "")
-        return found if all(found.get(name) == settings[name] for name in _SAME) else {}
-    except UserError:  # none, or none of ours
+        return found if _same(found) == _same(settings) else {}
+    except (UserError, KeyError, TypeError):  # none, or none of ours
         return {}
+
+
+def _same(settings: Mapping[str, Any]) -> list[object]:
+    """What two runs share whose accounts are merged."""
+    names = ("source", "per", "channels")
+    return [settings["system"]["digest"], *(settings[name] for name in names)]
 
 
 def origin() -> dict[str, str]:

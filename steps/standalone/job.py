@@ -240,16 +240,27 @@ class Journal:
                 f"{out}: holds speech that was protected with "
                 f"{'another key' if same else 'other settings'}; choose another output folder"
             )
-        self.done = {str(row["file"]): row["source"] for row in rows if "file" in row}
+        last = {str(row["file"]): row for row in rows if "file" in row}
+        self.done = {name: row for name, row in last.items() if row["source"] is not None}
 
     def has(self, name: Path, source: Path, made: Path) -> bool:
         """Whether a file is done, and neither it nor its source has changed or gone since."""
         known = self.done.get(name.as_posix())
-        return known is not None and made.is_file() and known == _mark(source)
+        return known is not None and made.is_file() and known["source"] == _mark(source)
 
-    def add(self, name: Path, source: Path) -> None:
-        """Record a finished file."""
-        self._append({"file": name.as_posix(), "source": _mark(source)})
+    def begin(self, names: Iterable[Path]) -> None:
+        """Record that files are made anew: what a run that is killed leaves of them is no longer
+        valid."""
+        for name in names:
+            self._append({"file": name.as_posix(), "source": None})
+
+    def add(self, name: Path, source: Path, told: Mapping[str, object]) -> None:
+        """Record a finished file, and what the account tells of it."""
+        self._append({"file": name.as_posix(), "source": _mark(source), "told": told})
+
+    def told(self, name: Path) -> dict[str, object]:
+        """What was recorded of a file that is done."""
+        return dict(self.done[name.as_posix()].get("told", {}))
 
     def _append(self, row: Mapping[str, object]) -> None:
         with self.path.open("a", encoding="utf-8") as stream:
@@ -258,9 +269,12 @@ class Journal:
 
 def made_with(out: Path, key: str | None) -> dict[str, Any]:
     """Settings that a folder was protected with; none for another program's. UserError where it was
-    protected with another key."""
+    protected with another key, or cannot tell."""
     rows = _rows(out) if is_there(out / JOURNAL) else []
-    if rows and key and (salt := _salt(rows[0])) and rows[0]["key"] != fingerprint(key, salt):
+    salt = _salt(rows[0]) if rows else ""
+    if key and not salt:
+        raise UserError(f"{out}: nothing there can check a key; leave KEY_FILE out")
+    if key and rows[0]["key"] != fingerprint(key, salt):
         raise UserError(f"{out}: was protected with another key")
     return dict(rows[0]["settings"]) if rows else {}
 
@@ -338,6 +352,10 @@ class Work:
     channels: str = "mix"
     names: Mapping[Path, Path] = field(default_factory=dict)
 
+    def target(self, path: Path) -> Path:
+        """Path of what a file becomes."""
+        return self.out / self.names.get(path, made_name(path))
+
     def protect(
         self, name: str, path: Path, recording: Recording, f0: F0Stats, tick: Tick
     ) -> list[str]:
@@ -363,7 +381,7 @@ class Work:
         apart = self.channels == "each" and recording.channels > 1
         wanted = range(recording.channels) if apart else [None]
         streams = [convert_stream(recording.blocks(channel), convert) for channel in wanted]
-        target = self.out / self.names.get(path, made_name(path))
+        target = self.target(path)
         form = audio_format(target)
         assert form is not None
         # 16 bit where the format has it, else the codec of the source, such as Opus.
@@ -396,7 +414,7 @@ def _remarks(path: Path, recording: Recording, peak: float, *, renamed: bool) ->
         f"it became {made_name(path).name}": not renamed and made_name(path) != path,
         "it is silent: is it the right file?": peak < SILENT,
     }
-    return [*recording.notes, *(remark for remark, holds in told.items() if holds)]
+    return [*map(plain, [*recording.notes, *(remark for remark, holds in told.items() if holds)])]
 
 
 @contextmanager
@@ -450,7 +468,7 @@ class Jobs:
     """Calls of functions, nj at a time in processes of their own, or here where it is 1."""
 
     nj: int
-    tick: Tick
+    tick: Tick = lambda _: None
 
     def run(
         self, function: Callable[..., Result], calls: Sequence[tuple[Any, ...]]
@@ -523,7 +541,8 @@ def protect_all(
     opened: Mapping[Path, Recording | UserError],
     done: Callable[[Path, list[str]], None],
 ) -> dict[Path, str]:
-    """Make the files of groups that share a pseudo-speaker; returns the failed ones, with reasons.
+    """Make the files of groups that share a pseudo-speaker; returns the failed ones, with reasons,
+    of which no earlier version stays.
 
     done: called with each complete file, and remarks on it.
     """
@@ -542,6 +561,9 @@ def protect_all(
             failed[path] = str(result)
         else:
             done(path, result)
+    for target in filter(os.path.lexists, map(work.target, failed)):
+        with suppress(IsADirectoryError):  # which was why
+            target.unlink()
     return failed
 
 

@@ -43,15 +43,6 @@ def draw_name(key: str, path: Path) -> Path:
     return Path(drawn[:_DIGITS] + made_name(path).suffix)
 
 
-def warning(like: Sequence[Path], n_files: int) -> str:
-    """Sentences on files whose names look like people's."""
-    return (
-        f"{len(like)} of {n_files} names have two words in a row with a capital letter, as people's"
-        f" have, such as {like[0]}. Protection keeps names of files and folders; --rename (make: "
-        "RENAME=true) draws others. Names that are written otherwise are not noticed"
-    )
-
-
 def draw_names(
     key: str, paths: Sequence[Path], table: Path, *, begun: bool = False
 ) -> dict[Path, Path]:
