@@ -140,7 +140,9 @@ def main(
             _write_key(write_key, used)
         table = account.beside(out, names.TABLE)
         begun = fresh and bool(journal.done)
-        drawn = names.draw_names(used, audio, table, begun=begun) if rename else {}
+        given = [names.SALT, *audio]
+        drawn = names.draw_names(used, given, table, begun=begun) if rename else {}
+        journal.salt = str(drawn.pop(names.SALT, ""))
         work = job.Work(source, out, loaded.anonymiser, channels, drawn)
         ready = [
             path for path in audio

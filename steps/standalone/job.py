@@ -240,13 +240,14 @@ class Journal:
                 f"{out}: holds speech that was protected with "
                 f"{'another key' if same else 'other settings'}; choose another output folder"
             )
+        self.salt = ""  # of marks; secret where names are drawn
         last = {str(row["file"]): row for row in rows if "file" in row}
         self.done = {name: row for name, row in last.items() if row["source"] is not None}
 
     def has(self, name: Path, source: Path, made: Path) -> bool:
         """Whether a file is done, and neither it nor its source has changed or gone since."""
         known = self.done.get(name.as_posix())
-        return known is not None and made.is_file() and known["source"] == _mark(source)
+        return known is not None and made.is_file() and known["source"] == _mark(source, self.salt)
 
     def begin(self, names: Iterable[Path]) -> None:
         """Record that files are made anew: what a run that is killed leaves of them is no longer
@@ -256,7 +257,7 @@ class Journal:
 
     def add(self, name: Path, source: Path, told: Mapping[str, object]) -> None:
         """Record a finished file, and what the account tells of it."""
-        self._append({"file": name.as_posix(), "source": _mark(source), "told": told})
+        self._append({"file": name.as_posix(), "source": _mark(source, self.salt), "told": told})
 
     def told(self, name: Path) -> dict[str, object]:
         """What was recorded of a file that is done."""
@@ -307,11 +308,12 @@ def fingerprint(key: str, salt: str = "") -> str:
     return f"{salt}:{hashed.hex()}"
 
 
-def _mark(source: Path) -> str:
-    """Mark of a file's content, empty for one that is gone: enough to notice another recording, too
-    little to find out which recording it was."""
+def _mark(source: Path, salt: str) -> str:
+    """Mark of a file's content, empty for one that is gone: enough to notice another recording.
+    Whoever has the original can find it out, unless they lack the salt."""
     with suppress(OSError), source.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()[:4]
+        salted = hashlib.file_digest(stream, lambda: hashlib.sha256(salt.encode("utf-8")))
+        return salted.hexdigest()[:4]
     return ""
 
 
