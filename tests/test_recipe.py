@@ -84,7 +84,9 @@ class TestRecipe:
         legal = {(r["system"], r["attacker"]) for r in rows if r["family"] == "legal"}
         assert legal >= {("b2", "lazy_informed"), ("b2r", "lazy_informed")}
         assert ("b2", "calibration", "OA") not in kinds  # not defined: it draws nothing at random
-        assert {r["split"] for r in rows} == {"small_test_f", "small_test_m"}
+        of_all = {r["family"] for r in rows if r["split"] == "small_test"}
+        assert of_all == {"groups", "inference"}
+        assert {r["split"] for r in rows} == {"small_test", "small_test_f", "small_test_m"}
         wanted = {"eer", "eer_rocch", "d_ece", "l_w", "tag", "linkability", "deid", "g_vd"}
         assert {r["metric"] for r in rows} >= wanted
         eer = next(r for r in rows if r["metric"] == "eer" and r["condition"] == "AA")

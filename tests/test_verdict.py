@@ -407,7 +407,7 @@ def test_the_smallest_difference_that_the_lists_tell_stands_on_the_page() -> Non
     rows = [bare(), figure("b2", "ignorant", 0.3, 0.2, 0.4)]
     rows += [figure("b2", who, value, 0, 0, metric="eer_least_difference")
              for who, value in (("ignorant", 0.07), ("aligned", 0.093))]  # fmt: skip
-    assert any("by attack, about 7.0 to 9.3 points for women" in said for said in trust(rows))
+    assert any("differ by about 7.0 to 9.3 points for women" in said for said in trust(rows))
     assert not any("smallest difference" in said for said in trust(rows[:2]))
 
 
