@@ -269,18 +269,14 @@ def _candidates(attacks: Sequence[Evidence], chosen: Choice | None) -> list[Lowe
         for n, (eer, p) in (chosen or {}).items()
         if attacks and all(a.several.get(n, eer).value > eer.value - 1e-6 for a in attacks)
     ]
-    if covered := {one.recordings for one in found}:
-        return found + [
-            Lowest(a, n, own, 1.0)
-            for a in attacks for n, own in a.several.items() if n not in covered
-        ]  # fmt: skip
+    covered = {one.recordings for one in found}
     for attack in attacks:
         eer, p = fold(attack.eer), 1.0
         if eer.high < 0.5:
             off = (0.5 - eer.value) / max(eer.high - eer.value, 1e-9)
             p = min(1.0, 2.0 * float(norm.sf(off * SIGMAS)) * len(attacks))
-        found += [Lowest(attack, "", eer, p)]
-        found += [Lowest(attack, n, own, 1.0) for n, own in attack.several.items()]
+        found += [] if covered else [Lowest(attack, "", eer, p)]
+        found += [Lowest(attack, n, v, 1.0) for n, v in attack.several.items() if n not in covered]
     return found
 
 

@@ -345,7 +345,7 @@ class WganTrainer(GeneratorTrainer):
         """Give the generator's weights, which have its own names, those in the network."""
         others = ("mean", "deviation", CALIBRATION)
         given = {
-            name if name.startswith(others) else f"{GENERATOR}{name}": part
+            name if str(name).startswith(others) else f"{GENERATOR}{name}": part
             for name, part in weights.items()
         }
         return super().load(values, path, given, n_speakers)
