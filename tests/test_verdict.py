@@ -385,7 +385,7 @@ def test_trainings_of_one_evaluator_give_the_spread() -> None:
 
 def test_the_page_says_how_many_draws_stand_behind_the_figures() -> None:
     figures = [bare(), figure("b2r", "ignorant", 0.3, 0.2, 0.4)]
-    assert trust(figures)[-2].startswith("Every system protected these trials once: how much other")
+    assert trust(figures)[-2].startswith("Every system protected these trials once: other draws")
     more = [figure("b2r", who, n, 0, 0, metric="n_draws")
             for who, n in (("ignorant", 3), ("lazy_informed", 4))]  # fmt: skip
     assert trust([*figures, *more])[-2] == (
@@ -407,7 +407,7 @@ def test_the_smallest_difference_that_the_lists_tell_stands_on_the_page() -> Non
     rows = [bare(), figure("b2", "ignorant", 0.3, 0.2, 0.4)]
     rows += [figure("b2", who, value, 0, 0, metric="eer_least_difference")
              for who, value in (("ignorant", 0.07), ("aligned", 0.093))]  # fmt: skip
-    assert any("differ by about 7.0 to 9.3 points for women" in said for said in trust(rows))
+    assert any("less than about 7.0 to 9.3 points for women" in said for said in trust(rows))
     assert not any("smallest difference" in said for said in trust(rows[:2]))
 
 

@@ -182,8 +182,9 @@ class Results:
         return each(where(self.metrics, family=frame.UTILITY, metric=metric), "evaluator")
 
     def splits(self, evaluator: str) -> list[str]:
-        """Splits of an evaluator, sorted."""
-        return sorted(each(where(self.metrics, evaluator=evaluator), "split"))
+        """Splits of an evaluator that attacks list by list, sorted."""
+        own = where(self.metrics, evaluator=evaluator)
+        return sorted(each(own[own["family"] != frame.INFERENCE], "split"))
 
     def systems(self) -> list[str]:
         """Protected systems in the order of the table; their number gives colour and marker.
