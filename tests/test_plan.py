@@ -1105,3 +1105,11 @@ def test_fused_attacks_hear_one_draw(plan: Plan, corpus: Path) -> None:
     again = {row.out for row in figures if "--another-draw" in row.values["lists"]}
     told = {Path(out).parts[3].removeprefix("recordings_") for out in again}
     assert told == {"ignorant.e+plda", "ignorant.e+cosine"}
+
+
+def test_figures_of_controls_were_not_gathered(plan: Plan, corpus: Path) -> None:
+    """--controls true measured them, and the report had no table of them."""
+    options = {"controls": "true", "systems": "b2", "attackers": "ignorant"}
+    made = "exp/metrics/copy/ignorant.e+cosine/OA/e_f"
+    (corpus / made).mkdir(parents=True)
+    assert f" {made} " in commands(plan(**options), **options)["exp/results"]

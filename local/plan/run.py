@@ -166,7 +166,7 @@ class ReportInputs:
 
     def _privacy(self, evaluator: str, gender: str, listed: Sequence[Listed]) -> None:
         labels = self.recipe.labels
-        for system in self.utility.everything:
+        for system in (ORIGINAL, *self.attacks.systems):
             self.folders += sorted(
                 folder
                 for folder, of in labels.items()
