@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -451,12 +452,11 @@ def wait_for(what: Callable[[], bool]) -> None:
 
 def open_files(folder: Path) -> bool:
     """Whether any process has a file without a name open there."""
-    for link in Path("/proc").glob("[0-9]*/fd/*"):
-        try:
-            if str(link.readlink()).startswith(f"{folder}/#"):
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # the process has ended, or the file was closed meanwhile
+            links = [link.readlink() for link in (process / "fd").iterdir()]
+            if any(str(link).startswith(f"{folder}/#") for link in links):
                 return True
-        except OSError:  # the process has ended
-            continue
     return False
 
 
