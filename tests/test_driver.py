@@ -275,7 +275,7 @@ def test_conventions_8_a_job_in_the_background_that_failed_was_not_noticed(
     rows = [row(f"exp/{name}", table="jobs") for name in ("good", "bad", "other")]
     done = recipe(JOBS, *rows, row("exp/after", 2), options=("--nj", nj), status=1)
     assert "stage 1 failed at exp/bad" in done.stderr
-    assert "stage 2" not in done.stdout or nj == "4"  # of which one is free
+    assert "stage 2" not in done.stdout or nj != "1"  # a free one may begin it before `bad` fails
     assert (tmp_path / "exp/good/.done").exists()
     assert not (tmp_path / "exp/bad/.done").exists()
 
@@ -289,7 +289,7 @@ for needed in sys.argv[2:]:
 out.mkdir(parents=True, exist_ok=True)
 (out / "begun").touch()
 other = {"encoder": "protected", "protected": "encoder"}.get(out.name)
-limit = time.monotonic() + 60
+limit = time.monotonic() + 600
 while other and not Path("exp", other, "begun").exists() and time.monotonic() < limit:
     time.sleep(0.02)
 (out / "done").touch()
