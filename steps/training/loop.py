@@ -332,6 +332,14 @@ def learning_rate(config: Any, step: int) -> float:
     return final + (peak - final) * cosine
 
 
+def cyclic_rate(config: Any, step: int) -> float:
+    """Learning rate: linear rise from `final_rate` to `learning_rate` over `half_cycle` steps and
+    fall over as many, again and again (SpeechBrain's CyclicLRScheduler)."""
+    place = (step + 1) / config.half_cycle % 2
+    final, peak = float(config.final_rate), float(config.learning_rate)
+    return float(final + (peak - final) * (1 - abs(1 - place)))
+
+
 def set_rate(optimiser: torch.optim.Optimizer, rate: float) -> None:
     """Set the rate of the next step; a group of parameters may learn at a part of it."""
     for group in optimiser.param_groups:
