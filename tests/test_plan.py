@@ -533,9 +533,8 @@ def test_W8_the_attacker_of_2026_is_tuned_from_given_weights(plan: Plan, corpus:
     }  # fmt: skip
     made = commands(plan_run(follow_protocol(Asked(options))))
     tuned = made["exp/encoders/dast.train_b2_const.finetuned"]
-    assert (
-        "--init-from exp/dast " in tuned and " exp/dast/encoder.yaml data/train_b2_const " in tuned
-    )
+    unseen = " ".join(f"--not-speakers-of data/e_{s}" for s in ("enrolls", "trials_f", "trials_m"))
+    assert f"--init-from exp/dast {unseen} exp/dast/encoder.yaml data/train_b2_const" in tuned
     assert "exp/xvectors/dast/e_enrolls_b2" in " ".join(made)
     for attacker in ("lazy_informed", "semi_informed_finetuned"):
         assert f"exp/scores/b2/{attacker}.dast+cosine_raw/AA/e_mixed" in made
