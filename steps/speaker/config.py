@@ -28,7 +28,7 @@ from utils.settings import (
 # Makers of a network from an EncoderConfig: features (B, T, D) -> embeddings (B, 1, E).
 STRUCTURES = {
     "ecapa": "steps.speaker.network:make_ecapa",
-    "ecapa_dual": "steps.speaker.network:make_dual_ecapa",
+    "ecapa_dual": "steps.speaker.network:make_ecapa",
     "xvector": "steps.speaker.network:make_xvector",
     "resemblyzer": "steps.speaker.lstm:make_resemblyzer",
     "pyannote": "steps.speaker.pyannote:make_pyannote",

@@ -422,14 +422,10 @@ def match_frames(x: Tensor, length: int) -> Tensor:
     return x.new_zeros(*x.shape[:2], length).index_add(2, owner, x) / sizes
 
 
-def make_dual_ecapa(config: EncoderConfig) -> nn.Module:
-    """ECAPA-TDNN of filter banks and of a hub model."""
-    return make_ecapa(config, DualEcapa)
-
-
-def make_ecapa(config: EncoderConfig, kind: Any = ECAPA_TDNN) -> nn.Module:
-    """ECAPA-TDNN with attentive or xi pooling."""
+def make_ecapa(config: EncoderConfig) -> nn.Module:
+    """ECAPA-TDNN with attentive or xi pooling, of features or of filter banks and a hub model."""
     network = config.network
+    kind = DualEcapa if config.encoder == "ecapa_dual" else ECAPA_TDNN
     layers = {name: list(getattr(network, name)) for name in LAYERS}
     sizes = {name: getattr(network, name) for name in ECAPA_SIZES}
     groups = [1] * len(network.channels)
