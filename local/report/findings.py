@@ -85,7 +85,7 @@ def inferred(results: Results) -> str:
                 for s, f in best.items()
             ]))  # fmt: skip
     chosen = own.duplicated(["system", "metric"]).any()
-    taught = own[own["attacker"] != "ignorant"]["system"]  # unprotected speech is learnt from as it is
+    taught = own[own["attacker"] != "ignorant"]["system"]  # the original has no such row
     untaught = sorted({*own["system"]} - {*taught})
     return say("inferred", told=told, chosen=chosen, untaught=untaught) if told else ""
 
