@@ -34,6 +34,7 @@ from utils.datadir import load_data_dir
 from utils.seeds import make_rng
 from utils.tables import (
     atomic_write,
+    file_problem,
     is_there,
     read_bytes,
     read_json_object,
@@ -355,7 +356,10 @@ def load_plan(folder: Path) -> PairPlan:
     info = read_json_object(path, "make it again")
     arrays = read_arrays(folder / "index.npz", "make the plan again")
     try:
-        left, right = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("left", "right"))
+        files = [folder / f"{name}.npy" for name in ("left", "right")]
+        if problem := "".join(map(file_problem, files)):
+            raise ValueError(problem)
+        left, right = (np.load(file, mmap_mode="r") for file in files)
         if info["format"] != FORMAT:
             raise ValueError(f"format {info['format']}")
         bins = Bins(**info["bins"])
