@@ -46,8 +46,7 @@ def count_parts(utterances: Sequence[Sequence[str]]) -> Float32:
     hashing = HashingVectorizer(
         analyzer=list, n_features=SIZE, norm=None, alternate_sign=False, dtype=np.float32
     )
-    counts: Float32 = hashing.transform(utterances).toarray()
-    return counts
+    return hashing.transform(utterances).toarray()
 
 
 # ---- Timing of an utterance as one vector: how long each phone lasts, pauses, and the rate.

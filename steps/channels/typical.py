@@ -28,5 +28,4 @@ def away(names: Sequence[str], values: Float64) -> Float64:
     [0.0]
     """
     mean, deviation = np.array([_typical()[name] for name in names]).T
-    found: Float64 = np.nan_to_num((values - mean) / deviation)
-    return found
+    return np.nan_to_num((values - mean) / deviation)

@@ -40,8 +40,7 @@ class FrameGaussians:
         share = self.weights / self.weights.sum()
         which = rng.choice(len(share), size, p=share)
         noise = rng.standard_normal((size, self.means.shape[1]))
-        samples: Float64 = self.means[which] + np.sqrt(self.variances[which]) * noise
-        return samples
+        return self.means[which] + np.sqrt(self.variances[which]) * noise
 
 
 @dataclass(frozen=True)
