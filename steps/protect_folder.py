@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Protect the speech of any folder: no lists, no transcripts, no training.
 
 OUT gets every audio file of IN under the same name in the same sub-folder, at 16 kHz: what
@@ -27,8 +27,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Annotated, Literal
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import (
     SAFE_SYSTEM,
     Cores,
