@@ -105,13 +105,13 @@ def main(
     ] = "mix",
     rename: Annotated[
         bool, "Whether files get drawn names and no folders; which was whose is written beside "
-        "OUT, to OUT.names.tsv, for you alone to read"
+        "OUT, to OUT.job.tsv, for you alone to read"
     ] = False,
     nj: Cores = None,
 ) -> None:  # fmt: skip
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # parallelism is by processes
     _return_large_arrays()
-    from steps.standalone import account, job, names
+    from steps.standalone import account, job
     from steps.standalone.stream import Recording
 
     if sum(option is not None for option in (key, key_file, write_key)) > 1:
@@ -125,7 +125,7 @@ def main(
     loaded = job.load_system(system, job.key_number(used))
     settings = {"system": loaded.digest, "per": per, "channels": channels}
     settings |= {"names": "drawn"} if rename else {}
-    if not rename and (like := names.like_people(audio)):
+    if not rename and (like := job.like_people(audio)):
         print(
             f"protect_folder.py: {len(like)} of {len(audio)} names have two words in a row with a "
             f"capital letter, as people's have, such as {job.plain(like[0])}. Protection keeps "
@@ -136,11 +136,11 @@ def main(
         journal = job.Journal(out, settings, None if fresh else used)
         if write_key:
             _write_key(write_key, used)
-        table = account.beside(out, names.TABLE)
+        table = account.beside(out, job.TABLE)
         begun = fresh and bool(journal.done)
-        given = [names.SALT, *audio]
-        drawn = names.draw_names(used, given, table, begun=begun) if rename else {}
-        journal.salt = str(drawn.pop(names.SALT, ""))
+        given = [job.SALT, *audio]
+        drawn = job.draw_names(used, given, table, begun=begun) if rename else {}
+        journal.salt = str(drawn.pop(job.SALT, ""))
         work = job.Work(source, out, loaded.anonymiser, channels, drawn)
         ready = [
             path for path in audio

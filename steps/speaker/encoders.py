@@ -38,7 +38,7 @@ MINIMUM_SECONDS = MINIMUM_FRAMES * 0.01
 ENCODERS = {
     "resemblyzer": "steps.speaker.encoders:ResemblyzerEncoder",
     "pyannote": "steps.speaker.pyannote:PyannoteEncoder",
-    "melody": "steps.channels.melody:MelodyEncoder",
+    "melody": "steps.channels.recognised:MelodyEncoder",
     "hub:<model>": "steps.speaker.encoders:HubEncoder",
     "<folder>": "steps.speaker.encoders:load_trained",
 }
