@@ -32,7 +32,7 @@ def main(
 ) -> None:  # fmt: skip
     from pandas import DataFrame
 
-    from local.report import generators as report
+    from local.report import studies as report
     from utils.tables import read_json_object
 
     rows = report.capacity_rows(report.REAL, real / "capacity.tsv")

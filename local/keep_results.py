@@ -37,6 +37,6 @@ def main(
     ] = (),
     command: Annotated[str, "The command, where the run recorded none", "TEXT"] = "",
 ) -> None:  # fmt: skip
-    from local.report.origin import keep
+    from local.report.gather import keep
 
     print(f"{out}: {keep(results, out, dict(name), command)} command.txt origin.json")

@@ -27,7 +27,7 @@ def main(
     answers: Annotated[Sequence[Path], "A listener's answers; may be given again", "FILE"],
     seed: Seed = 0,
 ) -> None:  # fmt: skip
-    from local.metrics.listening import read_answers, score
+    from local.report.listening import read_answers, score
     from utils.tables import read_json_object
 
     truth = read_json_object(key, "make the test again")

@@ -10,7 +10,7 @@ import pytest
 
 from local.collect_generators import main as collect
 from local.metrics.detection import eer_threshold
-from local.report.generators import REAL, capacity_rows
+from local.report.studies import REAL, capacity_rows
 from steps.measure_capacity import main as measure
 from steps.time_generator import main as measure_time
 from tests.making import write_archive

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from local.make_listening_test import main as make_listening_test
-from local.metrics.listening import accuracy, d_prime, score
+from local.report.listening import accuracy, d_prime, score
 from local.score_listening import main as score_listening
 from steps.audio import write_wav
 from tests.browser import chromium, opened

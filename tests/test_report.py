@@ -24,14 +24,12 @@ from local.metrics.verification import attack, calibrations, empirical, prepare,
 from local.report import pictures
 from local.report.draw import inline, slug
 from local.report.findings import not_measured
-from local.report.frame import SIMILARITY, number, percent
+from local.report.frame import SIMILARITY, number, percent, render
+from local.report.gather import origin
 from local.report.load import Results, load_results
-from local.report.origin import origin
 from local.report.page import Headings, cell, without_constants
-from local.report.papers import TERMS, cards, terms_in
 from local.report.select import summary as rows
-from local.report.tables import SPECS
-from local.report.words import render
+from local.report.tables import SPECS, TERMS, cards, terms_in
 from tests.browser import check_page, opened, unfold
 from tests.report_rows import (
     Figure,

@@ -14,8 +14,17 @@ import numpy as np
 import pandas as pd
 
 from local.report import frame
-from local.report.frame import NOTHING, Value, each, read_frame, value_of, where, with_numbers
-from local.report.words import target_series, target_voices
+from local.report.frame import (
+    NOTHING,
+    Value,
+    each,
+    read_frame,
+    target_series,
+    target_voices,
+    value_of,
+    where,
+    with_numbers,
+)
 from utils.cli import UserError
 from utils.tables import Kind, read_json
 

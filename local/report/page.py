@@ -12,13 +12,22 @@ from markupsafe import Markup
 
 from local.report import draw, findings, select, tables
 from local.report.draw import Picture
-from local.report.frame import COUNTS, UTILITY_MEASURES, number, percent, where
+from local.report.frame import (
+    COUNTS,
+    UTILITY_MEASURES,
+    Marked,
+    absent,
+    attacker,
+    enumerate_words,
+    number,
+    percent,
+    render,
+    where,
+)
 from local.report.load import Group, Person, Results, part
-from local.report.papers import cards, terms_in
 from local.report.pictures import Section
 from local.report.select import ICONS, Level
-from local.report.tables import Table
-from local.report.words import Marked, absent, attacker, enumerate_words, render
+from local.report.tables import Table, cards, terms_in
 
 MOST = 14_500_000  # bytes of the page, which is to stay below 15 MB
 MOST_AUDIO = 8_000_000  # of these for clips

@@ -20,10 +20,21 @@ from matplotlib.projections.polar import PolarAxes
 from local.metrics.similarity import dominance_of_rows
 from local.report import draw, frame, select
 from local.report.draw import Drawing, Picture, dot
-from local.report.frame import MEASURES, NOTHING, UTILITY, Value, number, where
+from local.report.frame import (
+    MEASURES,
+    NOTHING,
+    PROTECTED,
+    USES,
+    UTILITY,
+    Value,
+    absent,
+    attacker,
+    number,
+    say,
+    where,
+)
 from local.report.load import SETTINGS, Entry, Results
 from local.report.select import Trade
-from local.report.words import PROTECTED, USES, absent, attacker, say
 from utils.arrays import Float64
 from utils.cli import UserError
 
