@@ -598,7 +598,7 @@ def settings_of_systems(
     return found, missing
 
 
-KEPT = ("metrics.csv", "generators.csv")  # of collect_results.py and collect_generators.py
+KEPT = ("metrics.csv", "generators.csv")  # of collect_results.py and collect_study.py
 
 
 def keep(results: Path, out: Path, names: dict[str, str], command: str = "") -> str:
