@@ -342,7 +342,7 @@ def _threshold(
     score = np.concatenate([score for _, score in scored])
     target = np.concatenate([trials.target for trials, _ in scored])
     figures = {"threshold": eer_threshold(score, target), "eer": eer(*rank(score, target).counts())}
-    write_figures(out, figures | count_labels(target))
+    write_figures(out, {**figures, **count_labels(target)})
 
 
 main = commands(

@@ -1,14 +1,12 @@
 """Attacks on a folder by those who train nothing, the verdict on them, and a page of both."""
 
 import base64
-import io
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import soundfile
 from scipy.stats import binomtest
 
 from local.evidence import hearing
@@ -20,7 +18,7 @@ from local.metrics.verification import find_speakers, verification
 from local.protocols.studies import Pairs, align, learn_by_group
 from local.report import frame, select
 from local.report.frame import Value, measure, percent
-from local.report.gather import SECONDS, loudest
+from local.report.gather import SECONDS, loudest, mp3
 from local.report.page import colour
 from local.report.select import NAMED, PRETRAINED, Evidence, Verdict, fold, judge
 from steps.audio import SAMPLE_RATE
@@ -328,10 +326,4 @@ def _clip(pair: Pair) -> Clip:
     start = loudest(heard, length)
     sides = (pair.original, pair.protected)
     cut = (own.read(start, min(start + length, len(own))) for own in sides)
-    return Clip(pair.name, *map(_mp3, cut))
-
-
-def _mp3(samples: Float64) -> str:
-    content = io.BytesIO()
-    soundfile.write(content, samples, SAMPLE_RATE, format="MP3")
-    return base64.b64encode(content.getvalue()).decode("ascii")
+    return Clip(pair.name, *(base64.b64encode(mp3(one)).decode("ascii") for one in cut))

@@ -429,7 +429,7 @@ def _eers(heard: Heard, models: Bool, swaps: Int64) -> Float64:
     ends, found = np.flatnonzero(np.append(score[1:] > score[:-1], True)), []
     for some in _parts(swaps, max(len(order), models.size)):
         target = models[some].reshape(len(some), -1).take(cell, axis=1)
-        upto = np.cumsum(target, axis=1, dtype=np.int32)
+        upto: Any = np.cumsum(target, axis=1, dtype=np.int32)
         found.append(detection.eers(upto, np.arange(1.0, len(score) + 1), ends))
     eer = np.concatenate(found)
     return np.minimum(eer, 1.0 - eer)

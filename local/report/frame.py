@@ -21,7 +21,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from local.protocols import attackers
 from utils.cli import UserError
-from utils.tables import atomic_write, read_bytes
+from utils.tables import read_bytes, write_file
 
 # What a figure speaks of. family: what was done; attacker: who did it, or whose evaluator it was;
 # empty where that is nobody of local/protocols/attackers.py (of NIST's lists, the profile).
@@ -177,20 +177,17 @@ def parse(text: str) -> float:
 def read_frame(path: Path, columns: Sequence[str], delimiter: str = ",") -> pd.DataFrame:
     """A table of text; UserError where it is missing, is no table, or has other columns."""
     try:
-        text = read_bytes(path).decode("utf-8")
-        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-        if next(reader, None) != list(columns):
-            raise UserError(
-                f"{path}:1: other columns than this version writes; make it anew: run stage 11"
-            )
-        rows = []
-        for row in filter(None, reader):
-            if len(row) != len(columns):
-                raise UserError(f"{path}:{reader.line_num}: not {len(columns)} fields")
-            rows.append(row)
-    except (UnicodeDecodeError, csv.Error) as error:
+        found = pd.read_csv(
+            io.BytesIO(read_bytes(path)), sep=delimiter, dtype=object, keep_default_na=False
+        )
+    except ValueError as error:
         raise UserError(f"{path}: not a table of figures: {error}; run stage 11 again") from error
-    return pd.DataFrame(rows, columns=list(columns), dtype=object)
+    lost = found.isna().any(axis=None) or not isinstance(found.index, pd.RangeIndex)
+    if [*found] != [*columns] or lost:
+        raise UserError(
+            f"{path}:1: other columns than this version writes; make it anew: run stage 11"
+        )
+    return found
 
 
 def with_numbers(frame: pd.DataFrame) -> pd.DataFrame:
@@ -216,10 +213,8 @@ def read_speakers(path: Path) -> pd.DataFrame:
 
 def write_frame(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> None:
     """Write rows as CSV with a header, atomically."""
-    with atomic_write(path) as stream:
-        writer = csv.DictWriter(stream, columns, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    table = pd.DataFrame([*rows], columns=[*columns]).to_csv(index=False, lineterminator="\n")
+    write_file(path, table)
 
 
 def where(frame: pd.DataFrame, **of: Any) -> pd.DataFrame:

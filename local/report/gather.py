@@ -5,6 +5,7 @@
 the ECE of an attacker who hears nothing. Numbers have six digits: pictures show no more.
 """
 
+import io
 import json
 import logging
 import os
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import soundfile
 
 from local.metrics import verification
@@ -33,7 +35,6 @@ from utils.digests import sha256
 from utils.launching import read_account
 from utils.stamps import commit_of_code, provenance, read_stamp
 from utils.tables import (
-    atomic_write,
     is_there,
     read_bytes,
     read_json_object,
@@ -222,6 +223,13 @@ def load_speech(words: Sequence[Sequence[str]]) -> list[ProtectedSet]:
     ]
 
 
+def mp3(samples: npt.NDArray[Any]) -> bytes:
+    """Samples at 16 kHz as MP3."""
+    stream = io.BytesIO()
+    soundfile.write(stream, samples, SAMPLE_RATE, format="MP3")
+    return stream.getvalue()
+
+
 def loudest(samples: np.ndarray[tuple[int], np.dtype[np.float64]], length: int) -> int:
     """Where the loudest stretch of `length` samples begins; 0 if there are no more."""
     if len(samples) <= length:
@@ -257,8 +265,7 @@ def cut_clips(
         key = (str(data.path), utterance)
         if key not in made:
             name = f"clips/{len(made):03d}.mp3"
-            with atomic_write(out / name, "wb") as stream:
-                soundfile.write(stream, _cut(data, utterance, start), SAMPLE_RATE, format="MP3")
+            write_file(out / name, mp3(_cut(data, utterance, start)))
             made[key] = name
         return made[key]
 

@@ -6,7 +6,6 @@ both stand hidden anchors: pairs of original speech, original speech, and the sa
 
 import base64
 import hashlib
-import io
 import json
 import math
 from collections import defaultdict
@@ -16,13 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import soundfile
 from scipy.signal import butter, sosfilt
 from scipy.stats import binomtest, norm
 
 from local.metrics.intervals import LEVEL, interval_report, multiplicities, percentiles
 from local.report.frame import render
-from local.report.gather import SECONDS, ProtectedSet, loudest
+from local.report.gather import SECONDS, ProtectedSet, loudest, mp3
 from steps.audio import SAMPLE_RATE, read_audio
 from utils.arrays import Float64
 from utils.cli import UserError
@@ -60,10 +58,9 @@ class _Clips:
         start = loudest(samples, length)
         samples = samples[start : start + length]
         samples = 0.5 * samples / (np.abs(samples).max() or 1.0)  # loudness tells no systems apart
-        stream = io.BytesIO()
-        soundfile.write(stream, change(samples), SAMPLE_RATE, format="MP3")
-        name = hashlib.sha256(stream.getvalue()).hexdigest()[:12]
-        self.data[name] = base64.b64encode(stream.getvalue()).decode("ascii")
+        clip = mp3(change(samples))
+        name = hashlib.sha256(clip).hexdigest()[:12]
+        self.data[name] = base64.b64encode(clip).decode("ascii")
         return name
 
 
