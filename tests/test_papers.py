@@ -14,9 +14,9 @@ from scipy.stats import kendalltau
 
 from local.keep_results import main as keep
 from local.report.frame import read_metrics
-from local.report.origin import KEPT
-from local.report.papers import FOLDER, VERDICTS, claims, of_table, paper_table, published
+from local.report.gather import KEPT
 from local.report.studies import Searches
+from local.report.tables import FOLDER, VERDICTS, claims, of_table, paper_table, published
 from tests.refusals import refuses
 from tests.report_rows import frame, metrics_csv
 from utils.digests import sha256

@@ -14,10 +14,24 @@ from pandas import DataFrame
 from local.metrics.detection import WEAK
 from local.protocols.attackers import ATTACKERS, BACKEND, FINETUNED, SCRATCH, comes_trained
 from local.report import frame, select
-from local.report.frame import MEASURES, Value, number, parse, percent, show, value_of, where
+from local.report.frame import (
+    CORE,
+    MEASURES,
+    USES,
+    Value,
+    absent,
+    attacker,
+    group_of,
+    number,
+    parse,
+    percent,
+    say,
+    show,
+    value_of,
+    where,
+)
 from local.report.load import Results
 from local.report.select import FEWEST, NO_RISE, SummaryRow, unprotected
-from local.report.words import CORE, USES, absent, attacker, group_of, say
 
 _TRAINING = re.compile(r"_seed\d+(?=[_/+]|$)")  # what sets trainings of one evaluator apart
 EER = MEASURES["eer"]
