@@ -141,6 +141,7 @@ def test_a_crowd_without_distractors_is_legal_linkability() -> None:
             legal[f"legal_linkability_l1_n{n}"]
         )
     assert report["legal_linkability_l1_n30"] == pytest.approx(legal["legal_linkability_l1"])
+    assert report["named_l1_n30"] < report["among_5_l1_n30"] < report["among_10_l1_n30"]  # type: ignore[operator]
     assert report["named_lall_n30"] > report["named_l3_n30"] > report["named_l1_n30"]  # type: ignore[operator]
     assert "named_l10_n2" not in report  # nobody has ten
 
