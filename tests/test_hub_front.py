@@ -161,7 +161,7 @@ def test_W7_bands_of_all_and_stretches_of_each_are_dropped() -> None:
         heard = drop(make_rng(seed, "b"), noise)
         power = np.abs(np.fft.rfft(heard)[0]).reshape(-1)[:80_000].reshape(100, -1).mean(axis=1)
         lost.append(int((power < 0.3 * np.median(power)).sum()))  # hundredths of the band
-    assert max(lost) > 0 and max(lost) <= 3 * 7
+    assert min(lost) >= 7 and max(lost) <= 3 * 8  # one band to three
 
 
 def test_W7_frames_of_the_hub_model_are_matched_by_hand() -> None:
@@ -314,7 +314,7 @@ def test_W8_weights_of_another_network_are_refused(
         ({**state, "fc.conv.bias": torch.zeros(7)}, r"size mismatch for body\.fc\.conv\.bias"),
         ({**state, "blocks.9.conv.weight": torch.zeros(1)}, r"Unexpected key.*body\.blocks\.9"),
         ({**state, "mfa.norm.norm.bias": torch.full((16,), torch.nan)}, "is not finite"),
-        ({"state_dict": 3, 4: "x"}, "is missing"),
+        ({4: "x"}, "is missing"),
         ([1, 2], "holds no weights by name"),
     ]
     for saved, said in wrong:
