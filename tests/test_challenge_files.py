@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from local.protocols.attackers import Protocol, read_protocol
-from local.report.challenge import averages, conclusions
-from local.report.challenge_files import (
+from local.report.challenge import (
+    averages,
+    conclusions,
     parse_rank,
     read_results,
     write_full,

@@ -9,7 +9,7 @@ import pytest
 import soundfile
 
 from local.protocols.attackers import read_protocol
-from local.report.challenge_files import read_results
+from local.report.challenge import read_results
 from local.report_challenge import main as report
 from tests.corpus_trees import make_recipe, table
 from tests.making import write_archive

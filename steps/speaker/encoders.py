@@ -38,7 +38,7 @@ MINIMUM_SECONDS = MINIMUM_FRAMES * 0.01
 ENCODERS = {
     "resemblyzer": "steps.speaker.encoders:ResemblyzerEncoder",
     "pyannote": "steps.speaker.pyannote:PyannoteEncoder",
-    "melody": "steps.channels.melody:MelodyEncoder",
+    "melody": "steps.channels.recognised:MelodyEncoder",
     "hub:<model>": "steps.speaker.encoders:HubEncoder",
     "<folder>": "steps.speaker.encoders:load_trained",
 }
@@ -81,8 +81,7 @@ class NetworkEncoder:
         vector = self.network(self._features(samples)[None])[0]
         if self.unit_length:
             vector = torch.nn.functional.normalize(vector, dim=0)
-        found: Float32 = vector.cpu().numpy()
-        return found
+        return vector.cpu().numpy()
 
     @torch.inference_mode()
     def frames(self, samples: Samples) -> tuple[Float32, Float32]:
@@ -97,8 +96,7 @@ class NetworkEncoder:
             samples = keep_speech(samples)
         need_seconds(samples, self.config.least_seconds, "of speech" if speech_only else "long")
         wave = torch.from_numpy(np.asarray(samples, dtype=np.float32)).to(self.device)
-        features: torch.Tensor = self.features(wave[None])[0]
-        return features
+        return self.features(wave[None])[0]
 
 
 def load_trained(folder: str, device: str = "cpu") -> NetworkEncoder:
@@ -117,7 +115,7 @@ class ResemblyzerEncoder:
     which less than 0.2 s is left, is used whole.
     """
 
-    def __init__(self, device: str = "cpu") -> None:  # noqa: ARG002
+    def __init__(self, device: str = "cpu") -> None:
         try:
             import resemblyzer
         except ImportError as error:
@@ -160,8 +158,7 @@ class HubEncoder:
     def embed(self, samples: Samples) -> Float32:
         need_seconds(samples, MINIMUM_SECONDS)
         wave = torch.from_numpy(np.asarray(samples, dtype=np.float32))[None]
-        vector: Float32 = self._model.encode_batch(wave).reshape(-1).cpu().numpy()
-        return vector
+        return self._model.encode_batch(wave).reshape(-1).cpu().numpy()
 
 
 def need_seconds(samples: Samples, seconds: float, what: str = "long") -> None:
@@ -176,8 +173,7 @@ def load_encoder(name: str, device: str = "cpu") -> Encoder:
     torch.set_num_threads(1)
     check_device(device)
     kind, found = find(ENCODERS, name, "encoder")
-    encoder: Encoder = kind(*found, device)
-    return encoder
+    return kind(*found, device)
 
 
 SPEECHBRAIN = "embedding_model.ckpt"  # weights of an ECAPA-TDNN that SpeechBrain trained

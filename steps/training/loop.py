@@ -115,7 +115,7 @@ class Trainer(ABC):
     saved: tuple[str, ...] = ("network", "optimiser")
     best_by = ""
 
-    def batch(self, step: int) -> Any:  # noqa: ARG002
+    def batch(self, step: int) -> Any:
         """Data of a step, a function of (seed, step); may be made ahead in other processes."""
         return None
 
