@@ -231,10 +231,6 @@ class TestFineTuning:
         refuses("not those of the settings", train, *words)
         assert not (tmp_path / "x/final.pt").exists()
 
-    def test_parts_are_checked(self, tmp_path):
-        path = write_conf(tmp_path / "conf.yaml", fine_tuning={"steps": 1.5})
-        refuses(r"fine_tuning\.steps: 1.5; above 0 and at most 1", read_config, EncoderConfig, path)
-
 
 class TestWhoIsTestedIsNotInTraining:
     @pytest.fixture

@@ -28,7 +28,7 @@ from steps.speaker.vectors import read_xvectors
 from steps.standalone.export import averages, make_voices
 from steps.synthesis import bottleneck
 from steps.synthesis import content as bn_content
-from steps.synthesis.base import Target, draw_timing, find_structure, load_synthesiser
+from steps.synthesis.base import Target, draw_timing, load_synthesiser
 from steps.synthesis.bottleneck import (
     N_OUT,
     BnConfig,
@@ -446,34 +446,6 @@ def test_the_file_of_models_bn_tells_of_both_of_its_trainings() -> None:
 @pytest.mark.parametrize("name", sorted({p.stem for p in CONF.glob("bn_*.yaml")} - {"bn_hifigan"}))
 def test_the_settings_of_the_recipes_are_read(name: str) -> None:
     assert read_config(BnConfig, CONF / f"{name}.yaml").content == "moonshine"
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("network: {kernel: 4}", "kernel: 4; an odd number"),
-        ("network: {channels: 0}", "network.channels: 0"),
-        ("network: {dilations: []}", "dilations"),
-        ("network: {melody: -1}", "network.melody: -1"),
-        ("units: {kind: soft}", "units.kind: 'soft' is unknown; known: none, kmeans, scalar"),
-        ("units: {kind: scalar, levels: 4}", "units.levels: 4; an odd number"),
-        ("augmentation: {warped: 2}", "augmentation.warped"),
-        ("hearing: {weight: -1}", "hearing.weight"),
-        ("hearing: {weight: 1, steps: 6}", "hearing.steps: 6 is above training.steps"),
-        ("hearing: {weight: 1, steps: 5}\naugmentation: {warped: 0}", "needs other voices"),
-        ("training: {steps: 0}", "steps"),
-        ("training: {steps: 5, crop_seconds: 60}", "crop_seconds"),
-        ("training: {steps: 5, final_rate: 1}", "final_rate"),
-        ("trainig: {steps: 5}", "trainig"),
-        ("synthesiser: bn_hifigan\nnetwork: {rates: [5, 4]}", "rates: 20 together; 160"),
-        ("synthesiser: bn_hifigan\nnetwork: {channels: 24}", "channels: 24; 4 times"),
-    ],
-)
-def test_bad_settings_name_the_file_and_the_key(tmp_path: Path, text: str, said: str) -> None:
-    path = tmp_path / "bn.yaml"
-    body = text if "training:" in text else f"{text}\ntraining: {{steps: 5}}"
-    path.write_text(body if "synthesiser:" in text else f"synthesiser: bn\n{body}\n")
-    assert str(path) in refuses(said, read_config, find_structure(path).settings, path)
 
 
 def test_content_of_other_weights_is_refused(

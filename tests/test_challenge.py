@@ -295,13 +295,6 @@ BAD = [
     ),
     (RANK, f"{WORDS}dataset split asr WER\n0 libri dev anon x\n", ":3: no row of a ASR"),
     (RANK, f"{WORDS}a b\n0 libri dev\n", ":3: no row of a ASR table: libri dev"),
-    (read_protocol, WHOLE, "privacy: attacker and sets are expected"),
-    (read_protocol, ONE.replace("[a]}", "[a, b]}, weights: [1]"), "weights: 1 for 2 splits"),
-    (read_protocol, ONE.replace("[a]}", "[a]}, weights: [2]"), "2; above 0 and at most 1"),
-    (read_protocol, ONE.replace("[a]}", "a}"), "sets: t: 'a'; a list of names is expected"),
-    (read_protocol, f"{ONE}words: 3\n", "words: 3; a list is expected"),
-    (read_protocol, f"{ONE}colour: red\n", "colour"),
-    (read_protocol, f"{ONE}options: {{lda_dim: 200}}\n", "options: names of options and words"),
 ]
 
 

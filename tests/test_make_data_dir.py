@@ -96,8 +96,7 @@ def test_a_speaker_of_two_genders_and_many_faults(
     lines = capsys.readouterr().err.splitlines()
     assert lines[0].endswith("s1-00: speaker s1 has several genders")
     assert lines[20:] == ["make_data_dir.py: and 10 more"]
-    with pytest.raises(LossError, match=r"correct the corpus$"):  # losing all was recommended
-        make(tmp_path / "table.tsv", tmp_path / "out")
+    refuses(r"correct the corpus$", make, tmp_path / "table.tsv", tmp_path / "out", kind=LossError)
     capsys.readouterr()
     with pytest.raises(UserError, match="no utterance can be used"):
         make(tmp_path / "table.tsv", tmp_path / "out", "--allow-loss", "30")

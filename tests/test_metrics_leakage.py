@@ -214,21 +214,6 @@ def test_random_row_of_table_8() -> None:
     assert 2 * (1 - cosine) / 192 == pytest.approx(0.008, abs=0.0005)
 
 
-@pytest.mark.parametrize(
-    ("cosine", "mse"),
-    [
-        (0.502, 0.005),
-        (0.330, 0.007),
-        (0.488, 0.005),
-        (0.316, 0.007),
-        (0.394, 0.006),
-        (0.212, 0.008),
-    ],
-)
-def test_mse_and_cosine_of_table_8_are_one_figure(cosine: float, mse: float) -> None:
-    assert round(2 * (1 - cosine) / 192, 3) == mse
-
-
 # --- CCA and Procrustes ---
 
 

@@ -19,11 +19,10 @@ from local.plan.options import Asked
 from local.plan.run import plan_run
 from local.report import findings, tables
 from tests.recipes import TEMPLATE, commands, options_of
-from tests.refusals import refuses_words
+from tests.refusals import refuses, refuses_words
 from tests.report_rows import figure, results
 from tests.test_metrics_legal import people, side
 from utils.archives import write_archive
-from utils.cli import UserError
 from utils.tables import write_map
 from utils.trials import Scores, Trials, write_scores, write_trials
 
@@ -396,8 +395,7 @@ def test_distractors_who_are_evaluated_or_missing_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, why in (("e_enrolls", "is evaluated"), ("gone", "data/gone is missing")):
-        with pytest.raises(UserError, match=why):
-            planned(tmp_path / name, monkeypatch, distractors=name)
+        refuses(why, planned, tmp_path / name, monkeypatch, distractors=name)
 
 
 def test_the_only_attacker_on_a_system_is_not_chosen_by_chance() -> None:

@@ -8,6 +8,7 @@ from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
+import yaml
 
 from local.plan import needs
 from local.plan.needs import Recipe
@@ -25,6 +26,7 @@ from utils.settings import list_settings, read_settings
 from utils.tables import write_json
 
 Plan = Callable[..., Planned]
+REFUSED = yaml.safe_load(Path(__file__).with_name("bad_options.yaml").read_text())
 
 
 @pytest.fixture
@@ -54,41 +56,8 @@ def refused(message: str, plan: Plan, **options: str) -> None:
 def test_what_is_wrong_is_said_before_anything_is_made(plan: Plan, corpus: Path) -> None:
     """Two processes wrote one folder where something was named twice."""
     (corpus / "data/e_trials_f/utt2spk").touch()
-    for message, options in (
-        ("--systems: b2 is named twice", {"systems": "b2 knnvc b2"}),
-        ("--asr: ctc is named twice", {"asr": "ctc ctc"}),
-        ("--emotion: hub:m is named twice", {"emotion": "hub:m hub:m"}),
-        ("--genders: f is named twice", {"genders": "f f"}),
-        ("--genders: names none; known: f, m, mixed", {"genders": " "}),
-        ("--genders: 'x'; known: f, m, mixed", {"genders": "f x"}),
-        ("--nj: '0'; a whole number above 0 is expected", {"nj": "0"}),
-        ("--emotion: 'smiles'; known: functionals", {"emotion": "smiles"}),
-        ("--asr: 'ear'; known: moonshine", {"asr": "ear"}),
-        ("--asr moonshine:gone: gone is no folder", {"asr": "moonshine:gone"}),
-        ("data/e_trials_f/text is missing", {"asr": "moonshine"}),
-        ("--evaluators: names none", {"evaluators": ""}),
-        ("'resemblyzer2' is no encoder", {"evaluators": "resemblyzer2/cosine"}),
-        ("'nosuch' is no encoder; known: resemblyzer, ", {"evaluators": "nosuch/plda"}),
-        ("in conf/encoders: ", {"voice_encoder": "nosuch"}),
-        ("--evaluators: 'e'; <encoder>/<back end> is expected", {"evaluators": "e"}),
-        ("--evaluators: 'e/pldaa'; <encoder>/<back end>", {"evaluators": "e/pldaa"}),
-        ("'words/cosine'; tfidf compares what counts: words/tfidf", {"evaluators": "words/cosine"}),
-        ("'e/tfidf'; tfidf compares what counts", {"evaluators": "e/tfidf"}),
-        ("--voice-encoder: words hears no voice", {"evaluators": "words/tfidf"}),
-        ("--device: 'gpu'; known: cpu, cuda", {"device": "gpu"}),
-        ("conf/systems/b3.yaml is missing; the nearest names are: ", {"systems": "b3"}),
-        (
-            "conf/asr/none.yaml is missing; the nearest names are: ",
-            {"asr": "ctc", "asr_model": "none"},
-        ),
-        ("--pool-set: data/voices is missing; link or make it", {"pool_set": "voices"}),
-        ("given x-vectors cannot be cut", {"evaluators": "given:x/plda", "chunk_seconds": "4"}),
-        ("given:gone: no such folder", {"evaluators": "given:gone/plda", "stage": "1"}),
-        ("--pool-set: e_enrolls is evaluated", {"pool_set": "e_enrolls"}),
-        ("psychic is unknown; known: ignorant", {"attackers": "psychic"}),
-    ):
-        with pytest.raises(UserError, match=re.escape(message)):
-            plan(**options)
+    for options, message in REFUSED["run"]:
+        refused(message, plan, **options)
 
 
 def test_an_attacker_whom_no_evaluator_can_be_was_left_out_in_silence(plan: Plan) -> None:
@@ -150,41 +119,10 @@ def test_the_training_set_was_made_where_no_step_reads_it(plan: Plan, corpus: Pa
     assert prepared(attackers="white_box", systems="const_01") != without
 
 
-TAKEN = "is the name of original speech or of another system; choose another name"
-REFUSED: list[tuple[str, dict[str, str], str]] = [
-    ("nist", {"systems": "b2", "external": "b2=p1"}, f"'b2=p1': b2 {TAKEN}"),
-    ("nist", {"external": "a=p1 a=p2"}, f"'a=p2': a {TAKEN}"),
-    ("nist", {"external": "original=p1"}, f"'original=p1': original {TAKEN}"),
-    ("nist", {"external": "a=p1,p1"}, "--external 'a=p1,p1': p1 is named twice"),
-    ("nist", {"external": "a=p1,nope"}, "there is no folder 'nope'; give the data directory of"),
-    ("nist", {"external": "a=p1", "tested": "1 1"}, "--tested: 1 is named twice"),
-    ("nist", {"external": "a=p1", "tested": ""}, "--tested: names none"),
-    ("nist", {"external": "a=p1", "tested": "01 1"}, "'01'; a whole number above 0"),
-    ("whitebox", {"how": "magic"}, "--how: 'magic'; known: backend, finetuned, scratch"),
-    ("whitebox", {"how": "backend backend"}, "--how: backend is named twice"),
-    ("whitebox", {"how": " "}, "--how: names none; known: backend, finetuned, scratch"),
-    ("whitebox", {"targets": "0"}, "--targets: '0'; a whole number above 0 is expected"),
-    ("whitebox", {"f0": "none none"}, "--f0: none is named twice"),
-    ("whitebox", {"f0": ""}, "--f0: names none; known: none, linear"),
-    ("whitebox", {"f0": "log"}, "--f0: 'log'; known: none, linear"),
-    ("whitebox", {"base": "knnvc"}, "--base: 'knnvc'; known: const, bn_const"),
-    ("whitebox", {"bins": "0"}, "--bins: '0'; a whole number above 0 is expected"),
-    ("whitebox", {"asr": "ctc", "asr_model": "no"}, "conf/asr/no.yaml is missing"),
-    ("whitebox", {"train_set": "no"}, "data/no is missing; make it with ./run.sh --stop-stage 0"),
-    ("nist", {"evaluators": "words/tfidf resemblyzer/plda"}, "words/tfidf is for run.sh"),
-    ("generators", {"evaluators": "fused resemblyzer/plda"}, "fused is for run.sh"),
-    ("generators", {"vectors": "0"}, "--vectors: '0'; a whole number above 0"),
-    ("generators", {"voice_encoder": "given:nowhere"}, "given:nowhere: no such folder"),
-    ("generators", {"train_set": "no"}, "make it with ./run.sh --stop-stage 0"),
-    ("generators", {"sizes": "abc"}, "--sizes: 'abc'; a whole number from 2 on is expected"),
-    ("generators", {"sizes": ""}, "--sizes: names none; a whole number from 2 on is expected"),
-    ("generators", {"sizes": "50 200:"}, "--sizes: '200:'; a whole number"),
-    ("generators", {"sizes": "50 1"}, "--sizes: '1'; a whole number"),
-    ("generators", {"sizes": "50 200 50"}, "--sizes: 50 is named twice"),
-]
-
-
-@pytest.mark.parametrize(("study", "options", "message"), REFUSED)
+@pytest.mark.parametrize(
+    ("study", "options", "message"),
+    [(study, *row) for study in STUDIES for row in REFUSED.get(study, [])],
+)
 def test_what_a_study_cannot_be_asked(
     corpus: Path, study: str, options: dict[str, str], message: str
 ) -> None:
@@ -945,8 +883,7 @@ def test_systems_are_varied(corpus: Path) -> None:
     assert "--draw 0" in made["data/e_nist_knnvc_p1"]
     assert read_settings(folder / "b2r_p2.yaml") == read_settings("conf/systems/b2r.yaml")
     assert "--draw 0" in made["data/e_nist_b2r_p1"] and "--draw 1" in made["data/e_nist_b2r_p2"]
-    with pytest.raises(UserError, match="--tested 9: from 1 to 8"):
-        STUDIES["nist"](asked.changed({"tested": "9"}))
+    refuses("--tested 9: from 1 to 8", STUDIES["nist"], asked.changed({"tested": "9"}))
     conf = Path("conf/systems/const_01.yaml")
     text = conf.read_text()
     whitebox = Asked(options_of(TEMPLATE / "whitebox.sh") | {"evaluators": "e/plda"})
@@ -956,8 +893,7 @@ def test_systems_are_varied(corpus: Path) -> None:
         (re.sub("generator:.*", "generator: 3", text), "generator.name: None is unknown"),
     ):
         conf.write_text(changed)
-        with pytest.raises(UserError, match=message):
-            STUDIES["whitebox"](whitebox)
+        refuses(message, STUDIES["whitebox"], whitebox)
         assert not folder.exists() or not any(folder.iterdir())
 
 

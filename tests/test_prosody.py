@@ -13,7 +13,6 @@ from steps.audio import write_wav
 from steps.compare_prosody import main as compare_prosody
 from steps.extract_contours import main as extract_contours
 from steps.synthesis.world import (
-    COLUMNS,
     compare,
     compare_contours,
     correlate_hz,
@@ -77,10 +76,6 @@ def test_signals() -> None:
     silent = compare(wave, np.zeros_like(wave))
     assert math.isnan(silent.level_change)
     assert math.isnan(silent.f0_correlation)
-
-
-def test_columns_are_those_that_are_read() -> None:
-    assert COLUMNS == KEYS
 
 
 def row(correlation: float, change: float = 0.0) -> np.ndarray:

@@ -24,7 +24,6 @@ from local.report.gather import shorten
 from local.report.load import Results, load_results
 from local.report.page import Players, markdown
 from local.report.pictures import draw_all, draw_utility
-from local.report.select import summary as rows
 from local.report.tables import PROSODY, prosody_table, vocoder_table
 from tests.browser import check_page, opened, unfold
 from tests.report_rows import (
@@ -244,14 +243,6 @@ def test_a_report_of_two_evaluators_could_not_be_pickled(
     assert text.count('<svg role="img"') == 12
 
 
-def test_systems_speak_for_themselves(report: Path) -> None:
-    text = words(report.read_text())
-    note = "Offline stand-in for B1: WORLD instead of a neural <vocoder>."
-    assert f"What systems say of themselves b1_world {note}" in text
-    assert "neural <vocoder>" not in report.read_text()
-    assert "<vocoder>" in (report.parent / "RESULTS.md").read_text()
-
-
 def test_the_vocoder_has_its_part_of_the_rise() -> None:
     eers = {"copy": 0.10, "b1": 0.45, "knn": 0.3, "nsf": 0.3, "wavlm": 0.3, "low": 0.02, "b2": 0.4,
             "near": 0.08, "fine": 0.06}  # fmt: skip
@@ -292,30 +283,6 @@ def with_more(few: Path, tmp_path: Path, rows_: list[tuple[str, str, str, str, f
     found = read_table(few / "metrics.csv", Figure)
     write_table(made.out / "metrics.csv", Figure, [*found, *made.figures])
     return made.out
-
-
-def test_utility_is_read_where_it_was_measured(few: Path, tmp_path: Path) -> None:
-    heard = (("original", 0.1), ("b2", 0.2), ("copy", 0.12))
-    results = load_results(
-        with_more(few, tmp_path, [("asr_x", system, "A", "wer", value) for system, value in heard])
-    )
-    assert results.evaluators() == [EVALUATORS[0]]
-    *_, title = [m.title for m in rows(results, EVALUATORS[0])[0].cells]
-    assert title == "Utility: WER by asr_x"
-    rows_ = {(r.split, r.system): [*r.cells.values()][-1] for r in rows(results, EVALUATORS[0])}
-    wer = rows_[SPLITS[0], "b2"]
-    assert (wer.text, wer.mark, wer.sure) == ("20.0 % [17.0, 23.0]", "worst", True)
-    assert rows_[SPLITS[0], "copy"].mark == "best"
-    assert rows_[SPLITS[1], "b2"].text == "–"
-    said = not_measured(results)
-    assert said[0].startswith("Emotion")
-    text = words(page_of(results))
-    before = "(10.0 % [7.0, 13.0] without protection)"
-    assert f"Word error rate by asr_x: 20.0 % [17.0, 23.0] {before}." in text
-    assert "Utility: WER by asr_x" in text
-    assert "Utility: UAR" not in text
-    assert "asr_x A WER (%) 20.0 [17.0, 23.0]" in text
-    assert "Utility: WER" not in words(page_of(load_results(few)))
 
 
 def test_prosody_has_its_own_table_and_is_no_evaluator_of_privacy(

@@ -37,7 +37,7 @@ from tests.making import (
 )
 from tests.refusals import refuses
 from utils.archives import read_vectors
-from utils.cli import LossError, UserError
+from utils.cli import UserError
 from utils.seeds import Draws
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -384,15 +384,6 @@ def test_same_bits_whatever_the_order_and_the_parts(make_data_dir, pool, tmp_pat
         "distance": "cosine",
     }
     assert (settings["neighbours"], settings["k"], settings["f0"]) == (3, 4, "none")
-
-
-def test_a_speaker_without_gender_is_a_loss_by_name(make_data_dir, pool, tmp_path) -> None:
-    conf = tmp_path / "b1.yaml"
-    conf.write_text(RANDOM)
-    data = make_data_dir(tmp_path / "data")
-    (data / "spk2gender").unlink()
-    refuses("source's gender", run, conf, data, tmp_path / "out", pool, kind=LossError)
-    assert not (tmp_path / "out/wav.scp").exists()
 
 
 def test_missing_folders_and_generators_are_named(tmp_path: Path, pool: Path) -> None:
