@@ -61,9 +61,7 @@ class TestPlan:
             ("semi_informed", PERM, "e/plda", "at level utt"),
         ],
     )
-    def test_what_does_not_exist_is_skipped_with_why(
-        self, name: str, system: AttackedSystem, evaluator: str, why: str
-    ) -> None:
+    def test_what_does_not_exist_is_skipped_with_why(self, name, system, evaluator, why):
         plan = plan_attacks([name], [system], [evaluator], "utt")
         assert [a.attacker for a in plan.attacks] == ["unprotected"]
         (reason,) = plan.skipped

@@ -85,9 +85,7 @@ def made_2024(name: str) -> str:
 
 
 @pytest.mark.parametrize("name", KNOWN.OF_2024)
-def test_2024s_published_tables_are_read_averaged_and_written_again(
-    tmp_path: Path, name: str
-) -> None:
+def test_2024s_published_tables_are_read_averaged_and_written_again(tmp_path, name):
     text = made_2024(name)
     assert len(text) == KNOWN.N_CHARS.get(name, len(text))
     path = tmp_path / "result_for_rank"

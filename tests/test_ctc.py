@@ -211,9 +211,7 @@ def test_a_round_has_every_utterance_once(data: Path, conf: Path) -> None:
     assert list(map(len, rounds[0][0][0])) != list(map(len, rounds[1][0][0]))
 
 
-def test_a_resumed_training_ends_the_same_to_the_bit(
-    data: Path, conf: Path, tmp_path: Path
-) -> None:
+def test_a_resumed_training_ends_the_same_to_the_bit(data, conf, tmp_path):
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     assert train([str(conf), str(data), str(whole)]) == 0
     assert len((whole / "training.tsv").read_text().splitlines()) == 3

@@ -122,9 +122,7 @@ def test_part_of_another_file_is_found_by_the_checksum(server: Server, tmp_path:
     assert fetch(server, tmp_path / "x")  # the bad part is gone
 
 
-def test_file_there_with_a_wrong_checksum_is_kept_and_refused(
-    server: Server, tmp_path: Path
-) -> None:
+def test_file_there_with_a_wrong_checksum_is_kept_and_refused(server, tmp_path):
     (tmp_path / "x").write_bytes(b"half a corpus")
     refuses("is there with a wrong checksum", fetch, server, tmp_path / "x")
     assert (tmp_path / "x").read_bytes() == b"half a corpus"

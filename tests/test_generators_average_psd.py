@@ -205,9 +205,7 @@ def test_psd_takes_given_variances_and_weights(write_frames: WriteFrames) -> Non
     assert frames.weights.tolist() == list(range(1, len(utts) + 1))
 
 
-def test_psd_folder_of_the_program_that_trains_generators(
-    write_frames: WriteFrames, tmp_path: Path, run_program
-) -> None:
+def test_psd_folder_of_the_program_that_trains_generators(write_frames, tmp_path, run_program):
     folder = write_frames()
     data = tmp_path / "data"
     data.mkdir()

@@ -56,9 +56,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("share", [0.0, 0.1])
-def test_it_is_trained_saved_and_loaded_again(
-    tmp_path: Path, make_data_dir: MakeDataDir, model: Path, share: float
-) -> None:
+def test_it_is_trained_saved_and_loaded_again(tmp_path, make_data_dir, model, share):
     """Left as it is, or learning too, at a part of the rate; then fine-tuned on other speech."""
     data = make_data_dir(tmp_path / "data", {f"s{i:02d}": 2 for i in range(20)}, seconds=0.8)
     conf = write_conf(tmp_path / "conf.yaml", model, fine_tune=share)

@@ -463,9 +463,7 @@ def test_same_bits_whatever_the_order_and_the_parts(make_data_dir, pool, tmp_pat
         ("fusion: 2\n", None),
     ],
 )
-def test_a_pool_of_one_voice_a_gender_is_no_draw(
-    load, tmp_path: Path, text: str, is_random: bool | None
-) -> None:
+def test_a_pool_of_one_voice_a_gender_is_no_draw(load, tmp_path, text, is_random):
     """Run 1 was run 0, and the system said that it was random."""
     one = {"f00": ("f", random_frames(0)), "m00": ("m", random_frames(1))}
     two = {**one, "f01": ("f", random_frames(2)), "m01": ("m", random_frames(3))}
@@ -520,9 +518,7 @@ class TestWavLM:
         assert wave.shape == (n,)
         assert np.abs(wave).max() <= 1
 
-    def test_a_checkpoint_is_read_and_the_signal_is_not_normalised(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_checkpoint_is_read_and_the_signal_is_not_normalised(self, tmp_path, monkeypatch):
         """torchaudio's wrapper would normalise the signal; kNN-VC's vocoder was trained without."""
         monkeypatch.setattr(torchaudio.pipelines, "WAVLM_LARGE", replace(LARGE, _params=SMALL))
         extractor, wave, path = small_wavlm(), say(0), tmp_path / "wavlm.pth"
@@ -585,9 +581,7 @@ class TestWavLM:
         assert np.abs(mixed - own).max() > 1e-6
         assert not converter.convert(np.zeros(999), [("a",)], (1.0,), None).any()
 
-    def test_weights_that_are_not_there_are_asked_for(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_weights_that_are_not_there_are_asked_for(self, tmp_path, monkeypatch):
         monkeypatch.setenv("TORCH_HOME", str(tmp_path / "hub"))
 
         def no_network(*_: object, **__: object) -> None:
@@ -633,9 +627,7 @@ class TestWavLM:
         second = hashlib.sha256(b"second").hexdigest()  # a user who gives it knows better
         assert wavlm.fetch("vocoder", str(path), "https://x/y.pt", second).sha256 == second
 
-    def test_a_pool_of_other_weights_is_refused(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_pool_of_other_weights_is_refused(self, tmp_path, monkeypatch):
         monkeypatch.setattr(torchaudio.pipelines, "WAVLM_LARGE", replace(LARGE, _params=SMALL))
         wave, weights = tmp_path / "a-1.wav", tmp_path / "wavlm.pth"
         spoken = np.concatenate([np.zeros(16000), say(0, seconds=2.0), np.zeros(16000)])

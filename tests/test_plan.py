@@ -123,9 +123,7 @@ def test_the_training_set_was_made_where_no_step_reads_it(plan: Plan, corpus: Pa
     ("study", "options", "message"),
     [(study, *row) for study in STUDIES for row in REFUSED.get(study, [])],
 )
-def test_what_a_study_cannot_be_asked(
-    corpus: Path, study: str, options: dict[str, str], message: str
-) -> None:
+def test_what_a_study_cannot_be_asked(corpus, study, options, message):
     """Figures were wrong where two systems shared a folder, and nothing said so; no pitch ended in
     a division by 0, no bins in the last stage."""
     for name in ("p1", "p2"):
@@ -162,9 +160,7 @@ def test_the_default_recipe_measures_prosody_and_quality_not_words(corpus: Path)
         assert first in made[second] and "compute" not in made[second]
 
 
-def test_the_pool_of_voices_may_be_another_set_than_who_trains_the_attacker(
-    plan: Plan, corpus: Path
-) -> None:
+def test_the_pool_of_voices_may_be_another_set_than_who_trains_the_attacker(plan, corpus):
     """VoicePrivacy takes its voices from other speakers than its evaluators learn from."""
     asked = {"systems": "b1_utt knnvc", "attackers": "semi_informed_backend", "stop_stage": "6"}
     (corpus / "data/voices").mkdir()
@@ -352,9 +348,7 @@ def test_further_trainings_of_an_encoder_differ_in_their_seed_alone(plan: Plan) 
             Asked({"trainings": wrong}).number("trainings")
 
 
-def test_defaults_go_without_packages_that_are_not_installed(
-    plan: Plan, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_defaults_go_without_packages_that_are_not_installed(plan, monkeypatch):
     """The recipe of egs/synth would end with an error where Moonshine's wheel cannot be had."""
     for gender in "fm":
         Path(f"data/e_trials_{gender}/text").touch()
@@ -371,9 +365,7 @@ def test_defaults_go_without_packages_that_are_not_installed(
     assert commands(named).keys() == commands(whole).keys()
 
 
-def test_an_evaluator_of_models_comes_with_its_back_end(
-    plan: Plan, corpus: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_evaluator_of_models_comes_with_its_back_end(plan, corpus, monkeypatch):
     monkeypatch.setattr("local.plan.options.MODELS", "models")
     (corpus / "models/own/backend").mkdir(parents=True)
     (corpus / "models/own/evaluator.yaml").write_text("encoder: pyannote\n")
@@ -409,9 +401,7 @@ def theirs(corpus: Path) -> Path:
     return corpus / "theirs"
 
 
-def test_speech_of_others_without_enrolment_has_the_attackers_that_it_can(
-    plan: Plan, theirs: Path
-) -> None:
+def test_speech_of_others_without_enrolment_has_the_attackers_that_it_can(plan, theirs):
     planned = plan(
         systems="b2", external=f"theirs={theirs}/one", attackers="ignorant lazy_informed aligned "
         "semi_informed",
@@ -430,9 +420,7 @@ def test_speech_of_others_without_enrolment_has_the_attackers_that_it_can(
     assert "semi_informed on theirs with e/plda: there is no" in told
 
 
-def test_the_second_draw_and_the_training_set_serve_the_informed_attackers(
-    plan: Plan, theirs: Path
-) -> None:
+def test_the_second_draw_and_the_training_set_serve_the_informed_attackers(plan, theirs):
     word = f"theirs={theirs}/one,{theirs}/two,train={theirs}/train"
     made = commands(
         plan(systems="b2", external=word, attackers="ignorant lazy_informed semi_informed")
@@ -469,9 +457,7 @@ def test_W1_the_attack_of_2022_is_run_on_theirs(plan: Plan, theirs: Path) -> Non
          {"external": "theirs={0}/one,{0}/two,train={0}/train", "informed_level": "spk"}),
     ],
 )  # fmt: skip
-def test_an_attack_that_a_protocol_asks_for_is_not_left_out(
-    plan: Plan, theirs: Path, said: str, options: dict[str, str]
-) -> None:
+def test_an_attack_that_a_protocol_asks_for_is_not_left_out(plan, theirs, said, options):
     asked = {"systems": "", "evaluators": "e/plda", "attackers": "semi_informed"} | options
     asked["external"] = asked.get("external", "").format(theirs)
     refused(
@@ -494,9 +480,7 @@ def test_what_a_participant_lacks_was_told_after_stage_0_alone(plan: Plan, corpu
     assert "exp/scores/theirs/semi_informed.e+plda/AA/e_f" in commands(plan(**asked))
 
 
-def test_W4_a_protocol_trains_on_its_own_subset_or_says_what_is_missing(
-    plan: Plan, corpus: Path
-) -> None:
+def test_W4_a_protocol_trains_on_its_own_subset_or_says_what_is_missing(plan, corpus):
     """Every subset that was there trained the attacker in silence."""
     options = options_of(TEMPLATE / "run.sh") | {
         "protocol": "vpc2024", "evaluators": "e/plda", "corpus": str(corpus / "Libri"),
@@ -536,9 +520,7 @@ def test_a_command_is_run_for_each_set_before_its_speech_is_taken(plan: Plan, th
     assert (6, "exp/external/mine/train.0") in stages
 
 
-def test_speech_of_others_that_cannot_be_taken_is_refused(
-    plan: Plan, theirs: Path, corpus: Path
-) -> None:
+def test_speech_of_others_that_cannot_be_taken_is_refused(plan, theirs, corpus):
     (theirs / "half").mkdir()
     for utt in "bd":
         (theirs / "half" / f"{utt}_x.wav").touch()
@@ -597,9 +579,7 @@ def protected(corpus: Path, system: str, *scores: str) -> None:
         (place / "scores").write_text(text)
 
 
-def test_attackers_learnt_pseudo_voices_since_each_utterance_had_one(
-    plan: Plan, corpus: Path, theirs: Path
-) -> None:
+def test_attackers_learnt_pseudo_voices_since_each_utterance_had_one(plan, corpus, theirs):
     """Several draws of the training set, joined; one where a draw changes nothing."""
     given = f"theirs={theirs}/one,{theirs}/two,train={theirs}/train"
     options = {"systems": "b2r b2", "attackers": "semi_informed_backend", "external": given,
@@ -773,9 +753,7 @@ def test_few_enrolled_recordings_are_scored_in_the_same_call(plan: Plan) -> None
     assert aligned and not any("--enrolled" in text for text in aligned.values())
 
 
-def test_a_report_asked_for_speech_of_lists_that_only_another_system_saw(
-    plan: Plan, corpus: Path
-) -> None:
+def test_a_report_asked_for_speech_of_lists_that_only_another_system_saw(plan, corpus):
     remember(systems="b2r", genders="f")
     (corpus / "data/e_trials_f_b2r").mkdir()
     (corpus / "data/e_trials_f_b2r/conf.json").write_text('{"is_random": true}')
@@ -989,9 +967,7 @@ def test_words_are_attacked_like_a_voice(plan: Plan, corpus: Path) -> None:
     assert "no space of voices" in skipped[0] and "comes trained" in skipped[1]
 
 
-def test_without_a_recogniser_words_are_missing(
-    plan: Plan, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_recogniser_words_are_missing(plan, monkeypatch):
     """The channel is said to be missing where nothing recognises words."""
 
     def nothing(name: str) -> None:

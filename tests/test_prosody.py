@@ -135,9 +135,7 @@ def test_programs(data: Path) -> None:
     assert set(figures["intervals"]) >= {"f0_correlation", "clipping"}
 
 
-def test_the_pitch_of_the_original_was_tracked_for_each_system(
-    data: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_pitch_of_the_original_was_tracked_for_each_system(data, capsys):
     """Contours that are kept give the same table, also where one of them could not be read."""
     (data / "o/wav/f1-2.wav").write_text("no audio")
     sets, lossy = [str(data / "o"), str(data / "p")], ["--allow-loss", "1"]

@@ -393,9 +393,7 @@ class TestCollect:
                 longest = min(3.0, (SPEAKERS.index(clip["speaker"]) + 1) / 2)
                 assert info.duration == pytest.approx(longest, abs=0.15)
 
-    def test_a_folder_without_stamp_is_named_and_left_out(
-        self, run: Run, tmp_path: Path, caplog: pytest.LogCaptureFixture
-    ) -> None:
+    def test_a_folder_without_stamp_is_named_and_left_out(self, run, tmp_path, caplog):
         bad = tmp_path / "bad"
         bad.mkdir(parents=True)
         (bad / "metrics.json").write_text("{}")
@@ -415,9 +413,7 @@ class TestCollect:
 
     @pytest.mark.parametrize("how", ["null", "[" * 100_000, "gone", "loop", "folder", "\xff", ""])
     @pytest.mark.parametrize("name", ["conf.json", "attacker.json", "metrics.json"])
-    def test_figures_left_out_ended_with_0(
-        self, run: Run, tmp_path: Path, name: str, how: str
-    ) -> None:
+    def test_figures_left_out_ended_with_0(self, run, tmp_path, name, how):
         """A warning was all that told of it; a loop as conf.json gave none."""
         data = shutil.copytree(run.root / "data0", tmp_path / "data")
         scores = shutil.copytree(run.words[12], tmp_path / "scores")
@@ -537,9 +533,7 @@ class TestPage:
 )
 @pytest.mark.parametrize("how", ["missing", "broken"])
 @pytest.mark.usefixtures("empty_pictures")
-def test_partial_results_give_a_page_that_says_so(
-    results: Path, tmp_path: Path, gone: str, how: str
-) -> None:
+def test_partial_results_give_a_page_that_says_so(results, tmp_path, gone, how):
     folder = changed(results, tmp_path)
     path = folder / gone
     if path.is_dir():
@@ -593,9 +587,7 @@ def test_words_without_an_attack_and_a_system_with_a_note_gave_no_page(tmp_path:
     assert "No attack was measured, so nothing is said of privacy." in text
 
 
-def test_the_origin_is_not_the_command_of_another_recipe_that_began_since(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_origin_is_not_the_command_of_another_recipe_that_began_since(tmp_path, monkeypatch):
     """NIST's results named the white-box study, which was started in the same folder meanwhile."""
     log = tmp_path / "cmdline.log"
     log.write_text(

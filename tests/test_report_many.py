@@ -205,9 +205,7 @@ def test_every_group_and_system_has_its_linked_section(report: Path) -> None:
     assert len(used) < text.count("<audio")
 
 
-def test_clips_beyond_the_budget_are_counted_and_the_worst_stay(
-    few: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_clips_beyond_the_budget_are_counted_and_the_worst_stay(few, monkeypatch):
     results = load_results(few)
     size = len(Players(results, 10**9).data["clips/000.mp3"])
     players = Players(results, 45 * size)
@@ -224,9 +222,7 @@ def test_clips_beyond_the_budget_are_counted_and_the_worst_stay(
     assert text.count("<audio") == 2 * (200 - left) + 2  # and those of the first screen
 
 
-def test_a_report_of_two_evaluators_could_not_be_pickled(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_pictures: None
-) -> None:
+def test_a_report_of_two_evaluators_could_not_be_pickled(tmp_path, monkeypatch, empty_pictures):
     """Each is drawn by another process, to which went what drawing had kept by then."""
     out = many(tmp_path / "results", seconds=0.2, evaluators=EVALUATORS[:2])
     figures = json.loads((out / "figures.json").read_text())
@@ -285,9 +281,7 @@ def with_more(few: Path, tmp_path: Path, rows_: list[tuple[str, str, str, str, f
     return made.out
 
 
-def test_prosody_has_its_own_table_and_is_no_evaluator_of_privacy(
-    few: Path, tmp_path: Path
-) -> None:
+def test_prosody_has_its_own_table_and_is_no_evaluator_of_privacy(few, tmp_path):
     values = (("f0_correlation", 0.5), ("voicing_agreement", 0.75))
     results = load_results(
         with_more(few, tmp_path, [("prosody", "b2", "OP", *value) for value in values])

@@ -75,9 +75,7 @@ def test_a_cancelled_task_is_noticed(start: Start, slurm: dict[str, str], tmp_pa
 
 
 @pytest.mark.slow
-def test_what_killed_a_task_together_with_its_launcher_is_named(
-    start: Start, tmp_path: Path
-) -> None:
+def test_what_killed_a_task_together_with_its_launcher_is_named(start, tmp_path):
     """As the kernel does when memory runs out: nothing is left to write the log's end."""
     with start("killed.log", "bash", "-c", "kill -9 $PPID; sleep 1") as run:
         _, errors = run.communicate(timeout=LIMIT)
@@ -177,9 +175,7 @@ def test_states_that_a_test_cluster_does_not_have(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
-def test_a_stopped_launcher_cancels_what_it_submitted(
-    start: Start, slurm: dict[str, str], tmp_path: Path, signum: int
-) -> None:
+def test_a_stopped_launcher_cancels_what_it_submitted(start, slurm, tmp_path, signum):
     name = f"stopped_{int(signum)}"
     script = "sleep 3600 & echo $! >pid.tmp; mv pid.tmp pid.JOB; wait"
     with start("--max-jobs-run", "1", "JOB=1:3", f"{name}.JOB.log", "bash", "-c", script) as run:
@@ -194,9 +190,7 @@ def test_a_stopped_launcher_cancels_what_it_submitted(
 
 
 @pytest.mark.slow
-def test_a_squeue_that_fails_now_and_then_is_no_failure(
-    start: Start, slurm: dict[str, str], tmp_path: Path
-) -> None:
+def test_a_squeue_that_fails_now_and_then_is_no_failure(start, slurm, tmp_path):
     (tmp_path / "bin").mkdir()
     squeue = tmp_path / "bin/squeue"
     squeue.write_text(
@@ -212,9 +206,7 @@ def test_a_squeue_that_fails_now_and_then_is_no_failure(
     assert (run.returncode, errors) == (0, "")
 
 
-def test_a_controller_that_hung_held_the_launcher_for_ever(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_controller_that_hung_held_the_launcher_for_ever(tmp_path, monkeypatch, capsys):
     """Stand-ins that never answer: looking goes on, submitting says that nobody knows."""
     for name in ("squeue", "sbatch", "scancel"):
         (tmp_path / name).write_text("#!/bin/bash\nexec sleep 60\n")

@@ -447,9 +447,7 @@ BOTTLENECK = replace(
 @pytest.mark.parametrize(
     ("kind", "config"), [pytest.param("nsf", BOTTLENECK, marks=pytest.mark.slow), ("b1b", B1B)]
 )
-def test_a_resumed_training_ends_with_the_same_bits(
-    pool: Path, tmp_path: Path, kind: str, config: Any
-) -> None:
+def test_a_resumed_training_ends_with_the_same_bits(pool, tmp_path, kind, config):
     whole, stopped = tmp_path / "whole", tmp_path / "stopped"
     train(pool, whole, kind, config)
     shutil.copytree(whole, stopped)
@@ -485,9 +483,7 @@ def test_odd_signals_are_converted(trained: dict[str, Path], kind: str, name: st
 
 
 @each
-def test_equal_input_gives_equal_bits_and_the_speaker_counts(
-    trained: dict[str, Path], kind: str
-) -> None:
+def test_equal_input_gives_equal_bits_and_the_speaker_counts(trained, kind):
     wave, target = voice(0.5, 120, 500), some_target()
     first, again, longer, other = (
         load_synthesiser(trained[kind]).convert(wave, replace(target, xvector=x), keep)
@@ -529,9 +525,7 @@ def reaching_far() -> TrainedSynthesiser:
 @pytest.mark.parametrize(
     ("module", "sizes"), [("trained", (1, 50)), pytest.param("b1b", (1, 9), marks=pytest.mark.slow)]
 )
-def test_blocks_change_nothing(
-    trained: dict[str, Path], monkeypatch: pytest.MonkeyPatch, module: str, sizes: tuple[int, int]
-) -> None:
+def test_blocks_change_nothing(trained, monkeypatch, module, sizes):
     synthesiser = reaching_far() if module == "b1b" else load_synthesiser(trained["nsf"])
     wave = voice(1.3, 120, 500)
     whole = synthesiser.convert(wave, some_target(), keep)
@@ -552,9 +546,7 @@ def test_silence_stays_silence(trained: dict[str, Path], kind: str) -> None:
 
 
 @each
-def test_foreign_xvectors_weights_and_folders_are_refused(
-    trained: dict[str, Path], tmp_path: Path, kind: str
-) -> None:
+def test_foreign_xvectors_weights_and_folders_are_refused(trained, tmp_path, kind):
     convert, wave = load_synthesiser(trained[kind]).convert, voice(0.3, 120, 500)
     other = "x-vectors of 6 dimensions, and the target has 7"
     refuses(other, convert, wave, making.some_target(7), keep)

@@ -92,9 +92,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_variant_is_used_like_a_file(
-    folder: Path, make_data_dir, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_variant_is_used_like_a_file(folder, make_data_dir, capsys):
     data, (x, b2) = make_data_dir(folder / "data"), (folder / f"{n}.yaml" for n in ("x", "b2"))
     assert list_settings(folder) == ["b2", "x"] and is_settings(x) and not is_settings(folder)
     assert not is_settings(folder / VARIANTS) and not is_settings(folder / "y.yaml")

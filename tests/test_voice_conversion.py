@@ -101,9 +101,7 @@ def test_nearest_voices_and_their_weights() -> None:
     assert even == pytest.approx(np.full(5, 0.2), abs=1e-5)
 
 
-def test_voices_of_an_encoder_whose_speakers_are_alike_had_equal_weights(
-    load, pool: Path, tmp_path: Path
-) -> None:
+def test_voices_of_an_encoder_whose_speakers_are_alike_had_equal_weights(load, pool, tmp_path):
     """Where speakers have much in common (Resemblyzer) every pseudo-speaker was a mean of eight."""
     alike = tmp_path / "alike"
     shutil.copytree(pool, alike)
@@ -314,9 +312,7 @@ def test_a_small_pool_is_noted_and_a_missing_gender_is_an_error(load, pool, tmp_
 
 @pytest.mark.parametrize("gender", ["same", "other", "any"])
 @pytest.mark.parametrize("name", ["random", "farthest"])
-def test_a_draw_among_both_genders_does_not_count_where_one_is_asked_for(
-    load, name: str, gender: str
-) -> None:
+def test_a_draw_among_both_genders_does_not_count_where_one_is_asked_for(load, name, gender):
     """7 of 5 f and 5 m were a draw, though each gender's 5 are all taken: run 1 was run 0."""
     extra = ", distance: cosine" if name == "farthest" else ""
     text = (

@@ -233,9 +233,7 @@ def test_losses_are_counted_and_nothing_half_written(make_data_dir, tmp_path: Pa
 
 
 @pytest.mark.parametrize("floor, ceiling", [(40, 400), (60, 601), (300, 400), (400, 60)])
-def test_a_range_that_cannot_be_is_an_error(
-    floor: int, ceiling: int, make_data_dir, tmp_path: Path
-) -> None:
+def test_a_range_that_cannot_be_is_an_error(floor, ceiling, make_data_dir, tmp_path):
     data = make_data_dir(tmp_path / "set", {"s1": 1})
     options = ["--f0-floor", str(floor), "--f0-ceiling", str(ceiling)]
     with pytest.raises(UserError, match="--f0-floor, --f0-ceiling"):
