@@ -70,8 +70,6 @@ def solve_duals(cost: Float64) -> Duals:
     nor the objective, and would make the critic's target wander from batch to batch.
     ArithmeticError where the solver does not finish, or a cost is not finite.
     """
-    if cost.ndim != 2 or cost.shape[0] != cost.shape[1] or not cost.size:
-        raise ValueError(f"the cost matrix is {cost.shape}; as many real as generated are needed")
     if not np.isfinite(cost).all():
         raise ArithmeticError("optimal transport: a cost is not a finite number")
     plan, log = ot.emd([], [], np.ascontiguousarray(cost), log=True, numItermax=1_000_000)
