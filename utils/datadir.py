@@ -149,7 +149,6 @@ def write_data_dir(
     utt2spk = {utt: str(spk) for utt, spk in tables["utt2spk"].items()}
     if not utt2spk:
         raise UserError(f"{path}: not written: it would hold no utterance")
-    directory.mkdir(parents=True, exist_ok=True)
     (directory / "wav.scp").unlink(missing_ok=True)
     for name in FILES:
         if name not in tables:

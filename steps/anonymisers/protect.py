@@ -94,7 +94,6 @@ def write_protected(
     notes: Sequence[str] = (),
 ) -> None:
     """Write conf.json, pseudo.tsv, notes.txt, a data directory; wav.scp last."""
-    out.mkdir(parents=True, exist_ok=True)
     write_json(out / "conf.json", settings, indent=2, sort_keys=True)
     write_pseudo(out / "pseudo.tsv", result.rows)
     # Notes have ids, so that equal ones of several jobs become one.

@@ -129,7 +129,6 @@ def write_vectors_as_frames(
     UserError for settings `values` of the file `path` beside `generator`.
     """
     parse_settings(FrameSettings, values, path)
-    out.mkdir(parents=True, exist_ok=True)
     write_map(out / "utt2spk", {utt: utt2spk[utt] for utt in vectors})
     write_archive(out / "xvector", {utt: vectors[utt] for utt in sorted(vectors)})
 
