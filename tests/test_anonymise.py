@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from local.report.origin import settings_of_systems
+from local.report.gather import settings_of_systems
 from steps.anonymise import main
 from steps.anonymisers.protect import (
     Protected,

@@ -12,7 +12,7 @@ import yaml
 from local import record_attack as record_program
 from local.protocols.attackers import ATTACKERS, READING, AttackedSystem, plan_attacks
 from local.report import select, tables
-from local.report.words import absent
+from local.report.frame import absent
 from steps import anonymise, join_draws, make_voice_pool, train_backend, train_encoder
 from steps.anonymisers.registry import describe_system
 from steps.speaker.config import EncoderConfig

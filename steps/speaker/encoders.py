@@ -172,18 +172,44 @@ def load_encoder(name: str, device: str = "cpu") -> Encoder:
     return kind(*found, device)
 
 
+SPEECHBRAIN = "embedding_model.ckpt"  # weights of an ECAPA-TDNN that SpeechBrain trained
+LAYER_WEIGHTS = "weighted_sum.layer_weights"  # of DAST's hub model
+OTHERS = "give the weights that fit encoder.yaml, or the settings that fit them"
+
+
 def load_network(folder: Path) -> tuple[EncoderConfig, EncoderNetwork]:
-    """Settings and network of a trained folder, on the CPU; UserError where it is none."""
-    for part in ("encoder.yaml", "final.pt"):
-        if not (folder / part).is_file():
-            raise UserError(
-                f"{folder}: no {part} there; an encoder is a folder that steps/train_encoder.py "
-                "finished, resemblyzer, pyannote, or hub:<model>"
-            )
+    """Settings and network of a trained folder, or of one with SpeechBrain's weights in the place
+    of final.pt, on the CPU; UserError where it is none."""
+    ours, theirs = folder / "final.pt", folder / SPEECHBRAIN
+    given = theirs.is_file() and not ours.is_file()
+    if not (folder / "encoder.yaml").is_file() or not (given or ours.is_file()):
+        raise UserError(
+            f"{folder}: no encoder.yaml, or neither final.pt nor {SPEECHBRAIN} there; an encoder "
+            "is a folder that steps/train_encoder.py finished, resemblyzer, pyannote, or "
+            "hub:<model>"
+        )
     config = read_config(EncoderConfig, folder / "encoder.yaml")
     network = EncoderNetwork(config)
-    fill_network(network, load_state(folder / "final.pt"), folder / "final.pt")
+    if given:
+        own = {n: value for n, value in network.state_dict().items() if n == "front.digest"}
+        fill_network(network, own | _take(theirs), theirs, OTHERS)
+    else:
+        fill_network(network, load_state(ours), ours)
     return config, network
+
+
+def _take(path: Path) -> dict[str, Any]:
+    """Weights of SpeechBrain's or DAST's ECAPA-TDNN by the names of EncoderNetwork."""
+    state = load_state(path, OTHERS)
+    inner = state.get("state_dict")
+    named = {
+        str(name).removeprefix("module."): value
+        for name, value in (inner if isinstance(inner, dict) else state).items()
+    }
+    return {
+        "front.weights" if name == LAYER_WEIGHTS else f"body.{name}": value
+        for name, value in named.items()
+    }
 
 
 # ---- X-vectors of a data directory: whole utterances, or cut into chunks.
