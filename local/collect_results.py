@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Gather in OUT all that the report shows, so that it is made from OUT alone.
 
 metrics.csv     one figure a row; values are fractions (EER 0.05 is 5 %), gains dB, D_ECE bit; low
@@ -17,13 +17,10 @@ conf.json, a picture, clip or attack of which something is missing is left out a
 report. That is an error beyond --allow-loss.
 """
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.options import COMMAND_LOG, CommandLog, CorpusName, Labelled
 from utils.cli import COMMON, natural
 from utils.commands import program

@@ -1,17 +1,14 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Put together the figures of a study of its own, as tables beside the paper's.
 
 OUT gets RESULTS.md, a table of figures (one a row), and run.json (command, commit, versions), for
 keep_results.py.
 """
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.options import (
     COMMAND_LOG,
     CommandLog,

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Compute the figures of prosody and quality of protected speech, as JSON.
 
 PROSODY is the table of steps/compare_prosody.py. OUT gets means over utterances: f0_correlation
@@ -8,12 +8,9 @@ clipping and clipping_original (fractions), level_change (dB); by speaker f0_cor
 standard output.
 """
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.options import Bootstrap, Figures, write_figures
 from utils.cli import UserError
 from utils.commands import program

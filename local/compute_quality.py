@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Compute mean opinion scores over speakers, and their drop by protection, as JSON.
 
 QUALITY is the table of steps/estimate_quality.py, of some or all utterances of DATA. OUT, a file or
@@ -6,13 +6,10 @@ QUALITY is the table of steps/estimate_quality.py, of some or all utterances of 
 utterances that have both scores; `n_undefined` counts those without, by reason.
 """
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.options import AGAIN, Bootstrap, Figures, write_figures
 from utils.cli import UserError
 from utils.commands import program

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Compute the unweighted average recall of emotions and write it as JSON.
 
 DATA needs utt2emotion (what was felt, or acted; of the challenges: utt2emo) and utt2spk; EMOTIONS
@@ -9,13 +9,10 @@ confusions. Values are fractions. With the folds of a cross-validation, in spk2f
 --utt2fold, there are uar_vpc24 and recall_vpc24_<emotion>, too. docs/metrics/uar.md explains them.
 """
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.options import AGAIN, Bootstrap, Figures, write_figures
 from utils.cli import UserError
 from utils.commands import program

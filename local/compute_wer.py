@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Compute the word error rate, print Kaldi's %WER line, and write the figures as JSON.
 
 DATA needs text (what was said) and utt2spk; TEXT is a table of the same utterances (<utterance>
@@ -14,8 +14,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.options import AGAIN, Bootstrap, Figures, write_figures
 from steps.asr.language import NORMALISERS
 from utils.commands import program
