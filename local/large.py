@@ -56,7 +56,6 @@ AllowLoss = Annotated[
     int, "The number of utterances of either side that may be lost; more are an error", "N",
     natural, COMMON,
 ]  # fmt: skip
-Checkpoint = Annotated[float, "The time between two checkpoints, in seconds", "S"]
 Parts = Annotated[int, "The number of parts", "M", positive]
 
 
@@ -100,16 +99,14 @@ def _count(
     part: Annotated[
         int, "The number of the part that is counted, from 1", "N", positive,
     ] = 1,
-    parts: Parts = 1, device: Device = "cpu", checkpoint_seconds: Checkpoint = 60.0,
+    parts: Parts = 1, device: Device = "cpu",
 ) -> None:  # fmt: skip
     """Count the scores of one part of each of some plans."""
     for plan in plans:
-        _count_parts(plan, [part], parts, device, checkpoint_seconds)
+        _count_parts(plan, [part], parts, device)
 
 
-def _count_parts(
-    folder: Path, numbers: Sequence[int], parts: int, device: str, every: float
-) -> None:
+def _count_parts(folder: Path, numbers: Sequence[int], parts: int, device: str) -> None:
     from steps.populations.plans import count_part, load_plan, part_path
 
     plan = load_plan(folder)
@@ -117,7 +114,7 @@ def _count_parts(
         checkpoint = part_path(folder, number, parts)
         how = ", which went on from a checkpoint" if is_there(checkpoint) else ""
         part = count_part(
-            plan, plan.part(number, parts), checkpoint=checkpoint, every=every,
+            plan, plan.part(number, parts), checkpoint=checkpoint,
             device=device.removeprefix("cpu"), wrap=progress("count", unit="cells"),
         )  # fmt: skip
         print(
@@ -153,7 +150,7 @@ def _run(
     asnorm: Asnorm = 0, enrol: Enrol = "each", same_gender: SameGender = False,
     range: Range = None, first_pass: FirstPass = False, bins: Bins = 1 << 16, groups: Groups = 32,
     seed: Seed = 0, allow_loss: AllowLoss = 0, device: Device = "cpu",
-    checkpoint_seconds: Checkpoint = 60.0, parts: Parts = 1, bootstrap: Bootstrap = 0,
+    parts: Parts = 1, bootstrap: Bootstrap = 0,
 ) -> None:  # fmt: skip
     """Prepare, count and write the figures."""
     _prepare(
@@ -161,7 +158,7 @@ def _run(
         asnorm=asnorm, enrol=enrol, same_gender=same_gender, range=range, first_pass=first_pass,
         bins=bins, groups=groups, seed=seed, allow_loss=allow_loss,
     )  # fmt: skip
-    _count_parts(plan, [*builtins.range(1, parts + 1)], parts, device, checkpoint_seconds)
+    _count_parts(plan, [*builtins.range(1, parts + 1)], parts, device)
     _figures(plan, out, parts=parts, bootstrap=bootstrap)
 
 

@@ -168,19 +168,6 @@ def test_losses_are_counted_and_refused(data: Path, capsys: pytest.CaptureFixtur
     assert (data / "out/skipped.txt").read_text().startswith("f1-2 ")
 
 
-HEADER = f"# utterance {' '.join(KEYS)}"
-LINE = "u 1 1 0 0 0 0 5 5 -"
-
-
-def test_bad_tables(tmp_path: Path) -> None:
-    path = tmp_path / "prosody"
-    for text in ("", "# other\n", f"{HEADER}\n"):
-        path.write_text(text)
-        refuses(":1: not a table of|:1: the file is empty", read_prosody, path)
-    path.write_text(f"{HEADER}\n{LINE}\n{LINE}\n")
-    refuses(":3: u is listed", read_prosody, path)
-
-
 def test_an_utterance_of_nobody(data: Path) -> None:
     compare_prosody([str(data / "o"), str(data / "p"), str(data / "out")])
     (data / "utt2spk").write_text("f1-1 f1\n")

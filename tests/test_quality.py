@@ -11,7 +11,7 @@ import pytest
 import soundfile
 
 from local.compute_quality import main as compute_quality
-from local.metrics.utility import quality_figures, read_quality
+from local.metrics.utility import quality_figures
 from local.report.page import markdown
 from local.report.tables import strongest_table, utility_table
 from steps.audio import write_wav
@@ -142,12 +142,6 @@ def test_what_cannot_be_read_is_a_loss_not_a_score(data: Path) -> None:
     assert (data / "out/skipped.txt").read_text().startswith("f1-1 ")
     write_data_dir(data / "p", {"wav.scp": {"x": "x.wav"}, "utt2spk": {"x": "x"}})
     refuses("has no f1-1, which", estimate_quality, command)
-
-
-@pytest.mark.parametrize("line", ["u 7", "u nan", "u x", "u - because", "u -"])
-def test_a_table_of_something_else(tmp_path: Path, line: str) -> None:
-    (tmp_path / "quality").write_text(line + "\n")
-    refuses("is no score from 1 to 5", read_quality, tmp_path / "quality")
 
 
 def test_sets_that_do_not_fit(data: Path) -> None:

@@ -144,7 +144,7 @@ def test_a_folder_that_two_evaluators_share_was_counted_twice(tmp_path: Path) ->
 
 def test_from_logs_to_the_report(tmp_path: Path) -> None:
     audio, folder = write_audio(tmp_path / "a", 8), write_step(tmp_path / "x")
-    words = ["--corpus-name", "toy", "--command-log", str(tmp_path / "none")]
+    words = ["--corpus-name", "toy"]
     words += ["--timed-each", "b2 <i>", "protection", str(audio), str(folder)]
     words += ["--timed-once", "b2 <i>", "pool", str(audio), str(tmp_path / "gone")]
     assert collect([*words, str(tmp_path / "results")]) == 0

@@ -537,7 +537,7 @@ def _processors(info: Path = Path("/proc/cpuinfo")) -> str:
     return f"{count} processors ({models[0] if models else 'model unknown'})"
 
 
-def origin(command_log: Path) -> dict[str, str]:
+def origin(command_log: Path = Path("exp/cmdline.log")) -> dict[str, str]:
     """Command, commit, date, machine and versions of this run."""
     return {
         "command": _command(command_log),
