@@ -25,7 +25,6 @@ Words = Annotated[
     Path | None, "Scores of the same trials by the words alone, for eer_beside_words: how far the "
     "EER lies above theirs, people resampled alike in both", "SCORES",
 ]  # fmt: skip
-AGAIN = "A further set, counted together with the first; may be given again"
 CorpusName = Annotated[str, "The name of the corpus", "NAME"]
 EncoderName = Annotated[str, "The name of the encoder", "NAME"]
 ResultsFolder = Annotated[Path, "The folder of results", "RESULTS"]

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from local.compute_prosody import main as compute_prosody
 from local.metrics.utility import KEYS, prosody_figures, read_prosody
 from steps.audio import write_wav
 from steps.compare_prosody import main as compare_prosody
@@ -20,6 +19,7 @@ from steps.synthesis.world import (
     pitch_of_praat,
 )
 from tests.refusals import refuses
+from tests.utility import compute_prosody
 from utils.cli import LossError, UserError
 from utils.datadir import write_data_dir
 

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import soundfile
 
-from local.compute_quality import main as compute_quality
 from local.metrics.utility import quality_figures
 from local.report.page import markdown
 from local.report.tables import strongest_table, utility_table
@@ -21,6 +20,7 @@ from tests.making import RATE, voice
 from tests.recipes import ROOT
 from tests.refusals import refuses, refuses_words
 from tests.report_rows import figure, frame, results
+from tests.utility import compute_quality
 from utils.cli import LossError
 from utils.datadir import load_data_dir, write_data_dir
 from utils.parts import merge_parts, split_data_dir
