@@ -25,15 +25,11 @@ from typing import Annotated
 if __package__ in (None, ""):  # run as a program: reach the floors from any directory
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.options import CorpusName, Labelled
-from utils.cli import COMMON, natural
+from utils.cli import natural
 from utils.commands import program
-from utils.options import OutFolder
+from utils.options import AllowLoss, OutFolder
 from utils.tables import write_json
 
-AllowLoss = Annotated[
-    int, "The number of folders, settings, pictures, attacks and clips that may be lost; more are "
-    "an error", "N", natural, COMMON,
-]  # fmt: skip
 TIMED = (
     "A stage of a system that is done {}: FOLDER, which a step made with logs, of the speech whose "
     "durations stand in AUDIO/utt2dur; given again, its folders are added up"

@@ -23,9 +23,9 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.options import Bootstrap
 from steps.options import Asnorm, Device, ScoringBackend
-from utils.cli import COMMON, UserError, natural, positive, progress
+from utils.cli import UserError, positive, progress
 from utils.commands import commands
-from utils.options import OutFile, Seed
+from utils.options import AllowLoss, OutFile, Seed
 from utils.tables import is_there
 
 WIDE = 1e-4  # bounds of the EER that are further apart are told
@@ -51,10 +51,6 @@ Bins = Annotated[int, "The number of bins of the histograms", "N", positive]
 Groups = Annotated[
     int, "The number of groups of speakers that intervals resample; groups are speakers where "
     "there are no more", "N", positive,
-]  # fmt: skip
-AllowLoss = Annotated[
-    int, "The number of utterances of either side that may be lost; more are an error", "N",
-    natural, COMMON,
 ]  # fmt: skip
 Parts = Annotated[int, "The number of parts", "M", positive]
 
@@ -125,22 +121,22 @@ def _count_parts(folder: Path, numbers: Sequence[int], parts: int, device: str) 
 
 def _figures(plan: Plan, out: OutFile, *, parts: Parts = 1, bootstrap: Bootstrap = 0) -> None:
     """Add the parts of a plan and write the figures."""
-    from local.metrics.large import report, widest
+    from local.metrics.large import report
     from local.options import write_figures
     from steps.populations.plans import read_total
 
     total = read_total(plan, parts)
     made: dict[str, Any] = report(total, n_bootstrap=bootstrap, seed=total.plan.info["seed"])
-    if widest(made["bounds"]) > WIDE:
+    low, high = made["bounds"]["eer"]
+    if high - low > WIDE:
         ends = [min(x) for x in zip(*made["extremes"].values(), strict=True)]
         ends[1] = max(made["extremes"][kind][1] for kind in made["extremes"])
         logger.warning(
             "the EER is only known to be from %.5f to %.5f: the scores, from %.6g to %.6g, fall in "
             "few bins; give prepare a closer --range, or --first-pass",
-            *made["bounds"]["eer"], *ends,
+            low, high, *ends,
         )  # fmt: skip
     write_figures(str(out), made)
-    low, high = made["bounds"]["eer"]
     print(f"EER {100 * made['eer']:.4f} % (exactly: from {100 * low:.4f} to {100 * high:.4f})")
 
 

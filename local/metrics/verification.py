@@ -38,6 +38,11 @@ class Speakers:
     enrol: Int64
     trial: Int64
 
+    @property
+    def cell(self) -> Int64:
+        """Both speakers of each trial as one number."""
+        return np.asarray(self.enrol * len(self.names) + self.trial, np.int64)
+
 
 def find_speakers(
     trials: Trials, utt2spk: Mapping[str, str], *, trials_path: StrPath, utt2spk_path: StrPath
@@ -213,9 +218,7 @@ def verification(
     challenges: adds `eer_speechbrain` and `eer_kaldi`, without intervals.
     resamples: n_bootstrap and seed of `interval_report`.
     """
-    cell = None
-    if speakers is not None and resamples.get("n_bootstrap"):
-        cell = speakers.enrol * len(speakers.names) + speakers.trial
+    cell = speakers.cell if speakers is not None and resamples.get("n_bootstrap") else None
     runs = [_run(trials, run, beside or {}, omegas, cell) for run in (score, *draws)]
     scored = runs[0][0]
     every = [found for _, figures_of in runs if (found := figures_of(None)) is not None]
@@ -272,9 +275,8 @@ def eer_with_interval(
 
     score: (n_trials,) in the order of `trials`; None where no resample has both kinds.
     """
-    cell = speakers.enrol * len(speakers.names) + speakers.trial
-    ranking = detection.rank(score, trials.target, cell)
-    ranked = cell[ranking.order]
+    ranking = detection.rank(score, trials.target, speakers.cell)
+    ranked = speakers.cell[ranking.order]
 
     def evaluate(drawn: Float64) -> Figures | None:
         t, n = ranking.counts(pair_weights(drawn).ravel()[ranked])
