@@ -91,10 +91,17 @@ def inferred(results: Results) -> str:
         defined = [f for f in rows.itertuples() if f.value == f.value]
         best = {f.system: f for f in sorted(defined, key=lambda f: f.system != "original")}
         chance = where(own, metric=f"chance_inferred_{name}")["value"].max()
+        left = where(own, metric=f"residual_risk_{name}_all_recordings")
+        risks = frame.values(left, "system", "attacker", "evaluator")
         if best.keys() - {"original"}:
-            told.append((name, chance, [(s, f, value_of(f)) for s, f in best.items()]))
+            told.append((name, chance, [
+                (s, f, value_of(f), risks.get((s, f.attacker, f.evaluator)))
+                for s, f in best.items()
+            ]))  # fmt: skip
     chosen = own.duplicated(["system", "metric"]).any()
-    return say("inferred", told=told, chosen=chosen) if told else ""
+    taught = own[own["attacker"] != "ignorant"]["system"]  # the original has no such row
+    untaught = sorted({*own["system"]} - {*taught})
+    return say("inferred", told=told, chosen=chosen, untaught=untaught) if told else ""
 
 
 def _able(results: Results) -> str:
