@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pytest
 
-from local.metrics.intervals import holm, leakage_sums, permutation_tests
+from local.metrics.intervals import holm
 from local.metrics.leakage import (
     RANKS,
     Embeddings,
@@ -18,6 +18,8 @@ from local.metrics.leakage import (
     embeddings,
     held_out_cosine,
     leakage,
+    leakage_sums,
+    permutation_tests,
     procrustes_cosine,
     rank_figures,
     search,

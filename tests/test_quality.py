@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from local.compute_quality import main as compute_quality
-from local.metrics.utility import quality_figures, read_quality
+from local.metrics.utility import quality_figures
 from local.report.page import markdown
 from local.report.tables import strongest_table, utility_table
 from steps.audio import write_wav
@@ -21,6 +20,7 @@ from tests.making import RATE, voice
 from tests.recipes import ROOT
 from tests.refusals import refuses, refuses_words
 from tests.report_rows import figure, frame, results
+from tests.utility import compute_quality
 from utils.cli import LossError
 from utils.datadir import load_data_dir, write_data_dir
 from utils.parts import merge_parts, split_data_dir
@@ -142,12 +142,6 @@ def test_what_cannot_be_read_is_a_loss_not_a_score(data: Path) -> None:
     assert (data / "out/skipped.txt").read_text().startswith("f1-1 ")
     write_data_dir(data / "p", {"wav.scp": {"x": "x.wav"}, "utt2spk": {"x": "x"}})
     refuses("has no f1-1, which", estimate_quality, command)
-
-
-@pytest.mark.parametrize("line", ["u 7", "u nan", "u x", "u - because", "u -"])
-def test_a_table_of_something_else(tmp_path: Path, line: str) -> None:
-    (tmp_path / "quality").write_text(line + "\n")
-    refuses("is no score from 1 to 5", read_quality, tmp_path / "quality")
 
 
 def test_sets_that_do_not_fit(data: Path) -> None:
