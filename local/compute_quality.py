@@ -41,7 +41,7 @@ def main(
         if strange := found.keys() - speakers.keys():
             raise UserError(f"{path}: {min(strange)} is not in {folder}/utt2spk; estimate it again")
         if twice := found.keys() & scores.keys():
-            raise UserError(f"{path}: {min(twice)} is in another set, too; name each set once")
+            raise UserError(f"{path}: {min(twice)} is also in another set; name each set once")
         scores |= found
         utt2spk |= speakers
     before: dict[str, float | str] = {}

@@ -6,7 +6,7 @@ is a table of the same utterances (<utterance> <emotion>), such as steps/recogni
 anybody's recogniser writes. An emotion that DATA does not have counts as wrong. OUT, a file or -
 for standard output, gets uar, accuracy, recall_<emotion>, chance_uar (of a guesser) and the
 confusions. Values are fractions. With the folds of a cross-validation, in spk2fold of DATA or by
---utt2fold, there are uar_vpc24 and recall_vpc24_<emotion>, too. docs/metrics/uar.md explains them.
+--utt2fold, there are also uar_vpc24 and recall_vpc24_<emotion>. docs/metrics/uar.md explains them.
 """
 
 import sys

@@ -74,7 +74,7 @@ def test_several_directories_are_all_looked_at(make_data_dir, tmp_path: Path, ru
     run_program(VALIDATE, good, good, status=0)
 
 
-# A file, one change of it, the problem that validate must report, and whether load refuses it, too.
+# A file, one change of it, the problem that validate must report, and whether load also refuses it.
 # Named after the silent failures of Kaldi's validate_data_dir.sh.
 BROKEN = {
     "utt2spk with three fields": (
@@ -89,7 +89,7 @@ BROKEN = {
     "segments compared with utt2spk": (
         "segments", "", "s1-000 s1-000 0 0.05\n",
         r"segments: utterance s2-002 of utt2spk has no line", False),
-    "speaker is no prefix": (
+    "speaker is not a prefix": (
         "utt2spk", r"^(s2-001) s2", r"\1 s1",
         r"utt2spk:4: speaker s1 is not the beginning of its utterance s2-001", False),
     "duplicate": (

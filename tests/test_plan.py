@@ -64,7 +64,7 @@ def test_what_is_wrong_is_said_before_anything_is_made(plan: Plan, corpus: Path)
         ("--nj: '0'; a whole number above 0 is expected", {"nj": "0"}),
         ("--emotion: 'smiles'; known: functionals", {"emotion": "smiles"}),
         ("--asr: 'ear'; known: moonshine", {"asr": "ear"}),
-        ("--asr moonshine:gone: gone is no folder", {"asr": "moonshine:gone"}),
+        ("--asr moonshine:gone: gone is not a folder", {"asr": "moonshine:gone"}),
         ("data/e_trials_f/text is missing", {"asr": "moonshine"}),
         ("--evaluators: names none", {"evaluators": ""}),
         ("'resemblyzer2' is no encoder", {"evaluators": "resemblyzer2/cosine"}),
@@ -285,13 +285,13 @@ def test_sets_that_attackers_cannot_learn_from_together(plan: Plan, corpus: Path
     make_set(corpus / "other/tested", "c t")
     (corpus / "other/x/spk2gender").unlink()
     for words, why in (
-        ("train dev", "data/dev: speaker b (1 in all) is in data/train, too; leave out whom"),
+        ("train dev", "data/dev: speaker b (1 in all) is also in data/train; leave out whom"),
         ("train gone", "data/gone: no such data directory"),
         ("../gone/data/train", "../gone/data/train: no such data directory"),
         ("train train", "train is named twice"),
         ("other/x", "other/x/spk2gender is missing"),
         ("train other/y", "other/y/wav.scp: corpus/a.wav: no such file, as seen from here"),
-        ("train other/tested", "speaker t (1 in all) is in data/e_trials_f, too; who is tested"),
+        ("train other/tested", "speaker t (1 in all) is also in data/e_trials_f; who is tested"),
     ):
         refused(why, plan, attacker_train=words)
 
@@ -417,7 +417,7 @@ def test_further_trainings_of_an_encoder_differ_in_their_seed_alone(plan: Plan) 
 def test_defaults_go_without_packages_that_are_not_installed(
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The recipe of egs/synth would end with an error where Moonshine's wheel cannot be had."""
+    """The recipe of egs/synth would end with an error where Moonshine's wheel is missing."""
     for gender in "fm":
         Path(f"data/e_trials_{gender}/text").touch()
     options = {"systems": "b2 bn", "asr": "moonshine", "evaluators": "e/plda pyannote/cosine"}
@@ -507,7 +507,7 @@ def test_the_second_draw_and_the_training_set_serve_the_informed_attackers(
 
 
 def test_W1_the_attack_of_2022_is_run_on_theirs(plan: Plan, theirs: Path) -> None:
-    """It was skipped: theirs cannot be had at level spk, which the protocol set."""
+    """It was skipped: theirs is not available at level spk, which the protocol set."""
     word = f"theirs={theirs}/one,{theirs}/two,train={theirs}/train"
     options = options_of(TEMPLATE / "run.sh") | {
         "protocol": "vpc2022", "evaluators": "e/plda", "systems": "", "external": word,
@@ -527,7 +527,7 @@ def test_W1_the_attack_of_2022_is_run_on_theirs(plan: Plan, theirs: Path) -> Non
          {"external": "theirs={0}/one,{0}/two"}),
         ("on b2 with resemblyzer/cosine: this encoder comes trained",
          {"systems": "b2", "evaluators": "resemblyzer/cosine"}),
-        ("on theirs with e/plda: the system cannot be had at level spk; --informed-level utt",
+        ("on theirs with e/plda: the system is not available at level spk; --informed-level utt",
          {"external": "theirs={0}/one,{0}/two,train={0}/train", "informed_level": "spk"}),
     ],
 )  # fmt: skip
@@ -645,7 +645,7 @@ def test_the_recipe_trained_generators_on_tested_speakers(plan: Plan, corpus: Pa
         psd, mlp = (made[f"exp/generators/e/{name}"] for name in ("psd", "idmap_mlp"))
         assert "extract_frames.py" in psd and "train_generator.py" in mlp
         assert psd.count("--not-speakers-of") == mlp.count("--not-speakers-of") == count
-    assert any(note.endswith("evaluated, too: few") for note in told.notes)
+    assert any(note.endswith("also evaluated: few") for note in told.notes)
 
 
 def protected(corpus: Path, system: str, *scores: str) -> None:
@@ -1050,7 +1050,7 @@ def test_words_are_attacked_like_a_voice(plan: Plan, corpus: Path) -> None:
     assert of_words == attackers | {f"{kind}_{who}" for kind in kinds for who in attackers}
     skipped = [note for note in planned.notes if "words/tfidf" in note]
     assert len(skipped) == 2
-    assert "no space of voices" in skipped[0] and "comes trained" in skipped[1]
+    assert "not a space of voices" in skipped[0] and "comes trained" in skipped[1]
 
 
 def test_without_a_recogniser_words_are_missing(

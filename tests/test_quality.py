@@ -147,14 +147,14 @@ def test_what_cannot_be_read_is_a_loss_not_a_score(data: Path) -> None:
 @pytest.mark.parametrize("line", ["u 7", "u nan", "u x", "u - because", "u -"])
 def test_a_table_of_something_else(tmp_path: Path, line: str) -> None:
     (tmp_path / "quality").write_text(line + "\n")
-    refuses("is no score from 1 to 5", read_quality, tmp_path / "quality")
+    refuses("is not a score from 1 to 5", read_quality, tmp_path / "quality")
 
 
 def test_sets_that_do_not_fit(data: Path) -> None:
     own = (data / "o", data / "q")
     (data / "other").write_text("f2-1 3.5\n")
     for scored, said, *more in (
-        ("x1", r"x1 is not in .*utt2spk"), ("f1-1", "f1-1 is in another set", "--also", *own),
+        ("x1", r"x1 is not in .*utt2spk"), ("f1-1", "f1-1 is also in another set", "--also", *own),
         ("f1-1", "has no f1-1", f"--original={data / 'other'}"),
     ):  # fmt: skip
         (data / "q").write_text(f"{scored} 3.5\n")

@@ -348,5 +348,7 @@ def _read_text(stream: IO[bytes], where: str) -> Array:
     try:
         array = np.array(rows, dtype=np.float64)
     except ValueError as error:
-        raise UserError(f"{where}: a word that is no number, or rows of unequal length") from error
+        raise UserError(
+            f"{where}: a word that is not a number, or rows of unequal length"
+        ) from error
     return array if "\n" in body or not rows else array[0]

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class AudioError(UserError):
-    """What is wrong with an audio file, without its name."""
+    """A fault of an audio file, without its name."""
 
 
 NO_SAMPLES = "has no samples (zero length)"
@@ -167,7 +167,7 @@ class AudioFile:
 
     @classmethod
     def open_mono(cls, path: StrPath) -> "AudioFile":
-        """Open a file of a data directory; AudioError for several channels, too."""
+        """Open a file of a data directory; also AudioError for several channels."""
         found = cls.open(path)
         if found.channels != 1:
             raise AudioError(f"has {found.channels} channels; only mono is read")

@@ -106,7 +106,7 @@ def download(
     checksum: expected MD5 or SHA-256 in hex; without it only the length is checked, where the
     server tells it, and what an earlier run left is not continued (it may be of another version
     of the file). tries: transfers in a row that may break off without a new byte. pause: seconds
-    between them. Raises UserError when the file cannot be had, or is not the expected one (its
+    between them. Raises UserError when the file is not available, or is not the expected one (its
     bytes are removed).
     """
     if not url.startswith(("http://", "https://")):

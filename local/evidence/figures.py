@@ -77,7 +77,7 @@ def assess(pairs: Sequence[Pair], heard: Sequence[Heard]) -> Found:
     worst = max((value for own in each for value in own.values()), default=math.nan)
     tried = {attack.attacker for attack in protected}
     left_out = {
-        "aligned": f"fewer than {FEWEST_ALIGNED} people, of whom half would teach them",
+        "aligned": f"fewer than {FEWEST_ALIGNED} people, and half of them would teach",
         "lazy_informed": "the recordings were not protected by make protect",
     }
     return Found(

@@ -53,7 +53,7 @@ class Heard:
 
     @property
     def alone(self) -> bool:
-        """Whether a row has one candidate, of whom normalisation would leave nothing."""
+        """Whether a row has one candidate, where normalisation would leave nothing."""
         return bool((np.isfinite(self.score).sum(axis=1) == 1).any())
 
     @property
@@ -469,7 +469,7 @@ def _d_eces(heard: Heard, models: Bool, swaps: Int64) -> Float64:
     return np.concatenate(found)
 
 
-# ---- The strongest of several attackers: who is chosen hangs on the people, too.
+# ---- The strongest of several attackers: who is chosen also depends on the people.
 
 
 def strongest(

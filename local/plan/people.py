@@ -1,4 +1,4 @@
-"""What is measured of people: their attributes, by group, and among ever more candidates."""
+"""Measurements of people: their attributes, by group, and among ever more candidates."""
 
 from pathlib import Path
 from typing import Any

@@ -2,7 +2,7 @@
 
 A table is a pandas DataFrame with a row for each figure: `METRICS`, `SPEAKERS` or `TIMINGS` are its
 columns, which are text. Read by `read_metrics`, `value`, `low` and `high` are numbers (NaN: not
-defined), and `tag` holds a value that is no number.
+defined), and `tag` holds a value that is not a number.
 """
 
 import csv
@@ -76,7 +76,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class Value:
-    """A figure with its 95 % interval; NaN where there is none. tag: a value that is no number."""
+    """A figure with its 95 % interval; NaN where there is none. tag: a value, not a number."""
 
     value: float = math.nan
     low: float = math.nan
@@ -170,7 +170,7 @@ def parse(text: str) -> float:
 
 
 def read_frame(path: Path, columns: Sequence[str], delimiter: str = ",") -> pd.DataFrame:
-    """A table of text; UserError where it is missing, is no table, or has other columns."""
+    """A table of text; UserError where it is missing, is not a table, or has other columns."""
     try:
         text = read_bytes(path).decode("utf-8")
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)

@@ -34,7 +34,7 @@ Row = dict[str, str]
 
 
 def labelled(lists: Iterable[Sequence[str]]) -> dict[Path, Row]:
-    """What each folder of figures speaks of; lists: a folder and the words for LABELS, `-` for none
+    """Subject of each folder of figures; lists: a folder and the words for LABELS, `-` for none
     (`Labelled` of local/options.py)."""
     return {
         Path(folder): dict(zip(LABELS, ("" if w == "-" else w for w in words), strict=True))
@@ -270,7 +270,7 @@ def cut_clips(
 
 # Real-time factors: seconds of computing a second of audio, read off the logs of a run. Only what a
 # log says is a measurement. A stage of which any log is missing, failed, belongs to another run, or
-# goes on from a stopped one is not measured, and the reason is told.
+# goes on from a stopped one is not measured, and the reason is given.
 
 # Tables of seconds by utterance that a stage may have made: their columns, and what these are.
 PARTS = {
@@ -329,7 +329,7 @@ class TimeSpent(NamedTuple):
 
 
 def cost_of(folder: Path) -> TimeSpent:
-    """What the logs of a finished step say.
+    """Time that a finished step took, by its logs.
 
     Raises UserError where the step is not finished, or where a log is missing, has no foot, ended
     with an error, went on from a stopped run, or is of another number of jobs (an interrupted run

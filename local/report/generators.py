@@ -35,7 +35,7 @@ Rows = list[dict[str, Any]]
 
 
 class Place(NamedTuple):
-    """What figures are of."""
+    """Subject of figures."""
 
     generator: str
     of: str

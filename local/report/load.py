@@ -52,7 +52,7 @@ class Person:
     g_vd: float = math.nan
 
     def order(self) -> tuple[float, float, str]:
-        """What sorts the worst protected first: linkability, highest first, then DeID, lowest."""
+        """Key that sorts the worst protected first: highest linkability, then lowest DeID."""
         link = -1.0 if math.isnan(self.linkability) else self.linkability
         deid = math.inf if math.isnan(self.deid) else self.deid
         return (-link, deid, self.name)
@@ -248,7 +248,7 @@ def _arrays(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _arrays(own) for name, own in value.items()}
     if not isinstance(value, list | None):
-        raise TypeError(f"{value!r} is no list")
+        raise TypeError(f"{value!r} is not a list")
     return None if value is None else np.array(value, np.float64)
 
 

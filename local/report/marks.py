@@ -253,7 +253,7 @@ def attackers_table(block: Selection) -> Table:
 
 
 def recordings_table(block: Selection) -> Table:
-    """What each attacker finds out who has so many recordings of a person (docs/metrics)."""
+    """Findings of each attacker, by the number of recordings of a person (docs/metrics)."""
     attacks = frame.where(block.figures, family=frame.RECORDINGS, system=[*block.systems])
     rows = [
         ([code(f.system), block.groups[f.gender], attacker(f.attacker), made.heading], (f, made))
@@ -327,7 +327,7 @@ def _row_name(cell: str) -> str:
 
 
 def _voices_table(words: Sequence[str], page: Path) -> Table:
-    # Here: it draws, too, and so loads Matplotlib, which no other table needs.
+    # Here: it also draws, and so loads Matplotlib, which no other table needs.
     from local.report.generators import voices_table
 
     return voices_table(words, page)

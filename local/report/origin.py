@@ -30,7 +30,7 @@ def lacks(what: object, error: UserError) -> Missing:
 
 
 def usable(jobs: Iterable[tuple[object, Callable[[], T]]]) -> tuple[list[T], list[Missing]]:
-    """What each of some readers finds, and those that find nothing, by name, each with why."""
+    """Findings of several readers, and the names of those that find nothing, with the reason."""
     found, missing = [], []
     for name, read in jobs:
         try:
@@ -56,7 +56,7 @@ def _version(package: str) -> str:
 
 
 def _command(log: Path) -> str:
-    """What the recipe that runs was called with; by hand, the last of exp/cmdline.log.
+    """Command line of the recipe that runs; by hand, the last of exp/cmdline.log.
 
     Its lines are `<date> <time>  <commit>  <command>`; another recipe may have written the last.
     """

@@ -1,4 +1,4 @@
-"""What docs/ holds as data: figures that papers print, beside ours, claims, and cards of metrics.
+"""Data of docs/: figures that papers print, beside ours, claims, and cards of metrics.
 
 What the papers print is docs/published/<paper>.tsv, one figure a row, as its table has it:
 `system`, `set`, `evaluator` and `value` are as printed; `ours` is the system here like theirs;

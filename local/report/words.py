@@ -98,7 +98,7 @@ def attacker(name: str) -> str:
 
 
 def absent(known: Collection[str]) -> list[str]:
-    """Attackers worth a word of whom there is no kind among those known."""
+    """Attackers worth a word whose kind is not among those known."""
     return [core for core in CORE if not any(name.startswith(core) for name in known)]
 
 

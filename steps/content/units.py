@@ -111,7 +111,7 @@ def make_units(settings: UnitSettings, n_content: int) -> PlainUnits:
 # ---- Encoders of content with a gradient, for training by ear.
 #
 # `moonshine`: transformers has the encoder's structure; the weights, of 8 bits, are read out of the
-# graph that onnxruntime runs. There every layer's input is of 8 bits, too; here it is not, and
+# graph that onnxruntime runs. There every layer's input is also of 8 bits; here it is not, and
 # frames of LibriSpeech correlate by 0.9995. `hub:<model>:<layer>`: the model itself.
 
 EARS = {

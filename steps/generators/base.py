@@ -91,7 +91,7 @@ class Generator(FromSettings):
                 "extract both with the same encoder"
             )
         if not np.isfinite(x).all():
-            raise UserError(f"{who}: the source's x-vector has a value that is no finite number")
+            raise UserError(f"{who}: the source's x-vector has a value that is not a finite number")
         return x.astype(np.float64)
 
     @abstractmethod
@@ -114,7 +114,7 @@ class Pool:
     def make(
         cls, vectors: Float64, speakers: Sequence[str], genders: Sequence[str | None]
     ) -> "Pool":
-        """Sort and check. UserError for no speaker, a duplicate, and a value that is no number."""
+        """Sort and check. UserError for no speaker, a duplicate, and a value that is not finite."""
         vectors = np.asarray(vectors, dtype=np.float64)
         if not len(vectors) == len(speakers) == len(genders) or vectors.ndim != 2:
             raise ValueError(f"{vectors.shape}, {len(speakers)} speakers, {len(genders)} genders")
@@ -130,8 +130,8 @@ class Pool:
             raise UserError(f"pool: speaker {twice[0]} is in it twice")
         for place in np.flatnonzero(~np.isfinite(pool.vectors).all(axis=1)):
             raise UserError(
-                f"pool: speaker {pool.speakers[place]}: the x-vector has a value that is no finite "
-                "number; extract it again"
+                f"pool: speaker {pool.speakers[place]}: the x-vector has a value that is not a "
+                "finite number; extract it again"
             )
         if unknown := set(genders) - {*GENDERS, None}:
             raise UserError(f"pool: gender {unknown.pop()!r} of a speaker; f or m is expected")
