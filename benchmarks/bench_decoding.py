@@ -45,7 +45,7 @@ def decode(data: Path, lang: Path, out: Path, jobs: int) -> tuple[float, float, 
     seconds = time.monotonic() - start
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    merge_parts(out, parts, load_data_dir(data))
+    merge_parts(out, parts)
     return cpu, seconds, (out / "text").read_bytes()
 
 

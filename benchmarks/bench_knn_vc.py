@@ -63,7 +63,7 @@ class Voices:
         """Frames of a voice."""
         return self.voices[speaker]
 
-    def f0(self, speaker: str) -> F0Stats:  # noqa: ARG002
+    def f0(self, speaker: str) -> F0Stats:
         """The same for both."""
         return self.stats
 

@@ -23,8 +23,8 @@ import numpy as np
 from scipy.stats import kendalltau
 
 from local.report.frame import read_metrics
-from local.report.papers import of_table
 from local.report.studies import Searches
+from local.report.tables import of_table
 
 HEAD = ["figures of", "search", "alignment", "systems", "Kendall's tau", "p"]
 SYSTEMS = ("knnvc", "voxlet_like", "rasp_like", "shadow_like", "phortress_like")

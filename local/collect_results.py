@@ -75,7 +75,6 @@ def main(
     from pandas import DataFrame
 
     from local.report import gather as of
-    from local.report import origin
     from local.report.frame import METRICS, SPEAKERS, TIMINGS, with_numbers, write_frame
     from local.report.load import Results
 
@@ -84,23 +83,23 @@ def main(
     unused = {lost["what"] for lost in no_figures}
     used = [folder for folder in folders if str(folder) not in unused]
     pictures, no_pictures = of.gather(folders, used, attack, runs)
-    records, no_records = origin.attacks([scores for *_, scores in attack])
-    systems, no_settings = origin.settings_of_systems(speech)
+    records, no_records = of.attacks([scores for *_, scores in attack])
+    systems, no_settings = of.settings_of_systems(speech)
     missing = [*no_figures, *no_pictures, *no_records, *no_settings]
-    origin.check_losses(missing, allow_loss)  # before anything is written
+    of.check_losses(missing, allow_loss)  # before anything is written
     people = with_numbers(DataFrame(speakers, columns=[*SPEAKERS], dtype=object))
     heard = of.load_speech(speech)
     cut, no_clips = of.cut_clips(Results(speakers=people), heard, clips, out)
     missing += no_clips
-    origin.check_losses(missing, allow_loss)
+    of.check_losses(missing, allow_loss)
     stages = [
         of.TimedStage(system, name, [Path(audio)], [Path(folder)], protects)
         for protects, lists in ((True, timed_each), (False, timed_once))
         for system, name, audio, folder in lists
     ]
     run = {
-        "corpus": corpus_name, "corpus_note": corpus_note, "origin": origin.origin(command_log),
-        "systems": systems, "steps": origin.steps(used), "attacks": records, "missing": missing,
+        "corpus": corpus_name, "corpus_note": corpus_note, "origin": of.origin(command_log),
+        "systems": systems, "steps": of.steps(used), "attacks": records, "missing": missing,
     }  # fmt: skip
     times = of.timings(of.join_stages(stages), corpus_name)
     write_frame(out / "per_speaker.csv", SPEAKERS, speakers)

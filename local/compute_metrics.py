@@ -270,4 +270,82 @@ def _leakage(
     write_figures(out, leakage(original, protected, n_bootstrap=bootstrap, seed=seed))
 
 
-main = commands(_verification, _recordings, _strongest, _calibration, _gains, _similarity, _leakage)
+def _reidentification(
+    trials: Trials, scores: Scores, out: Figures, *, utt2spk: Utt2spk,
+    another_draw: AnotherDraw = (), bootstrap: Bootstrap = 0, seed: Seed = 0,
+) -> None:  # fmt: skip
+    """How often an attacker names the right one of the enrolled speakers, beside guessing.
+
+    Trials are `<enrolled speaker> <utterance> target|nontarget`; each utterance's candidates are
+    the speakers that it is scored against.
+    """
+    from local.metrics.legal import reidentification
+    from utils.tables import read_map
+
+    listed, score, *draws = read_scored("kaldi", trials, scores, *another_draw)
+    write_figures(out, reidentification(
+        listed, score, read_map(utt2spk), trials_path=trials, draws=draws,
+        n_bootstrap=bootstrap, seed=seed,
+    ))  # fmt: skip
+
+
+def _legal(
+    enrol_xvectors: Annotated[Path, "The x-vectors that the attacker enrols"],
+    trial_xvectors: Annotated[Path, "The x-vectors of the trials"],
+    out: Figures, *,
+    utt2spk_enrol: Annotated[Path, "The table of the enrol utterances' speakers", "F"],
+    utt2spk_trial: Annotated[Path, "The table of the trial utterances' speakers", "F"],
+    conversation_length: Annotated[
+        Sequence[int], "The number of trial utterances that the attacker averages; may be given "
+        "again (left out: 1 and 3)", "L", positive,
+    ] = (),
+    bootstrap: Bootstrap = 0, seed: Seed = 0,
+) -> None:  # fmt: skip
+    """Singling Out and legal Linkability (Vauquier et al. 2025), which is not D_sys.
+
+    One x-vector an utterance, both sets from one encoder and without a common utterance: original
+    or protected, as the attacker would hold them (OO, OA, AA). Speakers on one side only are left
+    out with a warning.
+    """
+    from local.metrics.legal import check_sides, legal_metrics, make_side
+    from utils.archives import read_vectors
+    from utils.tables import read_map
+
+    enrol, trial = (
+        make_side(read_vectors(path), read_map(table), vectors_path=path, utt2spk_path=table)
+        for path, table in ((enrol_xvectors, utt2spk_enrol), (trial_xvectors, utt2spk_trial))
+    )
+    check_sides(enrol, trial, enrol_path=enrol_xvectors, trial_path=trial_xvectors)
+    lengths = sorted(set(conversation_length or (1, 3)))
+    found = legal_metrics(enrol, trial, lengths=lengths, n_bootstrap=bootstrap, seed=seed)
+    write_figures(out, found)
+
+
+def _threshold(
+    out: Figures, *,
+    list: Annotated[
+        Sequence[tuple[Path, Path]], "A trial list and its scores; may be given again",
+        "TRIALS SCORES",
+    ],
+) -> None:  # fmt: skip
+    """The score at which as many errors of both kinds are made, the trials of all lists together.
+
+    `threshold` is midway between the two scores around it; `eer` is linear between points of the
+    ROC.
+    """
+    import numpy as np
+
+    from local.metrics.detection import eer, eer_threshold, rank
+    from local.metrics.intervals import count_labels
+
+    scored = [_read_scored("kaldi", *paths) for paths in list]
+    score = np.concatenate([score for _, score in scored])
+    target = np.concatenate([trials.target for trials, _ in scored])
+    figures = {"threshold": eer_threshold(score, target), "eer": eer(*rank(score, target).counts())}
+    write_figures(out, {**figures, **count_labels(target)})
+
+
+main = commands(
+    _verification, _recordings, _strongest, _calibration, _gains, _similarity, _leakage,
+    _reidentification, _legal, _threshold,
+)  # fmt: skip

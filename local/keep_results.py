@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Keep the figures of a finished run as data beside a page: what is committed of a run.
 
-RESULTS is what collect_results.py (exp/results) or collect_generators.py wrote. OUT, for example
+RESULTS is what collect_results.py (exp/results) or collect_study.py wrote. OUT, for example
 egs/an4/results/words, becomes metrics.csv or generators.csv as it is, command.txt (the run's
 command) and origin.json (commit, date, machine, versions, the digest of the table). Tables are
 rendered from it by render_tables.py.
@@ -37,6 +37,6 @@ def main(
     ] = (),
     command: Annotated[str, "The command, where the run recorded none", "TEXT"] = "",
 ) -> None:  # fmt: skip
-    from local.report.origin import keep
+    from local.report.gather import keep
 
     print(f"{out}: {keep(results, out, dict(name), command)} command.txt origin.json")

@@ -34,10 +34,9 @@ def main(
     no_audio: Annotated[bool, "Leave the clips out"] = False,
     pdf: Annotated[bool, "Also write each picture as PDF, which takes twice as long"] = False,
 ) -> None:  # fmt: skip
-    from local.report.first import draw_first
     from local.report.load import load_results
     from local.report.page import markdown, page
-    from local.report.pictures import draw_evaluator, draw_utility
+    from local.report.pictures import draw_all, draw_first, draw_utility
     from local.report.tables import verdict_lines
 
     found, folder = load_results(results), out / "figures"
@@ -48,11 +47,10 @@ def main(
     if figures is not None:
         figures.mkdir()
     with ProcessPoolExecutor(2, get_context("fork")) as pool:  # nothing else of a recipe is left
-        own = replace(found, missing=[], _parsed={})  # without what `found` keeps while it is drawn
-        made = {n: pool.submit(draw_evaluator, own, n, figures) for n in found.evaluators()}
+        own = replace(found)  # without what `found` keeps while it is drawn
+        made = {n: pool.submit(draw_all, own, n, figures) for n in found.evaluators()}
         first, utility = draw_first(found, figures), draw_utility(found, figures)
-        sections = {name: one.result()[0] for name, one in made.items()}
-    found.missing += [lost for one in made.values() for lost in one.result()[1]]
+        sections = {name: one.result() for name, one in made.items()}
     write_file(out / "RESULTS.md", markdown(found))
     write_file(out / "verdicts.txt", "".join(f"{line}\n" for line in verdict_lines(found)))
     write_file(out / "report.html", page(found, first, sections, utility, with_audio=not no_audio))

@@ -20,8 +20,7 @@ from utils.options import OutFolder
 
 @program
 def main(source: Annotated[Path, "The table, or the directory", "SOURCE"], out: OutFolder) -> None:
-    from local.protocols.kaldi import rows_of_kaldi
-    from local.protocols.utterances import read_utterances
+    from local.protocols.utterances import read_utterances, rows_of_kaldi
     from utils.cli import progress
     from utils.tables import atomic_write
 

@@ -42,9 +42,8 @@ def main(
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # parallelism is by processes
     logging.getLogger("speechbrain").setLevel(logging.WARNING)
     logging.getLogger("local").setLevel(logging.ERROR)  # the page also says what is not defined
-    from local.evidence.figures import assess
+    from local.evidence.figures import as_data, as_page, assess
     from local.evidence.hearing import Heard, hear_all, load_judges, pair_up
-    from local.evidence.page import as_data, as_page
     from local.options import write_figures
     from steps.standalone import account, job
     from utils.tables import write_file

@@ -88,9 +88,9 @@ def to_json(value: object) -> object:
     return value
 
 
-def write_figures(out: StrPath, figures: Mapping[str, object], indent: int = 1) -> None:
+def write_figures(out: StrPath, figures: Mapping[str, object]) -> None:
     """Write figures to a file, atomically, or to standard output for `-`."""
-    text = json.dumps(to_json(figures), indent=indent, ensure_ascii=False, allow_nan=False) + "\n"
+    text = json.dumps(to_json(figures), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     if out == "-":
         sys.stdout.write(text)
         return

@@ -11,7 +11,7 @@ trained several times) or targets (the white box over constant voices). Others:
   csv FILE [rows=A,B]            a table as it is
   nist FOLDER... NAME            a table of nist.sh
   paper 002:2 [FOLDER... sets=THEIRS:OURS,... evaluators=A,B]   a table of a paper (docs/published),
-                                 ours beside it; local/report/papers.py has what else may be asked
+                                 ours beside it; local/report/tables.py has what else may be asked
   claims [002], verdicts         what became of a paper's claims (of all), and how many of each
 
 With --check the exit status is 1 when a page is not what its data say.

@@ -36,8 +36,7 @@ def main(
     from pandas import concat
 
     from local.protocols.attackers import read_protocol
-    from local.report.challenge import conclusions, scores_of
-    from local.report.challenge_files import read_results, write_results
+    from local.report.challenge import conclusions, read_results, scores_of, write_results
     from local.report.frame import read_metrics
     from utils.tables import write_file
 

@@ -33,10 +33,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     recipe = words.pop(0)
     end = words.index("--")
-    options = dict(word.split("=", 1) for word in words[:end])
+    asked = follow_protocol(Asked(dict(word.split("=", 1) for word in words[:end])))
 
     def plan() -> Planned:
-        asked = follow_protocol(Asked(options))
         words: Sequence[str] = asked.words("evaluators")
         if asked.flag("train_evaluator"):
             words = train_instead(words)
@@ -44,6 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return RECIPES[recipe](asked.changed({"evaluators": " ".join(again)}))
 
     script = read_script(words[end + 1 :])
+    options = asked.without(())  # those of a protocol are also columns of commands
     return Driver(Path(sys.argv[0]).name, recipe, options, script, plan, sum_up).run()
 
 

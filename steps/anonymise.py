@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Protect the speech of a data directory with an anonymiser.
 
 CONF is a YAML file such as conf/systems/b2.yaml (docs/anonymisers.md). DATA needs wav.scp and
@@ -19,12 +19,9 @@ Equal keys get equal pseudo-speakers. Draws depend on the seed, the draw and the
 order, number of jobs or machine.
 """
 
-import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import (
     Dataset,
     Device,

@@ -1,15 +1,12 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Make x-vectors of x-vectors, by a head of steps/train_head.py.
 
 OUT gets xvector.{ark,scp} with the ids of XVECTORS and, where these are of chunks, their utt2spk.
 """
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import Xvectors
 from utils.commands import program
 from utils.options import OutFolder

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Average x-vectors by speaker.
 
 XVECTORS is a folder of steps/extract_xvectors.py, DATA the data directory (utt2spk; where it has
@@ -7,11 +7,6 @@ of the raw x-vectors, and num_utts.ark (text), how many went into each. Every ut
 an x-vector.
 """
 
-import sys
-from pathlib import Path
-
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import Xvectors
 from utils.commands import program
 from utils.options import AllowLoss, DataFolder, OutFolder

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Compare pitch, length and level of protected speech with its original.
 
 DATA and PROTECTED are data directories (wav.scp, utt2spk); every utterance of DATA is compared with
@@ -8,12 +8,9 @@ decision, relative change of duration, change of level (dB), share of clipped sa
 before, frames, frames voiced in both; `-` where undefined. What was lost is in OUT/skipped.txt.
 """
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import F0Ceiling, F0Floor, f0_limits
 from utils.commands import program
 from utils.options import AllowLoss, DataFolder, OutFolder

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Compute the F0 statistics of the speakers of a data directory.
 
 F0_DIR is a folder of steps/extract_f0.py, DATA the data directory (utt2spk; all its utterances
@@ -7,12 +7,9 @@ deviation of their log F0, and its 101 quantiles from 0 to 1. A speaker without 
 zeros, and F0 transforms leave their pitch as it is.
 """
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from utils.cli import UserError
 from utils.commands import program
 from utils.options import AllowLoss, DataFolder, OutFolder

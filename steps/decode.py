@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Recognise the words of each utterance of a data directory.
 
 RECOGNISER is `moonshine`, a network that writes English (--model: another size or language of it);
@@ -13,12 +13,9 @@ end and were cut), where there are any. Only ctc and models of the hub compute o
 run goes on where it was, from text.partial in OUT.
 """
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import Device
 from utils.commands import program
 from utils.options import DataFolder, OutFolder

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Print what a system asks for: the level of its keys, then the folders that it needs.
 
 CONF is a YAML file such as conf/systems/b1.yaml. One line: utt, spk, perm, const or position
@@ -7,11 +7,6 @@ generator:<name>, model:<name>: the options of steps/anonymise.py that have to b
 says by which settings it is trained (conf/synthesisers/<name>.yaml), or which model of models/.
 """
 
-import sys
-from pathlib import Path
-
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import Settings
 from utils.commands import program
 

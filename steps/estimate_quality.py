@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Estimate what listeners would say of the quality of speech, from 1 (bad) to 5 (excellent).
 
 The utterances of DATA are looked up in SPEECH (a data directory that may hold more: the original
@@ -7,12 +7,9 @@ gets `quality`, a line an utterance: its estimated mean opinion score, or `-` an
 (empty, short: under 0.2 s, silent, clipped). What could not be read is in OUT/skipped.txt.
 """
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from utils.cli import UserError
 from utils.commands import program
 from utils.options import AllowLoss, DataFolder, OutFolder

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Pack a trained synthesiser and pseudo-speakers into a folder that protect_folder.py takes.
 
 CONF is the system's yaml file, SYNTHESISER a folder of steps/train_synthesiser.py, POOL one of
@@ -7,12 +7,9 @@ are nobody's, as far apart as people are, each with a pitch, and no speech of an
 of several real speakers of one gender each, or by a trained generator.
 """
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import Settings
 from utils.cli import positive
 from utils.commands import program

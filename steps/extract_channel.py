@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Extract one vector an utterance from a channel beside the voice.
 
 CHANNEL is words: how often each word and run of letters occurs in SOURCE/text (<utterance> <words>;
@@ -10,12 +10,9 @@ reads x-vectors reads these; with --chunk-seconds, pieces (of timing only) and u
 An utterance in which nothing was recognised has a vector of 0; SOURCE must have a line for it.
 """
 
-import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from utils.commands import program
 from utils.options import DataFolder, OutFolder
 

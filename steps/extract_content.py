@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Find once what several trainings of synthesisers on content learn of every utterance.
 
 CONF and DATA are those of steps/train_synthesiser.py, which finds the same itself where it is not
@@ -9,11 +9,6 @@ steps/extract_world.py, with a pitch in all; and, last, content.json: frames, se
 the encoder. An hour takes 175 MB of either content with moonshine, and 120 MB of frames.
 """
 
-import sys
-from pathlib import Path
-
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import Device, Settings
 from utils.commands import program
 from utils.options import DataFolder, OutFolder, Seed

@@ -1,15 +1,10 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Track the pitch of DATA once for all comparisons with it (compare_prosody.py --contours).
 
 OUT gets contours.npz: of each utterance F0 in Hz, by DIO and StoneMask, and by Praat where it is
 installed. What cannot be read is left out.
 """
 
-import sys
-from pathlib import Path
-
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import F0Ceiling, F0Floor, f0_limits
 from utils.commands import program
 from utils.options import DataFolder, OutFolder

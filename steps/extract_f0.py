@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Extract F0, one contour an utterance.
 
 DATA needs wav.scp and utt2spk. OUT gets f0.{ark,scp}: vectors (T,) of F0 in Hz, a value every 10 ms
@@ -6,11 +6,6 @@ DATA needs wav.scp and utt2spk. OUT gets f0.{ark,scp}: vectors (T,) of F0 in Hz,
 utterances were lost, skipped.txt (<utterance> <reason>).
 """
 
-import sys
-from pathlib import Path
-
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import F0Ceiling, F0Floor, f0_limits, measure
 from utils.commands import program
 from utils.options import AllowLoss, DataFolder, OutFolder

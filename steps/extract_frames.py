@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Extract what the frames of each utterance say of its speaker, for the generator psd.
 
 ENCODER is a folder of steps/train_encoder.py with `network.pooling: xi`; DATA needs wav.scp and
@@ -9,11 +9,7 @@ weights the frames by their precision.
 """
 
 import logging
-import sys
-from pathlib import Path
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import Device, Encoder
 from utils.commands import program
 from utils.options import AllowLoss, DataFolder, NotSpeakersOf, OutFolder

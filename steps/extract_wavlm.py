@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """WavLM features of target voices, for kNN-VC with features: wavlm (docs/voice_conversion.md).
 
 DATA needs wav.scp, utt2spk and spk2gender. OUT gets wavlm.{ark,scp}: matrices (T, 1024), a row
@@ -11,12 +11,8 @@ The weights are torchaudio's WAVLM_LARGE, 1.3 GB: the file of --wavlm, or that i
 folder, or downloaded to it.
 """
 
-import sys
-from pathlib import Path
 from typing import Annotated
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import Device, measure
 from utils.cli import UserError
 from utils.commands import program

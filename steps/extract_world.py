@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """WORLD analysis: pitch, aperiodicity and spectral envelope of every utterance.
 
 DATA needs wav.scp and utt2spk. OUT gets world.{ark,scp}: matrices (T, 42), a row every 10 ms
@@ -7,11 +7,6 @@ in dB (D4C, one band), 40 values of the coded envelope (CheapTrick); and, where 
 skipped.txt (<utterance> <reason>). steps/make_voice_pool.py makes target voices of them.
 """
 
-import sys
-from pathlib import Path
-
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import F0Ceiling, F0Floor, f0_limits, measure
 from utils.commands import program
 from utils.options import AllowLoss, DataFolder, OutFolder

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Extract one x-vector an utterance.
 
 ENCODER is a folder that steps/train_encoder.py made, resemblyzer (pretrained) or
@@ -12,12 +12,8 @@ This stands in for sessions when a back end is trained on speakers of one or few
 """
 
 import logging
-import sys
-from pathlib import Path
 from typing import Annotated
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import Device, Encoder
 from utils.cli import UserError
 from utils.commands import program

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Make the x-vectors of pseudo-speakers, without any speech.
 
 CONF is the YAML file of a system with a `generator` (docs/generators.md), such as those with
@@ -13,11 +13,6 @@ spk2gender where the gender counts. OUT gets
 Draws depend on the seed, the draw and the key only.
 """
 
-import sys
-from pathlib import Path
-
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import (
     Dataset,
     Draw,

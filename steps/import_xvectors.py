@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Take x-vectors that another toolkit made, for the utterances of a data directory.
 
 XVECTORS is a folder with xvector.ark or, without it, xvector.scp, in Kaldi's format: an x-vector
@@ -7,11 +7,8 @@ xvector.{ark,scp}, as steps/extract_xvectors.py leaves them. The .ark is read wh
 for paths in a .scp hold only in the folder that it was made for.
 """
 
-import sys
 from pathlib import Path
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import Xvectors
 from utils.cli import UserError
 from utils.commands import program

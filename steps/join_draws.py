@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Join several draws of one protected set into one data directory, for attackers who train.
 
 Each DRAW is a folder of steps/anonymise.py. The first keeps its utterance ids; those of the n-th
@@ -6,13 +6,10 @@ further one end in -draw<n>. utt2uniq gives what each utterance was called befor
 conf.json is that of the first, with the draws of all.
 """
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from utils.cli import UserError
 from utils.commands import program
 from utils.datachecks import FILES

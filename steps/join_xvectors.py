@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Put x-vectors of several sets, or of several runs of one set, into one folder.
 
 Each NAME=FOLDER (with xvector.scp) adds <utterance>-NAME, each FOLDER its utterances as they are
@@ -6,13 +6,10 @@ called. OUT/xvector.scp points at the archives of
 the folders; nothing is copied.
 """
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from utils.cli import UserError
 from utils.commands import program
 from utils.options import OutFolder

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Make what a recogniser knows of a corpus's language, and say how much of the corpus it covers.
 
 LANGUAGE is `general` (PocketSphinx's English model), `trigram` (estimated from the transcripts of
@@ -8,13 +8,10 @@ that it does not have) and the files of the language. Words without a pronunciat
 recognised and are not in the vocabulary.
 """
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from utils.cli import UserError
 from utils.commands import program
 from utils.datadir import load_data_dir

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Make a set of synthetic speakers with eSpeak NG: audio files, and their Kaldi data directory.
 
 AUDIO gets <speaker>/<speaker>-<number>.wav (16 kHz, mono, 16 bit); DATA gets wav.scp, utt2spk,
@@ -8,12 +8,9 @@ only, to the bit: not on --nj, nor on who else is made. Speakers that AUDIO alre
 with the same settings and the same code, are kept.
 """
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from utils.cli import UserError
 from utils.commands import program
 from utils.options import Jobs, Seed

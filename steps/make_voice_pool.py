@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Make a pool of target voices.
 
 WORLD_DIR is a folder of steps/extract_world.py, DATA the data directory of the voices (utt2spk;
@@ -15,12 +15,9 @@ Every speaker needs an x-vector and frames that are not silent. Who has no utter
 left out, and --allow-loss counts the utterances.
 """
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import Device, Xvectors
 from utils.commands import program
 from utils.options import AllowLoss, DataFolder, NotSpeakersOf, OutFolder

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Measure how many pseudo-speakers can be told apart (Liu et al. 2025, Fig. 11).
 
 OUT is a table: for growing numbers of vectors the mean cosine over all pairs, the smallest and
@@ -18,13 +18,10 @@ VOICES is one of three, and the column `indices` says of what the vectors are:
   a folder with spk_xvector.scp: `real`, all of its speakers, to compare with.
 """
 
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import Generator, GeneratorBackend, Pool, PoolData, Sources
 from utils.cli import UserError
 from utils.commands import program

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Have a program of the user's own protect a data directory.
 
 CONF (`anonymiser: command`) names the program. OUT becomes a folder with an audio file for each
@@ -6,11 +6,6 @@ utterance of DATA; steps/anonymise.py --external OUT takes it. A program that fa
 utterances out, leaves no OUT.
 """
 
-import sys
-from pathlib import Path
-
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import Dataset, Draw, Settings
 from utils.cli import UserError
 from utils.commands import program

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Protect the speech of any folder: no lists, no transcripts, no training.
 
 OUT gets every audio file of IN under the same name in the same sub-folder, at 16 kHz: what
@@ -27,8 +27,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Annotated, Literal
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import (
     SAFE_SYSTEM,
     Cores,
@@ -107,13 +105,13 @@ def main(
     ] = "mix",
     rename: Annotated[
         bool, "Whether files get drawn names and no folders; which was whose is written beside "
-        "OUT, to OUT.names.tsv, for you alone to read"
+        "OUT, to OUT.job.tsv, for you alone to read"
     ] = False,
     nj: Cores = None,
 ) -> None:  # fmt: skip
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # parallelism is by processes
     _return_large_arrays()
-    from steps.standalone import account, job, names
+    from steps.standalone import account, job
     from steps.standalone.stream import Recording
 
     if sum(option is not None for option in (key, key_file, write_key)) > 1:
@@ -127,7 +125,7 @@ def main(
     loaded = job.load_system(system, job.key_number(used))
     settings = {"system": loaded.digest, "per": per, "channels": channels}
     settings |= {"names": "drawn"} if rename else {}
-    if not rename and (like := names.like_people(audio)):
+    if not rename and (like := job.like_people(audio)):
         print(
             f"protect_folder.py: {len(like)} of {len(audio)} names have two words in a row with a "
             f"capital letter, as people's have, such as {job.plain(like[0])}. Protection keeps "
@@ -138,11 +136,11 @@ def main(
         journal = job.Journal(out, settings, None if fresh else used)
         if write_key:
             _write_key(write_key, used)
-        table = account.beside(out, names.TABLE)
+        table = account.beside(out, job.TABLE)
         begun = fresh and bool(journal.done)
-        given = [names.SALT, *audio]
-        drawn = names.draw_names(used, given, table, begun=begun) if rename else {}
-        journal.salt = str(drawn.pop(names.SALT, ""))
+        given = [job.SALT, *audio]
+        drawn = job.draw_names(used, given, table, begun=begun) if rename else {}
+        journal.salt = str(drawn.pop(job.SALT, ""))
         work = job.Work(source, out, loaded.anonymiser, channels, drawn)
         ready = [
             path for path in audio

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Protect speech while it is spoken: standard input to standard output, block by block.
 
 Input: 16 kHz, one channel, 16 bit, little-endian; bare samples, or a WAV file, found by its first
@@ -12,11 +12,8 @@ How late the output is, and how long the blocks took, is said on standard error 
 import sys
 import time
 from itertools import chain
-from pathlib import Path
 from typing import Annotated
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import SAFE_SYSTEM, KeyFile, KeyText, SafeSystem
 from utils.cli import UserError
 from utils.commands import program

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Read a set's transcripts aloud with one synthetic voice: nothing of the speakers but their words.
 
 OUT gets <utterance>.wav (16 kHz, mono, 16 bit). The voice and its seed are the same for every set,
@@ -6,12 +6,9 @@ so that whoever is found in these files is found by words alone: the floor of th
 voice encoder. A transcript without letters is an error.
 """
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from utils.commands import program
 from utils.options import DataFolder
 

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Recognise the emotion of each utterance of a data directory.
 
 RECOGNISER is `functionals`, a linear classifier that is trained here on the sets of --train, for
@@ -9,13 +9,10 @@ utt2spk, for a model of the hub wav.scp. The sets of --train need utt2emotion. O
 was made).
 """
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import Device
 from utils.commands import program
 from utils.options import DataFolder, OutFolder

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Score training people whom an attacker did not learn from, to see that people were learnt at all.
 
 XVECTORS and DATA are those of steps/train_backend.py, of a protected set. People with two
@@ -8,13 +8,10 @@ how many people, the share of pieces of an utterance whose nearest among the oth
 draws is of the same draw (pseudo_voice_accuracy), and why nothing is defined, where nothing is.
 """
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import LdaDim, Xvectors
 from utils.commands import program
 from utils.options import AllowLoss, DataFolder, OutFolder, Seed

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Score all pairs of segments, for voice similarity matrices.
 
 ROW_XVECTORS and COLUMN_XVECTORS are folders with xvector.scp (or .scp/.ark files) of the segments
@@ -11,12 +11,9 @@ Both segments count as one utterance. Scores are those of score_trials.py, to 9 
 matrices (VoicePAT's and those of Noé et al.) are of cosine_raw or of a PLDA.
 """
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import Asnorm, ScoringBackend
 from utils.cli import UserError
 from utils.commands import program

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Score a list of trials.
 
 ENROL_XVECTORS is a folder with spk_xvector.scp and num_utts.ark (steps/average_xvectors.py) when
@@ -18,13 +18,10 @@ the speaker's name, or all where they have fewer.
 A trial whose x-vector is missing is an error that names it; nothing is scored then.
 """
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import Asnorm, ScoringBackend
 from utils.cli import UserError, positive
 from utils.commands import program

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Measure what a pseudo-speaker costs (Liu et al. 2025, Table III).
 
 CONF is the YAML file of a system with a `generator`, OUT a JSON file: CPU time of this process (one
@@ -8,13 +8,9 @@ the mean duration of the sources' utterances: what a generator costs where every
 own pseudo-speaker.
 """
 
-import sys
 import time
-from pathlib import Path
 from typing import Annotated
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import Generator, GeneratorBackend, Pool, PoolData, Settings, Sources
 from utils.cli import positive
 from utils.commands import program

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Train the back end: global mean, LDA, two-covariance PLDA (Kaldi's chain and file formats).
 
 XVECTORS is a folder of steps/extract_xvectors.py (also with --chunk-seconds), DATA the data
@@ -9,11 +9,6 @@ speakers. With --lda-dim 0 OUT gets cohort and spklist alone, and is the cosine 
 normalise by.
 """
 
-import sys
-from pathlib import Path
-
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import LdaDim, Xvectors
 from utils.cli import UserError
 from utils.commands import program

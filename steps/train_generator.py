@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Train a generator of pseudo-speakers on x-vectors.
 
 CONF is a YAML file of conf/generators (docs/trained_generators.md). XVECTORS is a
@@ -16,11 +16,6 @@ With `generator: psd` nothing is trained: OUT gets the x-vectors and their speak
 pseudo-speaker's distribution from these.
 """
 
-import sys
-from pathlib import Path
-
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import Device, Settings, Xvectors
 from utils.commands import program
 from utils.options import AllowLoss, DataFolder, NotSpeakersOf, OutFolder, Seed

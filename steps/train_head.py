@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Train a head on x-vectors of an encoder that comes trained: 512 -> 256 -> 192 for pyannote.
 
 XVECTORS (of steps/extract_xvectors.py, also with --chunk-seconds) and DATA are those of the
@@ -6,11 +6,6 @@ training speakers. OUT gets encoder.yaml and head.pt, and no spklist: whom the e
 is not known. steps/apply_head.py applies it.
 """
 
-import sys
-from pathlib import Path
-
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import Xvectors
 from utils.commands import program
 from utils.options import AllowLoss, DataFolder, NotSpeakersOf, OutFolder, Seed

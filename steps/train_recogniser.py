@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Train a small recogniser of words (CTC) on a data directory.
 
 CONF is a YAML file such as conf/asr/ctc_mini.yaml; DATA needs wav.scp, utt2spk and text (audio of
@@ -10,11 +10,6 @@ A stopped training goes on from its last checkpoint when the same command is giv
 with the same network as one that was not stopped. One thread computes.
 """
 
-import sys
-from pathlib import Path
-
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import Device, Settings, Steps, begin_training
 from utils.commands import program
 from utils.options import DataFolder, NotSpeakersOf, OutFolder, Seed

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Train a synthesiser on the voices of a pool.
 
 CONF is a YAML file such as conf/synthesisers/bn_mini.yaml, whose `synthesiser` is bn, nsf or b1b
@@ -15,12 +15,9 @@ A stopped training goes on from its last checkpoint when the same command is giv
 with the same network as one that was not stopped.
 """
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import Device, Settings, begin_training
 from utils.cli import UserError
 from utils.commands import program

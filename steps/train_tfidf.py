@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Learn how telling each counted part of speech is: its inverse document frequency.
 
 COUNTS is a folder of steps/extract_channel.py (words, sounds), DATA the data directory of the
@@ -6,12 +6,9 @@ training speakers. OUT gets idf.vec: ln((1 + n) / (1 + m)) + 1 for a part that o
 utterances.
 """
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from utils.commands import program
 from utils.options import DataFolder, NotSpeakersOf, OutFolder
 

@@ -10,6 +10,10 @@ from typing import Any
 
 import pytest
 
+from tests.waiting import LIMIT
+
+_LIMIT = 1000 * LIMIT  # milliseconds, for whatever Chromium does
+
 _FLAGS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -30,7 +34,9 @@ def chromium() -> Iterator[Any]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=program, args=list(_FLAGS))
+        running = playwright.chromium.launch(
+            executable_path=program, args=list(_FLAGS), timeout=_LIMIT
+        )
         try:
             yield running
         finally:
@@ -43,6 +49,7 @@ def opened(
 ) -> Iterator[tuple[Any, list[str]]]:
     """The page in a window, and all that it complained of or asked the network for."""
     context = running.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
+    context.set_default_timeout(_LIMIT)
     complaints: list[str] = []
     page = context.new_page()
     page.on("console", lambda message: complaints.append(f"{message.type}: {message.text}"))

@@ -28,8 +28,14 @@ from utils import cli
 
 ROOT = Path(__file__).resolve().parents[1]
 
-# No test may depend on time: the first example may import something slow, on a busy machine.
-hypothesis.settings.register_profile("pseudovox", deadline=None)
+# No test may depend on time or chance: the first example may import something slow, on a busy
+# machine.
+hypothesis.settings.register_profile(
+    "pseudovox",
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
 hypothesis.settings.load_profile("pseudovox")
 
 # Files with tests that take a minute or more, the longest first.

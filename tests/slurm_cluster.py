@@ -6,13 +6,14 @@ pid files. Authentication is off (auth/none): for tests and benchmarks only.
 
 import getpass
 import os
+import random
 import shutil
 import signal
 import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,8 @@ SlurmdParameters=config_overrides
 ReturnToService=2
 MpiDefault=none
 KillWait=5
+MessageTimeout=100
+BatchStartTimeout=600
 MaxArraySize={max_array_size}
 MinJobAge={min_job_age}
 NodeName={host} NodeAddr=127.0.0.1 CPUs={cpus} RealMemory=64000 State=UNKNOWN
@@ -76,11 +79,7 @@ def local_slurm(
     (folder / "state").mkdir(parents=True)
     (folder / "spool").mkdir()
     host = socket.gethostname().split(".")[0]
-    with ExitStack() as stack:
-        holders = [stack.enter_context(socket.socket()) for _ in range(2)]
-        for holder in holders:
-            holder.bind(("127.0.0.1", 0))
-        ports = [holder.getsockname()[1] for holder in holders]
+    ports = _free_ports(2)
     (folder / "slurm.conf").write_text(
         CONF.format(
             host=host,
@@ -103,6 +102,18 @@ def local_slurm(
     finally:
         for name in ("slurmd.pid", "slurmctld.pid"):
             _stop(folder / name)
+
+
+def _free_ports(count: int) -> list[int]:
+    """Ports that nobody listens on, below those that any client is given."""
+    with ExitStack() as stack:
+        ports: list[int] = []
+        while len(ports) < count:
+            port = random.SystemRandom().randrange(10_000, 32_000)
+            with suppress(OSError):
+                stack.enter_context(socket.socket()).bind(("127.0.0.1", port))
+                ports.append(port)
+    return ports
 
 
 def _wait_until_idle(folder: Path, env: dict[str, str]) -> None:

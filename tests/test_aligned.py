@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from local.align_xvectors import main as align_main
-from local.compute_reidentification import main as compute
+from local.compute_metrics import main as compute_metrics
 from local.metrics.legal import reidentification
 from local.protocols.studies import Pairs, align, learn_by_group, learn_rotation
 from steps.score_trials import main as score_main
@@ -16,6 +16,11 @@ from tests.refusals import refuses
 from tests.scored import trials_of
 from utils.archives import read_vectors
 from utils.tables import invert, read_map, write_id_lists, write_map
+
+
+def compute(words: list[str]) -> int:
+    return compute_metrics(["reidentification", *words])
+
 
 RNG = np.random.default_rng(7)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from local.report.origin import settings_of_systems
+from local.report.gather import settings_of_systems
 from steps.anonymise import main
 from steps.anonymisers.protect import (
     Protected,
@@ -296,7 +296,7 @@ def test_notes_of_parts_become_one_file_and_reach_the_report(make_data_dir, tmp_
         part = out / "split2" / str(number)
         result = Protected(files={utt: f"{utt}.wav"}, rows={utt: {"key": "k"}})
         write_protected(part, DataDir(data.path, tables), result, {"system": {}}, notes)
-    merge_parts(out, 2, data)
+    merge_parts(out, 2)
     assert sorted(read_map(out / "notes.txt", rest_of_line=True).values()) == [
         "all were taken",
         "by cosine",

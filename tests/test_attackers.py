@@ -12,7 +12,7 @@ import yaml
 from local import record_attack as record_program
 from local.protocols.attackers import ATTACKERS, READING, AttackedSystem, plan_attacks
 from local.report import select, tables
-from local.report.words import absent
+from local.report.frame import absent
 from steps import anonymise, join_draws, make_voice_pool, train_backend, train_encoder
 from steps.anonymisers.registry import describe_system
 from steps.speaker.config import EncoderConfig
@@ -363,7 +363,9 @@ class TestRecord:
         enrol, trial = tmp_path / "e_original", protect("t", "spk", "t")
         protected, other = protect("e", "spk", "e"), protect("o", "spk", "o", ("x", "y"))
         words = ("aligned", enrol, trial)
-        refuses(r"utterance a-000 is also in .*know the answer", record, *words, "--pairs", protected)
+        refuses(
+            r"utterance a-000 is also in .*know the answer", record, *words, "--pairs", protected
+        )
         found = record(*words, "--pairs", other)
         assert found["pairs"]["n_utterances"] == 4
         assert found["pairs"]["comparison"]["n_speakers_in_both"] == 0

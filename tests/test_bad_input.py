@@ -40,7 +40,7 @@ def test_an_output_that_cannot_be_made(
         ("steps/extract_xvectors.py", ("--allow-loss", -1, "e", "d", "o")),
         ("steps/make_voice_pool.py", ("--allow-loss", -1, "w", "d", "x", "o")),
         ("utils/fix_data_dir.py", ("--allow-drop", -1, "d")),
-        ("local/compute_reidentification.py", ("--utt2spk", "u", "--bootstrap", -5, "t", "s", "o")),
+        ("local/compute_metrics.py", ("gains", "--bootstrap", -5, *"tstststo")),
         ("local/compute_wer.py", ("--bootstrap", -5, "d", "t", "o")),
     ],
 )

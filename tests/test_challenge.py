@@ -14,8 +14,7 @@ import soundfile
 
 from local.plan.options import Asked, follow_protocol
 from local.protocols.attackers import Sets, read_protocol
-from local.report.challenge import Score, averages, category, scores_of
-from local.report.challenge_files import read_results, write_results
+from local.report.challenge import Score, averages, category, read_results, scores_of, write_results
 from local.report.frame import read_metrics
 from local.report_challenge import main
 from steps.anonymisers.external import find_speech

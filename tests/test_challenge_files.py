@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from local.protocols.attackers import Protocol, read_protocol
-from local.report.challenge import averages, conclusions
-from local.report.challenge_files import (
+from local.report.challenge import (
+    averages,
+    conclusions,
     parse_rank,
     read_results,
     write_full,
@@ -161,11 +162,16 @@ def test_W2_of_2026_only_the_fine_tuned_attacker_is_averaged(tmp_path: Path, nam
 
 
 def test_W2_half_a_file_of_2026_has_no_average(tmp_path: Path) -> None:
-    """March 2026: the attacker as given, and the tuned one on lists of women and men, too."""
+    """B2 of March: the attacker as given, and the tuned one on lists of women and men, too."""
     path, asked = tmp_path / "result_for_rank", protocol("vpc2026")
-    first = "---- Time: 03-03-26_05:17 ----\n\n"
-    first += table("ASV_eval", "2 8 6 7 11 6 8", LISTS,
-                   *listed(MIXED, "anon", "11.423 7.220", "8 17")) + "\n"  # fmt: skip
+    first = "\n\n".join([
+        "---- Time: 03-03-26_05:17 ----",
+        felt(IN_2026, "55.6590 33.1350 64.4438 67.0860 57.9720", FELT_2026[0],
+             "53.4914 32.7760 56.9720 57.9826 66.2338", FELT_2026[1]),
+        table("ASV_eval", "2 8 6 7 11 6 8", LISTS,
+              *listed(MIXED, "anon", "11.423 7.220", "8 17")),
+        heard("1.802 10.439 1.844 9.959", "0 4 1 5"),
+    ]) + "\n"  # fmt: skip
     path.write_text(first)
     half = read_results(path, asked)
     assert all(math.isnan(value) for value in averages(half, asked.privacy).values())
@@ -173,6 +179,7 @@ def test_W2_half_a_file_of_2026_has_no_average(tmp_path: Path) -> None:
     tuned = listed(six, "anon", "9.833 3.575 6.973 8.029 1.345 4.713", "2 5 8 11 14 17")
     second = "\n---- Time: 03-03-26_05:18 ----\n\n"
     second += table("ASV_eval^anon", "2 8 6 7 11 6 7", LISTS, *tuned) + "\n"
+    assert len(first + second) == 1255
     path.write_text(first + second)
     found = averages(read_results(path, asked), asked.privacy)
     assert [100 * value for value in found.values()] == pytest.approx([6.973, 4.713])

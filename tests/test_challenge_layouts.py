@@ -9,7 +9,7 @@ import pytest
 import soundfile
 
 from local.protocols.attackers import read_protocol
-from local.report.challenge_files import read_results
+from local.report.challenge import read_results
 from local.report_challenge import main as report
 from tests.corpus_trees import make_recipe, table
 from tests.making import write_archive
@@ -194,3 +194,8 @@ def test_W4_the_documented_first_command_trains_on_train_clean_360(
     assert {utt[:2] for utt in table(folder / "data/train/utt2spk")} == set(SPEAKERS[6:])
     done = run_recipe(folder, *shlex.split(block), "--dry-run", "full")
     assert "skipped" not in done.stdout and "train_theirs_utt" in done.stdout
+    # M6, W6: what a protocol sets was planned with, but the commands had the script's own options.
+    assert "--spelling vpc2024" in done.stdout and "--spelling english" not in done.stdout
+    again = [word.replace("vpc2024", "vpc2022") for word in shlex.split(block)]
+    done = run_recipe(folder, *again, "--dry-run", "full")
+    assert "--lda-dim 200" in done.stdout and "--lda-dim 150" not in done.stdout

@@ -15,12 +15,13 @@ from local.metrics.verification import fuse, normalise
 from steps import extract_channel, score_trials, train_tfidf
 from steps.asr.engines import Phones
 from steps.channels import recognised
-from steps.channels.melody import MelodyEncoder
 from steps.channels.recognised import (
     CONSONANTS,
     PHONES,
     RHYTHM,
     SIZE,
+    MelodyEncoder,
+    away,
     count_parts,
     cut_phones,
     parts_of_phones,
@@ -29,7 +30,6 @@ from steps.channels.recognised import (
     timing,
 )
 from steps.channels.recognised import extract_channel as extract
-from steps.channels.typical import away
 from steps.emotion.functionals import ENERGY, MELODY, functionals
 from steps.speaker.backends import CentredCosine, TfidfBackend, learn_idf
 from tests.recipes import copy_world, run_recipe

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from local.collect_generators import main as collect
+from local.collect_study import main as collect_study
 from local.metrics.detection import eer_threshold
-from local.report.generators import REAL, capacity_rows
+from local.report.studies import REAL, capacity_rows
 from steps.measure_capacity import main as measure
 from steps.time_generator import main as measure_time
 from tests.making import write_archive
@@ -18,6 +18,11 @@ from tests.recipes import TEMPLATE, TINY, run_recipe
 from tests.refusals import refuses
 from tests.test_studies import study
 from utils.datadir import write_data_dir
+
+
+def collect(words: list[str]) -> int:
+    return collect_study(["generators", *words])
+
 
 D = 16
 

@@ -1,18 +1,28 @@
-"""Layers of a model of the hub in front of a speaker encoder."""
+"""Layers of a model of the hub in front of a speaker encoder, and the attacker of 2026 (DAST)."""
 
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 import yaml
 from conftest import MakeDataDir
+from speechbrain.lobes.features import Fbank
+from speechbrain.lobes.models.ECAPA_TDNN import ECAPA_TDNN, SERes2NetBlock
+from speechbrain.nnet.schedulers import CyclicLRScheduler
+from speechbrain.processing.features import InputNormalization
 
 from steps import extract_xvectors, train_encoder
 from steps.speaker.config import EncoderConfig, fine_tuned
 from steps.speaker.encoders import NetworkEncoder, TooShortError, load_encoder
-from steps.speaker.network import EncoderNetwork
-from steps.speaker.training import make_optimiser
+from steps.speaker.features import drop
+from steps.speaker.network import EncoderNetwork, match_frames
+from steps.speaker.training import EncoderTrainer, make_optimiser
+from steps.training.audio import TrainingAudio
+from steps.training.loop import cyclic_rate
 from steps.training.settings import read_config
 from tests.making import NETWORK
 from tests.refusals import refuses
@@ -35,9 +45,9 @@ def make_model(folder: Path, seed: int = 0) -> Path:
     return folder
 
 
-def write_conf(path: Path, model: Path, **features: object) -> Path:
+def write_conf(path: Path, model: Path, encoder: str = "ecapa", **features: object) -> Path:
     settings = {
-        "encoder": "ecapa",
+        "encoder": encoder,
         "network": yaml.safe_load(NETWORK),
         "features": {"kind": "hub", "model": str(model), **features},
         "training": {
@@ -55,13 +65,13 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("share", [0.0, 0.1])
+@pytest.mark.parametrize(("encoder", "share"), [("ecapa", 0.0), ("ecapa_dual", 0.1)])
 def test_it_is_trained_saved_and_loaded_again(
-    tmp_path: Path, make_data_dir: MakeDataDir, model: Path, share: float
+    tmp_path: Path, make_data_dir: MakeDataDir, model: Path, encoder: str, share: float
 ) -> None:
     """Left as it is, or learning too, at a part of the rate; then fine-tuned on other speech."""
     data = make_data_dir(tmp_path / "data", {f"s{i:02d}": 2 for i in range(20)}, seconds=0.8)
-    conf = write_conf(tmp_path / "conf.yaml", model, fine_tune=share)
+    conf = write_conf(tmp_path / "conf.yaml", model, encoder, fine_tune=share)
     first, second = tmp_path / "first", tmp_path / "second"
     assert train_encoder.main([str(conf), str(data), str(first)]) == 0
     words = ["--init-from", str(first), str(first / "encoder.yaml"), str(data), str(second)]
@@ -77,11 +87,11 @@ def test_it_is_trained_saved_and_loaded_again(
     assert extract_xvectors.main([str(second), str(data), str(out)]) == 0
     vectors = dict(read_vectors(out / "xvector.scp"))
     assert len(vectors) == 40 and all(v.shape == (6,) for v in vectors.values())
-    encoder = load_encoder(str(second))
+    hears = load_encoder(str(second))
     samples = np.random.default_rng(0).standard_normal(16000)
-    assert np.array_equal(encoder.embed(samples), load_encoder(str(second)).embed(samples))
-    assert np.allclose(encoder.embed(samples), encoder.embed(samples / 9), atol=1e-3)  # normalised
-    refuses(r"at least 0\.42 s", encoder.embed, samples[:6000], kind=TooShortError)
+    assert np.array_equal(hears.embed(samples), load_encoder(str(second)).embed(samples))
+    assert np.allclose(hears.embed(samples), hears.embed(samples / 9), atol=1e-3)  # normalised
+    refuses(r"at least 0\.42 s", hears.embed, samples[:6000], kind=TooShortError)
 
 
 def test_the_model_learns_at_a_part_of_the_rate(tmp_path: Path, model: Path) -> None:
@@ -93,32 +103,228 @@ def test_the_model_learns_at_a_part_of_the_rate(tmp_path: Path, model: Path) -> 
     assert sum(len(group["params"]) for group in groups) == len(learning)
 
 
+def conf_of_2026(path: Path, model: Path) -> EncoderConfig:
+    """The project's settings, with a small model in the place of WavLM-Large."""
+    conf = Path(__file__).resolve().parents[1] / "egs/TEMPLATE/conf/encoders/ecapa_wavlm.yaml"
+    path.write_text(conf.read_text().replace("microsoft/wavlm-large", str(model)))
+    return read_config(EncoderConfig, path)
+
+
 def test_the_settings_of_2026_learn(tmp_path: Path, model: Path) -> None:
-    """With a small model in the place of WavLM-Large."""
-    path = Path(__file__).resolve().parents[1] / "egs/TEMPLATE/conf/encoders/ecapa_wavlm.yaml"
-    conf = tmp_path / "c.yaml"
-    conf.write_text(path.read_text().replace("microsoft/wavlm-large", str(model)))
-    config = read_config(EncoderConfig, conf)
-    network = EncoderNetwork(config)
-    network(torch.randn(2, 16000)).square().sum().backward()
+    network = EncoderNetwork(conf_of_2026(tmp_path / "c.yaml", model))
+    network(torch.randn(2, 16000), torch.randn(2, 12000)).square().sum().backward()
     learning = [p for p in network.parameters() if p.requires_grad]
     assert all(p.grad is not None and torch.isfinite(p.grad).all() for p in learning)
-    assert not [name for name in network.state_dict() if "model" in name]
+    assert not [name for name in network.state_dict() if "model" in name or "banks" in name]
 
 
 def test_W7_M7_size_and_settings_of_2026(tmp_path: Path, model: Path) -> None:
     """Two epochs of about 355,000 rows of 3 s in batches of 32; vectors of length 1."""
-    path = Path(__file__).resolve().parents[1] / "egs/TEMPLATE/conf/encoders/ecapa_wavlm.yaml"
-    conf = tmp_path / "c.yaml"
-    conf.write_text(path.read_text().replace("microsoft/wavlm-large", str(model)))
-    config = read_config(EncoderConfig, conf)
+    config = conf_of_2026(tmp_path / "c.yaml", model)
     tuned = fine_tuned(config).training
     assert config.network.channels == (1024, 1024, 1024, 1024, 3072)
-    assert tuned.batch == 32 and tuned.crop_seconds == (3, 3) and tuned.optimiser == "adamw"
+    assert config.network.dropout == 0.3 and config.augmentation.drop
+    assert tuned.batch == 32 and tuned.crop_seconds == (3, 3)
+    assert (tuned.optimiser, tuned.learning_rate, tuned.weight_decay) == ("adamw", 0.01, 0.01)
     assert tuned.steps * tuned.batch == pytest.approx(2 * 355_000, rel=2e-3)
+    assert cyclic_rate(tuned, tuned.steps - 1) == pytest.approx(0.003416, rel=1e-5)
     speech = make_rng(0, "speech").standard_normal(16000) / 10
     found = NetworkEncoder(config, EncoderNetwork(config)).embed(speech)
     assert np.linalg.norm(found) == pytest.approx(1, abs=1e-6) and len(set(abs(found))) > 2
+
+
+def test_W7_the_rate_rises_and_falls_again_and_again() -> None:
+    plan = SimpleNamespace(half_cycle=4, final_rate=0.1, learning_rate=0.5)
+    by_hand = [0.2, 0.3, 0.4, 0.5, 0.4, 0.3, 0.2, 0.1, 0.2]
+    assert [cyclic_rate(plan, step) for step in range(9)] == pytest.approx(by_hand)
+    theirs = CyclicLRScheduler(base_lr=0.1, max_lr=0.5, step_size=4)
+    assert [theirs.clr(step + 1) for step in range(9)] == pytest.approx(by_hand)
+
+
+def test_W7_bands_of_all_and_stretches_of_each_are_dropped() -> None:
+    crops = np.repeat(make_rng(0, "x").standard_normal((1, 24000)).astype(np.float32), 3, axis=0)
+    before = torch.get_rng_state()
+    dropped = drop(make_rng(1, "x"), crops)
+    assert torch.equal(before, torch.get_rng_state())
+    assert np.array_equal(dropped, drop(make_rng(1, "x"), crops))
+    silent = dropped == 0
+    assert not np.array_equal(silent[0], silent[1])
+    kept = ~silent.any(axis=0)
+    assert np.array_equal(dropped[0, kept], dropped[1, kept])  # one filter
+    for row in silent:
+        edges = np.flatnonzero(np.diff(row.astype(int), prepend=0, append=0)).reshape(-1, 2)
+        lengths = np.diff(edges).ravel()
+        assert 1 <= len(lengths) <= 5 and lengths.min() >= 1000 and lengths.sum() <= 10_000
+    noise = make_rng(0, "n").standard_normal((1, 160_000)).astype(np.float32)
+    lost = []
+    for seed in range(12):
+        heard = drop(make_rng(seed, "b"), noise)
+        power = np.abs(np.fft.rfft(heard)[0]).reshape(-1)[:80_000].reshape(100, -1).mean(axis=1)
+        lost.append(int((power < 0.3 * np.median(power)).sum()))  # hundredths of the band
+    assert max(lost) > 0 and max(lost) <= 3 * 7
+
+
+def test_W7_frames_of_the_hub_model_are_matched_by_hand() -> None:
+    x = torch.tensor([[[1.0, 3, 5, 7, 9]]])
+    assert match_frames(x, 2).tolist() == [[[2, 7]]]  # two frames, then three
+    assert match_frames(x, 4).tolist() == [[[1, 3, 5, 8]]]
+    assert match_frames(x, 5).equal(x)
+    assert match_frames(x, 7).tolist() == [[[1, 3, 5, 7, 9, 1, 3]]]
+
+
+def test_W7_the_hub_model_hears_ten_seconds_and_no_augmentation(
+    tmp_path: Path, model: Path
+) -> None:
+    path = write_conf(tmp_path / "c.yaml", model, "ecapa_dual")
+    settings = yaml.safe_load(path.read_text())
+    path.write_text(yaml.safe_dump({**settings, "augmentation": {"drop": True}}))
+    lengths = {"a": 200_000, "b": 20_000}
+    cache = {utt: np.full(n, 8192, np.int16) for utt, n in lengths.items()}
+    audio = TrainingAudio({}, {"s": ["a"], "t": ["b"]}, lengths, cache)
+    trainer = EncoderTrainer(read_config(EncoderConfig, path), 0, "cpu", audio)
+    whole, crops, classes = trainer.batch(0)
+    assert whole.shape == (4, 160_000) and crops.shape[0] == 4 and crops.shape[1] < 11_300
+    speaker = classes // 3  # at three speeds
+    assert (whole[speaker == 0] == 0.25).all()
+    assert (whole[speaker == 1, :20_000] == 0.25).all() and not whole[speaker == 1, 20_000:].any()
+    assert (crops == 0).any(axis=1).all()
+
+
+SIZES: dict[str, Any] = {
+    "channels": [8, 8, 8, 16], "kernel_sizes": [5, 3, 3, 1], "dilations": [1, 2, 3, 1],
+    "attention_channels": 4, "se_channels": 4, "lin_neurons": 6, "groups": [1] * 4,
+}  # fmt: skip
+
+
+class Published(torch.nn.Module):
+    """DAST's network by its names, of SpeechBrain's parts; without a hub model, SpeechBrain's."""
+
+    def __init__(self, layers: int) -> None:
+        super().__init__()
+        self.ecapa = ECAPA_TDNN(80, **SIZES)
+        sizes = {"se_channels": 4}
+        self.second = torch.nn.ModuleList(
+            [
+                SERes2NetBlock(16, 8, kernel_size=5, dilation=1, **sizes),
+                SERes2NetBlock(8, 8, kernel_size=3, dilation=2, **sizes),
+                SERes2NetBlock(8, 8, kernel_size=3, dilation=3, **sizes),
+            ]
+        )
+        self.layers = torch.nn.Parameter(torch.linspace(0, 1, layers or 1))
+        for name, value in self.named_buffers():
+            if name.endswith("running_mean"):
+                value.uniform_(-0.1, 0.1)
+
+    def named(self, dual: bool) -> dict[str, torch.Tensor]:
+        state = dict(self.ecapa.state_dict())
+        if dual:
+            second = self.second.state_dict().items()
+            state |= {f"blocks_features.{name}": value for name, value in second}
+            state["weighted_sum.layer_weights"] = self.layers.detach()
+        return state
+
+    def embed(self, wave: torch.Tensor, hidden: torch.Tensor | None) -> torch.Tensor:
+        """The vector (6,) of samples (n,), and of the layers (L, T, W) of a hub model."""
+        banks = InputNormalization(norm_type="sentence", std_norm=False)(
+            Fbank(n_mels=80)(wave[None]), torch.ones(1)
+        )
+        if hidden is None:
+            found: torch.Tensor = self.ecapa(banks)[0, 0]
+            return found
+        x, y = banks.transpose(1, 2), torch.tensordot(self.layers.softmax(0), hidden, 1).T[None]
+        xs, ys = [], []
+        for one, other in zip(self.ecapa.blocks, self.second, strict=True):
+            x, y = one(x), other(y)
+            xs.append(x)
+            ys.append(y)
+        heard, modelled = torch.cat(xs[1:], dim=1), torch.cat(ys[1:], dim=1)
+        modelled = modelled.repeat(1, 1, 9)[:, :, : heard.shape[2]]
+        pooled = self.ecapa.asp_bn(self.ecapa.asp(self.ecapa.mfa(heard * modelled)))
+        vector: torch.Tensor = self.ecapa.fc(pooled)[0, :, 0]
+        return vector
+
+
+@pytest.fixture
+def given(tmp_path: Path, model: Path) -> Callable[[str], tuple[Path, Published]]:
+    """Makes a folder of weights as SpeechBrain, or DAST, publishes them."""
+
+    def make(encoder: str) -> tuple[Path, Published]:
+        torch.manual_seed(3)
+        network, dual, folder = Published(2).eval(), encoder == "ecapa_dual", tmp_path / encoder
+        folder.mkdir()
+        write_conf(folder / "encoder.yaml", model, encoder, mean="none")
+        if not dual:
+            settings = yaml.safe_load((folder / "encoder.yaml").read_text())
+            settings["features"] = {"kind": "fbank"}
+            (folder / "encoder.yaml").write_text(yaml.safe_dump(settings))
+        state = {f"module.{name}" if dual else name: v for name, v in network.named(dual).items()}
+        torch.save({"state_dict": state} if dual else state, folder / "embedding_model.ckpt")
+        return folder, network
+
+    return make
+
+
+@torch.no_grad()
+def test_W8_weights_of_speechbrain_and_of_DAST_are_an_encoder(
+    given: Callable[[str], tuple[Path, Published]], model: Path
+) -> None:
+    """Each number of them, by a network put together here."""
+    from transformers import WavLMModel
+
+    wave = torch.from_numpy(make_rng(0, "speech").standard_normal(12_345).astype(np.float32))
+    folder, network = given("ecapa")
+    wanted = network.embed(wave, None).numpy()
+    assert load_encoder(str(folder)).embed(wave.numpy()) == pytest.approx(wanted, abs=1e-5)
+    hub, layers = WavLMModel.from_pretrained(model).eval(), []
+    for layer in hub.encoder.layers:  # each as it leaves it, the last one, too
+        layer.register_forward_hook(lambda *given: layers.append(given[2][0][0]))
+    hub(torch.nn.functional.layer_norm(wave, wave.shape)[None])
+    folder, network = given("ecapa_dual")
+    wanted = network.embed(wave, torch.stack(layers)).numpy()
+    assert load_encoder(str(folder)).embed(wave.numpy()) == pytest.approx(wanted, abs=1e-5)
+
+
+@pytest.mark.slow
+def test_W8_fine_tuning_starts_from_given_weights(
+    tmp_path: Path, make_data_dir: MakeDataDir, given: Callable[[str], tuple[Path, Published]]
+) -> None:
+    folder, network = given("ecapa_dual")
+    data, out = make_data_dir(tmp_path / "data", {"s1": 2, "s2": 2}, seconds=0.8), tmp_path / "out"
+    settings = yaml.safe_load((folder / "encoder.yaml").read_text())
+    settings["training"] |= {"learning_rate": 1e-9, "final_rate": 0.0, "half_cycle": 9}
+    (folder / "encoder.yaml").write_text(yaml.safe_dump(settings))
+    words = ["--init-from", str(folder), str(folder / "encoder.yaml"), str(data), str(out)]
+    assert train_encoder.main(words) == 0
+    trained = torch.load(out / "final.pt", weights_only=True)
+    for name, value in network.named(dual=True).items():
+        if "running" not in name and "tracked" not in name and "weighted" not in name:
+            assert torch.allclose(trained[f"body.{name}"], value, atol=1e-6), name
+    assert load_encoder(str(out))  # final.pt, as this project writes it
+
+
+def test_W8_weights_of_another_network_are_refused(
+    given: Callable[[str], tuple[Path, Published]],
+) -> None:
+    folder, network = given("ecapa_dual")
+    path = folder / "embedding_model.ckpt"
+    mend = "give the weights that fit encoder.yaml, or the settings that fit them"
+    state = network.named(dual=True)
+    wrong: list[tuple[object, str]] = [
+        (network.named(dual=False), r"front\.weights is missing"),
+        ({**state, "fc.conv.bias": torch.zeros(7)}, r"size mismatch for body\.fc\.conv\.bias"),
+        ({**state, "blocks.9.conv.weight": torch.zeros(1)}, r"Unexpected key.*body\.blocks\.9"),
+        ({**state, "mfa.norm.norm.bias": torch.full((16,), torch.nan)}, "is not finite"),
+        ({"state_dict": 3, 4: "x"}, "is missing"),
+        ([1, 2], "holds no weights by name"),
+    ]
+    for saved, said in wrong:
+        torch.save(saved, path)
+        told = refuses(said, load_encoder, str(folder))
+        assert str(path) in told and told.endswith(mend)
+    path.write_text("no weights")
+    refuses(f"not readable as a saved model; {mend}", load_encoder, str(folder))
+    path.unlink()
+    refuses("neither final.pt nor embedding_model.ckpt there", load_encoder, str(folder))
 
 
 def test_another_model_in_its_place_is_refused(tmp_path: Path, make_data_dir: MakeDataDir) -> None:
@@ -136,11 +342,13 @@ def test_another_model_in_its_place_is_refused(tmp_path: Path, make_data_dir: Ma
         ({"kind": "hub"}, "features.model: kind: hub needs the name of a model"),
         ({"kind": "fbank", "model": "a/b"}, "features.model: only kind: hub has one"),
         ({"kind": "hub", "model": "a/b", "speech_only": True}, "training.crop_seconds"),
+        ({"kind": "fbank", "bins": 81}, "features.kind: encoder: ecapa_dual needs hub"),
         ({"kind": "hub", "model": "/nothing/here"}, "hub:/nothing/here: cannot be loaded"),
     ],
 )
 def test_bad_settings_are_one_line(tmp_path: Path, features: dict[str, object], said: str) -> None:
-    settings = {"encoder": "ecapa", "network": yaml.safe_load(NETWORK), "features": features}
+    encoder = "ecapa_dual" if "bins" in features else "ecapa"
+    settings = {"encoder": encoder, "network": yaml.safe_load(NETWORK), "features": features}
     short = {"steps": 1, "crop_seconds": [0.3, 0.3] if "speech_only" in features else [1, 1]}
     (tmp_path / "c.yaml").write_text(yaml.safe_dump({**settings, "training": short}))
     refuses(said, lambda: EncoderNetwork(read_config(EncoderConfig, tmp_path / "c.yaml")))

@@ -19,8 +19,8 @@ import yaml
 from local import check_external
 from local.metrics.leakage import embeddings, leakage
 from local.protocols.attackers import AttackSet, describe_encoder
-from local.report.origin import origin
-from local.report.words import code, markdown_table
+from local.report.frame import code, markdown_table
+from local.report.gather import origin
 from steps import train_backend
 from steps.asr import ctc_training
 from steps.asr.language import read_language

@@ -1,11 +1,9 @@
 """Streaming scores of all pairs: the same figures as the exact tool, in parts, after a kill."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -285,29 +283,28 @@ def test_the_program_in_parts_and_at_once(written: list[str], tmp_path: Path) ->
     assert made["intervals"]["eer"][0] <= made["eer"] <= made["intervals"]["eer"][1]
 
 
+COUNT_AND_DIE = """
+import os, sys
+from pathlib import Path
+from steps.populations.plans import count_part, load_plan
+plan, path = map(Path, sys.argv[1:])
+def deadly(cells):
+    for cell in cells:
+        if path.is_file():
+            os.kill(os.getpid(), 9)
+        yield cell
+loaded = load_plan(plan)
+count_part(loaded, loaded.cells, checkpoint=path, every=0.0, wrap=deadly)
+"""
+
+
 @pytest.mark.slow
 def test_a_killed_part_goes_on(written: list[str], tmp_path: Path) -> None:
     plan = tmp_path / "plan"
     assert main(["prepare", "--groups", "30", *written, str(plan)]) == 0
-    script = (
-        "import sys, time\n"
-        "from pathlib import Path\n"
-        "from steps.populations.plans import count_part, load_plan\n"
-        "plan = load_plan(Path(sys.argv[1]))\n"
-        "def slowly(cells):\n"
-        "    for cell in cells:\n"
-        "        time.sleep(0.002)\n"
-        "        yield cell\n"
-        "path = Path(sys.argv[1]) / 'part.1.of.1.npz'\n"
-        "count_part(plan, plan.cells, checkpoint=path, every=0.0, wrap=slowly)\n"
-    )
     path = plan / "part.1.of.1.npz"
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    job = subprocess.Popen([sys.executable, "-c", script, str(plan)], env=env)
-    while not path.is_file():
-        time.sleep(0.005)
-    job.send_signal(signal.SIGKILL)
-    job.wait()
+    done = subprocess.run([sys.executable, "-c", COUNT_AND_DIE, str(plan), str(path)], cwd=ROOT)
+    assert done.returncode == -signal.SIGKILL
     loaded = load_plan(plan)
     with np.load(path) as file:
         assert 0 < int(file["done"]) < len(loaded.cells)

@@ -211,6 +211,7 @@ def test_two_jobs_wrote_one_log(tmp_path: Path) -> None:
     leave = [*RUN, "x.log", "bash", "-c", "sleep 3600 & echo $! >pid"]
     subprocess.run(leave, cwd=tmp_path, check=True)
     pid = int((tmp_path / "pid").read_text())
+    wait_for(lambda: Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"sleep"))
     try:
         done = subprocess.run(leave, cwd=tmp_path, capture_output=True, text=True)
     finally:

@@ -9,14 +9,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from local.make_listening_test import main as make_listening_test
-from local.metrics.listening import accuracy, d_prime, score
-from local.score_listening import main as score_listening
+from local.listening_test import main as listening_test
+from local.report.listening import accuracy, d_prime, score
 from steps.audio import write_wav
 from tests.browser import chromium, opened
 from tests.making import voice
 from tests.refusals import refuses, refuses_words
 from utils.datadir import write_data_dir
+
+
+def make_listening_test(words: list[str]) -> int:
+    return listening_test(["make", *words])
+
+
+def score_listening(words: list[str]) -> int:
+    return listening_test(["score", *words])
+
 
 RIGHT = {"same": "same", "different": "different"}
 

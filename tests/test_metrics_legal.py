@@ -14,12 +14,17 @@ from legal_eval import build_speaker_embeddings, linkability_sweep, load_paper_r
 from legal_eval.io import ScoreMatrix
 from legal_eval.scoring import cosine_similarity_matrix
 
-from local.compute_legal_metrics import main
+from local.compute_metrics import main as compute_metrics
 from local.metrics import legal
 from local.metrics.legal import AttackSide, legal_metrics, make_side
 from tests.refusals import refuses
 from utils.archives import read_vectors
 from utils.tables import read_map, write_map
+
+
+def main(words: list[str]) -> int:
+    return compute_metrics(["legal", *words])
+
 
 ROOT = Path(__file__).resolve().parents[1]
 LINK, SING = "legal_linkability_l1", "legal_singling_out_l1"
@@ -340,10 +345,10 @@ def test_bad_input_is_one_line_and_writes_nothing(tmp_path: Path, message: str) 
 
 
 def test_program_from_any_directory_ends_without_traceback(tmp_path: Path) -> None:
-    program = ROOT / "local/compute_legal_metrics.py"
+    program = ROOT / "local/compute_metrics.py"
     words = [*files(tmp_path, TRIAL | {"t2": "nan 1"}), "-"]
     for options, said in (([], "t2"), (["--conversation-length", "0"], "number from 1, not '0'")):
-        command = [sys.executable, program, *options, *words]
+        command = [sys.executable, program, "legal", *options, *words]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
         assert done.returncode == 2 and said in done.stderr
         assert len(done.stderr.splitlines()) == 1

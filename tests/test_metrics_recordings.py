@@ -41,6 +41,10 @@ def made_up(seed: int, signal: float, offset: float = 0.0) -> tuple[Trials, np.n
     return trials, score + offset * np.repeat(rng.normal(size=70), 7), people
 
 
+def lowest_p(found: dict[str, object]) -> object:
+    return min(found[f"p_value_strongest_{n}_recordings"] for n in ("1", "3", "10", "all"))  # type: ignore[type-var]
+
+
 def test_figures_by_hand() -> None:
     """Scores of three recordings, averaged: 12, 11 1/3, 10 of a and 1 1/3, 1 2/3, 0 of b."""
     trials, people = listed(2, 3, "abc")
@@ -180,7 +184,7 @@ def test_one_person_can_be_mistaken_for_nobody(caplog: pytest.LogCaptureFixture)
 def test_equal_scores_tell_nothing() -> None:
     trials, people = listed(4, 3, "abcd")
     found = recordings(trials, np.full(len(trials), 0.1), people)
-    assert [found[name] for name in module.TESTED] == [1.0] * 3
+    assert [found[name] for name in module.TESTED] == [1.0, 1.0]
     for length in ("1", "3", "all"):
         assert found[f"named_{length}_recordings"] == 0.0
         assert found[f"eer_normalised_{length}_recordings"] == 0.5
@@ -206,15 +210,10 @@ def test_eers_of_permutations_are_those_of_the_list_with_other_labels() -> None:
     swaps = np.stack([np.arange(len(models)), np.random.default_rng(0).permutation(len(models))])
     swaps[1, 6:] = np.arange(6, len(models))
     swaps[1, :6] = [1, 2, 0, 4, 5, 3]
-    for swap, eer, d_ece in zip(
-        swaps, module._eers(heard, models, swaps), module._d_eces(heard, models, swaps), strict=True
-    ):
+    for swap, eer in zip(swaps, module._eers(heard, models, swaps), strict=True):
         target = models[swap[heard.person]].ravel()
         ranking = detection.rank(heard.score.ravel(), target)
         assert eer == pytest.approx(detection.folded(detection.eer(*ranking.counts())))
-        both = [verification(trials_of(zip(trials.enrol, trials.trial, target, strict=True)),
-                             sign * heard.score.ravel())["d_ece"] for sign in (1, -1)]  # fmt: skip
-        assert d_ece == pytest.approx(max(both))
 
 
 def test_people_who_swap_models_that_nobody_compared_with_them_say_nothing() -> None:
@@ -256,9 +255,9 @@ def test_the_strongest_of_two_is_chosen_anew_in_each_resample() -> None:
         assert both["intervals"][key][1] <= min(high for _, high in ends) + 1e-12
     assert both["n_attacks"] == 2 and both["n_target_speakers"] == 6
     alone = strongest(trials, [[first]], people, n_bootstrap=50)
-    assert alone["p_value_strongest"] == one["p_value_eer"]
+    assert lowest_p(alone) == one["p_value_eer"]
     lists = [strongest(trials, own, people) for own in ([[first], [first]], [[first]])]
-    assert lists[0]["p_value_strongest"] == lists[1]["p_value_strongest"]
+    assert lowest_p(lists[0]) == lowest_p(lists[1])
 
 
 def test_the_best_of_many_attackers_who_hear_nothing_is_chance() -> None:
@@ -266,7 +265,7 @@ def test_the_best_of_many_attackers_who_hear_nothing_is_chance() -> None:
     scores = [[made_up(seed, 0.0)[1]] for seed in range(20, 40)]
     own = [recordings(trials, score, people)["p_value_eer"] for (score,) in scores]
     found = strongest(trials, scores, people)
-    assert min(own) < 0.1 < found["p_value_strongest"]
+    assert min(own) < 0.1 < lowest_p(found)
 
 
 def test_runs_of_a_random_system_are_averaged_and_drawn() -> None:
@@ -305,16 +304,14 @@ def test_the_choice_of_many_figures_had_a_p_value_that_could_not_be_small() -> N
     trials, score, people = made_up(4, 2.0)
     noise = [made_up(seed, 0.0)[1] for seed in range(20, 40)]
     found = strongest(trials, [*([own] for own in noise), [score]], people)
-    assert found["p_value_strongest"] <= 0.002
-    p_values = [found[f"p_value_strongest_{n}_recordings"] for n in ("1", "3", "10", "all")]
-    assert min(p_values) == found["p_value_strongest"]
+    assert lowest_p(found) <= 0.002
 
 
 def test_a_leak_that_is_turned_round_is_one() -> None:
     trials, score, people = made_up(4, 2.0)
     found = recordings(trials, -score, people)
     assert found["eer_1_recordings"] > 0.8
-    assert found["p_value_eer"] <= 0.01 and found["p_value_d_ece"] <= 0.01
+    assert found["p_value_eer"] <= 0.01
 
 
 def test_figures_of_all_resamples_at_once_are_those_of_each_alone() -> None:

@@ -7,13 +7,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from local.make_nist_segments import main as make_segments
+from local.make_nist import main as make_nist
 from local.protocols.studies import NominalSegment, deal, enough_sessions, make_segment_lists
 from steps import audio
 from steps.audio import DETECTORS, VAD_FRAME, detect_speech, read_audio, write_wav
 from tests.making import voice
 from tests.refusals import refuses
 from utils.tables import read_map, write_map
+
+
+def make_segments(words: list[str]) -> int:
+    return make_nist(["segments", *words])
 
 
 def test_dealt_by_hand() -> None:

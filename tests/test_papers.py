@@ -3,14 +3,20 @@
 import csv
 import json
 import math
+import re
+from itertools import product
 from pathlib import Path
 
+import numpy as np
 import pytest
+from pandas import concat
+from scipy.stats import kendalltau
 
 from local.keep_results import main as keep
-from local.report.origin import KEPT
-from local.report.papers import FOLDER, VERDICTS, claims, of_table, paper_table, published
+from local.report.frame import read_metrics
+from local.report.gather import KEPT
 from local.report.studies import Searches
+from local.report.tables import FOLDER, VERDICTS, claims, of_table, paper_table, published
 from tests.refusals import refuses
 from tests.report_rows import frame, metrics_csv
 from utils.digests import sha256
@@ -126,6 +132,86 @@ def test_every_claim_has_a_verdict_and_a_reason() -> None:
     for claim in found.itertuples():
         assert claim.verdict in VERDICTS and claim.why, claim.claim
         assert claim.verdict == "cannot be run here" or "](" in claim.why, claim.claim
+
+
+# ---- Verdicts by the rules of docs/papers/README.md, from the committed figures.
+
+LIBRI = ROOT / "egs/librispeech/results"
+
+
+def verdict_on(start: str) -> str:
+    [verdict] = {c.verdict for c in claims().itertuples() if c.claim.startswith(start)}
+    return verdict
+
+
+def interval_of(text: str) -> tuple[float, float, float]:
+    """Value, low and high of a committed cell, such as −0.1 [−0.2, 0.0]."""
+    value, low, high = map(float, re.findall(r"-?[\d.]+", text.replace("−", "-")))
+    return value, low, high
+
+
+def nist_eers() -> dict[str, list[tuple[str, float, float]]]:
+    """(system, low, high) of the EERs of nist.sh, by family, for each evaluator and profile."""
+    found: dict[str, list[tuple[str, float, float]]] = {}
+    new = read_metrics(LIBRI / "nist/metrics.csv")
+    for f in new[new["metric"] == "eer"].itertuples():
+        found.setdefault(f.family, []).append((f.system, f.low, f.high))
+    with (LIBRI / "tables/nist.csv").open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            of = row["figure"].removeprefix("EER of ").removesuffix(" (%)")
+            of = of.removesuffix("-profile").replace(" ", "")
+            for name, place in product(("b1", "b2r", "idmap_mlp", "knnvc"), "12"):
+                if (cell := row[f"`{name}` P{place}"]) and of in found:
+                    _, low, high = interval_of(cell)
+                    found[of].append((name, low / 100, high / 100))
+    return found
+
+
+def test_alike_is_refuted_by_differences_of_women_and_men_together() -> None:
+    with (LIBRI / "tables/b2r_draws.csv").open(encoding="utf-8", newline="") as file:
+        own = [r["difference"] for r in csv.DictReader(file) if r["figure"] == "D_ECE (bit)"]
+    (a, a0, a1), (b, b0, b1) = map(interval_of, own)
+    first, second = ((3.92 / width) ** 2 for width in (a1 - a0, b1 - b0))
+    mean, half = (first * a + second * b) / (first + second), 1.96 / (first + second) ** 0.5
+    assert (mean, half) == pytest.approx((-0.063, 0.044), abs=1e-3)
+    assert verdict_on("The ECE profiles of B2 and B2r") == "does not hold"
+
+
+def test_patterns_of_voices_hold_for_most_evaluators() -> None:
+    eers = nist_eers()
+    below: dict[str, list[bool]] = {}
+    for system, low, high in eers["trial1"]:
+        assert low <= 0.5
+        below.setdefault(system, []).append(high < 0.5)
+    del below["copy"]
+    found = {name for name, own in below.items() if 2 * sum(own) > len(own)}
+    assert below.keys() - found == {"rasp_like", "shadow_like"} and len(below) == 8
+    assert verdict_on("Most systems do not hide people fully") == "holds in kind"
+
+    of = {t: [e for e in eers[t] if e[0] == "knnvc"] for t in ("trial1", "trial2", "cross")}
+    assert max(high for *_, high in of["trial2"]) < min(low for _, low, _ in of["trial1"])
+    assert verdict_on("kNN-VC keeps one voice in a profile") == "holds in kind"
+    border = (11.3 + 33.6) / 200  # RASP's and SHADOW's in the paper
+    assert 2 * sum(high < border for *_, high in of["cross"]) > len(of["cross"])
+    assert all(low < border for _, low, _ in of["cross"])
+    assert verdict_on("Two profiles of kNN-VC are two voices") == "holds in kind"
+
+
+def test_search_and_alignment_are_at_most_weakly_coupled() -> None:
+    """Fieller, Hartley and Pearson (1957): arctanh(tau) has a variance of 0.437/(n - 4)."""
+    runs = [read_metrics(path) for path in sorted(LIBRI.glob("*/metrics.csv"))]
+    every = concat([r[(r["family"] == "leakage") & (r["metric"].isin(["auc_cmc", "p_cos"]))
+                      & (r["evaluator"] == "resemblyzer/cosine_raw")] for r in runs])  # fmt: skip
+    for split, wanted in (("libri_test_f", (-0.04, 0.46)), ("libri_test_m", (-0.25, 0.28))):
+        own = every[(every["split"] == split) & ~every["system"].str.startswith("copy")]
+        both = own.drop_duplicates(["system", "metric"]).pivot(
+            index="system", columns="metric", values="value"
+        )
+        z = np.arctanh(kendalltau(both["auc_cmc"], both["p_cos"]).statistic)
+        half = 1.96 * (0.437 / (len(both) - 4)) ** 0.5
+        assert len(both) == 27
+        assert tuple(np.tanh([z - half, z + half])) == pytest.approx(wanted, abs=0.006)
+    assert verdict_on("Leakage in the search and alignment") == "holds in kind"
 
 
 def run_folder(tmp_path: Path, command: str) -> Path:

@@ -141,7 +141,6 @@ def test_a_crowd_without_distractors_is_legal_linkability() -> None:
             legal[f"legal_linkability_l1_n{n}"]
         )
     assert report["legal_linkability_l1_n30"] == pytest.approx(legal["legal_linkability_l1"])
-    assert report["named_l1_n30"] < report["among_5_l1_n30"] < report["among_10_l1_n30"]  # type: ignore[operator]
     assert report["named_lall_n30"] > report["named_l3_n30"] > report["named_l1_n30"]  # type: ignore[operator]
     assert "named_l10_n2" not in report  # nobody has ten
 
@@ -404,9 +403,9 @@ def test_the_only_attacker_on_a_system_is_not_chosen_by_chance() -> None:
     own = {"split": "t", "gender": "", "evaluator": "e"}
     keys = ("inferred_sex_all_recordings", "chance_inferred_sex")
     shown = results([figure("b", "inference ignorant", key, 0.5, **own) for key in keys])
-    assert "(people judged rightly, each sex or age band counting alike). Sex: b 50.0" in (
-        findings.inferred(shown)
-    )
+    told = findings.inferred(shown)
+    assert "(people judged rightly, each sex or age band counting alike). Sex: b 50.0" in told
+    assert told.endswith("learnt this from speech protected by b, and who does may tell more.")
 
 
 def test_controls_are_not_shown_among_systems() -> None:
@@ -431,6 +430,8 @@ def test_the_report_tells_attributes_groups_and_crowds() -> None:
         figure("original", "inference unprotected", sex, 0.99, 0.97, 1.0, **everybody),
         figure("b", "inference ignorant", sex, 0.6, 0.5, 0.7, **everybody),
         figure("b", "inference semi_informed_backend", sex, 0.8, 0.7, 0.9, **everybody),
+        figure("b", "inference semi_informed_backend", "residual_risk_sex_all_recordings",
+               0.6, 0.4, 0.8, **everybody),
         figure("b", "inference ignorant", "chance_inferred_sex", 0.5, **everybody),
         figure("b", "groups", "worst_eer_1_recordings_age", "under_18", **of_all),
         figure("b", "groups", "eer_1_recordings_age_under_18", 0.3, 0.2, 0.4, **of_all),
@@ -442,7 +443,7 @@ def test_the_report_tells_attributes_groups_and_crowds() -> None:
     assert "which chance favours)." in findings.inferred(shown)
     assert findings.inferred(shown).endswith(
         "Sex: without protection 99.0 [97.0, 100.0] %, b 80.0 [70.0, 90.0] % "
-        "(semi-informed (back end) attacker), guessing 50 %."
+        "(semi-informed (back end) attacker, risk left 60.0 [40.0, 80.0] %), guessing 50 %."
     )
     assert tables.group_table(shown.metrics).rows == [
         ["b", "EER", "age 18 to 59: 45.0; age under 18: 30.0 [20.0, 40.0]", "age under 18",

@@ -520,6 +520,26 @@ def test_W1_the_attack_of_2022_is_run_on_theirs(plan: Plan, theirs: Path) -> Non
     assert not [note for note in planned.notes if "skipped" in note]
 
 
+def test_W8_the_attacker_of_2026_is_tuned_from_given_weights(plan: Plan, corpus: Path) -> None:
+    """Its weights lie in a folder; as they are they are the lazy-informed attacker."""
+    given = corpus / "exp/dast"
+    given.mkdir(parents=True)
+    shutil.copy("conf/encoders/ecapa_wavlm.yaml", given / "encoder.yaml")
+    (corpus / "data/e_trials_mixed").mkdir()
+    word = "exp/dast/cosine_raw"
+    options = options_of(TEMPLATE / "run.sh") | {
+        "protocol": "vpc2026", "evaluators": word, "systems": "b2",
+        "command_line": f"./run.sh --evaluators {word}",
+    }  # fmt: skip
+    made = commands(plan_run(follow_protocol(Asked(options))))
+    tuned = made["exp/encoders/dast.train_b2_const.finetuned"]
+    unseen = " ".join(f"--not-speakers-of data/e_{s}" for s in ("enrolls", "trials_f", "trials_m"))
+    assert f"--init-from exp/dast {unseen} exp/dast/encoder.yaml data/train_b2_const" in tuned
+    assert "exp/xvectors/dast/e_enrolls_b2" in " ".join(made)
+    for attacker in ("lazy_informed", "semi_informed_finetuned"):
+        assert f"exp/scores/b2/{attacker}.dast+cosine_raw/AA/e_mixed" in made
+
+
 @pytest.mark.parametrize(
     ("said", "options"),
     [

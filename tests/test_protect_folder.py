@@ -13,8 +13,7 @@ import soundfile
 
 from steps.anonymisers.mcadams import McAdams, transform
 from steps.protect_folder import main
-from steps.standalone.job import Work
-from steps.standalone.names import like_people
+from steps.standalone.job import Work, like_people
 from steps.standalone.stream import Recording, convert_stream, pieces
 from tests.recipes import ROOT
 from tests.refusals import refuses

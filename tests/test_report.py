@@ -24,14 +24,12 @@ from local.metrics.verification import attack, calibrations, empirical, prepare,
 from local.report import pictures
 from local.report.draw import inline, slug
 from local.report.findings import not_measured
-from local.report.frame import SIMILARITY, number, percent
+from local.report.frame import SIMILARITY, number, percent, render
+from local.report.gather import origin
 from local.report.load import Results, load_results
-from local.report.origin import origin
 from local.report.page import Headings, cell, without_constants
-from local.report.papers import TERMS, cards, terms_in
 from local.report.select import summary as rows
-from local.report.tables import SPECS
-from local.report.words import render
+from local.report.tables import SPECS, TERMS, cards, terms_in
 from tests.browser import check_page, opened, unfold
 from tests.report_rows import (
     Figure,
@@ -278,19 +276,6 @@ def test_pictures_of_one_evaluator_share_their_axes() -> None:
     assert zoo_a.get_xlim() == zoo_b.get_xlim() and zoo_a.get_ylim() == zoo_b.get_ylim()
     rows = pictures.ridge(results, "e", "t_f")
     assert rows is not None and len(rows.canvas.axes[0].get_yticks()) == 2
-
-
-@pytest.mark.parametrize("run", ['{"origin": [1], "systems": 3}', '{"origin": "x"}', "{}"])
-def test_run_json_of_another_shape_gives_a_page(tmp_path: Path, run: str) -> None:
-    figures = [
-        figure("original", "unprotected", "eer", 0.02, 0.01, 0.03),
-        figure("<blink>", "ignorant", "eer", 0.3, 0.2, 0.4),
-    ]
-    write_table(tmp_path / "metrics.csv", Figure, figures)
-    (tmp_path / "run.json").write_text(run)
-    text = page_of(load_results(tmp_path), with_audio=True)
-    assert "&lt;blink&gt;" in text and "<blink>" not in text
-    assert "Whether these voices are real or synthetic was not recorded." in text
 
 
 class TestCurves:
@@ -555,21 +540,6 @@ def test_partial_results_give_a_page_that_says_so(
     else:
         path.write_bytes(b'{"attacks": [\xff')
     assert gone in words(report_of(folder))
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("empty_pictures")
-def test_figures_json_of_another_shape_is_said(results: Path, tmp_path: Path) -> None:
-    where = {"evaluator": LABEL, "split": "toy_f", "system": "b2", "attacker": "ignorant"}
-    odd = {
-        "similarity": [{"where": where}, 3],
-        "attacks": [{"where": where, "ece": "x", "histogram": {"edges": 1}}],
-        "searches": [{"where": {"evaluator": LABEL}}],
-        "calibrations": None,
-    }
-    folder = changed(results, tmp_path)
-    (folder / "figures.json").write_text(json.dumps(odd))
-    assert report_of(folder).count("figures.json does not hold what is drawn") >= 3
 
 
 def test_a_bug_of_a_picture_was_told_as_a_missing_result(monkeypatch: pytest.MonkeyPatch) -> None:

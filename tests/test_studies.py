@@ -12,7 +12,7 @@ import soundfile
 
 from local.check_external import main as check_external
 from local.keep_results import main as keep_results
-from local.make_nist_trials import main as make_trials
+from local.make_nist import main as make_nist
 from local.protocols.studies import make_segment_lists
 from local.report.frame import METRICS, WHERE, with_numbers
 from local.report.gather import tabulate as tabulate_figures
@@ -26,6 +26,11 @@ from utils.archives import ArchiveWriter, read_vectors
 from utils.cli import LossError
 from utils.tables import read_map
 from utils.trials import read_trials
+
+
+def make_trials(words: list[str]) -> int:
+    return make_nist(["trials", *words])
+
 
 SPEAKERS = {"a-1": "a", "a-2": "a", "a-3": "a", "b-1": "b", "b-2": "b", "c-1": "c"}
 

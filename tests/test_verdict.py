@@ -14,9 +14,9 @@ import yaml
 from local.metrics import recordings as metrics
 from local.metrics.verification import find_speakers
 from local.report import findings, select, tables
-from local.report.first import recordings
 from local.report.frame import NOTHING, Value
 from local.report.page import markdown
+from local.report.pictures import recordings
 from local.report.select import Evidence, Level, fold, judge
 from tests.report_rows import Figure, SpeakerFigure, named, results
 from tests.report_rows import figure as made_up

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from local.collect_whitebox import main as collect
+from local.collect_study import main as collect_study
 from local.make_report import main as make_report
 from local.report.studies import Targets
 from tests.recipes import TEMPLATE, make_corpus_folder, run_recipe, take_systems
@@ -16,6 +16,11 @@ from tests.report_rows import Figure, SpeakerFigure, read_table, write_table
 from tests.report_rows import results as of_rows
 from tests.test_report_many import Made
 from tests.test_studies import study
+
+
+def collect(words: list[str]) -> int:
+    return collect_study(["whitebox", *words])
+
 
 NAMES = [f"const_{i:02d}_of_3{kind}" for kind in ("", "_f0") for i in (1, 2, 3)]
 BINS = "linkability_bins_50"

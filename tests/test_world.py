@@ -226,7 +226,6 @@ def test_the_programs_write_archives(make_data_dir, tmp_path: Path, capsys) -> N
 
 
 def test_the_parts_of_parallel_jobs_are_merged(make_data_dir, tmp_path: Path) -> None:
-    from utils.datadir import load_data_dir
 
     data = make_data_dir(tmp_path / "set", {"s1": 2, "s2": 2})
     out = tmp_path / "world"
@@ -239,7 +238,7 @@ def test_the_parts_of_parallel_jobs_are_merged(make_data_dir, tmp_path: Path) ->
             kept = [line for line in lines if line.startswith(speaker)]
             (part / name).write_text("".join(f"{line}\n" for line in kept))
         assert extract_world_program([str(part), str(out / f"split2/{number}")]) == 0
-    merge_parts(out, 2, load_data_dir(data))
+    merge_parts(out, 2)
     whole, put = ObjectReader(tmp_path / "whole/world.scp"), ObjectReader(out / "world.scp")
     assert list(whole) == list(put)
     for utt in whole:

@@ -249,7 +249,7 @@ def _find_links(path: str) -> list[Link]:
         head = stream.read(HEAD)
         kind = container(head)
         plain = Link(partial(_Forward, os.fsencode(path)), samples=_told_samples(kind, head))
-        if head[:3] == b"ID3":  # before MP3, and before others, too
+        if head[:3] == b"ID3":  # before MP3, and also before others
             stream.seek(_id3_size(head))
             kind = container(stream.read(HEAD))
         if kind == "" and (head[:3] == b"ID3" or audio_format(Path(path)) == "MP3"):

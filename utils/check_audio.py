@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Open every audio file of a data directory once: write OUT/utt2dur (seconds), report rates.
 
 All files that are missing, unreadable, without samples or not mono are listed, and the exit status
@@ -13,8 +13,6 @@ from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from utils.cli import UserError, progress
 from utils.commands import program
 from utils.datachecks import SAMPLE_RATE, AudioInfo, probe_audio

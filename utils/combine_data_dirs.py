@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Combine data directories into a new one: DST first, then the sources, as in Kaldi.
 
 An utterance (or recording) that two sources have is an error, as is a speaker whose gender differs.
@@ -6,13 +6,9 @@ A table that one of the sources lacks is left out, and named; enrolls and trials
 are.
 """
 
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from utils.cli import UserError
 from utils.commands import program
 from utils.datachecks import FILES

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Turn trials or scores of another toolkit into the files that local/compute_metrics.py reads.
 
   kaldi        <enrol> <trial> target|nontarget, or <enrol> <trial> <score>
@@ -10,12 +10,9 @@ A label is target or nontarget, 1 or 0, true or false, same or different. OUT ge
 there are labels and `scores` where there are scores (higher: more alike), sorted.
 """
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from utils.commands import program
 from utils.options import OutFolder, TrialFormat
 

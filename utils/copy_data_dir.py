@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Copy a data directory, with other ids if wished: affixes, or utterances named after speakers.
 
 Where utterance ids change, utt2uniq (new id, original id) is written; recording ids stay where
@@ -7,13 +7,9 @@ speaker ids began their utterance ids before, they must still do so after: --spk
 same --utt-prefix.
 """
 
-import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Annotated
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from utils.cli import UserError
 from utils.commands import program
 from utils.datachecks import FILES

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Print the ledger of a checkout: files, lines and lines of code of every room.
 
 A room is a directory of the house; the scripts of all corpora are one, `egs`. A line of code holds
@@ -8,14 +8,11 @@ With --check nothing is printed unless a room is over its budget; then the exit 
 
 import ast
 import io
-import sys
 import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from utils.cli import UserError
 from utils.commands import program
 from utils.tables import read_map, write_map

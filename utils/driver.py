@@ -26,7 +26,7 @@ from utils.jobs import Job, Jobs, jobs_of
 from utils.launching import Progress, Request, clear_logs, failure_lines, parse_request
 from utils.orphans import lock_folder, start_guard
 from utils.parts import merge_parts, split_data_dir
-from utils.recipe import PIECES, Foreseen, Planned, Row, Script, fill, write_plan
+from utils.recipe import Foreseen, Planned, Row, Script, fill, write_plan
 from utils.stamps import Step, names_in
 from utils.tables import PARTIAL, atomic_write
 
@@ -281,7 +281,7 @@ class Driver:
                 n = split_data_dir(data, parts)
                 part = {name: f"{values[name]}/split{n}/JOB" for name in ("data", "out")}
                 yield self.launch(fill(template, values | part), row.out, n)
-                merge_parts(Path(row.out), n, data, pieces=row.cut == PIECES)
+                merge_parts(Path(row.out), n)
             else:
                 words = fill(template, values, expand=True)
                 yield self.launch(words, row.out, self.nj if "JOB" in words else 0)

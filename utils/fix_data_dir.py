@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Fix a data directory: line ends, order, identical duplicates, spk2utt; drop what is incomplete.
 
 An utterance goes when a file that should have it lacks it (wav.scp, text, utt2dur, the gender of
@@ -15,8 +15,6 @@ from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from utils.cli import LossError, UserError, natural
 from utils.commands import program
 from utils.datachecks import FILES, MENDED, probe_audio, read_tables, validate_data_dir

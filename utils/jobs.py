@@ -158,6 +158,9 @@ class Jobs:
         sys.stderr.flush()
         pid = os.fork()
         if pid == 0:
+            for other in self.running.values():
+                if other.stream is not None:  # its lock says that the other job lives
+                    os.close(other.stream.fileno())
             _become(job.words, job.stream.fileno(), job.environment)
         with suppress(OSError):  # it has done so itself
             os.setpgid(pid, pid)

@@ -7,8 +7,7 @@ may be reading them.
 Of what N jobs wrote to OUT/split<N>/1 ... N, archives become one, OUT/<stem>.ark, in sorted order,
 so that what is in OUT does not depend on N; an .scp is written after its .ark. Text tables (one key
 a line) are joined and sorted; a first line that starts with `#` is a header and stays. JSON files
-are the same in all parts. The ids of every table are compared with the data directory: a lost
-utterance is an error.
+are the same in all parts. A job that lost an utterance has failed, and nothing is put together.
 """
 
 import fcntl
@@ -16,14 +15,14 @@ import filecmp
 import os
 import re
 import shutil
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from utils.cli import LossError, UserError
-from utils.datachecks import FILES, NOTES, spoken
-from utils.datadir import DataDir, describe_difference, divide, select, write_data_dir
+from utils.cli import UserError
+from utils.datachecks import NOTES
+from utils.datadir import DataDir, divide, select, write_data_dir
 from utils.tables import (
     atomic_write,
     invert,
@@ -75,7 +74,7 @@ def _same(new: Path, old: Path) -> bool:
 # Nothing in OUT changes before every part has been read and checked. The parts are removed last, by
 # one rename, so a killed merge can be run again. The result is the same bytes for every N.
 
-_PIECE, _OFFSET = re.compile(r"-c\d+$"), re.compile(r":\d+(\[.*\])?$")
+_OFFSET = re.compile(r":\d+(\[.*\])?$")
 # A part may lack these: they name only some of the utterances.
 PARTIAL = ("enrolls", "trials", "skipped.txt", NOTES)
 
@@ -125,7 +124,6 @@ def _read_part(path: Path, merged: Merged) -> None:
     if path.suffix == ".json" or (path.suffix == ".ark" and path.with_suffix(".scp").exists()):
         return  # archives are read through their .scp
     table, part = merged.tables.setdefault(path.name, {}), os.path.abspath(path.parent)  # noqa: PTH100
-    by_utterance = path.name in FILES and FILES[path.name].key == "utterance"
     for number, line in read_lines(path):
         if number == 1 and line.startswith("#"):
             merged.headers[path.name] = line
@@ -138,48 +136,7 @@ def _read_part(path: Path, merged: Merged) -> None:
             if not file.endswith(".ark"):
                 raise UserError(f"{path}: {key}: {file} would be lost with {path.parent}")
             merged.archives.add(path.name)
-        if key in table and (by_utterance or table[key] != line) and path.name != "spk2utt":
-            raise UserError(f"{path}: {key} is in another part too; each job must have its own")
         table[key] = line
-
-
-def check_parts(out: Path, merged: Merged, data: DataDir, *, pieces: bool = False) -> None:
-    """Compare the ids of every table with the split data directory.
-
-    Raises LossError naming counts and ids that a table lacks, and UserError for ids that the data
-    directory does not have.
-    """
-    for name, listed in sorted(merged.tables.items()):
-        table = {_PIECE.sub("", key): line for key, line in listed.items()} if pieces else listed
-        expected, what = _expected_ids(out / name, table, data, merged)
-        if expected is None:
-            continue
-        difference = describe_difference(table, expected, what)
-        if set(table) - set(expected):
-            raise UserError(f"{out / name}: compared with {data.path}, {difference}")
-        if len(table) < len(expected):
-            raise LossError(f"{out / name}: {difference}; see the logs in {out / 'log'}")
-
-
-def _expected_ids(
-    path: Path, keys: Collection[str], data: DataDir, merged: Merged
-) -> tuple[Collection[str] | None, str]:
-    """Ids that a table should have, and their kind; None where they are unknown."""
-    if path.name in PARTIAL:
-        kept = merged.tables.get("utt2spk", data.utt2spk)
-        whole = data.tables.get(path.name)
-        what = "trial" if path.name == "trials" else "utterance"
-        return whole and [key for key in whole if spoken(key) in kept], what
-    by_kind: dict[str, Mapping[str, object]] = {
-        "utterance": data.utt2spk, "speaker": data.spk2utt, "recording": data.wav or data.utt2spk,
-    }  # fmt: skip
-    if path.name in FILES:
-        spec = FILES[path.name]
-        return by_kind[spec.key], spec.noun("segments" in data.tables)
-    for kind, ids in by_kind.items():
-        if any(key in ids for key in keys):
-            return ids, kind
-    raise UserError(f"{path}: its first column has no utterance and no speaker of {data.path}")
 
 
 def write_merged(out: Path, n: int, merged: Merged) -> None:
@@ -224,11 +181,6 @@ def _write_archive(scp: Path, table: dict[str, str]) -> None:
             writer.write(key, array)
 
 
-def merge_parts(out: Path, n: int, data: DataDir, *, pieces: bool = False) -> None:
-    """Put together OUT/split<n>/1 ... n, of the parts of a data directory, and remove these.
-
-    pieces: the utterances were cut: ids are <utt>-c<number>, and each utterance needs one.
-    """
-    merged = read_parts(out, n)
-    check_parts(out, merged, data, pieces=pieces)
-    write_merged(out, n, merged)
+def merge_parts(out: Path, n: int) -> None:
+    """Put together OUT/split<n>/1 ... n, of the parts of a data directory, and remove these."""
+    write_merged(out, n, read_parts(out, n))

@@ -12,7 +12,6 @@ from utils.cli import UserError
 from utils.tables import atomic_write
 
 MARK = "\x1f"  # between fields of a line of utils/recipe.sh
-UTTERANCES, PIECES = "utterances", "pieces"  # what results of a cut data directory have as ids
 _COLUMN = re.compile(r"\{(\w+)\}")
 
 Value = str | Sequence[str]  # word, or several, or none
@@ -45,15 +44,14 @@ def fill(template: str, values: Mapping[str, Value], *, expand: bool = False) ->
 @dataclass(frozen=True)
 class Row:
     """Step of a plan. outs: its output folders. maybe: those that it may make or not. values: by
-    column, also `out`. cut: what the first command's results have as ids if it can be run for parts
-    of its {data}; empty: it cannot."""
+    column, also `out`. cut: whether the first command can be run for parts of its {data}."""
 
     table: str
     stage: int
     outs: tuple[str, ...]
     maybe: tuple[str, ...]
     values: Mapping[str, Value]
-    cut: str = ""
+    cut: bool = False
 
     @property
     def out(self) -> str:
@@ -76,7 +74,7 @@ class Tables:
         *,
         also: Sequence[str] = (),
         maybe: Sequence[str] = (),
-        cut: str = "",
+        cut: bool = False,
         **values: Value,
     ) -> str:
         """Plan a step, unless it is planned already; returns OUT. RuntimeError for two steps that

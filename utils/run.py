@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Run a command on this machine: once, or as an array of jobs, several at a time.
 
   run.py [--option VALUE]... [JOB=FIRST:LAST] LOG COMMAND [ARGUMENT]...
@@ -22,10 +22,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from utils.cli import run_program
 from utils.jobs import Jobs, jobs_of
 from utils.launching import Progress, Request, clear_logs, failure_lines, parse_request

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Run a command as a Slurm job, or as an array of them; the same contract as utils/run.py.
 
   slurm.py [--option VALUE]... [JOB=FIRST:LAST] LOG COMMAND [ARGUMENT]...
@@ -30,8 +30,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from utils.cli import UserError, run_program
 from utils.launching import (
     STOP_SIGNALS,
@@ -252,8 +250,7 @@ def _own_run() -> str:
 
 def job_script(request: Request) -> bytes:
     """The script of a job. Its argument is the job's number, or +OFFSET of the array's index."""
-    here = Path(__file__).resolve().parent
-    words = [sys.executable, str(here / "run.py")]
+    words = [str(Path(__file__).resolve().with_name("run.py"))]
     words += ["--num-threads", str(request.count("num-threads", 1))]
     name = f'{request.name}="$number" ' if request.name else ""
     return os.fsencode(

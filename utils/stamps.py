@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Whether what a step made is still what the step would make, and why not.
 
 A finished step leaves OUT/.done (JSON): its command, the digests of its inputs (every word of the
@@ -32,8 +32,6 @@ from itertools import takewhile
 from pathlib import Path
 from textwrap import shorten
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from utils.cli import UserError, run_program
 from utils.digests import (
     ABSENT,

@@ -1,17 +1,13 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Make a data directory of some of the utterances of another.
 
 Random choices depend on --seed and on each id alone, not on the order or on what else is there.
 Trials whose utterance is left out go too.
 """
 
-import sys
 from collections.abc import Collection, Sequence
-from pathlib import Path
 from typing import Annotated
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from utils.cli import UserError
 from utils.commands import program
 from utils.datadir import DataDir, derive_data_dir, draw, load_data_dir, select

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """List all that is wrong with data directories, with file, line and advice; exit 2 if anything is.
 
 Checked: fields, encoding, line ends, order (LC_ALL=C), duplicates, values, ids of all files against
@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from utils.commands import program
 from utils.datachecks import FILES, Problem, validate_data_dir
 

@@ -34,7 +34,7 @@ fi
 
 if in_stage 1 "the cosine at which the encoder's error rates are equal, original speech"; then
   each scores 'steps/score_trials.py --backend cosine_raw --asnorm 0 {enrol} {trial} {trials} {out}/scores'
-  each threshold 'local/find_threshold.py {lists} {out}/threshold.json'
+  each threshold 'local/compute_metrics.py threshold {lists} {out}/threshold.json'
 fi
 
 if in_stage 2 "capacity: cosines between pseudo-speakers"; then
@@ -52,6 +52,6 @@ if in_stage 4 "voices of both genders together; tables and figure"; then
     {out}/trials {out}/scores'
   each metrics 'local/compute_metrics.py {kind} --utt2spk {utt2spk} --bootstrap {bootstrap} --seed {seed} {lists}
     {out}/metrics.json'
-  each results 'local/collect_generators.py --corpus-name {corpus_name} {options} {threshold} {real} {out}'
+  each results 'local/collect_study.py generators --corpus-name {corpus_name} {options} {threshold} {real} {out}'
 fi
 end_recipe 4 "results: {results}/RESULTS.md"

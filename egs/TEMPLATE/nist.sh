@@ -27,7 +27,7 @@ begin_recipe nist "$@"
 
 if in_stage 0 "segments, trial sets"; then
   each segments 'utils/combine_data_dirs.py {out} {sources}'
-  each trials 'local/make_nist_trials.py {options} {data} {out}'
+  each trials 'local/make_nist.py trials {options} {data} {out}'
 fi
 
 if in_stage 1 "evaluators, x-vectors of the original segments, what the systems need"; then
@@ -67,6 +67,6 @@ if in_stage 4 "scores and figures"; then
 fi
 
 if in_stage 5 "tables"; then
-  each results 'local/collect_nist.py --corpus-name {corpus_name} {figures} {out}'
+  each results 'local/collect_study.py nist --corpus-name {corpus_name} {figures} {out}'
 fi
 end_recipe 5 "results: {results}/RESULTS.md"

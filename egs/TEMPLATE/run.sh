@@ -127,14 +127,14 @@ if in_stage 9 "privacy metrics"; then
   each metrics 'local/compute_metrics.py {kind} --utt2spk {utt2spk} --bootstrap {bootstrap} --seed {seed} {lists}
     {out}/metrics.json'
   each calibration 'local/compute_metrics.py calibration --utt2spk {utt2spk} {trials} {scores} {out}/metrics.json'
-  each reidentification 'local/compute_reidentification.py --utt2spk {utt2spk} --bootstrap {bootstrap} --seed {seed}
-    {draws} {trials} {scores} {out}/metrics.json'
+  each reidentification 'local/compute_metrics.py reidentification --utt2spk {utt2spk} --bootstrap {bootstrap}
+    --seed {seed} {draws} {trials} {scores} {out}/metrics.json'
   each inference 'local/measure_people.py inference --bootstrap {bootstrap} --seed {seed} {lists} {xvectors} {data}
     {out}/metrics.json' # sex and age
   each crowd 'local/measure_people.py crowd --bootstrap {bootstrap} --seed {seed} {lists} {enrol} {enrol_data}
     {out}/metrics.json'
   each groups 'local/measure_people.py groups --bootstrap {bootstrap} --seed {seed} {lists} {out}/metrics.json'
-  each legal 'local/compute_legal_metrics.py --utt2spk-enrol {enrol_utt2spk} --utt2spk-trial {trial_utt2spk}
+  each legal 'local/compute_metrics.py legal --utt2spk-enrol {enrol_utt2spk} --utt2spk-trial {trial_utt2spk}
     --bootstrap {bootstrap} --seed {seed} {enrol} {trial} {out}/metrics.json'
   each copied 'mkdir -p {out}' 'cp {figures} {out}/metrics.json' # of x-vectors, for another back end
 fi

@@ -80,7 +80,7 @@ fi
 if in_stage 7 "tables, and the radars over targets"; then
   plan_again # of words that were recognised
   each results 'local/collect_results.py --corpus-name {corpus_name} --clips 0 {options} {figures} {out}' \
-    'local/collect_whitebox.py {targets} {out}'
+    'local/collect_study.py whitebox {targets} {out}'
   each report 'local/make_report.py {results} {out}'
 fi
 end_recipe 7 "results: {results}/RESULTS.md; radars: {report}/report.html"

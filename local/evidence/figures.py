@@ -1,20 +1,27 @@
-"""Attacks on a folder by those who train nothing, their figures, and the verdict on them."""
+"""Attacks on a folder by those who train nothing, the verdict on them, and a page of both."""
 
+import base64
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.stats import binomtest
 
+from local.evidence import hearing
 from local.evidence.hearing import AGAIN, KNOWN, PAIR, PROTECTED, SAID, Heard, Pair
 from local.metrics.legal import AttackSide, LegalAttack, reidentification
 from local.metrics.recordings import LENGTHS, recordings
 from local.metrics.utility import error_figures, quality_figures, recall_figures
 from local.metrics.verification import find_speakers, verification
 from local.protocols.studies import Pairs, align, learn_by_group
-from local.report.frame import Value
+from local.report import frame, select
+from local.report.frame import Value, measure, percent
+from local.report.gather import SECONDS, loudest, mp3
+from local.report.page import colour
 from local.report.select import NAMED, PRETRAINED, Evidence, Verdict, fold, judge
+from steps.audio import SAMPLE_RATE
 from steps.speaker.backends import CentredCosine
 from utils.arrays import Float32, Float64
 from utils.tables import invert, sort_ids
@@ -64,7 +71,7 @@ class Found:
 def assess(pairs: Sequence[Pair], heard: Sequence[Heard]) -> Found:
     """Run all attackers who train nothing on what was heard of pairs, and compare their use."""
     names = [pair.name for pair in pairs]
-    person = {pair.name: f"person {pair.person}" for pair in pairs}  # no name of a recording, too
+    person = {pair.name: f"person {pair.person}" for pair in pairs}  # nor a name of a recording
     attacks = [
         attack
         for encoder in heard[0].vectors
@@ -242,3 +249,81 @@ def _use(heard: Mapping[str, Heard], person: Mapping[str, str]) -> tuple[Report,
         recall_figures(low[0], low[1], person, n_bootstrap=n) if len({*low[0].values()}) > 1 else {}
     )
     return words, quality_figures(scores[0], person, scores[1], n_bootstrap=n), pitch
+
+
+# ---- Evidence as data and as one page, with clips of those who are named most often.
+
+
+N_CLIPS = 3
+
+
+class Clip(NamedTuple):
+    """A recording's name, and the same seconds of it before and after protection, MP3 in base64."""
+
+    name: str
+    before: str
+    after: str
+
+
+def as_data(
+    found: Found, about: Mapping[str, object], pairs: Sequence[Pair], left_out: Mapping[str, str]
+) -> dict[str, object]:
+    """All of it."""
+    return {
+        **about,
+        "recordings": {pair.name: pair.person for pair in pairs},
+        "left_out": left_out,
+        "verdict": str(found.verdict),
+        "attacks": [
+            {"attacker": a.attacker, "encoder": a.encoder, **a.figures} for a in found.attacks
+        ],
+        "not_run": found.left_out,
+        "words": found.words,
+        "quality": found.quality,
+        "pitch": found.pitch,
+    }
+
+
+def as_page(
+    found: Found, about: Mapping[str, Any], pairs: Sequence[Pair], left_out: Mapping[str, str]
+) -> str:
+    """One HTML file that asks the network for nothing."""
+    return frame.render(
+        "local/evidence/evidence.html.jinja", {"hits": hits, "said": said},
+        found=found, about=about, left_out=left_out, n=len(pairs), select=select,
+        people=len({pair.person for pair in pairs}), clips=clips(found, pairs), colour=colour,
+        attacker=frame.attacker, FEWEST_ALIGNED=FEWEST_ALIGNED, LOW=LOW, hearing=hearing,
+    )  # fmt: skip
+
+
+def hits(attack: Attack) -> str:
+    """Recordings that are named, with an exact binomial interval: `3 of 40 (7.5 % [1.6, 20.4])`."""
+    right, n = attack.hits
+    ends = binomtest(right, n).proportion_ci()
+    low, high = (100 * end for end in (ends.low, ends.high))
+    return f"{right} of {n}: {percent(right / n)} [{low:.1f}, {high:.1f}]"
+
+
+def said(report: Mapping[str, Any], name: str, of: str = "eer") -> str:
+    """A figure of a report with its interval, written as the measure `of` is: in percent."""
+    return measure(of).say(value(report, name))
+
+
+def clips(found: Found, pairs: Sequence[Pair]) -> list[Clip]:
+    """Clips of a recording each of the people who are named most often by all attackers."""
+    named: dict[str, float] = {}
+    for attack in (a for a in found.attacks if a.attacker != "unprotected"):
+        for person, rate in attack.figures["naming"]["reid_top_1_per_speaker"].items():
+            named[person] = named.get(person, 0.0) + rate
+    first = {f"person {pair.person}": pair for pair in reversed(pairs)}
+    most = sorted(named, key=lambda person: (-named[person], person))[:N_CLIPS]
+    return [_clip(first[person]) for person in most]
+
+
+def _clip(pair: Pair) -> Clip:
+    n, length = len(pair.original), round(SECONDS * SAMPLE_RATE)
+    heard = pair.original.read(0, min(n, round(hearing.MOST * SAMPLE_RATE)))
+    start = loudest(heard, length)
+    sides = (pair.original, pair.protected)
+    cut = (own.read(start, min(start + length, len(own))) for own in sides)
+    return Clip(pair.name, *(base64.b64encode(mp3(one)).decode("ascii") for one in cut))

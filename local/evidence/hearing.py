@@ -15,8 +15,7 @@ from steps.quality import Quality, load_estimator
 from steps.sources import SourceSpeaker, VoiceKey
 from steps.speaker.encoders import Encoder, TooShortError, load_encoder
 from steps.standalone.account import beside
-from steps.standalone.job import Jobs, Tick, made_name, plain
-from steps.standalone.names import TABLE, known_names
+from steps.standalone.job import TABLE, Jobs, Tick, known_names, made_name, plain
 from steps.standalone.stream import Recording, convert_stream
 from steps.synthesis.f0 import VOICED_HZ, compute_f0_stats
 from steps.synthesis.world import extract_f0

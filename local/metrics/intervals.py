@@ -72,10 +72,11 @@ def one_run(n_runs: int, n_bootstrap: int, seed: int) -> Int64:
 
 
 def pair_weights(drawn: Float64) -> Float64:
-    """Weight of comparisons between speakers, (n_speakers, n_speakers), when each is drawn
-    `drawn[s]` times: w_a·w_b, and on the diagonal w_s."""
-    weight = np.outer(drawn, drawn)
-    np.fill_diagonal(weight, drawn)
+    """Weight of comparisons between speakers, (..., n_speakers, n_speakers), when each is drawn
+    `drawn[..., s]` times: w_a·w_b, and on the diagonal w_s."""
+    weight = drawn[..., :, None] * drawn[..., None, :]
+    speakers = np.arange(drawn.shape[-1])
+    weight[..., speakers, speakers] = drawn
     return weight
 
 

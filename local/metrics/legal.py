@@ -317,7 +317,8 @@ def legal_metrics(
     for name, figure in figures.items():
         report |= figure.report(name)
     report["chance_legal_singling_out_limit"] = SINGLING_OUT_LIMIT
-    report["legal_design"] = _design(n_folds, seed)
+    package = {"package": f"{PACKAGE} {version(PACKAGE)}", "seed": seed, "n_folds": n_folds}
+    report["legal_design"] = package  # what of it is not in docs/metrics/legal.md
     return report | (_intervals(figures, speakers, n_bootstrap, seed) if n_bootstrap else {})
 
 
@@ -483,22 +484,3 @@ def chance_of_singling_out(n_speakers: int, n_calibration: int) -> float:
     d = (1.0 - s) * (1.0 - (1.0 - share) ** (1.0 / rest))
     p = s + 0.5 * d
     return float(np.mean(n * p * (1.0 - p) ** (n - 1)))
-
-
-def _design(n_folds: int, seed: int) -> dict[str, object]:
-    """Description of the method, in words and numbers for the report."""
-    return {
-        "package": f"{PACKAGE} {version(PACKAGE)}",
-        "seed": seed,
-        "n_folds": n_folds,
-        "score": "cosine of x-vectors of unit length, not centred",
-        "enrolment": "mean of all enrolment utterances of a speaker, for every conversation length",
-        "candidates": "the n_speakers speakers with enrolment and trial utterances, all of them",
-        "linkability_test": "all disjoint conversations of a speaker, then the mean over speakers",
-        "linkability_ties": "not linked",
-        "singling_out_set": "one test conversation of each speaker that has 2 L trial utterances",
-        "singling_out_calibration": "other trial utterances of the same speakers, never those of "
-        "the test conversations of the fold; equally many conversations of each speaker",
-        "intervals": "bootstrap over the attacked (linkability) or enrolled (singling out) "
-        "speakers, the candidates held fixed; none where all speakers have the same rate",
-    }

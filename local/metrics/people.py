@@ -24,9 +24,9 @@ from local.metrics.recordings import (
     LENGTHS,
     Heard,
     Length,
+    folded_eers,
     group,
     hear,
-    lowest_eers,
     shuffle,
 )
 from local.metrics.verification import Speakers
@@ -201,7 +201,6 @@ def residual(accuracy: float, n_values: int) -> float:
 # ---- A crowd of candidates: how surely a recording leads to its person among ever more people.
 
 CANDIDATES = (2, 5, 10, 20, 50, 100, 200, 500, 1000)  # and all that there are
-RANKS = (1, 5, 10)
 
 
 def join(sides: Sequence[tuple[StrPath, AttackSide]]) -> AttackSide:
@@ -242,21 +241,16 @@ def crowd(
     trial, total = trial.only(people), len(candidates.spk2utt)
     sizes = [*(n for n in CANDIDATES if n < total), total]
     rates: dict[str, Float64] = {}
-    for prefixes, both in (
-        ({1: "legal_linkability"}, (candidates, trial)),
-        ({k: "named" if k == 1 else f"among_{k}" for k in RANKS},
-         (join([(path, centre(side)) for path, side in sides]), centre(trial))),
-    ):  # fmt: skip
+    centred = join([(path, centre(side)) for path, side in sides]), centre(trial)
+    for name_of, both in (("legal_linkability", (candidates, trial)), ("named", centred)):
         for name, length in LENGTHS.items():
             found = list(_beaters(*both, length, seed))
             if sum(len(own) > 0 for own in found) < FEWEST_SPEAKERS:
                 logger.warning("%s recordings: fewer than two people have so many", name)
                 continue
-            for k, prefix in prefixes.items():
-                for n in (n for n in sizes if n > k):
-                    rates[f"{prefix}_l{name}_n{n}"] = np.array(
-                        [chance_of_rank(own, total, n, k) for own in found]
-                    )
+            for n in sizes:
+                rate = [chance_of_none(own, total, n) for own in found]
+                rates[f"{name_of}_l{name}_n{n}"] = np.array(rate)
 
     def evaluate(drawn: Float64) -> Figures:
         with np.errstate(invalid="ignore"):  # nobody drawn who has so many recordings
@@ -277,12 +271,11 @@ def crowd(
     return report
 
 
-def chance_of_rank(beaters: Int64, total: int, n: int, k: int) -> float:
-    """Mean probability that fewer than k of those who score no lower are among the n - 1 others
-    drawn of total - 1; NaN without recordings. beaters: (n_conversations,)."""
-    if not len(beaters):
-        return math.nan
-    return float(hypergeom.cdf(k - 1, total - 1, beaters, n - 1).mean())
+def chance_of_none(beaters: Int64, total: int, n: int) -> float:
+    """Mean probability that none of those who score no lower is among the n - 1 others drawn of
+    total - 1; NaN without recordings. beaters: (n_conversations,)."""
+    chances = hypergeom.cdf(0, total - 1, beaters, n - 1)
+    return float(chances.mean()) if len(beaters) else math.nan
 
 
 def _beaters(candidates: AttackSide, trial: AttackSide, length: int, seed: int) -> Iterator[Int64]:
@@ -388,20 +381,19 @@ def _figures(
     every: Sequence[Sequence[Heard]], who: Bool, drawn: Float64, chosen: Int64
 ) -> Mapping[str, Float64]:
     """Figures of all attackers on some people, first as they are, then in each resample."""
-    own = [[_only(heard, who) for heard in runs] for runs in every]
-    named = []
+    own = [[Length.of(_only(heard, who), len(who)) for heard in runs] for runs in every]
+    weight, named = np.vstack([np.ones(len(who)), drawn]), []
     for runs in own:
-        shares = np.stack([Length.of(heard, len(who)).share for heard in runs])
-        weight = np.where(np.isnan(shares[0]), 0.0, np.vstack([np.ones(len(who)), drawn]))
-        with np.errstate(invalid="ignore"):  # a resample without any of them
-            of_run = np.nan_to_num(shares) @ weight.T / weight.sum(axis=1)
+        of_run = np.stack([run.named(weight) for run in runs])
         run = np.append(0, chosen % len(runs))
         share: Float64 = of_run[run, np.arange(len(run))]
         share[0] = of_run[:, 0].mean()
         named.append(share)
-    first = [lowest_eers(runs, drawn[:0], chosen[:0])[0] for runs in own]
-    eers = [lowest_eers(own[i], drawn, chosen) for i in np.argsort(first)[:RESAMPLED]]
-    return {"eer": np.min(eers, axis=0), "named": np.max(named, axis=0)}
+    first = [folded_eers(runs, drawn[:0], chosen[:0]).min() for runs in own]
+    eers = np.vstack([
+        folded_eers(own[i], drawn, chosen) for i in np.argsort(first)[:RESAMPLED]
+    ])  # fmt: skip
+    return {"eer": eers.min(axis=0), "named": np.max(named, axis=0)}
 
 
 def _only(heard: Heard, who: Bool) -> Heard:

@@ -2,9 +2,10 @@
 
 import logging
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from scipy.special import betaln
@@ -19,6 +20,7 @@ from local.metrics.intervals import (
     mean_figures,
     multiplicities,
     one_run,
+    pair_weights,
 )
 from local.metrics.verification import Speakers, normalise
 from utils.arrays import Bool, Float64, Int64
@@ -31,7 +33,7 @@ FEWEST_PEOPLE = 2
 FIGURES = ("eer", "eer_normalised", "named", "d_ece", "linkability", "rank_disclosure",
            "rank_disclosure_worst")  # fmt: skip
 NORMALISED = ("eer_normalised", "d_ece", "linkability")  # of scores normalised over candidates
-TESTED = ("p_value_eer", "p_value_named", "p_value_d_ece")
+TESTED = ("p_value_eer", "p_value_named")
 N_PERMUTATIONS = 999
 _AT_ONCE = 1_000_000  # labels of permutations
 
@@ -171,39 +173,51 @@ class Length:
     def figures(self, drawn: Float64) -> Float64:
         """`FIGURES` in resamples that hold each person as often as drawn, (n, n_people); (n, 7).
         NaN where one is not defined, as all are without targets or without nontargets."""
-        size = max(len(self.cell), drawn.shape[1] ** 2)
-        parts = np.array_split(drawn, max(1, len(drawn) * size // _AT_ONCE))
-        found = np.concatenate([self._figures(some) for some in parts])
+        found = np.concatenate([self._figures(some) for some in self._parts(drawn)])
         found[np.isnan(found[:, FIGURES.index("eer")])] = math.nan
         if self.groups.alone:
             found[:, [FIGURES.index(name) for name in NORMALISED]] = math.nan
         return found
 
+    def _parts(self, drawn: Float64) -> list[Float64]:
+        return _parts(drawn, max(len(self.cell), drawn.shape[1] ** 2))
+
     def _figures(self, drawn: Float64) -> Float64:
-        weights = _pair_weights(drawn)
-        of_raw, of_normal = (
-            weights.take(self.cell[ranking.order], axis=1) for ranking in (self.raw, self.normal)
-        )
-        t, n = self.normal.counts(of_normal)
-        eers = [
-            detection.eers(np.cumsum(targets, axis=1), np.cumsum(targets + others, axis=1))
-            for targets, others in (self.raw.counts(of_raw), (t, n))
-        ]
-        tried, (rank, n_models) = ~np.isnan(self.share), self.ranks
+        eers, weight = self._eers(drawn)
+        rank, n_models = self.ranks
         sought = ~np.isnan(rank)
-        with np.errstate(invalid="ignore"):
-            named = [detection.mean(self.share[tried], own) for own in drawn[:, tried]]
         bits = disclosures(rank[sought], drawn[:, self.groups.person[sought]], n_models)
-        linked = detection.linkabilities(self.normal, of_normal)
-        return np.stack([*eers, named, detection.d_eces(t, n), linked, *bits], axis=1)
+        linked = detection.linkabilities(self.normal, weight)
+        d_eces = detection.d_eces(*self.normal.counts(weight))
+        return np.stack([*eers, self.named(drawn), d_eces, linked, *bits], axis=1)
+
+    def _eers(self, drawn: Float64) -> tuple[list[Float64], Float64]:
+        """EERs of the scores as they are and normalised, (n,) each, and weights of the latter."""
+        pairs, eers = pair_weights(drawn).reshape(len(drawn), -1), []
+        for ranking in (self.raw, self.normal):
+            weight = pairs.take(self.cell[ranking.order], axis=1)
+            t, n = ranking.counts(weight)
+            eers.append(detection.eers(np.cumsum(t, axis=1), np.cumsum(t + n, axis=1)))
+        return eers, weight
+
+    def eers(self, drawn: Float64) -> Float64:
+        """Folded EERs of the scores as they are and, unless they have one candidate, normalised,
+        with people drawn so often; drawn: (n, n_people); (1 or 2, n)."""
+        made = np.hstack([self._eers(some)[0] for some in self._parts(drawn)])
+        found = made[: 1 if self.groups.alone else 2]
+        return np.asarray(np.minimum(found, 1.0 - found), np.float64)
+
+    def named(self, drawn: Float64) -> Float64:
+        """Share of people named, with people drawn so often, (n, n_people); (n,)."""
+        tried = ~np.isnan(self.share)
+        n = drawn[:, tried].sum(axis=1)
+        found: Float64 = drawn[:, tried] @ self.share[tried] / np.where(n > 0, n, np.nan)
+        return found
 
 
-def _pair_weights(drawn: Float64) -> Float64:
-    """`pair_weights` by cell of each resample, (n, n_people ** 2); drawn: (n, n_people)."""
-    weight = drawn[:, :, None] * drawn[:, None, :]
-    people = np.arange(drawn.shape[1])
-    weight[:, people, people] = drawn
-    return weight.reshape(len(drawn), -1)
+def _parts(rows: Any, size: int) -> list[Any]:
+    """Rows, some at a time, where each takes so many numbers."""
+    return np.array_split(rows, max(1, len(rows) * size // _AT_ONCE))
 
 
 def disclosures(rank: Float64, weight: Float64, n_models: int) -> tuple[Float64, Float64]:
@@ -260,10 +274,7 @@ def recordings(
     """
     every = [hear(trials, run, speakers) for run in (score, *draws)]
     n_people, order = len(speakers.names), shuffle(every[0], speakers.names, seed)
-    runs = [
-        {n: own for n, own in zip(LENGTHS, _lengths(heard, order, n_people), strict=True) if own}
-        for heard in every
-    ]
+    runs = [_lengths(heard, order, n_people) for heard in every]
     for name in [name for name in LENGTHS if name not in runs[0]]:
         logger.warning(
             "%s recordings: left out, as fewer than %d people with target trials have so many",
@@ -304,27 +315,23 @@ def recordings(
 def _of_enrolled(heard: Heard, order: Sequence[Int64], drawn: Float64) -> dict[str, Float64]:
     """Folded EERs, of the scores as they are and normalised, and share of people named, by length,
     of all people and with people drawn so often; drawn: (n, n_people), figures: (1 + n,)."""
-    found = {}
     weight = np.vstack([np.ones(drawn.shape[1]), drawn])
-    for name, own in zip(LENGTHS, _lengths(heard, order, drawn.shape[1]), strict=True):
-        if own:
-            for figure, table in zip(("eer", "eer_normalised"), _tables([own]), strict=False):
-                found[f"{figure}_{{}}_enrolled_{name}_recordings"] = _weighted(table, weight)
-            tried = ~np.isnan(own.share)
-            n = weight[:, tried].sum(axis=1)
-            share = weight[:, tried] @ own.share[tried] / np.where(n > 0, n, np.nan)
-            found[f"named_{{}}_enrolled_{name}_recordings"] = share
+    found = {}
+    for name, own in _lengths(heard, order, drawn.shape[1]).items():
+        figures = dict(zip(("eer", "eer_normalised"), own.eers(weight), strict=False))
+        for figure, values in (figures | {"named": own.named(weight)}).items():
+            found[f"{figure}_{{}}_enrolled_{name}_recordings"] = values
     return found
 
 
-def _lengths(heard: Heard, order: Sequence[Int64], n_people: int) -> list[Length | None]:
-    """Groups of each of `LENGTHS`; None where too few people have so many recordings."""
-    found = []
-    for groups in (group(heard, order, length) for length in LENGTHS.values()):
-        people = 0 if groups is None else len(np.unique(groups.person[groups.sought]))
-        enough = groups is not None and people >= FEWEST_PEOPLE
-        found.append(Length.of(groups, n_people) if enough and groups else None)
-    return found
+def _lengths(heard: Heard, order: Sequence[Int64], n_people: int) -> dict[str, Length]:
+    """Groups of those of `LENGTHS` of which enough people have so many recordings."""
+    every = {name: group(heard, order, length) for name, length in LENGTHS.items()}
+    return {
+        name: Length.of(groups, n_people)
+        for name, groups in every.items()
+        if groups and len(np.unique(groups.person[groups.sought])) >= FEWEST_PEOPLE
+    }
 
 
 def _figures(found: Mapping[str, Length], drawn: Float64) -> list[Figures | None]:
@@ -348,9 +355,8 @@ def _figures(found: Mapping[str, Length], drawn: Float64) -> list[Figures | None
 
 
 def permutation_tests(runs: Sequence[Sequence[Length]], heard: Heard, seed: int = 0) -> Figures:
-    """P values of the lowest folded EER over all lengths, raw and normalised (`p_value_eer`), of
-    the share of people named that is farthest from chance over all lengths (`p_value_named`), and
-    of the list's D_ECE by its scores or, if that is more, by their negatives (`p_value_d_ece`).
+    """P values of the lowest folded EER over all lengths, raw and normalised (`p_value_eer`), and
+    of the share of people named that is farthest from chance over all lengths (`p_value_named`).
 
     runs: lengths of each run of a system, over which figures are averaged. Each is two-sided: a
     leak that is turned round is a leak. The least p value of several figures is corrected for their
@@ -365,11 +371,10 @@ def permutation_tests(runs: Sequence[Sequence[Length]], heard: Heard, seed: int 
             np.stack([_named(own.groups, models, swaps) for own in found], axis=1)
             for found in runs
         ],
-        "p_value_d_ece": [_d_eces(_tables(found[:1])[-1], models, swaps) for found in runs],
     }  # fmt: skip
     mean = {name: np.mean(own, axis=0) for name, own in leaks.items()}
     mean["p_value_named"] = np.abs(mean["p_value_named"])
-    return {name: float(_p_values(own.reshape(len(swaps), -1)).min()) for name, own in mean.items()}
+    return {name: float(_p_values(own).min()) for name, own in mean.items()}
 
 
 def _tables(found: Iterable[Length]) -> list[Heard]:
@@ -415,33 +420,18 @@ def _p_values(leaks: Float64) -> Float64:
     return np.asarray(as_much / len(most), np.float64)
 
 
-def _labels(heard: Heard, models: Bool, swaps: Int64) -> Iterator[tuple[Float64, Bool]]:
-    """Scores in ascending order, and their labels, (n_swaps, n_pairs), some swaps at a time."""
+def _eers(heard: Heard, models: Bool, swaps: Int64) -> Float64:
+    """Folded EER of each swap, (n_swaps,)."""
     known = np.isfinite(heard.score)
     row, model = np.nonzero(known)
     order = np.argsort(heard.score[known], kind="stable")
     score, cell = heard.score[known][order], (heard.person[row] * models.shape[1] + model)[order]
-    size = max(len(order), models.size)
-    for some in np.array_split(swaps, max(1, swaps.shape[0] * size // _AT_ONCE)):
-        yield score, models[some].reshape(len(some), -1).take(cell, axis=1)
-
-
-def _eers(heard: Heard, models: Bool, swaps: Int64) -> Float64:
-    """Folded EER of each swap, (n_swaps,)."""
-    return np.concatenate([
-        _folded(score, np.cumsum(target, axis=1, dtype=np.int32), np.arange(1.0, len(score) + 1))
-        for score, target in _labels(heard, models, swaps)
-    ])  # fmt: skip
-
-
-def _folded(score: Float64, targets: Float64, every: Float64) -> Float64:
-    """Folded EERs, (n,), of many labels or weights at once; NaN without targets or without
-    nontargets.
-
-    score: (n_pairs,) ascending; targets, every: (n, n_pairs) sums of the weights of targets, and of
-    all pairs, up to each.
-    """
-    eer = detection.eers(targets, every, np.flatnonzero(np.append(score[1:] > score[:-1], True)))
+    ends, found = np.flatnonzero(np.append(score[1:] > score[:-1], True)), []
+    for some in _parts(swaps, max(len(order), models.size)):
+        target = models[some].reshape(len(some), -1).take(cell, axis=1)
+        upto: Any = np.cumsum(target, axis=1, dtype=np.int32)
+        found.append(detection.eers(upto, np.arange(1.0, len(score) + 1), ends))
+    eer = np.concatenate(found)
     return np.minimum(eer, 1.0 - eer)
 
 
@@ -455,18 +445,6 @@ def _named(heard: Heard, models: Bool, swaps: Int64) -> Float64:
     hits[people] /= count[:, None]
     share = hits[people[None, :], swaps[:, people]].mean(axis=1)
     return np.asarray(share - hits[np.ix_(people, people)].mean(), np.float64)
-
-
-def _d_eces(heard: Heard, models: Bool, swaps: Int64) -> Float64:
-    """D_ECE of each swap by the scores or by their negatives, whichever is more, (n_swaps,)."""
-    found = []
-    for score, targets in _labels(heard, models, swaps):
-        first = np.flatnonzero(np.append(True, score[1:] > score[:-1]))
-        t = np.add.reduceat(targets, first, axis=1, dtype=np.float64)
-        n = np.diff(first, append=len(score)) - t
-        both = (detection.d_eces(t, n), detection.d_eces(t[:, ::-1], n[:, ::-1]))
-        found.append(np.maximum(*both))
-    return np.concatenate(found)
 
 
 # ---- The strongest of several attackers: who is chosen also depends on the people.
@@ -486,8 +464,7 @@ def strongest(
     `eer_strongest_<length>_recordings`: the lowest of all attackers, of the scores as they are and
     normalised; its interval takes the lowest anew in each resample of the people, and one of the
     runs. `p_value_strongest_<length>_recordings`: whether that EER may be chance, corrected for all
-    attackers and lengths (`_p_values`); `p_value_strongest`: the lowest of these, whether any
-    attacker finds anything out. Nothing but counts without attackers.
+    attackers and lengths (`_p_values`). Nothing but counts without attackers.
     """
     report: dict[str, object] = {**count_labels(trials.target), "n_attacks": len(scores)}
     if not scores:
@@ -497,65 +474,43 @@ def strongest(
     order, (models, swaps) = shuffle(first, speakers.names, seed), _swap(first, seed)
     drawn = multiplicities(n_people, n_bootstrap, seed)
     chosen = one_run(max(map(len, scores)), n_bootstrap, seed)
-    found: dict[str, list[Float64]] = {name: [] for name in LENGTHS}
+    found: dict[str, list[Float64]] = {}
     of, leaks = [], []
     for runs in every:
         lengths = [_lengths(heard, order, n_people) for heard in runs]
-        for name, own in zip(LENGTHS, zip(*lengths, strict=True), strict=True):
-            tables = zip(*(_tables([length]) for length in own if length), strict=True)
-            for table in tables:  # by run, as they are and then normalised
-                found[name].append(_resampled(table, drawn, chosen))
-                of.append(name)
-                if len(swaps):
-                    leaks.append(np.mean([_leaks([t], models, swaps) for t in table], axis=0))
+        for name in lengths[0]:
+            own = [of_run[name] for of_run in lengths]
+            eers = folded_eers(own, drawn, chosen)
+            found.setdefault(name, []).extend(eers)
+            of += [name] * len(eers)
+            if len(swaps):
+                tables = [_tables([length]) for length in own]
+                leaks.append(np.mean([_leaks(some, models, swaps) for some in tables], axis=0))
     report |= {
         "n_speakers": n_people,
         "n_target_speakers": len(np.unique(first.person[first.sought])),
     }
     p = _p_values(np.hstack(leaks)) if leaks else np.full(len(of), math.nan)
     intervals = {}
-    for name, eers in found.items():
-        if eers:
-            key, (value, *lowest) = f"eer_strongest_{name}_recordings", np.min(eers, axis=0)
-            report[key] = float(value)
-            intervals[key] = interval(lowest)
-            lowest_of_all = int(np.argmin([own[0] for own in eers]))
-            report[key.replace("eer", "p_value")] = float(p[np.array(of) == name][lowest_of_all])
-    report["p_value_strongest"] = float(p.min()) if len(p) else math.nan
+    for name in [name for name in LENGTHS if name in found]:
+        key, (value, *lowest) = f"eer_strongest_{name}_recordings", np.min(found[name], axis=0)
+        report[key] = float(value)
+        intervals[key] = interval(lowest)
+        lowest_of_all = int(np.argmin([own[0] for own in found[name]]))
+        report[key.replace("eer", "p_value")] = float(p[np.array(of) == name][lowest_of_all])
     return report | ({"n_bootstrap": n_bootstrap, "intervals": intervals} if n_bootstrap else {})
 
 
-def _resampled(runs: Sequence[Heard], drawn: Float64, chosen: Int64) -> Float64:
-    """Mean of the folded EERs of all runs, and that of the chosen run with people drawn so often;
-    drawn: (n, n_people), chosen: (n,); (1 + n,)."""
-    found = np.empty(1 + len(drawn))
+def folded_eers(runs: Sequence[Length], drawn: Float64, chosen: Int64) -> Float64:
+    """Folded EERs of the scores as they are and, unless they have one candidate, normalised: in the
+    mean of all runs, then in each resample, of the chosen run; (1 or 2, 1 + n) as `drawn`,
+    (n, n_people), and `chosen`, (n,), have it."""
+    found = np.empty((1 if runs[0].groups.alone else 2, 1 + len(drawn)))
     whole = []
-    for place, heard in enumerate(runs):
+    for place, own in enumerate(runs):
         of_run = np.flatnonzero(chosen % len(runs) == place)
-        eers = _weighted(heard, np.vstack([np.ones(drawn.shape[1]), drawn[of_run]]))
-        whole.append(eers[0])
-        found[1 + of_run] = eers[1:]
-    found[0] = np.mean(whole)
+        eers = own.eers(np.vstack([np.ones(drawn.shape[1]), drawn[of_run]]))
+        whole.append(eers[:, 0])
+        found[:, 1 + of_run] = eers[:, 1:]
+    found[:, 0] = np.mean(whole, axis=0)
     return found
-
-
-def _weighted(heard: Heard, drawn: Float64) -> Float64:
-    """Folded EER with people drawn so often, drawn: (n, n_people); (n,)."""
-    score, target, cell = heard.pairs(drawn.shape[1])
-    order = np.lexsort((cell, target, score))
-    score, target, cell = score[order], target[order], cell[order]
-    found = []
-    size = max(len(order), drawn.shape[1] ** 2)
-    for some in np.array_split(drawn, max(1, len(drawn) * size // _AT_ONCE)):
-        weight = _pair_weights(some).take(cell, axis=1)
-        every = np.cumsum(weight, axis=1)
-        found.append(_folded(score, np.cumsum(weight * target, axis=1), every))
-    return np.concatenate(found)
-
-
-def lowest_eers(runs: Sequence[Heard], drawn: Float64, chosen: Int64) -> Float64:
-    """The lower of the folded EERs of scores as they are and normalised over the candidates, in
-    the mean of all runs, then in each resample, of the chosen run; (1 + n,) as `drawn`, (n,
-    n_people), and `chosen`, (n,), have it."""
-    some = [runs] if runs[0].alone else [runs, [heard.normalised() for heard in runs]]
-    return np.asarray(np.min([_resampled(own, drawn, chosen) for own in some], axis=0), np.float64)

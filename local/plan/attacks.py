@@ -26,7 +26,6 @@ from local.plan.options import (
 )
 from local.protocols.attackers import ALIGNED, AttackedSystem, Attempt, plan_attacks
 from utils.cli import UserError
-from utils.recipe import UTTERANCES
 
 # ---- Attacks: scores of trial lists and of all pairs, and the figures of both.
 
@@ -614,10 +613,10 @@ class Utility:
         training = [] if of_hub else self._emotion_training(word, system)
         folder = f"exp/emotions/{system}/{label_of(word)}"
         for name in self.trials:
-            speech, cut = speech_of(system, name), UTTERANCES
+            speech, cut = speech_of(system, name), True
             recogniser, options = word, ["--device", self.recipe.asked["device"]]
             if not of_hub:
-                recogniser, cut = "functionals", ""
+                recogniser, cut = "functionals", False
                 options = ["--features", self._functionals(speech), *training]
             self.recipe.step(
                 "emotions", f"{folder}/{name}", speech, cut=cut, options=options,

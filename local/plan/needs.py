@@ -35,7 +35,7 @@ from local.protocols.attackers import FINETUNED
 from local.protocols.trials import MIXED
 from steps.anonymisers.registry import Description, describe_system
 from utils.cli import UserError
-from utils.recipe import PIECES, UTTERANCES, Tables
+from utils.recipe import Tables
 from utils.settings import read_settings
 from utils.tables import read_json_object
 
@@ -195,7 +195,7 @@ class Recipe:
 
     def step(self, table: str, out: str, name: str = "", **values: Any) -> str:
         """Plan a step of this stage, which reads a set where its name is given; returns OUT."""
-        values.setdefault("cut", UTTERANCES if table in CUT else "")
+        values.setdefault("cut", table in CUT)
         if name:
             values["data"] = f"data/{name}"
         if table in TRAINED:
@@ -352,7 +352,7 @@ class Recipe:
         if encoder.is_recognised:
             return self._channel(encoder, name, chunks)
         return self.step(
-            "session_xvectors", out, name, cut=PIECES if seconds else UTTERANCES,
+            "session_xvectors", out, name, cut=True,
             options=(*self.on_device, *chunks), encoder=encoder.model,
         )  # fmt: skip
 

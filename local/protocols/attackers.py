@@ -237,7 +237,7 @@ class Protocol:
     """Settings of a file of conf/protocols. words, emotions: splits; `a+b`: the words of both
     together, called a. categories: lowest average EERs. genders: of the attacked lists; empty:
     those of the corpus. training: the subset of LibriSpeech that evaluators learn from. layout: of
-    its result file (local/report/challenge_files.py). informed_draws: how often the attacker
+    its result file (local/report/challenge.py). informed_draws: how often the attacker
     protects the training set; no challenge says more than once."""
 
     challenge: str

@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.projections.polar import PolarAxes
 
 from local.report.frame import ROOT, Value
+from utils.arrays import Float64
 from utils.tables import atomic_write, write_file
 
 # Colour on a light page (and in PDFs), on a dark page, and the CSS variable that stands for both.
@@ -113,6 +115,28 @@ def polars(n: int, title: str, columns: int = 3) -> tuple[Canvas, list[PolarAxes
     canvas.suptitle(title, x=0.02, ha="left", fontsize=8.5)
     made = [canvas.add_subplot(rows, columns, i + 1, projection="polar") for i in range(n)]
     return canvas, [axes for axes in made if isinstance(axes, PolarAxes)]
+
+
+def polar_axes(axes: Axes, n: int) -> Float64:
+    """Set the axes up; the angle of each of `n` axes, clockwise from the top."""
+    assert isinstance(axes, PolarAxes)
+    angle = np.linspace(0, 2 * math.pi, n, endpoint=False)
+    axes.set_theta_zero_location("N")
+    axes.set_theta_direction(-1)
+    axes.set_ylim(0, 1)
+    axes.set_yticks([0.25, 0.5, 0.75, 1.0], [""] * 4)
+    axes.set_xticks(angle, [""] * n)
+    axes.tick_params(axis="x", labelsize=SMALL, pad=-1)
+    axes.spines["polar"].set_color(GRID)
+    return angle
+
+
+def ring(axes: Axes, angle: Float64, r: Float64, index: int, **more: Any) -> None:
+    """A closed line; index: number of the system, -1 for originals (dotted)."""
+    axes.plot(
+        np.append(angle, angle[:1]), np.append(r, r[:1]),
+        color=colour(index), linestyle=line(index), **more,
+    )  # fmt: skip
 
 
 def use_style() -> None:

@@ -14,10 +14,24 @@ from pandas import DataFrame
 from local.metrics.detection import WEAK
 from local.protocols.attackers import ATTACKERS, BACKEND, FINETUNED, SCRATCH, comes_trained
 from local.report import frame, select
-from local.report.frame import MEASURES, Value, number, parse, percent, show, value_of, where
+from local.report.frame import (
+    CORE,
+    MEASURES,
+    USES,
+    Value,
+    absent,
+    attacker,
+    group_of,
+    number,
+    parse,
+    percent,
+    say,
+    show,
+    value_of,
+    where,
+)
 from local.report.load import Results
 from local.report.select import FEWEST, NO_RISE, SummaryRow, unprotected
-from local.report.words import CORE, USES, absent, attacker, group_of, say
 
 _TRAINING = re.compile(r"_seed\d+(?=[_/+]|$)")  # what sets trainings of one evaluator apart
 EER = MEASURES["eer"]
@@ -77,10 +91,17 @@ def inferred(results: Results) -> str:
         defined = [f for f in rows.itertuples() if f.value == f.value]
         best = {f.system: f for f in sorted(defined, key=lambda f: f.system != "original")}
         chance = where(own, metric=f"chance_inferred_{name}")["value"].max()
+        left = where(own, metric=f"residual_risk_{name}_all_recordings")
+        risks = frame.values(left, "system", "attacker", "evaluator")
         if best.keys() - {"original"}:
-            told.append((name, chance, [(s, f, value_of(f)) for s, f in best.items()]))
+            told.append((name, chance, [
+                (s, f, value_of(f), risks.get((s, f.attacker, f.evaluator)))
+                for s, f in best.items()
+            ]))  # fmt: skip
     chosen = own.duplicated(["system", "metric"]).any()
-    return say("inferred", told=told, chosen=chosen) if told else ""
+    taught = own[own["attacker"] != "ignorant"]["system"]  # the original has no such row
+    untaught = sorted({*own["system"]} - {*taught})
+    return say("inferred", told=told, chosen=chosen, untaught=untaught) if told else ""
 
 
 def _able(results: Results) -> str:

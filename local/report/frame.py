@@ -1,4 +1,5 @@
-"""Figures of a run as tidy tables, the measures they are of, and the only way they are written.
+"""Figures of a run as tidy tables, the measures they are of, and the only way they are written;
+names in plain words, and texts in Markdown.
 
 A table is a pandas DataFrame with a row for each figure: `METRICS`, `SPEAKERS` or `TIMINGS` are its
 columns, which are text. Read by `read_metrics`, `value`, `low` and `high` are numbers (NaN: not
@@ -8,15 +9,19 @@ defined), and `tag` holds a value that is not a number.
 import csv
 import io
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
+from local.protocols import attackers
 from utils.cli import UserError
-from utils.tables import atomic_write, read_bytes
+from utils.tables import read_bytes, write_file
 
 # What a figure speaks of. family: what was done; attacker: who did it, or whose evaluator it was;
 # empty where that is nobody of local/protocols/attackers.py (of NIST's lists, the profile).
@@ -172,20 +177,17 @@ def parse(text: str) -> float:
 def read_frame(path: Path, columns: Sequence[str], delimiter: str = ",") -> pd.DataFrame:
     """A table of text; UserError where it is missing, is not a table, or has other columns."""
     try:
-        text = read_bytes(path).decode("utf-8")
-        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-        if next(reader, None) != list(columns):
-            raise UserError(
-                f"{path}:1: other columns than this version writes; make it anew: run stage 11"
-            )
-        rows = []
-        for row in filter(None, reader):
-            if len(row) != len(columns):
-                raise UserError(f"{path}:{reader.line_num}: not {len(columns)} fields")
-            rows.append(row)
-    except (UnicodeDecodeError, csv.Error) as error:
+        found = pd.read_csv(
+            io.BytesIO(read_bytes(path)), sep=delimiter, dtype=object, keep_default_na=False
+        )
+    except ValueError as error:
         raise UserError(f"{path}: not a table of figures: {error}; run stage 11 again") from error
-    return pd.DataFrame(rows, columns=list(columns), dtype=object)
+    lost = found.isna().any(axis=None) or not isinstance(found.index, pd.RangeIndex)
+    if [*found] != [*columns] or lost:
+        raise UserError(
+            f"{path}:1: other columns than this version writes; make it anew: run stage 11"
+        )
+    return found
 
 
 def with_numbers(frame: pd.DataFrame) -> pd.DataFrame:
@@ -211,10 +213,8 @@ def read_speakers(path: Path) -> pd.DataFrame:
 
 def write_frame(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> None:
     """Write rows as CSV with a header, atomically."""
-    with atomic_write(path) as stream:
-        writer = csv.DictWriter(stream, columns, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    table = pd.DataFrame([*rows], columns=[*columns]).to_csv(index=False, lineterminator="\n")
+    write_file(path, table)
 
 
 def where(frame: pd.DataFrame, **of: Any) -> pd.DataFrame:
@@ -239,3 +239,132 @@ def values(frame: pd.DataFrame, *by: str) -> dict[Any, Value]:
     """Figures by these columns (tuples, where there are several); of equal ones the last."""
     keys = frame[by[0]] if len(by) == 1 else zip(*(frame[name] for name in by), strict=True)
     return dict(zip(keys, map(value_of, frame.itertuples()), strict=True))
+
+
+# ---- Names of attackers, groups and target voices in plain words, and texts in Markdown.
+
+
+# Who is in a split, by its end.
+VOICES = {"f": "women", "m": "men", "mixed": "women and men together"}
+PROTECTED = tuple(attackers.ATTACKERS)  # attackers of protected speech, the least informed first
+ATTACKERS = {"unprotected": "unprotected"} | {
+    name: made.words for name, made in attackers.ATTACKERS.items()
+}
+# Attackers whose absence is worth a word; without the aligned one, a reversible change looked best.
+CORE = ("ignorant", "aligned", "lazy_informed", "semi_informed", "white_box")
+USES = {"wer": "word error rate", "uar": "recall of emotions", "mos": "estimated opinion score"}
+# DeID is one attacker's view: the cells of OP compare original with protected speech.
+HEARD = "as heard by an attacker who compares with the original voices"
+# A system that converts all speech to one target voice: its number, of how many, and its pitch.
+TARGET = re.compile(r"((?:bn_)?const)_\d+((?:_of_\d+)?(?:_f0)?)")
+_EER = MEASURES["eer"]
+_TARGETS = 3  # from so many on, they are shown together, by target
+# Underscores within words mean nothing in Markdown; & begins an entity only before its name.
+_MEANING = re.compile(r"[\\|`*<]|(?<!\w)_|_(?!\w)|&(?=#?\w+;)")
+
+
+class Marked(str):
+    """Text that is Markdown already."""
+
+    __slots__ = ()
+
+
+def code(text: str) -> Marked:
+    """A name in the letters of code."""
+    ticks = "``" if "`" in text else "`"
+    return Marked(ticks + " ".join(text.splitlines()).replace("|", r"\|") + ticks)
+
+
+def plain(text: str) -> str:
+    """A name or sentence in Markdown, which shows it as it is, on one line.
+
+    >>> plain("a|b_c<d>")
+    'a\\\\|b_c\\\\<d>'
+    """
+    if isinstance(text, Marked):
+        return text
+    return _MEANING.sub(r"\\\g<0>", " ".join(text.splitlines()))
+
+
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table whose cells show what they hold, whoever named it."""
+    lines = [[plain(text) for text in line] for line in (header, *rows)]
+    lines.insert(1, ["---"] * len(header))
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def target_series(systems: Iterable[str], fewest: int = _TARGETS) -> dict[str, list[str]]:
+    """The systems that are targets of one experiment (001), sorted; none of too few.
+
+    >>> target_series(["b2", "const_01_f0", *(f"const_{i}_of_3" for i in (2, 3, 1))])
+    {'const_NN_of_3': ['const_1_of_3', 'const_2_of_3', 'const_3_of_3']}
+    """
+    found: dict[str, list[str]] = {}
+    for system in sorted(set(systems)):
+        if match := TARGET.fullmatch(system):
+            found.setdefault(f"{match[1]}_NN{match[2]}", []).append(system)
+    return {name: own for name, own in found.items() if len(own) >= fewest}
+
+
+def target_gender(system: str) -> str:
+    """f or m: of the targets of a series, the first half (rounded up) are women.
+
+    >>> [target_gender(f"const_{i}_of_3") for i in (1, 2, 3)]
+    ['f', 'f', 'm']
+    """
+    number, _, of = system.partition("const_")[2].partition("_of_")
+    return "f" if int(number) <= (int(of.partition("_")[0]) + 1) // 2 else "m"
+
+
+def target_voices(systems: Iterable[str]) -> list[str]:
+    """All of them."""
+    return [system for own in target_series(systems).values() for system in own]
+
+
+def group_of(split: str) -> str:
+    """Who is in a split, in words."""
+    return VOICES.get(split.rpartition("_")[2], split)
+
+
+def attacker(name: str) -> str:
+    """An attacker as it is called in sentences."""
+    return ATTACKERS.get(name, name.replace("_", "-"))
+
+
+def absent(known: Collection[str]) -> list[str]:
+    """Attackers worth a word whose kind is not among those known."""
+    return [core for core in CORE if not any(name.startswith(core) for name in known)]
+
+
+def enumerate_words(names: Sequence[str], most: int = 3) -> str:
+    """`a, b and c`, or `a, b, c and 3 more`."""
+    if len(names) > most:
+        return f"{', '.join(names[:most])} and {len(names) - most} more"
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+
+
+def _template(name: str, filters: Mapping[str, Callable[..., object]]) -> Template:
+    environment = Environment(
+        loader=FileSystemLoader(ROOT), undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True, keep_trailing_newline=True, autoescape=".html" in name,
+    )  # fmt: skip
+    environment.filters |= {"plain": plain, "number": number, "percent": percent, **filters}
+    return environment.get_template(name, globals={"HEARD": HEARD})
+
+
+def render(template: str, filters: Mapping[str, Callable[..., object]], **context: object) -> str:
+    """A template, named from the root of the project on, filled in; texts in HTML are escaped."""
+    return _template(template, filters).render(**context)
+
+
+@cache
+def _sentences() -> Any:
+    filters: dict[str, Callable[..., object]] = {
+        "enumerate": enumerate_words, "attacker": attacker, "eer": partial(show, measure=_EER),
+    }  # fmt: skip
+    return _template("local/report/templates/sentences.jinja", filters).module
+
+
+def say(name: str, /, **told: object) -> str:
+    """The text of this name in templates/sentences.jinja, on one line."""
+    return " ".join(str(getattr(_sentences(), name)(**told)).split())

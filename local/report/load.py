@@ -3,8 +3,7 @@
 import logging
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -14,8 +13,17 @@ import numpy as np
 import pandas as pd
 
 from local.report import frame
-from local.report.frame import NOTHING, Value, each, read_frame, value_of, where, with_numbers
-from local.report.words import target_series, target_voices
+from local.report.frame import (
+    NOTHING,
+    Value,
+    each,
+    read_frame,
+    target_series,
+    target_voices,
+    value_of,
+    where,
+    with_numbers,
+)
 from utils.cli import UserError
 from utils.tables import Kind, read_json
 
@@ -23,13 +31,6 @@ logger = logging.getLogger(__name__)
 Group = tuple[str, str, str]  # system, evaluator, split
 SETTINGS = ("oo", "op", "pp")
 Entry = dict[str, Any]  # of figures.json: `where`, `speakers`, and arrays
-# What an entry of figures.json holds beside `where`.
-CURVES = {
-    "similarity": ("speakers", *(f"{kind}_{s}" for kind in ("sim", "zoo") for s in SETTINGS)),
-    "attacks": ("ece", "histogram"),
-    "calibrations": ("ece", "empirical"),
-    "searches": ("cmc", "chance", "chance_clustered"),
-}
 MEASURED = ("linkability", "deid", "g_vd")
 TABLES: dict[str, Callable[[Path], pd.DataFrame]] = {
     "metrics": frame.read_metrics,
@@ -74,7 +75,6 @@ class Results:
     clips: list[dict[str, Any]] = field(default_factory=list)
     run: dict[str, Any] = field(default_factory=dict)
     missing: list[tuple[str, str]] = field(default_factory=list)
-    _parsed: dict[str, list[Entry]] = field(default_factory=dict)
 
     @cached_property
     def rows(self) -> dict[tuple[str, ...], Any]:
@@ -127,16 +127,15 @@ class Results:
     @property
     def origin(self) -> dict[str, str]:
         """Command, commit, machine and versions; empty where the run did not say."""
-        return {str(k): str(v) for k, v in part(self.run, "origin").items()}
+        return dict(self.run.get("origin", {}))
 
     def settings(self, system: str) -> dict[str, Any]:
         """conf.json of a system as the run recorded it; empty where it did not."""
-        return part(part(self.run, "systems"), system)
+        return dict(self.run.get("systems", {}).get(system, {}))
 
     def listed(self, name: str) -> list[dict[str, Any]]:
         """The records of a list of run.json."""
-        found = self.run.get(name)
-        return [r for r in (found if isinstance(found, list) else []) if isinstance(r, dict)]
+        return list(self.run.get(name, []))
 
     @cached_property
     def attacks(self) -> dict[tuple[str, str, str], dict[str, Any]]:
@@ -150,10 +149,7 @@ class Results:
         at = (system, f"{attacker}.{evaluator.replace('/', '+')}", split)
         record = self.attacks.get(at, {})
         eer, ends = record.get("held_out_eer"), record.get("held_out_eer_ci")
-        if not isinstance(eer, float | int):
-            return NOTHING
-        low, high = ends if isinstance(ends, list) and len(ends) == 2 else (math.nan,) * 2
-        return Value(float(eer), float(low), float(high))
+        return NOTHING if eer is None else Value(eer, *(ends or ()))
 
     def value(
         self, evaluator: str, split: str, system: str, attacker: str, metric: str,
@@ -211,19 +207,19 @@ class Results:
         return each(where(self.metrics, evaluator=evaluator, metric="eer"), "attacker")
 
     def entries(self, kind: str, evaluator: str) -> list[Entry]:
-        """Entries of figures.json of one evaluator, those of `targets` left out; UserError where
-        they are not as this version writes them."""
-        if kind not in self._parsed:
-            self._parsed[kind] = _parse_entries(self.pictures.get(kind) or [], CURVES[kind])
+        """Entries of figures.json of one evaluator, those of `targets` left out."""
         targets = set(self.targets())
-        own = [(entry["where"], entry) for entry in self._parsed[kind]]
-        return [e for of, e in own if of["evaluator"] == evaluator and of["system"] not in targets]
+        return [
+            _arrays(entry) | {name: entry[name] for name in ("where", "speakers") if name in entry}
+            for entry in self.pictures.get(kind) or []
+            if entry["where"]["evaluator"] == evaluator and entry["where"]["system"] not in targets
+        ]
 
     @property
     def prior(self) -> Entry:
-        """The ECE of an attacker who hears nothing; UserError where figures.json has none."""
-        with _told():
-            return {name: _arrays(self.pictures["prior"][name]) for name in ("log_odds", "prior")}
+        """The ECE of an attacker who hears nothing."""
+        found: Entry = _arrays(self.pictures["prior"])
+        return found
 
     def note(self, what: str, why: str) -> None:
         """Something could not be had: say so in the log and in the page."""
@@ -231,42 +227,11 @@ class Results:
         self.missing.append((what, why))
 
 
-@contextmanager
-def _told() -> Iterator[None]:
-    """Make errors of what figures.json holds a UserError."""
-    try:
-        yield
-    except (KeyError, TypeError, ValueError) as error:
-        raise UserError(
-            f"figures.json does not hold what is drawn ({type(error).__name__}: {error}); "
-            "run stage 11 again"
-        ) from error
-
-
 def _arrays(value: Any) -> Any:
-    """Numbers of JSON as arrays; TypeError where it has neither lists nor objects of them."""
+    """Numbers of JSON as arrays."""
     if isinstance(value, dict):
-        return {name: _arrays(own) for name, own in value.items()}
-    if not isinstance(value, list | None):
-        raise TypeError(f"{value!r} is not a list")
+        return {k: _arrays(own) for k, own in value.items() if k not in ("where", "speakers")}
     return None if value is None else np.array(value, np.float64)
-
-
-def _parse_entries(listed: Any, needed: Sequence[str]) -> list[Entry]:
-    found = []
-    with _told():
-        for entry in listed:
-            of = {k: str(entry["where"][k]) for k in ("evaluator", "split", "system", "attacker")}
-            own = {k: _arrays(v) for k, v in entry.items() if k not in ("where", "speakers")}
-            kept = {"where": of, "speakers": [str(s) for s in entry.get("speakers", [])]} | own
-            found.append(kept | {name: kept[name] for name in needed})
-    return found
-
-
-def part(of: dict[str, Any], name: str) -> dict[str, Any]:
-    """An object within an object; empty where it is none."""
-    found = of.get(name)
-    return found if isinstance(found, dict) else {}
 
 
 def load_results(folder: Path) -> Results:
@@ -286,8 +251,8 @@ def load_results(folder: Path) -> Results:
     results.timings = tables.get("rtf", results.timings)
     results.pictures = _json(results, "figures.json", dict)
     results.run = _json(results, "run.json", dict)
-    results.clips = [c for c in _json(results, "clips.json", list) if isinstance(c, dict)]
-    results.missing += [(str(m.get("what")), str(m.get("why"))) for m in results.listed("missing")]
+    results.clips = _json(results, "clips.json", list)
+    results.missing += [(m["what"], m["why"]) for m in results.listed("missing")]
     if results.metrics.empty and not results.missing:
         why = f"{folder}/metrics.csv: holds no figure; run stages 9 and 11"
         results.note("metrics.csv", why)

@@ -13,20 +13,33 @@ from pandas import DataFrame, concat
 
 from local.metrics.recordings import LENGTHS
 from local.report import frame
-from local.report.frame import Measure, Value, measure, number, show, value_of
-from local.report.papers import claims_table, paper_table, verdicts_table
-from local.report.select import strongest, trades, unprotected
-from local.report.studies import FIGURES, headed, nist_table, pivot, spread
-from local.report.tables import SPECS, Table, crowd_table, group_table, tabulate
-from local.report.words import (
+from local.report.frame import (
     ATTACKERS,
-    GROUPS,
+    VOICES,
     Marked,
+    Measure,
+    Value,
     attacker,
     code,
     enumerate_words,
+    measure,
+    number,
+    show,
     target_gender,
     target_series,
+    value_of,
+)
+from local.report.select import strongest, trades, unprotected
+from local.report.studies import FIGURES, headed, nist_table, pivot, spread, voices_table
+from local.report.tables import (
+    SPECS,
+    Table,
+    claims_table,
+    crowd_table,
+    group_table,
+    paper_table,
+    tabulate,
+    verdicts_table,
 )
 from utils.cli import UserError
 from utils.tables import read_bytes
@@ -90,7 +103,7 @@ class Selection:
             raise UserError(f"{page}: a table names no folder of results, or no split=")
         figures = concat([frame.read_metrics(page.parent / at / "metrics.csv") for at in folders])
         split, of = options["split"], f"{page}: the results of {' '.join(folders)} have no"
-        own = frame.where(figures, split=(split, *(f"{split}_{group}" for group in GROUPS)))
+        own = frame.where(figures, split=(split, *(f"{split}_{group}" for group in VOICES)))
         if own.empty:
             raise UserError(f"{of} split {split}")
         found = sorted(frame.each(own, "system"), key=lambda system: system != "original")
@@ -112,7 +125,7 @@ class Selection:
         there = set(self.figures["split"])
         return {
             end: people
-            for end, people in GROUPS.items()
+            for end, people in VOICES.items()
             if end in _GENDERS or f"{self.split}_{end}" in there
         }
 
@@ -296,7 +309,7 @@ def targets_table(block: Selection) -> Table:
                     spoken.append((Marked(f"{code(name)}: {len(some)} targets{who}"), some))
             spoken += [(code(system), [system]) for system in systems]
         split = f"{block.split}_{gender}"
-        rows += [([GROUPS[gender], speech], (split, of)) for speech, of in spoken]
+        rows += [([VOICES[gender], speech], (split, of)) for speech, of in spoken]
     return pivot(["voices", "speech"], rows, headed(columns), cell)
 
 
@@ -326,13 +339,6 @@ def _row_name(cell: str) -> str:
     return cell.replace("_", " ").strip("`")
 
 
-def _voices_table(words: Sequence[str], page: Path) -> Table:
-    # Here: it also draws, and so loads Matplotlib, which no other table needs.
-    from local.report.generators import voices_table
-
-    return voices_table(words, page)
-
-
 def _of_block(make: Callable[[Selection], Table], words: Sequence[str], page: Path) -> Table:
     return make(Selection.read(words, page))
 
@@ -348,7 +354,7 @@ KINDS: Mapping[str, Callable[[Sequence[str], Path], Table]] = {
     "groups": partial(_of_block, lambda block: group_table(block.shown())),
     "crowd": partial(_of_block, lambda block: crowd_table(block.shown())),
     "inference": partial(_of_block, inference_table),
-    "voices": _voices_table,
+    "voices": voices_table,
     "csv": csv_table,
     "nist": nist_table,
     "paper": paper_table,

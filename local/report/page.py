@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -12,13 +13,22 @@ from markupsafe import Markup
 
 from local.report import draw, findings, select, tables
 from local.report.draw import Picture
-from local.report.frame import COUNTS, UTILITY_MEASURES, number, percent, where
-from local.report.load import Group, Person, Results, part
-from local.report.papers import cards, terms_in
+from local.report.frame import (
+    COUNTS,
+    UTILITY_MEASURES,
+    Marked,
+    absent,
+    attacker,
+    enumerate_words,
+    number,
+    percent,
+    render,
+    where,
+)
+from local.report.load import Group, Person, Results
 from local.report.pictures import Section
 from local.report.select import ICONS, Level
-from local.report.tables import Table
-from local.report.words import Marked, absent, attacker, enumerate_words, render
+from local.report.tables import cards, terms_in
 
 MOST = 14_500_000  # bytes of the page, which is to stay below 15 MB
 MOST_AUDIO = 8_000_000  # of these for clips
@@ -160,14 +170,14 @@ def page(
     utility: those of no one evaluator. Clips get the room that the rest leaves."""
     given = {"first": first, "sections": sections, "utility": utility, **_shared(results)}
     light, dark = draw.css()
+    as_json = partial(json.dumps, ensure_ascii=False, sort_keys=True)
     given |= {
         "light": light, "dark": dark, "N_WORST": N_WORST, "SIDES": SIDES,
         "UTILITY_MEASURES": UTILITY_MEASURES, "tables": tables,
         "number": number, "percent": percent, "attacker": attacker, "cards": list(cards()),
         "terms_in": terms_in, "without_constants": without_constants, "colour": colour,
         "people": findings.people(results), "too_weak": findings.too_weak(results),
-        "counts": _counts(results), "settings": _settings(results), "records": _attacks(results),
-        "steps": _steps(results), "own": lambda system: _own(results, system),
+        "counts": _counts(results), "own": lambda system: _own(results, system), "as_json": as_json,
         "groups_of": lambda *of: _groups(results, *of),
     }  # fmt: skip
 
@@ -277,46 +287,3 @@ def _counts(results: Results) -> list[tuple[str, str]]:
     told = [(split, zip(own, names, strict=True)) for split, *own in most.itertuples()]
     return [(split, ", ".join(f"{n:.0f} {name}" for n, name in own if n == n))
             for split, own in told if split]  # fmt: skip
-
-
-def _settings(results: Results) -> list[tuple[str, str]]:
-    """The settings of each system as JSON."""
-    systems = part(results.run, "systems").items()
-    return [(name, json.dumps(s, ensure_ascii=False, sort_keys=True)) for name, s in systems]
-
-
-def _steps(results: Results) -> Table:
-    """How each figure was made."""
-    header = ["folder", "settings", "command", "finished", "host"]
-    return Table(header, [[str(s.get(f)) for f in header] for s in results.listed("steps")])
-
-
-def _attacks(results: Results) -> Table:
-    """Sets, draws and models of each attack."""
-    rows = [
-        [str(r.get("scores")), _set_of(r.get("enrolment_set")), _set_of(r.get("trial_set")),
-         str(part(r, "comparison").get("draws")), _learnt(r),
-         str(part(r, "encoder").get("encoder")), str(r.get("backend"))]
-        for r in results.listed("attacks")
-    ]  # fmt: skip
-    header = ["scores", "enrolment", "trials", "draws", "learnt from", "encoder", "back end"]
-    return Table(header, rows)
-
-
-def _learnt(record: dict[str, Any]) -> str:
-    """Source of an attack: pairs that the sides were aligned with, or a training set."""
-    pairs = record.get("pairs")
-    if pairs:
-        return f"pairs before and after protection: {_set_of(pairs)}"
-    return _set_of(record.get("training_set"))
-
-
-def _set_of(record: object) -> str:
-    """A set of an attack: its folder, and seed, draw and level where it is protected."""
-    if not isinstance(record, dict):
-        return "original speech"
-    text = f"{record.get('data')}: {record.get('n_speakers')} speakers"
-    if record.get("protected"):
-        text += f", level {record.get('key_level')}, seed {record.get('seed')}"
-        text += f", draw {record.get('draw')}"
-    return text

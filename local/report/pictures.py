@@ -6,8 +6,9 @@ templates/sentences.jinja.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import product
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,17 +16,29 @@ import numpy as np
 import yaml
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
-from matplotlib.projections.polar import PolarAxes
+from matplotlib.ticker import MaxNLocator
 
+from local.metrics.recordings import LENGTHS
 from local.metrics.similarity import dominance_of_rows
+from local.protocols.attackers import CONTROLS
 from local.report import draw, frame, select
 from local.report.draw import Drawing, Picture, dot
-from local.report.frame import MEASURES, NOTHING, UTILITY, Value, number, where
+from local.report.frame import (
+    MEASURES,
+    NOTHING,
+    PROTECTED,
+    USES,
+    UTILITY,
+    Value,
+    absent,
+    attacker,
+    number,
+    say,
+    where,
+)
 from local.report.load import SETTINGS, Entry, Results
-from local.report.select import Trade
-from local.report.words import PROTECTED, USES, absent, attacker, say
+from local.report.select import Evidence, Trade, fold
 from utils.arrays import Float64
-from utils.cli import UserError
 
 _FEW = 5  # systems whose markers have room beside each other
 Found = Drawing | None
@@ -469,28 +482,6 @@ _NARROW = 17  # letters over one of three radars side by side
 _SHOWN = 12  # speakers with a radar over targets
 
 
-def _axes(axes: Axes, n: int) -> Float64:
-    """Set the axes up; the angle of each of `n` axes, clockwise from the top."""
-    assert isinstance(axes, PolarAxes)
-    angle = np.linspace(0, 2 * math.pi, n, endpoint=False)
-    axes.set_theta_zero_location("N")
-    axes.set_theta_direction(-1)
-    axes.set_ylim(0, 1)
-    axes.set_yticks([0.25, 0.5, 0.75, 1.0], [""] * 4)
-    axes.set_xticks(angle, [""] * n)
-    axes.tick_params(axis="x", labelsize=draw.SMALL, pad=-1)
-    axes.spines["polar"].set_color(draw.GRID)
-    return angle
-
-
-def _ring(axes: Axes, angle: Float64, r: Float64, index: int, **more: Any) -> None:
-    """A closed line; index: number of the system, -1 for originals (dotted)."""
-    axes.plot(
-        np.append(angle, angle[:1]), np.append(r, r[:1]),
-        color=draw.colour(index), linestyle=draw.line(index), **more,
-    )  # fmt: skip
-
-
 def by_speaker(results: Results, evaluator: str, split: str) -> Found:
     """Linkability of each speaker under the best-informed attacker measured, a colour a system;
     the most linkable first."""
@@ -524,9 +515,9 @@ def _small(title: str, rings: Sequence[tuple[str, Float64, Float64, int]]) -> Ca
     the top."""
     canvas, grid = draw.polars(len(rings), title)
     for axes, (name, before, r, i) in zip(grid, rings, strict=True):
-        angle = _axes(axes, len(r))
-        _ring(axes, angle, before, -1, linewidth=1.2)
-        _ring(axes, angle, r, i, linewidth=1.1)
+        angle = draw.polar_axes(axes, len(r))
+        draw.ring(axes, angle, before, -1, linewidth=1.2)
+        draw.ring(axes, angle, r, i, linewidth=1.1)
         axes.set_title(draw.label(name, _NARROW), fontsize=draw.SMALL)
     return canvas
 
@@ -568,13 +559,13 @@ def target_groups(
     halves = {f"{cut} badly protected": slice(0, cut), f"{n - cut} well protected": slice(cut, n)}
     canvas, grid = draw.polars(2, f"{split}, {attacker(attack)} attacker", columns=2)
     for k, (axes, (what, own)) in enumerate(zip(grid, halves.items(), strict=True)):
-        angle = _axes(axes, n_voices)
+        angle = draw.polar_axes(axes, n_voices)
         original = np.repeat(before[own, None], n_voices, axis=1)
         for values, index in ((original, -1), (table[own], k)):
             mean, std = values.mean(axis=0), values.std(axis=0)
             round_, low, high = (np.append(v, v[:1]) for v in (angle, mean - std, mean + std))
             axes.fill_between(round_, low, high, color=draw.colour(index), alpha=0.2, linewidth=0)
-            _ring(axes, angle, mean, index, linewidth=1.2)
+            draw.ring(axes, angle, mean, index, linewidth=1.2)
         axes.set_title(what, fontsize=7)
     said = [(what, table[own].mean(), before[own].mean()) for what, own in halves.items()]
     return made(
@@ -593,30 +584,21 @@ class Section(NamedTuple):
     pictures: list[Picture]
 
 
-def drawn(
-    results: Results, title: str, make: Callable[[], Iterable[Found]], folder: Path | None
-) -> Section:
-    """A section; where figures.json lacks what is drawn, the page says so and shows the rest."""
-    section = Section(title, [])
-    try:
-        section.pictures.extend(draw.finish(one, folder) for one in make() if one is not None)
-    except UserError as error:
-        results.note(title, str(error))
-    return section
+def drawn(title: str, made: Iterable[Found], folder: Path | None) -> Section:
+    """A section; PDFs go to `folder`, if there is one."""
+    return Section(title, [draw.finish(one, folder) for one in made if one is not None])
 
 
 def draw_utility(results: Results, folder: Path | None) -> Section:
     """Privacy against utility, a picture a split and measure, and utility by target."""
-
-    def make() -> Iterator[Found]:
-        for trade in select.trades(results.metrics):
-            yield trade_off(trade, results.systems())
-        useful = where(results.metrics, family=UTILITY, metric=frame.UTILITY_MEASURES)
-        measured = useful.drop_duplicates(["metric", "evaluator", "split"]).itertuples()
-        for f, series in product(measured, results.target_series()):
-            yield by_target(results, f.metric, f.evaluator, f.split, series)
-
-    return drawn(results, "Utility", make, folder)
+    useful = where(results.metrics, family=UTILITY, metric=frame.UTILITY_MEASURES)
+    measured = useful.drop_duplicates(["metric", "evaluator", "split"]).itertuples()
+    trades = (trade_off(trade, results.systems()) for trade in select.trades(results.metrics))
+    targets = (
+        by_target(results, f.metric, f.evaluator, f.split, series)
+        for f, series in product(measured, results.target_series())
+    )
+    return drawn("Utility", chain(trades, targets), folder)
 
 
 def draw_all(results: Results, evaluator: str, folder: Path | None) -> list[Section]:
@@ -627,27 +609,133 @@ def draw_all(results: Results, evaluator: str, folder: Path | None) -> list[Sect
     by_target = product(
         results.target_series(), select.definitions(results), (targets, target_groups), splits
     )
-    plan: dict[str, Callable[[], Iterable[Found]]] = {
-        "Overview": lambda: [scatter(*of)],
-        "Attackers": lambda: (eer_by_attacker(*of, split) for split in splits),
-        "Voice similarity": lambda: (
+    plan: dict[str, Iterable[Found]] = {
+        "Overview": [scatter(*of)],
+        "Attackers": (eer_by_attacker(*of, split) for split in splits),
+        "Voice similarity": (
             similarity(results, e) for e in results.entries("similarity", evaluator)
         ),
-        "Disclosure": lambda: (ece(*of, *attack) for attack in attacked),
-        "Calibration by the attacker": lambda: calibrated(*of),
-        "Scores and local linkability": lambda: (ridge(*of, split) for split in splits),
-        "Identity search": lambda: (cmc(*of, split) for split in splits),
-        "Linkability by speaker": lambda: (by_speaker(*of, split) for split in splits),
+        "Disclosure": (ece(*of, *attack) for attack in attacked),
+        "Calibration by the attacker": calibrated(*of),
+        "Scores and local linkability": (ridge(*of, split) for split in splits),
+        "Identity search": (cmc(*of, split) for split in splits),
+        "Linkability by speaker": (by_speaker(*of, split) for split in splits),
     }
     if results.targets():
-        plan["Linkability by target voice"] = lambda: (
+        plan["Linkability by target voice"] = (
             make(*of, split, series, metric) for series, metric, make, split in by_target
         )
-    return [drawn(results, title, make, folder) for title, make in plan.items()]
+    return [drawn(title, made, folder) for title, made in plan.items()]
 
 
-def draw_evaluator(
-    results: Results, evaluator: str, folder: Path | None
-) -> tuple[list[Section], list[tuple[str, str]]]:
-    """`draw_all` for another process, and all that is noted as missing."""
-    return draw_all(results, evaluator, folder), results.missing
+# ---- Pictures of the first screen, one for each question of a reader.
+
+
+def recordings(results: Results) -> Found:
+    """Lowest EER, and share of people named by the attacker who decides, by how many recordings of
+    a person they have: a line a system, of the group of people that it protects worst."""
+    found = select.verdicts(results)
+    shown = [(i, min(own, key=lambda j: j.eer.value)) for i, system in enumerate(results.systems())
+             if (own := [j for j in found.get(system, []) if j.verdict.attack])]  # fmt: skip
+    if not shown:
+        return None
+    canvas, (above, beneath) = draw.stacked(SAID["recordings"]["height"], (1, 1))
+    lengths = {n: i for i, n in enumerate(LENGTHS)}
+    for k, (i, judged) in enumerate(shown):
+        attack, shift = judged.verdict.attack or Evidence("", ""), 0.3 * (k + 0.5) / len(shown)
+        eers = {n: one.eer for n, one in judged.verdict.eers.items()}
+        naming = attack.naming or {"all": Value(attack.named)}
+        for axes, values in ((above, eers), (beneath, naming)):
+            at = [lengths[n] + shift - 0.15 for n in values]
+            for x, value in zip(at, values.values(), strict=True):
+                dot(axes, x, value, (1, 100), markersize=4, **draw.look(i))
+            axes.plot(at, [100 * v.value for v in values.values()], color=draw.colour(i),
+                      linestyle=draw.line(i), linewidth=1)  # fmt: skip
+        name = judged.system if len({j.group for _, j in shown}) == 1 else str(judged)
+        above.plot(
+            [], [], label=draw.label(name), linestyle=draw.line(i), markersize=4, **draw.look(i)
+        )
+    above.axhline(50, linewidth=0.8, linestyle=":", label="guessing", **_GREY)
+    chances = {j.verdict.attack.chance for _, j in shown if j.verdict.attack}
+    for chance in filter(math.isfinite, chances):
+        beneath.axhline(100 * chance, linewidth=0.8, linestyle=":", **_GREY)
+    for axes, label, top in ((above, "EER (%)", 53), (beneath, "people named (%)", 103)):
+        axes.set(ylabel=label, ylim=(0, top), xlim=(-0.4, len(lengths) - 0.6))
+        axes.set_xticks(range(len(lengths)), lengths)
+        axes.grid(True, axis="y")
+    beneath.set_xlabel("recordings of a person")
+    draw.legend(canvas)
+    return made(canvas, "recordings", ["first"], shown=[judged for _, judged in shown])
+
+
+HEARD_BY = {
+    "": "the voice", "words": "the words", "sounds": "the sounds", "timing": "timing",
+    "melody": "melody", "fused_without_words": "all but the words", "fused": "all of these",
+}  # fmt: skip
+
+
+def channels(results: Results) -> Found:
+    """Lowest EER from one recording by what the attackers hear, a colour a system."""
+    shown = [system for system in results.systems() if system not in CONTROLS[1:]]
+    rows = where(results.metrics, family=frame.VERIFICATION, metric="eer", system=shown)
+    rows = rows[np.isfinite(rows["value"])]
+    encoder = rows["evaluator"].str.split("/").str[0]
+    heard = encoder.where(encoder.isin([*HEARD_BY]), "")
+    known = [name for name in HEARD_BY if name in set(heard)]
+    if len(known) < 2:
+        return None
+    canvas, axes = empty("channels")
+    said = []
+    for k, system in enumerate(shown):
+        of_system, shift = rows["system"] == system, 0.5 * ((k + 0.5) / len(shown) - 0.5)
+        looks = draw.look(results.systems().index(system)) | {"label": draw.label(system)}
+        for y, name in enumerate(known):
+            eers = [fold(frame.value_of(r)) for r in rows[of_system & (heard == name)].itertuples()]
+            if not eers:
+                continue
+            lowest = min(eers, key=lambda eer: eer.value)
+            dot(axes, lowest, len(known) - 1 - y - shift, markersize=4, **looks)
+            looks.pop("label", None)
+            said.append((system, HEARD_BY[name], lowest))
+    axes.axvline(50, linewidth=0.8, linestyle=":", label="guessing", **_GREY)
+    axes.set_yticks(range(len(known)), [HEARD_BY[name] for name in reversed(known)])
+    draw.legend(canvas)
+    return made(canvas, "channels", ["first"], said=said)
+
+
+def first_trade(results: Results) -> Found:
+    """The lowest EER against words, or else quality or emotions, of all people together."""
+    found = {t.metric: t for t in reversed(select.trades(select.pooled(results))) if t.points}
+    metric = next((m for m in ("wer", "mos", "uar") if m in found), None)
+    drawing = trade_off(found[metric], results.systems()) if metric else None
+    if drawing is None:
+        return None
+    return replace(drawing, title=f"What is it still good for? {drawing.title}")
+
+
+def people(results: Results) -> Found:
+    """Each person's linkability by the worst attacker on them, sorted, a colour a system."""
+    found, said = select.most_linkable(results.speakers), []
+    shown = [(i, s) for i, s in enumerate(results.systems()) if s in set(found["system"])]
+    if not shown:
+        return None
+    canvas, axes = empty("people", "each person's worst attacker")
+    for i, system in shown:
+        own = where(found, system=system)
+        x, values = np.arange(1, len(own) + 1), own["value"].to_numpy()
+        axes.plot(x, own["bare"].to_numpy(), "_", color=draw.SOFT, markersize=4)
+        axes.plot(x, values, linestyle="none", markersize=4,
+                  label=draw.label(system), **draw.look(i))  # fmt: skip
+        worst = [*zip(own["speaker"], values, strict=True)][:3]
+        said.append((system, int((values > 0.5).sum()), len(own), worst))
+    axes.plot([], [], "_", label="unprotected, by the same evaluator", **_GREY)
+    axes.set_xlim(left=0)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    draw.legend(canvas)
+    return made(canvas, "people", ["worst"], said=said)
+
+
+def draw_first(results: Results, folder: Path | None) -> list[Picture]:
+    """The pictures of the first screen; PDFs go to `folder`, if there is one."""
+    made = (make(results) for make in (recordings, channels, people, first_trade))
+    return drawn("", made, folder).pictures

@@ -23,24 +23,22 @@ from local.report import frame
 from local.report.frame import (
     MEASURES,
     NOTHING,
+    PROTECTED,
     Measure,
     Value,
+    enumerate_words,
+    group_of,
     measure,
     number,
     percent,
+    say,
     show,
+    target_series,
+    target_voices,
     value_of,
     where,
 )
 from local.report.load import Person, Results
-from local.report.words import (
-    PROTECTED,
-    enumerate_words,
-    group_of,
-    say,
-    target_series,
-    target_voices,
-)
 from utils.arrays import Float64
 
 NAMED = "reid_speaker_top_1"

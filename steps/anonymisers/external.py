@@ -177,7 +177,7 @@ class External(Anonymiser):
         return True if settings.second_draw else None
 
     @classmethod
-    def describe(cls, settings: SpeechSettings, path: StrPath) -> Description:  # noqa: ARG003
+    def describe(cls, settings: SpeechSettings, path: StrPath) -> Description:
         """Needs: its folder. That a training set is protected at level utt is the user's word."""
         return Description("utt", (f"external:{settings.folder}",), ("utt",))
 
@@ -186,10 +186,7 @@ class External(Anonymiser):
         return {**super().settings(), "note": NOTE}
 
     def transform(
-        self,
-        wave: Float64,
-        key: VoiceKey,
-        source: SourceSpeaker,  # noqa: ARG002
+        self, wave: Float64, key: VoiceKey, source: SourceSpeaker
     ) -> tuple[Float64, dict[str, object]]:
         """Audio of the key's utterance at 16 kHz. UserError if there is none, or if it is the
         original itself."""
@@ -269,7 +266,7 @@ class Command(External):
         return SEED in settings.command
 
     @classmethod
-    def describe(cls, settings: CommandSettings, path: StrPath) -> Description:  # type: ignore[override]  # noqa: ARG003
+    def describe(cls, settings: CommandSettings, path: StrPath) -> Description:  # type: ignore[override]
         """Needs: a folder that is made anew for each set and draw."""
         return Description("utt", ("external:",), ("utt",))
 

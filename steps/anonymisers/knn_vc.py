@@ -137,7 +137,7 @@ class KnnVc(Anonymiser):
         return complete(super().parse(values, path))
 
     @classmethod
-    def describe(cls, settings: KnnVcSettings, path: StrPath) -> Description:  # noqa: ARG003
+    def describe(cls, settings: KnnVcSettings, path: StrPath) -> Description:
         """Needs: a pool; with a transform of F0 also the statistics of the source speakers."""
         needs = _needs(settings)
         if settings.features != "world":

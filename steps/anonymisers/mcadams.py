@@ -495,7 +495,7 @@ class McAdams(Anonymiser):
         self.is_random = self.alpha_range is not None and self.compat != "vpc24"
 
     @classmethod
-    def describe(cls, settings: McAdamsSettings, path: StrPath) -> Description:  # noqa: ARG003
+    def describe(cls, settings: McAdamsSettings, path: StrPath) -> Description:
         """Needs: nothing but the speech."""
         levels = tuple(PRESETS[settings.compat].levels) if settings.drawn else ()
         return Description(settings.key_level, levels=levels)
@@ -524,10 +524,7 @@ class McAdams(Anonymiser):
         )
 
     def transform(
-        self,
-        wave: Float64,
-        key: VoiceKey,
-        source: SourceSpeaker,  # noqa: ARG002
+        self, wave: Float64, key: VoiceKey, source: SourceSpeaker
     ) -> tuple[Float64, dict[str, object]]:
         """Protected speech; drawn values, number of frames, and of those with `numpy.roots`."""
         alpha = self.coefficient(key)

@@ -155,8 +155,7 @@ def describe_system(path: StrPath, level: str | None = None) -> Description:
 
 def find_kind(values: dict[str, object], path: StrPath) -> type[Anonymiser]:
     """Kind for the settings from `path`; UserError for an unknown one."""
-    kind: type[Anonymiser] = load(choose(KINDS, values.get("anonymiser"), path, "anonymiser"))
-    return kind
+    return load(choose(KINDS, values.get("anonymiser"), path, "anonymiser"))
 
 
 def _read(path: StrPath, level: str | None = None) -> tuple[type[Anonymiser], dict[str, object]]:

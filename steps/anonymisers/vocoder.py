@@ -61,7 +61,7 @@ class CopySynthesis(Anonymiser):
         return settings
 
     @classmethod
-    def describe(cls, settings: CopySettings, path: StrPath) -> Description:  # noqa: ARG003
+    def describe(cls, settings: CopySettings, path: StrPath) -> Description:
         """Needs: nothing but the speech."""
         return Description(cls.level)
 
@@ -71,10 +71,7 @@ class CopySynthesis(Anonymiser):
         return {**values, "output": asdict(self.output)}
 
     def transform(
-        self,
-        wave: Float64,
-        key: VoiceKey,  # noqa: ARG002
-        source: SourceSpeaker,  # noqa: ARG002
+        self, wave: Float64, key: VoiceKey, source: SourceSpeaker
     ) -> tuple[Float64, dict[str, object]]:
         """Resynthesised speech (n,), and its number of frames, and of those with a pitch."""
         frames = (analyse_finely if self.given.fine else analyse)(wave, self.given.f0_range)
@@ -148,8 +145,7 @@ def tube_power(areas: Float64, n_bins: int) -> Float64:
     zeros = np.fft.rfft(a.T, 2 * (n_bins - 1), axis=1)
     bins = np.arange(n_bins) * np.pi / (n_bins - 1)
     tilt = np.abs(1 - EMPHASIS * np.exp(-1j * bins)) ** 2
-    power: Float64 = 1.0 / np.maximum(np.abs(zeros) ** 2 * tilt, _FLOOR)
-    return power
+    return 1.0 / np.maximum(np.abs(zeros) ** 2 * tilt, _FLOOR)
 
 
 def smoothed(areas: Float64, hz: float) -> Float64:
@@ -157,8 +153,7 @@ def smoothed(areas: Float64, hz: float) -> Float64:
     filters = butter(2, hz * FRAME_SHIFT * 2, output="sos")
     if len(areas) <= 3 * (2 * len(filters) + 1):
         return areas
-    slow: Float64 = sosfiltfilt(filters, areas, axis=0)
-    return slow
+    return sosfiltfilt(filters, areas, axis=0)
 
 
 class Articulation(Anonymiser):
@@ -178,7 +173,7 @@ class Articulation(Anonymiser):
         self._people = np.array(rows)
 
     @classmethod
-    def describe(cls, settings: ArticulationSettings, path: StrPath) -> Description:  # noqa: ARG003
+    def describe(cls, settings: ArticulationSettings, path: StrPath) -> Description:
         """Needs: a pool of voices, to know what speakers are like."""
         return Description(settings.level, ("pool",), LEVELS)
 
@@ -191,10 +186,7 @@ class Articulation(Anonymiser):
         return {**super().settings(), "output": asdict(self.output), "note": note}
 
     def transform(
-        self,
-        wave: Float64,
-        key: VoiceKey,
-        source: SourceSpeaker,  # noqa: ARG002
+        self, wave: Float64, key: VoiceKey, source: SourceSpeaker
     ) -> tuple[Float64, dict[str, object]]:
         """Protected speech (n,); mean F0 of the fabricated speaker. Silence stays silence."""
         if not wave.any():

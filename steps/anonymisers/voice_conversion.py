@@ -157,7 +157,7 @@ class VoiceConversion(Anonymiser):
         return _parse(values, path)
 
     @classmethod
-    def describe(cls, settings: "Parsed", path: StrPath) -> Description:  # noqa: ARG003
+    def describe(cls, settings: "Parsed", path: StrPath) -> Description:
         """Level and folders: the pool, and the needs of generator, F0 and synthesiser."""
         return settings.description
 
@@ -452,8 +452,7 @@ class HandedOn(Anonymiser):
         kind, own = _open(settings, run.path, folder)
         resources = replace(run.resources, **cast(dict[str, Any], held(folder)))
         made = replace(run, path=folder / CONF, resources=resources)
-        anonymiser: Anonymiser = kind.make(kind.parse(own, made.path), made)
-        return anonymiser
+        return kind.make(kind.parse(own, made.path), made)
 
     @classmethod
     def describe(cls, settings: dict[str, object], path: StrPath) -> Description:

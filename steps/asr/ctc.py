@@ -64,8 +64,7 @@ class NGram:
 
     def _probability(self, words: list[str]) -> float:
         """Score of the first word after the others, the latest first."""
-        value: float = self._logs.log_to_ln(self._model.prob(words))
-        return value
+        return self._logs.log_to_ln(self._model.prob(words))
 
     def score(self, state: State, word: str) -> tuple[State, float]:
         words = [word, *map(str, state)]
@@ -124,10 +123,9 @@ class Grammar:
         return self._close({place: value - best for place, value in places.items()}), best
 
     def finish(self, state: State) -> float:
-        value: float = dict(state).get(self._final, IMPOSSIBLE)
-        return value
+        return dict(state).get(self._final, IMPOSSIBLE)
 
-    def likely(self, word: str) -> float:  # noqa: ARG002
+    def likely(self, word: str) -> float:
         """Zero: unknown without the past."""
         return 0.0
 
@@ -224,7 +222,7 @@ class _Scores(CTCDecoderLM):  # type: ignore[misc]
             self._states[self._objects[state]] = state
         return self._objects[state]
 
-    def start(self, start_with_nothing: bool) -> CTCDecoderLMState:  # noqa: ARG002
+    def start(self, start_with_nothing: bool) -> CTCDecoderLMState:
         for kept in (self._states, self._objects, self._known):
             kept.clear()  # states belong to one utterance, or they would grow with the corpus
         return self._object(self._model.start)

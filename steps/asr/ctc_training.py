@@ -172,8 +172,7 @@ def compute_features(features: Features, utt: str, samples: npt.NDArray[np.float
     heard = condition(utt, samples)
     if heard is None:
         heard = np.zeros(len(samples) + 2 * round(PADDING * SAMPLE_RATE))
-    found: Float32 = features(torch.from_numpy(heard.astype(np.float32))[None])[0].numpy()
-    return found
+    return features(torch.from_numpy(heard.astype(np.float32))[None])[0].numpy()
 
 
 def fitting_speeds(target: list[int], n_samples: int, config: CtcConfig) -> list[float]:
@@ -205,8 +204,7 @@ class _Convolution(nn.Module):
 
     def forward(self, values: Tensor) -> Tensor:
         padded = functional.pad(values, (0, 0, self.reach, self.reach))
-        found: Tensor = self.drop(functional.leaky_relu(self.norm(self.convolve(padded))))
-        return found
+        return self.drop(functional.leaky_relu(self.norm(self.convolve(padded))))
 
 
 class CtcNetwork(nn.Module):
@@ -246,8 +244,7 @@ class CtcNetwork(nn.Module):
         if self.recurrent is not None:
             # SpeechBrain rounds these shares of the longest down: add half a frame, or one is lost.
             values, _ = self.recurrent(values, lengths=(left + 0.5) / left.max())
-        found: Tensor = self.output(self.drop(values)).log_softmax(dim=-1)
-        return found
+        return self.output(self.drop(values)).log_softmax(dim=-1)
 
 
 # ---- Training of the CTC recogniser (Graves et al., ICML 2006), as the loop needs it.
@@ -324,8 +321,7 @@ class CtcTrainer(Trainer):
         samples = augment(rng, samples, self.config.augmentation, draw_any)
         features = compute_features(self.features, utt, samples)[None].copy()
         mask_features(rng, features, self.config.augmentation)
-        found: Float32 = features[0]
-        return found
+        return features[0]
 
     def _read(self, utt: str) -> Float32:
         return self.audio.read(utt, 0, self.audio.lengths[utt])

@@ -188,8 +188,7 @@ class MoonshineEncoder:
             raise ValueError(f"{len(samples)} samples; a frame takes {FIELD}")
         values = np.asarray(samples, dtype=np.float32)[None]
         given = {"input_values": values, "attention_mask": np.ones(values.shape, np.int64)}
-        frames: Float32 = self._session.run(None, given)[0][0]
-        return frames
+        return self._session.run(None, given)[0][0]
 
 
 class _Decoder:

@@ -49,7 +49,7 @@ class Whisper:
         }
 
     @torch.inference_mode()
-    def recognise(self, utt: str, samples: Float64) -> str:  # noqa: ARG002
+    def recognise(self, utt: str, samples: Float64) -> str:
         """Words of a signal (n,) at 16 kHz, full scale 1."""
         long = len(samples) > WINDOW * SAMPLE_RATE
         how: dict[str, Any] = {"truncation": False, "padding": "longest"} if long else {}

@@ -61,8 +61,7 @@ def make_recogniser(name: str, device: str = "cpu", **options: object) -> Recogn
             raise UserError(f"{name}: takes no --{option}; leave it out")
     if "device" in takes:
         given["device"] = device
-    recogniser: Recogniser = kind(*found, **given)
-    return recogniser
+    return kind(*found, **given)
 
 
 # ---- Preparation of a signal for a recogniser: constant level, no digital silence, padded ends.

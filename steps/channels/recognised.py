@@ -1,16 +1,41 @@
-"""Vectors of utterances, made of what was recognised in them: of counts, and of timing."""
+"""Vectors of utterances beside the voice: counts of what was recognised, timing, and melody."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from steps.asr.language import normalise
-from steps.channels.typical import away
 from utils.arrays import Float32, Float64
 from utils.cli import UserError
 from utils.datadir import describe_difference
-from utils.tables import read_map, sort_ids
+from utils.tables import read_headed, read_map, sort_ids
+
+# ---- Values as far from what is typical of read speech: what an utterance lacks is typical, 0.
+
+# Mean and standard deviation of each value: of phones over the phones, of all else over the
+# utterances of 67 people of LibriSpeech (train-clean-100, dev-clean, test-other), one of each.
+TABLE = Path(__file__).with_name("typical.tsv")
+
+
+@cache
+def _typical() -> Mapping[str, tuple[float, float]]:
+    return {
+        name: (float(row["mean"]), float(row["sd"])) for name, row in read_headed(TABLE).items()
+    }
+
+
+def away(names: Sequence[str], values: Float64) -> Float64:
+    """Values (n,) less the typical mean of each, in typical deviations; 0 where one is NaN.
+
+    >>> away(["log_pause"], np.array([np.nan])).tolist()
+    [0.0]
+    """
+    mean, deviation = np.array([_typical()[name] for name in names]).T
+    return np.nan_to_num((values - mean) / deviation)
+
 
 # ---- Counts of what is said, hashed into vectors of fixed length: words and letters, or phones.
 
@@ -46,8 +71,7 @@ def count_parts(utterances: Sequence[Sequence[str]]) -> Float32:
     hashing = HashingVectorizer(
         analyzer=list, n_features=SIZE, norm=None, alternate_sign=False, dtype=np.float32
     )
-    counts: Float32 = hashing.transform(utterances).toarray()
-    return counts
+    return hashing.transform(utterances).toarray()
 
 
 # ---- Timing of an utterance as one vector: how long each phone lasts, pauses, and the rate.
@@ -127,6 +151,25 @@ def cut_phones(spoken: Sequence[Spoken], seconds: float) -> Iterator[list[Spoken
     which = np.minimum((middle * pieces / max(total, 1)).astype(np.int64), pieces - 1)
     for number in range(pieces):
         yield [one for one, at in zip(spoken, which, strict=True) if at == number]
+
+
+# ---- Melody of an utterance as one vector: the course of pitch, voicing and energy.
+
+
+class MelodyEncoder:
+    """Functionals MELODY (16,) in deviations from what is typical; what an utterance lacks, such as
+    pitch where no frame is voiced, is typical, 0."""
+
+    n_whole = 0
+
+    def __init__(self, device: str = "cpu") -> None:
+        pass
+
+    def embed(self, samples: npt.NDArray[np.floating]) -> Float32:
+        from steps.emotion.functionals import MELODY, melody  # the other channels need no WORLD
+
+        found = melody(np.asarray(samples, dtype=np.float64))
+        return away(MELODY, found).astype(np.float32)
 
 
 # ---- Vectors of a set.

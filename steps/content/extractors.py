@@ -50,7 +50,7 @@ class ContentExtractor(ContentLayout, Protocol):
 class MoonshineContent:
     """Last layer of the encoder of `--asr moonshine`: 288 values every 24 ms."""
 
-    def __init__(self, device: str = "cpu") -> None:  # noqa: ARG002
+    def __init__(self, device: str = "cpu") -> None:
         from steps.asr.engines import ENCODER, FIELD, FRAME, MoonshineEncoder, find_model
 
         model = find_model()

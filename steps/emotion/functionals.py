@@ -147,8 +147,7 @@ def _power_spectrum(samples: Float64) -> Float64:
     padded = np.pad(np.asarray(samples, dtype=np.float64), _WINDOW // 2)
     frames = np.lib.stride_tricks.sliding_window_view(padded, _WINDOW)[::HOP]
     spectrum = np.fft.rfft(frames * np.hamming(_WINDOW), _FFT)
-    power: Float64 = np.abs(spectrum) ** 2 / _WINDOW
-    return power
+    return np.abs(spectrum) ** 2 / _WINDOW
 
 
 def _balance(power: Float64) -> Float64:
@@ -185,8 +184,7 @@ def _cepstra(samples: Float64) -> Float64:
     import torch  # takes seconds, and the names above are useful without it
 
     wave = torch.from_numpy(np.asarray(samples, dtype=np.float32))[None]
-    found: Float64 = _features()(wave)[0].numpy().astype(np.float64)
-    return found
+    return _features()(wave)[0].numpy().astype(np.float64)
 
 
 # ---- Linear classifier of functionals that never has a recognised speaker in its training data.

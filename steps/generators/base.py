@@ -53,7 +53,7 @@ class Generator(FromSettings):
         self._pool: Pool | None = None
 
     @classmethod
-    def describe(cls, settings: Any, path: StrPath) -> tuple[str, ...]:  # noqa: ARG003
+    def describe(cls, settings: Any, path: StrPath) -> tuple[str, ...]:
         """Needs, without any folder; none, unless a subclass has some."""
         return ()
 
@@ -159,8 +159,7 @@ class Pool:
 
 def units(vectors: Float64) -> Float64:
     """Scale (..., d) to length 1; zero stays zero."""
-    made: Float64 = vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-30)
-    return made
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-30)
 
 
 # ---- Gender of the pseudo-speaker.
@@ -228,8 +227,7 @@ def load_generator(values: object, run: SystemRun) -> Generator:
     UserError for an unknown name or setting, a value out of range, and a missing folder.
     """
     kind, settings = _find(values, run.path)
-    generator: Generator = kind.make(settings, run)
-    return generator
+    return kind.make(settings, run)
 
 
 def describe_generator(values: object, path: StrPath) -> tuple[str, ...]:

@@ -7,24 +7,27 @@ closest to the mixture of all frames, `network` trains a small network for each 
 pseudo-speaker is a sample.
 """
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from steps.generators.base import Generated, Wanted
-from steps.generators.gaussians import FrameGaussians, MixtureSettings
 from steps.generators.pool import ClusterChoice, ClusteredSpeakers
 from steps.sources import SystemRun
 from steps.speaker.vectors import read_xvectors
 from utils.archives import read_counts, read_vectors, write_archive
-from utils.arrays import Float32, Float64
+from utils.arrays import Float32, Float64, Int64
 from utils.cli import UserError
-from utils.settings import NotNegative, OneOf, parse_settings
+from utils.settings import NotNegative, OneOf, Positive, Size, parse_settings
 from utils.tables import StrPath, is_there, read_map, write_map
+
+if TYPE_CHECKING:
+    import torch
 
 # ---- Frames of a speaker's utterances as evidence about the speaker: a Gaussian each.
 #
@@ -34,6 +37,43 @@ from utils.tables import StrPath, is_there, read_map, write_map
 # much as the x-vectors do), or for itself, without uncertainty.
 
 UNCERTAINTIES = ("within", "given", "none")
+
+
+@dataclass(frozen=True)
+class FrameGaussians:
+    """N Gaussians with independent dimensions: means (N, d), variances (N, d).
+
+    weights: (N,) above 0, number of frames in each.
+    """
+
+    means: Float64
+    variances: Float64
+    weights: Float64
+
+    def moments(self) -> tuple[Float64, Float64]:
+        """Mean (d,) and variance (d,) of the mixture of all: those of the closest Gaussian.
+
+        m = mean_t mu_t, v = mean_t (1/L_t) + var_t(mu_t) per dimension. This Gaussian minimises
+        KL(mixture || Gaussian).
+
+        >>> one, two = np.array([[0.0], [2.0]]), np.array([[1.0], [3.0]])
+        >>> mean, variance = FrameGaussians(one, two, np.ones(2)).moments()
+        >>> float(mean[0]), float(variance[0])
+        (1.0, 3.0)
+        """
+        share = self.weights / self.weights.sum()
+        mean = share @ self.means
+        variance = share @ (self.variances + (self.means - mean) ** 2)
+        return mean, variance
+
+    def draw(
+        self, rng: np.random.Generator, size: int, scale: float = 1.0
+    ) -> tuple[Float64, Int64]:
+        """Samples (size, d) of the mixture, deviations times `scale`, and the Gaussian of each."""
+        share = self.weights / self.weights.sum()
+        which = rng.choice(len(share), size, p=share)
+        noise = rng.standard_normal((size, self.means.shape[1]))
+        return self.means[which] + scale * np.sqrt(self.variances[which]) * noise, which
 
 
 @dataclass(frozen=True)
@@ -142,6 +182,72 @@ def _of_all(path: Path, table: Mapping[str, Any], utts: list[str]) -> list[Any]:
     return [table[utt] for utt in utts]
 
 
+# ---- A small network for one pseudo-speaker: noise to the Gaussians of their distribution.
+#
+# Ours. The abstract of PSD and Liu et al. 2025 say that a distribution is estimated from those of
+# the frames by a network trained for each pseudo-speaker, and no more. Here K noise vectors z_k,
+# fixed, go through two layers to (mu(z_k), log var(z_k)); with free weights they are a mixture of
+# Gaussians. It is trained by maximum likelihood of samples of the frames.
+
+LOG_VARIANCE = (-7.0, 3.0)  # of standardised vectors: keeps a component from shrinking to a point
+
+
+@dataclass(frozen=True)
+class MixtureSettings:
+    """components: K. noise: values of a z. hidden: units. steps, batch (samples a step), rate."""
+
+    steps: Size = 300
+    components: Size = 8
+    noise: Size = 64
+    hidden: Size = 256
+    batch: Size = 64
+    learning_rate: Positive = 1e-3
+
+
+def train_mixture(
+    frames: FrameGaussians, settings: MixtureSettings, rng: np.random.Generator
+) -> FrameGaussians:
+    """K Gaussians after `settings.steps` steps; `rng` draws all: weights, noise and samples."""
+    import torch
+    from torch.nn.functional import linear, relu
+
+    def layer(n_in: int, n_out: int) -> "list[torch.Tensor]":
+        bound = 1.0 / math.sqrt(n_in)
+        parts = (rng.uniform(-bound, bound, shape) for shape in ((n_out, n_in), (n_out,)))
+        return [torch.from_numpy(part).float().requires_grad_() for part in parts]
+
+    def network() -> "tuple[torch.Tensor, ...]":
+        """Means and log variances (K, d) of standardised vectors, and log weights (K,)."""
+        means, log_variances = linear(relu(linear(z, *inward)), *outward).chunk(2, dim=1)
+        return means, log_variances.clamp(*LOG_VARIANCE), torch.log_softmax(logits, dim=0)
+
+    mean, variance = frames.moments()
+    deviation = np.sqrt(np.maximum(variance, 1e-12))
+    z = torch.from_numpy(rng.standard_normal((settings.components, settings.noise))).float()
+    inward = layer(settings.noise, settings.hidden)
+    outward = layer(settings.hidden, 2 * len(mean))
+    logits = torch.zeros(settings.components, requires_grad=True)
+    optimiser = torch.optim.Adam([logits, *inward, *outward], settings.learning_rate)
+    for _ in range(settings.steps):
+        drawn = (frames.draw(rng, settings.batch)[0] - mean) / deviation
+        samples = torch.from_numpy(drawn).float()
+        means, log_variances, log_weights = network()
+        squares = (samples[:, None] - means).square() * torch.exp(-log_variances)
+        of_components = -0.5 * (squares + log_variances).sum(dim=2)
+        loss = -torch.logsumexp(log_weights + of_components, dim=1).mean()
+        optimiser.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimiser.step()
+    with torch.no_grad():
+        means, log_variances, log_weights = network()
+    weights = np.exp(log_weights.double().numpy())
+    return FrameGaussians(
+        mean + deviation * means.double().numpy(),
+        np.exp(log_variances.double().numpy()) * deviation**2,
+        weights / weights.sum(),
+    )
+
+
 # ---- The generator.
 
 METHODS = ("closed", "network")
@@ -218,9 +324,9 @@ class PseudoSpeakerDistribution(ClusteredSpeakers):
         self, cohort: str, frames: FrameGaussians, rng: np.random.Generator
     ) -> tuple[Float64, int]:
         if self.given.method == "network":
-            from steps.generators.mixture_network import train_mixture  # loads torch
-
-            return train_mixture(frames, self.given.network, rng).draw(rng, self.given.scale)
+            mixture = train_mixture(frames, self.given.network, rng)
+            samples, which = mixture.draw(rng, 1, self.given.scale)
+            return samples[0], int(which[0])
         if cohort not in self._moments:
             self._moments[cohort] = frames.moments()
         mean, variance = self._moments[cohort]

@@ -144,5 +144,4 @@ def _unit(vectors: Float32) -> Float32:
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     if not norms.all():
         raise UserError("capacity: a vector is zero and has no direction")
-    unit: Float32 = vectors / norms
-    return unit
+    return vectors / norms

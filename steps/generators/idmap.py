@@ -148,8 +148,7 @@ class MlpNetwork(nn.Module):
 
     def forward(self, e: Tensor, auxiliary: Tensor) -> Tensor:
         """Identity vectors (n, D) and m auxiliary vectors (n, m, d) for each -> (n, m, d)."""
-        y: Tensor = self.generator(self.conditioner(e, auxiliary))
-        return y
+        return self.generator(self.conditioner(e, auxiliary))
 
 
 class FoldedConditioner:
@@ -270,7 +269,7 @@ class TripletTrainer(GeneratorTrainer):
         identities = identity_vectors(places, kind.identity, kind.distribution)
         self._identities = torch.from_numpy(identities).to(device)
 
-    def prepare(self, network: Any, data: TrainingVectors) -> tuple[Float32, Float32]:  # noqa: ARG002
+    def prepare(self, network: Any, data: TrainingVectors) -> tuple[Float32, Float32]:
         """Scale x-vectors (N, d) and speakers' means (S, d) for the network."""
         return data.vectors, data.means
 
@@ -335,7 +334,7 @@ class MlpTrainer(TripletTrainer):
         network.scale.fill_(float(scale))
         return (data.vectors - mean) / scale, (data.means - mean) / scale
 
-    def update(self, step: int, batch: tuple[Int64, Int64]) -> dict[str, float]:  # noqa: ARG002
+    def update(self, step: int, batch: tuple[Int64, Int64]) -> dict[str, float]:
         self.network.train()
         speakers, utterances = batch
         x = self.means[speakers][:, None]

@@ -136,10 +136,7 @@ class TimeFeatures(nn.Module):
 
     def forward(self, t: Tensor) -> Tensor:
         angles = t[:, None] * self.frequencies
-        features: Tensor = nn.functional.silu(
-            self.layer(torch.cat([angles.sin(), angles.cos()], dim=1))
-        )
-        return features
+        return nn.functional.silu(self.layer(torch.cat([angles.sin(), angles.cos()], dim=1)))
 
 
 class _DenseBlock(nn.Module):
@@ -151,8 +148,7 @@ class _DenseBlock(nn.Module):
 
     def forward(self, h: Tensor, a: Tensor, b: Tensor) -> Tensor:
         inner = nn.functional.layer_norm(h, h.shape[1:]) * (1 + a) + b
-        out: Tensor = h + self.second(nn.functional.silu(self.first(inner)))
-        return out
+        return h + self.second(nn.functional.silu(self.first(inner)))
 
 
 class VectorUnet(nn.Module):
@@ -185,8 +181,7 @@ class VectorUnet(nn.Module):
                 h = self.changes[place](h)
             if place >= 2 and skips:
                 h = h + skips.pop()
-        out: Tensor = self.leave(h)
-        return out
+        return self.leave(h)
 
     def in_use(self, conditioner: Conditioner) -> Callable[[Float32], Denoiser]:
         """Denoiser for identity vectors (n, D): a map from (q (n, d), t) to the output (n, d)."""
@@ -259,8 +254,7 @@ def _silu(h: Float32) -> Float32:
     share = np.negative(h)
     np.exp(share, out=share)
     share += 1
-    out: Float32 = np.divide(h, share, out=share)
-    return out
+    return np.divide(h, share, out=share)
 
 
 class _ConvBlock(nn.Module):
@@ -277,8 +271,7 @@ class _ConvBlock(nn.Module):
     def forward(self, h: Tensor, time: Tensor) -> Tensor:
         inner = self.first(nn.functional.mish(self.first_norm(h))) + self.time(time)[:, :, None]
         inner = self.second(nn.functional.mish(self.second_norm(inner)))
-        out: Tensor = self.shortcut(h) + inner
-        return out
+        return self.shortcut(h) + inner
 
 
 class _LinearAttention(nn.Module):
@@ -294,8 +287,7 @@ class _LinearAttention(nn.Module):
         query, key, value = self.enter(h).unflatten(1, (3, 4, 32)).unbind(1)
         context = torch.einsum("nhkp,nhvp->nhkv", key.softmax(dim=3), value)
         mixed = torch.einsum("nhkv,nhkp->nhvp", context, query).flatten(1, 2)
-        out: Tensor = h + self.share * self.leave(mixed)
-        return out
+        return h + self.share * self.leave(mixed)
 
 
 class Unet1d(nn.Module):
@@ -334,8 +326,7 @@ class Unet1d(nn.Module):
         for level in self.up:
             h = nn.functional.interpolate(h, scale_factor=2.0)
             h = _through(level, torch.cat([h, skips.pop()], dim=1), time)
-        out: Tensor = self.leave(h)[:, 0, :size]
-        return out
+        return self.leave(h)[:, 0, :size]
 
     def in_use(self, conditioner: Conditioner) -> Callable[[Float32], Denoiser]:
         """See VectorUnet.in_use; in torch."""
@@ -359,8 +350,7 @@ class Unet1d(nn.Module):
 
 def _through(level: Any, h: Tensor, time: Tensor) -> Tensor:
     first, second, attention = level
-    out: Tensor = attention(second(first(h, time), time))
-    return out
+    return attention(second(first(h, time), time))
 
 
 # ---- IDMap-Diff (Liu et al. 2025, IV.C): diffusion from random vectors of indices to x-vectors.
@@ -459,8 +449,7 @@ class DiffModel(IndexModel):
         unet = self._network(e)
 
         def score(q: Float32, t: float) -> Float32:
-            found: Float32 = to_score(unet(q, t), q, np.float32(t), network.predicts)
-            return found
+            return to_score(unet(q, t), q, np.float32(t), network.predicts)
 
         made = self._mean + self._scale * reverse(score, noise, solver.steps, solver.kind)
         return made.astype(np.float32)

@@ -41,7 +41,7 @@ class TrainedSpeakers(Generator):
         self._trained, self._model = trained, trained.model
 
     @classmethod
-    def describe(cls, settings: Any, path: StrPath) -> tuple[str, ...]:  # noqa: ARG003
+    def describe(cls, settings: Any, path: StrPath) -> tuple[str, ...]:
         return ("generator",)
 
     def fit(self, vectors: Float64, speakers: Sequence[str], genders: Sequence[str | None]) -> None:
@@ -277,5 +277,4 @@ class IdMapGenerator(TrainedSpeakers):
     def _nearest(self, vectors: Float64) -> Float64:
         """Cosine (n,) of each of (n, d) with the most similar training speaker."""
         norms = np.sqrt(np.einsum("nd,nd->n", vectors, vectors))
-        found: Float64 = (self._people @ vectors.astype(np.float32).T).max(axis=0) / norms
-        return found
+        return (self._people @ vectors.astype(np.float32).T).max(axis=0) / norms

@@ -46,15 +46,13 @@ class Affinity:
 
     def of_source(self, x: Float64) -> Float64:
         """Affinities (S,) of the source's x (d,) to the speakers of the pool."""
-        affinities: Float64 = self._right @ self._backend.left(x[None], np.ones(1))[0]
-        return affinities
+        return self._right @ self._backend.left(x[None], np.ones(1))[0]
 
     def of_pool(self) -> Float64:
         """Affinities (S, S), symmetric to the last bit."""
         vectors = self._pool.vectors
         scores = self._backend.left(vectors, np.ones(len(vectors))) @ self._right.T
-        symmetric: Float64 = (scores + scores.T) / 2.0
-        return symmetric
+        return (scores + scores.T) / 2.0
 
 
 # ---- Pseudo-speakers as the mean of real speakers of a pool: the farthest, the nearest, or any.
@@ -160,7 +158,7 @@ class AffinityGenerator(PoolGenerator):
             self._backend = read_plda(run.folder("backend", where))
 
     @classmethod
-    def describe(cls, settings: Any, path: StrPath) -> tuple[str, ...]:  # noqa: ARG003
+    def describe(cls, settings: Any, path: StrPath) -> tuple[str, ...]:
         """Needs: the source, and those of the distance."""
         return ("xvectors", *(("backend",) if settings.distance == "plda" else ()))
 

@@ -172,7 +172,7 @@ class GeneratorTrainer(Declared[Any], Trainer):
         self.seed, self.device = seed, device
 
     @staticmethod
-    def problem(settings: Any, data: TrainingVectors) -> str:  # noqa: ARG004
+    def problem(settings: Any, data: TrainingVectors) -> str:
         """Obstacle to such a training on such data; empty, unless a subclass finds one."""
         return ""
 
@@ -397,8 +397,7 @@ def _transport(real: Float64, new: Float64, n_speakers: int) -> Float64:
     inner += FLOOR * np.trace(inner) / len(inner) * np.eye(len(inner))
     values, turn = np.linalg.eigh(roots[:, None] * inner * roots)
     outer = axes * roots
-    found: Float64 = outer @ (turn * values**-0.5) @ turn.T @ outer.T
-    return found
+    return outer @ (turn * values**-0.5) @ turn.T @ outer.T
 
 
 def of_everybody(variances: Float64, n_speakers: int) -> Float64:
@@ -416,8 +415,7 @@ def of_everybody(variances: Float64, n_speakers: int) -> Float64:
         return variances
     wanted = n**2 / ((n - 1) * (n + 2)) * (float(np.sum(variances**2)) - total**2 / n)
     left = np.clip((wanted - total * even) / uneven, 0.0, 1.0)
-    moved: Float64 = even + np.sqrt(left) * (variances - even)
-    return moved
+    return even + np.sqrt(left) * (variances - even)
 
 
 # ---- Folders of trained generators: all kinds, their training and loading.
@@ -437,10 +435,7 @@ LOOP = tuple(field.name for field in dataclasses.fields(LoopSettings))
 
 
 def _kind(values: dict[str, object], path: StrPath) -> type[GeneratorTrainer]:
-    kind: type[GeneratorTrainer] = load(
-        choose(TRAINERS, values.get("generator"), path, "generator")
-    )
-    return kind
+    return load(choose(TRAINERS, values.get("generator"), path, "generator"))
 
 
 @dataclass(frozen=True)

@@ -146,8 +146,7 @@ class _Layers(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Vectors (n, size) of noise (n, noise), or values (n,) of vectors (n, size)."""
-        found: Tensor = self.layers(x)
-        return found
+        return self.layers(x)
 
 
 def _image_generator(noise: int, size: int) -> nn.Module:
@@ -292,7 +291,7 @@ class WganModel(IndexModel):
 
     at_once = 1  # a batch's arithmetic may depend on its size
 
-    def __init__(self, settings: WganConfig, network: WganShell, n_speakers: int) -> None:  # noqa: ARG002
+    def __init__(self, settings: WganConfig, network: WganShell, n_speakers: int) -> None:
         super().__init__(settings, network, n_seen=0)
         self._network = network
 
@@ -300,8 +299,7 @@ class WganModel(IndexModel):
     def block(self, indices: Int64) -> Float32:
         config, network = self.given.network, self._network
         noise = torch.from_numpy(identity_vectors(indices, config.noise, config.distribution))
-        made: Float32 = (network.generator(noise) * network.deviation + network.mean).numpy()
-        return made
+        return (network.generator(noise) * network.deviation + network.mean).numpy()
 
 
 class WganTrainer(GeneratorTrainer):
@@ -354,7 +352,7 @@ class WganTrainer(GeneratorTrainer):
         """See Trainer: draws x-vectors and noise of a step."""
         return make_rng(self.seed, "wgan", f"step {step}")
 
-    def update(self, step: int, batch: np.random.Generator) -> dict[str, float]:  # noqa: ARG002
+    def update(self, step: int, batch: np.random.Generator) -> dict[str, float]:
         """One step of the critic, then one of the generator."""
         rows = batch.choice(len(self._real), self.plan.batch, replace=False)
         real = self._real[torch.from_numpy(rows)].to(self.device)

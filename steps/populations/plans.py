@@ -175,8 +175,8 @@ def make_plan(
         **(about or {}),
     }
     backend = shorten(backend, enrol.counts)
-    left = _rows(backend.left, enrol, left_order, folder, "left")
-    right = _rows(lambda x, _: backend.right(x), trial, right_order, folder, "right")
+    left = _rows(backend.left, enrol, left_order)
+    right = _rows(lambda x, _: backend.right(x), trial, right_order)
     _check_lengths(left, right)
     sides = Sides(left, right, *places)
     bins = bins or _find_range(sides, n_bins, seed)
@@ -278,51 +278,14 @@ def _check_genders(enrol: PairSide, trial: PairSide) -> None:
                 raise UserError(f"speaker {speaker}: enrolment and trials give different genders")
 
 
-def _rows(
-    make: Callable[[Float64, Float64], Float64],
-    side: PairSide,
-    order: Int64,
-    folder: Path | None,
-    name: str,
-) -> Float32:
-    """Rows of inner products (n, k) in the order of the plan; in a file if there is a folder."""
-    out: Float32 | None = None
+def _rows(make: Callable[[Float64, Float64], Float64], side: PairSide, order: Int64) -> Float32:
+    """Rows of inner products (n, k) in the order of the plan."""
+    parts = []
     for start in range(0, len(order), _ROWS_AT_ONCE):
         some = order[start : start + _ROWS_AT_ONCE]
         stack = np.stack([side.vectors[row] for row in some.tolist()]).astype(np.float64)
-        rows = make(stack, side.counts[some])
-        if out is None:
-            out = _make_array(folder, name, (len(order), rows.shape[1]))
-        out[start : start + len(some)] = rows
-    if out is None:
-        raise UserError(f"{name}: no x-vector")
-    if folder is None:
-        return out
-    out.flush()  # type: ignore[attr-defined]
-    return open_array(folder / f"{name}.npy")
-
-
-def _make_array(folder: Path | None, name: str, shape: tuple[int, int]) -> Float32:
-    if folder is None:
-        return np.empty(shape, np.float32)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "plan.json").unlink(missing_ok=True)  # a plan is whole only with it; it comes last
-    return np.lib.format.open_memmap(
-        folder / f"{name}.npy", mode="w+", dtype=np.float32, shape=shape
-    )
-
-
-def open_array(path: Path) -> Float32:
-    """Matrix in an .npy file, whose rows are read on demand."""
-    try:
-        if problem := file_problem(path):
-            raise ValueError(problem)
-        array: Float32 = np.load(path, mmap_mode="r")
-        if array.ndim != 2:
-            raise ValueError(f"{array.ndim} dimensions")
-    except Exception as error:  # NumPy raises many kinds for a damaged file
-        raise UserError(f"{path}: cannot be read ({error}); make the plan again") from error
-    return array
+        parts.append(make(stack, side.counts[some]).astype(np.float32))
+    return np.concatenate(parts)
 
 
 def _check_lengths(left: Float32, right: Float32) -> None:
@@ -354,8 +317,12 @@ def _find_range(sides: Sides, n_bins: int, seed: int) -> Bins:
 
 
 def _write_plan(folder: Path, plan: PairPlan) -> None:
-    """Write index.npz, then plan.json."""
+    """Write left.npy, right.npy and index.npz, then plan.json: a plan is whole only with it."""
     sides = plan.sides
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "plan.json").unlink(missing_ok=True)
+    np.save(folder / "left.npy", sides.left)
+    np.save(folder / "right.npy", sides.right)
     with atomic_write(folder / "index.npz", "wb") as stream:
         np.savez(
             stream,
@@ -388,8 +355,11 @@ def load_plan(folder: Path) -> PairPlan:
     path = folder / "plan.json"
     info = read_json_object(path, "make it again")
     arrays = read_arrays(folder / "index.npz", "make the plan again")
-    left, right = open_array(folder / "left.npy"), open_array(folder / "right.npy")
     try:
+        files = [folder / f"{name}.npy" for name in ("left", "right")]
+        if problem := "".join(map(file_problem, files)):
+            raise ValueError(problem)
+        left, right = (np.load(file, mmap_mode="r") for file in files)
         if info["format"] != FORMAT:
             raise ValueError(f"format {info['format']}")
         bins = Bins(**info["bins"])
@@ -401,10 +371,10 @@ def load_plan(folder: Path) -> PairPlan:
         )
         sides = Sides(left, right, *(arrays[name] for name in ("first", "last", "same")))
         plan = PairPlan(sides, bins, cells, int(info["n_groups"]), info)
-    except (UserError, ValueError, KeyError, TypeError, OverflowError) as error:
+        if _digest(plan) != info["digest"]:
+            raise ValueError("its arrays are not those that it was made with")
+    except Exception as error:  # NumPy raises many kinds for a damaged file
         raise UserError(f"{path}: no plan of pairs, or damaged ({error}); make it again") from error
-    if _digest(plan) != info.get("digest"):
-        raise UserError(f"{path}: its arrays are not those that it was made with; make it again")
     return plan
 
 

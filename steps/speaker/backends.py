@@ -58,7 +58,7 @@ class CosineBackend:
 
     dim = None  # any
 
-    def left(self, vectors: Float64, counts: Float64) -> Float64:  # noqa: ARG002
+    def left(self, vectors: Float64, counts: Float64) -> Float64:
         return self.right(vectors)
 
     def right(self, vectors: Float64) -> Float64:
@@ -86,8 +86,7 @@ class CentredCosine(CosineBackend):
         units[some] = scale_to_length(vectors[some], 1.0)
         units[some] -= units[some].mean(axis=0)
         norms = np.linalg.norm(units, axis=1, keepdims=True)
-        centred: Float64 = np.where(norms > LEAST_LENGTH, units / np.maximum(norms, 1e-30), 0.0)
-        return centred
+        return np.where(norms > LEAST_LENGTH, units / np.maximum(norms, 1e-30), 0.0)
 
 
 @dataclass(frozen=True)
@@ -189,15 +188,13 @@ class TfidfBackend:
         some = vectors > 0
         weighed = np.where(some, 1 + np.log(np.where(some, vectors, 1.0)), 0.0) * self.idf
         norms = np.linalg.norm(weighed, axis=1, keepdims=True)
-        scaled: Float64 = weighed / np.where(norms > 0, norms, 1.0)
-        return scaled
+        return weighed / np.where(norms > 0, norms, 1.0)
 
 
 def learn_idf(counts: Float32) -> Float64:
     """Inverse document frequencies (D,) of counts (n, D): ln((1 + n) / (1 + m)) + 1, for what
     occurs in m of n utterances (as scikit-learn smooths it)."""
-    found: Float64 = np.log((1 + len(counts)) / (1 + (counts > 0).sum(axis=0))) + 1
-    return found
+    return np.log((1 + len(counts)) / (1 + (counts > 0).sum(axis=0))) + 1
 
 
 def scale_to_length(vectors: Float64, length: float) -> Float64:
@@ -205,8 +202,7 @@ def scale_to_length(vectors: Float64, length: float) -> Float64:
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     if not (norms > 0).all():
         raise UserError(f"{(norms <= 0).sum()} x-vectors are zero: there is nothing to compare")
-    scaled: Float64 = vectors * (length / norms)
-    return scaled
+    return vectors * (length / norms)
 
 
 def train_backend(
@@ -285,8 +281,7 @@ def load_normalised(name: str, top: int) -> Backend:
 def load_backend(name: str) -> Backend:
     """Load `cosine`, `cosine_raw`, or a folder of steps/train_backend.py (or Kaldi)."""
     kind, found = find(BACKENDS, name, "back end")
-    backend: Backend = kind(*found)
-    return backend
+    return kind(*found)
 
 
 def read_folder(name: str) -> Backend:

@@ -28,6 +28,7 @@ from utils.settings import (
 # Makers of a network from an EncoderConfig: features (B, T, D) -> embeddings (B, 1, E).
 STRUCTURES = {
     "ecapa": "steps.speaker.network:make_ecapa",
+    "ecapa_dual": "steps.speaker.network:make_ecapa",
     "xvector": "steps.speaker.network:make_xvector",
     "resemblyzer": "steps.speaker.lstm:make_resemblyzer",
     "pyannote": "steps.speaker.pyannote:make_pyannote",
@@ -57,6 +58,7 @@ class NetworkConfig:
     res2net_scale: Size = 8
     pooling: Annotated[str, OneOf("attention", "xi")] = "attention"
     xi_hidden: Size = 256
+    dropout: Share = 0.0  # of channels in training; ECAPA's only
     final_norm: bool = False  # batch normalisation of the embedding, as in the ECAPA paper
     unit_length: bool = False  # x-vectors of length 1: each weighs the same in a mean
 
@@ -110,6 +112,7 @@ class AugmentConfig:
     equaliser_db: NotNegative = 6.0
     reverberation_probability: Share = 0.0
     reverberation_seconds: Annotated[tuple[Positive, Positive], Ascending()] = (0.1, 0.6)
+    drop: bool = False  # bands and stretches, as VoicePrivacy 2026
     time_masks: SizeOrNone = 1
     time_mask_frames: SizeOrNone = 15
     band_masks: SizeOrNone = 1
@@ -133,6 +136,7 @@ class TrainingConfig(RampSettings):
     learning_rate: Positive = 1e-3
     final_rate: NotNegative = 1e-5
     warm_up: Share = 0.05
+    half_cycle: Natural = 0  # steps of a rise, and of a fall, again and again; 0: warm_up, one fall
     weight_decay: NotNegative = 1e-4
     momentum: Share = 0.5  # sgd only
     precision: Annotated[str, OneOf("float32", "bfloat16", "auto")] = "float32"
@@ -162,9 +166,11 @@ class EncoderConfig:
 
     def __post_init__(self) -> None:
         network = self.network
-        scale, ecapa = network.res2net_scale, self.encoder == "ecapa"
+        scale, ecapa = network.res2net_scale, self.encoder.startswith("ecapa")
         if ecapa and any(channels % scale for channels in network.channels[:-1]):
             raise ValueError(f"network.channels: not multiples of {scale}")
+        if self.encoder == "ecapa_dual" and self.features.kind != "hub":
+            raise ValueError("features.kind: encoder: ecapa_dual needs hub")
         if network.pooling == "xi" and not ecapa:
             raise ValueError("network.pooling: xi is for encoder: ecapa")
         if self.training.crop_seconds[0] < self.features.least_seconds:

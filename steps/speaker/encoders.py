@@ -38,7 +38,7 @@ MINIMUM_SECONDS = MINIMUM_FRAMES * 0.01
 ENCODERS = {
     "resemblyzer": "steps.speaker.encoders:ResemblyzerEncoder",
     "pyannote": "steps.speaker.pyannote:PyannoteEncoder",
-    "melody": "steps.channels.melody:MelodyEncoder",
+    "melody": "steps.channels.recognised:MelodyEncoder",
     "hub:<model>": "steps.speaker.encoders:HubEncoder",
     "<folder>": "steps.speaker.encoders:load_trained",
 }
@@ -81,8 +81,7 @@ class NetworkEncoder:
         vector = self.network(self._features(samples)[None])[0]
         if self.unit_length:
             vector = torch.nn.functional.normalize(vector, dim=0)
-        found: Float32 = vector.cpu().numpy()
-        return found
+        return vector.cpu().numpy()
 
     @torch.inference_mode()
     def frames(self, samples: Samples) -> tuple[Float32, Float32]:
@@ -97,8 +96,7 @@ class NetworkEncoder:
             samples = keep_speech(samples)
         need_seconds(samples, self.config.least_seconds, "of speech" if speech_only else "long")
         wave = torch.from_numpy(np.asarray(samples, dtype=np.float32)).to(self.device)
-        features: torch.Tensor = self.features(wave[None])[0]
-        return features
+        return self.features(wave[None])[0]
 
 
 def load_trained(folder: str, device: str = "cpu") -> NetworkEncoder:
@@ -117,7 +115,7 @@ class ResemblyzerEncoder:
     which less than 0.2 s is left, is used whole.
     """
 
-    def __init__(self, device: str = "cpu") -> None:  # noqa: ARG002
+    def __init__(self, device: str = "cpu") -> None:
         try:
             import resemblyzer
         except ImportError as error:
@@ -160,8 +158,7 @@ class HubEncoder:
     def embed(self, samples: Samples) -> Float32:
         need_seconds(samples, MINIMUM_SECONDS)
         wave = torch.from_numpy(np.asarray(samples, dtype=np.float32))[None]
-        vector: Float32 = self._model.encode_batch(wave).reshape(-1).cpu().numpy()
-        return vector
+        return self._model.encode_batch(wave).reshape(-1).cpu().numpy()
 
 
 def need_seconds(samples: Samples, seconds: float, what: str = "long") -> None:
@@ -176,22 +173,47 @@ def load_encoder(name: str, device: str = "cpu") -> Encoder:
     torch.set_num_threads(1)
     check_device(device)
     kind, found = find(ENCODERS, name, "encoder")
-    encoder: Encoder = kind(*found, device)
-    return encoder
+    return kind(*found, device)
+
+
+SPEECHBRAIN = "embedding_model.ckpt"  # weights of an ECAPA-TDNN that SpeechBrain trained
+LAYER_WEIGHTS = "weighted_sum.layer_weights"  # of DAST's hub model
+OTHERS = "give the weights that fit encoder.yaml, or the settings that fit them"
 
 
 def load_network(folder: Path) -> tuple[EncoderConfig, EncoderNetwork]:
-    """Settings and network of a trained folder, on the CPU; UserError where it is none."""
-    for part in ("encoder.yaml", "final.pt"):
-        if not (folder / part).is_file():
-            raise UserError(
-                f"{folder}: no {part} there; an encoder is a folder that steps/train_encoder.py "
-                "finished, resemblyzer, pyannote, or hub:<model>"
-            )
+    """Settings and network of a trained folder, or of one with SpeechBrain's weights in the place
+    of final.pt, on the CPU; UserError where it is none."""
+    ours, theirs = folder / "final.pt", folder / SPEECHBRAIN
+    given = theirs.is_file() and not ours.is_file()
+    if not (folder / "encoder.yaml").is_file() or not (given or ours.is_file()):
+        raise UserError(
+            f"{folder}: no encoder.yaml, or neither final.pt nor {SPEECHBRAIN} there; an encoder "
+            "is a folder that steps/train_encoder.py finished, resemblyzer, pyannote, or "
+            "hub:<model>"
+        )
     config = read_config(EncoderConfig, folder / "encoder.yaml")
     network = EncoderNetwork(config)
-    fill_network(network, load_state(folder / "final.pt"), folder / "final.pt")
+    if given:
+        own = {n: value for n, value in network.state_dict().items() if n == "front.digest"}
+        fill_network(network, own | _take(theirs), theirs, OTHERS)
+    else:
+        fill_network(network, load_state(ours), ours)
     return config, network
+
+
+def _take(path: Path) -> dict[str, Any]:
+    """Weights of SpeechBrain's or DAST's ECAPA-TDNN by the names of EncoderNetwork."""
+    state = load_state(path, OTHERS)
+    inner = state.get("state_dict")
+    named = {
+        str(name).removeprefix("module."): value
+        for name, value in (inner if isinstance(inner, dict) else state).items()
+    }
+    return {
+        "front.weights" if name == LAYER_WEIGHTS else f"body.{name}": value
+        for name, value in named.items()
+    }
 
 
 # ---- X-vectors of a data directory: whole utterances, or cut into chunks.

@@ -54,8 +54,7 @@ class Head(nn.Module):
 
     def forward(self, vectors: Tensor) -> Tensor:
         centred = functional.normalize(vectors - self.get_buffer("mean"), dim=1)
-        made: Tensor = self.layers(centred * vectors.shape[1] ** 0.5)
-        return made
+        return self.layers(centred * vectors.shape[1] ** 0.5)
 
     @torch.inference_mode()
     def apply_to(self, vectors: Float64 | Float32) -> Float32:

@@ -153,5 +153,4 @@ def _find_pseudo_voices(
 
 def _compare(backend: Backend, rows: Float64) -> Float64:
     """Scores (n, n) of x-vectors (n, D), each of one utterance."""
-    scores: Float64 = backend.left(rows, np.ones(len(rows))) @ backend.right(rows).T
-    return scores
+    return backend.left(rows, np.ones(len(rows))) @ backend.right(rows).T

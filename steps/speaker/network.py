@@ -5,7 +5,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from speechbrain.lobes.models.ECAPA_TDNN import ECAPA_TDNN, AttentiveStatisticsPooling
+from speechbrain.lobes.models.ECAPA_TDNN import (
+    ECAPA_TDNN,
+    AttentiveStatisticsPooling,
+    SERes2NetBlock,
+)
 from speechbrain.lobes.models.ECAPA_TDNN import Classifier as CosineClassifier
 from speechbrain.lobes.models.Xvector import Classifier as SoftmaxClassifier
 from speechbrain.lobes.models.Xvector import Xvector
@@ -17,7 +21,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from steps.speaker.config import STRUCTURES, EncoderConfig, FeatureConfig
-from steps.speaker.features import subtract_mean
+from steps.speaker.features import Features, subtract_mean
 from steps.training.weights import digest_of, load_transformer
 from utils.registry import load
 
@@ -296,7 +300,7 @@ class HubFront(nn.Module):
 
 MINIMUM_FRAMES = 20  # reflection needs more frames than it pads
 LAYERS = ("channels", "kernel_sizes", "dilations")  # of each layer
-ECAPA_SIZES = ("attention_channels", "se_channels", "res2net_scale")
+ECAPA_SIZES = ("attention_channels", "se_channels", "res2net_scale", "dropout")
 
 
 class _QuietPooling(StatisticsPooling):  # type: ignore[misc]
@@ -330,17 +334,21 @@ class EncoderNetwork(nn.Module):
             self.front = HubFront(config.features)
             features = dataclasses.replace(config.features, bins=self.front.width)
             config = dataclasses.replace(config, features=features)
+        dual = config.encoder == "ecapa_dual"
+        self._banks = (Features(FeatureConfig()),) if dual else ()  # no part of saved weights
         self.body: nn.Module = load(STRUCTURES[config.encoder])(config)
         self.final_norm: nn.Module = nn.Identity()
         if config.network.final_norm:
             self.final_norm = nn.BatchNorm1d(config.network.embedding, affine=False)
         use_faster_layers(self.body)
 
-    def forward(self, features: Tensor) -> Tensor:
-        """All utterances of a batch have the same length."""
-        if self.front is not None:
-            features = self.front(features)
-        embeddings: Tensor = self.final_norm(self.body(features).squeeze(1))
+    def forward(self, features: Tensor, samples: Tensor | None = None) -> Tensor:
+        """All utterances of a batch have the same length. samples: what the filter banks of
+        ecapa_dual hear, where it is not what the hub model hears."""
+        heard: Any = features if self.front is None else self.front(features)
+        for banks in self._banks:
+            heard = banks.to(features.device)(features if samples is None else samples), heard
+        embeddings: Tensor = self.final_norm(self.body(heard).squeeze(1))
         return embeddings
 
     @property
@@ -370,13 +378,58 @@ class EncoderNetwork(nn.Module):
         return means, variances
 
 
+class DualEcapa(ECAPA_TDNN):  # type: ignore[misc]
+    """ECAPA-TDNN of 80 filter banks whose layers are multiplied by those of a second one, of the
+    frames of a hub model: DAST, the attacker of VoicePrivacy 2026 (Arefeen et al. 2026).
+
+    The parameters have the names of its authors. width: of the frames.
+    """
+
+    def __init__(self, width: int, **sizes: Any) -> None:
+        super().__init__(FeatureConfig().bins, **sizes)
+        channels, common = sizes["channels"][:-1], ("res2net_scale", "se_channels", "dropout")
+        sides = zip([width, *channels], channels, strict=False)
+        inner = zip(sides, sizes["kernel_sizes"], sizes["dilations"], strict=False)
+        self.blocks_features = nn.ModuleList(
+            SERes2NetBlock(
+                *side, kernel_size=kernel, dilation=dilation, **{n: sizes[n] for n in common}
+            )
+            for side, kernel, dilation in inner
+        )
+
+    def forward(self, heard: tuple[Tensor, Tensor], **_: None) -> Tensor:
+        """Vectors (B, 1, E) of filter banks (B, T, 80) and frames (B, T', width)."""
+        found = []
+        for given, blocks in zip(heard, (self.blocks, self.blocks_features), strict=True):
+            layers = [given.transpose(1, 2)]
+            for block in blocks:
+                layers.append(block(layers[-1]))
+            found.append(torch.cat(layers[2:], dim=1))
+        x = self.mfa(found[0] * match_frames(found[1], found[0].shape[2]))
+        vectors: Tensor = self.fc(self.asp_bn(self.asp(x))).transpose(1, 2)
+        return vectors
+
+
+def match_frames(x: Tensor, length: int) -> Tensor:
+    """Frames (B, C, length) of (B, C, T) as DAST has them: means of neighbours, of one frame more
+    towards the end; where there are too few, all of them again and again."""
+    n = x.shape[2]
+    if n <= length:
+        return x[:, :, torch.arange(length, device=x.device) % n]
+    sizes = torch.full((length,), n // length, device=x.device)
+    sizes[length - n % length :] += 1
+    owner = torch.repeat_interleave(torch.arange(length, device=x.device), sizes)
+    return x.new_zeros(*x.shape[:2], length).index_add(2, owner, x) / sizes
+
+
 def make_ecapa(config: EncoderConfig) -> nn.Module:
-    """ECAPA-TDNN with attentive or xi pooling."""
+    """ECAPA-TDNN with attentive or xi pooling, of features or of filter banks and a hub model."""
     network = config.network
+    kind = DualEcapa if config.encoder == "ecapa_dual" else ECAPA_TDNN
     layers = {name: list(getattr(network, name)) for name in LAYERS}
     sizes = {name: getattr(network, name) for name in ECAPA_SIZES}
     groups = [1] * len(network.channels)
-    body: nn.Module = ECAPA_TDNN(
+    body: nn.Module = kind(
         config.features.bins, lin_neurons=network.embedding, groups=groups, **layers, **sizes
     )
     if network.pooling == "xi":

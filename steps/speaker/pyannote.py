@@ -38,7 +38,7 @@ class PyannoteEncoder:
     name = "pyannote"
     n_whole = 0
 
-    def __init__(self, device: str = "cpu") -> None:  # noqa: ARG002
+    def __init__(self, device: str = "cpu") -> None:
         library = find_library()
         self._session = open_graph(library, read_model(library))
 

@@ -1,6 +1,5 @@
 """Training of a speaker encoder: batches, validation, and what the loop needs to know."""
 
-import hashlib
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,12 +14,12 @@ from torch import nn
 from steps.audio import SAMPLE_RATE
 from steps.speaker.config import EncoderConfig, TrainingConfig
 from steps.speaker.encoders import NetworkEncoder, load_network
-from steps.speaker.features import Features, augment, change_speed, mask_features
+from steps.speaker.features import Features, augment, change_speed, drop, mask_features
 from steps.speaker.network import EncoderNetwork, TrainingHead
 from steps.training.audio import TrainingAudio, hold_out
-from steps.training.loop import Trainer, descend, learning_rate, set_rate, train
+from steps.training.loop import Trainer, cyclic_rate, descend, learning_rate, set_rate, train
 from steps.training.settings import identity
-from steps.training.weights import check_device, choose_precision
+from steps.training.weights import check_device, choose_precision, digest_of
 from utils.arrays import Float32
 from utils.cli import UserError
 from utils.datadir import write_training_speakers, write_validation_speakers
@@ -110,7 +109,8 @@ def equal_error_rate(scores: npt.NDArray[np.float64], target: npt.NDArray[np.boo
 
 # ---- Training of a speaker encoder, as the loop of steps/training needs it.
 
-EncoderBatch = tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]
+EncoderBatch = tuple[npt.NDArray[Any], ...]
+HUB_SECONDS = 10.0  # of an utterance, that the hub model of ecapa_dual hears in training
 
 
 def margin(config: TrainingConfig, step: int) -> float:
@@ -140,7 +140,8 @@ class EncoderTrainer(Trainer):
     """Training of an encoder and its classifier; valid: segments of held-out speakers.
 
     A batch is features (B, T, D) float32, of kind hub samples (B, n), and classes (B,): speaker x
-    speed, speaker * n_speeds + speed.
+    speed, speaker * n_speeds + speed. Of ecapa_dual the hub model hears other samples of the same
+    utterances, not augmented, with zeros after short ones, and they come first.
     """
 
     config: EncoderConfig
@@ -168,10 +169,15 @@ class EncoderTrainer(Trainer):
         rng = make_rng(self.seed, "encoder-batch", str(step))
         n_samples = int(rng.uniform(*self.plan.crop_seconds) * SAMPLE_RATE)
         classes = self._classes(step)
-        crops = np.stack([self._crop(rng, int(c), n_samples) for c in classes])
+        utts, each = zip(*(self._crop(rng, int(c), n_samples) for c in classes), strict=True)
+        crops = np.stack(each)
+        if self.config.augmentation.drop:
+            crops = drop(rng, crops)
         features = self.features(torch.from_numpy(crops)).numpy()
         if not self.features.passes:
             mask_features(rng, features, self.config.augmentation)
+        if self.config.encoder == "ecapa_dual":
+            return np.stack([self._excerpt(rng, utt) for utt in utts]), features, classes
         return features, classes
 
     def _classes(self, step: int) -> npt.NDArray[np.int64]:
@@ -184,33 +190,44 @@ class EncoderTrainer(Trainer):
         }
         return np.array([orders[r][i] for r, i in zip(rounds.tolist(), inside, strict=True)])
 
-    def _crop(self, rng: np.random.Generator, chosen: int, n_samples: int) -> Float32:
+    def _crop(self, rng: np.random.Generator, chosen: int, n_samples: int) -> tuple[str, Float32]:
         speaker, speed = divmod(chosen, len(self._speeds))
         n_read = int(np.ceil(n_samples * self._speeds[speed])) + 1
-        crop = change_speed(self._draw(rng, speaker, n_read), self._speeds[speed], n_samples)
+        utt = self._choose(rng, speaker)
+        crop = change_speed(self._draw(rng, utt, n_read), self._speeds[speed], n_samples)
 
         def draw_any() -> Float32:
-            return self._draw(rng, int(rng.integers(len(self.audio.speakers))), n_samples)
+            other = self._choose(rng, int(rng.integers(len(self.audio.speakers))))
+            return self._draw(rng, other, n_samples)
 
-        return augment(rng, crop, self.config.augmentation, draw_any)
+        return utt, augment(rng, crop, self.config.augmentation, draw_any)
 
-    def _draw(self, rng: np.random.Generator, speaker: int, n_samples: int) -> Float32:
-        """Draw a random stretch of a speaker's speech; longer utterances are drawn more often."""
-        utts = self.audio.spk2utt[self.audio.speakers[speaker]]
-        shares = self._shares[speaker]
-        utt = utts[int(np.searchsorted(shares, rng.integers(shares[-1]), side="right"))]
+    def _choose(self, rng: np.random.Generator, speaker: int) -> str:
+        """Draw an utterance of a speaker; longer ones are drawn more often."""
+        shares, utts = self._shares[speaker], self.audio.spk2utt[self.audio.speakers[speaker]]
+        return utts[int(np.searchsorted(shares, rng.integers(shares[-1]), side="right"))]
+
+    def _draw(self, rng: np.random.Generator, utt: str, n_samples: int) -> Float32:
+        """Draw a stretch of an utterance."""
         spare = self.audio.lengths[utt] - n_samples
         start = int(rng.integers(spare + 1)) if spare > 0 else 0
         return self.audio.read(utt, start, n_samples)
 
+    def _excerpt(self, rng: np.random.Generator, utt: str) -> Float32:
+        """Draw HUB_SECONDS of an utterance; zeros follow a shorter one."""
+        wanted = int(HUB_SECONDS * SAMPLE_RATE)
+        part = self._draw(rng, utt, min(wanted, self.audio.lengths[utt]))
+        return np.pad(part, (0, wanted - len(part)))
+
     def update(self, step: int, batch: EncoderBatch) -> dict[str, float]:
         self.network.train()
         self.head.train()
-        set_rate(self.optimiser, learning_rate(self.plan, step))
-        features, classes = (torch.from_numpy(part).to(self.device) for part in batch)
+        rate = cyclic_rate if self.plan.half_cycle else learning_rate
+        set_rate(self.optimiser, rate(self.plan, step))
+        *heard, classes = (torch.from_numpy(part).to(self.device) for part in batch)
         lower = self.precision == "bfloat16"
         with torch.autocast(self.device, torch.bfloat16, enabled=lower):
-            embeddings = self.network(features)
+            embeddings = self.network(*heard)
         loss = self.head(embeddings.float(), classes, margin(self.plan, step))
         parameters = (*self.network.parameters(), *self.head.parameters())
         return {"loss": descend(loss, self.optimiser, parameters, self.plan.gradient_norm)}
@@ -252,7 +269,7 @@ def train_encoder(
     first = b""
     if init_from is not None:
         trainer.start_from(init_from)
-        first = hashlib.sha256((init_from / "final.pt").read_bytes()).digest()
+        first = digest_of(trainer.network)
     settings = to_plain(config)
     parts = (seed, audio.spk2utt, audio.lengths, first)
     training = train(trainer, out, identity(settings, *parts), n_workers)

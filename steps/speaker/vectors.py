@@ -144,8 +144,7 @@ def whitening(covariance: Float64, floor: float = COVARIANCE_FLOOR) -> Float64:
     if not values[-1] > 0:
         raise ZeroDivisionError("all x-vectors of each speaker are equal")
     values = np.maximum(values, floor * values[-1])
-    transform: Float64 = (vectors / np.sqrt(values)).T
-    return transform
+    return (vectors / np.sqrt(values)).T
 
 
 def clamp_dimension(wanted: int, n_features: int, n_speakers: int, n_vectors: int) -> int:
@@ -201,8 +200,7 @@ class Plda:
         """
         u = (vectors - self.mean) @ self.transform.T
         expected = self.psi + 1.0 / counts[:, None]
-        scaled: Float64 = u * np.sqrt(u.shape[1] / np.sum(u**2 / expected, axis=1, keepdims=True))
-        return scaled
+        return u * np.sqrt(u.shape[1] / np.sum(u**2 / expected, axis=1, keepdims=True))
 
     def left(self, vectors: Float64, counts: Float64, kinds: Float64 | None = None) -> Float64:
         """(n, k) of means of `counts` vectors; left @ right.T are log-likelihood ratios."""

@@ -657,12 +657,7 @@ class HifiganSynthesiser(BnSynthesiser):
 
     @torch.no_grad()
     def _say(
-        self,
-        inputs: Tensor,
-        unit: Tensor,
-        contour: Float64,  # noqa: ARG002
-        source: SourceFeatures,
-        n_samples: int,
+        self, inputs: Tensor, unit: Tensor, contour: Float64, source: SourceFeatures, n_samples: int
     ) -> Float64:
         n_frames, reach = inputs.shape[2], self.network.reach
         out = in_blocks(

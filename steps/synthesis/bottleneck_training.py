@@ -512,7 +512,7 @@ class HifiganTrainer(AdversarialTrainer, ContentTrainer):
     kind = Hifigan
     signals = True
 
-    def prepare_losses(self, speech: ContentSpeech) -> None:  # noqa: ARG002
+    def prepare_losses(self, speech: ContentSpeech) -> None:
         self.gradient_norm = self.plan.gradient_norm
         self.draw_weights("hifigan-weights")
         self.spectral = SpectralLoss().to(self.device).log_mel_distance

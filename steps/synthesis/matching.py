@@ -191,7 +191,7 @@ class NearestConverter:
         """Gender F or m, in lower case."""
         return self._pool.gender(speaker)
 
-    def lacks(self, speaker: str) -> str | None:  # noqa: ARG002
+    def lacks(self, speaker: str) -> str | None:
         """Reason why a voice cannot be a target; None where it can."""
         return None
 

@@ -271,11 +271,7 @@ class WavLMConverter(NearestConverter):
         self._features, self._vocoder = features, vocoder
 
     def convert(
-        self,
-        wave: Float64,
-        voices: Groups,
-        weights: Sequence[float],
-        source_f0: F0Stats | None,  # noqa: ARG002
+        self, wave: Float64, voices: Groups, weights: Sequence[float], source_f0: F0Stats | None
     ) -> Float64:
         """Convert as `WorldConverter.convert`; digital silence is returned unchanged."""
         if not np.any(wave):

@@ -53,8 +53,6 @@ def batches_ahead(make: Callable[[int], Any], steps: range, n_workers: int = 1) 
 
 # ---- Checkpoints of a training: written atomically, the last few kept, never of another training.
 
-FORMAT = 2  # of the state; before the trainings had one loop, each had a format of its own
-
 
 def save_atomically(path: Path, state: object) -> None:
     """Save by torch.save beside `path`, then rename."""
@@ -77,8 +75,8 @@ class Checkpoints:
 
     def save(self, step: int, state: dict[str, Any]) -> None:
         """Write one, then remove the oldest beyond `keep`."""
-        known = {"identity": self.identity, "format": FORMAT}
-        save_atomically(self.folder / f"step-{step:08d}.pt", {**state, **known})
+        known = {**state, "identity": self.identity}
+        save_atomically(self.folder / f"step-{step:08d}.pt", known)
         for old in self._steps()[: -self.keep]:
             old.unlink()
 
@@ -87,11 +85,9 @@ class Checkpoints:
         if not (paths := self._steps()):
             return None
         state = load_state(paths[-1])
-        if (state.get("format"), state.get("identity")) == (FORMAT, self.identity):
+        if state.get("identity") == self.identity:
             return state
-        why = "of a training with other settings, seed or data"
-        if state.get("format") != FORMAT:
-            why = "written by another version of this program"
+        why = "of a training with other settings, seed or data, or by another version"
         raise UserError(f"{paths[-1]}: {why}; remove {self.folder} to begin anew")
 
 
@@ -119,7 +115,7 @@ class Trainer(ABC):
     saved: tuple[str, ...] = ("network", "optimiser")
     best_by = ""
 
-    def batch(self, step: int) -> Any:  # noqa: ARG002
+    def batch(self, step: int) -> Any:
         """Data of a step, a function of (seed, step); may be made ahead in other processes."""
         return None
 
@@ -330,6 +326,14 @@ def learning_rate(config: Any, step: int) -> float:
     final: float = config.final_rate
     cosine = 0.5 * (1 + math.cos(math.pi * progress))
     return final + (peak - final) * cosine
+
+
+def cyclic_rate(config: Any, step: int) -> float:
+    """Learning rate: linear rise from `final_rate` to `learning_rate` over `half_cycle` steps and
+    fall over as many, again and again (SpeechBrain's CyclicLRScheduler)."""
+    place = (step + 1) / config.half_cycle % 2
+    final, peak = float(config.final_rate), float(config.learning_rate)
+    return float(final + (peak - final) * (1 - abs(1 - place)))
 
 
 def set_rate(optimiser: torch.optim.Optimizer, rate: float) -> None:

@@ -15,7 +15,10 @@ from utils.tables import StrPath, replacing
 # ---- Saved weights: the only place that reads them and puts them into networks.
 
 
-def load_state(path: Path) -> dict[str, Any]:
+AGAIN = "train it again"  # what mends weights of this project
+
+
+def load_state(path: Path, mend: str = AGAIN) -> dict[str, Any]:
     """Read torch's tensors and plain values (no code is run); UserError for anything else.
 
     Of .safetensors, numbers of half precision become float32.
@@ -28,9 +31,9 @@ def load_state(path: Path) -> dict[str, Any]:
             }
         state = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # torch raises many kinds for a damaged file
-        raise UserError(f"{path}: not readable as a saved model; train it again") from error
+        raise UserError(f"{path}: not readable as a saved model; {mend}") from error
     if not isinstance(state, dict):
-        raise UserError(f"{path}: holds no weights by name; train it again")
+        raise UserError(f"{path}: holds no weights by name; {mend}")
     return state
 
 
@@ -48,7 +51,9 @@ def saved_vector(weights: Mapping[str, Any], name: str, path: StrPath) -> torch.
     return vector
 
 
-def fill_network(network: torch.nn.Module, weights: Mapping[str, Any], path: StrPath) -> None:
+def fill_network(
+    network: torch.nn.Module, weights: Mapping[str, Any], path: StrPath, mend: str = AGAIN
+) -> None:
     """Put saved weights into a network.
 
     UserError if they belong to another network (other names, shapes or types), or are not finite.
@@ -56,16 +61,18 @@ def fill_network(network: torch.nn.Module, weights: Mapping[str, Any], path: Str
     own = network.state_dict()
     try:
         for name, value in own.items():
+            if name not in weights:
+                raise ValueError(f"{name} is missing")
             if weights[name].dtype != value.dtype:
                 raise TypeError(f"{name} is {weights[name].dtype}, not {value.dtype}")
             if value.is_floating_point() and not torch.isfinite(weights[name]).all():
                 raise ValueError(f"{name} holds a value that is not finite")
         network.load_state_dict(dict(weights))
-    except (RuntimeError, AttributeError, KeyError, TypeError, ValueError) as error:
+    except (RuntimeError, AttributeError, TypeError, ValueError) as error:
         why = " ".join(str(error).split())[:200]
         raise UserError(
             f"{path}: does not hold the weights that the settings beside it describe ({why}); "
-            "train it again"
+            f"{mend}"
         ) from error
 
 

@@ -6,11 +6,13 @@ import random
 import signal
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from tests.toy_recipe import make_toy
+from tests.waiting import LIMIT, wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
 KILLS = 20
@@ -33,6 +35,12 @@ ROWS = (
     {"table": "counted", "stage": 2, "out": "exp/right", "of": PROTECTED},
     {"table": "counted", "stage": 3, "out": "exp/results", "of": "exp/left"},
 )  # fmt: skip
+
+
+def send(pid: int, signum: int) -> None:
+    """A signal to a process that may have ended meanwhile."""
+    with suppress(ProcessLookupError):
+        os.kill(pid, signum)
 
 
 class Folder:
@@ -65,7 +73,7 @@ class Folder:
         What a killed run with the other option had begun may stand beside what is finished again
         (`.results.unfinished`), for that option's next run. Nothing else that is hidden may.
         """
-        assert self.start(alpha).wait(120) == 0, (self.path / "errors").read_text()
+        assert self.start(alpha).wait(LIMIT) == 0, (self.path / "errors").read_text()
         exp = self.path / "exp"
         files = [p for p in exp.rglob("*") if p.is_file() and "log" not in p.parts[-2:]]
         files = [p for p in files if "plan" not in p.parts]
@@ -91,10 +99,7 @@ class Folder:
         return found
 
     def wait_until_all_have_ended(self) -> None:
-        deadline = time.monotonic() + 60
-        while living := self.living():
-            assert time.monotonic() < deadline, f"orphans: {living}"
-            time.sleep(0.05)
+        wait_for(lambda: not self.living())
 
     def jobs(self, run: int) -> list[int]:
         """Forks of a run that are jobs; its guard has a session of its own."""
@@ -115,14 +120,14 @@ class Folder:
             pids = self.jobs(run.pid) or pids
         if rng.random() < 0.3:
             for pid in self.jobs(run.pid):
-                os.kill(pid, signal.SIGSTOP)  # it would go on whenever somebody lets it
+                send(pid, signal.SIGSTOP)  # it would go on whenever somebody lets it
         ended = run.poll() is not None
         if not ended:
-            os.kill(rng.choice(pids), signal.SIGKILL)
+            send(rng.choice(pids), signal.SIGKILL)
             if pids != [run.pid]:
                 for pid in self.jobs(run.pid):
-                    os.kill(pid, signal.SIGCONT)
-        status = run.wait(60)
+                    send(pid, signal.SIGCONT)
+        status = run.wait(LIMIT)
         self.wait_until_all_have_ended()
         return not ended and status != 0
 

@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""Put together the figures of a study of its own, as tables beside the paper's.
+
+OUT gets RESULTS.md, a table of figures (one a row), and run.json (command, commit, versions), for
+keep_results.py.
+"""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+if __package__ in (None, ""):  # run as a program: reach the floors from any directory
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+from local.options import (
+    COMMAND_LOG,
+    CommandLog,
+    CorpusName,
+    EncoderName,
+    Labelled,
+    ResultsFolder,
+)  # fmt: skip
+from utils.commands import commands
+from utils.options import OutFolder
+
+
+def _nist(
+    out: OutFolder, *, corpus_name: CorpusName, figures: Labelled,
+    command_log: CommandLog = COMMAND_LOG,
+) -> None:  # fmt: skip
+    """The NIST study (Seo et al. 2025), laid out as its Tables 5 to 8.
+
+    FOLDERs hold metrics.json of the families trial1, trial2 and leakage, whose attacker is the
+    profile (p1, p2, ...), cross, and trial2 of the system original without a profile.
+    """
+    from pandas import DataFrame
+
+    from local.report.frame import METRICS
+    from local.report.gather import labelled, tabulate
+    from local.report.studies import Searches
+
+    folders, corpus = labelled(figures), {"corpus": corpus_name}
+    rows = [row for folder, of in folders.items() for row in tabulate(folder, corpus | of)[0]]
+    Searches(DataFrame(rows, columns=METRICS)).write(out, command_log, corpus=corpus_name)
+    print(f"{len(rows)} figures of {len(folders)} folders written to {out}")
+
+
+def _whitebox(
+    results: ResultsFolder, *,
+    target: Annotated[
+        Sequence[tuple[str, str]], "A target's system, and a set that was protected with it; may "
+        "be given again", "SYSTEM DATA",
+    ],
+) -> None:  # fmt: skip
+    """The white-box study (Champion et al. 2021), RESULTS.md only, into what collect_results.py
+    made: means and standard deviations over constant targets, then each target and speaker."""
+    from local.report.load import load_results
+    from local.report.studies import Targets, read_target
+    from utils.tables import write_file
+
+    voices = {system: read_target(Path(data)) for system, data in target}
+    study = Targets(load_results(results), voices)
+    write_file(results / "RESULTS.md", study.page(study.results.origin))
+    print(f"{len(study.figures)} figures of {len(voices)} targets tabulated in {results}")
+
+
+def _generators(
+    threshold: Annotated[Path, "The file of compute_metrics.py threshold"],
+    real: Annotated[Path, "The folder with the capacity.tsv of real speakers"], out: OutFolder, *,
+    corpus_name: CorpusName, encoder: EncoderName, command_log: CommandLog = COMMAND_LOG,
+    generator: Annotated[
+        Sequence[tuple[str, str, str]], "A generator's name and its folders with capacity.tsv and "
+        "time.json; may be given again", "NAME CAPACITY TIME",
+    ],
+    attacked: Labelled = (),
+) -> None:  # fmt: skip
+    """Generators of pseudo-speakers (Liu et al. 2025), with their Fig. 11: capacity.pdf and .svg.
+
+    Generators without --attacked are "not run".
+    """
+    from pandas import DataFrame
+
+    from local.report import studies as report
+    from utils.tables import read_json_object
+
+    rows = report.capacity_rows(report.REAL, real / "capacity.tsv")
+    for name, capacity, seconds in generator:
+        rows += report.capacity_rows(name, Path(capacity) / "capacity.tsv")
+        rows += report.time_rows(name, Path(seconds) / "time.json")
+    rows += report.speech_rows(attacked)
+    rows += [row for name, _, _ in generator for row in report.published_rows(name)]
+    report.GeneratorFigures(DataFrame(rows, columns=report.COLUMNS)).write(
+        out, command_log, corpus=corpus_name, encoder=encoder,
+        threshold=read_json_object(threshold, "make it again"),
+    )  # fmt: skip
+    print(f"{len(rows)} figures of {len(generator)} generators written to {out}")
+
+
+main = commands(_nist, _whitebox, _generators)

@@ -1,1 +1,0 @@
-"""Speech recognition: recognisers behind one interface, their language data, text."""

@@ -1,1 +1,0 @@
-"""Content of speech as a recogniser hears it (Champion et al. 2021, Liu et al. 2025)."""

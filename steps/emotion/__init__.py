@@ -1,1 +1,0 @@
-"""Recognition of emotions: functionals of an utterance with a linear classifier, or a hub model."""

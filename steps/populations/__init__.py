@@ -1,1 +1,0 @@
-"""All pairs of many x-vectors (docs/populations.md)."""

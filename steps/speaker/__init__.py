@@ -1,1 +1,0 @@
-"""Speaker encoders and back ends: vectors of voices, and their similarity."""

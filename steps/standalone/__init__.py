@@ -1,1 +1,0 @@
-"""Protection of folders of audio as they are: no lists, no transcripts, no training."""

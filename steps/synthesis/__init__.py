@@ -1,1 +1,0 @@
-"""Speech analysis and synthesis: pitch, envelopes, target voices, synthesisers."""

@@ -1,1 +1,0 @@
-"""Synthetic speech: drawn voices, drawn sentences, eSpeak NG, rooms and microphones."""

@@ -1,1 +1,0 @@
-"""Training: one loop for all networks, its checkpoints, the training audio, devices."""
