@@ -354,8 +354,8 @@ def find_encoder(word: str) -> NamedEncoder:
     if not (settings or known or ours or Path(word, "encoder.yaml").is_file()):
         there = " ".join(sorted(path.name for path in Path("conf/encoders").glob("*.yaml")))
         raise UserError(
-            f"--evaluators, --voice-encoder: '{word}' is no encoder; known: resemblyzer, pyannote, "
-            f"{', '.join(CHANNELS)}, hub:<model>, given:<folder>, a folder with encoder.yaml, and "
+            f"--evaluators, --voice-encoder: '{word}' is not an encoder; known: resemblyzer, "
+            f"pyannote, {', '.join(CHANNELS)}, hub:<model>, given:<folder>, a folder with encoder.yaml, and "
             f"in conf/encoders: {there}"
         )
     if (ours or word).startswith("pyannote") and find_spec(

@@ -183,7 +183,7 @@ def read_weights(path: Path) -> dict[str, Tensor]:
                         layer = f"layers.{match[1]}.{match[2].replace('/', '.')}.weight"
                         found[layer] = _dequantised(values, name.removesuffix("_quantized")).T
     except Exception as error:  # flatbuffers raises Python's own errors beyond a file's end
-        raise UserError(f"{path}: is no graph of Moonshine's encoder: {error}") from error
+        raise UserError(f"{path}: is not a graph of Moonshine's encoder: {error}") from error
     return {name: torch.from_numpy(np.array(part, np.float32)) for name, part in found.items()}
 
 
