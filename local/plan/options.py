@@ -355,8 +355,8 @@ def find_encoder(word: str) -> NamedEncoder:
         there = " ".join(sorted(path.name for path in Path("conf/encoders").glob("*.yaml")))
         raise UserError(
             f"--evaluators, --voice-encoder: '{word}' is not an encoder; known: resemblyzer, "
-            f"pyannote, {', '.join(CHANNELS)}, hub:<model>, given:<folder>, a folder with encoder.yaml, and "
-            f"in conf/encoders: {there}"
+            f"pyannote, {', '.join(CHANNELS)}, hub:<model>, given:<folder>, a folder with "
+            f"encoder.yaml, and in conf/encoders: {there}"
         )
     if (ours or word).startswith("pyannote") and find_spec(
         "moonshine_voice"
