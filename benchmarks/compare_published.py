@@ -19,8 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[0] = str(ROOT)
-from local.compute_quality import main as compute_quality
-from local.compute_wer import main as compute_wer
+from local.compute_utility import main as compute_utility
 from local.report.frame import METRICS, write_frame
 from steps.decode import main as decode
 from steps.estimate_quality import main as estimate_quality
@@ -60,11 +59,13 @@ def measure(system: str, folder: Path, work: Path) -> Iterator[dict[str, str]]:
     here, original = work / system, work / ORIGINAL
     write_sets(folder, here)
     run(decode, "moonshine", here / "words", here / "heard")
-    run(compute_wer, *BOOTSTRAP, here / "words", here / "heard/text", here / "wer.json")
+    run(
+        compute_utility, "words", *BOOTSTRAP, here / "words", here / "heard/text", here / "wer.json"
+    )
     run(estimate_quality, original / "all", here / "all", here / "quality")
     before = () if system == ORIGINAL else ("--original", original / "quality/quality")
     found = here / "quality/quality"
-    run(compute_quality, *BOOTSTRAP, *before, original / "all", found, here / "mos.json")
+    run(compute_utility, "quality", *BOOTSTRAP, *before, original / "all", found, here / "mos.json")
     for name, evaluator, metrics in (
         ("wer", "moonshine", ("wer", "cer")),
         ("mos", "distillmos", ("mos", "mos_drop")),

@@ -295,10 +295,6 @@ def _legal(
     out: Figures, *,
     utt2spk_enrol: Annotated[Path, "The table of the enrol utterances' speakers", "F"],
     utt2spk_trial: Annotated[Path, "The table of the trial utterances' speakers", "F"],
-    conversation_length: Annotated[
-        Sequence[int], "The number of trial utterances that the attacker averages; may be given "
-        "again (left out: 1 and 3)", "L", positive,
-    ] = (),
     bootstrap: Bootstrap = 0, seed: Seed = 0,
 ) -> None:  # fmt: skip
     """Singling Out and legal Linkability (Vauquier et al. 2025), which is not D_sys.
@@ -316,9 +312,7 @@ def _legal(
         for path, table in ((enrol_xvectors, utt2spk_enrol), (trial_xvectors, utt2spk_trial))
     )
     check_sides(enrol, trial, enrol_path=enrol_xvectors, trial_path=trial_xvectors)
-    lengths = sorted(set(conversation_length or (1, 3)))
-    found = legal_metrics(enrol, trial, lengths=lengths, n_bootstrap=bootstrap, seed=seed)
-    write_figures(out, found)
+    write_figures(out, legal_metrics(enrol, trial, n_bootstrap=bootstrap, seed=seed))
 
 
 def _threshold(

@@ -23,9 +23,9 @@ if __package__ in (None, ""):  # run as a program: reach the floors from any dir
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.options import Bootstrap
 from steps.options import Asnorm, Device, ScoringBackend
-from utils.cli import COMMON, UserError, natural, positive, progress
+from utils.cli import UserError, positive, progress
 from utils.commands import commands
-from utils.options import OutFile, Seed
+from utils.options import AllowLoss, OutFile, Seed
 from utils.tables import is_there
 
 WIDE = 1e-4  # bounds of the EER that are further apart are reported
@@ -52,11 +52,6 @@ Groups = Annotated[
     int, "The number of groups of speakers that intervals resample; groups are speakers where "
     "there are no more", "N", positive,
 ]  # fmt: skip
-AllowLoss = Annotated[
-    int, "The number of utterances of either side that may be lost; more are an error", "N",
-    natural, COMMON,
-]  # fmt: skip
-Checkpoint = Annotated[float, "The time between two checkpoints, in seconds", "S"]
 Parts = Annotated[int, "The number of parts", "M", positive]
 
 
@@ -100,16 +95,14 @@ def _count(
     part: Annotated[
         int, "The number of the part that is counted, from 1", "N", positive,
     ] = 1,
-    parts: Parts = 1, device: Device = "cpu", checkpoint_seconds: Checkpoint = 60.0,
+    parts: Parts = 1, device: Device = "cpu",
 ) -> None:  # fmt: skip
     """Count the scores of one part of each of some plans."""
     for plan in plans:
-        _count_parts(plan, [part], parts, device, checkpoint_seconds)
+        _count_parts(plan, [part], parts, device)
 
 
-def _count_parts(
-    folder: Path, numbers: Sequence[int], parts: int, device: str, every: float
-) -> None:
+def _count_parts(folder: Path, numbers: Sequence[int], parts: int, device: str) -> None:
     from steps.populations.plans import count_part, load_plan, part_path
 
     plan = load_plan(folder)
@@ -117,7 +110,7 @@ def _count_parts(
         checkpoint = part_path(folder, number, parts)
         how = ", which went on from a checkpoint" if is_there(checkpoint) else ""
         part = count_part(
-            plan, plan.part(number, parts), checkpoint=checkpoint, every=every,
+            plan, plan.part(number, parts), checkpoint=checkpoint,
             device=device.removeprefix("cpu"), wrap=progress("count", unit="cells"),
         )  # fmt: skip
         print(
@@ -128,22 +121,22 @@ def _count_parts(
 
 def _figures(plan: Plan, out: OutFile, *, parts: Parts = 1, bootstrap: Bootstrap = 0) -> None:
     """Add the parts of a plan and write the figures."""
-    from local.metrics.large import report, widest
+    from local.metrics.large import report
     from local.options import write_figures
     from steps.populations.plans import read_total
 
     total = read_total(plan, parts)
     made: dict[str, Any] = report(total, n_bootstrap=bootstrap, seed=total.plan.info["seed"])
-    if widest(made["bounds"]) > WIDE:
+    low, high = made["bounds"]["eer"]
+    if high - low > WIDE:
         ends = [min(x) for x in zip(*made["extremes"].values(), strict=True)]
         ends[1] = max(made["extremes"][kind][1] for kind in made["extremes"])
         logger.warning(
             "the EER is only known to be from %.5f to %.5f: the scores, from %.6g to %.6g, fall in "
             "few bins; give prepare a closer --range, or --first-pass",
-            *made["bounds"]["eer"], *ends,
+            low, high, *ends,
         )  # fmt: skip
     write_figures(str(out), made)
-    low, high = made["bounds"]["eer"]
     print(f"EER {100 * made['eer']:.4f} % (exactly: from {100 * low:.4f} to {100 * high:.4f})")
 
 
@@ -153,7 +146,7 @@ def _run(
     asnorm: Asnorm = 0, enrol: Enrol = "each", same_gender: SameGender = False,
     range: Range = None, first_pass: FirstPass = False, bins: Bins = 1 << 16, groups: Groups = 32,
     seed: Seed = 0, allow_loss: AllowLoss = 0, device: Device = "cpu",
-    checkpoint_seconds: Checkpoint = 60.0, parts: Parts = 1, bootstrap: Bootstrap = 0,
+    parts: Parts = 1, bootstrap: Bootstrap = 0,
 ) -> None:  # fmt: skip
     """Prepare, count and write the figures."""
     _prepare(
@@ -161,7 +154,7 @@ def _run(
         asnorm=asnorm, enrol=enrol, same_gender=same_gender, range=range, first_pass=first_pass,
         bins=bins, groups=groups, seed=seed, allow_loss=allow_loss,
     )  # fmt: skip
-    _count_parts(plan, [*builtins.range(1, parts + 1)], parts, device, checkpoint_seconds)
+    _count_parts(plan, [*builtins.range(1, parts + 1)], parts, device)
     _figures(plan, out, parts=parts, bootstrap=bootstrap)
 
 

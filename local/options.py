@@ -25,11 +25,8 @@ Words = Annotated[
     Path | None, "Scores of the same trials by the words alone, for eer_beside_words: how far the "
     "EER lies above theirs, people resampled alike in both", "SCORES",
 ]  # fmt: skip
-AGAIN = "A further set, counted together with the first; may be given again"
 CorpusName = Annotated[str, "The name of the corpus", "NAME"]
 EncoderName = Annotated[str, "The name of the encoder", "NAME"]
-CommandLog = Annotated[Path, "The log of the recipe's commands", "FILE"]
-COMMAND_LOG = Path("exp/cmdline.log")
 ResultsFolder = Annotated[Path, "The folder of results", "RESULTS"]
 Labelled = Annotated[
     Sequence[tuple[str, str, str, str, str, str, str, str]],

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.compute_wer import main as compute_wer
 from local.metrics.utility import align, error_figures, kaldi_lines
 from steps.asr import language
 from steps.asr.language import Language, normalise, normalise_english, read_source, trigram
@@ -22,6 +21,7 @@ from steps.make_lang import main as make_lang
 from tests.conftest import MakeDataDir
 from tests.recipes import ROOT, link_recipe, run_recipe
 from tests.refusals import refuses, refuses_words
+from tests.utility import compute_wer
 from utils.arrays import Float64
 from utils.cli import LossError
 from utils.tables import read_map
@@ -291,7 +291,7 @@ def test_the_recipe_measures_it(tmp_path: Path, make_data_dir) -> None:  # type:
     made = folder / "exp/metrics/original/utility.pocketsphinx/OO/x_f"
     found = json.loads((made / "metrics.json").read_text())
     assert (found["n_segments"], found["n_speakers"], found["n_words"]) == (4, 2, 20)
-    assert "%WER " in (made / "log/compute_wer.log").read_text()
+    assert "%WER " in (made / "log/compute_utility.log").read_text()
     assert json.loads((folder / "exp/lang/lang.json").read_text())["oov"]["x_trials_f"] > 0.5
     assert "nothing to do: all 3 steps" in stage_10("--bootstrap", "10").stdout
     # Moonshine, in two jobs: what each wrote is put together, and is what one would have written.

@@ -41,7 +41,7 @@ def test_an_output_that_cannot_be_made(
         ("steps/make_voice_pool.py", ("--allow-loss", -1, "w", "d", "x", "o")),
         ("utils/fix_data_dir.py", ("--allow-drop", -1, "d")),
         ("local/compute_metrics.py", ("gains", "--bootstrap", -5, *"tstststo")),
-        ("local/compute_wer.py", ("--bootstrap", -5, "d", "t", "o")),
+        ("local/compute_utility.py", ("words", "--bootstrap", -5, "d", "t", "o")),
     ],
 )
 def test_a_negative_number_of_losses_or_resamples(

@@ -356,5 +356,5 @@ def test_the_recipe_reports_it(recipe: Path) -> None:
     made = recipe / "exp/metrics/original/utility.ctc/OO/x_f"
     found = json.loads((made / "metrics.json").read_text())
     assert (found["n_segments"], found["n_words"]) == (4, 20)
-    assert "%WER " in (made / "log/compute_wer.log").read_text()
+    assert "%WER " in (made / "log/compute_utility.log").read_text()
     assert "nothing to do: all 4 steps" in stage_10("--systems=", "--asr", "ctc").stdout

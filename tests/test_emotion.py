@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from sklearn.metrics import recall_score
 
-from local.compute_uar import main as compute_uar
 from local.metrics.utility import recall_figures
 from local.protocols.utterances import four_emotions
 from local.report_challenge import main as report_challenge
@@ -20,6 +19,7 @@ from steps.recognise_emotion import main as recognise_emotion
 from tests.corpus_trees import make_recipe
 from tests.making import HUB_FRONT, RATE, write_archive
 from tests.refusals import refuses, refuses_words
+from tests.utility import compute_uar
 from utils.archives import read_vectors
 from utils.cli import LossError, UserError
 from utils.datadir import load_data_dir, write_data_dir

@@ -118,7 +118,7 @@ def test_emotions_by_a_classifier_of_transformers(
 
 
 def test_emotion2vec_is_of_another_toolkit() -> None:
-    said = r"read by FunASR, not here; .*local/compute_uar\.py"
+    said = r"read by FunASR, not here; .*local/compute_utility\.py emotions"
     refuses(said, HubEmotions, "emotion2vec/emotion2vec_plus_large")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from local.metrics.intervals import holm, leakage_sums, permutation_tests
+from local.metrics.intervals import holm
 from local.metrics.leakage import (
     RANKS,
     Embeddings,
@@ -19,6 +19,8 @@ from local.metrics.leakage import (
     embeddings,
     held_out_cosine,
     leakage,
+    leakage_sums,
+    permutation_tests,
     procrustes_cosine,
     rank_figures,
     search,

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from local.compute_prosody import main as compute_prosody
 from local.metrics.utility import KEYS, prosody_figures, read_prosody
 from steps.audio import write_wav
 from steps.compare_prosody import main as compare_prosody
@@ -20,6 +19,7 @@ from steps.synthesis.world import (
     pitch_of_praat,
 )
 from tests.refusals import refuses
+from tests.utility import compute_prosody
 from utils.cli import LossError, UserError
 from utils.datadir import write_data_dir
 
@@ -166,19 +166,6 @@ def test_losses_are_counted_and_refused(data: Path, capsys: pytest.CaptureFixtur
     assert compare_prosody(["--allow-loss", "1", *command]) == 0
     assert "read 4 utterances / written 3 comparisons / skipped 1" in capsys.readouterr().out
     assert (data / "out/skipped.txt").read_text().startswith("f1-2 ")
-
-
-HEADER = f"# utterance {' '.join(KEYS)}"
-LINE = "u 1 1 0 0 0 0 5 5 -"
-
-
-def test_bad_tables(tmp_path: Path) -> None:
-    path = tmp_path / "prosody"
-    for text in ("", "# other\n", f"{HEADER}\n"):
-        path.write_text(text)
-        refuses(":1: not a table of|:1: the file is empty", read_prosody, path)
-    path.write_text(f"{HEADER}\n{LINE}\n{LINE}\n")
-    refuses(":3: u is listed", read_prosody, path)
 
 
 def test_an_utterance_of_nobody(data: Path) -> None:

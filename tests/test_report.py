@@ -193,7 +193,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 @pytest.fixture(scope="module")
 def results(run: Run) -> Path:
     out = run.root / "results"
-    assert run.collect(out, "--command-log", run.root / "none") == 0
+    assert run.collect(out) == 0
     return out
 
 

@@ -142,20 +142,20 @@ fi
 if in_stage 10 "utility"; then
   each contours 'steps/extract_contours.py {data} {out}'
   each prosody 'steps/compare_prosody.py --contours {contours} {data} {protected} {out}'
-  each prosody_figures 'local/compute_prosody.py --utt2spk {utt2spk} --bootstrap {bootstrap} --seed {seed} {prosody}
+  each prosody_figures 'local/compute_utility.py prosody --utt2spk {utt2spk} --bootstrap {bootstrap} --seed {seed} {prosody}
     {out}/metrics.json'
   each quality_samples 'utils/subset_data_dir.py --per-spk {quality_utterances} --seed {seed} {data} {out}'
   each quality 'steps/estimate_quality.py {data} {protected} {out}'
-  each quality_figures 'local/compute_quality.py {original} --bootstrap {bootstrap} --seed {seed} {lists} {out}/metrics.json'
+  each quality_figures 'local/compute_utility.py quality {original} --bootstrap {bootstrap} --seed {seed} {lists} {out}/metrics.json'
   # What protects the speech that recognisers learn from:
   again f0 xvectors given_xvectors session_xvectors averages commanded protected
   each functionals 'steps/extract_functionals.py {data} {out}'
   each emotions 'steps/recognise_emotion.py {options} {recogniser} {data} {out}'
-  each emotion_figures 'local/compute_uar.py --bootstrap {bootstrap} --seed {seed} {lists} {out}/metrics.json'
+  each emotion_figures 'local/compute_utility.py emotions --bootstrap {bootstrap} --seed {seed} {lists} {out}/metrics.json'
   each lang 'steps/make_lang.py {options} {asr_lang} {out}'
   each recognisers 'steps/train_recogniser.py --seed {seed} {options} {conf} {data} {out}'
   again decoded
-  each word_figures 'local/compute_wer.py --spelling {asr_spelling} --bootstrap {bootstrap} --seed {seed} {lists}
+  each word_figures 'local/compute_utility.py words --spelling {asr_spelling} --bootstrap {bootstrap} --seed {seed} {lists}
     {out}/metrics.json'
 fi
 

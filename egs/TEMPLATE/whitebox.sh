@@ -68,12 +68,12 @@ fi
 if in_stage 6 "utility, by target"; then
   each contours 'steps/extract_contours.py {data} {out}'
   each prosody 'steps/compare_prosody.py --contours {contours} {data} {protected} {out}'
-  each prosody_figures 'local/compute_prosody.py --utt2spk {utt2spk} --bootstrap {bootstrap} --seed {seed} {prosody}
+  each prosody_figures 'local/compute_utility.py prosody --utt2spk {utt2spk} --bootstrap {bootstrap} --seed {seed} {prosody}
     {out}/metrics.json'
   each lang 'steps/make_lang.py {options} {asr_lang} {out}'
   each recognisers 'steps/train_recogniser.py --seed {seed} {options} {conf} {data} {out}'
   each decoded 'steps/decode.py {options} {recogniser} {data} {out}'
-  each word_figures 'local/compute_wer.py --spelling {asr_spelling} --bootstrap {bootstrap} --seed {seed} {lists}
+  each word_figures 'local/compute_utility.py words --spelling {asr_spelling} --bootstrap {bootstrap} --seed {seed} {lists}
     {out}/metrics.json'
 fi
 

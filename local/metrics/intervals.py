@@ -1,9 +1,8 @@
-"""Statistics over speakers: 95 % intervals, ranks of searches, permutation tests."""
+"""Statistics over speakers: 95 % intervals, and p values of several tests."""
 
 import logging
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -139,94 +138,7 @@ def percentiles(values: Float64) -> tuple[float, float]:
     return float(ordered[low]), float(ordered[high])
 
 
-# ---- Results of a search of protected segments among original ones, speaker by speaker.
-
-RANKS = (1, 5, 10, 20, 50)  # of cmc_<k>; auc_cmc averages up to the last
-
-
-@dataclass(frozen=True, eq=False)
-class Search:
-    """Rank at which each query finds each speaker in the gallery; S speakers.
-
-    best: (n_queries, S) 1 + the number of other people's segments that are as near as the nearest
-    one of the speaker or nearer; inf for a speaker without segments. own: (n_queries,) the query's
-    speaker; mates: (n_queries,) segments of it in the gallery; mate_ranks: (n_queries,) sum of
-    their ranks in the whole gallery, ties at mid-rank; gallery: (n_queries,) segments in it.
-    """
-
-    best: Float64
-    own: Int64
-    mates: Int64
-    mate_ranks: Float64
-    gallery: Int64
-
-
-# ---- Permutation tests of a search against chance (identity leakage; Seo et al. 2025, 3.6).
-#
-# The null hypothesis is that of the clustered chance level: the gallery's clusters stay as they
-# are, and the names under which the speakers' protected segments are searched are permuted. Several
-# systems are tested side by side, so their p values are corrected (Holm 1979).
-
-N_PERMUTATIONS = 9999
-TESTED = (*(f"cmc_{k}" for k in RANKS), "auc_cmc", "mean_rank")
-TWO_SIDED = ("cmc_1", "auc_cmc")
-_AT_ONCE = 500
-_ROUNDING = 1e-9  # of sums over queries: a smaller difference is a tie, and counts for chance
-
-
-def permutation_tests(
-    found: Search, n_permutations: int = N_PERMUTATIONS, seed: int = 0
-) -> Figures:
-    """P values `p_value_<figure>`: for cmc_<k> and auc_cmc (higher leaks more), mean_rank (lower);
-    and `p_value_two_sided_<figure>` for those of TWO_SIDED: less than chance is also information.
-
-    p = (1 + permutations that leak as much or more) / (1 + permutations), so never 0; two-sided,
-    those as far from the mean over all permutations. The same seed
-    gives the same permutations whatever the order of the files. NaN without a query that has a
-    mate, or with one speaker, for whom there is nothing to permute.
-    """
-    names = [f"p_value_{name}" for name in TESTED]
-    names += [f"p_value_two_sided_{name}" for name in TWO_SIDED]
-    queries = found.mates > 0
-    if len(np.unique(found.own[queries])) < 2:
-        logger.warning("p_value_* is undefined: a test needs queries of two speakers or more")
-        return dict.fromkeys(names, math.nan)
-    total = leakage_sums(found)
-    n = total.shape[1]
-    places = np.arange(n)
-    observed = total[:, places, places].sum(axis=1)
-    rng = make_rng(seed, "permutation test of speakers")
-    both = [TESTED.index(name) for name in TWO_SIDED]
-    off = observed[both] - (centre := total[both].sum(axis=(1, 2)) / n)
-    as_much, as_far, left = np.zeros(len(total)), np.zeros(len(both)), n_permutations
-    while left > 0:
-        size = min(left, _AT_ONCE)
-        order = rng.permuted(np.tile(places, (size, 1)), axis=1)
-        drawn = np.stack([one[places, order].sum(axis=1) for one in total])
-        as_much += (drawn >= observed[:, None] - _ROUNDING).sum(axis=1)
-        far = np.abs(drawn[both] - centre[:, None])
-        as_far += (far >= np.abs(off)[:, None] - _ROUNDING).sum(axis=1)
-        left -= size
-    p = (1.0 + np.append(as_much, as_far)) / (1.0 + n_permutations)
-    return dict(zip(names, p.tolist(), strict=True))
-
-
-def leakage_sums(found: Search) -> Float64:
-    """Figures (TESTED, S, S) of the queries of speaker s under the name of speaker t.
-
-    Sums over queries, mean_rank with its sign turned so that more is more leakage in all.
-    """
-    queries = found.mates > 0
-    who, own = np.unique(found.own[queries], return_inverse=True)
-    best = found.best[queries][:, who]
-    top = int(min(RANKS[-1], found.gallery.min()))
-    hits = [(best <= k).astype(np.float64) for k in RANKS]
-    under_curve = np.maximum(top + 1 - best, 0.0) / top  # ranks 1..top at which it is a hit
-    parts = [*hits, under_curve, -best]
-    sums = np.zeros((len(parts), len(who), len(who)))
-    for place, part in enumerate(parts):
-        np.add.at(sums[place], own, part)
-    return sums
+# ---- Several tests.
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

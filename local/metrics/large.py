@@ -7,7 +7,6 @@ D_ECE, l_w) are monotone in it, so both ends are computed and the exact figure i
 """
 
 import math
-from collections.abc import Mapping
 
 import numpy as np
 
@@ -212,11 +211,3 @@ def _range(every: Float64, bins: Bins, low: float, high: float) -> tuple[float, 
     full = np.flatnonzero(every)
     edges = np.concatenate(([low], bins.edges, [high]))
     return max(low, float(edges[full[0]])), min(high, float(edges[full[-1] + 1]))
-
-
-def widest(limits: Mapping[str, object]) -> float:
-    """Difference of the bounds of the EER, from a report's `bounds`."""
-    ends = limits["eer"]
-    if not isinstance(ends, list):
-        raise ValueError("the EER has bounds always")
-    return float(ends[1] - ends[0])

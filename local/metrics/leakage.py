@@ -7,19 +7,102 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from local.metrics.intervals import (
-    RANKS,
-    Figures,
-    Search,
-    interval_report,
-    number_names,
-    permutation_tests,
-)
+from local.metrics.intervals import Figures, interval_report, number_names
 from utils.arrays import Float64, Int64
 from utils.cli import UserError
 from utils.datadir import describe_difference
 from utils.seeds import make_rng
 from utils.tables import StrPath, sort_ids
+
+logger = logging.getLogger(__name__)
+
+# ---- Results of a search of protected segments among original ones, speaker by speaker.
+
+RANKS = (1, 5, 10, 20, 50)  # of cmc_<k>; auc_cmc averages up to the last
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """Rank at which each query finds each speaker in the gallery; S speakers.
+
+    best: (n_queries, S) 1 + the number of other people's segments that are as near as the nearest
+    one of the speaker or nearer; inf for a speaker without segments. own: (n_queries,) the query's
+    speaker; mates: (n_queries,) segments of it in the gallery; mate_ranks: (n_queries,) sum of
+    their ranks in the whole gallery, ties at mid-rank; gallery: (n_queries,) segments in it.
+    """
+
+    best: Float64
+    own: Int64
+    mates: Int64
+    mate_ranks: Float64
+    gallery: Int64
+
+
+# ---- Permutation tests of a search against chance (identity leakage; Seo et al. 2025, 3.6).
+#
+# The null hypothesis is that of the clustered chance level: the gallery's clusters stay as they
+# are, and the names under which the speakers' protected segments are searched are permuted. Several
+# systems are tested side by side, so their p values are corrected (Holm 1979).
+
+_PERMUTATIONS = 9999
+TESTED = (*(f"cmc_{k}" for k in RANKS), "auc_cmc", "mean_rank")
+TWO_SIDED = ("cmc_1", "auc_cmc")
+_PERMUTED_AT_ONCE = 500
+_ROUNDING = 1e-9  # of sums over queries: a smaller difference is a tie, and counts for chance
+
+
+def permutation_tests(found: Search, n_permutations: int = _PERMUTATIONS, seed: int = 0) -> Figures:
+    """P values `p_value_<figure>`: for cmc_<k> and auc_cmc (higher leaks more), mean_rank (lower);
+    and `p_value_two_sided_<figure>` for those of TWO_SIDED: less than chance is information, too.
+
+    p = (1 + permutations that leak as much or more) / (1 + permutations), so never 0; two-sided,
+    those as far from the mean over all permutations. The same seed
+    gives the same permutations whatever the order of the files. NaN without a query that has a
+    mate, or with one speaker, for whom there is nothing to permute.
+    """
+    names = [f"p_value_{name}" for name in TESTED]
+    names += [f"p_value_two_sided_{name}" for name in TWO_SIDED]
+    queries = found.mates > 0
+    if len(np.unique(found.own[queries])) < 2:
+        logger.warning("p_value_* is undefined: a test needs queries of two speakers or more")
+        return dict.fromkeys(names, math.nan)
+    total = leakage_sums(found)
+    n = total.shape[1]
+    places = np.arange(n)
+    observed = total[:, places, places].sum(axis=1)
+    rng = make_rng(seed, "permutation test of speakers")
+    both = [TESTED.index(name) for name in TWO_SIDED]
+    off = observed[both] - (centre := total[both].sum(axis=(1, 2)) / n)
+    as_much, as_far, left = np.zeros(len(total)), np.zeros(len(both)), n_permutations
+    while left > 0:
+        size = min(left, _PERMUTED_AT_ONCE)
+        order = rng.permuted(np.tile(places, (size, 1)), axis=1)
+        drawn = np.stack([one[places, order].sum(axis=1) for one in total])
+        as_much += (drawn >= observed[:, None] - _ROUNDING).sum(axis=1)
+        far = np.abs(drawn[both] - centre[:, None])
+        as_far += (far >= np.abs(off)[:, None] - _ROUNDING).sum(axis=1)
+        left -= size
+    p = (1.0 + np.append(as_much, as_far)) / (1.0 + n_permutations)
+    return dict(zip(names, p.tolist(), strict=True))
+
+
+def leakage_sums(found: Search) -> Float64:
+    """Figures (TESTED, S, S) of the queries of speaker s under the name of speaker t.
+
+    Sums over queries, mean_rank with its sign turned so that more is more leakage in all.
+    """
+    queries = found.mates > 0
+    who, own = np.unique(found.own[queries], return_inverse=True)
+    best = found.best[queries][:, who]
+    top = int(min(RANKS[-1], found.gallery.min()))
+    hits = [(best <= k).astype(np.float64) for k in RANKS]
+    under_curve = np.maximum(top + 1 - best, 0.0) / top  # ranks 1..top at which it is a hit
+    parts = [*hits, under_curve, -best]
+    sums = np.zeros((len(parts), len(who), len(who)))
+    for place, part in enumerate(parts):
+        np.add.at(sums[place], own, part)
+    return sums
+
 
 # ---- Similarity of two embedding spaces: canonical correlation and Procrustes alignment.
 #
@@ -30,8 +113,6 @@ from utils.tables import StrPath, sort_ids
 N_CORRELATIONS = 10
 N_PERMUTATIONS = 5
 N_FOLDS = 5  # of the speakers, for held-out figures
-
-logger = logging.getLogger(__name__)
 
 
 def alignment(x: Float64, y: Float64, speaker: Int64 | None = None) -> dict[str, object]:
@@ -135,7 +216,7 @@ def _check_ranks(rank_x: int, rank_y: int, n: int) -> bool:
 # here reproduce its tables where these are consistent (docs/metrics: cmc, mean_rank, chance).
 
 _DECIMALS = 12  # of cosines: a smaller difference is a tie (x-vectors have seven digits)
-_QUERIES_AT_ONCE = 512
+_QUERIES_PERMUTED_AT_ONCE = 512
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,8 +283,8 @@ def search(original: Embeddings, protected: Embeddings, *, same_utt: bool) -> Se
     column = {original.ids[row]: j for j, row in enumerate(order.tolist())}
     source = np.array([column.get(key, -1) for key in protected.ids])
     queries, parts = unit(protected.x), []
-    for at in range(0, len(queries), _QUERIES_AT_ONCE):
-        here = slice(at, at + _QUERIES_AT_ONCE)
+    for at in range(0, len(queries), _QUERIES_PERMUTED_AT_ONCE):
+        here = slice(at, at + _QUERIES_PERMUTED_AT_ONCE)
         cosine = np.round(queries[here] @ distinct.T, _DECIMALS)[:, copy.ravel()]
         if not same_utt:
             rows = np.flatnonzero(source[here] >= 0)

@@ -13,7 +13,6 @@ import numpy as np
 from local.metrics.intervals import Figures, interval_report, logger, warn_undefined
 from steps.asr.language import NORMALISERS, describe_normaliser
 from utils.arrays import Float64
-from utils.cli import UserError
 from utils.tables import StrPath, invert, read_map, sort_ids
 
 Table = Mapping[str, str]
@@ -95,7 +94,7 @@ def error_figures(
             "read cer, not wer"
         )
     if normaliser != "plain" and sum(n for letter, n in letters.items() if letter.isascii()) < half:
-        logger.warning("%s is not a spelling for this language; take --spelling plain", normaliser)
+        logger.warning("%s is no spelling for this language; take --spelling plain", normaliser)
     if total["words"] == 0:
         logger.warning("wer is undefined: the reference has no word")
     elif total["empty_hypotheses"] == total["segments"]:
@@ -145,7 +144,7 @@ def recall_figures(
     """Figures `uar`, `accuracy`, `recall_<emotion>`, `chance_uar`, `confusion`, and intervals.
 
     reference, recognised, utt2spk, folds: by utterance; all of `reference` are in the others. With
-    folds there are also `uar_vpc24` and `recall_vpc24_<emotion>`: means over folds. The mean of
+    folds there are `uar_vpc24` and `recall_vpc24_<emotion>`, too: means over folds. The mean of
     `uar` is over the emotions that occur in `reference`. A single one has no UAR: NaN, with a
     warning. A resample of the speakers in which an emotion does not occur has no UAR and no recall
     of it; `interval_report` counts these.
@@ -222,10 +221,9 @@ FIGURES = (*KEYS[:6], "duration_drift", "f0_correlation_vpc22")
 
 def read_prosody(path: StrPath) -> dict[str, Float64]:
     """Read utterance -> its figures (9,) in the order of KEYS, NaN where undefined, from the table
-    that steps/compare_prosody.py writes; UserError for another one."""
+    that steps/compare_prosody.py writes."""
     rows = read_map(path, rest_of_line=True)
-    if rows.pop("#", "") != " ".join(("utterance", *KEYS)) or not rows:
-        raise UserError(f"{path}:1: not a table of steps/compare_prosody.py, or an empty one")
+    del rows["#"]  # the header
     return {
         utt: np.array([math.nan if word == "-" else float(word) for word in row.split()])
         for utt, row in rows.items()
@@ -236,7 +234,7 @@ def prosody_figures(
     table: Mapping[str, Float64], utt2spk: Table, **resamples: int
 ) -> dict[str, object]:
     """Means over utterances, by speaker and overall, and `intervals` by bootstrap over speakers;
-    for `f0_correlation_vpc22` also the standard deviation over utterances, as VoicePrivacy 2022.
+    for `f0_correlation_vpc22` the standard deviation over utterances, too, as VoicePrivacy 2022.
 
     table: of `read_prosody`; utt2spk: of its utterances. An utterance without a defined value does
     not count in that figure; `n_undefined` counts these. A figure that no utterance defines is NaN,
@@ -277,29 +275,11 @@ def _ratios(names: Iterable[str], sums: Float64, counts: Float64) -> Figures:
 
 Scores = Mapping[str, float | str]  # utterance -> score, or the reason for none
 
-PROBLEMS = ("empty", "short", "silent", "clipped")
-
 
 def read_quality(path: StrPath) -> dict[str, float | str]:
-    """Read table `quality` of steps/estimate_quality.py; UserError for a score outside 1 to 5."""
-    found: dict[str, float | str] = {}
-    for utt, text in read_map(path, rest_of_line=True).items():
-        mark, _, problem = text.partition(" ")
-        undefined = mark == "-" and problem in PROBLEMS
-        found[utt] = problem if undefined else _score(text)
-        if not undefined and not 1 <= _score(text) <= 5:
-            raise UserError(
-                f"{path}: {utt}: {text!r} is not a score from 1 to 5, nor - and one of "
-                f"{', '.join(PROBLEMS)}; estimate it again"
-            )
-    return found
-
-
-def _score(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
+    """Read table `quality` of steps/estimate_quality.py: scores, or the reasons for none."""
+    rows = ((utt, text.partition(" ")) for utt, text in read_map(path, rest_of_line=True).items())
+    return {utt: problem if mark == "-" else float(mark) for utt, (mark, _, problem) in rows}
 
 
 def quality_figures(

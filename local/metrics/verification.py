@@ -17,6 +17,7 @@ from local.metrics.intervals import (
     number_names,
     one_run,
     pair_weights,
+    warn_undefined,
 )
 from utils.arrays import Bool, Float64, Int64
 from utils.cli import UserError
@@ -36,6 +37,11 @@ class Speakers:
     names: list[str]
     enrol: Int64
     trial: Int64
+
+    @property
+    def cell(self) -> Int64:
+        """Both speakers of each trial as one number."""
+        return np.asarray(self.enrol * len(self.names) + self.trial, np.int64)
 
 
 def find_speakers(
@@ -212,25 +218,26 @@ def verification(
     challenges: adds `eer_speechbrain` and `eer_kaldi`, without intervals.
     resamples: n_bootstrap and seed of `interval_report`.
     """
-    cell = None
-    if speakers is not None and resamples.get("n_bootstrap"):
-        cell = speakers.enrol * len(speakers.names) + speakers.trial
-    runs = [Run.of(trials, run, beside or {}, omegas, cell) for run in (score, *draws)]
-    scored = runs[0].scored
-    every = [found for run in runs if (found := run.figures()) is not None]
+    cell = speakers.cell if speakers is not None and resamples.get("n_bootstrap") else None
+    runs = [_run(trials, run, beside or {}, omegas, cell) for run in (score, *draws)]
+    scored = runs[0][0]
+    every = [found for _, figures_of in runs if (found := figures_of(None)) is not None]
     if not every:
         raise ValueError("verification needs target and nontarget trials")
     figures = mean_figures(every)
     counts = count_labels(trials.target) | ({"n_draws": len(runs)} if draws else {})
-    _warn_of_undefined(figures, counts)
+    for name, value in figures.items():
+        warn_undefined({name: value}, _why_undefined(name, counts))
     report: dict[str, object] = {
         **counts,
         "n_segments": len(np.unique(Ids.of(trials.trial).codes)),
         **figures,
-        **(_of_challenges(score, trials.target) if challenges else {}),
         "tag": detection.tag(figures["l_w"]),
         "linkability_per_speaker": None,
     }
+    if challenges:
+        report["eer_speechbrain"] = detection.eer_speechbrain(score, trials.target)
+        report["eer_kaldi"] = detection.eer_kaldi(score, trials.target)
     if speakers is None:
         logger.warning("linkability_per_speaker is null: it needs to know the speakers (utt2spk)")
         return report
@@ -251,7 +258,7 @@ def verification(
     chosen = iter(one_run(len(runs), resamples.get("n_bootstrap", 0), resamples.get("seed", 0)))
 
     def evaluate(drawn: Float64) -> Figures | None:
-        return runs[int(next(chosen))].figures(pair_weights(drawn).ravel())
+        return runs[int(next(chosen))][1](pair_weights(drawn).ravel())
 
     report |= interval_report(evaluate, len(names), **resamples)
     intervals = report["intervals"]
@@ -261,14 +268,6 @@ def verification(
     return report
 
 
-def _of_challenges(score: Float64, target: Bool) -> Figures:
-    """EERs as the tools of the VoicePrivacy challenges compute them."""
-    return {
-        "eer_speechbrain": detection.eer_speechbrain(score, target),
-        "eer_kaldi": detection.eer_kaldi(score, target),
-    }
-
-
 def eer_with_interval(
     trials: Trials, score: Float64, speakers: Speakers, n_bootstrap: int, seed: int = 0
 ) -> tuple[float, object]:
@@ -276,9 +275,8 @@ def eer_with_interval(
 
     score: (n_trials,) in the order of `trials`; None where no resample has both kinds.
     """
-    cell = speakers.enrol * len(speakers.names) + speakers.trial
-    ranking = detection.rank(score, trials.target, cell)
-    ranked = cell[ranking.order]
+    ranking = detection.rank(score, trials.target, speakers.cell)
+    ranked = speakers.cell[ranking.order]
 
     def evaluate(drawn: Float64) -> Figures | None:
         t, n = ranking.counts(pair_weights(drawn).ravel()[ranked])
@@ -290,50 +288,36 @@ def eer_with_interval(
     return detection.eer(*ranking.counts()), intervals.get("eer")
 
 
-@dataclass(frozen=True, eq=False)
-class Run:
-    """Scores of one run of a system, ready to be evaluated in resamples.
+Evaluate = Callable[[Float64 | None], Figures | None]
 
-    others: rankings of further scores by what is told of them. cells: (n_trials,) of the scores in
-    ascending order, "", and of the others; empty without resamples.
-    """
 
-    scored: ScoredTrials
-    others: Mapping[str, Ranking]
-    cells: Mapping[str, Int64]
+def _run(
+    trials: Trials, score: Float64, beside: Mapping[str, Float64],
+    omegas: Mapping[str, float] | None, cell: Int64 | None,
+) -> tuple[ScoredTrials, Evaluate]:  # fmt: skip
+    """Scores (n_trials,) of one run of a system, and a function of a resample's weights by cell:
+    figures of `ScoredTrials.figures`, the EER of scores normalised over candidates, and by name how
+    far the folded EER lies above that of the scores beside."""
+    further = {NORMALISED: normalise_over_candidates(trials, score), **beside}
+    scored = prepare(score, trials.target, omegas, cell)
+    rankings = {
+        name: detection.rank(values, trials.target, cell)
+        for name, values in further.items()
+        if values is not None
+    }
+    every = {"": scored.ranking, **rankings}
+    cells = {name: None if cell is None else cell[of.order] for name, of in every.items()}
 
-    @classmethod
-    def of(
-        cls, trials: Trials, score: Float64, beside: Mapping[str, Float64],
-        omegas: Mapping[str, float] | None, cell: Int64 | None,
-    ) -> "Run":  # fmt: skip
-        """Prepare scores (n_trials,), and the same normalised over candidates."""
-        further = {NORMALISED: normalise_over_candidates(trials, score), **beside}
-        others = {
-            name: detection.rank(values, trials.target, cell)
-            for name, values in further.items()
-            if values is not None
-        }
-        scored = prepare(score, trials.target, omegas, cell)
-        every = {} if cell is None else {"": scored.ranking, **others}
-        cells = {name: cell[one.order] for name, one in every.items() if cell is not None}
-        return cls(scored, others, cells)
-
-    def figures(self, weight: Float64 | None = None) -> Figures | None:
-        """Figures of `ScoredTrials.figures`, the EER of normalised scores, and by name how far the
-        folded EER lies above that of other scores, all in one resample. weight: by cell."""
-        drawn = {} if weight is None else {name: weight[at] for name, at in self.cells.items()}
-        found = self.scored.figures(drawn.get(""))
+    def figures(weight: Float64 | None) -> Figures | None:
+        drawn = {name: None if weight is None else weight[at] for name, at in cells.items()}
+        found = scored.figures(drawn[""])
         if found is None:
             return None
-        eers = {
-            name: detection.eer(*of.counts(drawn.get(name))) for name, of in self.others.items()
-        }
-        rises = {
-            name: folded(found["eer"]) - folded(eer) for name, eer in eers.items()
-            if name != NORMALISED
-        }  # fmt: skip
+        eers = {name: detection.eer(*of.counts(drawn[name])) for name, of in rankings.items()}
+        rises = {name: folded(found["eer"]) - folded(eers[name]) for name in beside}
         return found | {NORMALISED: eers.get(NORMALISED, math.nan)} | rises
+
+    return scored, figures
 
 
 NORMALISED = "eer_normalised"
@@ -373,27 +357,16 @@ def fuse(trials: Trials, scores: Sequence[Float64]) -> Float64:
     return found
 
 
-def _warn_of_undefined(figures: Figures, counts: Mapping[str, int]) -> None:
+def _why_undefined(name: str, counts: Mapping[str, int]) -> str:
     fewest, n_target = detection.FEWEST_MATED, counts["n_target"]
-    for name, value in figures.items():
-        if name.startswith("tpr") and math.isnan(value):
-            least = round(1 / float(name.rpartition("_")[2]))
-            logger.warning(
-                "%s is undefined: %d nontargets where at least %d are needed",
-                *(name, counts["n_nontarget"], least),
-            )
-        elif math.isnan(value):
-            one = "an utterance has one candidate, who cannot be compared with others"
-            why = (
-                one
-                if name == "eer_normalised"
-                else (
-                    f"{n_target} mated scores where at least {fewest} are needed"
-                    if n_target < fewest
-                    else "all scores are equal, and a bin of no width has no density"
-                )
-            )
-            logger.warning("%s is undefined: %s", name, why)
+    if name.startswith("tpr"):
+        least = round(1 / float(name.rpartition("_")[2]))
+        return f"{counts['n_nontarget']} nontargets where at least {least} are needed"
+    if name == NORMALISED:
+        return "an utterance has one candidate, who cannot be compared with others"
+    if n_target < fewest:
+        return f"{n_target} mated scores where at least {fewest} are needed"
+    return "all scores are equal, and a bin of no width has no density"
 
 
 # ---- Calibration by the attacker: a mapping learnt on one run of a safeguard, used on another.

@@ -286,18 +286,9 @@ class People:
         aged = Path("data", self.recipe.trials[0], "spk2age").is_file()
         return aged or len(self.recipe.genders) > 1 or MIXED in self.recipe.genders
 
-    def _figures(
-        self,
-        family: str,
-        system: str,
-        attacker: str,
-        evaluator: str,
-        condition: str,
-        **values: Any,
-    ) -> None:
-        name = self.recipe.asked["evaluation"]
-        of = Labels(name, "", system, family, attacker, evaluator, condition)
-        self.recipe.at(MEASURE).figures(family, of, **values)
+    def _figures(self, of: Labels, **values: Any) -> None:
+        split = of._replace(split=self.recipe.asked["evaluation"], gender="")
+        self.recipe.at(MEASURE).figures(of.family, split, **values)
 
     def _group(self) -> None:
         """Plan the strongest attacker on each system by group of people."""
@@ -313,7 +304,8 @@ class People:
                 for n, run in enumerate((one, *self.attacks.further(one))):
                     path = f"exp/scores/{run.path}/scores"
                     words += ["--scores", f"{who.attacker}.{who.evaluator}", str(n), path]
-            self._figures(GROUPS, system, "", EVERYBODY, "-", lists=words)
+            of_all = Labels("", "", system, GROUPS, "", EVERYBODY, "-")
+            self._figures(of_all, lists=words)
 
     def _infer(self) -> None:
         """Plan inference of sex and age by an attacker who learns from the training set as it is,
@@ -351,7 +343,7 @@ class People:
         heard = [speech_of(system, name) for name in self.recipe.trials]
         condition = ({"unprotected": UNPROTECTED} | ATTACKERS)[attacker].condition
         self._figures(
-            INFERENCE, system, attacker, evaluator.title, condition,
+            Labels("", "", system, INFERENCE, attacker, evaluator.title, condition),
             xvectors=f"{xvectors}/{training}", data=f"data/{training}",
             lists=[w for name in heard for w in ("--trials", f"{xvectors}/{name}", f"data/{name}")],
         )  # fmt: skip

@@ -54,12 +54,6 @@ class Attacker:
         """OO, OA or AA: enrolment, trial; A is protected."""
         return "".join("O" if part == ORIGINAL else "A" for part in (self.enrolment, self.trial))
 
-    def parts(self) -> dict[str, object]:
-        """Description for the record of the scores."""
-        parts = asdict(self)
-        parts.pop("words")
-        return parts
-
 
 UNPROTECTED = Attacker("unprotected", ORIGINAL, ORIGINAL, False, False, ORIGINAL)
 _NOTHING = (ORIGINAL, "protected", False, False)
@@ -396,7 +390,7 @@ def record_attack(
         raise UserError(f"--pairs: for the attacker {ALIGNED}, who learns from them, and no other")
     return {
         "attacker": name,
-        **attacker.parts(),
+        **{part: value for part, value in asdict(attacker).items() if part != "words"},
         "condition": attacker.condition,
         "enrolment_set": sides[0].record(),
         "trial_set": sides[1].record(),

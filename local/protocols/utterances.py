@@ -175,14 +175,12 @@ def make_tables(
         "wav.scp": {row["utt"]: row["audio"] for row in rows},
         "utt2dur": {row["utt"]: f"{audio[row['utt']].seconds:.4f}" for row in rows},
     }
-    if "gender" in rows[0]:
-        tables["spk2gender"] = {row["spk"]: row["gender"] for row in rows}
-    if "age" in rows[0]:
-        tables["spk2age"] = {row["spk"]: row["age"] for row in rows}
-    if "text" in rows[0]:
-        tables["text"] = {row["utt"]: " ".join(row["text"].split()) for row in rows}
-    if "emotion" in rows[0]:
-        tables["utt2emotion"] = {row["utt"]: row["emotion"] for row in rows}
+    for column, table in (("gender", "spk2gender"), ("age", "spk2age")):
+        if column in rows[0]:
+            tables[table] = {row["spk"]: row[column] for row in rows}
+    for column, table in (("text", "text"), ("emotion", "utt2emotion")):
+        if column in rows[0]:
+            tables[table] = {row["utt"]: " ".join(row[column].split()) for row in rows}
     return tables
 
 

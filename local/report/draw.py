@@ -21,7 +21,7 @@ from matplotlib.projections.polar import PolarAxes
 
 from local.report.frame import ROOT, Value
 from utils.arrays import Float64
-from utils.tables import atomic_write, write_file
+from utils.tables import atomic_write
 
 # Colour on a light page (and in PDFs), on a dark page, and the CSS variable that stands for both.
 # Colour-blind readers tell all eight series colours apart (tests/test_colours.py); lines and
@@ -273,8 +273,6 @@ def css() -> tuple[str, str]:
 
 def save(canvas: Canvas, stem: Path) -> None:
     """<stem>.pdf and <stem>.svg, the same bytes at any time."""
-    buffer, text = io.BytesIO(), io.StringIO()
-    canvas.savefig(buffer, format="pdf", metadata={"CreationDate": None, "Producer": None})
-    canvas.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
-    write_file(stem.with_name(f"{stem.name}.pdf"), buffer.getvalue())
-    write_file(stem.with_name(f"{stem.name}.svg"), text.getvalue())
+    for kind, metadata in _FORMATS.items():
+        with atomic_write(stem.with_name(f"{stem.name}.{kind}"), "wb") as stream:
+            canvas.savefig(stream, format=kind, metadata=metadata)

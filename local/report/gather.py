@@ -11,7 +11,6 @@ import logging
 import os
 import platform
 import re
-import shlex
 import time
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
@@ -52,7 +51,7 @@ logger = logging.getLogger(__name__)
 
 
 def labelled(lists: Iterable[Sequence[str]]) -> dict[Path, Row]:
-    """Subject of each folder of figures; lists: a folder and the words for LABELS, `-` for none
+    """What each folder of figures speaks of; lists: a folder and the words for LABELS, `-` for none
     (`Labelled` of local/options.py)."""
     return {
         Path(folder): dict(zip(LABELS, ("" if w == "-" else w for w in words), strict=True))
@@ -294,7 +293,7 @@ def cut_clips(
 
 # Real-time factors: seconds of computing a second of audio, read off the logs of a run. Only what a
 # log says is a measurement. A stage of which any log is missing, failed, belongs to another run, or
-# goes on from a stopped one is not measured, and the reason is given.
+# goes on from a stopped one is not measured, and the reason is told.
 
 # Tables of seconds by utterance that a stage may have made: their columns, and what these are.
 PARTS = {
@@ -306,7 +305,7 @@ _LOG = re.compile(r"(?P<program>.+?)(?:\.(?P<job>\d+))?\.log")
 _RESUMED = re.compile(
     rb"\bresumed at step [1-9]|\b[1-9]\d* of them by a run that was ended before$", re.M
 )
-_PART = re.compile(r"/split(\d+)/(\d+)$")
+_PART = re.compile(r"\A# .*/split(\d+)/1\b")
 
 
 class TimedStage(NamedTuple):
@@ -353,12 +352,8 @@ class TimeSpent(NamedTuple):
 
 
 def cost_of(folder: Path) -> TimeSpent:
-    """Time that a finished step took, by its logs.
-
-    Raises UserError where the step is not finished, or where a log is missing, has no foot, ended
-    with an error, went on from a stopped run, or is of another number of jobs (an interrupted run
-    before).
-    """
+    """What the logs of a finished step say. UserError where it is not finished, has no logs, or
+    went on from a stopped run, whose time is not in them."""
     total = TimeSpent(0.0, 0, 0, frozenset({_host(folder)}))
     logs: dict[str, dict[int, Path]] = defaultdict(dict)
     for path in sorted((folder / "log").glob("*.log")):
@@ -366,16 +361,16 @@ def cost_of(folder: Path) -> TimeSpent:
             logs[match["program"]][int(match["job"] or 0)] = path
     if not logs:
         raise UserError(f"{folder}/log: holds no log")
-    for program, found in sorted(logs.items()):
-        numbers = _numbers(folder, program, found)
-        for log in map(found.__getitem__, numbers):
+    for _, found in sorted(logs.items()):
+        # The first says how many there are: an interrupted run with more may have left some.
+        jobs = _PART.search(found[1].read_text(errors="replace")) if 1 in found else None
+        own = [found[n] for n in range(1, int(jobs[1]) + 1)] if jobs else [*found.values()][:1]
+        for log in own:
             account = read_account(log)
-            if account is None or account.code != 0:
-                raise UserError(f"{log}: does not end well")
-            if _RESUMED.search(log.read_bytes()):
+            if account is None or _RESUMED.search(log.read_bytes()):
                 raise UserError(f"{log}: goes on from a stopped run, whose time is not in it")
-            own = TimeSpent(account.seconds, len(numbers), account.threads, total.hosts)
-            total = total.plus(own)
+            spent = TimeSpent(account.seconds, len(own), account.threads, total.hosts)
+            total = total.plus(spent)
     return total
 
 
@@ -384,38 +379,6 @@ def _host(folder: Path) -> str:
     if stamp is None or "host" not in stamp:
         raise UserError(f"{folder}: has no stamp of a finished step")
     return str(stamp["host"])
-
-
-def _numbers(folder: Path, program: str, logs: dict[int, Path]) -> list[int]:
-    """The jobs of a program's last run; 0 stands for a job without number.
-
-    How many there were stands in each job's command (.../split<jobs>/<job>): what an interrupted
-    run with other jobs left is not counted, and what should be there has to be.
-    """
-    if 0 in logs:
-        return [0]
-    if 1 not in logs:
-        raise UserError(f"{folder}/log/{program}.1.log: is missing")
-    n, _ = _part(logs[1])
-    for number in range(1, n + 1):
-        if number not in logs:
-            raise UserError(f"{folder}/log/{program}.{number}.log: is missing, of {n}")
-        if _part(logs[number]) != (n, number):
-            raise UserError(f"{logs[number]}: is not of job {number} of {n}")
-    return list(range(1, n + 1))
-
-
-def _part(log: Path) -> tuple[int, int]:
-    """(jobs, job) in the command at the head of a log."""
-    try:
-        with log.open(encoding="utf-8", errors="replace") as stream:
-            words = shlex.split(stream.readline().removeprefix("# "))
-    except (OSError, ValueError) as error:
-        raise UserError(f"{log}: its head cannot be read") from error
-    for word in words:
-        if match := _PART.search(word):
-            return int(match[1]), int(match[2])
-    raise UserError(f"{log}: its head does not say of which part of the data it is")
 
 
 def seconds_of(folders: Iterable[Path]) -> float:
@@ -491,7 +454,7 @@ def lacks(what: object, error: UserError) -> Missing:
 
 
 def usable(jobs: Iterable[tuple[object, Callable[[], T]]]) -> tuple[list[T], list[Missing]]:
-    """Findings of several readers, and the names of those that find nothing, with the reason."""
+    """What each of some readers finds, and those that find nothing, by name, each with why."""
     found, missing = [], []
     for name, read in jobs:
         try:
@@ -517,7 +480,7 @@ def _version(package: str) -> str:
 
 
 def _command(log: Path) -> str:
-    """Command line of the recipe that runs; by hand, the last of exp/cmdline.log.
+    """What the recipe that runs was called with; by hand, the last of exp/cmdline.log.
 
     Its lines are `<date> <time>  <commit>  <command>`; another recipe may have written the last.
     """
@@ -537,7 +500,7 @@ def _processors(info: Path = Path("/proc/cpuinfo")) -> str:
     return f"{count} processors ({models[0] if models else 'model unknown'})"
 
 
-def origin(command_log: Path) -> dict[str, str]:
+def origin(command_log: Path = Path("exp/cmdline.log")) -> dict[str, str]:
     """Command, commit, date, machine and versions of this run."""
     return {
         "command": _command(command_log),

@@ -64,9 +64,9 @@ class Study:
         filters: Filters = {"number": number, "markdown": Table.markdown, "attacker": attacker}
         return render(path, filters, study=self, origin=told, **said)
 
-    def write(self, out: Path, command_log: Path, **said: Any) -> None:
+    def write(self, out: Path, **said: Any) -> None:
         """RESULTS.md, pictures, the table of figures, and run.json for local/keep_results.py."""
-        told = origin(command_log)
+        told = origin()
         out.mkdir(parents=True, exist_ok=True)
         self.draw(out, **said)
         write_file(out / "RESULTS.md", self.page(told, **said))

@@ -53,7 +53,7 @@ def _load_any(source: str, device: str) -> tuple[Callable[[Float32], torch.Tenso
     if "emotion2vec" in source.lower():
         raise UserError(
             f"hub:{source}: emotion2vec is read by FunASR, not here; recognise with FunASR, and "
-            "give its emotions to local/compute_uar.py (docs/utility.md)"
+            "give its emotions to local/compute_utility.py emotions (docs/utility.md)"
         )
     config = weights.transformer_config(source)
     if any("Classification" in name for name in getattr(config, "architectures", None) or ()):
