@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Align x-vectors of protected speech with those of original speech: the aligned attacker.
 
 A rotation is learnt on pairs, x-vectors of the same utterances before and after protection:
@@ -15,13 +15,10 @@ Pairs fewer than dimensions: the rotation is learnt in the principal components 
 with a warning; --pca keeps fewer.
 """
 
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.protocols.studies import SPACES, Pairs, Vectors, align, learn_by_group
 from steps.speaker.vectors import read_xvectors
 from utils.cli import UserError, boolean, positive

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Take speech that another system protected: check it against the originals.
 
 EXTERNAL is a data directory (wav.scp, utt2spk) with the original utterance and speaker ids, or a
@@ -9,12 +9,9 @@ or under half as long as the original, or the original itself. Others of EXTERNA
 counted and named.
 """
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from utils.cli import LossError, UserError
 from utils.commands import program
 from utils.options import OutFolder

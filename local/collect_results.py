@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Gather in OUT all that the report shows, so that it is made from OUT alone.
 
 metrics.csv     one figure a row; values are fractions (EER 0.05 is 5 %), gains dB, D_ECE bit; low
@@ -17,19 +17,20 @@ conf.json, a picture, clip or attack of which something is missing is left out a
 report. That is an error beyond --allow-loss.
 """
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
-from local.options import CorpusName, Labelled
-from utils.cli import natural
+from local.options import COMMAND_LOG, CommandLog, CorpusName, Labelled
+from utils.cli import COMMON, natural
 from utils.commands import program
-from utils.options import AllowLoss, OutFolder
+from utils.options import OutFolder
 from utils.tables import write_json
 
+AllowLoss = Annotated[
+    int, "The number of folders, settings, pictures, attacks and clips that may be lost; more are "
+    "an error", "N", natural, COMMON,
+]  # fmt: skip
 TIMED = (
     "A stage of a system that is done {}: FOLDER, which a step made with logs, of the speech whose "
     "durations stand in AUDIO/utt2dur; given again, its folders are added up"
@@ -39,7 +40,8 @@ Timed = Sequence[tuple[str, str, str, str]]
 
 @program
 def main(
-    out: OutFolder, *, corpus_name: CorpusName, figures: Labelled = (),
+    out: OutFolder, *, corpus_name: CorpusName, command_log: CommandLog = COMMAND_LOG,
+    figures: Labelled = (),
     corpus_note: Annotated[str, "What a reader must know of the speech", "TEXT"] = "",
     attack: Annotated[
         Sequence[tuple[Path, Path, Path]],
@@ -93,7 +95,7 @@ def main(
         for system, name, audio, folder in lists
     ]
     run = {
-        "corpus": corpus_name, "corpus_note": corpus_note, "origin": of.origin(),
+        "corpus": corpus_name, "corpus_note": corpus_note, "origin": of.origin(command_log),
         "systems": systems, "steps": of.steps(used), "attacks": records, "missing": missing,
     }  # fmt: skip
     times = of.timings(of.join_stages(stages), corpus_name)

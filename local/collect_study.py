@@ -1,23 +1,30 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Put together the figures of a study of its own, as tables beside the paper's.
 
 OUT gets RESULTS.md, a table of figures (one a row), and run.json (command, commit, versions), for
 keep_results.py.
 """
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
-from local.options import CorpusName, EncoderName, Labelled, ResultsFolder
+from local.options import (
+    COMMAND_LOG,
+    CommandLog,
+    CorpusName,
+    EncoderName,
+    Labelled,
+    ResultsFolder,
+)  # fmt: skip
 from utils.commands import commands
 from utils.options import OutFolder
 
 
-def _nist(out: OutFolder, *, corpus_name: CorpusName, figures: Labelled) -> None:
+def _nist(
+    out: OutFolder, *, corpus_name: CorpusName, figures: Labelled,
+    command_log: CommandLog = COMMAND_LOG,
+) -> None:  # fmt: skip
     """The NIST study (Seo et al. 2025), laid out as its Tables 5 to 8.
 
     FOLDERs hold metrics.json of the families trial1, trial2 and leakage, whose attacker is the
@@ -31,7 +38,7 @@ def _nist(out: OutFolder, *, corpus_name: CorpusName, figures: Labelled) -> None
 
     folders, corpus = labelled(figures), {"corpus": corpus_name}
     rows = [row for folder, of in folders.items() for row in tabulate(folder, corpus | of)[0]]
-    Searches(DataFrame(rows, columns=METRICS)).write(out, corpus=corpus_name)
+    Searches(DataFrame(rows, columns=METRICS)).write(out, command_log, corpus=corpus_name)
     print(f"{len(rows)} figures of {len(folders)} folders written to {out}")
 
 
@@ -57,7 +64,7 @@ def _whitebox(
 def _generators(
     threshold: Annotated[Path, "The file of compute_metrics.py threshold"],
     real: Annotated[Path, "The folder with the capacity.tsv of real speakers"], out: OutFolder, *,
-    corpus_name: CorpusName, encoder: EncoderName,
+    corpus_name: CorpusName, encoder: EncoderName, command_log: CommandLog = COMMAND_LOG,
     generator: Annotated[
         Sequence[tuple[str, str, str]], "A generator's name and its folders with capacity.tsv and "
         "time.json; may be given again", "NAME CAPACITY TIME",
@@ -80,7 +87,7 @@ def _generators(
     rows += report.speech_rows(attacked)
     rows += [row for name, _, _ in generator for row in report.published_rows(name)]
     report.GeneratorFigures(DataFrame(rows, columns=report.COLUMNS)).write(
-        out, corpus=corpus_name, encoder=encoder,
+        out, command_log, corpus=corpus_name, encoder=encoder,
         threshold=read_json_object(threshold, "make it again"),
     )  # fmt: skip
     print(f"{len(rows)} figures of {len(generator)} generators written to {out}")

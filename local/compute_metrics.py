@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Compute the privacy figures of scores or x-vectors and write them as JSON.
 
 Trials are `<enrol> <trial> target|nontarget`, scores `<enrol> <trial> <score>` (higher: more
@@ -9,13 +9,10 @@ docs/metrics explain every key.
 """
 
 import math
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.options import AnotherDraw, Bootstrap, Figures, Words, read_scored, write_figures
 from utils.cli import BadValue, UserError, natural, positive
 from utils.commands import commands

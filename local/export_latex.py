@@ -1,15 +1,10 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Write every table of Markdown pages as LaTeX, such as those of exp/report/RESULTS.md.
 
 OUT gets <page>_<number>.tex for each table, a `table*` that needs the package booktabs; its caption
 is the heading above the table.
 """
 
-import sys
-from pathlib import Path
-
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.options import Pages
 from utils.cli import UserError
 from utils.commands import program

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Fuse the scores that several evaluators gave the same trials.
 
 Each evaluator's scores are normalised over the candidates of each trial utterance (mean 0,
@@ -7,13 +7,10 @@ compute_metrics.py; each SCORES must have every trial. OUT gets `scores`, and wi
 too: the scores of the words alone, normalised likewise, so that both can be compared.
 """
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.options import Words, read_scored
 from utils.commands import program
 from utils.options import OutFolder

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Keep the figures of a finished run as data beside a page: what is committed of a run.
 
 RESULTS is what collect_results.py (exp/results) or collect_study.py wrote. OUT, for example
@@ -7,13 +7,9 @@ command) and origin.json (commit, date, machine, versions, the digest of the tab
 rendered from it by render_tables.py.
 """
 
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.options import ResultsFolder
 from utils.cli import BadValue
 from utils.commands import program

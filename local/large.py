@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Score every enrolment x-vector against every trial x-vector without storing scores.
 
   prepare      reads x-vectors and makes a plan, a folder
@@ -14,13 +14,10 @@ docs/populations.md.
 
 import builtins
 import logging
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.options import Bootstrap
 from steps.options import Asnorm, Device, ScoringBackend
 from utils.cli import UserError, positive, progress

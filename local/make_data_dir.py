@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Make a data directory from a table of utterances, such as a corpus's prepare.sh writes.
 
 TABLE is tab-separated with a header line naming its columns: `utt spk audio`, and `gender` (f or
@@ -15,8 +15,6 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from utils.cli import LossError, UserError
 from utils.commands import program
 from utils.options import AllowLoss, Jobs, OutFolder

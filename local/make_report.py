@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Write the report of RESULTS (exp/results, and nothing else) to OUT.
 
 report.html      one page that opens from disk: summary, pictures, the worst-protected speakers with
@@ -12,16 +12,12 @@ them out.
 """
 
 import shutil
-import sys
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from itertools import chain
 from multiprocessing import get_context
-from pathlib import Path
 from typing import Annotated
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.options import ResultsFolder
 from utils.commands import program
 from utils.options import OutFolder

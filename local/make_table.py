@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Write OUT/utterances.tsv, which prepare.sh reads, from a table of recordings or a Kaldi data
 directory; utils/new_corpus.sh runs this.
 
@@ -8,12 +8,9 @@ table's folder. Of a Kaldi directory (wav.scp utt2spk spk2gender, and segments, 
 where it has them) each command and segment becomes a file in OUT/audio. Its commands are run.
 """
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from utils.commands import program
 from utils.options import OutFolder
 

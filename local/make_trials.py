@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Make the enrolment and trial sets of an evaluation, by the rules of the VoicePrivacy challenges.
 
 DATA is a data directory with the evaluation speech (wav.scp utt2spk spk2gender ...). For E = OUT
@@ -19,13 +19,10 @@ the audio that is in DATA; how much of them is left is printed. Where the mixed 
 there, or are there alone, the others are made of what is there.
 """
 
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.protocols.trials import (
     GENDERS,
     Lists,

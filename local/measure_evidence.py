@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Measure what attackers who train nothing find in a protected folder: no labels, no lists.
 
 IN is the folder of recordings, OUT its protected version (steps/protect_folder.py, or another
@@ -20,8 +20,6 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from steps.options import SAFE_SYSTEM, Cores, KeyFile, Per, SafeSystem, SpeakerTable
 from utils.cli import LossError, UserError, progress
 from utils.commands import program

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Compute what attackers learn of people: their sex and age, who they are among many, and by group.
 
 DATA are data directories (utt2spk, and spk2gender and spk2age as far as they are known), XVECTORS
@@ -6,14 +6,11 @@ folders of steps/extract_xvectors.py. OUT is a JSON file, or - for standard outp
 fractions; the cards inference, crowd and groups of docs/metrics explain every key.
 """
 
-import sys
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.options import Bootstrap, Figures, write_figures
 from utils.commands import commands
 from utils.options import Seed

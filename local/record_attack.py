@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Write what an attack was beside its scores: who knows what, sets, seeds, draws, levels, models.
 
 OUT is a JSON file. All is read from what was made (conf.json, pseudo.tsv, encoder.yaml). It is an
@@ -6,12 +6,9 @@ error if the sets are not what the attacker is said to have, if enrolment and tr
 that they must not, or if the attacker's training set has a speaker of theirs.
 """
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.options import write_figures
 from steps.options import Asnorm, ScoringBackend
 from utils.commands import program

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Render the marked tables of Markdown pages anew from the results that they name.
 
 A table stands between `<!-- table: KIND FOLDER... split=SPLIT [systems=A,B] [evaluators=C,D] -->`
@@ -19,12 +19,8 @@ The last word of each may be columns=A,B: only columns whose headings begin so (
 With --check the exit status is 1 when a page is not what its data say.
 """
 
-import sys
-from pathlib import Path
 from typing import Annotated
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.options import Pages
 from utils.commands import program
 from utils.tables import write_file

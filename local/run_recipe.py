@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
 """Plan and run a recipe; run.sh and the studies beside it call this (utils/recipe.sh).
 
   run_recipe.py SCRIPT RECIPE NAME=VALUE... -- LINE...
@@ -12,8 +12,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-if __package__ in (None, ""):  # run as a program: reach the floors from any directory
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 from local.plan.forecast import sum_up
 from local.plan.options import Asked, follow_protocol, train_again, train_instead
 from local.plan.run import plan_run

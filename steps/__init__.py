@@ -1,3 +1,3 @@
 """Speech: features, x-vectors, back ends, pseudo-speakers, synthesis, anonymisers, recognisers."""
 
-import utils as utils  # it finds the project's environment before packages are imported
+import utils as utils  # it says what to do where packages are missing

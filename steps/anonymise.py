@@ -68,7 +68,7 @@ def main(
     format: Annotated[Literal["wav", "flac"], "The format of the audio files"] = "wav",
     allow_loss: AllowLoss = 0,
 ) -> None:  # fmt: skip
-    from steps.anonymisers.protect import check_losses, protect_audio, write_protected
+    from steps.anonymisers.protect import protect_audio, write_protected
     from steps.anonymisers.registry import load_anonymiser
     from steps.sources import Resources, make_keys, read_order, read_sources, whole_set
     from utils.cli import progress
@@ -104,7 +104,7 @@ def main(
     for note in anonymiser.notes:
         print(f"{conf}: {note}")
     print(f"{data_dir}: {result.summary()}")
-    check_losses(result, data, allow_loss)
+    result.finish(out, len(data.wav), allow_loss)
     settings = {
         "system": anonymiser.settings(),
         "is_random": anonymiser.is_random,

@@ -15,7 +15,7 @@ import soundfile
 
 from utils.arrays import Float64
 from utils.audiofile import NO_SAMPLES, AudioError, AudioFile
-from utils.cli import LossError, UserError
+from utils.cli import LossError, UserError, refusing
 from utils.tables import replacing, write_map
 
 if TYPE_CHECKING:
@@ -127,11 +127,9 @@ def write_pcm16(
 ) -> None:
     """Write mono samples with 16 bit, atomically, int16 as they are; WAV or FLAC by the suffix."""
     audio_format = FORMATS[Path(path).suffix]
-    try:
-        with replacing(path) as beside:
-            soundfile.write(beside, samples, rate, subtype="PCM_16", format=audio_format)
-    except (soundfile.LibsndfileError, OSError) as error:
-        raise UserError(f"{path}: cannot be written: {error}") from error
+    refused = refusing(f"{path}: cannot be written: {{}}", soundfile.LibsndfileError, OSError)
+    with refused, replacing(path) as beside:
+        soundfile.write(beside, samples, rate, subtype="PCM_16", format=audio_format)
 
 
 # ---- Speech or pause: by energy, and by the detectors of WebRTC and of Silero.
@@ -209,10 +207,8 @@ def _silero() -> "onnxruntime.InferenceSession":
     from importlib.metadata import PackageNotFoundError, distribution
 
     again = f"install {SILERO}=={SILERO_VERSION}, or take --vad webrtc"
-    try:
+    with refusing(f"silero: the package {SILERO} is not installed; {again}", PackageNotFoundError):
         path = Path(str(distribution(SILERO).locate_file(SILERO_FILE)))
-    except PackageNotFoundError as error:
-        raise UserError(f"silero: the package {SILERO} is not installed; {again}") from error
     if not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != SILERO_DIGEST:
         raise UserError(f"{path}: is not the file of {SILERO} {SILERO_VERSION}; {again}")
     return open_graph(path)

@@ -50,7 +50,6 @@ def main(
     name = whole_set(data_dir).name if dataset is None else dataset
     keys = make_keys(settings.level, data.utt2spk, name, [])
     made = generate_speakers(source, settings, keys, data.utt2spk, sources, draws)
-    out.mkdir(parents=True, exist_ok=True)
     write_archive(out / "xvector", made.vectors)
     write_pseudo(out / "pseudo.tsv", made.rows)
     described: dict[str, object] = {"generator": source.settings(), "level": settings.level}

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from steps.options import Generator, GeneratorBackend, Pool, PoolData, Sources
-from utils.cli import UserError
+from utils.cli import UserError, refusing
 from utils.commands import program
 from utils.options import OutFile, Seed
 from utils.tables import write_file
@@ -44,14 +44,10 @@ def _threshold(text: str) -> float:
 
     value: object = text
     if Path(text).is_file():
-        try:
+        with refusing(f"{text}: no JSON file with a `threshold`", KeyError):
             value = read_json_object(text, "give a cosine")["threshold"]
-        except KeyError as error:
-            raise UserError(f"{text}: no JSON file with a `threshold`") from error
-    try:
+    with refusing(f"--threshold {text}: neither a cosine nor a file that has one", ValueError):
         number = float(str(value))
-    except ValueError as error:
-        raise UserError(f"--threshold {text}: neither a cosine nor a file that has one") from error
     if not -1 <= number <= 1:
         raise UserError(f"--threshold {text}: a cosine, from -1 to 1, is needed")
     return number

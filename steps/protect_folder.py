@@ -105,7 +105,7 @@ def main(
     ] = "mix",
     rename: Annotated[
         bool, "Whether files get drawn names and no folders; which was whose is written beside "
-        "OUT, to OUT.job.tsv, for you alone to read"
+        "OUT, to OUT.names.tsv, for you alone to read"
     ] = False,
     nj: Cores = None,
 ) -> None:  # fmt: skip

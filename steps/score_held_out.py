@@ -53,7 +53,6 @@ def main(
     data, vectors, utt2spk = read_training(xvectors, data_dir, allow_loss)
     unheard = None if own_encoder is None else read_validation_speakers(own_encoder)
     result = attack_held_out(vectors, utt2spk, data, learn, unheard)
-    out.mkdir(parents=True, exist_ok=True)
     label = {True: "target", False: "nontarget"}
     pairs = [f"{enrol} {trial}" for enrol, trial, _ in result.trials]
     kinds = [label[target] for *_, target in result.trials]

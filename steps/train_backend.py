@@ -10,7 +10,7 @@ normalise by.
 """
 
 from steps.options import LdaDim, Xvectors
-from utils.cli import UserError
+from utils.cli import refusing
 from utils.commands import program
 from utils.options import AllowLoss, DataFolder, NotSpeakersOf, OutFolder
 
@@ -35,10 +35,8 @@ def main(
         write_archive(out / "cohort", cohort)
         print(f"{read}/cohort.scp / skipped 0")
         return
-    try:
+    with refusing(f"{xvectors}: {{}}; extract them again", ArithmeticError, np.linalg.LinAlgError):
         backend = train_backend(vectors, utt2spk, lda_dim)
-    except (ArithmeticError, np.linalg.LinAlgError) as error:
-        raise UserError(f"{xvectors}: {error}; extract them again") from error
     write_training_speakers(out, counts)
     write_backend(out, backend)
     write_archive(out / "cohort", cohort)

@@ -22,7 +22,6 @@ def main(
     _, vectors, utt2spk = read_training(xvectors, data_dir, allow_loss, not_speakers_of)
     head = train_head(vectors, utt2spk, seed)
     heard = {utt2spk[key] for key in vectors}
-    out.mkdir(parents=True, exist_ok=True)
     about = {"xvectors": str(xvectors), "number": len(vectors), "speakers": len(heard)}
     write_head(out, head, about | {"seed": seed})
     print(f"read {len(vectors)} x-vectors of {len(heard)} speakers / written {out}/head.pt")

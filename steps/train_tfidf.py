@@ -28,6 +28,5 @@ def main(
     data = load_data_dir(data_dir, need=("utt2spk",), not_speakers_of=not_speakers_of)
     vectors = read_xvectors(counts)
     check_complete(vectors, data.utt2spk, counts, 0)
-    out.mkdir(parents=True, exist_ok=True)
     write_object(out / IDF, learn_idf(np.stack(list(vectors.values()))))
     print(f"read counts of {len(vectors)} utterances / written {out}/{IDF} / skipped 0")

@@ -17,7 +17,7 @@ from steps.emotion.functionals import NAMES, Labelled, functionals, recognise_le
 from steps.extract_functionals import main as extract_functionals
 from steps.recognise_emotion import main as recognise_emotion
 from tests.corpus_trees import make_recipe
-from tests.making import HUB_FRONT, RATE, write_archive
+from tests.making import HUB_FRONT, RATE
 from tests.refusals import refuses, refuses_words
 from tests.utility import compute_uar
 from utils.archives import read_vectors
@@ -204,8 +204,6 @@ def test_bad_inputs(data: Path) -> None:
     (data / "train/utt2emotion").unlink()
     ours = (*options(data), "functionals", *end)
     refuses_words("utt2emotion: is missing", recognise_emotion, *ours)
-    write_archive(data / "d_f/functionals", {"a-0": np.zeros(3)})
-    refuses_words("a-0: 3 values, not 64 functionals", recognise_emotion, *ours)
     assert not (data / "out").exists()
 
 

@@ -99,7 +99,7 @@ def silence(theirs: Path, data: Path) -> None:
 @pytest.mark.parametrize(
     ("break_it", "said"),
     [
-        (lose, "1 of 3 utterances could not be protected.*has no audio of utterance s1-001"),
+        (lose, "1 of 3 utterances lost.*has no audio of utterance s1-001"),
         (repeat, "s1-001_anon is there twice"),
         (empty, "holds neither audio nor a wav.scp"),
         (shutil.rmtree, "no such folder"),

@@ -355,8 +355,6 @@ def test_vectors_beside_the_weights_were_not_looked_at(
     kind: Any = idmap.MlpTrainer if "." in name else wgan.WganTrainer
     values, conf = {"generator": kind.__name__[:-7]}, tmp_path / "generator.yaml"
     weights = kind.network_class(kind.kind("x").network, 2).state_dict()
-    if kind is wgan.WganTrainer:
-        weights = {key.removeprefix("generator."): part for key, part in weights.items()}
     assert kind.load(values, conf, weights, 1).dimension == 2
     message = rf"{tmp_path}/final\.pt: ({name}: no vector|does not hold the weights)"
     refuses(message, kind.load, values, conf, {**weights, name: value}, 1)

@@ -11,22 +11,6 @@ for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_variable, "1")
 
 _ROOT = Path(__file__).resolve().parents[1]
-_ENTERED = "_PSEUDOVOX_ENTERED"  # set once for the process that follows, never for its children
-
-
-def _enter_environment() -> None:
-    """Start a program of this project again in its environment, which path.sh describes, when it
-    was started in another: in a fresh shell the system's Python lacks its packages."""
-    program = getattr(sys.modules.get("__main__"), "__file__", None)
-    entered, venv = os.environ.pop(_ENTERED, ""), _ROOT / ".venv"
-    if program is None or _ROOT not in Path(program).resolve().parents:
-        return  # a notebook, a test
-    if not (venv / "bin/python3").exists():
-        sys.excepthook = _name_what_is_missing
-    elif not entered and not venv.samefile(sys.prefix):
-        os.environ[_ENTERED] = "yes"
-        enter = '. "$0" && exec python3 "$@"'
-        os.execvp("bash", ["bash", "-c", enter, str(_ROOT / "path.sh"), *sys.orig_argv[1:]])
 
 
 def _name_what_is_missing(
@@ -43,4 +27,6 @@ def _name_what_is_missing(
     )
 
 
-_enter_environment()
+# Of a program of this project, for which path.sh found no .venv and took the system's Python.
+if not (_ROOT / ".venv").exists() and _ROOT in Path(sys.argv[0]).resolve().parents:
+    sys.excepthook = _name_what_is_missing

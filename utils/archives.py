@@ -23,11 +23,12 @@ import numpy.typing as npt
 from kaldiio.matio import read_matrix_or_vector, write_array
 
 from utils.arrays import Float32, Float64
-from utils.cli import BadValue, UserError, positive
+from utils.cli import BadValue, UserError, positive, refusing
 from utils.tables import StrPath, atomic_write, file_problem, read_map, write_map
 
 Array = npt.NDArray[np.float64] | npt.NDArray[np.float32]
 
+_BROKEN = (ValueError, AssertionError, struct.error, OverflowError, MemoryError)  # of kaldiio
 _LONGEST_OFFSET = 18  # digits; below 2^63
 _LONGEST_KEY = 4096  # bytes; a longer "key" means that binary data is misread
 _FOREIGN = {b"PKL": "a Python pickle, which can run code", b"NPY": "a NumPy file"} | dict.fromkeys(
@@ -191,10 +192,8 @@ def read_counts(path: StrPath) -> dict[str, int]:
     """Read a table of counts such as num_utts.ark (`<speaker> <count>`, text), counts from 1."""
     counts: dict[str, int] = {}
     for key, value in read_map(path).items():
-        try:
+        with refusing(f"{path}: {key}: {{}}", BadValue):
             counts[key] = positive(value)
-        except BadValue as error:
-            raise UserError(f"{path}: {key}: {error}") from error
     if not counts:
         raise UserError(f"{path}: is empty; make it again")
     return counts
@@ -325,10 +324,8 @@ def _read_object(stream: IO[bytes], where: str) -> Array:
 
 def _read_binary(stream: IO[bytes], where: str) -> Array:
     start = stream.tell()
-    try:
+    with refusing(f"{where}: truncated or not a Kaldi object; make it again", *_BROKEN):
         array, size = read_matrix_or_vector(stream, return_size=True)
-    except (ValueError, AssertionError, struct.error, OverflowError, MemoryError) as error:
-        raise UserError(f"{where}: truncated or not a Kaldi object; make it again") from error
     if array.ndim == 1 and stream.tell() - start != size:
         raise UserError(f"{where}: truncated; make it again")
     return np.asarray(array)
@@ -345,10 +342,6 @@ def _read_text(stream: IO[bytes], where: str) -> Array:
         text += b"" if text.endswith(b"]") else b"\n"
     body = text.strip()[1:-1].decode("ascii", errors="replace")
     rows = [line.split() for line in body.split("\n") if line.strip()]
-    try:
+    with refusing(f"{where}: a word that is no number, or rows of unequal length", ValueError):
         array = np.array(rows, dtype=np.float64)
-    except ValueError as error:
-        raise UserError(
-            f"{where}: a word that is not a number, or rows of unequal length"
-        ) from error
     return array if "\n" in body or not rows else array[0]

@@ -34,6 +34,22 @@ class LossError(UserError):
     exit_status = 3
 
 
+class refusing:
+    """Context that makes a UserError of errors of some kinds; in its message {} stands for what the
+    error says, of the system's errors without number and file."""
+
+    def __init__(self, message: str, *kinds: type[Exception]) -> None:
+        self._message, self._kinds = message, kinds
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, self._kinds):
+            said = getattr(error, "strerror", None) or str(error)
+            raise UserError(self._message.replace("{}", said)) from error
+
+
 class BadValue(UserError):
     """Error for an argument's text that does not make a value."""
 

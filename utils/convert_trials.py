@@ -25,7 +25,6 @@ def main(
     from utils.trials import read_any, write_scores, write_trials
 
     kind, trials, scores = read_any(file, format)
-    out.mkdir(parents=True, exist_ok=True)
     made = []
     if trials is not None:
         write_trials(out / "trials", trials)

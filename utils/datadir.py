@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from utils.cli import UserError
+from utils.cli import UserError, refusing
 from utils.datachecks import BEARABLE, FILES, find_problems, read_tables, spoken
 from utils.tables import (
     StrPath,
@@ -125,10 +125,8 @@ def read_noted(
     rows = read_headed(path)
     if difference := describe_difference(rows, utts, "utterance"):
         raise UserError(f"{path}: {difference}; make the folder again")
-    try:
+    with refusing(f"{path}:1: no column {{}}; make the folder again", KeyError):
         return {utt: tuple(row[name] for name in columns) for utt, row in rows.items()}
-    except KeyError as error:
-        raise UserError(f"{path}:1: no column {error}; make the folder again") from error
 
 
 def write_data_dir(
@@ -149,7 +147,6 @@ def write_data_dir(
     utt2spk = {utt: str(spk) for utt, spk in tables["utt2spk"].items()}
     if not utt2spk:
         raise UserError(f"{path}: not written: it would hold no utterance")
-    directory.mkdir(parents=True, exist_ok=True)
     (directory / "wav.scp").unlink(missing_ok=True)
     for name in FILES:
         if name not in tables:

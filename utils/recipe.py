@@ -181,7 +181,6 @@ def read_script(lines: Sequence[str]) -> Script:
 
 def write_plan(folder: Path, script: Script, tables: Tables, options: Mapping[str, str]) -> None:
     """Write FOLDER/<table>.tsv: the stage, output and commands of each step."""
-    folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob("*.tsv"):
         old.unlink()
     for table, rows in tables.rows.items():

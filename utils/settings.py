@@ -14,7 +14,7 @@ from typing import Annotated, Any, Generic, TypeVar
 
 import yaml
 
-from utils.cli import UserError
+from utils.cli import UserError, refusing
 from utils.registry import choose, did_you_mean
 from utils.tables import StrPath, atomic_write, read_bytes
 
@@ -269,10 +269,8 @@ def parse_settings(kind: type[T], values: object, path: StrPath, where: str = ""
         if no_default and name not in values:
             raise UserError(f"{path}: {prefix}{name}: is missing")
     found = {name: _convert(hints[name], values[name], path, f"{prefix}{name}") for name in values}
-    try:
+    with refusing(f"{path}: {prefix}{{}}", ValueError):
         return kind(**found)
-    except ValueError as error:
-        raise UserError(f"{path}: {prefix}{error}") from error
 
 
 class Declared(Generic[T]):
@@ -309,10 +307,8 @@ def _convert(hint: Any, value: object, path: StrPath, where: str) -> object:
         raise UserError(f"{path}: {where}: {value!r}; {KINDS[hint]} is expected")
     if isinstance(value, float) and not math.isfinite(value):
         raise UserError(f"{path}: {where}: {value!r}; a finite number is expected")
-    try:
+    with refusing(f"{path}: {where}: a number beyond all bounds", OverflowError):
         return hint(value)
-    except OverflowError as error:
-        raise UserError(f"{path}: {where}: a number beyond all bounds") from error
 
 
 def _expected(rule: Rule, value: object) -> str:

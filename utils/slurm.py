@@ -30,7 +30,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
 
-from utils.cli import UserError, run_program
+from utils.cli import UserError, refusing, run_program
 from utils.launching import (
     STOP_SIGNALS,
     Progress,
@@ -98,7 +98,7 @@ def read_slurm_config(path: StrPath) -> SlurmConfig:
             continue
         keyword, _, rest = text.partition(" ")
         rule = re.fullmatch(r"(\w+)=(\S+)\s*(.*)", rest.strip())
-        try:
+        with refusing(f"{path}:{number}: {text!r}: {{}}", ValueError):
             if keyword == "command" and rest.strip():
                 config.command = shlex.split(rest)
             elif keyword == "option" and rule:
@@ -107,8 +107,6 @@ def read_slurm_config(path: StrPath) -> SlurmConfig:
                 config.defaults[rule[1]] = rule[2]
             else:
                 raise ValueError("expected: command ..., option name=value ..., default name=value")
-        except ValueError as error:
-            raise UserError(f"{path}:{number}: {text!r}: {error}") from error
     if not config.command:
         raise UserError(f"{path}: has no line 'command sbatch ...'")
     return config

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
-from utils.cli import UserError
+from utils.cli import UserError, refusing
 
 # ---- Kaldi's text tables: read with checks that name file and line, written atomically in C order.
 #
@@ -161,12 +161,10 @@ def file_problem(path: StrPath) -> str:
 
 def read_bytes(path: StrPath) -> bytes:
     """Read all of a regular file; UserError for anything else."""
-    try:
+    with refusing(f"{path}: cannot be read: {{}}", OSError, ValueError):
         if problem := file_problem(path):
             raise UserError(f"{path}: {problem}")
         return Path(path).read_bytes()
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path}: cannot be read: {error}") from error
 
 
 def read_lines(path: StrPath) -> Iterator[tuple[int, str]]:
@@ -220,11 +218,8 @@ def scan_lines(path: StrPath, tell: Callable[[int, str, str], None]) -> Iterator
 def _raw_lines(path: StrPath) -> Iterator[bytes]:
     if Path(path).exists() and (problem := file_problem(path)):
         raise UserError(f"{path}: {problem}")
-    try:
-        with Path(path).open("rb") as stream:
-            yield from stream
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror}") from error
+    with refusing(f"{path}: cannot be read: {{}}", OSError), Path(path).open("rb") as stream:
+        yield from stream
 
 
 def split_fields(line: str) -> list[str]:

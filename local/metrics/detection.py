@@ -437,8 +437,7 @@ def by_speaker(bins: Histograms, ranking: Ranking, speaker: Int64, n_speakers: i
     who = speaker[ranking.order][ranking.target]
     total = np.bincount(who, weights=d[ranking.target], minlength=n_speakers)
     count = np.bincount(who, minlength=n_speakers)
-    mean: Float64 = np.divide(total, count, out=np.full(n_speakers, np.nan), where=count > 0)
-    return mean
+    return np.divide(total, count, out=np.full(n_speakers, np.nan), where=count > 0)
 
 
 def by_enrolment(ranking: Ranking, enrolled: Int64, n_speakers: int, n_bins: int) -> Float64:

@@ -96,8 +96,7 @@ def rightly(score: Float64, own: Int64) -> Float64:
     """Share (n,) of the guesses that are right: 1 where the own value scores highest, its part of
     them where several do. score: (n, K); own: (n,)."""
     best = score == score.max(axis=1, keepdims=True)
-    found: Float64 = best[np.arange(len(own)), own] / best.sum(axis=1)
-    return found
+    return best[np.arange(len(own)), own] / best.sum(axis=1)
 
 
 def inference(
@@ -296,8 +295,7 @@ def _beaters(candidates: AttackSide, trial: AttackSide, length: int, seed: int) 
 
 
 def _mean(side: AttackSide, utts: Sequence[str]) -> Float64:
-    mean: Float64 = np.mean([side.vectors[utt] for utt in utts], axis=0)
-    return mean
+    return np.mean([side.vectors[utt] for utt in utts], axis=0)
 
 
 # ---- Groups of people: whom the strongest attacker finds best, and by how much.

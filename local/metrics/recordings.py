@@ -211,8 +211,7 @@ class Length:
         """Share of people named, with people drawn so often, (n, n_people); (n,)."""
         tried = ~np.isnan(self.share)
         n = drawn[:, tried].sum(axis=1)
-        found: Float64 = drawn[:, tried] @ self.share[tried] / np.where(n > 0, n, np.nan)
-        return found
+        return drawn[:, tried] @ self.share[tried] / np.where(n > 0, n, np.nan)
 
 
 def _parts(rows: Any, size: int) -> list[Any]:

@@ -353,8 +353,7 @@ def normalise(heard: Int64, score: Float64) -> Float64:
 def fuse(trials: Trials, scores: Sequence[Float64]) -> Float64:
     """Sum (n_trials,) of the scores of several evaluators, each normalised over the candidates."""
     codes = Ids.of(trials.trial).codes
-    found: Float64 = np.sum([normalise(codes, score) for score in scores], axis=0)
-    return found
+    return np.sum([normalise(codes, score) for score in scores], axis=0)
 
 
 def _why_undefined(name: str, counts: Mapping[str, int]) -> str:
@@ -512,8 +511,7 @@ Curve = list[float]
 
 
 def _profile(llr: Float64, t: Float64, n: Float64) -> Curve:
-    profile: Curve = detection.ece(llr, t, n, 1.0 / (1.0 + np.exp(-LOG_ODDS))).tolist()
-    return profile
+    return detection.ece(llr, t, n, 1.0 / (1.0 + np.exp(-LOG_ODDS))).tolist()
 
 
 def _oracle(score: Float64, target: Bool) -> Curve:

@@ -65,8 +65,7 @@ class _Clips:
 
 
 def _band_limit(samples: Float64) -> Float64:
-    filtered: Float64 = sosfilt(butter(8, _BAND, fs=SAMPLE_RATE, output="sos"), samples)
-    return filtered
+    return sosfilt(butter(8, _BAND, fs=SAMPLE_RATE, output="sos"), samples)
 
 
 def _people(speech: ProtectedSet) -> dict[str, list[str]]:

@@ -218,8 +218,7 @@ class Results:
     @property
     def prior(self) -> Entry:
         """The ECE of an attacker who hears nothing."""
-        found: Entry = _arrays(self.pictures["prior"])
-        return found
+        return _arrays(self.pictures["prior"])
 
     def note(self, what: str, why: str) -> None:
         """Something could not be had: say so in the log and in the page."""

@@ -370,8 +370,7 @@ def nist_table(words: Sequence[str], page: Path) -> Table:
         raise UserError(f"{page}: table: nist takes FOLDER... and one of {known}")
     tables: list[Any] = [frame.read_metrics(page.parent / at / "metrics.csv") for at in folders]
     of, made = Searches(concat(tables)), name.rstrip("12")
-    table: Table = of.trials(name) if made == "trial" else getattr(of, name)()
-    return table
+    return of.trials(name) if made == "trial" else getattr(of, name)()
 
 
 # ---- White-box attackers of constant target voices after Champion et al. 2021.

@@ -19,7 +19,7 @@ from steps.audio import SAMPLE_RATE, read_audio
 from steps.sources import SourceSpeaker, SystemRun, VoiceKey
 from utils.arrays import Float64
 from utils.audiofile import audio_format
-from utils.cli import UserError
+from utils.cli import UserError, refusing
 from utils.seeds import Draws, derive_seed
 from utils.tables import StrPath, read_map
 
@@ -291,10 +291,8 @@ def protect_data(
         for place, value in places.items():
             word = word.replace(place, value)
         words.append(word)
-    try:
+    with refusing(f"command: {words[0]} cannot be started: {{}}", OSError):
         status = subprocess.run(words, check=False).returncode
-    except OSError as error:
-        raise UserError(f"command: {words[0]} cannot be started: {error.strerror}") from error
     if status:
         raise UserError(
             f"command: `{shlex.join(words)}` ended with status {status}; its messages are above"

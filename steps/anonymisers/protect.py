@@ -7,10 +7,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
+
 from steps.anonymisers.registry import Anonymiser
-from steps.audio import SAMPLE_RATE, read_audio, write_pcm16
+from steps.audio import SAMPLE_RATE, Audio, Losses, read_audio, write_pcm16
 from steps.sources import SourceSpeaker, VoiceKey
-from utils.cli import LossError, UserError
+from utils.cli import UserError
 from utils.datadir import DataDir, select, write_data_dir
 from utils.tables import StrPath, sort_ids, write_json, write_map, write_timed
 
@@ -25,14 +28,13 @@ _ROUNDED = 0.02  # seconds of rounding allowed in utt2dur
 
 
 @dataclass
-class Protected:
+class Protected(Losses):
     """Result for each utterance. `rows`: utterance -> column of pseudo.tsv -> value. seconds:
     length of the protected audio."""
 
     files: dict[str, str] = field(default_factory=dict)
     rows: dict[str, dict[str, object]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
-    skipped: dict[str, str] = field(default_factory=dict)
     n_resampled: int = 0
 
     def summary(self) -> str:
@@ -60,40 +62,28 @@ def protect_audio(
     a file that cannot be written.
     """
     result = Protected()
-    for utt in progress(wav):
-        rxfilename = wav[utt]
-        if "/" in utt or utt.startswith("."):
-            raise UserError(
-                f"{utt}: cannot name an audio file; ids with / or a leading . are refused"
-            )
-        try:
-            audio = read_audio(utt, rxfilename)
-            start = time.perf_counter()
-            samples, info = anonymiser.transform(audio.samples, keys[utt], sources[utt])
-            seconds = time.perf_counter() - start
-            levelled = anonymiser.output.to_pcm16(samples)
-            if audio.samples.any() and not levelled.any():
-                raise UserError(f"{utt}: the protected signal is digital silence, from speech")
-        except UserError as error:
-            result.skipped[utt] = str(error)
-            continue
+
+    def protect(utt: str) -> tuple[Audio, npt.NDArray[np.int16], dict[str, object]]:
+        audio = read_audio(utt, wav[utt])
+        start = time.perf_counter()
+        samples, info = anonymiser.transform(audio.samples, keys[utt], sources[utt])
+        seconds = time.perf_counter() - start
+        levelled = anonymiser.output.to_pcm16(samples)
+        if audio.samples.any() and not levelled.any():
+            raise UserError(f"{utt}: the protected signal is digital silence, from speech")
+        return audio, levelled, {"key": keys[utt], **info, "seconds": f"{seconds:.4f}"}
+
+    if unfit := [utt for utt in wav if "/" in utt or utt.startswith(".")]:
+        raise UserError(
+            f"{unfit[0]}: cannot name an audio file; ids with / or a leading . are refused"
+        )
+    for utt, (audio, levelled, row) in result.each(progress(wav), protect):
         path = f"{os.fspath(folder)}/{utt}.{audio_format}"
         write_pcm16(path, levelled)
         result.files[utt], result.seconds[utt] = path, len(levelled) / SAMPLE_RATE
-        result.rows[utt] = {"key": keys[utt], **info, "seconds": f"{seconds:.4f}"}
+        result.rows[utt] = row
         result.n_resampled += audio.rate != audio.file_rate
     return result
-
-
-def check_losses(result: Protected, data: DataDir, allow_loss: int) -> None:
-    """Raise a LossError that names the first loss if there are more than `allow_loss`."""
-    n = len(result.skipped)
-    if n > allow_loss:
-        reason = next(iter(result.skipped.values()))
-        raise LossError(
-            f"{data.path}: {n} of {n + len(result.files)} utterances could not be protected, "
-            f"{allow_loss} may be lost (--allow-loss); the first: {reason}"
-        )
 
 
 def write_protected(
@@ -103,16 +93,14 @@ def write_protected(
     settings: Mapping[str, object],
     notes: Sequence[str] = (),
 ) -> None:
-    """Write conf.json, pseudo.tsv, skipped.txt, notes.txt, a data directory; wav.scp last."""
-    out.mkdir(parents=True, exist_ok=True)
+    """Write conf.json, pseudo.tsv, notes.txt, a data directory; wav.scp last."""
     write_json(out / "conf.json", settings, indent=2, sort_keys=True)
     write_pseudo(out / "pseudo.tsv", result.rows)
     # Notes have ids, so that equal ones of several jobs become one.
     by_id = {hashlib.sha256(note.encode()).hexdigest()[:12]: note for note in notes}
-    for name, table in (("skipped.txt", result.skipped), ("notes.txt", by_id)):
-        (out / name).unlink(missing_ok=True)
-        if table:
-            write_map(out / name, table)
+    (out / "notes.txt").unlink(missing_ok=True)
+    if by_id:
+        write_map(out / "notes.txt", by_id)
     tables = select(data, result.files.keys())
     kept = {name: dict(table) for name, table in tables.items() if name in KEPT}
     for utt, told in kept.get("utt2dur", {}).items():  # unchanged, unless its length differs

@@ -92,10 +92,7 @@ class HubContent:
 
     def hidden(self, signals: "torch.Tensor") -> "torch.Tensor":
         """Frames (B, T, width) of signals (B, n)."""
-        found: torch.Tensor = self.model(signals, output_hidden_states=True).hidden_states[
-            self.layer
-        ]
-        return found
+        return self.model(signals, output_hidden_states=True).hidden_states[self.layer]
 
     def _frames(self, wave: Float64) -> Float32:
         import torch
@@ -131,8 +128,7 @@ def in_windows(encode: Callable[[Float64], Float32], wave: Float64, hop: int) ->
 def load_extractor(name: str, device: str = "cpu") -> ContentExtractor:
     """Make one of EXTRACTORS; UserError for another, or an unavailable one."""
     kind, found = find(EXTRACTORS, name, "content")
-    extractor: ContentExtractor = kind(*found, device)
-    return extractor
+    return kind(*found, device)
 
 
 def at_frames(content: Float32, of: ContentLayout, n_frames: int, hop: int) -> Float32:
@@ -151,5 +147,4 @@ def at_places(frames: Float32, places: Float64) -> Float32:
     before = np.minimum(places.astype(np.int64), max(len(frames) - 2, 0))
     after = np.minimum(before + 1, len(frames) - 1)
     share = (places - before)[:, None].astype(np.float32)
-    found: Float32 = frames[before] * (1 - share) + frames[after] * share
-    return found
+    return frames[before] * (1 - share) + frames[after] * share

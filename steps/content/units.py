@@ -155,8 +155,7 @@ def hub_ear(model: str, layer: str, device: str = "cpu") -> EarOf:
 def load_ear(name: str, device: str = "cpu") -> EarOf:
     """Load the encoder of a name in extractors.EXTRACTORS; UserError if unknown or unavailable."""
     kind, found = find(EARS, name, "content with an ear")
-    ear: EarOf = kind(*found, device)
-    return ear
+    return kind(*found, device)
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:

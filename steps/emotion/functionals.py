@@ -293,9 +293,6 @@ def read_labelled(data: Path, folder: Path, *more: str) -> Labelled:
     if not path.is_file():
         raise UserError(f"{path}: is missing; make it with steps/extract_functionals.py")
     vectors = read_vectors(path, check_finite=False)
-    for utt, vector in vectors.items():
-        if len(vector) != len(NAMES):
-            raise UserError(f"{path}: {utt}: {len(vector)} values, not {len(NAMES)} functionals")
     if difference := describe_difference(vectors, found.utt2spk, "utterance"):
         raise UserError(f"{path}: compared with {data}, {difference}; extract them again")
     return Labelled(vectors, found.utt2spk, found.tables.get("utt2emotion", {}))

@@ -4,7 +4,6 @@ from abc import abstractmethod
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -90,8 +89,6 @@ class Generator(FromSettings):
                 f"{who}: the source's x-vector has {x.size} values and the pool's have {dim}; "
                 "extract both with the same encoder"
             )
-        if not np.isfinite(x).all():
-            raise UserError(f"{who}: the source's x-vector has a value that is not a finite number")
         return x.astype(np.float64)
 
     @abstractmethod
@@ -114,28 +111,15 @@ class Pool:
     def make(
         cls, vectors: Float64, speakers: Sequence[str], genders: Sequence[str | None]
     ) -> "Pool":
-        """Sort and check. UserError for no speaker, a duplicate, and a value that is not finite."""
-        vectors = np.asarray(vectors, dtype=np.float64)
-        if not len(vectors) == len(speakers) == len(genders) or vectors.ndim != 2:
-            raise ValueError(f"{vectors.shape}, {len(speakers)} speakers, {len(genders)} genders")
+        """Sort. UserError for no speaker."""
         if not len(speakers):
             raise UserError("pool: no speaker is in it")
         order = sorted(range(len(speakers)), key=lambda place: speakers[place])
-        pool = cls(
+        return cls(
             tuple(speakers[place] for place in order),
-            vectors[order],
+            np.asarray(vectors, dtype=np.float64)[order],
             tuple(genders[place] for place in order),
         )
-        if twice := [a for a, b in pairwise(pool.speakers) if a == b]:
-            raise UserError(f"pool: speaker {twice[0]} is in it twice")
-        for place in np.flatnonzero(~np.isfinite(pool.vectors).all(axis=1)):
-            raise UserError(
-                f"pool: speaker {pool.speakers[place]}: the x-vector has a value that is not a "
-                "finite number; extract it again"
-            )
-        if unknown := set(genders) - {*GENDERS, None}:
-            raise UserError(f"pool: gender {unknown.pop()!r} of a speaker; f or m is expected")
-        return pool
 
     @cached_property
     def _places(self) -> dict[str, int]:

@@ -129,7 +129,6 @@ def write_vectors_as_frames(
     UserError for settings `values` of the file `path` beside `generator`.
     """
     parse_settings(FrameSettings, values, path)
-    out.mkdir(parents=True, exist_ok=True)
     write_map(out / "utt2spk", {utt: utt2spk[utt] for utt in vectors})
     write_archive(out / "xvector", {utt: vectors[utt] for utt in sorted(vectors)})
 
@@ -148,8 +147,6 @@ def read_frames(folder: Path, pool: Path | None, uncertainty: str) -> FrameTable
     if not table.is_file():
         raise UserError(f"{table}: is missing; it says of which speaker each x-vector is")
     utt2spk = read_map(table)
-    if unknown := [utt for utt in utts if utt not in utt2spk]:
-        raise UserError(f"{table}: {unknown[0]} of {folder / 'xvector.scp'} is not in it")
     means = np.stack([vectors[utt] for utt in utts]).astype(np.float64)
     speakers = np.array([utt2spk[utt] for utt in utts])
     variances, weights = np.zeros_like(means), np.ones(len(utts))
@@ -157,29 +154,12 @@ def read_frames(folder: Path, pool: Path | None, uncertainty: str) -> FrameTable
         means, within = split_variance(means, speakers)
         variances = np.broadcast_to(within, means.shape)
     elif uncertainty == "given":
-        variances = _read_variances(folder / "variance.scp", utts, means.shape)
-    if is_there(counts := folder / "num_frames"):
-        weights = np.array(_of_all(counts, read_counts(counts), utts), dtype=np.float64)
+        found = read_vectors(folder / "variance.scp")  # of steps/extract_frames.py
+        variances = np.stack([found[utt] for utt in utts]).astype(np.float64)
+    if is_there(folder / "num_frames"):
+        counts = read_counts(folder / "num_frames")
+        weights = np.array([counts[utt] for utt in utts], dtype=np.float64)
     return FrameTable(FrameGaussians(means, variances, weights), speakers)
-
-
-def _read_variances(path: Path, utts: list[str], shape: tuple[int, ...]) -> Float64:
-    if not path.is_file():
-        raise UserError(
-            f"{path}: is missing; uncertainty: given takes it, of an encoder with xi-vector "
-            "pooling (steps/extract_frames.py); else say uncertainty: within"
-        )
-    variances = np.stack(_of_all(path, read_vectors(path), utts)).astype(np.float64)
-    if variances.shape != shape or not (variances >= 0).all():
-        raise UserError(f"{path}: as many variances as x-vector values, none below 0, are needed")
-    return variances
-
-
-def _of_all(path: Path, table: Mapping[str, Any], utts: list[str]) -> list[Any]:
-    """Values of all utterances; UserError for one that the table lacks."""
-    if missing := [utt for utt in utts if utt not in table]:
-        raise UserError(f"{path}: {missing[0]} is not in it")
-    return [table[utt] for utt in utts]
 
 
 # ---- A small network for one pseudo-speaker: noise to the Gaussians of their distribution.

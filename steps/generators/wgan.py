@@ -23,9 +23,9 @@ from steps.generators.training import (
 )
 from steps.training.loop import descend
 from utils.arrays import Float32, Float64, Int64
+from utils.cli import UserError
 from utils.seeds import derive_seed, make_rng
 from utils.settings import LARGEST, Count, Number, OneOf, Positive
-from utils.tables import StrPath
 
 # ---- Exact optimal transport between two batches of the same size, with its dual potentials.
 #
@@ -70,8 +70,6 @@ def solve_duals(cost: Float64) -> Duals:
     nor the objective, and would make the critic's target wander from batch to batch.
     ArithmeticError where the solver does not finish, or a cost is not finite.
     """
-    if cost.ndim != 2 or cost.shape[0] != cost.shape[1] or not cost.size:
-        raise ValueError(f"the cost matrix is {cost.shape}; as many real as generated are needed")
     if not np.isfinite(cost).all():
         raise ArithmeticError("optimal transport: a cost is not a finite number")
     plan, log = ot.emd([], [], np.ascontiguousarray(cost), log=True, numItermax=1_000_000)
@@ -228,7 +226,6 @@ def critic_loss(critic: nn.Module, real: Tensor, fake: Tensor, gamma: float) -> 
 
 LEAST_SCALE = 0.01  # of the mean deviation of all dimensions
 NO_CHANGE = 1e-6  # of the largest deviation: below is rounding
-CALIBRATION, GENERATOR = "calibration.", "generator."  # begin the names of their weights
 
 
 Beta = Annotated[float, Number(least=0, below=1)]
@@ -251,7 +248,6 @@ class WganTraining(GeneratorLoop):
     """batch: real and as many generated vectors. gamma: of the gradient term. Adam throughout.
 
     average: share that the moving average of the generator keeps at each step; 0: no average.
-    new_noise: whether the generator's step draws its own noise, or uses that of the critic's step.
     """
 
     steps: Count = 2000
@@ -260,7 +256,6 @@ class WganTraining(GeneratorLoop):
     betas: tuple[Beta, Beta] = (0.5, 0.999)
     gamma: Positive = 0.1
     average: Beta = 0.0
-    new_noise: bool = False
 
 
 @dataclass(frozen=True)
@@ -314,6 +309,9 @@ class WganTrainer(GeneratorTrainer):
     ) -> None:
         super().__init__(settings, data, seed=seed, device=device)
         network, vectors = settings.network, data.vectors.astype(np.float64)
+        if len(vectors) < self.plan.batch:
+            n = len(vectors)
+            raise UserError(f"training.batch: {self.plan.batch}; there are {n} x-vectors to learn")
         mean, deviation = vectors.mean(axis=0), vectors.std(axis=0)
         # Dimensions that hardly change are never amplified; a constant one stays at the mean.
         scale = np.maximum(deviation, LEAST_SCALE * deviation.mean())
@@ -331,23 +329,6 @@ class WganTrainer(GeneratorTrainer):
             for part in (self.network, self._critic)
         )
 
-    @staticmethod
-    def problem(settings: WganConfig, data: TrainingVectors) -> str:
-        batch, n = settings.training.batch, len(data.vectors)
-        return f"training.batch: {batch}, but there are {n} x-vectors to train on" * (n < batch)
-
-    @classmethod
-    def load(
-        cls, values: dict[str, object], path: StrPath, weights: dict[str, Tensor], n_speakers: int
-    ) -> IndexModel:
-        """Give the generator's weights, which have its own names, those in the network."""
-        others = ("mean", "deviation", CALIBRATION)
-        given = {
-            name if str(name).startswith(others) else f"{GENERATOR}{name}": part
-            for name, part in weights.items()
-        }
-        return super().load(values, path, given, n_speakers)
-
     def batch(self, step: int) -> np.random.Generator:
         """See Trainer: draws x-vectors and noise of a step."""
         return make_rng(self.seed, "wgan", f"step {step}")
@@ -360,8 +341,6 @@ class WganTrainer(GeneratorTrainer):
         fake = self.network(self._noise(batch))
         loss = critic_loss(self._critic, real, fake, self.plan.gamma)
         critic = descend(loss.total, self._critic_optimiser)
-        if self.plan.new_noise:
-            fake = self.network(self._noise(batch))
         generator = descend(-self._critic(fake).mean(), self._optimiser)
         move_average(self._average, self.network, self.plan.average)
         return {
@@ -382,9 +361,3 @@ class WganTrainer(GeneratorTrainer):
         network = copy.deepcopy(self._shell)
         network.generator = copy.deepcopy(self._average).cpu()
         return network
-
-    def weights(self) -> dict[str, Tensor]:
-        """See Trainer; those of the generator come first, and have its own names."""
-        kept = super().weights()
-        order = sorted(kept, key=lambda name: (name.startswith(CALIBRATION), "." not in name))
-        return {name.removeprefix(GENERATOR): kept[name] for name in order}

@@ -168,8 +168,7 @@ def to_device(sides: Sides, device: str) -> Any:
 
 
 def _jit(function: Callable[..., Any]) -> Callable[..., Any]:
-    compiled: Callable[..., Any] = numba.njit(cache=True, nogil=True)(function)
-    return compiled
+    return numba.njit(cache=True, nogil=True)(function)
 
 
 @_jit

@@ -18,7 +18,7 @@ from steps.training.settings import read_config
 from steps.training.weights import check_device, fill_network, load_hub_model, load_state
 from utils.archives import ArchiveWriter
 from utils.arrays import Float32
-from utils.cli import UserError
+from utils.cli import UserError, refusing
 from utils.registry import find
 from utils.tables import write_map
 
@@ -116,12 +116,8 @@ class ResemblyzerEncoder:
     """
 
     def __init__(self, device: str = "cpu") -> None:
-        try:
+        with refusing("resemblyzer: not installed ({}); utils/setup.sh installs it", ImportError):
             import resemblyzer
-        except ImportError as error:
-            raise UserError(
-                f"resemblyzer: not installed ({error}); utils/setup.sh installs it"
-            ) from error
         self.n_whole, self._package = 0, resemblyzer
         self._encoder = resemblyzer.VoiceEncoder("cpu", verbose=False)
 

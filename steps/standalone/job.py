@@ -30,7 +30,7 @@ from steps.standalone.stream import Recording, convert_stream
 from steps.synthesis.f0 import F0Stats, compute_f0_stats
 from utils.arrays import Float64
 from utils.audiofile import audio_format, renumber_ogg
-from utils.cli import UserError
+from utils.cli import UserError, refusing
 from utils.digests import contents, digest_file, digest_json
 from utils.seeds import Draws
 from utils.settings import is_settings, read_settings
@@ -469,23 +469,21 @@ class Work:
         known = soundfile.available_subtypes(form)
         kinds = [kind for kind in ("PCM_16", recording.audio.subtype) if kind in known]
         about, peak = ("w", SAMPLE_RATE, len(streams), kinds[0] if kinds else None), 0.0
-        try:
-            with (
-                closing(recording),
-                _unseen(target) as place,
-                soundfile.SoundFile(place, *about, format=form, closefd=False) as audio,
-            ):
-                with suppress(soundfile.LibsndfileError):  # a format that holds none
-                    audio.comment = MARK
-                for parts in zip(*streams, strict=True):
-                    peak = max(peak, *(np.abs(part).max(initial=0.0) for part in parts))
-                    audio.write(np.stack(parts, axis=1))
-                    tick(len(parts[0]) / SAMPLE_RATE)
-                audio.close()
-                if form == "OGG":
-                    renumber_ogg(place, _SERIAL)
-        except (soundfile.LibsndfileError, OSError) as error:
-            raise UserError(f"{target}: cannot be written: {error}") from error
+        with (
+            refusing(f"{target}: cannot be written: {{}}", soundfile.LibsndfileError, OSError),
+            closing(recording),
+            _unseen(target) as place,
+            soundfile.SoundFile(place, *about, format=form, closefd=False) as audio,
+        ):
+            with suppress(soundfile.LibsndfileError):  # a format that holds none
+                audio.comment = MARK
+            for parts in zip(*streams, strict=True):
+                peak = max(peak, *(np.abs(part).max(initial=0.0) for part in parts))
+                audio.write(np.stack(parts, axis=1))
+                tick(len(parts[0]) / SAMPLE_RATE)
+            audio.close()
+            if form == "OGG":
+                renumber_ogg(place, _SERIAL)
         return peak
 
 

@@ -18,7 +18,7 @@ from steps.sources import SourceSpeaker, VoiceKey
 from steps.synthesis.f0 import VOICED_HZ, compute_f0_stats
 from utils.arrays import Float64
 from utils.audiofile import HEAD, STREAM_LENGTH, AudioError, AudioFile, container
-from utils.cli import UserError
+from utils.cli import UserError, refusing
 
 # ---- Speech on a pipe: bare samples, or a WAV file of unknown length.
 
@@ -131,11 +131,9 @@ class Recording:
     @classmethod
     def open(cls, path: Path) -> "Recording":
         """Open it; UserError for a file that cannot be read whole, or is empty."""
-        try:
+        with refusing(f"{path}: {{}}", AudioError):
             audio = AudioFile.open(path)
             return cls(path, audio, _alone(audio) if audio.channels > 1 else None)
-        except AudioError as error:
-            raise UserError(f"{path}: {error}") from error
 
     @property
     def notes(self) -> list[str]:
@@ -171,10 +169,8 @@ class Recording:
         last = min(self.audio.frames, -(-stop * down // up) + _MARGIN * rate)
         channel = self.alone if channel is None else channel
         track = self._tracks.setdefault(channel, _Track(self.audio, channel))
-        try:
+        with refusing(f"{self.path}: {{}}", AudioError):
             mono = track.read(first, last)
-        except AudioError as error:
-            raise UserError(f"{self.path}: {error}") from error
         if not np.isfinite(mono).all():
             raise UserError(f"{self.path}: holds a sample that is not a finite number")
         if rate != SAMPLE_RATE:

@@ -310,8 +310,7 @@ class B1bSynthesiser(SourceFilterSynthesiser):
         def render(seen: slice) -> Tensor:
             heard = slice(seen.start * HOP, seen.stop * HOP)
             given = frames[:, :, seen], pitch[:, seen], excitation[:, :, heard], noise[:, heard]
-            signal: Tensor = self.network.render(*given)
-            return signal
+            return self.network.render(*given)
 
         out = in_blocks(len(content.features), BLOCK, self.network.reach, render)[:n_samples]
         return out * np.interp(

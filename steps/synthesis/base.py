@@ -133,8 +133,7 @@ def draw_timing(rng: np.random.Generator, n_frames: int, most: float) -> Float64
     offsets = rng.uniform(-most, most, len(knots)) * (knots[1] / 2)
     offsets[[0, -1]] = 0.0
     frames = np.arange(n_frames, dtype=np.float64)
-    places: Float64 = np.clip(frames + np.interp(frames, knots, offsets), 0, n_frames - 1)
-    return places
+    return np.clip(frames + np.interp(frames, knots, offsets), 0, n_frames - 1)
 
 
 # ---- Interfaces of pseudo-speakers (as a synthesiser sees them) and of synthesisers.
@@ -240,5 +239,4 @@ def load_synthesiser(folder: StrPath, **options: object) -> Synthesiser:
     options: for that structure's `load`.
     """
     settings, _ = trained_files(Path(folder))
-    found: Synthesiser = find_structure(settings).load(folder, **options)
-    return found
+    return find_structure(settings).load(folder, **options)

@@ -241,8 +241,7 @@ class ContentNetwork(nn.Module):
 
     def statistic(self, name: str) -> Float64:
         """Buffer as float64."""
-        found: Float64 = self.get_buffer(name).cpu().numpy().astype(np.float64)
-        return found
+        return self.get_buffer(name).cpu().numpy().astype(np.float64)
 
     def unify(self, inputs: Tensor) -> Tensor:
         """Inputs (B, n_inputs, T) of the layers: inputs (B, n_content + 4, T) of `inputs_of` with
@@ -256,8 +255,7 @@ class ContentNetwork(nn.Module):
         inputs."""
         assert self.melody is not None
         content, voiced = inputs[:, : self.n_content], inputs[:, self.n_content, None]
-        made: Tensor = self.melody(self.units(content).detach(), voiced)
-        return made
+        return self.melody(self.units(content).detach(), voiced)
 
     def inputs_of(
         self, content: npt.NDArray[Any], f0: npt.NDArray[Any], energy: Float64 | None
@@ -280,8 +278,7 @@ class ContentNetwork(nn.Module):
         """Log power (T,) of codes (T, 40) less the utterance's mean, in deviations, clipped."""
         power = envelope[:, 0].astype(np.float64)
         relative = (power - mean_level(power)) / self.statistic("out_sd")[0]
-        clipped: Float64 = np.clip(relative, *ENERGY_RANGE)
-        return clipped
+        return np.clip(relative, *ENERGY_RANGE)
 
 
 class BnEnvelope(ContentNetwork):
@@ -319,8 +316,7 @@ class BnEnvelope(ContentNetwork):
         everywhere = who[:, :, None].expand(-1, -1, hidden.shape[2])
         joined = torch.cat((functional.gelu(0.4 * total), everywhere), dim=1)
         made = self.last(functional.gelu(self.before_last(joined)))
-        outputs: Tensor = made.unflatten(1, (N_OUT, FINE)).transpose(2, 3).flatten(2)
-        return outputs
+        return made.unflatten(1, (N_OUT, FINE)).transpose(2, 3).flatten(2)
 
     def decode(self, made: Tensor, sounds: Tensor) -> tuple[Tensor, Tensor]:
         """Codes (B, T, 40) and aperiodicity in dB (B, T) from outputs (B, T, 41); silence where
@@ -347,8 +343,7 @@ class Melody(nn.Module):
         hidden = functional.gelu(self.first(torch.cat((content, voiced), dim=1)))
         for layer in self.deeper:
             hidden = hidden + functional.gelu(layer(hidden))
-        made: Tensor = self.last(hidden)[:, 0]
-        return made
+        return self.last(hidden)[:, 0]
 
 
 def mean_level(power: Float64) -> float:
@@ -456,8 +451,7 @@ class BnSynthesiser(TrainedSynthesiser):
     def _changed(self, heard: Float32, change: ContentMap) -> Float32:
         """Content (T, d) after a change that works on deviations from the mean."""
         mean, sd = (self.network.statistic(f"content_{name}") for name in ("mean", "sd"))
-        made: Float32 = (mean + sd * change((heard - mean) / sd)).astype(np.float32)
-        return made
+        return (mean + sd * change((heard - mean) / sd)).astype(np.float32)
 
     @torch.no_grad()
     def _say(
@@ -528,8 +522,7 @@ def sounding(wave: Float64, n_frames: int) -> Bool:
     middles = np.arange(n_frames) * HOP
     begin = np.clip(middles - 400, 0, len(wave))
     end = np.clip(middles + 400, 0, len(wave))
-    loud: Bool = (total[end] - total[begin]) > _QUIET * 800
-    return loud
+    return (total[end] - total[begin]) > _QUIET * 800
 
 
 def shaped(made: Tensor, wanted: Tensor, sounds: Tensor, how: BnShaping) -> Tensor:
@@ -643,8 +636,7 @@ class Hifigan(ContentNetwork):
         x = self.first(torch.cat((self.unify(inputs), everywhere), dim=1))
         for stage in self.stages:
             x = stage(x)
-        signals: Tensor = torch.tanh(self.last(functional.leaky_relu(x, _SLOPE)))[:, 0]
-        return signals
+        return torch.tanh(self.last(functional.leaky_relu(x, _SLOPE)))[:, 0]
 
 
 class HifiganSynthesiser(BnSynthesiser):

@@ -157,8 +157,7 @@ def log_variances(outputs: Float32, frames: WorldFrames) -> Float32:
     """Log variances (41,) of the frames of outputs (T, 41) that hold speech."""
     power = frames.envelope[:, 0]
     loud = power > mean_level(power) - 4.0
-    variances: Float32 = np.log(outputs[loud].var(axis=0) + _SMALLEST_VARIANCE).astype(np.float32)
-    return variances
+    return np.log(outputs[loud].var(axis=0) + _SMALLEST_VARIANCE).astype(np.float32)
 
 
 def set_statistics(network: ContentNetwork, speech: ContentSpeech, speakers: Sequence[str]) -> None:
@@ -249,8 +248,7 @@ class WorldVoice(nn.Module):
         """Spectra (B, T, 513) of the frames in excitations (B, 80 T)."""
         padded = functional.pad(signals, (_WIDTH // 2, _WIDTH // 2))
         frames = padded.unfold(1, _WIDTH, _SHIFT)[:, : signals.shape[1] // _SHIFT]
-        spectra: Tensor = torch.fft.rfft(frames * self.window, _FFT)
-        return spectra
+        return torch.fft.rfft(frames * self.window, _FFT)
 
     def forward(
         self, envelope: Tensor, aperiodicity: Tensor, voiced: Tensor, pulses: Tensor, noise: Tensor
@@ -363,8 +361,7 @@ class Ear(nn.Module):
             right = self.encode(x["signals"])
         wanted, own = (part.square().mean(dim=1, keepdim=True) for part in (x["signals"], said))
         heard = self.encode(said * (wanted / own.clamp(min=1e-12)).sqrt())
-        lost: Tensor = ((heard - right) @ self.metric).square().sum(dim=2).mean()
-        return lost
+        return ((heard - right) @ self.metric).square().sum(dim=2).mean()
 
 
 def metric_of(speech: Any, speakers: Sequence[str]) -> Float32:
@@ -502,8 +499,7 @@ class BnTrainer(ContentTrainer):
         sounds = x["sounds"].repeat_interleave(FINE, dim=1)
         made = self.network(x["inputs"], x["xvectors"]).transpose(1, 2)
         apart = (made - x["outputs"]).abs() * weights
-        total: Tensor = (apart.sum(dim=2) * sounds).sum() / (sounds.sum() * weights.sum() + 1e-9)
-        return total
+        return (apart.sum(dim=2) * sounds).sum() / (sounds.sum() * weights.sum() + 1e-9)
 
 
 class HifiganTrainer(AdversarialTrainer, ContentTrainer):
@@ -533,5 +529,4 @@ class HifiganTrainer(AdversarialTrainer, ContentTrainer):
         return self.spectral(self._made(batch), batch["signals"].to(self.device))
 
     def _made(self, batch: Crops) -> Tensor:
-        signals: Tensor = self.network(*(batch[x].to(self.device) for x in ("inputs", "xvectors")))
-        return signals
+        return self.network(*(batch[x].to(self.device) for x in ("inputs", "xvectors")))

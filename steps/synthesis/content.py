@@ -147,21 +147,18 @@ def _cosines(places: Float64) -> Float64:
 
 
 def _to_mel(hz: Float64) -> Float64:
-    mel: Float64 = 1127.01048 * np.log1p(hz / 700.0)
-    return mel
+    return 1127.01048 * np.log1p(hz / 700.0)
 
 
 def _to_axis(hz: Float64) -> Float64:
     """Place 0 ... 1 of a frequency in Hz on WORLD's mel axis, clipped."""
     low, high = _to_mel(np.array([_LOWEST_HZ, _HIGHEST_HZ]))
-    place: Float64 = np.clip((_to_mel(hz) - low) / (high - low), 0.0, 1.0)
-    return place
+    return np.clip((_to_mel(hz) - low) / (high - low), 0.0, 1.0)
 
 
 def _to_hz(place: Float64) -> Float64:
     low, high = _to_mel(np.array([_LOWEST_HZ, _HIGHEST_HZ]))
-    hz: Float64 = 700.0 * np.expm1((low + place * (high - low)) / 1127.01048)
-    return hz
+    return 700.0 * np.expm1((low + place * (high - low)) / 1127.01048)
 
 
 # ---- Content and frames of training speech: computed on demand, or stored once.

@@ -102,8 +102,7 @@ def average(codes: Frames, neighbours: Intp) -> Float64:
     total = codes[neighbours[:, 0]].astype(np.float64)
     for column in neighbours.T[1:]:
         total += codes[column]
-    mean: Float64 = total / neighbours.shape[1]
-    return mean
+    return total / neighbours.shape[1]
 
 
 def spread(n: int, most: int) -> Intp:

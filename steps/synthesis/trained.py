@@ -45,8 +45,7 @@ _LARGEST_PEAK = 0.99
 def unit_length(xvectors: npt.NDArray[np.floating]) -> Float32:
     """x-vectors (..., d) scaled to length 1."""
     length = np.linalg.norm(xvectors, axis=-1, keepdims=True)
-    unit: Float32 = (xvectors / np.maximum(length, 1e-12)).astype(np.float32)
-    return unit
+    return (xvectors / np.maximum(length, 1e-12)).astype(np.float32)
 
 
 class TrainedSynthesiser(ABC):
@@ -275,8 +274,7 @@ def filter_basis(n_bands: int) -> npt.NDArray[np.complex64]:
     cepstrum = np.fft.irfft(magnitude, axis=1)
     cepstrum[:, 1 : _N_FFT // 2] *= 2.0
     cepstrum[:, _N_FFT // 2 + 1 :] = 0.0
-    basis: npt.NDArray[np.complex64] = np.fft.rfft(cepstrum, axis=1).astype(np.complex64)
-    return basis
+    return np.fft.rfft(cepstrum, axis=1).astype(np.complex64)
 
 
 def apply_filters(source: Tensor, log_spectrum: Tensor, gate: Tensor) -> Tensor:

@@ -206,8 +206,7 @@ class SynthesiserTrainer(Trainer):
         """Distance between the network's output and the target of a batch."""
 
     def batch(self, step: int) -> Crops:
-        crops: Crops = self.make(step)
-        return crops
+        return self.make(step)
 
     @torch.no_grad()
     def validate(self) -> dict[str, float]:
@@ -316,8 +315,7 @@ class SpectralLoss(nn.Module):
         return (self._log_mel(found) - self._log_mel(wanted)).abs().mean()
 
     def _log_mel(self, spectrum: Tensor) -> Tensor:
-        mel: Tensor = (spectrum.transpose(1, 2) @ self.filters).clamp_min(_MEL_FLOOR).log()
-        return mel
+        return (spectrum.transpose(1, 2) @ self.filters).clamp_min(_MEL_FLOOR).log()
 
 
 def log_power_loss(signals: Tensor, right: Tensor) -> Tensor:
@@ -655,8 +653,7 @@ class B1bTrainer(AdversarialTrainer):
         ]
         made = (torch.from_numpy(np.stack(part)) for part in zip(*sources, strict=True))
         parts = (batch["content"][:, :-1], batch["f0"][:, :-1], batch["xvectors"], *made)
-        signals: Tensor = self.network(*(part.to(self.device) for part in parts))
-        return signals
+        return self.network(*(part.to(self.device) for part in parts))
 
     def distance_on(self, batch: Crops) -> Tensor:
         made = self.say(batch, "validation")

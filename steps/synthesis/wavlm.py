@@ -147,8 +147,7 @@ class WavLMFeatures:
         padded[0, : len(wave)] = wave
         signal = torch.from_numpy(padded).to(self._device)
         layers, _ = self._model.extract_features(signal, num_layers=self._layer)
-        features: Float32 = layers[-1][0].cpu().numpy()
-        return features
+        return layers[-1][0].cpu().numpy()
 
 
 class PublicBlock(ResidualBlock):

@@ -124,15 +124,13 @@ def synthesise(frames: WorldFrames, n_samples: int) -> Float64:
 def spectrum(envelope: Float64) -> Float64:
     """Power spectra (T, 513) of codes (T, 40)."""
     codes = np.ascontiguousarray(envelope, dtype=np.float64)
-    power: Float64 = pyworld.decode_spectral_envelope(codes, SAMPLE_RATE, _FFT_SIZE)
-    return power
+    return pyworld.decode_spectral_envelope(codes, SAMPLE_RATE, _FFT_SIZE)
 
 
 def spectrum_code(power: Float64) -> Float64:
     """Codes (T, 40) of power spectra (T, 513) above 0."""
     values = np.ascontiguousarray(power, dtype=np.float64)
-    codes: Float64 = pyworld.code_spectral_envelope(values, SAMPLE_RATE, CODE_DIM)
-    return codes
+    return pyworld.code_spectral_envelope(values, SAMPLE_RATE, CODE_DIM)
 
 
 def envelope_code(samples: Float64, f0: Float64, times: Float64) -> Float64:
@@ -146,8 +144,7 @@ def silent_frames(envelope: Float64) -> Bool:
 
     Any change of energy must leave these as they are, or silence becomes noise.
     """
-    silent: Bool = envelope[:, 0] < SILENCE
-    return silent
+    return envelope[:, 0] < SILENCE
 
 
 def pack(frames: WorldFrames) -> Float64:

@@ -23,7 +23,7 @@ from scipy.signal import resample_poly
 from steps.audio import SAMPLE_RATE, write_wav
 from steps.synthetic.voices import Espeak, draw_voice, pass_channel
 from utils.arrays import Float64
-from utils.cli import UserError
+from utils.cli import UserError, refusing
 from utils.digests import digest_file, digest_json
 from utils.seeds import derive_seed, make_rng
 from utils.settings import read_settings
@@ -284,10 +284,8 @@ def make_corpus(
 
     `genders`: speaker to `f` or `m`.
     """
-    try:
+    with refusing(f"{audio}: cannot be made: {{}}", OSError):
         audio.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"{audio}: cannot be made: {error.strerror}") from error
     digest = settings.digest()
     missing = {one[0]: one for one in genders.items() if not read_speaker(audio, one[0], digest)}
     # Here and not in the child, so that a child that is ended leaves nothing behind.
