@@ -91,7 +91,7 @@ def apart(function: Callable[..., None], *arguments: object) -> None:
 
 
 def write_parts(data: Path, out: Path) -> None:
-    """What the jobs of a step leave: an archive in each part of the split."""
+    """Files that the jobs of a step leave: an archive in each part of the split."""
     for number in range(1, PARTS + 1):
         part = out / f"split{PARTS}" / str(number)
         part.mkdir(parents=True)
@@ -132,7 +132,7 @@ def measure_tools(folder: Path, n: int) -> Iterator[tuple[str, tuple[float, floa
 def main() -> int:
     """Measure, print, compare with the goals."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--full", action="store_true", help="10^6 utterances, too")
+    parser.add_argument("--full", action="store_true", help="also 10^6 utterances")
     args = parser.parse_args()
     reference: dict[str, tuple[float, float]] = {}
     missed = False

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What taking speech of another system costs beside reading its audio once.
+"""Cost of taking speech of another system, beside reading its audio once.
 
 Goal: at most 1 ms a file beside reading it once, for 10,000 files (--files). Files of 1 s are made;
 taking them means to list the folder, find the suffix, match utterances, read each, and compare it

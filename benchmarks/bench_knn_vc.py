@@ -60,7 +60,7 @@ class Voices:
         )
 
     def frames(self, speaker: str) -> PoolFrames:
-        """Of a voice."""
+        """Frames of a voice."""
         return self.voices[speaker]
 
     def f0(self, speaker: str) -> F0Stats:

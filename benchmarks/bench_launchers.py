@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the launchers cost: run.py a job, slurm.py a stage.
+"""Cost of the launchers: run.py a job, slurm.py a stage.
 
 Goals: under 50 ms a job locally; under 5 s a stage on Slurm. Each is what the launcher takes beyond
 a reference measured in the same run: locally the same processes one after the other, started

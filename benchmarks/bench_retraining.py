@@ -2,7 +2,7 @@
 """CPU time of what an informed attacker retrains: ecapa_mini from scratch, fine-tuned, back end.
 
 Goal: an encoder (ECAPA, 128 channels) in at most 6 CPU-minutes. CPU time of steps/train_encoder.py
-with its workers, on made-up speech of 100 speakers. On a busy machine CPU time grows, too, so the
+with its workers, on made-up speech of 100 speakers. On a busy machine CPU time also grows, so the
 speed of a plain product stands beside it. By default two short trainings are run, and
 their difference gives the time of a step, from which that of the whole is extrapolated (what is
 printed says so; validation on the way is left out); --full runs the whole.

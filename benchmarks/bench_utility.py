@@ -4,7 +4,7 @@
 Goal: under 3 minutes on 2 cores, that is 6 CPU-minutes, with all 40 speakers of the evaluation. The
 reference is the length of the speech that is decoded: the trials, original and protected by each
 system. --speakers: fewer, for a figure that is extrapolated by the number of speakers; it is too
-high, for what programs take to start is then multiplied, too. The corpus is made and protected in a
+high, for what programs take to start is then also multiplied. The corpus is made and protected in a
 new folder beside egs/synth, which is removed at the end; the language is a trigram of the training
 set, which has 8 times as many speakers as the evaluation. PocketSphinx is of little use on this
 speech (docs/words.md), and the recipe leaves it out: what it does by itself is the first line.

@@ -48,7 +48,7 @@ class Sides:
     man: Int64
 
     def rows(self, person: int) -> Int64:
-        """Of a person."""
+        """Rows of a person."""
         return np.flatnonzero(self.who == person)
 
 

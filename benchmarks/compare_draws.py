@@ -90,7 +90,7 @@ def run(program: Callable[[Sequence[str]], int], *words: object) -> None:
 
 
 def xvectors(data: Path, out: Path) -> Path:
-    """Of every utterance, and of every speaker."""
+    """Make x-vectors of every utterance, and of every speaker."""
     if not (out / "spk_xvector.scp").is_file():
         run(extract_xvectors, "resemblyzer", data, out)
         run(average_xvectors, out, data, out)
@@ -220,7 +220,7 @@ def bimodality(values: Float64) -> float:
 
 
 def scored(voices: str, enrolment: Path, trial: Path, work: Path) -> Scored:
-    """Of protected x-vectors; the original ones are in WORK."""
+    """Scores of protected x-vectors; the original ones are in WORK."""
     data, plain = Path("data") / TRIALS[voices], work / f"x_{TRIALS[voices]}"
     original, spk = work / f"x_{ENROLMENT}", read_map(data / "utt2spk")
     names, scores = sort_ids(set(spk.values())), work / "scores"

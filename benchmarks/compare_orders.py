@@ -52,7 +52,7 @@ def row(name: str, search: str, alignment: str, orders: Orders) -> list[str]:
 
 
 def printed() -> list[list[str]]:
-    """Of Tables 6 to 8."""
+    """Printed figures of Tables 6 to 8."""
 
     def of(table: str, metric: str) -> dict[str, float]:
         rows = of_table("003", table)
@@ -69,7 +69,7 @@ def printed() -> list[list[str]]:
 
 
 def here(study: Searches) -> list[list[str]]:
-    """Of the study's figures, mean over profiles; the last rows take all evaluators together."""
+    """Figures of the study, mean over profiles; the last rows take all evaluators together."""
     rows = []
     for what, either_way in (("AUC-CMC", False), ("AUC-CMC, either way", True)):
         for alignment, metric in (("P-cosine", "p_cos"), ("P-cosine held out", "p_cos_held_out")):

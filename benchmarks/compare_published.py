@@ -48,7 +48,7 @@ def write_sets(folder: Path, out: Path) -> None:
 
 
 def run(program: object, *words: object) -> None:
-    """Of a program's main."""
+    """Run a program's main."""
     assert callable(program)
     if status := program([str(word) for word in words]):
         sys.exit(f"{program.__module__}: exit status {status}")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What WORLD itself costs in words and quality: the project's two kinds of frames, and Harvest; and
+"""Cost of WORLD itself in words and quality: the project's two kinds of frames, and Harvest; and
 what is lost where frames of 5 ms are only voiced where DIO says so, or have a smoother envelope.
 
 Each way analyses and speaks LibriSpeech dev-clean. Words: by Moonshine, of all utterances, after

@@ -1,4 +1,4 @@
-"""What benchmarks share: speech to measure with, and process CPU time."""
+"""Parts that benchmarks share: speech to measure with, and process CPU time."""
 
 import os
 import subprocess
@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def speech_files(n: int, folder: Path) -> tuple[str, list[Path]]:
-    """What was found, and n files: spread over LibriSpeech, where it is; else of 8 synthetic
+    """Name of the source, and n files: spread over LibriSpeech, where it is; else of 8 synthetic
     speakers, made in a folder."""
     corpora = Path(os.environ.get("PSEUDOVOX_CORPORA", ROOT.parent / "shared" / "corpora"))
     name, files = "LibriSpeech", sorted((corpora / "librispeech").rglob("*.flac"))
@@ -31,7 +31,7 @@ def speech_files(n: int, folder: Path) -> tuple[str, list[Path]]:
 
 
 def load_speech(n: int) -> tuple[str, list[Float64]]:
-    """What was found, and the samples of n files at 16 kHz."""
+    """Name of the source, and the samples of n files at 16 kHz."""
     with tempfile.TemporaryDirectory() as folder:
         name, files = speech_files(n, Path(folder))
         return name, [read_audio(path.stem, str(path)).samples for path in files]

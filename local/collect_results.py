@@ -36,7 +36,8 @@ Timed = Sequence[tuple[str, str, str, str]]
 
 @program
 def main(
-    out: OutFolder, *, corpus_name: CorpusName, figures: Labelled = (),
+    out: OutFolder, *, corpus_name: CorpusName, command_log: CommandLog = COMMAND_LOG,
+    figures: Labelled = (),
     corpus_note: Annotated[str, "What a reader must know of the speech", "TEXT"] = "",
     attack: Annotated[
         Sequence[tuple[Path, Path, Path]],
@@ -90,7 +91,7 @@ def main(
         for system, name, audio, folder in lists
     ]
     run = {
-        "corpus": corpus_name, "corpus_note": corpus_note, "origin": of.origin(),
+        "corpus": corpus_name, "corpus_note": corpus_note, "origin": of.origin(command_log),
         "systems": systems, "steps": of.steps(used), "attacks": records, "missing": missing,
     }  # fmt: skip
     times = of.timings(of.join_stages(stages), corpus_name)

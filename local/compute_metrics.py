@@ -120,7 +120,7 @@ def _recordings(
     ] = (),
     bootstrap: Bootstrap = 0, seed: Seed = 0,
 ) -> None:  # fmt: skip
-    """What an attacker finds out who has 1, 3, 10, 30 or all recordings of one person.
+    """Measure what an attacker finds out who has 1, 3, 10, 30 or all recordings of one person.
 
     Scores of recordings are averaged by enrolled model; with permutation tests against chance.
     """

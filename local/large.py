@@ -25,7 +25,7 @@ from utils.commands import commands
 from utils.options import AllowLoss, OutFile, Seed
 from utils.tables import is_there
 
-WIDE = 1e-4  # bounds of the EER that are further apart are told
+WIDE = 1e-4  # bounds of the EER that are further apart are reported
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ Range = Annotated[
     tuple[float, float] | None, "The range of the bins, in scores; left out: -1 1 for cosines, and "
     "by a first pass for others", "LOW HIGH",
 ]  # fmt: skip
-FirstPass = Annotated[bool, "Find the range of cosines, too, by a first pass"]
+FirstPass = Annotated[bool, "Also find the range of cosines, by a first pass"]
 Bins = Annotated[int, "The number of bins of the histograms", "N", positive]
 Groups = Annotated[
     int, "The number of groups of speakers that intervals resample; groups are speakers where "

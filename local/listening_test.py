@@ -57,7 +57,7 @@ def _score(
 
     truth = read_json_object(key, "make the test again")
     if not {"test", "questions"} <= truth.keys():
-        raise UserError(f"{key}: is no key of a listening test; `make` makes one")
+        raise UserError(f"{key}: is not a key of a listening test; `make` makes one")
     heard = {}
     for path in answers:
         name, own = read_answers(path, truth)

@@ -28,7 +28,7 @@ from utils.tables import write_file
 def main(
     results: ResultsFolder, out: OutFolder, *,
     no_audio: Annotated[bool, "Leave the clips out"] = False,
-    pdf: Annotated[bool, "Write each picture as PDF, too, which takes twice as long"] = False,
+    pdf: Annotated[bool, "Also write each picture as PDF, which takes twice as long"] = False,
 ) -> None:  # fmt: skip
     from local.report.load import load_results
     from local.report.page import markdown, page

@@ -10,7 +10,7 @@ of what was protected: pyannote and Resemblyzer, where they are installed, ignor
 lazy-informed where OUT was protected with SYSTEM: with a key of their own, drawn from that of OUT
 where it is given. Words are compared where Moonshine is installed.
 
-Exit status 3: some recordings could not be measured; they are named, on the page, too, and the
+Exit status 3: some recordings could not be measured; they are named, also on the page, and the
 others are measured.
 """
 
@@ -39,7 +39,7 @@ def main(
 ) -> None:  # fmt: skip
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # parallelism is by processes
     logging.getLogger("speechbrain").setLevel(logging.WARNING)
-    logging.getLogger("local").setLevel(logging.ERROR)  # the page says what is not defined, too
+    logging.getLogger("local").setLevel(logging.ERROR)  # the page also says what is not defined
     from local.evidence.figures import as_data, as_page, assess
     from local.evidence.hearing import Heard, hear_all, load_judges, pair_up
     from local.options import write_figures
@@ -49,7 +49,7 @@ def main(
     if speakers and per != "speaker":
         raise UserError("--speakers is for --per speaker")
     if not out.is_dir():
-        raise UserError(f"{out}: is no folder; protect {source} first (make protect)")
+        raise UserError(f"{out}: is not a folder; protect {source} first (make protect)")
     audio, _ = job.find_audio(source, out)
     people = job.group_files(audio, per, job.read_speakers(speakers) if speakers else None)
     key = job.choose_key(None, key_file)[0] if key_file else None

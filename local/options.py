@@ -1,4 +1,4 @@
-"""What several programs of the assessment are asked, and how they write figures."""
+"""Options that programs of the assessment share, and how they write figures."""
 
 import json
 import math

@@ -25,7 +25,7 @@ def main(
         Path | None, "The protected set that the attacker was trained on", "DATA",
     ] = None,
     pairs: Annotated[
-        Path | None, "The protected set whose originals the attacker has, too", "DATA",
+        Path | None, "The protected set whose originals the attacker also has", "DATA",
     ] = None,
     held_out: Annotated[
         Path | None, "Scores of people of that set whom the attacker held out, by "

@@ -14,6 +14,8 @@ trained several times) or targets (the white box over constant voices). Others:
                                  ours beside it; local/report/tables.py has what else may be asked
   claims [002], verdicts         what became of a paper's claims (of all), and how many of each
 
+The last word of each may be columns=A,B: only columns whose headings begin so (_ for a blank).
+
 With --check the exit status is 1 when a page is not what its data say.
 """
 

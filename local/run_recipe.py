@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return RECIPES[recipe](asked.changed({"evaluators": " ".join(again)}))
 
     script = read_script(words[end + 1 :])
-    options = asked.without(())  # those of a protocol are columns of commands, too
+    options = asked.without(())  # those of a protocol are also columns of commands
     return Driver(Path(sys.argv[0]).name, recipe, options, script, plan, sum_up).run()
 
 

@@ -33,7 +33,7 @@ def main(
         Path | None, "The folder of what ctc hears with, or of another moonshine", "DIR",
     ] = None,
     language: Annotated[
-        str | None, "The language that Whisper is told, such as de; left out: it guesses", "CODE",
+        str | None, "Language of the speech for Whisper, such as de; else it guesses", "CODE",
     ] = None,
     device: Device = "cpu",
 ) -> None:  # fmt: skip

@@ -1,5 +1,5 @@
 #!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
-"""Make what a recogniser is told of a corpus's language, and say how much of the corpus it covers.
+"""Make what a recogniser knows of a corpus's language, and say how much of the corpus it covers.
 
 LANGUAGE is `general` (PocketSphinx's English model), `trigram` (estimated from the transcripts of
 --train), a grammar (<file>.jsgf), or a folder with lexicon.dict (<word> <phone>...) and lm.arpa or

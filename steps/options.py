@@ -1,4 +1,4 @@
-"""What several programs are asked; without what they compute with, so that --help is quick."""
+"""Options that programs share; without what they compute with, so that --help is quick."""
 
 import logging
 from collections.abc import Callable, Sequence

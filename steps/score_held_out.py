@@ -26,7 +26,7 @@ def main(
         Path | None, "The folder of the encoder that the attacker trained on the set: only people "
         "of its validlist count", "MODEL",
     ] = None,
-    head: Annotated[bool, "Train a head on the others, too (steps/train_head.py)"] = False,
+    head: Annotated[bool, "Also train a head on the others (steps/train_head.py)"] = False,
     seed: Seed = 0, allow_loss: AllowLoss = 0,
 ) -> None:  # fmt: skip
     import numpy as np

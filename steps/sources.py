@@ -1,4 +1,4 @@
-"""What a system knows of the speech it protects: keys of pseudo-speakers, models, who speaks."""
+"""Knowledge of a system about its speech: keys of pseudo-speakers, models, who speaks."""
 
 import re
 from collections.abc import Mapping, Sequence

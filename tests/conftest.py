@@ -150,7 +150,7 @@ def make_data_dir() -> MakeDataDir:
 
 @contextlib.contextmanager
 def _as_a_program(words: Sequence[str], out: IO[str], err: IO[str]) -> Iterator[None]:
-    """Command line, standard streams (of children, too), log and warnings of a fresh process."""
+    """Command line, standard streams (also of children), log and warnings of a fresh process."""
     root, argv, streams = logging.getLogger(), sys.argv, (sys.stdout, sys.stderr)
     handlers, level, saved = root.handlers, root.level, (os.dup(1), os.dup(2))
     sys.stdout.flush(), sys.stderr.flush()

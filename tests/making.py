@@ -139,7 +139,7 @@ def check_in_parts(
 def write_voices(
     folder: Path, voices: Mapping[str, tuple[str, WorldFrames]], n_values: int = 3, seed: int = 7
 ) -> Path:
-    """A pool of target voices: gender and frames of each; x-vectors differ by gender, too."""
+    """A pool of target voices: gender and frames of each; x-vectors also differ by gender."""
     rng, stats = np.random.default_rng(seed), {}
     with ArchiveWriter(folder / "world") as world, ArchiveWriter(folder / "spk_xvector") as vectors:
         for speaker, (gender, frames) in voices.items():

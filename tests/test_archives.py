@@ -131,7 +131,7 @@ def test_every_cut_of_an_archive_is_an_error() -> None:
         (b"a  [\n 1 2\n 3 4 ]\n", "a: a 2 x 2 matrix where a vector is expected"),
         (b"a  [ ]\n", "a: an empty object where a vector"),
         (b"a 3\n", "a: truncated, or no vector"),
-        (b"a  [ 1 x ]\n", "a: a word that is no number"),
+        (b"a  [ 1 x ]\n", "a: a word that is not a number"),
         (b"a \0B\4\1\0\0\0\4\1\0\0\0", "a: holds integers"),
         (b"a AUDIOxx", "a: holds audio"),
         (b"\xff\xfe a", "no key at byte"),

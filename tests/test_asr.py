@@ -242,7 +242,7 @@ def test_bad_inputs(tmp_path: Path, make_data_dir) -> None:  # type: ignore[no-u
     hypothesis.write_text(f"{texts}x-0 words\n")
     refuses_words("x-0", compute_wer, *end)
     hypothesis.write_text(texts)
-    refuses_words("s1-000 is in another set", compute_wer, "--also", data, hypothesis, *end)
+    refuses_words("s1-000 is also in another set", compute_wer, "--also", data, hypothesis, *end)
     (data / "text").unlink()
     refuses_words("text: is missing", compute_wer, *end)
     refuses_words("text: is missing", make_lang, "--count", data, "general", out)

@@ -236,7 +236,7 @@ class TestWhoIsTestedIsNotInTraining:
         return make_data_dir(tmp_path / "tested", {"s3": 1, "z": 1})
 
     def check(self, program, *words: object) -> None:
-        said = r"speaker s3 \(1 in all\) is in .*tested, too"
+        said = r"speaker s3 \(1 in all\) is also in .*tested"
         refuses(said, program.main, [str(word) for word in words])
 
     def test_encoder(self, trained, tested, tmp_path):
@@ -346,7 +346,7 @@ class TestRecord:
     def test_the_training_set_has_nobody_of_the_trials(self, record, protect):
         words = protect("e", "spk", "e"), protect("t", "spk", "t"), "--training"
         train = protect("train", "utt", "train", ("x", "b"))
-        refuses(r"speaker b \(1 in all\) is in ", record, "semi_informed", *words, train)
+        refuses(r"speaker b \(1 in all\) is also in ", record, "semi_informed", *words, train)
 
     def test_sets_are_what_the_attacker_is_said_to_have(self, record, protect):
         trial = protect("t", "spk", "t")
@@ -357,7 +357,9 @@ class TestRecord:
         enrol, trial = tmp_path / "e_original", protect("t", "spk", "t")
         protected, other = protect("e", "spk", "e"), protect("o", "spk", "o", ("x", "y"))
         words = ("aligned", enrol, trial)
-        refuses(r"utterance a-000 is in .*know the answer", record, *words, "--pairs", protected)
+        refuses(
+            r"utterance a-000 is also in .*know the answer", record, *words, "--pairs", protected
+        )
         found = record(*words, "--pairs", other)
         assert found["pairs"]["n_utterances"] == 4
         assert found["pairs"]["comparison"]["n_speakers_in_both"] == 0

@@ -315,4 +315,4 @@ def test_chunks_bring_their_own_speakers(tmp_path, make_data_dir):
     write_map(tmp_path / "x" / "utt2spk", {key: key[:2] for key in chunks})
     assert train_backend.main([str(tmp_path / "x"), str(data), str(tmp_path / "b")]) == 0
     write_map(tmp_path / "x" / "utt2spk", dict.fromkeys(chunks, "s3"))
-    refuses_words("s3 is no speaker", train_backend.main, tmp_path / "x", data, tmp_path / "b")
+    refuses_words("s3 is not a speaker", train_backend.main, tmp_path / "x", data, tmp_path / "b")

@@ -545,7 +545,7 @@ def test_pseudo_speakers_of_a_generator_have_the_pitch_of_voices_like_theirs(
     assert len(pitches(made, "f")) == len(pitches(made, "m")) == 15
     assert min(pitches(made, "f")) > max(pitches(made, "m"))
     known = (tmp_path / "out/spklist").read_text().split()
-    assert known == ["ann", "bea", *people.speakers]  # whose voices are in it, too
+    assert known == ["ann", "bea", *people.speakers]  # whose voices are also in it
     (generator / "spklist").unlink()
     again = export(tmp_path / "out")
     assert (again.xvectors == made.xvectors).all()

@@ -171,7 +171,7 @@ def test_M4_a_file_of_track_2_has_a_section_for_each_language(tmp_path: Path) ->
         own = [f"{language}|{split}|mixed" for split in ("dev", "test")]
         rows_of = [row.partition("|")[2] for row in listed(own, "anon", eers, "0 0")]
         named = "dataset|split|gender|enrollment|trial|EER"
-        # Without a number in front, the first column is to the right, too.
+        # Without a number in front, the first column is also to the right.
         body = table("ASV_eval^anon", "0 7 6 7 11 6 6", *(f"|{r}" for r in (named, *rows_of)))
         blocks += [f"---- Time: {stamp} ----", body]
     text = "\n\n".join(blocks) + "\n\n"

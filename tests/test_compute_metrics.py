@@ -319,7 +319,7 @@ SCORES = "a b 1\nc d 0\n"
 BAD = {
     "field count of trials": ("a b target\nc d\n", SCORES, r"trials:2: 2 fields"),
     "field count of scores": (TRIALS, "a b 1 2\nc d 0\n", r"scores:1: 4 fields"),
-    "score that is no number": (TRIALS, "a b 1\nc d x\n", r"scores:2: score x is not a finite"),
+    "score that is not a number": (TRIALS, "a b 1\nc d x\n", r"scores:2: score x is not a finite"),
     "infinite score": (TRIALS, "a b inf\nc d 0\n", r"scores:1: score inf is not a finite number"),
     "nan score": (TRIALS, "a b 1\nc d nan\n", r"scores:2: score nan is not a finite number"),
     "unknown label": ("a b target\nc d imposter\n", SCORES, r"trials:2: label imposter is neither"),

@@ -73,7 +73,7 @@ def test_the_ear_hears_what_onnxruntime_s_encoder_hears() -> None:
 def test_a_file_without_the_encoder_is_named(tmp_path: Path) -> None:
     broken = tmp_path / "encoder_model.ort"
     broken.write_bytes(b"no graph" * 100)
-    refuses(r"encoder_model\.ort: is no graph of Moonshine", read_weights, broken)
+    refuses(r"encoder_model\.ort: is not a graph of Moonshine", read_weights, broken)
     assert "conv1.weight" not in read_weights(find_model().paths[DECODER])
     refuses("no content with an ear; known: moonshine, hub:", load_ear, "cepstra")
 

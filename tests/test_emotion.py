@@ -215,7 +215,7 @@ def test_bad_inputs_of_the_figures(data: Path) -> None:
         write_map(data / "hyp", {f"{s}-{n}": "calm" for s in speakers for n in range(4)})
         refuses_words(said, compute_uar, *own, "-", kind=kind)
     write_map(data / "hyp", {f"{s}-{n}": "calm" for s in "abcd" for n in range(4)})
-    refuses_words("a-0 is in another set", compute_uar, "--also", *own, *own, "-")
+    refuses_words("a-0 is also in another set", compute_uar, "--also", *own, *own, "-")
 
 
 HUB_MODEL = """
@@ -320,7 +320,7 @@ def test_M5_nine_labels_of_emotion2vec_are_four(tmp_path: Path, iemocap: Path) -
     words = [str(iemocap), str(tmp_path / "emotions"), str(tmp_path / "out")]
     assert compute_uar([*words, "--emotion2vec"]) == 0
     assert json.loads((tmp_path / "out").read_text())["uar"] == 1
-    refuses("'calm' is no label of emotion2vec", four_emotions, {"a": "calm"})
+    refuses("'calm' is not a label of emotion2vec", four_emotions, {"a": "calm"})
 
 
 def test_M3_emotions_of_IEMOCAP_reach_the_challenges_file(tmp_path: Path, iemocap: Path) -> None:

@@ -241,8 +241,8 @@ def bad(folder: Path, tmp_path: Path) -> dict[str, Path]:
         ("drawn/in drawn/out", "give --per speaker", None),
         ("--system mcadams cut/in cut/out", "is not what .* was protected with", None),
         ("--speakers key cut/in cut/out", "for --per speaker", None),
-        ("cut/in nowhere", "is no folder", None),
-        ("nowhere cut/out", "is no folder", None),
+        ("cut/in nowhere", "is not a folder", None),
+        ("nowhere cut/out", "is not a folder", None),
     ],
 )
 def test_bad_input_is_one_line_or_a_recording_that_is_left_out(
@@ -263,7 +263,7 @@ def test_another_programs_folder_has_no_lazy_informed_attacker(folder, tmp_path)
     for path in (folder / "out").glob("*.wav"):
         write(tmp_path / "out" / path.name, soundfile.read(path)[0])
     out = (tmp_path / "out").rename(tmp_path / os.fsdecode(b"\xe4"))
-    refuses_words("is no folder", main, folder / "in", tmp_path / "nowhere")
+    refuses_words("is not a folder", main, folder / "in", tmp_path / "nowhere")
     assert run(folder / "in", out) == 0
     told = json.loads(out.with_name(f"{out.name}.evidence.json").read_text())
     assert told["out"].endswith(r"\xe4")

@@ -86,7 +86,7 @@ def test_intervals_that_overlap_are_told() -> None:
     assert "UAR 55.0 %), behind b (intervals of UAR overlap);" in said(0.03)
     assert "UAR 55.0 %), behind b (intervals of EER and UAR overlap);" in said(0.2)
     assert "UAR 55.0 %), behind b (intervals not known);" in said(0)
-    # Of equal EER the intervals overlap, too.
+    # Of equal EER the intervals also overlap.
     assert "c (EER 30.0 %, UAR 50.0 %), behind b (intervals of EER overlap);" in said(0.001)
 
 

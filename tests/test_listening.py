@@ -161,7 +161,7 @@ def test_bad_input(speech: Path, tmp_path: Path) -> None:
     path.write_text(json.dumps({"test": truth["test"], "listener": "x", "answers": right}))
     twice = ["--answers", path, "--answers", path]
     refuses_words("of x already", score_listening, truth_path, out, *twice)
-    refuses_words("is no key", score_listening, path, out, "--answers", path)
+    refuses_words("is not a key", score_listening, path, out, "--answers", path)
     score_listening([str(truth_path), out, "--answers", str(path)])
     assert json.loads(Path(out).read_text())["systems"]["b2"]["accuracy"] == 1.0
     few = ["--speech", "b2", speech / "few", speech / "few"]

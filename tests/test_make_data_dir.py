@@ -103,7 +103,7 @@ def test_a_speaker_of_two_genders_and_many_faults(tmp_path, capsys):
     [
         ("utt spk", ["s1-1|s1"], r"table\.tsv:1: no column audio"),
         ("utt spk audio", ["s1-1|s1"], r"table\.tsv:2: 2 tab-separated fields, but 3 columns"),
-        ("utt spk audio", ["s1 1|s1|a"], r"table\.tsv:2: 's1 1' is no utterance id"),
+        ("utt spk audio", ["s1 1|s1|a"], r"table\.tsv:2: 's1 1' is not an utterance id"),
         ("utt spk audio", ["s1-1|s1|a", "s1-1|s1|b"], "s1-1: is there twice: a and b"),
         ("utt spk audio", [], "lists no utterance"),
     ],

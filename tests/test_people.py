@@ -268,7 +268,7 @@ def test_the_program_infers_and_refuses_its_own_people(tmp_path: Path) -> None:
     report = json.loads((tmp_path / "o").read_text())
     assert report["inferred_sex_all_recordings"] > 0.8
     assert report["chance_inferred_sex"] == 0.5
-    refuses_words("is in .*, too", main, "inference", "--trials", *learnt, *learnt, "-")
+    refuses_words("is also in .*", main, "inference", "--trials", *learnt, *learnt, "-")
 
 
 def test_the_program_takes_distractors_of_one_sex(tmp_path: Path) -> None:
@@ -286,7 +286,7 @@ def test_the_program_takes_distractors_of_one_sex(tmp_path: Path) -> None:
     assert main([*words, *enrolled, str(tmp_path / "out")]) == 0
     assert json.loads((tmp_path / "out").read_text())["people_candidates"] == 4 + 5
     words = ["crowd", "--trials", *enrolled, "--other", *enrolled, *enrolled, "-"]
-    refuses_words("is enrolled, too", main, *words)
+    refuses_words("is also enrolled", main, *words)
 
 
 def test_the_program_joins_the_lists_of_both_sexes(tmp_path: Path) -> None:

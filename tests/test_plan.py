@@ -219,13 +219,13 @@ def test_sets_that_attackers_cannot_learn_from_together(plan: Plan, corpus: Path
     make_set(corpus / "other/tested", "c t")
     (corpus / "other/x/spk2gender").unlink()
     for words, why in (
-        ("train dev", "data/dev: speaker b (1 in all) is in data/train, too; leave out whom"),
+        ("train dev", "data/dev: speaker b (1 in all) is also in data/train; leave out whom"),
         ("train gone", "data/gone: no such data directory"),
         ("../gone/data/train", "../gone/data/train: no such data directory"),
         ("train train", "train is named twice"),
         ("other/x", "other/x/spk2gender is missing"),
         ("train other/y", "other/y/wav.scp: corpus/a.wav: no such file, as seen from here"),
-        ("train other/tested", "speaker t (1 in all) is in data/e_trials_f, too; who is tested"),
+        ("train other/tested", "speaker t (1 in all) is also in data/e_trials_f; who is tested"),
     ):
         refused(why, plan, attacker_train=words)
 
@@ -433,7 +433,7 @@ def test_the_second_draw_and_the_training_set_serve_the_informed_attackers(plan,
 
 
 def test_W1_the_attack_of_2022_is_run_on_theirs(plan: Plan, theirs: Path) -> None:
-    """It was skipped: theirs cannot be had at level spk, which the protocol set."""
+    """It was skipped: theirs is not available at level spk, which the protocol set."""
     word = f"theirs={theirs}/one,{theirs}/two,train={theirs}/train"
     options = options_of(TEMPLATE / "run.sh") | {
         "protocol": "vpc2022", "evaluators": "e/plda", "systems": "", "external": word,
@@ -473,7 +473,7 @@ def test_W8_the_attacker_of_2026_is_tuned_from_given_weights(plan: Plan, corpus:
          {"external": "theirs={0}/one,{0}/two"}),
         ("on b2 with resemblyzer/cosine: this encoder comes trained",
          {"systems": "b2", "evaluators": "resemblyzer/cosine"}),
-        ("on theirs with e/plda: the system cannot be had at level spk; --informed-level utt",
+        ("on theirs with e/plda: the system is not available at level spk; --informed-level utt",
          {"external": "theirs={0}/one,{0}/two,train={0}/train", "informed_level": "spk"}),
     ],
 )  # fmt: skip
@@ -585,7 +585,7 @@ def test_the_recipe_trained_generators_on_tested_speakers(plan: Plan, corpus: Pa
         psd, mlp = (made[f"exp/generators/e/{name}"] for name in ("psd", "idmap_mlp"))
         assert "extract_frames.py" in psd and "train_generator.py" in mlp
         assert psd.count("--not-speakers-of") == mlp.count("--not-speakers-of") == count
-    assert any(note.endswith("evaluated, too: few") for note in told.notes)
+    assert any(note.endswith("also evaluated: few") for note in told.notes)
 
 
 def protected(corpus: Path, system: str, *scores: str) -> None:
@@ -984,7 +984,7 @@ def test_words_are_attacked_like_a_voice(plan: Plan, corpus: Path) -> None:
     assert of_words == attackers | {f"{kind}_{who}" for kind in kinds for who in attackers}
     skipped = [note for note in planned.notes if "words/tfidf" in note]
     assert len(skipped) == 2
-    assert "no space of voices" in skipped[0] and "comes trained" in skipped[1]
+    assert "not a space of voices" in skipped[0] and "comes trained" in skipped[1]
 
 
 def test_without_a_recogniser_words_are_missing(plan, monkeypatch):

@@ -207,7 +207,7 @@ def test_a_file_that_cannot_be_read_is_named_and_the_rest_goes_on(folder, tmp_pa
         (("--speakers", "IN/notes.txt", "IN", "OUT"), "for --per speaker"),
         (("IN", "IN/out"), "lies in"),
         (("IN", "."), "lies in"),
-        (("nowhere", "OUT"), "is no folder"),
+        (("nowhere", "OUT"), "is not a folder"),
         (("EMPTY", "OUT"), "holds no audio file"),
         (("--system", "nowhere.yaml", "IN", "OUT"), "is missing"),
         (("--system", "XV", "IN", "OUT"), "wants xvectors"),

@@ -147,6 +147,10 @@ def test_a_table_that_is_data_already_is_shown_as_it_is(tmp_path: Path) -> None:
     one, other = "| `a_b` | 1.0 [0, 2] |", "| b c | **3** |"
     found = [line for line in text.splitlines() if line.startswith("|")]
     assert found == [*head, one, *head, one, other]
+    text = rendered(tmp_path / "page.md", "csv t.csv rows=a_b columns=EER_(")
+    assert text.splitlines()[1:-1] == ["| EER (%) |", "| --- |", "| 1.0 [0, 2] |"]
+    (tmp_path / "page.md").write_text(mark("csv t.csv columns=system,WER"))
+    refuses("csv has not all of columns=system,WER", main, [str(tmp_path / "page.md")])
 
 
 def test_every_table_of_a_page_is_had_as_latex(tmp_path: Path) -> None:

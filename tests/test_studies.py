@@ -86,7 +86,7 @@ def test_nist_lists_by_the_program(tmp_path, make_data_dir, capsys):
     assert (tmp_path / "out/cross/utt2spk").read_text().startswith("a-000-p1 a\n")
     training = make_data_dir(tmp_path / "training", {"b": 1, "d": 1})
     asked = ["--training", str(training), str(data), str(tmp_path / "refused")]
-    refuses(r"data: speaker b \(1 in all\) is in .*training, too", make_trials, asked)
+    refuses(r"data: speaker b \(1 in all\) is also in .*training", make_trials, asked)
     assert not (tmp_path / "refused").exists()
 
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class AudioError(UserError):
-    """What is wrong with an audio file, without its name."""
+    """A fault of an audio file, without its name."""
 
 
 NO_SAMPLES = "has no samples (zero length)"
@@ -167,7 +167,7 @@ class AudioFile:
 
     @classmethod
     def open_mono(cls, path: StrPath) -> "AudioFile":
-        """Open a file of a data directory; AudioError for several channels, too."""
+        """Open a file of a data directory; also AudioError for several channels."""
         found = cls.open(path)
         if found.channels != 1:
             raise AudioError(f"has {found.channels} channels; only mono is read")
@@ -249,7 +249,7 @@ def _find_links(path: str) -> list[Link]:
         head = stream.read(HEAD)
         kind = container(head)
         plain = Link(partial(_Forward, os.fsencode(path)), samples=_told_samples(kind, head))
-        if head[:3] == b"ID3":  # before MP3, and before others, too
+        if head[:3] == b"ID3":  # before MP3, and also before others
             stream.seek(_id3_size(head))
             kind = container(stream.read(HEAD))
         if kind == "" and (head[:3] == b"ID3" or audio_format(Path(path)) == "MP3"):

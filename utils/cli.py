@@ -1,4 +1,4 @@
-"""What every program shares: errors of users, arguments and their wording, progress.
+"""Parts that every program shares: errors of users, arguments and their wording, progress.
 
 Exit status: 0 done; 2 bad input or usage; 3 more was lost than allowed; 130 interrupted.
 """

@@ -77,7 +77,7 @@ class _Group(_Command, click.Group):
         return list(self.commands)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The commands, too."""
+        """Also the commands."""
         super().format_options(ctx, formatter)
         self.format_commands(ctx, formatter)
 

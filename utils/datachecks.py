@@ -82,7 +82,7 @@ def _segment(value: str) -> str:
     if end != "-1" and _number(start) >= _number(end) > 0:  # -1: to the end of the recording
         return f"the segment ends ({end}) before it starts ({start})"
     right = _number(start) >= 0 and (end == "-1" or _number(end) > 0)
-    return "" if right else f"from {start} to {end} is no time span in seconds"
+    return "" if right else f"from {start} to {end} is not a time span in seconds"
 
 
 def _label(value: str) -> str:

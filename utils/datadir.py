@@ -100,7 +100,7 @@ def load_data_dir(
 
     `need` names the required files (utt2spk always is). A directory with `segments` is refused
     unless `allow_segments`: its wav.scp is not keyed by utterance. Raises UserError at the first
-    problem, with file and line, and for a speaker who is in a set of `not_speakers_of`, too.
+    problem, with file and line, and for a speaker who is also in a set of `not_speakers_of`.
     """
     directory = Path(path)
     if not directory.is_dir():
@@ -239,7 +239,7 @@ def check_apart(
     """Raise a UserError for the first training speaker (in `where`) who is tested (in `path`)."""
     if common := sort_ids(training & tested):
         raise UserError(
-            f"{where}: speaker {common[0]} ({len(common)} in all) is in {path}, too; who is "
+            f"{where}: speaker {common[0]} ({len(common)} in all) is also in {path}; who is "
             "tested must not be in training: take the speaker out of one of them"
         )
 

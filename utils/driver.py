@@ -322,7 +322,7 @@ class Driver:
             log(self.script.results.format_map(outs))
 
     def _tell_lacking(self, planned: Planned) -> int:
-        """Say what cannot be had of all that a dry run was asked for; the exit status."""
+        """Say what is missing of all that a dry run was asked for; the exit status."""
         lacking = [*planned.lacking]
         launcher, *_ = os.environ["cpu_cmd"].split()  # noqa: SIM112
         if Path(launcher).name == "slurm.py":
@@ -386,7 +386,7 @@ class _Window:
         """Give stale rows to the cores that are free."""
         while self.stale and self._may_begin() and (free := self._free()) > 0:
             many = len(self.stale) + len(self.ready)
-            # The last is cut for those cores, too, that soon are free.
+            # The last is also cut for those cores that soon are free.
             parts = free // many if many > 1 else min(2 * free, self.driver.nj)
             self._begin(*self.stale.pop(0), max(1, parts))
         self._start()

@@ -110,7 +110,7 @@ def main(
         int, "The number of utterances that may be dropped; with more nothing is changed",
         "N", natural,
     ] = 0,
-    check_audio: Annotated[bool, "Drop what has unusable audio, too"] = False,
+    check_audio: Annotated[bool, "Also drop what has unusable audio"] = False,
 ) -> None:  # fmt: skip
     if not (data_dir / "utt2spk").is_file():
         raise UserError(f"{data_dir}/utt2spk: is missing; is {data_dir} a data directory?")

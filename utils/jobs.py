@@ -82,7 +82,7 @@ def _is_ours(program: str) -> bool:
 
 
 class Jobs:
-    """Starts jobs and waits for their ends. Signals that stop this process stop them, too.
+    """Starts jobs and waits for their ends. Signals that stop this process also stop them.
 
     grace: seconds between asking jobs to stop and killing them. stopped_by: the first such signal.
     """

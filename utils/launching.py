@@ -220,7 +220,7 @@ def failure_lines(request: Request, failed: Mapping[int, str], not_started: int)
     ]
     first = request.log_of(numbers[0])
     if not first.is_file():
-        return [*lines, f"{first}: " + ("is no file" if first.exists() else "was not written")]
+        return [*lines, f"{first}: " + ("is not a file" if first.exists() else "was not written")]
     text = first.read_text(encoding="utf-8", errors="replace").splitlines()
     return [*lines, f"the end of {first}:", *(f"  {line}" for line in text[-TAIL:])]
 

@@ -1,4 +1,4 @@
-"""What programs of every floor are asked: one argument or option, one wording."""
+"""Options of programs of every floor: one argument or option, one wording."""
 
 from collections.abc import Sequence
 from pathlib import Path

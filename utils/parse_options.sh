@@ -5,13 +5,13 @@
 #   dry_run=false  # only say what to do   ->  --dry-run, --dry-run true, --dry-run=false
 #   . utils/parse_options.sh
 #
-# The block may end in `. FOLDER/options.sh`, whose variables are options, too: those that several scripts share.
+# The block may end in `. FOLDER/options.sh`, whose variables are also options: those that several scripts share.
 # --config FILE reads `name=value` lines (nothing in it is run); the command line wins over it,
 # wherever it stands. --help shows the block's comments. `--` ends the options. What follows the
 # options is left in "$@"; an option there is an error. A value is text: it is never evaluated.
 # $command_line keeps what the script was called with, quoted for a shell.
-# Where the default is true or false, or a number, so must the value be; a comment that ends in [WORD] allows this
-# value, too. Wrong usage exits with 2. The names of all options are left in option_names.
+# Where the default is true or false, or a number, so must the value be; a comment that ends in [WORD] also allows
+# this value. Wrong usage exits with 2. The names of all options are left in option_names.
 
 _po_fail() {
   printf '%s: %s\n' "${0##*/}" "$*" >&2

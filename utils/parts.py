@@ -167,7 +167,7 @@ def write_merged(out: Path, n: int, merged: Merged) -> None:
     for path in out.iterdir():  # of interrupted runs with another N
         if re.fullmatch(r"split\d+", path.name) and path.is_dir():
             shutil.rmtree(path)
-    for path in out.glob(".merged.*"):  # one of a killed run may be left, too
+    for path in out.glob(".merged.*"):  # one of a killed run may also be left
         shutil.rmtree(path)
 
 

@@ -95,7 +95,7 @@ class Tables:
 @dataclass(frozen=True)
 class Planned:
     """Tables of all stages, options to remember after the last one, and messages for the log.
-    lacking: what was asked for and cannot be had, with which a dry run ends as an error."""
+    lacking: what was asked for and is missing, with which a dry run ends as an error."""
 
     tables: Tables
     remembered: dict[str, object]
@@ -124,7 +124,7 @@ class Foreseen:
 
 @dataclass
 class Script:
-    """What a recipe's script says. titles: by stage. steps: stages and tables in their order;
+    """Contents of a recipe's script. titles: by stage. steps: stages and tables in their order;
     without a table, that it is planned anew. programs: templates of the commands by table.
     job_options: options of launchers by program. last: the last stage; results: what is said after
     it, and above that the text of a file."""

@@ -12,7 +12,7 @@ at the same place makes its x-vectors, scores and figures stale.
 A step that begins sets aside what is finished, clears what an interrupted run of another command
 left, keeps what one of the same command left, and marks OUT as started. Finished, it is stamped,
 and what was set aside goes; abandoned, after it failed, what was set aside is put back, and what it
-had made is kept for its next run. The next run does so, too, after one that was killed.
+had made is kept for its next run. The next run also does so after one that was killed.
 
 As a program, `stamps.py OUT COMMAND...` makes OUT by a command, unless it is up to date.
 """
@@ -57,7 +57,7 @@ MEMORY = Path("exp/.digests")  # of files that have not changed
 
 
 def names_in(word: str) -> list[str]:
-    """What may be the name of a file or folder in a word: FOLDER, hub:FOLDER, NAME=FOLDER."""
+    """Possible names of files or folders in a word: FOLDER, hub:FOLDER, NAME=FOLDER."""
     return [text for text in (word, *re.split("[:=]", word, maxsplit=1)[1:]) if text]
 
 

@@ -30,12 +30,12 @@ quality=false                              # stage 10 estimates mean opinion sco
 quality_utterances=4                       # utterances of each speaker in that sample, at most
 asr=                                       # who recognises words: moonshine (English), moonshine:<folder>, pocketsphinx, ctc, ctc_retrained, hub:<model>; empty: not measured; needs text (docs/words.md)
 asr_spelling=english                       # how words are spelt before they are compared: english, english_digits (each digit a word), plain for any language, or vpc2024 and vpc2026 as these challenges (docs/metrics/wer.md)
-asr_lang=general                           # what pocketsphinx and ctc are told of the language: general, trigram (of data/train), <file>.jsgf, or a folder with lexicon.dict and lm.arpa
-asr_language=                              # language that Whisper of the hub is told: en, de, ...; empty: it guesses
+asr_lang=general                           # what pocketsphinx and ctc know of the language: general, trigram (of data/train), <file>.jsgf, or a folder with lexicon.dict and lm.arpa
+asr_language=                              # language of the speech, for Whisper of the hub: en, de, ...; empty: it guesses
 asr_model=ctc_mini                         # settings of ctc and ctc_retrained: conf/asr/<name>.yaml
 emotion=                                   # who recognises emotions: functionals, functionals_retrained, hub:<model>; empty: not measured; needs utt2emotion (docs/utility.md)
 report_audio=true                          # the report holds short clips of the worst-protected speakers; false: nobody can be heard
-report_pdf=false                           # the report's pictures as PDF, too, for papers: figures/*.pdf; drawing then takes twice as long
+report_pdf=false                           # the report's pictures also as PDF, for papers: figures/*.pdf; drawing then takes twice as long
 drop=                                      # figures of finished runs that the report shall no longer show: names of systems, attackers, evaluators, recognisers, genders, prosody, quality, or all
 
 . local/options.sh

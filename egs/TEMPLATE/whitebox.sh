@@ -2,7 +2,7 @@
 # The white-box study (paper 001): everybody speaks with one constant voice, and the attacker knows which. docs/studies.md.
 # It takes corpus and encoders of run.sh, and makes what is missing. Targets are clusters of x-vectors of the voice encoder.
 #   ./whitebox.sh                                        40 targets, with and without their pitch; for a look: --targets 3 --base bn_const
-#   ./whitebox.sh --how "backend scratch" --device cuda  the encoder trained anew for each target, too
+#   ./whitebox.sh --how "backend scratch" --device cuda  also the encoder trained anew for each target
 # Results (of const): exp/whitebox/<evaluation>_<targets>/results/RESULTS.md (beside 001's); radars: .../report/report.html.
 # shellcheck disable=SC2034  # local/run_recipe.py is given the options
 set -euo pipefail

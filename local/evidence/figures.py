@@ -71,7 +71,7 @@ class Found:
 def assess(pairs: Sequence[Pair], heard: Sequence[Heard]) -> Found:
     """Run all attackers who train nothing on what was heard of pairs, and compare their use."""
     names = [pair.name for pair in pairs]
-    person = {pair.name: f"person {pair.person}" for pair in pairs}  # no name of a recording, too
+    person = {pair.name: f"person {pair.person}" for pair in pairs}  # nor a name of a recording
     attacks = [
         attack
         for encoder in heard[0].vectors
@@ -84,7 +84,7 @@ def assess(pairs: Sequence[Pair], heard: Sequence[Heard]) -> Found:
     worst = max((value for own in each for value in own.values()), default=math.nan)
     tried = {attack.attacker for attack in protected}
     left_out = {
-        "aligned": f"fewer than {FEWEST_ALIGNED} people, of whom half would teach them",
+        "aligned": f"fewer than {FEWEST_ALIGNED} people, and half of them would teach",
         "lazy_informed": "the recordings were not protected by make protect",
     }
     return Found(

@@ -46,7 +46,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Heard:
-    """What is heard of a pair. vectors: (d,) by encoder and half; text, quality and pitch (median
+    """Measurements of a pair. vectors: (d,) by encoder and half; text, quality and pitch (median
     F0 in Hz, NaN without voice): before and after."""
 
     vectors: Mapping[str, Mapping[str, Float32]]
@@ -74,7 +74,7 @@ def pair_up(
             if abs(seconds[0] - seconds[1]) > _APART:
                 raise UserError(
                     f"{made}: has {seconds[1]:.1f} s, and {source / path} has {seconds[0]:.1f} s; "
-                    "it is no protected version of it"
+                    "it is not a protected version of it"
                 )
             pairs.append(pair)
         except UserError as error:

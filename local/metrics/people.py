@@ -1,4 +1,4 @@
-"""What attackers learn of people: sex and age band, who they are among many, and by group."""
+"""Findings of attackers about people: sex and age band, who they are among many, and by group."""
 
 import logging
 import math
@@ -175,7 +175,7 @@ def _values(
     for value in [v for v in values if v not in kept]:
         learnt, attacked = (own.count(value) for own in people)
         logger.warning(
-            "%s: %s is left out: %d people to learn from and %d attacked, of whom %d are needed",
+            "%s: %s is left out: %d people to learn from and %d attacked; %d are needed",
             *(attribute, value, learnt, attacked, FEWEST),
         )
     return kept
@@ -211,7 +211,7 @@ def join(sides: Sequence[tuple[StrPath, AttackSide]]) -> AttackSide:
             ("speaker", found.spk2utt, side.spk2utt), ("utterance", found.vectors, side.vectors),
         ):  # fmt: skip
             if twice := sort_ids(a.keys() & b.keys()):
-                raise UserError(f"{path}: {what} {twice[0]} is enrolled, too; name a set of others")
+                raise UserError(f"{path}: {what} {twice[0]} is also enrolled; name a set of others")
         found = AttackSide(found.vectors | side.vectors, found.spk2utt | side.spk2utt)
     return found
 
@@ -281,7 +281,7 @@ def chance_of_rank(beaters: Int64, total: int, n: int, rank: int) -> float:
 
 
 def _beaters(candidates: AttackSide, trial: AttackSide, length: int, seed: int) -> Iterator[Int64]:
-    """Of each attacked person, the number of other candidates who score as high or higher, for
+    """Number of other candidates, for each attacked person, who score as high or higher, for
     each group of `length` recordings (0: one group of all); a tie names nobody."""
     people = list(candidates.spk2utt)
     models = np.array([_mean(candidates, utts) for utts in candidates.spk2utt.values()])

@@ -55,7 +55,7 @@ class Heard:
 
     @property
     def alone(self) -> bool:
-        """Whether a row has one candidate, of whom normalisation would leave nothing."""
+        """Whether a row has one candidate, where normalisation would leave nothing."""
         return bool((np.isfinite(self.score).sum(axis=1) == 1).any())
 
     @property
@@ -446,7 +446,7 @@ def _named(heard: Heard, models: Bool, swaps: Int64) -> Float64:
     return np.asarray(share - hits[np.ix_(people, people)].mean(), np.float64)
 
 
-# ---- The strongest of several attackers: who is chosen hangs on the people, too.
+# ---- The strongest of several attackers: who is chosen also depends on the people.
 
 
 def strongest(

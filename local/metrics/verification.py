@@ -329,7 +329,7 @@ def normalise_over_candidates(trials: Trials, score: Float64) -> Float64 | None:
     """Normalise scores (n_trials,) over the candidates of each trial utterance.
 
     It takes away what a pseudo-voice adds to all scores of an utterance. None where an utterance
-    has one candidate, of whom nothing would be left.
+    has one candidate, where nothing would be left.
     """
     codes = Ids.of(trials.trial).codes
     return None if (np.bincount(codes) < 2).any() else normalise(codes, score)

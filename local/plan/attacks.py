@@ -1,4 +1,4 @@
-"""What is measured: attacks on protected speech, and what the speech is still good for."""
+"""Measurements: attacks on protected speech, and what the speech is still good for."""
 
 import re
 from collections.abc import Sequence
@@ -73,7 +73,7 @@ class Listed:
 
     @property
     def compares(self) -> bool:
-        """Whether voice similarity is measured with this attacker's evaluator, too: VoicePAT takes
+        """Whether voice similarity is also measured with this attacker's evaluator: VoicePAT takes
         G_VD from an evaluator that was trained on protected speech."""
         learnt = self.hears.training and not self.hears.encoder.is_textual
         return bool(learnt) and not self.attack.parts.knows_target
@@ -109,7 +109,7 @@ class Listed:
 
     @property
     def _few(self) -> tuple[str, ...]:
-        """Numbers of enrolled recordings that are scored, too; of an alignment and of further
+        """Numbers of enrolled recordings that are also scored; of an alignment and of further
         draws there are none."""
         words = [word for n in ENROLLED for word in ("--enrolled", n)]
         listed = self.how != ALIGNED and not self.name
@@ -117,7 +117,7 @@ class Listed:
 
     @property
     def _record(self) -> dict[str, Any]:
-        """What the record of the attack says of its sets, and the list."""
+        """The sets of the attack, and the list, for its record."""
         learnt: tuple[str, ...] = ()
         if self.hears.training:
             learnt = ("--training", f"data/{self.hears.training}")
@@ -155,7 +155,7 @@ class Listed:
         return f"{out}/enrol", f"{out}/trial"
 
     def labels(self, family: str) -> Labels:
-        """What figures of a family speak of."""
+        """Labels of the figures of a family."""
         return Labels(
             self.split, self.gender, self.attack.system, family, self.attack.attacker,
             self.tells.title, self.attack.parts.condition,
@@ -484,7 +484,7 @@ class Utility:
     def _check_asr(self, word: str) -> None:
         _check_kind("--asr", word, ASR)
         if word.startswith("moonshine:") and not Path(word.partition(":")[2]).is_dir():
-            raise UserError(f"--asr {word}: {word.partition(':')[2]} is no folder")
+            raise UserError(f"--asr {word}: {word.partition(':')[2]} is not a folder")
         if word.startswith("ctc"):
             need_conf("asr", self.recipe.asked["asr_model"])
 
@@ -513,7 +513,7 @@ class Utility:
         return {name.removeprefix(before): name for name in self.trials}
 
     def labels(self, system: str, word: str, gender: str, condition: str = "") -> Labels:
-        """What figures of a gender, or of all trials together, by a recogniser speak of; condition:
+        """Labels of figures by a recogniser, for a gender or all trials together; condition:
         OO for original speech, PP for protected, unless another is given."""
         condition = condition or ("OO" if system == ORIGINAL else "PP")
         return Labels(self.recipe.split(gender), gender, system, "utility", "", word, condition)

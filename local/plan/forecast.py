@@ -68,7 +68,7 @@ def _encoder(conf: str, *, tuned: bool = False) -> tuple[float, float] | None:
 
 @dataclass(frozen=True)
 class Work:
-    """What a command does. model: the word before its data, such as an encoder. stated: CPU
+    """Work of a command. model: the word before its data, such as an encoder. stated: CPU
     seconds; 0: unknown."""
 
     program: str
@@ -96,7 +96,7 @@ class Speech:
         return self.known[word]
 
     def work(self, words: Sequence[str], outs: Iterable[str] = ()) -> Work:
-        """What a command does; its outputs get as much speech as its data has."""
+        """Work of a command; its outputs get as much speech as its data has."""
         pairs = [("", words[0]), *pairwise(words)]
         program = next((Path(w).stem for w in words if w.endswith((".py", ".sh"))), words[0])
         given = (pair for pair in pairs if not pair[0].startswith("--"))

@@ -406,7 +406,7 @@ class Recipe:
         xvectors = self.session_xvectors(self.voice, self.pool)
         options = self.on_device
         if why := self.asked.get("tested_train_generators"):
-            note = f"generators are trained on speakers who are evaluated, too: {why}"
+            note = f"generators are trained on speakers who are also evaluated: {why}"
             self.notes += [] if note in self.notes else [note]
         else:
             options += self.unseen

@@ -1,4 +1,4 @@
-"""What a recipe was asked: options, who listens, speech of other systems."""
+"""Choices of a recipe: options, who listens, speech of other systems."""
 
 import re
 import shlex
@@ -27,7 +27,7 @@ from utils.tables import read_map, write_json
 # ---- What a recipe was asked, checked before anything is made.
 
 NUMBER = "[1-9][0-9]*"
-N_NEAR = 5  # names that are told where one is unknown
+N_NEAR = 5  # names that are suggested where one is unknown
 A_NUMBER = "a whole number above 0 is expected"
 
 
@@ -183,7 +183,7 @@ def check_learnt(learnt: Learnt, made: Collection[str], tested: Collection[str])
             if where.removeprefix("data/") in tested:
                 what = "who is tested must not be in training"
             raise UserError(
-                f"{option}: speaker {both[0]} ({len(both)} in all) is in {where}, too; {what}"
+                f"{option}: speaker {both[0]} ({len(both)} in all) is also in {where}; {what}"
             )
         rival |= dict.fromkeys(speakers, folder)
 
@@ -208,7 +208,7 @@ def label_of(word: str) -> str:
 
 
 class Labels(NamedTuple):
-    """What a folder of figures speaks of, as the columns of metrics.csv say it (WHERE of
+    """Subject of a folder of figures, as the columns of metrics.csv say it (WHERE of
     local/report/frame.py); empty where it speaks of no one gender or attacker."""
 
     split: str
@@ -354,9 +354,9 @@ def find_encoder(word: str) -> NamedEncoder:
     if not (settings or known or ours or Path(word, "encoder.yaml").is_file()):
         there = " ".join(sorted(path.name for path in Path("conf/encoders").glob("*.yaml")))
         raise UserError(
-            f"--evaluators, --voice-encoder: '{word}' is no encoder; known: resemblyzer, pyannote, "
-            f"{', '.join(CHANNELS)}, hub:<model>, given:<folder>, a folder with encoder.yaml, and "
-            f"in conf/encoders: {there}"
+            f"--evaluators, --voice-encoder: '{word}' is not an encoder; known: resemblyzer, "
+            f"pyannote, {', '.join(CHANNELS)}, hub:<model>, given:<folder>, a folder with "
+            f"encoder.yaml, and in conf/encoders: {there}"
         )
     if (ours or word).startswith("pyannote") and find_spec(
         "moonshine_voice"
@@ -398,7 +398,7 @@ class Evaluator:
 
     @property
     def trained(self) -> str:
-        """What the back end is trained as: PLDA, COHORT, or nothing."""
+        """The form in which the back end is trained: PLDA, COHORT, or nothing."""
         return BACKENDS[self.backend]
 
     @property

@@ -511,7 +511,7 @@ def _controls(recipe: Recipe) -> list[str]:
 def _prepare(recipe: Recipe) -> list[str]:
     """Plan stage 0: the corpus's own program makes the sets of every list, and further ones; where
     it can leave it out, the training set only if a step of these stages reads it. Returns why the
-    corpus cannot be had."""
+    corpus is missing."""
     asked = recipe.asked
     corpus, options = _remember(recipe)
     also = [one for one in asked["also_prepared"].split() if one != recipe.train]

@@ -432,7 +432,7 @@ class Generators:
         return ""
 
     def _speech(self, system: str) -> list[str]:
-        """Plan figures of speech that run.sh has measured; for both genders together, too."""
+        """Plan figures of speech that run.sh has measured; also for both genders together."""
         recipe, words = self.recipe, []
         for evaluator in recipe.evaluators:
             split = recipe.split("")

@@ -80,7 +80,7 @@ CONTROLS = ("copy", "bn_perm", "bn_leak_10", "bn_leak_20", "bn_leak_40", READING
 
 @dataclass(frozen=True)
 class AttackedSystem:
-    """System as attackers see it. level: of its keys; levels: those it could have, too. lacks:
+    """System as attackers see it. level: of its keys; levels: those it could also have. lacks:
     missing parts of its speech: `enrolment`, `training`."""
 
     name: str
@@ -164,7 +164,7 @@ def _why_not(attacker: Attacker, system: AttackedSystem, evaluator: str, level: 
         has = "only systems of level const have a target to know (--systems const_01)"
         return f"{has}; this one is {system.level}"
     if attacker.evaluator == ALIGNED and encoder in CHANNELS:
-        return f"{encoder} is no space of voices, which protection could have rotated"
+        return f"{encoder} is not a space of voices that protection could have rotated"
     if attacker.evaluator == BACKEND and backend in ("cosine", "cosine_raw"):
         has = f"--evaluators {encoder}/plda or {encoder}/cosine_asnorm"
         return f"the back end {backend} has nothing to train; {has} has"
@@ -176,7 +176,9 @@ def _why_not(attacker: Attacker, system: AttackedSystem, evaluator: str, level: 
             return f"{why}; {head}its back end can (_backend)"
     wanted = _training_level(attacker, system, level)
     if wanted not in ("-", system.level) and wanted not in system.levels:
-        return f"the system cannot be had at level {wanted}; --informed-level {system.level} may do"
+        return (
+            f"the system is not available at level {wanted}; --informed-level {system.level} may do"
+        )
     return ""
 
 
@@ -363,7 +365,7 @@ def record_attack(
     """Make the record of an attack. UserError if the data do not fit the attacker.
 
     name: of the table of attackers, or unprotected; a further run ends in _draw<n>. pairs: the
-    protected set of which an aligned attacker has the original, too.
+    protected set of which an aligned attacker also has the original.
     """
     known = {"unprotected": UNPROTECTED, **ATTACKERS}
     if (attacker := known.get(name.partition("_draw")[0])) is None:
@@ -430,7 +432,7 @@ def _pairs(pairs: AttackSet, trial: AttackSet) -> Json:
         )
     if common := sorted(set(pairs.data.utt2spk) & set(trial.data.utt2spk)):
         raise UserError(
-            f"{pairs.data.path}: utterance {common[0]} is in {trial.data.path}, too; the attacker "
+            f"{pairs.data.path}: utterance {common[0]} is also in {trial.data.path}; the attacker "
             "would know the answer"
         )
     return pairs.record() | {"comparison": compare_draws(pairs, trial)}

@@ -24,7 +24,7 @@ from utils.tables import StrPath, read_lines, read_map, sort_ids, split_fields
 # it is reported here with all other faults, so that nothing is lost silently.
 #
 # A table of people's own has `file speaker sex text` instead, with files from its own folder. Its
-# ids are made of speaker and file, unless it has `utt`, too.
+# ids are made of speaker and file, unless it also has `utt`.
 
 COLUMNS = ("utt", "spk", "audio")
 PEOPLES = {"file": "audio", "speaker": "spk", "sex": "gender"}
@@ -57,7 +57,7 @@ def read_utterances(path: StrPath) -> list[Row]:
     for number, line in lines:
         row = _cells(Path(path), number, line, header)
         if row["utt"].split() != [row["utt"]]:
-            raise UserError(f"{path}:{number}: {row['utt']!r} is no utterance id")
+            raise UserError(f"{path}:{number}: {row['utt']!r} is not an utterance id")
         if row["utt"] in rows:
             where = " and ".join(dict.fromkeys((rows[row["utt"]]["audio"], row["audio"])))
             what = "there twice" if " and " in where else "listed twice, with the same audio"
@@ -214,7 +214,7 @@ def read_recognised(
                 raise LossError(f"{difference}; {again}")
             raise UserError(difference)
         if twice := found.utt2spk.keys() & utt2spk.keys():
-            raise UserError(f"{data}: {min(twice)} is in another set, too; name each set once")
+            raise UserError(f"{data}: {min(twice)} is also in another set; name each set once")
         truth |= found.tables[table]
         output |= said
         utt2spk |= found.utt2spk
@@ -248,7 +248,7 @@ def four_emotions(heard: Mapping[str, str]) -> dict[str, str]:
         label = said.rpartition("/")[2].strip("<>").lower()
         label = "unknown" if label == "unk" else label
         if label not in _FOUR:
-            raise UserError(f"{utt}: {said!r} is no label of emotion2vec: {', '.join(_FOUR)}")
+            raise UserError(f"{utt}: {said!r} is not a label of emotion2vec: {', '.join(_FOUR)}")
         found[utt] = _FOUR[label]
     return found
 

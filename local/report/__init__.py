@@ -1,1 +1,1 @@
-"""What people read of the figures: the tidy table of results, and the tables of the report."""
+"""The figures as people read them: the tidy table of results, and the tables of the report."""

@@ -1,6 +1,6 @@
 """The VoicePrivacy challenges' own figures: averages, categories, and what was not measured.
 
-Their result files are read and written, too, so that a participant's
+Their result files are also read and written, so that a participant's
 figures and those of a recipe can stand beside each other.
 """
 
@@ -43,7 +43,7 @@ class Score:
     """A figure of a challenge, a fraction (of `g_vd_2020`: dB). what: as in OF_LISTS, OF_VOICES and
     OF_SPEECH; split: such as libri_test_f; protected: whether speech was. attacker: whose; empty
     for words (but TRAINED), emotions and pitch. An evaluator that learnt from protected speech and
-    hears original enrolment, or trials, too: semi_informed_OA, semi_informed_OO. low, high: of its
+    hears original enrolment, or also trials: semi_informed_OA, semi_informed_OO. low, high: of its
     interval, NaN where there is none. parts: for wer the counts `words` and those of COUNTED, for
     uar the recall of each emotion, for f0_correlation_vpc22 `std`. note: where it comes from."""
 

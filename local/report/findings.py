@@ -1,4 +1,4 @@
-"""What the report says in sentences: whether to trust it, what to do now, what must not be read as
+"""Sentences of the report: whether to trust it, what to do now, what must not be read as
 privacy, what was found, and what was not measured."""
 
 import math
@@ -82,8 +82,8 @@ def trust(results: Results) -> list[str]:
 
 
 def inferred(results: Results) -> str:
-    """What else voices tell, by the attacker and evaluator who infer it best from all recordings of
-    a person; empty where it was not measured."""
+    """Attributes that voices tell, by the attacker and evaluator who infer them best from all
+    recordings of a person; empty where it was not measured."""
     own = select.no_controls(where(results.metrics, family=frame.INFERENCE))
     told = []
     for name in ("sex", "age"):
@@ -218,7 +218,7 @@ def what_now(results: Results) -> list[Advice]:
 
 
 def doubts(results: Results) -> list[str]:
-    """What must not be read as privacy: evaluators that may err on unprotected speech, then
+    """Figures that must not be read as privacy: evaluators that may err on unprotected speech, then
     attackers whose EER is shown to rise hardly above the same evaluator's on unprotected speech."""
     said = []
     for f in _bares(results, weak=True):
@@ -294,7 +294,7 @@ _SHOWN = {*(m.name for m in select.SUMMARY), "linkability"}
 
 
 def not_measured(results: Results) -> list[str]:
-    """What a reader might take for granted and nobody measured."""
+    """Figures that a reader might take for granted and nobody measured."""
     metrics = set(results.metrics["metric"])
     said = [text for metric, text in _UNMEASURED.items() if metric not in metrics]
     if metrics.isdisjoint(frame.UTILITY_MEASURES):

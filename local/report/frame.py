@@ -3,7 +3,7 @@ names in plain words, and texts in Markdown.
 
 A table is a pandas DataFrame with a row for each figure: `METRICS`, `SPEAKERS` or `TIMINGS` are its
 columns, which are text. Read by `read_metrics`, `value`, `low` and `high` are numbers (NaN: not
-defined), and `tag` holds a value that is no number.
+defined), and `tag` holds a value that is not a number.
 """
 
 import csv
@@ -81,7 +81,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class Value:
-    """A figure with its 95 % interval; NaN where there is none. tag: a value that is no number."""
+    """A figure with its 95 % interval; NaN where there is none. tag: a value, not a number."""
 
     value: float = math.nan
     low: float = math.nan
@@ -175,7 +175,7 @@ def parse(text: str) -> float:
 
 
 def read_frame(path: Path, columns: Sequence[str], delimiter: str = ",") -> pd.DataFrame:
-    """A table of text; UserError where it is missing, is no table, or has other columns."""
+    """A table of text; UserError where it is missing, is not a table, or has other columns."""
     try:
         found = pd.read_csv(
             io.BytesIO(read_bytes(path)), sep=delimiter, dtype=object, keep_default_na=False
@@ -332,7 +332,7 @@ def attacker(name: str) -> str:
 
 
 def absent(known: Collection[str]) -> list[str]:
-    """Attackers worth a word of whom there is no kind among those known."""
+    """Attackers worth a word whose kind is not among those known."""
     return [core for core in CORE if not any(name.startswith(core) for name in known)]
 
 

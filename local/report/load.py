@@ -53,7 +53,7 @@ class Person:
     g_vd: float = math.nan
 
     def order(self) -> tuple[float, float, str]:
-        """What sorts the worst protected first: linkability, highest first, then DeID, lowest."""
+        """Key that sorts the worst protected first: highest linkability, then lowest DeID."""
         link = -1.0 if math.isnan(self.linkability) else self.linkability
         deid = math.inf if math.isnan(self.deid) else self.deid
         return (-link, deid, self.name)

@@ -266,7 +266,7 @@ def attackers_table(block: Selection) -> Table:
 
 
 def recordings_table(block: Selection) -> Table:
-    """What each attacker finds out who has so many recordings of a person (docs/metrics)."""
+    """Findings of each attacker, by the number of recordings of a person (docs/metrics)."""
     attacks = frame.where(block.figures, family=frame.RECORDINGS, system=[*block.systems])
     rows = [
         ([code(f.system), block.groups[f.gender], attacker(f.attacker), made.heading], (f, made))
@@ -362,7 +362,8 @@ KINDS: Mapping[str, Callable[[Sequence[str], Path], Table]] = {
     "verdicts": verdicts_table,
 }
 _BLOCK = re.compile(
-    r"(?P<begin><!-- table: (?P<kind>\w+)(?P<words>[^\n]*?) -->\n).*?(?P<end><!-- end -->)",
+    r"(?P<begin><!-- table: (?P<kind>\w+)(?P<words>[^\n]*?)(?: columns=(?P<columns>\S+))? -->\n)"
+    r".*?(?P<end><!-- end -->)",
     re.DOTALL,
 )
 
@@ -374,7 +375,15 @@ def render_page(path: Path) -> str:
         kind, words = match["kind"], match["words"].split()
         if kind not in KINDS:
             raise UserError(f"{path}: table: {kind} is unknown; known: {', '.join(KINDS)}")
-        return f"{match['begin']}{KINDS[kind](words, path).markdown()}\n{match['end']}"
+        table = KINDS[kind](words, path)
+        if match["columns"]:
+            begins = tuple(match["columns"].replace("_", " ").split(","))
+            kept = [i for i, head in enumerate(table.header) if head.startswith(begins)]
+            if len(kept) < len(begins):
+                raise UserError(f"{path}: table: {kind} has not all of columns={match['columns']}")
+            head, *rows = ([row[i] for i in kept] for row in (table.header, *table.rows))
+            table = Table(head, rows)
+        return f"{match['begin']}{table.markdown()}\n{match['end']}"
 
     return _BLOCK.sub(render, path.read_text(encoding="utf-8"))
 

@@ -124,7 +124,7 @@ class Players:
         self._fits.append((group, person))
 
     def _read(self, name: str) -> str:
-        """A file as base64; empty, and named among what is missing, where it cannot be had."""
+        """A file as base64; empty, and named among what is missing, where it is missing."""
         if name in self.data or name in self._broken:
             return self.data.get(name, "")
         try:
@@ -207,7 +207,7 @@ def markdown(results: Results) -> str:
 
 
 def _shared(results: Results) -> dict[str, Any]:
-    """What both the page and RESULTS.md show."""
+    """Contents that the page and RESULTS.md share."""
     of_evaluators = {name: where(results.metrics, evaluator=name) for name in results.evaluators()}
     return {
         "results": results, "findings": findings, "select": select,
@@ -242,7 +242,7 @@ def cell(text: str) -> Markup:
 def without_constants(
     header: Sequence[str], rows: Sequence[Sequence[str]]
 ) -> tuple[str, list[str], list[list[str]]]:
-    """Of a wide table, columns with one value in all rows, in words, and the rest of it. Columns
+    """Columns of a wide table with one value in all rows, in words, and the rest of it. Columns
     that only their place explains stay: chance levels, and headings that occur twice."""
     same = {
         i: rows[0][i]
@@ -266,7 +266,7 @@ def colour(said: str) -> str:
 
 
 def _own(results: Results, system: str) -> str:
-    """What a system says of itself on the first screen, or else the name of its anonymiser."""
+    """Words of a system about itself on the first screen, or else the name of its anonymiser."""
     for of, note in findings.notes(results):
         if of == system:
             return note if len(note) <= _LONG else f"{note[: _LONG - 1].rstrip()}…"
@@ -280,7 +280,7 @@ def _groups(results: Results, evaluator: str, split: str) -> list[tuple[Group, l
 
 
 def _counts(results: Results) -> list[tuple[str, str]]:
-    """What was compared, by split: the most that any figure rests on."""
+    """Sizes of the comparison, by split: the most that any figure rests on."""
     names = ("speakers", "segments", "target trials", "nontarget trials")
     counts = results.metrics[[*COUNTS]].apply(pd.to_numeric, errors="coerce")
     most = counts.groupby(results.metrics["split"], sort=False).max()

@@ -231,7 +231,7 @@ def similarity(results: Results, entry: Entry) -> Drawing:
 
 
 def _quadrants(canvas: Canvas, axes: Axes, whole: Float64, names: list[str]) -> None:
-    """M_OO, M_OP and M_PP with one colour scale from 0 to 1; M_OP stands beneath, turned, too."""
+    """M_OO, M_OP and M_PP with one colour scale from 0 to 1; M_OP also stands beneath, turned."""
     n = len(names)
     image = axes.imshow(whole, cmap="viridis", vmin=0, vmax=1, interpolation="none", aspect="equal")
     for cut in (axes.axhline, axes.axvline):
@@ -287,7 +287,7 @@ def _zoo_range(results: Results, evaluator: str) -> tuple[list[float], list[floa
 
 
 def _zoo_told(op: Float64, pp: Float64, names: list[str]) -> dict[str, object]:
-    """What is told of the points of OP and PP."""
+    """Names and numbers for the caption of the points of OP and PP."""
     passing, confused = (
         [names[i] for i in np.argsort(-found[:, 1]) if found[i, 1] > 0] for found in (op, pp)
     )

@@ -1,4 +1,4 @@
-"""What of many figures is shown: the strongest attacker, the verdict, the Pareto front, and the
+"""Choice of the figures to show: the strongest attacker, the verdict, the Pareto front, and the
 summary of an evaluator."""
 
 import math
@@ -87,9 +87,9 @@ def unprotected(metrics: pd.DataFrame) -> dict[tuple[str, str], Any]:
 
 
 def most_linkable(speakers: pd.DataFrame) -> pd.DataFrame:
-    """Of each system and person the linkability (value) by the attacker and evaluator who link them
-    most surely, and by the same evaluator without protection (bare; NaN: not measured). The most
-    linkable first."""
+    """Linkability (value) of each person behind each system, by the attacker and evaluator who link
+    them most surely, and by the same evaluator without protection (bare; NaN: not measured).
+    The most linkable first."""
     rows = where(speakers, metric="linkability")
     of = ["evaluator", "split", "speaker"]
     bare = where(rows, system="original").drop_duplicates(of, keep="last")
@@ -106,7 +106,7 @@ MARGIN = 0.4  # folded EER that the whole interval must exceed before anything i
 NO_RISE = 0.05  # a rise of the EER that is shown to be smaller than this is none
 MOSTLY, OFTEN = 0.1, 0.25  # folded EERs below which people are found mostly, often
 NAMED_OFTEN, NAMED_MOSTLY = 0.25, 0.5  # shares of people named
-FEWEST = 10  # people with target trials, of whom fewer speak for nobody else
+FEWEST = 10  # people with target trials; fewer speak for nobody else
 LINKED = 0.5  # linkability of the worst-protected person from which on nobody is called hidden
 LEVEL = 0.05  # of all tests of EERs of one system together, and of all of naming
 PRETRAINED = ("pyannote", "hub:")  # encoders that thousands of voices have made strong
@@ -320,7 +320,7 @@ def _hidden(
     heard = [a for a in judges if a.controlled]
     surest = min(naming, key=lambda a: a.p_named, default=None)
     named = _say_named(surest) if surest and surest.p_named < LEVEL else ""
-    reasons = {  # the first that holds is told
+    reasons = {  # the first that holds is given
         f"{named}, which may be chance": named,
         f"the worst-protected person has a linkability of {number(worst_person)}":
             worst_person > LINKED,

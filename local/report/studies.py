@@ -548,7 +548,7 @@ Rows = list[dict[str, Any]]
 
 
 class Spot(NamedTuple):
-    """What figures are of."""
+    """Subject of figures."""
 
     generator: str
     of: str

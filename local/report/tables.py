@@ -123,7 +123,7 @@ def _cell(found: Mapping[tuple[str, ...], Value], f: Any, m: Measure) -> str:
 
 
 def prosody_table(metrics: pd.DataFrame) -> Table:
-    """What protection did to pitch, length and level (docs/utility.md), a row a protected split."""
+    """Changes of pitch, length and level (docs/utility.md), a row a protected split."""
     return tabulate(PROSODY, where(metrics, evaluator="prosody"))
 
 
@@ -388,7 +388,7 @@ def vocoder_table(results: Results, evaluator: str) -> Table:
 
 
 def _vocoder(settings: Mapping[str, Any]) -> str:
-    """What turns features into speech: WORLD where the settings do not name another."""
+    """Vocoder that turns features into speech: WORLD where the settings do not name another."""
     if settings.get("fine"):  # a copy by frames that no conversion on WORLD alone has
         return "fine"
     name = settings.get("features" if settings.get("anonymiser") == "knn_vc" else "synthesiser")

@@ -58,8 +58,8 @@ def protect_audio(
     """Read, transform, level and write each utterance to `folder`/<utterance>.<audio_format>.
 
     sources: who speaks, by utterance. progress: wraps the utterances, to show progress. Audio that
-    cannot be used is skipped, with its reason. UserError for an id that is no file name, and for a
-    file that cannot be written.
+    cannot be used is skipped, with its reason. UserError for an id that is not a file name, and for
+    a file that cannot be written.
     """
     result = Protected()
 

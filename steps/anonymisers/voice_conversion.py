@@ -369,7 +369,7 @@ def _parse(values: dict[str, object], path: StrPath) -> Parsed:
 
 
 def _styled(values: dict[str, object], path: StrPath) -> dict[str, object]:
-    """Replace a `style` by the settings that it stands for; UserError where they are given, too."""
+    """Replace a `style` by the settings that it stands for; UserError where they are also given."""
     style = values.get("style")
     named = STYLES.get(style, {}) if isinstance(style, str) else {}
     for name in named.keys() & values.keys():

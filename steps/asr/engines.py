@@ -322,5 +322,5 @@ def read_tokens(path: Path) -> list[bytes]:
         tokens.append(data[at : at + length])
         at += length
     if at > len(data) or len(tokens) <= END:
-        raise UserError(f"{path}: is no table of tokens as {PACKAGE} has it")
+        raise UserError(f"{path}: is not a table of tokens as {PACKAGE} has it")
     return tokens

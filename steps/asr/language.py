@@ -1,4 +1,4 @@
-"""The spelling of words, and what a recogniser is told of a corpus's language."""
+"""The spelling of words, and what a recogniser knows of a corpus's language."""
 
 import hashlib
 import re
@@ -248,7 +248,7 @@ def spelt_words(language: Language) -> list[str]:
 
 
 def _general(known: Iterable[str]) -> set[str]:
-    """Words that PocketSphinx's own model has, too."""
+    """Words that PocketSphinx's own model also has."""
     from pocketsphinx import Config, LogMath, NGramModel, get_model_path
 
     log_math = LogMath()

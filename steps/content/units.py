@@ -111,7 +111,7 @@ def make_units(settings: UnitSettings, n_content: int) -> PlainUnits:
 # ---- Encoders of content with a gradient, for training by ear.
 #
 # `moonshine`: transformers has the encoder's structure; the weights, of 8 bits, are read out of the
-# graph that onnxruntime runs. There every layer's input is of 8 bits, too; here it is not, and
+# graph that onnxruntime runs. There every layer's input is also of 8 bits; here it is not, and
 # frames of LibriSpeech correlate by 0.9995. `hub:<model>:<layer>`: the model itself.
 
 EARS = {
@@ -182,7 +182,7 @@ def read_weights(path: Path) -> dict[str, Tensor]:
                         layer = f"layers.{match[1]}.{match[2].replace('/', '.')}.weight"
                         found[layer] = _dequantised(values, name.removesuffix("_quantized")).T
     except Exception as error:  # flatbuffers raises Python's own errors beyond a file's end
-        raise UserError(f"{path}: is no graph of Moonshine's encoder: {error}") from error
+        raise UserError(f"{path}: is not a graph of Moonshine's encoder: {error}") from error
     return {name: torch.from_numpy(np.array(part, np.float32)) for name, part in found.items()}
 
 

@@ -73,7 +73,7 @@ class WganSettings:
     """threshold: vectors whose cosine with the source is not below are drawn again; 1: never.
 
     norm: calibrated, vectors are as far apart as those of people, and one that is nearer to a
-    speaker of the pool than two recordings of one person are to each other is drawn again, too
+    speaker of the pool than two recordings of one person are to each other is also drawn again
     (ours); raw, they stay as the network makes them (the paper). tries: vectors drawn for a key at
     most; then the one with the lowest cosine is kept, among those that are nobody's if possible.
     centred: cosines with the source are about the mean of the pool. The paper takes raw ones

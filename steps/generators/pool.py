@@ -111,7 +111,7 @@ class PoolGenerator(Generator):
         if there < asked:
             cause = f"there are {size} {what}"
             if size >= asked:
-                cause = f"a source who is in the pool, too, leaves fewer {what}"
+                cause = f"a source who is also in the pool leaves fewer {what}"
             self.note(
                 f"{self.name}: {setting}: {asked} asked, but {cause}; all are taken, "
                 f"so {IF_ALL_ARE_TAKEN[setting]}"
@@ -338,7 +338,7 @@ class ClusteredSpeakers(AffinityGenerator):
         """All clusters of the pool, found on demand; largest or smallest first.
 
         Where the PLDA affinities do not converge those of cosine are taken, with a note, for the
-        clusters and for the distance to a source. UserError where these fail, too.
+        clusters and for the distance to a source. Also UserError where these fail.
         """
         if self._clusters is None:
             name, found = self.name, self._find()

@@ -17,7 +17,7 @@ from utils.arrays import Float32, Float64
 from utils.datadir import DataDir
 from utils.tables import sort_ids
 
-FEWEST_PEOPLE = 10  # with two utterances or more; below, nothing is told
+FEWEST_PEOPLE = 10  # with two utterances or more; below, nothing is reported
 PEOPLE = 50  # that are enough
 TURNS = (2, 5)  # at least and at most; a tenth of the people says how many
 UTTERANCES = 10  # of a person, at most

@@ -50,7 +50,9 @@ def speakers_of(folder: StrPath, data: DataDir) -> dict[str, str]:
         return data.utt2spk
     utt2spk = read_map(path)
     if foreign := sorted(set(utt2spk.values()) - set(data.utt2spk.values())):
-        raise UserError(f"{path}: {foreign[0]} is no speaker of {data.path}; make the folder again")
+        raise UserError(
+            f"{path}: {foreign[0]} is not a speaker of {data.path}; make the folder again"
+        )
     return utt2spk
 
 

@@ -72,7 +72,7 @@ def _earlier(path: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _same(settings: Mapping[str, Any]) -> list[object]:
-    """What two runs share whose accounts are merged."""
+    """Settings that two runs share if their accounts may be merged."""
     names = ("source", "per", "channels")
     return [settings["system"]["digest"], *(settings[name] for name in names)]
 

@@ -93,7 +93,7 @@ def find_audio(folder: Path, out: Path) -> tuple[list[Path], int]:
     files would have one name.
     """
     if not folder.is_dir():
-        raise UserError(f"{folder}: is no folder")
+        raise UserError(f"{folder}: is not a folder")
     files: list[Path] = []
     places, seen = [folder], {_identity(out)} if out.exists() else set()
     for place in places:
@@ -263,7 +263,7 @@ class Journal:
         self._append({"file": name.as_posix(), "source": _mark(source, self.salt), "told": told})
 
     def told(self, name: Path) -> dict[str, object]:
-        """What was recorded of a file that is done."""
+        """Record of a file that is done."""
         return dict(self.done[name.as_posix()].get("told", {}))
 
     def _append(self, row: Mapping[str, object]) -> None:

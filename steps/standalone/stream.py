@@ -370,7 +370,7 @@ class LiveWindows:
     def __init__(
         self, system: Anonymiser, key: VoiceKey, block: float, look_ahead: float, context: float
     ) -> None:
-        """Durations are in seconds; the look-ahead holds the fade, too."""
+        """Durations are in seconds; the look-ahead also holds the fade."""
         self._system, self._key = system, key
         self._block, self._ahead, self._context = (
             round(part * SAMPLE_RATE) for part in (block, look_ahead, context)

@@ -172,8 +172,8 @@ _CONTENT, _WARPED, _FINE = "content", "warped", "fine"  # the archives of a fold
 _PEAK = 0.5  # content made with another vocal tract
 
 Wanted = dict[str, Any]
-"""What content and frames depend on: `content`, of extractors.EXTRACTORS; for trainings `frames`,
-and `scale`, `bend`, `pitch` and `seed` of other vocal tracts. A folder keeps it."""
+"""Settings that content and frames depend on: `content`, of extractors.EXTRACTORS; for trainings
+`frames`, and `scale`, `bend`, `pitch` and `seed` of other vocal tracts. A folder keeps it."""
 
 
 def wanted_content(config: Any, seed: int) -> Wanted:

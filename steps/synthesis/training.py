@@ -88,7 +88,7 @@ class TrainingSpeech:
         return unpack(self.world.matrix(utt))
 
     def draw(self, rng: np.random.Generator, speaker: str) -> tuple[str, WorldFrames]:
-        """Draw one of a speaker's utterances; returns its frames, too."""
+        """Draw one of a speaker's utterances; also returns its frames."""
         utts = self.audio.spk2utt[speaker]
         utt = utts[int(rng.integers(len(utts)))]
         return utt, self.frames(utt)

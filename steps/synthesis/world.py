@@ -353,7 +353,7 @@ Contours = tuple[Float64, Float64]  # F0 by `extract_f0`, and by Praat
 
 
 def contours_of(wave: Float64, f0_range: tuple[float, float] = F0_RANGE) -> Contours:
-    """What is compared of the pitch of a signal (n,) at 16 kHz, full scale 1."""
+    """Pitch contours to compare, of a signal (n,) at 16 kHz, full scale 1."""
     return extract_f0(wave, f0_range), pitch_of_praat(wave)
 
 
