@@ -36,8 +36,7 @@ Timed = Sequence[tuple[str, str, str, str]]
 
 @program
 def main(
-    out: OutFolder, *, corpus_name: CorpusName, command_log: CommandLog = COMMAND_LOG,
-    figures: Labelled = (),
+    out: OutFolder, *, corpus_name: CorpusName, figures: Labelled = (),
     corpus_note: Annotated[str, "What a reader must know of the speech", "TEXT"] = "",
     attack: Annotated[
         Sequence[tuple[Path, Path, Path]],
@@ -91,7 +90,7 @@ def main(
         for system, name, audio, folder in lists
     ]
     run = {
-        "corpus": corpus_name, "corpus_note": corpus_note, "origin": of.origin(command_log),
+        "corpus": corpus_name, "corpus_note": corpus_note, "origin": of.origin(),
         "systems": systems, "steps": of.steps(used), "attacks": records, "missing": missing,
     }  # fmt: skip
     times = of.timings(of.join_stages(stages), corpus_name)

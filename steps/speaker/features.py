@@ -132,8 +132,7 @@ def _resample(samples: Float32, up: int, down: int) -> Float32:
     missing = (n_strides - 1) * down + phases.shape[2] - before - len(samples)
     padded = torch.from_numpy(np.pad(samples, (before, max(0, missing))))
     out = functional.conv1d(padded[None, None], phases, stride=down)[0, :, :n_strides]
-    wanted: Float32 = out.T.flatten()[: -(-len(samples) * up // down)].numpy()
-    return wanted
+    return out.T.flatten()[: -(-len(samples) * up // down)].numpy()
 
 
 @cache
@@ -152,8 +151,7 @@ def _resampling_phases(up: int, down: int) -> tuple[torch.Tensor, int]:
 
 
 def _single(samples: npt.NDArray[np.floating]) -> Float32:
-    single: Float32 = samples.astype(np.float32)
-    return single
+    return samples.astype(np.float32)
 
 
 def power(samples: Float32) -> float:
@@ -234,8 +232,7 @@ def drop(rng: np.random.Generator, crops: Float32) -> Float32:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(rng.integers(2**63)))
         samples = DropFreq()(torch.from_numpy(crops))
-        dropped: Float32 = DropChunk(1000, 2000, 1, 5)(samples, torch.ones(len(crops))).numpy()
-        return dropped
+        return DropChunk(1000, 2000, 1, 5)(samples, torch.ones(len(crops))).numpy()
 
 
 def mask_features(

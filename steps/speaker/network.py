@@ -95,8 +95,7 @@ class FastBatchNorm(nn.BatchNorm1d):
             self.running_var.lerp_(unbiased.float(), self.momentum)
             self.num_batches_tracked += 1
         given = (self.weight, self.bias, mean.float(), variance.float(), self.eps)
-        normal: Tensor = _Normalise.apply(x, *given)  # type: ignore[no-untyped-call]
-        return normal
+        return _Normalise.apply(x, *given)  # type: ignore[no-untyped-call]
 
 
 class _Statistics(torch.autograd.Function):
@@ -169,8 +168,7 @@ class AttentivePooling(AttentiveStatisticsPooling):  # type: ignore[misc]
 
     def _statistics(self, x: Tensor, heard: Tensor) -> Tensor:
         """(B, 2C)"""
-        pooled: Tensor = _Statistics.apply(x.float(), heard.float(), self.eps)  # type: ignore[no-untyped-call]
-        return pooled
+        return _Statistics.apply(x.float(), heard.float(), self.eps)  # type: ignore[no-untyped-call]
 
 
 def use_faster_layers(body: nn.Module) -> None:
@@ -348,8 +346,7 @@ class EncoderNetwork(nn.Module):
         heard: Any = features if self.front is None else self.front(features)
         for banks in self._banks:
             heard = banks.to(features.device)(features if samples is None else samples), heard
-        embeddings: Tensor = self.final_norm(self.body(heard).squeeze(1))
-        return embeddings
+        return self.final_norm(self.body(heard).squeeze(1))
 
     @property
     def has_frame_gaussians(self) -> bool:
@@ -406,8 +403,7 @@ class DualEcapa(ECAPA_TDNN):  # type: ignore[misc]
                 layers.append(block(layers[-1]))
             found.append(torch.cat(layers[2:], dim=1))
         x = self.mfa(found[0] * match_frames(found[1], found[0].shape[2]))
-        vectors: Tensor = self.fc(self.asp_bn(self.asp(x))).transpose(1, 2)
-        return vectors
+        return self.fc(self.asp_bn(self.asp(x))).transpose(1, 2)
 
 
 def match_frames(x: Tensor, length: int) -> Tensor:
@@ -449,8 +445,7 @@ def make_xvector(config: EncoderConfig) -> nn.Module:
     for block in tdnn.blocks:
         if isinstance(block, StatisticsPooling):
             block.__class__ = _QuietPooling
-    body: nn.Module = tdnn
-    return body
+    return tdnn
 
 
 class TrainingHead(nn.Module):
@@ -474,5 +469,4 @@ class TrainingHead(nn.Module):
         if self.training_config.loss == "softmax":
             return functional.nll_loss(outputs.squeeze(1), classes)
         loss = LogSoftmaxWrapper(AdditiveAngularMargin(margin, self.training_config.scale))
-        value: Tensor = loss(outputs, classes.unsqueeze(1))
-        return value
+        return loss(outputs, classes.unsqueeze(1))

@@ -66,15 +66,13 @@ def _read_part(path: str, start: int, n_samples: int) -> Int16 | None:
         if stream.samplerate != SAMPLE_RATE or stream.subtype != "PCM_16" or not whole:
             return None
         stream.seek(start)
-        samples: Int16 = stream.read(n_samples, dtype="int16")
-        return samples
+        return stream.read(n_samples, dtype="int16")
 
 
 def _decode(utt: str, path: str, speech_only: bool) -> Int16:
     samples = read_audio(utt, path).samples
     kept = keep_speech(samples) if speech_only else samples
-    rounded: Int16 = np.clip(np.rint(kept * _FULL_SCALE), -32768, 32767).astype(np.int16)
-    return rounded
+    return np.clip(np.rint(kept * _FULL_SCALE), -32768, 32767).astype(np.int16)
 
 
 def load_training_audio(

@@ -319,21 +319,18 @@ def learning_rate(config: Any, step: int) -> float:
     """Learning rate: linear rise to `learning_rate` over the part `warm_up` of all steps, then half
     a cosine down to `final_rate`."""
     n_warm = max(1, round(config.warm_up * config.steps))
-    peak: float = config.learning_rate
     if step < n_warm:
-        return float(peak * (step + 1) / n_warm)
+        return float(config.learning_rate * (step + 1) / n_warm)
     progress = (step - n_warm) / max(1, config.steps - n_warm)
-    final: float = config.final_rate
     cosine = 0.5 * (1 + math.cos(math.pi * progress))
-    return final + (peak - final) * cosine
+    return config.final_rate + (config.learning_rate - config.final_rate) * cosine
 
 
 def cyclic_rate(config: Any, step: int) -> float:
     """Learning rate: linear rise from `final_rate` to `learning_rate` over `half_cycle` steps and
     fall over as many, again and again (SpeechBrain's CyclicLRScheduler)."""
     place = (step + 1) / config.half_cycle % 2
-    final, peak = float(config.final_rate), float(config.learning_rate)
-    return float(final + (peak - final) * (1 - abs(1 - place)))
+    return config.final_rate + (config.learning_rate - config.final_rate) * (1 - abs(1 - place))
 
 
 def set_rate(optimiser: torch.optim.Optimizer, rate: float) -> None:
