@@ -227,7 +227,7 @@ def test_an_encoder_is_a_class_a_line_and_a_yaml(tmp_path, monkeypatch):
     assert encoders.load_encoder(str(tmp_path)).embed(noise).shape == (80,)
     (tmp_path / "encoder.yaml").write_text(yaml.safe_dump({**plain, "encoder": "tot"}))
     refuses(
-        "ecapa, xvector, resemblyzer, pyannote, toy; did you mean toy",
+        "ecapa, xvector, resemblyzer, pyannote, ecapa_dual, toy; did you mean toy",
         encoders.load_encoder,
         str(tmp_path),
     )

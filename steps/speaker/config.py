@@ -28,10 +28,10 @@ from utils.settings import (
 # Makers of a network from an EncoderConfig: features (B, T, D) -> embeddings (B, 1, E).
 STRUCTURES = {
     "ecapa": "steps.speaker.network:make_ecapa",
-    "ecapa_dual": "steps.speaker.network:make_ecapa",
     "xvector": "steps.speaker.network:make_xvector",
     "resemblyzer": "steps.speaker.lstm:make_resemblyzer",
     "pyannote": "steps.speaker.pyannote:make_pyannote",
+    "ecapa_dual": "steps.speaker.network:make_ecapa",
 }
 
 Between = Annotated[tuple[float, float], Ascending()]
@@ -58,9 +58,9 @@ class NetworkConfig:
     res2net_scale: Size = 8
     pooling: Annotated[str, OneOf("attention", "xi")] = "attention"
     xi_hidden: Size = 256
-    dropout: Share = 0.0  # of channels in training; ECAPA's only
     final_norm: bool = False  # batch normalisation of the embedding, as in the ECAPA paper
     unit_length: bool = False  # x-vectors of length 1: each weighs the same in a mean
+    dropout: Share = 0.0  # of channels in training; ECAPA's only
 
     def __post_init__(self) -> None:
         if not len(self.channels) == len(self.kernel_sizes) == len(self.dilations):

@@ -181,12 +181,12 @@ def load_network(folder: Path) -> tuple[EncoderConfig, EncoderNetwork]:
     of final.pt, on the CPU; UserError where it is none."""
     ours, theirs = folder / "final.pt", folder / SPEECHBRAIN
     given = theirs.is_file() and not ours.is_file()
-    if not (folder / "encoder.yaml").is_file() or not (given or ours.is_file()):
-        raise UserError(
-            f"{folder}: no encoder.yaml, or neither final.pt nor {SPEECHBRAIN} there; an encoder "
-            "is a folder that steps/train_encoder.py finished, resemblyzer, pyannote, or "
-            "hub:<model>"
-        )
+    for part in (folder / "encoder.yaml", theirs if given else ours):
+        if not part.is_file():
+            raise UserError(
+                f"{folder}: no {part.name} there; an encoder is a folder that "
+                "steps/train_encoder.py finished, resemblyzer, pyannote, or hub:<model>"
+            )
     config = read_config(EncoderConfig, folder / "encoder.yaml")
     network = EncoderNetwork(config)
     if given:

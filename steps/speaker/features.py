@@ -239,13 +239,11 @@ def mask_features(
     rng: np.random.Generator, features: npt.NDArray[np.float32], config: AugmentConfig
 ) -> None:
     """SpecAugment: set random stretches of frames and bands to zero, the mean. (B, T, D)."""
-    n_items, n_frames, n_bins = features.shape
-    for item in range(n_items):
-        for _ in range(config.time_masks):
-            width = int(rng.integers(0, config.time_mask_frames + 1))
-            start = int(rng.integers(0, max(1, n_frames - width)))
-            features[item, start : start + width] = 0.0
-        for _ in range(config.band_masks):
-            width = int(rng.integers(0, config.band_mask_bins + 1))
-            start = int(rng.integers(0, max(1, n_bins - width)))
-            features[item, :, start : start + width] = 0.0
+    frames, bands = config.time_mask_frames, config.band_mask_bins
+    for item in features:
+        times = (item, config.time_masks, frames)
+        for values, count, most in (times, (item.T, config.band_masks, bands)):
+            for _ in range(count):
+                width = int(rng.integers(0, most + 1))
+                start = int(rng.integers(0, max(1, len(values) - width)))
+                values[start : start + width] = 0.0

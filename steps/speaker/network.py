@@ -5,11 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from speechbrain.lobes.models.ECAPA_TDNN import (
-    ECAPA_TDNN,
-    AttentiveStatisticsPooling,
-    SERes2NetBlock,
-)
+from speechbrain.lobes.models.ECAPA_TDNN import ECAPA_TDNN, AttentiveStatisticsPooling
 from speechbrain.lobes.models.ECAPA_TDNN import Classifier as CosineClassifier
 from speechbrain.lobes.models.Xvector import Classifier as SoftmaxClassifier
 from speechbrain.lobes.models.Xvector import Xvector
@@ -259,8 +255,7 @@ class HubFront(nn.Module):
         self.normalised = getattr(model.config, "feat_extract_norm", "") == "layer"
         self.weights = nn.Parameter(torch.zeros(int(model.config.num_hidden_layers)))
         self.part = config.fine_tune
-        self.learns = self.part > 0
-        if self.learns:
+        if self.part:
             self.model = model
             model.feature_extractor._freeze_parameters()
         else:
@@ -271,10 +266,6 @@ class HubFront(nn.Module):
                 lambda *_: self._check(own)
             )
 
-    def parameters_of_model(self) -> list[nn.Parameter]:
-        """Parameters that learn more slowly than the rest; none if the model is frozen."""
-        return [p for p in self.model.parameters() if p.requires_grad] if self.learns else []
-
     def _check(self, own: Tensor) -> None:
         """Raise a ValueError if a saved encoder had other weights in front of it."""
         if not torch.equal(self.get_buffer("digest").cpu(), own):
@@ -282,10 +273,10 @@ class HubFront(nn.Module):
 
     def forward(self, samples: Tensor) -> Tensor:
         """All signals of a batch have the same length."""
-        model = self.model if self.learns else self._left[0].to(samples.device)
+        model = self.model if self.part else self._left[0].to(samples.device)
         if self.normalised:
             samples = nn.functional.layer_norm(samples, samples.shape[-1:])
-        with torch.set_grad_enabled(self.learns and torch.is_grad_enabled()):
+        with torch.set_grad_enabled(self.part > 0 and torch.is_grad_enabled()):
             layers = torch.stack(model(samples, output_hidden_states=True).hidden_states[1:])
         frames = torch.einsum("l,lbtd->btd", torch.softmax(self.weights, 0), layers)
         return subtract_mean(frames, self.mean)
@@ -358,9 +349,7 @@ class EncoderNetwork(nn.Module):
 
         Features (B, T, D) -> means and variances (B, T, E), for networks in eval mode.
         """
-        head = getattr(self.body, "asp", None)
-        if not isinstance(head, _XiHead):
-            raise ValueError("this network has no xi pooling")
+        head: Any = self.body.asp
         found: list[tuple[Tensor, Tensor]] = []
         take = lambda pooling, given: found.append(pooling.frame_gaussians(*given))  # noqa: E731
         with head.pooling.register_forward_pre_hook(take):
@@ -384,15 +373,9 @@ class DualEcapa(ECAPA_TDNN):  # type: ignore[misc]
 
     def __init__(self, width: int, **sizes: Any) -> None:
         super().__init__(FeatureConfig().bins, **sizes)
-        channels, common = sizes["channels"][:-1], ("res2net_scale", "se_channels", "dropout")
-        sides = zip([width, *channels], channels, strict=False)
-        inner = zip(sides, sizes["kernel_sizes"], sizes["dilations"], strict=False)
-        self.blocks_features = nn.ModuleList(
-            SERes2NetBlock(
-                *side, kernel_size=kernel, dilation=dilation, **{n: sizes[n] for n in common}
-            )
-            for side, kernel, dilation in inner
-        )
+        first = {"channels": width, "kernel_sizes": 1, "dilations": 1, "groups": 1}
+        longer = sizes | {name: [value, *sizes[name]] for name, value in first.items()}
+        self.blocks_features = ECAPA_TDNN(width, **longer).blocks[1:]  # SE-Res2Net alone
 
     def forward(self, heard: tuple[Tensor, Tensor], **_: None) -> Tensor:
         """Vectors (B, 1, E) of filter banks (B, T, 80) and frames (B, T', width)."""

@@ -123,7 +123,8 @@ def make_optimiser(config: TrainingConfig, *modules: nn.Module) -> torch.optim.O
     """Optimiser over all parameters of the modules that learn; a hub model in front of a network
     learns at a part of the rate."""
     fronts = [m.front for m in modules if isinstance(m, EncoderNetwork) and m.front is not None]
-    slow = [p for front in fronts for p in front.parameters_of_model()]
+    tuned = (front.model for front in fronts if front.part)
+    slow = [p for model in tuned for p in model.parameters() if p.requires_grad]
     known = {id(p) for p in slow}
     rest = [p for m in modules for p in m.parameters() if p.requires_grad and id(p) not in known]
     parameters: list[dict[str, Any]] = [{"params": rest, "part": 1.0}]

@@ -87,7 +87,7 @@ class Checkpoints:
         state = load_state(paths[-1])
         if state.get("identity") == self.identity:
             return state
-        why = "of a training with other settings, seed or data, or by another version"
+        why = "of a training with other settings, seed or data"
         raise UserError(f"{paths[-1]}: {why}; remove {self.folder} to begin anew")
 
 

@@ -15,10 +15,7 @@ from utils.tables import StrPath, replacing
 # ---- Saved weights: the only place that reads them and puts them into networks.
 
 
-AGAIN = "train it again"  # what mends weights of this project
-
-
-def load_state(path: Path, mend: str = AGAIN) -> dict[str, Any]:
+def load_state(path: Path, mend: str = "train it again") -> dict[str, Any]:
     """Read torch's tensors and plain values (no code is run); UserError for anything else.
 
     Of .safetensors, numbers of half precision become float32.
@@ -52,7 +49,10 @@ def saved_vector(weights: Mapping[str, Any], name: str, path: StrPath) -> torch.
 
 
 def fill_network(
-    network: torch.nn.Module, weights: Mapping[str, Any], path: StrPath, mend: str = AGAIN
+    network: torch.nn.Module,
+    weights: Mapping[str, Any],
+    path: StrPath,
+    mend: str = "train it again",
 ) -> None:
     """Put saved weights into a network.
 
