@@ -1,4 +1,4 @@
-#!/usr/bin/env -S bash -c '. "$(dirname "$(readlink -f "$0")")/../path.sh" && exec python3 -P "$0" "$@"'
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Compute the figures of prosody and quality of protected speech, as JSON.
 
 PROSODY is the table of steps/compare_prosody.py. OUT gets means over utterances: f0_correlation

@@ -1,4 +1,4 @@
-#!/usr/bin/env -S bash -c '. "$(dirname "$(readlink -f "$0")")/../path.sh" && exec python3 -P "$0" "$@"'
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Compute mean opinion scores over speakers, and their drop by protection, as JSON.
 
 QUALITY is the table of steps/estimate_quality.py, of some or all utterances of DATA. OUT, a file or

@@ -1,4 +1,4 @@
-#!/usr/bin/env -S bash -c '. "$(dirname "$(readlink -f "$0")")/../path.sh" && exec python3 -P "$0" "$@"'
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Compute the unweighted average recall of emotions and write it as JSON.
 
 DATA needs utt2emotion (what was felt, or acted; of the challenges: utt2emo) and utt2spk; EMOTIONS

@@ -1,4 +1,4 @@
-#!/usr/bin/env -S bash -c '. "$(dirname "$(readlink -f "$0")")/../path.sh" && exec python3 -P "$0" "$@"'
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Compute the word error rate, print Kaldi's %WER line, and write the figures as JSON.
 
 DATA needs text (what was said) and utt2spk; TEXT is a table of the same utterances (<utterance>

@@ -1,4 +1,4 @@
-#!/usr/bin/env -S bash -c '. "$(dirname "$(readlink -f "$0")")/../path.sh" && exec python3 -P "$0" "$@"'
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Whether what a step made is still what the step would make, and why not.
 
 A finished step leaves OUT/.done (JSON): its command, the digests of its inputs (every word of the
