@@ -1,4 +1,4 @@
-#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Align x-vectors of protected speech with those of original speech: the aligned attacker.
 
 A rotation is learnt on pairs, x-vectors of the same utterances before and after protection:

@@ -1,4 +1,4 @@
-#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Take speech that another system protected: check it against the originals.
 
 EXTERNAL is a data directory (wav.scp, utt2spk) with the original utterance and speaker ids, or a

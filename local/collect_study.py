@@ -1,4 +1,4 @@
-#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Put together the figures of a study of its own, as tables beside the paper's.
 
 OUT gets RESULTS.md, a table of figures (one a row), and run.json (command, commit, versions), for

@@ -1,4 +1,4 @@
-#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Compute the privacy figures of scores or x-vectors and write them as JSON.
 
 Trials are `<enrol> <trial> target|nontarget`, scores `<enrol> <trial> <score>` (higher: more

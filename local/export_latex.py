@@ -1,4 +1,4 @@
-#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Write every table of Markdown pages as LaTeX, such as those of exp/report/RESULTS.md.
 
 OUT gets <page>_<number>.tex for each table, a `table*` that needs the package booktabs; its caption

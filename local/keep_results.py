@@ -1,4 +1,4 @@
-#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Keep the figures of a finished run as data beside a page: what is committed of a run.
 
 RESULTS is what collect_results.py (exp/results) or collect_study.py wrote. OUT, for example

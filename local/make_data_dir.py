@@ -1,4 +1,4 @@
-#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Make a data directory from a table of utterances, such as a corpus's prepare.sh writes.
 
 TABLE is tab-separated with a header line naming its columns: `utt spk audio`, and `gender` (f or

@@ -1,4 +1,4 @@
-#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Write the report of RESULTS (exp/results, and nothing else) to OUT.
 
 report.html      one page that opens from disk: summary, pictures, the worst-protected speakers with

@@ -1,4 +1,4 @@
-#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Write OUT/utterances.tsv, which prepare.sh reads, from a table of recordings or a Kaldi data
 directory; utils/new_corpus.sh runs this.
 

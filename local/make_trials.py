@@ -1,4 +1,4 @@
-#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Make the enrolment and trial sets of an evaluation, by the rules of the VoicePrivacy challenges.
 
 DATA is a data directory with the evaluation speech (wav.scp utt2spk spk2gender ...). For E = OUT

@@ -1,4 +1,4 @@
-#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Measure what attackers who train nothing find in a protected folder: no labels, no lists.
 
 IN is the folder of recordings, OUT its protected version (steps/protect_folder.py, or another

@@ -1,4 +1,4 @@
-#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Write what an attack was beside its scores: who knows what, sets, seeds, draws, levels, models.
 
 OUT is a JSON file. All is read from what was made (conf.json, pseudo.tsv, encoder.yaml). It is an

@@ -1,4 +1,4 @@
-#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Plan and run a recipe; run.sh and the studies beside it call this (utils/recipe.sh).
 
   run_recipe.py SCRIPT RECIPE NAME=VALUE... -- LINE...

@@ -1,4 +1,4 @@
-#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Make x-vectors of x-vectors, by a head of steps/train_head.py.
 
 OUT gets xvector.{ark,scp} with the ids of XVECTORS and, where these are of chunks, their utt2spk.

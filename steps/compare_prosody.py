@@ -1,4 +1,4 @@
-#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Compare pitch, length and level of protected speech with its original.
 
 DATA and PROTECTED are data directories (wav.scp, utt2spk); every utterance of DATA is compared with

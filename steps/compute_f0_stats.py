@@ -1,4 +1,4 @@
-#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Compute the F0 statistics of the speakers of a data directory.
 
 F0_DIR is a folder of steps/extract_f0.py, DATA the data directory (utt2spk; all its utterances

@@ -1,4 +1,4 @@
-#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Print what a system asks for: the level of its keys, then the folders that it needs.
 
 CONF is a YAML file such as conf/systems/b1.yaml. One line: utt, spk, perm, const or position

@@ -1,4 +1,4 @@
-#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Estimate what listeners would say of the quality of speech, from 1 (bad) to 5 (excellent).
 
 The utterances of DATA are looked up in SPEECH (a data directory that may hold more: the original

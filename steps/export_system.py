@@ -1,4 +1,4 @@
-#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Pack a trained synthesiser and pseudo-speakers into a folder that protect_folder.py takes.
 
 CONF is the system's yaml file, SYNTHESISER a folder of steps/train_synthesiser.py, POOL one of

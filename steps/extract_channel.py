@@ -1,4 +1,4 @@
-#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Extract one vector an utterance from a channel beside the voice.
 
 CHANNEL is words: how often each word and run of letters occurs in SOURCE/text (<utterance> <words>;

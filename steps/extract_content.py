@@ -1,4 +1,4 @@
-#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Find once what several trainings of synthesisers on content learn of every utterance.
 
 CONF and DATA are those of steps/train_synthesiser.py, which finds the same itself where it is not

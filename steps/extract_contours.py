@@ -1,4 +1,4 @@
-#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Track the pitch of DATA once for all comparisons with it (compare_prosody.py --contours).
 
 OUT gets contours.npz: of each utterance F0 in Hz, by DIO and StoneMask, and by Praat where it is

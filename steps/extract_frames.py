@@ -1,4 +1,4 @@
-#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Extract what the frames of each utterance say of its speaker, for the generator psd.
 
 ENCODER is a folder of steps/train_encoder.py with `network.pooling: xi`; DATA needs wav.scp and

@@ -1,4 +1,4 @@
-#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Extract functionals of pitch, energy and spectrum, by which emotions are recognised.
 
 DATA needs wav.scp and utt2spk. OUT gets functionals.{ark,scp}: a vector (64,) an utterance, NaN

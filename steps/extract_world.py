@@ -1,4 +1,4 @@
-#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """WORLD analysis: pitch, aperiodicity and spectral envelope of every utterance.
 
 DATA needs wav.scp and utt2spk. OUT gets world.{ark,scp}: matrices (T, 42), a row every 10 ms

@@ -1,4 +1,4 @@
-#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Take x-vectors that another toolkit made, for the utterances of a data directory.
 
 XVECTORS is a folder with xvector.ark or, without it, xvector.scp, in Kaldi's format: an x-vector

@@ -1,4 +1,4 @@
-#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Join several draws of one protected set into one data directory, for attackers who train.
 
 Each DRAW is a folder of steps/anonymise.py. The first keeps its utterance ids; those of the n-th

@@ -1,4 +1,4 @@
-#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Make what a recogniser knows of a corpus's language, and say how much of the corpus it covers.
 
 LANGUAGE is `general` (PocketSphinx's English model), `trigram` (estimated from the transcripts of

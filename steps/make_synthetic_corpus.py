@@ -1,4 +1,4 @@
-#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Make a set of synthetic speakers with eSpeak NG: audio files, and their Kaldi data directory.
 
 AUDIO gets <speaker>/<speaker>-<number>.wav (16 kHz, mono, 16 bit); DATA gets wav.scp, utt2spk,

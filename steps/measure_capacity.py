@@ -1,4 +1,4 @@
-#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Measure how many pseudo-speakers can be told apart (Liu et al. 2025, Fig. 11).
 
 OUT is a table: for growing numbers of vectors the mean cosine over all pairs, the smallest and

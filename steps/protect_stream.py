@@ -1,4 +1,4 @@
-#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Protect speech while it is spoken: standard input to standard output, block by block.
 
 Input: 16 kHz, one channel, 16 bit, little-endian; bare samples, or a WAV file, found by its first

@@ -1,4 +1,4 @@
-#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Read a set's transcripts aloud with one synthetic voice: nothing of the speakers but their words.
 
 OUT gets <utterance>.wav (16 kHz, mono, 16 bit). The voice and its seed are the same for every set,

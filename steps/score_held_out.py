@@ -1,4 +1,4 @@
-#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Score training people whom an attacker did not learn from, to see that people were learnt at all.
 
 XVECTORS and DATA are those of steps/train_backend.py, of a protected set. People with two

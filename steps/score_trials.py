@@ -1,4 +1,4 @@
-#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Score a list of trials.
 
 ENROL_XVECTORS is a folder with spk_xvector.scp and num_utts.ark (steps/average_xvectors.py) when

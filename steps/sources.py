@@ -125,15 +125,6 @@ class Resources:
     external: Path | None = None
     device: str = "cpu"
 
-    def folder(self, need: str, who: str) -> Path:
-        """Folder for a need; UserError that names the option, on behalf of the system `who`."""
-        value = getattr(self, need)
-        found = value[0] if isinstance(value, tuple) and value else value
-        if not found:
-            raise UserError(f"{who}: this system needs --{need} DIR")
-        assert isinstance(found, Path)
-        return found
-
 
 NOTHING, FIRST = Resources(), Draws()  # defaults
 
@@ -147,8 +138,12 @@ class SystemRun:
     draws: Draws
 
     def folder(self, need: str, where: str = "") -> Path:
-        """Folder for a need; where: the place in the file that needs it."""
-        return self.resources.folder(need, f"{self.path}{where}")
+        """Folder for a need; where: the place in the file that needs it. UserError that names the
+        option."""
+        value: Path | Sequence[Path] | None = getattr(self.resources, need)
+        if not value:
+            raise UserError(f"{self.path}{where}: this system needs --{need} DIR")
+        return value if isinstance(value, Path) else value[0]
 
 
 class FromSettings(Declared[Any]):

@@ -1,4 +1,4 @@
-#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Measure what a pseudo-speaker costs (Liu et al. 2025, Table III).
 
 CONF is the YAML file of a system with a `generator`, OUT a JSON file: CPU time of this process (one

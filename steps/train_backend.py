@@ -1,4 +1,4 @@
-#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Train the back end: global mean, LDA, two-covariance PLDA (Kaldi's chain and file formats).
 
 XVECTORS is a folder of steps/extract_xvectors.py (also with --chunk-seconds), DATA the data

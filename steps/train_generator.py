@@ -1,4 +1,4 @@
-#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Train a generator of pseudo-speakers on x-vectors.
 
 CONF is a YAML file of conf/generators (docs/trained_generators.md). XVECTORS is a

@@ -1,4 +1,4 @@
-#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Train a head on x-vectors of an encoder that comes trained: 512 -> 256 -> 192 for pyannote.
 
 XVECTORS (of steps/extract_xvectors.py, also with --chunk-seconds) and DATA are those of the

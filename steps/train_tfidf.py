@@ -1,4 +1,4 @@
-#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Learn how telling each counted part of speech is: its inverse document frequency.
 
 COUNTS is a folder of steps/extract_channel.py (words, sounds), DATA the data directory of the

@@ -1,4 +1,4 @@
-#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Open every audio file of a data directory once: write OUT/utt2dur (seconds), report rates.
 
 All files that are missing, unreadable, without samples or not mono are listed, and the exit status

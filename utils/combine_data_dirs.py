@@ -1,4 +1,4 @@
-#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Combine data directories into a new one: DST first, then the sources, as in Kaldi.
 
 An utterance (or recording) that two sources have is an error, as is a speaker whose gender differs.

@@ -5,7 +5,8 @@ Those before `*` are the arguments in their order, those behind it the options:
     @program
     def main(data: DataFolder, *, bins: Annotated[int, "The number of bins", "N"] = 0) -> None:
 
-It stands at the end of its file, and runs where the file is what was started.
+It stands at the end of its file, and runs where the file is what was started. The first line of
+the file enters the environment of path.sh, so that it runs in any folder and in a fresh shell.
 
 Behind the type stand what --help says and what stands for the value (left out: the name); then, in
 any order, a function that makes the value of its text, or raises BadValue or ValueError (left out:

@@ -1,4 +1,4 @@
-#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Turn trials or scores of another toolkit into the files that local/compute_metrics.py reads.
 
   kaldi        <enrol> <trial> target|nontarget, or <enrol> <trial> <score>

@@ -1,4 +1,4 @@
-#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Copy a data directory, with other ids if wished: affixes, or utterances named after speakers.
 
 Where utterance ids change, utt2uniq (new id, original id) is written; recording ids stay where

@@ -1,4 +1,4 @@
-#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Print the ledger of a checkout: files, lines and lines of code of every room.
 
 A room is a directory of the house; the scripts of all corpora are one, `egs`. A line of code holds

@@ -1,4 +1,4 @@
-#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Fix a data directory: line ends, order, identical duplicates, spk2utt; drop what is incomplete.
 
 An utterance goes when a file that should have it lacks it (wav.scp, text, utt2dur, the gender of

@@ -1,4 +1,4 @@
-#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Run a command on this machine: once, or as an array of jobs, several at a time.
 
   run.py [--option VALUE]... [JOB=FIRST:LAST] LOG COMMAND [ARGUMENT]...

@@ -1,4 +1,4 @@
-#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Run a command as a Slurm job, or as an array of them; the same contract as utils/run.py.
 
   slurm.py [--option VALUE]... [JOB=FIRST:LAST] LOG COMMAND [ARGUMENT]...

@@ -1,4 +1,4 @@
-#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Whether what a step made is still what the step would make, and why not.
 
 A finished step leaves OUT/.done (JSON): its command, the digests of its inputs (every word of the
@@ -31,6 +31,7 @@ from functools import partial
 from itertools import takewhile
 from pathlib import Path
 from textwrap import shorten
+from typing import Any
 
 from utils.cli import UserError, run_program
 from utils.digests import (
@@ -208,30 +209,20 @@ def _digest_words(
     return inputs, code
 
 
-def read_stamp(folder: Path) -> dict[str, object] | None:
+def read_stamp(folder: Path) -> dict[str, Any] | None:
     """The stamp of a folder; None where it is not finished, or its stamp cannot be read."""
     return _read_stamp(folder / DONE)
 
 
-def _read_stamp(path: Path) -> dict[str, object] | None:
+def _read_stamp(path: Path) -> dict[str, Any] | None:
     try:
         return read_json_object(path, "")
     except UserError:
         return None
 
 
-def _key_of(stamp: dict[str, object]) -> dict[str, object]:
+def _key_of(stamp: dict[str, Any]) -> dict[str, Any]:
     return {name: stamp.get(name) for name in ("command", "inputs", "code")}
-
-
-def _digests(stamp: dict[str, object], name: str) -> dict[str, str]:
-    found = stamp.get(name)
-    return dict(found) if isinstance(found, dict) else {}
-
-
-def _words(key: dict[str, object]) -> list[str]:
-    words = key.get("command")
-    return [str(word) for word in words] if isinstance(words, list) else []
 
 
 def _n_common(old: Iterable[str], new: Iterable[str]) -> int:
@@ -257,16 +248,15 @@ def _changed_words(old: list[str], new: list[str]) -> str:
     return f"the command has no longer: {before}" if before else f"the command now has: {after}"
 
 
-def _difference(old: dict[str, object], new: dict[str, object]) -> str:
+def _difference(old: dict[str, Any], new: dict[str, Any]) -> str:
     """The first thing in which two keys differ, in words."""
     if old["command"] != new["command"]:
-        return _changed_words(_words(old), _words(new))
+        return _changed_words(old["command"] or [], new["command"])
     for name, what in (("code", "the code of {} changed"), ("inputs", "{} changed")):
-        before_, after_ = old[name], new[name]
-        if isinstance(before_, dict) and isinstance(after_, dict):
-            for path in sorted(before_.keys() | after_.keys()):
-                if before_.get(path) != after_.get(path):
-                    return what.format(path)
+        before, after = old[name] or {}, new[name]
+        for path in sorted(before.keys() | after.keys()):
+            if before.get(path) != after.get(path):
+                return what.format(path)
     return "the stamp is from another version"
 
 
@@ -295,7 +285,7 @@ def _refuse_living_jobs(outs: Sequence[Path]) -> None:
 def made_by(out: Path) -> list[str]:
     """The command by which OUT was made, as far as it counts; empty where OUT is not finished."""
     stamp = read_stamp(out) or _read_stamp(_aside(out, "old") / DONE)
-    return [] if stamp is None else _words(stamp)
+    return [] if stamp is None else [*stamp.get("command", [])]
 
 
 def is_current(folder: Path, known: dict[Path, bool]) -> bool:
@@ -303,7 +293,7 @@ def is_current(folder: Path, known: dict[Path, bool]) -> bool:
     for every finished folder among the inputs. `known` keeps what was found."""
     if folder not in known:
         stamp = read_stamp(folder) or {}
-        then = {**_digests(stamp, "inputs"), **_digests(stamp, "code")}
+        then = {**stamp.get("inputs", {}), **stamp.get("code", {})}
         inputs, code = _digest_words([folder], list(then))
         known[folder] = (
             "outputs" in stamp
@@ -334,13 +324,13 @@ class Step:
     ) -> None:
         self.outs, self.maybe = [*map(Path, outs)], [*map(Path, maybe)]
         self.words, self._command = strip_neutral(command), command
-        self._known: dict[str, object] = {}
+        self._known: dict[str, Any] = {}
 
     def _there(self) -> list[Path]:
         found = [out for out in self.maybe if out.exists() or _aside(out, "old").exists()]
         return [*self.outs, *found]
 
-    def _now(self) -> dict[str, object]:
+    def _now(self) -> dict[str, Any]:
         """Command, and digests of inputs and code as they are; found once between `why` and
         `begin`, for an input may be a corpus of a million files."""
         if not self._known:
@@ -364,7 +354,7 @@ class Step:
             return "interrupted before" if _started(out).exists() else "not made yet"
         if _key_of(stamp) != self._now():
             return _difference(_key_of(stamp), self._now())
-        was, now = _digests(stamp, "outputs"), contents(out, ours=True)
+        was, now = stamp.get("outputs", {}), contents(out, ours=True)
         if "outputs" in stamp and was == now:
             return None
         names = sorted(n for n in was.keys() | now.keys() if was.get(n) != now.get(n))
@@ -444,7 +434,7 @@ class Step:
         if started is None or lacking:
             out = [*lacking, self.outs[0]][0]
             raise UserError(f"{out}: cannot be stamped: it was not made; run the step again")
-        inputs, code = _digests(started, "inputs"), _digests(started, "code")
+        inputs, code = started.get("inputs", {}), started.get("code", {})
         made = [*(out for out in self.maybe if out.is_dir()), *reversed(self.outs)]
         since = started.get("since")
         with remembering(MEMORY):

@@ -1,4 +1,4 @@
-#!/usr/bin/env -S bash -c '. "${0%/*}/../path.sh" && exec python3 -P "$0" "$@"'
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """List all that is wrong with data directories, with file, line and advice; exit 2 if anything is.
 
 Checked: fields, encoding, line ends, order (LC_ALL=C), duplicates, values, ids of all files against

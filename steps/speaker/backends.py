@@ -284,15 +284,11 @@ def load_backend(name: str) -> Backend:
 
 
 def read_folder(name: str) -> Backend:
-    """Read the back end in a folder of steps/train_tfidf.py or steps/train_backend.py."""
-    if (path := Path(name) / IDF).is_file():
-        return TfidfBackend(archives.read_object(path, 1))
-    return read_backend(name)
-
-
-def read_backend(name: str) -> Backend:
-    """Read the PLDA in a folder; the centred cosine where there is a cohort alone."""
+    """Read the back end in a folder of steps/train_tfidf.py or steps/train_backend.py; the centred
+    cosine where there is a cohort alone."""
     folder = Path(name)
+    if (path := folder / IDF).is_file():
+        return TfidfBackend(archives.read_object(path, 1))
     if not any((folder / part).is_file() for part in PARTS) and (folder / "cohort.scp").is_file():
         return CentredCosine()
     return read_plda(folder)
