@@ -347,7 +347,10 @@ def test_two_targets_have_no_radar_and_it_is_said(tmp_path: Path) -> None:
 
 
 def test_many_series_can_be_told_apart() -> None:
-    looks = {(draw.colour(i), draw.line(i), draw.marker(i), draw.face(i)) for i in range(24)}
+    looks = {
+        (draw.colour(i), draw.line(i), draw.marker(i), draw.look(i)["markerfacecolor"])
+        for i in range(24)
+    }
     assert len(looks) == 24
     assert len({(draw.colour(i), draw.line(i)) for i in range(24)}) == 24
 

@@ -181,14 +181,10 @@ def marker(index: int) -> str:
     return MARKERS[(index + 3 * (index // len(SERIES))) % len(MARKERS)]
 
 
-def face(index: int) -> str:
-    """Inside of the marker of the series with this number: hollow where the colours begin anew."""
-    return colour(index) if index < len(SERIES) else "none"
-
-
 def look(index: int) -> dict[str, Any]:
-    """Colour and marker of the series with this number."""
-    return {"color": colour(index), "marker": marker(index), "markerfacecolor": face(index)}
+    """Colour and marker of the series with this number, hollow where the colours begin anew."""
+    inside = colour(index) if index < len(SERIES) else "none"
+    return {"color": colour(index), "marker": marker(index), "markerfacecolor": inside}
 
 
 def bars(value: Value, scale: float = 1.0) -> list[list[float]] | None:

@@ -6,7 +6,6 @@ columns, which are text. Read by `read_metrics`, `value`, `low` and `high` are n
 defined), and `tag` holds a value that is not a number.
 """
 
-import csv
 import io
 import math
 import re
@@ -109,14 +108,14 @@ PLAIN = Measure("", "", digits=2)
 
 def _read_measures() -> dict[str, Measure]:
     """A row a measure; better: 1, -1 or 0."""
-    with (ROOT / "local/report/measures.csv").open(encoding="utf-8") as stream:
-        return {
-            row["name"]: Measure(
-                row["name"], row["title"], row["unit"], 100.0 if row["unit"] == "%" else 1.0,
-                int(row["digits"]), int(row["better"]), row["chance"], row["card"],
-            )
-            for row in csv.DictReader(stream)
-        }  # fmt: skip
+    rows = pd.read_csv(ROOT / "local/report/measures.csv", keep_default_na=False).itertuples()
+    return {
+        row.name: Measure(
+            row.name, row.title, row.unit, 100.0 if row.unit == "%" else 1.0,
+            row.digits, row.better, row.chance, row.card,
+        )
+        for row in rows
+    }  # fmt: skip
 
 
 MEASURES = _read_measures()

@@ -113,16 +113,11 @@ def tabulate_all(
 ) -> tuple[list[Row], list[Row], list[Missing]]:
     """The rows of all folders of figures, and the folders that could not be used, each with why.
     folders: with the labels of each."""
-    figures: list[Row] = []
-    speakers: list[Row] = []
-    missing: list[Missing] = []
-    for folder, where in folders.items():
-        try:
-            rows, speaker_rows = tabulate(folder, {"corpus": corpus} | where)
-            figures += rows
-            speakers += speaker_rows
-        except UserError as error:
-            missing.append(lacks(folder, error))
+    found, missing = usable(
+        (folder, partial(tabulate, folder, {"corpus": corpus} | where))
+        for folder, where in folders.items()
+    )
+    figures, speakers = ([row for own in found for row in own[kind]] for kind in (0, 1))
     return figures, speakers, missing
 
 
@@ -180,23 +175,17 @@ def gather(
     folders: with the labels of each; used: those with metrics.json; attacks: (folder of its
     figures, trials, score folder); runs: (folder of their figures, trials, f0, f1).
     """
-    missing: list[Missing] = []
-    made: dict[str, list[Json]] = {"attacks": [], "calibrations": []}
-    jobs: tuple[tuple[str, Callable[..., Json], Sequence[Sequence[Path]]], ...] = (
-        ("attacks", verification.attack, attacks),
-        ("calibrations", verification.calibrations, runs),
-    )
-    for name, curves, lists in jobs:
-        for figures, trials, *scores in lists:
-            if figures not in folders:
-                raise UserError(f"{figures}: no folder of --figures, so its labels are not known")
-            try:
-                found = curves(*_scores(trials, *scores))
-                made[name].append(_entry(folders[figures], found))
-            except UserError as error:
-                missing.append(lacks(scores[0], error))
-    there = {folder: where for folder, where in folders.items() if folder in used}
-    return {**of_metrics(there), **made, "prior": shorten(verification.prior_profile())}, missing
+    if strange := [own[0] for own in (*attacks, *runs) if own[0] not in folders]:
+        raise UserError(f"{strange[0]}: no folder of --figures, so its labels are not known")
+
+    def draw(curves: Callable[..., Json], of: Path, trials: Path, *scores: Path) -> Json:
+        return _entry(folders[of], curves(*_scores(trials, *scores)))
+
+    attacked, lost = usable((own[2], partial(draw, verification.attack, *own)) for own in attacks)
+    ran, also = usable((own[2], partial(draw, verification.calibrations, *own)) for own in runs)
+    found = of_metrics({folder: where for folder, where in folders.items() if folder in used})
+    found |= {"attacks": attacked, "calibrations": ran}
+    return {**found, "prior": shorten(verification.prior_profile())}, [*lost, *also]
 
 
 # Short clips of the worst-protected speakers, to be heard beside the figures: the loudest stretch
