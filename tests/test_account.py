@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from steps.standalone.job import Work, fingerprint
+from steps.standalone.job import fingerprint
 from tests.refusals import refuses
-from tests.test_protect_folder import KEY, folder, run, speechlike, write  # noqa: F401
+from tests.test_protect_folder import KEY, folder, run, run_until, speechlike, write
 from utils.cli import LossError
+
+__all__ = ["folder"]  # a fixture
 
 
 def account(tmp_path: Path) -> dict[str, Any]:
@@ -20,10 +22,7 @@ def account(tmp_path: Path) -> dict[str, Any]:
     return found
 
 
-def test_the_account_says_what_became_of_each_file_and_never_the_key(
-    folder: Path,  # noqa: F811
-    tmp_path: Path,
-) -> None:
+def test_the_account_says_what_became_of_each_file_and_never_the_key(folder, tmp_path):
     (folder / "broken-1.wav").write_bytes(b"RIFF no audio")
     words = ("--key", KEY, folder, tmp_path / "out")
     refuses("1 of 5 files are not protected", run, *words, kind=LossError)
@@ -48,10 +47,7 @@ def test_the_account_says_what_became_of_each_file_and_never_the_key(
     assert not re.search(r"https?:|src=|<script", page)
 
 
-def test_an_account_is_merged_with_that_of_the_runs_before(
-    folder: Path,  # noqa: F811
-    tmp_path: Path,
-) -> None:
+def test_an_account_is_merged_with_that_of_the_runs_before(folder, tmp_path):
     assert run("--key", KEY, folder, tmp_path / "out") == 0
     (folder / "sub dir/bert-2.wav").unlink()
     write(folder / "carl-1.wav", speechlike(1, 3))
@@ -62,10 +58,7 @@ def test_an_account_is_merged_with_that_of_the_runs_before(
     assert {"sub dir/bert-2.wav", "carl-1.wav"} <= told["files"].keys()
 
 
-def test_a_file_that_fails_now_was_still_in_the_output(
-    folder: Path,  # noqa: F811
-    tmp_path: Path,
-) -> None:
+def test_a_file_that_fails_now_was_still_in_the_output(folder, tmp_path):
     """Made from another recording under the same name; and it failed for ever."""
     words, out = ("--key", KEY, folder, tmp_path / "out"), tmp_path / "out"
     assert run(*words) == 0
@@ -78,23 +71,10 @@ def test_a_file_that_fails_now_was_still_in_the_output(
     assert "anna-1.wav" not in account(tmp_path)["files"]
 
 
-def test_a_killed_run_left_no_account(
-    folder: Path,  # noqa: F811
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_killed_run_left_no_account(folder, tmp_path, monkeypatch):
     """Nor lengths and remarks of what it had made; nor had one that spells IN otherwise."""
-    plain = Work._write
-
-    def dies(self: Work, path: Path, *args: object) -> float:
-        if path.name == "bert-2.wav":
-            raise KeyboardInterrupt
-        return plain(self, path, *args)  # type: ignore[arg-type]
-
     write(folder / "anna-1.wav", np.zeros(24000))
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(Work, "_write", dies)
-        run("--key", KEY, folder, tmp_path / "out")
+    run_until(monkeypatch, "bert-2.wav", "--key", KEY, folder, tmp_path / "out")
     assert "The last run has not ended" in (tmp_path / "out.account.html").read_text()
     monkeypatch.chdir(tmp_path)
     assert run("--key", KEY, "in", "out") == 0
@@ -108,11 +88,7 @@ def test_a_killed_run_left_no_account(
 
 
 @pytest.mark.parametrize("found", ["{", '{"source": "elsewhere"}'])
-def test_an_account_of_something_else_begins_anew(
-    folder: Path,  # noqa: F811
-    tmp_path: Path,
-    found: str,
-) -> None:
+def test_an_account_of_something_else_begins_anew(folder, tmp_path, found):
     (tmp_path / "out.account.json").write_text(found)
     assert run("--key", KEY, folder, tmp_path / "out") == 0
     assert len(account(tmp_path)["runs"]) == 1

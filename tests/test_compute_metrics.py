@@ -316,34 +316,20 @@ def test_it_starts_without_heavy_packages(tmp_path: Path) -> None:
 
 TRIALS = "a b target\nc d nontarget\n"
 SCORES = "a b 1\nc d 0\n"
-BAD = {
-    "field count of trials": ("a b target\nc d\n", SCORES, r"trials:2: 2 fields"),
-    "field count of scores": (TRIALS, "a b 1 2\nc d 0\n", r"scores:1: 4 fields"),
-    "score that is not a number": (TRIALS, "a b 1\nc d x\n", r"scores:2: score x is not a finite"),
-    "infinite score": (TRIALS, "a b inf\nc d 0\n", r"scores:1: score inf is not a finite number"),
-    "nan score": (TRIALS, "a b 1\nc d nan\n", r"scores:2: score nan is not a finite number"),
-    "unknown label": ("a b target\nc d imposter\n", SCORES, r"trials:2: label imposter is neither"),
-    "pair listed twice": (TRIALS + "a b target\n", SCORES, r"trials:3: a b is listed twice"),
-    "pair scored twice": (TRIALS, SCORES + "a b 1\n", r"scores:3: a b is scored twice"),
-    "trial without a score": (TRIALS, "a b 1\nd c 0\n", r"trials:2: no score for c d in"),
-    "no target": ("a b nontarget\n", "a b 1\n", r"trials:1: no target trial"),
-    "no nontarget": ("a b target\n", "a b 1\n", r"trials:1: no nontarget trial"),
-    "empty trials": ("", SCORES, r"trials:1: the file is empty"),
-    "empty scores": (TRIALS, "", r"scores:1: the file is empty"),
-    "no text": ("a b target\nc \0 nontarget\n", SCORES, r"trials:2: not a text file"),
-    "missing scores": (TRIALS, None, r"scores: cannot be read: No such file"),
-}
 
 
-@pytest.mark.parametrize("case", BAD)
-def test_bad_scores_are_one_error_with_file_and_line(tmp_path: Path, case: str) -> None:
-    trials, scores, message = BAD[case]
-    files = [tmp_path / name for name in ("trials", "scores")]
-    for path, text in zip(files, (trials, scores), strict=True):
-        if text is not None:
-            path.write_text(text)
-    for words in (["verification", *files], ["calibration", *files, files[1]]):
-        refuses(f"^{tmp_path}/{message}", compute, tmp_path, *words)
+@pytest.mark.parametrize("lacks", ["target", "nontarget"])
+def test_lists_of_one_label_and_bad_files_are_one_error(tmp_path, lacks):
+    """With file and line; tests/test_trials.py has what else a bad file is."""
+    trials, scores = tmp_path / "trials", tmp_path / "scores"
+    trials.write_text(f"a b {'target' if lacks == 'nontarget' else 'nontarget'}\n")
+    scores.write_text("a b 1\n")
+    files = [trials, scores]
+    for words in (["verification", *files], ["calibration", *files, scores]):
+        refuses(f"^{trials}:1: no {lacks} trial", compute, tmp_path, *words)
+        scores.write_text("a b inf\n")
+        refuses(f"^{scores}:1: score inf is not", compute, tmp_path, *words)
+        scores.write_text("a b 1\n")
         assert not (tmp_path / "out.json").exists()
 
 

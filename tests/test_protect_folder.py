@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -53,6 +54,20 @@ def folder(tmp_path: Path) -> Path:
 
 def run(*words: object) -> int:
     return main([str(word) for word in ("--system", SYSTEM, "--nj", 1, *words)])
+
+
+def run_until(monkeypatch: pytest.MonkeyPatch, name: str, *words: object) -> None:
+    """A run that is killed when it begins to write this file."""
+    plain = Work._write
+
+    def dies(self: Work, path: Path, *args: Any) -> float:
+        if path.name == name:
+            raise KeyboardInterrupt
+        return plain(self, path, *args)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Work, "_write", dies)
+        run(*words)
 
 
 def samples(path: Path) -> np.ndarray:
@@ -130,16 +145,8 @@ def test_the_key_is_written_only_where_it_was_asked_for(folder: Path, tmp_path: 
 
 
 def test_a_run_that_was_killed_goes_on(folder, tmp_path, monkeypatch):
-    out, plain = tmp_path / "out", Work._write
-
-    def dies(self: Work, path: Path, *args: object) -> float:
-        if path.name == "anna-2.flac":
-            raise KeyboardInterrupt
-        return plain(self, path, *args)  # type: ignore[arg-type]
-
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(Work, "_write", dies)
-        run("--key", KEY, folder, out)
+    out = tmp_path / "out"
+    run_until(monkeypatch, "anna-2.flac", "--key", KEY, folder, out)
     first = (out / "anna-1.wav").stat().st_mtime_ns
     assert run("--key", KEY, folder, out) == 0
     assert (out / "anna-1.wav").stat().st_mtime_ns == first
@@ -168,19 +175,11 @@ def test_with_a_fresh_key_a_speaker_never_has_two_voices(folder: Path, tmp_path:
 
 
 def test_a_killed_run_with_a_fresh_key_left_a_speaker_two_voices(folder, tmp_path, monkeypatch):
-    out, plain = tmp_path / "out", Work._write
-
-    def dies(self: Work, path: Path, *args: object) -> float:
-        if path.name == "anna-2.flac":
-            raise KeyboardInterrupt
-        return plain(self, path, *args)  # type: ignore[arg-type]
-
+    out = tmp_path / "out"
     assert run("--per", "speaker", folder, out) == 0
     before = (out / "anna-1.wav").read_bytes()
     write(folder / "anna-0.wav", speechlike(1.8, 3))  # the longest, which is made first
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(Work, "_write", dies)
-        run("--per", "speaker", folder, out)
+    run_until(monkeypatch, "anna-2.flac", "--per", "speaker", folder, out)
     made = (out / "anna-0.wav").read_bytes()
     assert run("--per", "speaker", folder, out) == 0
     assert (out / "anna-1.wav").read_bytes() != before and (out / "anna-0.wav").read_bytes() != made
