@@ -21,16 +21,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-from local.options import COMMAND_LOG, CommandLog, CorpusName, Labelled
-from utils.cli import COMMON, natural
+from local.options import CorpusName, Labelled
+from utils.cli import natural
 from utils.commands import program
-from utils.options import OutFolder
+from utils.options import AllowLoss, OutFolder
 from utils.tables import write_json
 
-AllowLoss = Annotated[
-    int, "The number of folders, settings, pictures, attacks and clips that may be lost; more are "
-    "an error", "N", natural, COMMON,
-]  # fmt: skip
 TIMED = (
     "A stage of a system that is done {}: FOLDER, which a step made with logs, of the speech whose "
     "durations stand in AUDIO/utt2dur; given again, its folders are added up"
@@ -40,8 +36,7 @@ Timed = Sequence[tuple[str, str, str, str]]
 
 @program
 def main(
-    out: OutFolder, *, corpus_name: CorpusName, command_log: CommandLog = COMMAND_LOG,
-    figures: Labelled = (),
+    out: OutFolder, *, corpus_name: CorpusName, figures: Labelled = (),
     corpus_note: Annotated[str, "What a reader must know of the speech", "TEXT"] = "",
     attack: Annotated[
         Sequence[tuple[Path, Path, Path]],
@@ -95,7 +90,7 @@ def main(
         for system, name, audio, folder in lists
     ]
     run = {
-        "corpus": corpus_name, "corpus_note": corpus_note, "origin": of.origin(command_log),
+        "corpus": corpus_name, "corpus_note": corpus_note, "origin": of.origin(),
         "systems": systems, "steps": of.steps(used), "attacks": records, "missing": missing,
     }  # fmt: skip
     times = of.timings(of.join_stages(stages), corpus_name)

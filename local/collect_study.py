@@ -9,22 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-from local.options import (
-    COMMAND_LOG,
-    CommandLog,
-    CorpusName,
-    EncoderName,
-    Labelled,
-    ResultsFolder,
-)  # fmt: skip
+from local.options import CorpusName, EncoderName, Labelled, ResultsFolder
 from utils.commands import commands
 from utils.options import OutFolder
 
 
-def _nist(
-    out: OutFolder, *, corpus_name: CorpusName, figures: Labelled,
-    command_log: CommandLog = COMMAND_LOG,
-) -> None:  # fmt: skip
+def _nist(out: OutFolder, *, corpus_name: CorpusName, figures: Labelled) -> None:
     """The NIST study (Seo et al. 2025), laid out as its Tables 5 to 8.
 
     FOLDERs hold metrics.json of the families trial1, trial2 and leakage, whose attacker is the
@@ -38,7 +28,7 @@ def _nist(
 
     folders, corpus = labelled(figures), {"corpus": corpus_name}
     rows = [row for folder, of in folders.items() for row in tabulate(folder, corpus | of)[0]]
-    Searches(DataFrame(rows, columns=METRICS)).write(out, command_log, corpus=corpus_name)
+    Searches(DataFrame(rows, columns=METRICS)).write(out, corpus=corpus_name)
     print(f"{len(rows)} figures of {len(folders)} folders written to {out}")
 
 
@@ -64,7 +54,7 @@ def _whitebox(
 def _generators(
     threshold: Annotated[Path, "The file of compute_metrics.py threshold"],
     real: Annotated[Path, "The folder with the capacity.tsv of real speakers"], out: OutFolder, *,
-    corpus_name: CorpusName, encoder: EncoderName, command_log: CommandLog = COMMAND_LOG,
+    corpus_name: CorpusName, encoder: EncoderName,
     generator: Annotated[
         Sequence[tuple[str, str, str]], "A generator's name and its folders with capacity.tsv and "
         "time.json; may be given again", "NAME CAPACITY TIME",
@@ -87,7 +77,7 @@ def _generators(
     rows += report.speech_rows(attacked)
     rows += [row for name, _, _ in generator for row in report.published_rows(name)]
     report.GeneratorFigures(DataFrame(rows, columns=report.COLUMNS)).write(
-        out, command_log, corpus=corpus_name, encoder=encoder,
+        out, corpus=corpus_name, encoder=encoder,
         threshold=read_json_object(threshold, "make it again"),
     )  # fmt: skip
     print(f"{len(rows)} figures of {len(generator)} generators written to {out}")
