@@ -180,9 +180,7 @@ class ToySynthesiser:
         return cls()
 
 
-def test_an_anonymiser_is_a_class_a_line_and_a_yaml(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_anonymiser_is_a_class_a_line_and_a_yaml(tmp_path, monkeypatch):
     monkeypatch.setitem(anonymisers.KINDS, "toy", f"{__name__}:ToyAnonymiser")
     path = tmp_path / "toy.yaml"
     path.write_text("anonymiser: toy\nby: 0.25\n")
@@ -200,9 +198,7 @@ def test_a_generator_is_a_class_a_line_and_settings(monkeypatch: pytest.MonkeyPa
     assert made.generate(Wanted(KEY))[0].tolist() == [0.0, 1.0]  # a comes first
 
 
-def test_a_trained_generator_is_a_class_a_line_and_a_yaml(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_trained_generator_is_a_class_a_line_and_a_yaml(tmp_path, monkeypatch):
     monkeypatch.setitem(trained.TRAINERS, "toy", f"{__name__}:ToyTrainer")
     data = make_training_vectors(
         {"u": np.float32([1, 2]), "v": np.float32([3, 2])}, {"u": "a", "v": "b"}
@@ -213,18 +209,14 @@ def test_a_trained_generator_is_a_class_a_line_and_a_yaml(
     np.testing.assert_allclose(made, [[2, 2]], atol=0.1)
 
 
-def test_a_synthesiser_is_a_class_a_line_and_a_yaml(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_synthesiser_is_a_class_a_line_and_a_yaml(tmp_path, monkeypatch):
     monkeypatch.setitem(synthesisers.STRUCTURES, "toy", f"{__name__}:ToySynthesiser")
     (tmp_path / "final.pt").touch()
     (tmp_path / "synthesiser.yaml").write_text(yaml.safe_dump({"synthesiser": "toy"}))
     assert type(synthesisers.load_synthesiser(tmp_path)).__name__ == "ToySynthesiser"
 
 
-def test_an_encoder_is_a_class_a_line_and_a_yaml(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_encoder_is_a_class_a_line_and_a_yaml(tmp_path, monkeypatch):
     monkeypatch.setitem(config.STRUCTURES, "toy", f"{__name__}:ToyEncoder")
     layers = {"channels": [1], "kernel_sizes": [1], "dilations": [1], "embedding": 80}
     plain = {"encoder": "toy", "network": layers, "training": {"steps": 1}}
@@ -241,9 +233,7 @@ def test_an_encoder_is_a_class_a_line_and_a_yaml(
     )
 
 
-def test_a_pretrained_encoder_and_content_are_a_class_and_a_line(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_pretrained_encoder_and_content_are_a_class_and_a_line(monkeypatch):
     monkeypatch.setitem(extractors.EXTRACTORS, "toy", f"{__name__}:ToyContent")
     assert extractors.load_extractor("toy")(np.zeros(320)).shape == (2, 2)
     kinds = {"toy": f"{__name__}:ToyContent", **encoders.ENCODERS}  # <folder> comes last
@@ -264,11 +254,7 @@ def test_a_back_end_is_a_class_and_a_line(tmp_path: Path, monkeypatch: pytest.Mo
     assert (tmp_path / "scores").read_text() == "a u 5.0\n"
 
 
-def test_a_recogniser_is_a_class_and_a_line(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    make_data_dir: Any,
-) -> None:
+def test_a_recogniser_is_a_class_and_a_line(tmp_path, monkeypatch, make_data_dir):
     monkeypatch.setitem(recognisers.RECOGNISERS, "toy:<word>", f"{__name__}:ToyRecogniser")
     data, out = make_data_dir(tmp_path / "data"), tmp_path / "out"
     assert decode.main(["toy:so", str(data), str(out)]) == 0
@@ -277,11 +263,7 @@ def test_a_recogniser_is_a_class_and_a_line(
         decode.main(["--lang", str(data), "toy:so", str(data), str(out)])
 
 
-def test_a_recogniser_of_emotions_is_a_function_and_a_line(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    make_data_dir: Any,
-) -> None:
+def test_a_recogniser_of_emotions_is_a_function_and_a_line(tmp_path, monkeypatch, make_data_dir):
     monkeypatch.setitem(emotions.RECOGNISERS, "toy", f"{__name__}:toy_emotions")
     data, out = make_data_dir(tmp_path / "data"), tmp_path / "out"
     assert recognise_emotion.main(["toy", str(data), str(out)]) == 0

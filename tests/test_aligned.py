@@ -58,9 +58,7 @@ def test_rotations_and_shifts_of_either_side_change_nothing() -> None:
     np.testing.assert_allclose(found, plain, atol=1e-10)
 
 
-def test_fewer_pairs_than_dimensions_are_learnt_where_they_are(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_fewer_pairs_than_dimensions_are_learnt_where_they_are(caplog):
     """Five pairs of 20 dimensions: four components, orthogonal, and exact on the pairs."""
     target = RNG.standard_normal((5, 20))
     source = target @ orthogonal(20)
@@ -189,9 +187,7 @@ def test_bad_input_is_one_line_and_nothing_is_written(attacked: Path) -> None:
     assert not out.exists()
 
 
-def test_reidentification_counts_ties_against_the_attacker_and_forgets_order(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_reidentification_counts_ties_against_the_attacker_and_forgets_order(caplog):
     rows = [(s, u, s == u[0]) for u in ("a1", "a2", "b1", "z1") for s in "abc"]
     score = np.array([0.0] * 3 + [3, 1, 2] + [1, 2, 9] + [1, 2, 3])
     utt2spk = {u: u[0] for u in ("a1", "a2", "b1", "z1")}

@@ -153,9 +153,7 @@ def with_f0(pool: Path) -> Path:
 @pytest.mark.parametrize(
     "body", [VOXLET % "laplace", VOXLET % "gaussian", RASP, "anonymiser: articulation\n"]
 )
-def test_a_profile_is_kept_and_two_differ(
-    body: str, with_f0: Path, network: Path, tmp_path: Path
-) -> None:
+def test_a_profile_is_kept_and_two_differ(body, with_f0, network, tmp_path):
     wave = voice(1.0, 120, 550)
     conf = tmp_path / "conf.yaml"
     first, again = (load(conf, body, with_f0, network) for _ in range(2))
@@ -169,9 +167,7 @@ def test_a_profile_is_kept_and_two_differ(
     assert not say(first, "a", np.zeros(4000)).any()
 
 
-def test_a_fabricated_speaker_keeps_their_tube(
-    with_f0: Path, network: Path, tmp_path: Path
-) -> None:
+def test_a_fabricated_speaker_keeps_their_tube(with_f0, network, tmp_path):
     """The mean tube of two utterances, of two formants, is that of the key's speaker in both."""
     system = load(tmp_path / "c.yaml", "anonymiser: articulation\n", with_f0, network)
     assert isinstance(system, Articulation)

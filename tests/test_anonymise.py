@@ -96,9 +96,7 @@ def test_levels_give_keys() -> None:
     assert str(positions["b-1"]) == "position|2"
 
 
-def test_alpha_is_drawn_from_the_range_and_depends_on_seed_draw_and_key_only(
-    tmp_path: Path,
-) -> None:
+def test_alpha_is_drawn_from_the_range_and_depends_on_seed_draw_and_key_only(tmp_path):
     path = conf(tmp_path, RANDOM)
     keys = [VoiceKey("spk", ("set", str(number))) for number in range(500)]
 
@@ -123,9 +121,7 @@ def test_same_bits_whatever_the_split_and_the_order(make_data_dir, tmp_path: Pat
     assert whole_set(data / "split2/1") == data
 
 
-def test_draws_of_a_random_system_differ_and_a_deterministic_one_has_none(
-    make_data_dir, tmp_path: Path
-) -> None:
+def test_draws_of_a_random_system_differ_and_a_deterministic_one_has_none(make_data_dir, tmp_path):
     data = make_data_dir(tmp_path / "set", {"s1": 1})
     first, second = (
         alphas(protect(SYSTEMS / "b2r.yaml", data, tmp_path / str(n), "--draw", n)) for n in (0, 1)
@@ -191,9 +187,7 @@ class TestPresets:
         assert system.coefficient(key) == np.random.default_rng(seed).uniform(0.5, 0.9)
 
 
-def test_audio_that_cannot_be_used_is_named_and_counted(
-    make_data_dir, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_audio_that_cannot_be_used_is_named_and_counted(make_data_dir, tmp_path, capsys):
     data, out = make_data_dir(tmp_path / "set", {"s1": 3, "s2": 1}), tmp_path / "out"
     (data / "enrolls").write_text("s1-000\ns1-002\n")
     (data / "trials").write_text("s1 s2-000 nontarget\ns1 s1-001 target\n")
@@ -214,9 +208,7 @@ def test_audio_that_cannot_be_used_is_named_and_counted(
     assert not (out / "wav.scp").exists()
 
 
-def test_other_rates_are_resampled_and_counted(
-    make_data_dir, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_other_rates_are_resampled_and_counted(make_data_dir, tmp_path, capsys):
     data = make_data_dir(tmp_path / "set", {"s1": 2}, rate=22050, seconds=0.5)
     protect(SYSTEMS / "b2.yaml", data, tmp_path / "out")
     assert "2 resampled" in capsys.readouterr().out

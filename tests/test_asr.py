@@ -18,7 +18,6 @@ from steps.asr.recognisers import JOURNAL, decode_all, make_recogniser
 from steps.audio import read_audio
 from steps.decode import main as decode
 from steps.make_lang import main as make_lang
-from tests.conftest import MakeDataDir
 from tests.recipes import ROOT, link_recipe, run_recipe
 from tests.refusals import refuses, refuses_words
 from tests.utility import compute_wer
@@ -76,9 +75,7 @@ def test_a_wrong_digit_made_the_whole_number_wrong() -> None:
         ("vpc2026", "深 shen1 交 jiao1", "深所", 1),  # Chinese by character
     ],
 )
-def test_words_are_compared_as_the_challenges_compare_them(
-    spelling: str, said: str, written: str, errors: int
-) -> None:
+def test_words_are_compared_as_the_challenges_compare_them(spelling, said, written, errors):
     found = error_figures({"a": said}, {"a": written}, {"a": "1"}, normaliser=spelling)
     total = sum(found[f"n_{n}"] for n in ("substitutions", "insertions", "deletions"))  # type: ignore[misc]
     assert total == errors
@@ -261,9 +258,7 @@ def test_figures_of_a_table(tmp_path: Path, make_data_dir, capsys) -> None:  # t
     assert "hypotheses_cut" not in json.loads(out.read_text())
 
 
-def test_runaway_hypotheses_were_counted_nowhere_but_in_a_log(
-    tmp_path: Path, make_data_dir: MakeDataDir, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_runaway_hypotheses_were_counted_nowhere_but_in_a_log(tmp_path, make_data_dir, capsys):
     data, out = make_data_dir(tmp_path / "d"), tmp_path / "metrics.json"
     heard = tmp_path / "heard"
     heard.mkdir()

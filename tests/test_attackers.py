@@ -61,9 +61,7 @@ class TestPlan:
             ("semi_informed", PERM, "e/plda", "at level utt"),
         ],
     )
-    def test_what_does_not_exist_is_skipped_with_why(
-        self, name: str, system: AttackedSystem, evaluator: str, why: str
-    ) -> None:
+    def test_what_does_not_exist_is_skipped_with_why(self, name, system, evaluator, why):
         plan = plan_attacks([name], [system], [evaluator], "utt")
         assert [a.attacker for a in plan.attacks] == ["unprotected"]
         (reason,) = plan.skipped
@@ -230,10 +228,6 @@ class TestFineTuning:
         words = ("--init-from", first, conf, data, tmp_path / "x")
         refuses("not those of the settings", train, *words)
         assert not (tmp_path / "x/final.pt").exists()
-
-    def test_parts_are_checked(self, tmp_path):
-        path = write_conf(tmp_path / "conf.yaml", fine_tuning={"steps": 1.5})
-        refuses(r"fine_tuning\.steps: 1.5; above 0 and at most 1", read_config, EncoderConfig, path)
 
 
 class TestWhoIsTestedIsNotInTraining:

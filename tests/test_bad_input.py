@@ -1,7 +1,6 @@
 """What every program does with what it cannot take: one line, exit status 2, no traceback."""
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -21,9 +20,7 @@ def said(done) -> str:
         ("steps/anonymise.py", ("egs/TEMPLATE/conf/systems/b2.yaml", "DATA", "OUT", "OUT/wav")),
     ],
 )
-def test_an_output_that_cannot_be_made(
-    run_program, program: str, words: tuple[object, ...], tmp_path: Path, make_data_dir
-) -> None:
+def test_an_output_that_cannot_be_made(run_program, program, words, tmp_path, make_data_dir):
     data = make_data_dir(tmp_path / "d")
     (tmp_path / "file").touch()
     where = {"DATA": data, "OUT": tmp_path / "file/out", "OUT/wav": tmp_path / "file/out/wav"}
@@ -44,15 +41,11 @@ def test_an_output_that_cannot_be_made(
         ("local/compute_utility.py", ("words", "--bootstrap", -5, "d", "t", "o")),
     ],
 )
-def test_a_negative_number_of_losses_or_resamples(
-    run_program, program: str, words: tuple[object, ...]
-) -> None:
+def test_a_negative_number_of_losses_or_resamples(run_program, program, words):
     assert "expected a whole number from 0, not '-" in said(run_program(program, *words))
 
 
-def test_settings_of_a_protected_set_that_are_no_object(
-    run_program, tmp_path: Path, make_data_dir
-) -> None:
+def test_settings_of_a_protected_set_that_are_no_object(run_program, tmp_path, make_data_dir):
     data = make_data_dir(tmp_path / "d")
     (data / "conf.json").write_text(json.dumps([]))
     options = ("--attacker", "ignorant", "--enrol", data, "--trial", data, "--encoder", "e")

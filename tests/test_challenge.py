@@ -3,7 +3,6 @@
 import math
 import re
 import time
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -103,9 +102,7 @@ def test_a_protocol_sets_what_the_challenge_prescribes(
         ("B2 test", (7.117, 1.114, 16.92, 7.692, 10.98, 4.802), 7.769),
     ],
 )
-def test_published_eers_of_2022_give_its_published_averages(
-    name: str, eers: Sequence[float], mean: float
-) -> None:
+def test_published_eers_of_2022_give_its_published_averages(name, eers, mean):
     privacy = read_protocol(PROTOCOLS / "vpc2022.yaml").privacy
     scores = [
         Score("eer", split, True, eer / 100, privacy.attacker)
@@ -116,9 +113,7 @@ def test_published_eers_of_2022_give_its_published_averages(
     assert sum(map(math.isnan, found.values())) == 1  # the other set was not named
 
 
-def test_a_result_file_of_2026_joins_several_runs(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_result_file_of_2026_joins_several_runs(tmp_path, capsys):
     """Rows of a run have a number in front or none: those without were shifted by one column."""
     path = tmp_path / "theirs"
     header = "dataset split gender enrollment trial EER"
@@ -132,9 +127,7 @@ def test_a_result_file_of_2026_joins_several_runs(
     assert "libri_dev: average EER 6.973 %" in said and "libri_test: average EER 4.713 %" in said
 
 
-def test_W2_the_attacker_as_given_alone_gives_no_average(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_W2_the_attacker_as_given_alone_gives_no_average(tmp_path, capsys):
     """It was passed off as the one that is ranked: `average EER 11.423 %, category 1 of 4`."""
     path = tmp_path / "theirs"
     header = "dataset split gender enrollment trial EER"
@@ -152,9 +145,7 @@ def test_a_file_of_unprotected_speech_alone_said_figure_of_None(tmp_path: Path) 
     refuses("no figure of protected speech that VoicePrivacy 2024 asks for", main, asked)
 
 
-def test_figures_of_a_recipe_become_a_result_file(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_figures_of_a_recipe_become_a_result_file(tmp_path, capsys):
     data = """
     libri_test_f theirs verification semi_informed ecapa_full/cosine_raw AA eer 0.31
     libri_test_m theirs verification semi_informed ecapa_full/cosine_raw AA eer 0.33
@@ -208,9 +199,7 @@ def test_W5_the_mean_over_folds_wins_over_the_pooled_recall(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("protocol", "split", "eer"), [("vpc2024", "libri_dev_f", 0.2), ("vpc2022", "libri_dev_f", 0.3)]
 )
-def test_W11_the_error_rate_is_that_of_the_challenges_tools(
-    tmp_path: Path, protocol: str, split: str, eer: float
-) -> None:
+def test_W11_the_error_rate_is_that_of_the_challenges_tools(tmp_path, protocol, split, eer):
     evaluator = read_protocol(PROTOCOLS / f"{protocol}.yaml").evaluators
     start = f"{split} theirs verification semi_informed {evaluator} AA"
     rows = f"{start} eer 0.1\n{start} eer_speechbrain 0.2\n{start} eer_kaldi 0.3\n"
@@ -294,27 +283,16 @@ BAD = [
     ),
     (RANK, f"{WORDS}dataset split asr WER\n0 libri dev anon x\n", ":3: no row of a ASR"),
     (RANK, f"{WORDS}a b\n0 libri dev\n", ":3: no row of a ASR table: libri dev"),
-    (read_protocol, WHOLE, "privacy: attacker and sets are expected"),
-    (read_protocol, ONE.replace("[a]}", "[a, b]}, weights: [1]"), "weights: 1 for 2 splits"),
-    (read_protocol, ONE.replace("[a]}", "[a]}, weights: [2]"), "2; above 0 and at most 1"),
-    (read_protocol, ONE.replace("[a]}", "a}"), "sets: t: 'a'; a list of names is expected"),
-    (read_protocol, f"{ONE}words: 3\n", "words: 3; a list is expected"),
-    (read_protocol, f"{ONE}colour: red\n", "colour"),
-    (read_protocol, f"{ONE}options: {{lda_dim: 200}}\n", "options: names of options and words"),
 ]
 
 
 @pytest.mark.parametrize(("read", "text", "said"), BAD)
-def test_bad_result_files_and_protocols(
-    tmp_path: Path, read: Callable[[Path], object], text: str, said: str
-) -> None:
+def test_bad_result_files_and_protocols(tmp_path, read, text, said):
     (tmp_path / "f.yaml").write_text(text)
     refuses(said, read, tmp_path / "f.yaml")
 
 
-def test_a_protocol_is_followed_but_for_what_the_command_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_protocol_is_followed_but_for_what_the_command_says(tmp_path, monkeypatch):
     (tmp_path / "conf").mkdir()
     (tmp_path / "conf/protocols").symlink_to(PROTOCOLS)
     monkeypatch.chdir(tmp_path)
@@ -377,9 +355,7 @@ def folders(root: Path, kind: str) -> None:
 @pytest.mark.parametrize(
     "kind", ["sox", "flac", "relative", "other machine", "deep", "beside a table", "mixed"]
 )
-def test_W13_a_participants_folder_is_taken_as_it_is(
-    tmp_path: Path, kind: str, suffix: str
-) -> None:
+def test_W13_a_participants_folder_is_taken_as_it_is(tmp_path, kind, suffix):
     root = tmp_path / "data"
     folders(root, kind)
     found = find_speech(root, suffix)

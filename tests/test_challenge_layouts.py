@@ -134,9 +134,7 @@ def cheap(protocol: str, folder: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_a_participant_of_each_year_gets_a_result_file(
-    participants: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_participant_of_each_year_gets_a_result_file(participants, tmp_path, capsys):
     conf = "corpus_name=small evaluation=libri_test evaluators=given:given/plda nj=1 bootstrap=0"
     folder = make_recipe(tmp_path / "recipe", "librispeech")
     (folder / "conf/recipe.conf").write_text("\n".join([*conf.split(), ""]))
@@ -172,9 +170,7 @@ def test_a_participant_of_each_year_gets_a_result_file(
 
 
 @pytest.mark.slow
-def test_W4_the_documented_first_command_trains_on_train_clean_360(
-    participants: dict[str, Path], tmp_path: Path
-) -> None:
+def test_W4_the_documented_first_command_trains_on_train_clean_360(participants, tmp_path):
     """Another subset beside it was taken for the training set, too, of which theirs has nothing."""
     folder = make_recipe(tmp_path / "recipe", "librispeech")
     (folder / "run.sh").symlink_to(ROOT / "egs/TEMPLATE/run.sh")

@@ -90,9 +90,7 @@ def challenge(corpora: Path, gender: str, enrol: str = "", trial: str = "") -> t
 @pytest.mark.corpora
 @pytest.mark.parametrize("gender", ["f", "m"])
 @pytest.mark.parametrize(("enrol", "trial"), [("", ""), ("", "_anon"), ("_anon", "_anon")])
-def test_printed_figures_of_real_scores(
-    corpora: Path, tmp_path: Path, gender: str, enrol: str, trial: str
-) -> None:
+def test_printed_figures_of_real_scores(corpora, tmp_path, gender, enrol, trial):
     data, results = challenge(corpora, gender, enrol, trial)
     found = compute(tmp_path, "verification", data / "trials", results / "scores")
     expected = printed(results)
@@ -111,9 +109,7 @@ def test_printed_figures_of_real_scores(
         ("m", ("0.690", "3.924", "C", "0.96", "1.11")),
     ],
 )
-def test_unprotected_rows_of_the_papers(
-    corpora: Path, tmp_path: Path, gender: str, expected: tuple[str, ...]
-) -> None:
+def test_unprotected_rows_of_the_papers(corpora, tmp_path, gender, expected):
     """002, Table 2: D_ECE, l_w and tag C; 001, Table 2, row Original: D_sys and EER."""
     data, results = challenge(corpora, gender)
     x = compute(tmp_path, "verification", data / "trials", results / "scores")
@@ -127,9 +123,7 @@ def test_unprotected_rows_of_the_papers(
     [("f", "", 0.0046, 0.297), ("m", "", 0.0003, 0.193), ("f", "_anon", 0.1167, 2.009),
      ("m", "_anon", 0.0621, 2.102)],
 )  # fmt: skip
-def test_protected_rows(
-    corpora: Path, tmp_path: Path, gender: str, enrol: str, d_ece: float, l_w: float
-) -> None:
+def test_protected_rows(corpora, tmp_path, gender, enrol, d_ece, l_w):
     data, results = challenge(corpora, gender, enrol, "_anon")
     speakers = ("--utt2spk", data / "utt2spk")
     found = compute(tmp_path, "verification", *speakers, data / "trials", results / "scores")
@@ -178,9 +172,7 @@ def test_the_rise_of_the_eer_by_hand(tmp_path: Path) -> None:
     assert "eer_rise" not in compute(tmp_path, "verification", trials, after)
 
 
-def test_a_rise_over_itself_is_nothing_in_every_resample(
-    tmp_path: Path, lists: tuple[Path, Path]
-) -> None:
+def test_a_rise_over_itself_is_nothing_in_every_resample(tmp_path, lists):
     write_map(tmp_path / "utt2spk", {f"t{i}": f"s{i % 8}" for i in range(130)})
     options = ["--utt2spk", tmp_path / "utt2spk", "--bootstrap", 50, "--unprotected", lists[1]]
     found = compute(tmp_path, "verification", *options, *lists)
@@ -384,9 +376,7 @@ def test_bad_pairs(tmp_path: Path, name: str, old: str, new: str, message: str) 
         ("x-00", np.ones(12), r"x-00 is not in .*utt2spk"),
     ],
 )
-def test_bad_xvectors_name_the_key(
-    tmp_path: Path, key: str, vector: np.ndarray, message: str
-) -> None:
+def test_bad_xvectors_name_the_key(tmp_path, key, vector, message):
     protected, utt2spk, original, _ = leakage_files(tmp_path)
     bad = text_archive(tmp_path / "bad.ark", {**protected, key: vector})
     words = ("leakage", "--utt2spk", utt2spk, original, bad)

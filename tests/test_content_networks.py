@@ -129,9 +129,7 @@ def test_what_a_change_of_voice_does_counts_less() -> None:
     assert np.square(away @ found).sum(axis=1).mean() == pytest.approx(1.0, rel=0.01)
 
 
-def test_words_that_others_say_are_heard_better(
-    pool: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_words_that_others_say_are_heard_better(pool, tmp_path, monkeypatch):
     trainers: list[bottleneck_training.BnTrainer] = []
     plain = bottleneck_training.BnTrainer.prepare
 
@@ -159,9 +157,7 @@ def test_words_that_others_say_are_heard_better(
     ("config", "other", "seed"),
     [(settings(12), settings(12), 1), (heard(), heard(weight=0.0), 0)],
 )
-def test_a_stopped_training_ends_with_the_same_network(
-    pool: Path, tmp_path: Path, config: BnConfig, other: BnConfig, seed: int
-) -> None:
+def test_a_stopped_training_ends_with_the_same_network(pool, tmp_path, config, other, seed):
     train(pool, tmp_path / "whole", config)
     with stopped_at(8, bottleneck_training.BnTrainer):
         train(pool, tmp_path / "stopped", config)

@@ -60,9 +60,7 @@ def test_bad_input_is_one_line(tmp_path: Path, text: str, options: list[str], sa
         (TRIALS, "test,enroll,score\na-1,a,0.5\nb-1,a,-1\n", "csv"),
     ],
 )
-def test_metrics_take_lists_of_other_toolkits(
-    tmp_path: Path, trials: str, scores: str | None, said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_metrics_take_lists_of_other_toolkits(tmp_path, trials, scores, said, capsys):
     paths = [tmp_path / "trials", tmp_path / "scores"]
     for path, text in zip(paths, (trials, scores or trials), strict=True):
         path.write_text(text)

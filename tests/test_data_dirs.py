@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
+import yaml
 
 from tests.refusals import refuses
 from utils.archives import ArchiveWriter, read_vectors
@@ -72,62 +73,8 @@ def test_several_directories_are_all_looked_at(make_data_dir, tmp_path: Path, ru
     run_program(VALIDATE, good, good, status=0)
 
 
-# A file, one change of it, the problem that validate must report, and whether load also refuses it.
 # Named after the silent failures of Kaldi's validate_data_dir.sh.
-BROKEN = {
-    "utt2spk with three fields": (
-        "utt2spk", r"^(s1-001.*)$", r"\1 x", r"utt2spk:2: 3 fields where 2 are expected", True),
-    "audio that is not there": (
-        "wav.scp", r"s1-001\.wav", "gone.wav",
-        r"wav\.scp:2: s1-001: audio file .*gone\.wav is missing", False),
-    "the same file for all ids": (
-        "wav.scp", r"(/s.-00.)\.wav", "/s1-000.wav",
-        r"wav\.scp:1: all ids have the same audio file", False),
-    "CRLF": ("text", r"$", "\r", r"text:1: Windows line end", True),
-    "segments compared with utt2spk": (
-        "segments", "", "s1-000 s1-000 0 0.05\n",
-        r"segments: utterance s2-002 of utt2spk has no line", False),
-    "speaker is not a prefix": (
-        "utt2spk", r"^(s2-001) s2", r"\1 s1",
-        r"utt2spk:4: speaker s1 is not the beginning of its utterance s2-001", False),
-    "duplicate": (
-        "utt2spk", r"^(s1-001.*)$", r"\1\n\1",
-        r"utt2spk:3: s1-001 is listed twice: the same line stands on line 2", True),
-    "not sorted": (
-        "text", r"^(s1-000.*\n)(s1-001.*\n)", r"\2\1",
-        r"text:2: not sorted \(LC_ALL=C\): s1-000 follows s1-001", False),
-    "no last line end": ("text", r"\n\Z", "", r"text:5: the last line has no line end", False),
-    "spk2utt of before": (
-        "spk2utt", r" s2-001", "", r"spk2utt:2: s2: does not agree with utt2spk on s2-001", True),
-    "speaker without gender": (
-        "spk2gender", r"^s1.*\n", "", r"spk2gender: speaker s1 of utt2spk has no line", True),
-    "gender": (
-        "spk2gender", r"^s1 f", "s1 female",
-        r"spk2gender:1: s1: the gender is 'female'; only m and f are known", True),
-    "duration": (
-        "utt2dur", r"^(s1-000) .*", r"\1 0", r"utt2dur:1: s1-000: the duration is '0'", True),
-    "utterance without speaker": (
-        "utt2spk", r"^s1-001.*\n", "", r"wav\.scp:2: utterance s1-001 is not in utt2spk", True),
-    "enrolls of another set": (
-        "enrolls", "", "s1-000\ns9-000\n", r"enrolls:2: utterance s9-000 is not in utt2spk", True),
-    "empty": ("utt2spk", r"(.*\n)+", "", r"utt2spk: is empty", True),
-    "blank line": ("utt2spk", r"\A", "\n", r"utt2spk:1: 0 fields", True),
-    "not text": ("text", r"^s1-000", "s1-000\0", r"text:1: .*NUL byte", True),
-    "trial": ("trials", "", "s1 t1-000 target\n", r"trials:1: utterance t1-000 is not in ut", True),
-    "label": ("trials", "", "s1 s1-000 Target\n", r"trials:1: s1 s1-000: label .Target. is ", True),
-    "no label": ("trials", "", "s1 s1-000\n", r"trials:1: 2 fields where 3 are expected", True),
-    "trial twice": (
-        "trials", "", "s1 s1-000 target\n" * 2, r"trials:2: s1 s1-000 is listed .* line 1", True),
-    "enrolled": (
-        "trials", "", "s9 s1-000 nontarget\n", r"trials:1: speaker s9 is not enrolled", False),
-    "another's": (
-        "trials", "", "s2 s1-000 target\n",
-        r"trials:1: target, but s1-000 is spoken by s1 and s2 is enrolled", False),
-    "own": (
-        "trials", "", "s1 s1-000 nontarget\n",
-        r"trials:1: nontarget, but s1-000 is spoken by s1 and s1 is enrolled", False),
-    "one label": ("trials", "", "s1 s1-000 target\n", r"trials: has no nontarget trial", False),
-}  # fmt: skip
+BROKEN = yaml.safe_load(Path(__file__).with_name("broken_data.yaml").read_text())
 
 
 @pytest.mark.parametrize("name", BROKEN)

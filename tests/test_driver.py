@@ -102,9 +102,7 @@ def test_a_dry_run_runs_nothing_and_sees_what_would_follow(recipe, tmp_path: Pat
     assert (tmp_path / "exp/b/result").read_text() == "exp/a\n"
 
 
-def test_a_dry_run_ends_as_an_error_where_slurm_cannot_be_had(
-    recipe, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_dry_run_ends_as_an_error_where_slurm_cannot_be_had(recipe, monkeypatch):
     monkeypatch.setenv("cmd_backend", "slurm")
     done = recipe(TWO_STAGES, *TWO, options=("--dry-run",), status=2)
     assert "2 of 2 steps would be made" in done.stdout and "run.sh: conf/slurm.conf" in done.stderr
@@ -266,9 +264,7 @@ fi
 
 
 @pytest.mark.parametrize("nj", ["1", "2", "4"])
-def test_conventions_8_a_job_in_the_background_that_failed_was_not_noticed(
-    recipe, tmp_path: Path, nj: str
-) -> None:
+def test_conventions_8_a_job_in_the_background_that_failed_was_not_noticed(recipe, tmp_path, nj):
     """And 21: `wait` alone forgets the status. The others end, and only they are stamped."""
     text = "Path(sys.argv[1]).mkdir(exist_ok=True)\ntime.sleep(0.2)\nsys.exit('bad' in sys.argv[1])"
     write_program(tmp_path, text)
@@ -351,9 +347,7 @@ fi
     assert tables == {(tmp_path / "data/s/utt2spk").read_text()}
 
 
-def test_programs_of_the_project_are_forks_with_a_log_and_a_status_of_their_own(
-    recipe, tmp_path: Path
-) -> None:
+def test_programs_of_the_project_are_forks_with_a_log_and_a_status_of_their_own(recipe, tmp_path):
     """They find what takes long to import imported, and the project's code as it is now."""
     (tmp_path / "tests").symlink_to(ROOT / "tests")
     body = """

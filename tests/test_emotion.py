@@ -296,9 +296,7 @@ def iemocap(tmp_path: Path) -> Path:
     return folder
 
 
-def test_M3_W5_data_directories_of_IEMOCAP_have_the_mean_over_folds(
-    tmp_path: Path, iemocap: Path
-) -> None:
+def test_M3_W5_data_directories_of_IEMOCAP_have_the_mean_over_folds(tmp_path, iemocap):
     heard = dict(zip(("Ses01F-1", "Ses01F-2", "Ses02M-1", "Ses02M-2"),
                      ("anger", "sadness", "happiness", "happiness"), strict=True))  # fmt: skip
     write_map(tmp_path / "emotions", heard)

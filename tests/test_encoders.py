@@ -148,33 +148,6 @@ def test_the_default_encoder_is_small_and_the_full_ones_are_the_challenges():
     assert size["xvector_full"] == pytest.approx(4.2, abs=0.1)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"training__stepz": 3}, r"training\.stepz: unknown setting; known: steps, log_every"),
-        ({"training__steps": "many"}, r"training\.steps: 'many'; a whole number is expected"),
-        ({"training__steps": 0}, r"training\.steps: 0; at least 1"),
-        ({"training__steps": True}, r"training\.steps: True; a whole number is expected"),
-        ({"encoder": "dvector"}, r"encoder: 'dvector' is unknown; known: ecapa, xvector"),
-        ({"network__channels": [8, 8]}, "differ in length"),
-        ({"network__channels": [9, 9, 9, 16]}, "not multiples of 8"),
-        ({"training__crop_seconds": [3]}, r"training\.crop_seconds: \[3\]; \[a, b\] with 2 values"),
-        ({"network": None}, "network: settings are expected"),
-    ],
-)
-def test_a_wrong_setting_is_named(conf, changes, message):
-    refuses(message, read_config, EncoderConfig, conf(**changes))
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [("encoder: ecapa\n", "network: is missing"), ("a: [1\n", r"c\.yaml:2: expected")],
-)
-def test_settings_that_are_missing_or_no_yaml_are_named(tmp_path, text, message):
-    (tmp_path / "c.yaml").write_text(text)
-    refuses(message, read_config, EncoderConfig, tmp_path / "c.yaml")
-
-
 def run_training(conf_path, data, out, *options):
     return train_encoder.main([*options, str(conf_path), str(data), str(out)])
 

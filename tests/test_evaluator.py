@@ -22,9 +22,7 @@ BACKEND = MODEL / "backend"
 XVECTORS = "exp/xvectors/pyannote_synth"
 
 
-def test_the_back_end_and_its_settings_are_those_of_the_card(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_back_end_and_its_settings_are_those_of_the_card(tmp_path, monkeypatch):
     for name in ("plda", "transform.mat"):
         digest = hashlib.sha256((BACKEND / name).read_bytes()).hexdigest()
         assert f"`{name}` {digest[:16]}" in CARD

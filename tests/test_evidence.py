@@ -85,9 +85,7 @@ def test_the_door_for_python(folder: Path) -> None:
     refuses("gone", pseudovox.protect, folder / "gone", folder / "never", **door)
 
 
-def test_a_folder_without_labels_has_evidence_beside_it(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_without_labels_has_evidence_beside_it(folder, capsys):
     words = ("--per", "speaker", "--key-file", folder / "key", folder / "in", folder / "out")
     assert run(*words) == 0
     told = json.loads((folder / "out.evidence.json").read_text())
@@ -261,9 +259,7 @@ def test_bad_input_is_one_line_or_a_recording_that_is_left_out(
         assert "ann-1.wav" in made[words.split()[1]].with_name("out.evidence.html").read_text()
 
 
-def test_another_programs_folder_has_no_lazy_informed_attacker(
-    folder: Path, tmp_path: Path
-) -> None:
+def test_another_programs_folder_has_no_lazy_informed_attacker(folder, tmp_path):
     for path in (folder / "out").glob("*.wav"):
         write(tmp_path / "out" / path.name, soundfile.read(path)[0])
     out = (tmp_path / "out").rename(tmp_path / os.fsdecode(b"\xe4"))

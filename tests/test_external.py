@@ -107,9 +107,7 @@ def silence(theirs: Path, data: Path) -> None:
         (silence, "digital silence, from speech"),
     ],
 )
-def test_bad_input_is_one_line(
-    tmp_path: Path, data: Path, theirs: Path, break_it: Callable[..., None], said: str
-) -> None:
+def test_bad_input_is_one_line(tmp_path, data, theirs, break_it, said):
     break_it(*(theirs, data)[: 1 if break_it is shutil.rmtree else 2])
     with pytest.raises((UserError, LossError), match=said) as error:
         protect(tmp_path, data, theirs)
@@ -123,18 +121,14 @@ def test_another_length_is_another_utterance(tmp_path: Path, data: Path, theirs:
         protect(tmp_path, data, theirs)
 
 
-def test_paths_of_their_own_recipe_are_found_beside_their_table(
-    tmp_path: Path, data: Path, theirs: Path
-) -> None:
+def test_paths_of_their_own_recipe_are_found_beside_their_table(tmp_path, data, theirs):
     (theirs / "wav.scp").write_text(
         "".join(f"{p.stem} deep/{p.name}\n" for p in (theirs / "deep").iterdir())
     )
     assert len(read_map(protect(tmp_path, data, theirs) / "wav.scp")) == 3
 
 
-def test_paths_of_their_recipe_were_taken_for_those_of_ours(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_paths_of_their_recipe_were_taken_for_those_of_ours(tmp_path, monkeypatch):
     """Both have data/x_anon/wav/u.wav, and a table says so of its own recipe's folder."""
     for name in ("ours", "theirs"):
         (tmp_path / name / "data/x_anon/wav").mkdir(parents=True)
@@ -206,9 +200,7 @@ def command(tmp_path: Path) -> Callable[..., Path]:
     return with_words
 
 
-def test_a_command_protects_a_set_and_another_draw(
-    tmp_path: Path, data: Path, command: Callable[..., Path]
-) -> None:
+def test_a_command_protects_a_set_and_another_draw(tmp_path, data, command):
     conf, made = command(), {}
     for draw in ("0", "1"):
         folder, out = tmp_path / f"made{draw}", tmp_path / f"out{draw}"
@@ -229,8 +221,6 @@ def test_a_command_protects_a_set_and_another_draw(
         ("{in} there", "has no {out}"),
     ],
 )
-def test_a_command_that_fails_leaves_nothing(
-    tmp_path: Path, data: Path, command: Callable[..., Path], words: str, said: str
-) -> None:
+def test_a_command_that_fails_leaves_nothing(tmp_path, data, command, words, said):
     refuses(re.escape(said), by_command, [str(command(words)), str(data), str(tmp_path / "made")])
     assert not (tmp_path / "made").exists()

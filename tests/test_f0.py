@@ -133,9 +133,7 @@ UTTS = {
 }
 
 
-def test_the_program_pools_the_utterances_of_a_speaker(
-    make_data_dir, tmp_path: Path, capsys
-) -> None:
+def test_the_program_pools_the_utterances_of_a_speaker(make_data_dir, tmp_path, capsys):
     data, out = make_data_dir(tmp_path / "set", {"s1": 2, "s2": 1}), tmp_path / "out"
     assert main([str(contours(tmp_path / "f0", UTTS)), str(data), str(out)]) == 0
     assert "read 3 contours / written 2 speakers (1 without a voiced frame) / skipped 0" in (

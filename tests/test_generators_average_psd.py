@@ -1,4 +1,4 @@
-"""Average, and PSD: by hand, by Monte Carlo, what depends on what, bad inputs."""
+"""PSD: moments by hand, by Monte Carlo, what depends on what, bad inputs."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from steps.generators.base import Generator, Wanted, describe_generator, load_generator
+from steps.generators.base import Generator, Wanted, load_generator
 from steps.generators.frames import (
     FrameGaussians,
     MixtureSettings,
@@ -27,43 +27,6 @@ ONE, TWO = VoiceKey("spk", ("set", "s1")), VoiceKey("spk", ("set", "s2"))
 
 def load(values: dict[str, object], seed: int = 0, draw: int = 0, **folders: Path) -> Generator:
     return load_generator(values, run_of("s.yaml", seed, draw, **folders))
-
-
-# average
-
-# On the circle, so that the cosine with x = (1, 0) falls from a to f; lengths differ on purpose.
-ANGLES = {"a": 5, "b": 40, "c": 85, "d": 120, "e": 150, "f": 175}
-_T = np.radians(list(ANGLES.values()))
-POOL = np.arange(1.0, 7.0)[:, None] * np.stack([np.cos(_T), np.sin(_T)], axis=1)
-GENDERS = ["f", "m", "f", "m", "f", "m"]
-X = np.array([1.0, 0.0])
-
-
-def average(cohort: int = 2, reverse: bool = False) -> Generator:
-    generator = load({"name": "average", "cohort": cohort})
-    step = -1 if reverse else 1
-    generator.fit(POOL[::step], list(ANGLES)[::step], GENDERS[::step])
-    return generator
-
-
-def test_average_by_hand() -> None:
-    y, info = average().generate(Wanted(ONE, X))
-    np.testing.assert_allclose(y, (POOL[4] + POOL[5]) / 2, rtol=1e-15)  # raw: longer count more
-    assert (info["speakers"], info["averaged"]) == ("e,f", 2)
-    assert info["affinity_min"] == pytest.approx(np.cos(np.radians(175)), abs=1e-4)
-    assert info["affinity_max"] == pytest.approx(np.cos(np.radians(150)), abs=1e-4)
-
-
-def test_average_depends_on_x_alone() -> None:
-    generator = average()
-    first = generator.generate(Wanted(ONE, X))[0]
-    assert not generator.is_random
-    assert np.array_equal(
-        generator.generate(Wanted(TWO, 7 * X))[0], first
-    )  # cosine: not on its length
-    assert np.array_equal(average(reverse=True).generate(Wanted(ONE, X))[0], first)
-    assert not np.array_equal(generator.generate(Wanted(ONE, -X))[0], first)
-    assert generator.notes == []
 
 
 # the distribution of frames
@@ -246,9 +209,7 @@ def test_psd_takes_given_variances_and_weights(write_frames: WriteFrames) -> Non
     assert frames.weights.tolist() == list(range(1, len(utts) + 1))
 
 
-def test_psd_folder_of_the_program_that_trains_generators(
-    write_frames: WriteFrames, tmp_path: Path, run_program
-) -> None:
+def test_psd_folder_of_the_program_that_trains_generators(write_frames, tmp_path, run_program):
     folder = write_frames()
     data = tmp_path / "data"
     data.mkdir()
@@ -267,13 +228,5 @@ def test_psd_folder_of_the_program_that_trains_generators(
 
 def test_psd_bad_inputs(write_frames: WriteFrames) -> None:
     refuses("--generator DIR", load, PSD)
-    for more, message in (
-        ({"method": "guess"}, "generator.method"),
-        ({"scale": -1.0}, "generator.scale"),
-        ({"uncertainty": "some"}, "generator.uncertainty"),
-        ({"clusters": 0}, "generator.clusters"),
-        ({"network": {"steps": 0}}, "generator.network.steps"),
-    ):
-        refuses(message, describe_generator, {**PSD, **more}, "s.yaml")
     refuses("g1s2 of the pool has no frames", psd, write_frames("short", skip="g1s2"))
     refuses("frames have 4 values", psd, write_frames("narrow", size=4))

@@ -259,8 +259,7 @@ def test_clusters_that_do_not_settle(monkeypatch, plda):
     with pytest.raises(UserError, match="of the pool's 12 speakers do not settle; give a larger"):
         make("dense", fan(), max_iterations=1).generate(Wanted(KEY, SOURCE))
     pair = (np.eye(2), ["a", "b"], ["f", "f"])
-    with pytest.raises(UserError, match="more speakers"):
-        make("dense", pair).generate(Wanted(KEY, SOURCE))
+    refuses("more speakers", make("dense", pair).generate, Wanted(KEY, SOURCE))
 
 
 def test_order_of_the_pool_does_not_matter():

@@ -36,9 +36,7 @@ D = 16
         ([0.5, 0.7], [0.1, 0.3], 0.4),  # reversed: EER 100 %
     ],
 )
-def test_the_threshold_is_where_both_errors_are_equal(
-    nontarget: list[float], target: list[float], expected: float
-) -> None:
+def test_the_threshold_is_where_both_errors_are_equal(nontarget, target, expected):
     score = np.array([*nontarget, *target])
     truth = np.array([False] * len(nontarget) + [True] * len(target))
     found = eer_threshold(score, truth)

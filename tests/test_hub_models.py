@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from conftest import MakeDataDir, RunProgram
 
 from local.metrics.detection import eer_speechbrain
 from steps.asr.recognisers import make_recogniser
@@ -57,9 +56,7 @@ def make_whisper(folder: Path, *, multilingual: bool = True) -> Path:
 
 
 @pytest.mark.slow
-def test_whisper_writes_the_language_that_it_is_told(
-    tmp_path: Path, make_data_dir: MakeDataDir, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_whisper_writes_the_language_that_it_is_told(tmp_path, make_data_dir, monkeypatch):
     folder, data = make_whisper(tmp_path / "model"), make_data_dir(tmp_path / "d")
     assert decode(["--language", "de", f"hub:{folder}", str(data), str(tmp_path / "out")]) == 0
     found = read_map(tmp_path / "out/text", rest_of_line=True)
@@ -94,9 +91,7 @@ def test_whisper_of_english_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_emotions_by_a_classifier_of_transformers(
-    tmp_path: Path, make_data_dir: MakeDataDir
-) -> None:
+def test_emotions_by_a_classifier_of_transformers(tmp_path, make_data_dir):
     import transformers as tf
 
     folder, data = tmp_path / "model", make_data_dir(tmp_path / "d")
@@ -124,9 +119,7 @@ def test_emotion2vec_is_of_another_toolkit() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["extract_xvectors", "recognise_emotion", "decode"])
-def test_a_hub_that_cannot_be_reached_is_one_line(
-    tmp_path: Path, make_data_dir: MakeDataDir, run_process: RunProgram, name: str
-) -> None:
+def test_a_hub_that_cannot_be_reached_is_one_line(tmp_path, make_data_dir, run_process, name):
     words = ("hub:nobody/no-such-model", make_data_dir(tmp_path / "d"), tmp_path / "out")
     offline = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "cache")}
     done = run_process(f"steps/{name}.py", *words, **offline, status=2)

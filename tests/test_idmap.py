@@ -220,30 +220,6 @@ def test_the_adversarial_ablation_moves_vectors_towards_the_real_ones() -> None:
     assert after > 3 * before and before < 0.1  # at first the network puts out next to nothing
 
 
-@pytest.mark.parametrize(
-    ("kind", "values", "message"),
-    [
-        (MlpSettings, {"training": {"alpha": 1.5}}, "training.alpha: 1.5"),
-        (MlpSettings, {"training": {"loss": "l1"}}, "training.loss: 'l1'"),
-        (MlpSettings, {"training": {"steps": 0}}, "training.steps: 0; at least 1"),
-        (MlpSettings, {"training": {"identities": 0}}, "at least 1"),
-        (MlpSettings, {"network": {"distribution": "cauchy"}}, "network.distribution"),
-        (MlpSettings, {"network": {"width": 0}}, "network.width: 0; 1 to 65536"),
-        (MlpSettings, {"network": {"generator_layers": 1}}, "generator_layers"),
-        (MlpSettings, {"solver": {}}, "solver: unknown setting"),
-        (DiffSettings, {"solver": {"kind": "rk4"}}, "solver.kind: 'rk4'"),
-        (DiffSettings, {"solver": {"steps": 0}}, "solver.steps"),
-        (DiffSettings, {"network": {"unet": "2d"}}, "network.unet: '2d'"),
-        (DiffSettings, {"network": {"predicts": "v"}}, "network.predicts"),
-        (DiffSettings, {"network": {"channels": 12}}, "a multiple of 8"),
-        (DiffSettings, {"training": {"average": 1.0}}, "training.average"),
-    ],
-)
-def test_bad_settings(kind: type, values: dict, message: str) -> None:
-    refuses(message, parse_settings, kind, {"generator": "x", **values}, "conf.yaml")
-    assert parse_settings(kind, {"generator": "x"}, "conf.yaml").training.identities == 16
-
-
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("idmap")
@@ -313,16 +289,3 @@ def test_a_vector_out_of_bounds_is_refused(trained: Path) -> None:
 def test_bad_settings_of_a_system(trained: Path, settings: dict, message: str) -> None:
     refuses(message, generator, trained, **settings)
     refuses("needs --generator DIR", load_generator, {"name": "idmap_mlp"}, run_of())
-
-
-def test_defaults_of_the_settings_are_those_of_the_files() -> None:
-    from utils.settings import read_settings
-
-    root = Path(__file__).resolve().parents[1] / "egs/TEMPLATE/conf/generators"
-    mlp_values, diff_values = (
-        read_settings(root / f"{n}.yaml") for n in ("idmap_mlp", "idmap_diff")
-    )
-    in_file = parse_settings(DiffSettings, diff_values, "x")
-    assert in_file.network == DiffSettings("x").network and in_file.solver.steps == 5
-    assert in_file.training.steps == DiffSettings("x").training.steps
-    assert parse_settings(MlpSettings, mlp_values, "x").training.alpha == 0.5

@@ -97,9 +97,7 @@ def at(place: int, form: str, value: int) -> Callable[[bytes], bytes]:
         (at(34, "<H", 8), "bytes and bits of a sample contradict each other"),
     ],
 )
-def test_a_wav_that_passed_hung_or_gave_noise(
-    wav: Path, change: Callable[[bytes], bytes], words: str
-) -> None:
+def test_a_wav_that_passed_hung_or_gave_noise(wav, change, words):
     """Truncated, without utt2dur; with an absurd rate; with a header that contradicts itself."""
     wav.write_bytes(change(wav.read_bytes()))
     no_audio(wav, words)
@@ -149,9 +147,7 @@ def test_what_may_be_absent_was_absent_where_it_is_no_file(
 
 
 @pytest.mark.parametrize("what", [*NO_FILES, "missing", "pipe", "empty", "cut"])
-def test_check_external_took_audio_that_is_not_there(
-    tmp_path: Path, make_data_dir, what: str
-) -> None:
+def test_check_external_took_audio_that_is_not_there(tmp_path, make_data_dir, what):
     original, theirs = make_data_dir(tmp_path / "a"), make_data_dir(tmp_path / "b")
     utt, name = next(iter(read_map(theirs / "wav.scp").items()))
     if what == "pipe":
@@ -270,9 +266,7 @@ def test_sizes_of_layers_that_cannot_be(tmp_path: Path, conf: str, size: int) ->
 
 @pytest.mark.parametrize("noise", [0.0, 1e-7])
 @pytest.mark.parametrize("of_speaker", [True, False])
-def test_equal_xvectors_ended_with_a_traceback(
-    tmp_path: Path, make_data_dir, noise: float, of_speaker: bool
-) -> None:
+def test_equal_xvectors_ended_with_a_traceback(tmp_path, make_data_dir, noise, of_speaker):
     """And where rounding told them apart, a back end was learnt from the rounding."""
     data, rng = make_data_dir(tmp_path / "d", {"a": 3, "b": 3, "c": 3}), np.random.default_rng(0)
     voices = {spk: rng.normal(size=6) if of_speaker else np.full(6, 0.1) for spk in "abc"}
@@ -286,9 +280,7 @@ def test_equal_xvectors_ended_with_a_traceback(
 
 
 @pytest.mark.parametrize("how", ["shape", "type", "nan", "name", "object"])
-def test_weights_of_the_vocoder_of_knn_vc(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
-) -> None:
+def test_weights_of_the_vocoder_of_knn_vc(tmp_path, monkeypatch, how):
     small = functools.partial(Vocoder.__init__, dimension=4, channels=16)
     monkeypatch.setattr(Vocoder, "__init__", lambda vocoder: small(vocoder))
     saved = Vocoder().state_dict()
@@ -324,9 +316,7 @@ def test_names_in_results_md_were_not_escaped() -> None:
     ]
 
 
-def test_leakage_did_not_say_which_utterances_are_missing(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_leakage_did_not_say_which_utterances_are_missing(caplog):
     rng = np.random.default_rng(0)
     utt2spk = {f"{s}-{i}": s for s in "abc" for i in range(4)}
     vectors = {utt: rng.normal(size=4).astype(np.float32) for utt in utt2spk}
@@ -348,9 +338,7 @@ def test_headers_of_all_kinds_are_taken(tmp_path: Path, kind: str, subtype: str)
 @pytest.mark.parametrize(
     "value", [None, "a", torch.tensor(1.0), torch.zeros(0), torch.full((2,), torch.nan)]
 )
-def test_vectors_beside_the_weights_were_not_looked_at(
-    tmp_path: Path, name: str, value: object
-) -> None:
+def test_vectors_beside_the_weights_were_not_looked_at(tmp_path, name, value):
     """A WGAN's deviation could be a word until a vector was made; a number gave a TypeError."""
     kind: Any = idmap.MlpTrainer if "." in name else wgan.WganTrainer
     values, conf = {"generator": kind.__name__[:-7]}, tmp_path / "generator.yaml"

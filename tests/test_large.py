@@ -182,9 +182,7 @@ def test_scores_outside_of_the_bins_are_not_lost(sides: Sides) -> None:
         assert low - 1e-6 <= wanted[name] <= high + 1e-6, name
 
 
-def test_intervals_are_those_of_the_exact_tool_where_groups_are_speakers(
-    sides: Sides,
-) -> None:
+def test_intervals_are_those_of_the_exact_tool_where_groups_are_speakers(sides):
     enrol, trial = sides
     made = report(total_of(enrol, trial, CosineBackend(), n_groups=64), n_bootstrap=60, seed=5)
     scores, same = exact(enrol, trial, CosineBackend())
@@ -262,9 +260,7 @@ def written(tmp_path: Path, sides: Sides) -> list[str]:
     return [*write_side(tmp_path / "enrol", sides[0]), *write_side(tmp_path / "trial", sides[1])]
 
 
-def test_a_centred_cosine_is_refused_as_sides_are_read_in_parts(
-    written: list[str], tmp_path: Path
-) -> None:
+def test_a_centred_cosine_is_refused_as_sides_are_read_in_parts(written, tmp_path):
     refuses("is centred", main, ["prepare", "--backend", "cosine", *written, str(tmp_path / "p")])
 
 

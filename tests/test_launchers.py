@@ -102,9 +102,7 @@ def test_job_is_replaced_as_a_token_only(run: Run, tmp_path: Path) -> None:
         (["x.log"], "a log file and a command are expected"),
     ],
 )
-def test_option_typos_are_not_swallowed(
-    run: Run, tmp_path: Path, arguments: list[str], message: str
-) -> None:
+def test_option_typos_are_not_swallowed(run, tmp_path, arguments, message):
     done = run(*arguments, status=2)
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
@@ -118,9 +116,7 @@ def test_options_and_job_in_either_order(run: Run, tmp_path: Path) -> None:
     assert "threads=3" in (tmp_path / "x.2.log").read_text()
 
 
-def test_a_failure_shows_the_first_failing_log_and_starts_no_more_jobs(
-    run: Run, launcher: tuple[str, dict[str, str]], tmp_path: Path
-) -> None:
+def test_a_failure_shows_the_first_failing_log_and_starts_no_more_jobs(run, launcher, tmp_path):
     script = 'for i in $(seq 40); do echo "line $i of $0"; done; exit $(($0 > 1))'
     # Slurm may start job 3 before slurm.py looks again: it then waits until the others are gone.
     waiting = "squeue -h -r -t PENDING -j $SLURM_ARRAY_JOB_ID | grep -q ."
@@ -140,9 +136,7 @@ def test_a_failure_shows_the_first_failing_log_and_starts_no_more_jobs(
 
 
 @pytest.mark.parametrize("script", ["kill -9 $$", "(kill -9 $BASHPID); exit $?"])
-def test_a_killed_job_is_a_failure_and_memory_is_named(
-    run: Run, tmp_path: Path, script: str
-) -> None:
+def test_a_killed_job_is_a_failure_and_memory_is_named(run, tmp_path, script):
     done = run("x.log", "bash", "-c", script, status=1)
     assert "1 / 1 failed, log is in x.log" in done.stderr
     assert "Killed (SIGKILL); out of memory?" in done.stderr
@@ -223,9 +217,7 @@ def test_two_jobs_wrote_one_log(tmp_path: Path) -> None:
     )
 
 
-def test_a_task_that_began_late_wrote_into_the_next_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_task_that_began_late_wrote_into_the_next_run(tmp_path, monkeypatch):
     """Of a launcher that was killed with -9: nobody had cancelled what it submitted."""
     monkeypatch.chdir(tmp_path)
     own = tmp_path / "exp/.partial.1"
@@ -266,9 +258,7 @@ def test_help(run: Run) -> None:
     assert "--max-jobs-run N" in done.stdout
 
 
-def test_a_long_job_said_nothing_until_it_had_ended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_long_job_said_nothing_until_it_had_ended(tmp_path, monkeypatch, capfd):
     """Beside the others' ends, what the first running job says of itself."""
     said, told = tmp_path / "said", tmp_path / "told"
     tell = launching.Progress.tell
@@ -291,9 +281,7 @@ def test_a_long_job_said_nothing_until_it_had_ended(
     assert not re.search(r"0 of 1 jobs ended in \d+:\d\d,", error)
 
 
-def test_time_left_takes_running_jobs_to_be_half_done(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_time_left_takes_running_jobs_to_be_half_done(tmp_path, monkeypatch, capsys):
     """Two jobs side by side, one ended after 75 s: it said 1:15 left, and ended at once."""
     request = launching.parse_request(["JOB=1:2", str(tmp_path / "a.JOB.log"), "true"])
     clock = iter((0.0, 75.0, 130.0, 140.0))

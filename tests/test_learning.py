@@ -95,9 +95,7 @@ def test_the_best_is_kept_and_patience_ends_early(tmp_path: Path) -> None:
     assert training.step == 12  # 8 and 12 were no better
 
 
-def test_a_keep_of_best_without_validation_said_best(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_keep_of_best_without_validation_said_best(tmp_path, caplog):
     run(tmp_path, Line(dataclasses.replace(PLAN, keep="best"))).finish("line.yaml", SETTINGS)
     assert "no validation told which is best" in caplog.text
     known = read_settings(tmp_path / "line.yaml")["trained"]

@@ -88,9 +88,7 @@ def test_without_sessions_every_utterance_may_be_drawn() -> None:
     st.booleans(),
     st.integers(0, 3),
 )
-def test_no_utterance_and_no_session_in_both_roles(
-    sizes: dict[str, tuple[int, ...]], enrol_utts: int, with_sessions: bool, seed: int
-) -> None:
+def test_no_utterance_and_no_session_in_both_roles(sizes, enrol_utts, with_sessions, seed):
     utt2spk, sessions = corpus(sizes)
     known = sessions if with_sessions else {}
     lists = make_lists(utt2spk, GENDER, Rules(enrol_utts, seed=seed, sessions=known))
@@ -201,9 +199,7 @@ def counts(printed: str) -> dict[str, str]:
     return {row[1]: " ".join(row[2].split()) for row in rows if row}
 
 
-def test_program_writes_valid_sets(
-    tmp_path: Path, make: Callable[..., int], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_program_writes_valid_sets(tmp_path, make, capsys):
     write_map(tmp_path / "utt2session", SESSIONS)
     options = ("--enrol-utts", 3, "--min-trial-utts", 2, "--sessions", tmp_path / "utt2session")
     assert make(*options) == 0
@@ -232,9 +228,7 @@ def test_program_writes_valid_sets(
     assert len({*mixed}) == 4 * (utts + 6)  # every speaker with every utterance
 
 
-def test_official_lists_of_2026_have_mixed_trials_alone(
-    tmp_path: Path, make: Callable[..., int]
-) -> None:
+def test_official_lists_of_2026_have_mixed_trials_alone(tmp_path, make):
     """A challenge draws them; they stay as they are, and those of a gender are read off them."""
     official = tmp_path / "official"
     lists = write_official(official)
@@ -295,9 +289,7 @@ def test_the_mixed_lists_since_september_are_taken(tmp_path: Path, lower: bool) 
 
 @pytest.mark.parametrize("microphone", ["", "_mic2"])
 @pytest.mark.parametrize("common", ["", "_common"])
-def test_lists_as_the_organisers_server_has_them(
-    tmp_path: Path, microphone: str, common: str
-) -> None:
+def test_lists_as_the_organisers_server_has_them(tmp_path, microphone, common):
     """One folder with the files enrolls, trials_f and trials_m: it was refused."""
     lists = write_official(tmp_path / "official")
     folder = tmp_path / "server/e_test"
@@ -320,9 +312,7 @@ def test_lists_as_the_organisers_server_has_them(
     refuses(":1: not 3 fields", read_official, tmp_path / "server", f"e_test{common}")
 
 
-def test_official_lists_are_cut_to_the_audio_with_counts(
-    tmp_path: Path, make: Callable[..., int], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_official_lists_are_cut_to_the_audio_with_counts(tmp_path, make, capsys):
     lists = write_official(tmp_path / "official")
     gone = {lists.enrolment["f1"][0], *lists.enrolment["f2"], lists.trial_utts("f")[-1]}
     there = {utt: spk for utt, spk in UTT2SPK.items() if utt not in gone}
@@ -368,9 +358,7 @@ def test_official_lists_that_do_not_fit(tmp_path: Path, make: Callable[..., int]
         (" target", " maybe", r"trials:1: .*label 'maybe'"),
     ],
 )
-def test_official_trials_that_contradict_themselves(
-    tmp_path: Path, old: str, new: str, message: str
-) -> None:
+def test_official_trials_that_contradict_themselves(tmp_path, old, new, message):
     write_official(tmp_path)
     path = tmp_path / "e_test_trials_f/trials"
     lines = path.read_text().splitlines()
@@ -380,9 +368,7 @@ def test_official_trials_that_contradict_themselves(
     refuses(message, read_official, tmp_path, "e_test")
 
 
-def test_evaluation_speakers_and_the_rest(
-    tmp_path: Path, make: Callable[..., int], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_evaluation_speakers_and_the_rest(tmp_path, make, capsys):
     options = ("--rest", tmp_path / "train", "--enrol-utts", 2, "--speakers")
     assert make(*options, 2) == 0
     train = load_data_dir(tmp_path / "train", need=("wav.scp", "spk2gender", "text", "utt2dur"))

@@ -52,9 +52,7 @@ def arrays(rows: list[tuple[float, bool]]) -> Trials:
 
 
 @given(some_trials)
-def test_the_error_rate_of_kaldi_is_a_count_of_missed_targets(
-    rows: list[tuple[float, bool]],
-) -> None:
+def test_the_error_rate_of_kaldi_is_a_count_of_missed_targets(rows):
     """Its rule, read out for each target in turn."""
     score, target = arrays(rows)
     own, others = sorted(score[target]), sorted(score[~target])
@@ -295,9 +293,7 @@ def test_swapping_labels_and_sign_changes_nothing(rows: list[tuple[float, bool]]
 
 @settings(max_examples=60)
 @given(some_trials, st.integers(2, 4))
-def test_duplicating_all_trials_matters_to_laplace_only(
-    rows: list[tuple[float, bool]], times: int
-) -> None:
+def test_duplicating_all_trials_matters_to_laplace_only(rows, times):
     once, often = figures(*arrays(rows)), figures(*arrays(rows * times))
     for name in ("eer", "eer_rocch", "cllr", "cllr_min", "d_ece", "d_ece_raw"):
         assert often[name] == pytest.approx(once[name], abs=1e-12), name

@@ -53,9 +53,7 @@ def test_by_hand(tmp_path: Path) -> None:
     ("gender", "expected"),
     [("f", (0.9920, 0.9916, -6.994, -6.810)), ("m", (0.9996, 0.9996, -10.456, -10.226))],
 )
-def test_the_challenges_lists(
-    corpora: Path, tmp_path: Path, gender: str, expected: tuple[float, ...]
-) -> None:
+def test_the_challenges_lists(corpora, tmp_path, gender, expected):
     """B1 of VoicePrivacy 2020; 002 prints 99.32/99.86, 99.39/99.90 %, -7.21/-10.19, -7.05/-9.95."""
     lists: list[Path] = []
     for enrol, trial in (("", ""), ("", "_anon"), ("_anon", "_anon")):
@@ -66,9 +64,7 @@ def test_the_challenges_lists(
     assert [found[name] for name in LISTS[2:]] == pytest.approx(expected[2:], abs=6e-4)
 
 
-def test_only_the_order_of_scores_matters_and_the_people_are_drawn_for_all_lists(
-    tmp_path: Path,
-) -> None:
+def test_only_the_order_of_scores_matters_and_the_people_are_drawn_for_all_lists(tmp_path):
     rng = np.random.default_rng(0)
     cases = [(list(rng.normal(gap, 1, 40)), list(rng.normal(0, 1, 60))) for gap in (3, 0.5, 1)]
     options = ["--utt2spk", speakers(tmp_path, 100, 7), "--bootstrap", 30]
@@ -85,9 +81,7 @@ def test_only_the_order_of_scores_matters_and_the_people_are_drawn_for_all_lists
     assert [alike["intervals"][name] for name in LISTS] == [[0, 0]] * 4
 
 
-def test_flat_protected_lists_give_minus_infinity_and_flat_originals_null(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_flat_protected_lists_give_minus_infinity_and_flat_originals_null(tmp_path, caplog):
     found = compute(tmp_path, "gains", *files(tmp_path / "a", APART, NOTHING, NOTHING))
     assert [found[name] for name in LISTS] == [1.0, 1.0, "-inf", "-inf"]
     assert not caplog.text
@@ -97,9 +91,7 @@ def test_flat_protected_lists_give_minus_infinity_and_flat_originals_null(
         assert f"{name} is undefined: the original voices cannot be told apart" in caplog.text
 
 
-def test_lists_of_different_people_are_named(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_lists_of_different_people_are_named(tmp_path, caplog):
     lists = files(tmp_path, APART, APART, ([3.0], [1.0]))
     compute(tmp_path, "gains", "--utt2spk", speakers(tmp_path, 4, 4), *lists)
     assert "AA: no trial of 4 of 7 speakers" in caplog.text

@@ -176,9 +176,7 @@ def test_chance_of_singling_out_against_theory_and_the_published_curve() -> None
     assert math.exp(-1) - expected > 0.015
 
 
-def test_perfect_separation_is_one_and_its_interval_is_not_invented(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_perfect_separation_is_one_and_its_interval_is_not_invented(caplog):
     enrol, trial = people(0, 8, 12, 0.01)
     figures = legal_metrics(enrol, trial, n_bootstrap=50)
     names = [f"legal_{kind}_l{n}" for kind in ("linkability", "singling_out") for n in (1, 3)]
@@ -360,9 +358,7 @@ def test_program_from_any_directory_ends_without_traceback(tmp_path: Path) -> No
     [("f", 16, {"OO": 0.895, "OA": 0.061, "AA": 0.424}),
      ("m", 13, {"OO": 0.947, "OA": 0.078, "AA": 0.451})],
 )  # fmt: skip
-def test_real_xvectors_of_b1(
-    corpora: Path, gender: str, n: int, linked: dict[str, float], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_real_xvectors_of_b1(corpora, gender, n, linked, caplog):
     """B1 defeats the ignorant attacker, not the one who protects the enrolment too."""
     caplog.set_level(logging.ERROR)
     root = corpora / "vpc2020_libri_test"

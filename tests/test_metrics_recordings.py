@@ -225,9 +225,7 @@ def test_people_who_swap_models_that_nobody_compared_with_them_say_nothing() -> 
     assert all(0 < found[name] <= 1 for name in module.TESTED)
 
 
-def test_p_values_of_scores_that_say_nothing_are_spread_evenly(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_p_values_of_scores_that_say_nothing_are_spread_evenly(monkeypatch):
     monkeypatch.setattr(module, "N_PERMUTATIONS", 99)
     found = []
     for seed in range(60):

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -190,9 +189,7 @@ def test_deid_may_be_negative_and_is_not_clipped() -> None:
     assert report(rows)["deid"] < -0.05
 
 
-def test_originals_that_cannot_be_told_apart_leave_everything_undefined(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_originals_that_cannot_be_told_apart_leave_everything_undefined(caplog):
     rows = example()
     rows["oo"] = [(a, b, 1.0) for a, b, _ in rows["oo"]]
     found = report(rows)
@@ -299,9 +296,7 @@ def test_arithmetic_of_the_gains() -> None:
     ("gender", "expected"),
     [("f", (0.944, 0.987, -9.02, -8.70)), ("m", (0.924, 0.973, -7.72, -7.09))],
 )
-def test_b1_by_cosine_of_real_xvectors(
-    corpora: Path, monkeypatch: pytest.MonkeyPatch, gender: str, expected: tuple[float, ...]
-) -> None:
+def test_b1_by_cosine_of_real_xvectors(corpora, monkeypatch, gender, expected):
     """DeID near 100 % and the G_VD that were measured on these x-vectors; 002 prints −10.45 and
     −9.56 with PLDA. All pairs of different utterances, in both orders."""
     monkeypatch.chdir(corpora / "vpc2020_libri_test")

@@ -15,7 +15,6 @@ from steps.asr.engines import DECODER, DIGESTS, ENCODER, FIELD, FRAME, TOKENS, M
 from steps.asr.recognisers import NOTES, PADDING, SECONDS, Hypothesis, decode_all
 from steps.audio import SAMPLE_RATE, read_audio
 from steps.decode import main as decode
-from tests.conftest import MakeDataDir
 from tests.refusals import refuses, refuses_words
 from utils.arrays import Float64
 from utils.cli import UserError
@@ -59,9 +58,7 @@ def test_a_frame_begins_every_384_samples(recogniser: MoonshineRecogniser) -> No
         assert encoder(noise(1)[:n]).shape == ((n - FIELD) // FRAME + 1, 288)
 
 
-def test_the_wheels_files_are_those_that_were_tested(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_wheels_files_are_those_that_were_tested(tmp_path, monkeypatch):
     class Wheel:
         def locate_file(self, path: str) -> Path:
             return tmp_path
@@ -79,9 +76,7 @@ def test_the_wheels_files_are_those_that_were_tested(
     refuses(f"{DECODER}: is missing; give a folder that has it", MoonshineRecogniser, tmp_path)
 
 
-def test_without_the_wheel_it_says_what_to_do(
-    tmp_path: Path, make_data_dir: MakeDataDir, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_wheel_it_says_what_to_do(tmp_path, make_data_dir, monkeypatch):
     def missing(name: str) -> None:
         raise PackageNotFoundError(name)
 
@@ -167,9 +162,7 @@ def librispeech(corpora: Path) -> list[tuple[str, Path, str]]:
 
 @pytest.mark.corpora
 @pytest.mark.slow
-def test_one_word_in_seventeen_of_librispeech_is_wrong_at_most(
-    corpora: Path, recogniser: MoonshineRecogniser
-) -> None:
+def test_one_word_in_seventeen_of_librispeech_is_wrong_at_most(corpora, recogniser):
     rows = librispeech(corpora)
     heard = {utt: recogniser.recognise(utt, read_audio(utt, str(p)).samples) for utt, p, _ in rows}
     said = {utt: text for utt, _, text in rows}
@@ -180,9 +173,7 @@ def test_one_word_in_seventeen_of_librispeech_is_wrong_at_most(
 
 
 @pytest.mark.corpora
-def test_runaway_and_long_speech(
-    corpora: Path, recogniser: MoonshineRecogniser, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_runaway_and_long_speech(corpora, recogniser, monkeypatch):
     utt, path, text = librispeech(corpora)[0]
     samples = read_audio(utt, str(path)).samples[: 8 * SAMPLE_RATE]
     whole = recogniser.recognise(utt, samples)

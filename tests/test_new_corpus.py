@@ -132,9 +132,7 @@ def write_stereo(path: Path) -> None:
 
 
 @pytest.mark.parametrize(("change", "said", "status"), BAD, ids=[said for _, said, _ in BAD])
-def test_bad_tables_are_told_by_line_or_file(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], change: Change, said: str, status: int
-) -> None:
+def test_bad_tables_are_told_by_line_or_file(tmp_path, capsys, change, said, status):
     path = write_table(tmp_path)
     change(path)
     with pytest.raises(UserError) as error:
@@ -196,9 +194,7 @@ REFUSED: list[tuple[str, Change, str]] = [
 
 
 @pytest.mark.parametrize(("name", "change", "said"), REFUSED, ids=[r[2] for r in REFUSED])
-def test_what_is_no_corpus_leaves_nothing(
-    root: Path, tmp_path: Path, name: str, change: Change, said: str
-) -> None:
+def test_what_is_no_corpus_leaves_nothing(root, tmp_path, name, change, said):
     (root / "egs/there").mkdir()
     change(data := write_kaldi(tmp_path))
     done = new_corpus(root, name, data, cwd=tmp_path)

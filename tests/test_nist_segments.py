@@ -76,9 +76,7 @@ def test_silero_hears_no_speech_in_silence_and_tones() -> None:
     assert DETECTORS["silero"].detect(np.zeros(1024)).shape == (2,)
 
 
-def test_silero_that_is_not_there_or_another_is_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_silero_that_is_not_there_or_another_is_one_line(tmp_path, monkeypatch):
     class Wheel:
         def locate_file(self, path: str) -> Path:
             return tmp_path / Path(path).name

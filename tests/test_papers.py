@@ -237,9 +237,7 @@ def test_a_run_is_kept_with_its_command_and_origin(tmp_path: Path, table: str) -
     [("./run.sh --corpus /data/x", "/data/x: a path of this machine"),
      ("not recorded", "no command was recorded; give --command")],
 )  # fmt: skip
-def test_a_run_that_nobody_could_repeat_is_not_kept(
-    tmp_path: Path, command: str, message: str
-) -> None:
+def test_a_run_that_nobody_could_repeat_is_not_kept(tmp_path, command, message):
     refuses(message, keep, [str(run_folder(tmp_path, command)), str(tmp_path / "o")])
     assert not (tmp_path / "o").exists()
 

@@ -19,11 +19,10 @@ from local.plan.options import Asked
 from local.plan.run import plan_run
 from local.report import findings, tables
 from tests.recipes import TEMPLATE, commands, options_of
-from tests.refusals import refuses_words
+from tests.refusals import refuses, refuses_words
 from tests.report_rows import figure, results
 from tests.test_metrics_legal import people, side
 from utils.archives import write_archive
-from utils.cli import UserError
 from utils.tables import write_map
 from utils.trials import Scores, Trials, write_scores, write_trials
 
@@ -141,6 +140,7 @@ def test_a_crowd_without_distractors_is_legal_linkability() -> None:
             legal[f"legal_linkability_l1_n{n}"]
         )
     assert report["legal_linkability_l1_n30"] == pytest.approx(legal["legal_linkability_l1"])
+    assert report["named_l1_n30"] < report["among_5_l1_n30"] < report["among_10_l1_n30"]  # type: ignore[operator]
     assert report["named_lall_n30"] > report["named_l3_n30"] > report["named_l1_n30"]  # type: ignore[operator]
     assert "named_l10_n2" not in report  # nobody has ten
 
@@ -327,9 +327,7 @@ def planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **options: str) -> 
     return commands(plan_run(Asked(options_of(TEMPLATE / "run.sh") | own | options)))
 
 
-def test_attributes_are_inferred_once_by_each_encoder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_attributes_are_inferred_once_by_each_encoder(tmp_path, monkeypatch):
     made = planned(tmp_path, monkeypatch, attackers="ignorant semi_informed_backend")
     inferred = [path for path in made if "/inference_" in path]
     assert inferred == [
@@ -353,9 +351,7 @@ def test_nothing_is_inferred_of_controls(tmp_path: Path, monkeypatch: pytest.Mon
     assert not [path for path in inferred if "/bn_perm/" in path]
 
 
-def test_distractors_are_protected_as_the_enrolment_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_distractors_are_protected_as_the_enrolment_is(tmp_path, monkeypatch):
     made = planned(
         tmp_path, monkeypatch, attackers="ignorant lazy_informed", distractors="train more",
     )  # fmt: skip
@@ -368,9 +364,7 @@ def test_distractors_are_protected_as_the_enrolment_is(
         assert f"data/{name}" in made
 
 
-def test_a_crowd_is_measured_once_by_each_encoder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_crowd_is_measured_once_by_each_encoder(tmp_path, monkeypatch):
     made = planned(tmp_path, monkeypatch, attackers="ignorant", distractors="more")
     first, second = (made[f"exp/metrics/b2/crowd_ignorant.resemblyzer+{kind}/OA/e_f"]
                      for kind in ("cosine", "plda"))  # fmt: skip
@@ -378,9 +372,7 @@ def test_a_crowd_is_measured_once_by_each_encoder(
     assert "cp exp/metrics/b2/crowd_ignorant.resemblyzer+cosine/OA/e_f/metrics.json" in second
 
 
-def test_a_training_set_in_pieces_gives_distractors(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_training_set_in_pieces_gives_distractors(tmp_path, monkeypatch):
     made = planned(
         tmp_path, monkeypatch, distractors="train", chunk_seconds="4", informed_level="spk",
         attackers="ignorant lazy_informed semi_informed_backend",
@@ -391,12 +383,9 @@ def test_a_training_set_in_pieces_gives_distractors(
     assert any("--other exp/xvectors/resemblyzer/train_b2r_spk" in words for words in crowds)
 
 
-def test_distractors_who_are_evaluated_or_missing_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_distractors_who_are_evaluated_or_missing_are_refused(tmp_path, monkeypatch):
     for name, why in (("e_enrolls", "is evaluated"), ("gone", "data/gone is missing")):
-        with pytest.raises(UserError, match=why):
-            planned(tmp_path / name, monkeypatch, distractors=name)
+        refuses(why, planned, tmp_path / name, monkeypatch, distractors=name)
 
 
 def test_the_only_attacker_on_a_system_is_not_chosen_by_chance() -> None:

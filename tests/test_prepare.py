@@ -363,9 +363,7 @@ def check_vctk(small: Tree, done: subprocess.CompletedProcess[str]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "n_utts"), N_UTTS.items())
-def test_extensions_in_capitals_and_cdpath(
-    tree: Callable[..., Tree], name: str, n_utts: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_extensions_in_capitals_and_cdpath(tree, name, n_utts, monkeypatch):
     """Files named .FLAC or .WAV were left out; with CDPATH the corpus's name was two lines."""
     small = tree(name)
     for path in sorted(small.root.rglob("*.*"))[::2]:
@@ -424,9 +422,7 @@ def test_lists_of_one_gender() -> None:
 
 
 @pytest.mark.slow
-def test_official_lists_and_chosen_subsets_of_librispeech(
-    tree: Callable[..., Tree], tmp_path: Path
-) -> None:
+def test_official_lists_and_chosen_subsets_of_librispeech(tree, tmp_path):
     small, lists = tree("librispeech"), tmp_path / "lists"
     small.made()
     small.data.rename(lists)
@@ -448,9 +444,7 @@ def test_official_lists_and_chosen_subsets_of_librispeech(
 
 
 @pytest.mark.slow
-def test_vctk_080_and_a_training_set_of_another_corpus(
-    tree: Callable[..., Tree], tmp_path: Path
-) -> None:
+def test_vctk_080_and_a_training_set_of_another_corpus(tree, tmp_path):
     small = tree("vctk", lambda root: write_vctk(root, new=False))
     small.made("--leave-out", "")
     assert set(small.table("train/spk2gender").values()) == {"f", "m"}
@@ -655,9 +649,7 @@ REFUSALS: list[tuple[str, Change, tuple[object, ...], str] | tuple[object, ...]]
 
 
 @pytest.mark.parametrize("case", REFUSALS, ids=lambda case: f"{case[0]}: {case[3]}")
-def test_what_is_not_the_corpus_is_refused(
-    tree: Callable[..., Tree], case: tuple[str, Change, tuple[object, ...], str]
-) -> None:
+def test_what_is_not_the_corpus_is_refused(tree, case):
     name, change, options, message, *status = case
     small = tree(name)
     change(small.root)

@@ -7,12 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from local.metrics.utility import KEYS, prosody_figures, read_prosody
+from local.metrics.utility import prosody_figures, read_prosody
 from steps.audio import write_wav
 from steps.compare_prosody import main as compare_prosody
 from steps.extract_contours import main as extract_contours
 from steps.synthesis.world import (
-    COLUMNS,
     compare,
     compare_contours,
     correlate_hz,
@@ -79,10 +78,6 @@ def test_signals() -> None:
     assert math.isnan(silent.f0_correlation)
 
 
-def test_columns_are_those_that_are_read() -> None:
-    assert COLUMNS == KEYS
-
-
 def row(correlation: float, change: float = 0.0) -> np.ndarray:
     return np.array([correlation, 1.0, change, 0.0, 0.0, 0.0, 10, 5, math.nan])
 
@@ -140,9 +135,7 @@ def test_programs(data: Path) -> None:
     assert set(figures["intervals"]) >= {"f0_correlation", "clipping"}
 
 
-def test_the_pitch_of_the_original_was_tracked_for_each_system(
-    data: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_pitch_of_the_original_was_tracked_for_each_system(data, capsys):
     """Contours that are kept give the same table, also where one of them could not be read."""
     (data / "o/wav/f1-2.wav").write_text("no audio")
     sets, lossy = [str(data / "o"), str(data / "p")], ["--allow-loss", "1"]

@@ -82,9 +82,7 @@ def test_each_channel_may_be_protected_for_itself(folder: Path, tmp_path: Path) 
     assert samples(tmp_path / "out/sub dir/bert-1.ogg").shape == (16000, 2)
 
 
-def test_who_shares_a_voice_and_what_the_key_decides(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_shares_a_voice_and_what_the_key_decides(folder, tmp_path, monkeypatch):
     drawn: list[float] = []
     plain = McAdams.coefficient
     monkeypatch.setattr(
@@ -131,9 +129,7 @@ def test_the_key_is_written_only_where_it_was_asked_for(folder: Path, tmp_path: 
     refuses("must not lie beside", run, *beside)
 
 
-def test_a_run_that_was_killed_goes_on(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_was_killed_goes_on(folder, tmp_path, monkeypatch):
     out, plain = tmp_path / "out", Work._write
 
     def dies(self: Work, path: Path, *args: object) -> float:
@@ -171,9 +167,7 @@ def test_with_a_fresh_key_a_speaker_never_has_two_voices(folder: Path, tmp_path:
     assert (out / "anna-1.wav").read_bytes() != before
 
 
-def test_a_killed_run_with_a_fresh_key_left_a_speaker_two_voices(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_killed_run_with_a_fresh_key_left_a_speaker_two_voices(folder, tmp_path, monkeypatch):
     out, plain = tmp_path / "out", Work._write
 
     def dies(self: Work, path: Path, *args: object) -> float:
@@ -192,9 +186,7 @@ def test_a_killed_run_with_a_fresh_key_left_a_speaker_two_voices(
     assert (out / "anna-1.wav").read_bytes() != before and (out / "anna-0.wav").read_bytes() != made
 
 
-def test_a_file_that_cannot_be_read_is_named_and_the_rest_goes_on(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_that_cannot_be_read_is_named_and_the_rest_goes_on(folder, tmp_path, capsys):
     (folder / "anna-0.wav").write_bytes(b"RIFF no audio")
     cut = (folder / "anna-1.wav").read_bytes()
     (folder / "anna-3.wav").write_bytes(cut[: len(cut) // 2])
@@ -222,9 +214,7 @@ def test_a_file_that_cannot_be_read_is_named_and_the_rest_goes_on(
         (("--key-file", "EMPTY/key", "IN", "OUT"), "cannot be read"),
     ],
 )
-def test_bad_input_is_one_line(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], said: str
-) -> None:
+def test_bad_input_is_one_line(folder, tmp_path, monkeypatch, words, said):
     monkeypatch.chdir(tmp_path)
     (folder / "nobody.wav").write_bytes((folder / "anna-1.wav").read_bytes())
     (tmp_path / "empty").mkdir()
@@ -331,9 +321,7 @@ def test_names_like_peoples(name: str, found: bool) -> None:
     assert like_people([Path(name)]) == ([Path(name)] if found else [])
 
 
-def test_what_it_takes_is_told_before_it_starts(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_it_takes_is_told_before_it_starts(folder, tmp_path, capsys):
     (folder / "Anna Li.wav").write_bytes((folder / "anna-1.wav").read_bytes())
     assert run("--key", KEY, folder, tmp_path / "out") == 0
     said = capsys.readouterr().err

@@ -138,9 +138,7 @@ class TestRecipe:
         # No score histograms and no radars: 16 target trials are too few for them.
         assert check_page(browser, page) == 2 + 2 * (1 + 2 + 3 + 2 + 3)
 
-    def test_a_changed_alpha_redoes_what_follows_and_nothing_else(
-        self, recipe: tuple[Path, Run]
-    ) -> None:
+    def test_a_changed_alpha_redoes_what_follows_and_nothing_else(self, recipe):
         folder, run = recipe
         conf = folder / "conf/systems/b2.yaml"
         conf.write_text(conf.read_text().replace("0.8", "0.75"))
@@ -209,9 +207,7 @@ class TestRecipe:
         assert made(done) == {str(path.relative_to(folder)) for path in (protected, xvectors)}
         assert read() == before
 
-    def test_speech_of_others_has_the_figures_of_who_made_it(
-        self, recipe: tuple[Path, Run]
-    ) -> None:
+    def test_speech_of_others_has_the_figures_of_who_made_it(self, recipe):
         """Taken from a folder, and made by a command: both are b2's speech."""
         folder, run = recipe
         (folder / "theirs").mkdir()

@@ -261,9 +261,7 @@ def power(samples: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("share", [-1, -0.9, -0.6])
-def test_channels_that_cancel_became_silence(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], share: float
-) -> None:
+def test_channels_that_cancel_became_silence(tmp_path, capsys, share):
     half = np.stack([VOICE, VOICE * np.where(np.arange(RATE) < RATE / 2, 1, share)], 1)
     put(tmp_path / "in/whole.wav", encoded(np.stack([VOICE, share * VOICE], 1), "WAV"))
     put(tmp_path / "in/apart.wav", encoded(np.stack([VOICE, NOISE / 9], 1), "WAV"))
@@ -306,9 +304,7 @@ def test_names_of_files_as_people_have_them(tmp_path: Path) -> None:
     assert protect(tmp_path).keys() == found.keys()
 
 
-def test_folders_that_are_not_utf8_ended_in_a_traceback(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_folders_that_are_not_utf8_ended_in_a_traceback(tmp_path, monkeypatch):
     """Also a remark on such a name; after hours, as the account was written."""
     monkeypatch.setattr(soundfile, "check_format", lambda kind, *_: kind != "AU")
     place = tmp_path / os.fsdecode(b"\xe4")
@@ -319,9 +315,7 @@ def test_folders_that_are_not_utf8_ended_in_a_traceback(
     assert told["files"][r"\xe4.au"]["warnings"] == [r"it became \xe4.au.wav"]
 
 
-def test_links_are_followed_once_and_none_vanishes(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_links_are_followed_once_and_none_vanishes(tmp_path, capsys):
     put(tmp_path / "in/a.wav")
     put(tmp_path / "elsewhere/b.wav")
     put(tmp_path / "in/sub/c.wav")
@@ -343,9 +337,7 @@ while [ "$1" != -i ]; do shift; done
 """
 
 
-def test_formats_that_libsndfile_does_not_read(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_formats_that_libsndfile_does_not_read(tmp_path, capsys, monkeypatch):
     """They were left out; now they are named, or read through ffmpeg (a stub here)."""
     put(tmp_path / "in/memo.m4a", b"\0\0\0\x1cftyp" + LENGTHS["wav_of_a_pipe"][0])
     put(tmp_path / "in/memo 2.WMA", b"0&\xb2u random")
@@ -370,9 +362,7 @@ def test_formats_that_libsndfile_does_not_read(
     assert "memo 2.WMA: cannot be read as audio" in (tmp_path / "out.failed.txt").read_text()
 
 
-def test_failures_are_listed_beside_the_current_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failures_are_listed_beside_the_current_folder(tmp_path, monkeypatch):
     put(tmp_path / "in/a.wav", b"no audio")
     (tmp_path / "out").mkdir()
     monkeypatch.chdir(tmp_path / "out")
@@ -394,9 +384,7 @@ def test_more_processes_make_the_same_bytes(tmp_path: Path) -> None:
             assert path.read_bytes() == (tmp_path / "before" / path.name).read_bytes()
 
 
-def test_files_say_that_they_are_synthetic_and_lose_other_tags(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_files_say_that_they_are_synthetic_and_lose_other_tags(tmp_path, capsys):
     for kind in ("WAV", "FLAC", "OGG", "MP3"):
         with soundfile.SoundFile(put_in(tmp_path, f"x.{kind}"), "w", RATE, 1, format=kind) as audio:
             audio.title, audio.artist = "Interview with Anna", "Anna"
@@ -430,9 +418,7 @@ def test_the_journal_told_when_recordings_were_made(tmp_path: Path) -> None:
     ("how", "nj"),
     [(signal.SIGINT, 1), (signal.SIGTERM, 1), (signal.SIGINT, 2), (signal.SIGKILL, 2)],
 )
-def test_a_killed_run_left_half_files_that_play(
-    tmp_path: Path, how: signal.Signals, nj: int
-) -> None:
+def test_a_killed_run_left_half_files_that_play(tmp_path, how, nj):
     put(tmp_path / "in/long.wav", encoded(np.tile(VOICE, 400), "WAV"))
     put(tmp_path / "in/other.flac", encoded(np.tile(VOICE, 400), "FLAC"))
     words = [*OPTIONS, "--nj", nj, tmp_path / "in", tmp_path / "out"]
@@ -499,8 +485,6 @@ def test_vowel_signs_were_no_letters(said: str, heard: str, wer: float) -> None:
         ("naïve café", "english", ""),
     ],
 )  # fmt: skip
-def test_text_without_blanks_was_one_word(
-    caplog: pytest.LogCaptureFixture, text: str, normaliser: str, said: str
-) -> None:
+def test_text_without_blanks_was_one_word(caplog, text, normaliser, said):
     error_figures({"a": text}, {"a": text[:4]}, {"a": "a"}, normaliser=normaliser)
     assert said in caplog.text if said else not caplog.text

@@ -24,7 +24,6 @@ from local.report.gather import shorten
 from local.report.load import Results, load_results
 from local.report.page import Players, markdown
 from local.report.pictures import draw_all, draw_utility
-from local.report.select import summary as rows
 from local.report.tables import PROSODY, prosody_table, vocoder_table
 from tests.browser import check_page, opened, unfold
 from tests.report_rows import (
@@ -206,9 +205,7 @@ def test_every_group_and_system_has_its_linked_section(report: Path) -> None:
     assert len(used) < text.count("<audio")
 
 
-def test_clips_beyond_the_budget_are_counted_and_the_worst_stay(
-    few: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_clips_beyond_the_budget_are_counted_and_the_worst_stay(few, monkeypatch):
     results = load_results(few)
     size = len(Players(results, 10**9).data["clips/000.mp3"])
     players = Players(results, 45 * size)
@@ -225,9 +222,7 @@ def test_clips_beyond_the_budget_are_counted_and_the_worst_stay(
     assert text.count("<audio") == 2 * (200 - left) + 2  # and those of the first screen
 
 
-def test_a_report_of_two_evaluators_could_not_be_pickled(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_pictures: None
-) -> None:
+def test_a_report_of_two_evaluators_could_not_be_pickled(tmp_path, monkeypatch, empty_pictures):
     """Each is drawn by another process, to which went what drawing had kept by then."""
     out = many(tmp_path / "results", seconds=0.2, evaluators=EVALUATORS[:2])
     figures = json.loads((out / "figures.json").read_text())
@@ -242,14 +237,6 @@ def test_a_report_of_two_evaluators_could_not_be_pickled(
     assert make_report([str(out), str(tmp_path / "report")]) == 0
     text = (tmp_path / "report/report.html").read_text()
     assert text.count('<svg role="img"') == 12
-
-
-def test_systems_speak_for_themselves(report: Path) -> None:
-    text = words(report.read_text())
-    note = "Offline stand-in for B1: WORLD instead of a neural <vocoder>."
-    assert f"What systems say of themselves b1_world {note}" in text
-    assert "neural <vocoder>" not in report.read_text()
-    assert "<vocoder>" in (report.parent / "RESULTS.md").read_text()
 
 
 def test_the_vocoder_has_its_part_of_the_rise() -> None:
@@ -294,33 +281,7 @@ def with_more(few: Path, tmp_path: Path, rows_: list[tuple[str, str, str, str, f
     return made.out
 
 
-def test_utility_is_read_where_it_was_measured(few: Path, tmp_path: Path) -> None:
-    heard = (("original", 0.1), ("b2", 0.2), ("copy", 0.12))
-    results = load_results(
-        with_more(few, tmp_path, [("asr_x", system, "A", "wer", value) for system, value in heard])
-    )
-    assert results.evaluators() == [EVALUATORS[0]]
-    *_, title = [m.title for m in rows(results, EVALUATORS[0])[0].cells]
-    assert title == "Utility: WER by asr_x"
-    rows_ = {(r.split, r.system): [*r.cells.values()][-1] for r in rows(results, EVALUATORS[0])}
-    wer = rows_[SPLITS[0], "b2"]
-    assert (wer.text, wer.mark, wer.sure) == ("20.0 % [17.0, 23.0]", "worst", True)
-    assert rows_[SPLITS[0], "copy"].mark == "best"
-    assert rows_[SPLITS[1], "b2"].text == "–"
-    said = not_measured(results)
-    assert said[0].startswith("Emotion")
-    text = words(page_of(results))
-    before = "(10.0 % [7.0, 13.0] without protection)"
-    assert f"Word error rate by asr_x: 20.0 % [17.0, 23.0] {before}." in text
-    assert "Utility: WER by asr_x" in text
-    assert "Utility: UAR" not in text
-    assert "asr_x A WER (%) 20.0 [17.0, 23.0]" in text
-    assert "Utility: WER" not in words(page_of(load_results(few)))
-
-
-def test_prosody_has_its_own_table_and_is_no_evaluator_of_privacy(
-    few: Path, tmp_path: Path
-) -> None:
+def test_prosody_has_its_own_table_and_is_no_evaluator_of_privacy(few, tmp_path):
     values = (("f0_correlation", 0.5), ("voicing_agreement", 0.75))
     results = load_results(
         with_more(few, tmp_path, [("prosody", "b2", "OP", *value) for value in values])

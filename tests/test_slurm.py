@@ -75,9 +75,7 @@ def test_a_cancelled_task_is_noticed(start: Start, slurm: dict[str, str], tmp_pa
 
 
 @pytest.mark.slow
-def test_what_killed_a_task_together_with_its_launcher_is_named(
-    start: Start, tmp_path: Path
-) -> None:
+def test_what_killed_a_task_together_with_its_launcher_is_named(start, tmp_path):
     """As the kernel does when memory runs out: nothing is left to write the log's end."""
     with start("killed.log", "bash", "-c", "kill -9 $PPID; sleep 1") as run:
         _, errors = run.communicate(timeout=LIMIT)
@@ -104,8 +102,12 @@ def test_only_failed_tasks_are_submitted_again(slurm: dict[str, str], tmp_path: 
 
 
 @pytest.mark.slow
-def test_a_task_over_its_time_is_named(start: Start) -> None:
+def test_a_task_over_its_time_is_named(start: Start, slurm: dict[str, str], tmp_path: Path) -> None:
+    """A minute is the least time that Slurm gives, and the test does not wait for its end."""
     with start("--time", "0:05", "late.log", "sleep", "3600") as run:
+        wait_for(lambda: (tmp_path / "late.log").exists())
+        words = ["scontrol", "update", f"JobId={jobs(slurm, 'late')[0]}", "EndTime=now+1"]
+        subprocess.run(words, env=slurm, check=True)
         _, errors = run.communicate(timeout=LIMIT)
     assert run.returncode == 1
     assert "1 / 1 failed (1: TIMEOUT)" in errors
@@ -146,32 +148,34 @@ esac
 """
 
 
-@pytest.mark.parametrize("state", ["OUT_OF_MEMORY", "NODE_FAIL", "PREEMPTED"])
 @pytest.mark.slow
-def test_states_that_a_test_cluster_does_not_have(tmp_path: Path, state: str) -> None:
+def test_states_that_a_test_cluster_does_not_have(tmp_path: Path) -> None:
     """The task is named, and the one that waits is cancelled."""
-    (tmp_path / "bin").mkdir()
-    for name in ("sbatch", "scontrol", "squeue", "scancel"):
-        program = tmp_path / "bin" / name
-        program.write_text("#!/bin/bash\n" + FAKE_SQUEUE.replace("STATE", state))
-        program.chmod(0o755)
-    env = {**os.environ, "PATH": f"{tmp_path}/bin:{os.environ['PATH']}"}
     words = [*SLURM_PY, "--config", str(CONF), "JOB=1:2", "x.JOB.log", "sleep", "3600"]
-    done = subprocess.run(
-        words, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=LIMIT
-    )
-    assert done.returncode == 1
-    assert f"1 / 2 failed (1 not started) (1: {state})" in done.stderr
-    assert f"# Slurm: {state}" in (tmp_path / "x.1.log").read_text()
-    assert "--nj" not in (tmp_path / "x.1.log").read_text()
-    assert (tmp_path / "cancelled").read_text().splitlines()[0] == "--state=PENDING 77"
-    assert ("raise --mem" in done.stderr) == (state == "OUT_OF_MEMORY")
+    runs = {}
+    for state in ("OUT_OF_MEMORY", "NODE_FAIL", "PREEMPTED"):  # side by side: all wait for logs
+        programs = tmp_path / state / "bin"
+        programs.mkdir(parents=True)
+        for name in ("sbatch", "scontrol", "squeue", "scancel"):
+            (programs / name).write_text("#!/bin/bash\n" + FAKE_SQUEUE.replace("STATE", state))
+            (programs / name).chmod(0o755)
+        env = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"}
+        runs[state] = subprocess.Popen(
+            words, cwd=tmp_path / state, env=env, stderr=subprocess.PIPE, text=True
+        )
+    for state, run in runs.items():
+        _, errors = run.communicate(timeout=LIMIT)
+        assert run.returncode == 1
+        assert f"1 / 2 failed (1 not started) (1: {state})" in errors
+        log = (tmp_path / state / "x.1.log").read_text()
+        assert f"# Slurm: {state}" in log and "--nj" not in log
+        cancelled = (tmp_path / state / "cancelled").read_text()
+        assert cancelled.splitlines()[0] == "--state=PENDING 77"
+        assert ("raise --mem" in errors) == (state == "OUT_OF_MEMORY")
 
 
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
-def test_a_stopped_launcher_cancels_what_it_submitted(
-    start: Start, slurm: dict[str, str], tmp_path: Path, signum: int
-) -> None:
+def test_a_stopped_launcher_cancels_what_it_submitted(start, slurm, tmp_path, signum):
     name = f"stopped_{int(signum)}"
     script = "sleep 3600 & echo $! >pid.tmp; mv pid.tmp pid.JOB; wait"
     with start("--max-jobs-run", "1", "JOB=1:3", f"{name}.JOB.log", "bash", "-c", script) as run:
@@ -186,9 +190,7 @@ def test_a_stopped_launcher_cancels_what_it_submitted(
 
 
 @pytest.mark.slow
-def test_a_squeue_that_fails_now_and_then_is_no_failure(
-    start: Start, slurm: dict[str, str], tmp_path: Path
-) -> None:
+def test_a_squeue_that_fails_now_and_then_is_no_failure(start, slurm, tmp_path):
     (tmp_path / "bin").mkdir()
     squeue = tmp_path / "bin/squeue"
     squeue.write_text(
@@ -204,9 +206,7 @@ def test_a_squeue_that_fails_now_and_then_is_no_failure(
     assert (run.returncode, errors) == (0, "")
 
 
-def test_a_controller_that_hung_held_the_launcher_for_ever(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_controller_that_hung_held_the_launcher_for_ever(tmp_path, monkeypatch, capsys):
     """Stand-ins that never answer: looking goes on, submitting says that nobody knows."""
     for name in ("squeue", "sbatch", "scancel"):
         (tmp_path / name).write_text("#!/bin/bash\nexec sleep 60\n")
@@ -215,8 +215,7 @@ def test_a_controller_that_hung_held_the_launcher_for_ever(
     monkeypatch.setattr("utils.slurm.CALL_WAIT", 0.1)
     monkeypatch.setattr("utils.slurm.TRIES", 1)
     assert Slurm().states(["1"]) is None
-    with pytest.raises(UserError, match=r"sbatch: no answer in 0.1 s; it may be submitted"):
-        Slurm().submit(["sbatch", "x.sh"])
+    refuses(r"sbatch: no answer in 0.1 s; it may be submitted", Slurm().submit, ["sbatch", "x.sh"])
     Slurm().cancel(["1"])
     told = "could not cancel: scancel: no answer in 0.1 s; do it: scancel 1"
     assert told in capsys.readouterr().err

@@ -366,9 +366,7 @@ def test_a_corpus_counted_by_names_and_sizes_only(work: Path) -> None:
         assert why("a", *command) is None
 
 
-def test_files_that_have_not_changed_are_not_read_again(
-    speech: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_that_have_not_changed_are_not_read_again(speech, monkeypatch):
     """And a memory that is broken is made anew; a file written a moment ago is not trusted yet."""
     step = ["data/x_b2", "--", "protect", "data/x"]
     read: list[str] = []
@@ -439,9 +437,7 @@ def prepare(step: list[str]) -> None:
         step_of(step).finish()
 
 
-def test_a_run_that_was_killed_lost_what_was_finished(
-    work: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_was_killed_lost_what_was_finished(work, monkeypatch):
     """begin removed the outputs, and so did a step that then failed. Whenever the run ends, before
     any change of a file: either all is as it was, or all is new."""
     left = 0
@@ -476,9 +472,7 @@ def test_a_run_that_was_killed_lost_what_was_finished(
     assert moment > 20
 
 
-def test_figures_are_current_as_long_as_all_that_they_rest_on_is(
-    work: Path,
-) -> None:
+def test_figures_are_current_as_long_as_all_that_they_rest_on_is(work):
     """A recogniser's words, heard before the speech was protected anew, are a whole step of their
     own: only the step before it shows that they are old."""
     make(Path("data"), ["protect", "conf.yaml"])

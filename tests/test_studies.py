@@ -18,7 +18,6 @@ from local.report.frame import METRICS, WHERE, with_numbers
 from local.report.gather import tabulate as tabulate_figures
 from local.report.tables import SPECS, tabulate
 from steps.join_xvectors import main as join
-from tests.conftest import MakeDataDir
 from tests.recipes import TEMPLATE, copy_world, make_corpus_folder, run_recipe, take_systems
 from tests.refusals import refuses
 from tests.report_rows import Figure, named, read_table
@@ -77,9 +76,7 @@ def test_nist_lists_that_cannot_be_made() -> None:
     refuses("trial1: no target trial", make_segment_lists, {"a-1": "a", "b-1": "b"})
 
 
-def test_nist_lists_by_the_program(
-    tmp_path: Path, make_data_dir: MakeDataDir, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_nist_lists_by_the_program(tmp_path, make_data_dir, capsys):
     data = make_data_dir(tmp_path / "data", {"a": 3, "b": 2, "c": 2})
     assert make_trials([str(data), str(tmp_path / "out")]) == 0
     printed = capsys.readouterr().out
@@ -123,9 +120,7 @@ def soften(data: Path) -> None:
         (np.full(4800, 0.1), r"is 0\.3 s long, the original 0\.1 s"),
     ],
 )
-def test_foreign_speech_that_is_none_is_one_line(
-    tmp_path: Path, make_data_dir: MakeDataDir, samples: np.ndarray | None, said: str
-) -> None:
+def test_foreign_speech_that_is_none_is_one_line(tmp_path, make_data_dir, samples, said):
     original, theirs = make_data_dir(tmp_path / "a"), make_data_dir(tmp_path / "b")
     if samples is not None:
         soften(theirs)
@@ -136,9 +131,7 @@ def test_foreign_speech_that_is_none_is_one_line(
     assert not (tmp_path / "out").exists()
 
 
-def test_foreign_speech_is_checked_by_id(
-    tmp_path: Path, make_data_dir: MakeDataDir, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_foreign_speech_is_checked_by_id(tmp_path, make_data_dir, capsys):
     original = make_data_dir(tmp_path / "original", {"a": 2, "b": 2})
     more = make_data_dir(tmp_path / "more", {"a": 2, "b": 3})
     less = make_data_dir(tmp_path / "less", {"a": 1, "b": 2})

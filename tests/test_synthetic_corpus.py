@@ -83,9 +83,7 @@ def corpus(make: RunProgram, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_the_same_bits_with_two_processes_and_whoever_else_is_made(
-    make: RunProgram, corpus: Path, tmp_path: Path
-) -> None:
+def test_the_same_bits_with_two_processes_and_whoever_else_is_made(make, corpus, tmp_path):
     make(tmp_path / "two", "--speakers", "8", "--nj", "2")
     assert digests(tmp_path / "two") == digests(corpus)
     make(tmp_path / "some", "--first", "3", "--speakers", "2")
@@ -101,9 +99,7 @@ def test_another_seed_makes_other_speakers(make: RunProgram, corpus: Path, tmp_p
     assert not set(other.values()) & set(every.values())
 
 
-def test_the_data_directory_is_valid_and_true(
-    corpus: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_data_directory_is_valid_and_true(corpus, monkeypatch):
     monkeypatch.chdir(corpus)
     assert validate_data_dir("data") == []
     data = load_data_dir("data", need=("wav.scp", "utt2spk", "spk2gender", "text", "utt2dur"))
@@ -199,9 +195,7 @@ def test_noise_keeps_its_distance_and_rooms_ring() -> None:
 
 
 @pytest.mark.slow
-def test_a_killed_run_leaves_nothing_that_looks_finished(
-    make: RunProgram, corpus: Path, tmp_path: Path
-) -> None:
+def test_a_killed_run_leaves_nothing_that_looks_finished(make, corpus, tmp_path):
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "wav.scp").write_text("older tables\n", encoding="utf-8")
     program = ROOT / "steps/make_synthetic_corpus.py"
@@ -230,9 +224,7 @@ def test_a_killed_run_leaves_nothing_that_looks_finished(
 
 
 @pytest.mark.slow
-def test_what_is_there_is_kept_and_what_is_damaged_is_made_again(
-    make: RunProgram, corpus: Path, tmp_path: Path
-) -> None:
+def test_what_is_there_is_kept_and_what_is_damaged_is_made_again(make, corpus, tmp_path):
     make(tmp_path, "--speakers", "4")
     (tmp_path / "corpus/synf001/synf001-002.wav").write_bytes(b"RIFF")
     (tmp_path / "corpus/synm001/synm001-003.wav").unlink()
@@ -258,9 +250,7 @@ def test_senseless_numbers_are_refused(make: RunProgram, words: str, tmp_path: P
 
 
 @pytest.mark.slow
-def test_the_widest_spread_that_is_allowed_does_not_crash_the_library(
-    make: RunProgram, tmp_path: Path
-) -> None:
+def test_the_widest_spread_that_is_allowed_does_not_crash_the_library(make, tmp_path):
     result = make(tmp_path, "--speakers", "16", "--spread", "2", "--within", "2", "--nj", "2")
     assert "16 speakers (16 made now" in result.stdout
 
@@ -272,9 +262,7 @@ def test_audio_folder_that_is_a_file(make: RunProgram, tmp_path: Path) -> None:
     assert result.stderr == "make_synthetic_corpus.py: corpus: cannot be made: File exists\n"
 
 
-def test_one_voice_reads_what_there_is_to_read(
-    make_data_dir, run_process: RunProgram, tmp_path: Path
-) -> None:
+def test_one_voice_reads_what_there_is_to_read(make_data_dir, run_process, tmp_path):
     """The control `reading`: the same words, the same bytes; and what cannot be read is named."""
     data = make_data_dir(tmp_path / "data", {"a": 1, "b": 2})
 

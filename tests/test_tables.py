@@ -11,9 +11,7 @@ from tests.refusals import refuses
 from utils.tables import atomic_write
 
 
-def test_a_late_orphan_replaced_the_files_of_the_next_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_late_orphan_replaced_the_files_of_the_next_run(tmp_path, monkeypatch):
     """15 of 16 files, after the next run had stamped them."""
     own = tmp_path / "exp/.partial.1"
     own.mkdir(parents=True)

@@ -12,7 +12,7 @@ from local.collect_results import main as collect
 from local.make_report import main as make_report
 from local.report import gather as timing
 from local.report.gather import ALL, TimedStage, cost_of, join_stages
-from utils.cli import UserError
+from tests.refusals import refuses
 from utils.launching import Account, read_account
 
 
@@ -88,8 +88,7 @@ def test_a_step_by_hand(tmp_path: Path) -> None:
 def test_what_no_log_says_is_not_measured(tmp_path: Path, spoil, why: str) -> None:  # type: ignore[no-untyped-def]
     folder, audio = write_step(tmp_path / "x"), write_audio(tmp_path / "a", 5)
     spoil(folder)
-    with pytest.raises(UserError, match=why):
-        cost_of(folder)
+    refuses(why, cost_of, folder)
     (row,) = timings([TimedStage("b2", "f0", [audio], [folder])], "toy")
     assert row.rtf == row.seconds == "" and why in row.missing
 

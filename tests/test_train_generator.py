@@ -61,9 +61,7 @@ class Stopped(Exception):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("values", [MLP, DIFF, GAN], ids=["mlp", "diff", "mlp wgan_qc"])
-def test_a_stopped_training_ends_with_the_same_bits(
-    tmp_path: Path, values: dict, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stopped_training_ends_with_the_same_bits(tmp_path, values, monkeypatch):
     monkeypatch.setattr("steps.generators.training.problem_of", lambda *_: "")
     train_generator(values, "conf", data(), tmp_path / "whole", seed=0)
     batch = TripletTrainer.batch
@@ -172,9 +170,7 @@ def write_inputs(folder: Path) -> None:
     (folder / "conf.yaml").write_text(yaml.safe_dump(MLP))
 
 
-def test_the_programs_train_generate_and_measure(
-    tmp_path: Path, run_program: RunProgram, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_programs_train_generate_and_measure(tmp_path, run_program, capsys):
     write_inputs(tmp_path)
     arguments = (tmp_path / "conf.yaml", tmp_path / "xvectors", tmp_path / "data")
     done = run_program("steps/train_generator.py", *arguments, tmp_path / "g", status=0)

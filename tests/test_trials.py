@@ -59,9 +59,7 @@ def test_join_does_not_depend_on_line_order(tmp_path: Path) -> None:
     assert joined.tolist() == [value[pair] for pair in zip(read.enrol, read.trial, strict=True)]
 
 
-def test_scores_that_are_no_trials_are_left_out_with_a_count(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_scores_that_are_no_trials_are_left_out_with_a_count(tmp_path, caplog):
     trials = read_trials(write(tmp_path / "trials", "a b target\n"))
     scores = read_scores(write(tmp_path / "scores", "a b 1\nb a 2\nx y 3\n"))
     assert join_scores(trials, scores).tolist() == [1.0]
@@ -142,9 +140,7 @@ def test_written_scores_are_sorted_and_read_back_exactly(tmp_path: Path) -> None
         ([""], ["c"], [1.0], "cannot be an id"),
     ],
 )
-def test_nothing_is_written_that_could_not_be_read(
-    tmp_path: Path, enrol: list[str], trial: list[str], score: list[float], fault: str
-) -> None:
+def test_nothing_is_written_that_could_not_be_read(tmp_path, enrol, trial, score, fault):
     refuses(fault, write_scores, tmp_path / "scores", Scores(enrol, trial, np.array(score)))
     assert not list(tmp_path.iterdir())
 

@@ -62,9 +62,7 @@ def test_before_training_pyannote_gives_the_vectors_of_onnxruntime() -> None:
 
 
 @pytest.mark.parametrize(("name", "size"), [("resemblyzer_tuned", 256), ("pyannote_tuned", 512)])
-def test_training_starts_from_the_package_and_is_read_back(
-    name, size, tmp_path, make_data_dir
-) -> None:
+def test_training_starts_from_the_package_and_is_read_back(name, size, tmp_path, make_data_dir):
     if name == "pyannote_tuned":
         need_pyannote()
     settings = yaml.safe_load((CONFS / f"{name}.yaml").read_text())

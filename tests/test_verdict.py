@@ -296,9 +296,7 @@ def test_each_of_several_groups_had_its_own_five_percent() -> None:
 
 
 @pytest.mark.parametrize(("signal", "most", "least"), [(0.0, 4, 0), (3.0, 30, 28)])
-def test_the_best_of_many_attackers_who_hear_nothing_was_a_leak(
-    signal: float, most: int, least: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_best_of_many_attackers_who_hear_nothing_was_a_leak(signal, most, least, monkeypatch):
     """Ten attackers on six people, 30 times: by their own intervals, two of three times, without
     any signal; where one of them hears something, the verdict has to say so."""
     monkeypatch.setattr(metrics, "N_PERMUTATIONS", 199)

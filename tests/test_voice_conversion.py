@@ -37,7 +37,7 @@ from tests.making import (
 )
 from tests.refusals import refuses
 from utils.archives import read_vectors
-from utils.cli import LossError, UserError
+from utils.cli import UserError
 from utils.seeds import Draws
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -101,9 +101,7 @@ def test_nearest_voices_and_their_weights() -> None:
     assert even == pytest.approx(np.full(5, 0.2), abs=1e-5)
 
 
-def test_voices_of_an_encoder_whose_speakers_are_alike_had_equal_weights(
-    load, pool: Path, tmp_path: Path
-) -> None:
+def test_voices_of_an_encoder_whose_speakers_are_alike_had_equal_weights(load, pool, tmp_path):
     """Where speakers have much in common (Resemblyzer) every pseudo-speaker was a mean of eight."""
     alike = tmp_path / "alike"
     shutil.copytree(pool, alike)
@@ -314,9 +312,7 @@ def test_a_small_pool_is_noted_and_a_missing_gender_is_an_error(load, pool, tmp_
 
 @pytest.mark.parametrize("gender", ["same", "other", "any"])
 @pytest.mark.parametrize("name", ["random", "farthest"])
-def test_a_draw_among_both_genders_does_not_count_where_one_is_asked_for(
-    load, name: str, gender: str
-) -> None:
+def test_a_draw_among_both_genders_does_not_count_where_one_is_asked_for(load, name, gender):
     """7 of 5 f and 5 m were a draw, though each gender's 5 are all taken: run 1 was run 0."""
     extra = ", distance: cosine" if name == "farthest" else ""
     text = (
@@ -384,15 +380,6 @@ def test_same_bits_whatever_the_order_and_the_parts(make_data_dir, pool, tmp_pat
         "distance": "cosine",
     }
     assert (settings["neighbours"], settings["k"], settings["f0"]) == (3, 4, "none")
-
-
-def test_a_speaker_without_gender_is_a_loss_by_name(make_data_dir, pool, tmp_path) -> None:
-    conf = tmp_path / "b1.yaml"
-    conf.write_text(RANDOM)
-    data = make_data_dir(tmp_path / "data")
-    (data / "spk2gender").unlink()
-    refuses("source's gender", run, conf, data, tmp_path / "out", pool, kind=LossError)
-    assert not (tmp_path / "out/wav.scp").exists()
 
 
 def test_missing_folders_and_generators_are_named(tmp_path: Path, pool: Path) -> None:

@@ -109,9 +109,7 @@ def test_loud_frames() -> None:
     assert loud_frames(codes).tolist() == [0, 1, 2, 3, 4]  # digital silence is never a target
 
 
-def test_only_the_speakers_used_last_stay_in_memory(
-    sources, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_the_speakers_used_last_stay_in_memory(sources, tmp_path, monkeypatch):
     monkeypatch.setattr(voices, "_CACHED_FRAMES", 110)  # s1 has 68, the others 34 each
     read: list[str] = []
     matrix = ObjectReader.matrix
@@ -128,9 +126,7 @@ def test_only_the_speakers_used_last_stay_in_memory(
     assert len(pool._cache) == 2
 
 
-def test_long_speakers_filled_the_memory(
-    sources, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_long_speakers_filled_the_memory(sources, tmp_path, monkeypatch):
     """Eight speakers were kept, however long: of 25 minutes each they took 0.9 GB in every job."""
     monkeypatch.setattr(voices, "_CACHED_FRAMES", 60)
     pool = make(sources, tmp_path / "pool")
@@ -222,8 +218,7 @@ def test_single_objects_of_an_archive(tmp_path: Path) -> None:
     refuses(r"ruined.scp: gone: .*no.ark: cannot be read", reader.matrix, "gone")
     refuses("is a pipe, which would run a command; refused", reader.matrix, "pipe")
     write_archive(tmp_path / "n", {"a": np.full((2, 2), np.nan)})
-    with pytest.raises(UserError, match="not a finite number"):
-        ObjectReader(tmp_path / "n.scp").matrix("a")
+    refuses("not a finite number", ObjectReader(tmp_path / "n.scp").matrix, "a")
 
 
 def test_digital_silence_around_speech_does_not_move_its_match_vectors() -> None:

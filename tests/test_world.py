@@ -30,7 +30,6 @@ from steps.synthesis.world import (
 from tests.refusals import refuses
 from utils.archives import ObjectReader, read_vectors
 from utils.cli import LossError, UserError
-from utils.parts import merge_parts
 from utils.seeds import Draws
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -121,12 +120,6 @@ def test_frames_and_samples_are_as_many_as_they_should_be(n: int) -> None:
         out = synthesise(frames, n)
         assert out.shape == (n,)
         assert np.isfinite(out).all()
-
-
-def test_same_bits_whatever_came_before() -> None:
-    first = copy(vowel(150.0))
-    copy(noise(5000))
-    assert copy(vowel(150.0)).tobytes() == first.tobytes()
 
 
 def test_unvoiced_speech_stays_noise_of_its_level() -> None:
@@ -225,26 +218,6 @@ def test_the_programs_write_archives(make_data_dir, tmp_path: Path, capsys) -> N
     assert not (tmp_path / "f0/skipped.txt").exists()
 
 
-def test_the_parts_of_parallel_jobs_are_merged(make_data_dir, tmp_path: Path) -> None:
-
-    data = make_data_dir(tmp_path / "set", {"s1": 2, "s2": 2})
-    out = tmp_path / "world"
-    assert extract_world_program([str(data), str(tmp_path / "whole")]) == 0
-    for number, speaker in enumerate(("s1", "s2"), start=1):
-        part = tmp_path / f"part{number}"
-        part.mkdir()
-        for name in ("wav.scp", "utt2spk"):
-            lines = (data / name).read_text().splitlines()
-            kept = [line for line in lines if line.startswith(speaker)]
-            (part / name).write_text("".join(f"{line}\n" for line in kept))
-        assert extract_world_program([str(part), str(out / f"split2/{number}")]) == 0
-    merge_parts(out, 2)
-    whole, put = ObjectReader(tmp_path / "whole/world.scp"), ObjectReader(out / "world.scp")
-    assert list(whole) == list(put)
-    for utt in whole:
-        np.testing.assert_array_equal(whole.matrix(utt), put.matrix(utt))
-
-
 def test_losses_are_counted_and_nothing_half_written(make_data_dir, tmp_path: Path, capsys) -> None:
     data, out = make_data_dir(tmp_path / "set", {"s1": 2}), tmp_path / "out"
     (data / "wav/s1-001.wav").write_text("no audio")
@@ -260,9 +233,7 @@ def test_losses_are_counted_and_nothing_half_written(make_data_dir, tmp_path: Pa
 
 
 @pytest.mark.parametrize("floor, ceiling", [(40, 400), (60, 601), (300, 400), (400, 60)])
-def test_a_range_that_cannot_be_is_an_error(
-    floor: int, ceiling: int, make_data_dir, tmp_path: Path
-) -> None:
+def test_a_range_that_cannot_be_is_an_error(floor, ceiling, make_data_dir, tmp_path):
     data = make_data_dir(tmp_path / "set", {"s1": 1})
     options = ["--f0-floor", str(floor), "--f0-ceiling", str(ceiling)]
     with pytest.raises(UserError, match="--f0-floor, --f0-ceiling"):

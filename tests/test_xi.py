@@ -39,9 +39,7 @@ def test_by_hand() -> None:
 
 
 @pytest.mark.parametrize("precision", [0.01, 1.0, 100.0])
-def test_a9_equal_precisions_give_the_mean_with_the_prior_as_one_more_frame(
-    precision: float,
-) -> None:
+def test_a9_equal_precisions_give_the_mean_with_the_prior_as_one_more_frame(precision):
     found = pool([1.0, 2.0, 6.0], [precision] * 3, mean=7.0, precision=precision)
     assert float(found[0]) == pytest.approx((1 + 2 + 6 + 7) / 4)
     assert float(found[1].exp()) == pytest.approx(4 * precision)

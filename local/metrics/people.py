@@ -200,6 +200,7 @@ def residual(accuracy: float, n_values: int) -> float:
 # ---- A crowd of candidates: how surely a recording leads to its person among ever more people.
 
 CANDIDATES = (2, 5, 10, 20, 50, 100, 200, 500, 1000)  # and all that there are
+RANKS = {"legal_linkability": 1, "named": 1, "among_5": 5, "among_10": 10}
 
 
 def join(sides: Sequence[tuple[StrPath, AttackSide]]) -> AttackSide:
@@ -241,14 +242,16 @@ def crowd(
     sizes = [*(n for n in CANDIDATES if n < total), total]
     rates: dict[str, Float64] = {}
     centred = join([(path, centre(side)) for path, side in sides]), centre(trial)
-    for name_of, both in (("legal_linkability", (candidates, trial)), ("named", centred)):
+    sides_of = {"legal_linkability": (candidates, trial)}
+    for name_of, rank in RANKS.items():
+        both = sides_of.get(name_of, centred)
         for name, length in LENGTHS.items():
             found = list(_beaters(*both, length, seed))
             if sum(len(own) > 0 for own in found) < FEWEST_SPEAKERS:
                 logger.warning("%s recordings: fewer than two people have so many", name)
                 continue
-            for n in sizes:
-                rate = [chance_of_none(own, total, n) for own in found]
+            for n in (n for n in sizes if n > rank):
+                rate = [chance_of_rank(own, total, n, rank) for own in found]
                 rates[f"{name_of}_l{name}_n{n}"] = np.array(rate)
 
     def evaluate(drawn: Float64) -> Figures:
@@ -270,10 +273,10 @@ def crowd(
     return report
 
 
-def chance_of_none(beaters: Int64, total: int, n: int) -> float:
-    """Mean probability that none of those who score no lower is among the n - 1 others drawn of
-    total - 1; NaN without recordings. beaters: (n_conversations,)."""
-    chances = hypergeom.cdf(0, total - 1, beaters, n - 1)
+def chance_of_rank(beaters: Int64, total: int, n: int, rank: int) -> float:
+    """Mean probability that fewer than `rank` of those who score no lower are among the n - 1
+    others drawn of total - 1; NaN without recordings. beaters: (n_conversations,)."""
+    chances = hypergeom.cdf(rank - 1, total - 1, beaters, n - 1)
     return float(chances.mean()) if len(beaters) else math.nan
 
 

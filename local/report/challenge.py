@@ -634,9 +634,14 @@ _ITEMS: Sequence[tuple[str, Callable[..., str]]] = (
     ("cllr", lambda low, x: f"Cllr (min/act): {low:.3f}/{x:.3f}"),
     ("eer_rocch", lambda x: f"ROCCH-EER: {100 * x:.3f}%"),
     ("linkability", lambda x: f"linkability: {x:.6f}"),
-    ("d_ece", lambda x: f"Population: {x:.3f} bit"),
-    ("l_w", lambda x: f"Individual: {x:.3f} ({tag(x)})"),
+    ("d_ece", lambda x: f"Population: {_zebra(x)} bit"),
+    ("l_w", lambda x: f"Individual: {_zebra(x)} ({tag(x)})"),
 )
+
+
+def _zebra(x: float) -> str:
+    """A figure as ZEBRA prints it: 0, one digit below 0.0005, or three decimals."""
+    return f"{x:.3f}" if x > 5e-4 else f"{x:.0e}" if x else "0"
 
 
 def write_full(scores: Sequence[Score], protocol: Protocol, *, original: bool = False) -> str:

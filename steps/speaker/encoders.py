@@ -173,7 +173,6 @@ def load_encoder(name: str, device: str = "cpu") -> Encoder:
 
 
 SPEECHBRAIN = "embedding_model.ckpt"  # weights of an ECAPA-TDNN that SpeechBrain trained
-LAYER_WEIGHTS = "weighted_sum.layer_weights"  # of DAST's hub model
 OTHERS = "give the weights that fit encoder.yaml, or the settings that fit them"
 
 
@@ -201,15 +200,10 @@ def load_network(folder: Path) -> tuple[EncoderConfig, EncoderNetwork]:
 def _take(path: Path) -> dict[str, Any]:
     """Weights of SpeechBrain's or DAST's ECAPA-TDNN by the names of EncoderNetwork."""
     state = load_state(path, OTHERS)
-    inner = state.get("state_dict")
-    named = {
-        str(name).removeprefix("module."): value
-        for name, value in (inner if isinstance(inner, dict) else state).items()
-    }
-    return {
-        "front.weights" if name == LAYER_WEIGHTS else f"body.{name}": value
-        for name, value in named.items()
-    }
+    state = state.get("state_dict", state)
+    named = {f"body.{str(name).removeprefix('module.')}": state[name] for name in state}
+    layers = named.pop("body.weighted_sum.layer_weights", None)  # DAST's, of its hub model
+    return named if layers is None else named | {"front.weights": layers}
 
 
 # ---- X-vectors of a data directory: whole utterances, or cut into chunks.

@@ -228,17 +228,13 @@ def augment(
     return samples
 
 
-_DROP_BANDS = {"drop_freq_count_low": 1, "drop_freq_count_high": 3, "drop_freq_width": 0.05}
-_DROP_CHUNKS = {"drop_length_low": 1000, "drop_length_high": 2000, "drop_count_high": 5}
-
-
 def drop(rng: np.random.Generator, crops: Float32) -> Float32:
     """Crops (B, n) without 1 to 3 narrow bands, the same of all, nor 1 to 5 stretches of 1000 to
     2000 samples, each its own: SpeechBrain's, with the numbers of VoicePrivacy 2026."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(rng.integers(2**63)))
-        samples = DropFreq(**_DROP_BANDS)(torch.from_numpy(crops))
-        dropped: Float32 = DropChunk(**_DROP_CHUNKS)(samples, torch.ones(len(crops))).numpy()
+        samples = DropFreq()(torch.from_numpy(crops))
+        dropped: Float32 = DropChunk(1000, 2000, 1, 5)(samples, torch.ones(len(crops))).numpy()
         return dropped
 
 

@@ -372,9 +372,7 @@ def attempts(target: Target) -> Iterator[tuple[str, bool, str]]:
 
 
 @pytest.mark.slow
-def test_bad_inputs_end_in_one_line(
-    tmp_path: Path, make_data_dir: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bad_inputs_end_in_one_line(tmp_path, make_data_dir, monkeypatch):
     monkeypatch.chdir(tmp_path)
     data = make_data_dir(tmp_path / "d", {"s1": 3, "s2": 3})
     made = (of_archives, of_settings, of_results, of_plans, of_networks)
