@@ -85,7 +85,7 @@ def _emotions(
     <utterance> <emotion>, such as steps/recognise_emotion.py or anybody's recogniser writes; one
     that DATA does not have counts as wrong. OUT gets uar, accuracy, recall_<emotion>, chance_uar
     (of a guesser) and the confusions; with the folds of a cross-validation, in spk2fold of DATA or
-    by --utt2fold, uar_vpc24 and recall_vpc24_<emotion>, too.
+    by --utt2fold, also uar_vpc24 and recall_vpc24_<emotion>.
     """
     from local.metrics.utility import recall_figures
     from local.protocols.utterances import four_emotions, read_folds, read_recognised
@@ -125,7 +125,7 @@ def _quality(
         if strange := found.keys() - speakers.keys():
             raise UserError(f"{path}: {min(strange)} is not in {folder}/utt2spk; estimate it again")
         if twice := found.keys() & scores.keys():
-            raise UserError(f"{path}: {min(twice)} is in another set, too; name each set once")
+            raise UserError(f"{path}: {min(twice)} is also in another set; name each set once")
         scores |= found
         utt2spk |= speakers
     before = {utt: score for path in original for utt, score in read_quality(path).items()}

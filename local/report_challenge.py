@@ -25,6 +25,7 @@ def main(
     of_system: Annotated[
         str, "The system of the recipe whose figures are written", "NAME"
     ] = "",
+    evaluator: Annotated[str, "Who listened (left out: the protocol's own)", "NAME"] = "",
     out: Annotated[
         Path | None, "Where the result file is written", "FOLDER"
     ] = None,
@@ -37,7 +38,7 @@ def main(
     from utils.tables import write_file
 
     asked = read_protocol(protocol)
-    evaluator = asked.evaluators.split()[0]
+    evaluator = evaluator or asked.evaluators.split()[0]
     folders = [path for path in results if not path.is_file()]
     scores = [score for path in results if path.is_file() for score in read_results(path, asked)]
     if folders:

@@ -349,7 +349,7 @@ def test_further_trainings_of_an_encoder_differ_in_their_seed_alone(plan: Plan) 
 
 
 def test_defaults_go_without_packages_that_are_not_installed(plan, monkeypatch):
-    """The recipe of egs/synth would end with an error where Moonshine's wheel cannot be had."""
+    """The recipe of egs/synth would end with an error where Moonshine's wheel is missing."""
     for gender in "fm":
         Path(f"data/e_trials_{gender}/text").touch()
     options = {"systems": "b2 bn", "asr": "moonshine", "evaluators": "e/plda pyannote/cosine"}

@@ -148,7 +148,7 @@ def test_sets_that_do_not_fit(data: Path) -> None:
     own = (data / "o", data / "q")
     (data / "other").write_text("f2-1 3.5\n")
     for scored, said, *more in (
-        ("x1", r"x1 is not in .*utt2spk"), ("f1-1", "f1-1 is in another set", "--also", *own),
+        ("x1", r"x1 is not in .*utt2spk"), ("f1-1", "f1-1 is also in another set", "--also", *own),
         ("f1-1", "has no f1-1", f"--original={data / 'other'}"),
     ):  # fmt: skip
         (data / "q").write_text(f"{scored} 3.5\n")

@@ -342,6 +342,6 @@ def _read_text(stream: IO[bytes], where: str) -> Array:
         text += b"" if text.endswith(b"]") else b"\n"
     body = text.strip()[1:-1].decode("ascii", errors="replace")
     rows = [line.split() for line in body.split("\n") if line.strip()]
-    with refusing(f"{where}: a word that is no number, or rows of unequal length", ValueError):
+    with refusing(f"{where}: a word that is not a number, or rows of unequal length", ValueError):
         array = np.array(rows, dtype=np.float64)
     return array if "\n" in body or not rows else array[0]

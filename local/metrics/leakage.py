@@ -53,7 +53,7 @@ _ROUNDING = 1e-9  # of sums over queries: a smaller difference is a tie, and cou
 
 def permutation_tests(found: Search, n_permutations: int = _PERMUTATIONS, seed: int = 0) -> Figures:
     """P values `p_value_<figure>`: for cmc_<k> and auc_cmc (higher leaks more), mean_rank (lower);
-    and `p_value_two_sided_<figure>` for those of TWO_SIDED: less than chance is information, too.
+    and `p_value_two_sided_<figure>` for those of TWO_SIDED: less than chance is also information.
 
     p = (1 + permutations that leak as much or more) / (1 + permutations), so never 0; two-sided,
     those as far from the mean over all permutations. The same seed

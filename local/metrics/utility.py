@@ -94,7 +94,7 @@ def error_figures(
             "read cer, not wer"
         )
     if normaliser != "plain" and sum(n for letter, n in letters.items() if letter.isascii()) < half:
-        logger.warning("%s is no spelling for this language; take --spelling plain", normaliser)
+        logger.warning("%s is not a spelling for this language; take --spelling plain", normaliser)
     if total["words"] == 0:
         logger.warning("wer is undefined: the reference has no word")
     elif total["empty_hypotheses"] == total["segments"]:
@@ -144,7 +144,7 @@ def recall_figures(
     """Figures `uar`, `accuracy`, `recall_<emotion>`, `chance_uar`, `confusion`, and intervals.
 
     reference, recognised, utt2spk, folds: by utterance; all of `reference` are in the others. With
-    folds there are `uar_vpc24` and `recall_vpc24_<emotion>`, too: means over folds. The mean of
+    folds there are also `uar_vpc24` and `recall_vpc24_<emotion>`: means over folds. The mean of
     `uar` is over the emotions that occur in `reference`. A single one has no UAR: NaN, with a
     warning. A resample of the speakers in which an emotion does not occur has no UAR and no recall
     of it; `interval_report` counts these.
@@ -234,7 +234,7 @@ def prosody_figures(
     table: Mapping[str, Float64], utt2spk: Table, **resamples: int
 ) -> dict[str, object]:
     """Means over utterances, by speaker and overall, and `intervals` by bootstrap over speakers;
-    for `f0_correlation_vpc22` the standard deviation over utterances, too, as VoicePrivacy 2022.
+    for `f0_correlation_vpc22` also the standard deviation over utterances, as VoicePrivacy 2022.
 
     table: of `read_prosody`; utt2spk: of its utterances. An utterance without a defined value does
     not count in that figure; `n_undefined` counts these. A figure that no utterance defines is NaN,

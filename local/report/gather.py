@@ -51,7 +51,7 @@ logger = logging.getLogger(__name__)
 
 
 def labelled(lists: Iterable[Sequence[str]]) -> dict[Path, Row]:
-    """What each folder of figures speaks of; lists: a folder and the words for LABELS, `-` for none
+    """Subject of each folder of figures; lists: a folder and the words for LABELS, `-` for none
     (`Labelled` of local/options.py)."""
     return {
         Path(folder): dict(zip(LABELS, ("" if w == "-" else w for w in words), strict=True))
@@ -282,7 +282,7 @@ def cut_clips(
 
 # Real-time factors: seconds of computing a second of audio, read off the logs of a run. Only what a
 # log says is a measurement. A stage of which any log is missing, failed, belongs to another run, or
-# goes on from a stopped one is not measured, and the reason is told.
+# goes on from a stopped one is not measured, and the reason is given.
 
 # Tables of seconds by utterance that a stage may have made: their columns, and what these are.
 PARTS = {
@@ -341,8 +341,8 @@ class TimeSpent(NamedTuple):
 
 
 def cost_of(folder: Path) -> TimeSpent:
-    """What the logs of a finished step say. UserError where it is not finished, has no logs, or
-    went on from a stopped run, whose time is not in them."""
+    """Time that a finished step took, by its logs. UserError where it is not finished, has no logs,
+    or went on from a stopped run, whose time is not in them."""
     total = TimeSpent(0.0, 0, 0, frozenset({_host(folder)}))
     logs: dict[str, dict[int, Path]] = defaultdict(dict)
     for path in sorted((folder / "log").glob("*.log")):
@@ -443,7 +443,7 @@ def lacks(what: object, error: UserError) -> Missing:
 
 
 def usable(jobs: Iterable[tuple[object, Callable[[], T]]]) -> tuple[list[T], list[Missing]]:
-    """What each of some readers finds, and those that find nothing, by name, each with why."""
+    """Findings of several readers, and the names of those that find nothing, with the reason."""
     found, missing = [], []
     for name, read in jobs:
         try:
@@ -469,7 +469,7 @@ def _version(package: str) -> str:
 
 
 def _command(log: Path) -> str:
-    """What the recipe that runs was called with; by hand, the last of exp/cmdline.log.
+    """Command line of the recipe that runs; by hand, the last of exp/cmdline.log.
 
     Its lines are `<date> <time>  <commit>  <command>`; another recipe may have written the last.
     """
