@@ -241,10 +241,9 @@ class Training:
         patience, of = self.trainer.plan.patience, self.trainer.best_by
         if not patience or self.best is None:
             return False
-        best: int = self.best["step"]
-        since = sum(of in row and row["step"] > best for row in self.rows)
+        since = sum(of in row and row["step"] > self.best["step"] for row in self.rows)
         if since >= patience:
-            logging.info("no better validation since step %d: ends early", best)
+            logging.info("no better validation since step %d: ends early", self.best["step"])
         return bool(since >= patience)
 
     def finish(self, name: str, settings: dict[str, Any], **known: object) -> None:

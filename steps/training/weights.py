@@ -49,11 +49,9 @@ def saved_vector(weights: Mapping[str, Any], name: str, path: StrPath) -> torch.
 
 
 def fill_network(
-    network: torch.nn.Module,
-    weights: Mapping[str, Any],
-    path: StrPath,
+    network: torch.nn.Module, weights: Mapping[str, Any], path: StrPath,
     mend: str = "train it again",
-) -> None:
+) -> None:  # fmt: skip
     """Put saved weights into a network.
 
     UserError if they belong to another network (other names, shapes or types), or are not finite.
