@@ -179,7 +179,7 @@ def test_training_spreads_the_vectors_as_the_real_ones_are(tmp_path: Path) -> No
     assert "transport" in header
 
 
-@pytest.mark.parametrize("arch", ["mlp", "resnet8"])
+@pytest.mark.parametrize("arch", ["mlp", pytest.param("resnet8", marks=pytest.mark.slow)])
 def test_a_resumed_training_ends_with_the_same_bits(tmp_path: Path, arch: str) -> None:
     data = training_vectors()
     torch.set_num_threads(1)
@@ -190,13 +190,13 @@ def test_a_resumed_training_ends_with_the_same_bits(tmp_path: Path, arch: str) -
         )
 
     whole = trainer()
-    for step in range(6):
+    for step in range(4):
         whole.learn(step)
     first, second = trainer(), trainer()
-    for step in range(3):
+    for step in range(2):
         first.learn(step)
     second.restore(first.state())
-    for step in range(3, 6):
+    for step in range(2, 4):
         second.learn(step)
     weights = whole.weights()
     assert all(torch.equal(weights[name], value) for name, value in second.weights().items())
