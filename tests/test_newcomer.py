@@ -26,13 +26,15 @@ def in_a_fresh_shell(program: Path, *words: str) -> subprocess.CompletedProcess[
 
 
 @pytest.mark.parametrize("program", ["local/align_xvectors.py", "utils/subset_data_dir.py"])
-def test_a_program_finds_the_project_in_a_fresh_shell(program: str) -> None:
+def test_a_program_finds_the_project_in_a_fresh_shell(program: str, tmp_path: Path) -> None:
     """Without `. ./path.sh` it ended with ModuleNotFoundError: No module named 'numpy'."""
     if not (ROOT / ".venv/bin/python3").exists():
         pytest.skip("the project has no .venv; `make setup` makes it")
     done = in_a_fresh_shell(ROOT / program, "--help")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith(f"usage: {Path(program).name}")
+    (tmp_path / "by a link").symlink_to(ROOT / program)
+    assert in_a_fresh_shell(tmp_path / "by a link", "--help").returncode == 0
 
 
 def test_without_packages_one_line_says_what_to_do(tmp_path: Path) -> None:

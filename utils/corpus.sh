@@ -23,6 +23,23 @@ use_corpus() { # WHAT_IT_IS
   corpus=$(cd "$corpus" && pwd)
 }
 
+# Fetches a file to downloads/, going on where an earlier run stopped; it shows up when it has its published digest.
+fetch_file() { # URL CHECKSUMS
+  local name=${1##*/} part=downloads/${1##*/}.part digest get
+  [[ ! -f downloads/$name ]] || return 0
+  digest=$(awk -v name="$name" '$2 == name { print $1 }' "$2")
+  get=(curl --fail --location --silent --show-error --retry 5 --speed-time 60 --output "$part" "$1")
+  is_right() { [[ -f $part && $(md5sum <"$part") == "$digest  -" ]]; }
+  mkdir -p downloads
+  is_right || "${get[@]}" --continue-at - || { [[ $? -eq 33 ]] && "${get[@]}"; } \
+    || fail "$1: not fetched (curl says why above); run again to go on" # 33: the server cannot go on
+  is_right || {
+    rm "$part"
+    fail "$1: what came was removed, for its checksum is not $digest; run again, or try another mirror"
+  }
+  mv "$part" "downloads/$name"
+}
+
 # Sets work: an empty folder that goes when the script ends.
 make_work() {
   work=data/.prepare

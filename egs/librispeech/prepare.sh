@@ -28,32 +28,10 @@ declare -A published=( # utterances
   ["dev-clean"]=2703 ["dev-other"]=2864 ["test-clean"]=2620 ["test-other"]=2939
   ["train-clean-100"]=28539 ["train-clean-360"]=104014 ["train-other-500"]=148688)
 
-# Download an archive, going on where an earlier run stopped. It shows up when it is the published one.
-download() { # NAME
-  local part=downloads/$1.part digest status=0
-  [[ ! -f downloads/$1 ]] || return 0
-  digest=$(awk -v name="$1" '$2 == name { print $1 }' conf/md5sum.txt)
-  mkdir -p downloads
-  if [[ ! -f $part || $(md5sum <"$part") != "$digest  -" ]]; then
-    get=(curl --fail --location --silent --show-error --retry 5 --speed-time 60 --output "$part" "$url/$1")
-    "${get[@]}" --continue-at - || status=$?
-    if [[ $status -eq 33 || $status -eq 36 ]]; then # the server cannot go on
-      status=0
-      "${get[@]}" || status=$?
-    fi
-    [[ $status -eq 0 ]] || fail "$url/$1: not fetched (curl ended with status $status); run again to go on"
-  fi
-  [[ $(md5sum <"$part") == "$digest  -" ]] || {
-    rm "$part"
-    fail "$url/$1: what came was removed, for its checksum is not $digest; run again, or try another mirror"
-  }
-  mv "$part" "downloads/$1"
-}
-
 # Download and unpack a subset; it shows up in $corpus when it is whole.
 fetch() { # SUBSET
   [[ ! -d $corpus/$1 ]] || return 0
-  download "$1.tar.gz"
+  fetch_file "$url/$1.tar.gz" conf/md5sum.txt
   rm -rf "$corpus/.unpacking"
   mkdir -p "$corpus/.unpacking"
   tar -xzf "downloads/$1.tar.gz" -C "$corpus/.unpacking" --strip-components=1

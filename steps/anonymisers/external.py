@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from steps.anonymisers.registry import Anonymiser, AsItIs, Description
+from steps.anonymisers.registry import Anonymiser, AsItIs, Description, Spoken
 from steps.audio import SAMPLE_RATE, read_audio
 from steps.sources import SourceSpeaker, SystemRun, VoiceKey
 from utils.arrays import Float64
@@ -185,9 +185,7 @@ class External(Anonymiser):
         """Settings of the file; the rest is unknown."""
         return {**super().settings(), "note": NOTE}
 
-    def transform(
-        self, wave: Float64, key: VoiceKey, source: SourceSpeaker
-    ) -> tuple[Float64, dict[str, object]]:
+    def transform(self, wave: Float64, key: VoiceKey, source: SourceSpeaker) -> Spoken:
         """Audio of the key's utterance at 16 kHz. UserError if there is none, or if it is the
         original itself."""
         utt = key.names[-1]

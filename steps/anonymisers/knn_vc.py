@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
-from steps.anonymisers.registry import Anonymiser, Description, OutputLevel
+from steps.anonymisers.registry import Anonymiser, Description, OutputLevel, Spoken
 from steps.generators.base import POLICIES, choose_gender
 from steps.sources import LEVELS, SourceSpeaker, SystemRun, VoiceKey
 from steps.synthesis.base import SOURCE_SHARE
@@ -153,9 +153,7 @@ class KnnVc(Anonymiser):
         values = {k: v for k, v in super().settings().items() if k not in left_out}
         return {**values, "output": asdict(self.output), "note": self._converter.note}
 
-    def transform(
-        self, wave: Float64, key: VoiceKey, source: SourceSpeaker
-    ) -> tuple[Float64, dict[str, object]]:
+    def transform(self, wave: Float64, key: VoiceKey, source: SourceSpeaker) -> Spoken:
         """Protected speech; the target voices, with their weights, and the profile."""
         choice = self.choose(key, source)
         voices: list[tuple[str, ...]] = [choice.targets]

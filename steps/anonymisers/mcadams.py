@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from steps.anonymisers.registry import Anonymiser, Description, OutputLevel
+from steps.anonymisers.registry import Anonymiser, Description, OutputLevel, Spoken
 from steps.sources import LEVELS, SourceSpeaker, SystemRun, VoiceKey
 from utils.arrays import Float64, Intp
 from utils.settings import Ascending, Number, OneOf, Part, Positive
@@ -523,9 +523,7 @@ class McAdams(Anonymiser):
             f"each {each}."
         )
 
-    def transform(
-        self, wave: Float64, key: VoiceKey, source: SourceSpeaker
-    ) -> tuple[Float64, dict[str, object]]:
+    def transform(self, wave: Float64, key: VoiceKey, source: SourceSpeaker) -> Spoken:
         """Protected speech; drawn values, number of frames, and of those with `numpy.roots`."""
         alpha = self.coefficient(key)
         warped = transform(wave, alpha, self.frames)

@@ -82,6 +82,10 @@ class Description:
     levels: tuple[str, ...] = ()
 
 
+Spoken = tuple[Float64, dict[str, object]]
+"""Protected speech (n,) float64 at 16 kHz, and columns of pseudo.tsv."""
+
+
 class Anonymiser(FromSettings):
     """Configured system.
 
@@ -99,9 +103,7 @@ class Anonymiser(FromSettings):
         """Requirements of the settings, without any folder."""
 
     @abstractmethod
-    def transform(
-        self, wave: Float64, key: VoiceKey, source: SourceSpeaker
-    ) -> tuple[Float64, dict[str, object]]:
+    def transform(self, wave: Float64, key: VoiceKey, source: SourceSpeaker) -> Spoken:
         """Protect (n,) float64 at 16 kHz; returns speech (n,) and further columns of pseudo.tsv."""
 
     def settings(self) -> dict[str, object]:

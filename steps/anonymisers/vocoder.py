@@ -6,7 +6,7 @@ from typing import Annotated
 import numpy as np
 from scipy.signal import butter, sosfiltfilt
 
-from steps.anonymisers.registry import Anonymiser, Description, OutputLevel
+from steps.anonymisers.registry import Anonymiser, Description, OutputLevel, Spoken
 from steps.sources import LEVELS, SourceSpeaker, SystemRun, VoiceKey
 from steps.synthesis.f0 import F0Stats, compute_f0_stats, transform_linear
 from steps.synthesis.voices import VoicePool, loud_frames
@@ -70,9 +70,7 @@ class CopySynthesis(Anonymiser):
         del values["peak"]
         return {**values, "output": asdict(self.output)}
 
-    def transform(
-        self, wave: Float64, key: VoiceKey, source: SourceSpeaker
-    ) -> tuple[Float64, dict[str, object]]:
+    def transform(self, wave: Float64, key: VoiceKey, source: SourceSpeaker) -> Spoken:
         """Resynthesised speech (n,), and its number of frames, and of those with a pitch."""
         frames = (analyse_finely if self.given.fine else analyse)(wave, self.given.f0_range)
         voiced = int(np.count_nonzero(frames.f0))
@@ -185,9 +183,7 @@ class Articulation(Anonymiser):
         )
         return {**super().settings(), "output": asdict(self.output), "note": note}
 
-    def transform(
-        self, wave: Float64, key: VoiceKey, source: SourceSpeaker
-    ) -> tuple[Float64, dict[str, object]]:
+    def transform(self, wave: Float64, key: VoiceKey, source: SourceSpeaker) -> Spoken:
         """Protected speech (n,); mean F0 of the fabricated speaker. Silence stays silence."""
         if not wave.any():
             return np.zeros(len(wave)), {"pseudo_f0": "-"}

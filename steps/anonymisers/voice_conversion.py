@@ -10,7 +10,7 @@ from typing import Annotated, Any, cast
 
 import numpy as np
 
-from steps.anonymisers.registry import Anonymiser, Description, OutputLevel, find_kind
+from steps.anonymisers.registry import Anonymiser, Description, OutputLevel, Spoken, find_kind
 from steps.generators.base import (
     GENDERS,
     POLICIES,
@@ -169,9 +169,7 @@ class VoiceConversion(Anonymiser):
             "note": NOTES[self.own.synthesiser.split("_")[0]],
         }
 
-    def transform(
-        self, wave: Float64, key: VoiceKey, source: SourceSpeaker
-    ) -> tuple[Float64, dict[str, object]]:
+    def transform(self, wave: Float64, key: VoiceKey, source: SourceSpeaker) -> Spoken:
         """Speech in the voice of the key's pseudo-speaker, and columns on them."""
         pseudo = self.pseudo_speaker(key, source)
         f0 = self._f0_map(source, pseudo.target)
