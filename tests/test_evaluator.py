@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from local.plan.options import find_encoder
-from steps.speaker.backends import read_backend
+from steps.speaker.backends import read_folder
 from tests.recipes import ROOT, link_recipe, run_recipe
 from utils.datadir import read_training_speakers
 from utils.settings import read_settings
@@ -32,7 +32,7 @@ def test_the_back_end_and_its_settings_are_those_of_the_card(tmp_path, monkeypat
     speakers = read_training_speakers(BACKEND)
     assert speakers is not None and len(speakers) == settings["speakers"]
     assert min(int(name[4:]) for name in speakers) == 181  # of egs/synth 1 to 180 are there
-    assert read_backend(str(BACKEND)).dim == 512
+    assert read_folder(str(BACKEND)).dim == 512
     assert sum(path.stat().st_size for path in MODEL.rglob("*") if path.is_file()) < 5e6
     (tmp_path / "steps").symlink_to(ROOT / "steps")
     monkeypatch.chdir(tmp_path)

@@ -196,7 +196,7 @@ def test_the_source_is_never_his_own_pseudo_speaker(name):
             assert np.isfinite(y).all()
     if given and "clusters" not in given:
         assert info["averaged"] == 11
-        assert "source who is in the pool" in " ".join(generator.notes)
+        assert "source who is also in the pool" in " ".join(generator.notes)
 
 
 def test_dense_and_sparse_clusters():
