@@ -50,7 +50,7 @@ from utils.tables import StrPath, atomic_write, read_json_object, timed_in
 
 ROOT = Path(__file__).resolve().parents[1]
 DONE = ".done"
-NEUTRAL_OPTIONS = ("--nj", "--download", "--parts", "--checkpoint-seconds")
+NEUTRAL_OPTIONS = ("--nj", "--download", "--parts")
 MOST_SHOWN = 300  # characters of a command that changed
 MOST_NAMED = 3  # files that changed
 _TEMPLATE = re.compile(r"\blocal/report/[\w/]+(?:\.\w+)?\.(?:jinja|csv|mplstyle)\b")
