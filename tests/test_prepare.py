@@ -709,6 +709,11 @@ def test_librispeech_is_downloaded(openslr: tuple[str, Path], tmp_path: Path) ->
     assert "test-clean.tar.gz" not in done.stdout  # it was there
     assert set(table(recipe / "data/train/spk2gender")) == {"19"}
     assert files(got / "test-clean") == files(tmp_path / "LibriSpeech/test-clean")
+    shutil.rmtree(got)
+    (recipe / "downloads/test-clean.tar.gz").write_bytes(b"cut")
+    assert "test-clean.tar.gz: its digest is not" in prepare(recipe, *options).stderr
+    listed.write_text("")
+    assert "md5sum.txt: no MD5 digest of " in prepare(recipe, *options).stderr
 
 
 def test_official_digests_of_all_archives_of_librispeech() -> None:

@@ -23,11 +23,16 @@ use_corpus() { # WHAT_IT_IS
   corpus=$(cd "$corpus" && pwd)
 }
 
-# Fetches a file to downloads/, going on where an earlier run stopped; it shows up when it has its published digest.
+# Fetches a file to downloads/, going on where an earlier run stopped; it shows up when it has its published digest (MD5).
 fetch_file() { # URL CHECKSUMS
   local name=${1##*/} part=downloads/${1##*/}.part digest get
-  [[ ! -f downloads/$name ]] || return 0
+  for get in curl md5sum; do command -v "$get" >/dev/null || fail "--download needs $get"; done
   digest=$(awk -v name="$name" '$2 == name { print $1 }' "$2")
+  [[ $digest =~ ^[0-9a-f]{32}$ ]] || fail "$2: no MD5 digest of $name, so that it could not be checked"
+  if [[ -f downloads/$name ]]; then
+    [[ $(md5sum <"downloads/$name") == "$digest  -" ]] || fail "downloads/$name: its digest is not $digest; remove it"
+    return
+  fi
   get=(curl --fail --location --silent --show-error --retry 5 --speed-time 60 --output "$part" "$1")
   is_right() { [[ -f $part && $(md5sum <"$part") == "$digest  -" ]]; }
   mkdir -p downloads

@@ -136,6 +136,8 @@ def _read_part(path: Path, merged: Merged) -> None:
             if not file.endswith(".ark"):
                 raise UserError(f"{path}: {key}: {file} would be lost with {path.parent}")
             merged.archives.add(path.name)
+        if table.get(key, line) != line and path.name != "spk2utt":
+            raise UserError(f"{path}: {key} is also in another part; each job must have its own")
         table[key] = line
 
 

@@ -230,7 +230,7 @@ def drop(rng: np.random.Generator, crops: Float32) -> Float32:
     """Crops (B, n) without 1 to 3 narrow bands, the same of all, nor 1 to 5 stretches of 1000 to
     2000 samples, each its own: SpeechBrain's, with the numbers of VoicePrivacy 2026."""
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(int(rng.integers(2**63)))
+        torch.default_generator.manual_seed(int(rng.integers(2**63)))  # no accelerator's
         samples = DropFreq()(torch.from_numpy(crops))
         return DropChunk(1000, 2000, 1, 5)(samples, torch.ones(len(crops))).numpy()
 

@@ -223,6 +223,8 @@ class EncoderTrainer(Trainer):
     def update(self, step: int, batch: EncoderBatch) -> dict[str, float]:
         self.network.train()
         self.head.train()
+        if self.config.network.dropout:  # the masks of a step, also after a killed run
+            torch.manual_seed(derive_seed(self.seed, "encoder-dropout", str(step)) % 2**63)
         rate = cyclic_rate if self.plan.half_cycle else learning_rate
         set_rate(self.optimiser, rate(self.plan, step))
         *heard, classes = (torch.from_numpy(part).to(self.device) for part in batch)
