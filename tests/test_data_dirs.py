@@ -451,7 +451,7 @@ def test_merge_can_be_run_again_after_a_kill_at_any_point(jobs: Path) -> None:
         (lambda part: (part / "xvector.scp").unlink(),
          r"exp/split3/2/xvector\.scp: is missing, but other jobs wrote it"),
         (lambda part: (part / "xvector.ark").unlink(), r"2/xvector\.ark: is missing, but other"),
-        (lambda part: edit(part / "utt2dur", r"\A", "s1-000 9\n"), "2/utt2dur: s1-000 is also in "),
+        (lambda part: edit(part / "utt2dur", r"\A", "s1-000 9\n"), "utt2dur: s1-000 is also in "),
         (lambda part: edit(part / "wav.scp", r" .*/", f" {part}/"),
          r"wav\.scp: s\S+: .* would be lost with exp/split3/2"),
     ],
