@@ -602,13 +602,14 @@ def _points(
 
 
 def pooled(results: Results) -> pd.DataFrame:
-    """The EER of the attacker who decides on each system, the lowest of all groups, with the same
-    evaluator's without protection, as if of one group; and the utility of all people together."""
+    """The EER from one recording of each system's strongest attacker, the lowest of all groups, with
+    the same evaluator's without protection, as if of one group; and the utility of all people."""
     bares, rows = unprotected(results.metrics), []
     for system, judged in verdicts(results).items():
-        own = [(j, j.verdict.attack) for j in judged if j.verdict.attack]
+        own = [(j, j.verdict.eers["1"]) for j in judged if "1" in j.verdict.eers]
         if own:
-            j, attack = min(own, key=lambda pair: pair[0].eer.value)
+            j, lowest = min(own, key=lambda pair: pair[1].eer.value)
+            attack = lowest.attack
             of = (frame.VERIFICATION, attack.evaluator, j.split, system, attack.attacker, "eer")
             name = f"{attack.evaluator}, {j.group}"
             for row in (results.rows.get(of), bares.get((j.split, attack.evaluator))):
