@@ -6,6 +6,7 @@ columns, which are text. Read by `read_metrics`, `value`, `low` and `high` are n
 defined), and `tag` holds a value that is not a number.
 """
 
+import csv
 import io
 import math
 import re
@@ -176,17 +177,20 @@ def parse(text: str) -> float:
 def read_frame(path: Path, columns: Sequence[str], delimiter: str = ",") -> pd.DataFrame:
     """A table of text; UserError where it is missing, is not a table, or has other columns."""
     try:
-        found = pd.read_csv(
-            io.BytesIO(read_bytes(path)), sep=delimiter, dtype=object, keep_default_na=False
-        )
-    except ValueError as error:
+        text = read_bytes(path).decode("utf-8")
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+        if next(reader, None) != list(columns):
+            raise UserError(
+                f"{path}:1: other columns than this version writes; make it anew: run stage 11"
+            )
+        rows = []
+        for row in filter(None, reader):
+            if len(row) != len(columns):
+                raise UserError(f"{path}:{reader.line_num}: not {len(columns)} fields")
+            rows.append(row)
+    except (UnicodeDecodeError, csv.Error) as error:
         raise UserError(f"{path}: not a table of figures: {error}; run stage 11 again") from error
-    lost = found.isna().any(axis=None) or not isinstance(found.index, pd.RangeIndex)
-    if [*found] != [*columns] or lost:
-        raise UserError(
-            f"{path}:1: other columns than this version writes; make it anew: run stage 11"
-        )
-    return found
+    return pd.DataFrame(rows, columns=list(columns), dtype=object)
 
 
 def with_numbers(frame: pd.DataFrame) -> pd.DataFrame:

@@ -602,8 +602,8 @@ def _points(
 
 
 def pooled(results: Results) -> pd.DataFrame:
-    """The EER from one recording of each system's strongest attacker, the lowest of all groups, with
-    the same evaluator's without protection, as if of one group; and the utility of all people."""
+    """The lowest EER from one recording of each system, over groups, and the same evaluator's
+    without protection, as if of one group; and the utility of all people together."""
     bares, rows = unprotected(results.metrics), []
     for system, judged in verdicts(results).items():
         own = [(j, j.verdict.eers["1"]) for j in judged if "1" in j.verdict.eers]

@@ -22,7 +22,7 @@ from steps.training.weights import check_device, fill_network, load_state, saved
 from utils.arrays import Float32, Float64, Int64
 from utils.cli import UserError
 from utils.registry import choose, load
-from utils.settings import Count, Declared, read_settings, to_plain
+from utils.settings import Count, Declared, parse_settings, read_settings, to_plain
 from utils.tables import StrPath, sort_ids
 
 # ---- Common part of the trainings of all generators: x-vectors to train on, the interface, checks.
@@ -446,6 +446,15 @@ class TrainedFolder:
     same_person: float
 
 
+@dataclass(frozen=True)
+class _Trained:
+    """What systems need of `trained` in generator.yaml."""
+
+    speakers: int
+    norm: float
+    same_person: float = math.nan  # the file leaves it out if it has no value
+
+
 def load_trained(folder: Path, name: str | None = None) -> TrainedFolder:
     """Open the folder of a finished training. `name`: the only accepted kind of generator."""
     torch.set_num_threads(1)
@@ -457,14 +466,19 @@ def load_trained(folder: Path, name: str | None = None) -> TrainedFolder:
                 "steps/train_generator.py finished"
             )
     values = read_settings(path)
-    trained: Any = values.pop("trained")
+    trained = _read_trained(values.pop("trained", None), path)
     kind, found = _kind(values, path), str(values["generator"])
     if name is not None and found != name:
         raise UserError(f"{path}: a trained {found}, where a trained {name} is asked for")
     weights = load_state(folder / "final.pt")
-    model = kind.load(values, path, weights, trained["speakers"])
-    same_person = trained.get("same_person", math.nan)  # left out if it has no value
-    return TrainedFolder(found, model, trained["norm"], trained["speakers"], same_person)
+    model = kind.load(values, path, weights, trained.speakers)
+    return TrainedFolder(found, model, trained.norm, trained.speakers, trained.same_person)
+
+
+def _read_trained(values: object, path: Path) -> _Trained:
+    if isinstance(values, dict):
+        values = {name: values[name] for name in _Trained.__annotations__ if name in values}
+    return parse_settings(_Trained, values, path, "trained")
 
 
 def train_generator(
