@@ -329,9 +329,11 @@ def _threshold(
     from local.metrics.detection import eer, eer_threshold, rank
     from local.metrics.intervals import count_labels
 
-    scored = [_read_scored("kaldi", *paths) for paths in list]
+    scored = [read_scored("kaldi", *paths) for paths in list]
     score = np.concatenate([score for _, score in scored])
     target = np.concatenate([trials.target for trials, _ in scored])
+    if target.all() or not target.any():
+        raise UserError(f"{list[0][0]}: target and nontarget trials are both needed")
     figures = {"threshold": eer_threshold(score, target), "eer": eer(*rank(score, target).counts())}
     write_figures(out, {**figures, **count_labels(target)})
 

@@ -39,6 +39,19 @@ def test_both_genders_have_one_threshold_by_hand(tmp_path: Path) -> None:
     refuses(r"women \+ .*men:5: a b1 is scored twice", compute, tmp_path, *words)
 
 
+def test_a_threshold_needs_both_kinds_of_trial_in_all_lists_together(tmp_path: Path) -> None:
+    """Not in each: a list of targets beside one of nontargets was refused."""
+    lists = []
+    for label, scores in (("target", "321"), ("nontarget", "210")):
+        trials, own = tmp_path / label, tmp_path / f"{label}.scores"
+        trials.write_text("".join(f"a {label}{n} {label}\n" for n in range(3)))
+        own.write_text("".join(f"a {label}{n} {score}\n" for n, score in enumerate(scores)))
+        lists += ["--list", trials, own]
+    found = compute(tmp_path, "threshold", *lists)
+    assert (found["n_target"], found["n_nontarget"], found["threshold"]) == (3, 3, 1.5)
+    refuses("target and nontarget trials are both", compute, tmp_path, "threshold", *lists[:3])
+
+
 VERIFICATION_KEYS = {
     *("n_target", "n_nontarget", "n_segments", "eer", "eer_normalised", "eer_rocch", "cllr"),
     *("cllr_min", "d_ece", "d_ece_raw", "l_w", "tag", "tpr_at_0.01", "tpr_at_0.001"),

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from local.metrics.utility import prosody_figures, read_prosody
+from local.metrics.utility import KEYS, prosody_figures, read_prosody
 from steps.audio import write_wav
 from steps.compare_prosody import main as compare_prosody
 from steps.extract_contours import main as extract_contours
@@ -188,3 +188,9 @@ def test_praat_hears_the_same_melody() -> None:
     assert not len(pitch_of_praat(sung()[:100])) and math.isnan(
         correlate_hz(np.ones(9), np.ones(0))
     )
+
+
+@pytest.mark.parametrize("text", ["", "# other\n", f"# utterance {' '.join(KEYS)}\n"])
+def test_bad_tables(tmp_path, text):
+    (tmp_path / "prosody").write_text(text)
+    refuses(":1: not a table of|:1: the file is empty", read_prosody, tmp_path / "prosody")

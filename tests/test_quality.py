@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from local.metrics.utility import quality_figures
+from local.metrics.utility import quality_figures, read_quality
 from local.report.page import markdown
 from local.report.tables import strongest_table, utility_table
 from steps.audio import write_wav
@@ -167,3 +167,10 @@ def test_the_report_shows_scores_as_they_are_and_says_what_they_cannot_say() -> 
     assert shown == [["MOS", "3.46"], ["MOS lost", "0.50"]]
     assert "nobody has\nlistened" in markdown(results(figures))
     assert "DistillMOS" not in markdown(results(figures[:1]))
+
+
+@pytest.mark.parametrize("line", ["u 7", "u nan", "u x", "u - because", "u -"])
+def test_a_table_of_something_else(tmp_path, line):
+    """A score of 450 was averaged."""
+    (tmp_path / "quality").write_text(line + "\n")
+    refuses("is not a score from 1 to 5", read_quality, tmp_path / "quality")

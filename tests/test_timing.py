@@ -73,7 +73,10 @@ def test_a_step_by_hand(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "why"),
     [
-        (lambda f: (f / "log/y.log").write_text("# y\n# Started\n"), "goes on from a stopped"),
+        (lambda f: (f / "log/y.log").write_text("# y\n# Started\n"), "does not end well"),
+        (lambda f: (f / "log/x.1.log").unlink(), "x.1.log: is missing"),
+        (lambda f: (f / "log/x.2.log").unlink(), "x.2.log: is missing"),
+        (lambda f: write_log(f / "log/x.2.log", "2", "/split2/2", code=1), "does not end well"),
         (lambda f: say(f / "log/y.log", "INFO resumed at step 250"), "goes on from a stopped run"),
         (
             lambda f: say(

@@ -216,7 +216,7 @@ def _check_ranks(rank_x: int, rank_y: int, n: int) -> bool:
 # here reproduce its tables where these are consistent (docs/metrics: cmc, mean_rank, chance).
 
 _DECIMALS = 12  # of cosines: a smaller difference is a tie (x-vectors have seven digits)
-_QUERIES_PERMUTED_AT_ONCE = 512
+_QUERIES_AT_ONCE = 512
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,8 +283,8 @@ def search(original: Embeddings, protected: Embeddings, *, same_utt: bool) -> Se
     column = {original.ids[row]: j for j, row in enumerate(order.tolist())}
     source = np.array([column.get(key, -1) for key in protected.ids])
     queries, parts = unit(protected.x), []
-    for at in range(0, len(queries), _QUERIES_PERMUTED_AT_ONCE):
-        here = slice(at, at + _QUERIES_PERMUTED_AT_ONCE)
+    for at in range(0, len(queries), _QUERIES_AT_ONCE):
+        here = slice(at, at + _QUERIES_AT_ONCE)
         cosine = np.round(queries[here] @ distinct.T, _DECIMALS)[:, copy.ravel()]
         if not same_utt:
             rows = np.flatnonzero(source[here] >= 0)

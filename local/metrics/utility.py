@@ -13,6 +13,7 @@ import numpy as np
 from local.metrics.intervals import Figures, interval_report, logger, warn_undefined
 from steps.asr.language import NORMALISERS, describe_normaliser
 from utils.arrays import Float64
+from utils.cli import UserError
 from utils.tables import StrPath, invert, read_map, sort_ids
 
 Table = Mapping[str, str]
@@ -221,9 +222,10 @@ FIGURES = (*KEYS[:6], "duration_drift", "f0_correlation_vpc22")
 
 def read_prosody(path: StrPath) -> dict[str, Float64]:
     """Read utterance -> its figures (9,) in the order of KEYS, NaN where undefined, from the table
-    that steps/compare_prosody.py writes."""
+    that steps/compare_prosody.py writes; UserError for another one."""
     rows = read_map(path, rest_of_line=True)
-    del rows["#"]  # the header
+    if rows.pop("#", "") != " ".join(("utterance", *KEYS)) or not rows:
+        raise UserError(f"{path}:1: not a table of steps/compare_prosody.py, or an empty one")
     return {
         utt: np.array([math.nan if word == "-" else float(word) for word in row.split()])
         for utt, row in rows.items()
@@ -276,10 +278,29 @@ def _ratios(names: Iterable[str], sums: Float64, counts: Float64) -> Figures:
 Scores = Mapping[str, float | str]  # utterance -> score, or the reason for none
 
 
+PROBLEMS = ("empty", "short", "silent", "clipped")
+
+
 def read_quality(path: StrPath) -> dict[str, float | str]:
-    """Read table `quality` of steps/estimate_quality.py: scores, or the reasons for none."""
-    rows = ((utt, text.partition(" ")) for utt, text in read_map(path, rest_of_line=True).items())
-    return {utt: problem if mark == "-" else float(mark) for utt, (mark, _, problem) in rows}
+    """Read table `quality` of steps/estimate_quality.py; UserError for a score outside 1 to 5."""
+    found: dict[str, float | str] = {}
+    for utt, text in read_map(path, rest_of_line=True).items():
+        mark, _, problem = text.partition(" ")
+        undefined = mark == "-" and problem in PROBLEMS
+        found[utt] = problem if undefined else _score(text)
+        if not undefined and not 1 <= _score(text) <= 5:
+            raise UserError(
+                f"{path}: {utt}: {text!r} is not a score from 1 to 5, nor - and one of "
+                f"{', '.join(PROBLEMS)}; estimate it again"
+            )
+    return found
+
+
+def _score(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
 
 
 def quality_figures(

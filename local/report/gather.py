@@ -350,15 +350,20 @@ def cost_of(folder: Path) -> TimeSpent:
             logs[match["program"]][int(match["job"] or 0)] = path
     if not logs:
         raise UserError(f"{folder}/log: holds no log")
-    for _, found in sorted(logs.items()):
+    for program, found in sorted(logs.items()):
         # The first says how many there are: an interrupted run with more may have left some.
-        jobs = _PART.search(found[1].read_text(errors="replace")) if 1 in found else None
-        own = [found[n] for n in range(1, int(jobs[1]) + 1)] if jobs else [*found.values()][:1]
-        for log in own:
+        first = found.get(0) or found.get(1)
+        jobs = _PART.search(first.read_text(errors="replace")) if first and 0 not in found else None
+        numbers = range(1, int(jobs[1]) + 1) if jobs else [0 if 0 in found else 1]
+        if lost := [number for number in numbers if number not in found]:
+            raise UserError(f"{folder}/log/{program}.{lost[0]}.log: is missing")
+        for log in (found[number] for number in numbers):
             account = read_account(log)
-            if account is None or _RESUMED.search(log.read_bytes()):
+            if account is None or account.code != 0:
+                raise UserError(f"{log}: does not end well")
+            if _RESUMED.search(log.read_bytes()):
                 raise UserError(f"{log}: goes on from a stopped run, whose time is not in it")
-            spent = TimeSpent(account.seconds, len(own), account.threads, total.hosts)
+            spent = TimeSpent(account.seconds, len(numbers), account.threads, total.hosts)
             total = total.plus(spent)
     return total
 

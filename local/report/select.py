@@ -606,14 +606,17 @@ def pooled(results: Results) -> pd.DataFrame:
     without protection, as if of one group; and the utility of all people together."""
     bares, rows = unprotected(results.metrics), []
     for system, judged in verdicts(results).items():
-        own = [(j, j.verdict.eers["1"]) for j in judged if "1" in j.verdict.eers]
-        if own:
-            j, lowest = min(own, key=lambda pair: pair[1].eer.value)
+        found = [(j, j.verdict.eers["1"]) for j in judged if "1" in j.verdict.eers]
+        if found:
+            j, lowest = min(found, key=lambda pair: pair[1].eer.value)
             attack = lowest.attack
             of = (frame.VERIFICATION, attack.evaluator, j.split, system, attack.attacker, "eer")
             name = f"{attack.evaluator}, {j.group}"
-            for row in (results.rows.get(of), bares.get((j.split, attack.evaluator))):
-                rows += [row._replace(evaluator=name)] if row is not None else []
+            row, bare = results.rows.get(of), bares.get((j.split, attack.evaluator))
+            if row is not None:
+                eer = lowest.eer  # of normalised scores, too
+                row = row._replace(value=eer.value, low=eer.low, high=eer.high)
+            rows += [own._replace(evaluator=name) for own in (row, bare) if own is not None]
     rows += [f for systems in uses(results.metrics).values() for f in systems.values()]
     return pd.DataFrame(rows, columns=results.metrics.columns).assign(split=ALL)
 
