@@ -614,7 +614,7 @@ def pooled(results: Results) -> pd.DataFrame:
             name = f"{attack.evaluator}, {j.group}"
             row, bare = results.rows.get(of), bares.get((j.split, attack.evaluator))
             if row is not None:
-                eer = lowest.eer  # of normalised scores, too
+                eer = lowest.eer  # perhaps of normalised scores
                 row = row._replace(value=eer.value, low=eer.low, high=eer.high)
             rows += [own._replace(evaluator=name) for own in (row, bare) if own is not None]
     rows += [f for systems in uses(results.metrics).values() for f in systems.values()]

@@ -448,7 +448,7 @@ class TrainedFolder:
 
 @dataclass(frozen=True)
 class _Trained:
-    """What systems need of `trained` in generator.yaml."""
+    """Part of `trained` in generator.yaml that systems need."""
 
     speakers: int
     norm: float
