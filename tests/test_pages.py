@@ -57,3 +57,12 @@ def test_a_page_of_docs_has_at_most_800_words(page: Path) -> None:
     """Lines of tables and fences are not words."""
     words = re.findall(WORD, page.read_text(encoding="utf-8"))
     assert page.name in LONG or len(words) <= 800
+
+
+def test_no_paragraph_of_what_a_user_reads_has_more_than_60_words() -> None:
+    pages = (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("egs/*/*.md"))
+    for page in (page for page in pages if page.name != "CHANGELOG.md"):
+        written = re.sub(r"<!-- table: .*?<!-- end -->", "", text_of(page), flags=re.S)
+        written = re.sub(r"\]\([^)]*\)", "]", written)
+        for part in re.split(r"\n\s*\n|\n(?=- |\||\d+\. )", written):
+            assert len(re.findall(WORD, part)) <= 60, (page, part)
