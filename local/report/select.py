@@ -253,9 +253,14 @@ def judge(
         level = Level.OFTEN if most.named > NAMED_OFTEN else Level.NOW_AND_THEN
         by_name = Verdict(level, _say_named(most), strongest, eers)
         return min(found, by_name, key=lambda v: v.level)
-    if found.level is not Level.HIDDEN:
-        return found
-    return replace(found, **_hidden(judges, naming, worst_person))
+    if found.level is Level.HIDDEN:
+        return replace(found, **_hidden(judges, naming, worst_person))
+    surest = min(naming, key=lambda a: a.p_named, default=None)
+    if found.level is Level.UNSHOWN and surest and surest.p_named < LEVEL:
+        # Said however many attackers were run: each more makes a leak harder to establish.
+        why = f"but {_say_named(surest)}, which may be chance, and {found.why.removeprefix('but ')}"
+        return replace(found, why=why)
+    return found
 
 
 def _candidates(attacks: Sequence[Evidence], chosen: Choice | None) -> list[Lowest]:
