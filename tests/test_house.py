@@ -120,7 +120,11 @@ def test_one_file_says_the_licence_of_every_other() -> None:
     found = tomllib.loads((ROOT / "REUSE.toml").read_text(encoding="utf-8"))
     licences = {one["path"]: one["SPDX-License-Identifier"] for one in found["annotations"]}
     assert found["version"] == 1
-    assert licences == {"**": "Apache-2.0", "models/bn/**": "CC-BY-4.0"}
+    assert licences == {
+        "**": "Apache-2.0",
+        "models/bn/**": "CC-BY-4.0",
+        "docs/clips/**": "CC-BY-4.0",
+    }
     assert all(one["SPDX-FileCopyrightText"] for one in found["annotations"])
     said = [p for p in MODULES if "SPDX-License" in p.read_text(encoding="utf-8")[:200]]
     assert said == []

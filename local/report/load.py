@@ -3,6 +3,7 @@
 import logging
 import math
 import os
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -264,3 +265,21 @@ def _json(results: Results, name: str, kind: type[Kind]) -> Kind:
     except UserError as error:
         results.note(name, str(error))
         return kind()
+
+
+# ---- Definitions of the linkability of a speaker.
+
+POOLED = "linkability"  # of a speaker: D↔ from the densities of all trials, mean over their own
+ALONE = re.compile(r"linkability_bins_(\d+)")  # D_sys of their trials alone
+
+
+def definitions(results: Results) -> list[str]:
+    """The definitions of a speaker's linkability that were measured (docs/metrics)."""
+    measured = set(results.speakers["metric"])
+    return [POOLED, *sorted(name for name in measured if ALONE.fullmatch(name))]
+
+
+def definition(metric: str) -> str:
+    """A definition in words."""
+    alone = ALONE.fullmatch(metric)
+    return f"each speaker's trials alone, {alone[1]} bins" if alone else "densities of all trials"

@@ -36,7 +36,7 @@ from local.report.frame import (
     say,
     where,
 )
-from local.report.load import SETTINGS, Entry, Results
+from local.report.load import POOLED, SETTINGS, Entry, Results, definition, definitions
 from local.report.select import Evidence, Trade, fold
 from utils.arrays import Float64
 
@@ -523,11 +523,11 @@ def _small(title: str, rings: Sequence[tuple[str, Float64, Float64, int]]) -> Ca
 
 
 def targets(
-    results: Results, evaluator: str, split: str, series: str, metric: str = select.POOLED
+    results: Results, evaluator: str, split: str, series: str, metric: str = POOLED
 ) -> Found:
     """A radar a speaker over constant targets (001, Fig. 3); the worst and the best protected.
 
-    series: of results.target_series; metric: of `select.definitions`.
+    series: of results.target_series; metric: of `load.definitions`.
     """
     of = {"evaluator": evaluator, "split": split}
     attack, table, before = select.over_targets(results, series, metric, **of)
@@ -541,13 +541,13 @@ def targets(
     canvas = _small(f"{split}, {who} attacker", rings)
     return made(
         canvas, "targets", [evaluator, split, series, metric], split=split, who=who, series=series,
-        definition=select.definition(metric), voices=[*table.columns], speakers=[*table.index],
+        definition=definition(metric), voices=[*table.columns], speakers=[*table.index],
         means=[table.iloc[i].mean() for i in (0, -1)], shown=_SHOWN,
     )  # fmt: skip
 
 
 def target_groups(
-    results: Results, evaluator: str, split: str, series: str, metric: str = select.POOLED
+    results: Results, evaluator: str, split: str, series: str, metric: str = POOLED
 ) -> Found:
     """Means and standard deviations over badly and well protected speakers (001, Fig. 4)."""
     of = {"evaluator": evaluator, "split": split}
@@ -570,7 +570,7 @@ def target_groups(
     said = [(what, table[own].mean(), before[own].mean()) for what, own in halves.items()]
     return made(
         canvas, "target_groups", [evaluator, split, series, metric], n=n_voices, split=split,
-        who=attacker(attack), series=series, definition=select.definition(metric), said=said,
+        who=attacker(attack), series=series, definition=definition(metric), said=said,
     )  # fmt: skip
 
 
@@ -607,7 +607,7 @@ def draw_all(results: Results, evaluator: str, folder: Path | None) -> list[Sect
     of = (results, evaluator)
     attacked = [*product(splits, [a for a in PROTECTED if a in known])]
     by_target = product(
-        results.target_series(), select.definitions(results), (targets, target_groups), splits
+        results.target_series(), definitions(results), (targets, target_groups), splits
     )
     plan: dict[str, Iterable[Found]] = {
         "Overview": [scatter(*of)],

@@ -2,7 +2,6 @@
 summary of an evaluator."""
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -38,7 +37,7 @@ from local.report.frame import (
     value_of,
     where,
 )
-from local.report.load import Person, Results
+from local.report.load import POOLED, Person, Results
 from utils.arrays import Float64
 
 NAMED = "reid_speaker_top_1"
@@ -628,9 +627,6 @@ def pooled(results: Results) -> pd.DataFrame:
 
 # Linkability by speaker.
 
-POOLED = "linkability"  # of a speaker: D↔ from the densities of all trials, mean over their own
-ALONE = re.compile(r"linkability_bins_(\d+)")  # D_sys of their trials alone
-
 
 def _by_speaker(results: Results, metric: str = POOLED, **of: str) -> pd.Series:
     """Linkability by speaker, where it is defined."""
@@ -658,18 +654,6 @@ def unprotected_people(
     """Linkability of these speakers without protection; NaN where there is none."""
     plain = _by_speaker(results, metric, system="original", attacker="unprotected", **of)
     return np.array(plain.reindex([*names]), np.float64)
-
-
-def definitions(results: Results) -> list[str]:
-    """The definitions of a speaker's linkability that were measured (docs/metrics)."""
-    measured = set(results.speakers["metric"])
-    return [POOLED, *sorted(name for name in measured if ALONE.fullmatch(name))]
-
-
-def definition(metric: str) -> str:
-    """A definition in words."""
-    alone = ALONE.fullmatch(metric)
-    return f"each speaker's trials alone, {alone[1]} bins" if alone else "densities of all trials"
 
 
 def over_targets(
