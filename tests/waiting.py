@@ -8,11 +8,11 @@ from pathlib import Path
 LIMIT = 600
 
 
-def wait_for(condition: Callable[[], object]) -> None:
-    """Return as soon as the condition holds."""
+def wait_for(condition: Callable[[], object], shown: Callable[[], object] = str) -> None:
+    """Return as soon as the condition holds; shown: what a failure is told with."""
     limit = time.monotonic() + LIMIT
     while not condition():
-        assert time.monotonic() < limit, "waited in vain"
+        assert time.monotonic() < limit, f"waited in vain: {shown()}"
         time.sleep(0.02)
 
 

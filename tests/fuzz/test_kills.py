@@ -99,14 +99,19 @@ class Folder:
         return found
 
     def wait_until_all_have_ended(self) -> None:
-        wait_for(lambda: not self.living())
+        wait_for(lambda: not self.living(), shown=self.living)
 
     def jobs(self, run: int) -> list[int]:
-        """Forks of a run that are jobs; its guard has a session of its own."""
+        """Forks of a run that are jobs, each with a process group of its own; its guard has a
+        session of its own.
+
+        What it starts on its way, such as git, is in the run's group. Nobody ends that where this
+        test has stopped it before there is a guard.
+        """
         found = []
         for pid in self.living():
             try:
-                found += [pid] if pid != run and os.getsid(pid) == run else []
+                found += [pid] if pid != run and os.getsid(pid) == run != os.getpgid(pid) else []
             except ProcessLookupError:
                 continue
         return found
