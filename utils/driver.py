@@ -4,11 +4,9 @@ A step waits for those whose outputs its commands name. Steps share `nj` cores: 
 cut into parts only where fewer steps than cores can run.
 """
 
-import json
 import os
 import shlex
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -27,8 +25,8 @@ from utils.launching import Progress, Request, clear_logs, failure_lines, parse_
 from utils.orphans import lock_folder, start_guard
 from utils.parts import merge_parts, split_data_dir
 from utils.recipe import Foreseen, Planned, Row, Script, fill, write_plan
-from utils.stamps import Step, names_in
-from utils.tables import PARTIAL, atomic_write
+from utils.stamps import Step, commit_of_code, names_in
+from utils.tables import PARTIAL, write_json
 
 GRACE = 20.0  # seconds: longer than a launcher needs to cancel its jobs
 OWNED, COMMAND = "PSEUDOVOX_OWNED", "PSEUDOVOX_COMMAND"  # in the environment
@@ -126,8 +124,7 @@ class Driver:
                     return self._report_failure()
             whole = first <= self.script.last <= last and not self.is_dry
             if whole and planned.remembered:
-                with atomic_write("exp/plan/options.json") as stream:
-                    json.dump(planned.remembered, stream, indent=1)
+                write_json("exp/plan/options.json", planned.remembered)
             self._end(planned)
         return self._tell_lacking(planned) if self.is_dry else 0
 
@@ -175,13 +172,9 @@ class Driver:
                 rmtree(left)
             partial = tempfile.mkdtemp(prefix=".partial.", dir=Path("exp").absolute())
             os.environ[PARTIAL] = partial
-        version = subprocess.run(
-            ["git", "-C", os.environ["PSEUDOVOX_ROOT"], "describe", "--always", "--dirty"],
-            capture_output=True, text=True, check=False,
-        ).stdout.strip()  # fmt: skip
         with Path("exp/cmdline.log").open("a") as stream:
             now = time.strftime("%Y-%m-%d %H:%M:%S")
-            stream.write(f"{now}  {version}  {self.options['command_line']}\n")
+            stream.write(f"{now}  {commit_of_code()}  {self.options['command_line']}\n")
         try:
             yield
         finally:
