@@ -6,7 +6,6 @@ cut into parts only where fewer steps than cores can run.
 
 import os
 import shlex
-import signal
 import sys
 import tempfile
 import time
@@ -18,10 +17,10 @@ from itertools import groupby, pairwise
 from pathlib import Path
 from shutil import rmtree
 
+from utils import launching
 from utils.cli import UserError
 from utils.datadir import load_data_dir
 from utils.jobs import Job, Jobs, jobs_of
-from utils.launching import Progress, Request, clear_logs, failure_lines, parse_request
 from utils.orphans import lock_folder, start_guard
 from utils.parts import merge_parts, split_data_dir
 from utils.recipe import Foreseen, Planned, Row, Script, fill, write_plan
@@ -30,8 +29,8 @@ from utils.tables import PARTIAL, write_json
 
 GRACE = 20.0  # seconds: longer than a launcher needs to cancel its jobs
 OWNED, COMMAND = "PSEUDOVOX_OWNED", "PSEUDOVOX_COMMAND"  # in the environment
-# Of a step, one after the other: a launcher's request, where there is one, and its jobs.
-Commands = Iterator[tuple[Request | None, list[Job]]]
+Command = tuple[launching.Request | None, list[Job]]  # a launcher's, or none, and its jobs
+Commands = Iterator[Command]  # of a step, one after the other
 
 
 def clear_line() -> str:
@@ -244,7 +243,9 @@ class Driver:
         self.remade.update(row.outs)
         self._tell_step(f"{len(self.seen)} of {self.total}: making {row.out} ({reason})")
 
-    def launch(self, words: Sequence[str], out: str, n: int) -> tuple[Request | None, list[Job]]:
+    def launch(
+        self, words: Sequence[str], out: str, n: int
+    ) -> tuple[launching.Request | None, list[Job]]:
         """Jobs of a command for a step's output; n: how many, with numbers for JOB; 0: one without.
 
         On this machine the jobs themselves, else their launcher as one job. What is no Python
@@ -260,8 +261,8 @@ class Driver:
         command = [*launcher[1:], *array, f"{out}/log/{name}", *words]
         if Path(launcher[0]).name != "run.py":
             return None, [Job([launcher[0], *command], cores=n or 1)]
-        request = parse_request(command)
-        clear_logs(request)
+        request = launching.parse_request(command)
+        launching.clear_logs(request)
         jobs = jobs_of(request, forks=True)
         for job in jobs:  # --max-jobs-run N: each takes its share of the cores
             job.cores = max(job.cores, self.nj // request.most(self.nj))
@@ -285,9 +286,9 @@ class Driver:
 
     def _report_failure(self) -> int:
         if self.jobs.stopped_by:
-            name = signal.Signals(self.jobs.stopped_by).name
-            complain(f"{self.name}: stopped by {name}; its jobs were stopped too")
-            return 128 + self.jobs.stopped_by
+            return launching.tell_stopped(
+                clear_line() + self.name, self.jobs.stopped_by, "its jobs were stopped too"
+            )
         row, status = self.failed[0]
         outs = " ".join(row.out for row, _ in self.failed)
         complain(
@@ -337,7 +338,7 @@ class _Phase:
     making: Commands
     jobs: list[Job]
     left: list[Job]
-    progress: Progress | None
+    progress: launching.Progress | None
 
 
 class _Window:
@@ -422,7 +423,7 @@ class _Window:
             status = next((job.code for job in jobs if job.code and not job.log), 1)
             if request is not None and not driver.jobs.stopped_by:
                 not_started = sum(job.code is None for job in jobs)
-                complain("\n".join(failure_lines(request, failed, not_started)))
+                complain("\n".join(launching.failure_lines(request, failed, not_started)))
         except UserError as error:
             status = error.exit_status
             complain(f"{driver.name}: {error}")
@@ -434,7 +435,7 @@ class _Window:
         """Go on with a step, whose next command then waits for cores."""
         for request, jobs in making:
             told = request if not sys.stdout.isatty() else None
-            progress = Progress(self.driver.name, told) if told else None
+            progress = launching.Progress(self.driver.name, told) if told else None
             self.queue += jobs
             self.making |= dict.fromkeys(jobs, _Phase(making, jobs, [*jobs], progress))
             return

@@ -204,6 +204,18 @@ def _explain(code: int) -> str:
     return ""
 
 
+def tell_under(program: str, *lines: str) -> None:
+    """Write lines to standard error, with the program's name before those that are not shown."""
+    for line in lines:
+        print(line if line.startswith("  ") else f"{program}: {line}", file=sys.stderr)
+
+
+def tell_stopped(program: str, signum: int, ending: str) -> int:
+    """Say that a signal stopped a program, and what that meant; the exit status."""
+    tell_under(program, f"stopped by {signal.Signals(signum).name}; {ending}")
+    return 128 + signum
+
+
 def failure_lines(request: Request, failed: Mapping[int, str], not_started: int) -> list[str]:
     """Report the number of failed jobs, and the end of the first failing log.
 
@@ -211,12 +223,10 @@ def failure_lines(request: Request, failed: Mapping[int, str], not_started: int)
     """
     numbers = sorted(failed)
     states = ", ".join(f"{number}: {failed[number]}" for number in numbers if failed[number])
-    lines = [
-        f"{len(failed)} / {len(request.numbers)} failed"
-        + (f" ({not_started} not started)" if not_started else "")
-        + (f" ({states})" if states else "")
-        + f", log is in {request.substitute(request.log, '*')}"
-    ]
+    told = [f"{not_started} not started" * (not_started > 0), states]
+    more = [f" ({said})" for said in told if said]
+    logs = request.substitute(request.log, "*")
+    lines = [f"{len(failed)} / {len(request.numbers)} failed{''.join(more)}, log is in {logs}"]
     first = request.log_of(numbers[0])
     if not first.is_file():
         return [*lines, f"{first}: " + ("is not a file" if first.exists() else "was not written")]

@@ -20,20 +20,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from utils import tables
 from utils.cli import UserError
 from utils.datachecks import NOTES
 from utils.datadir import DataDir, divide, select, write_data_dir
-from utils.tables import (
-    atomic_write,
-    invert,
-    mark_timed,
-    read_lines,
-    sort_ids,
-    split_key,
-    timed_in,
-    write_file,
-    write_id_lists,
-)
 
 
 def split_data_dir(data: DataDir, n: int) -> int:
@@ -111,7 +101,7 @@ def read_parts(out: Path, n: int) -> Merged:
             raise UserError(f"{part / name}: is missing, but other jobs wrote it; see {logs}")
         for name in files[part]:
             _read_part(part / name, merged)
-        merged.timed |= timed_in(part)
+        merged.timed |= tables.timed_in(part)
     if "utt2spk" in merged.tables:
         # Made again from the whole: a speaker may have been split among the jobs.
         merged.tables.pop("spk2utt", None)
@@ -124,11 +114,11 @@ def _read_part(path: Path, merged: Merged) -> None:
     if path.suffix == ".json" or (path.suffix == ".ark" and path.with_suffix(".scp").exists()):
         return  # archives are read through their .scp
     table, part = merged.tables.setdefault(path.name, {}), os.path.abspath(path.parent)  # noqa: PTH100
-    for number, line in read_lines(path):
+    for number, line in tables.read_lines(path):
         if number == 1 and line.startswith("#"):
             merged.headers[path.name] = line
             continue
-        key, value = split_key(line)
+        key, value = tables.split_key(line)
         if path.name == "trials":
             key = " ".join(line.split()[:2])
         file = _OFFSET.sub("", value)
@@ -153,18 +143,18 @@ def write_merged(out: Path, n: int, merged: Merged) -> None:
         if name.endswith(".scp"):
             (out / name).unlink(missing_ok=True)
     for name, text in merged.settings.items():
-        write_file(out / name, text)
+        tables.write_file(out / name, text)
     for name in others:
         table = merged.tables[name]
         if name == "utt2spk":
             utt2spk = {utt: line.split()[1] for utt, line in table.items()}
-            write_id_lists(out / "spk2utt", invert(utt2spk))
-        with atomic_write(out / name) as stream:
+            tables.write_id_lists(out / "spk2utt", tables.invert(utt2spk))
+        with tables.atomic_write(out / name) as stream:
             if name in merged.headers:
                 stream.write(f"{merged.headers[name]}\n")
-            stream.writelines(f"{table[key]}\n" for key in sort_ids(table))
+            stream.writelines(f"{table[key]}\n" for key in tables.sort_ids(table))
     for name in merged.timed:
-        mark_timed(out / name)
+        tables.mark_timed(out / name)
     (out / f"split{n}").rename(out / f".merged.{os.getpid()}")
     for path in out.iterdir():  # of interrupted runs with another N
         if re.fullmatch(r"split\d+", path.name) and path.is_dir():
@@ -178,7 +168,7 @@ def _write_archive(scp: Path, table: dict[str, str]) -> None:
     from utils.archives import ArchiveWriter, read_entries  # load NumPy; audio needs neither
 
     with ArchiveWriter(scp.with_suffix("")) as writer:
-        entries = {key: split_key(table[key])[1] for key in sort_ids(table)}
+        entries = {key: tables.split_key(table[key])[1] for key in tables.sort_ids(table)}
         for key, array in read_entries(scp, entries):
             writer.write(key, array)
 

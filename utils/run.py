@@ -19,32 +19,31 @@ Options:
 """
 
 import os
-import signal
 import sys
 from collections.abc import Sequence
 
+from utils import launching
 from utils.cli import run_program
 from utils.jobs import Jobs, jobs_of
-from utils.launching import Progress, Request, clear_logs, failure_lines, parse_request
 from utils.orphans import guarded
 
 GRACE = 10  # seconds between asking jobs to stop and killing them
 
 
-def jobs_at_a_time(request: Request) -> int:
+def jobs_at_a_time(request: launching.Request) -> int:
     """How many jobs run at once."""
     threads = max(1, request.count("num-threads", 1))
     default = max(1, len(os.sched_getaffinity(0)) // threads)
     return request.most(1 if request.count("gpu", 0) else default)
 
 
-def run_jobs(request: Request, most: int) -> tuple[dict[int, int], int]:
+def run_jobs(request: launching.Request, most: int) -> tuple[dict[int, int], int]:
     """Run until every job has ended, or the running ones after a failure or a signal.
 
     Returns exit codes by number, and the signal.
     """
     jobs, pending, codes = Jobs(GRACE), jobs_of(request), dict[int, int]()
-    progress = Progress("run.py", request)
+    progress = launching.Progress("run.py", request)
     with guarded(), jobs.watching():
         while True:
             while pending and len(jobs.running) < most:
@@ -64,21 +63,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     if words[:1] in (["--help"], ["-h"]):
         print(__doc__)
         return 0
-    request = parse_request(words)
+    request = launching.parse_request(words)
     most = jobs_at_a_time(request)
-    clear_logs(request)
+    launching.clear_logs(request)
     codes, stopped_by = run_jobs(request, most)
     if stopped_by:
-        name = signal.Signals(stopped_by).name
-        print(f"run.py: stopped by {name}; its jobs were stopped too", file=sys.stderr)
-        return 128 + stopped_by
-    failed = {number: "" for number, code in codes.items() if code}
-    if failed:
+        return launching.tell_stopped("run.py", stopped_by, "its jobs were stopped too")
+    if failed := {number: "" for number, code in codes.items() if code}:
         not_started = len(request.numbers) - len(codes)
-        for line in failure_lines(request, failed, not_started):
-            print(line if line.startswith("  ") else f"run.py: {line}", file=sys.stderr)
-        return 1
-    return 0
+        launching.tell_under("run.py", *launching.failure_lines(request, failed, not_started))
+    return int(bool(failed))
 
 
 if __name__ == "__main__":

@@ -27,21 +27,12 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
+from utils import launching
 from utils.cli import UserError, refusing, run_program
-from utils.launching import (
-    STOP_SIGNALS,
-    Progress,
-    Request,
-    clear_logs,
-    failure_lines,
-    log_foot,
-    parse_request,
-    read_account,
-    show_numbers,
-)
 from utils.tables import PARTIAL, StrPath, read_lines
 
 # ---- Translation of launcher options to those of sbatch: conf/slurm.conf (Kaldi's language).
@@ -120,7 +111,7 @@ TRIES = 4  # of a command that the controller did not answer
 CANCEL_WAIT = 15.0
 CALL_WAIT = 60.0  # for the answer to a command; a controller that hangs is one that does not answer
 NO_ANSWER = 124  # as timeout(1) exits
-IN_LOG = "in the log"  # a failure about which the log says all
+IN_LOG, NOT_STARTED = "in the log", "not started"  # IN_LOG: the log says all about the failure
 ACTIVE = frozenset(
     (
         *("PENDING", "RUNNING", "CONFIGURING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING"),
@@ -137,6 +128,7 @@ ADVICE = {
     "LOST": "Slurm no longer knows it, and its log has no end",
     "NO LOG": "it completed, but its log is not seen here; is the file system shared?",
 }
+tell = partial(launching.tell_under, "slurm.py")
 Task = tuple[str, str]  # id of the job or array, index in the array or N/A
 
 
@@ -219,12 +211,7 @@ def why_not() -> str:
     return ["sinfo failed", *done.stderr.splitlines()][-1] if done.returncode else ""
 
 
-def tell(line: str) -> None:
-    """A line to standard error."""
-    print(line if line.startswith("  ") else f"slurm.py: {line}", file=sys.stderr)
-
-
-def scheduler_file(request: Request, suffix: str) -> Path:
+def scheduler_file(request: launching.Request, suffix: str) -> Path:
     """The job's script (.sh), or Slurm's own output (.log): in `q` beside the log or `log/`."""
     log = Path(request.substitute(request.log, "all"))
     folder = request.log_of(request.numbers[0]).parent
@@ -232,31 +219,20 @@ def scheduler_file(request: Request, suffix: str) -> Path:
     return (folder.parent if folder.name == "log" else folder) / "q" / f"{stem}{suffix}"
 
 
-def _own_run() -> str:
-    """Lines that end a job whose recipe has ended: the next run may be writing the same files."""
-    folder = os.environ.get(PARTIAL)
-    if not folder:
-        return ""
-    return (
-        f"export {PARTIAL}={shlex.quote(folder)}\n"
-        f"[[ -d ${PARTIAL} ]] || {{\n"
-        '  echo "not begun: the recipe that submitted this job has ended" >&2\n'
-        "  exit 1\n"
-        "}\n"
-    )
-
-
-def job_script(request: Request) -> bytes:
+def job_script(request: launching.Request) -> bytes:
     """The script of a job. Its argument is the job's number, or +OFFSET of the array's index."""
     words = [str(Path(__file__).resolve().with_name("run.py"))]
     words += ["--num-threads", str(request.count("num-threads", 1))]
     name = f'{request.name}="$number" ' if request.name else ""
+    # A job whose recipe has ended ends: the next run may be writing the same files.
+    ended = "not begun: the recipe that submitted this job has ended"
     return os.fsencode(
         "#!/usr/bin/env bash\n"
         "number=$1\n"
         "[[ $number != +* ]] || number=$((SLURM_ARRAY_TASK_ID + number))\n"
         f"cd -- {shlex.quote(os.getcwd())} || exit 1\n"  # noqa: PTH109 - as the shell sees it
-        f"{_own_run()}"
+        f"export {PARTIAL}={shlex.quote(os.environ.get(PARTIAL, ''))}\n"
+        f'[[ -z ${PARTIAL} || -d ${PARTIAL} ]] || {{ echo "{ended}" >&2; exit 1; }}\n'
         "[[ ! -f path.sh ]] || . ./path.sh\n"
         f"exec {shlex.join(words)} {name}{shlex.join([request.log, *request.command])}\n"
     )
@@ -279,15 +255,14 @@ def plan_arrays(numbers: Sequence[int], largest: int) -> list[tuple[int, list[in
 class Launcher:
     """Submits the jobs of a request and follows each to its end.
 
-    ended: number -> empty where all is well, else what happened; not_started: cancelled by us.
+    ended: number -> empty where all is well, else what happened; NOT_STARTED: cancelled by us.
     """
 
-    request: Request
+    request: launching.Request
     submit_words: list[str]
     slurm: Slurm = field(default_factory=Slurm)
     tasks: dict[Task, int] = field(default_factory=dict)
     ended: dict[int, str] = field(default_factory=dict)
-    not_started: set[int] = field(default_factory=set)
     stopped_by: int = 0
     _first_seen: dict[int, float] = field(default_factory=dict)
     _wake: threading.Event = field(default_factory=threading.Event)
@@ -306,9 +281,9 @@ class Launcher:
     def run(self) -> None:
         """Submit, and wait until every job has ended, or a signal came."""
         most = self.request.most(0) if "max-jobs-run" in self.request.options else 0
-        arrays: list[tuple[int, list[int]]] = [(0, list(self.request.numbers))]
-        if len(self.request.numbers) > 1:
-            arrays = plan_arrays(self.request.numbers, self.slurm.largest_index())
+        one = len(self.request.numbers) == 1
+        largest = self.request.numbers[0] if one else self.slurm.largest_index()
+        arrays = plan_arrays(self.request.numbers, largest)
         try:
             # With a limit the arrays go one after the other: Slurm's own limit is one of an array.
             for wave in [[array] for array in arrays] if most else [arrays]:
@@ -319,10 +294,8 @@ class Launcher:
                 if self.stopped_by or any(self.ended.values()):
                     break
         finally:
-            if self.ids and len(self.ended) + len(self.not_started) < len(self.tasks):
+            if len(self.ended) < len(self.tasks):
                 self._cancel_all()
-        submitted = set(self.tasks.values())
-        self.not_started |= set(self.request.numbers) - submitted
 
     def _submit(self, offset: int, indices: Sequence[int], most: int) -> None:
         script = scheduler_file(self.request, ".sh")
@@ -334,7 +307,8 @@ class Launcher:
             self.tasks[job, "N/A"] = self.request.numbers[0]
             return
         limit = f"%{most}" if most else ""
-        words += [f"--array={show_numbers(indices, '-')}{limit}", str(script), f"+{offset}"]
+        array = f"--array={launching.show_numbers(indices, '-')}{limit}"
+        words += [array, str(script), f"+{offset}"]
         job = self.slurm.submit(words)
         self.tasks.update({(job, str(index)): offset + index for index in indices})
 
@@ -346,15 +320,15 @@ class Launcher:
         script.write_bytes(job_script(self.request))
 
     def _wait(self) -> None:
-        progress = Progress("slurm.py", self.request)
+        progress = launching.Progress("slurm.py", self.request)
         wait = FIRST_WAIT
         while not self.stopped_by:
             states = self.slurm.states(self.ids)
             self._note_silence(states is None)
             for task, number in self.tasks.items():
-                if number not in self.ended and number not in self.not_started:
+                if number not in self.ended:
                     self._judge(number, states, task)
-            if len(self.ended) + len(self.not_started) == len(self.tasks):
+            if len(self.ended) == len(self.tasks):
                 return
             if any(self.ended.values()) and not self._cancelled:
                 self._cancelled = True
@@ -362,17 +336,11 @@ class Launcher:
             waiting = [reason for state, reason in (states or {}).values() if state == "PENDING"]
             reasons = ", ".join(sorted(set(waiting)))
             more = f", {len(waiting)} waiting ({reasons})" * bool(waiting)
-            progress.tell(len(self.ended), self._running(states), more)
+            known = {number: _state_of(task, states or {}) for task, number in self.tasks.items()}
+            running = sorted(number for number, state in known.items() if state == "RUNNING")
+            progress.tell(len(self.ended), running, more)
             self._wake.wait(wait)
             wait = min(LONGEST_WAIT, wait * GROWTH)
-
-    def _running(self, states: dict[Task, tuple[str, str]] | None) -> list[int]:
-        """The numbers of the jobs that Slurm says are running."""
-        return sorted(
-            number
-            for task, number in self.tasks.items()
-            if _state_of(task, states or {}) == "RUNNING"
-        )
 
     def _judge(self, number: int, states: dict[Task, tuple[str, str]] | None, task: Task) -> None:
         """Note the end of a job, if it ended: by Slurm's state first, else by its log's foot."""
@@ -381,7 +349,7 @@ class Launcher:
         if state in ACTIVE:
             return
         if state == "CANCELLED" and self._cancelled and not log.exists():
-            self.not_started.add(number)
+            self.ended[number] = NOT_STARTED
             return
         code = _ended_code(log)
         if code is not None and (state is None or state in ("LOST", "COMPLETED")):
@@ -420,7 +388,7 @@ class Launcher:
 
 def _ended_code(log: Path) -> int | None:
     """Exit code in a log's foot; None without a foot (yet), or without a log."""
-    account = read_account(log)
+    account = launching.read_account(log)
     return None if account is None else account.code
 
 
@@ -439,7 +407,7 @@ def _close_log(log: Path, state: str, threads: int) -> None:
             f"{new_line}# Slurm: {state}{'; ' if state in ADVICE else ''}{ADVICE.get(state, '')}\n"
         )
         killed = 128 + signal.SIGKILL
-        stream.write(log_foot(killed, 0, threads, note, explained=state in ADVICE))
+        stream.write(launching.log_foot(killed, 0, threads, note, explained=state in ADVICE))
 
 
 def refresh_folders(words: Sequence[str]) -> None:
@@ -453,16 +421,14 @@ def report(launcher: Launcher) -> int:
     """Say what failed; the exit status."""
     request = launcher.request
     if launcher.stopped_by:
-        name = signal.Signals(launcher.stopped_by).name
-        tell(f"stopped by {name}; its jobs were cancelled")
-        return 128 + launcher.stopped_by
-    states = {number: state for number, state in launcher.ended.items() if state}
-    if not states:
+        return launching.tell_stopped("slurm.py", launcher.stopped_by, "its jobs were cancelled")
+    ended = {n: state for n, state in launcher.ended.items() if state != NOT_STARTED}
+    failed = {number: state.removeprefix(IN_LOG) for number, state in ended.items() if state}
+    if not failed:
         return 0
-    failed = {number: state.removeprefix(IN_LOG) for number, state in states.items()}
-    for line in failure_lines(request, failed, len(launcher.not_started)):
-        tell(line)
-    for state in sorted({*states.values()} & set(ADVICE)):
+    not_started = len(request.numbers) - len(ended)
+    tell(*launching.failure_lines(request, failed, not_started))
+    for state in sorted({*failed.values()} & set(ADVICE)):
         tell(f"{state}: {ADVICE[state]}")
     slurms_own = scheduler_file(request, ".log")
     if any(failed.values()) and slurms_own.exists():
@@ -478,7 +444,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if words[:1] in (["--help"], ["-h"]):
         print(__doc__)
         return 0
-    request = parse_request(words, None, CONFIG)
+    request = launching.parse_request(words, None, CONFIG)
     config = read_slurm_config(request.options.get("config", CONFIG))
     for option in ("num-threads", "gpu"):
         request.count(option, 0)
@@ -492,17 +458,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         for log in map(request.log_of, failed):
             if log.is_file():
                 log.replace(log.with_name(f"{log.name}.bak"))
-        tell(f"{request.log}: once more, JOB={show_numbers(failed)}; tries left: {more}")
+        again = launching.show_numbers(failed)
+        tell(f"{request.log}: once more, JOB={again}; tries left: {more}")
     return status
 
 
-def run_once(request: Request, submit_words: list[str]) -> int:
+def run_once(request: launching.Request, submit_words: list[str]) -> int:
     """Run the jobs of a request, each once, and report; the exit status."""
     launcher = Launcher(request, submit_words)
-    clear_logs(request)
+    launching.clear_logs(request)
     launcher.write_script()
     before: dict[int, Callable[..., object] | int | None] = {
-        signum: signal.signal(signum, launcher.stop) for signum in STOP_SIGNALS
+        signum: signal.signal(signum, launcher.stop) for signum in launching.STOP_SIGNALS
     }
     try:
         launcher.run()

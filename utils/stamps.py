@@ -33,18 +33,8 @@ from pathlib import Path
 from textwrap import shorten
 from typing import Any
 
+from utils import digests
 from utils.cli import UserError, run_program
-from utils.digests import (
-    ABSENT,
-    contents,
-    digest_file,
-    digest_json,
-    digest_scp,
-    is_variant,
-    remembered,
-    remembering,
-    sha256,
-)
 from utils.orphans import refuse_living_job
 from utils.tables import StrPath, read_json_object, timed_in, write_json
 
@@ -65,7 +55,7 @@ def names_in(word: str) -> list[str]:
 def _path_in(word: str) -> Path | None:
     """The file or folder that a word of a command names."""
     named = (Path(text) for text in names_in(word))
-    return next((path for path in named if path.exists() or is_variant(path)), None)
+    return next((path for path in named if path.exists() or digests.is_variant(path)), None)
 
 
 def commit_of_code() -> str:
@@ -80,7 +70,7 @@ def commit_of_code() -> str:
 def provenance(folder: Path) -> str | None:
     """Digest of how a stamped folder was made (command, inputs, code); None without a stamp."""
     stamp = read_stamp(folder)
-    return None if stamp is None else digest_json(_key_of(stamp))
+    return None if stamp is None else digests.digest_json(_key_of(stamp))
 
 
 def digest_path(path: Path) -> str:
@@ -90,19 +80,19 @@ def digest_path(path: Path) -> str:
     it counts. An .scp only says where things are: what it names counts, and how the folder was made
     in which it stands.
     """
-    if path.is_file() or is_variant(path):
+    if path.is_file() or digests.is_variant(path):
         if path.suffix != ".scp":
-            return digest_file(path)
-        return digest_json([digest_scp(path), provenance(path.parent)])
+            return digests.digest_file(path)
+        return digests.digest_json([digests.digest_scp(path), provenance(path.parent)])
     if not path.is_dir():
-        return ABSENT
+        return digests.ABSENT
     made = provenance(path)
     ours = made is not None or (path / "utt2spk").exists()
-    files = contents(path, ours=ours)
+    files = digests.contents(path, ours=ours)
     if ours:
         timed = timed_in(path)
         files = {name: digest for name, digest in files.items() if name not in timed}
-    return digest_json({"files": files, "made": made})
+    return digests.digest_json({"files": files, "made": made})
 
 
 def _without_docstrings(tree: ast.Module) -> ast.Module:
@@ -144,7 +134,7 @@ def digest_code(program: Path) -> str:
 
     Comments and docstrings of Python do not count.
     """
-    return digest_json(code_of(program))
+    return digests.digest_json(code_of(program))
 
 
 def code_of(program: Path) -> dict[str, str]:
@@ -156,7 +146,7 @@ def code_of(program: Path) -> dict[str, str]:
     while todo:
         name = todo.pop()
         path = ROOT / name
-        parts[name], named = json.loads(remembered("code", path, partial(_read_code, path)))
+        parts[name], named = json.loads(digests.remembered("code", path, partial(_read_code, path)))
         new = set(named) - seen  # looked for once: a program has a hundred modules
         seen |= new
         todo |= {module for module in new if os.access(f"{ROOT}/{module}", os.F_OK)}
@@ -173,7 +163,7 @@ def _read_code(path: Path) -> str:
         text = ast.dump(_without_docstrings(tree))
     else:
         found = re.findall(r"\b(?:utils|steps|local)/[\w/]+\.py\b", text)
-    return json.dumps([sha256(text.encode()), found + templates])
+    return json.dumps([digests.sha256(text.encode()), found + templates])
 
 
 def strip_neutral(command: Sequence[str]) -> list[str]:
@@ -298,7 +288,7 @@ def is_current(folder: Path, known: dict[Path, bool]) -> bool:
         known[folder] = (
             "outputs" in stamp
             and {**inputs, **code} == then
-            and contents(folder, ours=True) == stamp["outputs"]
+            and digests.contents(folder, ours=True) == stamp["outputs"]
             and all(is_current(home, known) for home in _homes(inputs))
         )
     return known[folder]
@@ -345,7 +335,7 @@ class Step:
                 if any(str(part) in remade for part in (path, *path.parents)):
                     return f"{word} is made anew"
         self._known = {}
-        with remembering(MEMORY):
+        with digests.remembering(MEMORY):
             return next(filter(None, map(self._why, self._there())), None)
 
     def _why(self, out: Path) -> str | None:
@@ -354,7 +344,7 @@ class Step:
             return "interrupted before" if _started(out).exists() else "not made yet"
         if _key_of(stamp) != self._now():
             return _difference(_key_of(stamp), self._now())
-        was, now = stamp.get("outputs", {}), contents(out, ours=True)
+        was, now = stamp.get("outputs", {}), digests.contents(out, ours=True)
         if "outputs" in stamp and was == now:
             return None
         names = sorted(n for n in was.keys() | now.keys() if was.get(n) != now.get(n))
@@ -397,7 +387,7 @@ class Step:
         """
         outs = self._there()
         _refuse_living_jobs(outs)
-        with remembering(MEMORY):
+        with digests.remembering(MEMORY):
             now = self._now()
         self.settle()
         for out in outs:
@@ -436,7 +426,7 @@ class Step:
         inputs, code = started.get("inputs", {}), started.get("code", {})
         made = [*(out for out in self.maybe if out.is_dir()), *reversed(self.outs)]
         since = started.get("since")
-        with remembering(MEMORY):
+        with digests.remembering(MEMORY):
             appeared = _digest_words(made, self.words, {*inputs, *code})[0]
             stamp = {
                 "command": self.words,
@@ -447,7 +437,7 @@ class Step:
                 "finished": time.strftime("%Y-%m-%d %H:%M:%S"),
             }
             for out in made:
-                write_json(out / DONE, {**stamp, "outputs": contents(out, ours=True)})
+                write_json(out / DONE, {**stamp, "outputs": digests.contents(out, ours=True)})
         for out in [*self.outs, *self.maybe]:
             for what in ("old", "unfinished", "started"):
                 _remove(_aside(out, what))

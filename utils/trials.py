@@ -11,16 +11,9 @@ from typing import TypeVar
 
 import numpy as np
 
+from utils import tables
 from utils.arrays import Bool, Float64, Int64
 from utils.cli import UserError
-from utils.tables import (
-    BYTE_ORDER_MARK,
-    StrPath,
-    atomic_write,
-    read_bytes,
-    read_lines,
-    read_rows,
-)
 
 # ---- Trial lists and score files: checked reading, joining by id pair, atomic writing.
 #
@@ -90,7 +83,7 @@ class Scores:
         return len(self.score)
 
 
-def read_trials(path: StrPath) -> Trials:
+def read_trials(path: tables.StrPath) -> Trials:
     """Read a trial list; UserError names file and line of the first fault (a pair listed twice, an
     unknown label, a wrong number of fields, a file that is empty or no text)."""
     enrol, trial, labels = _read_columns(path)
@@ -100,7 +93,7 @@ def read_trials(path: StrPath) -> Trials:
     return pairs
 
 
-def read_scores(path: StrPath) -> Scores:
+def read_scores(path: tables.StrPath) -> Scores:
     """Read a score file; UserError names file and line of the first fault (a pair scored twice, a
     score that is not a finite number, and the faults of `read_trials`)."""
     enrol, trial, scores = _read_columns(path)
@@ -114,8 +107,8 @@ def join_scores(
     trials: Trials,
     scores: Scores,
     *,
-    trials_path: StrPath = "trials",
-    scores_path: StrPath = "scores",
+    trials_path: tables.StrPath = "trials",
+    scores_path: tables.StrPath = "scores",
 ) -> Float64:
     """Find the score of each trial by the id pair, (n_trials,) in trial order.
 
@@ -156,13 +149,13 @@ def merge_scores(parts: Mapping[Path, Scores]) -> Scores:
     return merged
 
 
-def write_trials(path: StrPath, trials: Trials) -> None:
+def write_trials(path: tables.StrPath, trials: Trials) -> None:
     """Write a trial list sorted in C order, atomically."""
     labels = ("nontarget", "target")
     _write(path, trials, [labels[right] for right in trials.target.tolist()], "listed")
 
 
-def write_scores(path: StrPath, scores: Scores) -> None:
+def write_scores(path: tables.StrPath, scores: Scores) -> None:
     """Write a score file sorted in C order, atomically; scores read back exactly (float64)."""
     finite = np.isfinite(scores.score)
     if not finite.all():
@@ -174,24 +167,28 @@ def write_scores(path: StrPath, scores: Scores) -> None:
     _write(path, scores, [repr(value) for value in scores.score.tolist()], "scored")
 
 
-def _write(path: StrPath, pairs: Trials | Scores, values: Sequence[str], verb: str) -> None:
+def _write(path: tables.StrPath, pairs: Trials | Scores, values: Sequence[str], verb: str) -> None:
     for name in (*Ids.of(pairs.enrol).names, *Ids.of(pairs.trial).names):
         if name.split() != [name]:
             raise UserError(f"{path}: {name!r} cannot be an id: ids have no blanks")
     check_pairs_once(path, pairs, verb)
     rows = (f"{e} {t} {v}\n" for e, t, v in zip(pairs.enrol, pairs.trial, values, strict=True))
-    with atomic_write(path, "wb") as stream:
+    with tables.atomic_write(path, "wb") as stream:
         stream.writelines(sorted(row.encode("utf-8") for row in rows))
 
 
-def _read_columns(path: StrPath) -> tuple[list[bytes], list[bytes], list[bytes]]:
+def _read_columns(path: tables.StrPath) -> tuple[list[bytes], list[bytes], list[bytes]]:
     """Columns of a table of three. UserError names the first line that is not so."""
-    content = read_bytes(path).rstrip(b" \t\n") + b"\n"
-    if _ROWS.fullmatch(content) and not content.startswith(BYTE_ORDER_MARK) and _is_utf8(content):
+    content = tables.read_bytes(path).rstrip(b" \t\n") + b"\n"
+    if (
+        _ROWS.fullmatch(content)
+        and not content.startswith(tables.BYTE_ORDER_MARK)
+        and _is_utf8(content)
+    ):
         fields = content.split()
         return fields[::3], fields[1::3], fields[2::3]
     rows = 0
-    for rows, fields_of_row in read_rows(path, 3):
+    for rows, fields_of_row in tables.read_rows(path, 3):
         if " ".join(fields_of_row).split() != fields_of_row:
             raise UserError(f"{path}:{rows}: a field holds a blank that is none: not text")
     raise UserError(f"{path}:1: the file is empty")
@@ -215,7 +212,7 @@ def _number(column: Sequence[T]) -> tuple[Int64, list[T]]:
     return np.fromiter(map(code.__getitem__, column), np.int64, count=len(column)), list(code)
 
 
-def _parse_labels(path: StrPath, column: list[bytes]) -> Bool:
+def _parse_labels(path: tables.StrPath, column: list[bytes]) -> Bool:
     codes, labels = _number(column)
     for code, label in enumerate(labels):
         if label not in _LABELS:
@@ -226,7 +223,7 @@ def _parse_labels(path: StrPath, column: list[bytes]) -> Bool:
     return np.array([label == b"target" for label in labels])[codes]
 
 
-def _parse_scores(path: StrPath, column: list[bytes]) -> Float64:
+def _parse_scores(path: tables.StrPath, column: list[bytes]) -> Float64:
     """Numbers of a column; UserError names the first that is none or not finite."""
     values = np.fromiter(map(_finite, column), np.float64, count=len(column))
     if np.isnan(values).any():
@@ -244,7 +241,7 @@ def _finite(text: bytes) -> float:
     return value if math.isfinite(value) and b"_" not in text else math.nan
 
 
-def check_pairs_once(path: StrPath, pairs: Trials | Scores, verb: str) -> None:
+def check_pairs_once(path: tables.StrPath, pairs: Trials | Scores, verb: str) -> None:
     """Raise a UserError that names the second line of a pair; verb: the repeated action."""
     enrol, trial = Ids.of(pairs.enrol), Ids.of(pairs.trial)
     keys = enrol.codes * len(trial.names) + trial.codes
@@ -326,7 +323,7 @@ def _split_csv(lines: Sequence[str]) -> Iterator[list[str]]:
 def _find_format(path: Path, kind: str) -> tuple[str, dict[str, list[str]]]:
     """Common format of all lines, and their columns. UserError for none, for more than one, and for
     the first line of another format than `kind`, if that is not `auto`."""
-    lines = [(number, line) for number, line in read_lines(path) if line.strip()]
+    lines = [(number, line) for number, line in tables.read_lines(path) if line.strip()]
     if not lines:
         raise UserError(f"{path}:1: the file is empty")
     place, header = f"{path}:{lines[0][0]}", _header(lines[0][1])
@@ -361,7 +358,7 @@ def guess_format(path: Path) -> str:
     """Common format of all lines; `kaldi` if the first line is so, and without lines: its readers
     report the fault (`utils.trials`)."""
     try:
-        first = next((line.split() for _, line in read_lines(path) if line.strip()), [])
+        first = next((line.split() for _, line in tables.read_lines(path) if line.strip()), [])
         if any(_fits(kind, shape, first) for kind, shape in _SHAPES if kind == "kaldi"):
             return "kaldi"
         return _find_format(path, "auto")[0]
