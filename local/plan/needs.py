@@ -39,6 +39,10 @@ from utils.recipe import Tables
 from utils.settings import read_settings
 from utils.tables import read_json_object
 
+# Stages of run.sh.
+PREPARE, AUDIO, ENCODERS, XVECTORS, SYSTEMS, PROTECT = 0, 1, 2, 3, 4, 5
+LEARN, HEAR, SCORE, MEASURE, UTILITY, RESULTS = 6, 7, 8, 9, 10, 11
+
 _GIVEN = re.compile("external:.")  # a need of a system whose speech somebody else has made
 
 
@@ -310,19 +314,24 @@ class Recipe:
             self.step("encoders", encoder.model, self.train, seed=seed, start=(), conf=conf)
         return encoder.model
 
-    def xvectors(self, encoder: NamedEncoder, name: str) -> str:
-        """Plan x-vectors of a set and of its speakers, and counts of each speaker's utterances."""
-        out = f"{encoder.xvectors}/{name}"
+    def xvectors(self, encoder: NamedEncoder, name: str, *, sessions: bool = False) -> str:
+        """Plan x-vectors of a set and of its speakers, and counts of each speaker's utterances;
+        sessions: of a training set, which is cut into sessions if chunk_seconds is set."""
+        out, seconds = f"{encoder.xvectors}/{name}", self.asked["chunk_seconds"]
+        cut = ("--chunk-seconds", seconds) if sessions and seconds else ()
         if encoder.head_of:
-            before = self.xvectors(encoder.head_of, name)
+            before = self.xvectors(encoder.head_of, name, sessions=sessions)
             return self.step("head_xvectors", out, name, head=encoder.model, xvectors=before)
         if encoder.is_recognised:
-            return self._channel(encoder, name)
+            return self._channel(encoder, name, () if encoder.is_textual else cut)
         if encoder.given:
             return self.step("given_xvectors", out, name, given=f"{encoder.given}/{name}")
-        return self.step("xvectors", out, name, options=self.on_device, encoder=encoder.model)
+        table = "session_xvectors" if sessions else "xvectors"
+        return self.step(
+            table, out, name, cut=True, options=(*self.on_device, *cut), encoder=encoder.model
+        )
 
-    def _channel(self, encoder: NamedEncoder, name: str, options: Sequence[str] = ()) -> str:
+    def _channel(self, encoder: NamedEncoder, name: str, options: Sequence[str]) -> str:
         """Plan the vectors of a set, made of what is recognised in it, whatever protects it; for
         the words of the training set its own text will do."""
         channel, word = encoder.word, "phones"
@@ -340,21 +349,8 @@ class Recipe:
         return self.step("channels", out, name, options=options, channel=channel, source=source)
 
     def session_xvectors(self, encoder: NamedEncoder, name: str) -> str:
-        """Plan x-vectors of a training set, of sessions if chunk_seconds is set."""
-        out = f"{encoder.xvectors}/{name}"
-        if encoder.head_of:
-            before = self.session_xvectors(encoder.head_of, name)
-            return self.step("head_xvectors", out, name, head=encoder.model, xvectors=before)
-        if encoder.given or encoder.is_textual:
-            return self.xvectors(encoder, name)
-        seconds = self.asked["chunk_seconds"]
-        chunks = ("--chunk-seconds", seconds) if seconds else ()
-        if encoder.is_recognised:
-            return self._channel(encoder, name, chunks)
-        return self.step(
-            "session_xvectors", out, name, cut=True,
-            options=(*self.on_device, *chunks), encoder=encoder.model,
-        )  # fmt: skip
+        """Plan x-vectors of a training set."""
+        return self.xvectors(encoder, name, sessions=True)
 
     def speakers(self, encoder: NamedEncoder, name: str) -> str:
         """Plan x-vectors of the speakers of a training set."""

@@ -195,9 +195,10 @@ def _speakers_of(folder: str) -> set[str]:
 
 # ---- What figures speak of, and where they lie.
 
-VERIFICATION, SIMILARITY = "verification", "similarity"
+VERIFICATION, SIMILARITY, CALIBRATION = "verification", "similarity", "calibration"
 RECORDINGS, STRONGEST = "recordings", "strongest"
 INFERENCE, CROWD, GROUPS = "inference", "crowd", "groups"
+UTILITY_FIGURES, PROSODY = "utility", "prosody"
 EVERYBODY = "all"  # evaluator of figures that choose among all
 _FOLDERS = {VERIFICATION: "", "reidentification": "reid"}  # of families, by another name
 

@@ -3,19 +3,35 @@
 import re
 import shlex
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from local.plan.attacks import ORIGINAL, QUALITY, Attacks, Listed, Utility, check_systems, speech_of
-from local.plan.needs import Recipe
+from local.plan.attacks import ORIGINAL, Attacks, Listed, Utility, check_systems, speech_of
+from local.plan.needs import (
+    AUDIO,
+    ENCODERS,
+    HEAR,
+    LEARN,
+    MEASURE,
+    PREPARE,
+    PROTECT,
+    RESULTS,
+    SYSTEMS,
+    UTILITY,
+    XVECTORS,
+    Recipe,
+)
 from local.plan.options import (
+    CALIBRATION,
     CROWD,
     EVERYBODY,
     GROUPS,
     INFERENCE,
+    PROSODY,
+    UTILITY_FIGURES,
     VERIFICATION,
     Asked,
     Evaluator,
@@ -98,169 +114,137 @@ def widen(asked: Asked) -> tuple[Asked, list[str]]:
 # ---- Inputs of the tables and the report of run.sh.
 
 DONE = ".done"
+# By family: the option of local/collect_results.py, and the number of files: trials and scores.
+OPTIONS = {VERIFICATION: ("--attack", 2), CALIBRATION: ("--runs", 3)}
 
 
-class ReportInputs:
-    """Plans of stage 11: folders of figures, and options of local/collect_results.py.
+def plan_report(own: Recipe, attacks: Attacks, utility: Utility) -> list[str]:
+    """Plan tables and report, beside the steps of this run; returns folders of figures that were
+    made before and are out of date.
 
-    attacks, utility: those shown, which may be more than this run makes. own: folders that it
-    makes; others are shown where they are up to date.
+    attacks, utility: those shown, which may be more than this run makes; what it does not make is
+    shown where it is up to date.
     """
+    shown, made = attacks.recipe, own.tables.every_out()
+    known: dict[Path, bool] = {}
+    stale: list[str] = []
 
-    def __init__(self, attacks: Attacks, utility: Utility, own: Collection[str]) -> None:
-        self.recipe, self.attacks, self.utility = attacks.recipe, attacks, utility
-        self.own = own
-        self._known: dict[Path, bool] = {}  # whether folders are up to date
-        self.words: list[str] = []
-        self.folders: list[str] = []
-        self.stale: list[str] = []
-
-    def plan(self, own: Recipe) -> None:
-        """Plan tables and report, beside the steps of this run."""
-        recipe, asked = self.recipe, self.recipe.asked
-        for evaluator, gender in self.attacks.parts():
-            self._privacy(evaluator.title, gender, self.attacks.listed(evaluator, gender))
-            self._calibration(evaluator, gender)
-        for name, gender in product(recipe.fused, recipe.genders):
-            self._privacy(name, gender, self.attacks.fuse(name, gender))
-        for gender in ("", *recipe.genders):
-            self._privacy(EVERYBODY, gender, [])
-        for evaluator in recipe.evaluators:
-            self._privacy(evaluator.title, "", [])
-        self._utility()
-        shown = [system for system in self.utility.everything if self._shows(system)]
-        protecting = [system for system in shown if system != ORIGINAL]
-        for system, name in product(protecting, recipe.sets[1:]):
-            protected = f"data/{name}_{system}"  # not of lists that only other systems have
-            if protected in self.own or Path(protected, "conf.json").is_file():
-                self.words += ["--speech", system, f"data/{name}", protected]
-        if asked["report_audio"] != "true":
-            self.words += ["--clips", "0"]
-        for system in shown:
-            if system in protecting:
-                self._time_protection(system)
-            self._time_evaluators(system)
-            self._time_recognition(system)
-        figures = recipe.given(self.folders)
-        results = own.step("results", "exp/results", options=self.words, figures=figures)
-        pdf = ["--pdf"] if asked["report_pdf"] == "true" else []
-        own.step("report", "exp/report", options=pdf, results=results)
-
-    def _keeps(self, folder: str) -> bool:
-        """Whether figures that this run may not make are shown."""
-        if folder in self.own or not Path(folder, DONE).is_file():
-            return folder in self.own
+    def keeps(folder: str, of: Labels) -> bool:
+        foreseen = of.family == CALIBRATION or of.evaluator == PROSODY
+        mark = DONE if of.family == UTILITY_FIGURES else ""
+        if not foreseen and not Path(folder, mark).exists():
+            return False
+        if folder in made or not Path(folder, DONE).is_file():
+            return folder in made
         with remembering(MEMORY):
-            current = is_current(Path(folder), self._known)
-        self.stale += [] if current else [folder]
+            current = is_current(Path(folder), known)
+        stale.extend([] if current else [folder])
         return current
 
-    def _shows(self, system: str) -> bool:
-        """Whether a system is this run's, or has a figure that is shown."""
-        if f"data/{self.recipe.sets[-1]}_{system}" in self.own or system == ORIGINAL:
-            return True
-        return any(folder.startswith(f"exp/metrics/{system}/") for folder in self.folders)
+    place = _order(attacks)
+    privacy = sorted(item for item in shown.labels.items() if item[1].family != UTILITY_FIGURES)
+    every = dict(privacy) | shown.labels
+    ordered = sorted(every, key=lambda folder: place(every[folder]))
+    figures = dict.fromkeys(folder for folder in ordered if keeps(folder, every[folder]))
+    scored = [row for table in ("metrics", CALIBRATION) for row in shown.tables.rows[table]]
+    words: list[str] = []
+    for row in sorted(scored, key=lambda row: place(shown.labels[row.out])[:2]):
+        family = shown.labels[row.out].family
+        if family in OPTIONS and row.out in figures:
+            option, n_files = OPTIONS[family]
+            trials, *scores = row.values["lists"][-n_files:]
+            words += [option, row.out, trials, *(str(Path(path).parent) for path in scores)]
+    has = {ORIGINAL, *(shown.labels[folder].system for folder in figures)}
+    has |= {s for s in utility.systems if f"data/{shown.sets[-1]}_{s}" in made}
+    systems = [system for system in utility.everything if system in has]
+    for system, name in product(systems, shown.sets[1:]):
+        protected = f"data/{name}_{system}"  # not of lists that only other systems have
+        there = protected in made or Path(protected, "conf.json").is_file()
+        if system != ORIGINAL and there:
+            words += ["--speech", system, f"data/{name}", protected]
+    if own.asked["report_audio"] != "true":
+        words += ["--clips", "0"]
+    for system in systems:
+        for how, stage, names, folder in _timed(attacks, utility, system):
+            for name in names:
+                logs = (f"exp/audio/{name}", folder.format(name))
+                words += [f"--timed-{how}", system, stage, *logs]
+    results = own.step("results", "exp/results", options=words, figures=shown.given(figures))
+    pdf = ["--pdf"] if own.asked["report_pdf"] == "true" else []
+    own.step("report", "exp/report", options=pdf, results=results)
+    return stale
 
-    def _privacy(self, evaluator: str, gender: str, listed: Sequence[Listed]) -> None:
-        labels = self.recipe.labels
-        for system in (ORIGINAL, *self.attacks.systems):
-            self.folders += sorted(
-                folder
-                for folder, of in labels.items()
-                if (of.system, of.evaluator, of.gender) == (system, evaluator, gender)
-                and of.family != "calibration"
-                and Path(folder).is_dir()
-                and self._keeps(folder)
-            )
-        for one in listed:
-            if (folder := f"exp/metrics/{one.path}") in self.folders:
-                trials = f"data/{one.trials}/trials"
-                self.words += ["--attack", folder, trials, f"exp/scores/{one.path}"]
 
-    def _calibration(self, evaluator: Evaluator, gender: str) -> None:
-        trials, split = f"data/{self.recipe.trial_set(gender)}/trials", self.recipe.split(gender)
-        for system in self.attacks.systems:
-            runs = self.attacks.calibrate(evaluator, gender, system)
-            of = Labels(split, gender, system, "calibration", "", evaluator.title, "OA")
-            folder = f"exp/metrics/{of.path}"
-            if runs and self._keeps(folder):
-                self.words += ["--runs", folder, trials, *runs]
-                self.folders.append(folder)
+def _order(attacks: Attacks) -> Callable[[Labels], tuple[int, ...]]:
+    """Place of figures among those of the results: of each evaluator and list, then of what is
+    fused or chosen, then of utility, as planned."""
+    recipe = attacks.recipe
+    titles = [evaluator.title for evaluator in recipe.evaluators]
+    lists = [*product((*titles, *recipe.fused), recipe.genders)]
+    lists += [*product([EVERYBODY], ("", *recipe.genders)), *product(titles, [""])]
+    systems = [ORIGINAL, *attacks.systems]
 
-    def _utility(self) -> None:
-        asked, utility = self.recipe.asked, self.utility
-        if asked.flag("prosody"):
-            for system in utility.systems:
-                self.folders += filter(self._keeps, utility.prosody_of(system))
-        words = [QUALITY] if asked.flag("quality") else []
-        for word in (*words, *utility.emotion, *utility.asr):
-            for system in utility.everything:
-                for folder in utility.measured(system, word):
-                    if Path(folder, DONE).is_file() and self._keeps(folder):
-                        self.folders.append(folder)
+    def place(of: Labels) -> tuple[int, ...]:
+        if of.family == UTILITY_FIGURES:
+            return (len(lists),)
+        at = lists.index((of.evaluator, of.gender))
+        return (at, of.family == CALIBRATION, systems.index(of.system))
 
-    # Folders whose logs hold the time of each stage of a system (docs/utility.md).
+    return place
 
-    def _time(self, how: str, system: str, stage: str, names: Iterable[str], folder: str) -> None:
-        """Add each set's time; folder: with {} for its name. how: each (for all new speech that is
-        protected) or once."""
-        for name in names:
-            words = (system, stage, f"exp/audio/{name}", folder.format(name))
-            self.words += [f"--timed-{how}", *words]
 
-    def _time_protection(self, system: str) -> None:
-        recipe = self.recipe
-        voice, pool, sets = recipe.voice, [recipe.pool], recipe.sets_of(system)
-        for need in recipe.describe(system).needs:
-            kind, _, name = need.partition(":")
-            match kind:
-                case "f0":
-                    self._time("each", system, "pitch", sets, "exp/f0/{}")
-                case "xvectors" if not voice.given:
-                    stage = "x-vectors of the voices"
-                    self._time("each", system, stage, sets, f"{voice.xvectors}/{{}}")
-                case "pool" if name:
-                    self._time("once", system, "pool: WavLM frames", pool, "exp/pools/wavlm")
-                case "pool":
-                    self._time("once", system, "pool: WORLD frames", pool, "exp/world/{}")
-                case "synthesiser" | "generator":
-                    folder = f"exp/{kind}s/{voice.name}/{name}"
-                    self._time("once", system, f"training: {name}", pool, folder)
-        self._time("each", system, "protection", sets, f"data/{{}}_{system}")
+Timed = tuple[str, str, Iterable[str], str]
 
-    def _time_evaluators(self, system: str) -> None:
-        recipe, training = self.recipe, [self.recipe.train]
-        stage = "attack: training of {}"
-        for evaluator in recipe.evaluators:
-            encoder = evaluator.encoder
-            if system == ORIGINAL:
-                if encoder.conf:
-                    self._time("once", system, stage.format(encoder.title), training, encoder.model)
-                continue
-            if not encoder.given:
-                sets, folder = recipe.sets_of(system), f"{encoder.xvectors}/{{}}_{system}"
-                self._time("once", system, f"attack: x-vectors by {encoder.title}", sets, folder)
-            for one in self.attacks.listed(evaluator, recipe.genders[0]):
-                made = one.hears.encoder
-                if one.attack.system == system and made != encoder:
-                    learnt = [recipe.learnt.name]
-                    self._time("once", system, stage.format(made.title), learnt, made.model)
 
-    def _time_recognition(self, system: str) -> None:
-        utility, sets = self.utility, self.utility.trials
-        for word in utility.asr:
-            if word == "ctc_retrained" or (word == "ctc" and system == ORIGINAL):
-                _, model = utility.ctc_of(word, system)
-                stage = f"words: training of {Path(model).name}"
-                self._time("once", system, stage, [self.recipe.train], model)
-            folder = f"exp/decode/{system}/{label_of(word)}/{{}}"
-            self._time("once", system, f"words by {word}", sets, folder)
-        for word in utility.emotion:
-            if not word.startswith("hub:"):
-                folder = f"exp/functionals/{speech_of(system, '{}')}"
-                self._time("once", system, "emotions: functionals", sets, folder)
-            folder = f"exp/emotions/{system}/{label_of(word)}/{{}}"
-            self._time("once", system, f"emotions by {word}", sets, folder)
+def _timed(attacks: Attacks, utility: Utility, system: str) -> Iterator[Timed]:
+    """Stages of a system whose times are in the logs of folders (docs/utility.md): each (for all
+    new speech that is protected) or once; the stage; sets; and the folder, with {} for the set."""
+    recipe, training = attacks.recipe, [attacks.recipe.train]
+    if system != ORIGINAL:
+        yield from _timed_protection(recipe, system)
+    for evaluator in recipe.evaluators:
+        encoder, stage = evaluator.encoder, "attack: training of {}"
+        if system == ORIGINAL and encoder.conf:
+            yield "once", stage.format(encoder.title), training, encoder.model
+        elif system != ORIGINAL and not encoder.given:
+            folder = f"{encoder.xvectors}/{{}}_{system}"
+            sets = recipe.sets_of(system)
+            yield "once", f"attack: x-vectors by {encoder.title}", sets, folder
+        for one in attacks.listed(evaluator, recipe.genders[0]):
+            made = one.hears.encoder
+            if one.attack.system == system and made != encoder:
+                yield "once", stage.format(made.title), [recipe.learnt.name], made.model
+    for word in utility.asr:
+        if word == "ctc_retrained" or (word == "ctc" and system == ORIGINAL):
+            _, model = utility.ctc_of(word, system)
+            yield "once", f"words: training of {Path(model).name}", training, model
+        folder = f"exp/decode/{system}/{label_of(word)}/{{}}"
+        yield "once", f"words by {word}", utility.trials, folder
+    for word in utility.emotion:
+        if not word.startswith("hub:"):
+            folder = f"exp/functionals/{speech_of(system, '{}')}"
+            yield "once", "emotions: functionals", utility.trials, folder
+        folder = f"exp/emotions/{system}/{label_of(word)}/{{}}"
+        yield "once", f"emotions by {word}", utility.trials, folder
+
+
+def _timed_protection(recipe: Recipe, system: str) -> Iterator[Timed]:
+    voice, pool, sets = recipe.voice, [recipe.pool], recipe.sets_of(system)
+    for need in recipe.describe(system).needs:
+        kind, _, name = need.partition(":")
+        match kind:
+            case "f0":
+                yield "each", "pitch", sets, "exp/f0/{}"
+            case "xvectors" if not voice.given:
+                yield "each", "x-vectors of the voices", sets, f"{voice.xvectors}/{{}}"
+            case "pool" if name:
+                yield "once", "pool: WavLM frames", pool, "exp/pools/wavlm"
+            case "pool":
+                yield "once", "pool: WORLD frames", pool, "exp/world/{}"
+            case "synthesiser" | "generator":
+                folder = f"exp/{kind}s/{voice.name}/{name}"
+                yield "once", f"training: {name}", pool, folder
+    yield "each", "protection", sets, f"data/{{}}_{system}"
 
 
 # ---- What is measured of people: their attributes, by group, and among ever more candidates.
@@ -277,7 +261,7 @@ class People:
         if self._differ():
             self._group()
             self._infer()
-        for one in self.attacks.all():
+        for one in self.attacks.all:
             if self._in_crowd(one):
                 self._crowd(one)
 
@@ -293,7 +277,7 @@ class People:
     def _group(self) -> None:
         """Plan the strongest attacker on each system by group of people."""
         found: dict[str, dict[str, list[Listed]]] = {}
-        for one in [*self.attacks.all(), *self.attacks.all_fused()]:
+        for one in [*self.attacks.all, *self.attacks.fused]:
             if one.trials in self.recipe.trials:  # not of mixed lists beside those of each sex
                 of = found.setdefault(one.attack.system, {})
                 of.setdefault(f"data/{one.trials}", []).append(one)
@@ -377,8 +361,6 @@ class People:
 
 # ---- Plan of run.sh.
 
-PREPARE, AUDIO, ENCODERS, XVECTORS, SYSTEMS, PROTECT = 0, 1, 2, 3, 4, 5
-LEARN, HEAR, SCORE, MEASURE, UTILITY, RESULTS = 6, 7, 8, 9, 10, 11
 SETS = "--sets"  # of a prepare.sh that can make some sets alone
 
 
@@ -400,7 +382,6 @@ def plan_run(asked: Asked) -> Planned:
     for name in dict.fromkeys((recipe.train, recipe.pool, recipe.learnt.name, *recipe.sets)):
         if name != recipe.train or f"data/{name}" in made:
             recipe.at(AUDIO).step("audio", f"exp/audio/{name}", name)
-    own = recipe.tables.every_out()
     shown, notes = widen(asked)
     all_attacks, all_utility = attacks, utility
     if shown is not asked:
@@ -409,11 +390,10 @@ def plan_run(asked: Asked) -> Planned:
         except UserError as error:  # such as missing settings of a system
             notes.append(f"not in the report: what earlier runs measured: {error}")
             shown = asked
-    results = ReportInputs(all_attacks, all_utility, own)
-    results.plan(recipe.at(RESULTS))
+    stale = plan_report(recipe.at(RESULTS), all_attacks, all_utility)
     notes += [
         f"not in the report: {folder}, made before, is out of date; name what makes it"
-        for folder in dict.fromkeys(results.stale)
+        for folder in dict.fromkeys(stale)
     ]
     notes += [f"attack skipped: {reason}" for reason in attacks.plan.skipped]
     said = [*dict.fromkeys((*recipe.notes, *notes))]
@@ -489,12 +469,12 @@ def _plan_all(asked: Asked) -> tuple[Recipe, Attacks, Utility]:
         for draw, name in product(recipe.draws_of(system), recipe.sets[1:]):
             out = f"{name}_{system}_draw{draw}"
             recipe.protect("drawn_again", system, name, out, "--draw", str(draw))
-    for stage, plan in (
-        (LEARN, attacks.learn), (HEAR, attacks.hear), (SCORE, attacks.score),
-        (MEASURE, attacks.measure), (MEASURE, People(attacks).plan), (UTILITY, utility.plan),
-    ):  # fmt: skip
-        recipe.at(stage)
-        plan()
+    attacks.learn()
+    attacks.hear()
+    attacks.measure()
+    People(attacks).plan()
+    recipe.at(UTILITY)
+    utility.plan()
     return recipe, attacks, utility
 
 

@@ -15,6 +15,7 @@ from local.plan.attacks import (
     Utility,
     check_systems,
     list_attack,
+    matrices,
     scores_of,
     speech_of,
 )
@@ -330,14 +331,11 @@ def _show_targets(utility: Utility, listed: Sequence[Listed], out: str) -> None:
     for one in listed:
         paths = (f"{out}/metrics/{one.path}", f"data/{one.trials}/trials")
         gather += ["--attack", *paths, f"{out}/scores/{one.path}"]
-    folders = [f"{out}/metrics/{one.path}" for one in listed]
-    if recipe.asked.flag("prosody"):
-        folders += [folder for system in utility.systems for folder in utility.prosody_of(system)]
-    for word in utility.asr:
-        for system in utility.everything:
-            made = utility.measured(system, word)
-            folders += [folder for folder in made if Path(folder, ".done").is_file()]
-    figures = recipe.given(folders)
+    figures = recipe.given(
+        folder
+        for folder, of in recipe.labels.items()
+        if of.evaluator not in utility.asr or Path(folder, ".done").is_file()
+    )
     results = recipe.step(
         "results", f"{out}/results", options=gather, figures=figures, targets=tell
     )
@@ -477,17 +475,11 @@ class Generators:
             parts = [f"{xvectors}/{speech_of(who, name)}" for name in recipe.trials]
             out = f"{self.out}/pooled/{evaluator.encoder.name}/{who}"
             joined[who] = recipe.step("joined", out, parts=parts)
-        backend, asnorm = evaluator.pairing
-        pairs: list[str] = []
-        for condition, rows, columns in (
-            ("OO", ORIGINAL, ORIGINAL), ("OP", ORIGINAL, system), ("PP", system, system),
-        ):  # fmt: skip
-            folder = recipe.step(
-                "similarity", f"{self.out}/pooled/{columns}.{evaluator.label}/{condition}",
-                backend=backend, asnorm=asnorm, utt2spk=f"{data}/utt2spk", rows=joined[rows],
-                columns=joined[columns],
-            )  # fmt: skip
-            pairs += [f"{folder}/trials", f"{folder}/scores"]
+
+        def place(of: Labels) -> str:
+            return f"{self.out}/pooled/{of.system}.{evaluator.label}/{of.condition}"
+
+        pairs = matrices(recipe, of, evaluator, joined, f"{data}/utt2spk", place)
         return self._figures(of, data, pairs)
 
     def _figures(self, of: Labels, data: str, lists: list[str]) -> str:
