@@ -7,32 +7,26 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from local.plan.needs import HEAR, LEARN, MEASURE, SCORE, Recipe, say_recogniser, side
+from local.plan.needs import Recipe, Stage, say_recogniser, side
 from local.plan.options import (
-    CALIBRATION,
     EVERYBODY,
     FUSED,
+    ORIGINAL,
     PLDA,
     PROSODY,
-    RECORDINGS,
-    SIMILARITY,
-    STRONGEST,
-    UTILITY_FIGURES,
-    VERIFICATION,
     Evaluator,
+    Family,
     Labels,
     NamedEncoder,
     inform,
     label_of,
     need_conf,
-    settings_of,
 )
 from local.protocols.attackers import ALIGNED, AttackedSystem, Attempt, plan_attacks
 from utils.cli import UserError
 
 # ---- Attacks: scores of trial lists and of all pairs, and the figures of both.
 
-ORIGINAL = "original"
 DRAW = "draw1"  # the second run of a random system
 ENROLLED = ("1", "3")  # recordings of a person that attackers enrol, beside all
 DRAWN = ("ignorant", "lazy_informed")  # attackers of all runs of --draws, who train nothing
@@ -84,7 +78,7 @@ class Listed:
     @property
     def path(self) -> str:
         """Folder in exp/scores and exp/metrics."""
-        labels = self.labels(VERIFICATION)
+        labels = self.labels(Family.VERIFICATION)
         return labels._replace(attacker=self.name or self.attack.attacker).path
 
     @property
@@ -95,7 +89,7 @@ class Listed:
     @property
     def unprotected(self) -> str:
         """Folder, in exp/scores and exp/metrics, of unprotected speech by the same evaluator."""
-        labels = self.labels(VERIFICATION)._replace(system=ORIGINAL, condition="OO")
+        labels = self.labels(Family.VERIFICATION)._replace(system=ORIGINAL, condition="OO")
         return labels._replace(attacker="unprotected").path
 
     def score(self, *, folder: str = "exp/scores") -> str:
@@ -259,7 +253,7 @@ class Attacks:
 
     def learn(self) -> None:
         """Plan informed attackers: their training sets and models."""
-        recipe = self.recipe.at(LEARN)
+        recipe = self.recipe.at(Stage.LEARN)
         for one in self.all:
             if one.attack.level != "-":
                 of = (one.attack.system, one.attack.level, one.tells.encoder)
@@ -271,7 +265,7 @@ class Attacks:
 
     def hear(self) -> None:
         """Plan x-vectors of the protected speech."""
-        recipe = self.recipe.at(HEAR)
+        recipe = self.recipe.at(Stage.HEAR)
         for evaluator, system in product(recipe.evaluators, self.systems):
             draws = () if evaluator.encoder.is_textual else recipe.draws_of(system)
             names = [side(name, system) for name in recipe.sets_of(system)]
@@ -289,11 +283,11 @@ class Attacks:
         attacks: dict[tuple[str, str], list[Listed]] = {}
         for one in (*self.fused, *self.all):
             for run in (one, *self.further(one)):
-                self.recipe.at(SCORE)
+                self.recipe.at(Stage.SCORE)
                 run.score()
             self._verify(one)
             if one.compares:
-                self._similarity(one.labels(SIMILARITY), one.hears)
+                self._similarity(one.labels(Family.SIMILARITY), one.hears)
         for one in (*self.all, *self.fused):
             attacks.setdefault((one.attack.system, one.gender), []).append(one)
         for evaluator, gender in self.parts:
@@ -314,13 +308,15 @@ class Attacks:
         for one in every:
             bare = f"exp/metrics/{one.unprotected}/metrics.json"
             lists += ["--unprotected", one.scores, bare]
-        of = every[0].labels(STRONGEST)._replace(attacker="", evaluator=EVERYBODY, condition="-")
+        of = every[0].labels(Family.STRONGEST)
+        of = of._replace(attacker="", evaluator=EVERYBODY, condition="-")
         lists += [f"data/{every[0].trials}/trials", every[0].scores]
-        self.recipe.at(MEASURE).figures("metrics", of, lists=lists)
+        self.recipe.at(Stage.MEASURE).figures("metrics", of, lists=lists)
 
     def _verify(self, one: Listed) -> None:
         """Plan the figures of an attack."""
-        recipe, trials, scores = self.recipe.at(MEASURE), f"data/{one.trials}/trials", one.scores
+        recipe, scores = self.recipe.at(Stage.MEASURE), one.scores
+        trials = f"data/{one.trials}/trials"
         draws = [word for run in self.further(one) for word in ("--another-draw", run.scores)]
         before: list[str] = []
         if one.attack.attacker != "unprotected":
@@ -330,17 +326,17 @@ class Attacks:
         if recipe.asked.get("protocol"):
             before += ["--challenges"]
         lists = [*draws, trials, scores]
-        recipe.figures("metrics", one.labels(VERIFICATION), lists=[*before, *lists])
+        recipe.figures("metrics", one.labels(Family.VERIFICATION), lists=[*before, *lists])
         few = [word for n in (ENROLLED if one.few and not one.fused else ())
                for word in ("--enrolled", n, f"{scores}_enrolled_{n}")]  # fmt: skip
-        recipe.figures("metrics", one.labels(RECORDINGS), lists=[*few, *lists])
-        of = one.labels("reidentification")
-        recipe.figures("reidentification", of, trials=trials, scores=scores, draws=draws)
+        recipe.figures("metrics", one.labels(Family.RECORDINGS), lists=[*few, *lists])
+        of = one.labels(Family.REIDENTIFICATION)
+        recipe.figures(Family.REIDENTIFICATION, of, trials=trials, scores=scores, draws=draws)
         if one.how == ALIGNED or one.hears.encoder.is_textual or one.fused:
             return  # legal criteria need x-vectors of each utterance, which are missing here
         xvectors = one.hears.encoder.xvectors
         recipe.figures_of_encoder(
-            "legal", one.labels("legal"), enrol_utt2spk=f"data/{recipe.sets[0]}/utt2spk",
+            Family.LEGAL, one.labels(Family.LEGAL), enrol_utt2spk=f"data/{recipe.sets[0]}/utt2spk",
             trial_utt2spk=f"data/{one.trials}/utt2spk",
             enrol=f"{xvectors}/{one.enrol}/xvector.scp",
             trial=f"{xvectors}/{one.trial}/xvector.scp",
@@ -350,9 +346,9 @@ class Attacks:
         """Plan figures of a system that depend on no attacker."""
         recipe, trials = self.recipe, f"data/{self.recipe.trial_set(gender)}/trials"
         split, voice = recipe.split(gender), not evaluator.encoder.is_textual
-        of = Labels(split, gender, system, "gains", "", evaluator.title, "OO-OA-AA")
+        of = Labels(split, gender, system, Family.GAINS, "", evaluator.title, "OO-OA-AA")
         if voice:
-            self._similarity(of._replace(family=SIMILARITY, condition="OO-OP-PP"), evaluator)
+            self._similarity(of._replace(family=Family.SIMILARITY, condition="OO-OP-PP"), evaluator)
         one_of = {
             one.attack.attacker: one
             for one in self.listed(evaluator, gender)
@@ -362,12 +358,12 @@ class Attacks:
             plain = f"exp/scores/{one_of['ignorant'].unprotected}/scores"
             scores = (plain, one_of["ignorant"].scores, one_of["lazy_informed"].scores)
             lists = [word for path in scores for word in (trials, path)]
-            recipe.at(MEASURE).figures("metrics", of, lists=lists)
+            recipe.at(Stage.MEASURE).figures("metrics", of, lists=lists)
         if voice:  # of what counts words there are no such vectors
             names = [side(recipe.trial_set(gender), of) for of in ("", system)]
             sides = [f"{evaluator.encoder.xvectors}/{name}/xvector.scp" for name in names]
-            leaks = of._replace(family="leakage", condition="OP")
-            recipe.at(MEASURE).figures_of_encoder("metrics", leaks, lists=sides)
+            leaks = of._replace(family=Family.LEAKAGE, condition="OP")
+            recipe.at(Stage.MEASURE).figures_of_encoder("metrics", leaks, lists=sides)
             if recipe.is_random(system):
                 self._calibrate(evaluator, gender, system)
 
@@ -377,15 +373,15 @@ class Attacks:
         folder = f"{evaluator.encoder.xvectors}/{name}"
         vectors = {ORIGINAL: folder, of.system: f"{folder}_{of.system}"}
         utt2spk = f"data/{name}/utt2spk"
-        lists = matrices(recipe.at(SCORE), of, evaluator, vectors, utt2spk, scores_of)
+        lists = matrices(recipe.at(Stage.SCORE), of, evaluator, vectors, utt2spk, scores_of)
         of = of._replace(condition="OO-OP-PP")
-        recipe.at(MEASURE).figures("metrics", of, lists=lists)
+        recipe.at(Stage.MEASURE).figures("metrics", of, lists=lists)
 
     def _calibrate(self, evaluator: Evaluator, gender: str, system: str) -> None:
         """Plan a second run under the ignorant attacker, whoever attacks, and calibration
         distortion (C_ECE) across both. It is undefined for a list without random draws: a small
         pool can leave no choice for one gender."""
-        recipe = self.recipe.at(SCORE)
+        recipe = self.recipe.at(Stage.SCORE)
         attack = Attempt(evaluator.word, system, "ignorant", "-")
         first = list_attack(recipe, attack, evaluator, gender)
         again = replace(first, name=f"ignorant_{DRAW}", trial=f"{first.trial}_{DRAW}")
@@ -394,23 +390,16 @@ class Attacks:
         files = [Path(run.scores) for run in (first, again)]
         if not all(file.is_file() for file in files):
             begin, end = int(recipe.asked["stage"]), int(recipe.asked["stop_stage"])
-            if SCORE < begin <= MEASURE <= end and not recipe.asked.flag("dry_run"):
-                raise UserError(f"{files[0]} or {files[1]} is missing; run stage {SCORE}")
+            if Stage.SCORE < begin <= Stage.MEASURE <= end and not recipe.asked.flag("dry_run"):
+                raise UserError(f"{files[0]} or {files[1]} is missing; run stage {Stage.SCORE}")
         elif files[0].read_bytes() == files[1].read_bytes():
             recipe.notes.append(
                 f"both runs of {system} are the same for {first.split}: C_ECE is not defined"
             )
             return
-        of, lists = first.labels(CALIBRATION)._replace(attacker=""), [*map(str, files)]
+        of, lists = first.labels(Family.CALIBRATION)._replace(attacker=""), [*map(str, files)]
         lists.insert(0, f"data/{first.trials}/trials")
-        recipe.at(MEASURE).figures(CALIBRATION, of, lists=lists)
-
-
-def check_systems(systems: Sequence[str]) -> None:
-    """Check that the settings exist; UserError where they are missing."""
-    for system in systems:
-        if not settings_of(system):
-            need_conf("systems", system)
+        recipe.at(Stage.MEASURE).figures(Family.CALIBRATION, of, lists=lists)
 
 
 # ---- Utility of protected speech: pitch and level, estimated quality, emotions, words.
@@ -425,11 +414,6 @@ def check_systems(systems: Sequence[str]) -> None:
 ASR = ("moonshine", "moonshine:<folder>", "pocketsphinx", "ctc", "ctc_retrained", "hub:<model>")
 EMOTION = ("functionals", "functionals_retrained", "hub:<model>")
 QUALITY = "distillmos"
-
-
-def speech_of(system: str, name: str) -> str:
-    """Name of a set's speech by a system, which may be the original."""
-    return name if system == ORIGINAL else f"{name}_{system}"
 
 
 def _check_kind(option: str, word: str, known: Sequence[str]) -> None:
@@ -482,7 +466,7 @@ class Utility:
         OO for original speech, PP for protected, unless another is given."""
         condition = condition or ("OO" if system == ORIGINAL else "PP")
         split = self.recipe.split(gender)
-        return Labels(split, gender, system, UTILITY_FIGURES, "", word, condition)
+        return Labels(split, gender, system, Family.UTILITY, "", word, condition)
 
     def _figures(
         self, table: str, system: str, word: str, files: str, original: Sequence[str] = ()
@@ -512,7 +496,7 @@ class Utility:
             out = f"exp/decode/{system}/{label_of(word)}/{{}}"
             for name in self.trials:
                 options, kind = self._recogniser(word, system)
-                speech = speech_of(system, name)
+                speech = side(name, system)
                 self.recipe.step(
                     "decoded", out.format(name), speech, options=options, recogniser=kind
                 )
@@ -538,7 +522,7 @@ class Utility:
                 sample = recipe.step("quality_samples", f"exp/quality_samples/{name}", name)
                 recipe.step(
                     "quality", f"exp/quality/{system}/{name}", data=sample,
-                    protected=f"data/{speech_of(system, name)}",
+                    protected=f"data/{side(name, system)}",
                 )  # fmt: skip
             before = () if system == ORIGINAL else self.trials
             original = [f"--original=exp/quality/original/{name}/quality" for name in before]
@@ -573,7 +557,7 @@ class Utility:
         training = [] if of_hub else self._emotion_training(word, system)
         folder = f"exp/emotions/{system}/{label_of(word)}"
         for name in self.trials:
-            speech, options = speech_of(system, name), ["--device", recipe.asked["device"]]
+            speech, options = side(name, system), ["--device", recipe.asked["device"]]
             if not of_hub:
                 options = ["--features", self._functionals(speech), *training]
             recipe.step(

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -13,6 +14,7 @@ from local.plan.options import (
     ENROLMENT,
     FUSED,
     MODELS,
+    ORIGINAL,
     PLDA,
     Asked,
     Evaluator,
@@ -40,8 +42,11 @@ from utils.settings import read_settings
 from utils.tables import read_json_object
 
 # Stages of run.sh.
-PREPARE, AUDIO, ENCODERS, XVECTORS, SYSTEMS, PROTECT = 0, 1, 2, 3, 4, 5
-LEARN, HEAR, SCORE, MEASURE, UTILITY, RESULTS = 6, 7, 8, 9, 10, 11
+Stage = IntEnum(
+    "Stage",
+    "PREPARE AUDIO ENCODERS XVECTORS SYSTEMS PROTECT LEARN HEAR SCORE MEASURE UTILITY RESULTS",
+    start=0,
+)
 
 _GIVEN = re.compile("external:.")  # a need of a system whose speech somebody else has made
 
@@ -61,8 +66,8 @@ TRAINED = ("encoders", "tfidf", "backends", "pools", "synthesisers", "heads")
 
 
 def side(name: str, system: str) -> str:
-    """Name of a set as protected by a system; without one, the set itself."""
-    return f"{name}_{system}" if system else name
+    """Name of a set as protected by a system; the set itself as original speech."""
+    return name if system in ("", ORIGINAL) else f"{name}_{system}"
 
 
 def _pools_xi(conf: str) -> bool:
@@ -296,6 +301,10 @@ class Recipe:
         path = Path("data", f"{self.sets_of(system)[0]}_{system}", "conf.json")
         return path.is_file() and read_json_object(path, "make it anew")["is_random"] is True
 
+    def is_given(self, system: str) -> bool:
+        """Whether somebody else has made a system's speech."""
+        return any(map(_GIVEN.match, self.describe(system).needs))
+
     def n_draws(self, system: str) -> int:
         """Runs of a system that are attacked: --draws of a random one, whose speech we make."""
         is_ours = not any(need.startswith("external:") for need in self.describe(system).needs)
@@ -486,7 +495,7 @@ class Recipe:
         """Plan the sets whose people are candidates only, as a system protects them (empty:
         original speech); their names."""
         found = []
-        given = system and any(map(_GIVEN.match, self.describe(system).needs))
+        given = system and self.is_given(system)
         for name in self.asked.words("distractors"):
             if name in self.sets:
                 raise UserError(f"--distractors: {name} is evaluated; name a set of other people")
@@ -519,7 +528,7 @@ class Recipe:
         """How often an attacker protects the training set: once where a draw changes nothing that
         they hear, and where speech is given; known once the system has protected its first set."""
         asked = int(self.asked.get("informed_draws", "1"))
-        given = any(map(_GIVEN.match, self.describe(system).needs))
+        given = self.is_given(system)
         once = level == "const" or given or encoder.is_recognised
         return asked if not once and self.is_random(system) else 1
 

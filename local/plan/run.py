@@ -9,32 +9,15 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from local.plan.attacks import ORIGINAL, Attacks, Listed, Utility, check_systems, speech_of
-from local.plan.needs import (
-    AUDIO,
-    ENCODERS,
-    HEAR,
-    LEARN,
-    MEASURE,
-    PREPARE,
-    PROTECT,
-    RESULTS,
-    SYSTEMS,
-    UTILITY,
-    XVECTORS,
-    Recipe,
-)
+from local.plan.attacks import Attacks, Listed, Utility
+from local.plan.needs import Recipe, Stage, side
 from local.plan.options import (
-    CALIBRATION,
-    CROWD,
     EVERYBODY,
-    GROUPS,
-    INFERENCE,
+    ORIGINAL,
     PROSODY,
-    UTILITY_FIGURES,
-    VERIFICATION,
     Asked,
     Evaluator,
+    Family,
     Labels,
     NamedEncoder,
     given,
@@ -115,7 +98,9 @@ def widen(asked: Asked) -> tuple[Asked, list[str]]:
 
 DONE = ".done"
 # By family: the option of local/collect_results.py, and the number of files: trials and scores.
-OPTIONS = {VERIFICATION: ("--attack", 2), CALIBRATION: ("--runs", 3)}
+OPTIONS: dict[str, tuple[str, int]] = {
+    Family.VERIFICATION: ("--attack", 2), Family.CALIBRATION: ("--runs", 3),
+}  # fmt: skip
 
 
 def plan_report(own: Recipe, attacks: Attacks, utility: Utility) -> list[str]:
@@ -130,8 +115,8 @@ def plan_report(own: Recipe, attacks: Attacks, utility: Utility) -> list[str]:
     stale: list[str] = []
 
     def keeps(folder: str, of: Labels) -> bool:
-        foreseen = of.family == CALIBRATION or of.evaluator == PROSODY
-        mark = DONE if of.family == UTILITY_FIGURES else ""
+        foreseen = of.family == Family.CALIBRATION or of.evaluator == PROSODY
+        mark = DONE if of.family == Family.UTILITY else ""
         if not foreseen and not Path(folder, mark).exists():
             return False
         if folder in made or not Path(folder, DONE).is_file():
@@ -142,11 +127,11 @@ def plan_report(own: Recipe, attacks: Attacks, utility: Utility) -> list[str]:
         return current
 
     place = _order(attacks)
-    privacy = sorted(item for item in shown.labels.items() if item[1].family != UTILITY_FIGURES)
+    privacy = sorted(item for item in shown.labels.items() if item[1].family != Family.UTILITY)
     every = dict(privacy) | shown.labels
     ordered = sorted(every, key=lambda folder: place(every[folder]))
     figures = dict.fromkeys(folder for folder in ordered if keeps(folder, every[folder]))
-    scored = [row for table in ("metrics", CALIBRATION) for row in shown.tables.rows[table]]
+    scored = [row for table in ("metrics", Family.CALIBRATION) for row in shown.tables.rows[table]]
     words: list[str] = []
     for row in sorted(scored, key=lambda row: place(shown.labels[row.out])[:2]):
         family = shown.labels[row.out].family
@@ -185,10 +170,10 @@ def _order(attacks: Attacks) -> Callable[[Labels], tuple[int, ...]]:
     systems = [ORIGINAL, *attacks.systems]
 
     def place(of: Labels) -> tuple[int, ...]:
-        if of.family == UTILITY_FIGURES:
+        if of.family == Family.UTILITY:
             return (len(lists),)
         at = lists.index((of.evaluator, of.gender))
-        return (at, of.family == CALIBRATION, systems.index(of.system))
+        return (at, of.family == Family.CALIBRATION, systems.index(of.system))
 
     return place
 
@@ -222,7 +207,7 @@ def _timed(attacks: Attacks, utility: Utility, system: str) -> Iterator[Timed]:
         yield "once", f"words by {word}", utility.trials, folder
     for word in utility.emotion:
         if not word.startswith("hub:"):
-            folder = f"exp/functionals/{speech_of(system, '{}')}"
+            folder = f"exp/functionals/{side('{}', system)}"
             yield "once", "emotions: functionals", utility.trials, folder
         folder = f"exp/emotions/{system}/{label_of(word)}/{{}}"
         yield "once", f"emotions by {word}", utility.trials, folder
@@ -272,7 +257,7 @@ class People:
 
     def _figures(self, of: Labels, **values: Any) -> None:
         split = of._replace(split=self.recipe.asked["evaluation"], gender="")
-        self.recipe.at(MEASURE).figures(of.family, split, **values)
+        self.recipe.at(Stage.MEASURE).figures(of.family, split, **values)
 
     def _group(self) -> None:
         """Plan the strongest attacker on each system by group of people."""
@@ -284,11 +269,11 @@ class People:
         for system, lists in found.items():
             words = [w for data in lists for w in ("--listed", f"{data}/trials", data)]
             for one in [one for every in lists.values() for one in every]:
-                who = one.labels(VERIFICATION)
+                who = one.labels(Family.VERIFICATION)
                 for n, run in enumerate((one, *self.attacks.further(one))):
                     path = f"exp/scores/{run.path}/scores"
                     words += ["--scores", f"{who.attacker}.{who.evaluator}", str(n), path]
-            of_all = Labels("", "", system, GROUPS, "", EVERYBODY, "-")
+            of_all = Labels("", "", system, Family.GROUPS, "", EVERYBODY, "-")
             self._figures(of_all, lists=words)
 
     def _infer(self) -> None:
@@ -303,7 +288,7 @@ class People:
             costly = encoder.is_recognised or encoder.given or encoder.backend
             if encoder.is_textual or (costly and not made):
                 continue  # vectors of the training set that nobody else needs, or are not there
-            recipe.at(XVECTORS).session_xvectors(encoder, train)
+            recipe.at(Stage.XVECTORS).session_xvectors(encoder, train)
             self._infer_from(evaluator, ORIGINAL, "unprotected", train)
             for system in self.attacks.systems:
                 if system not in CONTROLS[1:]:
@@ -319,15 +304,15 @@ class People:
                 if a.level != "-" and not a.parts.knows_target and a.system not in CONTROLS[1:]
             ):
                 learnt = recipe.training_set(system, level, encoder)
-                recipe.at(LEARN).session_xvectors(encoder, learnt)
+                recipe.at(Stage.LEARN).session_xvectors(encoder, learnt)
                 self._infer_from(evaluator, system, "semi_informed_backend", learnt)
 
     def _infer_from(self, evaluator: Evaluator, system: str, attacker: str, training: str) -> None:
         xvectors = evaluator.encoder.xvectors
-        heard = [speech_of(system, name) for name in self.recipe.trials]
+        heard = [side(name, system) for name in self.recipe.trials]
         condition = ({"unprotected": UNPROTECTED} | ATTACKERS)[attacker].condition
         self._figures(
-            Labels("", "", system, INFERENCE, attacker, evaluator.title, condition),
+            Labels("", "", system, Family.INFERENCE, attacker, evaluator.title, condition),
             xvectors=f"{xvectors}/{training}", data=f"data/{training}",
             lists=[w for name in heard for w in ("--trials", f"{xvectors}/{name}", f"data/{name}")],
         )  # fmt: skip
@@ -343,18 +328,18 @@ class People:
     def _crowd(self, one: Listed) -> None:
         """Plan legal linkability and naming with the distractors among the candidates."""
         recipe, xvectors = self.recipe, one.tells.encoder.xvectors
-        others = recipe.at(LEARN).distractors(one.attack.protection[0])
+        others = recipe.at(Stage.LEARN).distractors(one.attack.protection[0])
         if not others:
             return
         words = ["--trials", f"{xvectors}/{one.trial}", f"data/{one.trial}"]
         for of, name in zip(recipe.asked.words("distractors"), others, strict=True):
             if of in (recipe.train, recipe.learnt.name):
-                recipe.at(LEARN).session_xvectors(one.tells.encoder, name)
+                recipe.at(Stage.LEARN).session_xvectors(one.tells.encoder, name)
             else:
-                recipe.at(HEAR).xvectors(one.tells.encoder, name)
+                recipe.at(Stage.HEAR).xvectors(one.tells.encoder, name)
             words += ["--other", f"{xvectors}/{name}", f"data/{name}"]
-        recipe.at(MEASURE).figures_of_encoder(
-            CROWD, one.labels(CROWD), enrol=f"{xvectors}/{one.enrol}",
+        recipe.at(Stage.MEASURE).figures_of_encoder(
+            Family.CROWD, one.labels(Family.CROWD), enrol=f"{xvectors}/{one.enrol}",
             enrol_data=f"data/{one.enrol}", lists=words,
         )  # fmt: skip
 
@@ -371,17 +356,17 @@ def plan_run(asked: Asked) -> Planned:
     recipe.notes += lacking
     if asked.get("protocol") and attacks.plan.skipped:
         raise UserError(f"--protocol {asked['protocol']}: cannot run {attacks.plan.skipped[0]}")
-    if int(asked["stage"]) <= UTILITY <= int(asked["stop_stage"]):
+    if int(asked["stage"]) <= Stage.UTILITY <= int(asked["stop_stage"]):
         utility.check_transcripts()
-    if int(asked["stage"]) > PREPARE:
+    if int(asked["stage"]) > Stage.PREPARE:
         recipe.need_given()
     if joined := recipe.learnt.joined:
-        recipe.at(AUDIO).step("joined_sets", f"data/{recipe.learnt.name}", sources=joined)
+        recipe.at(Stage.AUDIO).step("joined_sets", f"data/{recipe.learnt.name}", sources=joined)
     lacking = [*_prepare(recipe), *_no_attack(asked, attacks)]
     made = {name for row in recipe.tables.rows["prepare"] for name in row.outs}
     for name in dict.fromkeys((recipe.train, recipe.pool, recipe.learnt.name, *recipe.sets)):
         if name != recipe.train or f"data/{name}" in made:
-            recipe.at(AUDIO).step("audio", f"exp/audio/{name}", name)
+            recipe.at(Stage.AUDIO).step("audio", f"exp/audio/{name}", name)
     shown, notes = widen(asked)
     all_attacks, all_utility = attacks, utility
     if shown is not asked:
@@ -390,7 +375,7 @@ def plan_run(asked: Asked) -> Planned:
         except UserError as error:  # such as missing settings of a system
             notes.append(f"not in the report: what earlier runs measured: {error}")
             shown = asked
-    stale = plan_report(recipe.at(RESULTS), all_attacks, all_utility)
+    stale = plan_report(recipe.at(Stage.RESULTS), all_attacks, all_utility)
     notes += [
         f"not in the report: {folder}, made before, is out of date; name what makes it"
         for folder in dict.fromkeys(stale)
@@ -455,17 +440,16 @@ def _plan_all(asked: Asked) -> tuple[Recipe, Attacks, Utility]:
     asked.number("informed_draws")
     named = asked.words("systems")
     systems = [*dict.fromkeys((*named, *_controls(recipe)))]
-    check_systems(systems)
     attacks = Attacks(recipe, systems)
     utility = Utility(recipe, named)
     for evaluator in recipe.evaluators:
-        recipe.at(ENCODERS).encoder(evaluator.encoder)
-        recipe.at(XVECTORS).evaluator(evaluator)
+        recipe.at(Stage.ENCODERS).encoder(evaluator.encoder)
+        recipe.at(Stage.XVECTORS).evaluator(evaluator)
     for system in systems:
-        recipe.at(SYSTEMS).needs(system)
+        recipe.at(Stage.SYSTEMS).needs(system)
         recipe.notes += recipe.found(system).notes
         for name in recipe.sets_of(system):
-            recipe.at(PROTECT).protect("protected", system, name, f"{name}_{system}")
+            recipe.at(Stage.PROTECT).protect("protected", system, name, f"{name}_{system}")
         for draw, name in product(recipe.draws_of(system), recipe.sets[1:]):
             out = f"{name}_{system}_draw{draw}"
             recipe.protect("drawn_again", system, name, out, "--draw", str(draw))
@@ -473,7 +457,7 @@ def _plan_all(asked: Asked) -> tuple[Recipe, Attacks, Utility]:
     attacks.hear()
     attacks.measure()
     People(attacks).plan()
-    recipe.at(UTILITY)
+    recipe.at(Stage.UTILITY)
     utility.plan()
     return recipe, attacks, utility
 
@@ -505,7 +489,7 @@ def _prepare(recipe: Recipe) -> list[str]:
         parts = {"evaluation": sets, **({"train": [recipe.train]} if _trains(recipe) else {})}
     for part, (first, *more) in parts.items():
         maybe = [one for one in of_genders if one not in sets] if part != "train" else []
-        recipe.at(PREPARE).step(
+        recipe.at(Stage.PREPARE).step(
             "prepare", f"data/{first}", also=[f"data/{one}" for one in more],
             maybe=[f"data/{one}" for one in maybe],  # of one not asked for
             options=[
@@ -515,7 +499,7 @@ def _prepare(recipe: Recipe) -> list[str]:
         )  # fmt: skip
     # Where prepare.sh has a folder of its own for it, it makes the corpus.
     is_given = re.search(r"^corpus=($|\s)", text, re.MULTILINE) and not asked.flag("download")
-    if not is_given or int(asked["stage"]) > PREPARE or Path(corpus or "/nowhere").is_dir():
+    if not is_given or int(asked["stage"]) > Stage.PREPARE or Path(corpus or "/nowhere").is_dir():
         return []
     what = f"--corpus {corpus}: no such folder" if corpus else "--corpus is missing"
     return [f"{what}; README.md says which one it is"]
@@ -529,7 +513,7 @@ def _trains(recipe: Recipe) -> bool:
     data, asked = f"data/{recipe.train}", recipe.asked
     return (
         recipe.train in asked["also_prepared"].split()
-        or int(asked["stop_stage"]) == PREPARE
+        or int(asked["stop_stage"]) == Stage.PREPARE
         or any(data in ([value] if isinstance(value, str) else value) for value in values)
     )
 
@@ -543,7 +527,7 @@ def _training_of_protocol(
     named = any(word.startswith(option) for word in options)
     if not training or named or not re.search(r"^train_subsets=", program, re.MULTILINE):
         return []
-    made = asked.flag("download") or int(asked["stage"]) > PREPARE
+    made = asked.flag("download") or int(asked["stage"]) > Stage.PREPARE
     if not made and Path(corpus or "/nowhere").is_dir() and not Path(corpus, training).is_dir():
         raise UserError(
             f"--protocol {asked['protocol']}: {corpus} lacks {training}, which the attacker learns "
@@ -570,6 +554,6 @@ def _remember(recipe: Recipe) -> tuple[str, list[str]]:
     if corpus == known and not options and "prepare_options" not in named and words:
         options = words
         told.append(f"--prepare-options={shlex.quote(' '.join(words))}")
-    if told and int(asked["stage"]) == PREPARE:
+    if told and int(asked["stage"]) == Stage.PREPARE:
         recipe.notes.append(f"as stage 0 was finished before: {' '.join(told)}")
     return corpus, options
