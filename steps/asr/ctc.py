@@ -19,7 +19,7 @@ from steps.asr.engines import make_decoder
 from steps.asr.language import Language, read_language, spelt_words
 from steps.speaker.features import Features
 from steps.training.settings import read_config
-from steps.training.weights import check_device, fill_network, load_state
+from steps.training.weights import fill_network, load_state, use_device
 from utils.arrays import Float64
 from utils.cli import UserError
 from utils.settings import read_settings
@@ -252,8 +252,7 @@ class CtcRecogniser:
         if model is None:
             raise UserError("ctc: needs --model DIR, a folder of steps/train_recogniser.py")
         language = None if lang is None else read_language(lang)
-        torch.set_num_threads(1)
-        check_device(device)
+        use_device(device)
         config, self.units = _read(model)
         self._device, weights = device, model / "final.pt"
         self._features = Features(config.features)

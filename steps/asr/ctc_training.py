@@ -29,7 +29,7 @@ from steps.speaker.features import Features, augment, change_speed, mask_feature
 from steps.training.audio import TrainingAudio, hold_out
 from steps.training.loop import Trainer, descend, train
 from steps.training.settings import RampSettings, identity
-from steps.training.weights import check_device
+from steps.training.weights import use_device
 from utils.arrays import Float32
 from utils.cli import UserError
 from utils.seeds import derive_seed, make_rng
@@ -411,8 +411,7 @@ def train_ctc(
     texts: the transcript of each utterance. UserError: no training data, or checkpoints of another
     training.
     """
-    torch.set_num_threads(1)
-    check_device(device)
+    use_device(device)
     audio, plan = select_usable(audio, texts, config), config.training
     texts = {utt: texts[utt] for utt in audio.lengths}
     units = CtcUnits.of(config.units, texts.values())

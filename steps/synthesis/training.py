@@ -32,7 +32,7 @@ from steps.synthesis.world import HOP, WorldFrames, unpack
 from steps.training.audio import TrainingAudio, hold_out
 from steps.training.loop import Trainer, descend, learning_rate, set_rate, train
 from steps.training.settings import identity
-from steps.training.weights import check_device
+from steps.training.weights import use_device
 from utils.archives import ObjectReader
 from utils.arrays import Float32
 from utils.cli import UserError
@@ -239,8 +239,7 @@ def train_synthesiser(
     given: content, onto; see `ContentTrainer`. `out` gets training.tsv, checkpoints/,
     synthesiser.yaml; final.pt last.
     """
-    torch.set_num_threads(1)
-    check_device(device)
+    use_device(device)
     speech = TrainingSpeech.load(pool, audio, config, seed)
     training, held = hold_out(audio, config.training.valid_speakers, seed)
     trainer = load(kind.trainer)(speech, training.speakers, held, device, **given)
