@@ -9,7 +9,7 @@ import yaml
 
 from local.protocols.attackers import read_protocol
 from steps.anonymisers.registry import describe_system
-from steps.asr.ctc_training import CtcConfig
+from steps.asr.ctc import CtcConfig
 from steps.generators.idmap import MlpSettings
 from steps.generators.idmap_diff import DiffSettings
 from steps.generators.wgan import WganConfig

@@ -22,7 +22,7 @@ from local.protocols.attackers import AttackSet, describe_encoder
 from local.report.frame import code, markdown_table
 from local.report.gather import origin
 from steps import train_backend
-from steps.asr import ctc_training
+from steps.asr import ctc
 from steps.asr.language import read_language
 from steps.audio import read_audio
 from steps.generators import idmap, wgan
@@ -223,7 +223,7 @@ def test_an_offset_beyond_an_integer(tmp_path: Path) -> None:
 NETWORKS: dict[str, Callable[[Path], object]] = {
     "encoders/ecapa_xi": partial(read_config, EncoderConfig),
     "encoders/xvector_mini": partial(read_config, EncoderConfig),
-    "asr/ctc_mini": partial(read_config, ctc_training.CtcConfig),
+    "asr/ctc_mini": partial(read_config, ctc.CtcConfig),
     "synthesisers/nsf_mini": partial(read_config, trained.NsfConfig),
     "synthesisers/nsf_b1b": partial(read_config, B1bConfig),
     "generators/idmap_mlp": partial(read_config, MlpSettings),

@@ -28,9 +28,8 @@ from local.report.frame import METRICS, SPEAKERS, WHERE, write_frame
 from local.report.gather import attacks, gather, settings_of_systems, tabulate
 from local.report.load import load_results
 from steps.anonymisers.registry import describe_system
-from steps.asr.ctc import CtcRecogniser
-from steps.asr.ctc_training import CtcConfig, CtcUnits
-from steps.asr.ctc_training import make_network as make_ctc
+from steps.asr.ctc import CtcConfig, CtcRecogniser, CtcUnits
+from steps.asr.ctc import make_network as make_ctc
 from steps.asr.language import Language, read_language, write_language
 from steps.audio import read_audio
 from steps.generators.idmap import MlpNetwork, MlpSettings
