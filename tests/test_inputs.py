@@ -33,8 +33,8 @@ from steps.import_xvectors import find_archive
 from steps.speaker.config import EncoderConfig
 from steps.speaker.vectors import speakers_of
 from steps.synthesis import trained
-from steps.synthesis.b1b import B1bConfig
 from steps.synthesis.f0 import QUANTILES
+from steps.synthesis.trained import B1bConfig
 from steps.synthesis.voices import VoicePool
 from steps.synthesis.wavlm import Vocoder
 from steps.training.settings import read_config

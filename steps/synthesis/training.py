@@ -17,12 +17,15 @@ from torch.nn.utils.parametrizations import spectral_norm, weight_norm
 
 from steps.audio import SAMPLE_RATE
 from steps.speaker.vectors import read_xvectors
-from steps.synthesis.b1b import B1bNetwork, DiscriminatorConfig, input_statistics, make_sources
 from steps.synthesis.content import draw_warp, extract_content
 from steps.synthesis.trained import (
     FULL_LEVEL,
+    B1bNetwork,
+    DiscriminatorConfig,
     NsfNetwork,
     TrainedSynthesiser,
+    input_statistics,
+    make_sources,
     pulse_train,
     render,
     unit_length,
