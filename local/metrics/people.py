@@ -2,12 +2,10 @@
 
 import logging
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from legal_eval.scoring import cosine_similarity_matrix
-from scipy.stats import hypergeom
 
 from local.metrics import detection
 from local.metrics.intervals import (
@@ -19,7 +17,13 @@ from local.metrics.intervals import (
     number_names,
     one_run,
 )
-from local.metrics.legal import COSINE_DIGITS, FEWEST_SPEAKERS, AttackSide
+from local.metrics.legal import (
+    CANDIDATES,
+    FEWEST_SPEAKERS,
+    AttackSide,
+    beaters,
+    chance_of_rank,
+)
 from local.metrics.recordings import (
     LENGTHS,
     Heard,
@@ -34,7 +38,6 @@ from steps.speaker.backends import CentredCosine
 from utils.arrays import Bool, Float64, Int64
 from utils.cli import UserError
 from utils.datadir import DataDir
-from utils.seeds import make_rng
 from utils.tables import StrPath, sort_ids
 from utils.trials import Trials
 
@@ -199,7 +202,6 @@ def residual(accuracy: float, n_values: int) -> float:
 
 # ---- A crowd of candidates: how surely a recording leads to its person among ever more people.
 
-CANDIDATES = (2, 5, 10, 20, 50, 100, 200, 500, 1000)  # and all that there are
 RANKS = {"legal_linkability": 1, "named": 1, "among_5": 5, "among_10": 10}
 
 
@@ -246,7 +248,7 @@ def crowd(
     for name_of, rank in RANKS.items():
         both = sides_of.get(name_of, centred)
         for name, length in LENGTHS.items():
-            found = list(_beaters(*both, length, seed))
+            found = [own for _, own in beaters(*both, length, seed, "crowd")]
             if sum(len(own) > 0 for own in found) < FEWEST_SPEAKERS:
                 logger.warning("%s recordings: fewer than two people have so many", name)
                 continue
@@ -271,34 +273,6 @@ def crowd(
         alike = [key for key, rate in rates.items() if len(set(rate[~np.isnan(rate)])) == 1]
         intervals |= dict.fromkeys(alike)
     return report
-
-
-def chance_of_rank(beaters: Int64, total: int, n: int, rank: int) -> float:
-    """Mean probability that fewer than `rank` of those who score no lower are among the n - 1
-    others drawn of total - 1; NaN without recordings. beaters: (n_conversations,)."""
-    chances = hypergeom.cdf(rank - 1, total - 1, beaters, n - 1)
-    return float(chances.mean()) if len(beaters) else math.nan
-
-
-def _beaters(candidates: AttackSide, trial: AttackSide, length: int, seed: int) -> Iterator[Int64]:
-    """Number of other candidates, for each attacked person, who score as high or higher, for
-    each group of `length` recordings (0: one group of all); a tie names nobody."""
-    people = list(candidates.spk2utt)
-    models = np.array([_mean(candidates, utts) for utts in candidates.spk2utt.values()])
-    for who, utts in trial.spk2utt.items():
-        size = length or len(utts)
-        n = len(utts) // size
-        order = make_rng(seed, "crowd", str(length), who).permutation(len(utts))[: n * size]
-        if not n:
-            yield np.zeros(0, np.int64)
-            continue
-        heard = np.array([_mean(trial, [utts[i] for i in run]) for run in order.reshape(n, size)])
-        score = np.round(cosine_similarity_matrix(models, heard), COSINE_DIGITS)
-        yield np.count_nonzero(score >= score[people.index(who)], axis=0) - 1
-
-
-def _mean(side: AttackSide, utts: Sequence[str]) -> Float64:
-    return np.mean([side.vectors[utt] for utt in utts], axis=0)
 
 
 # ---- Groups of people: whom the strongest attacker finds best, and by how much.
