@@ -38,7 +38,7 @@ from steps.speaker.backends import CentredCosine
 from utils.arrays import Bool, Float64, Int64
 from utils.cli import UserError
 from utils.datadir import DataDir
-from utils.tables import StrPath, sort_ids
+from utils.tables import StrPath, read_map, sort_ids
 from utils.trials import Trials
 
 FEWEST = 2  # people of a value, on each side
@@ -52,15 +52,17 @@ logger = logging.getLogger(__name__)
 BANDS = {"under_18": 18, "18_to_59": 60, "from_60": math.inf}  # by the first age above
 
 
-def attributes(data: Sequence[DataDir]) -> dict[str, dict[str, str]]:
+def attributes(data: Sequence[DataDir], others: Sequence[str] = ()) -> dict[str, dict[str, str]]:
     """Sex and age band of each person, by attribute; of those attributes that all of the data
-    directories have (spk2gender, spk2age)."""
+    directories have (spk2gender, spk2age). others: attributes of tables spk2<attribute>."""
     tables = {"sex": "spk2gender", "age": "spk2age"}
     found = {
         name: {who: value for one in data for who, value in one.tables[table].items()}
         for name, table in tables.items()
         if all(table in one.tables for one in data)
     }
+    for name in others:
+        found[name] = {w: v for one in data for w, v in read_map(one.path / f"spk2{name}").items()}
     if "age" in found:
         found["age"] = {who: band(int(years)) for who, years in found["age"].items()}
     return found
