@@ -26,6 +26,7 @@ from local.metrics.intervals import (
     mean_figures,
     number_names,
     one_run,
+    rate_intervals,
 )
 from local.metrics.leakage import directed
 from local.metrics.verification import normalise_over_candidates
@@ -318,37 +319,16 @@ def legal_metrics(
     report["chance_legal_singling_out_limit"] = SINGLING_OUT_LIMIT
     package = {"package": f"{PACKAGE} {version(PACKAGE)}", "seed": seed, "n_folds": n_folds}
     report["legal_design"] = package  # what of it is not in docs/metrics/legal.md
-    return report | (_intervals(figures, speakers, n_bootstrap, seed) if n_bootstrap else {})
-
-
-def _intervals(
-    figures: Mapping[str, Figure], speakers: Sequence[str], n_bootstrap: int, seed: int
-) -> dict[str, object]:
-    """Intervals (95 %) over speakers; candidates are fixed, so nobody is their own rival.
-
-    Where all speakers have the same rate no resample differs, and a width of 0 would be false.
-    """
-    rates = {}
-    for name, figure in figures.items():
-        if len(set(figure.by_speaker.values())) > 1:
-            own = [figure.by_speaker.get(speaker, math.nan) for speaker in speakers]
-            rates[name] = np.array(own)
-        elif figure.by_speaker:
-            logger.warning("%s has no interval: all speakers have the same rate", name)
-
-    def mean(rate: Float64, drawn: Float64) -> float:
-        weight = np.where(np.isnan(rate), 0.0, drawn)  # NaN where none of the defined was drawn
-        total = float(weight.sum())
-        return float(np.nansum(weight * rate)) / total if total else math.nan
-
-    def evaluate(drawn: Float64) -> Figures:
-        return {name: mean(rate, drawn) for name, rate in rates.items()}
-
-    none: dict[str, object] = dict.fromkeys(figures)
-    report = interval_report(evaluate, len(speakers), n_bootstrap, seed) if rates else {}
-    intervals = report.get("intervals", {})
-    assert isinstance(intervals, dict)
-    return report | {"intervals": none | intervals}
+    rates = {
+        name: np.array([figure.by_speaker.get(speaker, math.nan) for speaker in speakers])
+        for name, figure in figures.items()
+    }
+    if n_bootstrap:
+        for name, figure in figures.items():
+            if len(set(figure.by_speaker.values())) == 1:
+                logger.warning("%s has no interval: all speakers have the same rate", name)
+    # Candidates are fixed, so nobody is their own rival.
+    return report | rate_intervals(rates, n_bootstrap, seed)
 
 
 def beaters(

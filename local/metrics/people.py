@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from local.metrics import detection
 from local.metrics.intervals import (
     Figures,
     count_labels,
@@ -16,6 +15,7 @@ from local.metrics.intervals import (
     multiplicities,
     number_names,
     one_run,
+    rate_intervals,
 )
 from local.metrics.legal import (
     CANDIDATES,
@@ -258,23 +258,13 @@ def crowd(
                 rate = [chance_of_rank(own, total, n, rank) for own in found]
                 rates[f"{name_of}_l{name}_n{n}"] = np.array(rate)
 
-    def evaluate(drawn: Float64) -> Figures:
-        with np.errstate(invalid="ignore"):  # nobody drawn who has so many recordings
-            return {key: detection.mean(rate[some := ~np.isnan(rate)], drawn[some])
-                    for key, rate in rates.items()}  # fmt: skip
-
-    report: dict[str, object] = {
+    return {
         "n_speakers": len(people),
         "n_segments": len(trial.vectors),
         "people_candidates": total,
-        **evaluate(np.ones(len(people))),
+        **{key: float(np.nanmean(rate)) for key, rate in rates.items()},
+        **rate_intervals(rates, n_bootstrap, seed),
     }
-    report |= interval_report(evaluate, len(people), n_bootstrap if rates else 0, seed)
-    if isinstance(intervals := report.get("intervals"), dict):
-        # Where all people have the same rate no resample differs, and a width of 0 would be false.
-        alike = [key for key, rate in rates.items() if len(set(rate[~np.isnan(rate)])) == 1]
-        intervals |= dict.fromkeys(alike)
-    return report
 
 
 # ---- Groups of people: whom the strongest attacker finds best, and by how much.
