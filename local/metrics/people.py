@@ -84,15 +84,12 @@ def learn(x: Float64, value: Int64) -> tuple[Float64, Float64]:
     The covariance within values is shrunk towards a multiple of the identity as Ledoit and Wolf
     (2004) say, so that it can be inverted however few vectors there are.
     """
+    from sklearn.covariance import ledoit_wolf
+
     mean = np.stack([x[value == k].mean(axis=0) for k in range(value.max() + 1)])
     off = x - mean[value]
-    n, d = off.shape
-    cov = off.T @ off / n
-    level = np.trace(cov) / d
-    away = ((cov - level * np.eye(d)) ** 2).sum()
-    noise = ((off**2).sum(axis=1) ** 2).sum() / n**2 - (cov**2).sum() / n
-    share = min(max(noise / away, 0.0), 1.0) if away > 0 else 1.0
-    shrunk = (1.0 - share) * cov + share * level * np.eye(d) if level > 0 else np.eye(d)
+    shrunk, _ = ledoit_wolf(off, assume_centered=True)
+    shrunk = shrunk if shrunk.any() else np.eye(x.shape[1])
     weights = np.linalg.lstsq(shrunk, mean.T)[0]
     return weights, -0.5 * (mean.T * weights).sum(axis=0)
 
