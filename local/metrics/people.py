@@ -28,9 +28,9 @@ from local.metrics.recordings import (
     LENGTHS,
     Heard,
     Length,
-    folded_eers,
     group,
     hear,
+    over_runs,
     shuffle,
 )
 from local.metrics.verification import Speakers
@@ -346,16 +346,10 @@ def _figures(
 ) -> Mapping[str, Float64]:
     """Figures of all attackers on some people, first as they are, then in each resample."""
     own = [[Length.of(_only(heard, who), len(who)) for heard in runs] for runs in every]
-    weight, named = np.vstack([np.ones(len(who)), drawn]), []
-    for runs in own:
-        of_run = np.stack([run.named(weight) for run in runs])
-        run = np.append(0, chosen % len(runs))
-        share: Float64 = of_run[run, np.arange(len(run))]
-        share[0] = of_run[:, 0].mean()
-        named.append(share)
-    first = [folded_eers(runs, drawn[:0], chosen[:0]).min() for runs in own]
+    named = [over_runs(runs, drawn, chosen, Length.named)[0] for runs in own]
+    first = [over_runs(runs, drawn[:0], chosen[:0]).min() for runs in own]
     eers = np.vstack([
-        folded_eers(own[i], drawn, chosen) for i in np.argsort(first)[:RESAMPLED]
+        over_runs(own[i], drawn, chosen) for i in np.argsort(first)[:RESAMPLED]
     ])  # fmt: skip
     return {"eer": eers.min(axis=0), "named": np.max(named, axis=0)}
 
