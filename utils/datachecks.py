@@ -58,23 +58,22 @@ EMOTIONS = {  # short names and models' names of the emotions that data director
 }  # fmt: skip
 
 
-def _gender(value: str) -> str:
-    return "" if value in GENDERS else f"the gender is {value!r}; only m and f are known"
+def _form(right: str, fault: str) -> Callable[[str], str]:
+    """Check of a value's form, a regular expression; fault: what is said of another."""
+    return lambda value: "" if re.fullmatch(right, value) else fault.format(value)
 
 
-def _age(value: str) -> str:
-    right = value.isascii() and value.isdigit() and int(value) <= 120
-    return "" if right else f"the age is {value!r}; whole years are expected"
+_gender = _form("|".join(GENDERS), "the gender is {!r}; only m and f are known")
+_age = _form("0*([0-9]{1,2}|1[01][0-9]|120)", "the age is {!r}; whole years are expected")
+_frames = _form(
+    "0*[1-9][0-9]*", "the number of frames is {!r}; a whole number from 1 is expected"
+)  # fmt: skip
+_label = _form("|".join(LABELS), "label {!r} is neither target nor nontarget")
 
 
 def _duration(value: str) -> str:
     right = _number(value) > 0
     return "" if right else f"the duration is {value!r}; seconds above 0 are expected"
-
-
-def _frames(value: str) -> str:
-    right = value.isascii() and value.isdigit() and value.strip("0")
-    return "" if right else f"the number of frames is {value!r}; a whole number from 1 is expected"
 
 
 def _segment(value: str) -> str:
@@ -83,10 +82,6 @@ def _segment(value: str) -> str:
         return f"the segment ends ({end}) before it starts ({start})"
     right = _number(start) >= 0 and (end == "-1" or _number(end) > 0)
     return "" if right else f"from {start} to {end} is not a time span in seconds"
-
-
-def _label(value: str) -> str:
-    return "" if value in LABELS else f"label {value!r} is neither target nor nontarget"
 
 
 def _number(text: str) -> float:

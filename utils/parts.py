@@ -64,7 +64,7 @@ def _same(new: Path, old: Path) -> bool:
 # Nothing in OUT changes before every part has been read and checked. The parts are removed last, by
 # one rename, so a killed merge can be run again. The result is the same bytes for every N.
 
-_OFFSET = re.compile(r":\d+(\[.*\])?$")
+_OFFSET = re.compile(r":\d+$")
 # A part may lack these: they name only some of the utterances.
 PARTIAL = ("enrolls", "trials", "skipped.txt", NOTES)
 
