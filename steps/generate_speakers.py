@@ -49,13 +49,13 @@ def main(
     source = settings.load(conf, draws, resources, pool, pool_data)
     name = whole_set(data_dir).name if dataset is None else dataset
     keys = make_keys(settings.level, data.utt2spk, name, [])
-    made = generate_speakers(source, settings, keys, data.utt2spk, sources, draws)
-    write_archive(out / "xvector", made.vectors)
-    write_pseudo(out / "pseudo.tsv", made.rows)
+    vectors, rows, n_made = generate_speakers(source, settings, keys, data.utt2spk, sources, draws)
+    write_archive(out / "xvector", vectors)
+    write_pseudo(out / "pseudo.tsv", rows)
     described: dict[str, object] = {"generator": source.settings(), "level": settings.level}
     described |= {"gender": settings.gender, "dataset": name, "seed": seed, "draw": draw}
     described["notes"] = source.notes
     write_json(out / "conf.json", described, indent=2, sort_keys=True)
     for note in source.notes:
         print(f"{conf}: {note}")
-    print(f"made {made.n_speakers} pseudo-speakers for {len(made.vectors)} utterances / skipped 0")
+    print(f"made {n_made} pseudo-speakers for {len(vectors)} utterances / skipped 0")

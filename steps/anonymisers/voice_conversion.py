@@ -137,11 +137,10 @@ class VoiceConversion(Anonymiser):
         self._pool = VoicePool.load(run.folder("pool"))
         self._synthesiser = _load_synthesiser(settings.own, self._pool, run)
         own, generator, pool = self.own, self._generator, self._pool
-        self._genders = _genders(pool)
         self._centre = pool.xvectors.mean(axis=0) if own.centred else 0.0
         if isinstance(generator, PoolGenerator):  # a draw that nobody uses does not count
             generator.target_genders = (None,) if own.gender in (None, ANY) else GENDERS
-        generator.fit(pool.xvectors, pool.speakers, self._genders)
+        generator.fit(pool.xvectors, pool.speakers, pool.genders)
         self.level = str(own.level)
         self.output = OutputLevel(own.peak)
         self.is_random = (
@@ -228,7 +227,7 @@ class VoiceConversion(Anonymiser):
         places = [
             place
             for place, speaker in enumerate(self._pool.speakers)
-            if speaker not in exclude and gender in (None, self._genders[place])
+            if speaker not in exclude and gender in (None, self._pool.genders[place])
         ]
         if not places:
             raise UserError(f"{self._pool.folder}: no voice of gender {gender} is left")
@@ -305,17 +304,6 @@ def _alike(xvector: Float64 | None, y: Float64) -> Float64:
 def _digest(y: Float64) -> str:
     """Short name of a vector, to see who shares a pseudo-speaker."""
     return hashlib.sha256(y.astype("<f4").tobytes()).hexdigest()[:10]
-
-
-def _genders(pool: VoicePool) -> tuple[str | None, ...]:
-    """Genders of all speakers; None where the pool does not know it."""
-    known: list[str | None] = []
-    for speaker in pool.speakers:
-        try:
-            known.append(pool.gender(speaker))
-        except UserError:
-            known.append(None)
-    return tuple(known)
 
 
 def _load_synthesiser(settings: ConversionSettings, pool: VoicePool, run: SystemRun) -> Synthesiser:

@@ -28,7 +28,7 @@ from torch.nn.utils.rnn import pad_sequence
 from torchaudio.models.decoder import CTCDecoderLM, CTCDecoderLMState, ctc_decoder
 
 from steps.asr.engines import make_decoder
-from steps.asr.language import Language, normalise, read_language, spelt_words
+from steps.asr.language import GRAMMAR, LM, Language, normalise, read_language, spelt_words
 from steps.asr.recognisers import PADDING, condition
 from steps.audio import SAMPLE_RATE
 from steps.speaker.config import AugmentConfig, FeatureConfig
@@ -469,9 +469,9 @@ class NGram:
         self._logs = pocketsphinx.LogMath()
         path = pocketsphinx.get_model_path("en-us/en-us.lm.bin")
         with tempfile.TemporaryDirectory() as folder:
-            if language.lm is not None:
+            if LM in language.files:
                 path = str(Path(folder) / "lm.arpa")
-                Path(path).write_text(language.lm, encoding="utf-8")
+                Path(path).write_text(language.files[LM], encoding="utf-8")
             self._model = pocketsphinx.NGramModel(pocketsphinx.Config(), self._logs, path)
         self._order: int = self._model.size()
 
@@ -545,7 +545,7 @@ class Grammar:
 
 def make_word_model(language: Language) -> WordModel:
     """Model of any language; UserError where PocketSphinx refuses it."""
-    return NGram(language) if language.grammar is None else Grammar(language)
+    return Grammar(language) if GRAMMAR in language.files else NGram(language)
 
 
 # ---- Most likely sentence from a language's words: a beam search over the network's output.

@@ -354,15 +354,6 @@ def load_pool(
     return stack, speakers, tuple(genders.get(speaker) for speaker in speakers)
 
 
-@dataclass
-class MadeSpeakers:
-    """Vectors (d,) and rows of pseudo.tsv by utterance; number of different pseudo-speakers."""
-
-    vectors: dict[str, Float64]
-    rows: dict[str, dict[str, object]]
-    n_speakers: int
-
-
 def generate_speakers(
     generator: Generator,
     settings: SpeakerSettings,
@@ -370,8 +361,11 @@ def generate_speakers(
     utt2spk: Mapping[str, str],
     sources: Mapping[str, SourceSpeaker],
     draws: Draws,
-) -> MadeSpeakers:
-    """Make a vector for each utterance. UserError if a source or the pool does not allow it."""
+) -> tuple[dict[str, Float64], dict[str, dict[str, object]], int]:
+    """Vectors (d,) and rows of pseudo.tsv by utterance, and the number of different ones.
+
+    UserError if a source or the pool does not allow it.
+    """
     utts = sort_ids(keys)
     first = {keys[utt]: sources[utt2spk[utt]] for utt in reversed(utts)}
     at_once = AT_ONCE if isinstance(generator, IdMapGenerator) else 1
@@ -387,7 +381,7 @@ def generate_speakers(
         each = (time.perf_counter() - started) / len(part)
         for key, (y, row) in zip(part, found, strict=True):
             made[key] = y, {**row, "seconds": f"{each:.6f}"}
-    return MadeSpeakers(
+    return (
         {utt: made[keys[utt]][0] for utt in utts},
         {utt: {"key": keys[utt], **made[keys[utt]][1]} for utt in utts},
         len(made),

@@ -71,6 +71,7 @@ class SpeakerPool(ABC):
     ) -> None:
         self.folder, self._spk2utt, self._genders = folder, spk2utt, genders
         self.speakers = tuple(sort_ids(spk2utt))
+        self.genders = tuple(genders.get(speaker) for speaker in self.speakers)
 
     def gender(self, speaker: str) -> str:
         """Gender F or m, in lower case; UserError where the pool does not know it."""
