@@ -35,19 +35,10 @@ from steps.synthesis.base import (
 from steps.synthesis.f0 import NOISE, STEP, TRANSFORMS, F0Stats, mix_f0_stats, transform_quantised
 from steps.synthesis.matching import WorldSynthesiser
 from steps.synthesis.voices import VoicePool
+from utils import settings as rule
 from utils.arrays import Float64
 from utils.cli import UserError
-from utils.settings import (
-    Count,
-    Matching,
-    Number,
-    OneOf,
-    Part,
-    Positive,
-    Share,
-    parse_settings,
-    read_settings,
-)
+from utils.settings import parse_settings, read_settings
 from utils.tables import StrPath
 
 # ---- B1: a pseudo x-vector from a pool or a model, and the source's words in a similar voice.
@@ -70,7 +61,7 @@ _SYNTHESISERS = r"world|(nsf|bn)(_.+)?"
 OF_FAMILY = dict.fromkeys(("style", "content", "ranges", "keep", "timing"), "bn")  # of synthesisers
 OF_FAMILY |= dict.fromkeys(("content_scale", "content_bend"), "nsf")
 _KNOWN = "world, or nsf_<name> or bn_<name> for what conf/synthesisers/<it>.yaml trains,"
-Bend = Annotated[float, Number(least=0, most=0.5, unit="(log Hz)")]  # above, not speech
+Bend = Annotated[float, rule.Number(least=0, most=0.5, unit="(log Hz)")]  # above, not speech
 
 
 @dataclass(frozen=True)
@@ -78,27 +69,27 @@ class ConversionSettings:
     """Settings in a file beside `generator`; None: not given. See docs/b1.md."""
 
     anonymiser: str
-    synthesiser: Annotated[str, Matching(_SYNTHESISERS, _KNOWN)] = "world"
-    level: Annotated[str, OneOf(*LEVELS)] | None = None
-    gender: Annotated[str, OneOf(*POLICIES, ANY)] | None = None
-    f0: Annotated[str, OneOf("none", *TRANSFORMS, PREDICTED)] = "none"
-    neighbours: Count | None = None
-    temperature: Positive = TEMPERATURE
+    synthesiser: Annotated[str, rule.Matching(_SYNTHESISERS, _KNOWN)] = "world"
+    level: Annotated[str, rule.OneOf(*LEVELS)] | None = None
+    gender: Annotated[str, rule.OneOf(*POLICIES, ANY)] | None = None
+    f0: Annotated[str, rule.OneOf("none", *TRANSFORMS, PREDICTED)] = "none"
+    neighbours: rule.Count | None = None
+    temperature: rule.Positive = TEMPERATURE
     centred: bool = True
-    k: Count = 4
-    max_frames: Count = 6000
-    source_share: Share = SOURCE_SHARE
+    k: rule.Count = 4
+    max_frames: rule.Count = 6000
+    source_share: rule.Share = SOURCE_SHARE
     content_scale: Bend = 0.0
     content_bend: Bend = 0.0
-    keep: tuple[Annotated[str, OneOf(*REMAINS)], ...] = ()
-    style: Annotated[str, OneOf(*STYLES)] | None = None
-    f0_step: Annotated[float, Number(least=0.01, most=10)] = STEP
-    f0_noise: Annotated[float, Number(least=0, most=10)] = NOISE
-    peak: Part = 0.95
+    keep: tuple[Annotated[str, rule.OneOf(*REMAINS)], ...] = ()
+    style: Annotated[str, rule.OneOf(*STYLES)] | None = None
+    f0_step: Annotated[float, rule.Number(least=0.01, most=10)] = STEP
+    f0_noise: Annotated[float, rule.Number(least=0, most=10)] = NOISE
+    peak: rule.Part = 0.95
     content: ContentChange | None = None
     ranges: Ranges | None = None
-    timing: Annotated[float, Number(least=0, most=0.9)] = 0.0  # largest change of rate
-    leak: Share = 0.0  # of the source's own vector in the pseudo-speaker's: to test attackers with
+    timing: Annotated[float, rule.Number(least=0, most=0.9)] = 0.0  # largest change of rate
+    leak: rule.Share = 0.0  # of the source's own vector in the voice's: to test attackers with
 
     def __post_init__(self) -> None:
         for name, family in OF_FAMILY.items():

@@ -26,19 +26,10 @@ from steps.generators.training import (
     single,
 )
 from steps.training.loop import descend
+from utils import settings as rule
 from utils.arrays import Float32, Float64, Int64
 from utils.cli import UserError
 from utils.seeds import derive_seed, make_rng
-from utils.settings import (
-    LARGEST,
-    Count,
-    NotNegative,
-    Number,
-    OneOf,
-    Positive,
-    Share,
-    Size,
-)
 
 # ---- Exact optimal transport between two batches of the same size, with its dual potentials.
 #
@@ -241,7 +232,7 @@ LEAST_SCALE = 0.01  # of the mean deviation of all dimensions
 NO_CHANGE = 1e-6  # of the largest deviation: below is rounding
 
 
-Beta = Annotated[float, Number(least=0, below=1)]
+Beta = Annotated[float, rule.Number(least=0, below=1)]
 
 
 @dataclass(frozen=True)
@@ -251,9 +242,9 @@ class WganNetwork:
     Each random vector is normalised to mean 0 and variance 1 (Liu et al. 2025, VI.A).
     """
 
-    arch: Annotated[str, OneOf(*ARCHITECTURES)] = "mlp"
-    noise: Annotated[int, Number(least=2, most=LARGEST)] = 64
-    distribution: Annotated[str, OneOf(*DISTRIBUTIONS)] = "gaussian"
+    arch: Annotated[str, rule.OneOf(*ARCHITECTURES)] = "mlp"
+    noise: Annotated[int, rule.Number(least=2, most=rule.LARGEST)] = 64
+    distribution: Annotated[str, rule.OneOf(*DISTRIBUTIONS)] = "gaussian"
 
 
 @dataclass(frozen=True)
@@ -263,11 +254,11 @@ class WganTraining(GeneratorLoop):
     average: share that the moving average of the generator keeps at each step; 0: no average.
     """
 
-    steps: Count = 2000
-    batch: Annotated[int, Number(least=2)] = 64
-    learning_rate: Positive = 5e-4
+    steps: rule.Count = 2000
+    batch: Annotated[int, rule.Number(least=2)] = 64
+    learning_rate: rule.Positive = 5e-4
     betas: tuple[Beta, Beta] = (0.5, 0.999)
-    gamma: Positive = 0.1
+    gamma: rule.Positive = 0.1
     average: Beta = 0.0
 
 
@@ -397,9 +388,9 @@ class IdentitySettings:
     """distribution: of identity vectors, gaussian or uniform. identity: their size. width: of all
     hidden layers."""
 
-    distribution: Annotated[str, OneOf(*DISTRIBUTIONS)] = "gaussian"
-    identity: Size = 512
-    width: Size = 512
+    distribution: Annotated[str, rule.OneOf(*DISTRIBUTIONS)] = "gaussian"
+    identity: rule.Size = 512
+    width: rule.Size = 512
 
 
 @dataclass(frozen=True)
@@ -409,7 +400,7 @@ class MlpNetworkSettings(IdentitySettings):
     so that only differences of speakers are learned; false: raw (the paper; required by
     training.alpha 1, which leaves the length of the output open)."""
 
-    generator_layers: Annotated[int, Number(least=2, most=LARGEST)] = 2
+    generator_layers: Annotated[int, rule.Number(least=2, most=rule.LARGEST)] = 2
     centred: bool = True
 
 
@@ -417,20 +408,20 @@ class MlpNetworkSettings(IdentitySettings):
 class TripletSettings(GeneratorLoop):
     """Batch: identities x auxiliaries (utterances of others); and the optimiser, AdamW."""
 
-    identities: Count = 16
-    auxiliaries: Count = 16
-    learning_rate: Positive = 1e-3
-    weight_decay: NotNegative = 1e-5
-    gradient_norm: Positive = 5.0
+    identities: rule.Count = 16
+    auxiliaries: rule.Count = 16
+    learning_rate: rule.Positive = 1e-3
+    weight_decay: rule.NotNegative = 1e-5
+    gradient_norm: rule.Positive = 5.0
 
 
 @dataclass(frozen=True)
 class MlpTraining(TripletSettings):
     """loss: idmap, Eq. (3) with alpha, or wgan_qc with gamma (an ablation)."""
 
-    loss: Annotated[str, OneOf(*LOSSES)] = "idmap"
-    alpha: Share = 0.5
-    gamma: Positive = 0.1
+    loss: Annotated[str, rule.OneOf(*LOSSES)] = "idmap"
+    alpha: rule.Share = 0.5
+    gamma: rule.Positive = 0.1
 
 
 @dataclass(frozen=True)
