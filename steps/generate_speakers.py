@@ -13,16 +13,7 @@ spk2gender where the gender counts. OUT gets
 Draws depend on the seed, the draw and the key only.
 """
 
-from steps.options import (
-    Dataset,
-    Draw,
-    Generator,
-    GeneratorBackend,
-    Pool,
-    PoolData,
-    Settings,
-    SpeakerXvectors,
-)  # fmt: skip
+from steps import options
 from utils.commands import program
 from utils.options import DataFolder, OutFolder, Seed
 from utils.tables import write_json
@@ -30,9 +21,11 @@ from utils.tables import write_json
 
 @program
 def main(
-    conf: Settings, data_dir: DataFolder, out: OutFolder, *, dataset: Dataset = None,
-    seed: Seed = 0, draw: Draw = 0, pool: Pool = None, pool_data: PoolData = None,
-    xvectors: SpeakerXvectors = (), backend: GeneratorBackend = None, generator: Generator = None,
+    conf: options.Settings, data_dir: DataFolder, out: OutFolder, *,
+    dataset: options.Dataset = None, seed: Seed = 0, draw: options.Draw = 0,
+    pool: options.Pool = None, pool_data: options.PoolData = None,
+    xvectors: options.SpeakerXvectors = (), backend: options.GeneratorBackend = None,
+    generator: options.Generator = None,
 ) -> None:  # fmt: skip
     from steps.anonymisers.protect import write_pseudo
     from steps.generators.sampling import generate_speakers, read_speaker_settings

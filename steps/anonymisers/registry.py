@@ -7,15 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from steps.sources import (
-    FIRST,
-    NOTHING,
-    FromSettings,
-    Resources,
-    SourceSpeaker,
-    SystemRun,
-    VoiceKey,
-)
+from steps import sources
 from utils.arrays import Float64
 from utils.cli import UserError
 from utils.registry import choose, load
@@ -86,7 +78,7 @@ Spoken = tuple[Float64, dict[str, object]]
 """Protected speech (n,) float64 at 16 kHz, and columns of pseudo.tsv."""
 
 
-class Anonymiser(FromSettings):
+class Anonymiser(sources.FromSettings):
     """Configured system.
 
     level: of its keys (`make_keys`). output: the level of its files. is_random: a second run
@@ -103,7 +95,9 @@ class Anonymiser(FromSettings):
         """Requirements of the settings, without any folder."""
 
     @abstractmethod
-    def transform(self, wave: Float64, key: VoiceKey, source: SourceSpeaker) -> Spoken:
+    def transform(
+        self, wave: Float64, key: sources.VoiceKey, source: sources.SourceSpeaker
+    ) -> Spoken:
         """Protect (n,) float64 at 16 kHz; returns speech (n,) and further columns of pseudo.tsv."""
 
     def settings(self) -> dict[str, object]:
@@ -126,8 +120,8 @@ KINDS = {
 
 def load_anonymiser(
     path: StrPath,
-    draws: Draws = FIRST,
-    resources: Resources = NOTHING,
+    draws: Draws = sources.FIRST,
+    resources: sources.Resources = sources.NOTHING,
     *,
     level: str | None = None,
 ) -> Anonymiser:
@@ -139,7 +133,9 @@ def load_anonymiser(
     """
     kind, values = _read(path, level)
     path = name_settings(path)
-    anonymiser: Anonymiser = kind.make(kind.parse(values, path), SystemRun(path, resources, draws))
+    anonymiser: Anonymiser = kind.make(
+        kind.parse(values, path), sources.SystemRun(path, resources, draws)
+    )
     if draws.draw and not anonymiser.is_random:
         raise UserError(
             f"{path}: --draw {draws.draw}: this system draws nothing at random, so all its runs "

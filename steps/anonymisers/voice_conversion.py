@@ -20,18 +20,7 @@ from steps.generators.base import (
 )
 from steps.generators.pool import PoolGenerator
 from steps.sources import LEVELS, NEEDS, SourceSpeaker, SystemRun, VoiceKey
-from steps.synthesis.base import (
-    REMAINS,
-    SOURCE_SHARE,
-    STYLES,
-    ContentChange,
-    F0Map,
-    Ranges,
-    Synthesiser,
-    Target,
-    draw_timing,
-    load_synthesiser,
-)
+from steps.synthesis import base
 from steps.synthesis.f0 import NOISE, STEP, TRANSFORMS, F0Stats, mix_f0_stats, transform_quantised
 from steps.synthesis.matching import WorldSynthesiser
 from steps.synthesis.voices import VoicePool
@@ -78,16 +67,16 @@ class ConversionSettings:
     centred: bool = True
     k: rule.Count = 4
     max_frames: rule.Count = 6000
-    source_share: rule.Share = SOURCE_SHARE
+    source_share: rule.Share = base.SOURCE_SHARE
     content_scale: Bend = 0.0
     content_bend: Bend = 0.0
-    keep: tuple[Annotated[str, rule.OneOf(*REMAINS)], ...] = ()
-    style: Annotated[str, rule.OneOf(*STYLES)] | None = None
+    keep: tuple[Annotated[str, rule.OneOf(*base.REMAINS)], ...] = ()
+    style: Annotated[str, rule.OneOf(*base.STYLES)] | None = None
     f0_step: Annotated[float, rule.Number(least=0.01, most=10)] = STEP
     f0_noise: Annotated[float, rule.Number(least=0, most=10)] = NOISE
     peak: rule.Part = 0.95
-    content: ContentChange | None = None
-    ranges: Ranges | None = None
+    content: base.ContentChange | None = None
+    ranges: base.Ranges | None = None
     timing: Annotated[float, rule.Number(least=0, most=0.9)] = 0.0  # largest change of rate
     leak: rule.Share = 0.0  # of the source's own vector in the voice's: to test attackers with
 
@@ -110,7 +99,7 @@ class ConversionSettings:
 class Pseudo:
     """Pseudo-speaker, and their columns of pseudo.tsv."""
 
-    target: Target
+    target: base.Target
     info: dict[str, object]
 
 
@@ -199,13 +188,13 @@ class VoiceConversion(Anonymiser):
         named = ",".join(f"{v}:{w:.4f}" for v, w in zip(voices, weights, strict=True))
         gender = wanted.gender or "-"
         info = {"pseudo": _digest(y), "target_gender": gender, "voices": named, **drawn}
-        return Pseudo(Target(y, voices, weights, f0, warp, change, energy, timing), info)
+        return Pseudo(base.Target(y, voices, weights, f0, warp, change, energy, timing), info)
 
     def _timing(self, key: VoiceKey, contour: Float64) -> Float64:
         """Places in the source that are spoken; another draw for each recording of a voice."""
         spoken = hashlib.sha256(contour.tobytes()).hexdigest()
         rng = self.draws.rng("voice_conversion timing", *key.parts, spoken)
-        return draw_timing(rng, len(contour), self.own.timing)
+        return base.draw_timing(rng, len(contour), self.own.timing)
 
     def _nearest(
         self, y: Float64, gender: str | None, exclude: set[str]
@@ -247,7 +236,7 @@ class VoiceConversion(Anonymiser):
             voices, weights = tuple(chosen), np.full(len(chosen), 1.0 / len(chosen))
         return mix_f0_stats([self._pool.f0(voice) for voice in voices], weights.tolist())
 
-    def _f0_map(self, source: SourceSpeaker, target: Target) -> F0Map:
+    def _f0_map(self, source: SourceSpeaker, target: base.Target) -> base.F0Map:
         """Map from the source's contour to the wanted one."""
         settings = self.own
         if settings.f0 not in TRANSFORMS:
@@ -297,13 +286,15 @@ def _digest(y: Float64) -> str:
     return hashlib.sha256(y.astype("<f4").tobytes()).hexdigest()[:10]
 
 
-def _load_synthesiser(settings: ConversionSettings, pool: VoicePool, run: SystemRun) -> Synthesiser:
+def _load_synthesiser(
+    settings: ConversionSettings, pool: VoicePool, run: SystemRun
+) -> base.Synthesiser:
     if settings.synthesiser == "world":
         return WorldSynthesiser(pool, settings.k, settings.max_frames, settings.source_share)
     options: dict[str, object] = {}
     if settings.synthesiser.startswith("bn"):
         options = {"keep": settings.keep, "own_f0": settings.f0 == PREDICTED}
-    return load_synthesiser(run.folder("synthesiser"), **options)
+    return base.load_synthesiser(run.folder("synthesiser"), **options)
 
 
 @dataclass(frozen=True)
@@ -348,7 +339,7 @@ def _parse(values: dict[str, object], path: StrPath) -> Parsed:
 def _styled(values: dict[str, object], path: StrPath) -> dict[str, object]:
     """Replace a `style` by the settings that it stands for; UserError where they are also given."""
     style = values.get("style")
-    named = STYLES.get(style, {}) if isinstance(style, str) else {}
+    named = base.STYLES.get(style, {}) if isinstance(style, str) else {}
     for name in named.keys() & values.keys():
         raise UserError(f"{path}: {name}: style: {style} says it already; leave one of them out")
     return {**values, **named}
@@ -405,7 +396,7 @@ def _open(
         raise UserError(f"{path}: model: {conf} is missing; known models: {known}, or give a path")
     changed = {k: v for k, v in values.items() if k not in ModelSettings.__annotations__}
     own = read_settings(conf)
-    for name in STYLES.get(str(changed.get("style")), ()):
+    for name in base.STYLES.get(str(changed.get("style")), ()):
         own.pop(name, None)  # a style may set them
     settings = {**own, **changed}
     if settings.get("anonymiser") == values["anonymiser"]:
