@@ -61,8 +61,7 @@ def main(
     format: Annotated[Literal["wav", "flac"], "The format of the audio files"] = "wav",
     allow_loss: AllowLoss = 0,
 ) -> None:  # fmt: skip
-    from steps.anonymisers.protect import protect_audio, write_protected
-    from steps.anonymisers.registry import load_anonymiser
+    from steps.anonymisers.registry import load_anonymiser, protect_audio, write_protected
     from steps.sources import Resources, make_keys, read_order, read_sources, whole_set
     from utils.cli import progress
     from utils.datadir import TRAINING_SPEAKERS, check_unseen, load_data_dir, read_training_speakers

@@ -27,7 +27,7 @@ def main(
     xvectors: options.SpeakerXvectors = (), backend: options.GeneratorBackend = None,
     generator: options.Generator = None,
 ) -> None:  # fmt: skip
-    from steps.anonymisers.protect import write_pseudo
+    from steps.anonymisers.registry import write_pseudo
     from steps.generators.sampling import generate_speakers, read_speaker_settings
     from steps.sources import Resources, make_keys, read_sources, whole_set
     from utils.archives import write_archive
