@@ -22,15 +22,7 @@ order, number of jobs or machine.
 from pathlib import Path
 from typing import Annotated, Literal
 
-from steps.options import (
-    Dataset,
-    Device,
-    Draw,
-    Generator,
-    GeneratorBackend,
-    Settings,
-    SpeakerXvectors,
-)
+from steps import options
 from utils.cli import UserError
 from utils.commands import program
 from utils.options import AllowLoss, DataFolder, NotSpeakersOf, OutFolder, Seed
@@ -38,9 +30,9 @@ from utils.options import AllowLoss, DataFolder, NotSpeakersOf, OutFolder, Seed
 
 @program
 def main(
-    conf: Settings, data_dir: DataFolder, out: OutFolder,
+    conf: options.Settings, data_dir: DataFolder, out: OutFolder,
     wav_dir: Annotated[str, "The folder of the audio that is written"],
-    *, dataset: Dataset = None, seed: Seed = 0, draw: Draw = 0,
+    *, dataset: options.Dataset = None, seed: Seed = 0, draw: options.Draw = 0,
     level: Annotated[
         Literal["utt", "spk", "perm", "const"] | None,
         "The level of the pseudo-speakers, instead of what CONF says: an attacker who trains on "
@@ -51,7 +43,8 @@ def main(
         "utterances (left out: DATA, or the set that it is a part of)", "SET",
     ] = None,
     pool: Annotated[Path | None, "The folder of the voices (make_voice_pool.py)", "DIR"] = None,
-    xvectors: SpeakerXvectors = (), backend: GeneratorBackend = None, generator: Generator = None,
+    xvectors: options.SpeakerXvectors = (), backend: options.GeneratorBackend = None,
+    generator: options.Generator = None,
     f0: Annotated[
         Path | None, "The folder of the speakers' F0 statistics (compute_f0_stats.py)", "DIR",
     ] = None,
@@ -64,12 +57,11 @@ def main(
     model: Annotated[
         Path | None, "The folder of a system that was handed on (export_system.py)", "DIR",
     ] = None,
-    not_speakers_of: NotSpeakersOf = (), device: Device = "cpu",
+    not_speakers_of: NotSpeakersOf = (), device: options.Device = "cpu",
     format: Annotated[Literal["wav", "flac"], "The format of the audio files"] = "wav",
     allow_loss: AllowLoss = 0,
 ) -> None:  # fmt: skip
-    from steps.anonymisers.protect import protect_audio, write_protected
-    from steps.anonymisers.registry import load_anonymiser
+    from steps.anonymisers.registry import load_anonymiser, protect_audio, write_protected
     from steps.sources import Resources, make_keys, read_order, read_sources, whole_set
     from utils.cli import progress
     from utils.datadir import TRAINING_SPEAKERS, check_unseen, load_data_dir, read_training_speakers

@@ -43,10 +43,10 @@ def main(
 
     data = load_data_dir(data_dir)
     made = make_recogniser(recogniser, device, lang=lang, model=model, language=language)
-    done = decode_all(made, data.wav, out, progress("decode"))
-    for utt, note in done.notes.items():
+    n_kept, notes = decode_all(made, data.wav, out, progress("decode"))
+    for utt, note in notes.items():
         print(f"{utt}: {note}")
-    if done.notes:
-        print(f"{data_dir}: {len(done.notes)} of {len(data.wav)} hypotheses were cut")
-    kept = f", {done.n_kept} of them by a run that was ended before" if done.n_kept else ""
+    if notes:
+        print(f"{data_dir}: {len(notes)} of {len(data.wav)} hypotheses were cut")
+    kept = f", {n_kept} of them by a run that was ended before" if n_kept else ""
     print(f"{data_dir}: {len(data.wav)} utterances recognised{kept}")

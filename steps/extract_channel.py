@@ -13,6 +13,7 @@ An utterance in which nothing was recognised has a vector of 0; SOURCE must have
 from pathlib import Path
 from typing import Annotated, Literal
 
+from steps.options import ChunkSeconds
 from utils.commands import program
 from utils.options import DataFolder, OutFolder
 
@@ -22,19 +23,13 @@ def main(
     channel: Annotated[Literal["words", "sounds", "timing"], "The channel (see above)", "CHANNEL"],
     source: Annotated[Path, "The folder of what was recognised", "SOURCE"],
     data_dir: DataFolder, out: OutFolder, *,
-    chunk_seconds: Annotated[
-        float | None, "The length of the pieces that utterances are cut into (see above), in "
-        "seconds", "S",
-    ] = None,
+    chunk_seconds: ChunkSeconds = None,
 ) -> None:  # fmt: skip
     from steps.channels.recognised import extract_channel
     from utils.archives import write_archive
-    from utils.cli import UserError
     from utils.datadir import load_data_dir
     from utils.tables import write_map
 
-    if chunk_seconds is not None and not chunk_seconds > 0:
-        raise UserError(f"--chunk-seconds {chunk_seconds:g}: a positive number is needed")
     utt2spk = load_data_dir(data_dir, need=("utt2spk",)).utt2spk
     vectors, empty = extract_channel(channel, source, utt2spk, chunk_seconds)
     (out / "utt2spk").unlink(missing_ok=True)

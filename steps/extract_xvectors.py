@@ -12,10 +12,8 @@ This stands in for sessions when a back end is trained on speakers of one or few
 """
 
 import logging
-from typing import Annotated
 
-from steps.options import Device, Encoder
-from utils.cli import UserError
+from steps.options import ChunkSeconds, Device, Encoder
 from utils.commands import program
 from utils.options import AllowLoss, DataFolder, OutFolder
 
@@ -23,10 +21,7 @@ from utils.options import AllowLoss, DataFolder, OutFolder
 @program
 def main(
     encoder: Encoder, data_dir: DataFolder, out: OutFolder, *,
-    chunk_seconds: Annotated[
-        float | None, "The length of the pieces that utterances are cut into (see above), in "
-        "seconds", "S",
-    ] = None,
+    chunk_seconds: ChunkSeconds = None,
     allow_loss: AllowLoss = 0, device: Device = "cpu",
 ) -> None:  # fmt: skip
     from utils.archives import ArchiveWriter
@@ -35,8 +30,6 @@ def main(
 
     logging.getLogger("speechbrain").setLevel(logging.WARNING)
     keep_freed_memory()
-    if chunk_seconds is not None and not chunk_seconds > 0:
-        raise UserError(f"--chunk-seconds {chunk_seconds:g}: a positive number is needed")
     data = load_data_dir(data_dir)
 
     from steps.speaker.encoders import extract, finish, load_encoder

@@ -13,16 +13,7 @@ spk2gender where the gender counts. OUT gets
 Draws depend on the seed, the draw and the key only.
 """
 
-from steps.options import (
-    Dataset,
-    Draw,
-    Generator,
-    GeneratorBackend,
-    Pool,
-    PoolData,
-    Settings,
-    SpeakerXvectors,
-)  # fmt: skip
+from steps import options
 from utils.commands import program
 from utils.options import DataFolder, OutFolder, Seed
 from utils.tables import write_json
@@ -30,11 +21,13 @@ from utils.tables import write_json
 
 @program
 def main(
-    conf: Settings, data_dir: DataFolder, out: OutFolder, *, dataset: Dataset = None,
-    seed: Seed = 0, draw: Draw = 0, pool: Pool = None, pool_data: PoolData = None,
-    xvectors: SpeakerXvectors = (), backend: GeneratorBackend = None, generator: Generator = None,
+    conf: options.Settings, data_dir: DataFolder, out: OutFolder, *,
+    dataset: options.Dataset = None, seed: Seed = 0, draw: options.Draw = 0,
+    pool: options.Pool = None, pool_data: options.PoolData = None,
+    xvectors: options.SpeakerXvectors = (), backend: options.GeneratorBackend = None,
+    generator: options.Generator = None,
 ) -> None:  # fmt: skip
-    from steps.anonymisers.protect import write_pseudo
+    from steps.anonymisers.registry import write_pseudo
     from steps.generators.sampling import generate_speakers, read_speaker_settings
     from steps.sources import Resources, make_keys, read_sources, whole_set
     from utils.archives import write_archive
@@ -49,13 +42,13 @@ def main(
     source = settings.load(conf, draws, resources, pool, pool_data)
     name = whole_set(data_dir).name if dataset is None else dataset
     keys = make_keys(settings.level, data.utt2spk, name, [])
-    made = generate_speakers(source, settings, keys, data.utt2spk, sources, draws)
-    write_archive(out / "xvector", made.vectors)
-    write_pseudo(out / "pseudo.tsv", made.rows)
+    vectors, rows, n_made = generate_speakers(source, settings, keys, data.utt2spk, sources, draws)
+    write_archive(out / "xvector", vectors)
+    write_pseudo(out / "pseudo.tsv", rows)
     described: dict[str, object] = {"generator": source.settings(), "level": settings.level}
     described |= {"gender": settings.gender, "dataset": name, "seed": seed, "draw": draw}
     described["notes"] = source.notes
     write_json(out / "conf.json", described, indent=2, sort_keys=True)
     for note in source.notes:
         print(f"{conf}: {note}")
-    print(f"made {made.n_speakers} pseudo-speakers for {len(made.vectors)} utterances / skipped 0")
+    print(f"made {n_made} pseudo-speakers for {len(vectors)} utterances / skipped 0")

@@ -5,12 +5,21 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
-from utils.cli import COMMON, natural, positive
+from utils.cli import COMMON, BadValue, natural, positive
 
 if TYPE_CHECKING:
     from utils.datadir import DataDir
 
 T = TypeVar("T")
+
+
+def above_zero(text: str) -> float:
+    """Parse a number above 0."""
+    if not float(text) > 0:
+        raise BadValue(f"expected a number above 0, not {text!r}")
+    return float(text)
+
+
 Settings = Annotated[Path, "The YAML file of settings", "CONF"]
 Xvectors = Annotated[Path, "The folder of x-vectors", "XVECTORS"]
 Encoder = Annotated[str, "The encoder (see above)", "ENCODER"]
@@ -25,6 +34,10 @@ ScoringBackend = Annotated[
     "The back end that scores: cosine (centred), cosine_raw, or a folder of train_backend.py",
     "cosine|cosine_raw|DIR",
 ]
+ChunkSeconds = Annotated[
+    float | None, "The length of the pieces that utterances are cut into (see above), in seconds",
+    "S", above_zero,
+]  # fmt: skip
 Asnorm = Annotated[
     int, "The number of nearest training speakers whose scores normalise a score; 0: not", "N"
 ]

@@ -27,15 +27,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Annotated, Literal
 
-from steps.options import (
-    SAFE_SYSTEM,
-    Cores,
-    KeyFile,
-    KeyText,
-    Per,
-    SafeSystem,
-    SpeakerTable,
-)
+from steps import options
 from utils.cli import LossError, UserError, clock_time, progress
 from utils.commands import program
 from utils.options import OutFolder
@@ -91,10 +83,10 @@ class _Bar:
 def main(
     source: Annotated[Path, "The folder that is read", "IN"],
     out: OutFolder, *,
-    system: SafeSystem = SAFE_SYSTEM,
-    per: Per = "file",
-    speakers: SpeakerTable = None,
-    key: KeyText = None, key_file: KeyFile = None,
+    system: options.SafeSystem = options.SAFE_SYSTEM,
+    per: options.Per = "file",
+    speakers: options.SpeakerTable = None,
+    key: options.KeyText = None, key_file: options.KeyFile = None,
     write_key: Annotated[
         Path | None, "The file that the drawn key is written to, outside of OUT; with it a run "
         "can be repeated", "FILE",
@@ -107,7 +99,7 @@ def main(
         bool, "Whether files get drawn names and no folders; which was whose is written beside "
         "OUT, to OUT.names.tsv, for you alone to read"
     ] = False,
-    nj: Cores = None,
+    nj: options.Cores = None,
 ) -> None:  # fmt: skip
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # parallelism is by processes
     _return_large_arrays()

@@ -10,12 +10,12 @@ import soundfile
 
 from local.report.gather import settings_of_systems
 from steps.anonymise import main
-from steps.anonymisers.protect import (
+from steps.anonymisers.registry import (
     Protected,
+    load_anonymiser,
     protect_audio,
     write_protected,
 )
-from steps.anonymisers.registry import load_anonymiser
 from steps.sources import LEVELS, VoiceKey, make_keys, whole_set
 from tests.making import check_in_parts, pseudo_rows
 from utils.cli import LossError, UserError

@@ -207,7 +207,7 @@ def test_a_killed_decoding_goes_on(tmp_path: Path, make_data_dir) -> None:  # ty
     with (tmp_path / "out" / JOURNAL).open("a") as stream:
         stream.write("s2-001 0123 torn")  # killed while it wrote
     again = StandIn()
-    assert decode_all(again, wav, tmp_path / "out", iter).n_kept == 3
+    assert decode_all(again, wav, tmp_path / "out", iter)[0] == 3
     assert again.heard == ["s2-001", "s2-002"]
     whole = tmp_path / "whole"
     decode_all(StandIn(), wav, whole, iter)
@@ -217,7 +217,7 @@ def test_a_killed_decoding_goes_on(tmp_path: Path, make_data_dir) -> None:  # ty
     # Another recogniser, or other audio, is heard anew.
     with pytest.raises(KeyboardInterrupt):
         decode_all(StandIn(dies_at=3), wav, whole, iter)
-    assert decode_all(StandIn(name="other"), wav, whole, iter).n_kept == 0
+    assert decode_all(StandIn(name="other"), wav, whole, iter)[0] == 0
 
 
 def test_silence_is_nothing(tmp_path: Path) -> None:

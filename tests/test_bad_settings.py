@@ -10,9 +10,8 @@ import yaml
 from local.protocols.attackers import read_protocol
 from steps.anonymisers.registry import describe_system
 from steps.asr.ctc import CtcConfig
-from steps.generators.idmap import MlpSettings
+from steps.generators.idmap import MlpSettings, WganConfig
 from steps.generators.idmap_diff import DiffSettings
-from steps.generators.wgan import WganConfig
 from steps.speaker.config import EncoderConfig
 from steps.synthesis.base import find_structure
 from steps.synthesis.trained import B1bConfig, NsfConfig

@@ -264,7 +264,7 @@ def test_it_speaks_in_frames_of_5_ms_with_the_source_s_voicing(trained, monkeypa
         spoken.append(frames)
         return np.ones(n_samples)
 
-    monkeypatch.setattr(bottleneck, "synthesise", listen)
+    monkeypatch.setattr(bottleneck.world, "synthesise", listen)
     wave = np.concatenate((voice(0.5, 120, 550), np.zeros(4000), voice(0.5, 120, 550)))
     contour = analyse(wave).f0
     wanted = np.where(contour > 0, np.linspace(150, 250, len(contour)), 0.0)

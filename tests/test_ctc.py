@@ -168,7 +168,7 @@ def small_language(words: float, end: float, *bigrams: str) -> Language:
     more = ["\\2-grams:", *bigrams, ""] if bigrams else []
     lines = ["\\data\\", *counts, "", "\\1-grams:", *rows, "", *more, "\\end\\", ""]
     lexicon = "go G OW\ntwo T UW\nsix S IH K S\n"
-    return Language("corpus", lm="\n".join(lines), lexicon=lexicon)
+    return Language("corpus", {"lm.arpa": "\n".join(lines), "lexicon.dict": lexicon})
 
 
 def test_an4_a_language_in_which_nothing_is_likeliest_made_every_hypothesis_empty() -> None:

@@ -294,9 +294,11 @@ def test_constant_targets_are_the_real_speakers_nearest_to_the_centroids():
     pool, nearest = blobs()
     for seed in (0, 1):
         generator = make("constant", pool, seed=seed)
-        first = [pool[1][target.ranking[0]] for target in generator.targets]
+        first = [pool[1][ranking[0]] for ranking in generator.targets]
         assert first == nearest
-        assert [target.gender for target in generator.targets] == ["f"] * 20 + ["m"] * 20
+        assert [generator.pool.genders[ranking[0]] for ranking in generator.targets] == [
+            "f"
+        ] * 20 + ["m"] * 20
     assert not generator.notes and not generator.is_random and generator.needs == ()
     for number in (1, 20, 21, 40):
         generator = make("constant", pool, target=number)
@@ -449,7 +451,7 @@ def test_published_xvectors(published, distance):
         dense.generate(Wanted(key, x, gender=genders[speaker], exclude=[speaker]))
     assert not any("settle" in note for note in dense.notes)
     targets = make("constant", pool, clusters=5).targets
-    ids = [sorted(pool[1])[target.ranking[0]] for target in targets]
+    ids = [sorted(pool[1])[ranking[0]] for ranking in targets]
     assert [genders[speaker] for speaker in ids] == ["f"] * 5 + ["m"] * 5
     assert len(set(ids)) == 10
 

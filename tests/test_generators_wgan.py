@@ -8,6 +8,13 @@ import pytest
 import torch
 
 from steps.generators.base import Wanted, describe_generator, load_generator
+from steps.generators.idmap import (
+    WganTrainer,
+    critic_loss,
+    make_networks,
+    quadratic_cost,
+    solve_duals,
+)
 from steps.generators.sampling import WganSettings, WganSpeakers
 from steps.generators.training import (
     TrainedFolder,
@@ -15,13 +22,6 @@ from steps.generators.training import (
     make_training_vectors,
     mean_cosine,
     train_generator,
-)
-from steps.generators.wgan import (
-    WganTrainer,
-    critic_loss,
-    make_networks,
-    quadratic_cost,
-    solve_duals,
 )
 from steps.sources import VoiceKey
 from tests.making import run_of

@@ -25,7 +25,7 @@ from steps import train_backend
 from steps.asr import ctc
 from steps.asr.language import read_language
 from steps.audio import read_audio
-from steps.generators import idmap, wgan
+from steps.generators import idmap
 from steps.generators.frames import PsdSettings, read_frames
 from steps.generators.idmap import MlpSettings
 from steps.generators.idmap_diff import DiffSettings
@@ -228,7 +228,7 @@ NETWORKS: dict[str, Callable[[Path], object]] = {
     "synthesisers/nsf_b1b": partial(read_config, B1bConfig),
     "generators/idmap_mlp": partial(read_config, MlpSettings),
     "generators/idmap_diff": partial(read_config, DiffSettings),
-    "generators/wgan": partial(read_config, wgan.WganConfig),
+    "generators/wgan": partial(read_config, idmap.WganConfig),
     "systems/psd": lambda path: parse_settings(
         PsdSettings, read_settings(path)["generator"], path, "generator"
     ),
@@ -338,7 +338,7 @@ def test_headers_of_all_kinds_are_taken(tmp_path: Path, kind: str, subtype: str)
 )
 def test_vectors_beside_the_weights_were_not_looked_at(tmp_path, name, value):
     """A WGAN's deviation could be a word until a vector was made; a number gave a TypeError."""
-    kind: Any = idmap.MlpTrainer if "." in name else wgan.WganTrainer
+    kind: Any = idmap.MlpTrainer if "." in name else idmap.WganTrainer
     values, conf = {"generator": kind.__name__[:-7]}, tmp_path / "generator.yaml"
     weights = kind.network_class(kind.kind("x").network, 2).state_dict()
     assert kind.load(values, conf, weights, 1).dimension == 2

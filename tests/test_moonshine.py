@@ -134,9 +134,9 @@ class RunsOn:
 
 def test_what_was_cut_is_named(tmp_path: Path, make_data_dir) -> None:  # type: ignore[no-untyped-def]
     wav = read_map(make_data_dir(tmp_path / "d") / "wav.scp")
-    done = decode_all(RunsOn(), wav, tmp_path, iter)
-    assert dict(done.notes) == {"s1-000": "cut", "s2-000": "cut", "s2-002": "cut"}
-    assert read_map(tmp_path / NOTES) == done.notes
+    _, notes = decode_all(RunsOn(), wav, tmp_path, iter)
+    assert dict(notes) == {"s1-000": "cut", "s2-000": "cut", "s2-002": "cut"}
+    assert read_map(tmp_path / NOTES) == notes
     seconds = "#utt\tdecoder\tencoder\ns1-000\t2.0000\t1.0000\n"
     assert (tmp_path / SECONDS).read_text().startswith(seconds)
     assert (tmp_path / "text").read_text().startswith("s1-000 Thank you.\n")

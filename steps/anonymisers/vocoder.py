@@ -8,19 +8,9 @@ from scipy.signal import butter, sosfiltfilt
 
 from steps.anonymisers.registry import Anonymiser, Description, OutputLevel, Spoken
 from steps.sources import LEVELS, SourceSpeaker, SystemRun, VoiceKey
+from steps.synthesis import world
 from steps.synthesis.f0 import F0Stats, compute_f0_stats, transform_linear
 from steps.synthesis.voices import VoicePool, loud_frames
-from steps.synthesis.world import (
-    F0_RANGE,
-    FRAME_SHIFT,
-    WorldFrames,
-    analyse,
-    analyse_finely,
-    check_f0_range,
-    spectrum_code,
-    synthesise,
-)
-from steps.synthesis.world import spectrum as power_of
 from utils.arrays import Float64
 from utils.cli import UserError
 from utils.settings import Number, OneOf, Part, Positive
@@ -39,7 +29,7 @@ class CopySettings:
 
     anonymiser: str
     fine: bool = False
-    f0_range: tuple[float, float] = F0_RANGE
+    f0_range: tuple[float, float] = world.F0_RANGE
     peak: Part = OutputLevel.peak
 
 
@@ -57,7 +47,7 @@ class CopySynthesis(Anonymiser):
     @classmethod
     def parse(cls, values: object, path: StrPath) -> CopySettings:
         settings: CopySettings = super().parse(values, path)
-        check_f0_range(settings.f0_range, f"{path}: f0_range")
+        world.check_f0_range(settings.f0_range, f"{path}: f0_range")
         return settings
 
     @classmethod
@@ -72,9 +62,11 @@ class CopySynthesis(Anonymiser):
 
     def transform(self, wave: Float64, key: VoiceKey, source: SourceSpeaker) -> Spoken:
         """Resynthesised speech (n,), and its number of frames, and of those with a pitch."""
-        frames = (analyse_finely if self.given.fine else analyse)(wave, self.given.f0_range)
+        frames = (world.analyse_finely if self.given.fine else world.analyse)(
+            wave, self.given.f0_range
+        )
         voiced = int(np.count_nonzero(frames.f0))
-        return synthesise(frames, len(wave)), {"frames": len(frames), "voiced": voiced}
+        return world.synthesise(frames, len(wave)), {"frames": len(frames), "voiced": voiced}
 
 
 # ---- Speech as the areas of a vocal tract's tubes, pitch, periodicity and loudness
@@ -148,7 +140,7 @@ def tube_power(areas: Float64, n_bins: int) -> Float64:
 
 def smoothed(areas: Float64, hz: float) -> Float64:
     """Tracks (T, p) without fast movements; too short ones are unchanged."""
-    filters = butter(2, hz * FRAME_SHIFT * 2, output="sos")
+    filters = butter(2, hz * world.FRAME_SHIFT * 2, output="sos")
     if len(areas) <= 3 * (2 * len(filters) + 1):
         return areas
     return sosfiltfilt(filters, areas, axis=0)
@@ -188,18 +180,18 @@ class Articulation(Anonymiser):
         if not wave.any():
             return np.zeros(len(wave)), {"pseudo_f0": "-"}
         mean, sd, f0 = self.fabricated(key)
-        frames = analyse(wave)
-        power = power_of(frames.envelope)
+        frames = world.analyse(wave)
+        power = world.spectrum(frames.envelope)
         areas = smoothed(log_areas(power, self.given.sections), self.given.smoothing)
         loud = loud_frames(frames.envelope)
         own = areas[loud] if loud.any() else areas
         factor = np.clip(sd / np.maximum(own.std(axis=0), _SMALLEST), *RANGE)
         moved = mean + (areas - own.mean(axis=0)) * factor
-        envelope = spectrum_code(tube_power(moved, power.shape[1]))
+        envelope = world.spectrum_code(tube_power(moved, power.shape[1]))
         envelope[:, 0] = frames.envelope[:, 0]  # loudness is the source's, silence too
         contour = transform_linear(frames.f0, compute_f0_stats([frames.f0]), f0)
-        made = WorldFrames(contour, envelope, frames.aperiodicity)
-        return synthesise(made, len(wave)), {"pseudo_f0": round(float(np.exp(f0.mean)), 1)}
+        made = world.WorldFrames(contour, envelope, frames.aperiodicity)
+        return world.synthesise(made, len(wave)), {"pseudo_f0": round(float(np.exp(f0.mean)), 1)}
 
     def fabricated(self, key: VoiceKey) -> tuple[Float64, Float64, F0Stats]:
         """Mean and deviation (sections,) of a fabricated speaker's tube, and their F0.
@@ -219,7 +211,7 @@ class Articulation(Anonymiser):
         """Statistics (2 sections + 2,): means and log deviations of the tube, and of log F0."""
         codes, f0 = pool.frames(name).envelope, pool.f0(name)
         some = codes[np.linspace(0, len(codes) - 1, min(FRAMES, len(codes))).astype(int)]
-        areas = log_areas(power_of(some), self.given.sections)
+        areas = log_areas(world.spectrum(some), self.given.sections)
         spread = np.log(np.maximum(areas.std(axis=0), _SMALLEST))
         pitch = [f0.mean, np.log(max(f0.sd, _SMALLEST))]
         return np.concatenate((areas.mean(axis=0), spread, pitch))

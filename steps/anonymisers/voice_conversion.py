@@ -20,34 +20,14 @@ from steps.generators.base import (
 )
 from steps.generators.pool import PoolGenerator
 from steps.sources import LEVELS, NEEDS, SourceSpeaker, SystemRun, VoiceKey
-from steps.synthesis.base import (
-    REMAINS,
-    SOURCE_SHARE,
-    STYLES,
-    ContentChange,
-    F0Map,
-    Ranges,
-    Synthesiser,
-    Target,
-    draw_timing,
-    load_synthesiser,
-)
+from steps.synthesis import base
 from steps.synthesis.f0 import NOISE, STEP, TRANSFORMS, F0Stats, mix_f0_stats, transform_quantised
 from steps.synthesis.matching import WorldSynthesiser
 from steps.synthesis.voices import VoicePool
+from utils import settings as rule
 from utils.arrays import Float64
 from utils.cli import UserError
-from utils.settings import (
-    Count,
-    Matching,
-    Number,
-    OneOf,
-    Part,
-    Positive,
-    Share,
-    parse_settings,
-    read_settings,
-)
+from utils.settings import parse_settings, read_settings
 from utils.tables import StrPath
 
 # ---- B1: a pseudo x-vector from a pool or a model, and the source's words in a similar voice.
@@ -70,7 +50,7 @@ _SYNTHESISERS = r"world|(nsf|bn)(_.+)?"
 OF_FAMILY = dict.fromkeys(("style", "content", "ranges", "keep", "timing"), "bn")  # of synthesisers
 OF_FAMILY |= dict.fromkeys(("content_scale", "content_bend"), "nsf")
 _KNOWN = "world, or nsf_<name> or bn_<name> for what conf/synthesisers/<it>.yaml trains,"
-Bend = Annotated[float, Number(least=0, most=0.5, unit="(log Hz)")]  # above, not speech
+Bend = Annotated[float, rule.Number(least=0, most=0.5, unit="(log Hz)")]  # above, not speech
 
 
 @dataclass(frozen=True)
@@ -78,27 +58,27 @@ class ConversionSettings:
     """Settings in a file beside `generator`; None: not given. See docs/b1.md."""
 
     anonymiser: str
-    synthesiser: Annotated[str, Matching(_SYNTHESISERS, _KNOWN)] = "world"
-    level: Annotated[str, OneOf(*LEVELS)] | None = None
-    gender: Annotated[str, OneOf(*POLICIES, ANY)] | None = None
-    f0: Annotated[str, OneOf("none", *TRANSFORMS, PREDICTED)] = "none"
-    neighbours: Count | None = None
-    temperature: Positive = TEMPERATURE
+    synthesiser: Annotated[str, rule.Matching(_SYNTHESISERS, _KNOWN)] = "world"
+    level: Annotated[str, rule.OneOf(*LEVELS)] | None = None
+    gender: Annotated[str, rule.OneOf(*POLICIES, ANY)] | None = None
+    f0: Annotated[str, rule.OneOf("none", *TRANSFORMS, PREDICTED)] = "none"
+    neighbours: rule.Count | None = None
+    temperature: rule.Positive = TEMPERATURE
     centred: bool = True
-    k: Count = 4
-    max_frames: Count = 6000
-    source_share: Share = SOURCE_SHARE
+    k: rule.Count = 4
+    max_frames: rule.Count = 6000
+    source_share: rule.Share = base.SOURCE_SHARE
     content_scale: Bend = 0.0
     content_bend: Bend = 0.0
-    keep: tuple[Annotated[str, OneOf(*REMAINS)], ...] = ()
-    style: Annotated[str, OneOf(*STYLES)] | None = None
-    f0_step: Annotated[float, Number(least=0.01, most=10)] = STEP
-    f0_noise: Annotated[float, Number(least=0, most=10)] = NOISE
-    peak: Part = 0.95
-    content: ContentChange | None = None
-    ranges: Ranges | None = None
-    timing: Annotated[float, Number(least=0, most=0.9)] = 0.0  # largest change of rate
-    leak: Share = 0.0  # of the source's own vector in the pseudo-speaker's: to test attackers with
+    keep: tuple[Annotated[str, rule.OneOf(*base.REMAINS)], ...] = ()
+    style: Annotated[str, rule.OneOf(*base.STYLES)] | None = None
+    f0_step: Annotated[float, rule.Number(least=0.01, most=10)] = STEP
+    f0_noise: Annotated[float, rule.Number(least=0, most=10)] = NOISE
+    peak: rule.Part = 0.95
+    content: base.ContentChange | None = None
+    ranges: base.Ranges | None = None
+    timing: Annotated[float, rule.Number(least=0, most=0.9)] = 0.0  # largest change of rate
+    leak: rule.Share = 0.0  # of the source's own vector in the voice's: to test attackers with
 
     def __post_init__(self) -> None:
         for name, family in OF_FAMILY.items():
@@ -119,7 +99,7 @@ class ConversionSettings:
 class Pseudo:
     """Pseudo-speaker, and their columns of pseudo.tsv."""
 
-    target: Target
+    target: base.Target
     info: dict[str, object]
 
 
@@ -137,11 +117,10 @@ class VoiceConversion(Anonymiser):
         self._pool = VoicePool.load(run.folder("pool"))
         self._synthesiser = _load_synthesiser(settings.own, self._pool, run)
         own, generator, pool = self.own, self._generator, self._pool
-        self._genders = _genders(pool)
         self._centre = pool.xvectors.mean(axis=0) if own.centred else 0.0
         if isinstance(generator, PoolGenerator):  # a draw that nobody uses does not count
             generator.target_genders = (None,) if own.gender in (None, ANY) else GENDERS
-        generator.fit(pool.xvectors, pool.speakers, self._genders)
+        generator.fit(pool.xvectors, pool.speakers, pool.genders)
         self.level = str(own.level)
         self.output = OutputLevel(own.peak)
         self.is_random = (
@@ -209,13 +188,13 @@ class VoiceConversion(Anonymiser):
         named = ",".join(f"{v}:{w:.4f}" for v, w in zip(voices, weights, strict=True))
         gender = wanted.gender or "-"
         info = {"pseudo": _digest(y), "target_gender": gender, "voices": named, **drawn}
-        return Pseudo(Target(y, voices, weights, f0, warp, change, energy, timing), info)
+        return Pseudo(base.Target(y, voices, weights, f0, warp, change, energy, timing), info)
 
     def _timing(self, key: VoiceKey, contour: Float64) -> Float64:
         """Places in the source that are spoken; another draw for each recording of a voice."""
         spoken = hashlib.sha256(contour.tobytes()).hexdigest()
         rng = self.draws.rng("voice_conversion timing", *key.parts, spoken)
-        return draw_timing(rng, len(contour), self.own.timing)
+        return base.draw_timing(rng, len(contour), self.own.timing)
 
     def _nearest(
         self, y: Float64, gender: str | None, exclude: set[str]
@@ -228,7 +207,7 @@ class VoiceConversion(Anonymiser):
         places = [
             place
             for place, speaker in enumerate(self._pool.speakers)
-            if speaker not in exclude and gender in (None, self._genders[place])
+            if speaker not in exclude and gender in (None, self._pool.genders[place])
         ]
         if not places:
             raise UserError(f"{self._pool.folder}: no voice of gender {gender} is left")
@@ -257,7 +236,7 @@ class VoiceConversion(Anonymiser):
             voices, weights = tuple(chosen), np.full(len(chosen), 1.0 / len(chosen))
         return mix_f0_stats([self._pool.f0(voice) for voice in voices], weights.tolist())
 
-    def _f0_map(self, source: SourceSpeaker, target: Target) -> F0Map:
+    def _f0_map(self, source: SourceSpeaker, target: base.Target) -> base.F0Map:
         """Map from the source's contour to the wanted one."""
         settings = self.own
         if settings.f0 not in TRANSFORMS:
@@ -307,24 +286,15 @@ def _digest(y: Float64) -> str:
     return hashlib.sha256(y.astype("<f4").tobytes()).hexdigest()[:10]
 
 
-def _genders(pool: VoicePool) -> tuple[str | None, ...]:
-    """Genders of all speakers; None where the pool does not know it."""
-    known: list[str | None] = []
-    for speaker in pool.speakers:
-        try:
-            known.append(pool.gender(speaker))
-        except UserError:
-            known.append(None)
-    return tuple(known)
-
-
-def _load_synthesiser(settings: ConversionSettings, pool: VoicePool, run: SystemRun) -> Synthesiser:
+def _load_synthesiser(
+    settings: ConversionSettings, pool: VoicePool, run: SystemRun
+) -> base.Synthesiser:
     if settings.synthesiser == "world":
         return WorldSynthesiser(pool, settings.k, settings.max_frames, settings.source_share)
     options: dict[str, object] = {}
     if settings.synthesiser.startswith("bn"):
         options = {"keep": settings.keep, "own_f0": settings.f0 == PREDICTED}
-    return load_synthesiser(run.folder("synthesiser"), **options)
+    return base.load_synthesiser(run.folder("synthesiser"), **options)
 
 
 @dataclass(frozen=True)
@@ -369,7 +339,7 @@ def _parse(values: dict[str, object], path: StrPath) -> Parsed:
 def _styled(values: dict[str, object], path: StrPath) -> dict[str, object]:
     """Replace a `style` by the settings that it stands for; UserError where they are also given."""
     style = values.get("style")
-    named = STYLES.get(style, {}) if isinstance(style, str) else {}
+    named = base.STYLES.get(style, {}) if isinstance(style, str) else {}
     for name in named.keys() & values.keys():
         raise UserError(f"{path}: {name}: style: {style} says it already; leave one of them out")
     return {**values, **named}
@@ -426,7 +396,7 @@ def _open(
         raise UserError(f"{path}: model: {conf} is missing; known models: {known}, or give a path")
     changed = {k: v for k, v in values.items() if k not in ModelSettings.__annotations__}
     own = read_settings(conf)
-    for name in STYLES.get(str(changed.get("style")), ()):
+    for name in base.STYLES.get(str(changed.get("style")), ()):
         own.pop(name, None)  # a style may set them
     settings = {**own, **changed}
     if settings.get("anonymiser") == values["anonymiser"]:

@@ -28,7 +28,7 @@ from torch.nn.utils.rnn import pad_sequence
 from torchaudio.models.decoder import CTCDecoderLM, CTCDecoderLMState, ctc_decoder
 
 from steps.asr.engines import make_decoder
-from steps.asr.language import Language, normalise, read_language, spelt_words
+from steps.asr.language import GRAMMAR, LM, Language, normalise, read_language, spelt_words
 from steps.asr.recognisers import PADDING, condition
 from steps.audio import SAMPLE_RATE
 from steps.speaker.config import AugmentConfig, FeatureConfig
@@ -37,21 +37,11 @@ from steps.training.audio import TrainingAudio, hold_out
 from steps.training.loop import Trainer, descend, train
 from steps.training.settings import RampSettings, identity, read_config
 from steps.training.weights import fill_network, load_state, use_device
+from utils import settings as rule
 from utils.arrays import Float32, Float64
 from utils.cli import UserError
 from utils.seeds import derive_seed, make_rng
-from utils.settings import (
-    NotNegative,
-    Number,
-    OddSize,
-    OneOf,
-    Positive,
-    Size,
-    SizeOrNone,
-    Sizes,
-    read_settings,
-    to_plain,
-)
+from utils.settings import read_settings, to_plain
 
 # ---- Output units of the CTC recogniser: characters, each word closed by a mark; or words.
 #
@@ -114,22 +104,22 @@ class CtcNetworkConfig:
     stride: frames of features in one of the network; lstm: units in each direction, 0: none.
     """
 
-    channels: Size = 96
-    kernel: OddSize = 5
-    stride: Size = 3
-    dilations: Sizes = (1, 2, 4)
-    lstm: SizeOrNone = 0
-    dropout: Annotated[float, Number(least=0, below=1)] = 0.2
+    channels: rule.Size = 96
+    kernel: rule.OddSize = 5
+    stride: rule.Size = 3
+    dilations: rule.Sizes = (1, 2, 4)
+    lstm: rule.SizeOrNone = 0
+    dropout: Annotated[float, rule.Number(least=0, below=1)] = 0.2
 
 
 @dataclass(frozen=True)
 class CtcTrainingConfig(RampSettings):
     """Training settings. The best network has the fewest words wrong."""
 
-    learning_rate: Positive = 3e-3
-    warm_up: Annotated[float, Number(above=0, below=1)] = 0.1
-    valid_share: Annotated[float, Number(least=0, most=0.5)] = 0.1  # of the speakers, at most
-    minimum_seconds: NotNegative = 0.1  # shorter training utterances are left out, counted
+    learning_rate: rule.Positive = 3e-3
+    warm_up: Annotated[float, rule.Number(above=0, below=1)] = 0.1
+    valid_share: Annotated[float, rule.Number(least=0, most=0.5)] = 0.1  # of the speakers, at most
+    minimum_seconds: rule.NotNegative = 0.1  # shorter training utterances are left out, counted
 
 
 @dataclass(frozen=True)
@@ -140,10 +130,10 @@ class SearchConfig:
     probability of 1 and each word one of 1/106, makes every hypothesis empty.
     """
 
-    beam: Size = 100  # hypotheses
-    tokens: Size = 40  # tokens that may continue a hypothesis: the likeliest at each time
-    threshold: Positive = 50.0  # hypotheses so far below the best are dropped
-    lm_weight: Positive = 0.3
+    beam: rule.Size = 100  # hypotheses
+    tokens: rule.Size = 40  # tokens that may continue a hypothesis: the likeliest at each time
+    threshold: rule.Positive = 50.0  # hypotheses so far below the best are dropped
+    lm_weight: rule.Positive = 0.3
     word_score: float = 1.5  # for each word, beside the language model's
 
 
@@ -151,9 +141,9 @@ class SearchConfig:
 class CtcConfig:
     """All settings."""
 
-    recogniser: Annotated[str, OneOf("ctc")]
+    recogniser: Annotated[str, rule.OneOf("ctc")]
     training: CtcTrainingConfig
-    units: Annotated[str, OneOf(*KINDS)] = "characters"  # output of the network, or words
+    units: Annotated[str, rule.OneOf(*KINDS)] = "characters"  # output of the network, or words
     network: CtcNetworkConfig = field(default_factory=CtcNetworkConfig)
     features: FeatureConfig = field(default_factory=FeatureConfig)
     augmentation: AugmentConfig = field(default_factory=AugmentConfig)
@@ -469,9 +459,9 @@ class NGram:
         self._logs = pocketsphinx.LogMath()
         path = pocketsphinx.get_model_path("en-us/en-us.lm.bin")
         with tempfile.TemporaryDirectory() as folder:
-            if language.lm is not None:
+            if LM in language.files:
                 path = str(Path(folder) / "lm.arpa")
-                Path(path).write_text(language.lm, encoding="utf-8")
+                Path(path).write_text(language.files[LM], encoding="utf-8")
             self._model = pocketsphinx.NGramModel(pocketsphinx.Config(), self._logs, path)
         self._order: int = self._model.size()
 
@@ -545,7 +535,7 @@ class Grammar:
 
 def make_word_model(language: Language) -> WordModel:
     """Model of any language; UserError where PocketSphinx refuses it."""
-    return NGram(language) if language.grammar is None else Grammar(language)
+    return Grammar(language) if GRAMMAR in language.files else NGram(language)
 
 
 # ---- Most likely sentence from a language's words: a beam search over the network's output.

@@ -89,7 +89,7 @@ def _search(language: Language) -> dict[str, object]:
     """Options of the search; the general language has too many words for wide beams."""
     if language.kind == "general":
         return {}
-    return {**WIDE, "bestpath": language.grammar is None}
+    return {**WIDE, "bestpath": GRAMMAR not in language.files}
 
 
 def make_decoder(language: Language, **more: object) -> pocketsphinx.Decoder:

@@ -4,7 +4,7 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from io import StringIO
 from pathlib import Path
@@ -125,7 +125,7 @@ def describe_normaliser(name: str) -> str:
 # A folder: lang.json (kind, counts), lexicon.dict (<word> <phone>...; further pronunciations as
 # <word>(2)) and lm.arpa or grammar.jsgf; for the general language of PocketSphinx lang.json only.
 
-LM, GRAMMAR, LEXICON = "lm.arpa", "grammar.jsgf", "lexicon.dict"
+LM, GRAMMAR, LEXICON = FILES = "lm.arpa", "grammar.jsgf", "lexicon.dict"
 _PRONUNCIATION = re.compile(r"\(\d+\)$")
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 _NO_WORD = re.compile(r"<[^<>]*>|\{[^{}]*\}|/[^/]*/|[=|()\[\]*+;]")
@@ -133,26 +133,16 @@ _NO_WORD = re.compile(r"<[^<>]*>|\{[^{}]*\}|/[^/]*/|[=|()\[\]*+;]")
 
 @dataclass(frozen=True)
 class Language:
-    """`lm`, `grammar`: text of the files; None where there is none, as in the general language.
-
-    lexicon: text of the dictionary; None for PocketSphinx's own.
-    """
+    """kind: general, trigram, grammar or corpus. files: texts by name, of LM, GRAMMAR and LEXICON
+    those that there are; none in the general language. Without LEXICON it is PocketSphinx's own."""
 
     kind: str
-    lm: str | None = None
-    grammar: str | None = None
-    lexicon: str | None = None
-
-    @property
-    def files(self) -> dict[str, str]:
-        """Texts by the names of their files."""
-        texts = {LM: self.lm, GRAMMAR: self.grammar, LEXICON: self.lexicon}
-        return {name: text for name, text in texts.items() if text is not None}
+    files: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def digest(self) -> str:
         """Digest that changes with all of a recogniser's language data."""
-        parts = (self.kind, self.lm or "", self.grammar or "", self.lexicon or "")
+        parts = (self.kind, *(self.files.get(name, "") for name in FILES))
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
@@ -172,7 +162,7 @@ def trigram(texts: Iterable[str]) -> Language:
     stream = StringIO()
     model.write(stream)
     arpa = stream.getvalue()
-    return Language("trigram", lm=arpa[arpa.index("\\data\\") :])
+    return Language("trigram", {LM: arpa[arpa.index("\\data\\") :]})
 
 
 def read_source(source: str) -> Language:
@@ -184,12 +174,10 @@ def read_source(source: str) -> Language:
     if source == "general":
         return Language("general")
     if path.suffix == ".jsgf":
-        return _checked(path, Language("grammar", grammar=_text(path)))
+        return _checked(path, Language("grammar", {GRAMMAR: _text(path)}))
     if path.is_dir():
-        lexicon = _text(path / LEXICON)
-        if is_there(path / LM):
-            return _checked(path, Language("corpus", lm=_text(path / LM), lexicon=lexicon))
-        return _checked(path, Language("corpus", grammar=_text(path / GRAMMAR), lexicon=lexicon))
+        names = LEXICON, LM if is_there(path / LM) else GRAMMAR
+        return _checked(path, Language("corpus", {name: _text(path / name) for name in names}))
     raise UserError(
         f"{source}: no language; known: general, trigram, <file>.jsgf, or a folder with "
         f"{LEXICON} and {LM} or {GRAMMAR}"
@@ -201,9 +189,9 @@ def _text(path: Path) -> str:
 
 
 def _checked(path: Path, language: Language) -> Language:
-    if language.grammar is not None and not language.grammar.startswith("#JSGF"):
+    if not language.files.get(GRAMMAR, "#JSGF").startswith("#JSGF"):
         raise UserError(f"{path}: not a grammar: its first line is not '#JSGF V1.0;'")
-    if language.lm is not None and "\\1-grams:" not in language.lm:
+    if "\\1-grams:" not in language.files.get(LM, "\\1-grams:"):
         raise UserError(f"{path / LM}: not an ARPA language model: it has no '\\1-grams:'")
     if not vocabulary(language):
         raise UserError(f"{path}: no word of it has a pronunciation in the dictionary")
@@ -212,12 +200,12 @@ def _checked(path: Path, language: Language) -> Language:
 
 def _listed(language: Language) -> set[str] | None:
     """Words of the model or grammar in its spelling; None: the general model's."""
-    if language.lm is not None:
+    if LM in language.files:
         # The last one: remarks at the beginning of such files can hold a sample of the format.
-        unigrams = language.lm.rpartition("\\1-grams:")[2].partition("\\2-grams:")[0]
+        unigrams = language.files[LM].rpartition("\\1-grams:")[2].partition("\\2-grams:")[0]
         return {row[1] for row in map(str.split, unigrams.splitlines()) if len(row) >= 2}
-    if language.grammar is not None:
-        body = _COMMENT.sub(" ", language.grammar.partition(";")[2])
+    if GRAMMAR in language.files:
+        body = _COMMENT.sub(" ", language.files[GRAMMAR].partition(";")[2])
         body = re.sub(r"\bgrammar\s+[\w.]+;", " ", body)
         return set(re.sub(r"\bpublic\b", " ", _NO_WORD.sub(" ", body)).split())
     return None
@@ -235,7 +223,7 @@ def spelt_words(language: Language) -> list[str]:
     """
     from pocketsphinx import get_model_path
 
-    lexicon = language.lexicon
+    lexicon = language.files.get(LEXICON)
     if lexicon is None:
         lexicon = _text(Path(get_model_path("en-us/cmudict-en-us.dict")))
     known = {
@@ -266,7 +254,7 @@ def count_unknown(words: set[str], texts: Mapping[str, str]) -> tuple[int, int]:
 def write_language(out: Path, language: Language, counts: Mapping[str, object]) -> None:
     """Write the folder; lang.json, with the counts, last."""
     (out / "lang.json").unlink(missing_ok=True)
-    for name in (LM, GRAMMAR, LEXICON):
+    for name in FILES:
         (out / name).unlink(missing_ok=True)
     for name, text in language.files.items():
         write_file(out / name, text)
@@ -280,5 +268,5 @@ def read_language(folder: Path) -> Language:
     noted = read_json_object(path, "run make_lang.py")
     if "kind" not in noted:
         raise UserError(f"{path}: not a note of make_lang.py; run it again")
-    texts = [_text(folder / n) if is_there(folder / n) else None for n in (LM, GRAMMAR, LEXICON)]
-    return Language(str(noted["kind"]), *texts)
+    texts = {name: _text(folder / name) for name in FILES if is_there(folder / name)}
+    return Language(str(noted["kind"]), texts)

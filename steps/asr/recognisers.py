@@ -90,22 +90,15 @@ JOURNAL = "text.partial"
 SECONDS = "seconds.tsv"  # seconds of a recogniser's parts, by utterance
 
 
-@dataclass(frozen=True)
-class Decoded:
-    """n_kept: utterances already recognised by a killed run; notes: by utterance, problems."""
-
-    n_kept: int
-    notes: Mapping[str, str]
-
-
 def decode_all(
     recogniser: Recogniser,
     wav: Mapping[str, str],
     out: Path,
     progress: Callable[[Iterable[str]], Iterator[str]],
-) -> Decoded:
+) -> tuple[int, Mapping[str, str]]:
     """Write `text` (<utterance> <words>, as the recogniser spells them), recogniser.json, and a
-    recogniser's further output: NOTES, SECONDS.
+    recogniser's further output: NOTES, SECONDS. Returns how many utterances a killed run had
+    recognised, and problems by utterance.
 
     Each hypothesis is first noted in a journal with the digest of its audio. If a killed run left
     one of the same recogniser and settings, its entries for the same audio are kept. UserError
@@ -143,7 +136,7 @@ def decode_all(
         write_timed(out / SECONDS, ("utt", *parts), rows)
     write_map(out / "text", {utt: heard.words for utt, heard in found.items()})
     (out / JOURNAL).unlink()
-    return Decoded(n_kept, notes)
+    return n_kept, notes
 
 
 def _hear(recogniser: Recogniser, utt: str, samples: Float64) -> Hypothesis:

@@ -191,6 +191,8 @@ def train_mixture(
     import torch
     from torch.nn.functional import linear, relu
 
+    from steps.training.loop import descend
+
     def layer(n_in: int, n_out: int) -> "list[torch.Tensor]":
         bound = 1.0 / math.sqrt(n_in)
         parts = (rng.uniform(-bound, bound, shape) for shape in ((n_out, n_in), (n_out,)))
@@ -215,9 +217,7 @@ def train_mixture(
         squares = (samples[:, None] - means).square() * torch.exp(-log_variances)
         of_components = -0.5 * (squares + log_variances).sum(dim=2)
         loss = -torch.logsumexp(log_weights + of_components, dim=1).mean()
-        optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
+        descend(loss, optimiser)
     with torch.no_grad():
         means, log_variances, log_weights = network()
     weights = np.exp(log_weights.double().numpy())

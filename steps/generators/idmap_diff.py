@@ -12,16 +12,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from steps.generators import idmap
 from steps.generators.identity import identity_vectors
-from steps.generators.idmap import (
-    NEW_NORM_RATIO,
-    Conditioner,
-    FoldedConditioner,
-    IdentitySettings,
-    TripletSettings,
-    TripletTrainer,
-    to_numpy,
-)
 from steps.generators.training import (
     Calibration,
     IndexModel,
@@ -183,7 +175,7 @@ class VectorUnet(nn.Module):
                 h = h + skips.pop()
         return self.leave(h)
 
-    def in_use(self, conditioner: Conditioner) -> Callable[[Float32], Denoiser]:
+    def in_use(self, conditioner: idmap.Conditioner) -> Callable[[Float32], Denoiser]:
         """Denoiser for identity vectors (n, D): a map from (q (n, d), t) to the output (n, d)."""
         return _FoldedVectorUnet(self, conditioner)
 
@@ -192,11 +184,11 @@ class _FoldedVectorUnet:
     """VectorUnet in NumPy, in a third of torch's time for one vector, as calls cost more there than
     arithmetic. The steering of z is computed once a vector, that of t once for all."""
 
-    def __init__(self, unet: VectorUnet, conditioner: Conditioner) -> None:
+    def __init__(self, unet: VectorUnet, conditioner: idmap.Conditioner) -> None:
         def weights(layer: Any) -> tuple[Float32, Float32]:
-            return single(to_numpy(layer.weight)), single(to_numpy(layer.bias))
+            return single(idmap.to_numpy(layer.weight)), single(idmap.to_numpy(layer.bias))
 
-        self._steer = FoldedConditioner(conditioner, unet.steer_condition)
+        self._steer = idmap.FoldedConditioner(conditioner, unet.steer_condition)
         self._enter, self._leave = weights(unet.enter), weights(unet.leave)
         self._changes = [weights(layer) for layer in unet.changes]
         self._blocks: list[Any] = [(weights(b.first), weights(b.second)) for b in unet.blocks]
@@ -206,7 +198,7 @@ class _FoldedVectorUnet:
     def _time_steering(self, t: float) -> Float32:
         if t not in self._of_time:
             with torch.no_grad():
-                steering = to_numpy(self._unet.steer_time(self._unet.time(torch.tensor([t]))))
+                steering = idmap.to_numpy(self._unet.steer_time(self._unet.time(torch.tensor([t]))))
             at = 0
             for size in self._sizes:  # the 1 of 1 + a
                 steering[:, at : at + size] += 1.0
@@ -328,7 +320,7 @@ class Unet1d(nn.Module):
             h = _through(level, torch.cat([h, skips.pop()], dim=1), time)
         return self.leave(h)[:, 0, :size]
 
-    def in_use(self, conditioner: Conditioner) -> Callable[[Float32], Denoiser]:
+    def in_use(self, conditioner: idmap.Conditioner) -> Callable[[Float32], Denoiser]:
         """See VectorUnet.in_use; in torch."""
 
         @torch.no_grad()
@@ -364,7 +356,7 @@ EARLIEST = 1e-3  # t in training; at 0 the score of a single point is infinite
 
 
 @dataclass(frozen=True)
-class DiffNetworkSettings(IdentitySettings):
+class DiffNetworkSettings(idmap.IdentitySettings):
     """unet: vector (dense layers of `sizes`, one for each of three resolutions) or conv1d (the
     vector as a signal; `channels` at the first). predicts: the network's output, the noise in its
     input or the clean vector; the score of Eq. (6) follows from either."""
@@ -384,7 +376,7 @@ class SolverSettings:
 
 
 @dataclass(frozen=True)
-class DiffTraining(TripletSettings):
+class DiffTraining(idmap.TripletSettings):
     """average: share kept at each step by the moving average of the weights, which is used."""
 
     steps: Count = 800
@@ -409,7 +401,7 @@ class DiffNetwork(nn.Module):
 
     def __init__(self, settings: DiffNetworkSettings, dimension: int) -> None:
         super().__init__()
-        self.conditioner = Conditioner(settings.identity, settings.width, dimension)
+        self.conditioner = idmap.Conditioner(settings.identity, settings.width, dimension)
         self.unet: VectorUnet | Unet1d
         if settings.unet == "vector":
             self.unet = VectorUnet(dimension, 2 * settings.width, settings.sizes)
@@ -435,11 +427,11 @@ def to_score(output: Any, q: Any, t: Any, predicts: str) -> Any:
 class DiffModel(IndexModel):
     """IDMap-Diff in use."""
 
-    norm_limits = NEW_NORM_RATIO
+    norm_limits = idmap.NEW_NORM_RATIO
 
     def __init__(self, settings: DiffSettings, network: DiffNetwork, n_seen: int) -> None:
         super().__init__(settings, network, n_seen)
-        self._mean, self._scale = to_numpy(network.mean), to_numpy(network.scale)
+        self._mean, self._scale = idmap.to_numpy(network.mean), idmap.to_numpy(network.scale)
         self._network = network.unet.in_use(network.conditioner)
 
     def block(self, indices: Int64) -> Float32:
@@ -464,7 +456,7 @@ def index_noise(indices: Int64, n_noises: int, dimension: int) -> Float32:
     return noise
 
 
-class DiffTrainer(TripletTrainer):
+class DiffTrainer(idmap.TripletTrainer):
     """Training of IDMap-Diff."""
 
     generator = "idmap_diff"

@@ -4,7 +4,6 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Annotated, Any
 
 import numpy as np
@@ -18,42 +17,7 @@ from utils.seeds import derive_seed
 from utils.settings import Count, Number, OneOf, Part
 from utils.tables import StrPath
 
-# ---- Affinity of a source to the speakers of the pool, and of the pool's speakers to each other.
-#
-# PLDA: the log-likelihood ratio after centring, LDA and length normalisation (VoicePrivacy 2020,
-# B1; its distance is minus that). Cosine: of the raw vectors, not centred. Each side counts as one
-# utterance, so that the affinity is symmetric.
-
 Distance = Annotated[str, OneOf("plda", "cosine")]
-
-
-class Affinity:
-    """Affinities to a pool; the higher, the more alike."""
-
-    def __init__(self, backend: Backend, pool: Pool) -> None:
-        """Raise a UserError if the back end is for x-vectors of another length."""
-        dim = pool.vectors.shape[1]
-        if backend.dim not in (None, dim):
-            raise UserError(
-                f"generator: distance plda: the back end is for x-vectors of {backend.dim} values "
-                f"and the pool's have {dim}; train it with the encoder of the pool"
-            )
-        self._backend, self._pool = backend, pool
-
-    @cached_property
-    def _right(self) -> Float64:
-        return self._backend.right(self._pool.vectors)
-
-    def of_source(self, x: Float64) -> Float64:
-        """Affinities (S,) of the source's x (d,) to the speakers of the pool."""
-        return self._right @ self._backend.left(x[None], np.ones(1))[0]
-
-    def of_pool(self) -> Float64:
-        """Affinities (S, S), symmetric to the last bit."""
-        vectors = self._pool.vectors
-        scores = self._backend.left(vectors, np.ones(len(vectors))) @ self._right.T
-        return (scores + scores.T) / 2.0
-
 
 # ---- Pseudo-speakers as the mean of real speakers of a pool: the farthest, the nearest, or any.
 #
@@ -148,7 +112,13 @@ class RandomSpeakers(PoolGenerator):
 
 
 class AffinityGenerator(PoolGenerator):
-    """Common part of generators that choose by the distance to the source: cosine or plda."""
+    """Common part of generators that choose by the affinity of a source to the pool's speakers, or
+    theirs to each other; the higher, the more alike.
+
+    PLDA: the log-likelihood ratio after centring, LDA and length normalisation (VoicePrivacy 2020,
+    B1; its distance is minus that). Cosine: of the raw vectors, not centred. Each side counts as
+    one utterance, so that the affinity is symmetric.
+    """
 
     def __init__(self, settings: Any, run: SystemRun) -> None:
         super().__init__(settings, run)
@@ -164,7 +134,26 @@ class AffinityGenerator(PoolGenerator):
 
     def fit(self, vectors: Float64, speakers: Sequence[str], genders: Sequence[str | None]) -> None:
         super().fit(vectors, speakers, genders)
-        self._affinity = Affinity(self._backend, self.pool)
+        self._by(self._backend)
+
+    def _by(self, backend: Backend) -> None:
+        """Measure by a back end; UserError if it is for x-vectors of another length."""
+        if backend.dim not in (None, dim := self.pool.vectors.shape[1]):
+            raise UserError(
+                f"generator: distance plda: the back end is for x-vectors of {backend.dim} values "
+                f"and the pool's have {dim}; train it with the encoder of the pool"
+            )
+        self._measure, self._right = backend, backend.right(self.pool.vectors)
+
+    def of_source(self, wanted: Wanted) -> Float64:
+        """Affinities (S,) of the source to the speakers of the pool."""
+        return self._right @ self._measure.left(self.source(wanted)[None], np.ones(1))[0]
+
+    def of_pool(self) -> Float64:
+        """Affinities (S, S), symmetric to the last bit."""
+        vectors = self.pool.vectors
+        scores = self._measure.left(vectors, np.ones(len(vectors))) @ self._right.T
+        return (scores + scores.T) / 2.0
 
     def ranked(
         self, wanted: Wanted, setting: str, asked: int, sign: int = 1
@@ -172,7 +161,7 @@ class AffinityGenerator(PoolGenerator):
         """Affinities (S,) to the source; positions of the `asked` lowest (highest: sign -1), and
         their number for sources elsewhere."""
         left, n, size = self.candidates(wanted, setting, asked)
-        affinities = self._affinity.of_source(self.source(wanted))
+        affinities = self.of_source(wanted)
         best = left[np.argsort(sign * affinities[left], kind="stable")[:n]]
         return affinities, best, min(asked, size)
 
@@ -344,7 +333,7 @@ class ClusteredSpeakers(AffinityGenerator):
             name, found = self.name, self._find()
             if found is None and self.given.distance != "cosine":
                 self.note(f"{name}: the clusters of the PLDA affinities do not settle; by cosine")
-                self._affinity = Affinity(CosineBackend(), self.pool)
+                self._by(CosineBackend())
                 found = self._find()
             if found is None:
                 raise UserError(
@@ -357,8 +346,7 @@ class ClusteredSpeakers(AffinityGenerator):
 
     def _find(self) -> list[Cluster] | None:
         seed = derive_seed(self.draws.seed, "affinity propagation") % 2**32  # equal in all draws
-        affinities = self._affinity.of_pool()
-        return find_clusters(affinities, self.given.damping, self.given.max_iterations, seed)
+        return find_clusters(self.of_pool(), self.given.damping, self.given.max_iterations, seed)
 
     def eligible(self, wanted: Wanted) -> list[Cluster]:
         """Clusters to draw from, at most `clusters` of them; UserError for none."""
@@ -377,7 +365,7 @@ class ClusteredSpeakers(AffinityGenerator):
                 "that this source may have; take more speakers"
             )
         if self.given.exclude_closest_cluster:  # the one, of either gender, closest to the source
-            affinities = self._affinity.of_source(self.source(wanted))
+            affinities = self.of_source(wanted)
             closest = max(self.clusters, key=lambda cluster: affinities[cluster.exemplar])
             others = [cluster for cluster in of_gender if cluster is not closest]
             if not others:
@@ -423,19 +411,9 @@ class TargetSettings:
             raise ValueError(f"target: {self.target}; a number from 1 to {most} is expected")
 
 
-@dataclass(frozen=True)
-class RealTarget:
-    """Target speaker. ranking: positions in the pool by distance to the centroid, nearest first.
-
-    gender: f or m.
-    """
-
-    gender: str
-    ranking: Int64
-
-
-def find_targets(pool: Pool, gender: str, clusters: int, random_state: int) -> list[RealTarget]:
-    """Targets from K-Means of a gender's raw x-vectors: the real speakers nearest to the centroids.
+def find_targets(pool: Pool, gender: str, clusters: int, random_state: int) -> list[Int64]:
+    """Targets from K-Means of a gender's raw x-vectors: for each, positions in the pool by distance
+    to the centroid, the nearest, who is the target, first.
 
     Distances are Euclidean. The targets stand in C order of the speakers. UserError for a gender
     that the pool lacks.
@@ -447,8 +425,7 @@ def find_targets(pool: Pool, gender: str, clusters: int, random_state: int) -> l
     vectors = pool.vectors[places]
     means = KMeans(clusters, n_init=10, random_state=random_state).fit(vectors)
     order = np.argsort(cdist(means.cluster_centers_, vectors), axis=1, kind="stable")
-    rankings = places[order]
-    return [RealTarget(gender, ranking) for ranking in sorted(rankings, key=tuple)]
+    return sorted(places[order], key=tuple)
 
 
 class ConstantTarget(Generator):
@@ -461,7 +438,7 @@ class ConstantTarget(Generator):
     def __init__(self, settings: TargetSettings, run: SystemRun) -> None:
         super().__init__(settings, run)
         self._path = run.path
-        self.targets: list[RealTarget] = []
+        self.targets: list[Int64] = []
 
     def fit(self, vectors: Float64, speakers: Sequence[str], genders: Sequence[str | None]) -> None:
         """Find all targets, females first. UserError where the requested one is not among them."""
@@ -474,7 +451,7 @@ class ConstantTarget(Generator):
                 self.note(f"{note} of gender {gender}: all are targets")
             seed = derive_seed(self.draws.seed, "k-means", gender) % 2**32
             self.targets += find_targets(self.pool, gender, min(asked, there), seed)
-        chosen = [int(target.ranking[0]) for target in self.targets]
+        chosen = [int(ranking[0]) for ranking in self.targets]
         if twice := sorted({place for place in chosen if chosen.count(place) > 1}):
             ids = ", ".join(self.pool.speakers[place] for place in twice)
             self.note(f"constant: nearest to two centroids: {ids}")
@@ -488,16 +465,17 @@ class ConstantTarget(Generator):
     def generate(self, wanted: Wanted) -> Generated:
         """The target as a source gets the next nearest speaker, with a note."""
         pool, number = self.pool, self.given.target
-        target = self.targets[number - 1]
-        left = pool.without(target.ranking, wanted.exclude)
+        ranking = self.targets[number - 1]
+        first, left = int(ranking[0]), pool.without(ranking, wanted.exclude)
+        gender = pool.genders[first]
         if not len(left):
             raise UserError(
-                f"generator constant: the pool has no speaker of gender {target.gender} but the "
+                f"generator constant: the pool has no speaker of gender {gender} but the "
                 "source; take more speakers"
             )
-        place, first = int(left[0]), int(target.ranking[0])
+        place = int(left[0])
         speaker, own = pool.speakers[place], pool.speakers[first]
         if place != first:
             self.note(f"constant: {own} is target {number}; {speaker} for {own}")
-        info = {"speakers": speaker, "target": number, "target_gender": target.gender}
+        info = {"speakers": speaker, "target": number, "target_gender": gender}
         return pool.vectors[place].copy(), info

@@ -10,15 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
-from steps.generators.base import (
-    POLICIES,
-    Generated,
-    Generator,
-    Wanted,
-    load_generator,
-    units,
-    want,
-)
+from steps.generators import base
 from steps.generators.identity import END, hashed_index, key_name
 from steps.sources import LEVELS, Resources, SourceSpeaker, SystemRun, VoiceKey
 from steps.speaker.vectors import read_xvectors
@@ -37,7 +29,7 @@ if TYPE_CHECKING:
 # PyTorch is loaded with a trained network, so that a system's needs are found quickly.
 
 
-class TrainedSpeakers(Generator):
+class TrainedSpeakers(base.Generator):
     """Common part of generators whose voices a trained network makes of indices.
 
     The pool serves comparison alone. There is no choice of gender.
@@ -67,7 +59,7 @@ class TrainedSpeakers(Generator):
                 f"and the pool's have {dim}; train it with the encoder of the pool"
             )
 
-    def note_gender(self, wanted: Wanted) -> None:
+    def note_gender(self, wanted: base.Wanted) -> None:
         """Note that a wanted gender was not heeded."""
         if wanted.gender is not None:
             self.note(
@@ -135,9 +127,9 @@ class WganSpeakers(TrainedSpeakers):
     def fit(self, vectors: Float64, speakers: Sequence[str], genders: Sequence[str | None]) -> None:
         super().fit(vectors, speakers, genders)
         self._centre = self.pool.vectors.mean(axis=0) if self.given.centred else 0.0
-        self._people = units(self.pool.vectors)
+        self._people = base.units(self.pool.vectors)
 
-    def generate(self, wanted: Wanted) -> Generated:
+    def generate(self, wanted: base.Wanted) -> base.Generated:
         self.note_gender(wanted)
         x = self.source(wanted) - self._centre if self.given.threshold < 1 else None
         found: list[_Voice] = []
@@ -163,8 +155,8 @@ class WganSpeakers(TrainedSpeakers):
             if self._is_calibrated:
                 made = self._model.calibrate(made)
             y = made[0].astype(np.float64)
-            cosine = math.nan if x is None else float(units(x) @ units(y - self._centre))
-            yield _Voice(y, index, cosine, float((self._people @ units(y)).max()))
+            cosine = math.nan if x is None else float(base.units(x) @ base.units(y - self._centre))
+            yield _Voice(y, index, cosine, float((self._people @ base.units(y)).max()))
 
     def _badness(self, voice: _Voice) -> tuple[bool, bool, float, float]:
         return self._is_somebody(voice), self._is_like(voice), voice.cosine, voice.nearest
@@ -221,10 +213,10 @@ class IdMapGenerator(TrainedSpeakers):
         super().__init__(settings, run, *trained)
         seen = np.arange(self._model.n_seen, dtype=np.int64)
         # The training speakers as the network models them (S, d), of length 1.
-        people = units(self._model.vectors(seen).astype(np.float64))
+        people = base.units(self._model.vectors(seen).astype(np.float64))
         self._people = np.ascontiguousarray(people, dtype=np.float32)
 
-    def generate(self, wanted: Wanted) -> Generated:
+    def generate(self, wanted: base.Wanted) -> base.Generated:
         self.note_gender(wanted)
         vectors, columns = self.generate_many([wanted.key])
         return vectors[0], columns[0]
@@ -311,11 +303,11 @@ class SpeakerSettings:
 
     def load(
         self, path: Path, draws: Draws, resources: Resources, pool: Path | None, data: Path | None
-    ) -> Generator:
+    ) -> base.Generator:
         """Make the generator, and fit it to the x-vectors of a pool and the genders in its data
         directory. UserError for settings, folders, or a pool that it needs."""
         run = SystemRun(name_settings(path), resources, draws)
-        generator = load_generator(self.generator, run)
+        generator = base.load_generator(self.generator, run)
         if pool is None and "generator" not in generator.needs:
             raise UserError(f"{path}: this generator needs --pool XVECTORS")
         if pool is not None:
@@ -335,8 +327,8 @@ def read_speaker_settings(values: Mapping[str, object], path: StrPath) -> Speake
     if level not in LEVELS:
         raise UserError(f"{path}: level: {level!r} is unknown; known: {', '.join(LEVELS)}")
     gender = None if gender == ANY else gender
-    if gender is not None and gender not in POLICIES:
-        known = ", ".join((*POLICIES, ANY))
+    if gender is not None and gender not in base.POLICIES:
+        known = ", ".join((*base.POLICIES, ANY))
         raise UserError(f"{path}: gender: {gender!r} is unknown; known: {known}")
     return SpeakerSettings(generator, str(level), None if gender is None else str(gender))
 
@@ -354,40 +346,34 @@ def load_pool(
     return stack, speakers, tuple(genders.get(speaker) for speaker in speakers)
 
 
-@dataclass
-class MadeSpeakers:
-    """Vectors (d,) and rows of pseudo.tsv by utterance; number of different pseudo-speakers."""
-
-    vectors: dict[str, Float64]
-    rows: dict[str, dict[str, object]]
-    n_speakers: int
-
-
 def generate_speakers(
-    generator: Generator,
+    generator: base.Generator,
     settings: SpeakerSettings,
     keys: Mapping[str, VoiceKey],
     utt2spk: Mapping[str, str],
     sources: Mapping[str, SourceSpeaker],
     draws: Draws,
-) -> MadeSpeakers:
-    """Make a vector for each utterance. UserError if a source or the pool does not allow it."""
+) -> tuple[dict[str, Float64], dict[str, dict[str, object]], int]:
+    """Vectors (d,) and rows of pseudo.tsv by utterance, and the number of different ones.
+
+    UserError if a source or the pool does not allow it.
+    """
     utts = sort_ids(keys)
     first = {keys[utt]: sources[utt2spk[utt]] for utt in reversed(utts)}
     at_once = AT_ONCE if isinstance(generator, IdMapGenerator) else 1
-    made: dict[VoiceKey, Generated] = {}
+    made: dict[VoiceKey, base.Generated] = {}
     todo = list(first)
     for start in range(0, len(todo), at_once):
         part, started = todo[start : start + at_once], time.perf_counter()
         if isinstance(generator, IdMapGenerator):  # of the keys alone
-            found: Iterable[Generated] = zip(*generator.generate_many(part), strict=True)
+            found: Iterable[base.Generated] = zip(*generator.generate_many(part), strict=True)
         else:
-            wanted = want(settings.level, settings.gender, part[0], first[part[0]], draws)
+            wanted = base.want(settings.level, settings.gender, part[0], first[part[0]], draws)
             found = [generator.generate(wanted)]
         each = (time.perf_counter() - started) / len(part)
         for key, (y, row) in zip(part, found, strict=True):
             made[key] = y, {**row, "seconds": f"{each:.6f}"}
-    return MadeSpeakers(
+    return (
         {utt: made[keys[utt]][0] for utt in utts},
         {utt: {"key": keys[utt], **made[keys[utt]][1]} for utt in utts},
         len(made),
@@ -411,7 +397,7 @@ class Sampler:
     seconds: mean duration of the sources.
     """
 
-    generator: Generator
+    generator: base.Generator
     settings: SpeakerSettings
     sources: tuple[SourceSpeaker, ...]
     seconds: float
@@ -427,7 +413,7 @@ class Sampler:
         names = ("sampling", str(place))
         key = VoiceKey(self.settings.level, names, names)
         source, settings = self.sources[place % len(self.sources)], self.settings
-        wanted = want(settings.level, settings.gender, key, source, self.draws)
+        wanted = base.want(settings.level, settings.gender, key, source, self.draws)
         return self.generator.generate(wanted)[0]
 
     def blocks(self) -> Iterator[Float32]:

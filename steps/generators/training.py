@@ -424,7 +424,7 @@ def of_everybody(variances: Float64, n_speakers: int) -> Float64:
 TRAINERS = {
     "idmap_mlp": "steps.generators.idmap:MlpTrainer",
     "idmap_diff": "steps.generators.idmap_diff:DiffTrainer",
-    "wgan": "steps.generators.wgan:WganTrainer",
+    "wgan": "steps.generators.idmap:WganTrainer",
 }
 # These change no step, so that a training can be prolonged.
 LOOP = tuple(field.name for field in dataclasses.fields(LoopSettings))

@@ -9,21 +9,7 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from steps.training.settings import RampSettings
-from utils.settings import (
-    Ascending,
-    Count,
-    Long,
-    Natural,
-    NotNegative,
-    Number,
-    OneOf,
-    Part,
-    Positive,
-    Share,
-    Size,
-    SizeOrNone,
-    Sizes,
-)
+from utils import settings as rule
 
 # Makers of a network from an EncoderConfig: features (B, T, D) -> embeddings (B, 1, E).
 STRUCTURES = {
@@ -34,9 +20,11 @@ STRUCTURES = {
     "ecapa_dual": "steps.speaker.network:make_ecapa",
 }
 
-Between = Annotated[tuple[float, float], Ascending()]
-Speed = Annotated[float, Number(least=0.5, most=2)]
-Seconds = Annotated[float, Number(least=0.2, unit="s")]
+Between = Annotated[tuple[float, float], rule.Ascending()]
+Range = Annotated[tuple[rule.Positive, rule.Positive], rule.Ascending()]
+Speed = Annotated[float, rule.Number(least=0.5, most=2)]
+Seconds = Annotated[float, rule.Number(least=0.2, unit="s")]
+Crop = Annotated[tuple[Seconds, Seconds], rule.Ascending()]
 
 
 @dataclass(frozen=True)
@@ -49,18 +37,18 @@ class NetworkConfig:
     (by precision, with `xi_hidden` units: steps/speaker/network.py).
     """
 
-    channels: Sizes
-    kernel_sizes: Sizes
-    dilations: Sizes
-    embedding: Size
-    attention_channels: Size = 128
-    se_channels: Size = 128
-    res2net_scale: Size = 8
-    pooling: Annotated[str, OneOf("attention", "xi")] = "attention"
-    xi_hidden: Size = 256
+    channels: rule.Sizes
+    kernel_sizes: rule.Sizes
+    dilations: rule.Sizes
+    embedding: rule.Size
+    attention_channels: rule.Size = 128
+    se_channels: rule.Size = 128
+    res2net_scale: rule.Size = 8
+    pooling: Annotated[str, rule.OneOf("attention", "xi")] = "attention"
+    xi_hidden: rule.Size = 256
     final_norm: bool = False  # batch normalisation of the embedding, as in the ECAPA paper
     unit_length: bool = False  # x-vectors of length 1: each weighs the same in a mean
-    dropout: Share = 0.0  # of channels in training; ECAPA's only
+    dropout: rule.Share = 0.0  # of channels in training; ECAPA's only
 
     def __post_init__(self) -> None:
         if not len(self.channels) == len(self.kernel_sizes) == len(self.dilations):
@@ -75,13 +63,13 @@ class FeatureConfig:
     filters; `bins` is their number. mean: the subtracted mean, sliding
     over 300 frames. fine_tune: part of the learning rate for `model`; 0: it is frozen."""
 
-    kind: Annotated[str, OneOf("fbank", "mfcc", "power", "hub", "samples")] = "fbank"
+    kind: Annotated[str, rule.OneOf("fbank", "mfcc", "power", "hub", "samples")] = "fbank"
     model: str = ""  # WavLM, HuBERT or wav2vec 2.0 of the hub, or a folder
-    fine_tune: Share = 0.0
-    bins: Size = 80  # mel bins, or cepstra
-    low_hz: NotNegative = 0.0
-    high_hz: Positive = 8000.0
-    mean: Annotated[str, OneOf("sentence", "sliding", "none")] = "sentence"
+    fine_tune: rule.Share = 0.0
+    bins: rule.Size = 80  # mel bins, or cepstra
+    low_hz: rule.NotNegative = 0.0
+    high_hz: rule.Positive = 8000.0
+    mean: Annotated[str, rule.OneOf("sentence", "sliding", "none")] = "sentence"
     speech_only: bool = False  # cut pauses out first
 
     def __post_init__(self) -> None:
@@ -103,20 +91,20 @@ class AugmentConfig:
     Every speed makes a separate class of each speaker. Masks are at most so wide.
     """
 
-    speeds: Annotated[tuple[Speed, ...], Long()] = (0.9, 1.0, 1.1)
-    noise_probability: Share = 0.5
+    speeds: Annotated[tuple[Speed, ...], rule.Long()] = (0.9, 1.0, 1.1)
+    noise_probability: rule.Share = 0.5
     noise_snr_db: Between = (0.0, 20.0)
-    babble_probability: Share = 0.3
+    babble_probability: rule.Share = 0.3
     babble_snr_db: Between = (8.0, 20.0)
-    equaliser_probability: Share = 0.0
-    equaliser_db: NotNegative = 6.0
-    reverberation_probability: Share = 0.0
-    reverberation_seconds: Annotated[tuple[Positive, Positive], Ascending()] = (0.1, 0.6)
+    equaliser_probability: rule.Share = 0.0
+    equaliser_db: rule.NotNegative = 6.0
+    reverberation_probability: rule.Share = 0.0
+    reverberation_seconds: Range = (0.1, 0.6)
     drop: bool = False  # bands and stretches, as VoicePrivacy 2026
-    time_masks: SizeOrNone = 1
-    time_mask_frames: SizeOrNone = 15
-    band_masks: SizeOrNone = 1
-    band_mask_bins: SizeOrNone = 10
+    time_masks: rule.SizeOrNone = 1
+    time_mask_frames: rule.SizeOrNone = 15
+    band_masks: rule.SizeOrNone = 1
+    band_mask_bins: rule.SizeOrNone = 10
 
 
 @dataclass(frozen=True)
@@ -126,38 +114,38 @@ class TrainingConfig(RampSettings):
     loss: aam is additive angular margin. precision: auto is bfloat16 where it is fast.
     """
 
-    batch: Count = 32
-    crop_seconds: Annotated[tuple[Seconds, Seconds], Ascending()] = (2.0, 2.0)  # drawn once a step
-    loss: Annotated[str, OneOf("aam", "softmax")] = "aam"
-    margin: NotNegative = 0.2  # radian
-    margin_ramp: Share = 0.33  # the margin grows from 0 over this fraction
-    scale: Positive = 30.0
-    optimiser: Annotated[str, OneOf("adamw", "adam", "sgd")] = "adamw"
-    learning_rate: Positive = 1e-3
-    final_rate: NotNegative = 1e-5
-    warm_up: Share = 0.05
-    half_cycle: Natural = 0  # steps of a rise, and of a fall, again and again; 0: warm_up, one fall
-    weight_decay: NotNegative = 1e-4
-    momentum: Share = 0.5  # sgd only
-    precision: Annotated[str, OneOf("float32", "bfloat16", "auto")] = "float32"
-    valid_speakers: Natural = 16
-    valid_segments: Count = 6  # a speaker
-    minimum_seconds: NotNegative = 0.5  # shorter training utterances are left out, counted
+    batch: rule.Count = 32
+    crop_seconds: Crop = (2.0, 2.0)  # drawn once a step
+    loss: Annotated[str, rule.OneOf("aam", "softmax")] = "aam"
+    margin: rule.NotNegative = 0.2  # radian
+    margin_ramp: rule.Share = 0.33  # the margin grows from 0 over this fraction
+    scale: rule.Positive = 30.0
+    optimiser: Annotated[str, rule.OneOf("adamw", "adam", "sgd")] = "adamw"
+    learning_rate: rule.Positive = 1e-3
+    final_rate: rule.NotNegative = 1e-5
+    warm_up: rule.Share = 0.05
+    half_cycle: rule.Natural = 0  # steps of a rise, and of a fall, again and again; 0: one of each
+    weight_decay: rule.NotNegative = 1e-4
+    momentum: rule.Share = 0.5  # sgd only
+    precision: Annotated[str, rule.OneOf("float32", "bfloat16", "auto")] = "float32"
+    valid_speakers: rule.Natural = 16
+    valid_segments: rule.Count = 6  # a speaker
+    minimum_seconds: rule.NotNegative = 0.5  # shorter training utterances are left out, counted
 
 
 @dataclass(frozen=True)
 class FineTuningConfig:
     """Differences from `training` for an encoder that starts from a trained one; parts of 1."""
 
-    steps: Part = 0.25
-    learning_rate: Part = 0.3
+    steps: rule.Part = 0.25
+    learning_rate: rule.Part = 0.3
 
 
 @dataclass(frozen=True)
 class EncoderConfig:
     """All settings of one encoder."""
 
-    encoder: Annotated[str, OneOf(of=STRUCTURES)]
+    encoder: Annotated[str, rule.OneOf(of=STRUCTURES)]
     network: NetworkConfig
     training: TrainingConfig
     features: FeatureConfig = field(default_factory=FeatureConfig)

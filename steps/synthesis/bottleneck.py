@@ -15,41 +15,22 @@ from torch.nn.utils.parametrizations import weight_norm
 
 from steps.content.extractors import at_frames, at_places, load_extractor
 from steps.content.units import UnitSettings, make_units
+from steps.synthesis import world
 from steps.synthesis.base import REMAINS, ContentMap, F0Map, Target, trained_files
 from steps.synthesis.f0 import HIGHEST_HZ, LOWEST_HZ, VOICED_HZ, F0Stats, unbroken
 from steps.synthesis.trained import DiscriminatorConfig, TrainedSynthesiser, in_blocks
-from steps.synthesis.world import (
-    CODE_DIM,
-    FINE,
-    FRAME_SHIFT,
-    HOP,
-    SILENCE,
-    WorldFrames,
-    analyse,
-    extract_f0,
-    synthesise,
-)
 from steps.training.settings import CropSeconds, RampSettings
+from utils import settings as rule
 from utils.arrays import Bool, Float32, Float64
 from utils.cli import UserError
-from utils.settings import (
-    Count,
-    Long,
-    NotNegative,
-    Number,
-    OddSize,
-    OneOf,
-    Positive,
-    Share,
-    read_settings,
-)
+from utils.settings import read_settings
 from utils.tables import StrPath
 
 # ---- Settings of the synthesiser on a recogniser's content (conf/synthesisers/bn_*.yaml).
 
-Channels = Annotated[int, Number(least=1, most=4096)]
-Dilation = Annotated[int, Number(least=1, most=64)]
-Degree = Annotated[float, Number(least=0, most=2)]
+Channels = Annotated[int, rule.Number(least=1, most=4096)]
+Dilation = Annotated[int, rule.Number(least=1, most=64)]
+Degree = Annotated[float, rule.Number(least=0, most=2)]
 
 
 @dataclass(frozen=True)
@@ -59,11 +40,11 @@ class BnNetwork:
     predicted` of a system); 0: there is none."""
 
     channels: Channels = 192
-    kernel: OddSize = 3
-    dilations: Annotated[tuple[Dilation, ...], Long()] = (1, 2, 4, 8, 1, 2)
+    kernel: rule.OddSize = 3
+    dilations: Annotated[tuple[Dilation, ...], rule.Long()] = (1, 2, 4, 8, 1, 2)
     condition: Channels = 64
-    dropout: Share = 0.0
-    melody: Annotated[int, Number(least=0, most=4096)] = 0
+    dropout: rule.Share = 0.0
+    melody: Annotated[int, rule.Number(least=0, most=4096)] = 0
 
 
 @dataclass(frozen=True)
@@ -76,13 +57,13 @@ class BnAugmentation:
     energy.
     """
 
-    warped: Share = 0.5
+    warped: rule.Share = 0.5
     scale: Degree = 0.15
     bend: Degree = 0.08
     pitch: Degree = 0.35
     content_noise: Degree = 0.2
     xvector_noise: Degree = 0.02
-    no_energy: Share = 0.5
+    no_energy: rule.Share = 0.5
 
 
 @dataclass(frozen=True)
@@ -93,7 +74,7 @@ class BnShaping:
     the shape's difference from the mean envelope, its tilt excepted.
     """
 
-    variance: Annotated[float, Number(least=1, most=100)] = 2.5
+    variance: Annotated[float, rule.Number(least=1, most=100)] = 2.5
     emphasis: Degree = 1.0
 
 
@@ -106,8 +87,8 @@ class BnHearing:
     crop_seconds: for the speech that others say.
     """
 
-    weight: NotNegative = 0.0
-    steps: Count = 400
+    weight: rule.NotNegative = 0.0
+    steps: rule.Count = 400
     batch: Channels = 5
     crop_seconds: CropSeconds = 3.2
 
@@ -118,9 +99,9 @@ class BnTraining(RampSettings):
 
     batch: Channels = 10
     crop_seconds: CropSeconds = 1.6
-    final_rate: Positive = 6e-5
-    warm_up: Share = 0.04
-    gradient_norm: Positive = 1.0
+    final_rate: rule.Positive = 6e-5
+    warm_up: rule.Share = 0.04
+    gradient_norm: rule.Positive = 1.0
 
     def __post_init__(self) -> None:
         if self.final_rate > self.learning_rate:
@@ -131,7 +112,7 @@ class BnTraining(RampSettings):
 class BnConfig:
     """All settings. content: a name in steps/content/extractors.py. units: in place of it."""
 
-    synthesiser: Annotated[str, OneOf("bn")]
+    synthesiser: Annotated[str, rule.OneOf("bn")]
     training: BnTraining
     content: str = "moonshine"
     units: UnitSettings = field(default_factory=UnitSettings)
@@ -151,7 +132,7 @@ class BnConfig:
 
 # ---- Settings of HiFi-GAN on a recogniser's content (conf/synthesisers/bn_hifigan.yaml).
 
-Rate = Annotated[int, Number(least=2, most=HOP)]
+Rate = Annotated[int, rule.Number(least=2, most=world.HOP)]
 
 
 @dataclass(frozen=True)
@@ -161,15 +142,15 @@ class HifiganNetwork:
     melody: see BnNetwork."""
 
     channels: Channels = 512
-    rates: Annotated[tuple[Rate, ...], Long()] = (5, 4, 4, 2)
-    kernels: Annotated[tuple[OddSize, ...], Long()] = (3, 7, 11)
-    dilations: Annotated[tuple[Dilation, ...], Long()] = (1, 3, 5)
+    rates: Annotated[tuple[Rate, ...], rule.Long()] = (5, 4, 4, 2)
+    kernels: Annotated[tuple[rule.OddSize, ...], rule.Long()] = (3, 7, 11)
+    dilations: Annotated[tuple[Dilation, ...], rule.Long()] = (1, 3, 5)
     condition: Channels = 128
-    melody: Annotated[int, Number(least=0, most=4096)] = 0
+    melody: Annotated[int, rule.Number(least=0, most=4096)] = 0
 
     def __post_init__(self) -> None:
-        if math.prod(self.rates) != HOP:
-            raise ValueError(f"rates: {math.prod(self.rates)} together; {HOP} are needed")
+        if math.prod(self.rates) != world.HOP:
+            raise ValueError(f"rates: {math.prod(self.rates)} together; {world.HOP} are needed")
         if self.channels % 2 ** len(self.rates):
             raise ValueError(f"channels: {self.channels}; {len(self.rates)} times it is halved")
 
@@ -180,11 +161,11 @@ class HifiganTraining(BnTraining):
 
     batch: Channels = 16
     crop_seconds: CropSeconds = 0.5
-    learning_rate: Positive = 2e-4
-    final_rate: Positive = 2e-5
-    gradient_norm: Positive = 1e3  # of losses that are weighted by 45; the original has no limit
-    feature_weight: NotNegative = 2.0
-    spectral_weight: NotNegative = 45.0
+    learning_rate: rule.Positive = 2e-4
+    final_rate: rule.Positive = 2e-5
+    gradient_norm: rule.Positive = 1e3  # of losses weighted by 45; the original has no limit
+    feature_weight: rule.NotNegative = 2.0
+    spectral_weight: rule.NotNegative = 45.0
 
 
 @dataclass(frozen=True)
@@ -209,7 +190,7 @@ class HifiganConfig:
 # set to the value predicted for the x-vector's speaker (global variance, Toda et al. 2007), and its
 # shape may be emphasised.
 
-N_OUT = CODE_DIM + 1  # envelope codes, aperiodicity
+N_OUT = world.CODE_DIM + 1  # envelope codes, aperiodicity
 LOUD = 8.0  # a frame so far below an utterance's mean log power is no speech
 ENERGY_RANGE = (-6.0, 4.0)  # deviations; limit of a frame's log power about the utterance's mean
 _MELODY = (1, 3, 9, 27)  # dilations; a frame's F0 depends on 1.6 s around it
@@ -297,7 +278,7 @@ class BnEnvelope(ContentNetwork):
         self.conditions = nn.ModuleList(nn.Linear(condition, 2 * width) for _ in network.dilations)
         self.mixed = nn.ModuleList(nn.Conv1d(width, width, 1) for _ in network.dilations)
         self.before_last = nn.Conv1d(width + condition, width, 1)
-        self.last = nn.Conv1d(width, N_OUT * FINE, 1)
+        self.last = nn.Conv1d(width, N_OUT * world.FINE, 1)
         self.dropout = nn.Dropout(network.dropout)
         self.variance = nn.Sequential(nn.Linear(n_xvector, 64), nn.GELU(), nn.Linear(64, N_OUT))
 
@@ -315,15 +296,15 @@ class BnEnvelope(ContentNetwork):
         everywhere = who[:, :, None].expand(-1, -1, hidden.shape[2])
         joined = torch.cat((functional.gelu(0.4 * total), everywhere), dim=1)
         made = self.last(functional.gelu(self.before_last(joined)))
-        return made.unflatten(1, (N_OUT, FINE)).transpose(2, 3).flatten(2)
+        return made.unflatten(1, (N_OUT, world.FINE)).transpose(2, 3).flatten(2)
 
     def decode(self, made: Tensor, sounds: Tensor) -> tuple[Tensor, Tensor]:
         """Codes (B, T, 40) and aperiodicity in dB (B, T) from outputs (B, T, 41); silence where
         `sounds` (B, T) is not set."""
         out = made * self.get_buffer("out_sd") + self.get_buffer("out_mean")
-        power = torch.where(sounds, out[..., 0] + self.get_buffer("level"), SILENCE - 1)
-        envelope = torch.cat((power[..., None], out[..., 1:CODE_DIM]), dim=-1)
-        return envelope, out[..., CODE_DIM].clamp(max=0.0)
+        power = torch.where(sounds, out[..., 0] + self.get_buffer("level"), world.SILENCE - 1)
+        envelope = torch.cat((power[..., None], out[..., 1 : world.CODE_DIM]), dim=-1)
+        return envelope, out[..., world.CODE_DIM].clamp(max=0.0)
 
 
 class Melody(nn.Module):
@@ -347,7 +328,7 @@ class Melody(nn.Module):
 
 def mean_level(power: Float64) -> float:
     """Mean log power of the frames that hold speech; of all frames where none does."""
-    sounds = power[power > SILENCE]
+    sounds = power[power > world.SILENCE]
     if not len(sounds):
         return float(power.mean())
     loud = sounds[sounds > sounds.max() - 2 * LOUD]
@@ -431,7 +412,7 @@ class BnSynthesiser(TrainedSynthesiser):
         heard = self.extractor(wave)
         if target.content is not None:
             heard = self._changed(heard, target.content)
-        content = at_frames(heard, self.extractor, len(source.f0), HOP)
+        content = at_frames(heard, self.extractor, len(source.f0), world.HOP)
         if self._own_f0:
             contour = self._predict_f0(content, source.f0 > VOICED_HZ, target.f0)
         else:
@@ -458,7 +439,7 @@ class BnSynthesiser(TrainedSynthesiser):
     ) -> Float64:
         """Speech (n_samples,) from inputs (1, n_content + 4, T), of any power. unit: x-vector (1,
         d). contour: wanted F0 (T,)."""
-        sounds = torch.from_numpy(np.repeat(source.sounds, FINE))[None]
+        sounds = torch.from_numpy(np.repeat(source.sounds, world.FINE))[None]
         made = self.network(inputs, unit).transpose(1, 2).double()
         made = shaped(made, self.network.variance(unit).double(), sounds, self.network.shaping)
         if source.energy is not None:
@@ -469,8 +450,9 @@ class BnSynthesiser(TrainedSynthesiser):
         if source.aperiodicity is not None:
             noise = finely(source.aperiodicity[:, 0])
         f0 = fine_f0(contour)
-        frames = WorldFrames(f0, envelope[0].numpy(), noise[:, None], FRAME_SHIFT / FINE)
-        return synthesise(frames, n_samples)
+        shift = world.FRAME_SHIFT / world.FINE
+        frames = world.WorldFrames(f0, envelope[0].numpy(), noise[:, None], shift)
+        return world.synthesise(frames, n_samples)
 
     @torch.no_grad()
     def _predict_f0(self, content: Float32, voiced: Bool, target: F0Stats) -> Float64:
@@ -487,20 +469,20 @@ class BnSynthesiser(TrainedSynthesiser):
     def _analyse(self, wave: Float64) -> SourceFeatures:
         energy = aperiodicity = None
         if self.keep:
-            frames = analyse(wave)
+            frames = world.analyse(wave)
             contour = frames.f0
             if "energy" in self.keep:
                 energy = self.network.energy_of(frames.envelope)
             if "aperiodicity" in self.keep:
                 aperiodicity = frames.aperiodicity
         else:
-            contour = extract_f0(wave)
+            contour = world.extract_f0(wave)
         return SourceFeatures(contour, sounding(wave, len(contour)), energy, aperiodicity)
 
 
 def finely(values: Float64) -> Float64:
     """Values (T,) of frames of 10 ms at frames of 5 ms (2 T,); the last one is repeated."""
-    places = np.arange(FINE * len(values)) / FINE
+    places = np.arange(world.FINE * len(values)) / world.FINE
     return np.interp(places, np.arange(len(values)), values)
 
 
@@ -512,13 +494,13 @@ def f0_at(contour: Float64, places: Float64) -> Float64:
 
 def fine_f0(contour: Float64) -> Float64:
     """F0 (2 T,) in Hz at 5 ms from a contour (T,) at 10 ms; 0 stays where it is unvoiced."""
-    return finely(unbroken(contour)) * np.repeat(contour > VOICED_HZ, FINE)
+    return finely(unbroken(contour)) * np.repeat(contour > VOICED_HZ, world.FINE)
 
 
 def sounding(wave: Float64, n_frames: int) -> Bool:
     """Mask (T,) of the frames of a signal that are not digital silence, or nearly so."""
     total = np.concatenate(([0.0], np.cumsum(wave**2)))
-    middles = np.arange(n_frames) * HOP
+    middles = np.arange(n_frames) * world.HOP
     begin = np.clip(middles - 400, 0, len(wave))
     end = np.clip(middles + 400, 0, len(wave))
     return (total[end] - total[begin]) > _QUIET * 800
@@ -536,7 +518,7 @@ def shaped(made: Tensor, wanted: Tensor, sounds: Tensor, how: BnShaping) -> Tens
     own = ((made - mean).square() * weight).sum(dim=1, keepdim=True) / n
     factor = (wanted[:, None].exp() / own.clamp(min=1e-4)).sqrt().clamp(1.0, how.variance)
     stays = torch.zeros(made.shape[-1], dtype=torch.bool, device=made.device)
-    stays[0] = stays[CODE_DIM] = True
+    stays[0] = stays[world.CODE_DIM] = True
     factor = factor.masked_fill(stays, 1.0)
     emphasis = torch.where(stays, 1.0, how.emphasis).to(made.dtype)
     emphasis[1] = 1.0
@@ -654,5 +636,5 @@ class HifiganSynthesiser(BnSynthesiser):
         out = in_blocks(
             n_frames, BLOCK, (reach, reach), lambda seen: self.network(inputs[:, :, seen], unit)
         )
-        gate = np.interp(np.arange(n_samples) / HOP, np.arange(n_frames), source.sounds)
+        gate = np.interp(np.arange(n_samples) / world.HOP, np.arange(n_frames), source.sounds)
         return out[:n_samples] * gate

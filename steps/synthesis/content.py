@@ -11,21 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from steps.content.extractors import ContentLayout, load_extractor
+from steps.synthesis import world
 from steps.synthesis.f0 import HIGHEST_HZ
-from steps.synthesis.world import (
-    CODE_DIM,
-    FINE,
-    FRAME_SHIFT,
-    HOP,
-    WorldFrames,
-    analyse_finely,
-    envelope_code,
-    extract_f0,
-    pack,
-    silent_frames,
-    synthesise,
-    unpack,
-)
 from steps.training.audio import TrainingAudio
 from utils.archives import ArchiveWriter, ObjectReader
 from utils.arrays import Bool, Float32, Float64
@@ -67,17 +54,17 @@ def analyse_content(wave: Float64) -> tuple[Float64, Float64]:
 
     UserError for a signal that is empty or not finite.
     """
-    f0 = extract_f0(wave)
+    f0 = world.extract_f0(wave)
     samples = np.ascontiguousarray(wave, dtype=np.float64)
-    times = np.arange(len(f0), dtype=np.float64) * FRAME_SHIFT
-    return f0, envelope_code(samples, f0, times)
+    times = np.arange(len(f0), dtype=np.float64) * world.FRAME_SHIFT
+    return f0, world.envelope_code(samples, f0, times)
 
 
 def speech_frames(envelope: Float64) -> Bool:
     """Mask (T,) of frames less than 30 dB under the loudest 5 %, and not digital silence."""
     log_power = envelope[:, 0]
     loud: Bool = log_power > np.quantile(log_power, 0.95) - _DYNAMIC_RANGE
-    return loud & ~silent_frames(envelope)
+    return loud & ~world.silent_frames(envelope)
 
 
 def extract_content(envelope: Float64, n_cepstra: int, warp: Float64 | None = None) -> Content:
@@ -86,10 +73,12 @@ def extract_content(envelope: Float64, n_cepstra: int, warp: Float64 | None = No
     Mean and variance are over speech frames; the energy only loses its mean. warp: (40, 40), see
     `draw_warp`. UserError for codes of another width.
     """
-    if envelope.ndim != 2 or envelope.shape[1] != CODE_DIM:
-        raise UserError(f"codes of shape {envelope.shape}, where (T, {CODE_DIM}) are expected")
+    if envelope.ndim != 2 or envelope.shape[1] != world.CODE_DIM:
+        raise UserError(
+            f"codes of shape {envelope.shape}, where (T, {world.CODE_DIM}) are expected"
+        )
     speech = speech_frames(envelope)
-    gate = (~silent_frames(envelope)).astype(np.float32)
+    gate = (~world.silent_frames(envelope)).astype(np.float32)
     if not speech.any():
         empty = np.zeros((len(envelope), 1 + n_cepstra), np.float32)
         return Content(empty, 0.0, gate, False)
@@ -106,7 +95,7 @@ def extract_content(envelope: Float64, n_cepstra: int, warp: Float64 | None = No
 class Cepstra:
     """Mel-cepstra as content, without energy: see `steps.content.extractors.ContentExtractor`."""
 
-    width, hop, first = 20, HOP, 0
+    width, hop, first = 20, world.HOP, 0
     digest = f"{width} mel-cepstra of WORLD"
 
     def __init__(self, device: str = "cpu") -> None:
@@ -142,8 +131,8 @@ def warp_matrix(factors: Float64) -> Float64:
 
 def _cosines(places: Float64) -> Float64:
     """Values (P, 40) of each coefficient's cosine at places 0 ... 1 of the mel axis."""
-    scale = np.where(np.arange(CODE_DIM) == 0, 1.0, np.sqrt(2.0))
-    return scale * np.cos(np.pi * places[:, None] * np.arange(CODE_DIM))
+    scale = np.where(np.arange(world.CODE_DIM) == 0, 1.0, np.sqrt(2.0))
+    return scale * np.cos(np.pi * places[:, None] * np.arange(world.CODE_DIM))
 
 
 def _to_mel(hz: Float64) -> Float64:
@@ -202,9 +191,9 @@ class SpeechContents(ABC):
         """Frames (T, d) of an utterance, as spoken or as by another speaker."""
         return self.find(utt, _WARPED if warped else _CONTENT).astype(np.float32)
 
-    def fine(self, utt: str) -> WorldFrames:
+    def fine(self, utt: str) -> world.WorldFrames:
         """`world.analyse_finely` of an utterance."""
-        return unpack(self.find(utt, _FINE), FRAME_SHIFT / FINE)
+        return world.unpack(self.find(utt, _FINE), world.FRAME_SHIFT / world.FINE)
 
 
 class Finder(SpeechContents):
@@ -222,7 +211,7 @@ class Finder(SpeechContents):
         found = self._kept.get((utt, what))
         if found is None:
             if what == _FINE:
-                found = pack(analyse_finely(self._read(utt))).astype(np.float32)
+                found = world.pack(world.analyse_finely(self._read(utt))).astype(np.float32)
             else:
                 wave = self._warped(utt) if what == _WARPED else self._read(utt)
                 found = self._extract(wave).astype(np.float16)
@@ -242,7 +231,7 @@ class Finder(SpeechContents):
         factor = np.exp(rng.uniform(-pitch, pitch))
         f0 = np.minimum(frames.f0 * factor, HIGHEST_HZ)
         bent = replace(frames, f0=f0, envelope=frames.envelope @ warp.T)
-        wave = synthesise(bent, self._audio.lengths[utt])
+        wave = world.synthesise(bent, self._audio.lengths[utt])
         peak = float(np.max(np.abs(wave), initial=0.0))
         return wave * (_PEAK / peak) if peak > 0 else wave
 

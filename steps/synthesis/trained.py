@@ -21,23 +21,10 @@ from steps.synthesis.f0 import VOICED_HZ
 from steps.synthesis.world import CODE_DIM, HOP
 from steps.training.settings import AudioSettings, CropSeconds, RampSettings, read_config
 from steps.training.weights import fill_network, load_state
+from utils import settings as rule
 from utils.arrays import Float32, Float64
 from utils.cli import UserError
 from utils.seeds import make_rng
-from utils.settings import (
-    LARGEST,
-    Count,
-    Long,
-    Natural,
-    NotNegative,
-    Number,
-    OddSize,
-    OneOf,
-    Positive,
-    Size,
-    SizeOrNone,
-    Sizes,
-)
 from utils.tables import StrPath
 
 # ---- Folders of steps/train_synthesiser.py, and the common part of all synthesisers in them.
@@ -162,9 +149,9 @@ def around(own: slice, before: int, after: int, n_frames: int) -> slice:
 
 # ---- Checked settings of the neural source-filter (conf/synthesisers/*.yaml).
 
-Bands = Annotated[int, Number(least=2, most=LARGEST)]
-Bend = Annotated[float, Number(least=0, most=0.5)]
-Weight = Annotated[float, Number(least=0, most=10)]
+Bands = Annotated[int, rule.Number(least=2, most=rule.LARGEST)]
+Bend = Annotated[float, rule.Number(least=0, most=0.5)]
+Weight = Annotated[float, rule.Number(least=0, most=10)]
 
 
 @dataclass(frozen=True)
@@ -172,15 +159,15 @@ class NsfLayers:
     """Layers. bottleneck: values per frame to which the content is reduced, each of `levels` levels
     (odd); 0: none. bands: of the filters, over a mel axis."""
 
-    channels: Size = 192
-    kernel: OddSize = 5
-    dilations: Sizes = (1, 2, 4, 1, 2)
-    condition: Size = 64
+    channels: rule.Size = 192
+    kernel: rule.OddSize = 5
+    dilations: rule.Sizes = (1, 2, 4, 1, 2)
+    condition: rule.Size = 64
     bands: Bands = 80
     noise_bands: Bands = 40
-    bottleneck: SizeOrNone = 0
-    levels: Annotated[int, Number(least=3, most=LARGEST, odd=True)] = 5
-    encoder_channels: Size = 128
+    bottleneck: rule.SizeOrNone = 0
+    levels: Annotated[int, rule.Number(least=3, most=rule.LARGEST, odd=True)] = 5
+    encoder_channels: rule.Size = 128
 
 
 @dataclass(frozen=True)
@@ -208,19 +195,19 @@ class NsfAugmentation(BendConfig):
 class NsfTraining(RampSettings):
     """Training settings. The best network is the nearest in log mels."""
 
-    valid_every: Count = 500
+    valid_every: rule.Count = 500
     crop_seconds: CropSeconds = 2.0
-    final_rate: NotNegative = 1e-4
-    mel_weight: NotNegative = 1.0
+    final_rate: rule.NotNegative = 1e-4
+    mel_weight: rule.NotNegative = 1.0
 
 
 @dataclass(frozen=True)
 class NsfConfig:
     """All settings. cepstra: of the content features."""
 
-    synthesiser: Annotated[str, OneOf("nsf")]
+    synthesiser: Annotated[str, rule.OneOf("nsf")]
     training: NsfTraining
-    cepstra: Annotated[int, Number(least=1, most=CODE_DIM - 1)] = 20
+    cepstra: Annotated[int, rule.Number(least=1, most=CODE_DIM - 1)] = 20
     network: NsfLayers = field(default_factory=NsfLayers)
     augmentation: NsfAugmentation = field(default_factory=NsfAugmentation)
 
@@ -450,9 +437,10 @@ class NsfSynthesiser(SourceFilterSynthesiser):
 
 # ---- Checked settings of B1.b (conf/synthesisers/nsf_b1b.yaml).
 
-Layers = Annotated[int, Number(least=1, most=12)]
-Period = Annotated[int, Number(least=2, most=LARGEST)]
-Sixteens = Annotated[int, Number(least=16, most=LARGEST, multiple=16)]
+Layers = Annotated[int, rule.Number(least=1, most=12)]
+Period = Annotated[int, rule.Number(least=2, most=rule.LARGEST)]
+Sixteens = Annotated[int, rule.Number(least=16, most=rule.LARGEST, multiple=16)]
+Widths = tuple[rule.Size, ...]
 
 
 @dataclass(frozen=True)
@@ -462,13 +450,13 @@ class GeneratorConfig:
     convolutions each; the noise branch has one of `noise_layers`. narrow: hidden values at the end
     of a block. taps: of the merging filters, odd."""
 
-    channels: Annotated[int, Number(least=2, most=LARGEST, multiple=2)] = 64
-    harmonics: Size = 8
-    blocks: Size = 5
+    channels: Annotated[int, rule.Number(least=2, most=rule.LARGEST, multiple=2)] = 64
+    harmonics: rule.Size = 8
+    blocks: rule.Size = 5
     layers: Layers = 10
     noise_layers: Layers = 5
-    narrow: Size = 16
-    taps: Annotated[int, Number(least=3, most=LARGEST, odd=True)] = 31
+    narrow: rule.Size = 16
+    taps: Annotated[int, rule.Number(least=3, most=rule.LARGEST, odd=True)] = 31
 
 
 @dataclass(frozen=True)
@@ -478,10 +466,10 @@ class DiscriminatorConfig:
     period_channels: five layers; scale_channels: seven, multiples of 16 for the grouped ones.
     """
 
-    periods: Annotated[tuple[Period, ...], Long()] = (2, 3, 5, 7, 11)
-    scales: Size = 3
-    period_channels: Annotated[tuple[Size, ...], Long(exactly=5)] = (32, 128, 512, 1024, 1024)
-    scale_channels: Annotated[tuple[Sixteens, ...], Long(exactly=7)] = (
+    periods: Annotated[tuple[Period, ...], rule.Long()] = (2, 3, 5, 7, 11)
+    scales: rule.Size = 3
+    period_channels: Annotated[Widths, rule.Long(exactly=5)] = (32, 128, 512, 1024, 1024)
+    scale_channels: Annotated[tuple[Sixteens, ...], rule.Long(exactly=7)] = (
         *(128, 128, 256, 512, 1024, 1024, 1024),
     )
 
@@ -490,15 +478,15 @@ class DiscriminatorConfig:
 class B1bTraining(AudioSettings):
     """Training settings; weights are those of the parts of the generator's loss."""
 
-    valid_every: Count = 1000
-    checkpoint_every: Count = 1000
-    batch: Count = 32  # crops in a step
-    segment_frames: Annotated[int, Number(least=16, most=3000)] = 32  # of a crop
-    learning_rate: Positive = 1e-4
-    feature_weight: NotNegative = 2.0
-    spectral_weight: NotNegative = 45.0
-    valid_speakers: Natural = 40
-    cache_gb: NotNegative = 8.0
+    valid_every: rule.Count = 1000
+    checkpoint_every: rule.Count = 1000
+    batch: rule.Count = 32  # crops in a step
+    segment_frames: Annotated[int, rule.Number(least=16, most=3000)] = 32  # of a crop
+    learning_rate: rule.Positive = 1e-4
+    feature_weight: rule.NotNegative = 2.0
+    spectral_weight: rule.NotNegative = 45.0
+    valid_speakers: rule.Natural = 40
+    cache_gb: rule.NotNegative = 8.0
 
     @property
     def crop_seconds(self) -> float:
@@ -510,9 +498,9 @@ class B1bTraining(AudioSettings):
 class B1bConfig:
     """All settings. cepstra: of the content features."""
 
-    synthesiser: Annotated[str, OneOf("b1b")]
+    synthesiser: Annotated[str, rule.OneOf("b1b")]
     training: B1bTraining
-    cepstra: Annotated[int, Number(least=1, most=CODE_DIM - 1)] = 20
+    cepstra: Annotated[int, rule.Number(least=1, most=CODE_DIM - 1)] = 20
     network: GeneratorConfig = field(default_factory=GeneratorConfig)
     discriminators: DiscriminatorConfig = field(default_factory=DiscriminatorConfig)
     augmentation: BendConfig = field(default_factory=BendConfig)

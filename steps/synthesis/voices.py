@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Mapping
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,21 +25,12 @@ from steps.synthesis.f0 import (
 )
 from steps.synthesis.world import HOP, silent_frames, unpack
 from steps.training.audio import load_training_audio
+from utils import tables
 from utils.archives import ObjectReader, write_archive
 from utils.arrays import Float64
 from utils.cli import UserError, progress
 from utils.datadir import DataDir
-from utils.tables import (
-    StrPath,
-    invert,
-    is_there,
-    read_id_lists,
-    read_map,
-    replacing,
-    sort_ids,
-    write_id_lists,
-    write_map,
-)
+from utils.tables import StrPath
 
 # ---- Target voices: speakers with their WORLD frames, x-vectors and F0 statistics, read when
 # needed.
@@ -70,7 +62,8 @@ class SpeakerPool(ABC):
         self, folder: Path, spk2utt: dict[str, list[str]], genders: dict[str, str]
     ) -> None:
         self.folder, self._spk2utt, self._genders = folder, spk2utt, genders
-        self.speakers = tuple(sort_ids(spk2utt))
+        self.speakers = tuple(tables.sort_ids(spk2utt))
+        self.genders = tuple(genders.get(speaker) for speaker in self.speakers)
 
     def gender(self, speaker: str) -> str:
         """Gender F or m, in lower case; UserError where the pool does not know it."""
@@ -85,7 +78,7 @@ class SpeakerPool(ABC):
         """Utterances of a speaker in C order; UserError for an unknown one."""
         if speaker not in self._spk2utt:
             raise UserError(f"{self.folder / 'spk2utt'}: speaker {speaker} is not in it")
-        return sort_ids(self._spk2utt[speaker])
+        return tables.sort_ids(self._spk2utt[speaker])
 
     @abstractmethod
     def frames(self, speaker: str) -> PoolFrames:
@@ -122,10 +115,10 @@ class VoicePool(SpeakerPool):
         """Open the pool in a folder; UserError for a missing file, and for speakers that one file
         lacks. content: of extractors.EXTRACTORS, to match frames by it."""
         path = Path(folder)
-        if is_there(path / PACKED):
+        if tables.is_there(path / PACKED):
             return cls(path, *_unpack(path / PACKED))
         check_files(path, ("spk2utt", "world.scp"), "make_voice_pool.py")
-        spk2utt = read_id_lists(path / "spk2utt")
+        spk2utt = tables.read_id_lists(path / "spk2utt")
         xvectors = read_xvectors(path, "spk_xvector")
         f0 = read_f0_stats(path)
         for name, table in (("spk_xvector.scp", xvectors), ("spk_f0.scp", f0)):
@@ -134,9 +127,9 @@ class VoicePool(SpeakerPool):
                     f"{path / name}: speaker {missing[0]} of {path / 'spk2utt'} is not in it; "
                     "make the pool again"
                 )
-        stack = np.stack([xvectors[spk] for spk in sort_ids(spk2utt)]).astype(np.float64)
+        stack = np.stack([xvectors[spk] for spk in tables.sort_ids(spk2utt)]).astype(np.float64)
         genders = path / "spk2gender"
-        known = read_map(genders) if is_there(genders) else {}
+        known = tables.read_map(genders) if tables.is_there(genders) else {}
         stored = None
         if content:
             utts = (utt for utts in spk2utt.values() for utt in utts)
@@ -206,13 +199,13 @@ def write_packed(
     genders: Mapping[str, str],
 ) -> None:
     """Write x-vectors, F0 statistics and genders of voices to one file, in half precision."""
-    names = sort_ids(xvectors)
+    names = tables.sort_ids(xvectors)
     told = {"names": "\n".join(names), "genders": "\n".join(genders.get(n, "") for n in names)}
     arrays: dict[str, npt.NDArray[Any]] = {
         "xvectors": np.stack([xvectors[name] for name in names]).astype(np.float16),
         "f0": np.stack([f0[name].vector for name in names]).astype(np.float32),
     }
-    with replacing(path) as beside:
+    with tables.replacing(path) as beside:
         save_file(arrays, beside, told)
         beside.chmod(0o644)  # such files are readable for their owner alone
 
@@ -229,7 +222,7 @@ def _unpack(
         names, genders = told["names"].split("\n"), told["genders"].split("\n")
         f0 = {name: F0Stats.of(row) for name, row, _ in zip(names, rows, xvectors, strict=True)}
         known = {name: gender for name, gender in zip(names, genders, strict=True) if gender}
-        order = [names.index(name) for name in sort_ids(names)]
+        order = [names.index(name) for name in tables.sort_ids(names)]
         return {name: [] for name in names}, xvectors[order], f0, known
     except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
         raise UserError(f"{path}: holds no voices ({error}); make it again") from error
@@ -297,8 +290,8 @@ def make_voice_pool(world: Path, data: DataDir, xvectors: Path, out: Path, allow
     write_f0_stats(out, stats)
     write_archive(out / "spk_xvector", {spk: vectors[spk] for spk in spk2utt})
     if out.resolve() != world.resolve():
-        entries = read_map(scp, rest_of_line=True)
-        write_map(out / "world.scp", {u: entries[u] for utts in spk2utt.values() for u in utts})
+        entries, kept = tables.read_map(scp, rest_of_line=True), chain(*spk2utt.values())
+        tables.write_map(out / "world.scp", {utt: entries[utt] for utt in kept})
     write_speakers(out, {u: spk for spk, utts in spk2utt.items() for u in utts}, data.spk2gender)
     return (
         f"read {len(data.utt2spk) - n_lost} utterances / written {len(spk2utt)} voices, "
@@ -311,17 +304,17 @@ def write_speakers(
     out: Path, utt2spk: Mapping[str, str], genders: Mapping[str, str] | None
 ) -> None:
     """Write spk2gender, as far as it is known, utt2spk, and spk2utt of a pool."""
-    spk2utt = invert(utt2spk)
+    spk2utt = tables.invert(utt2spk)
     (out / "spk2gender").unlink(missing_ok=True)
     if known := {spk: gender for spk, gender in (genders or {}).items() if spk in spk2utt}:
-        write_map(out / "spk2gender", known)
-    write_map(out / "utt2spk", utt2spk)
-    write_id_lists(out / "spk2utt", spk2utt)
+        tables.write_map(out / "spk2gender", known)
+    tables.write_map(out / "utt2spk", utt2spk)
+    tables.write_id_lists(out / "spk2utt", spk2utt)
 
 
 def add_content(data: DataDir, out: Path, name: str, device: str) -> None:
     """Add the content of all utterances to a pool, by an extractor's name."""
-    utt2spk = read_map(out / "utt2spk")
+    utt2spk = tables.read_map(out / "utt2spk")
     assert data.wav is not None
     audio = load_training_audio(data.wav, utt2spk, cache_gb=0.0, minimum_seconds=0.0)
     finder = Finder(audio, {"content": name}, device)

@@ -24,18 +24,11 @@ from steps.synthesis.f0 import F0Stats
 from steps.synthesis.matching import Groups, NearestConverter, average
 from steps.synthesis.voices import PoolFrames, SpeakerPool, check_files, write_speakers
 from steps.training.weights import check_device, fill_network, load_state
+from utils import tables
 from utils.archives import ObjectReader
 from utils.arrays import Float32, Float64
 from utils.cli import UserError
-from utils.tables import (
-    StrPath,
-    is_there,
-    read_id_lists,
-    read_json_object,
-    read_map,
-    write_file,
-    write_json,
-)
+from utils.tables import StrPath
 
 LAYER = 6
 HOP, WINDOW = 320, 400  # samples of a frame's step and view: 20 and 25 ms
@@ -91,9 +84,9 @@ def fetch(setting: str, path: str | None, url: str, sha256: str | None) -> Weigh
 def _check_first_use(setting: str, path: Path, found: str) -> None:
     """Keep the digest of a file at its first use; UserError for another one later."""
     stamp = path.with_name(f"{path.name}.sha256")  # a line in the format of sha256sum
-    if not is_there(stamp):
+    if not tables.is_there(stamp):
         try:
-            write_file(stamp, f"{found}  {path.name}\n")
+            tables.write_file(stamp, f"{found}  {path.name}\n")
         except OSError as error:
             raise UserError(
                 f"{setting}: {stamp} cannot be written ({error.strerror}); copy the file to a "
@@ -239,7 +232,7 @@ def finish_pool(
 ) -> None:
     """Write the rest of a pool with wavlm.{ark,scp}: speakers, and the digest of the weights."""
     write_speakers(out, {utt: utt2spk[utt] for utt in ObjectReader(out / "wavlm.scp")}, genders)
-    write_json(out / WEIGHTS, {"wavlm": weights.sha256}, indent=None)
+    tables.write_json(out / WEIGHTS, {"wavlm": weights.sha256}, indent=None)
 
 
 class WavLMPool(SpeakerPool):
@@ -249,10 +242,14 @@ class WavLMPool(SpeakerPool):
         """Open the folder; UserError for a file that is missing."""
         path = Path(folder)
         check_files(path, ("wavlm.scp", "spk2utt", "spk2gender"), "extract_wavlm.py")
-        super().__init__(path, read_id_lists(path / "spk2utt"), read_map(path / "spk2gender"))
+        super().__init__(
+            path, tables.read_id_lists(path / "spk2utt"), tables.read_map(path / "spk2gender")
+        )
         self._frames = ObjectReader(path / "wavlm.scp")
         made = path / WEIGHTS
-        self.weights = read_json_object(made, "make the pool again") if is_there(made) else {}
+        self.weights = (
+            tables.read_json_object(made, "make the pool again") if tables.is_there(made) else {}
+        )
 
     def frames(self, speaker: str) -> PoolFrames:
         """Features (M, d), utterances in C order, by which they are also found."""

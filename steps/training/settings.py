@@ -7,17 +7,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
-from utils.settings import (
-    Count,
-    Natural,
-    NotNegative,
-    Number,
-    OneOf,
-    Positive,
-    Share,
-    parse_settings,
-    read_settings,
-)
+from utils import settings as rule
+from utils.settings import parse_settings, read_settings
 from utils.tables import StrPath
 
 T = TypeVar("T")
@@ -31,16 +22,16 @@ class LoopSettings:
     use in the end, final or best (of all validations). patience: validations in a row without a
     better one after which the training ends; 0: it never ends early."""
 
-    steps: Count
-    log_every: Count = 50
-    valid_every: Count = 250
-    checkpoint_every: Count = 250
-    keep_checkpoints: Count = 2
-    keep: Annotated[str, OneOf("final", "best")] = "final"
-    patience: Natural = 0
+    steps: rule.Count
+    log_every: rule.Count = 50
+    valid_every: rule.Count = 250
+    checkpoint_every: rule.Count = 250
+    keep_checkpoints: rule.Count = 2
+    keep: Annotated[str, rule.OneOf("final", "best")] = "final"
+    patience: rule.Natural = 0
 
 
-CropSeconds = Annotated[float, Number(least=0.2, most=30, unit="s")]
+CropSeconds = Annotated[float, rule.Number(least=0.2, most=30, unit="s")]
 
 
 @dataclass(frozen=True)
@@ -48,10 +39,10 @@ class AudioSettings(LoopSettings):
     """Settings of a training on speech. batch: crops, or utterances, a step. valid_speakers: held
     out. cache_gb: decoded audio up to this size is held in memory."""
 
-    batch: Count = 8
-    learning_rate: Positive = 2e-3
-    valid_speakers: Natural = 8
-    cache_gb: NotNegative = 1.0
+    batch: rule.Count = 8
+    learning_rate: rule.Positive = 2e-3
+    valid_speakers: rule.Natural = 8
+    cache_gb: rule.NotNegative = 1.0
 
 
 @dataclass(frozen=True)
@@ -59,9 +50,9 @@ class RampSettings(AudioSettings):
     """Rate that rises to learning_rate over the share warm_up of all steps, and falls then.
     gradient_norm: longer gradients are clipped to it."""
 
-    warm_up: Share = 0.03
-    weight_decay: NotNegative = 1e-2
-    gradient_norm: Positive = 5.0
+    warm_up: rule.Share = 0.03
+    weight_decay: rule.NotNegative = 1e-2
+    gradient_norm: rule.Positive = 5.0
 
 
 def read_config(kind: type[T], path: StrPath) -> T:

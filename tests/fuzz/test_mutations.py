@@ -254,7 +254,9 @@ def of_plans(root: Path) -> Iterator[Target]:
     language = root / "lang"
     language.mkdir()
     write_language(
-        language, Language("grammar", grammar="#JSGF V1.0;\npublic <s> = one | two;\n"), {}
+        language,
+        Language("grammar", {"grammar.jsgf": "#JSGF V1.0;\npublic <s> = one | two;\n"}),
+        {},
     )
     yield Target(language / "lang.json", "json", lambda: read_language(language))
 
