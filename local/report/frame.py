@@ -25,7 +25,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from local.protocols import attackers
 from utils.cli import UserError
-from utils.tables import Kind, read_bytes, read_json, write_file
+from utils.tables import Kind, is_there, read_bytes, read_json, write_file
 
 # What a figure speaks of. family: what was done; attacker: who did it, or whose evaluator it was;
 # empty where that is nobody of local/protocols/attackers.py (of NIST's lists, the profile).
@@ -611,7 +611,12 @@ def load_results(folder: Path) -> Results:
     results.speakers = tables.get("per_speaker", results.speakers)
     results.timings = tables.get("rtf", results.timings)
     results.pictures = _json(results, "figures.json", dict)
-    results.run = _json(results, "run.json", dict)
+    if is_there(folder / "command.txt") and not is_there(folder / "run.json"):
+        told = _json(results, "origin.json", dict)  # local/keep_results.py kept these figures
+        command = read_bytes(folder / "command.txt").decode().strip()
+        results.run = {**told, "origin": {**told, "command": command}}
+    else:
+        results.run = _json(results, "run.json", dict)
     results.clips = _json(results, "clips.json", list)
     results.missing += [(m["what"], m["why"]) for m in results.listed("missing")]
     if results.metrics.empty and not results.missing:
