@@ -655,20 +655,15 @@ def recordings(results: Results) -> Found:
     return made(canvas, "recordings", ["first"], shown=[judged for _, judged in shown])
 
 
-HEARD_BY = {
-    "": "the voice", "words": "the words", "sounds": "the sounds", "timing": "timing",
-    "melody": "melody", "fused_without_words": "all but the words", "fused": "all of these",
-}  # fmt: skip
-
-
 def channels(results: Results) -> Found:
     """Lowest EER from one recording by what the attackers hear, a colour a system."""
     shown = [system for system in results.systems() if system not in CONTROLS[1:]]
     rows = where(results.metrics, family=frame.VERIFICATION, metric="eer", system=shown)
     rows = rows[np.isfinite(rows["value"])]
+    heard_by = SAID["channels"]["parts"]
     encoder = rows["evaluator"].str.split("/").str[0]
-    heard = encoder.where(encoder.isin([*HEARD_BY]), "")
-    known = [name for name in HEARD_BY if name in set(heard)]
+    heard = encoder.where(encoder.isin([*heard_by]), "")
+    known = [name for name in heard_by if name in set(heard)]
     if len(known) < 2:
         return None
     canvas, axes = empty("channels")
@@ -683,9 +678,9 @@ def channels(results: Results) -> Found:
             lowest = min(eers, key=lambda eer: eer.value)
             dot(axes, lowest, len(known) - 1 - y - shift, markersize=4, **looks)
             looks.pop("label", None)
-            said.append((system, HEARD_BY[name], lowest))
+            said.append((system, heard_by[name], lowest))
     axes.axvline(50, linewidth=0.8, linestyle=":", label="guessing", **_GREY)
-    axes.set_yticks(range(len(known)), [HEARD_BY[name] for name in reversed(known)])
+    axes.set_yticks(range(len(known)), [heard_by[name] for name in reversed(known)])
     draw.legend(canvas)
     return made(canvas, "channels", ["first"], said=said)
 

@@ -111,16 +111,8 @@ class Level(IntEnum):
     HIDDEN = 6
 
 
-WORDS = {
-    Level.NOTHING: "does not anonymise",
-    Level.MOSTLY: "people are mostly found",
-    Level.OFTEN: "people are often found",
-    Level.NOW_AND_THEN: "people are found now and then",
-    Level.UNJUDGED: "cannot be judged",
-    Level.UNSHOWN: "no leak shown",
-    Level.HIDDEN: "hides from the attackers that were run",
-}
-ICONS = dict(zip(Level, "✗✗✗◐–?✓", strict=True))
+ICONS, WORDS = (dict(zip(Level, own, strict=True))
+                for own in zip(*frame.TABLES["verdicts"], strict=True))  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -83,12 +83,7 @@ def mean(values: Iterable[float]) -> Value:
 
 THEIRS = CITED["003"]
 ORIGINAL, WITHOUT = "original", "EER without SDID"  # their words for unprotected speech
-RANKED = (  # what systems are ordered by, and the table of the paper that prints it
-    ("trial1", "5", "EER, trial 1"),
-    ("trial2", "5", "EER, trial 2"),
-    ("cross", "6", "EER, cross-profile"),
-    ("p_cos", "8", "P-cosine above chance"),
-)
+RANKED = frame.TABLES["ranked"]
 TESTED = ("cmc_1", "cmc_10", "auc_cmc", "mean_rank")
 Place = tuple[str, str, str]  # system, list, evaluator
 

@@ -231,10 +231,6 @@ def crowd_table(metrics: pd.DataFrame) -> Table:
 
 
 GROUP = re.compile(r"(?P<figure>(?:eer|named)_(?:1|all)_recordings)_(?P<of>[a-z]+)")
-GROUPED = {
-    "eer_1_recordings": "EER", "eer_all_recordings": "EER from all recordings",
-    "named_1_recordings": "named", "named_all_recordings": "named from all recordings",
-}  # fmt: skip
 
 
 def group_table(metrics: pd.DataFrame) -> Table:
@@ -249,8 +245,8 @@ def group_table(metrics: pd.DataFrame) -> Table:
             told = [f"{_group(of, m.removeprefix(f'{key}_'))}: {show(found[system, m], EER)}"
                     for m in people]  # fmt: skip
             gap = show(found.get((system, f"gap_{key}")), EER)
-            row = [GROUPED[match["figure"]], "; ".join(told), _group(of, worst.tag), gap]
-            rows.append([system, *row])
+            figure = frame.TABLES["groups"][match["figure"]]
+            rows.append([system, figure, "; ".join(told), _group(of, worst.tag), gap])
     return Table(["system", "figure (%)", "groups", "worst group", "gap (points)"], rows)
 
 
@@ -415,13 +411,7 @@ FOLDER, CARDS = DOCS / "published", DOCS / "metrics"
 
 # ---- Printed figures and claims.
 
-CITED = {
-    "000": "Noé et al. 2020",
-    "001": "Champion et al. 2021",
-    "002": "Noé et al. 2022",
-    "003": "Seo et al. 2025",
-    "004": "Liu et al. 2025",
-}  # as pages cite them, by the name of the file
+CITED = frame.TABLES["papers"]  # as pages cite them, by the name of the file
 PUBLISHED = (
     "table", "system", "ours", "set", "family", "attacker", "evaluator", "metric", "value",
     "spread", "unit",
