@@ -12,22 +12,11 @@ from typing import Any
 from pandas import DataFrame, concat
 
 from local.metrics.recordings import LENGTHS
-from local.report import frame
+from local.report import frame, tables
 from local.report.frame import COLUMNS, VOICES, Marked, Measure, attacker, code, show, value_of
 from local.report.select import strongest, trades, unprotected
 from local.report.studies import nist_table, spread, voices_table
-from local.report.tables import (
-    SPECS,
-    Table,
-    claims_table,
-    crowd_table,
-    group_table,
-    headed,
-    paper_table,
-    pivot,
-    tabulate,
-    verdicts_table,
-)
+from local.report.tables import Table, headed, paper_table, pivot, tabulate, verdicts_table
 from utils.cli import UserError
 from utils.tables import read_bytes
 
@@ -204,7 +193,7 @@ def inference_table(block: Selection) -> Table:
         raise UserError(
             f"a table of inference needs evaluators= with one of {', '.join(evaluators)}"
         )
-    return tabulate(SPECS["inference"], own)
+    return tabulate(tables.SPECS["inference"], own)
 
 
 def attackers_table(block: Selection) -> Table:
@@ -318,14 +307,14 @@ KINDS: Mapping[str, Callable[[Sequence[str], Path], Table]] = {
     "trainings": partial(_of_block, trainings_table),
     "recordings": partial(_of_block, recordings_table),
     "targets": partial(_of_block, targets_table),
-    "groups": partial(_of_block, lambda block: group_table(block.shown())),
-    "crowd": partial(_of_block, lambda block: crowd_table(block.shown())),
+    "groups": partial(_of_block, lambda block: tables.group_table(block.shown())),
+    "crowd": partial(_of_block, lambda block: tables.crowd_table(block.shown())),
     "inference": partial(_of_block, inference_table),
     "voices": voices_table,
     "csv": csv_table,
     "nist": nist_table,
     "paper": paper_table,
-    "claims": claims_table,
+    "claims": tables.claims_table,
     "verdicts": verdicts_table,
 }
 _BLOCK = re.compile(

@@ -14,20 +14,10 @@ from typing import Any, ClassVar, NamedTuple
 from pandas import DataFrame, Series, concat, read_csv
 
 from local.metrics.intervals import holm
-from local.report import frame
+from local.report import frame, tables
 from local.report.frame import MEASURES, NOTHING, Measure, Value, number, render, target_series
 from local.report.gather import labelled, origin, tabulate
-from local.report.tables import (
-    CERTAIN,
-    CITED,
-    Table,
-    dashed,
-    headed,
-    of_table,
-    pivot,
-    printed,
-    published,
-)
+from local.report.tables import CERTAIN, Table, dashed, headed, of_table, pivot, printed, published
 from utils.cli import UserError
 from utils.datadir import read_noted
 from utils.tables import read_json_object, read_map, write_file, write_json
@@ -81,7 +71,7 @@ def mean(values: Iterable[float]) -> Value:
 
 # ---- Searches for identities after Seo et al. 2025 (NIST), theirs beside ours.
 
-THEIRS = CITED["003"]
+THEIRS = tables.CITED["003"]
 ORIGINAL, WITHOUT = "original", "EER without SDID"  # their words for unprotected speech
 RANKED = frame.TABLES["ranked"]
 TESTED = ("cmc_1", "cmc_10", "auc_cmc", "mean_rank")
