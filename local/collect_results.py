@@ -67,8 +67,7 @@ def main(
     from pandas import DataFrame
 
     from local.report import gather as of
-    from local.report.frame import METRICS, SPEAKERS, TIMINGS, with_numbers, write_frame
-    from local.report.load import Results
+    from local.report.frame import METRICS, SPEAKERS, TIMINGS, Results, with_numbers, write_frame
 
     folders = of.labelled(figures)
     rows, speakers, no_figures = of.tabulate_all(folders, corpus_name)

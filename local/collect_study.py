@@ -41,7 +41,7 @@ def _whitebox(
 ) -> None:  # fmt: skip
     """The white-box study (Champion et al. 2021), RESULTS.md only, into what collect_results.py
     made: means and standard deviations over constant targets, then each target and speaker."""
-    from local.report.load import load_results
+    from local.report.frame import load_results
     from local.report.studies import Targets, read_target
     from utils.tables import write_file
 

@@ -30,7 +30,7 @@ def main(
     no_audio: Annotated[bool, "Leave the clips out"] = False,
     pdf: Annotated[bool, "Also write each picture as PDF, which takes twice as long"] = False,
 ) -> None:  # fmt: skip
-    from local.report.load import load_results
+    from local.report.frame import load_results
     from local.report.page import markdown, page
     from local.report.pictures import draw_all, draw_first, draw_utility
     from local.report.tables import verdict_lines

@@ -40,8 +40,7 @@ def main(
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # parallelism is by processes
     logging.getLogger("speechbrain").setLevel(logging.WARNING)
     logging.getLogger("local").setLevel(logging.ERROR)  # the page also says what is not defined
-    from local.evidence.figures import as_data, as_page, assess
-    from local.evidence.hearing import Heard, hear_all, load_judges, pair_up
+    from local.evidence import figures as evidence
     from local.options import write_figures
     from steps.standalone import account, job
     from utils.tables import write_file
@@ -63,11 +62,11 @@ def main(
     loaded = job.load_system(system, number) if made else None
     if loaded and loaded.digest != made["system"]:
         raise UserError(f"{system}: is not what {out} was protected with; give SYSTEM=")
-    pairs, left_out = pair_up(source, out, people)
-    judges, missing = load_judges(loaded.anonymiser if loaded else None)
+    pairs, left_out = evidence.pair_up(source, out, people)
+    judges, missing = evidence.load_judges(loaded.anonymiser if loaded else None)
     jobs = job.Jobs(min(nj or len(os.sched_getaffinity(0)), len(pairs) or 1))
-    heard = dict[str, Heard]()
-    results = hear_all(jobs, judges, pairs)
+    heard = dict[str, evidence.Heard]()
+    results = evidence.hear_all(jobs, judges, pairs)
     for _ in progress("measure_evidence", unit="recordings")(pairs):
         pair, result = next(results)
         if isinstance(result, UserError):
@@ -82,7 +81,7 @@ def main(
             f"{source}: {len(pairs)} recordings of fewer than {FEWEST} people can be compared "
             f"with {out}; so few cannot be judged, give recordings of more people"
         )
-    found = assess(pairs, [heard[pair.name] for pair in pairs])
+    found = evidence.assess(pairs, [heard[pair.name] for pair in pairs])
     about = {
         "source": job.plain(source), "out": job.plain(out), "per": per, **account.origin(),
         "system": {"path": job.plain(system), "digest": loaded.digest} if loaded else None,
@@ -91,8 +90,9 @@ def main(
         "key": "checked: it is that of the protected recordings" if key else "not given",
     }  # fmt: skip
     page = account.beside(out, "evidence.html")
-    write_figures(account.beside(out, "evidence.json"), as_data(found, about, pairs, left_out))
-    write_file(page, as_page(found, about, pairs, left_out))
+    told = (found, about, pairs, left_out)
+    write_figures(account.beside(out, "evidence.json"), evidence.as_data(*told))
+    write_file(page, evidence.as_page(*told))
     print(found.verdict)
     print(f"{job.plain(page)}: read it; it names recordings, and plays some unprotected")
     if left_out:

@@ -15,11 +15,11 @@ from local.report.frame import (
     METRICS,
     SPEAKERS,
     VERIFICATION,
+    Results,
     read_frame,
     with_numbers,
     write_frame,
 )
-from local.report.load import Results
 from local.report.pictures import Section
 from local.report.select import summary
 

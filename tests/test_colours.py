@@ -5,10 +5,13 @@ simulation of color vision deficiency", severity 1. Distance: CIE 1976 (L*a*b*),
 Contrast: WCAG 2.
 """
 
+import re
+
 import numpy as np
 import pytest
 
 from local.report import draw
+from local.report.frame import ROOT
 
 SEEN_BY = {
     "all cones": np.eye(3),
@@ -63,3 +66,9 @@ def test_every_colour_stands_out_from_the_page(theme: str) -> None:
 def test_lab_of_known_colours() -> None:
     """Red, after Lindbloom: 53.24, 80.09, 67.20."""
     assert lab(linear(["#ff0000"]))[0] == pytest.approx([53.24, 80.09, 67.20], abs=0.02)
+
+
+def test_matplotlib_s_greys_are_those_of_the_page() -> None:
+    """Another grey would have no variable, and stay dark on a dark page."""
+    text = (ROOT / "local/report/pictures.mplstyle").read_text()
+    assert set(re.findall("#[0-9a-f]{6}", text)) == {draw.INK, draw.SOFT, draw.GRID}

@@ -13,9 +13,20 @@ import pytest
 import soundfile
 
 import pseudovox
-from local.evidence import hearing
-from local.evidence.figures import Found, assess, value
-from local.evidence.hearing import AGAIN, KNOWN, PAIR, PROTECTED, SAID, Heard, Judges, Pair
+from local.evidence import figures as evidence
+from local.evidence.figures import (
+    AGAIN,
+    KNOWN,
+    PAIR,
+    PROTECTED,
+    SAID,
+    Found,
+    Heard,
+    Judges,
+    Pair,
+    assess,
+    value,
+)
 from local.measure_evidence import main
 from local.report.select import Level
 from steps.protect_folder import main as protect
@@ -62,7 +73,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def judges(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Instead of networks, which take seconds to load."""
     monkeypatch.setattr(
-        hearing, "load_judges",
+        evidence, "load_judges",
         lambda system: (Judges({"ear": Ear()}, None, lambda _: Quality(3.0), system),
                         {"moonshine": "is not installed"}),
     )  # fmt: skip

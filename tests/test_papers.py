@@ -13,9 +13,8 @@ from pandas import concat
 from scipy.stats import kendalltau
 
 from local.keep_results import main as keep
-from local.report.frame import read_metrics
+from local.report.frame import load_results, read_metrics
 from local.report.gather import KEPT
-from local.report.load import load_results
 from local.report.studies import Searches
 from local.report.tables import FOLDER, VERDICTS, claims, of_table, paper_table, published
 from tests.refusals import refuses

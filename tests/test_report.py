@@ -24,9 +24,8 @@ from local.metrics.verification import attack, calibrations, empirical, prepare,
 from local.report import pictures
 from local.report.draw import inline, slug
 from local.report.findings import not_measured
-from local.report.frame import number, percent, render
+from local.report.frame import Results, number, percent, render
 from local.report.gather import origin
-from local.report.load import Results
 from local.report.page import Headings, cell, without_constants
 from local.report.select import summary as rows
 from local.report.tables import SPECS, TERMS, cards, terms_in

@@ -20,8 +20,8 @@ from local.metrics.verification import attack, prior_profile
 from local.report import draw, pictures
 from local.report import page as pages
 from local.report.findings import not_measured
+from local.report.frame import Results, load_results
 from local.report.gather import shorten
-from local.report.load import Results, load_results
 from local.report.page import Players, markdown
 from local.report.pictures import draw_all, draw_utility
 from local.report.select import pooled
@@ -234,7 +234,7 @@ def test_a_report_of_two_evaluators_could_not_be_pickled(tmp_path, monkeypatch, 
         assert results.rows
         return results
 
-    monkeypatch.setattr("local.report.load.load_results", kept)
+    monkeypatch.setattr("local.report.frame.load_results", kept)
     assert make_report([str(out), str(tmp_path / "report")]) == 0
     text = (tmp_path / "report/report.html").read_text()
     assert text.count('<svg role="img"') == 12

@@ -197,14 +197,16 @@ def test_the_words_of_a_page_are_code_too(work: Path, monkeypatch: pytest.Monkey
     folder = work / "local/report/templates"
     folder.mkdir(parents=True)
     program, page, part = work / "p.py", folder / "a.md.jinja", folder / "b.jinja"
-    program.write_text('page = "local/report/templates/a.md.jinja"\n')
+    columns = folder.parent / "t.yaml"
+    program.write_text('page = "local/report/templates/a.md.jinja", "local/report/t.yaml"\n')
     page.write_text('{% include "local/report/templates/b.jinja" %}\n')
     part.write_text("one\n")
+    columns.write_text("one\n")
     found = [stamps.digest_code(program)]
-    for path in (part, page):
+    for path in (part, page, columns):
         path.write_text(path.read_text() + "more\n")
         found.append(stamps.digest_code(program))
-    assert len(set(found)) == 3
+    assert len(set(found)) == 4
 
 
 def test_the_code_of_a_system_that_a_registry_names_in_a_string_counts() -> None:

@@ -43,7 +43,7 @@ DONE = ".done"
 NEUTRAL_OPTIONS = ("--nj", "--download", "--parts")
 MOST_SHOWN = 300  # characters of a command that changed
 MOST_NAMED = 3  # files that changed
-_TEMPLATE = re.compile(r"\blocal/report/[\w/]+(?:\.\w+)?\.(?:jinja|csv|mplstyle)\b")
+_TEMPLATE = re.compile(r"\blocal/report/[\w/]+(?:\.\w+)?\.(?:jinja|csv|yaml|mplstyle)\b")
 MEMORY = Path("exp/.digests")  # of files that have not changed
 
 

@@ -14,14 +14,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 from pandas import DataFrame, MultiIndex, concat
 
 from local.metrics.detection import tag
 from local.protocols.attackers import Privacy, Protocol, Sets
-from local.report.frame import SIMILARITY, UTILITY, VERIFICATION, where
+from local.report.frame import ROOT, SIMILARITY, UTILITY, VERIFICATION, where
 from utils.cli import UserError
 from utils.tables import read_lines
 
+_TOLD = yaml.safe_load((ROOT / "local/report/challenge.yaml").read_text(encoding="utf-8"))
 UNPROTECTED = "unprotected"
 TRAINED = "trained"  # a recogniser that learnt from protected speech, where it hears the original
 VOICES = ("deid_2020", "g_vd_2020")
@@ -29,7 +31,6 @@ FIGURES = (
     "eer", "eer_rocch", "cllr_min", "cllr", "linkability", "d_ece", "l_w", *VOICES, "wer", "uar",
     "f0_correlation_vpc22",
 )  # fmt: skip
-SHORT = {"anger": "ang", "happiness": "hap", "neutral": "neu", "sadness": "sad"}
 COUNTED = ("substitutions", "insertions", "deletions")
 
 
@@ -117,7 +118,7 @@ def _parts(figures: DataFrame, row: Any) -> dict[str, float]:
     if what == "uar":
         start = "recall_vpc24_" if row.metric == "uar_vpc24" else "recall_"
         found = {n.removeprefix(start): v for n, v in by.items() if n.startswith(start)}
-        return {SHORT.get(n, n): v for n, v in found.items() if not n.startswith("vpc24_")}
+        return {_TOLD["short"].get(n, n): v for n, v in found.items() if not n.startswith("vpc24_")}
     if what == "wer" and "n_words" in by:
         words = by["n_words"]
         return {"words": words} | {n: round(by[f"wer_{n}"] * words) for n in COUNTED}
@@ -152,16 +153,6 @@ def averages(
     }
 
 
-_MEANS = (  # title, figure, whether of protected speech
-    ("Weighted average EER {} orig", "eer", False),
-    ("Weighted average EER {} anon", "eer", True),
-    ("Average WER {} orig", "wer", False),
-    ("Average WER {} anon", "wer", True),
-    ("Weighted average pitch correlation {}", "f0_correlation_vpc22", True),
-    ("Weighted average gain of voice distinctiveness {}", "g_vd_2020", True),
-)
-
-
 def kaldi_percent(value: float) -> str:
     """A fraction in percent as Kaldi's recipes print it: four digits that count."""
     return f"{100 * value:.4g}%"
@@ -182,7 +173,7 @@ def means(scores: Sequence[Score], protocol: Protocol) -> list[str]:
     they are of the figures as printed."""
     lines, privacy = [], protocol.privacy
     alike = Sets({name: [f"libri_{name}", f"vctk_{name}"] for name in privacy.sets})
-    for title, what, protected in _MEANS:
+    for title, what, protected in _TOLD["means"]:
         own = [replace(s, value=_printed(s)) for s in scores if s.protected == protected]
         of = replace(privacy, sets=alike, weights=()) if what == "wer" else privacy
         by = averages(own, of, what, attacker=None if protected else UNPROTECTED)
@@ -259,17 +250,10 @@ class Layout:
     mean: bool = True
     digits: int = 4
     text: bool = False
-    apart: tuple[str, ...] = ()
+    apart: Sequence[str] = ()
 
 
-LAYOUTS = {
-    "rank2024": Layout(UNPROTECTED, "sad neu ang hap"),
-    "rank2026": Layout("lazy_informed", "sad ang hap neu", counted=False, mean=False),
-    "rank2026_track2": Layout(
-        "lazy_informed", "hap neu ang sad", unlisted=0, digits=3, text=True,
-        apart=("en", "de", "es", "fr"),
-    ),
-}  # fmt: skip
+LAYOUTS = {name: Layout(**own) for name, own in _TOLD["layouts"].items()}
 
 
 def _attacker(section: str, enrolment: str, trial: str, informed: str) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.projections.polar import PolarAxes
@@ -26,27 +27,13 @@ from utils.tables import atomic_write
 # Colour on a light page (and in PDFs), on a dark page, and the CSS variable that stands for both.
 # Colour-blind readers tell all eight series colours apart (tests/test_colours.py); lines and
 # markers differ as well.
+_COLOURS = pd.read_csv(ROOT / "local/report/colours.csv")
+INK, SOFT, GRID, PAPER, *SERIES = _COLOURS["light"]
+DARK = dict(zip(_COLOURS["light"], _COLOURS["dark"], strict=True))
+NAMES = dict(zip(_COLOURS["light"], _COLOURS["name"], strict=True))
 _STYLE = mpl.rc_params_from_file(
     ROOT / "local/report/pictures.mplstyle", use_default_template=False
 )
-INK, SOFT, GRID = (str(_STYLE[name]) for name in ("text.color", "axes.edgecolor", "grid.color"))
-PAPER = "#fefefe"
-SERIES = ("#0b6fb8", "#cc530c", "#0a8264", "#a8428a", "#aa8a35", "#5b54c9", "#b02a3a", "#155900")
-DARK = {
-    INK: "#e8ebee",
-    SOFT: "#a3adb8",
-    GRID: "#3a424b",
-    PAPER: "#161a1f",
-    **dict(zip(SERIES, ("#2a95d2", "#ff9a5c", "#3fc9a3", "#e38ac6", "#d9b939", "#a49dff",
-                        "#ff7f8c", "#8ed574"), strict=True)),
-}  # fmt: skip
-NAMES = {
-    INK: "ink",
-    SOFT: "soft",
-    GRID: "grid",
-    PAPER: "paper",
-    **{colour: f"series-{i}" for i, colour in enumerate(SERIES, 1)},
-}
 LINES = ("-", "--", "-.", (0, (5, 1, 1, 1, 1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 _LONG = 24  # letters of a name in a legend of two columns

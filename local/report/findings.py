@@ -1,7 +1,6 @@
 """Sentences of the report: whether to trust it, what to do now, what must not be read as
 privacy, what was found, and what was not measured."""
 
-import math
 import re
 import statistics
 from collections.abc import Iterable, Sequence
@@ -14,27 +13,11 @@ from pandas import DataFrame
 from local.metrics.detection import WEAK
 from local.protocols.attackers import ATTACKERS, BACKEND, FINETUNED, SCRATCH, comes_trained
 from local.report import frame, select
-from local.report.frame import (
-    CORE,
-    MEASURES,
-    USES,
-    Value,
-    absent,
-    attacker,
-    group_of,
-    number,
-    parse,
-    percent,
-    say,
-    show,
-    value_of,
-    where,
-)
-from local.report.load import Results
+from local.report.frame import Results, attacker, group_of, number, say, value_of, where
 from local.report.select import FEWEST, NO_RISE, SummaryRow, unprotected
 
 _TRAINING = re.compile(r"_seed\d+(?=[_/+]|$)")  # what sets trainings of one evaluator apart
-EER = MEASURES["eer"]
+EER = frame.MEASURES["eer"]
 
 
 def people(results: Results) -> str:
@@ -62,21 +45,17 @@ def _bares(results: Results, *, weak: bool) -> list[Any]:
 def too_weak(results: Results) -> str:
     """A warning for groups whose unprotected voices no evaluator knows well enough; else empty."""
     judged = {f.split for f in _bares(results, weak=False)}
-    lowest: dict[str, Any] = {}
-    for f in _bares(results, weak=True):
-        if f.split not in judged and f.value < getattr(lowest.get(f.split), "value", math.inf):
-            lowest[f.split] = f
-    told = [f"{show(value_of(f), EER)} % for {group_of(split)} ({f.evaluator})"
-            for split, f in lowest.items()]  # fmt: skip
-    return say("too_weak", lowest=told, most=WEAK) if told else ""
+    weak = [f for f in _bares(results, weak=True) if f.split not in judged]
+    lowest = {of: min((f for f in weak if f.split == of), key=lambda f: f.value)
+              for of in dict.fromkeys(f.split for f in weak)}  # fmt: skip
+    return say("too_weak", lowest=[*lowest.values()], most=WEAK)
 
 
 def trust(results: Results) -> list[str]:
     """Whether these figures can be trusted: sentences."""
     said = [too_weak(results), _too_few(results), _least(results), _able(results), _deaf(results)]
-    if missing := absent(set(where(results.metrics, metric="eer")["attacker"])):
-        names = ", ".join(attacker(name) for name in missing)
-        said.append(f"Attackers that were not run, and may be stronger: {names}.")
+    missing = frame.absent(set(where(results.metrics, metric="eer")["attacker"]))
+    said.append(say("not_run", missing=missing))
     told = [_draws(results), _trainings(results)]
     return [*filter(None, said), *_fewer(results), *told]
 
@@ -106,56 +85,41 @@ def inferred(results: Results) -> str:
 
 def _able(results: Results) -> str:
     """Which evaluators judge, and how well they know each group without protection."""
-    told = "; ".join(
-        f"{f.evaluator} {show(value_of(f), EER)} % ({group_of(f.split)})"
-        for f in _bares(results, weak=False)
-    )
-    said = f"Evaluators that know these voices without protection, with their EER: {told}."
-    return said if told else ""
+    return say("able", bares=_bares(results, weak=False))
 
 
 def _deaf(results: Results) -> str:
     """Attackers on protected speech without a control, or who fail it."""
-    found: dict[tuple[str, str], Value] = {}
-    for subject in select.subjects(results.metrics):
-        for a in select.attacks(results, *subject):
-            if a.judges and not a.controlled:
-                found[a.attacker, a.evaluator] = a.control
-    told = [
-        f"{attacker(who)} by {by}"
-        + (f" (EER {show(own, EER)} % on people held out)" if own.defined else "")
-        for (who, by), own in sorted(found.items(), key=lambda item: not item[1].defined)
-    ]
-    return say("deaf", told=told) if told else ""
+    attacked = select.subjects(results.metrics)
+    every = [a for subject in attacked for a in select.attacks(results, *subject)]
+    found = {(a.attacker, a.evaluator): a for a in every if a.judges and not a.controlled}
+    return say("deaf", found=sorted(found.values(), key=lambda a: not a.control.defined))
 
 
 def _too_few(results: Results) -> str:
     """A warning for groups so small that an interval over their people means nothing."""
     found = _targets_by_split(results).items()
-    small = {group_of(split): n for split, n in found if parse(n) < FEWEST}
-    told = [f"{n} {group}" for group, n in small.items()]
-    return say("too_few", told=told, fewest=FEWEST) if told else ""
+    small = {group_of(split): n for split, n in found if frame.parse(n) < FEWEST}
+    return say("too_few", small=small, fewest=FEWEST)
 
 
 def _least(results: Results) -> str:
     """The smallest difference of EERs that the lists tell, by group, over all attacks."""
     own = where(results.metrics, metric="eer_least_difference")
     ends = own[np.isfinite(own["value"])].groupby("split")["value"].agg(["min", "max"])
-    told = [
-        f"{number(100 * low, 1)} to {number(100 * high, 1)} points for {group_of(split)}"
-        for split, low, high in ends.itertuples()
-    ]
-    return say("least", told=told) if told else ""
+    return say("least", ends=[*ends.itertuples()])
 
 
 def _fewer(results: Results) -> list[str]:
     """Systems that some attackers of others were not run on: they look better for it."""
     eers = where(results.metrics, metric="eer")
     run = eers[eers["system"] != "original"].groupby("system", sort=False)["attacker"]
-    core = {system: {c for c in CORE if any(a.startswith(c) for a in own)} for system, own in run}
+    core = {
+        system: {c for c in frame.CORE if any(a.startswith(c) for a in own)} for system, own in run
+    }
     every = {c for own in core.values() for c in own} - {"white_box"}  # not every one can have it
     return [
-        say("fewer", system=system, names=[attacker(c) for c in CORE if c in every - own])
+        say("fewer", system=system, names=[attacker(c) for c in frame.CORE if c in every - own])
         for system, own in core.items()
         if every - own
     ]
@@ -220,16 +184,11 @@ def what_now(results: Results) -> list[Advice]:
 def doubts(results: Results) -> list[str]:
     """Figures that must not be read as privacy: evaluators that may err on unprotected speech, then
     attackers whose EER is shown to rise hardly above the same evaluator's on unprotected speech."""
-    said = []
-    for f in _bares(results, weak=True):
-        high = f"up to {percent(f.high)}" if not math.isnan(f.high) else "no interval"
-        said.append(say("may_err", f=f, high=high, most=WEAK))
+    said = [say("may_err", f=f, most=WEAK) for f in _bares(results, weak=True)]
     for system, split in select.subjects(results.metrics):
-        said += [
-            say("no_better", system=system, split=split, by=a.evaluator, who=attacker(a.attacker),
-                eer=a.eer.value, bare=a.bare.value, rise=a.rise)
-            for a in select.attacks(results, system, split) if a.rise.high <= NO_RISE
-        ]  # fmt: skip
+        own = select.attacks(results, system, split)
+        said += [say("no_better", system=system, split=split, attack=attack)
+                 for attack in own if attack.rise.high <= NO_RISE]  # fmt: skip
     return said
 
 
@@ -257,7 +216,7 @@ def _finding(results: Results, evaluator: str, row: SummaryRow) -> str:
     for m, cell in row.cells.items():
         if m.by and row.values[m] is not None:
             was = results.value(m.by, row.split, "original", "", m.name, frame.UTILITY)
-            useful.append((USES[m.name].capitalize(), m.by, cell.text, was and m.say(was)))
+            useful.append((frame.USES[m.name].capitalize(), m.by, cell.text, was and m.say(was)))
     people = results.people.get((row.system, evaluator, row.split), [])
     return say(
         "finding", row=row, who=attacker(row.attacker), eer=eer, deid=deid, g_vd=g_vd,
@@ -273,7 +232,7 @@ def _targets(results: Results, evaluator: str) -> list[str]:
         results.target_series().values(), results.splits(evaluator), results.attackers(evaluator)
     ):
         told = []
-        for metric, name, tell in (("eer", "EER", percent), ("linkability",) * 2 + (number,)):
+        for metric, name, tell in (("eer", "EER", frame.percent), ("linkability",) * 2 + (number,)):
             found = [results.value(evaluator, split, t, attack, metric) for t in targets]
             x = [v.value for v in found if v is not None and v.defined]
             if len(x) > 1:
@@ -300,7 +259,7 @@ def not_measured(results: Results) -> list[str]:
     if metrics.isdisjoint(frame.UTILITY_MEASURES):
         said = ["Utility (word error rate, emotion, quality): whether the speech is still of use."]
     for evaluator in results.evaluators():
-        if missing := absent(results.attackers(evaluator)):
+        if missing := frame.absent(results.attackers(evaluator)):
             said.append(say("no_attacker", evaluator=evaluator, missing=missing))
     undefined = results.metrics[results.metrics["value"].isna() & (results.metrics["tag"] == "")]
     if len(undefined):
@@ -312,7 +271,7 @@ def not_measured(results: Results) -> list[str]:
     return said
 
 
-Heard = dict[str, dict[str, Value]]  # by recogniser, then system
+Heard = dict[str, dict[str, frame.Value]]  # by recogniser, then system
 
 
 def opinions(figures: DataFrame, metric: str = "wer") -> list[str]:

@@ -14,7 +14,7 @@ import re
 import time
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from functools import partial, reduce
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -24,8 +24,7 @@ import numpy.typing as npt
 import soundfile
 
 from local.metrics import verification
-from local.report.frame import COUNTS, LABELS, TIMINGS
-from local.report.load import SETTINGS, Results
+from local.report.frame import COUNTS, LABELS, SETTINGS, TIMINGS, Results
 from steps.audio import SAMPLE_RATE, read_audio
 from utils.arrays import Bool, Float64
 from utils.cli import LossError, UserError
@@ -334,16 +333,17 @@ class TimeSpent(NamedTuple):
     threads: int
     hosts: frozenset[str]
 
-    def plus(self, other: "TimeSpent") -> "TimeSpent":
-        """Both, one after the other."""
-        jobs, threads = map(max, self[1:3], other[1:3])
-        return TimeSpent(self.seconds + other.seconds, jobs, threads, self.hosts | other.hosts)
+
+def _together(costs: Iterable[TimeSpent]) -> TimeSpent:
+    """All of them, one after the other."""
+    seconds, jobs, threads, hosts = zip(*costs, strict=True)
+    return TimeSpent(sum(seconds), max(jobs), max(threads), frozenset().union(*hosts))
 
 
 def cost_of(folder: Path) -> TimeSpent:
     """Time that a finished step took, by its logs. UserError where it is not finished, has no logs,
     or went on from a stopped run, whose time is not in them."""
-    total = TimeSpent(0.0, 0, 0, frozenset({_host(folder)}))
+    costs, hosts = [], frozenset({_host(folder)})
     logs: dict[str, dict[int, Path]] = defaultdict(dict)
     for path in sorted((folder / "log").glob("*.log")):
         if match := _LOG.fullmatch(path.name):
@@ -363,9 +363,8 @@ def cost_of(folder: Path) -> TimeSpent:
                 raise UserError(f"{log}: does not end well")
             if _RESUMED.search(log.read_bytes()):
                 raise UserError(f"{log}: goes on from a stopped run, whose time is not in it")
-            spent = TimeSpent(account.seconds, len(numbers), account.threads, total.hosts)
-            total = total.plus(spent)
-    return total
+            costs.append(TimeSpent(account.seconds, len(numbers), account.threads, hosts))
+    return _together(costs)
 
 
 def _host(folder: Path) -> str:
@@ -402,14 +401,14 @@ def measure(stage: TimedStage, corpus: str, part: tuple[str, str] | None = None)
     name = f"{stage.name}: {PARTS[part[0]][part[1]]}" if part else stage.name
     row = dict.fromkeys(TIMINGS, "") | {"corpus": corpus, "system": stage.system, "stage": name}
     try:
-        audio, hosts = seconds_of(stage.audio), frozenset(map(_host, stage.folders))
+        audio = seconds_of(stage.audio)
         seconds = _noted_seconds(stage, *part) if part else 0.0
         costs = [cost_of(folder) for folder in stage.folders]
     except UserError as error:
         return row | {"missing": str(error)}
-    cost = reduce(TimeSpent.plus, costs)
+    cost = _together(costs)
     if part:
-        cost = TimeSpent(seconds, cost.jobs, 1, hosts)
+        cost = cost._replace(seconds=seconds, threads=1)
     return row | {
         "rtf": f"{cost.seconds / audio:.6g}", "seconds": f"{cost.seconds:.2f}",
         "audio_seconds": f"{audio:.2f}", "jobs": str(cost.jobs), "threads": str(cost.threads),

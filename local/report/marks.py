@@ -12,38 +12,11 @@ from typing import Any
 from pandas import DataFrame, concat
 
 from local.metrics.recordings import LENGTHS
-from local.report import frame
-from local.report.frame import (
-    ATTACKERS,
-    COLUMNS,
-    VOICES,
-    Marked,
-    Measure,
-    Value,
-    attacker,
-    code,
-    enumerate_words,
-    measure,
-    number,
-    show,
-    target_gender,
-    target_series,
-    value_of,
-)
+from local.report import frame, tables
+from local.report.frame import COLUMNS, VOICES, Marked, Measure, attacker, code, show, value_of
 from local.report.select import strongest, trades, unprotected
 from local.report.studies import nist_table, spread, voices_table
-from local.report.tables import (
-    SPECS,
-    Table,
-    claims_table,
-    crowd_table,
-    group_table,
-    headed,
-    paper_table,
-    pivot,
-    tabulate,
-    verdicts_table,
-)
+from local.report.tables import Table, headed, paper_table, pivot, tabulate, verdicts_table
 from utils.cli import UserError
 from utils.tables import read_bytes
 
@@ -52,7 +25,7 @@ from utils.tables import read_bytes
 _OPTIONS = {"split", "systems", "evaluators", "figures"}
 _GENDERS = ("f", "m")  # have a column or row, even where nothing was measured
 _ALIKE = COLUMNS["alike"]
-_EER = measure("eer", title="EER of the strongest attacker")
+_EER = frame.measure("eer", title="EER of the strongest attacker")
 Row = tuple[str, str]  # system, split
 
 
@@ -132,7 +105,7 @@ class Selection:
         ]
 
     @cached_property
-    def found(self) -> dict[tuple[str, ...], Value]:
+    def found(self) -> dict[tuple[str, ...], frame.Value]:
         """Figures by system, split, family, attacker, evaluator and metric."""
         by = ("system", "split", "family", "attacker", "evaluator", "metric")
         return frame.values(self.figures, *by)
@@ -185,8 +158,8 @@ def front_table(block: Selection) -> Table:
         if trade.metric != "wer" or people is None:
             continue
         for point in sorted(trade.points, key=lambda p: (-p.privacy.value, p.system)):
-            numbers = [number(100 * v.value, 1) for v in (point.privacy, point.utility)]
-            before = enumerate_words([p.system for p in trade.behind(point)])
+            numbers = [frame.number(100 * v.value, 1) for v in (point.privacy, point.utility)]
+            before = frame.enumerate_words([p.system for p in trade.behind(point)])
             told = f"behind {before}" if before else Marked("**on the front**")
             rows.append([people, code(point.system), *numbers, trade.recogniser, told])
     header = ["voices", "system", "EER, folded at 50 % (%)", "WER (%)", "recogniser",
@@ -220,7 +193,7 @@ def inference_table(block: Selection) -> Table:
         raise UserError(
             f"a table of inference needs evaluators= with one of {', '.join(evaluators)}"
         )
-    return tabulate(SPECS["inference"], own)
+    return tabulate(tables.SPECS["inference"], own)
 
 
 def attackers_table(block: Selection) -> Table:
@@ -233,14 +206,14 @@ def attackers_table(block: Selection) -> Table:
         for end, people in block.groups.items()
     ]
 
-    def find(row: tuple[str, str, str], column: tuple[str, Measure]) -> Value | None:
+    def find(row: tuple[str, str, str], column: tuple[str, Measure]) -> frame.Value | None:
         (system, who, by), (split, made) = row, column
         named = frame.REIDENTIFICATION if made.name.startswith("reid_") else frame.VERIFICATION
         attack = (frame.LEAKAGE, "") if who == frame.LEAKAGE else (named, who)
         return block.found.get((system, split, *attack, by, made.name))
 
     evaluators = frame.each(frame.where(block.figures, metric=[*block.wanted]), "evaluator")
-    known = product(block.systems, (*ATTACKERS, frame.LEAKAGE), evaluators)
+    known = product(block.systems, (*frame.ATTACKERS, frame.LEAKAGE), evaluators)
     rows = [([code(row[0]), attacker(row[1]), row[2]], row) for row in known
             if any(find(row, column) for _, column in columns)]  # fmt: skip
     return pivot(["system", "attacker", "evaluator"], rows, columns, lambda row, column: show(
@@ -283,9 +256,9 @@ def targets_table(block: Selection) -> Table:
     rows: list[tuple[list[str], tuple[str, Sequence[str]]]] = []
     for gender in _GENDERS:
         spoken = [(code("original"), ["original"])]
-        for name, systems in target_series(block.systems, fewest=1).items():
+        for name, systems in frame.target_series(block.systems, fewest=1).items():
             told = systems if "_of_" in name else []  # else nobody says which of them are women
-            alike = [system for system in told if target_gender(system) == gender]
+            alike = [system for system in told if frame.target_gender(system) == gender]
             other = [system for system in told if system not in alike]
             for who, some in (("", systems), (", own gender", alike), (", other gender", other)):
                 if len(some) > 1:
@@ -315,7 +288,7 @@ def csv_table(words: Sequence[str], page: Path) -> Table:
     if missing := sorted(wanted - set().union(*named)):
         raise UserError(f"{page}: table: csv {name}: no row begins with {missing[0]}")
     kept = [row for row, names in zip(rows, named, strict=True) if not wanted or wanted & names]
-    return Table([*header], [[*row] for row in kept], 1)
+    return Table([*header], [[*row] for row in kept])
 
 
 def _row_name(cell: str) -> str:
@@ -334,14 +307,14 @@ KINDS: Mapping[str, Callable[[Sequence[str], Path], Table]] = {
     "trainings": partial(_of_block, trainings_table),
     "recordings": partial(_of_block, recordings_table),
     "targets": partial(_of_block, targets_table),
-    "groups": partial(_of_block, lambda block: group_table(block.shown())),
-    "crowd": partial(_of_block, lambda block: crowd_table(block.shown())),
+    "groups": partial(_of_block, lambda block: tables.group_table(block.shown())),
+    "crowd": partial(_of_block, lambda block: tables.crowd_table(block.shown())),
     "inference": partial(_of_block, inference_table),
     "voices": voices_table,
     "csv": csv_table,
     "nist": nist_table,
     "paper": paper_table,
-    "claims": claims_table,
+    "claims": tables.claims_table,
     "verdicts": verdicts_table,
 }
 _BLOCK = re.compile(

@@ -3,29 +3,18 @@
 import base64
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import pandas as pd
 from markupsafe import Markup
 
-from local.report import draw, findings, select, tables
+from local.report import draw, findings, frame, select, tables
 from local.report.draw import Picture
-from local.report.frame import (
-    COUNTS,
-    UTILITY_MEASURES,
-    Marked,
-    absent,
-    attacker,
-    enumerate_words,
-    number,
-    percent,
-    render,
-    where,
-)
-from local.report.load import Group, Person, Results
+from local.report.frame import Group, Person, Results, attacker, number, percent, render, where
 from local.report.pictures import Section
 from local.report.select import ICONS, Level
 from local.report.tables import cards, terms_in
@@ -94,47 +83,27 @@ class Players:
     """
 
     def __init__(self, results: Results, budget: int) -> None:
-        self.left_out: dict[Group, int] = {}
+        self.left_out: Counter[Group] = Counter()
         self.data: dict[str, str] = {}  # base64, by the name of the file
-        self._results, self._room = results, budget
-        self._broken: set[str] = set()
         self._fits: list[tuple[Group, Person]] = []
         self._clips = {
             (*(str(c.get(k)) for k in ("system", "evaluator", "split", "speaker")),): c
             for c in results.clips
         }
-        groups = {group: results.people[group][:N_WORST] for group in results.groups()}
-        for rank in range(N_WORST):  # the worst of every group, then the second worst, ...
-            for group, people in groups.items():
-                if rank < len(people):
-                    self._add(group, people[rank])
-
-    def _add(self, group: Group, person: Person) -> None:
-        clip = self._clips.get((*group, person.name))
-        if clip is None:
-            return
-        found = {name: self._read(name) for name in (str(clip.get(side)) for side in SIDES)}
-        new = {name: data for name, data in found.items() if data and name not in self.data}
-        size = sum(map(len, new.values()))
-        if size > self._room:
-            self.left_out[group] = self.left_out.get(group, 0) + 1
-            return
-        self._room -= size
-        self.data |= new
-        self._fits.append((group, person))
-
-    def _read(self, name: str) -> str:
-        """A file as base64; empty, and named among what is missing, where it is missing."""
-        if name in self.data or name in self._broken:
-            return self.data.get(name, "")
-        try:
-            if not re.fullmatch(r"clips/\d+\.mp3", name):
-                raise OSError(0, "not the name of a clip")
-            return base64.b64encode((self._results.folder / name).read_bytes()).decode("ascii")
-        except OSError as error:
-            self._results.note(name, f"{name}: cannot be read: {error.strerror}; run stage 11")
-            self._broken.add(name)
-            return ""
+        read = cache(partial(_read_clip, results))
+        ranked = [(group, *one) for group in results.groups()
+                  for one in enumerate(results.people[group][:N_WORST])]  # fmt: skip
+        for group, _, person in sorted(ranked, key=lambda one: one[1]):
+            if clip := self._clips.get((*group, person.name)):
+                found = {name: read(name) for name in (str(clip.get(side)) for side in SIDES)}
+                new = {name: data for name, data in found.items() if data and name not in self.data}
+                size = sum(map(len, new.values()))
+                if size > budget:
+                    self.left_out[group] += 1
+                    continue
+                budget -= size
+                self.data |= new
+                self._fits.append((group, person))
 
     def worst(self) -> tuple[Group, Person] | None:
         """Who of all that can be heard is protected worst, and in which group."""
@@ -158,6 +127,17 @@ class Players:
         return json.dumps(self.data, sort_keys=True)
 
 
+def _read_clip(results: Results, name: str) -> str:
+    """A file as base64; empty, and named among what is missing, where it is missing."""
+    try:
+        if not re.fullmatch(r"clips/\d+\.mp3", name):
+            raise OSError(0, "not the name of a clip")
+        return base64.b64encode((results.folder / name).read_bytes()).decode("ascii")
+    except OSError as error:
+        results.note(name, f"{name}: cannot be read: {error.strerror}; run stage 11")
+        return ""
+
+
 def page(
     results: Results,
     first: Sequence[Picture],
@@ -173,7 +153,7 @@ def page(
     as_json = partial(json.dumps, ensure_ascii=False, sort_keys=True)
     given |= {
         "light": light, "dark": dark, "N_WORST": N_WORST, "SIDES": SIDES,
-        "UTILITY_MEASURES": UTILITY_MEASURES, "tables": tables,
+        "UTILITY_MEASURES": frame.UTILITY_MEASURES, "tables": tables,
         "number": number, "percent": percent, "attacker": attacker, "cards": list(cards()),
         "terms_in": terms_in, "without_constants": without_constants, "colour": colour,
         "people": findings.people(results), "too_weak": findings.too_weak(results),
@@ -195,12 +175,12 @@ def markdown(results: Results) -> str:
     """The whole report in Markdown."""
     told = _shared(results)
     n = results.metrics["settings"].nunique()
-    settings = Marked(f"{n} digests, in the column `settings` of metrics.csv")
+    settings = frame.Marked(f"{n} digests, in the column `settings` of metrics.csv")
     fronts = [t.finding() for t in select.trades(results.metrics) if t.points]
     privacy = where(results.metrics, evaluator=results.evaluators(), metric="eer")
-    missing = [attacker(name) for name in absent(set(privacy["attacker"]))]
+    missing = [attacker(name) for name in frame.absent(set(privacy["attacker"]))]
     return render(
-        "local/report/templates/report.md.jinja", {"enumerate": enumerate_words}, **told,
+        "local/report/templates/report.md.jinja", {"enumerate": frame.enumerate_words}, **told,
         corpus=results.corpus, fronts=fronts, missing=missing,
         origin={**results.origin, "settings": settings},
     )  # fmt: skip
@@ -282,7 +262,7 @@ def _groups(results: Results, evaluator: str, split: str) -> list[tuple[Group, l
 def _counts(results: Results) -> list[tuple[str, str]]:
     """Sizes of the comparison, by split: the most that any figure rests on."""
     names = ("speakers", "segments", "target trials", "nontarget trials")
-    counts = results.metrics[[*COUNTS]].apply(pd.to_numeric, errors="coerce")
+    counts = results.metrics[[*frame.COUNTS]].apply(pd.to_numeric, errors="coerce")
     most = counts.groupby(results.metrics["split"], sort=False).max()
     told = [(split, zip(own, names, strict=True)) for split, *own in most.itertuples()]
     return [(split, ", ".join(f"{n:.0f} {name}" for n, name in own if n == n))

@@ -23,20 +23,7 @@ from local.metrics.similarity import dominance_of_rows
 from local.protocols.attackers import CONTROLS
 from local.report import draw, frame, select
 from local.report.draw import Drawing, Picture, dot
-from local.report.frame import (
-    MEASURES,
-    NOTHING,
-    PROTECTED,
-    USES,
-    UTILITY,
-    Value,
-    absent,
-    attacker,
-    number,
-    say,
-    where,
-)
-from local.report.load import POOLED, SETTINGS, Entry, Results, definition, definitions
+from local.report.frame import SETTINGS, UTILITY, Entry, Results, Value, attacker, number, where
 from local.report.select import Evidence, Trade, fold
 from utils.arrays import Float64
 
@@ -60,7 +47,7 @@ def made(canvas: Canvas, kind: str, of: Sequence[str], **told: object) -> Drawin
     """The drawing of a canvas. kind: begins the name of its file and names its headline and its
     sentence, which are told the rest; of: what it is of, for the name of the file."""
     headline = SAID[kind]["headline"].format(**told)
-    return Drawing(canvas, draw.slug(kind, *of), headline, say(kind, **told))
+    return Drawing(canvas, draw.slug(kind, *of), headline, frame.say(kind, **told))
 
 
 # One evaluator.
@@ -99,13 +86,13 @@ def eer_by_attacker(results: Results, evaluator: str, split: str) -> Found:
     """EER under attackers of rising knowledge, a line a system; gaps are said in words."""
     known = results.attackers(evaluator)
     # Where one kind of an attacker was run, its other kinds need no empty place.
-    order = [a for a in PROTECTED if a in known or a in absent(known)]
-    order += [a for a in known if a not in (*PROTECTED, "unprotected")]
+    order = [a for a in frame.PROTECTED if a in known or a in frame.absent(known)]
+    order += [a for a in known if a not in (*frame.PROTECTED, "unprotected")]
     measured, systems = [a for a in order if a in known], results.systems()
     if not measured or not systems:  # of constant targets there are radars
         return None
     canvas, axes = empty("eer_by_attacker", split)
-    bare = results.value(evaluator, split, "original", "unprotected", "eer") or NOTHING
+    bare = results.value(evaluator, split, "original", "unprotected", "eer") or frame.NOTHING
     if bare.defined:
         axes.axhline(100 * bare.value, ls="--", label="unprotected speech", **_GREY)
         if bare.bounded:
@@ -166,7 +153,7 @@ def trade_off(trade: Trade, systems: Sequence[str]) -> Found:
     if m.better < 0:
         axes.invert_yaxis()
     draw.legend(canvas)
-    title = f"Privacy against {USES[m.name]}, {trade.split}, {trade.recogniser}"
+    title = f"Privacy against {frame.USES[m.name]}, {trade.split}, {trade.recogniser}"
     name = draw.slug("privacy", trade.metric, trade.recogniser, trade.split)
     return Drawing(canvas, name, title, trade.finding())
 
@@ -177,11 +164,11 @@ def by_target(results: Results, metric: str, by: str, split: str, series: str) -
     series: of results.target_series.
     """
     targets = results.target_series()[series]
-    values = {t: results.value(by, split, t, "", metric, UTILITY) or NOTHING for t in targets}
+    values = {t: results.value(by, split, t, "", metric, UTILITY) or frame.NOTHING for t in targets}
     found = {target: value for target, value in values.items() if value.defined}
     if len(found) < 3:
         return None
-    m, (first, *_, last) = MEASURES[metric], found
+    m, (first, *_, last) = frame.MEASURES[metric], found
     canvas, axes = empty("by_target", f"{split}, {by}", x=f"target voice, {first} to {last}",
                         y=m.heading)  # fmt: skip
     before = results.value(by, split, "original", "", metric, UTILITY)
@@ -194,8 +181,8 @@ def by_target(results: Results, metric: str, by: str, split: str, series: str) -
     ordered = sorted(found, key=lambda t: found[t].value, reverse=m.better < 0)
     worst, *_, best = [(target, m.say(found[target].value)) for target in ordered]
     return made(
-        canvas, "by_target", [metric, by, split, series], name=USES[metric].capitalize(), by=by,
-        split=split, series=series, n=len(found), best=best, worst=worst,
+        canvas, "by_target", [metric, by, split, series], name=frame.USES[metric].capitalize(),
+        by=by, split=split, series=series, n=len(found), best=best, worst=worst,
         before=before and m.say(before.value),
     )  # fmt: skip
 
@@ -434,7 +421,7 @@ def ridge(results: Results, evaluator: str, split: str) -> Found:
             axes.stairs(share, edges, baseline=base, color=colour, linewidth=0.8)
         axes.stairs(base + 0.85 * d, edges, baseline=None, color=draw.INK, linewidth=1.1)
         at = (evaluator, split, of["system"], of["attacker"])
-        d_sys = results.value(*at, "linkability") or NOTHING
+        d_sys = results.value(*at, "linkability") or frame.NOTHING
         said.append((of["system"], of["attacker"], d_sys, bins["mated"][d > 0.9].sum()))
     rows = [f"{draw.label(system, _NARROW)}\n{attacker(who)}" for system, who, *_ in said]
     axes.set_yticks([len(found) - 0.6 - k for k in range(len(found))], rows, fontsize=draw.SMALL)
@@ -523,7 +510,7 @@ def _small(title: str, rings: Sequence[tuple[str, Float64, Float64, int]]) -> Ca
 
 
 def targets(
-    results: Results, evaluator: str, split: str, series: str, metric: str = POOLED
+    results: Results, evaluator: str, split: str, series: str, metric: str = frame.POOLED
 ) -> Found:
     """A radar a speaker over constant targets (001, Fig. 3); the worst and the best protected.
 
@@ -541,13 +528,13 @@ def targets(
     canvas = _small(f"{split}, {who} attacker", rings)
     return made(
         canvas, "targets", [evaluator, split, series, metric], split=split, who=who, series=series,
-        definition=definition(metric), voices=[*table.columns], speakers=[*table.index],
+        definition=frame.definition(metric), voices=[*table.columns], speakers=[*table.index],
         means=[table.iloc[i].mean() for i in (0, -1)], shown=_SHOWN,
     )  # fmt: skip
 
 
 def target_groups(
-    results: Results, evaluator: str, split: str, series: str, metric: str = POOLED
+    results: Results, evaluator: str, split: str, series: str, metric: str = frame.POOLED
 ) -> Found:
     """Means and standard deviations over badly and well protected speakers (001, Fig. 4)."""
     of = {"evaluator": evaluator, "split": split}
@@ -570,7 +557,7 @@ def target_groups(
     said = [(what, table[own].mean(), before[own].mean()) for what, own in halves.items()]
     return made(
         canvas, "target_groups", [evaluator, split, series, metric], n=n_voices, split=split,
-        who=attacker(attack), series=series, definition=definition(metric), said=said,
+        who=attacker(attack), series=series, definition=frame.definition(metric), said=said,
     )  # fmt: skip
 
 
@@ -605,9 +592,9 @@ def draw_all(results: Results, evaluator: str, folder: Path | None) -> list[Sect
     """Every section of one evaluator; PDFs go to `folder`, if there is one."""
     splits, known = results.splits(evaluator), results.attackers(evaluator)
     of = (results, evaluator)
-    attacked = [*product(splits, [a for a in PROTECTED if a in known])]
+    attacked = [*product(splits, [a for a in frame.PROTECTED if a in known])]
     by_target = product(
-        results.target_series(), definitions(results), (targets, target_groups), splits
+        results.target_series(), frame.definitions(results), (targets, target_groups), splits
     )
     plan: dict[str, Iterable[Found]] = {
         "Overview": [scatter(*of)],
@@ -668,20 +655,15 @@ def recordings(results: Results) -> Found:
     return made(canvas, "recordings", ["first"], shown=[judged for _, judged in shown])
 
 
-HEARD_BY = {
-    "": "the voice", "words": "the words", "sounds": "the sounds", "timing": "timing",
-    "melody": "melody", "fused_without_words": "all but the words", "fused": "all of these",
-}  # fmt: skip
-
-
 def channels(results: Results) -> Found:
     """Lowest EER from one recording by what the attackers hear, a colour a system."""
     shown = [system for system in results.systems() if system not in CONTROLS[1:]]
     rows = where(results.metrics, family=frame.VERIFICATION, metric="eer", system=shown)
     rows = rows[np.isfinite(rows["value"])]
+    heard_by = SAID["channels"]["parts"]
     encoder = rows["evaluator"].str.split("/").str[0]
-    heard = encoder.where(encoder.isin([*HEARD_BY]), "")
-    known = [name for name in HEARD_BY if name in set(heard)]
+    heard = encoder.where(encoder.isin([*heard_by]), "")
+    known = [name for name in heard_by if name in set(heard)]
     if len(known) < 2:
         return None
     canvas, axes = empty("channels")
@@ -696,9 +678,9 @@ def channels(results: Results) -> Found:
             lowest = min(eers, key=lambda eer: eer.value)
             dot(axes, lowest, len(known) - 1 - y - shift, markersize=4, **looks)
             looks.pop("label", None)
-            said.append((system, HEARD_BY[name], lowest))
+            said.append((system, heard_by[name], lowest))
     axes.axvline(50, linewidth=0.8, linestyle=":", label="guessing", **_GREY)
-    axes.set_yticks(range(len(known)), [HEARD_BY[name] for name in reversed(known)])
+    axes.set_yticks(range(len(known)), [heard_by[name] for name in reversed(known)])
     draw.legend(canvas)
     return made(canvas, "channels", ["first"], said=said)
 

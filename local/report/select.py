@@ -19,25 +19,7 @@ from local.metrics.intervals import holm
 from local.metrics.recordings import LENGTHS
 from local.protocols.attackers import ATTACKERS, CONTROLS
 from local.report import frame
-from local.report.frame import (
-    MEASURES,
-    NOTHING,
-    PROTECTED,
-    Measure,
-    Value,
-    enumerate_words,
-    group_of,
-    measure,
-    number,
-    percent,
-    say,
-    show,
-    target_series,
-    target_voices,
-    value_of,
-    where,
-)
-from local.report.load import POOLED, Person, Results
+from local.report.frame import NOTHING, Measure, Results, Value, measure, percent, show, where
 from utils.arrays import Float64
 
 NAMED = "reid_speaker_top_1"
@@ -129,16 +111,8 @@ class Level(IntEnum):
     HIDDEN = 6
 
 
-WORDS = {
-    Level.NOTHING: "does not anonymise",
-    Level.MOSTLY: "people are mostly found",
-    Level.OFTEN: "people are often found",
-    Level.NOW_AND_THEN: "people are found now and then",
-    Level.UNJUDGED: "cannot be judged",
-    Level.UNSHOWN: "no leak shown",
-    Level.HIDDEN: "hides from the attackers that were run",
-}
-ICONS = dict(zip(Level, "✗✗✗◐–?✓", strict=True))
+ICONS, WORDS = (dict(zip(Level, own, strict=True))
+                for own in zip(*frame.TABLES["verdicts"], strict=True))  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -245,7 +219,8 @@ def judge(
     if strongest is None:
         return Verdict(Level.UNJUDGED, "no EER is defined", None)
     if not judges:
-        found = Verdict(Level.UNJUDGED, _say_weak(strongest), strongest, eers)
+        why = frame.say("not_able", high=strongest.bare.high)
+        found = Verdict(Level.UNJUDGED, why, strongest, eers)
     else:
         found = replace(_by_eer(judges, every, LEVEL / groups), eers=eers)
     if most is not None:
@@ -326,7 +301,7 @@ def _hidden(
     named = _say_named(surest) if surest and surest.p_named < LEVEL else ""
     reasons = {  # the first that holds is given
         f"{named}, which may be chance": named,
-        f"the worst-protected person has a linkability of {number(worst_person)}":
+        f"the worst-protected person has a linkability of {frame.number(worst_person)}":
             worst_person > LINKED,
         f"fewer than {FEWEST} people have target trials":
             not all(a.people >= FEWEST for a in judges),
@@ -339,15 +314,7 @@ def _hidden(
 
 
 def _say_named(attack: Evidence) -> str:
-    hits, people = round(attack.named * attack.people), round(attack.people)
-    alone = " by their words alone" if attack.evaluator.partition("/")[0] == "words" else ""
-    return f"{hits} of {people} people are named rightly{alone}"
-
-
-def _say_weak(attack: Evidence) -> str:
-    high = attack.bare.high
-    known = f"may have an EER of {percent(high)}" if math.isfinite(high) else "were not measured"
-    return f"without protection these evaluators {known}"
+    return frame.say("named_rightly", attack=attack)
 
 
 @dataclass(frozen=True)
@@ -359,7 +326,7 @@ class Judged:
     group: str
     verdict: Verdict
     named: Evidence | None
-    worst: Person | None
+    worst: frame.Person | None
 
     def __str__(self) -> str:
         return f"{self.system}, {self.group}"
@@ -448,7 +415,7 @@ def verdicts(results: Results) -> dict[str, list[Judged]]:
         )  # fmt: skip
         naming = [a for a in own if math.isfinite(a.named)]
         named = max(naming, key=lambda a: (a.named, -a.p_named), default=None)
-        judged = Judged(system, split, group_of(split), said, named, worst)
+        judged = Judged(system, split, frame.group_of(split), said, named, worst)
         found.setdefault(system, []).append(judged)
     return found
 
@@ -473,7 +440,7 @@ def verdict_rows(found: Mapping[str, Sequence[Judged]]) -> dict[str, str]:
         return min(own.verdict.level for own in found[system]), lowest
 
     named = {system: system for system in found}
-    for series, targets in target_series(found).items():
+    for series, targets in frame.target_series(found).items():
         worst = min(targets, key=order)
         named = {name: text for name, text in named.items() if name not in targets}
         named[worst] = f"{series}: worst of {len(targets)}, {worst}"
@@ -526,7 +493,7 @@ class Trade:
     @property
     def measure(self) -> Measure:
         """The measure of utility."""
-        return MEASURES[self.metric]
+        return frame.MEASURES[self.metric]
 
     def front(self) -> list[TradePoint]:
         """Systems that no other dominates, by rising privacy."""
@@ -552,7 +519,7 @@ class Trade:
             if point not in front
         ]
         worse = [p.system for p in self.points if bare and self.dominates(bare, p)]
-        return say("front", trade=self, front=front, behind=behind, worse=worse)
+        return frame.say("front", trade=self, front=front, behind=behind, worse=worse)
 
     def _doubt(self, a: TradePoint, b: TradePoint) -> str:
         """In what the intervals of two systems overlap, or are not known."""
@@ -560,12 +527,12 @@ class Trade:
         if not all(value.bounded for pair in pairs.values() for value in pair):
             return " (intervals not known)"
         overlap = [name for name, (x, y) in pairs.items() if not x.apart(y)]
-        return f" (intervals of {enumerate_words(overlap)} overlap)" if overlap else ""
+        return f" (intervals of {frame.enumerate_words(overlap)} overlap)" if overlap else ""
 
 
 def trades(metrics: pd.DataFrame) -> list[Trade]:
     """Every split, measure of utility and recogniser that have both privacy and utility."""
-    metrics = metrics[~metrics["system"].isin(target_voices(frame.each(metrics, "system")))]
+    metrics = metrics[~metrics["system"].isin(frame.target_voices(frame.each(metrics, "system")))]
     privacy: dict[str, dict[str, Any]] = {}
     for s in strongest(metrics):
         privacy.setdefault(s.split, {})[s.system] = s.eer
@@ -581,14 +548,14 @@ def trades(metrics: pd.DataFrame) -> list[Trade]:
             lowest = min(eers, key=lambda f: folded(f.value), default=None)
             bare = bares.get((split, lowest.evaluator)) if lowest else None
             before = TradePoint("original", _value(bare), _value(measured.pop("original", None)))
-            points, left_out = _points(attacked, measured, MEASURES[metric].title)
+            points, left_out = _points(attacked, measured, frame.MEASURES[metric].title)
             bare_point = before if before.defined else None
             found.append(Trade(split, metric, recogniser, points, bare_point, left_out))
     return found
 
 
 def _value(row: Any | None) -> Value:
-    return NOTHING if row is None else value_of(row)
+    return NOTHING if row is None else frame.value_of(row)
 
 
 def _points(
@@ -628,19 +595,19 @@ def pooled(results: Results) -> pd.DataFrame:
 # Linkability by speaker.
 
 
-def _by_speaker(results: Results, metric: str = POOLED, **of: str) -> pd.Series:
+def _by_speaker(results: Results, metric: str = frame.POOLED, **of: str) -> pd.Series:
     """Linkability by speaker, where it is defined."""
     own = where(results.speakers, metric=metric, **of)
     return own.drop_duplicates("speaker", keep="last").set_index("speaker")["value"].dropna()
 
 
 def best_informed(
-    results: Results, systems: Sequence[str], metric: str = POOLED, **of: str
+    results: Results, systems: Sequence[str], metric: str = frame.POOLED, **of: str
 ) -> tuple[str, pd.DataFrame]:
     """The best-informed attacker of those on most systems; linkability by speaker and system."""
     best: tuple[str, pd.DataFrame] = "", pd.DataFrame()
     known = set(where(results.speakers, **of)["attacker"])
-    for attack in (a for a in reversed(PROTECTED) if a in known):
+    for attack in (a for a in reversed(frame.PROTECTED) if a in known):
         rings = {s: _by_speaker(results, metric, system=s, attacker=attack, **of) for s in systems}
         found = pd.DataFrame({s: ring for s, ring in rings.items() if len(ring)}).sort_index()
         if found.shape[1] > best[1].shape[1]:
@@ -649,7 +616,7 @@ def best_informed(
 
 
 def unprotected_people(
-    results: Results, names: Iterable[str], metric: str = POOLED, **of: str
+    results: Results, names: Iterable[str], metric: str = frame.POOLED, **of: str
 ) -> Float64:
     """Linkability of these speakers without protection; NaN where there is none."""
     plain = _by_speaker(results, metric, system="original", attacker="unprotected", **of)
@@ -700,7 +667,12 @@ def summary(results: Results, evaluator: str) -> list[SummaryRow]:
     own, found = where(results.metrics, evaluator=evaluator), []
     best = {(s.split, s.system): s.eer.attacker for s in strongest(own) if s.eer is not None}
     columns = [*SUMMARY] + [
-        measure(name, title=f"Utility: {MEASURES[name].title} by {by}", family=frame.UTILITY, by=by)
+        measure(
+            name,
+            title=f"Utility: {frame.MEASURES[name].title} by {by}",
+            family=frame.UTILITY,
+            by=by,
+        )
         for name in frame.UTILITY_MEASURES
         for by in results.recognisers(name)
     ]

@@ -14,33 +14,10 @@ from typing import Any, ClassVar, NamedTuple
 from pandas import DataFrame, Series, concat, read_csv
 
 from local.metrics.intervals import holm
-from local.report import frame
-from local.report.frame import (
-    MEASURES,
-    NOTHING,
-    UTILITY,
-    Measure,
-    Value,
-    attacker,
-    code,
-    number,
-    read_frame,
-    render,
-    target_series,
-)
+from local.report import frame, tables
+from local.report.frame import MEASURES, NOTHING, Measure, Value, number, render, target_series
 from local.report.gather import labelled, origin, tabulate
-from local.report.load import Results
-from local.report.tables import (
-    CERTAIN,
-    CITED,
-    Table,
-    dashed,
-    headed,
-    of_table,
-    pivot,
-    printed,
-    published,
-)
+from local.report.tables import CERTAIN, Table, dashed, headed, of_table, pivot, printed, published
 from utils.cli import UserError
 from utils.datadir import read_noted
 from utils.tables import read_json_object, read_map, write_file, write_json
@@ -68,7 +45,11 @@ class Study:
     def page(self, told: Mapping[str, object], **said: Any) -> str:
         """RESULTS.md. told: where the figures came from; said: what else the template names."""
         path = f"local/report/templates/{self.template}.md.jinja"
-        filters: Filters = {"number": number, "markdown": Table.markdown, "attacker": attacker}
+        filters: Filters = {
+            "number": number,
+            "markdown": Table.markdown,
+            "attacker": frame.attacker,
+        }
         return render(path, filters, study=self, origin=told, **said)
 
     def write(self, out: Path, **said: Any) -> None:
@@ -90,14 +71,9 @@ def mean(values: Iterable[float]) -> Value:
 
 # ---- Searches for identities after Seo et al. 2025 (NIST), theirs beside ours.
 
-THEIRS = CITED["003"]
+THEIRS = tables.CITED["003"]
 ORIGINAL, WITHOUT = "original", "EER without SDID"  # their words for unprotected speech
-RANKED = (  # what systems are ordered by, and the table of the paper that prints it
-    ("trial1", "5", "EER, trial 1"),
-    ("trial2", "5", "EER, trial 2"),
-    ("cross", "6", "EER, cross-profile"),
-    ("p_cos", "8", "P-cosine above chance"),
-)
+RANKED = frame.TABLES["ranked"]
 TESTED = ("cmc_1", "cmc_10", "auc_cmc", "mean_rank")
 Place = tuple[str, str, str]  # system, list, evaluator
 
@@ -259,7 +235,7 @@ class Searches(Study):
                 told = f"{number(100 * low, 1)} to {number(100 * high, 1)}"
                 by = ", ".join(held) or "none"
                 rows.append([f"{name}, {mine}", f"{title} (%)", told, *cells, by])
-        return Table(["their system, ours", "figure", THEIRS, *self.evaluators, "held by"], rows, 2)
+        return Table(["their system, ours", "figure", THEIRS, *self.evaluators, "held by"], rows)
 
     def order(self) -> Table:
         """Systems, the highest figure first; of their pairs, how many stand as in the paper with
@@ -288,7 +264,7 @@ class Searches(Study):
                     counts[2 if not decided else 0 if alike else 1] += 1
                 rows.append([title, by, told, *("" if by == THEIRS else str(n) for n in counts)])
         head = ["figure", "evaluator", "highest first (%)", "pairs as there", "reversed", "overlap"]
-        return Table(head, rows, 2)
+        return Table(head, rows)
 
     def _alike(self, figure: str, table: str) -> Iterator[tuple[str, str, Series]]:
         """Systems of the paper with that figure that one here is like, which, and the figures."""
@@ -375,7 +351,7 @@ class Targets(Study):
 
     template = "whitebox"
 
-    def __init__(self, results: Results, voices: Mapping[str, tuple[str, str]]) -> None:
+    def __init__(self, results: frame.Results, voices: Mapping[str, tuple[str, str]]) -> None:
         super().__init__(results.metrics)
         self.results, self.voices = results, voices
         if missing := [system for system in voices if system not in set(self.figures["system"])]:
@@ -434,7 +410,7 @@ class Targets(Study):
 
         Word error rate, recall of emotions and opinion score are there where they were measured.
         """
-        use = frame.where(self.figures, family=UTILITY)
+        use = frame.where(self.figures, family=frame.UTILITY)
         index = frame.values(use, "split", "evaluator", "metric", "system")
         places = sorted({key[:2] for key in index})
         speech = {ORIGINAL: [ORIGINAL], **self.series}
@@ -446,7 +422,7 @@ class Targets(Study):
                 cells = [spread([*found.values()], measure), *_ends(found, measure)]
                 rows.append([*place, name, measure.heading, str(len(found)), *cells])
         header = ["split", "measured by", "speech", "figure", "targets"]
-        return Table([*header, "mean", "lowest", "highest"], rows, 4)
+        return Table([*header, "mean", "lowest", "highest"], rows)
 
     def by_speaker(self) -> Table:
         """A row a speaker, evaluator and attacker: linkability by each definition, before and
@@ -472,7 +448,7 @@ class Targets(Study):
                     most = max((v.value for v in found if v.defined), default=math.nan)
                     row += [dashed(before, own), spread(found, own), dashed(most, own)]
                 rows.append(row)
-        return Table(header, rows, 5)
+        return Table(header, rows)
 
     def published(self) -> dict[str, list[str]]:
         """Table 2 of the paper by kind of speech: mean and deviation over 40 targets.
@@ -564,7 +540,7 @@ def published_rows(generator: str) -> Rows:
 
 def read_rows(path: Path) -> DataFrame:
     """The table that the study wrote; UserError where it is none."""
-    found = read_frame(path, COLUMNS)
+    found = frame.read_frame(path, COLUMNS)
     try:
         return found.assign(value=found["value"].astype(float))
     except ValueError as error:
@@ -612,7 +588,7 @@ class GeneratorFigures(Study):
             mean, *ends = (number(of[f"{what}_cosine"], 3) for what in ("mean", "min", "max"))
             used = indices == "calibrated" or (name, "calibrated") not in most
             lines.append(
-                [code(name), indices, f"{int(at.n):,}", mean, ", ".join(ends),
+                [frame.code(name), indices, f"{int(at.n):,}", mean, ", ".join(ends),
                  number(100 * of[_SHARE], 1) if _SHARE in of else "",
                  f"{1000 * cost:.2g}" if used and cost else ""]
             )  # fmt: skip

@@ -15,28 +15,7 @@ from pandas import DataFrame, to_numeric
 from local.metrics.recordings import LENGTHS
 from local.protocols.attackers import ATTACKERS, CONTROLS, UNPROTECTED
 from local.report import frame, select
-from local.report.frame import (
-    MEASURES,
-    MISSING,
-    NOTHING,
-    UNDEFINED,
-    VOICES,
-    Marked,
-    Measure,
-    Value,
-    attacker,
-    code,
-    enumerate_words,
-    markdown_table,
-    measure,
-    number,
-    read_frame,
-    say,
-    show,
-    value_of,
-    where,
-)
-from local.report.load import Person, Results
+from local.report.frame import MEASURES, Marked, Measure, Value, measure, show, value_of, where
 from local.report.select import Judged, Verdict
 from utils.cli import UserError
 
@@ -53,15 +32,18 @@ SUBJECT = ("split", "system", "family", "attacker", "condition")
 
 @dataclass(frozen=True)
 class Table:
-    """Cells as people read them; the first `n_names` columns say what a row speaks of."""
+    """Cells as people read them."""
 
     header: list[str]
     rows: list[list[str]]
-    n_names: int = 2
 
     def markdown(self) -> str:
         """The table in Markdown."""
-        return markdown_table(self.header, self.rows) if self.rows else MISSING.capitalize() + "."
+        return (
+            frame.markdown_table(self.header, self.rows)
+            if self.rows
+            else frame.MISSING.capitalize() + "."
+        )
 
 
 @dataclass(frozen=True)
@@ -95,7 +77,7 @@ def pivot(
     row and its column are of."""
     columns = [*columns]
     lines = [[*said, *(cell(row, column) for _, column in columns)] for said, row in rows]
-    return Table([*names, *(title for title, _ in columns)], lines, len(names))
+    return Table([*names, *(title for title, _ in columns)], lines)
 
 
 def headed(measures: Iterable[Measure]) -> list[tuple[str, Measure]]:
@@ -114,7 +96,7 @@ def tabulate(spec: Spec, metrics: pd.DataFrame) -> Table:
     own = where(metrics, family=spec.family, attacker=[*CONDITION] if spec.attackers else "")
     own = own.drop_duplicates([*SUBJECT]).sort_values("split", kind="stable")
     names = ["split", "system", "attacker", "condition"][: 4 if spec.attackers else 2]
-    rows = [([f.split, f.system, attacker(f.attacker), f.condition][: len(names)], f)
+    rows = [([f.split, f.system, frame.attacker(f.attacker), f.condition][: len(names)], f)
             for f in own.itertuples()]  # fmt: skip
     columns: list[tuple[str, Measure | str]] = [*headed(spec.columns), *spec.counts.items()]
     return pivot(names, rows, columns, lambda f, column: (
@@ -130,9 +112,9 @@ def _cell(found: Mapping[tuple[str, ...], Value], f: Any, m: Measure) -> str:
         who = "original" if m.attacker == "unprotected" else f.system
         condition = CONDITION.get(m.attacker) or _CONDITION_OF[m.family]
         of = (f.split, who, m.family, m.attacker, condition)
-    if m.name == "cca_top10" and found.get((*of, m.chance), NOTHING).value > CERTAIN:
-        return UNDEFINED
-    nobody = "–" if m.name.endswith("_recordings") else MISSING  # has so many recordings
+    if m.name == "cca_top10" and found.get((*of, m.chance), frame.NOTHING).value > CERTAIN:
+        return frame.UNDEFINED
+    nobody = "–" if m.name.endswith("_recordings") else frame.MISSING  # has so many recordings
     return show(found.get((*of, m.name)), m, missing=nobody)
 
 
@@ -153,16 +135,16 @@ def utility_table(metrics: pd.DataFrame) -> Table:
         for f in own.itertuples()
     ]  # fmt: skip
     head = ["split", "system", "measured by", "condition", "figure", "value", "speakers"]
-    return Table(head, rows, 5)
+    return Table(head, rows)
 
 
 def rtf_table(timings: pd.DataFrame) -> Table:
     """Real-time factors, a row a stage of a system; why one was not measured stands in the row."""
     rows = [
-        [t.system, t.stage, f"{MISSING}: {t.missing}", *["-"] * 5]
-        if t.missing
-        else [t.system, t.stage, f"{float(t.rtf):.3g}", f"{float(t.seconds):.1f}",
-              f"{float(t.audio_seconds):.1f}", t.jobs, t.threads, t.hosts]
+        [t.system, t.stage, *([f"{frame.MISSING}: {t.missing}", *["-"] * 5] if t.missing else [
+            f"{float(t.rtf):.3g}", f"{float(t.seconds):.1f}", f"{float(t.audio_seconds):.1f}",
+            t.jobs, t.threads, t.hosts,
+        ])]
         for t in timings.itertuples()
     ]  # fmt: skip
     header = ["system", "stage", "RTF", "seconds", "seconds of audio", "jobs", "threads", "where"]
@@ -203,17 +185,31 @@ def strongest_table(metrics: pd.DataFrame) -> Table:
     return Table(header, rows)
 
 
+def grid(
+    names: Sequence[str], cells: Iterable[tuple[Sequence[str], Any, str]],
+    columns: Mapping[Any, str], missing: str = "–",
+) -> Table:  # fmt: skip
+    """A table of cells, each with the names of its row and the key of its column; of two in one
+    place the last counts. columns: their titles, by key."""
+    rows: dict[tuple[str, ...], dict[Any, str]] = {}
+    for of, key, text in cells:
+        rows.setdefault((*of,), {})[key] = text
+    return pivot(names, rows.items(),
+                 [(title, key) for key, title in columns.items()],
+                 lambda own, key: own.get(key, missing))  # fmt: skip
+
+
 def control_table(metrics: pd.DataFrame) -> Table:
     """EERs under the controls, a row a split, attacker and evaluator."""
-    eers = where(metrics, metric="eer", system=[*CONTROLS])
-    found = frame.values(eers, "split", "attacker", "evaluator", "system")
-    run = [name for name in CONTROLS if name in set(eers["system"])]
-    rows = [
-        [split, attacker(who), by, *(show(found.get((split, who, by, name)), EER) for name in run)]
-        for split, who, by in sorted({of[:3] for of in found})
+    names = ["split", "attacker", "evaluator"]
+    eers = where(metrics, metric="eer", system=[*CONTROLS]).sort_values(names)
+    run = {name: f"{name} (%)" for name in CONTROLS if name in set(eers["system"])}
+    cells = [
+        ((f.split, frame.attacker(f.attacker), f.evaluator), f.system, show(value_of(f), EER))
+        for f in eers.itertuples()
+        if len(run) > 1  # copy synthesis alone is a system like others
     ]
-    rows = rows if run[1:] else []  # copy synthesis alone is a system like others
-    return Table(["split", "attacker", "evaluator", *(f"{name} (%)" for name in run)], rows, 3)
+    return grid(names, cells, run, frame.MISSING)
 
 
 CROWD = re.compile(r"(legal_linkability|named)_l(\d+|all)_n(\d+)")
@@ -223,45 +219,40 @@ CROWDS = {"named": "named at first", "legal_linkability": "legal linkability"}
 def crowd_table(metrics: pd.DataFrame) -> Table:
     """Who is named at first among ever more candidates, a row an attack and number of recordings,
     and the same by cosines as regulators' criterion has them."""
-    found: dict[tuple[str, ...], dict[int, str]] = {}
+    cells = []
     for f in select.no_controls(where(metrics, family=frame.CROWD)).itertuples():
         if match := CROWD.fullmatch(f.metric):
-            of = (f.split, f.system, attacker(f.attacker), f.evaluator, CROWDS[match[1]], match[2])
-            found.setdefault(of, {})[int(match[3])] = show(value_of(f), MEASURES["reid_top_1"])
-    sizes = sorted({n for own in found.values() for n in own})
-    rows = [[*of, *(own.get(n, "–") for n in sizes)] for of, own in found.items()]
+            who = (f.split, f.system, frame.attacker(f.attacker), f.evaluator)
+            of = (*who, CROWDS[match[1]], match[2])
+            cells.append((of, int(match[3]), show(value_of(f), MEASURES["reid_top_1"])))
+    sizes = {n: f"of {n} (%)" for n in sorted({n for _, n, _ in cells})}
     head = ["split", "system", "attacker", "evaluator", "figure", "recordings"]
-    return Table([*head, *(f"of {n} (%)" for n in sizes)], rows, 6)
+    return grid(head, cells, sizes)
 
 
 GROUP = re.compile(r"(?P<figure>(?:eer|named)_(?:1|all)_recordings)_(?P<of>[a-z]+)")
-GROUPED = {
-    "eer_1_recordings": "EER", "eer_all_recordings": "EER from all recordings",
-    "named_1_recordings": "named", "named_all_recordings": "named from all recordings",
-}  # fmt: skip
 
 
 def group_table(metrics: pd.DataFrame) -> Table:
     """The strongest attacker by group of people, a row a system, figure and attribute: each group,
     the worst, and by how much the best-protected one is better off."""
     own = select.no_controls(where(metrics, family=frame.GROUPS))
-    found = frame.values(own, "system", "metric")
-    rows = []
+    found, rows = frame.values(own, "system", "metric"), []
     for (system, metric), worst in found.items():
-        if not (match := GROUP.fullmatch(metric.removeprefix("worst_"))) or not worst.tag:
-            continue
-        key, people = match[0], {m for s, m in found if s == system}
-        each = [m for m in people if m.startswith(f"{key}_")]
-        told = [f"{_group(match['of'], m.removeprefix(f'{key}_'))}: {show(found[system, m], EER)}"
-                for m in sorted(each)]  # fmt: skip
-        gap = show(found.get((system, f"gap_{key}")), EER)
-        rows.append([system, GROUPED[match["figure"]], "; ".join(told),
-                     _group(match["of"], worst.tag), gap])  # fmt: skip
+        if (match := GROUP.fullmatch(metric.removeprefix("worst_"))) and worst.tag:
+            key, of = match[0], match["of"]
+            people = sorted(m for s, m in found if s == system and m.startswith(f"{key}_"))
+            told = [f"{_group(of, m.removeprefix(f'{key}_'))}: {show(found[system, m], EER)}"
+                    for m in people]  # fmt: skip
+            gap = show(found.get((system, f"gap_{key}")), EER)
+            figure = frame.TABLES["groups"][match["figure"]]
+            rows.append([system, figure, "; ".join(told), _group(of, worst.tag), gap])
     return Table(["system", "figure (%)", "groups", "worst group", "gap (points)"], rows)
 
 
 def _group(attribute: str, value: str) -> str:
-    return VOICES.get(value, value) if attribute == "sex" else f"age {value.replace('_', ' ')}"
+    words = f"age {value.replace('_', ' ')}"
+    return frame.VOICES.get(value, value) if attribute == "sex" else words
 
 
 _BY_ENROLMENT = re.compile(r"eer_(?:normalised_)?(?:(\d+)_enrolled_)?(\d+|all)_recordings")
@@ -269,30 +260,31 @@ _BY_ENROLMENT = re.compile(r"eer_(?:normalised_)?(?:(\d+)_enrolled_)?(\d+|all)_r
 
 def enrolment_table(metrics: pd.DataFrame) -> Table:
     """EERs by recordings enrolled and heard, folded, a row an attack and number enrolled."""
-    found: dict[tuple[str, ...], dict[str, Value]] = {}
-    for f in where(metrics, family=frame.RECORDINGS).itertuples(index=False):
-        if (named := _BY_ENROLMENT.fullmatch(f.metric)) and (own := value_of(f)).defined:
-            at = (f.split, f.system, f.attacker, f.evaluator, named[1] or "all")
-            eers, own = found.setdefault(at, {}), select.fold(own)
-            eers[named[2]] = min(eers.get(named[2], own), own, key=lambda eer: eer.value)
-    few = {at[:4] for at in found if at[4] != "all"}
-    rows = [
-        [*at[:2], attacker(at[2]), *at[3:], *(show(eers.get(n), EER, missing="–") for n in LENGTHS)]
-        for at, eers in sorted(found.items())
-        if at[:4] in few
+    own = where(metrics, family=frame.RECORDINGS).dropna(subset="value")
+    found = [
+        ((f.split, f.system, f.attacker, f.evaluator), named[1] or "all", named[2],
+         select.fold(value_of(f)))
+        for f in own.itertuples(index=False) if (named := _BY_ENROLMENT.fullmatch(f.metric))
+    ]  # fmt: skip
+    few = {at for at, enrolled, *_ in found if enrolled != "all"}
+    found.reverse()  # of equal EERs the first in the table is the last here, and counts
+    cells = [
+        ((*at[:2], frame.attacker(at[2]), at[3], enrolled), heard, show(eer, EER))
+        for at, enrolled, heard, eer in sorted(found, key=lambda f: (*f[:2], -f[3].value))
+        if at in few
     ]
-    heard = [f"{n} heard (%)" for n in LENGTHS]
-    return Table(["split", "system", "attacker", "evaluator", "enrolled", *heard], rows, 4)
+    head = ["split", "system", "attacker", "evaluator", "enrolled"]
+    return grid(head, cells, {n: f"{n} heard (%)" for n in LENGTHS})
 
 
 def _named(row: Any | None, m: Measure) -> list[str]:
     """Value with interval, attacker, evaluator."""
     if row is None:
-        return [UNDEFINED, "-", "-"]
-    return [show(value_of(row), m), attacker(row.attacker), row.evaluator]
+        return [frame.UNDEFINED, "-", "-"]
+    return [show(value_of(row), m), frame.attacker(row.attacker), row.evaluator]
 
 
-def verdict_table(results: Results) -> Table:
+def verdict_table(results: frame.Results) -> Table:
     """A row a system: the verdict, what the attacker who decides can do, the worst-protected
     person, and what is left of use. "; " parts the groups in a cell."""
     found, kept = select.verdicts(results), select.uses(results.metrics)
@@ -300,7 +292,7 @@ def verdict_table(results: Results) -> Table:
     header = ["system", "verdict", "EER (%) of the strongest attacker (50: guessing)"]
     if naming:
         each = sorted(round(a.recordings) for a in naming if math.isfinite(a.recordings))
-        header.append(say("people_named", each=each))
+        header.append(frame.say("people_named", each=each))
     beside = select.beside_words(results.metrics)
     header += ["the voice adds to the words (points of EER)"] * bool(beside)
     header += ["worst-protected person"] * (not results.speakers.empty)
@@ -308,22 +300,24 @@ def verdict_table(results: Results) -> Table:
     rows = []
     for system, name in select.verdict_rows(found).items():
         own = found[system]
-        row = [name, _said(own), "; ".join(say("decides", judged=j) for j in own)]
+        row = [name, _said(own), "; ".join(frame.say("decides", judged=j) for j in own)]
         if naming:
-            told = [say("named", attack=j.named, group=j.group) for j in own if j.named]
+            told = [frame.say("named", attack=j.named, group=j.group) for j in own if j.named]
             row.append("; ".join(told) or "–")
         if beside:
             told = [f"{j.group} {show(beside.get((system, j.split)), select.POINTS)}" for j in own]
             row.append("; ".join(told))
         if not results.speakers.empty:
-            worst = min((j.worst for j in own if j.worst), key=Person.order, default=None)
-            row.append(f"{worst.name} (linkability {number(worst.linkability)})" if worst else "–")
+            worst = min((j.worst for j in own if j.worst), key=frame.Person.order, default=None)
+            row.append(
+                f"{worst.name} (linkability {frame.number(worst.linkability)})" if worst else "–"
+            )
         for by, of_systems in kept.items():
             after, before = (of_systems.get(s) for s in (system, "original"))
             now, was = (show(f and f.value, MEASURES[by[0]], missing="") for f in (after, before))
             row.append((f"{now} (was {was})" if was else now) if after else "–")
         rows.append(row)
-    return Table(header, rows, 2)
+    return Table(header, rows)
 
 
 def _said(found: Sequence[Judged]) -> str:
@@ -336,7 +330,7 @@ def _said(found: Sequence[Judged]) -> str:
     return "; ".join(f"{said} ({', '.join(groups)})" for said, groups in told.items())
 
 
-def verdict_lines(results: Results) -> list[str]:
+def verdict_lines(results: frame.Results) -> list[str]:
     """The verdicts for a console, in at most two lines: systems by verdict, a line for each group
     of people; where more lines would differ, each system by the worst of its groups."""
     found = select.verdicts(results)
@@ -362,14 +356,14 @@ def _by_level(verdicts: Mapping[str, Verdict]) -> str:
         own = {system: v.why for system, v in verdicts.items() if v.level is level}
         why = next(iter(own.values())) if len({*own.values()}) == 1 else ""
         said = f"{select.WORDS[level]}, {why}" if why else select.WORDS[level]
-        told.append(f"{said} ({enumerate_words([*own], most=4)})")
+        told.append(f"{said} ({frame.enumerate_words([*own], most=4)})")
     return " · ".join(told)
 
 
 CONVERSIONS = ("voice_conversion", "knn_vc")  # anonymisers that resynthesise another voice
 
 
-def vocoder_table(results: Results, evaluator: str) -> Table:
+def vocoder_table(results: frame.Results, evaluator: str) -> Table:
     """How much of each conversion's rise of the ignorant EER copy synthesis has too, by split.
 
     (EER_copy - EER_OO) / (EER_system - EER_OO), where there is a rise and both have the
@@ -377,7 +371,7 @@ def vocoder_table(results: Results, evaluator: str) -> Table:
     """
 
     def eer(split: str, system: str, attack: str = "ignorant") -> Value:
-        return results.value(evaluator, split, system, attack, "eer") or NOTHING
+        return results.value(evaluator, split, system, attack, "eer") or frame.NOTHING
 
     settings = {system: results.settings(system) for system in results.systems()}
     copies, conversions = (
@@ -393,7 +387,9 @@ def vocoder_table(results: Results, evaluator: str) -> Table:
             share = (copied.value - before.value) / rise
             of_it = "none" if share <= 0 else "all" if share >= 1 else frame.percent(share, 0)
             eers = [show(v, EER) for v in (before, after, copied)]
-            rows.append([system, split, *eers[:2], number(100 * rise, 1), copy, eers[2], of_it])
+            rows.append(
+                [system, split, *eers[:2], frame.number(100 * rise, 1), copy, eers[2], of_it]
+            )
     header = ["system", "split", "EER unprotected (%)", "EER (%)", "rise (points)",
               "copy synthesis", "its EER (%)", "of the rise"]  # fmt: skip
     return Table(header, rows)
@@ -415,13 +411,7 @@ FOLDER, CARDS = DOCS / "published", DOCS / "metrics"
 
 # ---- Printed figures and claims.
 
-CITED = {
-    "000": "Noé et al. 2020",
-    "001": "Champion et al. 2021",
-    "002": "Noé et al. 2022",
-    "003": "Seo et al. 2025",
-    "004": "Liu et al. 2025",
-}  # as pages cite them, by the name of the file
+CITED = frame.TABLES["papers"]  # as pages cite them, by the name of the file
 PUBLISHED = (
     "table", "system", "ours", "set", "family", "attacker", "evaluator", "metric", "value",
     "spread", "unit",
@@ -444,7 +434,7 @@ def published(paper: str) -> DataFrame:
     if not path.is_file():
         known = " ".join(sorted(p.stem for p in FOLDER.glob("00*.tsv")))
         raise UserError(f"{path}: no published figures of {paper}; known: {known}")
-    found = read_frame(path, PUBLISHED, "\t")
+    found = frame.read_frame(path, PUBLISHED, "\t")
     found["number"] = to_numeric(found["value"], errors="coerce") / found["unit"].map(_OF_ONE)
     return found
 
@@ -460,7 +450,7 @@ def of_table(paper: str, table: str) -> DataFrame:
 
 def claims() -> DataFrame:
     """The rows of docs/published/claims.tsv, whose verdicts are VERDICTS."""
-    return read_frame(FOLDER / "claims.tsv", CLAIM, "\t")
+    return frame.read_frame(FOLDER / "claims.tsv", CLAIM, "\t")
 
 
 def _paper(name: str) -> Marked:
@@ -473,7 +463,7 @@ def claims_table(words: Sequence[str], page: Path) -> Table:
     found = claims()
     if not words:
         every = [[_paper(c.paper), Marked(c.claim), c.verdict] for c in found.itertuples()]
-        return Table(["paper", "claim", "here"], every, 2)
+        return Table(["paper", "claim", "here"], every)
     own = found[found["paper"] == words[0]]
     if len(words) > 1 or own.empty:
         raise UserError(f"{page}: a table of claims names one paper, 000 to 004, or none")
@@ -481,7 +471,7 @@ def claims_table(words: Sequence[str], page: Path) -> Table:
         [Marked(c.claim), c.place, Marked(f"**{c.verdict}**"), Marked(c.why)]
         for c in own.itertuples()
     ]
-    return Table(["claim", "where", "here", "why"], rows, 2)
+    return Table(["claim", "where", "here", "why"], rows)
 
 
 def verdicts_table(words: Sequence[str], page: Path) -> Table:
@@ -492,7 +482,7 @@ def verdicts_table(words: Sequence[str], page: Path) -> Table:
         [_paper(paper), *(str((own["verdict"] == verdict).sum()) for verdict in VERDICTS)]
         for paper, own in claims().groupby("paper")
     ]
-    return Table(["paper", *VERDICTS], rows, 1)
+    return Table(["paper", *VERDICTS], rows)
 
 
 def paper_table(words: Sequence[str], page: Path) -> Table:
@@ -604,10 +594,10 @@ def _render(paper: str, rows: DataFrame, by_system: bool) -> Table:
                 title = f"here, {splits[place]}" if by_system and len(splits) > 1 else "here"
                 cells = {name: show(v, _beside(own), missing="") for name, v in found.items()}
                 filled.append((title, cells))
-    lines = [[name[0], *map(code, name[1:]), *(cells.get(name, "") for _, cells in filled)]
+    lines = [[name[0], *map(frame.code, name[1:]), *(cells.get(name, "") for _, cells in filled)]
              for name in dict.fromkeys(rows["row"])]  # fmt: skip
     header = [f"system of {CITED[paper]}", *names[1:], *(title for title, _ in filled)]
-    return Table(header, lines, len(names))
+    return Table(header, lines)
 
 
 # ---- What the terms of the report mean: the cards, which its tables link to.

@@ -24,9 +24,8 @@ import torch
 import yaml
 
 from local.protocols.attackers import AttackSet
-from local.report.frame import METRICS, SPEAKERS, WHERE, write_frame
+from local.report.frame import METRICS, SPEAKERS, WHERE, load_results, write_frame
 from local.report.gather import attacks, gather, settings_of_systems, tabulate
-from local.report.load import load_results
 from steps.anonymisers.registry import describe_system
 from steps.asr.ctc import CtcConfig, CtcRecogniser, CtcUnits
 from steps.asr.ctc import make_network as make_ctc
