@@ -100,15 +100,13 @@ def _hearing(
     evaluators: Sequence[Evaluator], asked: Asked
 ) -> tuple[tuple[Evaluator, ...], list[str]]:
     """Evaluators that can hear something here, and notes on the others."""
-    deaf = "" if recognise_words(asked) else "moonshine is not installed, and --asr names no hub:"
-    kept = tuple(one for one in evaluators if one.encoder.word != "words" or not deaf)
+    why = "nothing recognises words: moonshine is not installed, and --asr names no hub:<model>"
+    deaf = not recognise_words(asked)
+    lost = [one.word for one in evaluators if deaf and one.encoder.word == "words"]
+    kept = tuple(one for one in evaluators if one.word not in lost)
     if not kept:
-        raise UserError(f"--evaluators: nothing recognises words: {deaf}<model>")
-    return kept, [
-        f"evaluator left out: {one.word}: nothing recognises words: {deaf}<model>"
-        for one in evaluators
-        if one not in kept
-    ]
+        raise UserError(f"--evaluators: {why}")
+    return kept, [f"evaluator left out: {word}: {why}" for word in lost]
 
 
 @dataclass
@@ -145,8 +143,7 @@ class Recipe:
         """Recipe from the options that all recipes have; UserError for a wrong one."""
         asked.numbers("nj")
         asked.number("lda_dim")
-        if asked["device"] not in ("cpu", "cuda"):
-            raise UserError(f"--device: '{asked['device']}'; known: cpu, cuda")
+        asked.choice("device", "cpu|cuda")
         for name in ("systems", "generators", "asr", "emotion"):
             asked.words(name)
         asked_for = asked.words("evaluators")
@@ -154,8 +151,8 @@ class Recipe:
         evaluators = tuple(find_evaluator(word, cohort) for word in words)
         if not evaluators:
             raise UserError("--evaluators: names none; <encoder>/<back end> is expected")
-        found = [evaluator.encoder for evaluator in evaluators]
-        found = [find_encoder(asked["voice_encoder"])] if asked["voice_encoder"] else found
+        own = asked["voice_encoder"]
+        found = [find_encoder(own)] if own else [evaluator.encoder for evaluator in evaluators]
         voice = next((encoder for encoder in found if not encoder.is_channel), None)
         if voice is None:
             raise UserError(
@@ -187,11 +184,11 @@ class Recipe:
         if asked.get("attacker_train"):
             check_learnt(learnt, made, sets)
         fused = tuple(word for word in asked_for if word in FUSED)
-        for name in fused:
-            if len([one for one in evaluators if one.encoder.word not in FUSED[name]]) < 2:
-                notes.append(
-                    f"nothing is {name.replace('_', ' ')}: it takes two evaluators or more"
-                )
+        notes += [
+            f"nothing is {name.replace('_', ' ')}: it takes two evaluators or more"
+            for name in fused
+            if len([one for one in evaluators if one.encoder.word not in FUSED[name]]) < 2
+        ]
         return cls(
             asked, evaluators, voice, genders, sets, sets, train, pool, learnt, fused=fused,
             notes=notes,
@@ -381,10 +378,6 @@ class Recipe:
         if (kind := evaluator.trained) and evaluator.scorer != evaluator.encoder.backend:
             self.backend(evaluator.encoder, self.train, evaluator.scorer, kind)
 
-    def f0(self, name: str) -> str:
-        """Plan F0 statistics of a set's speakers."""
-        return self.step("f0", f"exp/f0/{name}", name)
-
     def voices(self, content: str = "") -> str:
         """Plan the pool of voices, with x-vectors by the encoder of the voices; with content, by
         that name, in a separate pool. Frames of WavLM are a pool by themselves."""
@@ -398,12 +391,6 @@ class Recipe:
             out += f".{content.replace(':', '+').replace('/', '+')}"
             words = (*self.on_device, "--add-content", content)
         return self.step("pools", out, self.pool, options=words, world=world, speakers=speakers)
-
-    def synthesiser(self, name: str) -> str:
-        """Plan a trained synthesiser, by its settings' name."""
-        pool, conf = self.voices(), f"conf/synthesisers/{name}.yaml"
-        out = f"exp/synthesisers/{self.voice.name}/{name}"
-        return self.step("synthesisers", out, self.pool, conf=conf, pool=pool)
 
     def generator(self, name: str) -> str:
         """Plan a trained generator, by its settings' name; for psd the frames, where the encoder
@@ -433,23 +420,23 @@ class Recipe:
             self.encoder(voice)
         match kind:
             case "xvectors":
-                found = {one: self.xvectors(voice, one) for one in self.sets}
-                folders = [*found.values()]  # of all, if speakers keep one voice in all of them
+                folders = [self.xvectors(voice, one) for one in self.sets]
                 if name in (self.train, self.learnt.name):
                     folders = [self.speakers(voice, name)]
-                elif level != "perm" or name not in self.sets:
+                elif level != "perm" or name not in self.sets:  # else one voice in all of them
                     folders = [self.xvectors(voice, name)]
                 return [word for folder in folders for word in ("--xvectors", folder)]
             case "f0":
-                for one in self.sets:
-                    self.f0(one)
-                folder = self.f0(name)
+                for one in (*self.sets, name):
+                    folder = self.step("f0", f"exp/f0/{one}", one)
             case "backend":
                 folder = self.backend(voice, self.train, f"exp/backends/{voice.name}")
             case "pool":
                 return ["--pool", self.voices(of), *(self.on_device if of else ())]
             case "synthesiser":
-                folder = self.synthesiser(of)
+                pool, conf = self.voices(), f"conf/synthesisers/{of}.yaml"
+                out = f"exp/synthesisers/{voice.name}/{of}"
+                folder = self.step("synthesisers", out, self.pool, conf=conf, pool=pool)
             case "generator":
                 folder = self.generator(of)
             case "model":
@@ -495,24 +482,21 @@ class Recipe:
         """Plan the sets whose people are candidates only, as a system protects them (empty:
         original speech); their names."""
         found = []
-        given = system and self.is_given(system)
         for name in self.asked.words("distractors"):
             if name in self.sets:
                 raise UserError(f"--distractors: {name} is evaluated; name a set of other people")
             if not Path("data", name).is_dir() and name != self.train:
                 raise UserError(f"--distractors: data/{name} is missing; link or make it")
-            if given:
+            if system and self.is_given(system):
                 note = f"no distractors for {system}: its speech is given"
                 self.notes += [] if note in self.notes else [note]
             elif system and name == self.train:
                 level = self.describe(system).level
-                protected = self.protect_training(system, level, name)
-                found.append(protected.removeprefix("data/"))
-            elif system:
-                found.append(f"{name}_{system}")
-                self.protect("protected", system, name, found[-1])
+                found.append(self.protect_training(system, level, name).removeprefix("data/"))
             else:
-                found.append(name)
+                found.append(side(name, system))
+                if system:
+                    self.protect("protected", system, name, found[-1])
         return found
 
     def protect_training(self, system: str, level: str, name: str, draw: int = 0) -> str:
@@ -528,8 +512,7 @@ class Recipe:
         """How often an attacker protects the training set: once where a draw changes nothing that
         they hear, and where speech is given; known once the system has protected its first set."""
         asked = int(self.asked.get("informed_draws", "1"))
-        given = self.is_given(system)
-        once = level == "const" or given or encoder.is_recognised
+        once = level == "const" or self.is_given(system) or encoder.is_recognised
         return asked if not once and self.is_random(system) else 1
 
     def training_set(self, system: str, level: str, encoder: NamedEncoder) -> str:
