@@ -172,14 +172,16 @@ class Recipe:
         sets = (f"{name}_enrolls", *(f"{name}_trials_{gender}" for gender in genders))
         train = asked["train_set"]
         pool = asked["pool_set"] or train
-        if pool in sets:
-            raise UserError(f"--pool-set: {pool} is evaluated; name a set of other people")
         made = [train, *asked.get("also_prepared").split()]
-        if not Path("data", pool).is_dir() and pool not in made:
-            raise UserError(
-                f"--pool-set: data/{pool} is missing; link or make it, or name it in "
-                "also_prepared if prepare.sh makes it"
-            )
+        others = [("--distractors", name) for name in asked.words("distractors")]
+        for option, name in (("--pool-set", pool), *others):
+            if name in sets:
+                raise UserError(f"{option}: {name} is evaluated; name a set of other people")
+            if not Path("data", name).is_dir() and name not in made:
+                raise UserError(
+                    f"{option}: data/{name} is missing; link or make it, or name it in "
+                    "also_prepared if prepare.sh makes it"
+                )
         learnt = find_learnt(asked)
         if asked.get("attacker_train"):
             check_learnt(learnt, made, sets)
@@ -483,10 +485,6 @@ class Recipe:
         original speech); their names."""
         found = []
         for name in self.asked.words("distractors"):
-            if name in self.sets:
-                raise UserError(f"--distractors: {name} is evaluated; name a set of other people")
-            if not Path("data", name).is_dir() and name != self.train:
-                raise UserError(f"--distractors: data/{name} is missing; link or make it")
             if system and self.is_given(system):
                 note = f"no distractors for {system}: its speech is given"
                 self.notes += [] if note in self.notes else [note]

@@ -535,8 +535,7 @@ def _remember(recipe: Recipe) -> tuple[str, list[str]]:
     sets = (Path("data", name) for name in (recipe.sets[0], recipe.train))
     words = next(filter(None, map(made_by, sets)), [])[3:]  # after ./prepare.sh --seed SEED
     words = words[:-2] if SETS in words[-2:-1] else words
-    known = words[1] if words[:1] == ["--corpus"] else ""
-    words = words[2:] if known else words
+    known, words = (words[1], words[2:]) if words[:1] == ["--corpus"] else ("", words)
     told = []
     if not corpus and "corpus" not in named and known:
         corpus = known

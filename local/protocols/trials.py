@@ -168,15 +168,16 @@ def lists_of(
     genders: Iterable[str],
 ) -> Lists:
     """Lists with the full product of each gender; all other utterances are unused."""
-    by_gender = {
-        gender: [u for u in tried if spk2gender[utt2spk[u]] == gender] for gender in genders
-    }
-    trials = {
-        gender: full_product((s for s in enrolment if spk2gender[s] == gender), utts, utt2spk)
-        for gender, utts in by_gender.items()
-    }
-    used = {utt for utts in (*enrolment.values(), *by_gender.values()) for utt in utts}
+    every = full_product(enrolment, tried, utt2spk)
+    trials = {gender: _among(every, gender, utt2spk, spk2gender) for gender in genders}
+    used = {utt for utts in enrolment.values() for utt in utts}
+    used.update(utt for rows in trials.values() for _, utt, _ in rows)
     return Lists(enrolment, trials, {}, sort_ids(utt2spk.keys() - used))
+
+
+def _among(trials: Iterable[Trial], gender: str, utt2spk: Table, spk2gender: Table) -> list[Trial]:
+    """Trials of which both sides have a gender."""
+    return [row for row in trials if spk2gender[row[0]] == gender == spk2gender[utt2spk[row[1]]]]
 
 
 def lists_of_enrolled(
@@ -226,12 +227,7 @@ def with_both(lists: Lists, utt2spk: Table, spk2gender: Table) -> Lists:
         utts = {utt for gender in GENDERS for utt in lists.trial_utts(gender)}
         trials[MIXED] = full_product(lists.enrolment, utts, utt2spk)
     for gender in GENDERS if MIXED in trials else ():
-        own = [
-            row
-            for row in trials[MIXED]
-            if spk2gender[row[0]] == gender == spk2gender[utt2spk[row[1]]]
-        ]
-        trials.setdefault(gender, own)
+        trials.setdefault(gender, _among(trials[MIXED], gender, utt2spk, spk2gender))
     return replace(lists, trials=trials)
 
 
