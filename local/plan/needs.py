@@ -400,8 +400,8 @@ class Recipe:
         xvectors = self.session_xvectors(self.voice, self.pool)
         options = self.on_device
         if why := self.asked.get("tested_train_generators"):
-            note = f"generators are trained on speakers who are also evaluated: {why}"
-            self.notes += [] if note in self.notes else [note]
+            note = "generators are trained on speakers who are also evaluated"
+            self.notes.append(f"{note}: {why}")
         else:
             options += self.unseen
         out, conf = f"exp/generators/{self.voice.name}/{name}", self.voice.conf
@@ -486,8 +486,7 @@ class Recipe:
         found = []
         for name in self.asked.words("distractors"):
             if system and self.is_given(system):
-                note = f"no distractors for {system}: its speech is given"
-                self.notes += [] if note in self.notes else [note]
+                self.notes.append(f"no distractors for {system}: its speech is given")
             elif system and name == self.train:
                 level = self.describe(system).level
                 found.append(self.protect_training(system, level, name).removeprefix("data/"))
