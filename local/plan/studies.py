@@ -7,14 +7,7 @@ from collections.abc import Callable, Sequence
 from itertools import product
 from pathlib import Path
 
-from local.plan.attacks import (
-    DRAW,
-    Attacks,
-    Listed,
-    Utility,
-    matrices,
-    scores_of,
-)
+from local.plan.attacks import DRAW, Attacks, Listed, Utility, matrices, scores_of
 from local.plan.needs import Recipe, side
 from local.plan.options import (
     ORIGINAL,
