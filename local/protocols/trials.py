@@ -46,13 +46,18 @@ class Lists:
     """Lists of one evaluation.
 
     enrolment: speaker -> utterances. trials: gender, or MIXED -> (speaker, utterance, label).
-    trial_only: speakers who are not enrolled -> reason. unused: utterances in no list.
+    trial_only: speakers who are not enrolled -> reason.
     """
 
     enrolment: Groups
     trials: Mapping[str, Sequence[Trial]]
     trial_only: Table = field(default_factory=dict)
-    unused: Sequence[str] = ()
+
+    @property
+    def utts(self) -> set[str]:
+        """Utterances of all lists."""
+        tried = (utt for rows in self.trials.values() for _, utt, _ in rows)
+        return {*(utt for utts in self.enrolment.values() for utt in utts), *tried}
 
     def enrolled(self, gender: str) -> list[str]:
         """Enrolment speakers of a gender: those in its trials."""
@@ -167,12 +172,9 @@ def lists_of(
     tried: Iterable[str],
     genders: Iterable[str],
 ) -> Lists:
-    """Lists with the full product of each gender; all other utterances are unused."""
+    """Lists with the full product of each gender."""
     every = full_product(enrolment, tried, utt2spk)
-    trials = {gender: _among(every, gender, utt2spk, spk2gender) for gender in genders}
-    used = {utt for utts in enrolment.values() for utt in utts}
-    used.update(utt for rows in trials.values() for _, utt, _ in rows)
-    return Lists(enrolment, trials, {}, sort_ids(utt2spk.keys() - used))
+    return Lists(enrolment, {g: _among(every, g, utt2spk, spk2gender) for g in genders})
 
 
 def _among(trials: Iterable[Trial], gender: str, utt2spk: Table, spk2gender: Table) -> list[Trial]:
@@ -347,9 +349,7 @@ def cut_lists(lists: Lists, utts: Iterable[str]) -> Lists:
         gender: [row for row in rows if row[0] in enrolment and row[1] in there]
         for gender, rows in lists.trials.items()
     }
-    used = {utt for own in enrolment.values() for utt in own}
-    used.update(utt for rows in trials.values() for _, utt, _ in rows)
-    return Lists(enrolment, trials, lists.trial_only, sort_ids(there - used))
+    return Lists(enrolment, trials, lists.trial_only)
 
 
 def check_agreement(kind: str, ours: Table, theirs: Table) -> None:
