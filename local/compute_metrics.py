@@ -17,6 +17,7 @@ from local.options import AnotherDraw, Bootstrap, Figures, Words, read_scored, w
 from utils.cli import BadValue, UserError, natural, positive
 from utils.commands import commands
 from utils.options import Seed, TrialFormat, Utt2spk
+from utils.tables import read_json_object, read_map
 
 Trials = Annotated[Path, "A list of trials"]
 Scores = Annotated[Path, "The scores of these trials"]
@@ -33,15 +34,6 @@ def _omega(text: str) -> tuple[str, float]:
     return text, value
 
 
-def _read_utt2spk(path: Path) -> dict[str, str]:
-    from utils.tables import read_map
-
-    utt2spk = read_map(path)
-    if not utt2spk:
-        raise UserError(f"{path}:1: the file is empty")
-    return utt2spk
-
-
 def _read_scored(
     kind: str, trials_path: Path, *scores_paths: Path, more: Sequence[Path] = ()
 ) -> tuple[Any, ...]:
@@ -56,7 +48,7 @@ def _read_scored(
 def _find_speakers(trials: Any, path: Path, utt2spk: Path) -> Any:
     from local.metrics.verification import find_speakers
 
-    return find_speakers(trials, _read_utt2spk(utt2spk), trials_path=path, utt2spk_path=utt2spk)
+    return find_speakers(trials, read_map(utt2spk), trials_path=path, utt2spk_path=utt2spk)
 
 
 def _check_bootstrap(bootstrap: int, utt2spk: Path | None) -> None:
@@ -175,7 +167,6 @@ def _strongest(
 def _judges(figures: Path) -> bool:
     """Whether the EER of unprotected speech in these figures is known to be low."""
     from local.metrics.detection import WEAK
-    from utils.tables import read_json_object
 
     intervals = read_json_object(figures, "compute it by `verification`").get("intervals") or {}
     return bool(intervals.get("eer")) and intervals["eer"][1] <= WEAK
@@ -237,7 +228,7 @@ def _similarity(
     """
     from local.metrics.similarity import check_cells, common_speakers, segment_pairs, similarity
 
-    paths, speaker_of, sets = {}, _read_utt2spk(utt2spk), {}
+    paths, speaker_of, sets = {}, read_map(utt2spk), {}
     for setting, path, scores in (
         ("oo", trials_oo, scores_oo), ("op", trials_op, scores_op), ("pp", trials_pp, scores_pp),
     ):  # fmt: skip
@@ -258,7 +249,7 @@ def _leakage(
     from local.metrics.leakage import check_same_space, embeddings, leakage
     from utils.archives import read_vectors
 
-    speaker_of, paths = _read_utt2spk(utt2spk), (original_xvectors, protected_xvectors)
+    speaker_of, paths = read_map(utt2spk), (original_xvectors, protected_xvectors)
     original, protected = (
         embeddings(read_vectors(path), speaker_of, path=path, utt2spk_path=utt2spk)
         for path in paths
@@ -277,7 +268,6 @@ def _reidentification(
     the speakers that it is scored against.
     """
     from local.metrics.legal import reidentification
-    from utils.tables import read_map
 
     listed, score, *draws = read_scored("kaldi", trials, scores, *another_draw)
     write_figures(out, reidentification(
@@ -302,7 +292,6 @@ def _legal(
     """
     from local.metrics.legal import check_sides, legal_metrics, make_side
     from utils.archives import read_vectors
-    from utils.tables import read_map
 
     enrol, trial = (
         make_side(read_vectors(path), read_map(table), vectors_path=path, utt2spk_path=table)

@@ -41,16 +41,16 @@ def main(
         print(f"make_data_dir.py: and {len(faults) - SHOWN} more", file=sys.stderr)
     left_out = {fault.utt for fault in faults}
     good = [row for row in rows if row["utt"] not in left_out]
+    why = corpus.describe_faults(faults)
     counts = f"{len(rows)} read / {len(good)} written / {len(faults)} skipped"
-    if faults:
-        counts += f" ({corpus.describe_faults(faults)})"
+    counts += f" ({why})" if faults else ""
     if len(faults) > allow_loss:
         advice = "correct the corpus"
         if good:  # nobody wants to lose all that there is
             advice += f", or allow the loss: --allow-loss {len(faults)}"
         raise LossError(
             f"{out}: not written: {len(faults)} of {len(rows)} utterances cannot be used "
-            f"({corpus.describe_faults(faults)}); {advice}"
+            f"({why}); {advice}"
         )
     if not good:
         raise UserError(f"{out}: not written: no utterance can be used")

@@ -7,7 +7,9 @@ from typing import Annotated, Literal
 
 from utils.cli import UserError, boolean
 from utils.commands import commands
+from utils.datadir import load_data_dir, write_data_dir
 from utils.options import DataFolder, OutFolder
+from utils.tables import invert, read_map, write_map
 
 SKIPPED = 60.0  # seconds at the beginning of a session of at least LONG
 LONG = 300.0
@@ -43,8 +45,6 @@ def _segments(
 
     from local.protocols.studies import deal, enough_sessions
     from steps.audio import DETECTORS, SAMPLE_RATE, read_audio, write_wav
-    from utils.datadir import load_data_dir, write_data_dir
-    from utils.tables import invert, read_map, write_map
 
     detector = DETECTORS[vad]
     data = load_data_dir(data_dir, need=("wav.scp", "utt2spk"))
@@ -57,7 +57,7 @@ def _segments(
             raise UserError(f"{session_table}: session {name} has several speakers; split it")
     spk_of = {name: data.utt2spk[own[0]] for name, own in utts.items()}
     kept, few = enough_sessions(spk_of, least_sessions)
-    wav, utt2spk, utt2session, durations = ({} for _ in range(4))
+    made: dict[str, tuple[str, str, str, str]] = {}
     for name in kept:
         wave = np.concatenate([read_audio(utt, data.wav[utt]).samples for utt in utts[name]])
         begin = SKIPPED if len(wave) >= LONG * SAMPLE_RATE else 0.0
@@ -68,21 +68,22 @@ def _segments(
             path = (wav_dir / f"{utt}.wav").absolute()
             path.parent.mkdir(parents=True, exist_ok=True)
             write_wav(path, wave[one.start * detector.frame : one.stop * detector.frame])
-            wav[utt], utt2spk[utt] = str(path), spk_of[name]
-            utt2session[utt], durations[utt] = name, str(one.nominal)
-    if not wav:
+            made[utt] = (str(path), spk_of[name], name, str(one.nominal))
+    if not made:
         raise UserError(
             f"{data_dir}: no session of a speaker with {least_sessions} sessions holds "
             f"{min(seconds)} s of speech; see --least-sessions and --seconds"
         )
-    tables = {"wav.scp": wav, "utt2spk": utt2spk}
+    names = ("wav.scp", "utt2spk", "utt2session", "utt2duration")
+    tables = {name: {utt: row[i] for utt, row in made.items()} for i, name in enumerate(names)}
+    for name in names[2:]:
+        write_map(out / name, tables.pop(name))
+    speakers = set(tables["utt2spk"].values())
     if data.spk2gender:
-        tables["spk2gender"] = {who: data.spk2gender[who] for who in utt2spk.values()}
-    write_map(out / "utt2session", utt2session)
-    write_map(out / "utt2duration", durations)
+        tables["spk2gender"] = {who: data.spk2gender[who] for who in speakers}
     write_data_dir(out, tables)
     print(
-        f"{out}: {len(wav)} segments of {len(set(utt2spk.values()))} speakers, "
+        f"{out}: {len(made)} segments of {len(speakers)} speakers, "
         f"{len(kept)} sessions; {len(few)} speakers with fewer than {least_sessions} sessions "
         "are left out"
     )
@@ -123,8 +124,6 @@ def _trials(
     No segment is compared with itself. The numbers of trials are printed.
     """
     from local.protocols.studies import PROFILES, make_segment_lists
-    from utils.datadir import load_data_dir
-    from utils.tables import read_map, write_map
     from utils.trials import write_trials
 
     need = ("utt2spk", "spk2gender") if same_gender else ("utt2spk",)

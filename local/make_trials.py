@@ -181,8 +181,8 @@ def main(
         lists = ruled_lists(data, rules)
     lists = with_both(lists, data.utt2spk, data.spk2gender or {})
     check_lists(lists)
-    if lists.unused:
-        print(f"{len(lists.unused)} of {len(data.utt2spk)} utterances are in no list")
+    if unused := data.utt2spk.keys() - lists.utts:
+        print(f"{len(unused)} of {len(data.utt2spk)} utterances are in no list")
     write_sets(data, out, lists)
     if rest is not None:
         _write(others, rest, list(others.utt2spk))

@@ -68,14 +68,14 @@ def test_the_rules_by_hand() -> None:
     assert sorted(trials_m) == sorted(product)
     # The rest of an enrolment session is in no list, and said to be.
     enrolled = {utt for utts in lists.enrolment.values() for utt in utts}
-    assert set(lists.unused) == UTT2SPK.keys() - enrolled.union(lists.trial_utts("f"), utts_m)
-    assert "m2-1-" in "".join(lists.unused)
+    assert lists.utts == enrolled.union(lists.trial_utts("f"), utts_m)
+    assert "m2-1-" in "".join(UTT2SPK.keys() - lists.utts)
 
 
 def test_without_sessions_every_utterance_may_be_drawn() -> None:
     lists = make_lists(UTT2SPK, GENDER, RULES)
     assert lists.enrolment.keys() == GENDER.keys()
-    assert not lists.unused
+    assert lists.utts == UTT2SPK.keys()
     assert len(lists.trials["f"]) == 3 * (4 + 5 + 3)
 
 

@@ -64,11 +64,6 @@ class Listed:
         return self.recipe.trial_set(self.gender)
 
     @property
-    def split(self) -> str:
-        """Name of the list in tables."""
-        return self.recipe.split(self.gender)
-
-    @property
     def compares(self) -> bool:
         """Whether voice similarity is also measured with this attacker's evaluator: VoicePAT takes
         G_VD from an evaluator that was trained on protected speech."""
@@ -159,8 +154,8 @@ class Listed:
     def labels(self, family: str) -> Labels:
         """Labels of the figures of a family."""
         return Labels(
-            self.split, self.gender, self.attack.system, family, self.attack.attacker,
-            self.tells.title, self.attack.parts.condition,
+            self.recipe.split(self.gender), self.gender, self.attack.system, family,
+            self.attack.attacker, self.tells.title, self.attack.parts.condition,
         )  # fmt: skip
 
 
@@ -393,8 +388,9 @@ class Attacks:
             if Stage.SCORE < begin <= Stage.MEASURE <= end and not recipe.asked.flag("dry_run"):
                 raise UserError(f"{files[0]} or {files[1]} is missing; run stage {Stage.SCORE}")
         elif files[0].read_bytes() == files[1].read_bytes():
+            split = recipe.split(gender)
             recipe.notes.append(
-                f"both runs of {system} are the same for {first.split}: C_ECE is not defined"
+                f"both runs of {system} are the same for {split}: C_ECE is not defined"
             )
             return
         of, lists = first.labels(Family.CALIBRATION)._replace(attacker=""), [*map(str, files)]

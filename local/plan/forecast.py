@@ -11,7 +11,7 @@ jobs. The disk is that of the same output, or of others of the same program.
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from itertools import pairwise
 from pathlib import Path
@@ -31,11 +31,9 @@ STATED = {
     "prepare": (0.0, 15.0), "check_audio": (0.0003, 0.2), "train_encoder": (0.0, 0.0),
     "extract_xvectors": (0.02, 12.0), "train_backend": (0.0, 2.0), "anonymise": (0.1, 60.0),
     **{name: (rate, 600 * rate) for name, rate in CPU_SECONDS.items()},
-    "align_xvectors": (0.0, 0.2), "score_trials": (0.0, 0.3),
-    "score_pairs": (0.0, 0.2), "compute_metrics": (0.0, 1.1),
-    "measure_people": (0.0, 1.2),
-    "compare_prosody": (0.015, 8.0),
-    "extract_contours": (0.015, 8.0),
+    "align_xvectors": (0.0, 0.2), "score_trials": (0.0, 0.3), "score_pairs": (0.0, 0.2),
+    "compute_metrics": (0.0, 1.1), "measure_people": (0.0, 1.2),
+    "compare_prosody": (0.015, 8.0), "extract_contours": (0.015, 8.0),
     "estimate_quality": (0.04, 21.0), "decode": (0.06, 60.0), "collect_results": (0.0, 6.0),
     "make_report": (0.0, 16.0), "extract_channel": (0.0, 1.7), "train_tfidf": (0.0, 0.2),
     "fuse_scores": (0.0, 0.2),
@@ -82,29 +80,26 @@ class Work:
         return [(self.program, self.device, self.model), (self.program, self.device)]
 
 
-@dataclass
-class Speech:
-    """Seconds of speech in data directories, also in those that are still to be made."""
+class Speech(dict[str, float]):
+    """Seconds of speech in data directories, also in those that are still to be made; 0 where that
+    is not known."""
 
-    known: dict[str, float] = field(default_factory=dict)
-
-    def of(self, word: str) -> float:
-        """Seconds of speech in a folder; 0 where that is not known."""
-        if word not in self.known:
-            table = Path(word, "utt2dur")
-            self.known[word] = sum(map(float, read_map(table).values())) if table.is_file() else 0.0
-        return self.known[word]
+    def __missing__(self, word: str) -> float:
+        """Read the durations of a folder."""
+        table = Path(word, "utt2dur")
+        self[word] = sum(map(float, read_map(table).values())) if table.is_file() else 0.0
+        return self[word]
 
     def work(self, words: Sequence[str], outs: Iterable[str] = ()) -> Work:
         """Work of a command; its outputs get as much speech as its data has."""
         pairs = [("", words[0]), *pairwise(words)]
         program = next((Path(w).stem for w in words if w.endswith((".py", ".sh"))), words[0])
         given = (pair for pair in pairs if not pair[0].startswith("--"))
-        data = [pair for pair in given if pair[1].startswith("data/") or self.of(pair[1])]
+        data = [pair for pair in given if pair[1].startswith("data/") or self[pair[1]]]
         model, first = next(iter(data), ("", ""))
-        speech, device = self.of(first), "cuda" if "cuda" in words else "cpu"
-        new = (out for out in outs if out.startswith("data/") and not self.of(out))
-        self.known |= dict.fromkeys(new, sum(self.of(word) for _, word in data))
+        speech, device = self[first], "cuda" if "cuda" in words else "cpu"
+        new = (out for out in outs if out.startswith("data/") and not self[out])
+        self.update(dict.fromkeys(new, sum(self[word] for _, word in data)))
         stated = 0.0 if device == "cuda" else _stated(program, model, speech, words)
         return Work(program, device, model, stated)
 

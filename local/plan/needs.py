@@ -100,15 +100,13 @@ def _hearing(
     evaluators: Sequence[Evaluator], asked: Asked
 ) -> tuple[tuple[Evaluator, ...], list[str]]:
     """Evaluators that can hear something here, and notes on the others."""
-    deaf = "" if recognise_words(asked) else "moonshine is not installed, and --asr names no hub:"
-    kept = tuple(one for one in evaluators if one.encoder.word != "words" or not deaf)
+    why = "nothing recognises words: moonshine is not installed, and --asr names no hub:<model>"
+    deaf = not recognise_words(asked)
+    lost = [one.word for one in evaluators if deaf and one.encoder.word == "words"]
+    kept = tuple(one for one in evaluators if one.word not in lost)
     if not kept:
-        raise UserError(f"--evaluators: nothing recognises words: {deaf}<model>")
-    return kept, [
-        f"evaluator left out: {one.word}: nothing recognises words: {deaf}<model>"
-        for one in evaluators
-        if one not in kept
-    ]
+        raise UserError(f"--evaluators: {why}")
+    return kept, [f"evaluator left out: {word}: {why}" for word in lost]
 
 
 @dataclass
@@ -145,8 +143,7 @@ class Recipe:
         """Recipe from the options that all recipes have; UserError for a wrong one."""
         asked.numbers("nj")
         asked.number("lda_dim")
-        if asked["device"] not in ("cpu", "cuda"):
-            raise UserError(f"--device: '{asked['device']}'; known: cpu, cuda")
+        asked.choice("device", "cpu|cuda")
         for name in ("systems", "generators", "asr", "emotion"):
             asked.words(name)
         asked_for = asked.words("evaluators")
@@ -154,8 +151,8 @@ class Recipe:
         evaluators = tuple(find_evaluator(word, cohort) for word in words)
         if not evaluators:
             raise UserError("--evaluators: names none; <encoder>/<back end> is expected")
-        found = [evaluator.encoder for evaluator in evaluators]
-        found = [find_encoder(asked["voice_encoder"])] if asked["voice_encoder"] else found
+        own = asked["voice_encoder"]
+        found = [find_encoder(own)] if own else [evaluator.encoder for evaluator in evaluators]
         voice = next((encoder for encoder in found if not encoder.is_channel), None)
         if voice is None:
             raise UserError(
@@ -175,23 +172,25 @@ class Recipe:
         sets = (f"{name}_enrolls", *(f"{name}_trials_{gender}" for gender in genders))
         train = asked["train_set"]
         pool = asked["pool_set"] or train
-        if pool in sets:
-            raise UserError(f"--pool-set: {pool} is evaluated; name a set of other people")
         made = [train, *asked.get("also_prepared").split()]
-        if not Path("data", pool).is_dir() and pool not in made:
-            raise UserError(
-                f"--pool-set: data/{pool} is missing; link or make it, or name it in "
-                "also_prepared if prepare.sh makes it"
-            )
+        others = [("--distractors", name) for name in asked.words("distractors")]
+        for option, name in (("--pool-set", pool), *others):
+            if name in sets:
+                raise UserError(f"{option}: {name} is evaluated; name a set of other people")
+            if not Path("data", name).is_dir() and name not in made:
+                raise UserError(
+                    f"{option}: data/{name} is missing; link or make it, or name it in "
+                    "also_prepared if prepare.sh makes it"
+                )
         learnt = find_learnt(asked)
         if asked.get("attacker_train"):
             check_learnt(learnt, made, sets)
         fused = tuple(word for word in asked_for if word in FUSED)
-        for name in fused:
-            if len([one for one in evaluators if one.encoder.word not in FUSED[name]]) < 2:
-                notes.append(
-                    f"nothing is {name.replace('_', ' ')}: it takes two evaluators or more"
-                )
+        notes += [
+            f"nothing is {name.replace('_', ' ')}: it takes two evaluators or more"
+            for name in fused
+            if len([one for one in evaluators if one.encoder.word not in FUSED[name]]) < 2
+        ]
         return cls(
             asked, evaluators, voice, genders, sets, sets, train, pool, learnt, fused=fused,
             notes=notes,
@@ -381,10 +380,6 @@ class Recipe:
         if (kind := evaluator.trained) and evaluator.scorer != evaluator.encoder.backend:
             self.backend(evaluator.encoder, self.train, evaluator.scorer, kind)
 
-    def f0(self, name: str) -> str:
-        """Plan F0 statistics of a set's speakers."""
-        return self.step("f0", f"exp/f0/{name}", name)
-
     def voices(self, content: str = "") -> str:
         """Plan the pool of voices, with x-vectors by the encoder of the voices; with content, by
         that name, in a separate pool. Frames of WavLM are a pool by themselves."""
@@ -399,20 +394,14 @@ class Recipe:
             words = (*self.on_device, "--add-content", content)
         return self.step("pools", out, self.pool, options=words, world=world, speakers=speakers)
 
-    def synthesiser(self, name: str) -> str:
-        """Plan a trained synthesiser, by its settings' name."""
-        pool, conf = self.voices(), f"conf/synthesisers/{name}.yaml"
-        out = f"exp/synthesisers/{self.voice.name}/{name}"
-        return self.step("synthesisers", out, self.pool, conf=conf, pool=pool)
-
     def generator(self, name: str) -> str:
         """Plan a trained generator, by its settings' name; for psd the frames, where the encoder
         has a distribution for each."""
         xvectors = self.session_xvectors(self.voice, self.pool)
         options = self.on_device
         if why := self.asked.get("tested_train_generators"):
-            note = f"generators are trained on speakers who are also evaluated: {why}"
-            self.notes += [] if note in self.notes else [note]
+            note = "generators are trained on speakers who are also evaluated"
+            self.notes.append(f"{note}: {why}")
         else:
             options += self.unseen
         out, conf = f"exp/generators/{self.voice.name}/{name}", self.voice.conf
@@ -433,23 +422,23 @@ class Recipe:
             self.encoder(voice)
         match kind:
             case "xvectors":
-                found = {one: self.xvectors(voice, one) for one in self.sets}
-                folders = [*found.values()]  # of all, if speakers keep one voice in all of them
+                folders = [self.xvectors(voice, one) for one in self.sets]
                 if name in (self.train, self.learnt.name):
                     folders = [self.speakers(voice, name)]
-                elif level != "perm" or name not in self.sets:
+                elif level != "perm" or name not in self.sets:  # else one voice in all of them
                     folders = [self.xvectors(voice, name)]
                 return [word for folder in folders for word in ("--xvectors", folder)]
             case "f0":
-                for one in self.sets:
-                    self.f0(one)
-                folder = self.f0(name)
+                for one in (*self.sets, name):
+                    folder = self.step("f0", f"exp/f0/{one}", one)
             case "backend":
                 folder = self.backend(voice, self.train, f"exp/backends/{voice.name}")
             case "pool":
                 return ["--pool", self.voices(of), *(self.on_device if of else ())]
             case "synthesiser":
-                folder = self.synthesiser(of)
+                pool, conf = self.voices(), f"conf/synthesisers/{of}.yaml"
+                out = f"exp/synthesisers/{voice.name}/{of}"
+                folder = self.step("synthesisers", out, self.pool, conf=conf, pool=pool)
             case "generator":
                 folder = self.generator(of)
             case "model":
@@ -495,24 +484,16 @@ class Recipe:
         """Plan the sets whose people are candidates only, as a system protects them (empty:
         original speech); their names."""
         found = []
-        given = system and self.is_given(system)
         for name in self.asked.words("distractors"):
-            if name in self.sets:
-                raise UserError(f"--distractors: {name} is evaluated; name a set of other people")
-            if not Path("data", name).is_dir() and name != self.train:
-                raise UserError(f"--distractors: data/{name} is missing; link or make it")
-            if given:
-                note = f"no distractors for {system}: its speech is given"
-                self.notes += [] if note in self.notes else [note]
+            if system and self.is_given(system):
+                self.notes.append(f"no distractors for {system}: its speech is given")
             elif system and name == self.train:
                 level = self.describe(system).level
-                protected = self.protect_training(system, level, name)
-                found.append(protected.removeprefix("data/"))
-            elif system:
-                found.append(f"{name}_{system}")
-                self.protect("protected", system, name, found[-1])
+                found.append(self.protect_training(system, level, name).removeprefix("data/"))
             else:
-                found.append(name)
+                found.append(side(name, system))
+                if system:
+                    self.protect("protected", system, name, found[-1])
         return found
 
     def protect_training(self, system: str, level: str, name: str, draw: int = 0) -> str:
@@ -528,8 +509,7 @@ class Recipe:
         """How often an attacker protects the training set: once where a draw changes nothing that
         they hear, and where speech is given; known once the system has protected its first set."""
         asked = int(self.asked.get("informed_draws", "1"))
-        given = self.is_given(system)
-        once = level == "const" or given or encoder.is_recognised
+        once = level == "const" or self.is_given(system) or encoder.is_recognised
         return asked if not once and self.is_random(system) else 1
 
     def training_set(self, system: str, level: str, encoder: NamedEncoder) -> str:

@@ -470,7 +470,7 @@ def inform(evaluator: Evaluator, attack: Attempt, how: str, training: str) -> Ev
 FOLDER = Path("exp/external")
 ENROLMENT, TRAINING = "enrolment", "training"  # parts that may be missing
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
-_OPTIONS = ("train", "suffix")
+_OPTIONS = ("train=", "suffix=")
 
 
 @dataclass(frozen=True)
@@ -493,13 +493,9 @@ def read_external(text: str, taken: Collection[str]) -> list[Speech]:
     found: list[Speech] = []
     for word in re.split(r"\s+(?=[^\s=,/]+=)", text.strip()) if text.strip() else ():
         name, _, said = word.partition("=")
-        folders, options = [], {}
-        for part in filter(None, said.split(",")):
-            key, equals, value = part.partition("=")
-            if equals and key in _OPTIONS:
-                options[key] = value
-            else:
-                folders.append(part)
+        parts = [part for part in said.split(",") if part]
+        options = dict(part.split("=", 1) for part in parts if part.startswith(_OPTIONS))
+        folders = [part for part in parts if not part.startswith(_OPTIONS)]
         if not name or not folders:
             raise UserError(
                 f"--external '{word}': <name>=<folder>[,<folder>][,train=<folder>]"
@@ -526,14 +522,13 @@ def take_external(asked: Asked) -> Asked:
     settings. UserError for unusable ones."""
     systems = asked.words("systems")
     found = read_external(asked.get("external"), systems)
-    names = [one.name for one in found]
     settings = {one.name: _settings(one) for one in found}
     if command := asked.get("external_command").strip():
         name, _, text = command.partition("=")
         option = f"--external-command '{command}'"
         if not text.strip():
             raise UserError(f"{option}: <name>=<program> ... {{in}} ... {{out}} is expected")
-        _check_name(option, name, [*systems, *names])
+        _check_name(option, name, [*systems, *settings])
         settings[name] = {"anonymiser": "command", "command": text.strip()}
     for name, values in settings.items():
         if is_settings(path := f"conf/systems/{name}.yaml"):
@@ -553,7 +548,7 @@ def take_external(asked: Asked) -> Asked:
 def _settings(one: Speech) -> dict[str, str]:
     first, *more = one.folders
     draws = dict(zip(("folder", "second_draw"), one.folders, strict=False))
-    options = {name: one.options[name] for name in _OPTIONS if one.options.get(name)}
+    options = {name: value for name, value in one.options.items() if value}
     for folder in (*one.folders, options.get("train", first)):
         if not Path(folder).is_dir():
             raise UserError(f"--external '{one.word}': there is no folder '{folder}'")

@@ -5,7 +5,7 @@ import shlex
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.util import find_spec
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,6 @@ from local.plan.options import (
     Evaluator,
     Family,
     Labels,
-    NamedEncoder,
     given,
     label_of,
     shipped,
@@ -262,17 +261,16 @@ class People:
     def _group(self) -> None:
         """Plan the strongest attacker on each system by group of people."""
         found: dict[str, dict[str, list[Listed]]] = {}
-        for one in [*self.attacks.all, *self.attacks.fused]:
+        for one in (*self.attacks.all, *self.attacks.fused):
             if one.trials in self.recipe.trials:  # not of mixed lists beside those of each sex
                 of = found.setdefault(one.attack.system, {})
                 of.setdefault(f"data/{one.trials}", []).append(one)
         for system, lists in found.items():
             words = [w for data in lists for w in ("--listed", f"{data}/trials", data)]
-            for one in [one for every in lists.values() for one in every]:
-                who = one.labels(Family.VERIFICATION)
+            for one in chain.from_iterable(lists.values()):
+                who = f"{one.attack.attacker}.{one.tells.title}"
                 for n, run in enumerate((one, *self.attacks.further(one))):
-                    path = f"exp/scores/{run.path}/scores"
-                    words += ["--scores", f"{who.attacker}.{who.evaluator}", str(n), path]
+                    words += ["--scores", who, str(n), run.scores]
             of_all = Labels("", "", system, Family.GROUPS, "", EVERYBODY, "-")
             self._figures(of_all, lists=words)
 
@@ -280,32 +278,24 @@ class People:
         """Plan inference of sex and age by an attacker who learns from the training set as it is,
         and by one who learns from it as protected by an attacker who trains."""
         recipe, train = self.recipe, self.recipe.train
-        encoders: dict[NamedEncoder, list[Evaluator]] = {}
-        for one in recipe.evaluators:
-            encoders.setdefault(one.encoder, []).append(one)
-        for encoder, (evaluator, *others) in encoders.items():
+        for encoder in dict.fromkeys(one.encoder for one in recipe.evaluators):
             made = f"{encoder.xvectors}/{train}" in recipe.tables.every_out()
             costly = encoder.is_recognised or encoder.given or encoder.backend
             if encoder.is_textual or (costly and not made):
                 continue  # vectors of the training set that nobody else needs, or are not there
-            recipe.at(Stage.XVECTORS).session_xvectors(encoder, train)
-            self._infer_from(evaluator, ORIGINAL, "unprotected", train)
-            for system in self.attacks.systems:
-                if system not in CONTROLS[1:]:
-                    self._infer_from(evaluator, system, "ignorant", train)
-            of = [
-                one.attack
-                for by in (evaluator, *others)
-                for one in self.attacks.listed(by, recipe.genders[0])
+            attacks = [one for one in self.attacks.all if one.tells.encoder == encoder]
+            learnt = [(ORIGINAL, "unprotected", train)]
+            learnt += [(system, "ignorant", train) for system in self.attacks.systems]
+            learnt += [
+                (one.attack.system, "semi_informed_backend", one.hears.training)
+                for one in attacks
+                if one.hears.training and not one.attack.parts.knows_target
             ]
-            for system, level in dict.fromkeys(
-                (a.system, a.level)
-                for a in of
-                if a.level != "-" and not a.parts.knows_target and a.system not in CONTROLS[1:]
-            ):
-                learnt = recipe.training_set(system, level, encoder)
-                recipe.at(Stage.LEARN).session_xvectors(encoder, learnt)
-                self._infer_from(evaluator, system, "semi_informed_backend", learnt)
+            for system, attacker, training in dict.fromkeys(learnt):
+                if system not in CONTROLS[1:]:
+                    stage = Stage.XVECTORS if training == train else Stage.LEARN
+                    recipe.at(stage).session_xvectors(encoder, training)
+                    self._infer_from(attacks[0].tells, system, attacker, training)
 
     def _infer_from(self, evaluator: Evaluator, system: str, attacker: str, training: str) -> None:
         xvectors = evaluator.encoder.xvectors
@@ -545,8 +535,7 @@ def _remember(recipe: Recipe) -> tuple[str, list[str]]:
     sets = (Path("data", name) for name in (recipe.sets[0], recipe.train))
     words = next(filter(None, map(made_by, sets)), [])[3:]  # after ./prepare.sh --seed SEED
     words = words[:-2] if SETS in words[-2:-1] else words
-    known = words[1] if words[:1] == ["--corpus"] else ""
-    words = words[2:] if known else words
+    known, words = (words[1], words[2:]) if words[:1] == ["--corpus"] else ("", words)
     told = []
     if not corpus and "corpus" not in named and known:
         corpus = known

@@ -7,14 +7,7 @@ from collections.abc import Callable, Sequence
 from itertools import product
 from pathlib import Path
 
-from local.plan.attacks import (
-    DRAW,
-    Attacks,
-    Listed,
-    Utility,
-    matrices,
-    scores_of,
-)
+from local.plan.attacks import DRAW, Attacks, Listed, Utility, matrices, scores_of
 from local.plan.needs import Recipe, side
 from local.plan.options import (
     ORIGINAL,
@@ -35,7 +28,7 @@ from utils.settings import read_settings, write_settings
 
 
 def _planned(recipe: Recipe) -> Planned:
-    return Planned(recipe.tables, {}, recipe.notes)
+    return Planned(recipe.tables, {}, [*dict.fromkeys(recipe.notes)])
 
 
 def _begin(asked: Asked) -> Recipe:
@@ -259,7 +252,12 @@ def plan_whitebox(asked: Asked) -> Planned:
         for name in recipe.sets:
             recipe.at(1).protect("protected", system, name, f"{name}_{system}")
         recipe.protect_training(system, "const", recipe.train)
-    listed = Attacks(recipe, systems).all
+    attacks, who = Attacks(recipe, systems), ["unprotected", *attackers]
+
+    def place(one: Listed) -> tuple[int, int]:
+        return attacks.parts.index((one.tells, one.gender)), who.index(one.attack.attacker)
+
+    listed = sorted(attacks.all, key=place)
     for one in listed:
         _attack_target(recipe, one, out)
     recipe.at(6)

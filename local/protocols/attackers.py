@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Annotated
 
@@ -378,14 +379,12 @@ def record_attack(
                 f"{side.data.path}: is {what} speech; {name} is {attacker.condition} (enrolment, "
                 "trial; O original, A protected)"
             )
-    heard = {*(read_training_speakers(Path(backend)) or ())}  # of a back end of models/
-    for side in sides:
-        check_apart(heard, Path(backend), set(side.data.spk2utt), side.data.path)
     learnt = None if training is None else AttackSet.read(training)
+    taught = {Path(backend): {*(read_training_speakers(Path(backend)) or ())}}  # of models/
     if learnt is not None:
-        for side in sides:
-            ours, theirs = set(learnt.data.spk2utt), set(side.data.spk2utt)
-            check_apart(ours, learnt.data.path, theirs, side.data.path)
+        taught[learnt.data.path] = set(learnt.data.spk2utt)
+    for (path, speakers), side in product(taught.items(), sides):
+        check_apart(speakers, path, set(side.data.spk2utt), side.data.path)
     if (pairs is not None) != (attacker.evaluator == ALIGNED):
         raise UserError(f"--pairs: for the attacker {ALIGNED}, who learns from them, and no other")
     return {

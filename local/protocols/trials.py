@@ -46,13 +46,18 @@ class Lists:
     """Lists of one evaluation.
 
     enrolment: speaker -> utterances. trials: gender, or MIXED -> (speaker, utterance, label).
-    trial_only: speakers who are not enrolled -> reason. unused: utterances in no list.
+    trial_only: speakers who are not enrolled -> reason.
     """
 
     enrolment: Groups
     trials: Mapping[str, Sequence[Trial]]
     trial_only: Table = field(default_factory=dict)
-    unused: Sequence[str] = ()
+
+    @property
+    def utts(self) -> set[str]:
+        """Utterances of all lists."""
+        tried = (utt for rows in self.trials.values() for _, utt, _ in rows)
+        return {*(utt for utts in self.enrolment.values() for utt in utts), *tried}
 
     def enrolled(self, gender: str) -> list[str]:
         """Enrolment speakers of a gender: those in its trials."""
@@ -167,16 +172,14 @@ def lists_of(
     tried: Iterable[str],
     genders: Iterable[str],
 ) -> Lists:
-    """Lists with the full product of each gender; all other utterances are unused."""
-    by_gender = {
-        gender: [u for u in tried if spk2gender[utt2spk[u]] == gender] for gender in genders
-    }
-    trials = {
-        gender: full_product((s for s in enrolment if spk2gender[s] == gender), utts, utt2spk)
-        for gender, utts in by_gender.items()
-    }
-    used = {utt for utts in (*enrolment.values(), *by_gender.values()) for utt in utts}
-    return Lists(enrolment, trials, {}, sort_ids(utt2spk.keys() - used))
+    """Lists with the full product of each gender."""
+    every = full_product(enrolment, tried, utt2spk)
+    return Lists(enrolment, {g: _among(every, g, utt2spk, spk2gender) for g in genders})
+
+
+def _among(trials: Iterable[Trial], gender: str, utt2spk: Table, spk2gender: Table) -> list[Trial]:
+    """Trials of which both sides have a gender."""
+    return [row for row in trials if spk2gender[row[0]] == gender == spk2gender[utt2spk[row[1]]]]
 
 
 def lists_of_enrolled(
@@ -226,12 +229,7 @@ def with_both(lists: Lists, utt2spk: Table, spk2gender: Table) -> Lists:
         utts = {utt for gender in GENDERS for utt in lists.trial_utts(gender)}
         trials[MIXED] = full_product(lists.enrolment, utts, utt2spk)
     for gender in GENDERS if MIXED in trials else ():
-        own = [
-            row
-            for row in trials[MIXED]
-            if spk2gender[row[0]] == gender == spk2gender[utt2spk[row[1]]]
-        ]
-        trials.setdefault(gender, own)
+        trials.setdefault(gender, _among(trials[MIXED], gender, utt2spk, spk2gender))
     return replace(lists, trials=trials)
 
 
@@ -351,9 +349,7 @@ def cut_lists(lists: Lists, utts: Iterable[str]) -> Lists:
         gender: [row for row in rows if row[0] in enrolment and row[1] in there]
         for gender, rows in lists.trials.items()
     }
-    used = {utt for own in enrolment.values() for utt in own}
-    used.update(utt for rows in trials.values() for _, utt, _ in rows)
-    return Lists(enrolment, trials, lists.trial_only, sort_ids(there - used))
+    return Lists(enrolment, trials, lists.trial_only)
 
 
 def check_agreement(kind: str, ours: Table, theirs: Table) -> None:
