@@ -50,6 +50,8 @@ RunProgram = Callable[..., subprocess.CompletedProcess[str]]
 
 def _drop_lazy_modules() -> None:
     """Hypothesis looks at every loaded module, and SpeechBrain's lazy ones fail at a look."""
+    if "speechbrain" not in sys.modules:
+        return
     for name, module in list(sys.modules.items()):
         if type(module).__name__ in ("LazyModule", "DeprecatedModuleRedirect"):
             del sys.modules[name]
@@ -96,9 +98,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(autouse=True)
-def no_lazy_modules() -> None:
-    """Before each test: another one may have loaded SpeechBrain."""
-    _drop_lazy_modules()
+def no_lazy_modules(request: pytest.FixtureRequest) -> None:
+    """Before each test of Hypothesis: another one may have loaded SpeechBrain."""
+    if getattr(request.function, "is_hypothesis_test", False):
+        _drop_lazy_modules()
 
 
 @pytest.fixture(scope="session")
