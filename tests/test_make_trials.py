@@ -21,6 +21,7 @@ from local.protocols.trials import (
     make_lists,
     read_official,
 )
+from tests.cases import cases
 from tests.corpus_trees import table
 from tests.refusals import refuses
 from utils.datachecks import validate_data_dir
@@ -350,14 +351,7 @@ def test_official_lists_that_do_not_fit(tmp_path: Path, make: Callable[..., int]
     assert not list(tmp_path.glob("e_test*"))  # nothing was written by any of these
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        (" target", " nontarget", r"trials:1: .* but .* is spoken by"),
-        ("f1 ", "f3 ", r"trials:1: .*speaker f3 has no enrolment utterance"),
-        (" target", " maybe", r"trials:1: .*label 'maybe'"),
-    ],
-)
+@cases
 def test_official_trials_that_contradict_themselves(tmp_path, old, new, message):
     write_official(tmp_path)
     path = tmp_path / "e_test_trials_f/trials"
@@ -380,15 +374,7 @@ def test_evaluation_speakers_and_the_rest(tmp_path, make, capsys):
     refuses("4 speakers of gender f are wanted, but only 3", make, *options, 4)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ("--speakers 2", "--speakers and --rest go together"),
-        ("--official x --sessions x", "leave out the options"),
-        ("--enrolled x --sessions x", "--enrolled says who is enrolled"),
-        ("--enrol-utts 0", "'--enrol-utts': expected a whole number from 1"),
-    ],
-)
+@cases
 def test_options_that_contradict(tmp_path: Path, options: str, message: str) -> None:
     refuses(message, main, [*options.split(), str(tmp_path), str(tmp_path / "e")])
 

@@ -10,6 +10,7 @@ from steps.synthesis import voices
 from steps.synthesis.f0 import compute_f0_stats
 from steps.synthesis.voices import VoicePool, loud_frames, match_vectors
 from steps.synthesis.world import SILENCE
+from tests.cases import cases
 from tests.making import write_archive
 from tests.refusals import refuses
 from utils.archives import ObjectReader
@@ -174,15 +175,7 @@ def test_making_of_bad_input(sources, tmp_path: Path) -> None:
     assert not (tmp_path / "pool").exists()
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("spk2utt", r"spk2utt: is missing; make it with steps/make_voice_pool.py"),
-        ("world.scp", r"world.scp: is missing"),
-        ("spk_xvector.scp", r"spk_xvector.scp: is missing"),
-        ("spk_f0.scp", r"spk_f0.scp: is missing"),
-    ],
-)
+@cases
 def test_a_pool_that_lacks_a_file(name: str, message: str, sources, tmp_path: Path) -> None:
     make(sources, tmp_path / "pool")
     (tmp_path / "pool" / name).unlink()

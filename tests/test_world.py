@@ -27,6 +27,7 @@ from steps.synthesis.world import (
     synthesise,
     unpack,
 )
+from tests.cases import cases
 from tests.refusals import refuses
 from utils.archives import ObjectReader, read_vectors
 from utils.cli import LossError, UserError
@@ -325,15 +326,7 @@ def test_its_settings(tmp_path: Path) -> None:
     assert info == {"frames": 61, "voiced": 61}  # twice as many, a pitch in all
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("f0_range: [30, 400]", r"system.yaml: f0_range: 30 to 400 Hz"),
-        ("f0_range: [200, 300]", r"f0_range: 200 to 300 Hz"),
-        ("peak: 1.5", r"system.yaml: peak: 1.5"),
-        ("level: spk", r"system.yaml: level"),
-    ],
-)
+@cases
 def test_settings_that_cannot_be(text: str, message: str, tmp_path: Path) -> None:
     refuses(message, load_anonymiser, conf(tmp_path, f"{text}\n"))
     refuses(message, describe_system, conf(tmp_path, f"{text}\n"))
