@@ -18,6 +18,4 @@ def cases(test: Callable[..., None]) -> Callable[..., None]:
     """Parametrise a test by its table, whose first row names the arguments of the others."""
     file = test.__module__.rpartition(".")[2].removeprefix("test_")
     names, *rows = _tables()[file][test.__name__]
-    return pytest.mark.parametrize(names, [row[0] for row in rows] if len(names) == 1 else rows)(
-        test
-    )
+    return pytest.mark.parametrize(names, rows)(test)
