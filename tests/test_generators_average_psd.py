@@ -76,6 +76,7 @@ def test_variance_within_speakers_is_not_counted_twice() -> None:
     np.testing.assert_allclose(variance, vectors.var(axis=0))
 
 
+@pytest.mark.slow
 def test_network_learns_the_distribution_of_its_frames() -> None:
     # two clusters of frames: one Gaussian cannot say it, a mixture can
     rng = np.random.default_rng(0)

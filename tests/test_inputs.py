@@ -200,7 +200,7 @@ def test_blank_lines_at_the_end_of_a_table_were_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", ["!!timestamp 2024-02-30", "!!int abc", "9" * 5000, "[" * 2000, "!!float x", "\x01"]
+    "value", ["!!timestamp 2024-02-30", "!!int abc", "9" * 5000, "[" * 500, "!!float x", "\x01"]
 )
 def test_a_yaml_value_that_ended_with_a_traceback(tmp_path: Path, value: str) -> None:
     path = tmp_path / "a.yaml"

@@ -54,6 +54,7 @@ def new_corpus(root: Path, *words: object, **more: object) -> subprocess.Complet
     return subprocess.run(command, capture_output=True, text=True, check=False, **more)  # type: ignore[call-overload, no-any-return]
 
 
+@pytest.mark.slow
 def test_a_table_becomes_a_corpus_that_runs(root: Path, mine: Path) -> None:
     """The first stages of the recipe: sets, audio, and speech that McAdams protects."""
     done = new_corpus(root, "mine", mine)
@@ -80,6 +81,7 @@ def test_a_table_becomes_a_corpus_that_runs(root: Path, mine: Path) -> None:
                        for n, sex in PEOPLE.items()}  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_template_is_a_recipe_for_such_a_table(tmp_path: Path, mine: Path) -> None:
     folder = tmp_path / "recipe"
     folder.mkdir()

@@ -388,6 +388,7 @@ def test_extensions_in_capitals_and_cdpath(tree, name, n_utts, monkeypatch):
     assert len({utt for data in small.sets() for utt in data.utt2spk}) == n_utts
 
 
+@pytest.mark.slow
 def test_an4_in_other_formats_with_its_test_part(tree: Callable[..., Tree]) -> None:
     def write(root: Path) -> None:
         write_an4_part(root, "train", ("fash", "fjam", "mblw", "mdcs2"), ".wav")
@@ -410,6 +411,7 @@ def test_all_emotions_of_emodb(tree: Callable[..., Tree]) -> None:
     assert set(small.table("train/utt2emotion").values()) == {"boredom", "anger"}
 
 
+@pytest.mark.slow
 def test_fsdd_genders_in_a_table_and_a_woman_who_only_trains(tree: Callable[..., Tree]) -> None:
     small = tree("fsdd")
     metadata = small.root / "metadata.py"
