@@ -25,6 +25,11 @@ def compute(words: list[str]) -> int:
 RNG = np.random.default_rng(7)
 
 
+@pytest.fixture(autouse=True)
+def numbers_do_not_depend_on_the_tests_before() -> None:
+    RNG.bit_generator.state = np.random.default_rng(7).bit_generator.state
+
+
 def orthogonal(size: int) -> np.ndarray:
     return np.linalg.qr(RNG.standard_normal((size, size)))[0]
 

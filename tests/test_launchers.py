@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -271,7 +272,7 @@ def test_time_left_takes_running_jobs_to_be_half_done(tmp_path, monkeypatch, cap
     """Two jobs side by side, one ended after 75 s: it said 1:15 left, and ended at once."""
     request = launching.parse_request(["JOB=1:2", str(tmp_path / "a.JOB.log"), "true"])
     clock = iter((0.0, 75.0, 130.0, 140.0))
-    monkeypatch.setattr(launching.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(launching, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     progress = launching.Progress("run.py", request)
     progress.tell(1, [2])
     progress.tell(1, [2])  # less than a minute later
