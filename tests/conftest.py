@@ -1,4 +1,4 @@
-"""What the tests share: real corpora where they are, small data directories, programs to run."""
+"""Fixtures that tests share: real corpora where they are, small data directories, programs."""
 
 import ast
 import contextlib

@@ -183,7 +183,7 @@ def some_target(n_values: int, seed: int = 3, pitch: float = 150.0) -> Target:
 
 @contextmanager
 def stopped_at(step: int, trainer: type) -> Iterator[None]:
-    """What is trained in the block is interrupted before this step."""
+    """Interrupt the training in the block before this step."""
     plain = trainer.update
 
     def update(self: object, number: int, batch: object) -> object:

@@ -293,7 +293,7 @@ pretrainer: !new:speechbrain.utils.parameter_transfer.Pretrainer
 
 
 def hub_tokenizer() -> object:
-    """Of the model below: a blank and three letters."""
+    """The tokenizer of the model above: a blank and three letters."""
     from speechbrain.dataio.encoder import CTCTextEncoder
 
     encoder = CTCTextEncoder()

@@ -125,7 +125,7 @@ def kaldi_read_plda(path: Path):
 
 
 def kaldi_text_plda(plda: Plda) -> str:
-    """What `ivector-copy-plda --binary=false` writes."""
+    """A PLDA as `ivector-copy-plda --binary=false` writes it."""
     rows = "\n".join("  " + " ".join(f"{x:.17g}" for x in row) for row in plda.transform)
     vectors = [" ".join(f"{x:.17g}" for x in row) for row in (plda.mean, plda.psi)]
     return f"<Plda>  [ {vectors[0]} ]\n [\n{rows} ]\n [ {vectors[1]} ]\n</Plda> "

@@ -1,4 +1,4 @@
-"""What every program does with what it cannot take: one line, exit status 2, no traceback."""
+"""Every program refuses bad input in one line, with exit status 2 and no traceback."""
 
 import json
 

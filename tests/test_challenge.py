@@ -154,7 +154,7 @@ def test_figures_of_a_recipe_become_a_result_file(tmp_path, capsys):
 
 
 def scores(tmp_path: Path, protocol: str, data: str) -> dict[tuple[str, str], Score]:
-    """Of protected speech, by figure and split, from rows of a recipe."""
+    """Scores of protected speech, by figure and split, from rows of a recipe."""
     (tmp_path / "metrics.csv").write_text(metrics_csv(data))
     asked = read_protocol(PROTOCOLS / f"{protocol}.yaml")
     figures = read_metrics(tmp_path / "metrics.csv")

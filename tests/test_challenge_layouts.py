@@ -110,7 +110,7 @@ def participants(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def write_xvectors(folder: Path, systems: tuple[str, ...]) -> None:
-    """Of every set, as another toolkit would give them: half of a voice is left by protection."""
+    """Vectors of every set, as another toolkit gives them: protection leaves half of a voice."""
     names = [*SETS, "train"]
     names += [f"{name}_{system}" for name in SETS for system in systems]
     names += [f"train_{system}_utt" for system in systems]

@@ -83,7 +83,7 @@ LEAKAGE_KEYS = {
 
 
 def printed(folder: Path) -> dict[str, float]:
-    """What the challenge's own tools printed for these scores."""
+    """Figures that the challenge's own tools printed for these scores."""
     text = "".join((folder / name).read_text() for name in ("EER", "Cllr", "linkability_log"))
     patterns = {
         "eer": r"^EER: ([\d.]+)%",

@@ -124,7 +124,7 @@ def test_bad_audio_is_found_and_other_rates_are_counted(data: Path, run_program)
 
 
 def test_durations_and_rates_are_reported(make_data_dir, tmp_path: Path, run_program) -> None:
-    """Of a part, which is made anew from it, the whole is to be mended."""
+    """A message on a part names the whole, from which the part is made anew."""
     data = make_data_dir(tmp_path / "data/split2/1", {"s1": 3}, rate=8000, seconds=1.0)
     done = run_program(CHECK_AUDIO, data, tmp_path / "out", status=0)
     assert (tmp_path / "out/utt2dur").read_text() == (data / "utt2dur").read_text()
@@ -352,7 +352,7 @@ def test_writing_removes_what_an_older_directory_left(data: Path) -> None:
 
 
 def run_jobs(data: Path, out: Path, n: int) -> None:
-    """What n jobs write: x-vectors, a copy of the tables, a table with a header."""
+    """Write as n jobs do: x-vectors, a copy of the tables, a table with a header."""
     for number in range(1, n + 1):
         part = load_data_dir(data / f"split{n}" / str(number))
         target = out / f"split{n}" / str(number)

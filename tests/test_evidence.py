@@ -119,7 +119,7 @@ def test_without_a_word_on_people_each_recording_is_a_person(folder: Path) -> No
 
 
 def heard(known: Vector, protected: Vector, n: int = N) -> Found:
-    """What is found of n people, whose vectors are made by these."""
+    """Evidence on n people, whose vectors these functions make."""
     pairs = [Pair(f"{i:02d}.wav", f"{i:02d}", *2 * (Recording(Path(), None),)) for i in range(n)]  # type: ignore[arg-type]
     vectors = [
         {KNOWN: known(i), SAID: known(i), PAIR: protected(i), PROTECTED: protected(i),
@@ -174,7 +174,7 @@ def test_who_hears_nothing_names_by_chance_and_the_verdict_does_not_say_found() 
     ],
 )
 def test_a_single_interval_below_half_was_called_a_leak(seed, n, monkeypatch):
-    """Of three attackers who hear nothing one often has it: a permutation test decides."""
+    """One of three attackers who hear nothing often has it: a permutation test decides."""
     monkeypatch.setattr(figures, "N_BOOTSTRAP", 500)
     assert heard(drawn(seed), drawn(seed + 1), n).verdict.level >= Level.UNSHOWN
 

@@ -52,7 +52,7 @@ def head() -> Head:
 
 class TestHead:
     def test_it_learns_people_and_not_voices(self, head) -> None:
-        """Of people whom it never heard."""
+        """People whom it never heard are told apart."""
         others = made_up(20, 4, seed=9)
         made = {key: head.apply_to(v[None])[0] for key, v in others.items()}
         assert found_first(made) > found_first(others) + 0.2

@@ -85,7 +85,7 @@ def write(folder: Path, data: DataDir) -> tuple[Path, Path]:
 
 
 def run(tmp_path: Path, data: DataDir, *options: str) -> dict:
-    """What attacker.json gets."""
+    """Figures that attacker.json gets."""
     words = [*map(str, write(tmp_path, data)), str(tmp_path / "out")]
     assert score_held_out.main(["--lda-dim", "8", *options, *words]) == 0
     return record_held_out(tmp_path / "out", tmp_path / "data")

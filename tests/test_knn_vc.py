@@ -187,7 +187,7 @@ class TestAcceptance11:
 
 
 class TestSourceShare:
-    """What of the source's own frames comes along, moved to the voice's mean and deviation."""
+    """A share of the source's own frames comes along, moved to the voice's mean and deviation."""
 
     @staticmethod
     def convert(

@@ -188,7 +188,7 @@ def test_jobs_outlived_a_launcher_that_was_killed_with_9(tmp_path: Path) -> None
 
 
 def test_two_jobs_wrote_one_log(tmp_path: Path) -> None:
-    """What an earlier call left behind is named, and nothing is begun while it lives."""
+    """A job that an earlier call left is named, and nothing is begun while it lives."""
     leave = [*RUN, "x.log", "bash", "-c", "sleep 3600 & echo $! >pid"]
     subprocess.run(leave, cwd=tmp_path, check=True)
     pid = int((tmp_path / "pid").read_text())
@@ -205,7 +205,7 @@ def test_two_jobs_wrote_one_log(tmp_path: Path) -> None:
 
 
 def test_a_task_that_began_late_wrote_into_the_next_run(tmp_path, monkeypatch):
-    """Of a launcher that was killed with -9: nobody had cancelled what it submitted."""
+    """Nobody had cancelled the tasks of a launcher that was killed with -9."""
     monkeypatch.chdir(tmp_path)
     own = tmp_path / "exp/.partial.1"
     own.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""What programs are asked: full sentences with a subject, and one wording for one option."""
+"""Options of programs: full sentences with a subject, and one wording for one option."""
 
 import re
 from collections.abc import Iterator, Sequence

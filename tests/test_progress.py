@@ -28,7 +28,7 @@ class Terminal(io.StringIO):
 
 
 def lines(n: int, seconds: float, *, sized: bool = True) -> list[str]:
-    """What a log holds of `n` items that take `seconds` each."""
+    """Lines of a log of `n` items that take `seconds` each."""
     out, clock = io.StringIO(), Ticks()
     items = range(n) if sized else iter(range(n))
     seen = []

@@ -153,7 +153,7 @@ class TestRecipe:
         assert not any("b2r" in path for path in remade)
 
     def test_a_run_with_fewer_systems_hid_the_others(self, recipe: tuple[Path, Run]) -> None:
-        """What is up to date stays in the report; --drop is for what nobody wants any more."""
+        """Systems that are up to date stay in the report; --drop takes out what nobody wants."""
         folder, run = recipe
         fewer = ("--systems", "b2r", "--genders", "f")
         assert not made(run(*fewer, "--stop-stage", "10"))

@@ -415,7 +415,7 @@ def test_a_comment_in_the_settings_of_a_system_redid_a_third_of_the_steps(work: 
 
 
 def test_a_step_began_while_a_job_of_its_folder_lived(work: Path) -> None:
-    """What it wrote later stood under the stamp of the next run."""
+    """Files that it wrote later stood under the stamp of the next run."""
     log = work / "out/log/x.log"
     log.parent.mkdir(parents=True)
     with log.open("w") as stream:

@@ -53,7 +53,7 @@ def make(run_program: RunProgram) -> RunProgram:
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """Of every file under a folder."""
+    """SHA-256 of every file under a folder."""
     files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
     return {str(p.relative_to(folder)): hashlib.sha256(p.read_bytes()).hexdigest() for p in files}
 

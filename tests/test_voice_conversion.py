@@ -343,7 +343,7 @@ def write_xvectors(folder: Path, speakers: list[str], seed: int) -> Path:
 
 
 def test_perm_gives_enrolment_and_trials_one_voice(make_data_dir, pool, tmp_path) -> None:
-    """What is known of a speaker differs between the sets; the first folder counts for both."""
+    """The two sets know different things of a speaker; the first folder counts for both."""
     conf = tmp_path / "perm.yaml"
     conf.write_text(FARTHEST + "level: perm\n")
     data = make_data_dir(tmp_path / "data", {"s1": 2, "s2": 1})
