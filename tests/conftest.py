@@ -115,7 +115,7 @@ def corpora() -> Path:
     return path
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_data_dir() -> MakeDataDir:
     """Makes a valid data directory with audio: `make_data_dir(path, {"s1": 2, "s2": 1})`.
 
