@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from tests.cases import cases
-from tests.making import write_archive
 from tests.refusals import refuses
 from utils.archives import (
     ArchiveWriter,
@@ -16,6 +15,7 @@ from utils.archives import (
     read_counts,
     read_object,
     read_vectors,
+    write_archive,
     write_object,
 )
 from utils.cli import UserError

@@ -14,9 +14,8 @@ from steps.speaker.backends import CosineBackend, load_backend, load_normalised,
 from steps.speaker.backends import train_backend as train
 from steps.speaker.training import equal_error_rate
 from steps.speaker.vectors import Plda, read_xvectors, train_plda, write_plda
-from tests.making import write_archive
 from tests.refusals import refuses, refuses_words
-from utils.archives import read_counts, read_vectors
+from utils.archives import read_counts, read_vectors, write_archive
 from utils.cli import LossError
 from utils.tables import read_map, write_map
 

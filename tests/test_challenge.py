@@ -238,8 +238,6 @@ def test_categories() -> None:
     assert [category(eer, least) for eer in (0.05, 0.1, 0.35, 0.5)] == [0, 1, 3, 4]
 
 
-WHOLE = "challenge: x\nlayout: rank2024\nattackers: a\nevaluators: e\n"
-ONE = WHOLE + "privacy: {attacker: a, sets: {t: [a]}}\n"
 WORDS = "---- ASR results ----\n"
 RANK, SUMMARY = (
     partial(read_results, protocol=read_protocol(PROTOCOLS / f"{name}.yaml"))

@@ -12,8 +12,8 @@ from local.protocols.attackers import read_protocol
 from local.report.challenge import read_results
 from local.report_challenge import main as report
 from tests.corpus_trees import make_recipe, table
-from tests.making import write_archive
 from tests.recipes import run_recipe
+from utils.archives import write_archive
 from utils.seeds import make_rng
 from utils.tables import invert, write_id_lists, write_map
 

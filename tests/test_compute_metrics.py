@@ -323,7 +323,6 @@ def test_it_starts_without_heavy_packages(tmp_path: Path) -> None:
 # --- bad input ---
 
 TRIALS = "a b target\nc d nontarget\n"
-SCORES = "a b 1\nc d 0\n"
 
 
 @pytest.mark.parametrize("lacks", ["target", "nontarget"])

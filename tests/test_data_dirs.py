@@ -13,7 +13,7 @@ import soundfile
 import yaml
 
 from tests.refusals import refuses
-from utils.archives import ArchiveWriter, read_vectors
+from utils.archives import read_vectors, write_archive
 from utils.datachecks import validate_data_dir
 from utils.datadir import draw, load_data_dir, select, write_data_dir
 from utils.parts import merge_parts, split_data_dir
@@ -357,9 +357,7 @@ def run_jobs(data: Path, out: Path, n: int) -> None:
         part = load_data_dir(data / f"split{n}" / str(number))
         target = out / f"split{n}" / str(number)
         write_data_dir(target, part.tables)
-        with ArchiveWriter(target / "xvector") as writer:
-            for utt in part.utt2spk:
-                writer.write(utt, np.full(3, float(utt[-1])))
+        write_archive(target / "xvector", {u: np.full(3, float(u[-1])) for u in part.utt2spk})
         rows = ((utt, number, "") for utt in part.utt2spk)
         write_timed(target / "pseudo.tsv", ("utt", "job", "note"), rows)
         (target / "settings.json").write_text('{"rate": 16000}\n')

@@ -15,9 +15,9 @@ from steps.generators.frames import (
     train_mixture,
 )
 from steps.sources import VoiceKey
-from tests.making import run_of, write_archive
+from tests.making import run_of
 from tests.refusals import refuses
-from utils.archives import ArchiveWriter
+from utils.archives import ArchiveWriter, write_archive
 from utils.seeds import make_rng
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -14,10 +14,10 @@ from local.report.studies import REAL, capacity_rows
 from steps.measure_capacity import main as measure
 from steps.time_generator import main as measure_time
 from tests.cases import cases
-from tests.making import write_archive
 from tests.recipes import TEMPLATE, TINY, run_recipe
 from tests.refusals import refuses
 from tests.test_studies import study
+from utils.archives import write_archive
 from utils.datadir import write_data_dir
 
 

@@ -12,9 +12,8 @@ from local.protocols.attackers import describe_encoder
 from steps import apply_head, train_head
 from steps.speaker.heads import Head, HeadConfig, _margin_loss, read_head
 from steps.speaker.heads import train_head as train
-from tests.making import write_archive
 from tests.refusals import refuses
-from utils.archives import read_vectors
+from utils.archives import read_vectors, write_archive
 from utils.tables import read_map
 
 DIM, FEW = 48, HeadConfig(steps=150, batch=128)

@@ -10,7 +10,7 @@ from local.metrics.verification import eer_with_interval, find_speakers, verific
 from local.protocols.attackers import record_held_out
 from steps import score_held_out
 from steps.speaker import held_out
-from tests.making import write_archive
+from utils.archives import write_archive
 from utils.datadir import (
     DataDir,
     read_validation_speakers,

@@ -40,10 +40,9 @@ from steps.synthesis.f0 import QUANTILES
 from steps.synthesis.voices import VoicePool
 from steps.synthesis.wavlm import Vocoder
 from steps.training.settings import read_config
-from tests.making import write_archive
 from tests.refusals import refuses
 from utils import fix_data_dir
-from utils.archives import ArchiveWriter, read_vectors
+from utils.archives import ArchiveWriter, read_vectors, write_archive
 from utils.cli import UserError
 from utils.datachecks import probe_audio
 from utils.datadir import load_data_dir, read_training_speakers
@@ -216,8 +215,7 @@ def test_sexagesimal_numbers_and_dates_are_words(tmp_path: Path) -> None:
 
 
 def test_an_offset_beyond_an_integer(tmp_path: Path) -> None:
-    with ArchiveWriter(tmp_path / "x") as writer:
-        writer.write("a", np.ones(3))
+    write_archive(tmp_path / "x", {"a": np.ones(3)})
     (tmp_path / "x.scp").write_text(f"a {tmp_path}/x.ark:{'9' * 30}\n")
     refuses("beyond all files", read_vectors, tmp_path / "x.scp")
 

@@ -40,11 +40,10 @@ from tests.making import (
     check_odd_signal,
     pseudo_rows,
     say,
-    write_archive,
     write_voices,
 )
 from tests.refusals import refuses
-from utils.archives import ArchiveWriter
+from utils.archives import write_archive
 from utils.cli import LossError, UserError
 from utils.seeds import Draws
 from utils.tables import write_map
@@ -392,9 +391,7 @@ class TestContent:
         for seed, name in enumerate("ab"):
             soundfile.write(data / f"wav/{name}-000.wav", say(seed, 150.0), 16000, "PCM_16")
         assert extract_world([str(data), str(tmp_path / "world")]) == 0
-        with ArchiveWriter(tmp_path / "spk_xvector") as x:
-            x.write("a", np.ones(3))
-            x.write("b", np.ones(3))
+        write_archive(tmp_path / "spk_xvector", dict.fromkeys("ab", np.ones(3)))
         words = (tmp_path / "world", data, tmp_path, tmp_path / "pool")
         assert make_voice_pool(["--add-content", "cepstra", *map(str, words)]) == 0
         return tmp_path / "pool"

@@ -18,7 +18,7 @@ from steps.populations.plans import PairSide, count_part, load_plan, make_plan, 
 from steps.populations.tiles import NONTARGET, TARGET, Bins, ScoreCounts
 from steps.speaker.backends import CosineBackend, PldaBackend, shorten, train_backend
 from tests.refusals import refuses
-from utils.archives import ArchiveWriter
+from utils.archives import write_archive
 from utils.cli import LossError, UserError
 from utils.trials import Trials
 
@@ -245,9 +245,7 @@ def test_hand_computed_bounds() -> None:
 def write_side(folder: Path, side: PairSide) -> tuple[str, str]:
     """x-vectors and a data directory."""
     folder.mkdir(parents=True)
-    with ArchiveWriter(folder / "xvector") as writer:
-        for utt, x in zip(side.ids, np.asarray(side.vectors), strict=True):
-            writer.write(utt, x)
+    write_archive(folder / "xvector", dict(zip(side.ids, np.asarray(side.vectors), strict=True)))
     rows = sorted(zip(side.ids, side.speakers, strict=True))
     (folder / "utt2spk").write_text("".join(f"{utt} {spk}\n" for utt, spk in rows))
     of = dict(zip(side.speakers, side.genders or ["f"] * len(side), strict=True))

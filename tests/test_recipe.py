@@ -17,9 +17,7 @@ import soundfile
 
 from tests.browser import check_page
 from tests.recipes import (
-    LINKS,
     ROOT,
-    TINY,
     Done,
     copy_world,
     made,
@@ -30,8 +28,6 @@ from tests.recipes import (
 )
 from tests.waiting import wait_for
 from utils.tables import read_map
-
-__all__ = ["LINKS", "ROOT", "TINY", "make_corpus_folder"]  # of tests/recipes.py, for other tests
 
 Run = Callable[..., Done]
 

@@ -13,8 +13,8 @@ from steps.speaker.backends import (
     read_segments,
     train_backend,
 )
-from tests.making import write_archive
 from tests.refusals import refuses
+from utils.archives import write_archive
 from utils.tables import write_map
 from utils.trials import read_scores, read_trials
 

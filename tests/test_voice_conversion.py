@@ -32,16 +32,13 @@ from tests.making import (
     pseudo_rows,
     run_of,
     say,
-    write_archive,
     write_voices,
 )
 from tests.refusals import refuses
-from utils.archives import read_vectors
+from utils.archives import read_vectors, write_archive
 from utils.cli import UserError
 from utils.seeds import Draws
 
-ROOT = Path(__file__).resolve().parents[1]
-SYSTEMS = ROOT / "egs/TEMPLATE/conf/systems"
 RANDOM = "anonymiser: voice_conversion\nneighbours: 3\ngenerator: {name: random, averaged: 2}\n"
 FARTHEST = (
     "anonymiser: voice_conversion\nneighbours: 3\n"

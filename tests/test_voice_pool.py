@@ -11,9 +11,8 @@ from steps.synthesis.f0 import compute_f0_stats
 from steps.synthesis.voices import VoicePool, loud_frames, match_vectors
 from steps.synthesis.world import SILENCE
 from tests.cases import cases
-from tests.making import write_archive
 from tests.refusals import refuses
-from utils.archives import ObjectReader
+from utils.archives import ObjectReader, write_archive
 from utils.cli import LossError, UserError
 
 SPEAKERS = {"s1": 2, "s2": 1, "t-3": 1}
