@@ -27,7 +27,7 @@ from steps.generators.base import Wanted, load_generator
 from steps.generators.identity import measure_capacity
 from steps.generators.idmap import MlpTrainer
 from steps.generators.idmap_diff import DiffTrainer
-from steps.generators.indexed import IdMapGenerator, IdMapSettings
+from steps.generators.sampling import IdMapGenerator, IdMapSettings
 from steps.generators.training import IndexModel, TrainedFolder, TrainingVectors
 from steps.sources import FIRST, NOTHING, SystemRun, VoiceKey
 

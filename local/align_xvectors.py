@@ -3,8 +3,8 @@
 
 A rotation is learnt on pairs, x-vectors of the same utterances before and after protection:
 --pairs ORIGINAL PROTECTED DATA (folders with xvector.scp, and the data directory with their
-speakers). Their utterances must not be among the trials. Then it is applied to the protected trials
-(--apply trial), or the opposite one to the original enrolment (--apply enrolment).
+speakers). Their utterances must not be among the trials. Each gender has a rotation of its own
+(spk2gender of the data directories). Then it is applied to the protected trials.
 
 ENROL is the folder of the original enrolment (spk_xvector.scp, num_utts.ark), TRIAL that of the
 protected trials (xvector.scp), ENROL_DATA and TRIAL_DATA their data directories. OUT/enrol and
@@ -12,16 +12,16 @@ OUT/trial are ready for steps/score_trials.py, and OUT/alignment.json says what 
 whom.
 
 Pairs fewer than dimensions: the rotation is learnt in the principal components that the pairs span,
-with a warning; --pca keeps fewer.
+with a warning.
 """
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from local.protocols.studies import SPACES, Pairs, Vectors, align, learn_by_group
 from steps.speaker.vectors import read_xvectors
-from utils.cli import UserError, boolean, positive
+from utils.cli import UserError
 from utils.commands import program
 from utils.datadir import DataDir, load_data_dir
 from utils.options import OutFolder
@@ -33,19 +33,14 @@ def _speakers(vectors: Vectors, folder: Path, data: DataDir) -> dict[str, str]:
     return {utt: data.utt2spk[utt] for utt in vectors}
 
 
-def _groups(speaker_of: Mapping[str, str], data: DataDir, per_gender: bool) -> dict[str, str]:
-    if not per_gender:
-        return dict.fromkeys(speaker_of, "all")
+def _genders(speaker_of: Mapping[str, str], data: DataDir) -> dict[str, str]:
     genders = data.spk2gender or {}
     if missing := [speaker for speaker in speaker_of.values() if speaker not in genders]:
-        raise UserError(
-            f"{data.path / 'spk2gender'}: {missing[0]} has no gender; give it, or --per-gender "
-            "false"
-        )
+        raise UserError(f"{data.path / 'spk2gender'}: {missing[0]} has no gender; give it")
     return {key: genders[speaker] for key, speaker in speaker_of.items()}
 
 
-def read_pairs(folders: Sequence[Sequence[Path]], per_gender: bool) -> Pairs:
+def read_pairs(folders: Sequence[Sequence[Path]]) -> Pairs:
     """All pairs; UserError for an utterance on one side only, in two places, or in no table."""
     found = Pairs({}, {}, {}, {})
     for before, after, path in folders:
@@ -63,7 +58,7 @@ def read_pairs(folders: Sequence[Sequence[Path]], per_gender: bool) -> Pairs:
             raise UserError(f"{before}: {twice[0]} is in the pairs twice")
         speakers = _speakers(original, before, data)
         found.speakers.update(speakers)
-        found.groups.update(_groups(speakers, data, per_gender))
+        found.groups.update(_genders(speakers, data))
         found.original.update(original)
         found.protected.update(protected)
     return found
@@ -80,15 +75,6 @@ def main(
         Sequence[tuple[Path, Path, Path]], "Folders of x-vectors of the same utterances, and "
         "their data directory, to learn from; may be given again", "ORIGINAL PROTECTED DATA",
     ],
-    apply: Annotated[Literal["trial", "enrolment"], "The side that is rotated"] = "trial",
-    per_gender: Annotated[
-        bool, "Whether each gender has its own rotation (spk2gender of the data directories)",
-        "true|false", boolean,
-    ] = True,
-    pca: Annotated[
-        int | None, "The number of principal components that are kept; left out: all that the "
-        "pairs span", "N", positive,
-    ] = None,
     space: Annotated[
         str, "The space that is rotated: centred for the cosine, original for a back end trained "
         "on original x-vectors", SPACES,
@@ -98,7 +84,7 @@ def main(
     from utils.archives import read_counts, write_archive
     from utils.tables import write_map
 
-    learnt = read_pairs(pairs, per_gender)
+    learnt = read_pairs(pairs)
     enrol_data, trial_data = (
         load_data_dir(path, need=("utt2spk",)) for path in (enrol_data_dir, trial_data_dir)
     )
@@ -116,31 +102,25 @@ def main(
                 f"{path}: x-vectors of {size} dimensions, those of {pairs[0][0]} have {sizes[0]}; "
                 "extract all with one encoder"
             )
-    groups = {
-        **_groups({speaker: speaker for speaker in enrol}, enrol_data, per_gender),
-        **_groups(_speakers(trial, trial_dir, trial_data), trial_data, per_gender),
-    }
-    to_original = apply == "trial"
-    rotations = learn_by_group(learnt, to_original=to_original, dimensions=pca)
-    sides = align(rotations, enrol, trial, groups, to_original=to_original, space=space)
+    groups = _genders({speaker: speaker for speaker in enrol}, enrol_data)
+    groups |= _genders(_speakers(trial, trial_dir, trial_data), trial_data)
+    rotations = learn_by_group(learnt)
+    sides = align(rotations, enrol, trial, groups, space=space)
     write_map(out / "enrol/num_utts.ark", read_counts(enrol_dir / "num_utts.ark"))
     for stem, vectors in zip(("enrol/spk_xvector", "trial/xvector"), sides, strict=True):
         write_archive(out / stem, vectors)
-    known = set(learnt.speakers.values())
+    known, tried = set(learnt.speakers.values()), set(trial_data.spk2utt)
     described = {
-        "apply": apply,
         "space": space,
-        "per_gender": per_gender,
-        "pca": pca,
         "pairs": {group: rotation.n_pairs for group, rotation in rotations.items()},
         "dimensions": {group: rotation.dimensions for group, rotation in rotations.items()},
         "speakers_of_pairs": len(known),
-        "trial_speakers": len(trial_data.spk2utt),
-        "trial_speakers_in_pairs": len(known & set(trial_data.spk2utt)),
+        "trial_speakers": len(tried),
+        "trial_speakers_in_pairs": len(known & tried),
     }
     write_figures(str(out / "alignment.json"), described)
     print(
-        f"{len(learnt.groups)} pairs of {described['speakers_of_pairs']} speakers, dimensions "
-        f"kept: {described['dimensions']}; {described['trial_speakers_in_pairs']} of "
-        f"{described['trial_speakers']} trial speakers are among the pairs' speakers"
+        f"{len(learnt.groups)} pairs of {len(known)} speakers, dimensions kept: "
+        f"{described['dimensions']}; {len(known & tried)} of {len(tried)} trial speakers are among "
+        "the pairs' speakers"
     )

@@ -44,6 +44,9 @@ def _read_side(pairs: Sequence[tuple[Path, Path]]) -> tuple[Any, list[Any]]:
 
 def _inference(
     xvectors: Vectors, data_dir: Folder, out: Figures, *, trials: Attacked,
+    attribute: Annotated[
+        Sequence[str], "Another attribute, of tables spk2<NAME>; may be given again", "NAME"
+    ] = (),
     bootstrap: Bootstrap = 0, seed: Seed = 0,
 ) -> None:  # fmt: skip
     """How well sex and age band are inferred from recordings of people who are not in XVECTORS.
@@ -56,9 +59,8 @@ def _inference(
     train, [learnt] = _read_side([(xvectors, data_dir)])
     attacked, data = _read_side(trials)
     check_apart(set(train.spk2utt), data_dir, set(attacked.spk2utt), data[0].path)
-    write_figures(out, inference(
-        train, attacked, attributes([learnt]), attributes(data), n_bootstrap=bootstrap, seed=seed
-    ))  # fmt: skip
+    known, sought = attributes([learnt], attribute), attributes(data, attribute)
+    write_figures(out, inference(train, attacked, known, sought, n_bootstrap=bootstrap, seed=seed))
 
 
 def _crowd(

@@ -33,7 +33,6 @@ Labelled = Annotated[
     "A folder of figures and what it speaks of, - for nothing; may be given again",
     "FOLDER SPLIT GENDER SYSTEM FAMILY ATTACKER EVALUATOR CONDITION",
 ]
-Pages = Annotated[Sequence[Path], "Markdown pages", "PAGE"]
 
 
 # ---- Trials and their scores, in the formats of --format.

@@ -16,7 +16,7 @@ from utils.options import OutFolder
 def main(
     head_dir: Annotated[Path, "The folder of the head", "HEAD"], xvectors: Xvectors, out: OutFolder
 ) -> None:
-    from steps.speaker.heads import read_head
+    from steps.speaker.held_out import read_head
     from steps.speaker.vectors import open_xvectors
     from utils.archives import ArchiveWriter
     from utils.tables import is_there, read_map, write_map

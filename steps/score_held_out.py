@@ -32,8 +32,7 @@ def main(
     import numpy as np
 
     from steps.speaker.backends import Backend, load_backend, train_backend
-    from steps.speaker.heads import HeadBackend, train_head
-    from steps.speaker.held_out import Vectors, attack_held_out
+    from steps.speaker.held_out import HeadBackend, Vectors, attack_held_out, train_head
     from steps.speaker.vectors import read_training
     from utils.datadir import read_validation_speakers
     from utils.tables import write_json, write_map

@@ -16,7 +16,7 @@ def main(
     xvectors: Xvectors, data_dir: DataFolder, out: OutFolder, *, seed: Seed = 0,
     allow_loss: AllowLoss = 0, not_speakers_of: NotSpeakersOf = (),
 ) -> None:  # fmt: skip
-    from steps.speaker.heads import train_head, write_head
+    from steps.speaker.held_out import train_head, write_head
     from steps.speaker.vectors import read_training
 
     _, vectors, utt2spk = read_training(xvectors, data_dir, allow_loss, not_speakers_of)

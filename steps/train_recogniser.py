@@ -20,7 +20,7 @@ def main(
     conf: Settings, data_dir: DataFolder, out: OutFolder, *, seed: Seed = 0, device: Device = "cpu",
     steps: Steps = None, not_speakers_of: NotSpeakersOf = (),
 ) -> None:  # fmt: skip
-    from steps.asr.ctc_training import CtcConfig, train_ctc
+    from steps.asr.ctc import CtcConfig, train_ctc
     from steps.training.audio import load_training_audio
 
     config, data = begin_training(CtcConfig, conf, steps, data_dir, not_speakers_of, "text")

@@ -9,14 +9,13 @@ import yaml
 
 from local.protocols.attackers import read_protocol
 from steps.anonymisers.registry import describe_system
-from steps.asr.ctc_training import CtcConfig
+from steps.asr.ctc import CtcConfig
 from steps.generators.idmap import MlpSettings
 from steps.generators.idmap_diff import DiffSettings
 from steps.generators.wgan import WganConfig
 from steps.speaker.config import EncoderConfig
-from steps.synthesis.b1b import B1bConfig
 from steps.synthesis.base import find_structure
-from steps.synthesis.trained import NsfConfig
+from steps.synthesis.trained import B1bConfig, NsfConfig
 from steps.training.settings import read_config
 from tests.refusals import refuses
 

@@ -257,7 +257,7 @@ BAD = [
         r":3: no row of a ASV_eval\^anon table",
     ),
     (RANK, f"{WORDS}dataset split asr WER\n0 libri dev anon x\n", ":3: no row of a ASR"),
-    (RANK, f"{WORDS}a b\n0 libri dev\n", ":3: no row of a ASR table: libri dev"),
+    (RANK, f"{WORDS}a b\n0 libri dev\n", ":3: no row of a ASR table: 0 libri dev"),
 ]
 
 

@@ -16,7 +16,6 @@ from local.protocols.attackers import Protocol, read_protocol
 from local.report.challenge import (
     averages,
     conclusions,
-    parse_rank,
     read_results,
     write_full,
     write_rank,
@@ -96,7 +95,6 @@ def test_2024s_published_tables_are_read_averaged_and_written_again(tmp_path, na
     found = averages(scores, asked.privacy)
     expected = KNOWN.OF_2024[name][-1]
     assert [100 * found[k] for k in ("libri_dev", "libri_test")] == pytest.approx(expected)
-    assert str(parse_rank(path)) == text
     assert write_rank(scores, asked, KNOWN.OF_2024[name][:2]) == text  # from the figures alone
 
 
@@ -124,7 +122,6 @@ def test_W2_of_2026_only_the_fine_tuned_attacker_is_averaged(tmp_path: Path, nam
     assert [100 * value for value in found.values()] == pytest.approx([*map(float, tuned.split())])
     lazy = averages(scores, asked.privacy, attacker="lazy_informed")
     assert [100 * value for value in lazy.values()] == pytest.approx([*map(float, given.split())])
-    assert str(parse_rank(path)) == text
     assert write_rank(scores, asked, [TIME_2026]) == text.rstrip("\n") + "\n"
 
 
@@ -152,7 +149,6 @@ def test_W2_half_a_file_of_2026_has_no_average(tmp_path: Path) -> None:
     path.write_text(first + second)
     found = averages(read_results(path, asked), asked.privacy)
     assert [100 * value for value in found.values()] == pytest.approx([6.973, 4.713])
-    assert str(parse_rank(path)) == first + second
 
 
 LANGUAGES = ("de", "en", "es", "fr")
@@ -180,7 +176,6 @@ def test_M4_a_file_of_track_2_has_a_section_for_each_language(tmp_path: Path) ->
     assert len(text) == 2332
     path, asked = tmp_path / "result_for_rank_BM1", protocol("vpc2026_track2")
     path.write_text(text)
-    assert str(parse_rank(path)) == text
     scores = read_results(path, asked)
     found = averages(scores, asked.privacy)
     assert 100 * found["fr_test"] == pytest.approx(2.63) and len(found) == 8
@@ -210,7 +205,6 @@ def test_M4_files_of_march_2026_are_read_and_written_again(tmp_path: Path, name:
     assert len(text) == 1543
     path = tmp_path / f"result_for_rank_{name}"
     path.write_text(text)
-    assert str(parse_rank(path)) == text
     lazy = {s.split: s.value for s in read_results(path, protocol("vpc2026_track2"))
             if s.attacker == "lazy_informed"}  # fmt: skip
     assert 100 * lazy["fr_test_mixed"] == pytest.approx(float(given.split()[-1]))

@@ -13,7 +13,6 @@ from test_source_filter import N_XVECTOR, pool
 from steps.asr.engines import DECODER, MoonshineEncoder, find_model
 from steps.content.units import UnitSettings, load_ear, read_weights
 from steps.synthesis import bottleneck, bottleneck_training, training
-from steps.synthesis.b1b import DiscriminatorConfig
 from steps.synthesis.base import load_synthesiser
 from steps.synthesis.bottleneck import (
     BnConfig,
@@ -25,7 +24,7 @@ from steps.synthesis.bottleneck import (
     HifiganTraining,
 )
 from steps.synthesis.bottleneck_training import WorldVoice, metric_of
-from steps.synthesis.trained import pulse_train
+from steps.synthesis.trained import DiscriminatorConfig, pulse_train
 from steps.synthesis.world import WorldFrames, analyse_finely, synthesise
 from steps.training.audio import hold_out
 from steps.training.settings import read_config

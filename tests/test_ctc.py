@@ -11,9 +11,16 @@ import torch
 import yaml
 
 from local.metrics.utility import error_figures
-from steps.asr import ctc_training as ctc
-from steps.asr.ctc import IMPOSSIBLE, WordSearch, make_word_model
-from steps.asr.ctc_training import CtcConfig, CtcTrainer, CtcUnits, SearchConfig
+from steps.asr import ctc
+from steps.asr.ctc import (
+    IMPOSSIBLE,
+    CtcConfig,
+    CtcTrainer,
+    CtcUnits,
+    SearchConfig,
+    WordSearch,
+    make_word_model,
+)
 from steps.asr.language import Language, read_source, trigram
 from steps.asr.recognisers import make_recogniser
 from steps.decode import main as decode

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from steps.generators.base import Wanted, describe_generator, load_generator
-from steps.generators.indexed import WganSettings, WganSpeakers
+from steps.generators.sampling import WganSettings, WganSpeakers
 from steps.generators.training import (
     TrainedFolder,
     load_trained,

@@ -10,8 +10,8 @@ import torch
 
 from local.protocols.attackers import describe_encoder
 from steps import apply_head, train_head
-from steps.speaker.heads import Head, HeadConfig, _margin_loss, read_head
-from steps.speaker.heads import train_head as train
+from steps.speaker.held_out import Head, HeadConfig, _margin_loss, read_head
+from steps.speaker.held_out import train_head as train
 from tests.refusals import refuses
 from utils.archives import read_vectors, write_archive
 from utils.tables import read_map

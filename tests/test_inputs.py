@@ -22,7 +22,7 @@ from local.protocols.attackers import AttackSet, describe_encoder
 from local.report.frame import code, markdown_table
 from local.report.gather import origin
 from steps import train_backend
-from steps.asr import ctc_training
+from steps.asr import ctc
 from steps.asr.language import read_language
 from steps.audio import read_audio
 from steps.generators import idmap, wgan
@@ -30,13 +30,11 @@ from steps.generators.frames import PsdSettings, read_frames
 from steps.generators.idmap import MlpSettings
 from steps.generators.idmap_diff import DiffSettings
 from steps.import_xvectors import find_archive
-from steps.populations import plans as large
-from steps.speaker.backends import CosineBackend
 from steps.speaker.config import EncoderConfig
 from steps.speaker.vectors import speakers_of
 from steps.synthesis import trained
-from steps.synthesis.b1b import B1bConfig
 from steps.synthesis.f0 import QUANTILES
+from steps.synthesis.trained import B1bConfig
 from steps.synthesis.voices import VoicePool
 from steps.synthesis.wavlm import Vocoder
 from steps.training.settings import read_config
@@ -223,7 +221,7 @@ def test_an_offset_beyond_an_integer(tmp_path: Path) -> None:
 NETWORKS: dict[str, Callable[[Path], object]] = {
     "encoders/ecapa_xi": partial(read_config, EncoderConfig),
     "encoders/xvector_mini": partial(read_config, EncoderConfig),
-    "asr/ctc_mini": partial(read_config, ctc_training.CtcConfig),
+    "asr/ctc_mini": partial(read_config, ctc.CtcConfig),
     "synthesisers/nsf_mini": partial(read_config, trained.NsfConfig),
     "synthesisers/nsf_b1b": partial(read_config, B1bConfig),
     "generators/idmap_mlp": partial(read_config, MlpSettings),
@@ -344,16 +342,3 @@ def test_vectors_beside_the_weights_were_not_looked_at(tmp_path, name, value):
     assert kind.load(values, conf, weights, 1).dimension == 2
     message = rf"{tmp_path}/final\.pt: ({name}: no vector|does not hold the weights)"
     refuses(message, kind.load, values, conf, {**weights, name: value}, 1)
-
-
-@pytest.mark.parametrize("name", ["plan.json", "index.npz", "left.npy"])
-def test_a_plan_with_arrays_of_another_was_counted(tmp_path: Path, name: str) -> None:
-    for seed, folder in enumerate(("a", "b")):
-        vectors = np.random.default_rng(seed).normal(size=(6, 3)).astype(np.float32)
-        side = large.PairSide(
-            list("uvwxyz"), list("aabbcc")[seed:] + ["c"] * seed, vectors, np.ones(6)
-        )
-        large.make_plan(side, side, CosineBackend(), folder=tmp_path / folder, n_bins=64)
-    assert large.load_plan(tmp_path / "a").cells
-    shutil.copy(tmp_path / "b" / name, tmp_path / "a")
-    refuses(r"a/plan\.json: .*make it again", large.load_plan, tmp_path / "a")

@@ -14,8 +14,15 @@ from local.large import main
 from local.metrics import large
 from local.metrics.large import bounds, figures, occupied, report
 from local.metrics.verification import find_speakers, prepare, verification
-from steps.populations.plans import PairSide, count_part, load_plan, make_plan, merge_parts
-from steps.populations.tiles import NONTARGET, TARGET, Bins, ScoreCounts
+from steps.populations.pairs import (
+    NONTARGET,
+    TARGET,
+    Bins,
+    PairSide,
+    ScoreCounts,
+    count_pairs,
+    make_plan,
+)
 from steps.speaker.backends import CosineBackend, PldaBackend, shorten, train_backend
 from tests.refusals import refuses
 from utils.archives import write_archive
@@ -60,11 +67,9 @@ def exact(enrol: PairSide, trial: PairSide, backend: object) -> tuple[np.ndarray
 
 
 def total_of(
-    enrol: PairSide, trial: PairSide, backend: object, parts: int = 1, **options: object
+    enrol: PairSide, trial: PairSide, backend: object, nj: int = 1, **options: object
 ) -> object:
-    plan = make_plan(enrol, trial, backend, **options)
-    counted = [count_part(plan, plan.part(i + 1, parts)) for i in range(parts)]
-    return merge_parts(plan, counted)
+    return count_pairs(make_plan(enrol, trial, backend, **options), nj=nj)
 
 
 Report = dict[str, Any]
@@ -135,11 +140,9 @@ def test_first_pass_finds_squeezed_scores() -> None:
     assert made["eer"] == pytest.approx(wanted["eer"], abs=max(3e-3, high - low))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("parts", [2, 5, 2000])
-def test_any_number_of_parts_gives_the_same_counts(sides: Sides, parts: int) -> None:
+def test_any_number_at_a_time_gives_the_same_counts(sides: Sides) -> None:
     one = total_of(*sides, CosineBackend(), n_groups=8)
-    many = total_of(*sides, CosineBackend(), parts=parts, n_groups=8)
+    many = total_of(*sides, CosineBackend(), nj=5, n_groups=8)
     assert (one.counts.places == many.counts.places).all()
     assert (one.coarse == many.coarse).all()
     assert report(one, n_bootstrap=20) == report(many, n_bootstrap=20)
@@ -208,14 +211,6 @@ def test_short_rows_of_plda_give_the_same_scores() -> None:
     assert shorten(backend, np.arange(1.0, 31.0)) is backend  # as many counts as dimensions
 
 
-def test_torch_counts_as_the_processor_does(sides: Sides) -> None:
-    plan = make_plan(*sides, CosineBackend(), same_gender=True, n_groups=4)
-    one, other = count_part(plan, plan.cells), count_part(plan, plan.cells, device="cpu")
-    assert np.abs(one.counts.places - other.counts.places).sum() <= 20  # rounding
-    assert one.counts.places.sum() == other.counts.places.sum()
-    np.testing.assert_allclose(one.counts.extremes, other.counts.extremes, atol=1e-6)
-
-
 def test_counts_add_whatever_the_order() -> None:
     bins = Bins(0.0, 1.0, 4)
     a, b = ScoreCounts.empty(bins), ScoreCounts.empty(bins)
@@ -259,72 +254,65 @@ def written(tmp_path: Path, sides: Sides) -> list[str]:
 
 
 def test_a_centred_cosine_is_refused_as_sides_are_read_in_parts(written, tmp_path):
-    refuses("is centred", main, ["prepare", "--backend", "cosine", *written, str(tmp_path / "p")])
+    refuses("is centred", main, ["--backend", "cosine", *written, str(tmp_path / "j")])
 
 
 @pytest.mark.slow
-def test_the_program_in_parts_and_at_once(written: list[str], tmp_path: Path) -> None:
-    for name, parts in (("a", "1"), ("b", "3")):
-        options = ["--parts", parts, "--bootstrap", "10", "--enrol", "mean"]
-        assert (
-            main(["run", *options, *written, str(tmp_path / name), str(tmp_path / name) + ".j"])
-            == 0
-        )
-    one, other = ((tmp_path / f"{name}.j").read_text() for name in "ab")
+def test_the_program_with_one_job_and_several(written: list[str], tmp_path: Path) -> None:
+    for name, jobs in (("a.j", "1"), ("b.j", "3")):
+        options = ["--nj", jobs, "--bootstrap", "10", "--enrol", "mean"]
+        assert main([*options, *written, str(tmp_path / name)]) == 0
+    one, other = ((tmp_path / name).read_text() for name in ("a.j", "b.j"))
     assert one == other
+    assert not list(tmp_path.glob("*.partial"))
     made = json.loads(one)
     assert (made["n_enrol"], made["n_enrol_utterances"], made["enrol"]) == (40, 120, "mean")
     assert made["intervals"]["eer"][0] <= made["eer"] <= made["intervals"]["eer"][1]
 
 
 COUNT_AND_DIE = """
-import os, sys
-from pathlib import Path
-from steps.populations.plans import count_part, load_plan
-plan, path = map(Path, sys.argv[1:])
-def deadly(cells):
-    for cell in cells:
-        if path.is_file():
-            os.kill(os.getpid(), 9)
-        yield cell
-loaded = load_plan(plan)
-count_part(loaded, loaded.cells, checkpoint=path, every=0.0, wrap=deadly)
+import os
+from local import large
+def deadly(name, unit):
+    def cells(found):
+        for number, cell in enumerate(found):
+            if number == 7:
+                os.kill(os.getpid(), 9)
+            yield cell
+    return cells
+large.progress = deadly
+from steps.populations import pairs
+always = pairs.count_pairs
+pairs.count_pairs = lambda *given, **named: always(*given, **named, every=0.0)
+large.main()
 """
 
 
 @pytest.mark.slow
-def test_a_killed_part_goes_on(written: list[str], tmp_path: Path) -> None:
-    plan = tmp_path / "plan"
-    assert main(["prepare", "--groups", "30", *written, str(plan)]) == 0
-    path = plan / "part.1.of.1.npz"
-    done = subprocess.run([sys.executable, "-c", COUNT_AND_DIE, str(plan), str(path)], cwd=ROOT)
-    assert done.returncode == -signal.SIGKILL
-    loaded = load_plan(plan)
-    with np.load(path) as file:
-        assert 0 < int(file["done"]) < len(loaded.cells)
-    refuses(r"count part 1 to its end", main, ["figures", str(plan), str(tmp_path / "x.json")])
-    resumed = count_part(loaded, loaded.cells, checkpoint=path)
-    whole = count_part(loaded, loaded.cells)
-    assert (resumed.counts.places == whole.counts.places).all()
-    assert (resumed.counts.extremes == whole.counts.extremes).all()
-    assert (resumed.coarse == whole.coarse).all()
-
-
-def test_a_checkpoint_of_another_plan_is_refused(written: list[str], tmp_path: Path) -> None:
-    plan = str(tmp_path / "plan")
-    assert main(["run", *written, plan, str(tmp_path / "a.json")]) == 0
-    assert main(["prepare", "--range", "-2", "2", *written, plan]) == 0
-    refuses("another plan", main, ["count", plan])
+def test_a_killed_count_goes_on(written: list[str], tmp_path: Path) -> None:
+    whole, out = tmp_path / "whole.j", tmp_path / "x.j"
+    assert main(["--groups", "30", *written, str(whole)]) == 0
+    command = [sys.executable, "-c", COUNT_AND_DIE, "--groups", "30", *written, str(out)]
+    assert subprocess.run(command, cwd=ROOT).returncode == -signal.SIGKILL
+    with np.load(tmp_path / "x.j.partial") as file:
+        assert int(file["done"]) == 7
+    # A checkpoint of other pairs is refused, and so is a damaged one.
+    kept = (tmp_path / "x.j.partial").read_bytes()
+    refuses("of other x-vectors", main, ["--groups", "29", *written, str(out)])
+    (tmp_path / "x.j.partial").write_bytes(kept[:-9])
+    refuses("delete it and count again", main, ["--groups", "30", *written, str(out)])
+    (tmp_path / "x.j.partial").write_bytes(kept)
+    assert main(["--groups", "30", *written, str(out)]) == 0
+    assert out.read_text() == whole.read_text()
 
 
 def test_bad_input_is_one_line(written: list[str], sides: Sides, tmp_path: Path) -> None:
-    trial = sides[1]
-    plan = str(tmp_path / "plan")
+    trial, out = sides[1], tmp_path / "x.j"
 
     def fails(pattern: str, *arguments: str, kind: type[UserError] = UserError) -> None:
         with pytest.raises(kind, match=pattern):
-            main(["prepare", *arguments, plan])
-        assert not (tmp_path / "plan" / "plan.json").exists()
+            main([*arguments, str(out)])
+        assert not out.exists()
 
     utt2spk = tmp_path / "trial" / "utt2spk"
     whole = utt2spk.read_text()
@@ -347,7 +335,6 @@ def test_bad_input_is_one_line(written: list[str], sides: Sides, tmp_path: Path)
     fails("tried and enrolled", "--enrol", "mean", *written[:2], *written[:2])
     moved = PairSide(trial.ids, trial.speakers, trial.vectors, trial.counts, ["f"] * len(trial))
     fails("different genders", "--same-gender", *written[:2], *write_side(tmp_path / "g", moved))
-    refuses(r"plan\.json: cannot be read", main, ["count", str(tmp_path / "nothing")])
 
 
 def test_huge_vectors_are_refused(sides: Sides) -> None:

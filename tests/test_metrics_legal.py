@@ -68,6 +68,8 @@ def test_hand_computed_case() -> None:
     figures = legal_metrics(enrol, trial, lengths=[1, 2])
     assert figures["legal_linkability_l1_per_speaker"] == {"a": 0.6, "b": 1.0, "c": 1.0}
     assert figures[LINK] == pytest.approx(2.6 / 3)
+    # Those of a score 0 for a and c: with either of the others a is not found.
+    assert figures[f"{LINK}_n2"] == pytest.approx((0.6 + 1 + 1) / 3)
     assert figures["chance_legal_linkability_l1"] == pytest.approx(1 / 3)
     # c gives 2 - 1 calibration conversations, so everybody does; with L = 2 it has too few.
     assert figures["n_calibration_legal_singling_out_l1"] == 1

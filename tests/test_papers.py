@@ -15,6 +15,7 @@ from scipy.stats import kendalltau
 from local.keep_results import main as keep
 from local.report.frame import read_metrics
 from local.report.gather import KEPT
+from local.report.load import load_results
 from local.report.studies import Searches
 from local.report.tables import FOLDER, VERDICTS, claims, of_table, paper_table, published
 from tests.refusals import refuses
@@ -216,7 +217,10 @@ def test_search_and_alignment_are_at_most_weakly_coupled() -> None:
 
 def run_folder(tmp_path: Path, command: str) -> Path:
     (tmp_path / "metrics.csv").write_text(metrics_csv(""))
-    told = {"origin": {"command": command, "commit": "abc", "date": "2026-01-01"}}
+    told = {
+        "origin": {"command": command, "commit": "abc", "date": "2026-01-01"},
+        "corpus": "fsdd", "corpus_note": "Real people read digits",
+    }  # fmt: skip
     (tmp_path / "run.json").write_text(json.dumps(told))
     return tmp_path
 
@@ -230,6 +234,9 @@ def test_a_run_is_kept_with_its_command_and_origin(tmp_path: Path, table: str) -
     origin = json.loads((tmp_path / "o/origin.json").read_text())
     kept = (tmp_path / "o" / table).read_bytes()
     assert origin["commit"] == "abc" and origin[table] == f"sha256:{sha256(kept)}"
+    shown = load_results(tmp_path / "o")
+    assert shown.run["corpus_note"] == "Real people read digits"
+    assert shown.origin["command"] == "./run.sh --corpus LIBRISPEECH --nj 2"
 
 
 @pytest.mark.parametrize(

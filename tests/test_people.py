@@ -269,6 +269,13 @@ def test_the_program_infers_and_refuses_its_own_people(tmp_path: Path) -> None:
     assert report["inferred_sex_all_recordings"] > 0.8
     assert report["chance_inferred_sex"] == 0.5
     refuses_words("is also in .*", main, "inference", "--trials", *learnt, *learnt, "-")
+    words[1:1] = ["--attribute", "native"]
+    refuses_words("spk2native", main, *words)
+    for path, own in ((tmp_path / "train", known), (tmp_path / "trial", sought)):
+        write_map(path / "spk2native", {who: {"f": "yes", "m": "no"}[v] for who, v in own.items()})
+    assert main(words) == 0
+    told = json.loads((tmp_path / "o").read_text())
+    assert told["inferred_native_1_recordings"] == report["inferred_sex_1_recordings"]
 
 
 def test_the_program_takes_distractors_of_one_sex(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from local.export_latex import main as export_latex
 from local.render_tables import main
 from local.report.frame import read_metrics, where
 from local.report.tables import SPECS, tabulate
@@ -144,19 +143,19 @@ def test_every_table_of_a_page_is_had_as_latex(tmp_path: Path) -> None:
         "# A & B\n\n| a_1 | EER (%) |\n|---|---|\n| `b2r` | **−1.2** ± 3 |\n| x\\|y |  |\n\n"
         "```\n| no | table |\n|---|---|\n```\n\n## Next\n\n| [c](d.md) |\n| --- |\n| 1 |\n"
     )
-    assert export_latex([str(page), str(tmp_path / "tex")]) == 0
+    assert main(["--latex", str(tmp_path / "tex"), str(page)]) == 0
     first, second = ((tmp_path / f"tex/P_{n}.tex").read_text() for n in (1, 2))
     assert r"\caption{A \& B}" in first and r"a\_1 & EER (\%) \\" in first
     assert r"\texttt{b2r} & \textbf{$-$1.2} $\pm$ 3 \\" in first and "x|y &  \\\\" in first
     assert "\\midrule\n1 \\\\" in second and r"\caption{Next}" in second and "c \\\\" in second
     assert not (tmp_path / "tex/P_3.tex").exists()
     page.write_text("words\n")
-    refuses(r"P\.md: has no table", export_latex, [str(page), str(tmp_path / "out")])
+    refuses(r"P\.md: has no table", main, ["--latex", str(tmp_path / "out"), str(page)])
 
 
 def test_the_committed_pages_can_be_had_as_latex(tmp_path: Path) -> None:
     """LaTeX itself is not installed here: braces balance, and nothing of Markdown is left."""
-    export_latex([str(ROOT / "egs/librispeech/RESULTS.md"), str(tmp_path)])
+    main(["--latex", str(tmp_path), str(ROOT / "egs/librispeech/RESULTS.md")])
     for path in tmp_path.iterdir():
         text = path.read_text()
         assert text.count("{") == text.count("}") and "`" not in text and "](" not in text

@@ -13,7 +13,9 @@ import soundfile
 import torch
 import yaml
 
-from steps.synthesis.b1b import (
+from steps.synthesis.base import load_synthesiser
+from steps.synthesis.content import draw_warp, extract_content, warp_matrix
+from steps.synthesis.trained import (
     B1bConfig,
     B1bNetwork,
     B1bSynthesiser,
@@ -21,16 +23,6 @@ from steps.synthesis.b1b import (
     DiscriminatorConfig,
     FilterBlock,
     GeneratorConfig,
-    cut_offs,
-    filter_by_sample,
-    input_statistics,
-    make_sources,
-    sinc_filters,
-    upsample,
-)
-from steps.synthesis.base import load_synthesiser
-from steps.synthesis.content import draw_warp, extract_content, warp_matrix
-from steps.synthesis.trained import (
     NsfAugmentation,
     NsfConfig,
     NsfLayers,
@@ -39,8 +31,14 @@ from steps.synthesis.trained import (
     NsfTraining,
     TrainedSynthesiser,
     apply_filters,
+    cut_offs,
     filter_basis,
+    filter_by_sample,
+    input_statistics,
+    make_sources,
     pulse_train,
+    sinc_filters,
+    upsample,
 )
 from steps.synthesis.training import (
     Adversary,
@@ -523,14 +521,15 @@ def reaching_far() -> TrainedSynthesiser:
 
 
 @pytest.mark.parametrize(
-    ("module", "sizes"), [("trained", (1, 50)), pytest.param("b1b", (1, 9), marks=pytest.mark.slow)]
+    ("name", "sizes"),
+    [("BLOCK", (1, 50)), pytest.param("B1B_BLOCK", (1, 9), marks=pytest.mark.slow)],
 )
-def test_blocks_change_nothing(trained, monkeypatch, module, sizes):
-    synthesiser = reaching_far() if module == "b1b" else load_synthesiser(trained["nsf"])
+def test_blocks_change_nothing(trained, monkeypatch, name, sizes):
+    synthesiser = reaching_far() if name == "B1B_BLOCK" else load_synthesiser(trained["nsf"])
     wave = voice(1.3, 120, 500)
     whole = synthesiser.convert(wave, some_target(), keep)
     for size in sizes:
-        monkeypatch.setattr(f"steps.synthesis.{module}.BLOCK", size)
+        monkeypatch.setattr(f"steps.synthesis.trained.{name}", size)
         parts = synthesiser.convert(wave, some_target(), keep)
         assert np.allclose(parts, whole, atol=1e-4 * np.abs(whole).max())
 

@@ -19,12 +19,13 @@ import soundfile
 from steps.synthetic.corpus import (
     DIGITS,
     draw_sentence,
+    draw_voice,
+    pass_channel,
     run_each_apart,
     say_number,
     say_ordinal,
     words_of,
 )
-from steps.synthetic.voices import draw_voice, pass_channel
 from tests.conftest import RunProgram
 from tests.recipes import ROOT
 from tests.refusals import refuses

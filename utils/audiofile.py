@@ -369,24 +369,35 @@ def _wav_links(path: str, stream: BinaryIO) -> list[Link]:
 def _samples_of_wav(stream: BinaryIO) -> tuple[int, int] | None:
     """Go to the samples of a WAV file; bytes of all that its header tells of, and of a frame (0 for
     a codec). None where there are none."""
-    head, frame, long = stream.read(12), 0, 0
-    if head[8:] != b"WAVE":
+    if stream.read(12)[8:] != b"WAVE" or (found := find_samples(stream)) is None:
         return None
+    told, (code, channels, _, _, frame, bits) = found
+    if code in _UNPACKED and frame != channels * -(-bits // 8):
+        raise AudioError(
+            "has a damaged header: its bytes and bits of a sample contradict each other"
+        )
+    return told, frame * (code in (*_UNPACKED, *_LAWS))
+
+
+def find_samples(stream: BinaryIO) -> tuple[int, tuple[int, ...]] | None:
+    """Read a WAV file, which may come from a pipe, behind its first 12 bytes up to its samples: the
+    bytes that its header tells of, and its format (code, channels, rate, bytes a second and a
+    frame, bits; zeros where it tells none). None where there are no samples."""
+    form, long = (0,) * 6, 0
     while len(chunk := stream.read(8)) == 8:
         kind, size = struct.unpack("<4sI", chunk)
         if kind == b"data":
-            return (long if head[:4] != b"RIFF" and size == 0xFFFFFFFF else size), frame
-        start = stream.tell()
-        if kind == b"fmt " and len(told := stream.read(_FORMAT.size)) == _FORMAT.size:
-            code, channels, _, _, frame, bits = _FORMAT.unpack(told)
-            if code in _UNPACKED and frame != channels * -(-bits // 8):
-                raise AudioError(
-                    "has a damaged header: its bytes and bits of a sample contradict each other"
-                )
-            frame *= code in (*_UNPACKED, *_LAWS)
+            return long if long and size == 0xFFFFFFFF else size, form
+        body = stream.read(min(size, _FORMAT.size))
+        if kind == b"fmt " and len(body) == _FORMAT.size:
+            form = _FORMAT.unpack(body)
         elif kind == b"ds64":
-            _, long = struct.unpack("<QQ", stream.read(16).ljust(16, b"\0"))
-        stream.seek(start + size + size % 2)
+            _, long = struct.unpack("<QQ", body.ljust(16, b"\0"))
+        rest = size + size % 2 - len(body)
+        if stream.seekable():
+            stream.seek(rest, io.SEEK_CUR)
+        else:
+            stream.read(rest)
     return None
 
 

@@ -4,17 +4,15 @@ A step waits for those whose outputs its commands name. Steps share `nj` cores: 
 cut into parts only where fewer steps than cores can run.
 """
 
-import json
 import os
 import shlex
 import signal
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from itertools import groupby, pairwise
 from pathlib import Path
@@ -27,11 +25,13 @@ from utils.launching import Progress, Request, clear_logs, failure_lines, parse_
 from utils.orphans import lock_folder, start_guard
 from utils.parts import merge_parts, split_data_dir
 from utils.recipe import Foreseen, Planned, Row, Script, fill, write_plan
-from utils.stamps import Step, names_in
-from utils.tables import PARTIAL, atomic_write
+from utils.stamps import Step, commit_of_code, names_in
+from utils.tables import PARTIAL, write_json
 
 GRACE = 20.0  # seconds: longer than a launcher needs to cancel its jobs
 OWNED, COMMAND = "PSEUDOVOX_OWNED", "PSEUDOVOX_COMMAND"  # in the environment
+# Of a step, one after the other: a launcher's request, where there is one, and its jobs.
+Commands = Iterator[tuple[Request | None, list[Job]]]
 
 
 def clear_line() -> str:
@@ -126,8 +126,7 @@ class Driver:
                     return self._report_failure()
             whole = first <= self.script.last <= last and not self.is_dry
             if whole and planned.remembered:
-                with atomic_write("exp/plan/options.json") as stream:
-                    json.dump(planned.remembered, stream, indent=1)
+                write_json("exp/plan/options.json", planned.remembered)
             self._end(planned)
         return self._tell_lacking(planned) if self.is_dry else 0
 
@@ -175,13 +174,9 @@ class Driver:
                 rmtree(left)
             partial = tempfile.mkdtemp(prefix=".partial.", dir=Path("exp").absolute())
             os.environ[PARTIAL] = partial
-        version = subprocess.run(
-            ["git", "-C", os.environ["PSEUDOVOX_ROOT"], "describe", "--always", "--dirty"],
-            capture_output=True, text=True, check=False,
-        ).stdout.strip()  # fmt: skip
         with Path("exp/cmdline.log").open("a") as stream:
             now = time.strftime("%Y-%m-%d %H:%M:%S")
-            stream.write(f"{now}  {version}  {self.options['command_line']}\n")
+            stream.write(f"{now}  {commit_of_code()}  {self.options['command_line']}\n")
         try:
             yield
         finally:
@@ -272,7 +267,7 @@ class Driver:
             job.cores = max(job.cores, self.nj // request.most(self.nj))
         return request, jobs
 
-    def phases(self, row: Row, parts: int) -> Iterator[tuple[Request | None, list[Job]]]:
+    def phases(self, row: Row, parts: int) -> Commands:
         """Jobs of a step, one command after the other; parts: of its data, at most."""
         values = {**self.options, **row.values}
         for place, template in enumerate(self.script.programs[row.table]):
@@ -335,18 +330,14 @@ class Driver:
 
 
 @dataclass(eq=False)
-class _Making:
-    """Step that goes on. phases: its jobs, one command after the other. jobs: those of this phase;
-    left: those that have not ended. request: their launcher's. status: of the first that failed."""
+class _Phase:
+    """Command of a step that is being made, by its jobs. left: those that have not ended; then
+    `making`, which makes the step, goes on."""
 
-    row: Row
-    step: Step
-    phases: Iterator[tuple[Request | None, list[Job]]]
-    request: Request | None = None
-    jobs: list[Job] = field(default_factory=list)
-    left: list[Job] = field(default_factory=list)
-    progress: Progress | None = None
-    status: int = 0
+    making: Commands
+    jobs: list[Job]
+    left: list[Job]
+    progress: Progress | None
 
 
 class _Window:
@@ -359,8 +350,8 @@ class _Window:
         self.order = TopologicalSorter(dict(enumerate(needs)))
         self.order.prepare()
         self.ready: list[int] = []  # what waits for nothing any more
-        self.stale: list[tuple[Row, Step, str]] = []
-        self.making: dict[Job, _Making] = {}  # by each job of theirs that has not ended
+        self.stale: list[tuple[int, Step, str]] = []
+        self.making: dict[Job, _Phase] = {}  # by each job of theirs that has not ended
         self.queue: list[Job] = []
 
     def run(self) -> None:
@@ -374,10 +365,10 @@ class _Window:
                 return
             for job in jobs.wait(5.0) if self.making else ():
                 self._end(job)
-            for one in {*self.making.values()}:
-                if one.progress is not None:
-                    running = [job.number for job in jobs.running.values() if job in one.left]
-                    one.progress.tell(len(one.jobs) - len(one.left), sorted(running))
+            for phase in {*self.making.values()}:
+                if phase.progress is not None:
+                    running = [job.number for job in jobs.running.values() if job in phase.left]
+                    phase.progress.tell(len(phase.jobs) - len(phase.left), sorted(running))
 
     def _may_begin(self) -> bool:
         return not (self.driver.failed or self.driver.jobs.stopped_by)
@@ -388,7 +379,7 @@ class _Window:
             many = len(self.stale) + len(self.ready)
             # The last is also cut for those cores that soon are free.
             parts = free // many if many > 1 else min(2 * free, self.driver.nj)
-            self._begin(*self.stale.pop(0), max(1, parts))
+            self._go_on(self._make(*self.stale.pop(0), max(1, parts)))
         self._start()
 
     def _look(self) -> None:
@@ -405,85 +396,68 @@ class _Window:
             if reason is None:
                 self.order.done(place)
             else:
-                self.stale.append((row, step, reason))
+                self.stale.append((place, step, reason))
 
     def _free(self) -> int:
         """Cores without a job."""
         jobs = [*self.driver.jobs.running.values(), *self.queue]
         return self.driver.nj - sum(job.cores for job in jobs)
 
-    def _begin(self, row: Row, step: Step, reason: str, parts: int) -> None:
-        self.driver.tell_begin(row, reason)
-        one = _Making(row, step, self.driver.phases(row, parts))
+    def _make(self, place: int, step: Step, reason: str, parts: int) -> Commands:
+        """Make a step: stops at each of its commands until that has ended. One that failed is told
+        of, and what it was to replace is put back."""
+        driver, row, status = self.driver, self.rows[place], 1
+        driver.tell_begin(row, reason)
         try:
             step.begin()
+            for request, jobs in driver.phases(row, parts):
+                yield request, jobs
+                failed = {job.number: "" for job in jobs if job.code}
+                if driver.jobs.stopped_by or failed:
+                    break
+            else:
+                step.finish()
+                self.order.done(place)
+                return
+            status = next((job.code for job in jobs if job.code and not job.log), 1)
+            if request is not None and not driver.jobs.stopped_by:
+                not_started = sum(job.code is None for job in jobs)
+                complain("\n".join(failure_lines(request, failed, not_started)))
         except UserError as error:
-            self._fail(one, error)
-        else:
-            self._go_on(one)
+            status = error.exit_status
+            complain(f"{driver.name}: {error}")
+        for out in step.settle():
+            complain(f"{out}: is again as it was before this step")
+        driver.failed.append((row, status))
 
-    def _go_on(self, one: _Making) -> None:
-        """Begin with the next command of a step; after the last one stamp it."""
-        try:
-            one.request, one.jobs = next(one.phases, (None, []))
-            if not one.jobs:
-                one.step.finish()
-        except UserError as error:
-            self._fail(one, error)
+    def _go_on(self, making: Commands) -> None:
+        """Go on with a step, whose next command then waits for cores."""
+        for request, jobs in making:
+            told = request if not sys.stdout.isatty() else None
+            progress = Progress(self.driver.name, told) if told else None
+            self.queue += jobs
+            self.making |= dict.fromkeys(jobs, _Phase(making, jobs, [*jobs], progress))
             return
-        one.left = [*one.jobs]
-        told = one.request if not sys.stdout.isatty() else None
-        one.progress = Progress(self.driver.name, told) if told else None
-        self.queue += one.jobs
-        self.making |= dict.fromkeys(one.jobs, one)
-        if not one.jobs:
-            self.order.done(self.rows.index(one.row))
 
     def _start(self) -> None:
         """Start what has a core; nothing any more where all is stopped."""
         jobs = self.driver.jobs
-        if jobs.stopped_by:
-            waited = {self.making[job] for job in self.queue}
-            for job in [*self.queue]:
-                self._drop(job)
-            for one in waited:
-                if not one.left:
-                    self._fail(one)
         for job in [*self.queue]:
             busy = job.gpu and any(other.gpu for other in jobs.running.values())
             taken = sum(other.cores for other in jobs.running.values())
-            if not busy and (not taken or taken + job.cores <= self.driver.nj):
+            if jobs.stopped_by:
+                self._end(job)
+            elif not busy and (not taken or taken + job.cores <= self.driver.nj):
                 self.queue.remove(job)
                 jobs.start(job)
 
-    def _drop(self, job: Job) -> None:
-        """Forget a job that was not started."""
-        self.queue.remove(job)
-        self.making.pop(job).left.remove(job)
-
     def _end(self, job: Job) -> None:
-        one = self.making.pop(job)
-        one.left.remove(job)
-        if job.code:
-            one.status = one.status or (1 if job.log else job.code)
-            for other in [other for other in one.left if other in self.queue]:
-                self._drop(other)
-        if one.left:
-            return
-        if one.status or self.driver.jobs.stopped_by:
-            self._fail(one)
-        else:
-            self._go_on(one)
-
-    def _fail(self, one: _Making, error: UserError | None = None) -> None:
-        """Say why a step failed, and put back what it was to replace."""
-        if error is not None:
-            one.status = error.exit_status
-            complain(f"{self.driver.name}: {error}")
-        elif one.request is not None and not self.driver.jobs.stopped_by:
-            failed = {job.number: "" for job in one.jobs if job.code}
-            not_started = sum(job.code is None for job in one.jobs)
-            complain("\n".join(failure_lines(one.request, failed, not_started)))
-        for out in one.step.settle():
-            complain(f"{out}: is again as it was before this step")
-        self.driver.failed.append((one.row, one.status or 1))
+        """Go on with a step whose jobs have ended; after one that failed no more are started."""
+        if job in self.queue:
+            self.queue.remove(job)
+        phase = self.making.pop(job)
+        phase.left.remove(job)
+        for other in [other for other in phase.left if other in self.queue and job.code]:
+            self._end(other)
+        if not phase.left:
+            self._go_on(phase.making)

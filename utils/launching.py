@@ -10,6 +10,7 @@ import signal
 import sys
 import time
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -177,23 +178,21 @@ class Account:
 
 def read_account(log: Path) -> Account | None:
     """Account in a log's foot, in Kaldi's form; None without a foot, or without a log."""
-    found = _ACCOUNT.findall(_end_of(log))
+    found = _ACCOUNT.findall(_end_of(log, _FOOT_BYTES))
     if not found:
         return None
     whole, threads, code, exact = found[-1]
     return Account(float(exact or whole), int(threads), int(code))
 
 
-def _end_of(log: Path) -> bytes:
+def _end_of(log: Path, size: int) -> bytes:
+    """Last bytes of a log; none of one that is not written yet."""
     if not log.is_file():  # reading a terminal would wait for it
         return b""
-    try:
-        with log.open("rb") as stream:
-            size = stream.seek(0, os.SEEK_END)
-            stream.seek(max(0, size - _FOOT_BYTES))
-            return stream.read()
-    except OSError:
-        return b""
+    with suppress(OSError), log.open("rb") as stream:
+        stream.seek(max(0, stream.seek(0, os.SEEK_END) - size))
+        return stream.read()
+    return b""
 
 
 def _explain(code: int) -> str:
@@ -254,11 +253,6 @@ class Progress:
 
     def _last_said(self, number: int) -> str:
         """Last line of a job's log with the time left, in the form of programs here."""
-        try:
-            with self.request.log_of(number).open("rb") as stream:
-                stream.seek(max(0, stream.seek(0, os.SEEK_END) - self.TAIL))
-                lines = stream.read().decode(errors="replace").splitlines()
-        except OSError:
-            return ""  # nothing is written yet
-        said = [line.strip() for line in lines if line.rstrip().endswith(" left")]
+        end = _end_of(self.request.log_of(number), self.TAIL).decode(errors="replace")
+        said = [line.strip() for line in end.splitlines() if line.rstrip().endswith(" left")]
         return f"; job {number}: {said[-1]}" if said else ""

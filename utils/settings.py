@@ -24,93 +24,61 @@ LARGEST = 65536  # of a layer: channels, frames of a kernel
 
 
 @dataclass(frozen=True)
-class Number:
-    """Bounds of a number: at least, above, at most, below. multiple, odd: of a whole number."""
-
-    least: float = -math.inf
-    most: float = math.inf
-    above: float = -math.inf
-    below: float = math.inf
-    multiple: int = 1
-    odd: bool = False
-    unit: str = ""
-
-    def allows(self, value: float) -> bool:
-        """Whether a number lies within the bounds."""
-        inside = self.least <= value <= self.most and self.above < value < self.below
-        return (
-            inside
-            and not (self.odd and value % 2 == 0)
-            and (self.multiple == 1 or value % self.multiple == 0)
-        )
-
-    def __str__(self) -> str:
-        kinds = ["an odd number"] * self.odd
-        kinds += [f"a multiple of {self.multiple}"] * (self.multiple > 1)
-        if min(self.least, -self.most) > -math.inf:
-            ends = [f"{self.least:g} to {self.most:g}"]
-        else:
-            ends = [f"at least {self.least:g}"] * (self.least > -math.inf)
-            ends += [f"above {self.above:g}"] * (self.above > -math.inf)
-            ends += [f"at most {self.most:g}"] * (self.most < math.inf)
-            ends += [f"below {self.below:g}"] * (self.below < math.inf)
-        words = ", ".join([*kinds, *([" and ".join(ends)] if ends else [])])
-        return f"{words} {self.unit}".rstrip()
-
-
-class OneOf:
-    """Allowed words; of: also those of a registry, as it then is."""
-
-    def __init__(self, *known: str, of: Collection[str] = ()) -> None:
-        self._known, self._of = known, of
-
-    @property
-    def known(self) -> tuple[str, ...]:
-        """Allowed words."""
-        return (*self._known, *self._of)
-
-    def allows(self, value: str) -> bool:
-        """Whether a word is allowed."""
-        return value in self.known
-
-    def __str__(self) -> str:
-        return f"one of: {', '.join(self.known)}"
-
-
-@dataclass(frozen=True)
-class Condition:
-    """Condition for a value, and its meaning in words."""
+class Rule:
+    """Condition for a value, and what is said of a value that does not meet it."""
 
     allows: Callable[[Any], bool]
-    meaning: str
-
-    def __str__(self) -> str:
-        return self.meaning
+    refusal: Callable[[Any], str]
 
 
-class Long(Condition):
+def Condition(allows: Callable[[Any], bool], meaning: str) -> Rule:
+    """Condition for a value, and its meaning in words."""
+    return Rule(allows, lambda _: f"; {meaning} is expected")
+
+
+def Number(
+    least: float = -math.inf, most: float = math.inf, above: float = -math.inf,
+    below: float = math.inf, multiple: int = 1, odd: bool = False, unit: str = "",
+) -> Rule:  # fmt: skip
+    """Bounds of a number: at least, above, at most, below. multiple, odd: of a whole number."""
+    bounds = {"at least": least, "above": above, "at most": most, "below": below}
+    ends = [f"{word} {bound:g}" for word, bound in bounds.items() if math.isfinite(bound)]
+    if math.isfinite(least) and math.isfinite(most):
+        ends = [f"{least:g} to {most:g}"]
+    kinds = {"an odd number": odd, f"a multiple of {multiple}": multiple > 1}
+    words = [*(kind for kind, holds in kinds.items() if holds), " and ".join(ends)]
+    return Condition(
+        lambda value: least <= value <= most and above < value < below
+        and not (odd and value % 2 == 0) and (multiple == 1 or value % multiple == 0),
+        f"{', '.join(filter(None, words))} {unit}".rstrip(),
+    )  # fmt: skip
+
+
+def OneOf(*known: str, of: Collection[str] = ()) -> Rule:
+    """Allowed words; of: also those of a registry, as it then is."""
+
+    def refusal(value: Any) -> str:
+        words = (*known, *of)
+        return f" is unknown; known: {', '.join(words)}{did_you_mean(value, words)}"
+
+    return Rule(lambda value: value in known or value in of, refusal)
+
+
+def Long(least: int = 1, exactly: int | None = None) -> Rule:
     """Length of a list: `least` at least, or `exactly` so many."""
-
-    def __init__(self, least: int = 1, exactly: int | None = None) -> None:
-        wanted = f"a list of {exactly or f'{least} or more'} values"
-        super().__init__(lambda v: len(v) == (exactly or max(least, len(v))), wanted)
+    wanted = f"a list of {exactly or f'{least} or more'} values"
+    return Condition(lambda value: len(value) == (exactly or max(least, len(value))), wanted)
 
 
-class Ascending(Condition):
+def Ascending() -> Rule:
     """Order of a list: no value is below the one before."""
-
-    def __init__(self) -> None:
-        super().__init__(lambda value: list(value) == sorted(value), "the lower end first")
+    return Condition(lambda value: list(value) == sorted(value), "the lower end first")
 
 
-class Matching(Condition):
+def Matching(form: str, meaning: str) -> Rule:
     """Words of a form: a regular expression, and its meaning."""
+    return Condition(lambda value: re.fullmatch(form, value) is not None, meaning)
 
-    def __init__(self, form: str, meaning: str) -> None:
-        super().__init__(lambda value: re.fullmatch(form, value) is not None, meaning)
-
-
-Rule = Number | OneOf | Condition
 
 Count = Annotated[int, Number(least=1)]
 Natural = Annotated[int, Number(least=0)]
@@ -296,7 +264,7 @@ def _convert(hint: Any, value: object, path: StrPath, where: str) -> object:
         found = _convert(inner, value, path, where)
         for rule in rules:
             if not rule.allows(found):
-                raise UserError(f"{path}: {where}: {value!r}{_expected(rule, value)}")
+                raise UserError(f"{path}: {where}: {value!r}{rule.refusal(value)}")
         return found
     if dataclasses.is_dataclass(hint):
         return parse_settings(typing.cast(type[object], hint), value, path, where)
@@ -309,12 +277,6 @@ def _convert(hint: Any, value: object, path: StrPath, where: str) -> object:
         raise UserError(f"{path}: {where}: {value!r}; a finite number is expected")
     with refusing(f"{path}: {where}: a number beyond all bounds", OverflowError):
         return hint(value)
-
-
-def _expected(rule: Rule, value: object) -> str:
-    if isinstance(rule, OneOf):
-        return f" is unknown; known: {', '.join(rule.known)}{did_you_mean(value, rule.known)}"
-    return f"; {rule} is expected"
 
 
 def _convert_list(

@@ -46,7 +46,7 @@ from utils.digests import (
     sha256,
 )
 from utils.orphans import refuse_living_job
-from utils.tables import StrPath, atomic_write, read_json_object, timed_in
+from utils.tables import StrPath, read_json_object, timed_in, write_json
 
 ROOT = Path(__file__).resolve().parents[1]
 DONE = ".done"
@@ -420,8 +420,7 @@ class Step:
             if (out / DONE).exists():
                 out.rename(old)
             _remove(out)
-            with atomic_write(_started(out)) as stream:
-                json.dump({**now, "since": time.time()}, stream)
+            write_json(_started(out), {**now, "since": time.time()}, indent=None)
 
     def finish(self) -> None:
         """Stamp the outputs, and those of `maybe` that were made, and remove what they replace.
@@ -448,8 +447,7 @@ class Step:
                 "finished": time.strftime("%Y-%m-%d %H:%M:%S"),
             }
             for out in made:
-                with atomic_write(out / DONE) as stream:
-                    json.dump({**stamp, "outputs": contents(out, ours=True)}, stream, indent=1)
+                write_json(out / DONE, {**stamp, "outputs": contents(out, ours=True)})
         for out in [*self.outs, *self.maybe]:
             for what in ("old", "unfinished", "started"):
                 _remove(_aside(out, what))

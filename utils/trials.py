@@ -244,22 +244,15 @@ def _finite(text: bytes) -> float:
     return value if math.isfinite(value) and b"_" not in text else math.nan
 
 
-def _keys(pairs: Trials | Scores) -> Int64:
-    """Key of each pair: a whole number, the same for the same pair."""
-    enrol, trial = Ids.of(pairs.enrol), Ids.of(pairs.trial)
-    return enrol.codes * len(trial.names) + trial.codes
-
-
 def check_pairs_once(path: StrPath, pairs: Trials | Scores, verb: str) -> None:
     """Raise a UserError that names the second line of a pair; verb: the repeated action."""
-    keys = _keys(pairs)
-    ordered = np.sort(keys)
-    if not (ordered[1:] == ordered[:-1]).any():
+    enrol, trial = Ids.of(pairs.enrol), Ids.of(pairs.trial)
+    keys = enrol.codes * len(trial.names) + trial.codes
+    order = np.argsort(keys, kind="stable")
+    again = order[1:][keys[order[1:]] == keys[order[:-1]]]
+    if not len(again):
         return
-    _, first = np.unique(keys, return_index=True)
-    again = np.ones(len(keys), np.bool_)
-    again[first] = False
-    i = int(np.argmax(again))
+    i = int(again.min())
     line = int(np.argmax(keys == keys[i])) + 1
     raise UserError(
         f"{path}:{i + 1}: {pairs.enrol[i]} {pairs.trial[i]} is {verb} twice (first on line {line})"
@@ -305,31 +298,16 @@ EXAMPLES = {
     "voxceleb": "1 ann ann-01",
     "csv": "enrol,trial,label,score",
 }
-Row = dict[str, str]
 
 
-def _fits(kind: str, shape: Sequence[str], values: Sequence[str]) -> Row | None:
-    """Columns of a line, if it has that shape."""
+def _fits(kind: str, shape: Sequence[str], values: Sequence[str]) -> bool:
+    """Whether a line has that shape."""
     if len(shape) != len(values):
-        return None
+        return False
     row = dict(zip(shape, values, strict=True))
-    label = row.get("label", "target").lower()
-    known = label in (("target", "nontarget") if kind == "kaldi" else LABELS)
-    right = known and not math.isnan(_finite(row.get("score", "0").encode()))
-    return row if right and row["enrol"] and row["trial"] else None
-
-
-def _find_format(path: Path, lines: Sequence[tuple[int, str]]) -> str:
-    """Common format of all lines; UserError for none, and for more than one."""
-    if len(_header(lines[0][1])) > 1:
-        return "csv"
-    rows = [line.split() for _, line in lines]
-    found = [kind for kind, shape in _SHAPES if all(_fits(kind, shape, row) for row in rows)]
-    if len(found) != 1:
-        known = "; ".join(f"{name}: {EXAMPLES[name]}" for name in EXAMPLES)
-        what = f"may be {' or '.join(found)}" if found else "is in no format that is known"
-        raise UserError(f"{path}:{lines[0][0]}: {what}; give --format ({known})")
-    return found[0]
+    labels = ("target", "nontarget") if kind == "kaldi" else LABELS
+    known = row.get("label", "target").lower() in labels and row["enrol"] and row["trial"]
+    return bool(known) and not math.isnan(_finite(row.get("score", "0").encode()))
 
 
 def _header(line: str) -> dict[int, str]:
@@ -345,49 +323,50 @@ def _split_csv(lines: Sequence[str]) -> Iterator[list[str]]:
     return csv.reader(lines, delimiter=max(",;\t", key=lines[0].count))
 
 
-def _rows(path: Path, lines: Sequence[tuple[int, str]], kind: str) -> Iterator[Row]:
-    """Columns of all lines. UserError names the first line of another format."""
-    shapes = [shape for name, shape in _SHAPES if name == kind]
-    if kind == "csv":
-        header = _header(lines[0][1])
+def _find_format(path: Path, kind: str) -> tuple[str, dict[str, list[str]]]:
+    """Common format of all lines, and their columns. UserError for none, for more than one, and for
+    the first line of another format than `kind`, if that is not `auto`."""
+    lines = [(number, line) for number, line in read_lines(path) if line.strip()]
+    if not lines:
+        raise UserError(f"{path}:1: the file is empty")
+    place, header = f"{path}:{lines[0][0]}", _header(lines[0][1])
+    if kind == "csv" or (kind == "auto" and len(header) > 1):
         if not {"enrol", "trial"} <= set(header.values()) or len(header) < 3:
             known = "; ".join(f"{name}: {words}" for name, words in COLUMNS.items())
-            raise UserError(
-                f"{path}:{lines[0][0]}: the header names no enrol, trial and label or score; "
-                f"known names: {known}"
-            )
+            lacking = "the header names no enrol, trial and label or score"
+            raise UserError(f"{place}: {lacking}; known names: {known}")
         _, *found = _split_csv([line for _, line in lines])
-        fields = [[row[i] if i < len(row) else "" for i in header] for row in found]
-        shapes, lines = [tuple(header.values())], lines[1:]
+        rows = [[row[i] if i < len(row) else "" for i in header] for row in found]
+        kind, shapes, lines = "csv", [("csv", tuple(header.values()))], lines[1:]
     else:
-        fields = [line.split() for _, line in lines]
-    shape = next((s for s in shapes if fields and _fits(kind, s, fields[0])), shapes[0])
-    for (number, line), values in zip(lines, fields, strict=True):
-        row = _fits(kind, shape, values)
-        if row is None:
-            example = f"{kind}; an example: {EXAMPLES[kind]}"
-            raise UserError(f"{path}:{number}: {line.strip()!r} is not as in {example}")
-        yield row
+        rows = [line.split() for _, line in lines]
+        shapes = [shape for shape in _SHAPES if kind in ("auto", shape[0])]
+    right = [(name, shape) for name, shape in shapes if all(_fits(name, shape, r) for r in rows)]
+    if len(right) == 1:
+        ((kind, shape),) = right
+        return kind, {name: [row[i] for row in rows] for i, name in enumerate(shape)}
+    if kind == "auto":
+        known = "; ".join(f"{name}: {EXAMPLES[name]}" for name in EXAMPLES)
+        may_be = " or ".join(name for name, _ in right)
+        what = f"may be {may_be}" if right else "is in no format that is known"
+        raise UserError(f"{place}: {what}; give --format ({known})")
+    shape = next((shape for _, shape in shapes if _fits(kind, shape, rows[0])), shapes[0][1])
+    wrong = (line for line, row in zip(lines, rows, strict=True) if not _fits(kind, shape, row))
+    number, text = next(wrong)
+    example = f"{kind}; an example: {EXAMPLES[kind]}"
+    raise UserError(f"{path}:{number}: {text.strip()!r} is not as in {example}")
 
 
 def guess_format(path: Path) -> str:
     """Common format of all lines; `kaldi` if the first line is so, and without lines: its readers
     report the fault (`utils.trials`)."""
     try:
-        lines = _lines(path)
-        first = lines[0][1].split()
+        first = next((line.split() for _, line in read_lines(path) if line.strip()), [])
         if any(_fits(kind, shape, first) for kind, shape in _SHAPES if kind == "kaldi"):
             return "kaldi"
-        return _find_format(path, lines)
+        return _find_format(path, "auto")[0]
     except UserError:
         return "kaldi"
-
-
-def _lines(path: Path) -> list[tuple[int, str]]:
-    lines = [(number, line) for number, line in read_lines(path) if line.strip()]
-    if not lines:
-        raise UserError(f"{path}:1: the file is empty")
-    return lines
 
 
 def read_any(path: Path, kind: str = "auto") -> tuple[str, Trials | None, Scores | None]:
@@ -396,16 +375,14 @@ def read_any(path: Path, kind: str = "auto") -> tuple[str, Trials | None, Scores
     UserError names file and line of the first fault, with an example of the format; also for a
     duplicate pair.
     """
-    lines = _lines(path)
-    kind = _find_format(path, lines) if kind == "auto" else kind
-    rows = list(_rows(path, lines, kind))
-    enrol, trial = ([row[name] for row in rows] for name in ("enrol", "trial"))
+    kind, columns = _find_format(path, kind)
+    enrol, trial = columns["enrol"], columns["trial"]
     trials = scores = None
-    if all("label" in row for row in rows):
-        target = np.array([LABELS[row["label"].lower()] for row in rows])
+    if "label" in columns:
+        target = np.array([LABELS[label.lower()] for label in columns["label"]])
         trials = Trials(enrol, trial, target)
         check_pairs_once(path, trials, "listed")
-    if all("score" in row for row in rows):
-        scores = Scores(enrol, trial, np.array([float(row["score"]) for row in rows]))
+    if "score" in columns:
+        scores = Scores(enrol, trial, np.array(columns["score"], np.float64))
         check_pairs_once(path, scores, "scored")
     return kind, trials, scores

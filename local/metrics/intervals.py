@@ -2,7 +2,7 @@
 
 import logging
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -108,6 +108,26 @@ def interval_report(
         "n_bootstrap_undefined": left_out,
         "intervals": {name: _interval(name, replicates) for name in names},
     }
+
+
+def rate_intervals(
+    rates: Mapping[str, Float64], n_bootstrap: int = 0, seed: int = 0
+) -> dict[str, object]:
+    """`interval_report` of the mean over people of each rate, (n_people,), NaN where somebody has
+    none. Where all have the same rate no resample differs, and a width of 0 would be false: None.
+    """
+    has = {name: ~np.isnan(rate) for name, rate in rates.items()}
+    varied = [name for name, rate in rates.items() if len(set(rate[has[name]])) > 1]
+
+    def evaluate(drawn: Float64) -> Figures:
+        with np.errstate(invalid="ignore"):  # nobody drawn who has a rate
+            return {n: drawn[has[n]] @ rates[n][has[n]] / drawn[has[n]].sum() for n in varied}
+
+    n_people = len(next(iter(rates.values()), ()))
+    report = interval_report(evaluate, n_people, n_bootstrap if varied else 0, seed)
+    found = report.get("intervals", {})
+    assert isinstance(found, dict)
+    return report | ({"intervals": dict.fromkeys(rates) | found} if n_bootstrap else {})
 
 
 def _interval(name: str, replicates: list[Figures]) -> list[float] | None:

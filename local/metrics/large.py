@@ -12,8 +12,7 @@ import numpy as np
 
 from local.metrics import detection
 from local.metrics.intervals import Figures, interval_report, pair_weights
-from steps.populations.plans import COARSE, Total
-from steps.populations.tiles import NONTARGET, TARGET, Bins
+from steps.populations.pairs import COARSE, NONTARGET, TARGET, Bins, Total
 from utils.arrays import Float64, Int64
 
 Bounds = dict[str, tuple[float, float]]
@@ -137,7 +136,7 @@ def _local(mated: Float64, non_mated: Float64, prior: float) -> Float64:
 def occupied(places: Int64, bins: Bins, low: float, high: float) -> tuple[Float64, Float64]:
     """Cut to the first to last place with a score: (2, b) counts and the (b + 1,) edges.
 
-    places: (2, n + 2), see `steps.populations.tiles.ScoreCounts`; low, high: smallest and largest
+    places: (2, n + 2), see `steps.populations.pairs.ScoreCounts`; low, high: smallest and largest
     score.
     """
     edges = np.concatenate(([-np.inf], bins.edges, [np.inf]))
@@ -164,7 +163,7 @@ def report(total: Total, *, n_bootstrap: int = 0, seed: int = 0) -> dict[str, ob
     limits = bounds(by_bin[TARGET], by_bin[NONTARGET], edges)
     outside = counts.places[:, [0, -1]].sum(axis=0)
     made: dict[str, object] = {
-        **{name: value for name, value in plan.info.items() if name not in ("format", "digest")},
+        **plan.info,
         **found,
         "tag": detection.tag(found["l_w"]),
         "bounds": {name: list(limits[name]) if name in limits else None for name in found},

@@ -12,13 +12,12 @@ from legal_eval import (
     average_embeddings,
     build_conversations,
     build_speaker_embeddings,
-    linkability,
     singling_out,
 )
 from legal_eval.embeddings import SpeakerConversations
-from legal_eval.io import ScoreMatrix
 from legal_eval.metrics.singling_out import ConversationScores, score_conversations
 from legal_eval.scoring import cosine_similarity_matrix
+from scipy.stats import hypergeom
 
 from local.metrics.intervals import (
     Figures,
@@ -27,6 +26,7 @@ from local.metrics.intervals import (
     mean_figures,
     number_names,
     one_run,
+    rate_intervals,
 )
 from local.metrics.leakage import directed
 from local.metrics.verification import normalise_over_candidates
@@ -192,7 +192,7 @@ PACKAGE = "voice-anonymization-legal-eval"
 MAX_CALIBRATION = 9  # calibration conversations of a speaker (the paper's M)
 SINGLING_OUT_LIMIT = math.exp(-1.0)  # of any predicate of weight 1/N, as N grows
 FEWEST_SPEAKERS = 2
-CANDIDATES = (2, 5, 10, 20, 50, 100)  # N of linkability by number of candidates
+CANDIDATES = (2, 5, 10, 20, 50, 100, 200, 500, 1000)  # N of linkability, and all that there are
 MORE_LENGTHS = (10, 30)  # of linkability alone, where somebody has so many
 # Cosines that differ by less are equal: the last digits depend on where a row stands in a matrix.
 COSINE_DIGITS = 12
@@ -319,37 +319,47 @@ def legal_metrics(
     report["chance_legal_singling_out_limit"] = SINGLING_OUT_LIMIT
     package = {"package": f"{PACKAGE} {version(PACKAGE)}", "seed": seed, "n_folds": n_folds}
     report["legal_design"] = package  # what of it is not in docs/metrics/legal.md
-    return report | (_intervals(figures, speakers, n_bootstrap, seed) if n_bootstrap else {})
+    rates = {
+        name: np.array([figure.by_speaker.get(speaker, math.nan) for speaker in speakers])
+        for name, figure in figures.items()
+    }
+    if n_bootstrap:
+        for name, figure in figures.items():
+            if len(set(figure.by_speaker.values())) == 1:
+                logger.warning("%s has no interval: all speakers have the same rate", name)
+    # Candidates are fixed, so nobody is their own rival.
+    return report | rate_intervals(rates, n_bootstrap, seed)
 
 
-def _intervals(
-    figures: Mapping[str, Figure], speakers: Sequence[str], n_bootstrap: int, seed: int
-) -> dict[str, object]:
-    """Intervals (95 %) over speakers; candidates are fixed, so nobody is their own rival.
+def beaters(
+    candidates: AttackSide, trial: AttackSide, length: int, seed: int, purpose: str
+) -> Iterator[tuple[str, Int64]]:
+    """Each person of `trial` and, for each of their disjoint groups of `length` recordings (0: one
+    group of all), how many other candidates score as high or higher; a tie names nobody.
 
-    Where all speakers have the same rate no resample differs, and a width of 0 would be false.
+    Recordings are shuffled by seed, purpose, length and person. A group is the mean of its vectors,
+    a candidate that of all.
     """
-    rates = {}
-    for name, figure in figures.items():
-        if len(set(figure.by_speaker.values())) > 1:
-            own = [figure.by_speaker.get(speaker, math.nan) for speaker in speakers]
-            rates[name] = np.array(own)
-        elif figure.by_speaker:
-            logger.warning("%s has no interval: all speakers have the same rate", name)
+    models = build_speaker_embeddings(candidates.spk2utt, candidates.vectors)
+    rows, people = np.array(list(models.values())), list(models)
+    for who, utts in trial.spk2utt.items():
+        size = length or len(utts)
+        n = len(utts) // size
+        order = make_rng(seed, purpose, str(length), who).permutation(len(utts))[: n * size]
+        if not n:
+            yield who, np.zeros(0, np.int64)
+            continue
+        heard = [average_embeddings([trial.vectors[utts[i]] for i in run])
+                 for run in order.reshape(n, size)]  # fmt: skip
+        score = np.round(cosine_similarity_matrix(rows, np.array(heard)), COSINE_DIGITS)
+        yield who, np.count_nonzero(score >= score[people.index(who)], axis=0) - 1
 
-    def mean(rate: Float64, drawn: Float64) -> float:
-        weight = np.where(np.isnan(rate), 0.0, drawn)  # NaN where none of the defined was drawn
-        total = float(weight.sum())
-        return float(np.nansum(weight * rate)) / total if total else math.nan
 
-    def evaluate(drawn: Float64) -> Figures:
-        return {name: mean(rate, drawn) for name, rate in rates.items()}
-
-    none: dict[str, object] = dict.fromkeys(figures)
-    report = interval_report(evaluate, len(speakers), n_bootstrap, seed) if rates else {}
-    intervals = report.get("intervals", {})
-    assert isinstance(intervals, dict)
-    return report | {"intervals": none | intervals}
+def chance_of_rank(beaten: Int64, total: int, n: int, rank: int) -> float:
+    """Mean probability that fewer than `rank` of those who score no lower are among the n - 1
+    others drawn of total - 1; NaN without recordings. beaten: (n_groups,)."""
+    chances = hypergeom.cdf(rank - 1, total - 1, beaten, n - 1)
+    return float(chances.mean()) if len(beaten) else math.nan
 
 
 @dataclass(frozen=True, eq=False)
@@ -373,19 +383,9 @@ class LegalAttack:
         if n_speakers < FEWEST_SPEAKERS:
             logger.warning("%s is undefined: one speaker, who can be mistaken for nobody", name)
             return Figure({}, None)
-        models = build_speaker_embeddings(self.enrol.spk2utt, self.enrol.vectors)
-        people, rates = list(models), {}
-        fewer: dict[int, list[float]] = {n: [] for n in CANDIDATES if n < n_speakers}
-        for own, conversations in self._disjoint_conversations():
-            cosines = cosine_similarity_matrix(np.array(list(models.values())), conversations)
-            scores = np.round(cosines, COSINE_DIGITS)
-            # The package lets a tie link; the paper's ">" does not, and a tie names nobody.
-            not_below = np.count_nonzero(scores >= scores[people.index(own)], axis=0) - 1
-            matrix = ScoreMatrix(scores, people, [own] * scores.shape[1], {})
-            exact = {"estimator": "exact", "beaters": not_below}
-            rates[own] = linkability(matrix, len(models), **exact)[0]
-            for n, found in fewer.items():
-                found += linkability(matrix, n, **exact)
+        sides, purpose = (self.enrol, self.trial), "legal linkability"
+        beaten = {who: n for who, n in beaters(*sides, self.length, self.seed, purpose) if len(n)}
+        rates = {who: float(np.mean(n == 0)) for who, n in beaten.items()}
         if not rates:
             logger.warning("%s is undefined: no speaker has %d trial utterances", name, self.length)
         elif len(rates) < n_speakers:
@@ -394,18 +394,12 @@ class LegalAttack:
                 "(they stay candidates)",
                 *(name, len(rates), n_speakers, self.length),
             )
-        by_candidates = {n: float(np.mean(found)) for n, found in fewer.items() if found}
-        return Figure(rates, 1.0 / n_speakers, by_candidates=by_candidates)
-
-    def _disjoint_conversations(self) -> Iterator[tuple[str, Float64]]:
-        """Averaged vectors (n, D) of each speaker who has any: utterances shuffled, cut in runs."""
-        for speaker, utts in self.trial.spk2utt.items():
-            n = len(utts) // self.length
-            rng = make_rng(self.seed, "legal linkability", str(self.length), speaker)
-            runs = rng.permutation(len(utts))[: n * self.length].reshape(n, self.length)
-            own = [[self.trial.vectors[utts[i]] for i in run] for run in runs]
-            if own:
-                yield speaker, np.array([average_embeddings(run) for run in own])
+        fewer = {
+            size: float(np.mean([chance_of_rank(n, n_speakers, size, 1) for n in beaten.values()]))
+            for size in CANDIDATES
+            if beaten and size < n_speakers
+        }
+        return Figure(rates, 1.0 / n_speakers, by_candidates=fewer)
 
     def singling_out(self, n_folds: int) -> Figure:
         """Share of folds in which the predicate of each enrolled speaker isolates one of N.

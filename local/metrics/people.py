@@ -2,14 +2,11 @@
 
 import logging
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from legal_eval.scoring import cosine_similarity_matrix
-from scipy.stats import hypergeom
 
-from local.metrics import detection
 from local.metrics.intervals import (
     Figures,
     count_labels,
@@ -18,15 +15,22 @@ from local.metrics.intervals import (
     multiplicities,
     number_names,
     one_run,
+    rate_intervals,
 )
-from local.metrics.legal import COSINE_DIGITS, FEWEST_SPEAKERS, AttackSide
+from local.metrics.legal import (
+    CANDIDATES,
+    FEWEST_SPEAKERS,
+    AttackSide,
+    beaters,
+    chance_of_rank,
+)
 from local.metrics.recordings import (
     LENGTHS,
     Heard,
     Length,
-    folded_eers,
     group,
     hear,
+    over_runs,
     shuffle,
 )
 from local.metrics.verification import Speakers
@@ -34,8 +38,7 @@ from steps.speaker.backends import CentredCosine
 from utils.arrays import Bool, Float64, Int64
 from utils.cli import UserError
 from utils.datadir import DataDir
-from utils.seeds import make_rng
-from utils.tables import StrPath, sort_ids
+from utils.tables import StrPath, read_map, sort_ids
 from utils.trials import Trials
 
 FEWEST = 2  # people of a value, on each side
@@ -49,15 +52,17 @@ logger = logging.getLogger(__name__)
 BANDS = {"under_18": 18, "18_to_59": 60, "from_60": math.inf}  # by the first age above
 
 
-def attributes(data: Sequence[DataDir]) -> dict[str, dict[str, str]]:
+def attributes(data: Sequence[DataDir], others: Sequence[str] = ()) -> dict[str, dict[str, str]]:
     """Sex and age band of each person, by attribute; of those attributes that all of the data
-    directories have (spk2gender, spk2age)."""
+    directories have (spk2gender, spk2age). others: attributes of tables spk2<attribute>."""
     tables = {"sex": "spk2gender", "age": "spk2age"}
     found = {
         name: {who: value for one in data for who, value in one.tables[table].items()}
         for name, table in tables.items()
         if all(table in one.tables for one in data)
     }
+    for name in others:
+        found[name] = {w: v for one in data for w, v in read_map(one.path / f"spk2{name}").items()}
     if "age" in found:
         found["age"] = {who: band(int(years)) for who, years in found["age"].items()}
     return found
@@ -79,15 +84,12 @@ def learn(x: Float64, value: Int64) -> tuple[Float64, Float64]:
     The covariance within values is shrunk towards a multiple of the identity as Ledoit and Wolf
     (2004) say, so that it can be inverted however few vectors there are.
     """
+    from sklearn.covariance import ledoit_wolf
+
     mean = np.stack([x[value == k].mean(axis=0) for k in range(value.max() + 1)])
     off = x - mean[value]
-    n, d = off.shape
-    cov = off.T @ off / n
-    level = np.trace(cov) / d
-    away = ((cov - level * np.eye(d)) ** 2).sum()
-    noise = ((off**2).sum(axis=1) ** 2).sum() / n**2 - (cov**2).sum() / n
-    share = min(max(noise / away, 0.0), 1.0) if away > 0 else 1.0
-    shrunk = (1.0 - share) * cov + share * level * np.eye(d) if level > 0 else np.eye(d)
+    shrunk, _ = ledoit_wolf(off, assume_centered=True)
+    shrunk = shrunk if shrunk.any() else np.eye(x.shape[1])
     weights = np.linalg.lstsq(shrunk, mean.T)[0]
     return weights, -0.5 * (mean.T * weights).sum(axis=0)
 
@@ -199,7 +201,6 @@ def residual(accuracy: float, n_values: int) -> float:
 
 # ---- A crowd of candidates: how surely a recording leads to its person among ever more people.
 
-CANDIDATES = (2, 5, 10, 20, 50, 100, 200, 500, 1000)  # and all that there are
 RANKS = {"legal_linkability": 1, "named": 1, "among_5": 5, "among_10": 10}
 
 
@@ -246,7 +247,7 @@ def crowd(
     for name_of, rank in RANKS.items():
         both = sides_of.get(name_of, centred)
         for name, length in LENGTHS.items():
-            found = list(_beaters(*both, length, seed))
+            found = [own for _, own in beaters(*both, length, seed, "crowd")]
             if sum(len(own) > 0 for own in found) < FEWEST_SPEAKERS:
                 logger.warning("%s recordings: fewer than two people have so many", name)
                 continue
@@ -254,51 +255,13 @@ def crowd(
                 rate = [chance_of_rank(own, total, n, rank) for own in found]
                 rates[f"{name_of}_l{name}_n{n}"] = np.array(rate)
 
-    def evaluate(drawn: Float64) -> Figures:
-        with np.errstate(invalid="ignore"):  # nobody drawn who has so many recordings
-            return {key: detection.mean(rate[some := ~np.isnan(rate)], drawn[some])
-                    for key, rate in rates.items()}  # fmt: skip
-
-    report: dict[str, object] = {
+    return {
         "n_speakers": len(people),
         "n_segments": len(trial.vectors),
         "people_candidates": total,
-        **evaluate(np.ones(len(people))),
+        **{key: float(np.nanmean(rate)) for key, rate in rates.items()},
+        **rate_intervals(rates, n_bootstrap, seed),
     }
-    report |= interval_report(evaluate, len(people), n_bootstrap if rates else 0, seed)
-    if isinstance(intervals := report.get("intervals"), dict):
-        # Where all people have the same rate no resample differs, and a width of 0 would be false.
-        alike = [key for key, rate in rates.items() if len(set(rate[~np.isnan(rate)])) == 1]
-        intervals |= dict.fromkeys(alike)
-    return report
-
-
-def chance_of_rank(beaters: Int64, total: int, n: int, rank: int) -> float:
-    """Mean probability that fewer than `rank` of those who score no lower are among the n - 1
-    others drawn of total - 1; NaN without recordings. beaters: (n_conversations,)."""
-    chances = hypergeom.cdf(rank - 1, total - 1, beaters, n - 1)
-    return float(chances.mean()) if len(beaters) else math.nan
-
-
-def _beaters(candidates: AttackSide, trial: AttackSide, length: int, seed: int) -> Iterator[Int64]:
-    """Number of other candidates, for each attacked person, who score as high or higher, for
-    each group of `length` recordings (0: one group of all); a tie names nobody."""
-    people = list(candidates.spk2utt)
-    models = np.array([_mean(candidates, utts) for utts in candidates.spk2utt.values()])
-    for who, utts in trial.spk2utt.items():
-        size = length or len(utts)
-        n = len(utts) // size
-        order = make_rng(seed, "crowd", str(length), who).permutation(len(utts))[: n * size]
-        if not n:
-            yield np.zeros(0, np.int64)
-            continue
-        heard = np.array([_mean(trial, [utts[i] for i in run]) for run in order.reshape(n, size)])
-        score = np.round(cosine_similarity_matrix(models, heard), COSINE_DIGITS)
-        yield np.count_nonzero(score >= score[people.index(who)], axis=0) - 1
-
-
-def _mean(side: AttackSide, utts: Sequence[str]) -> Float64:
-    return np.mean([side.vectors[utt] for utt in utts], axis=0)
 
 
 # ---- Groups of people: whom the strongest attacker finds best, and by how much.
@@ -383,16 +346,10 @@ def _figures(
 ) -> Mapping[str, Float64]:
     """Figures of all attackers on some people, first as they are, then in each resample."""
     own = [[Length.of(_only(heard, who), len(who)) for heard in runs] for runs in every]
-    weight, named = np.vstack([np.ones(len(who)), drawn]), []
-    for runs in own:
-        of_run = np.stack([run.named(weight) for run in runs])
-        run = np.append(0, chosen % len(runs))
-        share: Float64 = of_run[run, np.arange(len(run))]
-        share[0] = of_run[:, 0].mean()
-        named.append(share)
-    first = [folded_eers(runs, drawn[:0], chosen[:0]).min() for runs in own]
+    named = [over_runs(runs, drawn, chosen, Length.named)[0] for runs in own]
+    first = [over_runs(runs, drawn[:0], chosen[:0]).min() for runs in own]
     eers = np.vstack([
-        folded_eers(own[i], drawn, chosen) for i in np.argsort(first)[:RESAMPLED]
+        over_runs(own[i], drawn, chosen) for i in np.argsort(first)[:RESAMPLED]
     ])  # fmt: skip
     return {"eer": eers.min(axis=0), "named": np.max(named, axis=0)}
 

@@ -2,7 +2,7 @@
 
 import logging
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -479,7 +479,7 @@ def strongest(
         lengths = [_lengths(heard, order, n_people) for heard in runs]
         for name in lengths[0]:
             own = [of_run[name] for of_run in lengths]
-            eers = folded_eers(own, drawn, chosen)
+            eers = over_runs(own, drawn, chosen)
             found.setdefault(name, []).extend(eers)
             of += [name] * len(eers)
             if len(swaps):
@@ -500,16 +500,21 @@ def strongest(
     return report | ({"n_bootstrap": n_bootstrap, "intervals": intervals} if n_bootstrap else {})
 
 
-def folded_eers(runs: Sequence[Length], drawn: Float64, chosen: Int64) -> Float64:
-    """Folded EERs of the scores as they are and, unless they have one candidate, normalised: in the
-    mean of all runs, then in each resample, of the chosen run; (1 or 2, 1 + n) as `drawn`,
-    (n, n_people), and `chosen`, (n,), have it."""
-    found = np.empty((1 if runs[0].groups.alone else 2, 1 + len(drawn)))
-    whole = []
+def over_runs(
+    runs: Sequence[Length],
+    drawn: Float64,
+    chosen: Int64,
+    figures: Callable[[Length, Float64], Float64] = Length.eers,
+) -> Float64:
+    """Figures in the mean of all runs, then in each resample, of the chosen run, (k, 1 + n), as
+    `drawn`, (n, n_people), and `chosen`, (n,), have it. By default the folded EERs of the scores as
+    they are and, unless they have one candidate, normalised."""
+    whole, parts, places = [], [], [np.zeros(1, np.int64)]
     for place, own in enumerate(runs):
         of_run = np.flatnonzero(chosen % len(runs) == place)
-        eers = own.eers(np.vstack([np.ones(drawn.shape[1]), drawn[of_run]]))
-        whole.append(eers[:, 0])
-        found[:, 1 + of_run] = eers[:, 1:]
-    found[:, 0] = np.mean(whole, axis=0)
-    return found
+        made = np.atleast_2d(figures(own, np.vstack([np.ones(drawn.shape[1]), drawn[of_run]])))
+        whole.append(made[:, :1])
+        parts.append(made[:, 1:])
+        places.append(1 + of_run)
+    found = np.hstack([np.mean(whole, axis=0), *parts])
+    return np.asarray(found[:, np.argsort(np.concatenate(places))], np.float64)

@@ -1,35 +1,32 @@
 """Measurements: attacks on protected speech, and what the speech is still good for."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from local.plan.needs import Recipe, say_recogniser, side
+from local.plan.needs import Recipe, Stage, say_recogniser, side
 from local.plan.options import (
     EVERYBODY,
     FUSED,
+    ORIGINAL,
     PLDA,
-    RECORDINGS,
-    SIMILARITY,
-    STRONGEST,
-    VERIFICATION,
+    PROSODY,
     Evaluator,
+    Family,
     Labels,
     NamedEncoder,
     inform,
     label_of,
     need_conf,
-    settings_of,
 )
 from local.protocols.attackers import ALIGNED, AttackedSystem, Attempt, plan_attacks
 from utils.cli import UserError
 
 # ---- Attacks: scores of trial lists and of all pairs, and the figures of both.
 
-ORIGINAL = "original"
 DRAW = "draw1"  # the second run of a random system
 ENROLLED = ("1", "3")  # recordings of a person that attackers enrol, beside all
 DRAWN = ("ignorant", "lazy_informed")  # attackers of all runs of --draws, who train nothing
@@ -81,13 +78,18 @@ class Listed:
     @property
     def path(self) -> str:
         """Folder in exp/scores and exp/metrics."""
-        labels = self.labels(VERIFICATION)
+        labels = self.labels(Family.VERIFICATION)
         return labels._replace(attacker=self.name or self.attack.attacker).path
+
+    @property
+    def scores(self) -> str:
+        """Scores of its trials."""
+        return f"exp/scores/{self.path}/scores"
 
     @property
     def unprotected(self) -> str:
         """Folder, in exp/scores and exp/metrics, of unprotected speech by the same evaluator."""
-        labels = self.labels(VERIFICATION)._replace(system=ORIGINAL, condition="OO")
+        labels = self.labels(Family.VERIFICATION)._replace(system=ORIGINAL, condition="OO")
         return labels._replace(attacker="unprotected").path
 
     def score(self, *, folder: str = "exp/scores") -> str:
@@ -104,11 +106,11 @@ class Listed:
         return self.recipe.step(
             "scores", f"{folder}/{self.path}", backend=hears.scorer, asnorm=hears.asnorm,
             enrol=enrol, trial=trial, encoder=hears.encoder.model,
-            enrolled=self._few, **record,
+            enrolled=self.few, **record,
         )  # fmt: skip
 
     @property
-    def _few(self) -> tuple[str, ...]:
+    def few(self) -> tuple[str, ...]:
         """Numbers of enrolled recordings that are also scored; of an alignment and of further
         draws there are none."""
         words = [word for n in ENROLLED for word in ("--enrolled", n)]
@@ -171,8 +173,32 @@ def list_attack(recipe: Recipe, attack: Attempt, evaluator: Evaluator, gender: s
     return Listed(recipe, attack, evaluator, hears, gender, enrol, trial)
 
 
+def matrices(
+    recipe: Recipe, of: Labels, evaluator: Evaluator, vectors: dict[str, str], utt2spk: str,
+    place: Callable[[Labels], str],
+) -> list[str]:  # fmt: skip
+    """Plan the scores of all pairs of segments, which make voice similarity matrices: of original
+    speech, original beside protected, and protected; returns trials and scores of each.
+
+    vectors: folders of x-vectors of original speech and of the system's. place: folder of scores by
+    labels. An attacker's evaluator has the matrix of original speech beside the others.
+    """
+    (backend, asnorm), lists = evaluator.pairing, list[str]()
+    for condition, rows, columns in (
+        ("OO", ORIGINAL, ORIGINAL), ("OP", ORIGINAL, of.system), ("PP", of.system, of.system),
+    ):  # fmt: skip
+        pairs = of._replace(condition=condition, system=of.system if of.attacker else columns)
+        folder = recipe.step(
+            "similarity", place(pairs), backend=backend, asnorm=asnorm, utt2spk=utt2spk,
+            rows=vectors[rows], columns=vectors[columns],
+        )  # fmt: skip
+        lists += [f"{folder}/trials", f"{folder}/scores"]
+    return lists
+
+
 class Attacks:
-    """Attacks of run.sh on systems, and their figures."""
+    """Attacks of run.sh on systems, and their figures. all: each on each list; fused: the same of
+    several evaluators together."""
 
     def __init__(self, recipe: Recipe, systems: Sequence[str]) -> None:
         self.recipe, self.systems = recipe, systems
@@ -187,47 +213,32 @@ class Attacks:
             [evaluator.word for evaluator in recipe.evaluators],
             recipe.asked["informed_level"],
         )
+        self.parts = [*product(recipe.evaluators, recipe.genders)]
+        self.all = [
+            list_attack(recipe, attack, evaluator, gender)
+            for evaluator, gender in self.parts
+            for attack in self.plan.attacks
+            if attack.evaluator == evaluator.word
+        ]
+        lists = product(recipe.fused, recipe.genders)
+        self.fused = [one for name, gender in lists for one in self._fuse(name, gender)]
 
     def listed(self, evaluator: Evaluator, gender: str) -> list[Listed]:
         """Attacks with an evaluator on the trials of a gender."""
-        own = [attack for attack in self.plan.attacks if attack.evaluator == evaluator.word]
-        return [list_attack(self.recipe, attack, evaluator, gender) for attack in own]
+        return [one for one in self.all if (one.tells, one.gender) == (evaluator, gender)]
 
-    def fuse(self, name: str, gender: str) -> list[Listed]:
+    def _fuse(self, name: str, gender: str) -> list[Listed]:
         """Attacks by which two evaluators or more heard the same trials, fused."""
         found: dict[tuple[str, str], list[Listed]] = {}
-        for evaluator in self.recipe.evaluators:
-            for one in self.listed(evaluator, gender):
-                if evaluator.encoder.word not in FUSED[name]:
-                    found.setdefault((one.attack.system, one.attack.attacker), []).append(one)
+        for one in self.all:
+            if one.gender == gender and one.tells.encoder.word not in FUSED[name]:
+                found.setdefault((one.attack.system, one.attack.attacker), []).append(one)
         tells = Evaluator(name, NamedEncoder(name, name, name), name, name, "", "0")
         return [
             replace(parts[0], tells=tells, hears=tells, fused=tuple(parts))
             for parts in found.values()
             if len(parts) > 1
         ]
-
-    def all_fused(self) -> list[Listed]:
-        """Every attack of fused evaluators on every list."""
-        names = product(self.recipe.fused, self.recipe.genders)
-        return [one for name, gender in names for one in self.fuse(name, gender)]
-
-    def parts(self) -> list[tuple[Evaluator, str]]:
-        """Evaluators and genders."""
-        return [(e, gender) for e in self.recipe.evaluators for gender in self.recipe.genders]
-
-    def all(self) -> list[Listed]:
-        """Every attack on every list."""
-        return [one for part in self.parts() for one in self.listed(*part)]
-
-    def two_runs(self, evaluator: Evaluator, gender: str, system: str) -> list[Listed]:
-        """Two runs of a system under the ignorant attacker; none for a system that is not random,
-        or where words are counted. Calibration across runs (C_ECE) needs two, whoever attacks."""
-        if not self.recipe.is_random(system) or evaluator.encoder.is_textual:
-            return []
-        attack = Attempt(evaluator.word, system, "ignorant", "-")
-        first = list_attack(self.recipe, attack, evaluator, gender)
-        return [first, replace(first, name=f"ignorant_{DRAW}", trial=f"{first.trial}_{DRAW}")]
 
     def further(self, one: Listed) -> list[Listed]:
         """An attack on the further runs of --draws; none where the speech is not drawn anew."""
@@ -242,114 +253,71 @@ class Attacks:
 
     def learn(self) -> None:
         """Plan informed attackers: their training sets and models."""
-        recipe = self.recipe
-        for one in self.all():
+        recipe = self.recipe.at(Stage.LEARN)
+        for one in self.all:
             if one.attack.level != "-":
                 of = (one.attack.system, one.attack.level, one.tells.encoder)
                 recipe.protect_training_again(*of)
-        for one in self.all():
+        for one in self.all:
             recipe.informed_encoder(one.hears)
             recipe.informed_backend(one.hears)
             recipe.held_out(one.hears)
 
     def hear(self) -> None:
         """Plan x-vectors of the protected speech."""
-        recipe = self.recipe
+        recipe = self.recipe.at(Stage.HEAR)
         for evaluator, system in product(recipe.evaluators, self.systems):
+            draws = () if evaluator.encoder.is_textual else recipe.draws_of(system)
             names = [side(name, system) for name in recipe.sets_of(system)]
-            for draw in () if evaluator.encoder.is_textual else recipe.draws_of(system):
-                names += [f"{side(name, system)}_draw{draw}" for name in recipe.sets[1:]]
+            names += [f"{side(n, system)}_draw{i}" for i, n in product(draws, recipe.sets[1:])]
             for name in names:
                 recipe.xvectors(evaluator.encoder, name)
-        for one in self.all():
+        for one in self.all:
             if one.hears.encoder != one.tells.encoder:
-                for name in recipe.sets:
-                    recipe.xvectors(one.hears.encoder, side(name, one.attack.system))
-                if one.compares:
-                    recipe.xvectors(one.hears.encoder, one.trials)
-
-    def score(self) -> None:
-        """Plan scores of trial lists, and of all pairs of segments."""
-        for one in self.all_fused():
-            one.score()
-        for evaluator, gender in self.parts():
-            runs = [run for s in self.systems for run in self.two_runs(evaluator, gender, s)]
-            for one in self.listed(evaluator, gender):
-                runs += [one, *self.further(one)]
-            for one in runs:
-                one.score()
-            if evaluator.encoder.is_textual:
-                continue  # similarity is of voices
-            for system in self.systems:
-                self._pairs(evaluator, gender, system)
-            for one in self.listed(evaluator, gender):
-                if one.compares:
-                    self._pairs(one.hears, gender, one.attack.system, one.attack.attacker)
-
-    def _matrices(self, of: Labels) -> tuple[Labels, Labels, Labels]:
-        """Voice similarity matrices of a system: of the original speech, original beside protected,
-        and protected. An attacker's evaluator has that of the original speech beside the others."""
-        first = of._replace(system=of.system if of.attacker else ORIGINAL, condition="OO")
-        return first, of._replace(condition="OP"), of._replace(condition="PP")
-
-    def _pairs(self, evaluator: Evaluator, gender: str, system: str, attacker: str = "") -> None:
-        """Plan the scores of all pairs of segments, also as an attacker's evaluator hears them."""
-        name, xvectors = self.recipe.trial_set(gender), evaluator.encoder.xvectors
-        backend, asnorm = evaluator.pairing
-        of = self._labels(SIMILARITY, evaluator, gender, system, attacker)
-        compared = (("", ""), ("", system), (system, system))
-        for labels, sides in zip(self._matrices(of), compared, strict=True):
-            rows, columns = (f"{xvectors}/{side(name, of)}" for of in sides)
-            self.recipe.step(
-                "similarity", scores_of(labels), backend=backend, asnorm=asnorm,
-                utt2spk=f"data/{name}/utt2spk", rows=rows, columns=columns,
-            )  # fmt: skip
-
-    def _labels(
-        self, family: str, evaluator: Evaluator, gender: str, system: str, attacker: str = "",
-        condition: str = "",
-    ) -> Labels:  # fmt: skip
-        split = self.recipe.split(gender)
-        return Labels(split, gender, system, family, attacker, evaluator.title, condition)
+                names = [side(name, one.attack.system) for name in recipe.sets]
+                for name in (*names, *([one.trials] if one.compares else ())):
+                    recipe.xvectors(one.hears.encoder, name)
 
     def measure(self) -> None:
-        """Plan privacy metrics."""
-        for one in self.all_fused():
+        """Plan scores and figures of each attack, each system, and the strongest attacker."""
+        attacks: dict[tuple[str, str], list[Listed]] = {}
+        for one in (*self.fused, *self.all):
+            for run in (one, *self.further(one)):
+                self.recipe.at(Stage.SCORE)
+                run.score()
             self._verify(one)
-        for evaluator, gender in self.parts():
-            for one in self.listed(evaluator, gender):
-                self._verify(one)
-                if one.compares:
-                    self._similarity(evaluator, gender, one.attack.system, one.attack.attacker)
+            if one.compares:
+                self._similarity(one.labels(Family.SIMILARITY), one.hears)
+        for one in (*self.all, *self.fused):
+            attacks.setdefault((one.attack.system, one.gender), []).append(one)
+        for evaluator, gender in self.parts:
             for system in self.systems:
                 self._compare(evaluator, gender, system)
-        attacks: dict[tuple[str, str], list[Listed]] = {}
-        for one in [*self.all(), *self.all_fused()]:
-            attacks.setdefault((one.attack.system, one.gender), []).append(one)
         for (system, _), every in attacks.items():
             if system != ORIGINAL:
                 self._choose(every)
 
     def _choose(self, every: Sequence[Listed]) -> None:
         """Plan the lowest EER of all attackers whose evaluators know unprotected voices."""
-        first, *more = [f"exp/scores/{one.path}/scores" for one in every]
-        lists = [word for path in more for word in ("--another-attacker", path)]
+        lists: list[str] = []
+        for one in every[1:]:
+            lists += ["--another-attacker", one.scores]
         for one in every:
-            for path in (run.path for run in self.further(one)):
-                lists += ["--draw-of", f"exp/scores/{one.path}/scores", f"exp/scores/{path}/scores"]
+            for run in self.further(one):
+                lists += ["--draw-of", one.scores, run.scores]
         for one in every:
             bare = f"exp/metrics/{one.unprotected}/metrics.json"
-            lists += ["--unprotected", f"exp/scores/{one.path}/scores", bare]
-        of = every[0].labels(STRONGEST)._replace(attacker="", evaluator=EVERYBODY, condition="-")
-        lists += [f"data/{every[0].trials}/trials", first]
-        self.recipe.figures("metrics", of, lists=lists)
+            lists += ["--unprotected", one.scores, bare]
+        of = every[0].labels(Family.STRONGEST)
+        of = of._replace(attacker="", evaluator=EVERYBODY, condition="-")
+        lists += [f"data/{every[0].trials}/trials", every[0].scores]
+        self.recipe.at(Stage.MEASURE).figures("metrics", of, lists=lists)
 
     def _verify(self, one: Listed) -> None:
         """Plan the figures of an attack."""
-        recipe = self.recipe
-        trials, scores = f"data/{one.trials}/trials", f"exp/scores/{one.path}/scores"
-        runs = [f"exp/scores/{run.path}/scores" for run in self.further(one)]
-        draws = [word for path in runs for word in ("--another-draw", path)]
+        recipe, scores = self.recipe.at(Stage.MEASURE), one.scores
+        trials = f"data/{one.trials}/trials"
+        draws = [word for run in self.further(one) for word in ("--another-draw", run.scores)]
         before: list[str] = []
         if one.attack.attacker != "unprotected":
             before = ["--unprotected", f"exp/scores/{one.unprotected}/scores"]
@@ -358,17 +326,17 @@ class Attacks:
         if recipe.asked.get("protocol"):
             before += ["--challenges"]
         lists = [*draws, trials, scores]
-        recipe.figures("metrics", one.labels(VERIFICATION), lists=[*before, *lists])
-        few = [word for n in (ENROLLED if one._few and not one.fused else ())
+        recipe.figures("metrics", one.labels(Family.VERIFICATION), lists=[*before, *lists])
+        few = [word for n in (ENROLLED if one.few and not one.fused else ())
                for word in ("--enrolled", n, f"{scores}_enrolled_{n}")]  # fmt: skip
-        recipe.figures("metrics", one.labels(RECORDINGS), lists=[*few, *lists])
-        of = one.labels("reidentification")
-        recipe.figures("reidentification", of, trials=trials, scores=scores, draws=draws)
+        recipe.figures("metrics", one.labels(Family.RECORDINGS), lists=[*few, *lists])
+        of = one.labels(Family.REIDENTIFICATION)
+        recipe.figures(Family.REIDENTIFICATION, of, trials=trials, scores=scores, draws=draws)
         if one.how == ALIGNED or one.hears.encoder.is_textual or one.fused:
             return  # legal criteria need x-vectors of each utterance, which are missing here
         xvectors = one.hears.encoder.xvectors
         recipe.figures_of_encoder(
-            "legal", one.labels("legal"), enrol_utt2spk=f"data/{recipe.sets[0]}/utt2spk",
+            Family.LEGAL, one.labels(Family.LEGAL), enrol_utt2spk=f"data/{recipe.sets[0]}/utt2spk",
             trial_utt2spk=f"data/{one.trials}/utt2spk",
             enrol=f"{xvectors}/{one.enrol}/xvector.scp",
             trial=f"{xvectors}/{one.trial}/xvector.scp",
@@ -376,70 +344,62 @@ class Attacks:
 
     def _compare(self, evaluator: Evaluator, gender: str, system: str) -> None:
         """Plan figures of a system that depend on no attacker."""
-        recipe, trials = self.recipe, self.recipe.trial_set(gender)
-        if not evaluator.encoder.is_textual:
-            self._similarity(evaluator, gender, system)
-        by_attacker = {
+        recipe, trials = self.recipe, f"data/{self.recipe.trial_set(gender)}/trials"
+        split, voice = recipe.split(gender), not evaluator.encoder.is_textual
+        of = Labels(split, gender, system, Family.GAINS, "", evaluator.title, "OO-OA-AA")
+        if voice:
+            self._similarity(of._replace(family=Family.SIMILARITY, condition="OO-OP-PP"), evaluator)
+        one_of = {
             one.attack.attacker: one
             for one in self.listed(evaluator, gender)
             if one.attack.system == system
         }
-        if {"ignorant", "lazy_informed"} <= by_attacker.keys():
-            plain = self._labels(VERIFICATION, evaluator, gender, ORIGINAL, "unprotected", "OO")
-            both = (by_attacker[who].labels(VERIFICATION) for who in ("ignorant", "lazy_informed"))
-            lists = [
-                word
-                for labels in (plain, *both)
-                for word in (f"data/{trials}/trials", f"{scores_of(labels)}/scores")
-            ]
-            of = self._labels("gains", evaluator, gender, system, condition="OO-OA-AA")
-            recipe.figures("metrics", of, lists=lists)
-        if evaluator.encoder.is_textual:
-            return  # all else compares voices
-        xvectors = evaluator.encoder.xvectors
-        sides = [f"{xvectors}/{side(trials, of)}/xvector.scp" for of in ("", system)]
-        of = self._labels("leakage", evaluator, gender, system, condition="OP")
-        recipe.figures_of_encoder("metrics", of, lists=sides)
-        self.calibrate(evaluator, gender, system)
+        if {"ignorant", "lazy_informed"} <= one_of.keys():
+            plain = f"exp/scores/{one_of['ignorant'].unprotected}/scores"
+            scores = (plain, one_of["ignorant"].scores, one_of["lazy_informed"].scores)
+            lists = [word for path in scores for word in (trials, path)]
+            recipe.at(Stage.MEASURE).figures("metrics", of, lists=lists)
+        if voice:  # of what counts words there are no such vectors
+            names = [side(recipe.trial_set(gender), of) for of in ("", system)]
+            sides = [f"{evaluator.encoder.xvectors}/{name}/xvector.scp" for name in names]
+            leaks = of._replace(family=Family.LEAKAGE, condition="OP")
+            recipe.at(Stage.MEASURE).figures_of_encoder("metrics", leaks, lists=sides)
+            if recipe.is_random(system):
+                self._calibrate(evaluator, gender, system)
 
-    def _similarity(
-        self, evaluator: Evaluator, gender: str, system: str, attacker: str = ""
-    ) -> None:
-        """Plan figures of voice similarity, also as an attacker's evaluator hears it."""
-        of = self._labels(SIMILARITY, evaluator, gender, system, attacker, "OO-OP-PP")
-        folders = map(scores_of, self._matrices(of))
-        lists = [f"{folder}/{file}" for folder in folders for file in ("trials", "scores")]
-        self.recipe.figures("metrics", of, lists=lists)
+    def _similarity(self, of: Labels, evaluator: Evaluator) -> None:
+        """Plan scores and figures of voice similarity, also as an attacker's evaluator hears it."""
+        recipe, name = self.recipe, self.recipe.trial_set(of.gender)
+        folder = f"{evaluator.encoder.xvectors}/{name}"
+        vectors = {ORIGINAL: folder, of.system: f"{folder}_{of.system}"}
+        utt2spk = f"data/{name}/utt2spk"
+        lists = matrices(recipe.at(Stage.SCORE), of, evaluator, vectors, utt2spk, scores_of)
+        of = of._replace(condition="OO-OP-PP")
+        recipe.at(Stage.MEASURE).figures("metrics", of, lists=lists)
 
-    def calibrate(self, evaluator: Evaluator, gender: str, system: str) -> list[str]:
-        """Plan calibration distortion where two runs are random; returns the folders of their
-        scores. It is undefined for a list without random draws: a small pool can leave no choice
-        for one gender."""
-        runs = self.two_runs(evaluator, gender, system)
-        if not runs:
-            return []
-        recipe, folders = self.recipe, [f"exp/scores/{run.path}" for run in runs]
-        files = [Path(folder, "scores") for folder in folders]
+    def _calibrate(self, evaluator: Evaluator, gender: str, system: str) -> None:
+        """Plan a second run under the ignorant attacker, whoever attacks, and calibration
+        distortion (C_ECE) across both. It is undefined for a list without random draws: a small
+        pool can leave no choice for one gender."""
+        recipe = self.recipe.at(Stage.SCORE)
+        attack = Attempt(evaluator.word, system, "ignorant", "-")
+        first = list_attack(recipe, attack, evaluator, gender)
+        again = replace(first, name=f"ignorant_{DRAW}", trial=f"{first.trial}_{DRAW}")
+        for run in (first, again):
+            run.score()
+        files = [Path(run.scores) for run in (first, again)]
         if not all(file.is_file() for file in files):
-            first, last = int(recipe.asked["stage"]), int(recipe.asked["stop_stage"])
-            if 8 < first <= 9 <= last and recipe.asked["dry_run"] == "false":
-                raise UserError(f"{files[0]} or {files[1]} is missing; run stage 8")
+            begin, end = int(recipe.asked["stage"]), int(recipe.asked["stop_stage"])
+            if Stage.SCORE < begin <= Stage.MEASURE <= end and not recipe.asked.flag("dry_run"):
+                raise UserError(f"{files[0]} or {files[1]} is missing; run stage {Stage.SCORE}")
         elif files[0].read_bytes() == files[1].read_bytes():
             recipe.notes.append(
-                f"both runs of {system} are the same for {runs[0].split}: C_ECE is not defined"
+                f"both runs of {system} are the same for {first.split}: C_ECE is not defined"
             )
-            return []
-        of, scores = runs[0].labels("calibration")._replace(attacker=""), [*map(str, files)]
-        trials = f"data/{runs[0].trials}/trials"
-        recipe.figures("calibration", of, trials=trials, scores=scores)
-        return folders
-
-
-def check_systems(systems: Sequence[str]) -> None:
-    """Check that the settings exist; UserError where they are missing."""
-    for system in systems:
-        if not settings_of(system):
-            need_conf("systems", system)
+            return
+        of, lists = first.labels(Family.CALIBRATION)._replace(attacker=""), [*map(str, files)]
+        lists.insert(0, f"data/{first.trials}/trials")
+        recipe.at(Stage.MEASURE).figures(Family.CALIBRATION, of, lists=lists)
 
 
 # ---- Utility of protected speech: pitch and level, estimated quality, emotions, words.
@@ -454,11 +414,6 @@ def check_systems(systems: Sequence[str]) -> None:
 ASR = ("moonshine", "moonshine:<folder>", "pocketsphinx", "ctc", "ctc_retrained", "hub:<model>")
 EMOTION = ("functionals", "functionals_retrained", "hub:<model>")
 QUALITY = "distillmos"
-
-
-def speech_of(system: str, name: str) -> str:
-    """Name of a set's speech by a system, which may be the original."""
-    return name if system == ORIGINAL else f"{name}_{system}"
 
 
 def _check_kind(option: str, word: str, known: Sequence[str]) -> None:
@@ -501,12 +456,6 @@ class Utility:
                 )
 
     @property
-    def genders(self) -> list[str]:
-        """All trials together (no gender), where there are several sets, and each set's gender."""
-        own = [*self.set_of]
-        return own if len(own) == 1 else ["", *own]
-
-    @property
     def set_of(self) -> dict[str, str]:
         """Trial sets by their gender."""
         before = self.recipe.trial_set("")
@@ -516,48 +465,44 @@ class Utility:
         """Labels of figures by a recogniser, for a gender or all trials together; condition:
         OO for original speech, PP for protected, unless another is given."""
         condition = condition or ("OO" if system == ORIGINAL else "PP")
-        return Labels(self.recipe.split(gender), gender, system, "utility", "", word, condition)
-
-    def measured(self, system: str, word: str) -> list[str]:
-        """Folders of all figures by a recogniser."""
-        return [f"exp/metrics/{self.labels(system, word, of).path}" for of in self.genders]
-
-    def prosody_of(self, system: str) -> list[str]:
-        """Folders of figures of pitch, length and level."""
-        labels = (self.labels(system, "prosody", gender, "OP") for gender in self.set_of)
-        return [f"exp/metrics/{of.path}" for of in labels]
+        split = self.recipe.split(gender)
+        return Labels(split, gender, system, Family.UTILITY, "", word, condition)
 
     def _figures(
         self, table: str, system: str, word: str, files: str, original: Sequence[str] = ()
     ) -> None:
-        """Plan figures of recognition, for each trial set and for all together. files: of what was
+        """Plan figures of recognition, for all together and for each trial set. files: of what was
         recognised, with {} for the set. original: options with the original's."""
-        found = {of: [f"data/{name}", files.format(name)] for of, name in self.set_of.items()}
-        first, *others = found.values()
+        sets = {of: [f"data/{name}", files.format(name)] for of, name in self.set_of.items()}
+        first, *others = sets.values()
+        whole = [*(word for pair in others for word in ("--also", *pair)), *first]
         if others:
-            found[""] = [*(word for pair in others for word in ("--also", *pair)), *first]
-        for gender, lists in found.items():
+            sets = {"": whole} | sets
+        for gender, lists in sets.items():
             labels = self.labels(system, word, gender)
             self.recipe.figures(table, labels, original=original, lists=lists)
 
     def plan(self) -> None:
         """Plan everything that the options ask for."""
-        if self.recipe.asked.flag("prosody"):
-            self.prosody()
+        if self.recipe.asked.flag(PROSODY):
+            self._prosody()
         if self.recipe.asked.flag("quality"):
-            self.quality()
-        for word in self.emotion:
-            for system in self.everything:
-                self.emotions(word, system)
+            self._quality()
+        for word, system in product(self.emotion, self.everything):
+            self._emotions(word, system)
         if any(not word.startswith(("hub:", "moonshine")) for word in self.asr):
             self._language()
         for word, system in product(self.asr, self.everything):
+            out = f"exp/decode/{system}/{label_of(word)}/{{}}"
             for name in self.trials:
-                self._decode(word, system, name)
-            files = f"exp/decode/{system}/{label_of(word)}/{{}}/text"
-            self._figures("word_figures", system, word, files)
+                options, kind = self._recogniser(word, system)
+                speech = side(name, system)
+                self.recipe.step(
+                    "decoded", out.format(name), speech, options=options, recogniser=kind
+                )
+            self._figures("word_figures", system, word, f"{out}/text")
 
-    def prosody(self) -> None:
+    def _prosody(self) -> None:
         """Plan pitch, length and level of protected trials beside the original."""
         for system, (gender, name) in product(self.systems, self.set_of.items()):
             contours = self.recipe.step("contours", f"exp/contours/{name}", name)
@@ -565,24 +510,23 @@ class Utility:
                 "prosody", f"exp/prosody/{system}/{name}", name,
                 contours=f"{contours}/contours.npz", protected=f"data/{name}_{system}",
             )  # fmt: skip
-            labels = self.labels(system, "prosody", gender, "OP")
+            labels = self.labels(system, PROSODY, gender, "OP")
             self.recipe.figures("prosody_figures", labels, prosody=f"{out}/prosody")
 
-    def quality(self) -> None:
+    def _quality(self) -> None:
         """Plan estimated mean opinion scores of a sample of trials, equal for all systems."""
         recipe = self.recipe
         recipe.asked.number("quality_utterances")
-        for name in self.trials:
-            recipe.step("quality_samples", f"exp/quality_samples/{name}", name)
         for system in self.everything:
             for name in self.trials:
+                sample = recipe.step("quality_samples", f"exp/quality_samples/{name}", name)
                 recipe.step(
-                    "quality", f"exp/quality/{system}/{name}", data=f"exp/quality_samples/{name}",
-                    protected=f"data/{speech_of(system, name)}",
+                    "quality", f"exp/quality/{system}/{name}", data=sample,
+                    protected=f"data/{side(name, system)}",
                 )  # fmt: skip
             before = () if system == ORIGINAL else self.trials
-            files = f"exp/quality/{system}/{{}}/quality"
             original = [f"--original=exp/quality/original/{name}/quality" for name in before]
+            files = f"exp/quality/{system}/{{}}/quality"
             self._figures("quality_figures", system, QUALITY, files, original)
 
     def _functionals(self, name: str) -> str:
@@ -607,20 +551,18 @@ class Utility:
             for word in ("--train", f"data/{name}", self._functionals(name))
         ]
 
-    def emotions(self, word: str, system: str) -> None:
+    def _emotions(self, word: str, system: str) -> None:
         """Plan recognition of a system's emotions by a recogniser."""
-        of_hub = word.startswith("hub:")
+        recipe, of_hub = self.recipe, word.startswith("hub:")
         training = [] if of_hub else self._emotion_training(word, system)
         folder = f"exp/emotions/{system}/{label_of(word)}"
         for name in self.trials:
-            speech, cut = speech_of(system, name), True
-            recogniser, options = word, ["--device", self.recipe.asked["device"]]
+            speech, options = side(name, system), ["--device", recipe.asked["device"]]
             if not of_hub:
-                recogniser, cut = "functionals", False
                 options = ["--features", self._functionals(speech), *training]
-            self.recipe.step(
-                "emotions", f"{folder}/{name}", speech, cut=cut, options=options,
-                recogniser=recogniser,
+            recipe.step(
+                "emotions", f"{folder}/{name}", speech, cut=of_hub, options=options,
+                recogniser=word if of_hub else "functionals",
             )  # fmt: skip
         self._figures("emotion_figures", system, word, f"{folder}/{{}}/emotions")
 
@@ -638,22 +580,17 @@ class Utility:
         training = f"{self.recipe.train}_{system}_{self.recipe.describe(system).level}"
         return training, f"{model}.{training}"
 
-    def _ctc(self, word: str, system: str) -> list[str]:
-        """Options with a ctc recogniser, trained on original speech or on the same protection."""
-        recipe, (training, model) = self.recipe, self.ctc_of(word, system)
+    def _recogniser(self, word: str, system: str) -> tuple[list[str], str]:
+        """Options of steps/decode.py, and its recogniser: a ctc is trained on original speech, or
+        on the same protection."""
+        recipe = self.recipe
+        if not word.startswith("ctc"):
+            kind, options = say_recogniser(recipe.asked, word)
+            return ["--lang", "exp/lang"] if kind == "pocketsphinx" else options, kind
+        training, model = self.ctc_of(word, system)
         if training != recipe.train:
             self._protect_training(system)
         conf = need_conf("asr", recipe.asked["asr_model"])
-        options = (*recipe.on_device, *recipe.unseen)
-        recipe.step("recognisers", model, training, options=options, conf=conf)
-        return ["--lang", "exp/lang", "--model", model, *recipe.on_device]
-
-    def _decode(self, word: str, system: str, name: str) -> None:
-        if word.startswith("ctc"):
-            kind, options = "ctc", self._ctc(word, system)
-        elif word == "pocketsphinx":
-            kind, options = word, ["--lang", "exp/lang"]
-        else:
-            kind, options = say_recogniser(self.recipe.asked, word)
-        out, speech = f"exp/decode/{system}/{label_of(word)}/{name}", speech_of(system, name)
-        self.recipe.step("decoded", out, speech, options=options, recogniser=kind)
+        how = (*recipe.on_device, *recipe.unseen)
+        recipe.step("recognisers", model, training, options=how, conf=conf)
+        return ["--lang", "exp/lang", "--model", model, *recipe.on_device], "ctc"

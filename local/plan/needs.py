@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -13,6 +14,7 @@ from local.plan.options import (
     ENROLMENT,
     FUSED,
     MODELS,
+    ORIGINAL,
     PLDA,
     Asked,
     Evaluator,
@@ -39,6 +41,13 @@ from utils.recipe import Tables
 from utils.settings import read_settings
 from utils.tables import read_json_object
 
+# Stages of run.sh.
+Stage = IntEnum(
+    "Stage",
+    "PREPARE AUDIO ENCODERS XVECTORS SYSTEMS PROTECT LEARN HEAR SCORE MEASURE UTILITY RESULTS",
+    start=0,
+)
+
 _GIVEN = re.compile("external:.")  # a need of a system whose speech somebody else has made
 
 
@@ -57,8 +66,8 @@ TRAINED = ("encoders", "tfidf", "backends", "pools", "synthesisers", "heads")
 
 
 def side(name: str, system: str) -> str:
-    """Name of a set as protected by a system; without one, the set itself."""
-    return f"{name}_{system}" if system else name
+    """Name of a set as protected by a system; the set itself as original speech."""
+    return name if system in ("", ORIGINAL) else f"{name}_{system}"
 
 
 def _pools_xi(conf: str) -> bool:
@@ -292,6 +301,10 @@ class Recipe:
         path = Path("data", f"{self.sets_of(system)[0]}_{system}", "conf.json")
         return path.is_file() and read_json_object(path, "make it anew")["is_random"] is True
 
+    def is_given(self, system: str) -> bool:
+        """Whether somebody else has made a system's speech."""
+        return any(map(_GIVEN.match, self.describe(system).needs))
+
     def n_draws(self, system: str) -> int:
         """Runs of a system that are attacked: --draws of a random one, whose speech we make."""
         is_ours = not any(need.startswith("external:") for need in self.describe(system).needs)
@@ -310,19 +323,24 @@ class Recipe:
             self.step("encoders", encoder.model, self.train, seed=seed, start=(), conf=conf)
         return encoder.model
 
-    def xvectors(self, encoder: NamedEncoder, name: str) -> str:
-        """Plan x-vectors of a set and of its speakers, and counts of each speaker's utterances."""
-        out = f"{encoder.xvectors}/{name}"
+    def xvectors(self, encoder: NamedEncoder, name: str, *, sessions: bool = False) -> str:
+        """Plan x-vectors of a set and of its speakers, and counts of each speaker's utterances;
+        sessions: of a training set, which is cut into sessions if chunk_seconds is set."""
+        out, seconds = f"{encoder.xvectors}/{name}", self.asked["chunk_seconds"]
+        cut = ("--chunk-seconds", seconds) if sessions and seconds else ()
         if encoder.head_of:
-            before = self.xvectors(encoder.head_of, name)
+            before = self.xvectors(encoder.head_of, name, sessions=sessions)
             return self.step("head_xvectors", out, name, head=encoder.model, xvectors=before)
         if encoder.is_recognised:
-            return self._channel(encoder, name)
+            return self._channel(encoder, name, () if encoder.is_textual else cut)
         if encoder.given:
             return self.step("given_xvectors", out, name, given=f"{encoder.given}/{name}")
-        return self.step("xvectors", out, name, options=self.on_device, encoder=encoder.model)
+        table = "session_xvectors" if sessions else "xvectors"
+        return self.step(
+            table, out, name, cut=True, options=(*self.on_device, *cut), encoder=encoder.model
+        )
 
-    def _channel(self, encoder: NamedEncoder, name: str, options: Sequence[str] = ()) -> str:
+    def _channel(self, encoder: NamedEncoder, name: str, options: Sequence[str]) -> str:
         """Plan the vectors of a set, made of what is recognised in it, whatever protects it; for
         the words of the training set its own text will do."""
         channel, word = encoder.word, "phones"
@@ -340,21 +358,8 @@ class Recipe:
         return self.step("channels", out, name, options=options, channel=channel, source=source)
 
     def session_xvectors(self, encoder: NamedEncoder, name: str) -> str:
-        """Plan x-vectors of a training set, of sessions if chunk_seconds is set."""
-        out = f"{encoder.xvectors}/{name}"
-        if encoder.head_of:
-            before = self.session_xvectors(encoder.head_of, name)
-            return self.step("head_xvectors", out, name, head=encoder.model, xvectors=before)
-        if encoder.given or encoder.is_textual:
-            return self.xvectors(encoder, name)
-        seconds = self.asked["chunk_seconds"]
-        chunks = ("--chunk-seconds", seconds) if seconds else ()
-        if encoder.is_recognised:
-            return self._channel(encoder, name, chunks)
-        return self.step(
-            "session_xvectors", out, name, cut=True,
-            options=(*self.on_device, *chunks), encoder=encoder.model,
-        )  # fmt: skip
+        """Plan x-vectors of a training set."""
+        return self.xvectors(encoder, name, sessions=True)
 
     def speakers(self, encoder: NamedEncoder, name: str) -> str:
         """Plan x-vectors of the speakers of a training set."""
@@ -490,7 +495,7 @@ class Recipe:
         """Plan the sets whose people are candidates only, as a system protects them (empty:
         original speech); their names."""
         found = []
-        given = system and any(map(_GIVEN.match, self.describe(system).needs))
+        given = system and self.is_given(system)
         for name in self.asked.words("distractors"):
             if name in self.sets:
                 raise UserError(f"--distractors: {name} is evaluated; name a set of other people")
@@ -523,7 +528,7 @@ class Recipe:
         """How often an attacker protects the training set: once where a draw changes nothing that
         they hear, and where speech is given; known once the system has protected its first set."""
         asked = int(self.asked.get("informed_draws", "1"))
-        given = any(map(_GIVEN.match, self.describe(system).needs))
+        given = self.is_given(system)
         once = level == "const" or given or encoder.is_recognised
         return asked if not once and self.is_random(system) else 1
 

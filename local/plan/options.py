@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
@@ -26,7 +27,6 @@ from utils.tables import read_map, write_json
 
 # ---- What a recipe was asked, checked before anything is made.
 
-NUMBER = "[1-9][0-9]*"
 N_NEAR = 5  # names that are suggested where one is unknown
 A_NUMBER = "a whole number above 0 is expected"
 
@@ -76,7 +76,7 @@ class Asked:
 
     def numbers(self, name: str) -> tuple[str, ...]:
         """The whole numbers above 0 of an option."""
-        return self.choice(name, NUMBER, A_NUMBER)
+        return self.choice(name, "[1-9][0-9]*", A_NUMBER)
 
     def number(self, name: str) -> int:
         """The one whole number above 0 of an option."""
@@ -195,11 +195,15 @@ def _speakers_of(folder: str) -> set[str]:
 
 # ---- What figures speak of, and where they lie.
 
-VERIFICATION, SIMILARITY = "verification", "similarity"
-RECORDINGS, STRONGEST = "recordings", "strongest"
-INFERENCE, CROWD, GROUPS = "inference", "crowd", "groups"
+Family = StrEnum(
+    "Family",
+    "VERIFICATION SIMILARITY CALIBRATION RECORDINGS REIDENTIFICATION STRONGEST LEGAL LEAKAGE GAINS "
+    "INFERENCE CROWD GROUPS UTILITY",
+)
+PROSODY = "prosody"  # what it measures in place of an evaluator, for utility
+ORIGINAL = "original"  # speech, in the place of a system
 EVERYBODY = "all"  # evaluator of figures that choose among all
-_FOLDERS = {VERIFICATION: "", "reidentification": "reid"}  # of families, by another name
+_FOLDERS: dict[str, str] = {Family.VERIFICATION: "", Family.REIDENTIFICATION: "reid"}
 
 
 def label_of(word: str) -> str:
@@ -358,19 +362,16 @@ def find_encoder(word: str) -> NamedEncoder:
             f"pyannote, {', '.join(CHANNELS)}, hub:<model>, given:<folder>, a folder with "
             f"encoder.yaml, and in conf/encoders: {there}"
         )
-    if (ours or word).startswith("pyannote") and find_spec(
-        "moonshine_voice"
-    ) is None:  # told before hours of work
+    hears = (ours or word).startswith("pyannote")
+    if hears and find_spec("moonshine_voice") is None:  # told before hours of work
         raise UserError(
             "pyannote: its network comes in moonshine-voice==0.0.49 for Linux, which is not "
             "installed: utils/setup.sh installs it where it can be; or name --evaluators without it"
         )
     given = word.partition(":")[2] if word.startswith("given:") else ""
-    title = word
-    if given:
-        title = f"given:{Path(given).name}"
-    elif Path(word).is_dir():  # trained elsewhere, for example for another corpus
-        title = Path(word).name
+    # A folder was trained elsewhere, for example for another corpus.
+    name = Path(given or word).name if given or Path(word).is_dir() else word
+    title = f"given:{name}" if given else name
     model = f"exp/encoders/{word}" if settings else ours or word
     return NamedEncoder(word, title, model, settings, given, training)
 
@@ -602,29 +603,29 @@ def look_at(conf: str, sets: Sequence[str], train: str) -> Found:
     behind = suffix or find_suffix(first, names[first], every)
     if behind:
         notes.append(f"{name}: names end in {behind} behind the utterance")
-    for folder, stems in names.items():
-        known = {stem.removesuffix(behind) for stem in stems}
-        for one, utts in wanted.items():
-            if folders[one] != folder:
-                continue
-            missing = [utt for utt in utts if utt not in known]
-            may_lack = {sets[0]: ENROLMENT, train: TRAINING}.get(one, "")
-            if missing and may_lack and len(missing) == len(utts):
-                lacks.append(may_lack)
-                notes.append(f"{name}: {folder} has no speech of data/{one}")
-            elif missing:
-                raise UserError(
-                    f"{name}: {folder} lacks {len(missing)} of {len(utts)} utterances of "
-                    f"data/{one}: {' '.join(missing[:3])}{' ...' if missing[3:] else ''}; give "
-                    "them, or take the system out"
-                )
-        strange = sorted(known.difference(every))
-        if strange:
+    known = {at: {stem.removesuffix(behind) for stem in stems} for at, stems in names.items()}
+    for one, utts in wanted.items():
+        missing = [utt for utt in utts if utt not in known[folders[one]]]
+        may_lack = {sets[0]: ENROLMENT, train: TRAINING}.get(one, "")
+        if missing and may_lack and len(missing) == len(utts):
+            lacks.append(may_lack)
+            notes.append(f"{name}: {folders[one]} has no speech of data/{one}")
+        elif missing:
+            raise UserError(
+                f"{name}: {folders[one]} lacks {len(missing)} of {len(utts)} utterances of "
+                f"data/{one}: {_some(missing)}; give them, or take the system out"
+            )
+    for folder, stems in known.items():
+        if strange := sorted(stems.difference(every)):
             notes.append(
-                f"{name}: {folder}: {len(strange)} of {len(stems)} files are of no utterance of "
-                f"these sets: {' '.join(strange[:3])}{' ...' if strange[3:] else ''}"
+                f"{name}: {folder}: {len(strange)} of {len(names[folder])} files are of no "
+                f"utterance of these sets: {_some(strange)}"
             )
     return Found(tuple(lacks), tuple(notes), behind)
+
+
+def _some(names: Sequence[str]) -> str:
+    return f"{' '.join(names[:3])}{' ...' if names[3:] else ''}"
 
 
 # Folders of a challenge that hold no training set, with a suffix or none.

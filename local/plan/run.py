@@ -3,22 +3,21 @@
 import re
 import shlex
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from local.plan.attacks import ORIGINAL, QUALITY, Attacks, Listed, Utility, check_systems, speech_of
-from local.plan.needs import Recipe
+from local.plan.attacks import Attacks, Listed, Utility
+from local.plan.needs import Recipe, Stage, side
 from local.plan.options import (
-    CROWD,
     EVERYBODY,
-    GROUPS,
-    INFERENCE,
-    VERIFICATION,
+    ORIGINAL,
+    PROSODY,
     Asked,
     Evaluator,
+    Family,
     Labels,
     NamedEncoder,
     given,
@@ -98,169 +97,139 @@ def widen(asked: Asked) -> tuple[Asked, list[str]]:
 # ---- Inputs of the tables and the report of run.sh.
 
 DONE = ".done"
+# By family: the option of local/collect_results.py, and the number of files: trials and scores.
+OPTIONS: dict[str, tuple[str, int]] = {
+    Family.VERIFICATION: ("--attack", 2), Family.CALIBRATION: ("--runs", 3),
+}  # fmt: skip
 
 
-class ReportInputs:
-    """Plans of stage 11: folders of figures, and options of local/collect_results.py.
+def plan_report(own: Recipe, attacks: Attacks, utility: Utility) -> list[str]:
+    """Plan tables and report, beside the steps of this run; returns folders of figures that were
+    made before and are out of date.
 
-    attacks, utility: those shown, which may be more than this run makes. own: folders that it
-    makes; others are shown where they are up to date.
+    attacks, utility: those shown, which may be more than this run makes; what it does not make is
+    shown where it is up to date.
     """
+    shown, made = attacks.recipe, own.tables.every_out()
+    known: dict[Path, bool] = {}
+    stale: list[str] = []
 
-    def __init__(self, attacks: Attacks, utility: Utility, own: Collection[str]) -> None:
-        self.recipe, self.attacks, self.utility = attacks.recipe, attacks, utility
-        self.own = own
-        self._known: dict[Path, bool] = {}  # whether folders are up to date
-        self.words: list[str] = []
-        self.folders: list[str] = []
-        self.stale: list[str] = []
-
-    def plan(self, own: Recipe) -> None:
-        """Plan tables and report, beside the steps of this run."""
-        recipe, asked = self.recipe, self.recipe.asked
-        for evaluator, gender in self.attacks.parts():
-            self._privacy(evaluator.title, gender, self.attacks.listed(evaluator, gender))
-            self._calibration(evaluator, gender)
-        for name, gender in product(recipe.fused, recipe.genders):
-            self._privacy(name, gender, self.attacks.fuse(name, gender))
-        for gender in ("", *recipe.genders):
-            self._privacy(EVERYBODY, gender, [])
-        for evaluator in recipe.evaluators:
-            self._privacy(evaluator.title, "", [])
-        self._utility()
-        shown = [system for system in self.utility.everything if self._shows(system)]
-        protecting = [system for system in shown if system != ORIGINAL]
-        for system, name in product(protecting, recipe.sets[1:]):
-            protected = f"data/{name}_{system}"  # not of lists that only other systems have
-            if protected in self.own or Path(protected, "conf.json").is_file():
-                self.words += ["--speech", system, f"data/{name}", protected]
-        if asked["report_audio"] != "true":
-            self.words += ["--clips", "0"]
-        for system in shown:
-            if system in protecting:
-                self._time_protection(system)
-            self._time_evaluators(system)
-            self._time_recognition(system)
-        figures = recipe.given(self.folders)
-        results = own.step("results", "exp/results", options=self.words, figures=figures)
-        pdf = ["--pdf"] if asked["report_pdf"] == "true" else []
-        own.step("report", "exp/report", options=pdf, results=results)
-
-    def _keeps(self, folder: str) -> bool:
-        """Whether figures that this run may not make are shown."""
-        if folder in self.own or not Path(folder, DONE).is_file():
-            return folder in self.own
+    def keeps(folder: str, of: Labels) -> bool:
+        foreseen = of.family == Family.CALIBRATION or of.evaluator == PROSODY
+        mark = DONE if of.family == Family.UTILITY else ""
+        if not foreseen and not Path(folder, mark).exists():
+            return False
+        if folder in made or not Path(folder, DONE).is_file():
+            return folder in made
         with remembering(MEMORY):
-            current = is_current(Path(folder), self._known)
-        self.stale += [] if current else [folder]
+            current = is_current(Path(folder), known)
+        stale.extend([] if current else [folder])
         return current
 
-    def _shows(self, system: str) -> bool:
-        """Whether a system is this run's, or has a figure that is shown."""
-        if f"data/{self.recipe.sets[-1]}_{system}" in self.own or system == ORIGINAL:
-            return True
-        return any(folder.startswith(f"exp/metrics/{system}/") for folder in self.folders)
+    place = _order(attacks)
+    privacy = sorted(item for item in shown.labels.items() if item[1].family != Family.UTILITY)
+    every = dict(privacy) | shown.labels
+    ordered = sorted(every, key=lambda folder: place(every[folder]))
+    figures = dict.fromkeys(folder for folder in ordered if keeps(folder, every[folder]))
+    scored = [row for table in ("metrics", Family.CALIBRATION) for row in shown.tables.rows[table]]
+    words: list[str] = []
+    for row in sorted(scored, key=lambda row: place(shown.labels[row.out])[:2]):
+        family = shown.labels[row.out].family
+        if family in OPTIONS and row.out in figures:
+            option, n_files = OPTIONS[family]
+            trials, *scores = row.values["lists"][-n_files:]
+            words += [option, row.out, trials, *(str(Path(path).parent) for path in scores)]
+    has = {ORIGINAL, *(shown.labels[folder].system for folder in figures)}
+    has |= {s for s in utility.systems if f"data/{shown.sets[-1]}_{s}" in made}
+    systems = [system for system in utility.everything if system in has]
+    for system, name in product(systems, shown.sets[1:]):
+        protected = f"data/{name}_{system}"  # not of lists that only other systems have
+        there = protected in made or Path(protected, "conf.json").is_file()
+        if system != ORIGINAL and there:
+            words += ["--speech", system, f"data/{name}", protected]
+    if own.asked["report_audio"] != "true":
+        words += ["--clips", "0"]
+    for system in systems:
+        for how, stage, names, folder in _timed(attacks, utility, system):
+            for name in names:
+                logs = (f"exp/audio/{name}", folder.format(name))
+                words += [f"--timed-{how}", system, stage, *logs]
+    results = own.step("results", "exp/results", options=words, figures=shown.given(figures))
+    pdf = ["--pdf"] if own.asked["report_pdf"] == "true" else []
+    own.step("report", "exp/report", options=pdf, results=results)
+    return stale
 
-    def _privacy(self, evaluator: str, gender: str, listed: Sequence[Listed]) -> None:
-        labels = self.recipe.labels
-        for system in (ORIGINAL, *self.attacks.systems):
-            self.folders += sorted(
-                folder
-                for folder, of in labels.items()
-                if (of.system, of.evaluator, of.gender) == (system, evaluator, gender)
-                and of.family != "calibration"
-                and Path(folder).is_dir()
-                and self._keeps(folder)
-            )
-        for one in listed:
-            if (folder := f"exp/metrics/{one.path}") in self.folders:
-                trials = f"data/{one.trials}/trials"
-                self.words += ["--attack", folder, trials, f"exp/scores/{one.path}"]
 
-    def _calibration(self, evaluator: Evaluator, gender: str) -> None:
-        trials, split = f"data/{self.recipe.trial_set(gender)}/trials", self.recipe.split(gender)
-        for system in self.attacks.systems:
-            runs = self.attacks.calibrate(evaluator, gender, system)
-            of = Labels(split, gender, system, "calibration", "", evaluator.title, "OA")
-            folder = f"exp/metrics/{of.path}"
-            if runs and self._keeps(folder):
-                self.words += ["--runs", folder, trials, *runs]
-                self.folders.append(folder)
+def _order(attacks: Attacks) -> Callable[[Labels], tuple[int, ...]]:
+    """Place of figures among those of the results: of each evaluator and list, then of what is
+    fused or chosen, then of utility, as planned."""
+    recipe = attacks.recipe
+    titles = [evaluator.title for evaluator in recipe.evaluators]
+    lists = [*product((*titles, *recipe.fused), recipe.genders)]
+    lists += [*product([EVERYBODY], ("", *recipe.genders)), *product(titles, [""])]
+    systems = [ORIGINAL, *attacks.systems]
 
-    def _utility(self) -> None:
-        asked, utility = self.recipe.asked, self.utility
-        if asked.flag("prosody"):
-            for system in utility.systems:
-                self.folders += filter(self._keeps, utility.prosody_of(system))
-        words = [QUALITY] if asked.flag("quality") else []
-        for word in (*words, *utility.emotion, *utility.asr):
-            for system in utility.everything:
-                for folder in utility.measured(system, word):
-                    if Path(folder, DONE).is_file() and self._keeps(folder):
-                        self.folders.append(folder)
+    def place(of: Labels) -> tuple[int, ...]:
+        if of.family == Family.UTILITY:
+            return (len(lists),)
+        at = lists.index((of.evaluator, of.gender))
+        return (at, of.family == Family.CALIBRATION, systems.index(of.system))
 
-    # Folders whose logs hold the time of each stage of a system (docs/utility.md).
+    return place
 
-    def _time(self, how: str, system: str, stage: str, names: Iterable[str], folder: str) -> None:
-        """Add each set's time; folder: with {} for its name. how: each (for all new speech that is
-        protected) or once."""
-        for name in names:
-            words = (system, stage, f"exp/audio/{name}", folder.format(name))
-            self.words += [f"--timed-{how}", *words]
 
-    def _time_protection(self, system: str) -> None:
-        recipe = self.recipe
-        voice, pool, sets = recipe.voice, [recipe.pool], recipe.sets_of(system)
-        for need in recipe.describe(system).needs:
-            kind, _, name = need.partition(":")
-            match kind:
-                case "f0":
-                    self._time("each", system, "pitch", sets, "exp/f0/{}")
-                case "xvectors" if not voice.given:
-                    stage = "x-vectors of the voices"
-                    self._time("each", system, stage, sets, f"{voice.xvectors}/{{}}")
-                case "pool" if name:
-                    self._time("once", system, "pool: WavLM frames", pool, "exp/pools/wavlm")
-                case "pool":
-                    self._time("once", system, "pool: WORLD frames", pool, "exp/world/{}")
-                case "synthesiser" | "generator":
-                    folder = f"exp/{kind}s/{voice.name}/{name}"
-                    self._time("once", system, f"training: {name}", pool, folder)
-        self._time("each", system, "protection", sets, f"data/{{}}_{system}")
+Timed = tuple[str, str, Iterable[str], str]
 
-    def _time_evaluators(self, system: str) -> None:
-        recipe, training = self.recipe, [self.recipe.train]
-        stage = "attack: training of {}"
-        for evaluator in recipe.evaluators:
-            encoder = evaluator.encoder
-            if system == ORIGINAL:
-                if encoder.conf:
-                    self._time("once", system, stage.format(encoder.title), training, encoder.model)
-                continue
-            if not encoder.given:
-                sets, folder = recipe.sets_of(system), f"{encoder.xvectors}/{{}}_{system}"
-                self._time("once", system, f"attack: x-vectors by {encoder.title}", sets, folder)
-            for one in self.attacks.listed(evaluator, recipe.genders[0]):
-                made = one.hears.encoder
-                if one.attack.system == system and made != encoder:
-                    learnt = [recipe.learnt.name]
-                    self._time("once", system, stage.format(made.title), learnt, made.model)
 
-    def _time_recognition(self, system: str) -> None:
-        utility, sets = self.utility, self.utility.trials
-        for word in utility.asr:
-            if word == "ctc_retrained" or (word == "ctc" and system == ORIGINAL):
-                _, model = utility.ctc_of(word, system)
-                stage = f"words: training of {Path(model).name}"
-                self._time("once", system, stage, [self.recipe.train], model)
-            folder = f"exp/decode/{system}/{label_of(word)}/{{}}"
-            self._time("once", system, f"words by {word}", sets, folder)
-        for word in utility.emotion:
-            if not word.startswith("hub:"):
-                folder = f"exp/functionals/{speech_of(system, '{}')}"
-                self._time("once", system, "emotions: functionals", sets, folder)
-            folder = f"exp/emotions/{system}/{label_of(word)}/{{}}"
-            self._time("once", system, f"emotions by {word}", sets, folder)
+def _timed(attacks: Attacks, utility: Utility, system: str) -> Iterator[Timed]:
+    """Stages of a system whose times are in the logs of folders (docs/utility.md): each (for all
+    new speech that is protected) or once; the stage; sets; and the folder, with {} for the set."""
+    recipe, training = attacks.recipe, [attacks.recipe.train]
+    if system != ORIGINAL:
+        yield from _timed_protection(recipe, system)
+    for evaluator in recipe.evaluators:
+        encoder, stage = evaluator.encoder, "attack: training of {}"
+        if system == ORIGINAL and encoder.conf:
+            yield "once", stage.format(encoder.title), training, encoder.model
+        elif system != ORIGINAL and not encoder.given:
+            folder = f"{encoder.xvectors}/{{}}_{system}"
+            sets = recipe.sets_of(system)
+            yield "once", f"attack: x-vectors by {encoder.title}", sets, folder
+        for one in attacks.listed(evaluator, recipe.genders[0]):
+            made = one.hears.encoder
+            if one.attack.system == system and made != encoder:
+                yield "once", stage.format(made.title), [recipe.learnt.name], made.model
+    for word in utility.asr:
+        if word == "ctc_retrained" or (word == "ctc" and system == ORIGINAL):
+            _, model = utility.ctc_of(word, system)
+            yield "once", f"words: training of {Path(model).name}", training, model
+        folder = f"exp/decode/{system}/{label_of(word)}/{{}}"
+        yield "once", f"words by {word}", utility.trials, folder
+    for word in utility.emotion:
+        if not word.startswith("hub:"):
+            folder = f"exp/functionals/{side('{}', system)}"
+            yield "once", "emotions: functionals", utility.trials, folder
+        folder = f"exp/emotions/{system}/{label_of(word)}/{{}}"
+        yield "once", f"emotions by {word}", utility.trials, folder
+
+
+def _timed_protection(recipe: Recipe, system: str) -> Iterator[Timed]:
+    voice, pool, sets = recipe.voice, [recipe.pool], recipe.sets_of(system)
+    for need in recipe.describe(system).needs:
+        kind, _, name = need.partition(":")
+        match kind:
+            case "f0":
+                yield "each", "pitch", sets, "exp/f0/{}"
+            case "xvectors" if not voice.given:
+                yield "each", "x-vectors of the voices", sets, f"{voice.xvectors}/{{}}"
+            case "pool" if name:
+                yield "once", "pool: WavLM frames", pool, "exp/pools/wavlm"
+            case "pool":
+                yield "once", "pool: WORLD frames", pool, "exp/world/{}"
+            case "synthesiser" | "generator":
+                folder = f"exp/{kind}s/{voice.name}/{name}"
+                yield "once", f"training: {name}", pool, folder
+    yield "each", "protection", sets, f"data/{{}}_{system}"
 
 
 # ---- What is measured of people: their attributes, by group, and among ever more candidates.
@@ -277,7 +246,7 @@ class People:
         if self._differ():
             self._group()
             self._infer()
-        for one in self.attacks.all():
+        for one in self.attacks.all:
             if self._in_crowd(one):
                 self._crowd(one)
 
@@ -288,23 +257,23 @@ class People:
 
     def _figures(self, of: Labels, **values: Any) -> None:
         split = of._replace(split=self.recipe.asked["evaluation"], gender="")
-        self.recipe.at(MEASURE).figures(of.family, split, **values)
+        self.recipe.at(Stage.MEASURE).figures(of.family, split, **values)
 
     def _group(self) -> None:
         """Plan the strongest attacker on each system by group of people."""
         found: dict[str, dict[str, list[Listed]]] = {}
-        for one in [*self.attacks.all(), *self.attacks.all_fused()]:
+        for one in [*self.attacks.all, *self.attacks.fused]:
             if one.trials in self.recipe.trials:  # not of mixed lists beside those of each sex
                 of = found.setdefault(one.attack.system, {})
                 of.setdefault(f"data/{one.trials}", []).append(one)
         for system, lists in found.items():
             words = [w for data in lists for w in ("--listed", f"{data}/trials", data)]
             for one in [one for every in lists.values() for one in every]:
-                who = one.labels(VERIFICATION)
+                who = one.labels(Family.VERIFICATION)
                 for n, run in enumerate((one, *self.attacks.further(one))):
                     path = f"exp/scores/{run.path}/scores"
                     words += ["--scores", f"{who.attacker}.{who.evaluator}", str(n), path]
-            of_all = Labels("", "", system, GROUPS, "", EVERYBODY, "-")
+            of_all = Labels("", "", system, Family.GROUPS, "", EVERYBODY, "-")
             self._figures(of_all, lists=words)
 
     def _infer(self) -> None:
@@ -319,7 +288,7 @@ class People:
             costly = encoder.is_recognised or encoder.given or encoder.backend
             if encoder.is_textual or (costly and not made):
                 continue  # vectors of the training set that nobody else needs, or are not there
-            recipe.at(XVECTORS).session_xvectors(encoder, train)
+            recipe.at(Stage.XVECTORS).session_xvectors(encoder, train)
             self._infer_from(evaluator, ORIGINAL, "unprotected", train)
             for system in self.attacks.systems:
                 if system not in CONTROLS[1:]:
@@ -335,15 +304,15 @@ class People:
                 if a.level != "-" and not a.parts.knows_target and a.system not in CONTROLS[1:]
             ):
                 learnt = recipe.training_set(system, level, encoder)
-                recipe.at(LEARN).session_xvectors(encoder, learnt)
+                recipe.at(Stage.LEARN).session_xvectors(encoder, learnt)
                 self._infer_from(evaluator, system, "semi_informed_backend", learnt)
 
     def _infer_from(self, evaluator: Evaluator, system: str, attacker: str, training: str) -> None:
         xvectors = evaluator.encoder.xvectors
-        heard = [speech_of(system, name) for name in self.recipe.trials]
+        heard = [side(name, system) for name in self.recipe.trials]
         condition = ({"unprotected": UNPROTECTED} | ATTACKERS)[attacker].condition
         self._figures(
-            Labels("", "", system, INFERENCE, attacker, evaluator.title, condition),
+            Labels("", "", system, Family.INFERENCE, attacker, evaluator.title, condition),
             xvectors=f"{xvectors}/{training}", data=f"data/{training}",
             lists=[w for name in heard for w in ("--trials", f"{xvectors}/{name}", f"data/{name}")],
         )  # fmt: skip
@@ -359,26 +328,24 @@ class People:
     def _crowd(self, one: Listed) -> None:
         """Plan legal linkability and naming with the distractors among the candidates."""
         recipe, xvectors = self.recipe, one.tells.encoder.xvectors
-        others = recipe.at(LEARN).distractors(one.attack.protection[0])
+        others = recipe.at(Stage.LEARN).distractors(one.attack.protection[0])
         if not others:
             return
         words = ["--trials", f"{xvectors}/{one.trial}", f"data/{one.trial}"]
         for of, name in zip(recipe.asked.words("distractors"), others, strict=True):
             if of in (recipe.train, recipe.learnt.name):
-                recipe.at(LEARN).session_xvectors(one.tells.encoder, name)
+                recipe.at(Stage.LEARN).session_xvectors(one.tells.encoder, name)
             else:
-                recipe.at(HEAR).xvectors(one.tells.encoder, name)
+                recipe.at(Stage.HEAR).xvectors(one.tells.encoder, name)
             words += ["--other", f"{xvectors}/{name}", f"data/{name}"]
-        recipe.at(MEASURE).figures_of_encoder(
-            CROWD, one.labels(CROWD), enrol=f"{xvectors}/{one.enrol}",
+        recipe.at(Stage.MEASURE).figures_of_encoder(
+            Family.CROWD, one.labels(Family.CROWD), enrol=f"{xvectors}/{one.enrol}",
             enrol_data=f"data/{one.enrol}", lists=words,
         )  # fmt: skip
 
 
 # ---- Plan of run.sh.
 
-PREPARE, AUDIO, ENCODERS, XVECTORS, SYSTEMS, PROTECT = 0, 1, 2, 3, 4, 5
-LEARN, HEAR, SCORE, MEASURE, UTILITY, RESULTS = 6, 7, 8, 9, 10, 11
 SETS = "--sets"  # of a prepare.sh that can make some sets alone
 
 
@@ -389,18 +356,17 @@ def plan_run(asked: Asked) -> Planned:
     recipe.notes += lacking
     if asked.get("protocol") and attacks.plan.skipped:
         raise UserError(f"--protocol {asked['protocol']}: cannot run {attacks.plan.skipped[0]}")
-    if int(asked["stage"]) <= UTILITY <= int(asked["stop_stage"]):
+    if int(asked["stage"]) <= Stage.UTILITY <= int(asked["stop_stage"]):
         utility.check_transcripts()
-    if int(asked["stage"]) > PREPARE:
+    if int(asked["stage"]) > Stage.PREPARE:
         recipe.need_given()
     if joined := recipe.learnt.joined:
-        recipe.at(AUDIO).step("joined_sets", f"data/{recipe.learnt.name}", sources=joined)
+        recipe.at(Stage.AUDIO).step("joined_sets", f"data/{recipe.learnt.name}", sources=joined)
     lacking = [*_prepare(recipe), *_no_attack(asked, attacks)]
     made = {name for row in recipe.tables.rows["prepare"] for name in row.outs}
     for name in dict.fromkeys((recipe.train, recipe.pool, recipe.learnt.name, *recipe.sets)):
         if name != recipe.train or f"data/{name}" in made:
-            recipe.at(AUDIO).step("audio", f"exp/audio/{name}", name)
-    own = recipe.tables.every_out()
+            recipe.at(Stage.AUDIO).step("audio", f"exp/audio/{name}", name)
     shown, notes = widen(asked)
     all_attacks, all_utility = attacks, utility
     if shown is not asked:
@@ -409,11 +375,10 @@ def plan_run(asked: Asked) -> Planned:
         except UserError as error:  # such as missing settings of a system
             notes.append(f"not in the report: what earlier runs measured: {error}")
             shown = asked
-    results = ReportInputs(all_attacks, all_utility, own)
-    results.plan(recipe.at(RESULTS))
+    stale = plan_report(recipe.at(Stage.RESULTS), all_attacks, all_utility)
     notes += [
         f"not in the report: {folder}, made before, is out of date; name what makes it"
-        for folder in dict.fromkeys(results.stale)
+        for folder in dict.fromkeys(stale)
     ]
     notes += [f"attack skipped: {reason}" for reason in attacks.plan.skipped]
     said = [*dict.fromkeys((*recipe.notes, *notes))]
@@ -475,26 +440,25 @@ def _plan_all(asked: Asked) -> tuple[Recipe, Attacks, Utility]:
     asked.number("informed_draws")
     named = asked.words("systems")
     systems = [*dict.fromkeys((*named, *_controls(recipe)))]
-    check_systems(systems)
     attacks = Attacks(recipe, systems)
     utility = Utility(recipe, named)
     for evaluator in recipe.evaluators:
-        recipe.at(ENCODERS).encoder(evaluator.encoder)
-        recipe.at(XVECTORS).evaluator(evaluator)
+        recipe.at(Stage.ENCODERS).encoder(evaluator.encoder)
+        recipe.at(Stage.XVECTORS).evaluator(evaluator)
     for system in systems:
-        recipe.at(SYSTEMS).needs(system)
+        recipe.at(Stage.SYSTEMS).needs(system)
         recipe.notes += recipe.found(system).notes
         for name in recipe.sets_of(system):
-            recipe.at(PROTECT).protect("protected", system, name, f"{name}_{system}")
+            recipe.at(Stage.PROTECT).protect("protected", system, name, f"{name}_{system}")
         for draw, name in product(recipe.draws_of(system), recipe.sets[1:]):
             out = f"{name}_{system}_draw{draw}"
             recipe.protect("drawn_again", system, name, out, "--draw", str(draw))
-    for stage, plan in (
-        (LEARN, attacks.learn), (HEAR, attacks.hear), (SCORE, attacks.score),
-        (MEASURE, attacks.measure), (MEASURE, People(attacks).plan), (UTILITY, utility.plan),
-    ):  # fmt: skip
-        recipe.at(stage)
-        plan()
+    attacks.learn()
+    attacks.hear()
+    attacks.measure()
+    People(attacks).plan()
+    recipe.at(Stage.UTILITY)
+    utility.plan()
     return recipe, attacks, utility
 
 
@@ -525,7 +489,7 @@ def _prepare(recipe: Recipe) -> list[str]:
         parts = {"evaluation": sets, **({"train": [recipe.train]} if _trains(recipe) else {})}
     for part, (first, *more) in parts.items():
         maybe = [one for one in of_genders if one not in sets] if part != "train" else []
-        recipe.at(PREPARE).step(
+        recipe.at(Stage.PREPARE).step(
             "prepare", f"data/{first}", also=[f"data/{one}" for one in more],
             maybe=[f"data/{one}" for one in maybe],  # of one not asked for
             options=[
@@ -535,7 +499,7 @@ def _prepare(recipe: Recipe) -> list[str]:
         )  # fmt: skip
     # Where prepare.sh has a folder of its own for it, it makes the corpus.
     is_given = re.search(r"^corpus=($|\s)", text, re.MULTILINE) and not asked.flag("download")
-    if not is_given or int(asked["stage"]) > PREPARE or Path(corpus or "/nowhere").is_dir():
+    if not is_given or int(asked["stage"]) > Stage.PREPARE or Path(corpus or "/nowhere").is_dir():
         return []
     what = f"--corpus {corpus}: no such folder" if corpus else "--corpus is missing"
     return [f"{what}; README.md says which one it is"]
@@ -549,7 +513,7 @@ def _trains(recipe: Recipe) -> bool:
     data, asked = f"data/{recipe.train}", recipe.asked
     return (
         recipe.train in asked["also_prepared"].split()
-        or int(asked["stop_stage"]) == PREPARE
+        or int(asked["stop_stage"]) == Stage.PREPARE
         or any(data in ([value] if isinstance(value, str) else value) for value in values)
     )
 
@@ -563,7 +527,7 @@ def _training_of_protocol(
     named = any(word.startswith(option) for word in options)
     if not training or named or not re.search(r"^train_subsets=", program, re.MULTILINE):
         return []
-    made = asked.flag("download") or int(asked["stage"]) > PREPARE
+    made = asked.flag("download") or int(asked["stage"]) > Stage.PREPARE
     if not made and Path(corpus or "/nowhere").is_dir() and not Path(corpus, training).is_dir():
         raise UserError(
             f"--protocol {asked['protocol']}: {corpus} lacks {training}, which the attacker learns "
@@ -590,6 +554,6 @@ def _remember(recipe: Recipe) -> tuple[str, list[str]]:
     if corpus == known and not options and "prepare_options" not in named and words:
         options = words
         told.append(f"--prepare-options={shlex.quote(' '.join(words))}")
-    if told and int(asked["stage"]) == PREPARE:
+    if told and int(asked["stage"]) == Stage.PREPARE:
         recipe.notes.append(f"as stage 0 was finished before: {' '.join(told)}")
     return corpus, options

@@ -4,32 +4,30 @@ They use corpus and encoders of run.sh, and make missing ones.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
 from local.plan.attacks import (
     DRAW,
-    ORIGINAL,
+    Attacks,
     Listed,
     Utility,
-    check_systems,
-    list_attack,
+    matrices,
     scores_of,
-    speech_of,
 )
-from local.plan.needs import Recipe
+from local.plan.needs import Recipe, side
 from local.plan.options import (
-    SIMILARITY,
-    VERIFICATION,
+    ORIGINAL,
     Asked,
     Evaluator,
+    Family,
     Labels,
+    Speech,
     find_evaluator,
+    need_conf,
     need_folders,
     read_external,
 )
-from local.protocols.attackers import Attempt
 from steps.anonymisers.registry import describe_system
 from utils.cli import UserError
 from utils.recipe import Planned
@@ -66,99 +64,80 @@ def _write_system(conf: Path, settings: dict[str, object]) -> None:
 WITH_PROFILES = ("knn_vc",)  # anonymisers with settings `profiles` and `profile`
 
 
-def _write_profile(of: str, conf: Path, profile: str, profiles: str) -> int:
-    """Write pseudo-profile `profile`, from 1, of a system; returns the number of the draw.
-
-    Systems with profiles get them in their settings; for others a profile is a draw.
-    """
-    number, n = int(profile), int(profiles)
-    if number > n:
-        raise UserError(f"--tested {number}: from 1 to {n}")
-    settings, draw = read_settings(of), number - 1
-    if settings.get("anonymiser") in WITH_PROFILES:
-        settings, draw = {**settings, "profiles": n, "profile": number}, 0
-    _write_system(conf, settings)
-    return draw
-
-
-@dataclass(frozen=True)
-class Studied:
-    """System of nist.sh. systems: the name of each existing profile, by its number."""
-
-    name: str
-    systems: dict[str, str]
-
-
 class Nist:
-    """Plan of nist.sh: profiles of systems, and of externally protected speech."""
+    """Plan of nist.sh: profiles of systems, and of externally protected speech.
+
+    studied: the system of each profile that there is, by its name and number. draws, folders: of
+    the systems that protect here, and of those of others.
+    """
 
     def __init__(self, asked: Asked) -> None:
         self.tested = asked.numbers("tested")
         self.recipe = recipe = _begin(asked)
-        trials = " ".join(f"data/{name}" for name in recipe.trials)
-        self.sources = (asked["sources"] or trials).split()
+        self.sources = asked["sources"].split() or [f"data/{name}" for name in recipe.trials]
         need_folders(self.sources)
         self.set = f"{asked['evaluation']}_nist"
         recipe.sets = (self.set,)  # the protected set here
         self.out = f"exp/nist/{self.set}"
         self.draws: dict[str, str] = {}
-        self.folder_of: dict[str, str] = {}
-        own = [self._vary(name) for name in asked.words("systems")]
-        self.studied = [*own, *self._external([one.name for one in own])]
+        self.folders: dict[str, str] = {}
+        self.studied = {name: self._vary(name) for name in asked.words("systems")}
+        for one in read_external(asked["external"], [*self.studied]):
+            self.studied[one.name] = self._take(one)
         if not self.studied:
             raise UserError("nothing to study: give --systems or --external")
-        self.own = own
 
-    def _vary(self, name: str) -> Studied:
-        """Profiles of a system. A system that is not random has one."""
-        asked, first = self.recipe.asked, self.tested[0]
-        check_systems([name])
-        systems = {}
+    def _vary(self, name: str) -> dict[str, str]:
+        """Profiles of a system. Systems with profiles get them in their settings; for others a
+        profile is a draw. A system that is not random has one."""
+        recipe, n, systems = self.recipe, int(self.recipe.asked["profiles"]), dict[str, str]()
+        of = need_conf("systems", name)
         for profile in self.tested:
-            system, conf = f"{name}_p{profile}", Path(self.out, "conf", f"{name}_p{profile}.yaml")
-            draw = _write_profile(f"conf/systems/{name}.yaml", conf, profile, asked["profiles"])
-            self.recipe.conf_of[system], self.draws[system] = str(conf), str(draw)
-            protected = Path("data", f"{self.set}_{name}_p{first}", "conf.json")
-            if profile == first or self.recipe.is_random(f"{name}_p{first}"):
-                systems[profile] = system
-            elif protected.is_file():
-                self.recipe.notes.append(
+            if int(profile) > n:
+                raise UserError(f"--tested {profile}: from 1 to {n}")
+            settings, draw = read_settings(of), int(profile) - 1
+            if settings.get("anonymiser") in WITH_PROFILES:
+                settings, draw = {**settings, "profiles": n, "profile": int(profile)}, 0
+            system, first = f"{name}_p{profile}", f"{name}_p{self.tested[0]}"
+            conf = Path(self.out, "conf", f"{system}.yaml")
+            _write_system(conf, settings)
+            recipe.conf_of[system] = str(conf)
+            if system == first or recipe.is_random(first):
+                systems[profile], self.draws[system] = system, str(draw)
+            elif Path("data", f"{self.set}_{first}", "conf.json").is_file():
+                recipe.notes.append(
                     f"{name} draws nothing, so there is one profile: no profile {profile}, no "
                     "cross-profile trials"
                 )
-        return Studied(name, systems)
+        return systems
 
-    def _external(self, taken: Sequence[str]) -> list[Studied]:
-        """Externally protected speech; UserError for unusable words."""
-        studied: list[Studied] = []
-        tested = self.recipe.asked["tested"]
-        for one in read_external(self.recipe.asked["external"], taken):
-            option = f"--external '{one.word}'"
-            if one.options:
-                raise UserError(f"{option}: <name>=<data directory>[,<data directory>] is expected")
-            if len(one.folders) > len(self.tested):
+    def _take(self, one: Speech) -> dict[str, str]:
+        """Profiles of externally protected speech; UserError for unusable words."""
+        option = f"--external '{one.word}'"
+        if one.options:
+            raise UserError(f"{option}: <name>=<data directory>[,<data directory>] is expected")
+        if len(one.folders) > len(self.tested):
+            tested = self.recipe.asked["tested"]
+            raise UserError(
+                f'{option}: more directories than profiles tested (--tested "{tested}")'
+            )
+        found = dict(zip(self.tested, one.folders, strict=False))
+        for profile, folder in found.items():
+            if not Path(folder).is_dir():
                 raise UserError(
-                    f'{option}: more directories than profiles tested (--tested "{tested}")'
+                    f"{option}: there is no folder '{folder}'; give the data directory of "
+                    f"profile {profile}"
                 )
-            systems: dict[str, str] = {}
-            for profile, folder in zip(self.tested, one.folders, strict=False):
-                if not Path(folder).is_dir():
-                    raise UserError(
-                        f"{option}: there is no folder '{folder}'; give the data directory of "
-                        f"profile {profile}"
-                    )
-                systems[profile] = f"{one.name}_p{profile}"
-                self.folder_of[systems[profile]] = folder
-            studied.append(Studied(one.name, systems))
-        return studied
+        self.folders |= {f"{one.name}_p{profile}": folder for profile, folder in found.items()}
+        return {profile: f"{one.name}_p{profile}" for profile in found}
 
     def plan(self) -> Planned:
         """Plan segments and lists; needs; speech; x-vectors; scores and figures; tables."""
         recipe, asked = self.recipe, self.recipe.asked
         recipe.step("segments", f"data/{self.set}", sources=self.sources)
-        options = ["--same-gender", asked["same_gender"], "--training", f"data/{recipe.train}"]
-        if recipe.pool != recipe.train:
-            options += ["--training", f"data/{recipe.pool}"]
+        options = ["--same-gender", asked["same_gender"]]
+        for name in dict.fromkeys((recipe.train, recipe.pool)):
+            options += ["--training", f"data/{name}"]
         for name in ("sessions", "groups", "durations"):
             options += [f"--{name}", asked[name]] if asked[name] else []
         trials = f"{self.out}/trials"
@@ -166,12 +145,11 @@ class Nist:
         recipe.step("trials", trials, self.set, also=also, options=options)
         for evaluator in recipe.evaluators:
             recipe.at(1).evaluator(evaluator)
-        for one in self.own:
-            recipe.at(1).needs(one.systems[self.tested[0]])
-            for system in one.systems.values():
-                out, draw = f"{self.set}_{system}", self.draws[system]
-                recipe.at(2).protect("protected", system, self.set, out, "--draw", draw)
-        for system, folder in self.folder_of.items():
+        for system, draw in self.draws.items():
+            out = f"{self.set}_{system}"
+            recipe.at(1).needs(system)
+            recipe.at(2).protect("protected", system, self.set, out, "--draw", draw)
+        for system, folder in self.folders.items():
             recipe.at(2).step("external", f"data/{self.set}_{system}", self.set, folder=folder)
         folders = [one for evaluator in recipe.evaluators for one in self._evaluate(evaluator)]
         recipe.at(5).step("results", f"{self.out}/results", figures=recipe.given(folders))
@@ -183,24 +161,24 @@ class Nist:
         of_set = f"data/{name}/utt2spk"
         plain = Labels(name, "", ORIGINAL, "trial2", "", evaluator.title, "OO")
         folders = [self._compare(evaluator, plain, of_set, name, name)]
-        for one in self.studied:
+        for title, systems in self.studied.items():
             joined = []
-            for place, (profile, system) in enumerate(one.systems.items(), start=1):
+            for place, (profile, system) in enumerate(systems.items(), start=1):
                 mine = f"{name}_{system}"
                 protected = recipe.at(3).xvectors(evaluator.encoder, mine)
                 joined.append(f"p{place}={protected}")
-                of = plain._replace(system=one.name, attacker=f"p{profile}")
+                of = plain._replace(system=title, attacker=f"p{profile}")
                 both = [f"{folder}/xvector.scp" for folder in (f"{xvectors}/{name}", protected)]
-                leaks = of._replace(family="leakage", condition="OP")
+                leaks = of._replace(family=Family.LEAKAGE, condition="OP")
                 folders.append(self._figures(leaks, of_set, "leakage", both))
                 for trial, condition, enrol in (("trial1", "OP", name), ("trial2", "PP", mine)):
                     of = of._replace(family=trial, condition=condition)
                     folders.append(self._compare(evaluator, of, of_set, enrol, mine))
             if len(joined) > 1:
-                pair = f"{name}_{one.name}_cross"
+                pair = f"{name}_{title}_cross"
                 recipe.at(3).step("joined", f"{xvectors}/{pair}", parts=joined[:2])
                 speakers = f"{self.out}/trials/cross/utt2spk"
-                of = plain._replace(system=one.name, family="cross", condition="PP")
+                of = plain._replace(system=title, family="cross", condition="PP")
                 folders.append(self._compare(evaluator, of, speakers, pair, pair))
         return folders
 
@@ -215,7 +193,7 @@ class Nist:
             "scores", scores, backend=evaluator.scorer, asnorm=evaluator.asnorm, trials=trials,
             enrol=f"{xvectors}/{enrol}/xvector.scp", trial=f"{xvectors}/{trial}/xvector.scp",
         )  # fmt: skip
-        return self._figures(of, utt2spk, VERIFICATION, [trials, f"{scores}/scores"])
+        return self._figures(of, utt2spk, Family.VERIFICATION, [trials, f"{scores}/scores"])
 
     def _figures(self, of: Labels, utt2spk: str, kind: str, lists: Sequence[str]) -> str:
         recipe, folder = self.recipe.at(4), f"{self.out}/metrics"
@@ -230,38 +208,28 @@ BASES = "const|bn_const"  # conf/systems/<base>_01.yaml is target 1
 def _why_untrained(evaluator: Evaluator, how: Sequence[str]) -> str:
     """Reason why an evaluator cannot be trained on a target; empty: there is none."""
     for word in how:
+        said = f"--how {word}: "
         if word == "backend" and not evaluator.trained:
-            return (
-                f"--how backend: the back end {evaluator.backend} of {evaluator.word} has nothing "
-                "to train"
-            )
+            said += f"the back end {evaluator.backend} of {evaluator.word} has nothing to train"
+            return said
         if word != "backend" and not evaluator.encoder.conf:
-            return (
-                f"--how {word}: {evaluator.word} comes trained; its back end can be (--how backend)"
-            )
+            said += f"{evaluator.word} comes trained; its back end can be (--how backend)"
+            return said
     return ""
 
 
 def _targets(recipe: Recipe, base: str, out: str, series: Sequence[str]) -> list[str]:
     """Names of systems: target NN of a series, <base>_NN_of_<targets>[_f0]."""
-    targets, systems = int(recipe.asked["targets"]), []
-    check_systems([f"{base}_01"])
-    for kind in series:
-        suffix = "" if kind == "none" else "_f0"
-        for number in range(1, targets + 1):
-            name = f"{base}_{number:0{max(2, len(str(targets)))}}_of_{targets}{suffix}"
-            conf = Path(out, "conf", f"{name}.yaml")
-            settings = read_settings(f"conf/systems/{base}_01.yaml")
-            generator = settings.get("generator")
-            settings["generator"] = {
-                **(generator if isinstance(generator, dict) else {}),
-                "target": number,
-                "clusters": (targets + 1) // 2,
-            }
-            _write_system(conf, {**settings, "f0": kind})
-            recipe.conf_of[name] = str(conf)
-            systems.append(name)
-    return systems
+    settings = read_settings(need_conf("systems", f"{base}_01"))
+    targets, generator = int(recipe.asked["targets"]), settings.get("generator")
+    own = {**(generator if isinstance(generator, dict) else {}), "clusters": (targets + 1) // 2}
+    for kind, number in product(series, range(1, targets + 1)):
+        name = f"{base}_{number:0{max(2, len(str(targets)))}}_of_{targets}"
+        name += "" if kind == "none" else "_f0"
+        conf = Path(out, "conf", f"{name}.yaml")
+        _write_system(conf, {**settings, "generator": own | {"target": number}, "f0": kind})
+        recipe.conf_of[name] = str(conf)
+    return [*recipe.conf_of]
 
 
 def plan_whitebox(asked: Asked) -> Planned:
@@ -271,7 +239,9 @@ def plan_whitebox(asked: Asked) -> Planned:
     how = asked.choice("how", "backend|finetuned|scratch")
     (base,) = asked.choice("base", BASES)
     asked.number("bins")
-    recipe = _begin(asked)
+    attackers = ["white_box" if word == "scratch" else f"white_box_{word}" for word in how]
+    more = {"attackers": " ".join(attackers), "informed_level": "same"}
+    recipe = _begin(asked.changed(more))
     left_out = {evaluator.word: _why_untrained(evaluator, how) for evaluator in recipe.evaluators}
     kept = tuple(evaluator for evaluator in recipe.evaluators if not left_out[evaluator.word])
     whys = [why for why in left_out.values() if why]
@@ -289,12 +259,7 @@ def plan_whitebox(asked: Asked) -> Planned:
         for name in recipe.sets:
             recipe.at(1).protect("protected", system, name, f"{name}_{system}")
         recipe.protect_training(system, "const", recipe.train)
-    listed: list[Listed] = []
-    attackers = ["white_box" if word == "scratch" else f"white_box_{word}" for word in how]
-    for evaluator, gender in product(kept, recipe.genders):
-        attacks = [Attempt(evaluator.word, ORIGINAL, "unprotected", "-")]
-        attacks += [Attempt(evaluator.word, s, a, "const") for a in attackers for s in systems]
-        listed += [list_attack(recipe, attack, evaluator, gender) for attack in attacks]
+    listed = Attacks(recipe, systems).all
     for one in listed:
         _attack_target(recipe, one, out)
     recipe.at(6)
@@ -314,7 +279,7 @@ def _attack_target(recipe: Recipe, one: Listed, out: str) -> None:
         recipe.at(4).informed_backend(one.hears)
     recipe.at(5)
     scores, trials = one.score(folder=f"{out}/scores"), f"data/{one.trials}/trials"
-    of, folder = one.labels(VERIFICATION), f"{out}/metrics"
+    of, folder = one.labels(Family.VERIFICATION), f"{out}/metrics"
     recipe.figures("metrics", of, folder, trials=trials, scores=f"{scores}/scores")
 
 
@@ -330,14 +295,11 @@ def _show_targets(utility: Utility, listed: Sequence[Listed], out: str) -> None:
     for one in listed:
         paths = (f"{out}/metrics/{one.path}", f"data/{one.trials}/trials")
         gather += ["--attack", *paths, f"{out}/scores/{one.path}"]
-    folders = [f"{out}/metrics/{one.path}" for one in listed]
-    if recipe.asked.flag("prosody"):
-        folders += [folder for system in utility.systems for folder in utility.prosody_of(system)]
-    for word in utility.asr:
-        for system in utility.everything:
-            made = utility.measured(system, word)
-            folders += [folder for folder in made if Path(folder, ".done").is_file()]
-    figures = recipe.given(folders)
+    figures = recipe.given(
+        folder
+        for folder, of in recipe.labels.items()
+        if of.evaluator not in utility.asr or Path(folder, ".done").is_file()
+    )
     results = recipe.step(
         "results", f"{out}/results", options=gather, figures=figures, targets=tell
     )
@@ -352,7 +314,6 @@ class Generators:
 
     def __init__(self, asked: Asked) -> None:
         self.names = asked.words("generators")
-        check_systems(self.names)
         self.recipe = _begin(asked)
         self.voice = self.recipe.voice
         self.out = f"exp/generators/{self.voice.name}"
@@ -398,7 +359,9 @@ class Generators:
         lists: list[str] = []
         for gender in recipe.genders:
             name, split = recipe.trial_set(gender), recipe.split(gender)
-            of = Labels(split, gender, ORIGINAL, VERIFICATION, "unprotected", cosine.title, "OO")
+            of = Labels(
+                split, gender, ORIGINAL, Family.VERIFICATION, "unprotected", cosine.title, "OO"
+            )
             scores = recipe.step(
                 "scores", scores_of(of), enrol=f"{voice.xvectors}/{recipe.sets[0]}",
                 trial=f"{voice.xvectors}/{name}", trials=f"data/{name}/trials",
@@ -415,28 +378,21 @@ class Generators:
         for name in recipe.sets:
             words += ["--sources", f"{voice.xvectors}/{name}", f"data/{name}"]
         for need in self.needs(generator):
-            if need == "backend":
-                words += ["--pool-backend", f"exp/backends/{voice.name}"]
-            else:
-                words += ["--generator", self._folder(need)]
+            option, folder = recipe.meet(need, recipe.train)
+            words += [option.replace("--backend", "--pool-backend"), folder]
         return words
-
-    def _folder(self, need: str) -> str:
-        return f"{self.out}/{need.partition(':')[2]}"
 
     def network(self, generator: str) -> str:
         """Folder of a generator whose voices depend only on an index; else an empty string."""
-        for need in self.needs(generator):
-            if need.startswith(("generator:wgan", "generator:idmap")):
-                return self._folder(need)
-        return ""
+        names = [need.partition(":")[2] for need in self.needs(generator)]
+        return next((f"{self.out}/{n}" for n in names if n.startswith(("wgan", "idmap"))), "")
 
     def _speech(self, system: str) -> list[str]:
         """Plan figures of speech that run.sh has measured; also for both genders together."""
         recipe, words = self.recipe, []
         for evaluator in recipe.evaluators:
             split = recipe.split("")
-            both = Labels(split, "", system, SIMILARITY, "", evaluator.title, "OO-OP-PP")
+            both = Labels(split, "", system, Family.SIMILARITY, "", evaluator.title, "OO-OP-PP")
             found = []
             for gender in recipe.genders:
                 own = both._replace(split=recipe.split(gender), gender=gender)
@@ -463,7 +419,7 @@ class Generators:
             if is_attack and all((one / ".done").is_file() for one in folders):
                 women, men = (f"{one}/scores" for one in folders)
                 of = both._replace(
-                    family=VERIFICATION, attacker=attacker, condition=folder.parts[-2]
+                    family=Family.VERIFICATION, attacker=attacker, condition=folder.parts[-2]
                 )
                 lists = ["--more-scores", men, f"{data}/trials", women]
                 made.append(self._figures(of, data, lists))
@@ -474,20 +430,14 @@ class Generators:
         recipe, system, xvectors = self.recipe, of.system, evaluator.encoder.xvectors
         joined = {}
         for who in (ORIGINAL, system):
-            parts = [f"{xvectors}/{speech_of(who, name)}" for name in recipe.trials]
+            parts = [f"{xvectors}/{side(name, who)}" for name in recipe.trials]
             out = f"{self.out}/pooled/{evaluator.encoder.name}/{who}"
             joined[who] = recipe.step("joined", out, parts=parts)
-        backend, asnorm = evaluator.pairing
-        pairs: list[str] = []
-        for condition, rows, columns in (
-            ("OO", ORIGINAL, ORIGINAL), ("OP", ORIGINAL, system), ("PP", system, system),
-        ):  # fmt: skip
-            folder = recipe.step(
-                "similarity", f"{self.out}/pooled/{columns}.{evaluator.label}/{condition}",
-                backend=backend, asnorm=asnorm, utt2spk=f"{data}/utt2spk", rows=joined[rows],
-                columns=joined[columns],
-            )  # fmt: skip
-            pairs += [f"{folder}/trials", f"{folder}/scores"]
+
+        def place(of: Labels) -> str:
+            return f"{self.out}/pooled/{of.system}.{evaluator.label}/{of.condition}"
+
+        pairs = matrices(recipe, of, evaluator, joined, f"{data}/utt2spk", place)
         return self._figures(of, data, pairs)
 
     def _figures(self, of: Labels, data: str, lists: list[str]) -> str:

@@ -224,15 +224,11 @@ class Pairs:
     speakers: dict[str, str]
 
 
-def learn_by_group(
-    pairs: Pairs, *, to_original: bool = True, dimensions: int | None = None
-) -> dict[str, Rotation]:
-    """Rotation for each group of the pairs: from protected x-vectors to original ones, or back."""
+def learn_by_group(pairs: Pairs, *, dimensions: int | None = None) -> dict[str, Rotation]:
+    """Rotation of each group of the pairs, from protected x-vectors to original ones."""
     rotations: dict[str, Rotation] = {}
     for group, ids in invert(pairs.groups).items():
         source, target = _stack(pairs.protected, ids), _stack(pairs.original, ids)
-        if not to_original:
-            source, target = target, source
         try:
             rotations[group] = learn_rotation(source, target, dimensions)
         except UserError as error:
@@ -250,29 +246,28 @@ def align(
     trial: Vectors,
     groups: Mapping[str, str],
     *,
-    to_original: bool = True,
     space: str = "centred",
 ) -> tuple[dict[str, Float64], dict[str, Float64]]:
-    """Carry protected trials to the originals' space (or the original enrolment to the protected);
-    returns the enrolment and the trials, ready to be compared.
+    """Carry protected trials to the originals' space; returns the enrolment and the trials, ready
+    to be compared.
 
     enrol: original x-vectors of speakers; trial: protected ones of utterances; groups: of both, by
     id. space `centred`: both less the mean of the pairs, for the cosine; `original`: as the encoder
-    makes them, for a back end trained on such; the other side is unchanged. UserError names an id
+    makes them, for a back end trained on such; the enrolment is unchanged. UserError names an id
     whose group has no rotation.
     """
+    whole = space == "original"
 
-    def move(vectors: Vectors, *, carried: bool) -> dict[str, Float64]:
-        moved: dict[str, Float64] = {}
-        for key, vector in vectors.items():
-            if groups[key] not in rotations:
-                raise UserError(f"{key}: no pair is of its group, {groups[key]}")
-            rotation, x = rotations[groups[key]], vector[None].astype(np.float64)
-            if space == "original":
-                x = rotation.carry(x) + rotation.target_mean if carried else x
-            else:
-                x = rotation.carry(x) if carried else rotation.centre(x)
-            moved[key] = x[0]
-        return moved
+    def move(key: str, x: Float64, carried: bool) -> Float64:
+        if groups[key] not in rotations:
+            raise UserError(f"{key}: no pair is of its group, {groups[key]}")
+        rotation = rotations[groups[key]]
+        if carried:
+            return rotation.carry(x) + rotation.target_mean if whole else rotation.carry(x)
+        return x if whole else rotation.centre(x)
 
-    return move(enrol, carried=not to_original), move(trial, carried=to_original)
+    before, after = (
+        {key: move(key, x[None].astype(np.float64), carried)[0] for key, x in vectors.items()}
+        for vectors, carried in ((enrol, False), (trial, True))
+    )
+    return before, after

@@ -9,43 +9,38 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pandas import DataFrame, MultiIndex
+from pandas import DataFrame, MultiIndex, concat
 
 from local.metrics.detection import tag
-from local.protocols.attackers import Privacy, Protocol
+from local.protocols.attackers import Privacy, Protocol, Sets
 from local.report.frame import SIMILARITY, UTILITY, VERIFICATION, where
 from utils.cli import UserError
 from utils.tables import read_lines
 
 UNPROTECTED = "unprotected"
 TRAINED = "trained"  # a recogniser that learnt from protected speech, where it hears the original
-# By what a challenge calls a figure: ours that are it, the first that there is counts.
-OF_LISTS = {
-    "eer": ("eer",), "eer_rocch": ("eer_rocch",), "cllr_min": ("cllr_min",), "cllr": ("cllr",),
-    "linkability": ("linkability",), "d_ece": ("d_ece",), "l_w": ("l_w",),
-}  # fmt: skip
-OF_VOICES = {"deid_2020": ("deid_2020",), "g_vd_2020": ("g_vd_2020",)}
-OF_SPEECH = {
-    "wer": ("wer",),
-    "uar": ("uar_vpc24", "uar"),  # 2024 and 2026: the mean over folds
-    "f0_correlation_vpc22": ("f0_correlation_vpc22",),
-}
+VOICES = ("deid_2020", "g_vd_2020")
+FIGURES = (
+    "eer", "eer_rocch", "cllr_min", "cllr", "linkability", "d_ece", "l_w", *VOICES, "wer", "uar",
+    "f0_correlation_vpc22",
+)  # fmt: skip
 SHORT = {"anger": "ang", "happiness": "hap", "neutral": "neu", "sadness": "sad"}
 COUNTED = ("substitutions", "insertions", "deletions")
 
 
 @dataclass(frozen=True)
 class Score:
-    """A figure of a challenge, a fraction (of `g_vd_2020`: dB). what: as in OF_LISTS, OF_VOICES and
-    OF_SPEECH; split: such as libri_test_f; protected: whether speech was. attacker: whose; empty
-    for words (but TRAINED), emotions and pitch. An evaluator that learnt from protected speech and
-    hears original enrolment, or also trials: semi_informed_OA, semi_informed_OO. low, high: of its
-    interval, NaN where there is none. parts: for wer the counts `words` and those of COUNTED, for
-    uar the recall of each emotion, for f0_correlation_vpc22 `std`. note: where it comes from."""
+    """A figure of a challenge, a fraction (of `g_vd_2020`: dB). what: of FIGURES; split: such as
+    libri_test_f; protected: whether speech was. attacker: whose; empty for words (but TRAINED),
+    emotions and pitch. An evaluator that learnt from protected speech and hears original enrolment,
+    or also trials: semi_informed_OA, semi_informed_OO. low, high: of its interval, NaN where there
+    is none. parts: for wer the counts `words` and those of COUNTED, for uar the recall of each
+    emotion, for f0_correlation_vpc22 `std`. note: where it comes from."""
 
     what: str
     split: str
@@ -71,51 +66,52 @@ def scores_of(figures: DataFrame, protocol: Protocol, system: str, evaluator: st
     was not measured is left out, and so are words of which a part was not.
     """
     own = where(figures, system=(system, "original")).dropna(subset=["value"])
-    lists = {split for splits in protocol.privacy.sets.values() for split in splits}
-    of = where(own, family=VERIFICATION, evaluator=evaluator)
-    asked = (UNPROTECTED, *protocol.attackers.split())
-    theirs = "eer_speechbrain" if protocol.layout.startswith("rank") else "eer_kaldi"
-    kinds = OF_LISTS | {"eer": (theirs, "eer")}
-    found = _pick(where(of, attacker=asked, split=lists), kinds, system)
-    voices = where(own, family=SIMILARITY, evaluator=evaluator, attacker="", split=lists)
-    found += _pick(voices, OF_VOICES, system)
-    speech = where(own, family=UTILITY)
     # Mixed trials are all there are: what is left of use in them is that of the set.
-    speech = speech.assign(split=[split.removesuffix("_mixed") for split in speech["split"]])
-    found += [s for s in _pick(speech, OF_SPEECH, system) if s.what != "wer" and _asks(protocol, s)]
-    heard = {(s.split, s.protected): s for s in _pick(speech, OF_SPEECH, system) if s.what == "wer"}
-    for word in protocol.words:
-        for protected in (False, True):
-            parts = [heard.get((split, protected)) for split in joined(word)[1]]
-            if there := [part for part in parts if part]:
-                found += [_join(there)] if len(there) == len(parts) else []
+    mixed = own["split"].str.removesuffix("_mixed")
+    own = own.assign(split=own["split"].where(own["family"] != UTILITY, mixed))
+    lists = _lists(protocol)
+    of = where(own, evaluator=evaluator, split=lists)
+    asked = (UNPROTECTED, *protocol.attackers.split())
+    attacks = where(of, family=VERIFICATION, attacker=asked)
+    voices = where(of, family=SIMILARITY, attacker="", metric=VOICES)
+    theirs = "eer_speechbrain" if protocol.layout.startswith("rank") else "eer_kaldi"
+    named = {theirs: "eer", "uar_vpc24": "uar"}  # 2024 and 2026: the mean over folds
+    every = _pick(concat([attacks, voices, where(own, family=UTILITY)]), named, system)
+    heard = {(s.split, s.protected): s for s in every if s.what == "wer"}
+    splits = {"wer": (), "uar": protocol.emotions}
+    found = [s for s in every if s.split in splits.get(s.what, lists)]
+    for word, protected in product(protocol.words, (False, True)):
+        parts = [heard.get((split, protected)) for split in joined(word)[1]]
+        there = [part for part in parts if part]
+        found += [_join(there)] if there and len(there) == len(parts) else []
     return found
 
 
-def _asks(protocol: Protocol, score: Score) -> bool:
-    lists = [split for splits in protocol.privacy.sets.values() for split in splits]
-    return score.split in (protocol.emotions if score.what == "uar" else lists)
+def _lists(protocol: Protocol) -> list[str]:
+    return [split for splits in protocol.privacy.sets.values() for split in splits]
 
 
-def _pick(figures: DataFrame, kinds: Mapping[str, Sequence[str]], system: str) -> list[Score]:
-    """The first figure of each kind, split, system and attacker, by the order of the kinds."""
-    found: dict[tuple[str, str, bool, str], Score] = {}
-    for what, names in kinds.items():
-        for name in names:
-            for row in where(figures, metric=name).itertuples():
-                protected, attacker = row.system == system, row.attacker
-                if attacker and protected == (attacker == UNPROTECTED):
-                    continue  # such as a system's column of an attack on original speech
-                parts = _parts(figures, row, what)
-                score = Score(
-                    what, row.split, protected, row.value, attacker, row.low, row.high, parts
-                )
-                found.setdefault((what, row.split, protected, attacker), score)
-    return list(found.values())
+def _pick(figures: DataFrame, named: Mapping[str, str], system: str) -> list[Score]:
+    """The first figure of each kind, split, system and attacker. named: metrics that are taken for
+    a figure, before one that is called so."""
+    own = figures.assign(what=figures["metric"].replace(named))
+    own["protected"] = own["system"] == system
+    own = where(own, what=FIGURES)
+    own = own.sort_values("metric", key=lambda name: ~name.isin(named), kind="stable")
+    # Such as a system's column of an attack on original speech.
+    odd = (own["attacker"] != "") & (own["protected"] == (own["attacker"] == UNPROTECTED))
+    own = own[~odd].drop_duplicates(["what", "split", "protected", "attacker"])
+    return [
+        Score(f.what, f.split, f.protected, f.value, f.attacker, f.low, f.high, _parts(figures, f))
+        for f in own.itertuples()
+    ]
 
 
-def _parts(figures: DataFrame, row: Any, what: str) -> dict[str, float]:
+def _parts(figures: DataFrame, row: Any) -> dict[str, float]:
     """Parts of a figure (see `Score`), of the same recogniser and speech."""
+    what = row.what
+    if what not in ("uar", "wer", "f0_correlation_vpc22"):
+        return {}
     same = where(figures, split=row.split, system=row.system, evaluator=row.evaluator)
     by = dict(zip(same["metric"], same["value"], strict=True))
     if what == "uar":
@@ -156,13 +152,13 @@ def averages(
     }
 
 
-_MEANS: Sequence[tuple[str, str, str | None]] = (  # title, figure, attacker
-    ("Weighted average EER {} orig", "eer", UNPROTECTED),
-    ("Weighted average EER {} anon", "eer", None),
-    ("Average WER {} orig", "wer", "original"),
-    ("Average WER {} anon", "wer", "anon"),
-    ("Weighted average pitch correlation {}", "f0_correlation_vpc22", None),
-    ("Weighted average gain of voice distinctiveness {}", "g_vd_2020", None),
+_MEANS = (  # title, figure, whether of protected speech
+    ("Weighted average EER {} orig", "eer", False),
+    ("Weighted average EER {} anon", "eer", True),
+    ("Average WER {} orig", "wer", False),
+    ("Average WER {} anon", "wer", True),
+    ("Weighted average pitch correlation {}", "f0_correlation_vpc22", True),
+    ("Weighted average gain of voice distinctiveness {}", "g_vd_2020", True),
 )
 
 
@@ -184,24 +180,13 @@ def means(scores: Sequence[Score], protocol: Protocol) -> list[str]:
     """The averages of 2022 that all their figures are there for: EER, pitch and voice
     distinctiveness by the weights of the protocol, words over LibriSpeech and VCTK alike. As there
     they are of the figures as printed."""
-    lines = []
-    scores = [replace(s, value=_printed(s)) for s in scores]
-    for title, what, of in _MEANS:
-        if what == "wer":
-            protected = of == "anon"
-            own = [s for s in scores if (s.what, s.protected) == (what, protected)]
-            wer = {s.split: s.value for s in own if s.attacker != TRAINED}
-            by = {
-                name: sum(wer.get(f"{data}_{name}", math.nan) for data in ("libri", "vctk")) / 2
-                for name in protocol.privacy.sets
-            }
-        else:
-            by = averages(scores, protocol.privacy, what, attacker=of)
-        lines += [
-            f"{title.format(name)}: {value:.3f}"
-            for name, value in by.items()
-            if not math.isnan(value)
-        ]
+    lines, privacy = [], protocol.privacy
+    alike = Sets({name: [f"libri_{name}", f"vctk_{name}"] for name in privacy.sets})
+    for title, what, protected in _MEANS:
+        own = [replace(s, value=_printed(s)) for s in scores if s.protected == protected]
+        of = replace(privacy, sets=alike, weights=()) if what == "wer" else privacy
+        by = averages(own, of, what, attacker=None if protected else UNPROTECTED)
+        lines += [f"{title.format(name)}: {x:.3f}" for name, x in by.items() if not math.isnan(x)]
     return lines
 
 
@@ -255,6 +240,7 @@ CONDITIONS = ("original", "anon")
 
 LAZY, INFORMED = "ASV_eval", "ASV_eval^anon"
 _LABELS = ("dataset", "split", "gender", "enrollment", "trial", "ser", "asr")
+Rows = list[tuple[list[str], int]]  # cells, and the number of the row
 _SECTIONS = {"SER": ("uar", "ser"), LAZY: ("eer", ""), INFORMED: ("eer", ""), "ASR": ("wer", "asr")}
 
 
@@ -286,51 +272,6 @@ LAYOUTS = {
 }  # fmt: skip
 
 
-@dataclass
-class Section:
-    """Table of a result file. numbers: of its rows; none: it has none. mean, text: see `Layout`."""
-
-    name: str
-    columns: list[str] = field(default_factory=list)
-    rows: list[list[str]] = field(default_factory=list)
-    numbers: list[int] = field(default_factory=list)
-    mean: bool = False
-    text: bool = False
-
-    def __str__(self) -> str:
-        """As pandas writes it."""
-        frame = DataFrame(self.rows, columns=self.columns)
-        figures = [name for name in self.columns if name not in _LABELS]
-        if not self.text:
-            frame = frame.astype(dict.fromkeys(figures, float))
-        if self.numbers:
-            frame.index = self.numbers  # type: ignore[assignment]
-        if self.mean:
-            second = ["mean" if name in figures else "" for name in self.columns]
-            frame.columns = MultiIndex.from_arrays([self.columns, second])
-        return f"---- {self.name} results ----\n{frame.to_string(index=bool(self.numbers))}"
-
-    def scores(self, informed: str) -> Iterator[Score]:
-        """The figures in it. informed: the attacker of ASV_eval^anon."""
-        what, column = _SECTIONS[self.name]
-        for cells in self.rows:
-            row = dict(zip(self.columns, cells, strict=True))
-            split = _split_of(row["dataset"], row["split"], row.get("gender", ""))
-            value = float(row[what.upper()]) / 100
-            low, high = (float(row.get(f"EER-ci_{end}", "nan")) / 100 for end in ("lower", "upper"))
-            if what == "eer":
-                sides = row["enrollment"], row["trial"]
-                attacker = _attacker(self.name, *sides, informed)
-                yield Score(what, split, sides[1] == "anon", value, attacker, low, high)
-                continue
-            parts = {
-                name.removeprefix("ACC_"): float(cell) / 100
-                for name, cell in row.items()
-                if name.startswith("ACC_")
-            }
-            yield Score(what, split, row[column] == "anon", value, parts=parts)
-
-
 def _attacker(section: str, enrolment: str, trial: str, informed: str) -> str:
     """The attacker of a row. KeyError for one that no challenge has."""
     if section == INFORMED:
@@ -357,124 +298,109 @@ def _row_of(split: str) -> tuple[str, str, str]:
     return data or head, part if data else "", gender
 
 
-@dataclass
-class Ranked:
-    """A file result_for_rank: times and sections in their order, and the lines behind them."""
-
-    blocks: list[str | Section]
-    behind: int = 0
-
-    def __str__(self) -> str:
-        return "\n\n".join(map(str, self.blocks)) + "\n" * (1 + self.behind)
-
-
-def parse_rank(path: Path) -> Ranked:
-    """The sections of a file result_for_rank. UserError names the first line at fault."""
-    found = Ranked([])
+def _read_rank(path: Path, informed: str) -> Iterator[Score]:
+    """The figures of a file result_for_rank. informed: the attacker of ASV_eval^anon. UserError
+    names the first line at fault."""
+    section, columns = "", list[str]()
     for number, line in read_lines(path):
         words = line.split()
         if line.startswith("----"):
             title = line.strip("- \n")
-            known = title.removesuffix(" results")
-            is_section = known != title
-            if is_section and known not in _SECTIONS:
+            section, columns = title.removesuffix(" results"), []
+            if section == title:  # a time
+                section = ""
+            elif section not in _SECTIONS:
                 raise UserError(f"{path}:{number}: {title}: not a section of a challenge")
-            found.blocks.append(Section(known) if is_section else line.strip())
-        elif words and found.blocks and isinstance(found.blocks[-1], Section):
+        elif words and section and not columns:
+            columns = words
+        elif words and section and set(words) != {"mean"}:
             try:
-                _take(found.blocks[-1], words)
+                # A file of several runs has rows with and without a number.
+                cells = words[1:] if len(words) > len(columns) else words
+                yield _score(section, dict(zip(columns, cells, strict=True)), informed)
             except (KeyError, ValueError) as error:
-                at = f"{path}:{number}: no row of a {found.blocks[-1].name} table"
-                raise UserError(f"{at}: {' '.join(words)}") from error
-    text = path.read_text(encoding="utf-8")
-    found.behind = len(text) - len(text.rstrip("\n")) - 1
-    for section in found.blocks:
-        if isinstance(section, Section) and str(section) not in text:
-            section.text = True  # the tools of track 2 wrote text
-    return found
+                at = f"{path}:{number}: no row of a {section} table"
+                raise UserError(f"{at}: {line.strip()}") from error
 
 
-def _take(section: Section, words: list[str]) -> None:
-    """Add a line to a section. ValueError, KeyError: it does not fit."""
-    if not section.columns:
-        section.columns = words
-    elif set(words) == {"mean"}:
-        section.mean = True
-    else:
-        if len(words) > len(section.columns):  # a file of several runs has both kinds
-            section.numbers.append(int(words.pop(0)))
-        section.rows.append(words)
-        list(replace(section, rows=[words]).scores(""))
+def _score(section: str, row: Mapping[str, str], informed: str) -> Score:
+    """The figure of a row. ValueError, KeyError: it has none."""
+    what, column = _SECTIONS[section]
+    split = _split_of(row["dataset"], row["split"], row.get("gender", ""))
+    value = float(row[what.upper()]) / 100
+    if what == "eer":
+        low, high = (float(row.get(f"EER-ci_{end}", "nan")) / 100 for end in ("lower", "upper"))
+        attacker = _attacker(section, row["enrollment"], row["trial"], informed)
+        return Score(what, split, row["trial"] == "anon", value, attacker, low, high)
+    parts = {
+        name.removeprefix("ACC_"): float(cell) / 100
+        for name, cell in row.items()
+        if name.startswith("ACC_")
+    }
+    return Score(what, split, row[column] == "anon", value, parts=parts)
 
 
 def write_rank(scores: Sequence[Score], protocol: Protocol, stamps: Sequence[str]) -> str:
     """The text of result_for_rank. stamps: its times, as the challenge writes them; the last one
     stands for further ones."""
-    layout = LAYOUTS[protocol.layout]
-    lists = [split for own in protocol.privacy.sets.values() for split in own]
-    heard = [joined(word)[0] for word in protocol.words]
+    layout, times = LAYOUTS[protocol.layout], [*stamps, *[stamps[-1]] * 4]
+    felt = {name for s in scores if s.what == "uar" for name in s.parts}
+    emotions = [name for name in layout.emotions.split() if name in felt]
 
-    def listed(name: str, attacker: str) -> Section:
+    def listed(attacker: str) -> Rows:
         own = {s.split: s for s in scores if s.what == "eer" and s.attacker == attacker}
-        speech = "original" if attacker == UNPROTECTED else "anon"
-        rows = [
+        speech = CONDITIONS[attacker != UNPROTECTED]
+        return [
             ([*_row_of(split), speech, speech, f"{100 * own[split].value:.3f}"],
-             3 * n + (0 if speech == "original" else 2))
-            for n, split in enumerate(lists)
+             3 * n + 2 * (attacker != UNPROTECTED))
+            for n, split in enumerate(_lists(protocol))
             if split in own
         ]  # fmt: skip
-        return _section(name, [*_LABELS[:5], "EER"], rows, layout)
 
-    def measured(name: str, what: str, splits: Sequence[str], order: Sequence[str]) -> Section:
+    def measured(what: str, splits: Sequence[str], parts: Sequence[str] = ()) -> Rows:
         own = {(s.split, s.protected): s for s in scores if s.what == what}
-        felt = {name for s in own.values() for name in s.parts} if what == "uar" else set()
-        emotions = [name for name in layout.emotions.split() if name in felt]
-        digits, ahead = (layout.digits, 0) if what == "uar" else (3, len(splits) + layout.unlisted)
+        digits = layout.digits if what == "uar" else 3
+        behind = len(splits) + layout.unlisted
         rows = []
-        for n, split in enumerate(splits):
-            for speech in order:
-                if score := own.get((split, speech == "anon")):
-                    values = [score.value, *(score.parts.get(e, math.nan) for e in emotions)]
-                    cells = [
-                        *_row_of(split)[:2],
-                        speech,
-                        *(f"{100 * v:.{digits}f}" for v in values),
-                    ]
-                    rows.append((cells, n + ahead * (speech == "anon")))
-        columns = ["dataset", "split", name.lower(), what.upper(), *(f"ACC_{e}" for e in emotions)]
-        return _section(name, columns, rows, layout)
+        for (n, split), protected in product(enumerate(splits), (False, True)):
+            if score := own.get((split, protected)):
+                values = [score.value, *(score.parts.get(e, math.nan) for e in parts)]
+                cells = [*_row_of(split)[:2], CONDITIONS[protected]]
+                cells += [f"{100 * value:.{digits}f}" for value in values]
+                rows.append((cells, n + behind * protected))
+        return rows
 
-    before = [measured("SER", "uar", protocol.emotions, ("anon", "original"))]
-    before += [listed(LAZY, layout.first), measured("ASR", "wer", heard, CONDITIONS)]
-    times = [*stamps, *[stamps[-1]] * 4]
-    after = [listed(INFORMED, protocol.privacy.attacker)]
-    if layout.apart:
-        rows = after[0].rows
-        after = [
-            replace(after[0], rows=[row for row in rows if row[0] == data], numbers=[])
-            for data in layout.apart
-        ]
-    blocks: list[str | Section] = [f"---- Time: {times.pop(0)} ----"]
-    blocks += [section for section in before if section.rows]
-    for section in after:
-        if section.rows:
-            blocks += [f"---- Time: {times.pop(0)} ----", section]
-    return str(Ranked(blocks, behind=int(bool(layout.apart))))
+    heard = [joined(word)[0] for word in protocol.words]
+    told = [
+        _table("SER", measured("uar", protocol.emotions, emotions), layout, emotions),
+        _table(LAZY, listed(layout.first), layout),
+        _table("ASR", measured("wer", heard), layout),
+    ]
+    informed = listed(protocol.privacy.attacker)
+    blocks = [f"---- Time: {times.pop(0)} ----", *filter(None, told)]
+    for data in layout.apart or ("",):
+        own = [row for row in informed if data in ("", row[0][0])]
+        if table := _table(INFORMED, own, layout):
+            blocks += [f"---- Time: {times.pop(0)} ----", table]
+    return "\n\n".join(blocks) + "\n" * (2 if layout.apart else 1)
 
 
-def _section(
-    name: str, columns: list[str], rows: Sequence[tuple[list[str], int]], layout: Layout
-) -> Section:
-    """A section of rows and their numbers, sorted as there; emotions keep the order of rows."""
-    ranked = sorted(rows, key=lambda row: row[0][:2])
-    numbers = [number for _, number in ranked]
-    if name == "SER" or not layout.counted:
-        numbers = list(range(len(ranked)))
-    emotions = name == "SER"
-    return Section(
-        name, columns, [cells for cells, _ in ranked], numbers, emotions and layout.mean,
-        emotions and layout.text,
-    )  # fmt: skip
+def _table(name: str, rows: Rows, layout: Layout, emotions: Sequence[str] = ()) -> str:
+    """A section as pandas writes it, its rows sorted as there; nothing without rows."""
+    what, column = _SECTIONS[name]
+    figures = [what.upper(), *(f"ACC_{emotion}" for emotion in emotions)]
+    columns = [*_LABELS[:2], *([column] if column else _LABELS[2:5]), *figures]
+    of_emotions = name == "SER"
+    ranked = sorted(rows, key=lambda row: row[0][: 3 if of_emotions else 2])
+    numbers = [n for _, n in ranked] if layout.counted and not of_emotions else None
+    table = DataFrame([cells for cells, _ in ranked], numbers, columns)
+    if not (of_emotions and layout.text):
+        table = table.astype(dict.fromkeys(figures, float))
+    if of_emotions and layout.mean:
+        second = ["mean" if name in figures else "" for name in columns]
+        table.columns = MultiIndex.from_arrays([columns, second])
+    text = table.to_string(index=not (layout.apart and name == INFORMED))
+    return f"---- {name} results ----\n{text}" if rows else ""
 
 
 # ---- results.txt of 2020 and 2022, and results_summary.txt of 2022
@@ -486,6 +412,7 @@ def _section(
 _ORIGINAL = re.compile(r"(.*[._-])?orig([._-].*)?")  # such as results.orig_mcadams
 SUMMARY, OWN = "results_summary.txt", "results.txt"
 Whose = tuple[str, str, str]  # attackers of OO, OA and AA
+_SIDES = (("", ""), ("", "_anon"), ("_anon", "_anon"))  # what enrolment and trials end with there
 
 
 def _whose(protocol: Protocol, name: str) -> Whose:
@@ -497,7 +424,8 @@ def _whose(protocol: Protocol, name: str) -> Whose:
 
 
 _LISTS = re.compile(
-    r"ASV-(\w+?)_enrolls(?P<e>\w*)-(?P<set>\w+?)_trials_(?P<g>[fm](?:_common)?)(?P<t>\w*)"
+    r"ASV-\w+?_enrolls(?P<e>(?:_anon)?)-(?P<set>\w+?)_trials_(?P<g>[fm](?:_common)?)"
+    r"(?P<t>(?:_anon)?)"
 )
 _WORDS = re.compile(r"ASR-(?P<set>\w+?)_asr(?P<t>\w*)")
 _ERRORS = re.compile(
@@ -505,13 +433,23 @@ _ERRORS = re.compile(
     r"(?P<deletions>\d+) del, (?P<substitutions>\d+) sub \] ?(?P<note>.*)"
 )
 _TRIALS = re.compile(r"(?P<set>\w+?)_trials_(?P<g>[fm](?:_common)?)")
-_FIGURES: Mapping[str, tuple[str, ...]] = {  # by what stands before them
-    "EER:": ("eer",), "Cllr (min/act):": ("cllr_min", "cllr"), "ROCCH-EER:": ("eer_rocch",),
-    "linkability:": ("linkability",), "Population:": ("d_ece",), "Individual:": ("l_w",),
-    "De-Identification :": ("deid_2020",), "Gain of voice distinctiveness :": ("g_vd_2020",),
-}  # fmt: skip
 _PITCH = re.compile(r"Pitch_correlation: mean=(?P<mean>\S+) std=(?P<std>\S+)")
-_PERCENT = ("eer", "eer_rocch")
+# What stands before figures, these, and how they are written.
+_ITEMS: Mapping[str, tuple[tuple[str, ...], Callable[..., str]]] = {
+    "EER:": (("eer",), lambda x: kaldi_percent(x)),
+    "Cllr (min/act):": (("cllr_min", "cllr"), lambda low, x: f"{low:.3f}/{x:.3f}"),
+    "ROCCH-EER:": (("eer_rocch",), lambda x: f"{100 * x:.3f}%"),
+    "linkability:": (("linkability",), lambda x: f"{x:.6f}"),
+    "Population:": (("d_ece",), lambda x: f"{_zebra(x)} bit"),
+    "Individual:": (("l_w",), lambda x: f"{_zebra(x)} ({tag(x)})"),
+    "De-Identification :": (("deid_2020",), repr),
+    "Gain of voice distinctiveness :": (("g_vd_2020",), repr),
+}
+
+
+def _zebra(x: float) -> str:
+    """A figure as ZEBRA prints it: 0, one digit below 0.0005, or three decimals."""
+    return f"{x:.3f}" if x > 5e-4 else f"{x:.0e}" if x else "0"
 
 
 def parse_lines(path: Path, protocol: Protocol) -> list[Score]:
@@ -550,23 +488,20 @@ def _scores_of_line(head: str, text: str, whose: Whose) -> list[Score]:
         who = TRAINED if "/user_" in note and not of["t"] else ""
         return [Score("wer", of["set"], bool(of["t"]), wer, who, parts=counts, note=note)]
     attacker, protected = "", True
-    if head.startswith("ASV-"):
-        of = _match(_LISTS, head)
-        sides = bool(of["e"]), bool(of["t"])
-        at = {(False, False): 0, (False, True): 1, (True, True): 2}[sides]
-        attacker, protected = whose[at], sides[1]
-    else:
-        of = _match(_TRIALS, head)
+    of = _match(_LISTS if head.startswith("ASV-") else _TRIALS, head)
+    if "t" in of.groupdict():
+        attacker, protected = whose[_SIDES.index((of["e"], of["t"]))], bool(of["t"])
     gender, _, common = of["g"].partition("_")
     split = "_".join(filter(None, (of["set"], common, gender)))
     if pitch := _PITCH.fullmatch(text):
         parts = {"std": float(pitch["std"])}
         return [Score("f0_correlation_vpc22", split, True, float(pitch["mean"]), parts=parts)]
-    start = next((start for start in _FIGURES if text.startswith(start)), "")
-    values = text.removeprefix(start).strip().partition(" ")[0].rstrip("%").split("/")
+    start = next((start for start in _ITEMS if text.startswith(start)), "")
+    told = text.removeprefix(start).strip().partition(" ")[0]
+    scale = 100 if told.endswith("%") else 1
     return [
-        Score(what, split, protected, float(x) / (100 if what in _PERCENT else 1), attacker)
-        for what, x in zip(_FIGURES[start], values, strict=True)
+        Score(what, split, protected, float(x) / scale, attacker)
+        for what, x in zip(_ITEMS[start][0], told.rstrip("%").split("/"), strict=True)
     ]
 
 
@@ -577,98 +512,68 @@ def _lists_of(split: str) -> str:
 
 
 class _Lines:
-    """Lines of the figures of a system. suffix: of its sets."""
+    """Lines of the figures of a system."""
 
-    def __init__(self, scores: Sequence[Score], protocol: Protocol, suffix: str = "_anon") -> None:
-        self.protocol, self.suffix = protocol, suffix
+    def __init__(self, scores: Sequence[Score], protocol: Protocol) -> None:
+        self.words, self.splits = protocol.words, _lists(protocol)
         self.by: dict[tuple[str, str, bool, str], list[Score]] = {}
         for score in scores:
             key = score.what, score.split, score.protected, score.attacker
             self.by.setdefault(key, []).append(score)
-        self.splits = [split for own in protocol.privacy.sets.values() for split in own]
 
-    def one(
-        self, what: str, split: str, protected: bool = True, attacker: str = ""
-    ) -> Score | None:
-        """The last figure of a kind, which is that with the large language model."""
-        return self.by.get((what, split, protected, attacker), [None])[-1]
+    def items(self, split: str, protected: bool = True, attacker: str = "") -> dict[str, str]:
+        """Lines on a list, by what they begin with; of several figures of a kind the last."""
+        found = {}
+        for start, (names, tell) in _ITEMS.items():
+            scores = [self.by.get((name, split, protected, attacker)) for name in names]
+            if all(scores):
+                found[start] = f"  {start} {tell(*(own[-1].value for own in scores if own))}"
+        return found
 
-    def lists(self, whose: Whose) -> Iterator[tuple[str, str, bool, str]]:
-        """Titles of attacks on lists, the list, whether its speech is protected, the attacker."""
-        for split in self.splits:
-            name, data = _lists_of(split), "_".join(_row_of(split)[:2])
-            behind = self.suffix
-            yield f"ASV-{data}_enrolls-{name}", split, False, whose[0]
-            yield f"ASV-{data}_enrolls-{name}{behind}", split, True, whose[1]
-            yield f"ASV-{data}_enrolls{behind}-{name}{behind}", split, True, whose[2]
+    def lists(self, whose: Whose) -> Iterator[tuple[str, tuple[str, bool, str]]]:
+        """Titles of attacks; the list, whether its speech is protected, the attacker."""
+        for split, ((enrol, trial), who) in product(self.splits, zip(_SIDES, whose, strict=True)):
+            data, name = "_".join(_row_of(split)[:2]), _lists_of(split)
+            yield f"ASV-{data}_enrolls{enrol}-{name}{trial}", (split, bool(trial), who)
 
-    def words(self, score: Score) -> str:
-        """Kaldi's line of words."""
-        n = {name: int(score.parts[name]) for name in score.parts}
-        errors = sum(n[name] for name in COUNTED)
-        counts = f"{n['insertions']} ins, {n['deletions']} del, {n['substitutions']} sub"
-        told = f"%WER {100 * score.value:.2f} [ {errors} / {n['words']}, {counts} ]"
-        return f"{told} {score.note}".rstrip()
-
-    def heard(self, *who: str) -> Iterator[tuple[str, list[Score]]]:
-        """Titles of recognised sets, and their figures by the first recogniser that heard it."""
-        for word in self.protocol.words:
-            name = joined(word)[0]
-            for protected in (False, True):
-                heard = (self.by.get(("wer", name, protected, one)) for one in who)
-                if found := next(filter(None, heard), None):
-                    yield f"ASR-{name}_asr{self.suffix * protected}", found
+    def heard(self, *who: str) -> Iterator[tuple[str, list[str]]]:
+        """Titles of recognised sets, and Kaldi's lines by the first recogniser that heard them."""
+        for word, protected in product(self.words, (False, True)):
+            heard = (self.by.get(("wer", joined(word)[0], protected, one)) for one in who)
+            if found := next(filter(None, heard), None):
+                lines = [_say_words(score) for score in found if score.parts]
+                yield f"ASR-{joined(word)[0]}_asr{'_anon' * protected}", lines
 
     def pitch(self) -> list[str]:
         """Lines of the correlation of pitch."""
         return [
-            f"{_lists_of(split)}  Pitch_correlation: mean={score.value:.4f} "
-            f"std={score.parts.get('std', math.nan):.4f}"
+            f"{_lists_of(split)}  Pitch_correlation: mean={scores[-1].value:.4f} "
+            f"std={scores[-1].parts.get('std', math.nan):.4f}"
             for split in self.splits
-            if (score := self.one("f0_correlation_vpc22", split))
+            if (scores := self.by.get(("f0_correlation_vpc22", split, True, "")))
         ]
 
 
-_ITEMS: Sequence[tuple[str, Callable[..., str]]] = (
-    ("eer", lambda x: f"EER: {kaldi_percent(x)}"),
-    ("cllr", lambda low, x: f"Cllr (min/act): {low:.3f}/{x:.3f}"),
-    ("eer_rocch", lambda x: f"ROCCH-EER: {100 * x:.3f}%"),
-    ("linkability", lambda x: f"linkability: {x:.6f}"),
-    ("d_ece", lambda x: f"Population: {_zebra(x)} bit"),
-    ("l_w", lambda x: f"Individual: {_zebra(x)} ({tag(x)})"),
-)
-
-
-def _zebra(x: float) -> str:
-    """A figure as ZEBRA prints it: 0, one digit below 0.0005, or three decimals."""
-    return f"{x:.3f}" if x > 5e-4 else f"{x:.0e}" if x else "0"
+def _say_words(score: Score) -> str:
+    """Kaldi's line of words."""
+    n = {name: int(score.parts[name]) for name in score.parts}
+    errors = sum(n[name] for name in COUNTED)
+    counts = f"{n['insertions']} ins, {n['deletions']} del, {n['substitutions']} sub"
+    told = f"  %WER {100 * score.value:.2f} [ {errors} / {n['words']}, {counts} ]"
+    return f"{told} {score.note}".rstrip()
 
 
 def write_full(scores: Sequence[Score], protocol: Protocol, *, original: bool = False) -> str:
     """The text of results.txt, of 2020 or 2022. original: of the evaluator that is trained on
     original speech."""
     of, lines = _Lines(scores, protocol), []
-    whose = _whose(protocol, "" if original else OWN)
-    for title, split, protected, attacker in sorted(of.lists(whose)):
-        at = split, protected, attacker
-        items = []
-        for what, say in _ITEMS:
-            names = ("cllr_min", "cllr") if what == "cllr" else (what,)
-            found = [score for name in names if (score := of.one(name, *at))]
-            if len(found) == len(names):
-                items.append("  " + say(*(score.value for score in found)))
-        lines += [title, *items] if items else []
-    for title, heard in sorted(of.heard(TRAINED, "")):
-        lines += [title, *(f"  {of.words(score)}" for score in heard if score.parts)]
-    lines += [] if original else of.pitch()
-    for split in () if original else of.splits:
-        deid, gain = (of.one(what, split) for what in ("deid_2020", "g_vd_2020"))
-        if deid and gain:
-            lines += [
-                _lists_of(split),
-                f"  De-Identification : {deid.value!r}",
-                f"  Gain of voice distinctiveness : {gain.value!r}",
-            ]
+    lists = sorted(of.lists(_whose(protocol, "" if original else OWN)))
+    blocks = [(title, [*of.items(*at).values()]) for title, at in lists]
+    blocks += [(title, heard or [""]) for title, heard in sorted(of.heard(TRAINED, ""))]
+    blocks += [] if original else [(line, [""]) for line in of.pitch()]
+    blocks += [(_lists_of(s), [*of.items(s).values()]) for s in of.splits if not original]
+    for title, items in blocks:
+        lines += [title, *filter(None, items)] if items else []
     return "\n".join([*lines, ""])
 
 
@@ -676,18 +581,16 @@ def write_summary(scores: Sequence[Score], protocol: Protocol) -> str:
     """The text of results_summary.txt of 2022, with its averages."""
     of, lines = _Lines(scores, protocol), []
     own, all_lists = protocol.privacy.attacker, list(of.lists(_whose(protocol, SUMMARY)))
-    for wanted in (UNPROTECTED, own):
-        for splits in protocol.privacy.sets.values():
-            named = [row for row in all_lists if row[3] == wanted and row[1] in splits]
-            for title, split, protected, attacker in named if wanted != own else sorted(named):
-                if score := of.one("eer", split, protected, attacker):
-                    lines.append(f"{title}  EER: {kaldi_percent(score.value)}")
-    heard = sorted(of.heard(""), key=lambda one: one[0].endswith(of.suffix))
-    lines += [f"{title}  {of.words(found[-1])}" for title, found in heard if found[-1].parts]
+    for wanted, splits in product((UNPROTECTED, own), protocol.privacy.sets.values()):
+        named = [one for one in all_lists if one[1][2] == wanted and one[1][0] in splits]
+        for title, at in named if wanted != own else sorted(named):
+            lines += [title + line for start, line in of.items(*at).items() if start == "EER:"]
+    heard = sorted(of.heard(""), key=lambda one: one[0].endswith("_anon"))
+    lines += [title + found[-1] for title, found in heard if found]
     lines += of.pitch()
     for split in of.splits:
-        if score := of.one("g_vd_2020", split):
-            lines.append(f"{_lists_of(split)}  Gain of voice distinctiveness : {score.value!r}")
+        found = of.items(split).items()
+        lines += [_lists_of(split) + line for start, line in found if start.startswith("Gain")]
     return "\n".join([*lines, *means(scores, protocol), ""])
 
 
@@ -697,14 +600,11 @@ def write_summary(scores: Sequence[Score], protocol: Protocol) -> str:
 def read_results(path: Path, protocol: Protocol) -> list[Score]:
     """The figures of a result file of any year; protocol: says whose its EERs are. UserError names
     the first line at fault."""
+    ranked = protocol.layout in LAYOUTS
     informed = protocol.privacy.attacker
-    if protocol.layout in LAYOUTS:
-        sections = [block for block in parse_rank(path).blocks if isinstance(block, Section)]
-        found = [score for section in sections for score in section.scores(informed)]
-    else:
-        found = parse_lines(path, protocol)
+    found = [*_read_rank(path, informed)] if ranked else parse_lines(path, protocol)
     if not found:
-        expected = "---- ASV_eval results ----" if protocol.layout in LAYOUTS else "ASV-<lists>"
+        expected = "---- ASV_eval results ----" if ranked else "ASV-<lists>"
         raise UserError(f"{path}: has no line such as '{expected}'")
     return found
 

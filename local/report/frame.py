@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from local.protocols import attackers
@@ -126,6 +127,15 @@ UTILITY_MEASURES = ("wer", "uar", "mos")  # those that stand beside privacy
 def measure(of: str, **changes: Any) -> Measure:
     """A measure of the registry by its name, with what is called or written otherwise."""
     return MEASURES[of].but(**changes)
+
+
+def read_columns(columns: Iterable[str | Mapping[str, Any]]) -> list[Measure]:
+    """Columns as tables.yaml has them."""
+    return [measure(own) if isinstance(own, str) else measure(**own) for own in columns]
+
+
+TABLES = yaml.safe_load((ROOT / "local/report/tables.yaml").read_text(encoding="utf-8"))
+COLUMNS = {name: read_columns(own) for name, own in TABLES["columns"].items()}
 
 
 def number(value: float, digits: int = 2) -> str:

@@ -566,8 +566,8 @@ KEPT = ("metrics.csv", "generators.csv")  # of collect_results.py and collect_st
 
 
 def keep(results: Path, out: Path, names: dict[str, str], command: str = "") -> str:
-    """Copy a run's figures to a folder that is committed, with command.txt and origin.json; returns
-    the name of the table.
+    """Copy a run's figures to a folder that is committed, with command.txt and origin.json, which
+    also says whose speech it is; returns the name of the table.
 
     names: what to write for a path of this machine, in the command. UserError where the run has no
     command, or one with an absolute path that has no name: the page would not say what to run.
@@ -586,6 +586,7 @@ def keep(results: Path, out: Path, names: dict[str, str], command: str = "") -> 
     name = next((name for name in KEPT if is_there(results / name)), KEPT[0])
     table = read_bytes(results / name)
     told[name] = f"sha256:{sha256(table)}"
+    told |= {what: run[what] for what in ("corpus", "corpus_note") if run.get(what)}
     out.mkdir(parents=True, exist_ok=True)
     write_file(out / name, table)
     write_file(out / "command.txt", text + "\n")

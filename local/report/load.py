@@ -26,7 +26,7 @@ from local.report.frame import (
     with_numbers,
 )
 from utils.cli import UserError
-from utils.tables import Kind, read_json
+from utils.tables import Kind, is_there, read_bytes, read_json
 
 logger = logging.getLogger(__name__)
 Group = tuple[str, str, str]  # system, evaluator, split
@@ -250,7 +250,12 @@ def load_results(folder: Path) -> Results:
     results.speakers = tables.get("per_speaker", results.speakers)
     results.timings = tables.get("rtf", results.timings)
     results.pictures = _json(results, "figures.json", dict)
-    results.run = _json(results, "run.json", dict)
+    if is_there(folder / "command.txt") and not is_there(folder / "run.json"):
+        told = _json(results, "origin.json", dict)  # local/keep_results.py kept these figures
+        command = read_bytes(folder / "command.txt").decode().strip()
+        results.run = {**told, "origin": {**told, "command": command}}
+    else:
+        results.run = _json(results, "run.json", dict)
     results.clips = _json(results, "clips.json", list)
     results.missing += [(m["what"], m["why"]) for m in results.listed("missing")]
     if results.metrics.empty and not results.missing:

@@ -15,6 +15,7 @@ from local.metrics.recordings import LENGTHS
 from local.report import frame
 from local.report.frame import (
     ATTACKERS,
+    COLUMNS,
     VOICES,
     Marked,
     Measure,
@@ -30,14 +31,16 @@ from local.report.frame import (
     value_of,
 )
 from local.report.select import strongest, trades, unprotected
-from local.report.studies import FIGURES, headed, nist_table, pivot, spread, voices_table
+from local.report.studies import nist_table, spread, voices_table
 from local.report.tables import (
     SPECS,
     Table,
     claims_table,
     crowd_table,
     group_table,
+    headed,
     paper_table,
+    pivot,
     tabulate,
     verdicts_table,
 )
@@ -48,31 +51,7 @@ from utils.tables import read_bytes
 
 _OPTIONS = {"split", "systems", "evaluators", "figures"}
 _GENDERS = ("f", "m")  # have a column or row, even where nothing was measured
-_USE = {"wer": "WER by {}", "cer": "CER by {}", "uar": "UAR by {}", "mos": "estimated MOS",
-        "mos_drop": "MOS lost"}  # fmt: skip
-_OF_ATTACKERS = {  # what a table of attackers may show, for each group of voices
-    made.name: made
-    for made in (
-        measure("eer", title="EER, {}"),
-        measure("d_ece", title="D_ECE, {}"),
-        measure("reid_top_1", title="named first, {}"),
-        measure("cmc_1", title="CMC@1, {}"),
-        Measure("chance_clustered_cmc_1", "clustered chance, {}", "%", 100, 1),
-        Measure("p_value_cmc_1", "p of CMC@1, {}"),
-    )
-}
-_BY_LENGTH = (
-    measure("eer"), measure("eer", name="eer_normalised", title="EER, normalised"),
-    measure("reid_top_1", name="named", title="people named"),
-)  # fmt: skip
-_ALIKE = tuple(measure(name, family=frame.SIMILARITY) for name in ("deid", "g_vd"))
-_TRAINED = (
-    *_ALIKE,
-    *(
-        measure("eer", title=f"EER {attacker(name)}", family=frame.VERIFICATION, attacker=name)
-        for name in ("unprotected", "ignorant", "aligned", "lazy_informed")
-    ),
-)
+_ALIKE = COLUMNS["alike"]
 _EER = measure("eer", title="EER of the strongest attacker")
 Row = tuple[str, str]  # system, split
 
@@ -114,9 +93,11 @@ class Selection:
             raise UserError(f"{of} {missing[0]}")
         if asked["evaluators"]:
             own = frame.where(own, evaluator=asked["evaluators"])
-        if strange := [name for name in asked["figures"] if name not in _OF_ATTACKERS]:
-            known = ", ".join(_OF_ATTACKERS)
-            raise UserError(f"{page}: a table asks for the figure {strange[0]}; known: {known}")
+        names = [made.name for made in COLUMNS["attackers"]]
+        if strange := [name for name in asked["figures"] if name not in names]:
+            raise UserError(
+                f"{page}: a table asks for the figure {strange[0]}; known: {', '.join(names)}"
+            )
         return cls(own, split, asked["systems"], asked["evaluators"], asked["figures"])
 
     @property
@@ -144,9 +125,10 @@ class Selection:
         """Measures of use that the block has figures for, each by what measured it."""
         use = frame.where(self.figures, family=frame.UTILITY)
         return [
-            measure(name, title=_USE[name].format(by), family=frame.UTILITY, by=by)
-            for name in names or _USE
-            for by in frame.each(frame.where(use, metric=name), "evaluator")
+            made.but(title=made.title.format(by), by=by)
+            for made in COLUMNS["use"]
+            for by in frame.each(frame.where(use, metric=made.name), "evaluator")
+            if not names or made.name in names
         ]
 
     @cached_property
@@ -228,7 +210,7 @@ def trainings_table(block: Selection) -> Table:
             told += f"; {show(defined[0], made)} to {show(defined[-1], made)}"
         return told
 
-    return pivot(["system", "voices"], block.voices(), headed(_TRAINED), cell)
+    return pivot(["system", "voices"], block.voices(), headed(COLUMNS["trainings"]), cell)
 
 
 def inference_table(block: Selection) -> Table:
@@ -246,7 +228,8 @@ def attackers_table(block: Selection) -> Table:
     search for identities (`leakage`) is an attacker like others."""
     columns = [
         (made.heading.format(people), (f"{block.split}_{end}", made))
-        for made in (_OF_ATTACKERS[name] for name in block.wanted)
+        for made in COLUMNS["attackers"]
+        if made.name in block.wanted
         for end, people in block.groups.items()
     ]
 
@@ -271,7 +254,7 @@ def recordings_table(block: Selection) -> Table:
     rows = [
         ([code(f.system), block.groups[f.gender], attacker(f.attacker), made.heading], (f, made))
         for f in attacks.drop_duplicates(["system", "split", "attacker", "evaluator"]).itertuples()
-        for made in _BY_LENGTH
+        for made in COLUMNS["recordings"]
     ]
 
     def cell(row: tuple[Any, Measure], length: str) -> str:
@@ -290,8 +273,8 @@ def targets_table(block: Selection) -> Table:
     attacks = block.figures[block.figures["family"] != frame.UTILITY].assign(evaluator="")
     own = concat([attacks, block.figures])
     found = frame.values(own, "system", "split", "metric", "evaluator")
-    there = set(attacks["metric"])
-    columns = [*(made for made in FIGURES if made.name in there), *block.measured("wer")]
+    columns = [made for made in COLUMNS["white_box"] if made.name in {*attacks["metric"]}]
+    columns += block.measured("wer")
 
     def cell(row: tuple[str, Sequence[str]], made: Measure) -> str:
         of = [found.get((system, row[0], made.name, made.by)) for system in row[1]]

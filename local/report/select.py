@@ -669,12 +669,7 @@ def over_targets(
 
 # The summary of an evaluator.
 
-SUMMARY = (  # without an attacker: of the strongest one measured
-    measure("eer", title="Privacy: EER"),
-    measure("d_ece", title="Privacy: D_ECE"),
-    measure("deid", title="Privacy: DeID", family=frame.SIMILARITY),
-    measure("g_vd", title="Distinctiveness: G_VD", family=frame.SIMILARITY),
-)
+SUMMARY = frame.COLUMNS["summary"]
 
 
 class SummaryCell(NamedTuple):

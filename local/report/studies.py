@@ -9,7 +9,7 @@ import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, product
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple
 
 from pandas import DataFrame, Series, concat, read_csv
 
@@ -26,20 +26,27 @@ from local.report.frame import (
     number,
     read_frame,
     render,
-    show,
     target_series,
 )
 from local.report.gather import labelled, origin, tabulate
 from local.report.load import Results
-from local.report.tables import CERTAIN, CITED, Table, of_table, printed, published
+from local.report.tables import (
+    CERTAIN,
+    CITED,
+    Table,
+    dashed,
+    headed,
+    of_table,
+    pivot,
+    printed,
+    published,
+)
 from utils.cli import UserError
 from utils.datadir import read_noted
 from utils.tables import read_json_object, read_map, write_file, write_json
 
 Filters = dict[str, Callable[..., object]]
-Row = TypeVar("Row")
-Column = TypeVar("Column")
-EER, PERCENT = MEASURES["eer"], Measure("", "", "%", 100, 1)
+EER = MEASURES["eer"]
 
 
 # ---- What studies share.
@@ -75,28 +82,6 @@ class Study:
         write_file(out / self.table, table)
 
 
-def pivot(
-    names: Sequence[str],
-    rows: Iterable[tuple[Sequence[str], Row]],
-    columns: Sequence[tuple[str, Column]],
-    cell: Callable[[Row, Column], str],
-) -> Table:
-    """A table of rows with their names and columns with their titles; a cell is made of what its
-    row and its column are of."""
-    lines = [[*said, *(cell(row, column) for _, column in columns)] for said, row in rows]
-    return Table([*names, *(title for title, _ in columns)], lines, len(names))
-
-
-def headed(measures: Iterable[Measure]) -> list[tuple[str, Measure]]:
-    """Columns of measures."""
-    return [(measure.heading, measure) for measure in measures]
-
-
-def dashed(value: Value | float | None, measure: Measure) -> str:
-    """A figure with its interval; a dash where it is not defined or was not measured."""
-    return show(value, measure, missing="–", undefined="–")
-
-
 def mean(values: Iterable[float]) -> Value:
     """The mean of those that are defined."""
     there = [value for value in values if not math.isnan(value)]
@@ -107,34 +92,13 @@ def mean(values: Iterable[float]) -> Value:
 
 THEIRS = CITED["003"]
 ORIGINAL, WITHOUT = "original", "EER without SDID"  # their words for unprotected speech
-RANKS = (1, 5, 10, 20, 50)
 RANKED = (  # what systems are ordered by, and the table of the paper that prints it
     ("trial1", "5", "EER, trial 1"),
     ("trial2", "5", "EER, trial 2"),
     ("cross", "6", "EER, cross-profile"),
     ("p_cos", "8", "P-cosine above chance"),
 )
-HITS = [(f"@{k}", PERCENT.but(name=f"cmc_{k}")) for k in RANKS]
 TESTED = ("cmc_1", "cmc_10", "auc_cmc", "mean_rank")
-ABOVE = (PERCENT.but(name="above_cca_top10", title="CCA above chance"),
-         PERCENT.but(name="above_p_cos", title="P-cosine above chance"))  # fmt: skip
-SEARCH = [
-    Measure(name, title, digits=digits)
-    for name, title, digits in (
-        ("auc_cmc", "AUC-CMC", 3), ("chance_auc_cmc", "its chance", 3),
-        ("chance_clustered_auc_cmc", "clustered", 3), ("mean_rank", "mean rank", 1),
-        ("chance_mean_rank", "chance", 1), ("mean_rank_all_mates", "mean rank of all mates", 1),
-        ("chance_mean_rank_all_mates", "chance", 1),
-    )
-]  # fmt: skip
-SPACE = [
-    Measure(prefix + name, chance or title, digits=digits)
-    for name, title, digits in (
-        ("cca_top10", "CCA top 10", 3), ("p_mse", "P-MSE", 4), ("p_cos", "P-cosine", 3),
-        ("p_cos_held_out", "P-cosine held out", 3),
-    )
-    for prefix, chance in (("", ""), ("chance_", "chance"))
-]  # fmt: skip
 Place = tuple[str, str, str]  # system, list, evaluator
 
 
@@ -217,7 +181,7 @@ class Searches(Study):
 
     def search(self) -> Table:
         """Table 6: AUC-CMC, mean ranks, cross-profile EER."""
-        table = self._searches(SEARCH)
+        table = self._searches(frame.COLUMNS["search"])
         table.header.append("cross-profile EER (%)")
         for row in table.rows:
             cross = dashed(self.value(row[0], "cross", row[1], "eer"), EER)
@@ -231,8 +195,9 @@ class Searches(Study):
             every = (self.value(system, f"leakage_p{p}", by, column.name) for by, p in self.places)
             return [one.value for one in every if not math.isnan(one.value)]
 
-        rows = [([s, str(len(found(s, HITS[0][1])))], s) for s in self.systems]
-        return pivot(["system", "mean of"], rows, HITS, lambda system, column: dashed(
+        rows = [([s, str(len(found(s, frame.COLUMNS["hits"][0])))], s) for s in self.systems]
+        columns = headed(frame.COLUMNS["hits"])
+        return pivot(["system", "mean of"], rows, columns, lambda system, column: dashed(
             mean(found(system, column)), column.but(digits=2)
         ))  # fmt: skip
 
@@ -244,7 +209,8 @@ class Searches(Study):
             for (system, by, profile), at in self._searched()
             for prefix, name in chances.items()
         ]
-        return pivot(["system", "evaluator, profile"], rows, HITS, lambda row, column: self._cell(
+        names, columns = ["system", "evaluator, profile"], headed(frame.COLUMNS["hits"])
+        return pivot(names, rows, columns, lambda row, column: self._cell(
             row[0], column.but(name=row[1] + column.name)
         ))  # fmt: skip
 
@@ -257,13 +223,11 @@ class Searches(Study):
         construction.
         """
         some = any(self.value(*at, "cca_top10").defined for _, at in self._searched())
-        columns = (Measure("segments", "segments", digits=0), *SPACE, *ABOVE)
-        return self._searches(column for column in columns if some or "cca" not in column.name)
+        return self._searches(m for m in frame.COLUMNS["space"] if some or "cca" not in m.name)
 
     def significance(self) -> Table:
         """p values of the searches against the clustered chance, corrected over the systems."""
-        plain = {"unit": "", "scale": 1, "digits": 4}
-        return self._searches(MEASURES[m].but(name=f"holm_{m}", **plain) for m in TESTED)
+        return self._searches(frame.COLUMNS["significance"])
 
     def printed(self, table: str, kind: str = "") -> dict[str, list[str]]:
         """Figures of a table as the paper prints them, by system; of Table 8 then shares above the
@@ -277,7 +241,7 @@ class Searches(Study):
             chances = dict(zip(rows["Random"]["metric"], rows["Random"]["number"], strict=True))
             for name, own in rows.items():
                 spaces = own[own["metric"] != "p_mse"].itertuples()
-                above = [dashed(_above(f.number, chances[f.metric]), PERCENT) for f in spaces]
+                above = [dashed(_above(f.number, chances[f.metric]), EER) for f in spaces]
                 found[name] = [*(found[name] + ["–", "–"])[:3], *above]
         return found
 
@@ -375,7 +339,6 @@ def nist_table(words: Sequence[str], page: Path) -> Table:
 
 # ---- White-box attackers of constant target voices after Champion et al. 2021.
 
-FIGURES = (EER, frame.measure("linkability", title="D_sys", digits=2), MEASURES["d_ece"])
 PROSODY = ("f0_correlation", "voicing_agreement", "duration_drift", "level_change", "clipping",
            "clipping_original")  # fmt: skip
 
@@ -391,7 +354,7 @@ def read_target(data: Path) -> tuple[str, str]:
 def spread(values: Sequence[Value], measure: Measure) -> str:
     """Mean ± standard deviation over targets; how many are undefined or missing, if any.
 
-    >>> spread([Value(0.1), Value(0.2), Value(0.3), Value(math.nan)], FIGURES[0])
+    >>> spread([Value(0.1), Value(0.2), Value(0.3), Value(math.nan)], EER)
     '20.0 ± 10.0 (1 of 4 not defined)'
     """
     defined = [measure.scale * value.value for value in values if value.defined]
@@ -421,7 +384,7 @@ class Targets(Study):
         self.series = target_series(voices, fewest=1)
         bins = sorted(n for n in set(self.figures["metric"]) if n.startswith("linkability_bins_"))
         self.columns = headed([
-            *FIGURES,
+            *frame.COLUMNS["white_box"],
             *(Measure(n, f"D_sys, {n.rpartition('_')[2]} bins", digits=2) for n in bins),
         ])  # fmt: skip
         self.places = [
@@ -492,7 +455,7 @@ class Targets(Study):
         people = people[people["metric"].str.startswith("linkab")]  # not prosody
         places = ("split", "evaluator", "attacker")
         index = frame.values(people, *places, "system", "speaker", "metric")
-        header, rows, own = [*places, "speech", "speaker"], [], FIGURES[1]
+        header, rows, own = [*places, "speech", "speaker"], [], frame.COLUMNS["white_box"][1]
         metrics = sorted(set(people["metric"]))
         for metric in metrics:
             bins = metric.rpartition("_")[2]

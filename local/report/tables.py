@@ -2,15 +2,14 @@
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pandas as pd
-import yaml
 from pandas import DataFrame, to_numeric
 
 from local.metrics.recordings import LENGTHS
@@ -41,6 +40,8 @@ from local.report.load import Person, Results
 from local.report.select import Judged, Verdict
 from utils.cli import UserError
 
+Row = TypeVar("Row")
+Column = TypeVar("Column")
 CERTAIN = 1 - 1e-6  # chance of canonical correlation from which on it says nothing
 CONDITION = {"unprotected": UNPROTECTED.condition} | {
     name: made.condition for name, made in ATTACKERS.items()
@@ -77,35 +78,48 @@ class Spec:
     attackers: bool = False
 
 
-def _read_specs() -> dict[str, Spec]:
-    read = yaml.safe_load((frame.ROOT / "local/report/tables.yaml").read_text(encoding="utf-8"))
-    for own in read.values():
-        own["columns"] = [
-            measure(column) if isinstance(column, str) else measure(**column)
-            for column in own["columns"]
-        ]
-    return {name: Spec(**own) for name, own in read.items()}
-
-
-SPECS = _read_specs()
+SPECS = {
+    name: Spec(**own | {"columns": frame.read_columns(own["columns"])})
+    for name, own in frame.TABLES["report"].items()
+}
 PROSODY = SPECS.pop("prosody")  # of no evaluator of privacy, so not among the others
+
+
+def pivot(
+    names: Sequence[str],
+    rows: Iterable[tuple[Sequence[str], Row]],
+    columns: Iterable[tuple[str, Column]],
+    cell: Callable[[Row, Column], str],
+) -> Table:
+    """A table of rows with their names and columns with their titles; a cell is made of what its
+    row and its column are of."""
+    columns = [*columns]
+    lines = [[*said, *(cell(row, column) for _, column in columns)] for said, row in rows]
+    return Table([*names, *(title for title, _ in columns)], lines, len(names))
+
+
+def headed(measures: Iterable[Measure]) -> list[tuple[str, Measure]]:
+    """Columns of measures."""
+    return [(measure.heading, measure) for measure in measures]
+
+
+def dashed(value: Value | float | None, measure: Measure) -> str:
+    """A figure with its interval; a dash where it is not defined or was not measured."""
+    return show(value, measure, missing="–", undefined="–")
 
 
 def tabulate(spec: Spec, metrics: pd.DataFrame) -> Table:
     """The table of a specification, of the figures of one evaluator."""
     found = frame.values(metrics, *SUBJECT, "metric")
-    named = spec.attackers
-    own = where(metrics, family=spec.family, attacker=[*CONDITION] if named else "")
-    own = own.drop_duplicates([*SUBJECT])
-    rows = []
-    for f in own.sort_values("split", kind="stable").itertuples():
-        who = [attacker(f.attacker), f.condition] if named else []
-        cells = (_cell(found, f, m) for m in spec.columns)
-        counts = (getattr(f, name) for name in spec.counts.values())
-        rows.append([f.split, f.system, *who, *cells, *counts])
-    who = ["attacker", "condition"] if named else []
-    titles = (m.heading for m in spec.columns)
-    return Table(["split", "system", *who, *titles, *spec.counts], rows, 2 + len(who))
+    own = where(metrics, family=spec.family, attacker=[*CONDITION] if spec.attackers else "")
+    own = own.drop_duplicates([*SUBJECT]).sort_values("split", kind="stable")
+    names = ["split", "system", "attacker", "condition"][: 4 if spec.attackers else 2]
+    rows = [([f.split, f.system, attacker(f.attacker), f.condition][: len(names)], f)
+            for f in own.itertuples()]  # fmt: skip
+    columns: list[tuple[str, Measure | str]] = [*headed(spec.columns), *spec.counts.items()]
+    return pivot(names, rows, columns, lambda f, column: (
+        getattr(f, column) if isinstance(column, str) else _cell(found, f, column)
+    ))  # fmt: skip
 
 
 def _cell(found: Mapping[tuple[str, ...], Value], f: Any, m: Measure) -> str:
@@ -127,7 +141,6 @@ def prosody_table(metrics: pd.DataFrame) -> Table:
     return tabulate(PROSODY, where(metrics, evaluator="prosody"))
 
 
-UTILITY_HEADER = ["split", "system", "measured by", "condition", "figure", "value", "speakers"]
 _USEFUL = (*frame.UTILITY_MEASURES, "cer", "hypotheses_cut", "mos_drop")
 
 
@@ -139,7 +152,8 @@ def utility_table(metrics: pd.DataFrame) -> Table:
          show(value_of(f), MEASURES[f.metric]), f.n_speakers]
         for f in own.itertuples()
     ]  # fmt: skip
-    return Table(UTILITY_HEADER, rows, 5)
+    head = ["split", "system", "measured by", "condition", "figure", "value", "speakers"]
+    return Table(head, rows, 5)
 
 
 def rtf_table(timings: pd.DataFrame) -> Table:
@@ -166,10 +180,8 @@ def _by(metric: str, name: str) -> str:
 def strongest_table(metrics: pd.DataFrame) -> Table:
     """The strongest attackers, a row a system and split, with what is left of use by each
     recogniser and, in brackets, what it was without protection."""
-    useful = {
-        (f.metric, f.evaluator, f.split, f.system): value_of(f)
-        for f in where(metrics, family=frame.UTILITY, metric=frame.UTILITY_MEASURES).itertuples()
-    }
+    use = where(metrics, family=frame.UTILITY, metric=frame.UTILITY_MEASURES)
+    useful = frame.values(use, "metric", "evaluator", "split", "system")
     measured = list(dict.fromkeys(key[:2] for key in useful))
     bare, rows = select.unprotected(metrics), []
     for s in select.strongest(metrics):
@@ -419,13 +431,6 @@ _OF_ONE = {"%": 100, "dB": 1, "bit": 1, "": 1}
 # link to the row that carries it (relative to docs/papers).
 CLAIM = ("paper", "place", "claim", "verdict", "why")
 VERDICTS = ("holds", "holds in kind", "does not hold", "not decided here", "cannot be run here")
-_TITLES = {name: made.title for name, made in MEASURES.items()} | {
-    "p_cos": "Procrustes cosine", "deid_2020": "DeID, 2020 formula",
-    "g_vd_2020": "G_VD, 2020 formula", "p_mse": "P-MSE", "eer_fall": "fall of the EER",
-    "rtf": "RTF", "cosine_x": "cosine of x", "cosine_phi_1": "of φ1", "cosine_phi_2": "of φ2",
-    "cosine_phi": "of φ", "mean_cosine": "mean cosine", "min_cosine": "smallest",
-    "max_cosine": "largest",
-} | {f"cmc_{k}": f"CMC@{k}" for k in (5, 20, 50)}  # fmt: skip
 Ours = Mapping[str, Value | None]  # by our set
 Place = tuple[str, str, str, str]  # split, family, attacker, metric
 _OPTIONS = {"sets", "evaluators", "systems", "attackers", "prefix", "rows"}
@@ -559,7 +564,8 @@ def printed(row: Any) -> str:
 
 
 def _title(metric: str, unit: str, *words: str) -> str:
-    told = ", ".join(filter(None, (_TITLES.get(metric, metric), *words)))
+    name = MEASURES[metric].title if metric in MEASURES else metric
+    told = ", ".join(filter(None, (name, *words)))
     return told + (f" ({unit})" if unit else "")
 
 

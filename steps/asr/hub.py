@@ -25,8 +25,7 @@ class Whisper:
     """Recogniser of many languages, or of English alone (openai/whisper-tiny.en, ...)."""
 
     def __init__(self, source: str, language: str | None, device: str = "cpu") -> None:
-        torch.set_num_threads(1)
-        weights.check_device(device)
+        weights.use_device(device)
         self._processor = weights.load_transformer(source, "WhisperProcessor")
         self._model = weights.load_transformer(source, "WhisperForConditionalGeneration").to(device)
         self._device, made = device, self._model.generation_config

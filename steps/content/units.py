@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from steps.content.extractors import HubContent
-from steps.training.weights import fill_network
+from steps.training.weights import fill_network, graph_values
 from utils.arrays import Float32
 from utils.cli import UserError
 from utils.registry import find
@@ -118,7 +118,6 @@ EARS = {
     "moonshine": "steps.content.units:moonshine_ear",
     "hub:<model>:<layer>": "steps.content.units:hub_ear",
 }
-_KINDS: dict[int, npt.DTypeLike] = {1: np.float32, 2: np.uint8}  # of the values of a tensor
 _PLAIN = re.compile(r"((?:layers\.\d+\.|layer_norm|conv\d)\S*?)(?:_add_tensor)?")
 _LAYER = re.compile(r"/layers\.(\d+)/(self_attn/[qkvo]_proj|mlp/fc[12])/")
 _GROUPNORM = {"/groupnorm/Mul_output_0": "weight", "/groupnorm/Add_output_0": "bias"}
@@ -163,13 +162,8 @@ def read_weights(path: Path) -> dict[str, Tensor]:
 
     UserError where it is no such graph.
     """
-    import onnxruntime.tools.ort_format_model  # noqa: F401 - it makes the next one known
-    from ort_flatbuffers_py.fbs.InferenceSession import InferenceSession
-
     try:
-        graph = InferenceSession.GetRootAsInferenceSession(path.read_bytes(), 0).Model().Graph()
-        tensors = [graph.Initializers(i) for i in range(graph.InitializersLength())]
-        values = {t.Name().decode(): _values(t) for t in tensors if t.DataType() in _KINDS}
+        graph, values = graph_values(path.read_bytes())
         found = {m[1]: values[name] for name in values if (m := _PLAIN.fullmatch(name))}
         for node in (graph.Nodes(i) for i in range(graph.NodesLength())):
             made = node.Outputs(0).decode()
@@ -184,11 +178,6 @@ def read_weights(path: Path) -> dict[str, Tensor]:
     except Exception as error:  # flatbuffers raises Python's own errors beyond a file's end
         raise UserError(f"{path}: is not a graph of Moonshine's encoder: {error}") from error
     return {name: torch.from_numpy(np.array(part, np.float32)) for name, part in found.items()}
-
-
-def _values(tensor: Any) -> npt.NDArray[Any]:
-    raw: npt.NDArray[Any] = tensor.RawDataAsNumpy().view(_KINDS[tensor.DataType()])
-    return raw.reshape([tensor.Dims(i) for i in range(tensor.DimsLength())])
 
 
 def _dequantised(values: dict[str, npt.NDArray[Any]], name: str) -> npt.NDArray[Any]:

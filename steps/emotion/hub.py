@@ -57,8 +57,7 @@ def _load_any(source: str, device: str) -> tuple[Callable[[Float32], torch.Tenso
         )
     config = weights.transformer_config(source)
     if any("Classification" in name for name in getattr(config, "architectures", None) or ()):
-        weights.check_device(device)
-        torch.set_num_threads(1)
+        weights.use_device(device)
         model: Any = weights.load_transformer(source, "AutoModelForAudioClassification").to(device)
         prepare = weights.load_transformer(source, "AutoFeatureExtractor")
 

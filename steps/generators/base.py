@@ -199,9 +199,9 @@ GENERATORS = {
     "constant": "steps.generators.pool:ConstantTarget",
     "average": "steps.generators.pool:AverageSpeakers",
     "psd": "steps.generators.frames:PseudoSpeakerDistribution",
-    "wgan": "steps.generators.indexed:WganSpeakers",
-    "idmap_mlp": "steps.generators.indexed:IdMapGenerator",
-    "idmap_diff": "steps.generators.indexed:IdMapGenerator",
+    "wgan": "steps.generators.sampling:WganSpeakers",
+    "idmap_mlp": "steps.generators.sampling:IdMapGenerator",
+    "idmap_diff": "steps.generators.sampling:IdMapGenerator",
 }
 
 

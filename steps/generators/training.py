@@ -18,7 +18,7 @@ from steps.generators.base import units
 from steps.generators.identity import END
 from steps.training.loop import Trainer, train
 from steps.training.settings import LoopSettings, identity
-from steps.training.weights import check_device, fill_network, load_state, saved_vector
+from steps.training.weights import fill_network, load_state, saved_vector, use_device
 from utils.arrays import Float32, Float64, Int64
 from utils.cli import UserError
 from utils.registry import choose, load
@@ -496,8 +496,7 @@ def train_generator(
     (one thread, same machine). UserError where the loss is not a number, and at the end where
     vectors of unseen indices have norms out of `NORM_RATIO`; then there is no final.pt.
     """
-    torch.set_num_threads(1)
-    check_device(device)
+    use_device(device)
     trainer = _kind(values, path).from_settings(values, path, data, seed=seed, device=device)
     logging.info(
         "%s: %d x-vectors of %d speakers, %d dimensions, median norm of speakers %.3g",

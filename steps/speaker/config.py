@@ -29,7 +29,7 @@ from utils.settings import (
 STRUCTURES = {
     "ecapa": "steps.speaker.network:make_ecapa",
     "xvector": "steps.speaker.network:make_xvector",
-    "resemblyzer": "steps.speaker.lstm:make_resemblyzer",
+    "resemblyzer": "steps.speaker.network:make_resemblyzer",
     "pyannote": "steps.speaker.pyannote:make_pyannote",
     "ecapa_dual": "steps.speaker.network:make_ecapa",
 }

@@ -15,7 +15,7 @@ from steps.speaker.config import EncoderConfig
 from steps.speaker.features import Features
 from steps.speaker.network import MINIMUM_FRAMES, EncoderNetwork
 from steps.training.settings import read_config
-from steps.training.weights import check_device, fill_network, load_hub_model, load_state
+from steps.training.weights import fill_network, load_hub_model, load_state, use_device
 from utils.archives import ArchiveWriter
 from utils.arrays import Float32
 from utils.cli import UserError, refusing
@@ -166,8 +166,7 @@ def need_seconds(samples: Samples, seconds: float, what: str = "long") -> None:
 
 def load_encoder(name: str, device: str = "cpu") -> Encoder:
     """Make the encoder of a name (table above); `device`: cpu or cuda. One thread a process."""
-    torch.set_num_threads(1)
-    check_device(device)
+    use_device(device)
     kind, found = find(ENCODERS, name, "encoder")
     return kind(*found, device)
 

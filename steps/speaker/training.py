@@ -19,7 +19,7 @@ from steps.speaker.network import EncoderNetwork, TrainingHead
 from steps.training.audio import TrainingAudio, hold_out
 from steps.training.loop import Trainer, cyclic_rate, descend, learning_rate, set_rate, train
 from steps.training.settings import identity
-from steps.training.weights import check_device, choose_precision, digest_of
+from steps.training.weights import choose_precision, digest_of, use_device
 from utils.arrays import Float32
 from utils.cli import UserError
 from utils.datadir import write_training_speakers, write_validation_speakers
@@ -263,8 +263,7 @@ def train_encoder(
 
     init_from: folder of the encoder to start from; UserError for one of another network.
     """
-    torch.set_num_threads(1)
-    check_device(device)
+    use_device(device)
     audio_used, held = hold_out(audio, config.training.valid_speakers, seed)
     valid = make_validation_set(audio, held, config.training.valid_segments, seed)
     trainer = EncoderTrainer(config, seed, device, audio_used, valid)

@@ -1,7 +1,6 @@
 """A folder of audio through a system: the system's own folder, the files, and their protection."""
 
 import ctypes
-import fcntl
 import hashlib
 import hmac
 import json
@@ -32,6 +31,7 @@ from utils.arrays import Float64
 from utils.audiofile import audio_format, renumber_ogg
 from utils.cli import UserError, refusing
 from utils.digests import contents, digest_file, digest_json
+from utils.orphans import lock
 from utils.seeds import Draws
 from utils.settings import is_settings, read_settings
 from utils.tables import StrPath, is_there, read_lines, read_map, replacing
@@ -173,12 +173,17 @@ def read_speakers(path: Path) -> dict[str, str]:
     tab may separate them, where names of files hold blanks."""
     if not any("\t" in line for _, line in read_lines(path)):
         return read_map(path)
+    return _read_pairs(path, "speaker")
+
+
+def _read_pairs(path: Path, what: str, fits: Callable[[str], bool] = bool) -> dict[str, str]:
+    """Read a table `<file> TAB <what>`; UserError for another line, and for a file twice."""
     found: dict[str, str] = {}
     for number, line in read_lines(path):
-        name, _, speaker = line.rstrip().partition("\t")
-        if not name or not speaker or name in found:
-            raise UserError(f"{path}:{number}: not `<file> TAB <speaker>`, or a file twice")
-        found[name] = speaker
+        name, _, value = line.rstrip().partition("\t")
+        if not name or not value or not fits(value) or name in found:
+            raise UserError(f"{path}:{number}: not `<file> TAB <{what}>`, or a file twice")
+        found[name] = value
     return found
 
 
@@ -209,12 +214,10 @@ def alone_in(out: Path) -> Iterator[None]:
     """Make the folder, and be the only run that writes there; UserError where another does."""
     out.mkdir(parents=True, exist_ok=True)
     with (out / JOURNAL).open("a") as stream:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+        if not lock(stream.fileno()):
             raise UserError(
                 f"{out}: another run writes there; wait for its end, or choose another folder"
-            ) from error
+            )
         yield
 
 
@@ -401,13 +404,9 @@ def _cell(path: StrPath) -> str:
 
 
 def _read_names(table: Path) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for number, line in read_lines(table) if table.is_file() else ():
-        before, tab, now = line.rstrip("\n").partition("\t")
-        if not tab or "\t" in now or Path(now).name != now or not now or before in found:
-            raise UserError(f"{table}:{number}: not `<before> TAB <now>`, or a file twice")
-        found[before] = now
-    return found
+    if not table.is_file():
+        return {}
+    return _read_pairs(table, "name", lambda name: name == Path(name).name and "\t" not in name)
 
 
 # ---- Protection of a folder's files by an anonymiser; data on the speaker come from the files.

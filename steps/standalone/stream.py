@@ -17,7 +17,7 @@ from steps.audio import SAMPLE_RATE, quietest
 from steps.sources import SourceSpeaker, VoiceKey
 from steps.synthesis.f0 import VOICED_HZ, compute_f0_stats
 from utils.arrays import Float64
-from utils.audiofile import HEAD, STREAM_LENGTH, AudioError, AudioFile, container
+from utils.audiofile import HEAD, STREAM_LENGTH, AudioError, AudioFile, container, find_samples
 from utils.cli import UserError, refusing
 
 # ---- Speech on a pipe: bare samples, or a WAV file of unknown length.
@@ -80,24 +80,14 @@ def _blocks(
 def _skip_to_samples(stream: BinaryIO) -> int | None:
     """Read a WAV file, after its first twelve bytes, up to its samples; their bytes, where its
     header tells of them. UserError if invalid."""
-    known = False
-    while True:
-        head = stream.read(8)
-        if len(head) < 8:
-            raise UserError(f"standard input: a WAV file without samples; {WHAT}")
-        name, size = struct.unpack("<4sI", head)
-        if name == b"data":
-            if not known:
-                raise UserError(f"standard input: a WAV file without a format; {WHAT}")
-            return size if 0 < size < STREAM_LENGTH else None
-        body = stream.read(size + size % 2)
-        if name == b"fmt " and len(body) >= 16:
-            kind, channels, rate, _, _, bits = struct.unpack("<HHIIHH", body[:16])
-            if (kind in (1, 0xFFFE), channels, rate, bits) != (True, 1, SAMPLE_RATE, 16):
-                raise UserError(
-                    f"standard input: {rate} Hz, {channels} channels, {bits} bit; {WHAT}"
-                )
-            known = True
+    if (found := find_samples(stream)) is None:
+        raise UserError(f"standard input: a WAV file without samples; {WHAT}")
+    size, (kind, channels, rate, _, _, bits) = found
+    if not any(found[1]):
+        raise UserError(f"standard input: a WAV file without a format; {WHAT}")
+    if (kind in (1, 0xFFFE), channels, rate, bits) != (True, 1, SAMPLE_RATE, 16):
+        raise UserError(f"standard input: {rate} Hz, {channels} channels, {bits} bit; {WHAT}")
+    return size if 0 < size < STREAM_LENGTH else None
 
 
 # ---- Conversion of recordings of any length, piece by piece in bounded memory, without seams.

@@ -15,10 +15,9 @@ from torch.nn.utils.parametrizations import weight_norm
 
 from steps.content.extractors import at_frames, at_places, load_extractor
 from steps.content.units import UnitSettings, make_units
-from steps.synthesis.b1b import DiscriminatorConfig
 from steps.synthesis.base import REMAINS, ContentMap, F0Map, Target, trained_files
 from steps.synthesis.f0 import HIGHEST_HZ, LOWEST_HZ, VOICED_HZ, F0Stats, unbroken
-from steps.synthesis.trained import TrainedSynthesiser, in_blocks
+from steps.synthesis.trained import DiscriminatorConfig, TrainedSynthesiser, in_blocks
 from steps.synthesis.world import (
     CODE_DIM,
     FINE,

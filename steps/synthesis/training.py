@@ -17,12 +17,15 @@ from torch.nn.utils.parametrizations import spectral_norm, weight_norm
 
 from steps.audio import SAMPLE_RATE
 from steps.speaker.vectors import read_xvectors
-from steps.synthesis.b1b import B1bNetwork, DiscriminatorConfig, input_statistics, make_sources
 from steps.synthesis.content import draw_warp, extract_content
 from steps.synthesis.trained import (
     FULL_LEVEL,
+    B1bNetwork,
+    DiscriminatorConfig,
     NsfNetwork,
     TrainedSynthesiser,
+    input_statistics,
+    make_sources,
     pulse_train,
     render,
     unit_length,
@@ -32,7 +35,7 @@ from steps.synthesis.world import HOP, WorldFrames, unpack
 from steps.training.audio import TrainingAudio, hold_out
 from steps.training.loop import Trainer, descend, learning_rate, set_rate, train
 from steps.training.settings import identity
-from steps.training.weights import check_device
+from steps.training.weights import use_device
 from utils.archives import ObjectReader
 from utils.arrays import Float32
 from utils.cli import UserError
@@ -239,8 +242,7 @@ def train_synthesiser(
     given: content, onto; see `ContentTrainer`. `out` gets training.tsv, checkpoints/,
     synthesiser.yaml; final.pt last.
     """
-    torch.set_num_threads(1)
-    check_device(device)
+    use_device(device)
     speech = TrainingSpeech.load(pool, audio, config, seed)
     training, held = hold_out(audio, config.training.valid_speakers, seed)
     trainer = load(kind.trainer)(speech, training.speakers, held, device, **given)

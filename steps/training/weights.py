@@ -6,11 +6,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from safetensors.torch import load_file, save_file
 
 from utils.cli import UserError
 from utils.tables import StrPath, replacing
+
+_KINDS: dict[int, type[np.generic]] = {1: np.float32, 2: np.uint8}  # of a graph's tensors
 
 # ---- Saved weights: the only place that reads them and puts them into networks.
 
@@ -89,7 +93,27 @@ def save_half(path: Path, state: Mapping[str, torch.Tensor]) -> None:
         beside.chmod(0o644)  # such files are readable for their owner alone
 
 
+def graph_values(model: bytes) -> tuple[Any, dict[str, npt.NDArray[Any]]]:
+    """A graph in onnxruntime's own format, and its tensors of float32 and of bytes by name."""
+    import onnxruntime.tools.ort_format_model  # noqa: F401 - it makes the next one known
+    from ort_flatbuffers_py.fbs.InferenceSession import InferenceSession
+
+    graph = InferenceSession.GetRootAsInferenceSession(model, 0).Model().Graph()
+    found: dict[str, npt.NDArray[Any]] = {}
+    for tensor in (graph.Initializers(i) for i in range(graph.InitializersLength())):
+        if kind := _KINDS.get(tensor.DataType()):
+            shape = [tensor.Dims(i) for i in range(tensor.DimsLength())]
+            found[tensor.Name().decode()] = tensor.RawDataAsNumpy().view(kind).reshape(shape)
+    return graph, found
+
+
 # ---- Devices and number formats of networks.
+
+
+def use_device(device: str) -> None:
+    """Compute on one thread of a process; UserError for `cuda` if there is none."""
+    torch.set_num_threads(1)
+    check_device(device)
 
 
 def check_device(device: str) -> None:
@@ -122,8 +146,7 @@ def load_hub_model(source: str, device: str, load: Callable[[dict[str, Any]], An
     """Load SpeechBrain's model by `load` with arguments of from_hparams, ready for use."""
     from speechbrain.utils.fetching import LocalStrategy
 
-    torch.set_num_threads(1)
-    check_device(device)
+    use_device(device)
     how = {
         "source": source,
         "savedir": None,  # the hub's own cache; nothing is written beside a local model

@@ -28,13 +28,12 @@ from local.report.frame import METRICS, SPEAKERS, WHERE, write_frame
 from local.report.gather import attacks, gather, settings_of_systems, tabulate
 from local.report.load import load_results
 from steps.anonymisers.registry import describe_system
-from steps.asr.ctc import CtcRecogniser
-from steps.asr.ctc_training import CtcConfig, CtcUnits
-from steps.asr.ctc_training import make_network as make_ctc
+from steps.asr.ctc import CtcConfig, CtcRecogniser, CtcUnits
+from steps.asr.ctc import make_network as make_ctc
 from steps.asr.language import Language, read_language, write_language
 from steps.audio import read_audio
 from steps.generators.idmap import MlpNetwork, MlpSettings
-from steps.populations import plans as large
+from steps.populations import pairs as large
 from steps.speaker.backends import CosineBackend, load_backend, train_backend, write_backend
 from steps.speaker.config import EncoderConfig
 from steps.speaker.encoders import load_network
@@ -244,24 +243,14 @@ def of_results(root: Path) -> Iterator[Target]:
 
 
 def of_plans(root: Path) -> Iterator[Target]:
-    """Pairs to be counted, a part that is counted, and a language."""
-    rng, folder = np.random.default_rng(0), root / "plan"
+    """A count of pairs that goes on, and a language."""
+    rng, kept = np.random.default_rng(0), root / "counts.partial"
     speakers = [f"s{n // 3}" for n in range(12)]
     ids = [f"u{n}" for n in range(12)]
     side = large.PairSide(ids, speakers, rng.normal(size=(12, 4)), np.ones(12))
-    large.make_plan(side, side, CosineBackend(), folder=folder, n_bins=256, n_groups=4)
-    plan = large.load_plan(folder)
-    part = large.part_path(folder, 1, 1)
-    large.count_part(plan, plan.part(1, 1), checkpoint=part)
-
-    def read() -> None:
-        found = large.load_plan(folder)
-        large.count_part(found, found.part(1, 1))
-
-    yield Target(folder / "plan.json", "json", read)
-    for name in ("index.npz", "left.npy", "right.npy"):
-        yield Target(folder / name, "binary", read)
-    yield Target(part, "binary", lambda: large.read_total(folder, 1))
+    plan = large.make_plan(side, side, CosineBackend(), n_bins=256, n_groups=4)
+    large.count_pairs(plan, checkpoint=kept, every=0.0)
+    yield Target(kept, "binary", lambda: large.count_pairs(plan, checkpoint=kept))
     language = root / "lang"
     language.mkdir()
     write_language(
