@@ -103,7 +103,7 @@ class TestPrograms:
 
     def test_they_train_and_apply_the_same_twice(self, tmp_path, monkeypatch) -> None:
         few = partial(train, config=replace(FEW, steps=20))
-        monkeypatch.setattr("steps.speaker.heads.train_head", few)
+        monkeypatch.setattr("steps.speaker.held_out.train_head", few)
         (one, first), (_, second) = (self.run(tmp_path / name) for name in "ab")
         assert (first / "xvector.ark").read_bytes() == (second / "xvector.ark").read_bytes()
         made = read_vectors(first / "xvector.scp")
