@@ -43,7 +43,7 @@ class Toy:
 @cases
 def test_what_is_not_allowed_is_said_in_one_line(values: dict, message: str) -> None:
     given = {"colour": "red", **values} if values and "colour" not in values else values
-    assert refuses("", parse_settings, Toy, given, "toy.yaml") == f"toy.yaml: {message}"
+    assert refuses("^toy", parse_settings, Toy, given, "toy.yaml") == f"toy.yaml: {message}"
 
 
 def test_what_is_allowed_comes_back() -> None:
@@ -58,4 +58,4 @@ def test_a_name_is_chosen_and_loaded_when_asked_for() -> None:
     kinds = {"toy": "tests.test_settings:Toy", "missing": "no.such_module:X"}
     assert load(choose(kinds, "toy", "x.yaml", "kind")).__name__ == "Toy"
     said = "x.yaml: kind: 'toi' is unknown; known: toy, missing; did you mean toy?"
-    assert refuses("", choose, kinds, "toi", "x.yaml", "kind") == said
+    assert refuses("^x.yaml", choose, kinds, "toi", "x.yaml", "kind") == said
