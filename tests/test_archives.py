@@ -7,7 +7,6 @@ import kaldiio
 import numpy as np
 import pytest
 
-from tests.cases import cases
 from tests.refusals import refuses
 from utils.archives import (
     ArchiveWriter,
@@ -144,7 +143,18 @@ def test_bad_archives(content: bytes, message: str) -> None:
     refuses(f"^x.ark: .*{message}", read_vectors, "x.ark")
 
 
-@cases
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("a x.ark:2\na x.ark:2", r"x\.scp:2: a is listed twice"),
+        ("a x.ark:2\nb x.ark:2\na x.ark:30", r"x\.scp:3: a is listed twice"),  # not: the last
+        ("a gone.ark:2", r"x\.scp: a: gone\.ark: cannot be read: No such file"),
+        ("a x.ark:7", r"x\.scp: a \(x\.ark:7\): "),
+        ("a x.ark:999", r"x\.scp: a \(x\.ark:999\): truncated"),
+        ("a -", "names no file"),
+        ("a", "names no file"),
+    ],
+)  # fmt: skip
 def test_bad_scps(line: str, message: str) -> None:
     write_archive("x", VECTORS)
     Path("x.scp").write_text(f"{line}\n")

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from steps.generators.identity import measure_capacity
-from tests.cases import cases
 from tests.refusals import refuses
 from utils.arrays import Float32
 
@@ -74,7 +73,16 @@ def test_memory_does_not_grow_with_the_number_of_vectors() -> None:
     assert peak < 100e6  # all vectors are 102 MB, an n x n matrix 640 GB
 
 
-@cases
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ([1], "from 2 on"),
+        ([], "from 2 on"),
+        ([10, 5], "ascending"),
+        ([5, 5], "ascending"),
+        ([10], "8 vectors, and 10 are asked for"),
+    ],
+)  # fmt: skip
 def test_bad_sizes(sizes: list[int], message: str) -> None:
     refuses(message, list, measure_capacity([vectors(8)], sizes))
 

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from local.compute_metrics import main as compute_metrics
-from tests.cases import cases
 from tests.refusals import refuses
 from utils.convert_trials import main
 
@@ -32,7 +31,21 @@ def test_every_format_is_recognised(tmp_path: Path, text: str, made: dict[str, s
     assert {p.name: p.read_text() for p in (tmp_path / "out").iterdir()} == made
 
 
-@cases
+@pytest.mark.parametrize(
+    ("text", "options", "said"),
+    [
+        ("", [], ":1: the file is empty"),
+        ("a b\n", [], "is in no format that is known; give --format .*voxceleb: 1 ann ann-01"),
+        ("1 a 0\n0 b 1\n", [], "may be kaldi or voxceleb; give --format"),
+        ("a b target\na b 1\n", ["--format", "kaldi"], ":2: 'a b 1' is not as in kaldi"),
+        ("a b nan\n", [], "is in no format"),
+        ("a b 1_0\n", [], "is in no format"),
+        ("a b 1 x\n", ["--format", "speechbrain"], ":1: 'a b 1 x' is not as in speechbrain"),
+        ("enrol,trial,score\na,b,1\nc,d\n", [], ":3: 'c,d' is not as in csv"),
+        ("enrol,trial\na,b\n", [], ":1: the header names no enrol, trial and label or score"),
+        ("a b 1\na b 2\n", ["--format", "kaldi"], "a b is scored twice"),
+    ],
+)  # fmt: skip
 def test_bad_input_is_one_line(tmp_path: Path, text: str, options: list[str], said: str) -> None:
     (tmp_path / "theirs").write_text(text)
     refuses(said, main, [*options, str(tmp_path / "theirs"), str(tmp_path / "out")])

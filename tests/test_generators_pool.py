@@ -18,7 +18,6 @@ from steps.generators.base import (
 from steps.sources import VoiceKey, make_keys
 from steps.speaker.backends import PldaBackend, load_backend, train_backend, write_backend
 from steps.speaker.vectors import Plda, read_xvectors
-from tests.cases import cases
 from tests.making import run_of
 from tests.refusals import refuses
 from utils.cli import UserError
@@ -92,7 +91,19 @@ def of_sizes(name, n, averaged=None):
     return {"cohort": n} if name == "average" else {key: sizes[key] for key in known}
 
 
-@cases
+@pytest.mark.parametrize(
+    ("name", "target_gender", "expected"),
+    [
+        ("farthest", "f", ["f06", "f08", "f10"]),
+        ("farthest", "m", ["m07", "m09", "m11"]),
+        ("farthest", None, ["f10", "m09", "m11"]),
+        ("nearest", "f", ["f00", "f02", "f04"]),
+        ("nearest", "m", ["m01", "m03", "m05"]),
+        ("nearest", None, ["f00", "f02", "m01"]),
+        ("average", "f", ["f06", "f08", "f10"]),
+        ("average", None, ["f10", "m09", "m11"]),
+    ],
+)  # fmt: skip
 def test_farthest_and_nearest_of_a_gender(name, target_gender, expected, plda):
     """A2. The source's own gender (f) plays no part: cross-gender is a target gender."""
     settings, options = of_sizes(name, 3), {"gender": target_gender}
@@ -329,7 +340,26 @@ def test_gender_policies():
     refuses("known: same, other, random", choose_gender, "opposite", "f", make_rng(0))
 
 
-@cases
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({}, "generator.name: None is unknown; known: random, farthest"),
+        ({"name": "far"}, "generator.name: 'far' is unknown"),
+        ({"name": "random", "candidates": 3}, "generator.candidates: unknown setting"),
+        ({"name": "random", "averaged": 0}, "generator.averaged: 0; at least 1 is expected"),
+        ({"name": "nearest", "candidates": -1}, "generator.candidates: -1; at least 1"),
+        ({"name": "nearest", "candidates": 2.5}, "generator.candidates: 2.5; a whole number"),
+        ({"name": "farthest", "distance": "l2"}, "generator.distance: 'l2' is unknown"),
+        ({"name": "average", "cohort": 0}, "generator.cohort: 0; at least 1"),
+        ({"name": "farthest"}, "generator.distance: plda: this system needs --backend DIR"),
+        ({"name": "dense", "proportion": 1.5}, "generator.proportion: 1.5; above 0 and at most 1"),
+        ({"name": "dense", "damping": 1.0}, "generator.damping: 1.0; at least 0.5 and below 1"),
+        ({"name": "sparse", "clusters": 0}, "generator.clusters: 0; at least 1"),
+        ({"name": "constant", "target": 41}, "generator.target: 41; a number from 1 to 40"),
+        ({"name": "constant", "target": 0}, "generator.target: 0; at least 1"),
+        ("random", "generator: settings are expected"),
+    ],
+)  # fmt: skip
 def test_bad_settings_name_file_and_setting(values, message):
     with pytest.raises(UserError) as error:
         load_generator(values, run_of("a/x.yaml"))

@@ -13,7 +13,6 @@ from local.metrics.detection import eer_threshold
 from local.report.studies import REAL, capacity_rows
 from steps.measure_capacity import main as measure
 from steps.time_generator import main as measure_time
-from tests.cases import cases
 from tests.recipes import TEMPLATE, TINY, run_recipe
 from tests.refusals import refuses
 from tests.test_studies import study
@@ -28,7 +27,15 @@ def collect(words: list[str]) -> int:
 D = 16
 
 
-@cases
+@pytest.mark.parametrize(
+    ("nontarget", "target", "expected"),
+    [
+        ([0.1, 0.2], [0.6, 0.8], 0.4),  # apart: midway
+        ([0.0, 0.1, 0.5, 0.6], [0.3, 0.4, 0.8, 0.9], 0.45),  # half of each is wrong at 0.45 ...
+        ([1.0], [1.0], 1.0),  # one score only
+        ([0.5, 0.7], [0.1, 0.3], 0.4),  # reversed: EER 100 %
+    ],
+)  # fmt: skip
 def test_the_threshold_is_where_both_errors_are_equal(nontarget, target, expected):
     score = np.array([*nontarget, *target])
     truth = np.array([False] * len(nontarget) + [True] * len(target))

@@ -22,7 +22,6 @@ from steps.speaker.training import EncoderTrainer, make_optimiser
 from steps.training.audio import TrainingAudio
 from steps.training.loop import cyclic_rate
 from steps.training.settings import read_config
-from tests.cases import cases
 from tests.making import NETWORK
 from tests.refusals import refuses
 from utils.archives import read_vectors
@@ -304,7 +303,13 @@ def test_another_model_in_its_place_is_refused(tmp_path: Path, make_data_dir: Ma
     refuses("has other weights than it had then", load_encoder, str(out))
 
 
-@cases
+@pytest.mark.parametrize(
+    ("features", "said"),
+    [
+        ({"kind": "fbank", "bins": 81}, "features.kind: encoder: ecapa_dual needs hub"),
+        ({"kind": "hub", "model": "/nothing/here"}, "hub:/nothing/here: cannot be loaded"),
+    ],
+)  # fmt: skip
 def test_bad_settings_are_one_line(tmp_path: Path, features: dict[str, object], said: str) -> None:
     encoder = "ecapa_dual" if "bins" in features else "ecapa"
     settings = {"encoder": encoder, "network": yaml.safe_load(NETWORK), "features": features}

@@ -28,7 +28,6 @@ from steps.generators.idmap_diff import (
 )
 from steps.generators.training import TrainingVectors, sanity_figures, train_generator
 from steps.sources import VoiceKey
-from tests.cases import cases
 from tests.making import run_of
 from tests.refusals import refuses
 from utils.cli import UserError
@@ -279,7 +278,14 @@ def test_a_vector_out_of_bounds_is_refused(trained: Path) -> None:
     refuses("times the norm of real ones", made.generate, Wanted(VoiceKey("const")))
 
 
-@cases
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"tries": 0}, "tries: 0; at least 1"),
+        ({"norm": "one"}, "generator.norm: 'one'"),
+        ({"name": "idmap_diff"}, "a trained idmap_mlp, where a trained idmap_diff is asked for"),
+    ],
+)  # fmt: skip
 def test_bad_settings_of_a_system(trained: Path, settings: dict, message: str) -> None:
     refuses(message, generator, trained, **settings)
     refuses("needs --generator DIR", load_generator, {"name": "idmap_mlp"}, run_of())

@@ -33,7 +33,6 @@ from steps.synthesis.matching import (
 )
 from steps.synthesis.voices import VoicePool, loud_frames, match_vectors
 from steps.synthesis.world import WorldFrames, analyse
-from tests.cases import cases
 from tests.making import (
     ODD_SIGNALS,
     check_in_parts,
@@ -452,7 +451,15 @@ def test_same_bits_whatever_the_order_and_the_parts(make_data_dir, pool, tmp_pat
     assert whole["s1-000"][2] == ",".join(f"{float(w):.6g}" for w in whole["s1-000"][2].split(","))
 
 
-@cases
+@pytest.mark.parametrize(
+    ("text", "is_random"),
+    [
+        ("", False),
+        ("gender: other\n", False),
+        ("gender: random\n", True),
+        ("fusion: 2\n", None),
+    ],
+)  # fmt: skip
 def test_a_pool_of_one_voice_a_gender_is_no_draw(load, tmp_path, text, is_random):
     """Run 1 was run 0, and the system said that it was random."""
     one = {"f00": ("f", random_frames(0)), "m00": ("m", random_frames(1))}

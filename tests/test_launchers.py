@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from tests.cases import cases
 from tests.recipes import Done, run_words
 from tests.waiting import LIMIT, ended, wait_for
 from utils import launching
@@ -88,7 +87,22 @@ def test_job_is_replaced_as_a_token_only(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@cases
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--max-job-run", "2", "x.log", "ls"], "--max-job-run: no such option"),
+        (["--mem"], "--mem: the value is missing"),
+        (["--mem", "--gpu", "1", "x.log", "ls"], "--mem: the value is missing"),
+        (["--num-threads", "two", "x.log", "ls"], "--num-threads two: a whole number is expected"),
+        (["--max-jobs-run", "0", "x.log", "ls"], "--max-jobs-run: at least 1"),
+        (["--config", "gone.conf", "x.log", "ls"], "--config gone.conf: no such file"),
+        (["JOB=0:3", "x.JOB.log", "ls"], "JOB=0:3: job numbers go up, from 1"),
+        (["JOB=3:2", "x.JOB.log", "ls"], "JOB=3:2: job numbers go up, from 1"),
+        (["JOB=1:2", "x.log", "ls"], "x.log: the log of 2 jobs must have JOB in its name"),
+        (["JOB=1:2", "MYJOBS.log", "ls"], "must have JOB in its name"),
+        (["x.log"], "a log file and a command are expected"),
+    ],
+)  # fmt: skip
 def test_option_typos_are_not_swallowed(run, tmp_path, arguments, message):
     done = run(*arguments, status=2)
     assert message in done.stderr

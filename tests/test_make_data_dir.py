@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from local.make_data_dir import main
-from tests.cases import cases
 from tests.corpus_trees import files, write_audio
 from tests.refusals import refuses
 from utils.cli import LossError, UserError
@@ -51,7 +50,20 @@ def test_a_corpus_without_transcripts_and_genders(tmp_path: Path) -> None:
     assert data.text is None and data.spk2gender is None
 
 
-@cases
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("s1-2|s1|f||TWO", "s1-2: there is no audio file for it"),
+        ("s1-2|s1|f|{wav}|", "s1-2: there is no transcript for {wav}"),
+        ("s2-2|s2||{wav}|TWO", "s2-2: speaker s2 is not given a gender"),
+        ("s2-2|s2|x|{wav}|TWO", "s2-2: speaker s2 has gender 'x', neither f nor m"),
+        ("x-2|s1|f|{wav}|TWO",
+         "x-2: the speaker 's1' does not begin the utterance id; call it s1-x-2"),
+        ("s1-2||f|{wav}|TWO", "s1-2: the speaker '' does not begin the utterance id"),
+        ("s1-2|s1|f|nowhere.wav|TWO", "s1-2: nowhere.wav is missing"),
+        ("s1-2|s1|f|{stereo}|TWO", "s1-2: {stereo} has 2 channels"),
+    ],
+)  # fmt: skip
 def test_an_utterance_that_cannot_be_used(tmp_path, capsys, row, message):
     import numpy as np
     import soundfile
@@ -84,6 +96,15 @@ def test_a_speaker_of_two_genders_and_many_faults(tmp_path, capsys):
         make(tmp_path / "table.tsv", tmp_path / "out", "--allow-loss", "30")
 
 
-@cases
+@pytest.mark.parametrize(
+    ("header", "rows", "message"),
+    [
+        ("utt spk", ["s1-1|s1"], r"table\.tsv:1: no column audio"),
+        ("utt spk audio", ["s1-1|s1"], r"table\.tsv:2: 2 tab-separated fields, but 3 columns"),
+        ("utt spk audio", ["s1 1|s1|a"], r"table\.tsv:2: 's1 1' is not an utterance id"),
+        ("utt spk audio", ["s1-1|s1|a", "s1-1|s1|b"], "s1-1: is there twice: a and b"),
+        ("utt spk audio", [], "lists no utterance"),
+    ],
+)  # fmt: skip
 def test_a_table_that_cannot_be_read(tmp_path, header, rows, message):
     refuses(message, make, write_table(tmp_path, *rows, header=header), tmp_path / "out")

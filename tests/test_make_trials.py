@@ -21,7 +21,6 @@ from local.protocols.trials import (
     make_lists,
     read_official,
 )
-from tests.cases import cases
 from tests.corpus_trees import table
 from tests.refusals import refuses
 from utils.datachecks import validate_data_dir
@@ -351,7 +350,14 @@ def test_official_lists_that_do_not_fit(tmp_path: Path, make: Callable[..., int]
     assert not list(tmp_path.glob("e_test*"))  # nothing was written by any of these
 
 
-@cases
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (" target", " nontarget", "trials:1: .* but .* is spoken by"),
+        ("f1 ", "f3 ", "trials:1: .*speaker f3 has no enrolment utterance"),
+        (" target", " maybe", "trials:1: .*label 'maybe'"),
+    ],
+)  # fmt: skip
 def test_official_trials_that_contradict_themselves(tmp_path, old, new, message):
     write_official(tmp_path)
     path = tmp_path / "e_test_trials_f/trials"
@@ -374,7 +380,15 @@ def test_evaluation_speakers_and_the_rest(tmp_path, make, capsys):
     refuses("4 speakers of gender f are wanted, but only 3", make, *options, 4)
 
 
-@cases
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--speakers 2", "--speakers and --rest go together"),
+        ("--official x --sessions x", "leave out the options"),
+        ("--enrolled x --sessions x", "--enrolled says who is enrolled"),
+        ("--enrol-utts 0", "'--enrol-utts': expected a whole number from 1"),
+    ],
+)  # fmt: skip
 def test_options_that_contradict(tmp_path: Path, options: str, message: str) -> None:
     refuses(message, main, [*options.split(), str(tmp_path), str(tmp_path / "e")])
 

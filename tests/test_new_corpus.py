@@ -9,7 +9,6 @@ import pytest
 import soundfile
 
 from local.make_data_dir import main
-from tests.cases import cases
 from tests.corpus_trees import ROOT, prepare, table, write_audio
 from tests.recipes import TEMPLATE, run_recipe
 from utils.cli import UserError
@@ -108,7 +107,26 @@ def check_refusal(path: Path, capsys: pytest.CaptureFixture[str], said: str, sta
     assert error.value.exit_status == status and not (path.parent / "out").exists()
 
 
-@cases
+@pytest.mark.parametrize(
+    ("line", "old", "new", "said", "status"),
+    [
+        (1, "speaker", "who", "mine.tsv:1: no column speaker; a header line with tabs is", 2),
+        (0, "\t", ",", ":1: no column file; a header", 2),
+        (0, "(?s)\n.*", "\n", "mine.tsv: lists no utterance", 2),
+        (0, "(?s).*", "", "mine.tsv:1: no column file", 2),
+        (0, "\n", "\r\n", "dos2unix", 2),
+        (0, "Words", "Wörter", "not UTF-8", 2),  # written as Latin-1
+        (3, "\tF", "", "mine.tsv:3: 3 tab-separated fields, but 4 columns", 2),
+        (6, "\tberta\t", "\tAnna_B\t", "'Anna B' and 'Anna_B' would both be called Anna_B", 2),
+        (3, "_2.opus", "_1.wav", "is listed twice, with the same audio: ", 2),
+        (3, "_2.opus", "_9.opus", "Anna B_9.opus is missing", 3),
+        (2, "\tF\t", "\tx\t", "speaker Anna_B has several genders", 3),
+        (2, "\tF\t", "\t\t", "is not given a gender", 3),
+        (2, "Words of 1", "", "there is no transcript for", 3),
+        (2, "audio/Anna B/day 1/Anna B_1.wav", "", "there is no audio file for it", 3),
+        (2, "\tAnna B\t", "\t\t", "the speaker '' does not begin", 3),
+    ],
+)  # fmt: skip
 def test_bad_tables_are_told_by_line_or_file(mine, capsys, line, old, new, said, status):
     """line: where it is changed; 0 is everywhere."""
     lines = mine.read_text().splitlines(keepends=True)
@@ -163,7 +181,21 @@ def test_a_kaldi_directory_with_pipes_and_segments(root: Path, tmp_path: Path) -
                          f"b-x2\tb\tm\t{tmp_path}/wav/b.flac"]  # fmt: skip
 
 
-@cases
+@pytest.mark.parametrize(
+    ("name", "files", "said"),
+    [
+        ("x", {"wav.scp": "r1 false |\nr2 wav/b.flac\n"},
+         "wav.scp: r1: its command ended with status 1"),
+        ("x", {"wav.scp": "r1 echo no |\nr2 wav/b.flac\n"}, "r1: "),
+        ("x", {"segments": "a-1 r1 0 1\na-2 r1 5 6\nx2 r2 0 1\n"},
+         "a-2 is from 5 to 6 s, and its recording lasts 4.00 s"),
+        ("x", {"spk2gender": None}, "spk2gender: is missing"),
+        ("x", {"wav.scp": "r1 wav/gone.wav\nr2 wav/b.flac\n"}, "gone.wav"),
+        ("Big Name", {}, "'Big Name': a name has small letters"),
+        ("TEMPLATE", {}, "'TEMPLATE': a name has small letters"),
+        ("there", {}, "egs/there is there; choose another name"),
+    ],
+)  # fmt: skip
 def test_what_is_no_corpus_leaves_nothing(root, tmp_path, name, files, said):
     (root / "egs/there").mkdir()
     data = write_kaldi(tmp_path)

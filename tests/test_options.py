@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import click
+import pytest
 
-from tests.cases import cases
 from tests.refusals import refuses
 from utils.commands import Program
 
@@ -106,7 +106,18 @@ def test_a_number_says_of_what_it_is_the_number_or_its_unit() -> None:
     assert wrong == []
 
 
-@cases
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["d", "o", "--f0-floor"], "'--f0-floor' requires an argument"),
+        (["d", "o", "--f0-flo", "50"], "No such option '--f0-flo'"),
+        (["d", "o", "--f0-floor", "low"], "'--f0-floor': 'low' is no float"),
+        (["d", "o", "--allow-loss", "-1"], "'--allow-loss': expected a whole number from 0, not"),
+        (["d", "o", "--f0-floor", "--help"], "'--f0-floor': a value is expected, not '--help'"),
+        (["d"], "Missing argument 'OUT'"),
+        (["d", "o", "more"], "unexpected extra argument"),
+    ],
+)  # fmt: skip
 def test_usage_errors_are_one_line(words: list[str], said: str) -> None:
     from steps.extract_f0 import main
 

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from local.protocols.trials import Rules, check_lists, make_lists
-from tests.cases import cases
 from tests.corpus_trees import ROOT, files, make_recipe, prepare, serving, table, write_audio
 from utils.cli import UserError
 from utils.datadir import DataDir, load_data_dir
@@ -605,7 +604,83 @@ def copied(old: str, new: str) -> Change:
 CHANGES = {change.__name__: change for change in (to, without, suffix, replaced, copied)}
 
 
-@cases
+@pytest.mark.parametrize(
+    ("name", "change", "options", "message", "status"),
+    [
+        ("an4", {}, ["--corpus", ""], "--corpus is missing", 2),
+        ("emodb", {}, ["--corpus", ""], "--corpus is missing", 2),
+        ("fsdd", {}, ["--corpus", ""], "--corpus is missing", 2),
+        ("librispeech", {}, ["--corpus", ""], "--corpus is missing", 2),
+        ("mls", {}, ["--corpus", ""], "--corpus is missing", 2),
+        ("speechocean", {}, ["--corpus", ""], "--corpus is missing", 2),
+        ("vctk", {}, ["--corpus", ""], "--corpus is missing", 2),
+        ("an4", {}, ["--corpus", "nowhere"], "nowhere: no such folder", 2),
+        ("emodb", {}, ["--corpus", "nowhere"], "nowhere: no such folder", 2),
+        ("fsdd", {}, ["--corpus", "nowhere"], "nowhere: no such folder", 2),
+        ("librispeech", {}, ["--corpus", "nowhere"], "nowhere: no such folder", 2),
+        ("mls", {}, ["--corpus", "nowhere"], "nowhere: no such folder", 2),
+        ("speechocean", {}, ["--corpus", "nowhere"], "nowhere: no such folder", 2),
+        ("vctk", {}, ["--corpus", "nowhere"], "nowhere: no such folder", 2),
+        ("an4", {}, ["--corpus", "", "--download", "true"], "README.md", 2),
+        ("emodb", {}, ["--corpus", "", "--download", "true"], "README.md", 2),
+        ("fsdd", {}, ["--corpus", "", "--download", "true"], "README.md", 2),
+        ("mls", {}, ["--corpus", "", "--download", "true"], "README.md", 2),
+        ("vctk", {}, ["--corpus", "", "--download", "true"], "licence page", 2),
+        ("an4", {"without": ["*"]}, [], "an4/wav: no such folder", 2),
+        ("an4", {}, ["--speakers", 4], "4 speakers of gender f are wanted, but only 3", 2),
+        ("an4", {"suffix": ["**/*.flac", ".raw"]}, [], "wav: holds no", 2),
+        ("an4", {"without": ["etc/an4_train.fileids"]}, [], "holds neither an4_train.fileids", 2),
+        ("an4", {"to": ["wav/an4_clstk/fash/cen1-fash-b.wav"]}, [],
+         "fash-cen1-fash-b: is there twice: ", 2),
+        ("emodb", {}, ["--emotions", "joy"], "'joy'; known: anger", 2),
+        ("emodb", {"without": ["wav"]}, [], "wav: no such folder", 2),
+        ("emodb", {"to": ["wav/07a01Fa.wav"]}, [], "speaker 07 is not in the list in prepare.sh",
+         3),
+        ("emodb", {"to": ["wav/03a03Fa.wav"]}, [], "03-03a03Fa: there is no transcript", 3),
+        ("emodb", {"to": ["wav/03a01Xa.wav"]}, [], "03-03a01Xa: its emotion is ''", 3),
+        ("emodb", {"to": ["wav/hello.wav"]}, [], "no <speaker><sentence><emotion><version>", 2),
+        ("fsdd", {"replaced": ["metadata.py", "'theo'", "'other'"]}, [], "speaker theo is not in ",
+         3),
+        ("fsdd", {"without": ["recordings"]}, [], "recordings: no such folder", 2),
+        ("fsdd", {"without": ["metadata.py"]}, [], "neither speakers.tsv nor metadata.py", 2),
+        ("librispeech", {"without": ["*"]}, [], "librispeech/SPEAKERS.TXT is missing", 2),
+        ("librispeech", {}, ["--train-subsets", "dev-claen"], "dev-claen: no such folder", 2),
+        ("librispeech", {"suffix": ["train-clean-100/**/*.flac", ".mp3"]}, [],
+         "train-clean-100: holds no <speaker>", 2),  # the layout changed: audio of another format
+        ("librispeech", {"without": ["train-clean-100", "dev-clean/**/*.trans.txt"]}, [],
+         "dev-clean: holds no <speaker>/<chapter>/*.trans.txt", 2),
+        ("librispeech", {"without": ["train-clean-100", "dev-clean"]}, [],
+         "has no subset but test-clean", 2),
+        ("librispeech", {"copied": ["test-clean/61", "train-clean-100/61"]}, [],
+         "1 speakers are in test-clean and in the training subsets "
+         "(dev-clean train-clean-100), such as 61\n", 2),
+        ("librispeech", {"replaced": ["test-clean/61/100/61-100.trans.txt", "-0002", "-0001"]}, [],
+         "61-100-0001: is listed twice, with the same audio: ", 2),
+        ("mls", {"without": ["metainfo.txt"]}, [],
+         "metainfo.txt is missing; --corpus is the folder of one", 2),
+        ("mls", {}, ["--evaluation", "german"], "german: ends in _dev or _test", 2),
+        ("mls", {}, ["--evaluation", "de_dev"], "dev/transcripts.txt is missing", 2),
+        ("mls", {}, ["--lists", "gone"], "--lists gone: no such folder", 2),
+        ("mls", {"suffix": ["train/**/*.opus", ".mp3"]}, [],
+         "train/audio: holds no <speaker>/<book>/<utt>", 2),
+        ("mls", {"replaced": ["metainfo.txt", "     M ", "       "]}, [],
+         "speaker 10214 is not in ", 3),
+        ("mls", {"to": ["test/audio/102/300/102_300_9.flac"]}, [],
+         "102_300_9: there is no transcript", 3),
+        ("vctk", {"without": ["*"]}, [], "speaker-info.txt is missing", 2),
+        ("vctk", {}, ["--mic", "mic3"], "known: mic1, mic2", 2),
+        ("vctk", {}, ["--sentences", "some"], "known: ", 2),
+        ("vctk", {"to": ["wav48_silence_trimmed/p225/take_1.flac"]}, [],
+         "p225/take_1.flac: no <speaker>_<number>", 2),
+        ("vctk", {}, ["--leave-out", "", "--mic", "mic1"],
+         "7 of 56 utterances cannot be used (7 for the transcript)", 3),
+        ("vctk", {"without": ["wav48_silence_trimmed/*/*_025_*", "wav48_silence_trimmed/*/*_026_*",
+         "wav48_silence_trimmed/*/*_027_*", "wav48_silence_trimmed/*/*_300_*"]}, [],
+         "without them: --sentences common", 2),
+        ("vctk", {"without": ["wav48_silence_trimmed"]}, [], "holds none of wav48_silence_trimmed",
+         2),
+    ],
+)  # fmt: skip
 def test_what_is_not_the_corpus_is_refused(tree, name, change, options, message, status):
     small = tree(name)
     for how, words in change.items():

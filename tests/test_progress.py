@@ -8,7 +8,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cases import cases
 from utils.cli import progress
 
 
@@ -46,7 +45,17 @@ def test_lines_say_how_much_is_done_and_left() -> None:
     ]
 
 
-@cases
+@pytest.mark.parametrize(
+    ("n", "seconds", "expected"),
+    [
+        (9, 1.0, 0),  # shorter than 10 s: nothing to tell
+        (1000, 1.0, 16),  # 60 s come before 10 %: a line a minute
+        (300, 1.0, 9),  # every 10 %
+        (100, 0.5, 4),  # 10 % is 5 s: lines stay 10 s apart
+        (3, 1000.0, 2),  # one before each later item
+        (0, 1.0, 0),
+    ],
+)  # fmt: skip
 def test_lines_are_few(n: int, seconds: float, expected: int) -> None:
     assert len(lines(n, seconds)) == expected
 

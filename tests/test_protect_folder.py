@@ -16,7 +16,6 @@ from steps.anonymisers.mcadams import McAdams, transform
 from steps.protect_folder import main
 from steps.standalone.job import Work, like_people
 from steps.standalone.stream import Recording, convert_stream, pieces
-from tests.cases import cases
 from tests.recipes import ROOT
 from tests.refusals import refuses
 from utils.cli import LossError, progress
@@ -200,7 +199,20 @@ def test_a_file_that_cannot_be_read_is_named_and_the_rest_goes_on(folder, tmp_pa
     assert not (tmp_path / "out/anna-0.wav").exists()
 
 
-@cases
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--per", "speaker", "IN", "OUT"], "does not begin with a speaker"),
+        (["--speakers", "IN/notes.txt", "IN", "OUT"], "for --per speaker"),
+        (["IN", "IN/out"], "lies in"),
+        (["IN", "."], "lies in"),
+        (["nowhere", "OUT"], "is not a folder"),
+        (["EMPTY", "OUT"], "holds no audio file"),
+        (["--system", "nowhere.yaml", "IN", "OUT"], "is missing"),
+        (["--system", "XV", "IN", "OUT"], "wants xvectors"),
+        (["--key-file", "EMPTY/key", "IN", "OUT"], "cannot be read"),
+    ],
+)  # fmt: skip
 def test_bad_input_is_one_line(folder, tmp_path, monkeypatch, words, said):
     monkeypatch.chdir(tmp_path)
     (folder / "nobody.wav").write_bytes((folder / "anna-1.wav").read_bytes())
@@ -294,7 +306,24 @@ def test_another_word_for_true_kept_the_names(word: str) -> None:
     assert run.returncode == 2 and "RENAME is true or false" in run.stderr
 
 
-@cases
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("Anna Schmidt.wav", True),
+        ("Schmidt_Anna_3.mp3", True),
+        ("Ольга Иванова.wav", True),
+        ("Élodie-Noël/1.wav", True),
+        ("talk of Dr. Who/a.wav", True),
+        ("Mary O'Neil.wav", False),
+        ("anna-1.wav", False),
+        ("REC_0001.WAV", False),
+        ("Anna 1.wav", False),
+        ("Anna.wav", False),
+        ("12 Anna 13 Schmidt.wav", False),
+        ("李明.wav", False),
+        ("Anna und Schmidt.wav", False),
+    ],
+)  # fmt: skip
 def test_names_like_peoples(name: str, found: bool) -> None:
     """One rule, without a list of names: who is written otherwise is not found."""
     assert like_people([Path(name)]) == ([Path(name)] if found else [])

@@ -8,7 +8,6 @@ import yaml
 from local.render_tables import main
 from local.report.frame import read_metrics, where
 from local.report.tables import SPECS, tabulate
-from tests.cases import cases
 from tests.refusals import refuses
 from tests.report_rows import metrics_csv
 
@@ -81,7 +80,25 @@ def test_tables_by_hand(page: Path, name: str) -> None:
 GENERATORS = "generator,figure,value,of,indices,n,evaluator,split\n"
 
 
-@cases
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("use run", "no split="),
+        ("use split=test", "no folder"),
+        ("use nowhere split=test", "nowhere/metrics.csv"),
+        ("use run split=other", "no split other"),
+        ("use run split=test systems=b7", "no b7"),
+        ("use run split=test gender=f", "gender="),
+        ("attackers run split=test figures=l_w", "the figure l_w; known: eer, d_ece"),
+        ("trainings run split=test", "needs evaluators="),
+        ("zoo run split=test", "zoo is unknown"),
+        ("csv t.csv rows=x", "no row begins with x"),
+        ("csv t.csv split=x", "only rows="),
+        ("csv odd.csv", r"odd\.csv:2: not the 2 cells"),
+        ("voices .", r"generators\.csv: not a table of generators"),
+        ("nist run ranks", r"nist takes FOLDER\.\.\. and one of patterns, order"),
+    ],
+)  # fmt: skip
 def test_a_bad_mark_is_one_line_and_the_page_stays(page: Path, words: str, said: str) -> None:
     (page.parent / "t.csv").write_text("a,b\n1,2\n")
     (page.parent / "odd.csv").write_text("a,b\n1\n")

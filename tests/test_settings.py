@@ -3,7 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from tests.cases import cases
+import pytest
+
 from tests.refusals import refuses
 from utils.registry import choose, load
 from utils.settings import (
@@ -40,7 +41,28 @@ class Toy:
             raise ValueError(f"kernel: {self.kernel}; nothing red is wider than 5")
 
 
-@cases
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({}, "colour: is missing"),
+        ({"colour": "gren"}, "colour: 'gren' is unknown; known: red, green; did you mean green?"),
+        ({"kernal": 3},
+         "kernal: unknown setting; known: colour, kernel, speed, "
+         "digest, layers, inner; did you mean kernel?"),
+        ({"kernel": 4}, "kernel: 4; an odd number, 1 to 65536 is expected"),
+        ({"kernel": 7}, "kernel: 7; nothing red is wider than 5"),
+        ({"kernel": True}, "kernel: True; a whole number is expected"),
+        ({"speed": 0}, "speed: 0; above 0 and below 9 m/s is expected"),
+        ({"speed": float("nan")}, "speed: nan; a finite number is expected"),
+        ({"digest": "00fg"}, "digest: '00fg'; 4 digits 0-9, a-f is expected"),
+        ({"layers": []}, "layers: []; a list of 1 or more values is expected"),
+        ({"layers": [1, 0]}, "layers: 0; at least 1 is expected"),
+        ({"inner": {"crop": [1, 0.4]}}, "inner.crop: [1, 0.4]; the lower end first is expected"),
+        ({"inner": {"crop": [0.5, 2]}}, "inner.crop: 2; above 0 and at most 1 is expected"),
+        ({"inner": {"sizes": [16, 24]}}, "inner.sizes: 24; a multiple of 16 is expected"),
+        ({"inner": {"sizes": [16]}}, "inner.sizes: [16]; a list of 2 values is expected"),
+    ],
+)  # fmt: skip
 def test_what_is_not_allowed_is_said_in_one_line(values: dict, message: str) -> None:
     given = {"colour": "red", **values} if values and "colour" not in values else values
     assert refuses("^toy", parse_settings, Toy, given, "toy.yaml") == f"toy.yaml: {message}"

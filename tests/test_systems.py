@@ -9,7 +9,6 @@ import pytest
 from steps.anonymise import main as anonymise
 from steps.anonymisers.registry import describe_system, load_anonymiser
 from steps.standalone.job import load_system
-from tests.cases import cases
 from utils import stamps
 from utils.cli import UserError
 from utils.digests import ABSENT, digest_file, digest_json
@@ -34,7 +33,36 @@ def test_every_variant_says_what_it_is_for_and_is_no_file() -> None:
         describe_system(SYSTEMS / f"{name}.yaml")
 
 
-@cases
+@pytest.mark.parametrize(
+    ("name", "level", "needs"),
+    [
+        ("b1", "spk", ["pool", "xvectors", "backend"]),
+        ("b1_mini", "spk", ["pool", "xvectors", "backend"]),
+        ("b1_f0", "spk", ["pool", "xvectors", "backend", "f0"]),
+        ("b1_utt", "utt", ["pool", "xvectors", "backend"]),
+        ("b1_near", "spk", ["pool", "xvectors", "backend"]),
+        ("b1_dense", "spk", ["pool", "xvectors", "backend", "f0"]),
+        ("b1_sparse", "spk", ["pool", "xvectors", "backend", "f0"]),
+        ("b1_cross", "spk", ["pool", "xvectors", "backend", "f0"]),
+        ("b1_nsf", "spk", ["pool", "xvectors", "backend", "synthesiser:nsf_mini"]),
+        ("b1_nsf_bend", "spk", ["pool", "f0", "synthesiser:nsf_mini"]),
+        ("const_01", "const", ["pool"]),
+        ("const_01_f0", "const", ["pool", "f0"]),
+        ("knnvc", "spk", ["pool", "f0"]),
+        ("knnvc_utt", "utt", ["pool", "f0"]),
+        ("knnvc_perm", "perm", ["pool", "f0"]),
+        ("knnvc_const", "const", ["pool", "f0"]),
+        ("knnvc_p1", "perm", ["pool", "f0"]),
+        ("knnvc_p2", "perm", ["pool", "f0"]),
+        ("knnvc_mix", "perm", ["pool", "f0"]),
+        ("knnvc_wavlm", "spk", ["pool:wavlm"]),
+        ("knnvc_content", "spk", ["pool:moonshine", "f0"]),
+        ("voxlet_like", "const", ["model:bn"]),
+        ("rasp_like", "spk", ["f0", "model:bn"]),
+        ("shadow_like", "spk", ["pool", "xvectors", "backend", "f0", "synthesiser:bn_vq"]),
+        ("phortress_like", "spk", ["pool"]),
+    ],
+)  # fmt: skip
 def test_shipped_systems_say_what_they_need(name: str, level: str, needs: list[str]) -> None:
     description = describe_system(SYSTEMS / f"{name}.yaml")
     assert (description.level, [*description.needs]) == (level, needs)
@@ -95,7 +123,22 @@ def test_a_step_knows_when_its_variant_changes(folder: Path) -> None:
     assert digest_file(folder / "x.yaml") == ABSENT
 
 
-@cases
+@pytest.mark.parametrize(
+    ("variant", "message"),
+    [
+        ("{base: b3, question: Q}", "x: base: 'b3' is unknown; known: b2"),
+        ("{base: x, question: Q}", "x: base: 'x' is unknown; known: b2"),
+        ("{question: Q, alpha: 0.7}", "x: base: None is unknown"),
+        ("{base: [b2], question: Q}", "x: base: ['b2'] is unknown"),
+        ("{base: b2, alpha: 0.7}", "x: question: what this variant is for is expected, in words"),
+        ("{base: b2, question: Q, alpa: 1}", "x: alpa: unknown setting; known: anonymiser, alpha"),
+        ("{base: b2, question: Q, alpha: a}", "x: alpha: 'a'; a number is expected"),
+        ("{base: b2, question: Q, anonymiser: c}", "x: anonymiser: 'c' is unknown"),
+        ("{base: b2, question: Q, base: b2}", "base is given twice"),
+        ("b2", "x: settings are expected, one `name: value` a line"),
+        ("", "x: base: None is unknown"),
+    ],
+)  # fmt: skip
 def test_a_bad_variant_is_one_line(folder: Path, variant: str, message: str) -> None:
     (folder / VARIANTS).write_text(f"x: {variant}\n")
     with pytest.raises(UserError, match=rf"/variants.yaml.*{re.escape(message)}") as error:
