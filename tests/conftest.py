@@ -1,4 +1,4 @@
-"""What the tests share: real corpora where they are, small data directories, programs to run."""
+"""Fixtures that tests share: real corpora where they are, small data directories, programs."""
 
 import ast
 import contextlib
@@ -50,6 +50,8 @@ RunProgram = Callable[..., subprocess.CompletedProcess[str]]
 
 def _drop_lazy_modules() -> None:
     """Hypothesis looks at every loaded module, and SpeechBrain's lazy ones fail at a look."""
+    if "speechbrain" not in sys.modules:
+        return
     for name, module in list(sys.modules.items()):
         if type(module).__name__ in ("LazyModule", "DeprecatedModuleRedirect"):
             del sys.modules[name]
@@ -96,9 +98,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(autouse=True)
-def no_lazy_modules() -> None:
-    """Before each test: another one may have loaded SpeechBrain."""
-    _drop_lazy_modules()
+def whatever_ran_before(request: pytest.FixtureRequest) -> None:
+    """Each test draws the same numbers; SpeechBrain, which another one loaded, fails no look."""
+    if torch := sys.modules.get("torch"):
+        torch.manual_seed(0)
+    if getattr(request.function, "is_hypothesis_test", False):
+        _drop_lazy_modules()
 
 
 @pytest.fixture(scope="session")
@@ -110,7 +115,7 @@ def corpora() -> Path:
     return path
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_data_dir() -> MakeDataDir:
     """Makes a valid data directory with audio: `make_data_dir(path, {"s1": 2, "s2": 1})`.
 

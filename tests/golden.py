@@ -147,7 +147,7 @@ def read_golden(folder: Path) -> Golden:
 
 
 def this_machine() -> Golden:
-    """What the last bits depend on."""
+    """Processor and versions, on which the last bits depend."""
     import torch
 
     lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
@@ -169,7 +169,7 @@ def write_table(golden: Golden, path: Path = TABLE) -> None:
 
 
 def read_table(path: Path = TABLE) -> Golden:
-    """What `write_table` wrote."""
+    """A table that `write_table` wrote."""
     rows = (line.split("\t") for line in path.read_text().splitlines())
     return {(kind, name): value for kind, name, value in rows}
 

@@ -36,13 +36,6 @@ modules: {compute_features: !ref <compute_features>, mean_var_norm: !ref <mean_v
 """  # of a model for SpeechBrain
 
 
-def write_archive(stem: Path | str, table: Mapping[str, np.ndarray]) -> None:
-    """Write vectors or matrices to <stem>.ark and <stem>.scp, whose folder is made."""
-    with ArchiveWriter(stem) as writer:
-        for key, value in table.items():
-            writer.write(key, value)
-
-
 def run_of(path: Path | str = "x.yaml", seed: int = 0, draw: int = 0, **folders: Any) -> SystemRun:
     """A run of a system, by the options of steps/anonymise.py."""
     return SystemRun(path, Resources(**folders), Draws(seed, draw))
@@ -183,7 +176,7 @@ def some_target(n_values: int, seed: int = 3, pitch: float = 150.0) -> Target:
 
 @contextmanager
 def stopped_at(step: int, trainer: type) -> Iterator[None]:
-    """What is trained in the block is interrupted before this step."""
+    """Interrupt the training in the block before this step."""
     plain = trainer.update
 
     def update(self: object, number: int, batch: object) -> object:

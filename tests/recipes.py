@@ -71,14 +71,14 @@ def take_systems(folder: Path, *names: str) -> None:
 
 
 def run_words(words: Sequence[str], status: int | None, **options: Any) -> Done:
-    """What a command said, which must end with this status, where one is given."""
+    """Output of a command, which must end with this status, where one is given."""
     done = subprocess.run(words, capture_output=True, text=True, **options)
     assert status in (None, done.returncode), done.stderr
     return done
 
 
 def run_recipe(folder: Path, *options: str, script: str = "run.sh", status: int | None = 0) -> Done:
-    """What a recipe said that ended with this status."""
+    """Output of a recipe, which must end with this status."""
     done = run_words([f"./{script}", *options], status, cwd=folder)
     print(done.stdout[-4000:], done.stderr[-2000:])
     return done
@@ -135,7 +135,7 @@ def options_of(script: Path, *confs: Path) -> dict[str, str]:
 
 
 def script_of(path: Path) -> Script:
-    """What a recipe says of its stages, without running any."""
+    """Stages of a recipe and their commands, without running any."""
     body = path.read_text().partition("begin_recipe")[2]
     words = f"""
 list_stages=false command_line= cpu_cmd= gpu_cmd= option_names=(stage) stage=

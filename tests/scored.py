@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from local.compute_metrics import main
-from utils.archives import ArchiveWriter
+from utils.archives import write_archive
 from utils.trials import Trials
 
 
@@ -58,7 +58,5 @@ def write_scores(path: Path, trials: Path, scores: Iterable[float]) -> Path:
 
 def xvectors(stem: Path, vectors: Mapping[str, np.ndarray]) -> Path:
     """Write x-vectors to <stem>.ark, and return <stem>.scp."""
-    with ArchiveWriter(stem) as writer:
-        for key, vector in vectors.items():
-            writer.write(key, vector.astype(np.float32))
+    write_archive(stem, {key: vector.astype(np.float32) for key, vector in vectors.items()})
     return stem.with_suffix(".scp")

@@ -46,7 +46,7 @@ from tests.making import run_of
 from tests.refusals import refuses
 from tests.scored import write_lists
 from tests.test_house import check_links
-from utils.archives import ArchiveWriter
+from utils.archives import write_archive
 from utils.cli import UserError
 from utils.datadir import load_data_dir
 from utils.settings import Part, Positive
@@ -245,8 +245,7 @@ def test_a_back_end_is_a_class_and_a_line(tmp_path: Path, monkeypatch: pytest.Mo
     kinds = {"toy": f"{__name__}:ToyBackend", **backends.BACKENDS}
     monkeypatch.setattr(backends, "BACKENDS", kinds)
     for name, stem in (("a", "spk_xvector"), ("u", "xvector")):
-        with ArchiveWriter(tmp_path / stem) as writer:
-            writer.write(name, np.float32([1, 2]))
+        write_archive(tmp_path / stem, {name: np.float32([1, 2])})
     write_map(tmp_path / "num_utts.ark", {"a": 1})
     (tmp_path / "trials").write_text("a u target\n")
     words = [tmp_path, tmp_path, tmp_path / "trials", tmp_path / "scores"]

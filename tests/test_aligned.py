@@ -11,10 +11,9 @@ from local.compute_metrics import main as compute_metrics
 from local.metrics.legal import reidentification
 from local.protocols.studies import Pairs, align, learn_by_group, learn_rotation
 from steps.score_trials import main as score_main
-from tests.making import write_archive
 from tests.refusals import refuses
 from tests.scored import trials_of
-from utils.archives import read_vectors
+from utils.archives import read_vectors, write_archive
 from utils.tables import invert, read_map, write_id_lists, write_map
 
 
@@ -23,6 +22,11 @@ def compute(words: list[str]) -> int:
 
 
 RNG = np.random.default_rng(7)
+
+
+@pytest.fixture(autouse=True)
+def numbers_do_not_depend_on_the_tests_before() -> None:
+    RNG.bit_generator.state = np.random.default_rng(7).bit_generator.state
 
 
 def orthogonal(size: int) -> np.ndarray:

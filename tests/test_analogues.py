@@ -19,7 +19,6 @@ from tests.making import voice
 from utils.arrays import Float64
 from utils.seeds import Draws
 
-SYSTEMS = Path(__file__).resolve().parents[1] / "egs/TEMPLATE/conf/systems"
 __all__ = ["no_recogniser", "pool"]  # fixtures
 RASP = (
     "f0: linear\nkeep: [energy]\ncontent: {step: 1.0}\n"

@@ -7,7 +7,6 @@ import kaldiio
 import numpy as np
 import pytest
 
-from tests.making import write_archive
 from tests.refusals import refuses
 from utils.archives import (
     ArchiveWriter,
@@ -15,6 +14,7 @@ from utils.archives import (
     read_counts,
     read_object,
     read_vectors,
+    write_archive,
     write_object,
 )
 from utils.cli import UserError
@@ -148,7 +148,7 @@ def test_bad_archives(content: bytes, message: str) -> None:
         ("a -", "names no file"),
         ("a", "names no file"),
     ],
-)
+)  # fmt: skip
 def test_bad_scps(line: str, message: str) -> None:
     write_archive("x", VECTORS)
     Path("x.scp").write_text(f"{line}\n")

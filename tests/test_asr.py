@@ -53,7 +53,7 @@ def test_normalisation_is_the_same_twice() -> None:
         ("A B", "A(2) ++UH++ b [COUGH]", "a b"),
         ("", " -- ", ""),
     ],
-)
+)  # fmt: skip
 def test_english_in_one_spelling(said: str, written: str, words: str) -> None:
     assert normalise_english(said) == normalise_english(written) == words.split()
 
@@ -74,7 +74,7 @@ def test_a_wrong_digit_made_the_whole_number_wrong() -> None:
         ("vpc2026", "“dix”", "dix", 1),  # typographic quotes stay
         ("vpc2026", "深 shen1 交 jiao1", "深所", 1),  # Chinese by character
     ],
-)
+)  # fmt: skip
 def test_words_are_compared_as_the_challenges_compare_them(spelling, said, written, errors):
     found = error_figures({"a": said}, {"a": written}, {"a": "1"}, normaliser=spelling)
     total = sum(found[f"n_{n}"] for n in ("substitutions", "insertions", "deletions"))  # type: ignore[misc]
@@ -317,7 +317,7 @@ pretrainer: !new:speechbrain.utils.parameter_transfer.Pretrainer
 
 
 def hub_tokenizer() -> object:
-    """Of the model below: a blank and three letters."""
+    """The tokenizer of the model above: a blank and three letters."""
     from speechbrain.dataio.encoder import CTCTextEncoder
 
     encoder = CTCTextEncoder()

@@ -18,10 +18,10 @@ from steps.anonymisers.registry import describe_system
 from steps.speaker.config import EncoderConfig
 from steps.speaker.encoders import load_network
 from steps.training.settings import read_config
-from tests.making import write_archive
 from tests.refusals import refuses
 from tests.report_rows import Figure, frame
 from tests.report_rows import figure as made_up
+from utils.archives import write_archive
 from utils.datadir import load_data_dir, read_training_speakers
 from utils.settings import list_settings, read_settings
 from utils.tables import read_map

@@ -14,9 +14,8 @@ from steps.speaker.backends import CosineBackend, load_backend, load_normalised,
 from steps.speaker.backends import train_backend as train
 from steps.speaker.training import equal_error_rate
 from steps.speaker.vectors import Plda, read_xvectors, train_plda, write_plda
-from tests.making import write_archive
 from tests.refusals import refuses, refuses_words
-from utils.archives import read_counts, read_vectors
+from utils.archives import read_counts, read_vectors, write_archive
 from utils.cli import LossError
 from utils.tables import read_map, write_map
 
@@ -125,7 +124,7 @@ def kaldi_read_plda(path: Path):
 
 
 def kaldi_text_plda(plda: Plda) -> str:
-    """What `ivector-copy-plda --binary=false` writes."""
+    """A PLDA as `ivector-copy-plda --binary=false` writes it."""
     rows = "\n".join("  " + " ".join(f"{x:.17g}" for x in row) for row in plda.transform)
     vectors = [" ".join(f"{x:.17g}" for x in row) for row in (plda.mean, plda.psi)]
     return f"<Plda>  [ {vectors[0]} ]\n [\n{rows} ]\n [ {vectors[1]} ]\n</Plda> "

@@ -173,7 +173,7 @@ def test_a_collapsed_generator_was_called_trained(trained: Path) -> None:
 def test_a_generator_that_collapses_in_training_is_an_error(
     generator: str, network: dict, training: dict, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Of Diff and WGAN the voices lay on one line, which two or three directions did not show."""
+    """Voices of Diff and WGAN lay on one line, which two or three directions did not show."""
     values = {"generator": generator, "network": network, "training": training}
     with pytest.raises(UserError, match="they have collapsed into one: trained too little"):
         train_generator(values, "conf.yaml", people(), tmp_path, seed=0)

@@ -82,7 +82,7 @@ def test_memory_does_not_grow_with_the_number_of_vectors() -> None:
         ([5, 5], "ascending"),
         ([10], "8 vectors, and 10 are asked for"),
     ],
-)
+)  # fmt: skip
 def test_bad_sizes(sizes: list[int], message: str) -> None:
     refuses(message, list, measure_capacity([vectors(8)], sizes))
 

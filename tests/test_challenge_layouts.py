@@ -12,8 +12,8 @@ from local.protocols.attackers import read_protocol
 from local.report.challenge import read_results
 from local.report_challenge import main as report
 from tests.corpus_trees import make_recipe, table
-from tests.making import write_archive
 from tests.recipes import run_recipe
+from utils.archives import write_archive
 from utils.seeds import make_rng
 from utils.tables import invert, write_id_lists, write_map
 
@@ -110,7 +110,7 @@ def participants(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def write_xvectors(folder: Path, systems: tuple[str, ...]) -> None:
-    """Of every set, as another toolkit would give them: half of a voice is left by protection."""
+    """Vectors of every set, as another toolkit gives them: protection leaves half of a voice."""
     names = [*SETS, "train"]
     names += [f"{name}_{system}" for name in SETS for system in systems]
     names += [f"train_{system}_utt" for system in systems]

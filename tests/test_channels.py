@@ -212,8 +212,8 @@ def test_an_utterance_without_anything_is_a_vector_of_zeros(tmp_path: Path, chan
 
 
 def test_phones_have_their_lengths() -> None:
-    """Of 0.8 s, padded to 1.2 s, all frames are of some phone; whatever was heard before does not
-    matter; digital silence has none."""
+    """All frames of 0.8 s, padded to 1.2 s, are of some phone, whatever was heard before; digital
+    silence has none."""
     wave = 0.1 * np.random.default_rng(0).standard_normal(12800)
     wave[:6400] = np.sin(np.arange(6400) / 20) * 0.1
     recogniser = Phones()

@@ -55,6 +55,7 @@ def no_ear(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bottleneck_training, "load_ear", lambda name, device: BandsEar())
 
 
+@pytest.mark.slow
 @needs_wheel
 def test_the_ear_hears_what_onnxruntime_s_encoder_hears() -> None:
     wave = np.concatenate((voice(1.0, 120, 550), voice(1.0, 180, 900)))
@@ -128,6 +129,7 @@ def test_what_a_change_of_voice_does_counts_less() -> None:
     assert np.square(away @ found).sum(axis=1).mean() == pytest.approx(1.0, rel=0.01)
 
 
+@pytest.mark.slow
 def test_words_that_others_say_are_heard_better(pool, tmp_path, monkeypatch):
     trainers: list[bottleneck_training.BnTrainer] = []
     plain = bottleneck_training.BnTrainer.prepare
@@ -213,6 +215,7 @@ def test_blocks_of_hifigan_have_no_seams(monkeypatch: pytest.MonkeyPatch) -> Non
     assert np.abs(whole - apart).max() < 1e-4 * np.abs(whole).max()
 
 
+@pytest.mark.slow
 def test_a_training_of_hifigan_makes_it_nearer_to_speech_and_silence_stays(hifigan: Path) -> None:
     names, *rows = map(str.split, (hifigan / "training.tsv").read_text().splitlines())
     distances = [float(row[names.index("valid_loss")]) for row in rows]

@@ -45,7 +45,7 @@ def test_every_format_is_recognised(tmp_path: Path, text: str, made: dict[str, s
         ("enrol,trial\na,b\n", [], ":1: the header names no enrol, trial and label or score"),
         ("a b 1\na b 2\n", ["--format", "kaldi"], "a b is scored twice"),
     ],
-)
+)  # fmt: skip
 def test_bad_input_is_one_line(tmp_path: Path, text: str, options: list[str], said: str) -> None:
     (tmp_path / "theirs").write_text(text)
     refuses(said, main, [*options, str(tmp_path / "theirs"), str(tmp_path / "out")])

@@ -98,7 +98,7 @@ def test_the_confs_are_read(conf: Path) -> None:
 
 
 def test_the_recurrent_layer_lost_the_last_frame_of_some_lengths() -> None:
-    """Of 49, 55 and 61 in 93: 49 / 93 * 93 is below 49 in single precision."""
+    """Lengths of 49, 55 and 61 in 93: 49 / 93 * 93 is below 49 in single precision."""
     torch.manual_seed(0)
     network = ctc.CtcNetwork(
         ctc.CtcNetworkConfig(channels=8, stride=1, dilations=(), lstm=4), 5, 6

@@ -13,7 +13,7 @@ import soundfile
 import yaml
 
 from tests.refusals import refuses
-from utils.archives import ArchiveWriter, read_vectors
+from utils.archives import read_vectors, write_archive
 from utils.datachecks import validate_data_dir
 from utils.datadir import draw, load_data_dir, select, write_data_dir
 from utils.parts import merge_parts, split_data_dir
@@ -124,7 +124,7 @@ def test_bad_audio_is_found_and_other_rates_are_counted(data: Path, run_program)
 
 
 def test_durations_and_rates_are_reported(make_data_dir, tmp_path: Path, run_program) -> None:
-    """Of a part, which is made anew from it, the whole is to be mended."""
+    """A message on a part names the whole, from which the part is made anew."""
     data = make_data_dir(tmp_path / "data/split2/1", {"s1": 3}, rate=8000, seconds=1.0)
     done = run_program(CHECK_AUDIO, data, tmp_path / "out", status=0)
     assert (tmp_path / "out/utt2dur").read_text() == (data / "utt2dur").read_text()
@@ -352,14 +352,12 @@ def test_writing_removes_what_an_older_directory_left(data: Path) -> None:
 
 
 def run_jobs(data: Path, out: Path, n: int) -> None:
-    """What n jobs write: x-vectors, a copy of the tables, a table with a header."""
+    """Write as n jobs do: x-vectors, a copy of the tables, a table with a header."""
     for number in range(1, n + 1):
         part = load_data_dir(data / f"split{n}" / str(number))
         target = out / f"split{n}" / str(number)
         write_data_dir(target, part.tables)
-        with ArchiveWriter(target / "xvector") as writer:
-            for utt in part.utt2spk:
-                writer.write(utt, np.full(3, float(utt[-1])))
+        write_archive(target / "xvector", {u: np.full(3, float(u[-1])) for u in part.utt2spk})
         rows = ((utt, number, "") for utt in part.utt2spk)
         write_timed(target / "pseudo.tsv", ("utt", "job", "note"), rows)
         (target / "settings.json").write_text('{"rate": 16000}\n')

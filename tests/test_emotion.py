@@ -99,6 +99,7 @@ def test_a_speaker_is_never_in_his_own_training() -> None:
     assert all(emotions[f"a-{n}"] != odd[f"a-{n}"] for n in range(4))
 
 
+@pytest.mark.slow
 def test_order_and_undefined_values() -> None:
     train = speaker_set("abcd", make_rng(1, "set"))
     for vector in train.functionals.values():
@@ -323,6 +324,7 @@ def test_M5_nine_labels_of_emotion2vec_are_four(tmp_path: Path, iemocap: Path) -
     refuses("'calm' is not a label of emotion2vec", four_emotions, {"a": "calm"})
 
 
+@pytest.mark.slow
 def test_M3_emotions_of_IEMOCAP_reach_the_challenges_file(tmp_path: Path, iemocap: Path) -> None:
     """As docs/protocols.md has it; theirs has wav/ only."""
     utts = sorted(read_map(iemocap / "utt2spk"))

@@ -77,10 +77,13 @@ def conf(tmp_path):
     return write
 
 
+TWENTY = {f"s{i:02d}": 2 for i in range(20)}
+
+
 @pytest.fixture
 def data(tmp_path, make_data_dir):
     """Twenty speakers of two utterances of 0.6 s: two can be held out."""
-    return make_data_dir(tmp_path / "data", {f"s{i:02d}": 2 for i in range(20)}, seconds=0.6)
+    return make_data_dir(tmp_path / "data", TWENTY, seconds=0.6)
 
 
 @pytest.fixture
@@ -192,12 +195,12 @@ def test_a_killed_training_leaves_nothing_finished_and_no_process(conf, data, tm
         assert process.poll() is None
         time.sleep(0.1)
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    assert len(children) == 1
+    assert children
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert not (tmp_path / "enc" / "final.pt").exists()
     assert not (tmp_path / "enc" / "encoder.yaml").exists()
-    wait_for(lambda: ended(int(children[0])))
+    wait_for(lambda: all(ended(int(child)) for child in children))
 
 
 def test_checkpoints_of_other_settings_are_not_mixed(conf, data, tmp_path):
@@ -349,11 +352,14 @@ def test_sliding_mean_is_the_mean_around_each_frame():
     torch.testing.assert_close(features.sliding_mean(values)[:, 7], values.mean(dim=1))
 
 
-@pytest.fixture
-def trained(conf, data, tmp_path):
-    """A folder of an encoder of one step."""
-    run_training(conf(training__steps=1), data, tmp_path / "enc")
-    return tmp_path / "enc"
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory, make_data_dir):
+    """A folder of an encoder of one step, which tests only read."""
+    folder = tmp_path_factory.mktemp("trained")
+    (folder / "conf.yaml").write_text(yaml.safe_dump(change(training__steps=1)))
+    data = make_data_dir(folder / "data", TWENTY, seconds=0.6)
+    run_training(folder / "conf.yaml", data, folder / "enc")
+    return folder / "enc"
 
 
 def test_extraction_counts_what_it_does(trained, data, tmp_path, capsys):

@@ -71,7 +71,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def judges(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Instead of networks, which take seconds to load."""
+    """Instead of networks, which take seconds to load; intervals of few resamples."""
+    monkeypatch.setattr(evidence, "N_BOOTSTRAP", 100)
     monkeypatch.setattr(
         evidence, "load_judges",
         lambda system: (Judges({"ear": Ear()}, None, lambda _: Quality(3.0), system),
@@ -129,7 +130,7 @@ def test_without_a_word_on_people_each_recording_is_a_person(folder: Path) -> No
 
 
 def heard(known: Vector, protected: Vector, n: int = N) -> Found:
-    """What is found of n people, whose vectors are made by these."""
+    """Evidence on n people, whose vectors these functions make."""
     pairs = [Pair(f"{i:02d}.wav", f"{i:02d}", *2 * (Recording(Path(), None),)) for i in range(n)]  # type: ignore[arg-type]
     vectors = [
         {KNOWN: known(i), SAID: known(i), PAIR: protected(i), PROTECTED: protected(i),
@@ -174,9 +175,18 @@ def test_who_hears_nothing_names_by_chance_and_the_verdict_does_not_say_found() 
         assert attack.evidence.bare.high == 0.0
 
 
-@pytest.mark.parametrize(("seed", "n"), [(14, N), (26, N), (50, N), (0, 5), (1, 5), (2, 5)])
-def test_a_single_interval_below_half_was_called_a_leak(seed: int, n: int) -> None:
-    """Of three attackers who hear nothing one often has it: a permutation test decides."""
+@pytest.mark.parametrize(
+    ("seed", "n"),
+    [
+        *(pytest.param(seed, N, marks=pytest.mark.slow) for seed in (14, 26, 50)),
+        (0, 5),
+        (1, 5),
+        (2, 5),
+    ],
+)
+def test_a_single_interval_below_half_was_called_a_leak(seed, n, monkeypatch):
+    """One of three attackers who hear nothing often has it: a permutation test decides."""
+    monkeypatch.setattr(evidence, "N_BOOTSTRAP", 500)
     assert heard(drawn(seed), drawn(seed + 1), n).verdict.level >= Level.UNSHOWN
 
 
@@ -204,9 +214,10 @@ def test_an_aligned_attacker_undoes_a_rotation() -> None:
     assert hits["ignorant"] < N / 2
 
 
-def bad(folder: Path, tmp_path: Path) -> dict[str, Path]:
+@pytest.fixture(scope="module")
+def bad(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Folders with something wrong each."""
-    made = {}
+    made, tmp_path = {}, tmp_path_factory.mktemp("bad")
 
     def pair(name: str) -> tuple[Path, Path]:
         made[f"{name}/in"], made[f"{name}/out"] = tmp_path / name / "in", tmp_path / name / "out"
@@ -257,17 +268,15 @@ def bad(folder: Path, tmp_path: Path) -> dict[str, Path]:
     ],
 )
 def test_bad_input_is_one_line_or_a_recording_that_is_left_out(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], words: str, said: str,
-    kind: Any,
-) -> None:  # fmt: skip
-    made = bad(folder, tmp_path)
-    given = [made.get(word, word) for word in words.split()]
+    bad: dict[str, Path], capsys: pytest.CaptureFixture[str], words: str, said: str, kind: Any
+) -> None:
+    given = [bad.get(word, word) for word in words.split()]
     refuses(said, run, *given, **({"kind": kind} if kind else {}))
     if kind:
         why = capsys.readouterr().err
         assert "ann-1.wav" in why
         assert why.count("left out: ") == 1
-        assert "ann-1.wav" in made[words.split()[1]].with_name("out.evidence.html").read_text()
+        assert "ann-1.wav" in bad[words.split()[1]].with_name("out.evidence.html").read_text()
 
 
 def test_another_programs_folder_has_no_lazy_informed_attacker(folder, tmp_path):

@@ -145,7 +145,7 @@ def test_paths_of_their_recipe_were_taken_for_those_of_ours(tmp_path, monkeypatc
         (["s1-1_anon", "s1-10_anon", "x"], "_anon"),  # s1-10 is not s1-1 with the suffix 0_anon
         (["s1-1", "s1-10"], ""),
     ],
-)
+)  # fmt: skip
 def test_a_suffix_is_found(names: list[str], suffix: str) -> None:
     assert find_suffix(Path("f"), names, ["s1-1", "s1-10"]) == suffix
 
@@ -220,7 +220,7 @@ def test_a_command_protects_a_set_and_another_draw(tmp_path, data, command):
         ("{in} {out} no 9", "ended with status 1; its messages are above"),
         ("{in} there", "has no {out}"),
     ],
-)
+)  # fmt: skip
 def test_a_command_that_fails_leaves_nothing(tmp_path, data, command, words, said):
     refuses(re.escape(said), by_command, [str(command(words)), str(data), str(tmp_path / "made")])
     assert not (tmp_path / "made").exists()

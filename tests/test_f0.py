@@ -18,9 +18,8 @@ from steps.synthesis.f0 import (
     transform_percentile,
     write_f0_stats,
 )
-from tests.making import write_archive
 from tests.refusals import refuses
-from utils.archives import ArchiveWriter
+from utils.archives import write_archive
 from utils.cli import LossError, UserError
 
 NOTHING = compute_f0_stats([np.zeros(5)])
@@ -169,6 +168,5 @@ def test_statistics_on_disk(tmp_path: Path) -> None:
     assert back["b"].sd == pytest.approx(0.1, rel=1e-6)
     assert back["b"].quantiles == pytest.approx(stats["b"].quantiles, rel=1e-6)
     refuses(r"is missing; make it with steps/compute_f0_stats.py", read_f0_stats, tmp_path / "none")
-    with ArchiveWriter(tmp_path / "spk_f0") as writer:
-        writer.write("a", np.ones(7))
+    write_archive(tmp_path / "spk_f0", {"a": np.ones(7)})
     refuses("a: 7 values, not F0 statistics", read_f0_stats, tmp_path)

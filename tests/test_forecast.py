@@ -37,7 +37,7 @@ def finish(out: str, command: str, *seconds: float, stamped: float = 0) -> None:
 
 
 def sum_up(*steps: str, nj: int = 2, cut: str = "") -> list[str]:
-    """Of steps: stage, output, reason (`-`: up to date), command."""
+    """Forecast of steps: stage, output, reason (`-`: up to date), command."""
     found = []
     for stage, out, reason, *command in map(str.split, steps):
         said = reason.strip("-").replace("_", " ")

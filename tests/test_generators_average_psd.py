@@ -15,9 +15,9 @@ from steps.generators.frames import (
     train_mixture,
 )
 from steps.sources import VoiceKey
-from tests.making import run_of, write_archive
+from tests.making import run_of
 from tests.refusals import refuses
-from utils.archives import ArchiveWriter
+from utils.archives import ArchiveWriter, write_archive
 from utils.seeds import make_rng
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -76,6 +76,7 @@ def test_variance_within_speakers_is_not_counted_twice() -> None:
     np.testing.assert_allclose(variance, vectors.var(axis=0))
 
 
+@pytest.mark.slow
 def test_network_learns_the_distribution_of_its_frames() -> None:
     # two clusters of frames: one Gaussian cannot say it, a mixture can
     rng = np.random.default_rng(0)

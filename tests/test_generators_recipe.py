@@ -13,10 +13,10 @@ from local.metrics.detection import eer_threshold
 from local.report.studies import REAL, capacity_rows
 from steps.measure_capacity import main as measure
 from steps.time_generator import main as measure_time
-from tests.making import write_archive
 from tests.recipes import TEMPLATE, TINY, run_recipe
 from tests.refusals import refuses
 from tests.test_studies import study
+from utils.archives import write_archive
 from utils.datadir import write_data_dir
 
 
@@ -35,7 +35,7 @@ D = 16
         ([1.0], [1.0], 1.0),  # one score only
         ([0.5, 0.7], [0.1, 0.3], 0.4),  # reversed: EER 100 %
     ],
-)
+)  # fmt: skip
 def test_the_threshold_is_where_both_errors_are_equal(nontarget, target, expected):
     score = np.array([*nontarget, *target])
     truth = np.array([False] * len(nontarget) + [True] * len(target))

@@ -10,7 +10,7 @@ from local.metrics.verification import eer_with_interval, find_speakers, verific
 from local.protocols.attackers import record_held_out
 from steps import score_held_out
 from steps.speaker import held_out
-from tests.making import write_archive
+from utils.archives import write_archive
 from utils.datadir import (
     DataDir,
     read_validation_speakers,
@@ -85,7 +85,7 @@ def write(folder: Path, data: DataDir) -> tuple[Path, Path]:
 
 
 def run(tmp_path: Path, data: DataDir, *options: str) -> dict:
-    """What attacker.json gets."""
+    """Figures that attacker.json gets."""
     words = [*map(str, write(tmp_path, data)), str(tmp_path / "out")]
     assert score_held_out.main(["--lda-dim", "8", *options, *words]) == 0
     return record_held_out(tmp_path / "out", tmp_path / "data")

@@ -62,7 +62,7 @@ def used_modules(path: Path) -> set[str]:
 
 
 def test_a_room_of_steps_uses_only_the_rooms_before_it() -> None:
-    """Of anonymisers and generators, each imported the other."""
+    """Anonymisers and generators imported each other."""
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     found = re.search(r"^    steps:((?: .*\n)+)", text, re.M)
     assert found is not None

@@ -309,7 +309,7 @@ def test_another_model_in_its_place_is_refused(tmp_path: Path, make_data_dir: Ma
         ({"kind": "fbank", "bins": 81}, "features.kind: encoder: ecapa_dual needs hub"),
         ({"kind": "hub", "model": "/nothing/here"}, "hub:/nothing/here: cannot be loaded"),
     ],
-)
+)  # fmt: skip
 def test_bad_settings_are_one_line(tmp_path: Path, features: dict[str, object], said: str) -> None:
     encoder = "ecapa_dual" if "bins" in features else "ecapa"
     settings = {"encoder": encoder, "network": yaml.safe_load(NETWORK), "features": features}

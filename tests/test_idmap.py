@@ -285,7 +285,7 @@ def test_a_vector_out_of_bounds_is_refused(trained: Path) -> None:
         ({"norm": "one"}, "generator.norm: 'one'"),
         ({"name": "idmap_diff"}, "a trained idmap_mlp, where a trained idmap_diff is asked for"),
     ],
-)
+)  # fmt: skip
 def test_bad_settings_of_a_system(trained: Path, settings: dict, message: str) -> None:
     refuses(message, generator, trained, **settings)
     refuses("needs --generator DIR", load_generator, {"name": "idmap_mlp"}, run_of())

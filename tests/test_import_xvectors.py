@@ -8,10 +8,9 @@ import pytest
 
 from steps.import_xvectors import main
 from tests.corpus_trees import ROOT, make_recipe, prepare
-from tests.making import write_archive
 from tests.recipes import run_words
 from tests.refusals import refuses
-from utils.archives import read_vectors
+from utils.archives import read_vectors, write_archive
 from utils.cli import LossError
 from utils.tables import write_id_lists, write_map
 

@@ -39,11 +39,10 @@ from tests.making import (
     check_odd_signal,
     pseudo_rows,
     say,
-    write_archive,
     write_voices,
 )
 from tests.refusals import refuses
-from utils.archives import ArchiveWriter
+from utils.archives import write_archive
 from utils.cli import LossError, UserError
 from utils.seeds import Draws
 from utils.tables import write_map
@@ -186,7 +185,7 @@ class TestAcceptance11:
 
 
 class TestSourceShare:
-    """What of the source's own frames comes along, moved to the voice's mean and deviation."""
+    """A share of the source's own frames comes along, moved to the voice's mean and deviation."""
 
     @staticmethod
     def convert(
@@ -391,9 +390,7 @@ class TestContent:
         for seed, name in enumerate("ab"):
             soundfile.write(data / f"wav/{name}-000.wav", say(seed, 150.0), 16000, "PCM_16")
         assert extract_world([str(data), str(tmp_path / "world")]) == 0
-        with ArchiveWriter(tmp_path / "spk_xvector") as x:
-            x.write("a", np.ones(3))
-            x.write("b", np.ones(3))
+        write_archive(tmp_path / "spk_xvector", dict.fromkeys("ab", np.ones(3)))
         words = (tmp_path / "world", data, tmp_path, tmp_path / "pool")
         assert make_voice_pool(["--add-content", "cepstra", *map(str, words)]) == 0
         return tmp_path / "pool"
@@ -462,7 +459,7 @@ def test_same_bits_whatever_the_order_and_the_parts(make_data_dir, pool, tmp_pat
         ("gender: random\n", True),
         ("fusion: 2\n", None),
     ],
-)
+)  # fmt: skip
 def test_a_pool_of_one_voice_a_gender_is_no_draw(load, tmp_path, text, is_random):
     """Run 1 was run 0, and the system said that it was random."""
     one = {"f00": ("f", random_frames(0)), "m00": ("m", random_frames(1))}

@@ -25,7 +25,7 @@ from steps.populations.pairs import (
 )
 from steps.speaker.backends import CosineBackend, PldaBackend, shorten, train_backend
 from tests.refusals import refuses
-from utils.archives import ArchiveWriter
+from utils.archives import write_archive
 from utils.cli import LossError, UserError
 from utils.trials import Trials
 
@@ -240,9 +240,7 @@ def test_hand_computed_bounds() -> None:
 def write_side(folder: Path, side: PairSide) -> tuple[str, str]:
     """x-vectors and a data directory."""
     folder.mkdir(parents=True)
-    with ArchiveWriter(folder / "xvector") as writer:
-        for utt, x in zip(side.ids, np.asarray(side.vectors), strict=True):
-            writer.write(utt, x)
+    write_archive(folder / "xvector", dict(zip(side.ids, np.asarray(side.vectors), strict=True)))
     rows = sorted(zip(side.ids, side.speakers, strict=True))
     (folder / "utt2spk").write_text("".join(f"{utt} {spk}\n" for utt, spk in rows))
     of = dict(zip(side.speakers, side.genders or ["f"] * len(side), strict=True))

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -101,7 +102,7 @@ def test_job_is_replaced_as_a_token_only(run: Run, tmp_path: Path) -> None:
         (["JOB=1:2", "MYJOBS.log", "ls"], "must have JOB in its name"),
         (["x.log"], "a log file and a command are expected"),
     ],
-)
+)  # fmt: skip
 def test_option_typos_are_not_swallowed(run, tmp_path, arguments, message):
     done = run(*arguments, status=2)
     assert message in done.stderr
@@ -201,7 +202,7 @@ def test_jobs_outlived_a_launcher_that_was_killed_with_9(tmp_path: Path) -> None
 
 
 def test_two_jobs_wrote_one_log(tmp_path: Path) -> None:
-    """What an earlier call left behind is named, and nothing is begun while it lives."""
+    """A job that an earlier call left is named, and nothing is begun while it lives."""
     leave = [*RUN, "x.log", "bash", "-c", "sleep 3600 & echo $! >pid"]
     subprocess.run(leave, cwd=tmp_path, check=True)
     pid = int((tmp_path / "pid").read_text())
@@ -218,7 +219,7 @@ def test_two_jobs_wrote_one_log(tmp_path: Path) -> None:
 
 
 def test_a_task_that_began_late_wrote_into_the_next_run(tmp_path, monkeypatch):
-    """Of a launcher that was killed with -9: nobody had cancelled what it submitted."""
+    """Nobody had cancelled the tasks of a launcher that was killed with -9."""
     monkeypatch.chdir(tmp_path)
     own = tmp_path / "exp/.partial.1"
     own.mkdir(parents=True)
@@ -285,7 +286,7 @@ def test_time_left_takes_running_jobs_to_be_half_done(tmp_path, monkeypatch, cap
     """Two jobs side by side, one ended after 75 s: it said 1:15 left, and ended at once."""
     request = launching.parse_request(["JOB=1:2", str(tmp_path / "a.JOB.log"), "true"])
     clock = iter((0.0, 75.0, 130.0, 140.0))
-    monkeypatch.setattr(launching.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(launching, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     progress = launching.Progress("run.py", request)
     progress.tell(1, [2])
     progress.tell(1, [2])  # less than a minute later

@@ -57,15 +57,13 @@ def test_a_corpus_without_transcripts_and_genders(tmp_path: Path) -> None:
         ("s1-2|s1|f|{wav}|", "s1-2: there is no transcript for {wav}"),
         ("s2-2|s2||{wav}|TWO", "s2-2: speaker s2 is not given a gender"),
         ("s2-2|s2|x|{wav}|TWO", "s2-2: speaker s2 has gender 'x', neither f nor m"),
-        (
-            "x-2|s1|f|{wav}|TWO",
-            "x-2: the speaker 's1' does not begin the utterance id; call it s1-x-2",
-        ),
+        ("x-2|s1|f|{wav}|TWO",
+         "x-2: the speaker 's1' does not begin the utterance id; call it s1-x-2"),
         ("s1-2||f|{wav}|TWO", "s1-2: the speaker '' does not begin the utterance id"),
         ("s1-2|s1|f|nowhere.wav|TWO", "s1-2: nowhere.wav is missing"),
         ("s1-2|s1|f|{stereo}|TWO", "s1-2: {stereo} has 2 channels"),
     ],
-)
+)  # fmt: skip
 def test_an_utterance_that_cannot_be_used(tmp_path, capsys, row, message):
     import numpy as np
     import soundfile
@@ -107,6 +105,6 @@ def test_a_speaker_of_two_genders_and_many_faults(tmp_path, capsys):
         ("utt spk audio", ["s1-1|s1|a", "s1-1|s1|b"], "s1-1: is there twice: a and b"),
         ("utt spk audio", [], "lists no utterance"),
     ],
-)
+)  # fmt: skip
 def test_a_table_that_cannot_be_read(tmp_path, header, rows, message):
     refuses(message, make, write_table(tmp_path, *rows, header=header), tmp_path / "out")

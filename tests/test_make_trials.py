@@ -353,11 +353,11 @@ def test_official_lists_that_do_not_fit(tmp_path: Path, make: Callable[..., int]
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        (" target", " nontarget", r"trials:1: .* but .* is spoken by"),
-        ("f1 ", "f3 ", r"trials:1: .*speaker f3 has no enrolment utterance"),
-        (" target", " maybe", r"trials:1: .*label 'maybe'"),
+        (" target", " nontarget", "trials:1: .* but .* is spoken by"),
+        ("f1 ", "f3 ", "trials:1: .*speaker f3 has no enrolment utterance"),
+        (" target", " maybe", "trials:1: .*label 'maybe'"),
     ],
-)
+)  # fmt: skip
 def test_official_trials_that_contradict_themselves(tmp_path, old, new, message):
     write_official(tmp_path)
     path = tmp_path / "e_test_trials_f/trials"
@@ -388,7 +388,7 @@ def test_evaluation_speakers_and_the_rest(tmp_path, make, capsys):
         ("--enrolled x --sessions x", "--enrolled says who is enrolled"),
         ("--enrol-utts 0", "'--enrol-utts': expected a whole number from 1"),
     ],
-)
+)  # fmt: skip
 def test_options_that_contradict(tmp_path: Path, options: str, message: str) -> None:
     refuses(message, main, [*options.split(), str(tmp_path), str(tmp_path / "e")])
 

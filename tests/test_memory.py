@@ -1,4 +1,4 @@
-"""What the C library keeps of freed memory."""
+"""The C library keeps freed memory."""
 
 import ctypes
 import platform

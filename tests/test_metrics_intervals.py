@@ -88,7 +88,7 @@ def test_intervals_of_verification_do_not_depend_on_file_order() -> None:
 
 
 def test_figures_of_several_draws_are_means_and_a_resample_takes_one() -> None:
-    """Of two people: the first draw tells all apart (EER 0), the second turns them round (1)."""
+    """Two people: the first draw tells all apart (EER 0), the second turns them round (1)."""
     rows = [(e, f"{t}{i}", e == t) for e in "ab" for t in "ab" for i in range(3)]
     trials, utt2spk = trials_of(rows), {utt: utt[0] for _, utt, _ in rows}
     speakers = find_speakers(trials, utt2spk, trials_path="t", utt2spk_path="u")

@@ -190,7 +190,7 @@ def test_perfect_separation_is_one_and_its_interval_is_not_invented(caplog):
 
 @pytest.mark.slow
 def test_stable_pseudo_voices_are_singled_out_but_not_linked() -> None:
-    """What the card says of Singling Out: it needs no tie between enrolled and protected voice."""
+    """Singling Out needs no tie between enrolled and protected voice, as its card says."""
     enrols = [people(seed, 10, 2, 1.0)[0] for seed in range(20)]
     trials = [people(seed + 100, 10, 12, 0.001)[1] for seed in range(20)]
     figures = [legal_metrics(*pair, lengths=[1]) for pair in zip(enrols, trials, strict=True)]

@@ -25,7 +25,7 @@ def eers(score: np.ndarray, own: list[int]) -> tuple[float, float]:
 
 
 def test_by_hand() -> None:
-    """Of 1, 2, 6: mean 3, deviation sqrt(14/3); of 4, 4, 1: mean 3, deviation sqrt(2)."""
+    """1, 2, 6 have mean 3, deviation sqrt(14/3); 4, 4, 1 have mean 3, deviation sqrt(2)."""
     trials, score = crossed(np.array([[1.0, 2.0, 6.0], [4.0, 4.0, 1.0]]), [2, 0])
     a, b = math.sqrt(14 / 3), math.sqrt(2)
     wanted = [-2 / a, -1 / a, 3 / a, 1 / b, 1 / b, -2 / b]

@@ -139,7 +139,7 @@ def disclosure(rank: np.ndarray, weight: np.ndarray, n_models: int) -> tuple[flo
 
 
 def test_what_ranks_disclose_by_hand() -> None:
-    """Of two people, named in three of four: 1 − H(1/4) bit, and log2(2 · 3/4) at worst."""
+    """Two people, named in three of four: 1 − H(1/4) bit, and log2(2 · 3/4) at worst."""
     ones = np.ones(4)
     mean, worst = disclosure(np.array([0.0, 0, 0, 1]), ones, 2)
     entropy = -(0.75 * math.log2(0.75) + 0.25 * math.log2(0.25))

@@ -273,9 +273,18 @@ def test_intervals_hold_every_figure() -> None:
 
 @pytest.mark.parametrize(
     ("original", "protected", "percent"),
-    [(0.584, 0.004, 99.32), (0.584, 0.221, 62.16), (0.584, 0.236, 59.59), (0.690, 0.354, 48.70),
-     (0.690, 0.224, 67.54), (0.594, 0.141, 76.26), (0.667, 0.196, 70.61), (0.653, 0.153, 76.57),
-     (0.694, 0.199, 71.33), (0.694, 0.218, 68.59)],
+    [
+        (0.584, 0.004, 99.32),
+        (0.584, 0.221, 62.16),
+        (0.584, 0.236, 59.59),
+        (0.69, 0.354, 48.7),
+        (0.69, 0.224, 67.54),
+        (0.594, 0.141, 76.26),
+        (0.667, 0.196, 70.61),
+        (0.653, 0.153, 76.57),
+        (0.694, 0.199, 71.33),
+        (0.694, 0.218, 68.59),
+    ],
 )  # fmt: skip
 def test_arithmetic_of_tables_2_and_3(original: float, protected: float, percent: float) -> None:
     """002: D_ECE^(OP/OO) of Table 3 follows from the D_ECE of Table 2 (three digits printed)."""

@@ -1,8 +1,8 @@
 """A corpus of people's own: a table of recordings, or a Kaldi data directory, that runs."""
 
+import re
 import shutil
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,9 +18,10 @@ PEOPLE = {"Anna B": "F", "berta": "female", "C": "f", "dora": "f", "emil": "m", 
           "gustav": "male", "hans": "m"}  # fmt: skip
 
 
-def write_table(folder: Path) -> Path:
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Eight people with four recordings each, the same names of files in two folders of each."""
-    lines = []
+    lines, folder = [], tmp_path_factory.mktemp("recorded")
     for speaker, sex in PEOPLE.items():
         for day in ("day 1", "day2"):
             for n in (1, 2):
@@ -28,7 +29,13 @@ def write_table(folder: Path) -> Path:
                 write_audio(folder / file, 1.0)
                 lines.append(f"{file}\t{speaker}\t{sex}\tWords of {n}\n")
     (folder / "mine.tsv").write_text(HEADER + "".join(lines))
-    return folder / "mine.tsv"
+    return folder
+
+
+@pytest.fixture
+def mine(recorded: Path, tmp_path: Path) -> Path:
+    """A table of theirs, in a folder with a blank."""
+    return shutil.copytree(recorded, tmp_path / "their speech") / "mine.tsv"
 
 
 @pytest.fixture
@@ -46,9 +53,10 @@ def new_corpus(root: Path, *words: object, **more: object) -> subprocess.Complet
     return subprocess.run(command, capture_output=True, text=True, check=False, **more)  # type: ignore[call-overload, no-any-return]
 
 
-def test_a_table_becomes_a_corpus_that_runs(root: Path, tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_a_table_becomes_a_corpus_that_runs(root: Path, mine: Path) -> None:
     """The first stages of the recipe: sets, audio, and speech that McAdams protects."""
-    done = new_corpus(root, "mine", write_table(tmp_path / "their speech"))
+    done = new_corpus(root, "mine", mine)
     assert done.returncode == 0, done.stderr
     assert "32 recordings of 8 speakers (4 f, 4 m)" in done.stdout
     folder = root / "egs/mine"
@@ -72,13 +80,13 @@ def test_a_table_becomes_a_corpus_that_runs(root: Path, tmp_path: Path) -> None:
                        for n, sex in PEOPLE.items()}  # fmt: skip
 
 
-def test_the_template_is_a_recipe_for_such_a_table(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_the_template_is_a_recipe_for_such_a_table(tmp_path: Path, mine: Path) -> None:
     folder = tmp_path / "recipe"
     folder.mkdir()
     shutil.copy(TEMPLATE / "prepare.sh", folder)
     for name in ("steps", "utils", "local", "path.sh", "cmd.sh"):
         (folder / name).symlink_to(ROOT / name)
-    mine = write_table(tmp_path / "in")
     done = prepare(folder, "--corpus", mine, "--enrol-utts", 2)
     assert done.returncode == 0, done.stderr
     assert "warning: data/train has 4 speakers. Attackers who train on fewer than 50" in done.stderr
@@ -92,53 +100,47 @@ def test_the_template_is_a_recipe_for_such_a_table(tmp_path: Path) -> None:
     assert len(set(table(trials))) == 4
 
 
-Change = Callable[[Path], object]
-
-
-def line(number: int, old: str, new: str) -> Change:
-    """Another text in a line of the table."""
-
-    def change(path: Path) -> None:
-        lines = path.read_text().splitlines()
-        assert old in lines[number - 1]
-        lines[number - 1] = lines[number - 1].replace(old, new)
-        path.write_text("\n".join(lines) + "\n")
-
-    return change
-
-
-BAD: list[tuple[Change, str, int]] = [
-    (line(1, "speaker", "who"), "mine.tsv:1: no column speaker; a header line with tabs is", 2),
-    (lambda p: p.write_text(p.read_text().replace("\t", ",")), ":1: no column file; a header", 2),
-    (lambda p: p.write_text(HEADER), "mine.tsv: lists no utterance", 2),
-    (lambda p: p.write_text(""), "mine.tsv:1: no column file", 2),
-    (lambda p: p.write_bytes(p.read_bytes().replace(b"\n", b"\r\n")), "dos2unix", 2),
-    (lambda p: p.write_bytes(p.read_bytes().replace(b"Words", b"W\xf6rter")), "not UTF-8", 2),
-    (line(3, "\tF", ""), "mine.tsv:3: 3 tab-separated fields, but 4 columns", 2),
-    (line(6, "\tberta\t", "\tAnna_B\t"), "'Anna B' and 'Anna_B' would both be called Anna_B", 2),
-    (line(3, "_2.opus", "_1.wav"), "is listed twice, with the same audio: ", 2),
-    (line(3, "_2.opus", "_9.opus"), "Anna B_9.opus is missing", 3),
-    (line(2, "\tF\t", "\tx\t"), "speaker Anna_B has several genders", 3),
-    (line(2, "\tF\t", "\t\t"), "is not given a gender", 3),
-    (line(2, "Words of 1", ""), "there is no transcript for", 3),
-    (line(2, "audio/Anna B/day 1/Anna B_1.wav", ""), "there is no audio file for it", 3),
-    (line(2, "\tAnna B\t", "\t\t"), "the speaker '' does not begin", 3),
-    (lambda p: write_stereo(p.parent / "audio/C/day2/C_1.wav"), "C_1.wav has 2 channels", 3),
-]
-
-
-def write_stereo(path: Path) -> None:
-    soundfile.write(path, [[0.1, 0.2]] * 1000, 16000)
-
-
-@pytest.mark.parametrize(("change", "said", "status"), BAD, ids=[said for _, said, _ in BAD])
-def test_bad_tables_are_told_by_line_or_file(tmp_path, capsys, change, said, status):
-    path = write_table(tmp_path)
-    change(path)
+def check_refusal(path: Path, capsys: pytest.CaptureFixture[str], said: str, status: int) -> None:
     with pytest.raises(UserError) as error:
-        main([str(path), str(tmp_path / "out")])
+        main([str(path), str(path.parent / "out")])
     assert said in f"{capsys.readouterr().err}{error.value}"
-    assert error.value.exit_status == status and not (tmp_path / "out").exists()
+    assert error.value.exit_status == status and not (path.parent / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "old", "new", "said", "status"),
+    [
+        (1, "speaker", "who", "mine.tsv:1: no column speaker; a header line with tabs is", 2),
+        (0, "\t", ",", ":1: no column file; a header", 2),
+        (0, "(?s)\n.*", "\n", "mine.tsv: lists no utterance", 2),
+        (0, "(?s).*", "", "mine.tsv:1: no column file", 2),
+        (0, "\n", "\r\n", "dos2unix", 2),
+        (0, "Words", "Wörter", "not UTF-8", 2),  # written as Latin-1
+        (3, "\tF", "", "mine.tsv:3: 3 tab-separated fields, but 4 columns", 2),
+        (6, "\tberta\t", "\tAnna_B\t", "'Anna B' and 'Anna_B' would both be called Anna_B", 2),
+        (3, "_2.opus", "_1.wav", "is listed twice, with the same audio: ", 2),
+        (3, "_2.opus", "_9.opus", "Anna B_9.opus is missing", 3),
+        (2, "\tF\t", "\tx\t", "speaker Anna_B has several genders", 3),
+        (2, "\tF\t", "\t\t", "is not given a gender", 3),
+        (2, "Words of 1", "", "there is no transcript for", 3),
+        (2, "audio/Anna B/day 1/Anna B_1.wav", "", "there is no audio file for it", 3),
+        (2, "\tAnna B\t", "\t\t", "the speaker '' does not begin", 3),
+    ],
+)  # fmt: skip
+def test_bad_tables_are_told_by_line_or_file(mine, capsys, line, old, new, said, status):
+    """line: where it is changed; 0 is everywhere."""
+    lines = mine.read_text().splitlines(keepends=True)
+    before = lines[line - 1] if line else "".join(lines)
+    changed = re.sub(old, new, before)
+    assert changed != before
+    lines[slice(line - 1, line) if line else slice(None)] = [changed]
+    mine.write_bytes("".join(lines).encode("latin-1"))
+    check_refusal(mine, capsys, said, status)
+
+
+def test_a_recording_of_two_channels_is_named(mine, capsys):
+    soundfile.write(mine.parent / "audio/C/day2/C_1.wav", [[0.1, 0.2]] * 1000, 16000)
+    check_refusal(mine, capsys, "C_1.wav has 2 channels", 3)
 
 
 def write_kaldi(folder: Path) -> Path:
@@ -179,24 +181,26 @@ def test_a_kaldi_directory_with_pipes_and_segments(root: Path, tmp_path: Path) -
                          f"b-x2\tb\tm\t{tmp_path}/wav/b.flac"]  # fmt: skip
 
 
-REFUSED: list[tuple[str, Change, str]] = [
-    ("x", lambda d: (d / "wav.scp").write_text("r1 false |\nr2 wav/b.flac\n"),
-     "wav.scp: r1: its command ended with status 1"),
-    ("x", lambda d: (d / "wav.scp").write_text("r1 echo no |\nr2 wav/b.flac\n"), "r1: "),
-    ("x", lambda d: (d / "segments").write_text("a-1 r1 0 1\na-2 r1 5 6\nx2 r2 0 1\n"),
-     "a-2 is from 5 to 6 s, and its recording lasts 4.00 s"),
-    ("x", lambda d: (d / "spk2gender").unlink(), "spk2gender: is missing"),
-    ("x", lambda d: (d / "wav.scp").write_text("r1 wav/gone.wav\nr2 wav/b.flac\n"), "gone.wav"),
-    ("Big Name", lambda d: d, "'Big Name': a name has small letters"),
-    ("TEMPLATE", lambda d: d, "'TEMPLATE': a name has small letters"),
-    ("there", lambda d: d, "egs/there is there; choose another name"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("name", "change", "said"), REFUSED, ids=[r[2] for r in REFUSED])
-def test_what_is_no_corpus_leaves_nothing(root, tmp_path, name, change, said):
+@pytest.mark.parametrize(
+    ("name", "files", "said"),
+    [
+        ("x", {"wav.scp": "r1 false |\nr2 wav/b.flac\n"},
+         "wav.scp: r1: its command ended with status 1"),
+        ("x", {"wav.scp": "r1 echo no |\nr2 wav/b.flac\n"}, "r1: "),
+        ("x", {"segments": "a-1 r1 0 1\na-2 r1 5 6\nx2 r2 0 1\n"},
+         "a-2 is from 5 to 6 s, and its recording lasts 4.00 s"),
+        ("x", {"spk2gender": None}, "spk2gender: is missing"),
+        ("x", {"wav.scp": "r1 wav/gone.wav\nr2 wav/b.flac\n"}, "gone.wav"),
+        ("Big Name", {}, "'Big Name': a name has small letters"),
+        ("TEMPLATE", {}, "'TEMPLATE': a name has small letters"),
+        ("there", {}, "egs/there is there; choose another name"),
+    ],
+)  # fmt: skip
+def test_what_is_no_corpus_leaves_nothing(root, tmp_path, name, files, said):
     (root / "egs/there").mkdir()
-    change(data := write_kaldi(tmp_path))
+    data = write_kaldi(tmp_path)
+    for file, text in files.items():
+        (data / file).write_text(text) if text else (data / file).unlink()
     done = new_corpus(root, name, data, cwd=tmp_path)
     assert done.returncode != 0 and said in done.stderr, done.stderr
     assert "Traceback" not in done.stderr

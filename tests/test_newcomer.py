@@ -1,4 +1,4 @@
-"""What a newcomer types: programs in a fresh shell, and the commands of the pages, parsed only."""
+"""Programs run in a newcomer's fresh shell, and the commands of the pages can be parsed."""
 
 import re
 import shlex

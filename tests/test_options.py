@@ -1,4 +1,4 @@
-"""What programs are asked: full sentences with a subject, and one wording for one option."""
+"""Options of programs: full sentences with a subject, and one wording for one option."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -117,7 +117,7 @@ def test_a_number_says_of_what_it_is_the_number_or_its_unit() -> None:
         (["d"], "Missing argument 'OUT'"),
         (["d", "o", "more"], "unexpected extra argument"),
     ],
-)
+)  # fmt: skip
 def test_usage_errors_are_one_line(words: list[str], said: str) -> None:
     from steps.extract_f0 import main
 
@@ -126,13 +126,13 @@ def test_usage_errors_are_one_line(words: list[str], said: str) -> None:
 
 def test_commands_stand_in_the_program_s_order_and_one_must_be_named(capsys) -> None:
     """No word at all ended in a traceback."""
-    from local.large import main
+    from local.compute_metrics import main
 
     for words, said in ([], "Missing command"), (["nope"], "No such command 'nope'"):
         refuses(said, main, words)
     assert main(["--help"]) == 0
     told = capsys.readouterr().out.partition("Commands:")[2]
-    assert told.index("prepare") < told.index("count") < told.index("figures")
+    assert told.index("verification") < told.index("recordings") < told.index("calibration")
 
 
 def test_an_option_of_several_words_ends_at_the_next_option() -> None:

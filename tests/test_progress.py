@@ -27,7 +27,7 @@ class Terminal(io.StringIO):
 
 
 def lines(n: int, seconds: float, *, sized: bool = True) -> list[str]:
-    """What a log holds of `n` items that take `seconds` each."""
+    """Lines of a log of `n` items that take `seconds` each."""
     out, clock = io.StringIO(), Ticks()
     items = range(n) if sized else iter(range(n))
     seen = []
@@ -55,7 +55,7 @@ def test_lines_say_how_much_is_done_and_left() -> None:
         (3, 1000.0, 2),  # one before each later item
         (0, 1.0, 0),
     ],
-)
+)  # fmt: skip
 def test_lines_are_few(n: int, seconds: float, expected: int) -> None:
     assert len(lines(n, seconds)) == expected
 

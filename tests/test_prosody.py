@@ -99,7 +99,7 @@ def test_means_over_utterances_and_intervals_over_speakers() -> None:
 
 
 def test_M2_the_spread_of_the_challenges_correlation_is_over_utterances() -> None:
-    """Of 0.2, 0.4 and 0.6: mean 0.4, deviation sqrt(2/75); a shift of all changes nothing."""
+    """0.2, 0.4 and 0.6 have mean 0.4, deviation sqrt(2/75); a shift of all changes nothing."""
     for shift in (0, 0.1):
         table = {utt: row(0.5) for utt in ("a1", "a2", "b1")}
         for utt, value in zip(table, (0.2, 0.4, 0.6), strict=True):

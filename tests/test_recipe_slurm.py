@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_recipe import ROOT, TINY, make_corpus_folder
+from tests.recipes import ROOT, TINY, make_corpus_folder
 from utils.tables import timed_in
 
 # As little speech as gives every step something to do.

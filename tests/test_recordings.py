@@ -466,10 +466,14 @@ def test_a_key_that_is_soon_guessed_was_taken(tmp_path: Path, words: tuple[str, 
 @pytest.mark.parametrize(
     ("said", "heard", "wer"),
     [
-        ("की का कि के", "का कि की को", 0.75), ("दिल दुल दल देल", "दल दिल देल दुल", 1),  # Hindi
-        ("ọkọ̀ ọkọ́", "ọkọ́ ọkọ́", 0.5), ("தமிழ் மிக", "தமிழ மிக", 0.5),  # Yoruba, Tamil
-        ("hello [background noise] world", "hello world", 0), ("<door slams> a", "a", 0),
-        ("ज़रा \u200cसी", "ज़रा सी", 0), ("❤\ufe0f a", "a", 0),
+        ("की का कि के", "का कि की को", 0.75),  # Hindi
+        ("दिल दुल दल देल", "दल दिल देल दुल", 1),  # Hindi
+        ("ọkọ̀ ọkọ́", "ọkọ́ ọkọ́", 0.5),  # Yoruba
+        ("தமிழ் மிக", "தமிழ மிக", 0.5),  # Tamil
+        ("hello [background noise] world", "hello world", 0),
+        ("<door slams> a", "a", 0),
+        ("ज़रा \u200cसी", "ज़रा सी", 0),
+        ("❤️ a", "a", 0),
     ],
 )  # fmt: skip
 def test_vowel_signs_were_no_letters(said: str, heard: str, wer: float) -> None:
@@ -480,8 +484,10 @@ def test_vowel_signs_were_no_letters(said: str, heard: str, wer: float) -> None:
 @pytest.mark.parametrize(
     ("text", "normaliser", "said"),
     [
-        ("今天天气很好", "plain", "read cer, not wer"), ("วันนี้อากาศดี", "plain", "read cer, not wer"),
-        ("दिल दुल", "english", "take --spelling plain"), ("दिल दुल", "plain", ""),
+        ("今天天气很好", "plain", "read cer, not wer"),
+        ("วันนี้อากาศดี", "plain", "read cer, not wer"),
+        ("दिल दुल", "english", "take --spelling plain"),
+        ("दिल दुल", "plain", ""),
         ("naïve café", "english", ""),
     ],
 )  # fmt: skip

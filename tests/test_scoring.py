@@ -13,8 +13,8 @@ from steps.speaker.backends import (
     read_segments,
     train_backend,
 )
-from tests.making import write_archive
 from tests.refusals import refuses
+from utils.archives import write_archive
 from utils.tables import write_map
 from utils.trials import read_scores, read_trials
 
@@ -72,8 +72,8 @@ def test_cosine_scores_are_cosines(folder):
 
 
 def test_models_of_few_enrolled_utterances(folder):
-    """Of one utterance each, and of five, which nobody has: then of all four, as with PLDA's counts
-    of four; the same whatever the order of the files."""
+    """Models of one utterance each, and of five, which nobody has: then of all four, as with PLDA's
+    counts of four; the same whatever the order of the files."""
     spk2utt = {spk: " ".join(u for u in UTTS if UTT2SPK[u] == spk) for spk in ("p1", "p10", "p2")}
     (folder / "d").mkdir()
     write_map(folder / "d/utt2spk", UTT2SPK)

@@ -46,7 +46,8 @@ class Toy:
     [
         ({}, "colour: is missing"),
         ({"colour": "gren"}, "colour: 'gren' is unknown; known: red, green; did you mean green?"),
-        ({"kernal": 3}, "kernal: unknown setting; known: colour, kernel, speed, "
+        ({"kernal": 3},
+         "kernal: unknown setting; known: colour, kernel, speed, "
          "digest, layers, inner; did you mean kernel?"),
         ({"kernel": 4}, "kernel: 4; an odd number, 1 to 65536 is expected"),
         ({"kernel": 7}, "kernel: 7; nothing red is wider than 5"),
@@ -64,7 +65,7 @@ class Toy:
 )  # fmt: skip
 def test_what_is_not_allowed_is_said_in_one_line(values: dict, message: str) -> None:
     given = {"colour": "red", **values} if values and "colour" not in values else values
-    assert refuses("", parse_settings, Toy, given, "toy.yaml") == f"toy.yaml: {message}"
+    assert refuses("^toy", parse_settings, Toy, given, "toy.yaml") == f"toy.yaml: {message}"
 
 
 def test_what_is_allowed_comes_back() -> None:
@@ -79,4 +80,4 @@ def test_a_name_is_chosen_and_loaded_when_asked_for() -> None:
     kinds = {"toy": "tests.test_settings:Toy", "missing": "no.such_module:X"}
     assert load(choose(kinds, "toy", "x.yaml", "kind")).__name__ == "Toy"
     said = "x.yaml: kind: 'toi' is unknown; known: toy, missing; did you mean toy?"
-    assert refuses("", choose, kinds, "toi", "x.yaml", "kind") == said
+    assert refuses("^x.yaml", choose, kinds, "toi", "x.yaml", "kind") == said

@@ -21,7 +21,7 @@ from steps.join_xvectors import main as join
 from tests.recipes import TEMPLATE, copy_world, make_corpus_folder, run_recipe, take_systems
 from tests.refusals import refuses
 from tests.report_rows import Figure, named, read_table
-from utils.archives import ArchiveWriter, read_vectors
+from utils.archives import read_vectors, write_archive
 from utils.cli import LossError
 from utils.tables import read_map
 from utils.trials import read_trials
@@ -92,8 +92,7 @@ def test_nist_lists_by_the_program(tmp_path, make_data_dir, capsys):
 
 def test_xvectors_of_two_runs_are_told_apart(tmp_path: Path) -> None:
     for place, name in enumerate(("one", "two")):
-        with ArchiveWriter(tmp_path / name / "xvector") as writer:
-            writer.write("a-1", np.full(3, place, np.float32))
+        write_archive(tmp_path / name / "xvector", {"a-1": np.full(3, place, np.float32)})
     out = tmp_path / "out"
     assert join([str(out), f"p1={tmp_path / 'one'}", f"p2={tmp_path / 'two'}"]) == 0
     found = read_vectors(out / "xvector.scp")

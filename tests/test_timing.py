@@ -33,7 +33,7 @@ def write_log(path: Path, seconds: str, part: str = "", code: int = 0, threads: 
 
 
 def say(log: Path, line: str) -> None:
-    """What the program itself said."""
+    """Put a line of the program itself into its log."""
     log.write_text(log.read_text().replace("said by the program itself", line))
 
 

@@ -19,9 +19,9 @@ from steps.generators.training import (
 )
 from steps.measure_capacity import main as measure
 from steps.train_generator import main as train
-from tests.making import assert_same_network, write_archive
+from tests.making import assert_same_network
 from tests.refusals import refuses
-from utils.archives import read_vectors
+from utils.archives import read_vectors, write_archive
 from utils.cli import UserError
 
 SMALL = {"identity": 24, "width": 32}

@@ -109,7 +109,7 @@ def test_scores_that_are_not_finite_numbers(tmp_path: Path, score: str) -> None:
         ("scores", r":4: a b is scored twice \(first on line 1\)"),
         ("none", ": cannot be read: .*No "),
     ],
-)
+)  # fmt: skip
 def test_faulty_score_files(tmp_path: Path, name: str, message: str) -> None:
     write(tmp_path / "scores", "a b 1\nb a 1\nc d 3\na b 1\n")
     refuses(f"^{tmp_path / name}{message}", read_scores, tmp_path / name)

@@ -35,8 +35,9 @@ def config_without_pauses_cut() -> EncoderConfig:
     return dataclasses.replace(config, features=features)
 
 
+@pytest.mark.slow
 def test_before_training_it_gives_the_vectors_of_the_package() -> None:
-    """Of signals shorter than a window, of one, and of several with and without a padded last."""
+    """Signals are shorter than a window, of one, and of several with and without a padded last."""
     config, rng = config_without_pauses_cut(), np.random.default_rng(0)
     encoder = NetworkEncoder(config, EncoderNetwork(config))
     package = resemblyzer.VoiceEncoder("cpu", verbose=False)

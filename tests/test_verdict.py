@@ -295,6 +295,7 @@ def test_each_of_several_groups_had_its_own_five_percent() -> None:
     assert [judge(named, groups=n).level for n in (1, 5)] == [Level.OFTEN, Level.UNSHOWN]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("signal", "most", "least"), [(0.0, 4, 0), (3.0, 30, 28)])
 def test_the_best_of_many_attackers_who_hear_nothing_was_a_leak(signal, most, least, monkeypatch):
     """Ten attackers on six people, 30 times: by their own intervals, two of three times, without

@@ -32,16 +32,13 @@ from tests.making import (
     pseudo_rows,
     run_of,
     say,
-    write_archive,
     write_voices,
 )
 from tests.refusals import refuses
-from utils.archives import read_vectors
+from utils.archives import read_vectors, write_archive
 from utils.cli import UserError
 from utils.seeds import Draws
 
-ROOT = Path(__file__).resolve().parents[1]
-SYSTEMS = ROOT / "egs/TEMPLATE/conf/systems"
 RANDOM = "anonymiser: voice_conversion\nneighbours: 3\ngenerator: {name: random, averaged: 2}\n"
 FARTHEST = (
     "anonymiser: voice_conversion\nneighbours: 3\n"
@@ -343,7 +340,7 @@ def write_xvectors(folder: Path, speakers: list[str], seed: int) -> Path:
 
 
 def test_perm_gives_enrolment_and_trials_one_voice(make_data_dir, pool, tmp_path) -> None:
-    """What is known of a speaker differs between the sets; the first folder counts for both."""
+    """The two sets know different things of a speaker; the first folder counts for both."""
     conf = tmp_path / "perm.yaml"
     conf.write_text(FARTHEST + "level: perm\n")
     data = make_data_dir(tmp_path / "data", {"s1": 2, "s2": 1})

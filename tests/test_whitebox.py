@@ -98,6 +98,7 @@ def test_tables_by_the_program(tmp_path: Path) -> None:
     refuses("no figure of const_04_of_4; run stage 5", collect, other)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("empty_pictures")
 def test_radars_of_both_series_and_definitions(tmp_path: Path) -> None:
     write_results(tmp_path)

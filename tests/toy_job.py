@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a job of tests/test_driver.py finds."""
+"""A job of tests/test_driver.py, which says what it finds."""
 
 import json
 import os

@@ -176,7 +176,7 @@ class _Code:
 
 
 def _saved(change: Callable[[dict[str, Any]], object]) -> Change:
-    """What torch saved, otherwise."""
+    """Weights that torch saved, changed."""
 
     def changed(data: bytes) -> bytes:
         stream = io.BytesIO()

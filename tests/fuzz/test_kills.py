@@ -139,7 +139,7 @@ class Folder:
 
 @pytest.mark.slow
 def test_twenty_kills_leave_no_orphan_and_equal_digests(tmp_path: Path) -> None:
-    """Of 12 kills 7 had left 1 to 3 jobs, which wrote into the next run's folder."""
+    """7 of 12 kills had left 1 to 3 jobs, which wrote into the next run's folder."""
     rng = random.Random(18)
     whole = {alpha: Folder(tmp_path / f"whole{alpha}").run(alpha) for alpha in (1, 2)}
     assert len(whole[1]) == 16 + 4

@@ -77,7 +77,7 @@ class Target:
     more: Sequence[tuple[str, Change]] = ()
 
     def wrong(self) -> list[tuple[str, Change | None]]:
-        """What is to be refused; None: it is gone, or no file."""
+        """Changes that must be refused; None: the file is gone, or no file."""
         gone = [(name, None) for name in ("missing", *NO_FILES)]
         every = [*gone, *EVERY.items(), *WRONG[self.kind].items(), *self.more]
         return [(name, change) for name, change in every if name not in self.right]
