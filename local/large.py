@@ -66,8 +66,8 @@ def main(
         scorer, bins=places, n_bins=bins, same_gender=same_gender, n_groups=groups, seed=seed,
         about={"backend": backend, "asnorm": asnorm, "enrol": enrol},
     )  # fmt: skip
-    info, kept = plan.info, out.with_name(f"{out.name}.partial")
-    how = "; goes on from a killed run" if is_there(kept) else ""
+    info, kept = plan.info, out.with_name(f"{out.name}.partial") if str(out) != "-" else None
+    how = "; goes on from a killed run" if kept and is_there(kept) else ""
     print(
         f"{info['n_enrol']} enrolments x {info['n_trial']} trials, {info['n_speakers']} speakers: "
         f"{info['n_target']} target and {info['n_nontarget']} nontarget pairs, left out "
@@ -84,5 +84,6 @@ def main(
             low, high, min(least for least, _ in ends), max(most for _, most in ends),
         )  # fmt: skip
     write_figures(str(out), made)
-    kept.unlink(missing_ok=True)
+    if kept:
+        kept.unlink(missing_ok=True)
     print(f"EER {100 * made['eer']:.4f} % (exactly: from {100 * low:.4f} to {100 * high:.4f})")

@@ -53,6 +53,8 @@ def main(
 ) -> int:  # fmt: skip
     from local.report.marks import render_page
 
+    if latex and check:
+        raise UserError("--latex: writes no page, so --check has nothing to compare; leave one out")
     changed = 0
     for page in pages:
         if latex:

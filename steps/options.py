@@ -1,6 +1,7 @@
 """Options that programs share; without what they compute with, so that --help is quick."""
 
 import logging
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
@@ -15,9 +16,13 @@ T = TypeVar("T")
 
 def above_zero(text: str) -> float:
     """Parse a number above 0."""
-    if not float(text) > 0:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not value > 0:
         raise BadValue(f"expected a number above 0, not {text!r}")
-    return float(text)
+    return value
 
 
 Settings = Annotated[Path, "The YAML file of settings", "CONF"]

@@ -264,6 +264,7 @@ BAD = [
     ),
     (RANK, f"{WORDS}dataset split asr WER\n0 libri dev anon x\n", ":3: no row of a ASR"),
     (RANK, f"{WORDS}a b\n0 libri dev\n", ":3: no row of a ASR table: 0 libri dev"),
+    (RANK, f"{WORDS}dataset split asr WER\nlibri test anon 3.0 4.0\n", ":3: no row of a ASR"),
 ]
 
 
@@ -271,6 +272,14 @@ BAD = [
 def test_bad_result_files_and_protocols(tmp_path, read, text, said):
     (tmp_path / "f.yaml").write_text(text)
     refuses(said, read, tmp_path / "f.yaml")
+
+
+def test_percent_without_its_sign_was_taken_for_a_share(tmp_path: Path) -> None:
+    lines = "ASV-a_enrolls_mine-b_trials_f_mine\n  EER: 8.665\n  ROCCH-EER: 8.6\n"
+    (tmp_path / "results.txt").write_text(lines)
+    found = {score.what: score for score in SUMMARY(tmp_path / "results.txt")}
+    assert found["eer"].value == pytest.approx(0.08665)
+    assert found["eer_rocch"].value == pytest.approx(0.086) and found["eer"].protected
 
 
 @pytest.mark.usefixtures("recipe")

@@ -81,3 +81,10 @@ def test_scores_without_labels_are_no_trials(tmp_path: Path) -> None:
     path = tmp_path / "list"
     path.write_text("enrol,trial,score\na,b,1\n")
     refuses("list: has no labels", compute_metrics, ["verification", str(path), str(path), "-"])
+
+
+def test_a_fault_in_a_csv_was_told_as_one_of_kaldis_format(tmp_path: Path) -> None:
+    (tmp_path / "trials").write_text("a a-1 target\na b-1 nontarget\n")
+    (tmp_path / "s.csv").write_text("enrol,trial,score\na,a-1,0.9\na,b-1,x0.1\n")
+    words = ["verification", str(tmp_path / "trials"), str(tmp_path / "s.csv"), "-"]
+    refuses(r"s\.csv:3: 'a,b-1,x0\.1' is not as in csv", compute_metrics, words)

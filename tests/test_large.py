@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from local.large import main
 from local.metrics import large
 from local.metrics.large import bounds, figures, occupied, report
 from local.metrics.verification import find_speakers, prepare, verification
+from steps.populations import pairs
 from steps.populations.pairs import (
     NONTARGET,
     TARGET,
@@ -348,3 +350,24 @@ def test_huge_vectors_are_refused(sides: Sides) -> None:
             return vectors * 1e18
 
     refuses("too large", make_plan, *sides, Raw())
+
+
+def test_a_full_disk_ended_a_count_only_when_all_was_counted(
+    sides: Sides, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    always, counted = pairs.count_cell, []
+
+    def count(*given: Any) -> ScoreCounts:
+        counted.append(given)
+        time.sleep(0.005)
+        return always(*given)
+
+    def full(*_: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(pairs, "count_cell", count)
+    monkeypatch.setattr(pairs, "atomic_write", full)
+    plan = make_plan(*sides, CosineBackend(), n_groups=12)
+    with pytest.raises(OSError, match="no space left"):
+        count_pairs(plan, checkpoint=tmp_path / "x.partial", every=0.0)
+    assert 0 < len(counted) < len(plan.cells) / 2

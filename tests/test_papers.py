@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from pandas import concat
-from scipy.stats import kendalltau
+from scipy.stats import fisher_exact, kendalltau
 
 from local.keep_results import main as keep
 from local.report.frame import load_results, read_metrics
@@ -265,4 +265,6 @@ def test_no_voice_of_bn_is_unintelligible() -> None:
         rows = [*csv.DictReader(file)]
     assert len(rows) == 120
     assert max(int(r["errors"]) / int(r["words"]) for r in rows) <= 0.4
-    assert verdict_on("A few targets give unintelligible speech") == "does not hold"
+    drawn = 105  # different ones of the pool's 1,000
+    assert fisher_exact([[0, drawn], [4, 136]]).pvalue == pytest.approx(0.137, abs=0.001)
+    assert verdict_on("A few targets give unintelligible speech") == "not decided here"

@@ -64,7 +64,7 @@ def test_weights_are_fishers_discriminant_by_hand() -> None:
     assert offset[0] == pytest.approx(offset[1])
 
 
-def test_covariance_is_shrunk_as_scikit_learn_does() -> None:
+def test_weights_are_of_the_shrunk_covariance_within_values() -> None:
     from sklearn.covariance import ledoit_wolf
 
     rng = np.random.default_rng(0)

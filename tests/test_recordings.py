@@ -28,7 +28,7 @@ from tests.making import voice
 from tests.recipes import ROOT
 from tests.refusals import refuses
 from tests.waiting import wait_for
-from utils.audiofile import AudioError, AudioFile, _pages, _rewritten
+from utils.audiofile import AudioError, AudioFile, _pages, _rewritten, find_samples
 from utils.cli import LossError
 from utils.datachecks import probe_audio
 
@@ -494,3 +494,11 @@ def test_vowel_signs_were_no_letters(said: str, heard: str, wer: float) -> None:
 def test_text_without_blanks_was_one_word(caplog, text, normaliser, said):
     error_figures({"a": text}, {"a": text[:4]}, {"a": "a"}, normaliser=normaliser)
     assert said in caplog.text if said else not caplog.text
+
+
+def test_an_unfinished_rf64_was_taken_for_a_damaged_one() -> None:
+    """Its recorder was killed before it wrote the length: 0 in ds64 and all ones in data."""
+    chunks = [(b"ds64", bytes(28)), (b"fmt ", struct.pack("<HHIIHH", 1, 1, 16000, 32000, 2, 16))]
+    body = b"".join(kind + struct.pack("<I", len(held)) + held for kind, held in chunks)
+    found = find_samples(io.BytesIO(body + b"data\xff\xff\xff\xff"))
+    assert found == (0, (1, 1, 16000, 32000, 2, 16))

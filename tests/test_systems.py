@@ -144,3 +144,14 @@ def test_a_bad_variant_is_one_line(folder: Path, variant: str, message: str) -> 
     with pytest.raises(UserError, match=rf"/variants.yaml.*{re.escape(message)}") as error:
         describe_system(folder / "x.yaml")
     assert "\n" not in str(error.value)
+
+
+def test_an_edit_of_a_models_card_ended_the_protection_of_a_folder(tmp_path: Path) -> None:
+    """Its digest says whether a folder goes on; a line in README.md had changed it."""
+    folder = tmp_path / "bn"
+    shutil.copytree(SYSTEMS.parents[3] / "models/bn", folder)
+    before = load_system(folder, 0).digest
+    (folder / "README.md").write_text("Another card")
+    assert load_system(folder, 0).digest == before
+    (folder / "limits.txt").write_text("Other limits")
+    assert load_system(folder, 0).digest != before

@@ -369,9 +369,12 @@ def _wav_links(path: str, stream: BinaryIO) -> list[Link]:
 def _samples_of_wav(stream: BinaryIO) -> tuple[int, int] | None:
     """Go to the samples of a WAV file; bytes of all that its header tells of, and of a frame (0 for
     a codec). None where there are none."""
-    if stream.read(12)[8:] != b"WAVE" or (found := find_samples(stream)) is None:
+    head = stream.read(12)
+    if head[8:] != b"WAVE" or (found := find_samples(stream)) is None:
         return None
     told, (code, channels, _, _, frame, bits) = found
+    if head[:4] == b"RF64" and told == 0xFFFFFFFF:  # nobody wrote how long it is
+        told = 0
     if code in _UNPACKED and frame != channels * -(-bits // 8):
         raise AudioError(
             "has a damaged header: its bytes and bits of a sample contradict each other"
@@ -383,11 +386,12 @@ def find_samples(stream: BinaryIO) -> tuple[int, tuple[int, ...]] | None:
     """Read a WAV file, which may come from a pipe, behind its first 12 bytes up to its samples: the
     bytes that its header tells of, and its format (code, channels, rate, bytes a second and a
     frame, bits; zeros where it tells none). None where there are no samples."""
-    form, long = (0,) * 6, 0
+    form: tuple[int, ...] = (0,) * 6
+    long: int | None = None  # 0 where a recorder that was killed did not come to write it
     while len(chunk := stream.read(8)) == 8:
         kind, size = struct.unpack("<4sI", chunk)
         if kind == b"data":
-            return long if long and size == 0xFFFFFFFF else size, form
+            return size if long is None or size != 0xFFFFFFFF else long, form
         body = stream.read(min(size, _FORMAT.size))
         if kind == b"fmt " and len(body) == _FORMAT.size:
             form = _FORMAT.unpack(body)

@@ -245,10 +245,11 @@ def check_pairs_once(path: tables.StrPath, pairs: Trials | Scores, verb: str) ->
     """Raise a UserError that names the second line of a pair; verb: the repeated action."""
     enrol, trial = Ids.of(pairs.enrol), Ids.of(pairs.trial)
     keys = enrol.codes * len(trial.names) + trial.codes
+    ordered = np.sort(keys)  # places, which take twice as long, are for what is refused
+    if not (ordered[1:] == ordered[:-1]).any():
+        return
     order = np.argsort(keys, kind="stable")
     again = order[1:][keys[order[1:]] == keys[order[:-1]]]
-    if not len(again):
-        return
     i = int(again.min())
     line = int(np.argmax(keys == keys[i])) + 1
     raise UserError(
@@ -355,13 +356,13 @@ def _find_format(path: Path, kind: str) -> tuple[str, dict[str, list[str]]]:
 
 
 def guess_format(path: Path) -> str:
-    """Common format of all lines; `kaldi` if the first line is so, and without lines: its readers
-    report the fault (`utils.trials`)."""
+    """Common format of all lines; `kaldi` or `csv` if the first line is so, and `kaldi` without
+    lines: their readers report the fault (`utils.trials`)."""
     try:
-        first = next((line.split() for _, line in tables.read_lines(path) if line.strip()), [])
-        if any(_fits(kind, shape, first) for kind, shape in _SHAPES if kind == "kaldi"):
+        first = next((line for _, line in tables.read_lines(path) if line.strip()), "")
+        if any(_fits(kind, shape, first.split()) for kind, shape in _SHAPES if kind == "kaldi"):
             return "kaldi"
-        return _find_format(path, "auto")[0]
+        return "csv" if len(_header(first)) > 1 else _find_format(path, "auto")[0]
     except UserError:
         return "kaldi"
 

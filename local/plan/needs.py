@@ -345,7 +345,7 @@ class Recipe:
         channel, word = encoder.word, "phones"
         if channel == "words":
             word = recognise_words(self.asked)
-        sets = (*self.sets, self.train, self.learnt.name)
+        sets = (*self.sets, self.train, self.learnt.name, *self.asked.words("distractors"))
         of = max((one for one in sets if name.startswith(one)), key=len)
         source = f"exp/decode/{name[len(of) + 1 :] or 'original'}/{label_of(word)}/{of}"
         if channel == "words" and name == self.train and Path("data", name, "text").is_file():

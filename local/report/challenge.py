@@ -299,8 +299,10 @@ def _read_rank(path: Path, informed: str) -> Iterator[Score]:
             columns = words
         elif words and section and set(words) != {"mean"}:
             try:
-                # A file of several runs has rows with and without a number.
-                cells = words[1:] if len(words) > len(columns) else words
+                cells = words
+                if len(words) > len(columns):  # some runs number their rows, others do not
+                    int(words[0])
+                    cells = words[1:]
                 yield _score(section, dict(zip(columns, cells, strict=True)), informed)
             except (KeyError, ValueError) as error:
                 at = f"{path}:{number}: no row of a {section} table"
@@ -408,8 +410,7 @@ def _whose(protocol: Protocol, name: str) -> Whose:
 
 
 _LISTS = re.compile(
-    r"ASV-\w+?_enrolls(?P<e>(?:_anon)?)-(?P<set>\w+?)_trials_(?P<g>[fm](?:_common)?)"
-    r"(?P<t>(?:_anon)?)"
+    r"ASV-\w+?_enrolls(?P<e>\w*)-(?P<set>\w+?)_trials_(?P<g>[fm](?:_common)?)(?P<t>\w*)"
 )
 _WORDS = re.compile(r"ASR-(?P<set>\w+?)_asr(?P<t>\w*)")
 _ERRORS = re.compile(
@@ -474,18 +475,21 @@ def _scores_of_line(head: str, text: str, whose: Whose) -> list[Score]:
     attacker, protected = "", True
     of = _match(_LISTS if head.startswith("ASV-") else _TRIALS, head)
     if "t" in of.groupdict():
-        attacker, protected = whose[_SIDES.index((of["e"], of["t"]))], bool(of["t"])
+        attacker, protected = (
+            whose[_SIDES.index(("_anon" * bool(of["e"]), "_anon" * bool(of["t"])))],
+            bool(of["t"]),
+        )
     gender, _, common = of["g"].partition("_")
     split = "_".join(filter(None, (of["set"], common, gender)))
     if pitch := _PITCH.fullmatch(text):
         parts = {"std": float(pitch["std"])}
         return [Score("f0_correlation_vpc22", split, True, float(pitch["mean"]), parts=parts)]
     start = next((start for start in _ITEMS if text.startswith(start)), "")
-    told = text.removeprefix(start).strip().partition(" ")[0]
-    scale = 100 if told.endswith("%") else 1
+    names, told = _ITEMS[start][0], text.removeprefix(start).strip().partition(" ")[0]
+    scale = 100 if names[0] in ("eer", "eer_rocch") else 1  # also where nobody wrote the %
     return [
         Score(what, split, protected, float(x) / scale, attacker)
-        for what, x in zip(_ITEMS[start][0], told.rstrip("%").split("/"), strict=True)
+        for what, x in zip(names, told.rstrip("%").split("/"), strict=True)
     ]
 
 

@@ -382,17 +382,23 @@ def count_pairs(
     with ThreadPoolExecutor(nj) as pool:
         left = plan.cells[total.done :]
         made = pool.map(lambda cell: count_cell(plan.sides, cell, plan.bins), left)
-        for _, counts in zip(wrap(left), made, strict=True):
-            total.counts.add(counts)
-            total.coarse[total.done] = coarsen(counts.places)
-            total.done += 1
-            if checkpoint and time.monotonic() - written >= every:
-                with atomic_write(checkpoint, "wb") as stream:
-                    np.savez(
-                        stream, digest=digest, done=total.done, places=total.counts.places,
-                        extremes=total.counts.extremes, coarse=total.coarse,
-                    )  # fmt: skip
-                written = time.monotonic()
+        try:
+            for _, counts in zip(wrap(left), made, strict=True):
+                total.counts.add(counts)
+                total.coarse[total.done] = coarsen(counts.places)
+                total.done += 1
+                if checkpoint and time.monotonic() - written >= every:
+                    with atomic_write(checkpoint, "wb") as stream:
+                        np.savez(
+                            stream, digest=digest, done=total.done, places=total.counts.places,
+                            extremes=total.counts.extremes, coarse=total.coarse,
+                        )  # fmt: skip
+                    written = time.monotonic()
+        finally:  # after an error, such as a full disk, nobody counts on
+            pool.shutdown(cancel_futures=True)
+    counted = total.counts.places.sum(axis=1).tolist()
+    if counted != [plan.info["n_nontarget"], plan.info["n_target"]]:
+        raise UserError(f"{checkpoint}: other numbers of pairs, {counted}; delete it, count again")
     return total
 
 

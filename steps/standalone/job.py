@@ -72,7 +72,9 @@ def load_system(path: Path, seed: int) -> LoadedSystem:
     # f0 is measured for each group of files; a given one lets a system ask for it.
     given: dict[str, Any] = {"f0": path, **found}
     anonymiser = load_anonymiser(conf, Draws(seed), Resources(**given))
-    digest = digest_json(contents(folder, ours=False)) if folder else digest_file(conf)
+    parts = contents(folder, ours=False) if folder else {}
+    said = {name: of for name, of in parts.items() if not name.endswith(".md")}  # not its card
+    digest = digest_json(said) if folder else digest_file(conf)
     told = folder / LIMITS if folder and is_there(folder / LIMITS) else UNMEASURED
     kind = "model" if folder else str(read_settings(conf).get("anonymiser"))
     limits = [line.rstrip("\n") for _, line in read_lines(told)]
@@ -180,8 +182,8 @@ def _read_pairs(path: Path, what: str, fits: Callable[[str], bool] = bool) -> di
     """Read a table `<file> TAB <what>`; UserError for another line, and for a file twice."""
     found: dict[str, str] = {}
     for number, line in read_lines(path):
-        name, _, value = line.rstrip().partition("\t")
-        if not name or not value or not fits(value) or name in found:
+        name, _, value = line.rstrip("\r\n").partition("\t")
+        if not name or not value.strip() or not fits(value) or name in found:
             raise UserError(f"{path}:{number}: not `<file> TAB <{what}>`, or a file twice")
         found[name] = value
     return found
@@ -214,7 +216,12 @@ def alone_in(out: Path) -> Iterator[None]:
     """Make the folder, and be the only run that writes there; UserError where another does."""
     out.mkdir(parents=True, exist_ok=True)
     with (out / JOURNAL).open("a") as stream:
-        if not lock(stream.fileno()):
+        try:
+            mine = lock(stream.fileno())
+        except OSError as error:
+            advice = "choose a folder of another file system"
+            raise UserError(f"{out}: cannot be locked: {error.strerror}; {advice}") from error
+        if not mine:
             raise UserError(
                 f"{out}: another run writes there; wait for its end, or choose another folder"
             )
