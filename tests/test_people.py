@@ -113,7 +113,7 @@ def test_nothing_is_inferred_from_equal_vectors() -> None:
 
 
 def test_an_offset_and_a_scale_of_the_protected_side_change_nothing() -> None:
-    """What all protected vectors have in common is taken off; lengths do not count."""
+    """The mean of all protected vectors is taken off; lengths do not count."""
     (train, known), (trial, sought) = (two_sexes(i, 30, 2.0, "ab"[i]) for i in (0, 1))
     turned = AttackSide({u: 3.0 * v for u, v in reversed(trial.vectors.items())}, trial.spk2utt)
     assert found(train, turned, known, sought) == found(train, trial, known, sought)
@@ -325,7 +325,7 @@ def test_the_program_joins_the_lists_of_both_sexes(tmp_path: Path) -> None:
 
 
 def planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **options: str) -> dict[str, str]:
-    """What run.sh makes, by folder, in a corpus whose sets are there."""
+    """Commands of run.sh, by folder, in a corpus whose sets are there."""
     shutil.copytree(TEMPLATE / "conf", tmp_path / "conf")
     for name in ("train", "more", "e_enrolls", "e_trials_f", "e_trials_m"):
         (tmp_path / "data" / name).mkdir(parents=True)

@@ -273,7 +273,7 @@ def test_every_kind_of_evaluator_is_taken(plan: Plan, corpus: Path) -> None:
 
 
 def test_a_cosine_is_normalised_by_a_cohort_of_the_training_set(plan: Plan) -> None:
-    """Of protected speech where the attacker has it; voice similarity stays the raw cosine's."""
+    """The cohort is protected where the attacker has such speech; similarity takes raw cosines."""
     attackers = "ignorant aligned semi_informed_backend"
     named = "resemblyzer/cosine resemblyzer/cosine_asnorm resemblyzer/cosine_raw"
     planned = plan(attackers=attackers, systems="b2", evaluators=named)
@@ -654,7 +654,7 @@ def test_a_pretrained_encoder_is_tuned_by_a_head_on_its_xvectors(plan: Plan, cor
 
 
 def test_further_draws_are_protected_heard_and_averaged(plan: Plan, corpus: Path) -> None:
-    """Of a random system, by attackers who train nothing; calibration has its two runs anyhow."""
+    """Draws are for random systems and attackers who train nothing; calibration has two anyhow."""
     protected(corpus, "b2r", "a b 1\n", "a b 2\n")
     few = {"evaluators": "e/plda", "genders": "f", "attackers": "ignorant aligned lazy_informed"}
     once, made = (commands(plan(**few, systems="b2 b2r", draws=n)) for n in ("1", "3"))
@@ -713,7 +713,7 @@ def finish(*folders: str) -> None:
 
 
 def remember(**options: str) -> None:
-    """What a finished run leaves."""
+    """The files that a finished run leaves."""
     asked = Asked(options_of(TEMPLATE / "run.sh") | {"evaluators": "e/plda"} | options)
     FILE.parent.mkdir(parents=True, exist_ok=True)
     FILE.write_text(json.dumps(what_counts(asked)))

@@ -599,7 +599,7 @@ def test_the_summary_marks_best_and_worst_and_what_is_sure() -> None:
 
 
 def heard(recogniser: str, metric: str, **values: float) -> list[Figure]:
-    """What a recogniser made of original speech and of systems."""
+    """The words that a recogniser made of original speech and of systems."""
     return [
         figure(system, "utility", metric, x, x - 0.01, x + 0.01, evaluator=recogniser)
         for system, x in values.items()
@@ -745,7 +745,7 @@ def test_every_term_has_its_card() -> None:
 
 
 class TestBrowser:
-    """What only a browser can tell: headless Chromium on the page of the made-up run."""
+    """Checks that only a browser can make: headless Chromium on the page of the made-up run."""
 
     @pytest.mark.slow
     def test_the_page_works(self, report: Path, results: Path, browser: Any) -> None:

@@ -244,7 +244,7 @@ def test_what_the_voice_adds_to_the_words_stands_in_the_row() -> None:
 
 
 def test_the_interval_of_the_strongest_covers_its_choice() -> None:
-    """Of 30 attackers none is known to be beyond chance; that of the lowest of all is. Cell and
+    """None of 30 attackers is known to be beyond chance; that of the lowest of all is. Cell and
     verdict have its interval, whose upper end noise alone can bring below 50 %."""
     figures = [bare()]
     for i in range(30):
