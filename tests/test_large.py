@@ -4,7 +4,8 @@ import json
 import signal
 import subprocess
 import sys
-import time
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from steps.populations.pairs import (
 )
 from steps.speaker.backends import CosineBackend, PldaBackend, shorten, train_backend
 from tests.refusals import refuses
+from tests.waiting import LIMIT
 from utils.archives import write_archive
 from utils.cli import LossError, UserError
 from utils.trials import Trials
@@ -355,19 +357,26 @@ def test_huge_vectors_are_refused(sides: Sides) -> None:
 def test_a_full_disk_ended_a_count_only_when_all_was_counted(
     sides: Sides, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    always, counted = pairs.count_cell, []
+    always, counted, ended = pairs.count_cell, [], threading.Event()
+
+    class Pool(ThreadPoolExecutor):
+        def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+            super().shutdown(wait=False, cancel_futures=cancel_futures)
+            ended.set()
+            super().shutdown(wait=wait)
 
     def count(*given: Any) -> ScoreCounts:
+        if counted:  # the second cell waits until the error has ended the pool
+            assert ended.wait(LIMIT)
         counted.append(given)
-        time.sleep(0.005)
         return always(*given)
 
     def full(*_: object) -> None:
         raise OSError("no space left")
 
-    monkeypatch.setattr(pairs, "count_cell", count)
-    monkeypatch.setattr(pairs, "atomic_write", full)
+    for name, made in (("ThreadPoolExecutor", Pool), ("count_cell", count), ("atomic_write", full)):
+        monkeypatch.setattr(pairs, name, made)
     plan = make_plan(*sides, CosineBackend(), n_groups=12)
     with pytest.raises(OSError, match="no space left"):
         count_pairs(plan, checkpoint=tmp_path / "x.partial", every=0.0)
-    assert 0 < len(counted) < len(plan.cells) / 2
+    assert len(counted) <= 2 < len(plan.cells)
