@@ -135,9 +135,10 @@ def test_an_overview_has_the_words_of_the_speech_that_was_attacked(page: Path) -
         block = Selection.read(words, page)
         runs = [read_metrics(page.parent / w / "metrics.csv") for w in words if "=" not in w]
         for made, best in product(block.measured("wer"), strongest(block.shown())):
-            at = {"system": best.system, "split": best.split}
-            eer = {"metric": "eer", "attacker": best.eer.attacker, "evaluator": best.eer.evaluator}
-            own = [run for run in runs if best.eer.value in {*where(run, **at, **eer)["value"]}]
+            at, eer = {"system": best.system, "split": best.split}, best.eer
+            assert eer is not None
+            by = {"metric": "eer", "attacker": eer.attacker, "evaluator": eer.evaluator}
+            own = [run for run in runs if eer.value in {*where(run, **at, **by)["value"]}]
             heard = [where(run, **at, metric="wer", evaluator=made.by)["value"] for run in own]
             shown = block.cell((best.system, best.split), made)
             assert not any(map(len, heard)) or shown.split()[0] in {
