@@ -496,14 +496,13 @@ def strongest(
     first, n_people = every[0][0], len(speakers.names)
     order, (models, swaps, _) = shuffle(first, speakers.names, seed), _swap(first, seed)
     drawn = multiplicities(n_people, n_bootstrap, seed)
-    chosen = one_run(max(map(len, scores)), n_bootstrap, seed)
     found: dict[str, list[Float64]] = {}
     of, leaks = [], []
     for runs in every:
         lengths = [_lengths(heard, order, n_people) for heard in runs]
         for name in lengths[0]:
             own = [of_run[name] for of_run in lengths]
-            eers = over_runs(own, drawn, chosen)
+            eers = over_runs(own, drawn, seed)
             found.setdefault(name, []).extend(eers)
             of += [name] * len(eers)
             if len(swaps):
@@ -527,15 +526,16 @@ def strongest(
 def over_runs(
     runs: Sequence[Length],
     drawn: Float64,
-    chosen: Int64,
+    seed: int,
     figures: Callable[[Length, Float64], Float64] = Length.eers,
 ) -> Float64:
-    """Figures in the mean of all runs, then in each resample, of the chosen run, (k, 1 + n), as
-    `drawn`, (n, n_people), and `chosen`, (n,), have it. By default the folded EERs of the scores as
-    they are and, unless they have one candidate, normalised."""
+    """Figures in the mean of all runs, then in each resample, of one run at random, (k, 1 + n);
+    drawn: (n, n_people). By default the folded EERs of the scores as they are and, unless they have
+    one candidate, normalised."""
+    chosen = one_run(len(runs), len(drawn), seed)
     whole, parts, places = [], [], [np.zeros(1, np.int64)]
     for place, own in enumerate(runs):
-        of_run = np.flatnonzero(chosen % len(runs) == place)
+        of_run = np.flatnonzero(chosen == place)
         made = np.atleast_2d(figures(own, np.vstack([np.ones(drawn.shape[1]), drawn[of_run]])))
         whole.append(made[:, :1])
         parts.append(made[:, 1:])
