@@ -60,6 +60,16 @@ def test_what_is_wrong_is_said_before_anything_is_made(plan: Plan, corpus: Path)
         refused(message, plan, **options)
 
 
+def test_a_model_of_words_and_of_emotions_was_planned_twice(plan: Plan) -> None:
+    """Figures of both would lie in one folder; the next run, of the other, shows its own."""
+    said = "--emotion hub:m: --asr names it, too; a model recognises words or emotions"
+    refused(said, plan, asr="hub:x hub:m", emotion="functionals hub:m")
+    remember(asr="hub:m")
+    later = plan(emotion="hub:m")
+    assert "exp/metrics/b2/utility.hub:m/PP/e" in commands(later)
+    assert f"not in the report: what earlier runs measured: {said}" in "; ".join(later.notes)
+
+
 def test_an_attacker_whom_no_evaluator_can_be_was_left_out_in_silence(plan: Plan) -> None:
     def named(attackers: str, **options: str) -> Planned:
         line = {"command_line": f"./run.sh --attackers '{attackers}'"}
