@@ -695,6 +695,21 @@ def test_further_draws_are_protected_heard_and_averaged(plan: Plan, corpus: Path
     assert "--another-draw" not in fused["exp/metrics/b2r/ignorant.fused/OA/e_f"]
 
 
+def test_trials_were_protected_twice_for_evaluators_that_compare_no_runs(plan, corpus):
+    """A third of the time of a run, for C_ECE, which counts of what is said do not have."""
+    protected(corpus, "b2r", "a b 1\n", "a b 2\n")
+    few = {"systems": "b2r", "genders": "f", "voice_encoder": "e", "draws": "2"}
+    counted = commands(plan(**few, evaluators="sounds/tfidf"))
+    assert "data/e_trials_f_b2r" in counted and not [out for out in counted if "draw1" in out]
+    both = commands(plan(**few, evaluators="sounds/tfidf e/plda"))
+    assert {out for out in both if "draw1" in out and "sounds" not in out} == {
+        "data/e_trials_f_b2r_draw1", "exp/xvectors/e/e_trials_f_b2r_draw1",
+        "exp/scores/b2r/ignorant_draw1.e+plda/OA/e_f",
+        "exp/scores/b2r/lazy_informed_draw1.e+plda/AA/e_f",
+    }  # fmt: skip
+    assert both.keys() - counted.keys() >= {"exp/metrics/b2r/calibration.e+plda/OA/e_f"}
+
+
 def test_two_runs_of_which_one_was_missing_counted_as_different(plan: Plan, corpus: Path) -> None:
     """C_ECE would have been of scores that this run neither made nor checked."""
     few = {"evaluators": "e/plda", "genders": "f", "systems": "b2r"}
