@@ -444,17 +444,21 @@ def check_dimensions(backend: Backend, left: VectorTable, right: VectorTable) ->
         )
 
 
-def select_utterances(table: VectorTable, utt2spk: Mapping[str, str]) -> list[str]:
-    """Utterances of utt2spk in C order; UserError names those without an x-vector."""
+def select_utterances(tables: Sequence[VectorTable], utt2spk: Mapping[str, str]) -> list[str]:
+    """Utterances of utt2spk in C order, without those whose x-vector is zero in a table, as the
+    timing of an utterance without phones; UserError names those without an x-vector."""
     ids = sort_ids(utt2spk)
-    if problem := _missing("segment", ids, table.vectors, table.source):
-        raise UserError(f"not all pairs can be scored: {problem}")
-    if left_out := len(table.vectors) - len(ids):
-        logging.warning(
-            f"{table.source}: {left_out} x-vectors are of utterances that utt2spk does not list; "
-            "left out"
-        )
-    return ids
+    for table in tables:
+        if problem := _missing("segment", ids, table.vectors, table.source):
+            raise UserError(f"not all pairs can be scored: {problem}")
+        if more := len(table.vectors) - len(ids):
+            why = "x-vectors are of utterances that utt2spk does not list"
+            logger.warning("%s: %d %s; left out", table.source, more, why)
+    found = [utt for utt in ids if all(table.vectors[utt].any() for table in tables)]
+    if zero := len(ids) - len(found):
+        where = " or ".join(dict.fromkeys(table.source for table in tables))
+        logger.warning("%s: %d of %d x-vectors are zero; left out", where, zero, len(ids))
+    return found or ids  # all zero is an error
 
 
 def write_pairs(
