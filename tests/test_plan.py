@@ -1012,6 +1012,15 @@ def test_words_are_attacked_like_a_voice(plan: Plan, corpus: Path) -> None:
     assert "not a space of voices" in skipped[0] and "comes trained" in skipped[1]
 
 
+def test_rho_scores_lists_and_not_similarity(plan: Plan) -> None:
+    """It takes the vectors of timing, whose similarity is by the raw cosine as of any encoder."""
+    found = commands(plan(systems="b2", evaluators="timing/rho2", voice_encoder="e"))
+    scored = found["exp/scores/b2/ignorant.timing+rho2/OA/e_f"]
+    sides = "exp/xvectors/timing/e_enrolls exp/xvectors/timing/e_trials_f_b2"
+    assert "--backend rho2 --asnorm 0 " in scored and f" {sides} data/e_trials_f/trials " in scored
+    assert "--backend cosine_raw " in found["exp/scores/b2/similarity.timing+rho2/OP/e_f"]
+
+
 def test_without_a_recogniser_words_are_missing(plan, monkeypatch):
     """The channel is said to be missing where nothing recognises words."""
 
