@@ -61,6 +61,16 @@ def test_what_is_wrong_is_said_before_anything_is_made(plan: Plan, corpus: Path)
         refused(message, plan, **options)
 
 
+def test_a_model_of_words_and_of_emotions_was_planned_twice(plan: Plan) -> None:
+    """Figures of both would lie in one folder; the next run, of the other, shows its own."""
+    said = "--emotion hub:m: --asr names it, too; a model recognises words or emotions"
+    refused(said, plan, asr="hub:x hub:m", emotion="functionals hub:m")
+    remember(asr="hub:m")
+    later = plan(emotion="hub:m")
+    assert "exp/metrics/b2/utility.hub:m/PP/e" in commands(later)
+    assert f"not in the report: what earlier runs measured: {said}" in "; ".join(later.notes)
+
+
 def test_an_attacker_whom_no_evaluator_can_be_was_left_out_in_silence(plan: Plan) -> None:
     def named(attackers: str, **options: str) -> Planned:
         line = {"command_line": f"./run.sh --attackers '{attackers}'"}
@@ -727,6 +737,21 @@ def test_further_draws_of_a_lasting_voice_met_the_enrolment_of_the_first(plan, c
     }
 
 
+def test_trials_were_protected_twice_for_evaluators_that_compare_no_runs(plan, corpus):
+    """A third of the time of a run, for C_ECE, which counts of what is said do not have."""
+    protected(corpus, "b2r", "a b 1\n", "a b 2\n")
+    few = {"systems": "b2r", "genders": "f", "voice_encoder": "e", "draws": "2"}
+    counted = commands(plan(**few, evaluators="sounds/tfidf"))
+    assert "data/e_trials_f_b2r" in counted and not [out for out in counted if "draw1" in out]
+    both = commands(plan(**few, evaluators="sounds/tfidf e/plda"))
+    assert {out for out in both if "draw1" in out and "sounds" not in out} == {
+        "data/e_trials_f_b2r_draw1", "exp/xvectors/e/e_trials_f_b2r_draw1",
+        "exp/scores/b2r/ignorant_draw1.e+plda/OA/e_f",
+        "exp/scores/b2r/lazy_informed_draw1.e+plda/AA/e_f",
+    }  # fmt: skip
+    assert both.keys() - counted.keys() >= {"exp/metrics/b2r/calibration.e+plda/OA/e_f"}
+
+
 def test_two_runs_of_which_one_was_missing_counted_as_different(plan: Plan, corpus: Path) -> None:
     """C_ECE would have been of scores that this run neither made nor checked."""
     few = {"evaluators": "e/plda", "genders": "f", "systems": "b2r"}
@@ -1028,6 +1053,15 @@ def test_words_are_attacked_like_a_voice(plan: Plan, corpus: Path) -> None:
     skipped = [note for note in planned.notes if "words/tfidf" in note]
     assert len(skipped) == 2
     assert "not a space of voices" in skipped[0] and "comes trained" in skipped[1]
+
+
+def test_rho_scores_lists_and_not_similarity(plan: Plan) -> None:
+    """It takes the vectors of timing, whose similarity is by the raw cosine as of any encoder."""
+    found = commands(plan(systems="b2", evaluators="timing/rho2", voice_encoder="e"))
+    scored = found["exp/scores/b2/ignorant.timing+rho2/OA/e_f"]
+    sides = "exp/xvectors/timing/e_enrolls exp/xvectors/timing/e_trials_f_b2"
+    assert "--backend rho2 --asnorm 0 " in scored and f" {sides} data/e_trials_f/trials " in scored
+    assert "--backend cosine_raw " in found["exp/scores/b2/similarity.timing+rho2/OP/e_f"]
 
 
 def test_without_a_recogniser_words_are_missing(plan, monkeypatch):

@@ -310,8 +310,10 @@ class Recipe:
         return int(self.asked.get("draws", "1")) if is_ours and self.is_random(system) else 1
 
     def draws_of(self, system: str) -> range:
-        """Further runs of a random system, by number: one for calibration, and those of --draws."""
-        return range(1, max(2, self.n_draws(system)) if self.is_random(system) else 1)
+        """Further runs of a random system, by number: one for calibration, and those of --draws;
+        none where every evaluator counts what is said, of which no figure compares runs."""
+        heard = any(not evaluator.encoder.is_textual for evaluator in self.evaluators)
+        return range(1, max(2, self.n_draws(system)) if heard and self.is_random(system) else 1)
 
     def shares_voices(self, system: str) -> bool:
         """Whether enrolment and trials share pseudo-voices, as long as both are of one draw."""
