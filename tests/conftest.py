@@ -2,6 +2,7 @@
 
 import ast
 import contextlib
+import gc
 import importlib
 import logging
 import os
@@ -34,9 +35,12 @@ hypothesis.settings.register_profile(
     "pseudovox",
     deadline=None,
     derandomize=True,
+    max_examples=50,
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("pseudovox")
+
+gc.disable()  # until all tests are imported
 
 # Files with tests that take a minute or more, the longest first.
 LONGEST = (
@@ -95,6 +99,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(needed)
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: (item.path not in slow, longest.get(item.path, len(longest))))
+
+
+def pytest_collection_finish() -> None:
+    """What was imported stays: Python need not look through all of it for garbage again."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

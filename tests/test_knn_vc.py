@@ -281,10 +281,8 @@ class TestTargets:
 
 class TestSmallPools:
     def test_both_numbers_are_named(self, load) -> None:
-        with pytest.raises(
-            UserError, match=r"18 voices .* 24 are needed \(profiles 8 x fusion 3\)"
-        ):
-            load("level: perm\nprofiles: 8\nfusion: 3\n")
+        said = r"18 voices .* 24 are needed \(profiles 8 x fusion 3\)"
+        refuses(said, load, "level: perm\nprofiles: 8\nfusion: 3\n")
         system = load("fusion: 18\n")  # enough, but not for a source who is one of them
         system.choose(key("spk"), source("s1"))
         with pytest.raises(UserError, match=r"17 voices of gender f beside f01, and 18 are needed"):

@@ -346,11 +346,10 @@ def test_bad_input_is_one_line_and_writes_nothing(tmp_path: Path, message: str) 
 def test_program_from_any_directory_ends_without_traceback(tmp_path: Path) -> None:
     program = ROOT / "local/compute_metrics.py"
     words = [*files(tmp_path, TRIAL | {"t2": "nan 1"}), "-"]
-    for options, said in (([], "t2"), (["--bootstrap", "-1"], "number from 0, not '-1'")):
-        command = [sys.executable, program, "legal", *options, *words]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-        assert done.returncode == 2 and said in done.stderr
-        assert len(done.stderr.splitlines()) == 1
+    command = [sys.executable, program, "legal", *words]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 2 and "t2" in done.stderr and done.stderr.count("\n") == 1
+    refuses("number from 0, not '-1'", main, ["--bootstrap", "-1", *words])
 
 
 @pytest.mark.slow
