@@ -237,6 +237,13 @@ def empty_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("matplotlib.figure.Figure.savefig", savefig)
 
 
+@pytest.fixture
+def few_indices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Generators are calibrated by 200 voices instead of 4096, where none is judged."""
+    training = importlib.import_module("steps.generators.training")
+    monkeypatch.setattr(training, "INDICES", training.INDICES[-200:])
+
+
 @pytest.fixture(scope="session")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A corpus's folder with data, encoder, x-vectors and back end: `copy_world(world, folder)`."""
