@@ -20,8 +20,7 @@ from utils.parts import merge_parts
 from utils.seeds import Draws
 from utils.tables import read_map
 
-ROOT = Path(__file__).resolve().parents[1]
-SYSTEMS = ROOT / "egs/TEMPLATE/conf/systems"
+SYSTEMS = Path(__file__).resolve().parents[1] / "egs/TEMPLATE/conf/systems"
 RANDOM = "anonymiser: mcadams\nalpha_range: [0.7, 0.9]\n"
 
 

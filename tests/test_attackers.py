@@ -26,8 +26,7 @@ from utils.datadir import load_data_dir, read_training_speakers
 from utils.settings import list_settings, read_settings
 from utils.tables import read_map
 
-ROOT = Path(__file__).resolve().parents[1]
-SYSTEMS = ROOT / "egs/TEMPLATE/conf/systems"
+SYSTEMS = Path(__file__).resolve().parents[1] / "egs/TEMPLATE/conf/systems"
 DRAWN = AttackedSystem("b2r", "spk", ("utt", "spk", "perm", "const"))
 FIXED = AttackedSystem("b2", "const")
 PERM = AttackedSystem("p", "perm", ("spk", "perm"))

@@ -47,8 +47,7 @@ from utils.cli import LossError, UserError
 from utils.seeds import Draws
 from utils.tables import write_map
 
-ROOT = Path(__file__).resolve().parents[1]
-SYSTEMS = ROOT / "egs/TEMPLATE/conf/systems"
+SYSTEMS = Path(__file__).resolve().parents[1] / "egs/TEMPLATE/conf/systems"
 KNN = "anonymiser: knn_vc\n"
 GENDERS = {f"{gender}{number:02d}": gender for gender in "fm" for number in range(18)}
 

@@ -11,8 +11,6 @@ from steps.speaker import pyannote
 from steps.speaker.encoders import TooShortError, load_encoder
 from tests.refusals import refuses
 
-RNG = np.random.default_rng(0)
-
 
 @pytest.fixture(scope="module")
 def encoder():
@@ -43,7 +41,7 @@ def test_a_plan_without_the_wheel_says_so_before_it_starts(monkeypatch):
 
 
 def test_vectors_have_512_values_and_short_speech_is_repeated(encoder):
-    speech = RNG.normal(0, 0.1, 8000).astype(np.float32)
+    speech = np.random.default_rng(0).normal(0, 0.1, 8000).astype(np.float32)
     vector = encoder.embed(speech)
     assert vector.shape == (512,)
     assert vector.dtype == np.float32
