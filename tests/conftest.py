@@ -2,6 +2,7 @@
 
 import ast
 import contextlib
+import gc
 import importlib
 import logging
 import os
@@ -34,9 +35,12 @@ hypothesis.settings.register_profile(
     "pseudovox",
     deadline=None,
     derandomize=True,
+    max_examples=50,
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("pseudovox")
+
+gc.disable()  # until all tests are imported
 
 # Files with tests that take a minute or more, the longest first.
 LONGEST = (
@@ -95,6 +99,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(needed)
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: (item.path not in slow, longest.get(item.path, len(longest))))
+
+
+def pytest_collection_finish() -> None:
+    """What was imported stays: Python need not look through all of it for garbage again."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)
@@ -225,6 +235,13 @@ def empty_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
         stream.write(b"%PDF" if format == "pdf" else "<svg></svg>")
 
     monkeypatch.setattr("matplotlib.figure.Figure.savefig", savefig)
+
+
+@pytest.fixture
+def few_indices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Generators are calibrated by 200 voices instead of 4096, where none is judged."""
+    training = importlib.import_module("steps.generators.training")
+    monkeypatch.setattr(training, "INDICES", training.INDICES[-200:])
 
 
 @pytest.fixture(scope="session")

@@ -308,6 +308,7 @@ local/make_trials.py --seed "$seed" --enrol-utts 1 --speakers 2 --rest data/trai
 """
 
 
+@pytest.mark.slow
 def test_a_corpus_is_a_prepare_sh_and_a_conf(tmp_path: Path) -> None:
     """By the commands of egs/README.md, in a house that has no other."""
     (tmp_path / "egs").mkdir()

@@ -327,8 +327,6 @@ def test_it_starts_without_heavy_packages(tmp_path: Path) -> None:
 
 # --- bad input ---
 
-TRIALS = "a b target\nc d nontarget\n"
-
 
 @pytest.mark.parametrize("lacks", ["target", "nontarget"])
 def test_lists_of_one_label_and_bad_files_are_one_error(tmp_path, lacks):
@@ -389,12 +387,13 @@ def test_sizes_of_two_extractors(tmp_path: Path) -> None:
     refuses(message, compute, tmp_path, "leakage", "--utt2spk", utt2spk, original, other)
 
 
-def test_a_user_error_is_one_line_without_traceback(tmp_path: Path, run_program: Run) -> None:
-    (tmp_path / "trials").write_text(TRIALS)
+def test_a_user_error_is_one_line_without_traceback(tmp_path: Path, run_process: Run) -> None:
+    """From any directory."""
+    (tmp_path / "trials").write_text("a b target\nc d nontarget\n")
     (tmp_path / "scores").write_text("a b 1\n")
     out = tmp_path / "out.json"
-    done = run_program(PROGRAM, "verification", "trials", "scores", out, cwd=tmp_path)
-    assert done.returncode == 2
+    words = ("verification", "trials", "scores", out)
+    done = run_process(PROGRAM, *words, cwd=tmp_path, status=2)
     assert done.stderr == "compute_metrics.py: trials:2: no score for c d in scores\n"
     assert done.stdout == ""
     assert not out.exists()

@@ -19,14 +19,13 @@ from utils import run as local_launcher
 from utils import slurm as slurm_launcher
 
 ROOT = Path(__file__).resolve().parents[1]
-LAUNCHERS = ("run.py", pytest.param("slurm.py", marks=pytest.mark.slurm))
 RUN = [sys.executable, str(ROOT / "utils/run.py")]
 PRINT_ARGUMENTS = [sys.executable, "-c", "import sys; print(sys.argv[1:])"]
 
 Run = Callable[..., Done]
 
 
-@pytest.fixture(params=LAUNCHERS)
+@pytest.fixture(params=("run.py", pytest.param("slurm.py", marks=pytest.mark.slurm)))
 def launcher(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, dict[str, str]]:
     """Name and environment of a launcher; slurm.py finds its conf/slurm.conf."""
     if request.param == "run.py":

@@ -13,7 +13,6 @@ from tests.corpus_trees import ROOT, prepare, table, write_audio
 from tests.recipes import TEMPLATE, run_recipe
 from utils.cli import UserError
 
-HEADER = "file\tspeaker\tsex\ttext\n"
 PEOPLE = {"Anna B": "F", "berta": "female", "C": "f", "dora": "f", "emil": "m", "fritz": "M",
           "gustav": "male", "hans": "m"}  # fmt: skip
 
@@ -28,7 +27,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 file = f"audio/{speaker}/{day}/{speaker}_{n}.{'wav' if n == 1 else 'opus'}"
                 write_audio(folder / file, 1.0)
                 lines.append(f"{file}\t{speaker}\t{sex}\tWords of {n}\n")
-    (folder / "mine.tsv").write_text(HEADER + "".join(lines))
+    (folder / "mine.tsv").write_text("file\tspeaker\tsex\ttext\n" + "".join(lines))
     return folder
 
 

@@ -1,6 +1,7 @@
 """prepare.sh of each corpus, on small trees in its layout and on the real excerpts."""
 
 import hashlib
+import os
 import shutil
 import subprocess
 import tarfile
@@ -16,6 +17,7 @@ from local.protocols.trials import Rules, check_lists, make_lists
 from tests.corpus_trees import ROOT, files, make_recipe, prepare, serving, table, write_audio
 from utils.cli import UserError
 from utils.datadir import DataDir, load_data_dir
+from utils.tables import write_file
 
 GENDER = {
     "speechocean": {f"so000{n}": "fm"[n % 2] for n in (1, 2, 3, 4, 6, 8)},
@@ -594,7 +596,7 @@ def suffix(pattern: str, new: str) -> Change:
 
 
 def replaced(name: str, old: str, new: str) -> Change:
-    return lambda root: (root / name).write_text((root / name).read_text().replace(old, new))
+    return lambda root: write_file(root / name, (root / name).read_text().replace(old, new))
 
 
 def copied(old: str, new: str) -> Change:
@@ -607,24 +609,10 @@ CHANGES = {change.__name__: change for change in (to, without, suffix, replaced,
 @pytest.mark.parametrize(
     ("name", "change", "options", "message", "status"),
     [
-        ("an4", {}, ["--corpus", ""], "--corpus is missing", 2),
-        ("emodb", {}, ["--corpus", ""], "--corpus is missing", 2),
-        ("fsdd", {}, ["--corpus", ""], "--corpus is missing", 2),
-        ("librispeech", {}, ["--corpus", ""], "--corpus is missing", 2),
-        ("mls", {}, ["--corpus", ""], "--corpus is missing", 2),
-        ("speechocean", {}, ["--corpus", ""], "--corpus is missing", 2),
-        ("vctk", {}, ["--corpus", ""], "--corpus is missing", 2),
-        ("an4", {}, ["--corpus", "nowhere"], "nowhere: no such folder", 2),
-        ("emodb", {}, ["--corpus", "nowhere"], "nowhere: no such folder", 2),
-        ("fsdd", {}, ["--corpus", "nowhere"], "nowhere: no such folder", 2),
-        ("librispeech", {}, ["--corpus", "nowhere"], "nowhere: no such folder", 2),
-        ("mls", {}, ["--corpus", "nowhere"], "nowhere: no such folder", 2),
-        ("speechocean", {}, ["--corpus", "nowhere"], "nowhere: no such folder", 2),
-        ("vctk", {}, ["--corpus", "nowhere"], "nowhere: no such folder", 2),
-        ("an4", {}, ["--corpus", "", "--download", "true"], "README.md", 2),
-        ("emodb", {}, ["--corpus", "", "--download", "true"], "README.md", 2),
-        ("fsdd", {}, ["--corpus", "", "--download", "true"], "README.md", 2),
-        ("mls", {}, ["--corpus", "", "--download", "true"], "README.md", 2),
+        *((name, {}, ["--corpus", ""], "--corpus is missing", 2) for name in WRITE),
+        *((name, {}, ["--corpus", "nowhere"], "nowhere: no such folder", 2) for name in WRITE),
+        *((name, {}, ["--corpus", "", "--download", "true"], "README.md", 2)
+          for name in ("an4", "emodb", "fsdd", "mls")),
         ("vctk", {}, ["--corpus", "", "--download", "true"], "licence page", 2),
         ("an4", {"without": ["*"]}, [], "an4/wav: no such folder", 2),
         ("an4", {}, ["--speakers", 4], "4 speakers of gender f are wanted, but only 3", 2),
@@ -681,8 +669,8 @@ CHANGES = {change.__name__: change for change in (to, without, suffix, replaced,
          2),
     ],
 )  # fmt: skip
-def test_what_is_not_the_corpus_is_refused(tree, name, change, options, message, status):
-    small = tree(name)
+def test_what_is_not_the_corpus_is_refused(tree, written, name, change, options, message, status):
+    small = tree(name, partial(shutil.copytree, written / name, copy_function=os.link))
     for how, words in change.items():
         CHANGES[how](*words)(small.root)
     refused(small, options, message, status)
