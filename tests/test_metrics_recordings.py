@@ -140,6 +140,19 @@ def disclosure(rank: np.ndarray, weight: np.ndarray, n_models: int) -> tuple[flo
     return float(mean[0]), float(worst[0])
 
 
+def test_what_was_undefined_was_silent(caplog: pytest.LogCaptureFixture) -> None:
+    rows = [(m, f"{p}{r}", m == p) for p in "abc" for r in range(3) for m in sorted({p, "c"})]
+    trials = trials_of(rows)
+    people = find_speakers(trials, {u: u[0] for u in trials.trial}, trials_path="", utt2spk_path="")
+    found = recordings(trials, trials.target * 1.0, people)
+    assert math.isnan(found["rank_disclosure_1_recordings"])
+    for name in (name for name, value in found.items() if isinstance(value, float)):
+        assert (f"{name} is undefined: " in caplog.text) == math.isnan(found[name]), name
+    assert "d_ece_1_recordings is undefined: a recording has one candidate" in caplog.text
+    assert "linkability_3_recordings is undefined: a recording has one" in caplog.text
+    assert "p_value_named is undefined: too few people have the same candidates" in caplog.text
+
+
 def test_what_ranks_disclose_by_hand() -> None:
     """Two people, named in three of four: 1 − H(1/4) bit, and log2(2 · 3/4) at worst."""
     ones = np.ones(4)
@@ -253,7 +266,8 @@ def test_people_with_few_recordings_moved_the_mean_of_naming() -> None:
 @pytest.mark.parametrize("halves", [False, True])
 def test_p_values_of_scores_that_say_nothing_are_spread_evenly(monkeypatch, halves):
     """Also in a list of two halves, whose people are compared with their own half alone: models of
-    the other half were swapped in, who cannot be named, and naming seemed more than chance."""
+    the other half were swapped in, who cannot be named, and naming seemed more than chance. There
+    the p value of the EER errs upwards."""
     monkeypatch.setattr(module, "N_PERMUTATIONS", 99)
     found = []
     for seed in range(60):
@@ -266,7 +280,7 @@ def test_p_values_of_scores_that_say_nothing_are_spread_evenly(monkeypatch, halv
         lengths = [module.Length.of(own, len(people.names)) for own in groups if own]
         found.append([*permutation_tests([lengths], heard).values()])
     share = (np.array(found) <= 0.2).mean(axis=0)
-    assert share == pytest.approx(0.2, abs=0.12)
+    assert share[halves:] == pytest.approx(0.2, abs=0.12) and share[0] < 0.32
 
 
 def test_the_strongest_of_two_is_chosen_anew_in_each_resample() -> None:

@@ -21,6 +21,7 @@ from local.metrics.intervals import (
     multiplicities,
     one_run,
     pair_weights,
+    warn_undefined,
 )
 from local.metrics.verification import Speakers, normalise
 from utils.arrays import Bool, Float64, Int64
@@ -289,13 +290,16 @@ def recordings(
         "n_segments": int(sought.sum()),
     }
     whole = [figures for run in runs if (figures := _figures(run, np.ones((1, n_people)))[0])]
-    report |= mean_figures(whole or [{}])
+    for name, value in mean_figures(whole or [{}]).items():
+        why = _why_undefined(name, runs[0][name.split("_")[-2]].groups.alone)
+        report |= warn_undefined({name: value}, why)
     for name, own in runs[0].items():
         tried = own.groups.sought
         report[f"groups_{name}_recordings"] = int(tried.sum())
         report[f"people_{name}_recordings"] = len(np.unique(own.groups.person[tried]))
         report[f"chance_named_{name}_recordings"] = float(np.nanmean(own.chance))
-    report |= permutation_tests([[*run.values()] for run in runs], every[0], seed)
+    tests = permutation_tests([[*run.values()] for run in runs], every[0], seed)
+    report |= warn_undefined(tests, "too few people have the same candidates, and could swap them")
     drawn = multiplicities(n_people, n_bootstrap, seed)
     chosen = one_run(len(runs), n_bootstrap, seed)
     resampled: dict[int, Figures | None] = {}
@@ -311,6 +315,16 @@ def recordings(
             if n_bootstrap and isinstance(intervals := report["intervals"], dict):
                 intervals[name.format(n)] = interval(lows)
     return report
+
+
+def _why_undefined(name: str, alone: bool) -> str:
+    if alone and name.startswith(NORMALISED):
+        return "a recording has one candidate, who cannot be compared with others"
+    if name.startswith("linkability"):
+        return f"it takes {detection.FEWEST_MATED} groups with a target, and scores that differ"
+    if name.startswith("rank"):
+        return "there is one candidate, or their number differs by recording"
+    return "there are no nontargets"
 
 
 def _of_enrolled(heard: Heard, order: Sequence[Int64], drawn: Float64) -> dict[str, Float64]:
@@ -353,7 +367,9 @@ def _figures(found: Mapping[str, Length], drawn: Float64) -> list[Figures | None
 #
 # Null hypothesis: scores have nothing to do with who is who. The people who have a model swap their
 # models, all recordings of a person together, so that what recordings of one person share stays.
-# Only those swap who were compared with the same people, so that each swapped pair is a trial.
+# A swapped pair may be no trial, which leaves fewer targets: the EER then varies more, and its p
+# value errs upwards. Who is no candidate cannot be named either, which would make the right one
+# look better than chance; so for naming only those swap who were compared with the same people.
 
 
 def permutation_tests(runs: Sequence[Sequence[Length]], heard: Heard, seed: int = 0) -> Figures:
@@ -364,13 +380,14 @@ def permutation_tests(runs: Sequence[Sequence[Length]], heard: Heard, seed: int 
     leak that is turned round is a leak. The least p value of several figures is corrected for their
     number (`_p_values`). p = (as much + 1)/(N + 1). NaN without lengths or permutations.
     """
-    models, swaps, swapping = _swap(heard, seed)
+    models, swaps, _ = _swap(heard, seed)
+    _, within, group = _swap(heard, seed, alike=True)
     if not runs[0] or not len(swaps):
         return dict.fromkeys(TESTED, math.nan)
     leaks = {
         "p_value_eer": [_leaks(_tables(found), models, swaps) for found in runs],
         "p_value_named": [
-            np.stack([_named(own.groups, models, swaps, swapping) for own in found], axis=1)
+            np.stack([_named(own.groups, models, within, group) for own in found], axis=1)
             for found in runs
         ],
     }  # fmt: skip
@@ -393,14 +410,17 @@ def _leaks(tables: Sequence[Heard], models: Bool, swaps: Int64) -> Float64:
     return np.stack([0.5 - _eers(table, models, swaps) for table in tables], axis=1)
 
 
-def _swap(heard: Heard, seed: int) -> tuple[Bool, Int64, Int64]:
+def _swap(heard: Heard, seed: int, *, alike: bool = False) -> tuple[Bool, Int64, Int64]:
     """Which models are of which person, (n_people, M); who has whose models in each permutation,
     (1 + N_PERMUTATIONS, n_people), the first of which swaps nobody, none where fewer than two
-    people have any; and the group within which each person swaps (`_alike`)."""
+    people have any; and the group, (n_people,), within which each person swaps, -1 for nobody.
+    alike: groups of `_alike`, unless somebody is alone; else one."""
     people = np.unique(heard.person[heard.sought])
     models = np.zeros((int(heard.person.max()) + 1, heard.score.shape[1]), bool)
     np.logical_or.at(models, heard.person, heard.target)
     group = _alike(heard, people, models)
+    if not alike or (np.bincount(group[people]) < FEWEST_PEOPLE).any():
+        group = np.minimum(group, 0)
     rng = make_rng(seed, "permutation test of recordings")
     swaps = np.tile(np.arange(len(models)), (N_PERMUTATIONS + 1, 1))
     for own in (np.flatnonzero(group == number) for number in range(group.max(initial=-1) + 1)):
@@ -410,7 +430,7 @@ def _swap(heard: Heard, seed: int) -> tuple[Bool, Int64, Int64]:
 
 def _alike(heard: Heard, people: Int64, models: Bool) -> Int64:
     """Number, (n_people,), of the group of each of `people`, whose recordings were all compared
-    with the models of the same people; one group where somebody would be alone; -1 for others."""
+    with the models of the same people; -1 for others."""
     known = np.isfinite(heard.score)[:, models[people].any(axis=0)]
     numbers: dict[tuple[bytes, int], int] = {}
     group = np.full(len(models), -1)
@@ -418,8 +438,7 @@ def _alike(heard: Heard, people: Int64, models: Bool) -> Int64:
         rows = np.unique(known[heard.person == person], axis=0)
         own = rows.tobytes(), -1 if len(rows) == 1 else person
         group[person] = numbers.setdefault(own, len(numbers))
-    alone = (np.bincount(group[people]) < FEWEST_PEOPLE).any()
-    return np.minimum(group, 0) if alone else group
+    return group
 
 
 def _p_values(leaks: Float64) -> Float64:
