@@ -12,7 +12,7 @@ from local import compute_metrics, fuse_scores
 from local.metrics.leakage import embeddings
 from local.metrics.legal import make_side
 from local.metrics.verification import fuse, normalise
-from steps import extract_channel, score_pairs, score_trials, train_tfidf
+from steps import extract_channel, score_pairs, score_trials, train_backend
 from steps.asr.engines import Phones
 from steps.channels import recognised
 from steps.channels.recognised import (
@@ -87,7 +87,7 @@ def test_words_from_text_to_scores(folder: Path) -> None:
     """Who says the same has 1; an utterance without words has nothing in common with anybody."""
     data, out = str(folder / "d"), folder / "x"
     assert extract_channel.main(["words", str(folder), data, str(out)]) == 0
-    assert train_tfidf.main([str(out), data, str(folder / "idf")]) == 0
+    assert train_backend.main(["--idf", str(out), data, str(folder / "idf")]) == 0
     scp, scores = str(out / "xvector.scp"), str(folder / "scores")
     words = ["--backend", str(folder / "idf"), scp, scp, str(folder / "trials"), scores]
     assert score_trials.main(words) == 0

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cache
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -79,11 +79,8 @@ def recognise_words(asked: Asked) -> str:
     """Word of --asr by which channels have words recognised: one that needs no language data of the
     corpus, or moonshine where it is installed; empty: there is none."""
     words = [word for word in asked.words("asr") if word.startswith(("moonshine", "hub:"))]
-    try:
-        distribution("moonshine-voice")
-    except PackageNotFoundError:
-        return words[0] if words else ""
-    return words[0] if words else "moonshine"
+    there = ["moonshine"] if find_spec("moonshine_voice") else []
+    return next(iter((*words, *there)), "")
 
 
 def say_recogniser(asked: Asked, word: str) -> tuple[str, list[str]]:
@@ -101,12 +98,11 @@ def _hearing(
 ) -> tuple[tuple[Evaluator, ...], list[str]]:
     """Evaluators that can hear something here, and notes on the others."""
     why = "nothing recognises words: moonshine is not installed, and --asr names no hub:<model>"
-    deaf = not recognise_words(asked)
-    lost = [one.word for one in evaluators if deaf and one.encoder.word == "words"]
-    kept = tuple(one for one in evaluators if one.word not in lost)
+    there = recognise_words(asked)
+    kept = tuple(one for one in evaluators if there or one.encoder.word != "words")
     if not kept:
         raise UserError(f"--evaluators: {why}")
-    return kept, [f"evaluator left out: {word}: {why}" for word in lost]
+    return kept, [f"evaluator left out: {e.word}: {why}" for e in evaluators if e not in kept]
 
 
 @dataclass
