@@ -91,8 +91,7 @@ if in_stage 5 "anonymise the evaluation sets"; then
   each commanded 'steps/protect_by_command.py --dataset {set} --seed {seed} --draw {draw} {conf} {data} {out}'
   each protected 'steps/anonymise.py --dataset {set} --seed {seed} {options} {conf} {data} {out} {wav}'
   plan_again # now it is known which systems draw something
-  again commanded
-  each drawn_again 'steps/anonymise.py --dataset {set} --seed {seed} {options} {conf} {data} {out} {wav}'
+  again commanded protected
 fi
 
 if in_stage 6 "informed attackers: train evaluators on protected speech"; then

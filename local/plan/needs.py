@@ -59,8 +59,8 @@ def _describe(conf: str) -> Description:
 # Tables whose first command can be run for parts of its data; and those that train, on nobody who
 # is tested.
 CUT = (
-    "audio", "xvectors", "decoded", "f0", "world", "wavlm", "protected", "drawn_again", "prosody",
-    "quality", "functionals",
+    "audio", "xvectors", "decoded", "f0", "world", "wavlm", "protected", "prosody", "quality",
+    "functionals",
 )  # fmt: skip
 TRAINED = ("encoders", "tfidf", "backends", "pools", "synthesisers", "heads")
 
@@ -453,12 +453,12 @@ class Recipe:
         met = (self.meet(need, name, description.level, speech) for need in description.needs)
         return [word for words in met for word in words]
 
-    def protect(self, table: str, system: str, name: str, out: str, *options: str) -> str:
+    def protect(self, system: str, name: str, out: str, *options: str) -> str:
         """Plan a set, protected by a system: data/OUT."""
         speech, more = self._speech(system, name, options)
         return self.step(
-            table, f"data/{out}", name, set=name, conf=self.conf(system), wav=f"data/{out}/wav",
-            options=(*more, *self.needs(system, name, speech)),
+            "protected", f"data/{out}", name, set=name, conf=self.conf(system),
+            wav=f"data/{out}/wav", options=(*more, *self.needs(system, name, speech)),
         )  # fmt: skip
 
     def _speech(self, system: str, name: str, options: Sequence[str]) -> tuple[str, Sequence[str]]:
@@ -491,7 +491,7 @@ class Recipe:
             else:
                 found.append(side(name, system))
                 if system:
-                    self.protect("protected", system, name, found[-1])
+                    self.protect(system, name, found[-1])
         return found
 
     def protect_training(self, system: str, level: str, name: str, draw: int = 0) -> str:
@@ -501,7 +501,7 @@ class Recipe:
         if level != self.describe(system).level:
             options += ("--level", level)
         out = f"{name}_{system}_{level}" + (f"_draw{draw}" if draw else "")
-        return self.protect("protected", system, name, out, *options)
+        return self.protect(system, name, out, *options)
 
     def informed_draws(self, system: str, level: str, encoder: NamedEncoder) -> int:
         """How often an attacker protects the training set: once where a draw changes nothing that
