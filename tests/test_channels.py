@@ -330,8 +330,7 @@ def test_too_little_to_say_anything_by_recordings(
 
 @pytest.mark.slow
 def test_every_channel_attacks(world: Path, tmp_path: Path) -> None:
-    """Scores and figures of all channels and both fusions; those that train do so, too, but for rho,
-    which has nothing to train."""
+    """Scores and figures of all channels and both fusions; those that train do so, too."""
     folder = copy_world(world, tmp_path / "small")
     channels = "words/tfidf sounds/tfidf timing/plda melody/plda"
     options = ["--systems=b2", "--genders=f", "--attackers=ignorant semi_informed_backend"]
