@@ -12,7 +12,7 @@ from local import compute_metrics, fuse_scores
 from local.metrics.leakage import embeddings
 from local.metrics.legal import make_side
 from local.metrics.verification import fuse, normalise
-from steps import extract_channel, score_pairs, score_trials, train_tfidf
+from steps import extract_channel, score_pairs, score_trials, train_backend
 from steps.asr.engines import Phones
 from steps.channels import recognised
 from steps.channels.recognised import (
@@ -87,7 +87,7 @@ def test_words_from_text_to_scores(folder: Path) -> None:
     """Who says the same has 1; an utterance without words has nothing in common with anybody."""
     data, out = str(folder / "d"), folder / "x"
     assert extract_channel.main(["words", str(folder), data, str(out)]) == 0
-    assert train_tfidf.main([str(out), data, str(folder / "idf")]) == 0
+    assert train_backend.main(["--idf", str(out), data, str(folder / "idf")]) == 0
     scp, scores = str(out / "xvector.scp"), str(folder / "scores")
     words = ["--backend", str(folder / "idf"), scp, scp, str(folder / "trials"), scores]
     assert score_trials.main(words) == 0
@@ -334,16 +334,16 @@ def test_every_channel_attacks(world: Path, tmp_path: Path) -> None:
     folder = copy_world(world, tmp_path / "small")
     channels = "words/tfidf sounds/tfidf timing/plda melody/plda"
     options = ["--systems=b2", "--genders=f", "--attackers=ignorant semi_informed_backend"]
-    options += [f"--evaluators=tiny/plda {channels} fused fused_without_words"]
+    options += [f"--evaluators=tiny/plda {channels} timing/rho2 fused fused_without_words"]
     run_recipe(folder, *options, "--report-audio=false")
     rows = list(csv.DictReader((folder / "exp/results/metrics.csv").open()))
     eers = {(row["evaluator"], row["attacker"]) for row in rows if row["metric"] == "eer"}
     attackers = ("unprotected", "ignorant", "semi_informed_backend")
     evaluators = ("tiny/plda", *channels.split(), "fused", "fused_without_words")
-    assert eers >= set(product(evaluators, attackers))
+    assert eers >= {*product(evaluators, attackers), ("timing/rho2", "ignorant")}
     beside = {row["evaluator"] for row in rows if row["metric"] == "eer_beside_words"}
     assert beside == {"fused"}
     voices = {row["evaluator"] for row in rows if row["family"] in ("legal", "similarity")}
-    assert voices == {"tiny/plda", "timing/plda", "melody/plda"}
+    assert voices == {"tiny/plda", "timing/plda", "timing/rho2", "melody/plda"}
     again = run_recipe(folder, *options, "--report-audio=false")
     assert "making" not in again.stdout

@@ -156,7 +156,7 @@ def cut_phones(spoken: Sequence[Spoken], seconds: float) -> Iterator[list[Spoken
         yield [one for one, at in zip(spoken, which, strict=True) if at == number]
 
 
-# ---- Mean durations of phones compared, as Tomashenko et al. (2024) do; they call 1 - score rho.
+# ---- Mean durations of phones compared, after Tomashenko et al. (2024), who call 1 - score rho.
 
 
 class Rho1(CosineBackend):
@@ -169,8 +169,8 @@ class Rho1(CosineBackend):
 
 
 class Rho2(Rho1):
-    """Mean over PHONES of the shorter of two mean durations, each in units of the mean over all of
-    its side: 1 for equal ones."""
+    """Mean over PHONES of the shorter of two mean durations, in units of each side's mean (our
+    choice: equal ones score 1, where else slow people would score highest with everybody)."""
 
     def rows(self, vectors: Float64) -> Float64:
         found = durations(vectors)

@@ -299,8 +299,8 @@ def load_backend(name: str) -> Backend:
 
 
 def read_folder(name: str) -> Backend:
-    """Read the back end in a folder of steps/train_tfidf.py or steps/train_backend.py; the centred
-    cosine where there is a cohort alone."""
+    """Read the back end in a folder of steps/train_backend.py; the centred cosine where there is a
+    cohort alone."""
     folder = Path(name)
     if (path := folder / IDF).is_file():
         return TfidfBackend(archives.read_object(path, 1))
