@@ -168,6 +168,7 @@ def test_a_kaldi_directory_with_pipes_and_segments(root: Path, tmp_path: Path) -
     (data / "text").unlink()
     (data / "wav.scp").write_text("a-1 cat wav/long.wav |\na-2 wav/long.wav\nx2 wav/b.flac\n")
     new_corpus(root, "whole", data, cwd=tmp_path)
+    new_corpus(root, "y", tmp_path / "nothing", status=2)
     lines = (root / "egs/whole/corpus/utterances.tsv").read_text().splitlines()
     assert lines[1:] == ["a-1\ta\tf\taudio/a-1.flac", f"a-2\ta\tf\t{tmp_path}/wav/long.wav",
                          f"b-x2\tb\tm\t{tmp_path}/wav/b.flac"]  # fmt: skip
@@ -197,4 +198,3 @@ def test_what_is_no_corpus_leaves_nothing(root, tmp_path, name, files, said):
     assert done.returncode != 0 and said in done.stderr, done.stderr
     assert "Traceback" not in done.stderr
     assert {path.name for path in (root / "egs").iterdir()} == {"TEMPLATE", "there"}
-    new_corpus(root, "y", tmp_path / "nothing", status=2)
