@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import IO, Any
@@ -39,8 +39,6 @@ hypothesis.settings.register_profile(
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("pseudovox")
-
-gc.disable()  # until all tests are imported
 
 # Files with tests that take a minute or more, the longest first.
 LONGEST = (
@@ -101,10 +99,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: (item.path not in slow, longest.get(item.path, len(longest))))
 
 
-def pytest_collection_finish() -> None:
-    """What was imported stays: Python need not look through all of it for garbage again."""
-    gc.freeze()
-    gc.enable()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, Any, Any]:
+    """What tests import stays: Python need not look through all of it for garbage."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze(), gc.enable()
 
 
 @pytest.fixture(autouse=True)

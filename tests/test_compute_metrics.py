@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,13 +11,13 @@ import pytest
 
 from local.compute_metrics import main
 from local.options import to_json
+from tests.recipes import ROOT, Done, run_words
 from tests.refusals import refuses
 from tests.scored import compute, write_lists, write_scores, xvectors
 from utils.tables import write_map
 
-ROOT = Path(__file__).resolve().parents[1]
 PROGRAM = "local/compute_metrics.py"
-Run = Callable[..., subprocess.CompletedProcess[str]]
+Run = Callable[..., Done]
 
 
 def test_both_genders_have_one_threshold_by_hand(tmp_path: Path) -> None:
@@ -319,10 +318,7 @@ def test_it_starts_without_heavy_packages(tmp_path: Path) -> None:
         "heavy = {'torch', 'speechbrain', 'matplotlib', 'sklearn', 'pandas', 'scipy', 'kaldiio'};"
         "sys.exit(' '.join(heavy & set(sys.modules)) or 0)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    run_words([sys.executable, "-c", code], 0, cwd=ROOT)
 
 
 # --- bad input ---
