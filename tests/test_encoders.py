@@ -296,13 +296,13 @@ def test_held_out_speakers_are_not_trained_on(caplog):
     assert hold_out(audio, 16, seed=0)[1] == held
     assert len(hold_out(make_audio(25), 8, seed=0, share=0.2)[1]) == 5
     assert hold_out(make_audio(9), 8, seed=0, share=0.2)[1] == []  # one alone says too little
-    valid = make_validation_set(audio, held, 6, seed=0)
+    valid = make_validation_set(audio, held, seed=0)
     assert valid.speakers.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
     assert "one utterance" not in caplog.text
     single = make_audio(2, seconds=(9.0,))
-    valid = make_validation_set(single, ["s0", "s1"], 3, seed=0)
-    assert "(2 speakers have one utterance, cut" in caplog.text and len(valid.segments) == 6
-    assert make_validation_set(single, [], 3, seed=0) is None
+    valid = make_validation_set(single, ["s0", "s1"], seed=0)
+    assert "(2 speakers have one utterance, cut" in caplog.text and len(valid.segments) == 8
+    assert make_validation_set(single, [], seed=0) is None
 
 
 def test_validation_eer_of_known_scores():

@@ -34,6 +34,7 @@ from utils.settings import to_plain
 
 Embed = Callable[[Float32], Float32]
 SEGMENT_SECONDS = 3.0
+SEGMENTS = 6  # of a speaker, at most
 
 
 class ValidationSet(NamedTuple):
@@ -44,9 +45,9 @@ class ValidationSet(NamedTuple):
 
 
 def make_validation_set(
-    audio: TrainingAudio, speakers: Sequence[str], n_segments: int, seed: int
+    audio: TrainingAudio, speakers: Sequence[str], seed: int
 ) -> ValidationSet | None:
-    """Choose up to `n_segments` segments a speaker; None if fewer than two speakers have two.
+    """Choose up to SEGMENTS segments a speaker; None if fewer than two speakers have two.
 
     The log tells how many there are, and how many speakers have one utterance alone.
     """
@@ -55,7 +56,7 @@ def make_validation_set(
     for owner, speaker in enumerate(speakers):
         utts = audio.spk2utt[speaker]
         cuts = [_middle(audio, utt) for utt in utts] if len(utts) > 1 else _pieces(audio, utts[0])
-        order = make_rng(seed, "encoder-validation", speaker).permutation(len(cuts))[:n_segments]
+        order = make_rng(seed, "encoder-validation", speaker).permutation(len(cuts))[:SEGMENTS]
         if len(order) < 2:
             continue
         segments += [audio.read(*cuts[i]) for i in sorted(order.tolist())]
@@ -120,15 +121,8 @@ def margin(config: TrainingConfig, step: int) -> float:
 
 
 def make_optimiser(config: TrainingConfig, *modules: nn.Module) -> torch.optim.Optimizer:
-    """Optimiser over all parameters of the modules that learn; a hub model in front of a network
-    learns at a part of the rate."""
-    fronts = [m.front for m in modules if isinstance(m, EncoderNetwork) and m.front is not None]
-    tuned = (front.model for front in fronts if front.part)
-    slow = [p for model in tuned for p in model.parameters() if p.requires_grad]
-    known = {id(p) for p in slow}
-    rest = [p for m in modules for p in m.parameters() if p.requires_grad and id(p) not in known]
-    parameters: list[dict[str, Any]] = [{"params": rest, "part": 1.0}]
-    parameters += [{"params": slow, "part": front.part} for front in fronts if slow]
+    """Optimiser over all parameters of the modules that learn."""
+    parameters = [p for m in modules for p in m.parameters() if p.requires_grad]
     rate, decay = config.learning_rate, config.weight_decay
     if config.optimiser == "sgd":
         return torch.optim.SGD(parameters, rate, config.momentum, weight_decay=decay)
@@ -265,7 +259,7 @@ def train_encoder(
     """
     use_device(device)
     audio_used, held = hold_out(audio, config.training.valid_speakers, seed)
-    valid = make_validation_set(audio, held, config.training.valid_segments, seed)
+    valid = make_validation_set(audio, held, seed)
     trainer = EncoderTrainer(config, seed, device, audio_used, valid)
     logging.info("%s, %d classes, %s", config.encoder, trainer.n_classes, trainer.precision)
     first = b""
