@@ -24,12 +24,11 @@ from utils.tables import StrPath
 
 @dataclass(frozen=True)
 class CopySettings:
-    """Settings of a configuration. f0_range: lowest and highest F0 in Hz. fine: frames as of
-    `synthesiser: bn_*`, `world.analyse_finely`."""
+    """Settings of a configuration. fine: frames as of `synthesiser: bn_*`,
+    `world.analyse_finely`."""
 
     anonymiser: str
     fine: bool = False
-    f0_range: tuple[float, float] = world.F0_RANGE
     peak: Part = OutputLevel.peak
 
 
@@ -45,12 +44,6 @@ class CopySynthesis(Anonymiser):
         self.output = OutputLevel(settings.peak)
 
     @classmethod
-    def parse(cls, values: object, path: StrPath) -> CopySettings:
-        settings: CopySettings = super().parse(values, path)
-        world.check_f0_range(settings.f0_range, f"{path}: f0_range")
-        return settings
-
-    @classmethod
     def describe(cls, settings: CopySettings, path: StrPath) -> Description:
         """Needs: nothing but the speech."""
         return Description(cls.level)
@@ -62,9 +55,7 @@ class CopySynthesis(Anonymiser):
 
     def transform(self, wave: Float64, key: VoiceKey, source: SourceSpeaker) -> Spoken:
         """Resynthesised speech (n,), and its number of frames, and of those with a pitch."""
-        frames = (world.analyse_finely if self.given.fine else world.analyse)(
-            wave, self.given.f0_range
-        )
+        frames = (world.analyse_finely if self.given.fine else world.analyse)(wave)
         voiced = int(np.count_nonzero(frames.f0))
         return world.synthesise(frames, len(wave)), {"frames": len(frames), "voiced": voiced}
 
