@@ -106,14 +106,11 @@ def test_voices_of_an_encoder_whose_speakers_are_alike_had_equal_weights(load, p
     write_archive(
         alike / "spk_xvector", {speaker: vectors[speaker] + 60.0 for speaker in sorted(vectors)}
     )
-    text = "gender: any\ncentred: {}\ngenerator: {{name: random, averaged: 1}}\n"
-    text = "anonymiser: voice_conversion\n" + text
-    for word, least, most in (("true", 0.8, 1.0), ("false", 1 / 3, 0.35)):
-        made = pseudo(load(text.format(word), alike), source())
-        assert len(made.target.voices) == 3
-        assert least <= made.target.weights.max() <= most
-        if word == "true":
-            assert made.target.voices[0] == made.info["speakers"]
+    text = "gender: any\ngenerator: {name: random, averaged: 1}\n"
+    made = pseudo(load("anonymiser: voice_conversion\n" + text, alike), source())
+    assert len(made.target.voices) == 3
+    assert made.target.weights.max() >= 0.8
+    assert made.target.voices[0] == made.info["speakers"]
 
 
 def test_frames_are_mixed_by_weight(pool: Path) -> None:

@@ -63,7 +63,6 @@ class ConversionSettings:
     gender: Annotated[str, rule.OneOf(*POLICIES, ANY)] | None = None
     f0: Annotated[str, rule.OneOf("none", *TRANSFORMS, PREDICTED)] = "none"
     neighbours: rule.Count | None = None
-    centred: bool = True
     k: rule.Count = 4
     source_share: rule.Share = base.SOURCE_SHARE
     content_scale: Bend = 0.0
@@ -115,7 +114,7 @@ class VoiceConversion(Anonymiser):
         self._pool = VoicePool.load(run.folder("pool"))
         self._synthesiser = _load_synthesiser(settings.own, self._pool, run)
         own, generator, pool = self.own, self._generator, self._pool
-        self._centre = pool.xvectors.mean(axis=0) if own.centred else 0.0
+        self._centre = pool.xvectors.mean(axis=0)
         if isinstance(generator, PoolGenerator):  # a draw that nobody uses does not count
             generator.target_genders = (None,) if own.gender in (None, ANY) else GENDERS
         generator.fit(pool.xvectors, pool.speakers, pool.genders)
