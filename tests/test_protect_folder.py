@@ -4,7 +4,6 @@ import hashlib
 import io
 import json
 import re
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from steps.standalone import job
 from steps.standalone.job import Work, like_people
 from steps.standalone.stream import Recording, convert_stream, pieces
 from steps.synthesis.f0 import F0Stats
-from tests.recipes import ROOT
+from tests.recipes import ROOT, run_words
 from tests.refusals import refuses
 from utils.cli import LossError, progress
 
@@ -340,8 +339,7 @@ def test_a_drawn_key_goes_on_with_the_names_of_its_table(folder: Path, tmp_path:
 @pytest.mark.parametrize("word", ["yes", "1", "True"])
 def test_another_word_for_true_kept_the_names(word: str) -> None:
     words = ("make", "-n", "protect", "IN=in", "OUT=out", f"RENAME={word}")
-    run = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert run.returncode == 2 and "RENAME is true or false" in run.stderr
+    assert "RENAME is true or false" in run_words(words, 2, cwd=ROOT).stderr
 
 
 @pytest.mark.parametrize(

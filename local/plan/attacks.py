@@ -435,6 +435,11 @@ class Utility:
             self._check_asr(word)
         for word in self.emotion:
             _check_kind("--emotion", word, EMOTION)
+            if word in self.asr:
+                raise UserError(
+                    f"--emotion {word}: --asr names it, too; a model recognises words or emotions, "
+                    "so leave it out of one"
+                )
 
     def _check_asr(self, word: str) -> None:
         _check_kind("--asr", word, ASR)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cache
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -59,8 +59,8 @@ def _describe(conf: str) -> Description:
 # Tables whose first command can be run for parts of its data; and those that train, on nobody who
 # is tested.
 CUT = (
-    "audio", "xvectors", "decoded", "f0", "world", "wavlm", "protected", "drawn_again", "prosody",
-    "quality", "functionals",
+    "audio", "xvectors", "decoded", "f0", "world", "wavlm", "protected", "prosody", "quality",
+    "functionals",
 )  # fmt: skip
 TRAINED = ("encoders", "tfidf", "backends", "pools", "wavlm", "synthesisers", "heads")
 
@@ -79,11 +79,8 @@ def recognise_words(asked: Asked) -> str:
     """Word of --asr by which channels have words recognised: one that needs no language data of the
     corpus, or moonshine where it is installed; empty: there is none."""
     words = [word for word in asked.words("asr") if word.startswith(("moonshine", "hub:"))]
-    try:
-        distribution("moonshine-voice")
-    except PackageNotFoundError:
-        return words[0] if words else ""
-    return words[0] if words else "moonshine"
+    there = ["moonshine"] if find_spec("moonshine_voice") else []
+    return next(iter((*words, *there)), "")
 
 
 def say_recogniser(asked: Asked, word: str) -> tuple[str, list[str]]:
@@ -101,12 +98,11 @@ def _hearing(
 ) -> tuple[tuple[Evaluator, ...], list[str]]:
     """Evaluators that can hear something here, and notes on the others."""
     why = "nothing recognises words: moonshine is not installed, and --asr names no hub:<model>"
-    deaf = not recognise_words(asked)
-    lost = [one.word for one in evaluators if deaf and one.encoder.word == "words"]
-    kept = tuple(one for one in evaluators if one.word not in lost)
+    there = recognise_words(asked)
+    kept = tuple(one for one in evaluators if there or one.encoder.word != "words")
     if not kept:
         raise UserError(f"--evaluators: {why}")
-    return kept, [f"evaluator left out: {word}: {why}" for word in lost]
+    return kept, [f"evaluator left out: {e.word}: {why}" for e in evaluators if e not in kept]
 
 
 @dataclass
@@ -310,8 +306,10 @@ class Recipe:
         return int(self.asked.get("draws", "1")) if is_ours and self.is_random(system) else 1
 
     def draws_of(self, system: str) -> range:
-        """Further runs of a random system, by number: one for calibration, and those of --draws."""
-        return range(1, max(2, self.n_draws(system)) if self.is_random(system) else 1)
+        """Further runs of a random system, by number: one for calibration, and those of --draws;
+        none where every evaluator counts what is said, of which no figure compares runs."""
+        heard = any(not evaluator.encoder.is_textual for evaluator in self.evaluators)
+        return range(1, max(2, self.n_draws(system)) if heard and self.is_random(system) else 1)
 
     def shares_voices(self, system: str) -> bool:
         """Whether enrolment and trials share pseudo-voices, as long as both are of one draw."""
@@ -466,12 +464,12 @@ class Recipe:
         met = (self.meet(need, name, description.level, speech) for need in description.needs)
         return [word for words in met for word in words]
 
-    def protect(self, table: str, system: str, name: str, out: str, *options: str) -> str:
+    def protect(self, system: str, name: str, out: str, *options: str) -> str:
         """Plan a set, protected by a system: data/OUT."""
         speech, more = self._speech(system, name, options)
         return self.step(
-            table, f"data/{out}", name, set=name, conf=self.conf(system), wav=f"data/{out}/wav",
-            options=(*more, *self.needs(system, name, speech)),
+            "protected", f"data/{out}", name, set=name, conf=self.conf(system),
+            wav=f"data/{out}/wav", options=(*more, *self.needs(system, name, speech)),
         )  # fmt: skip
 
     def _speech(self, system: str, name: str, options: Sequence[str]) -> tuple[str, Sequence[str]]:
@@ -504,7 +502,7 @@ class Recipe:
             else:
                 found.append(side(name, system))
                 if system:
-                    self.protect("protected", system, name, found[-1])
+                    self.protect(system, name, found[-1])
         return found
 
     def protect_training(self, system: str, level: str, name: str, draw: int = 0) -> str:
@@ -514,7 +512,7 @@ class Recipe:
         if level != self.describe(system).level:
             options += ("--level", level)
         out = f"{name}_{system}_{level}" + (f"_draw{draw}" if draw else "")
-        return self.protect("protected", system, name, out, *options)
+        return self.protect(system, name, out, *options)
 
     def informed_draws(self, system: str, level: str, encoder: NamedEncoder) -> int:
         """How often an attacker protects the training set: once where a draw changes nothing that
