@@ -77,6 +77,21 @@ def test_stages_are_chosen(recipe, tmp_path: Path) -> None:
     assert not (tmp_path / "exp/a").exists()
 
 
+def test_figures_of_an_earlier_stage_that_is_out_of_date_were_reported_in_silence(recipe, tmp_path):
+    (tmp_path / "conf").write_text("one")
+    rows = (row("exp/a", of=["conf"]), *TWO[1:])
+    assert not recipe(TWO_STAGES, *rows).stderr
+    late = ("--stage", "2")
+    assert not recipe(TWO_STAGES, *rows, options=late).stderr
+    (tmp_path / "conf").write_text("two")
+    for more in ((), ("--dry-run", "true")):
+        told = recipe(TWO_STAGES, *rows, options=(*late, *more))
+        assert "run.sh: 1 folders of stages before 2 are out of date, and " in told.stderr
+        assert "exp/a (conf changed); run it without --stage" in told.stderr
+        assert "nothing to do: all 1 steps were up to date" in told.stdout
+    assert not recipe(TWO_STAGES, *rows).stderr
+
+
 def test_stages_are_listed_and_nothing_is_run(recipe, tmp_path: Path) -> None:
     done = recipe(TWO_STAGES, *TWO, options=("--list-stages",))
     assert done.stdout.split() == ["1", "first", "2", "second"]
