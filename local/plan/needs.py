@@ -1,7 +1,7 @@
 """Needs of evaluators and systems, steps that meet them, and steps that protect speech."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cache
@@ -33,7 +33,7 @@ from local.plan.options import (
     need_conf,
     settings_of,
 )
-from local.protocols.attackers import FINETUNED
+from local.protocols.attackers import FINETUNED, SHARED_LEVELS
 from local.protocols.trials import MIXED
 from steps.anonymisers.registry import Description, describe_system
 from utils.cli import UserError
@@ -62,7 +62,7 @@ CUT = (
     "audio", "xvectors", "decoded", "f0", "world", "wavlm", "protected", "prosody", "quality",
     "functionals",
 )  # fmt: skip
-TRAINED = ("encoders", "tfidf", "backends", "pools", "synthesisers", "heads")
+TRAINED = ("encoders", "tfidf", "backends", "pools", "wavlm", "synthesisers", "heads")
 
 
 def side(name: str, system: str) -> str:
@@ -264,12 +264,12 @@ class Recipe:
         """Options that make a training fail if it has a speaker of the evaluation sets. They are
         the same in a study of other sets and for trials of one gender, so that run.sh's models are
         not trained anew."""
-        words: list[str] = []
-        for part in ("enrolls", "trials_f", "trials_m"):
-            name = f"{self.asked['evaluation']}_{part}"
-            if name in self.evaluated or Path("data", name).is_dir():
-                words += ["--not-speakers-of", f"data/{name}"]
-        return tuple(words)
+        enrolment, mixed = f"{self.asked['evaluation']}_enrolls", self.trial_set(MIXED)
+        names = [enrolment, self.trial_set("f"), self.trial_set("m")]
+        found = [one for one in names if one in self.evaluated or Path("data", one).is_dir()]
+        if found == [enrolment] and mixed in self.evaluated:  # no lists of each gender beside it
+            found.append(mixed)
+        return tuple(word for one in found for word in ("--not-speakers-of", f"data/{one}"))
 
     def conf(self, system: str) -> str:
         """Settings of a system; UserError where they are missing."""
@@ -310,6 +310,17 @@ class Recipe:
         none where every evaluator counts what is said, of which no figure compares runs."""
         heard = any(not evaluator.encoder.is_textual for evaluator in self.evaluators)
         return range(1, max(2, self.n_draws(system)) if heard and self.is_random(system) else 1)
+
+    def shares_voices(self, system: str) -> bool:
+        """Whether enrolment and trials share pseudo-voices, as long as both are of one draw."""
+        return self.describe(system).level in SHARED_LEVELS
+
+    def drawn_again(self, system: str) -> Iterator[tuple[str, int]]:
+        """Sets of each further run, and its number: the trials, and of --draws the enrolment that
+        shares their voices."""
+        for draw in self.draws_of(system):
+            both = self.shares_voices(system) and draw < self.n_draws(system)
+            yield from ((name, draw) for name in (self.sets if both else self.sets[1:]))
 
     # Each of the following methods plans steps of this stage and returns the folder that they make.
 

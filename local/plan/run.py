@@ -440,7 +440,7 @@ def _plan_all(asked: Asked) -> tuple[Recipe, Attacks, Utility]:
         recipe.notes += recipe.found(system).notes
         for name in recipe.sets_of(system):
             recipe.at(Stage.PROTECT).protect(system, name, f"{name}_{system}")
-        for draw, name in product(recipe.draws_of(system), recipe.sets[1:]):
+        for name, draw in recipe.drawn_again(system):
             out = f"{name}_{system}_draw{draw}"
             recipe.protect(system, name, out, "--draw", str(draw))
     attacks.learn()

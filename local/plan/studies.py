@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from itertools import product
 from pathlib import Path
 
-from local.plan.attacks import DRAW, Attacks, Listed, Utility, matrices, scores_of
+from local.plan.attacks import Attacks, Listed, Utility, matrices, scores_of
 from local.plan.needs import Recipe, side
 from local.plan.options import (
     ORIGINAL,
@@ -413,7 +413,7 @@ class Generators:
         for folder in sorted(scores.glob(f"*.{evaluator.label}/*/{both.split}_f")):
             attacker = folder.parts[-3].removesuffix(f".{evaluator.label}")
             folders = [folder, folder.with_name(f"{both.split}_m")]
-            is_attack = attacker != "similarity" and not attacker.endswith(DRAW)
+            is_attack = attacker != "similarity" and "_draw" not in attacker
             if is_attack and all((one / ".done").is_file() for one in folders):
                 women, men = (f"{one}/scores" for one in folders)
                 of = both._replace(
