@@ -170,6 +170,7 @@ def test_bad_input(speech: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.browser
+@pytest.mark.slow
 def test_answers_are_saved_by_a_browser(speech: Path) -> None:
     """Without a request; the file can be scored."""
     _, truth = made(speech)
