@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from itertools import product
 from pathlib import Path
 
-from local.plan.attacks import DRAW, Attacks, Listed, Utility, matrices, scores_of
+from local.plan.attacks import Attacks, Listed, Utility, matrices, scores_of
 from local.plan.needs import Recipe, side
 from local.plan.options import (
     ORIGINAL,
@@ -141,7 +141,7 @@ class Nist:
         for system, draw in self.draws.items():
             out = f"{self.set}_{system}"
             recipe.at(1).needs(system)
-            recipe.at(2).protect("protected", system, self.set, out, "--draw", draw)
+            recipe.at(2).protect(system, self.set, out, "--draw", draw)
         for system, folder in self.folders.items():
             recipe.at(2).step("external", f"data/{self.set}_{system}", self.set, folder=folder)
         folders = [one for evaluator in recipe.evaluators for one in self._evaluate(evaluator)]
@@ -250,7 +250,7 @@ def plan_whitebox(asked: Asked) -> Planned:
     for system in systems:
         recipe.at(0).needs(system, recipe.train)
         for name in recipe.sets:
-            recipe.at(1).protect("protected", system, name, f"{name}_{system}")
+            recipe.at(1).protect(system, name, f"{name}_{system}")
         recipe.protect_training(system, "const", recipe.train)
     attacks, who = Attacks(recipe, systems), ["unprotected", *attackers]
 
@@ -413,7 +413,7 @@ class Generators:
         for folder in sorted(scores.glob(f"*.{evaluator.label}/*/{both.split}_f")):
             attacker = folder.parts[-3].removesuffix(f".{evaluator.label}")
             folders = [folder, folder.with_name(f"{both.split}_m")]
-            is_attack = attacker != "similarity" and not attacker.endswith(DRAW)
+            is_attack = attacker != "similarity" and "_draw" not in attacker
             if is_attack and all((one / ".done").is_file() for one in folders):
                 women, men = (f"{one}/scores" for one in folders)
                 of = both._replace(
