@@ -388,8 +388,7 @@ def test_a_user_error_is_one_line_without_traceback(tmp_path: Path, run_process:
     (tmp_path / "trials").write_text("a b target\nc d nontarget\n")
     (tmp_path / "scores").write_text("a b 1\n")
     out = tmp_path / "out.json"
-    words = ("verification", "trials", "scores", out)
-    done = run_process(PROGRAM, *words, cwd=tmp_path, status=2)
+    done = run_process(PROGRAM, "verification", "trials", "scores", out, cwd=tmp_path, status=2)
     assert done.stderr == "compute_metrics.py: trials:2: no score for c d in scores\n"
     assert done.stdout == ""
     assert not out.exists()

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.recipes import Done, run_words
+from tests.recipes import ROOT, Done, run_words
 from tests.refusals import refuses
 from tests.toy_recipe import make_toy
 from tests.waiting import LIMIT, ended, wait_for
@@ -21,7 +21,6 @@ from utils.jobs import UNWRITTEN, Job, Jobs
 from utils.orphans import refuse_living_job
 from utils.recipe import Row, fill, read_script
 
-ROOT = Path(__file__).resolve().parents[1]
 MAKE = "bash make.sh {out} {of}"
 
 
@@ -199,8 +198,7 @@ def test_a_recipe_that_is_stopped_stops_its_jobs(tmp_path: Path, body: str, sign
 
 def test_two_runs_in_one_folder_took_each_others_files(recipe, tmp_path: Path) -> None:
     """One of them ended with `stamps.py: text: No such file`."""
-    held = "mkdir -p exp/a; until [[ -f go ]]; do sleep 0.05; done"
-    (tmp_path / "held.sh").write_text(held)
+    (tmp_path / "held.sh").write_text("mkdir -p exp/a; until [[ -f go ]]; do sleep 0.05; done")
     body = """
 if in_stage 1 "held"; then
   each made 'bash held.sh'

@@ -98,8 +98,7 @@ def test_the_door_for_python(folder: Path) -> None:
 
 
 def test_a_folder_without_labels_has_evidence_beside_it(folder, capsys):
-    words = ("--per", "speaker", "--key-file", folder / "key", folder / "in", folder / "out")
-    assert run(*words) == 0
+    assert run("--per", "speaker", "--key-file", folder / "key", folder / "in", folder / "out") == 0
     told = json.loads((folder / "out.evidence.json").read_text())
     attacks = {own["attacker"]: own for own in told["attacks"]}
     assert list(attacks) == ["unprotected", "ignorant", "lazy_informed"]
@@ -272,8 +271,7 @@ def test_bad_input_is_one_line(bad: dict[str, Path], words: str, said: str) -> N
 
 
 def test_recordings_that_cannot_be_compared_are_left_out_and_named(bad, capsys):
-    said = "5 of 10 recordings were left out"
-    refuses(said, run, bad["cut/in"], bad["cut/out"], kind=LossError)
+    refuses("5 of 10 recordings were left out", run, bad["cut/in"], bad["cut/out"], kind=LossError)
     told, page = capsys.readouterr().err, bad["cut/out"].with_name("out.evidence.html").read_text()
     assert told.count("left out: ") == 5
     for name, why in (

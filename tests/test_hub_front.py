@@ -64,9 +64,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("encoder", ["ecapa", "ecapa_dual"])
-def test_it_is_trained_saved_and_loaded_again(
-    tmp_path: Path, make_data_dir: MakeDataDir, model: Path, encoder: str
-) -> None:
+def test_it_is_trained_saved_and_loaded_again(tmp_path, make_data_dir, model, encoder):
     """The model is left as it is; then the encoder is fine-tuned on other speech."""
     data = make_data_dir(tmp_path / "data", {f"s{i:02d}": 2 for i in range(20)}, seconds=0.8)
     conf = write_conf(tmp_path / "conf.yaml", model, encoder)
@@ -152,9 +150,7 @@ def test_W7_frames_of_the_hub_model_are_matched_by_hand() -> None:
     assert match_frames(x, 7).tolist() == [[[1, 3, 5, 7, 9, 1, 3]]]
 
 
-def test_W7_the_hub_model_hears_ten_seconds_and_no_augmentation(
-    tmp_path: Path, model: Path
-) -> None:
+def test_W7_the_hub_model_hears_ten_seconds_and_no_augmentation(tmp_path, model):
     path = write_conf(tmp_path / "c.yaml", model, "ecapa_dual")
     settings = yaml.safe_load(path.read_text())
     path.write_text(yaml.safe_dump({**settings, "augmentation": {"drop": True}}))
@@ -217,9 +213,7 @@ def given(tmp_path: Path, model: Path) -> tuple[Path, Dast]:
 
 
 @torch.no_grad()
-def test_W8_weights_of_speechbrain_and_of_DAST_are_an_encoder(
-    given: tuple[Path, Dast], tmp_path: Path, model: Path
-) -> None:
+def test_W8_weights_of_speechbrain_and_of_DAST_are_an_encoder(given, tmp_path, model):
     """Each number of them, by a network put together here."""
     from transformers import WavLMModel
 
@@ -243,9 +237,7 @@ def test_W8_weights_of_speechbrain_and_of_DAST_are_an_encoder(
 
 
 @pytest.mark.slow
-def test_W8_fine_tuning_starts_from_given_weights(
-    tmp_path: Path, make_data_dir: MakeDataDir, given: tuple[Path, Dast]
-) -> None:
+def test_W8_fine_tuning_starts_from_given_weights(tmp_path, make_data_dir, given):
     folder, network = given
     data, out = make_data_dir(tmp_path / "data", {"s1": 2, "s2": 2}, seconds=0.8), tmp_path / "out"
     settings = yaml.safe_load((folder / "encoder.yaml").read_text())

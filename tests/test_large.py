@@ -354,9 +354,7 @@ def test_huge_vectors_are_refused(sides: Sides) -> None:
     refuses("too large", make_plan, *sides, Raw())
 
 
-def test_a_full_disk_ended_a_count_only_when_all_was_counted(
-    sides: Sides, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_ended_a_count_only_when_all_was_counted(sides, tmp_path, monkeypatch):
     always, counted, ended = pairs.count_cell, [], threading.Event()
 
     class Pool(ThreadPoolExecutor):

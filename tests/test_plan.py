@@ -302,8 +302,7 @@ def test_a_cosine_is_normalised_by_a_cohort_of_the_training_set(plan: Plan) -> N
     for backend in ("", "_asnorm", "_raw"):
         alike = made[scores.format("similarity", backend, "PP")]
         assert "--backend cosine_raw --asnorm 0" in alike
-    rotated = made["exp/aligned/resemblyzer+cosine_asnorm/e_trials_f_b2"]
-    assert "--space centred" in rotated
+    assert "--space centred" in made["exp/aligned/resemblyzer+cosine_asnorm/e_trials_f_b2"]
 
 
 def test_utterances_of_mixed_trials_are_not_counted_twice(plan: Plan) -> None:
@@ -672,8 +671,7 @@ def test_a_pretrained_encoder_is_tuned_by_a_head_on_its_xvectors(plan: Plan, cor
     assert made[f"exp/backends/{name}"].endswith(f"exp/xvectors/{name}/{training} data/{training} "
                                                 f"exp/backends/{name}")  # fmt: skip
     for kind, out in (("plda", name), ("cosine", f"{name}.cosine")):
-        scored = made[f"exp/held_out/{out}"]
-        assert f"--kind {kind} --head {before} data/{training} " in scored
+        assert f"--kind {kind} --head {before} data/{training} " in made[f"exp/held_out/{out}"]
         scores = made[f"exp/scores/b2r/semi_informed_finetuned.resemblyzer+{kind}/AA/e_f"]
         assert f"--held-out exp/held_out/{out} --encoder exp/encoders/{name} " in scores
     assert not planned.notes
