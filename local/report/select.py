@@ -219,7 +219,8 @@ def judge(
     if strongest is None:
         return Verdict(Level.UNJUDGED, "no EER is defined", None)
     if not judges:
-        why = frame.say("not_able", high=strongest.bare.high)
+        ends = (a.bare.high for a in defined if math.isfinite(a.bare.high))
+        why = frame.say("not_able", high=min(ends, default=math.inf))
         found = Verdict(Level.UNJUDGED, why, strongest, eers)
     else:
         found = replace(_by_eer(judges, every, LEVEL / groups), eers=eers)
