@@ -184,6 +184,16 @@ def test_an4_a_language_in_which_nothing_is_likeliest_made_every_hypothesis_empt
     assert {utt: search(scores) for utt, scores in heard.items()} == said
 
 
+def test_a_word_that_several_frames_hear_was_found_as_often() -> None:
+    units = CtcUnits.of("words", ["go two six"])
+    heard = torch.zeros(6, len(units.tokens))
+    heard[[0, 1, 5], 0] = heard[2:5, units.tokens.index("TWO")] = 5.0
+    search = WordSearch(small_language(-0.6, -1), units, SearchConfig(word_score=0.0))
+    assert search(heard.log_softmax(dim=-1)) == "two"
+    for text in ("go two two six", "six six", ""):
+        assert search(written(units, text)) == text
+
+
 def test_hypotheses_that_the_language_cannot_tell_apart_filled_the_beam() -> None:
     """With a language without memory a few hypotheses are enough, however long the utterance."""
     units = CtcUnits.of("words", ["go two six"])

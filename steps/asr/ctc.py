@@ -540,8 +540,9 @@ def make_word_model(language: Language) -> WordModel:
 
 # ---- Most likely sentence from a language's words: a beam search over the network's output.
 #
-# The search is Flashlight's (Kahn et al., ICML 2022), by torchaudio: a trie of the words'
-# spellings, and at each end of a word its score in the language.
+# The search is Flashlight's (Kahn et al., ICML 2022), by torchaudio: of characters by a trie of the
+# words' spellings, and at each end of a word its score in the language. Of words without a trie, by
+# which it would find a word of one token again for every frame that hears it.
 
 UNKNOWN = "<unk>"  # Flashlight requires such a word; it never occurs
 
@@ -555,9 +556,11 @@ class WordSearch:
     def __init__(self, language: Language, units: CtcUnits, config: SearchConfig) -> None:
         words = spelt_words(language)
         lexicon = {word: units.spell(word) for word in words}
+        longest = 1 if units.kind == "words" else np.inf
         lexicon = {
-            w: spelt for w, spelt in lexicon.items() if spelt and {*spelt} <= {*units.tokens}
-        }
+            word: spelt for word, spelt in lexicon.items()
+            if 0 < len(spelt) <= longest and {*spelt} <= {*units.tokens}
+        }  # fmt: skip
         self.n_words, self.n_unspelt = len(lexicon), len(words) - len(lexicon)
         if not lexicon:
             raise UserError(
@@ -565,12 +568,16 @@ class WordSearch:
                 f"{' '.join(units.tokens[2:40])}"
             )
         self._model = make_word_model(language)
-        self._scores = _Scores(self._model, [*lexicon, UNKNOWN])
+        self._listed: dict[int, str] = {}  # words by their tokens; none where they are spelt
         with tempfile.TemporaryDirectory() as folder:
-            files = {"lexicon": Path(folder) / "lexicon", "lm_dict": Path(folder) / "words"}
-            lines = (f"{word} {' '.join(spelt)}\n" for word, spelt in lexicon.items())
-            files["lexicon"].write_text("".join(lines), encoding="utf-8")
-            files["lm_dict"].write_text("\n".join([*lexicon, UNKNOWN]) + "\n", encoding="utf-8")
+            files: dict[str, str | None] = {"lexicon": None}
+            if units.kind == "words":
+                self._listed = {units.tokens.index(spelt[0]): w for w, spelt in lexicon.items()}
+                bonus = config.word_score / config.lm_weight
+                self._scores = _Scores(self._model, self._listed, bonus)
+            else:
+                files = _write_spellings(Path(folder), lexicon)
+                self._scores = _Scores(self._model, dict(enumerate([*lexicon, UNKNOWN])))
             self._search = ctc_decoder(
                 tokens=list(units.tokens),
                 lm=self._scores,
@@ -578,11 +585,11 @@ class WordSearch:
                 beam_size_token=min(config.tokens, len(units.tokens)),
                 beam_threshold=config.threshold,
                 lm_weight=config.lm_weight,
-                word_score=config.word_score,
+                word_score=config.word_score,  # ignored without a lexicon
                 blank_token=BLANK,
                 sil_token=END,
                 unk_word=UNKNOWN,
-                **{name: str(path) for name, path in files.items()},
+                **files,
             )
         self._scores.in_search = True
         self.settings = {**asdict(config), "words": self.n_words, "words_unspelt": self.n_unspelt}
@@ -591,6 +598,9 @@ class WordSearch:
         """Find words; none if no sentence of the language fits. written: (T, tokens), log."""
         found = self._search(written[None].contiguous())[0]
         words = found[0].words if found else []
+        if found and self._listed:
+            places = found[0].tokens.tolist()  # silence, which Flashlight adds at the ends, is none
+            words = [self._listed[place] for place in places if place in self._listed]
         return " ".join(words) if self._is_possible(words) else ""
 
     def _is_possible(self, words: list[str]) -> bool:
@@ -603,18 +613,27 @@ class WordSearch:
         return self._model.finish(state) > IMPOSSIBLE
 
 
+def _write_spellings(folder: Path, lexicon: Mapping[str, Sequence[str]]) -> dict[str, str | None]:
+    """Write the files of Flashlight's search by spelling; by the names of its arguments."""
+    files = {"lexicon": folder / "lexicon", "lm_dict": folder / "words"}
+    lines = (f"{word} {' '.join(spelt)}\n" for word, spelt in lexicon.items())
+    files["lexicon"].write_text("".join(lines), encoding="utf-8")
+    files["lm_dict"].write_text("\n".join([*lexicon, UNKNOWN]) + "\n", encoding="utf-8")
+    return {name: str(path) for name, path in files.items()}
+
+
 class _Scores(CTCDecoderLM):  # type: ignore[misc]
-    """Word model in Flashlight's form; a word is its position in the list of words.
+    """Word model in Flashlight's form. words: by place in its list of words, or else of tokens;
+    bonus: added to each word's log probability.
 
     Of hypotheses with one state (the same object) Flashlight keeps the best, so each state of the
     model has one object, which holds as much of the past as the model needs.
     """
 
-    def __init__(self, model: WordModel, words: list[str]) -> None:
+    def __init__(self, model: WordModel, words: Mapping[int, str], bonus: float = 0.0) -> None:
         super().__init__()
         self.in_search = False  # while the trie is made: best score of the words ahead
-        self._model = model
-        self._words = words
+        self._model, self._words, self._bonus = model, words, bonus
         self._states: dict[CTCDecoderLMState, State] = {}
         self._objects: dict[State, CTCDecoderLMState] = {}
         self._known: dict[tuple[CTCDecoderLMState, int], tuple[CTCDecoderLMState, float]] = {}
@@ -633,9 +652,11 @@ class _Scores(CTCDecoderLM):  # type: ignore[misc]
     def score(self, state: CTCDecoderLMState, place: int) -> tuple[CTCDecoderLMState, float]:
         if not self.in_search:
             return state, self._model.likely(self._words[place])
+        if place not in self._words:
+            return state, IMPOSSIBLE
         if (state, place) not in self._known:
             after, value = self._model.score(self._states[state], self._words[place])
-            self._known[state, place] = self._object(after), value
+            self._known[state, place] = self._object(after), value + self._bonus
         return self._known[state, place]
 
     def finish(self, state: CTCDecoderLMState) -> tuple[CTCDecoderLMState, float]:
