@@ -70,10 +70,6 @@ def _emotions(
     emotions: Annotated[Path, "The table of recognised emotions"],
     out: Figures, *,
     also: Annotated[Sequence[tuple[Path, Path]], AGAIN, "DATA EMOTIONS"] = (),
-    utt2fold: Annotated[
-        Path | None, "A table `<utterance> <fold>` of a cross-validation, where DATA has no "
-        "spk2fold", "FILE",
-    ] = None,
     emotion2vec: Annotated[
         bool, "Whether EMOTIONS are emotion2vec's nine, which count as four as in VoicePrivacy 2026"
     ] = False,
@@ -84,17 +80,17 @@ def _emotions(
     DATA needs utt2emotion (what was felt, or acted; of the challenges: utt2emo). EMOTIONS is
     <utterance> <emotion>, such as steps/recognise_emotion.py or anybody's recogniser writes; one
     that DATA does not have counts as wrong. OUT gets uar, accuracy, recall_<emotion>, chance_uar
-    (of a guesser) and the confusions; with the folds of a cross-validation, in spk2fold of DATA or
-    by --utt2fold, also uar_vpc24 and recall_vpc24_<emotion>.
+    (of a guesser) and the confusions; with the folds of a cross-validation, in spk2fold of DATA,
+    also uar_vpc24 and recall_vpc24_<emotion>.
     """
     from local.metrics.utility import recall_figures
     from local.protocols.utterances import four_emotions, read_folds, read_recognised
 
     named = [(data, emotions), *also]
     truth, heard, utt2spk = read_recognised(named, "utt2emotion", "recognise them again")
-    folds = read_map(utt2fold) if utt2fold else read_folds([of for of, _ in named], utt2spk)
+    folds = read_folds([of for of, _ in named], utt2spk)
     if folds is not None and (missing := truth.keys() - folds.keys()):
-        raise UserError(f"{utt2fold or data}: has no fold of utterance {min(missing)}")
+        raise UserError(f"{data}: has no fold of utterance {min(missing)}")
     said = truth, four_emotions(heard) if emotion2vec else heard, utt2spk
     write_figures(out, recall_figures(*said, folds=folds, n_bootstrap=bootstrap, seed=seed))
 
