@@ -59,12 +59,8 @@ def _generators(
         Sequence[tuple[str, str, str]], "A generator's name and its folders with capacity.tsv and "
         "time.json; may be given again", "NAME CAPACITY TIME",
     ],
-    attacked: Labelled = (),
 ) -> None:  # fmt: skip
-    """Generators of pseudo-speakers (Liu et al. 2025), with their Fig. 11: capacity.pdf and .svg.
-
-    Generators without --attacked are "not run".
-    """
+    """Generators of pseudo-speakers (Liu et al. 2025, Fig. 11 and Table III)."""
     from pandas import DataFrame
 
     from local.report import studies as report
@@ -74,7 +70,6 @@ def _generators(
     for name, capacity, seconds in generator:
         rows += report.capacity_rows(name, Path(capacity) / "capacity.tsv")
         rows += report.time_rows(name, Path(seconds) / "time.json")
-    rows += report.speech_rows(attacked)
     rows += [row for name, _, _ in generator for row in report.published_rows(name)]
     report.GeneratorFigures(DataFrame(rows, columns=report.COLUMNS)).write(
         out, corpus=corpus_name, encoder=encoder,

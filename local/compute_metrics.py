@@ -34,11 +34,9 @@ def _omega(text: str) -> tuple[str, float]:
     return text, value
 
 
-def _read_scored(
-    kind: str, trials_path: Path, *scores_paths: Path, more: Sequence[Path] = ()
-) -> tuple[Any, ...]:
+def _read_scored(kind: str, trials_path: Path, *scores_paths: Path) -> tuple[Any, ...]:
     """Read as `read_scored` does; UserError for a list without targets or without nontargets."""
-    trials, *scores = read_scored(kind, trials_path, *scores_paths, more=more)
+    trials, *scores = read_scored(kind, trials_path, *scores_paths)
     for value, label in ((True, "target"), (False, "nontarget")):
         if not (trials.target == value).any():
             raise UserError(f"{trials_path}:1: no {label} trial; both kinds are needed")
@@ -68,10 +66,6 @@ def _verification(
         "speaker's alone (the code of Champion et al. 2021: 50); needs --utt2spk; 0: not", "N",
         natural,
     ] = 0,
-    more_scores: Annotated[
-        Sequence[Path], "Further scores of the list, such as those of its men; may be given again",
-        "SCORES",
-    ] = (),
     unprotected: Annotated[
         Path | None, "Scores of the same trials without protection by the same evaluator, which "
         "add eer_rise: how far the EER lies above theirs, people resampled alike in both", "SCORES",
@@ -89,7 +83,7 @@ def _verification(
     _check_bootstrap(bootstrap, utt2spk)
     if bins and not utt2spk:
         raise UserError("--bins needs --utt2spk: it takes each speaker's trials")
-    listed, score = _read_scored(format, trials, scores, more=more_scores)
+    listed, score = _read_scored(format, trials, scores)
     beside = {
         name: _read_scored(format, trials, path)[1]
         for name, path in (("eer_rise", unprotected), ("eer_beside_words", words))

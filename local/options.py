@@ -38,21 +38,14 @@ Labelled = Annotated[
 # ---- Trials and their scores, in the formats of --format.
 
 
-def read_scored(
-    kind: str, trials_path: Path, *scores_paths: Path, more: Sequence[Path] = ()
-) -> tuple[Any, ...]:
-    """Trials, and the score of each, (n_trials,), in each score file or in `more`; UserError names
-    the first line at fault. kind: of `utils.trials`, or `auto`, which says what it found."""
-    from utils.trials import join_scores, merge_scores
+def read_scored(kind: str, trials_path: Path, *scores_paths: Path) -> tuple[Any, ...]:
+    """Trials, and the score of each, (n_trials,), in each score file; UserError names the first
+    line at fault. kind: of `utils.trials`, or `auto`, which says what it found."""
+    from utils.trials import join_scores
 
     trials = _read(trials_path, kind, "trials")
     return trials, *(
-        join_scores(
-            trials,
-            merge_scores({name: _read(name, kind, "scores") for name in (path, *more)}),
-            trials_path=trials_path,
-            scores_path=" + ".join(map(str, (path, *more))),
-        )
+        join_scores(trials, _read(path, kind, "scores"), trials_path=trials_path, scores_path=path)
         for path in scores_paths
     )
 

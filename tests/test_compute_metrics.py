@@ -21,24 +21,6 @@ PROGRAM = "local/compute_metrics.py"
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
-def test_both_genders_have_one_threshold_by_hand(tmp_path: Path) -> None:
-    """Each gender alone is told apart without an error; by one threshold half of all are wrong."""
-    trials, women, men = (tmp_path / name for name in ("trials", "women", "men"))
-    labels = "a a1 target\na b1 nontarget\nc c1 target\nc d1 nontarget\n"
-    trials.write_text(labels)
-    women.write_text("a a1 2\na b1 1\n")
-    men.write_text("c c1 0\nc d1 -1\n")
-    words = ("verification", "--more-scores", men, trials, women)
-    found = compute(tmp_path, *words)
-    assert (found["eer"], found["n_target"], found["n_nontarget"]) == (0.5, 2, 2)
-    for scores, own in ((women, labels[:27]), (men, labels[27:])):
-        trials.write_text(own)
-        assert compute(tmp_path, "verification", trials, scores)["eer"] == 0
-    trials.write_text(labels)
-    men.write_text(men.read_text() + "a b1 1\n")
-    refuses(r"women \+ .*men:5: a b1 is scored twice", compute, tmp_path, *words)
-
-
 def test_a_threshold_needs_both_kinds_of_trial_in_all_lists_together(tmp_path: Path) -> None:
     """Not in each: a list of targets beside one of nontargets was refused."""
     lists = []

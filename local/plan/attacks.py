@@ -1,7 +1,7 @@
 """Measurements: attacks on protected speech, and what the speech is still good for."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -166,29 +166,6 @@ def list_attack(recipe: Recipe, attack: Attempt, evaluator: Evaluator, gender: s
     hears = inform(evaluator, attack, attack.parts.evaluator, training)
     enrol, trial = side(recipe.sets[0], enrol), side(recipe.trial_set(gender), trial)
     return Listed(recipe, attack, evaluator, hears, gender, enrol, trial)
-
-
-def matrices(
-    recipe: Recipe, of: Labels, evaluator: Evaluator, vectors: dict[str, str], utt2spk: str,
-    place: Callable[[Labels], str],
-) -> list[str]:  # fmt: skip
-    """Plan the scores of all pairs of segments, which make voice similarity matrices: of original
-    speech, original beside protected, and protected; returns trials and scores of each.
-
-    vectors: folders of x-vectors of original speech and of the system's. place: folder of scores by
-    labels. An attacker's evaluator has the matrix of original speech beside the others.
-    """
-    (backend, asnorm), lists = evaluator.pairing, list[str]()
-    for condition, rows, columns in (
-        ("OO", ORIGINAL, ORIGINAL), ("OP", ORIGINAL, of.system), ("PP", of.system, of.system),
-    ):  # fmt: skip
-        pairs = of._replace(condition=condition, system=of.system if of.attacker else columns)
-        folder = recipe.step(
-            "similarity", place(pairs), backend=backend, asnorm=asnorm, utt2spk=utt2spk,
-            rows=vectors[rows], columns=vectors[columns],
-        )  # fmt: skip
-        lists += [f"{folder}/trials", f"{folder}/scores"]
-    return lists
 
 
 class Attacks:
@@ -367,8 +344,18 @@ class Attacks:
         recipe, name = self.recipe, self.recipe.trial_set(of.gender)
         folder = f"{evaluator.encoder.xvectors}/{name}"
         vectors = {ORIGINAL: folder, of.system: f"{folder}_{of.system}"}
-        utt2spk = f"data/{name}/utt2spk"
-        lists = matrices(recipe.at(Stage.SCORE), of, evaluator, vectors, utt2spk, scores_of)
+        (backend, asnorm), lists = evaluator.pairing, list[str]()
+        for condition, rows, columns in (
+            ("OO", ORIGINAL, ORIGINAL), ("OP", ORIGINAL, of.system), ("PP", of.system, of.system),
+        ):  # fmt: skip
+            # An attacker's evaluator has the matrix of original speech beside the others.
+            system = of.system if of.attacker else columns
+            scores = recipe.at(Stage.SCORE).step(
+                "similarity", scores_of(of._replace(condition=condition, system=system)),
+                backend=backend, asnorm=asnorm, utt2spk=f"data/{name}/utt2spk",
+                rows=vectors[rows], columns=vectors[columns],
+            )  # fmt: skip
+            lists += [f"{scores}/trials", f"{scores}/scores"]
         of = of._replace(condition="OO-OP-PP")
         recipe.at(Stage.MEASURE).figures("metrics", of, lists=lists)
 
