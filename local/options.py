@@ -35,32 +35,19 @@ Labelled = Annotated[
 ]
 
 
-# ---- Trials and their scores, in the formats of --format.
+# ---- Trials and their scores.
 
 
-def read_scored(kind: str, trials_path: Path, *scores_paths: Path) -> tuple[Any, ...]:
+def read_scored(trials_path: Path, *scores_paths: Path) -> tuple[Any, ...]:
     """Trials, and the score of each, (n_trials,), in each score file; UserError names the first
-    line at fault. kind: of `utils.trials`, or `auto`, which says what it found."""
-    from utils.trials import join_scores
+    line at fault."""
+    from utils.trials import join_scores, read_scores, read_trials
 
-    trials = _read(trials_path, kind, "trials")
+    trials = read_trials(trials_path)
     return trials, *(
-        join_scores(trials, _read(path, kind, "scores"), trials_path=trials_path, scores_path=path)
+        join_scores(trials, read_scores(path), trials_path=trials_path, scores_path=path)
         for path in scores_paths
     )
-
-
-def _read(path: Path, kind: str, what: str) -> Any:
-    from utils.trials import EXAMPLES, guess_format, read_any, read_scores, read_trials
-
-    if kind == "auto" and (kind := guess_format(path)) != "kaldi":
-        print(f"{path}: {kind}, such as: {EXAMPLES[kind]}", file=sys.stderr)
-    if kind == "kaldi":
-        return read_trials(path) if what == "trials" else read_scores(path)
-    found = dict(zip(("trials", "scores"), read_any(path, kind)[1:], strict=True))[what]
-    if found is None:
-        raise UserError(f"{path}: has no {'labels' if what == 'trials' else 'scores'}")
-    return found
 
 
 # ---- Figures as a JSON file: infinities as text, undefined figures as null.
