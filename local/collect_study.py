@@ -61,17 +61,18 @@ def _generators(
     ],
 ) -> None:  # fmt: skip
     """Generators of pseudo-speakers (Liu et al. 2025, Fig. 11 and Table III)."""
-    from pandas import DataFrame
+    from pandas import concat
 
     from local.report import studies as report
     from utils.tables import read_json_object
 
-    rows = report.capacity_rows(report.REAL, real / "capacity.tsv")
+    made = [report.capacity_rows(report.REAL, real / "capacity.tsv")]
     for name, capacity, seconds in generator:
-        rows += report.capacity_rows(name, Path(capacity) / "capacity.tsv")
-        rows += report.time_rows(name, Path(seconds) / "time.json")
-    rows += [row for name, _, _ in generator for row in report.published_rows(name)]
-    report.GeneratorFigures(DataFrame(rows, columns=report.COLUMNS)).write(
+        made.append(report.capacity_rows(name, Path(capacity) / "capacity.tsv"))
+        made.append(report.time_rows(name, Path(seconds) / "time.json"))
+    made += [report.published_rows(name) for name, _, _ in generator]
+    rows = concat(made)
+    report.GeneratorFigures(rows).write(
         out, corpus=corpus_name, encoder=encoder,
         threshold=read_json_object(threshold, "make it again"),
     )  # fmt: skip

@@ -77,7 +77,8 @@ def test_capacity_of_a_system_that_draws_and_of_one_that_does_not(tmp_path: Path
 
     conf.write_text("generator: {name: random, averaged: 1}\n")
     assert measure(words(*given, *asked)) == 0
-    rows = {(r["n"], r["figure"]): r["value"] for r in capacity_rows("random", out)}
+    made = capacity_rows("random", out)
+    rows = dict(zip(zip(made["n"], made["figure"], strict=True), made["value"], strict=True))
     # One of 4 speakers of the source's gender, of whom 8 are there: one pair in 8 is one voice.
     assert rows["400", "share_above_threshold"] == pytest.approx(1 / 8, abs=0.02)
     assert rows["400", "max_cosine"] == pytest.approx(1)
@@ -87,11 +88,11 @@ def test_capacity_of_a_system_that_draws_and_of_one_that_does_not(tmp_path: Path
 
     conf.write_text("generator: {name: average, cohort: 2}\n")
     assert measure(words(*given, *asked)) == 0
-    found = {row["n"] for row in capacity_rows("average", out)}
-    assert found == {"5", "12"}  # as many as sources
+    assert {*capacity_rows("average", out)["n"]} == {"5", "12"}  # as many as sources
 
     assert measure(words(*asked[:-2], pool[0], out)) == 0
-    assert {(r["indices"], r["n"]) for r in capacity_rows(REAL, out)} == {("real", "8")}
+    made = capacity_rows(REAL, out)
+    assert {*zip(made["indices"], made["n"], strict=True)} == {("real", "8")}
 
 
 def test_time_is_by_vector_and_by_second_of_speech(tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, product
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
-from pandas import DataFrame, Series, concat, read_csv
+from pandas import DataFrame, MultiIndex, Series, concat, read_csv
 
 from local.metrics.intervals import holm
 from local.report import frame, tables
@@ -459,50 +459,41 @@ REAL = "real"  # the speakers of the pool, to compare with
 HERE, PAPER = "here", "004"
 CAPACITY = {"mean": "mean_cosine", "min": "min_cosine", "max": "max_cosine", "pairs": "pairs",
             "above_threshold": "share_above_threshold"}  # fmt: skip
-_SHARE = CAPACITY["above_threshold"]
+TIMES = ("cpu_seconds", "rtf")
 PRINTED = {"III": "", "Fig. 11": "2000000"}  # tables, and their number of vectors
 # One figure of a generator. of: here or 004; indices, n: of a capacity (n is empty where it means
 # nothing); evaluator, split: empty. Values are cosines, shares and seconds.
 COLUMNS = ("generator", "figure", "value", "of", "indices", "n", "evaluator", "split")
-Rows = list[dict[str, Any]]
 
 
-class Spot(NamedTuple):
-    """Subject of figures."""
-
-    generator: str
-    of: str
-    indices: str
-    n: str
+def _rows(figures: DataFrame, generator: str, of: str = HERE) -> DataFrame:
+    """Figures, their values, and what else of COLUMNS they have, as rows of the table."""
+    said = figures.assign(generator=generator, of=of)
+    return said.reindex(columns=[*COLUMNS], fill_value="")
 
 
-def _rows(generator: str, figures: Iterable[tuple[str, float]], **where: Any) -> Rows:
-    said = dict.fromkeys(COLUMNS, "") | {"generator": generator, "of": HERE} | where
-    return [{**said, "figure": figure, "value": value} for figure, value in figures]
-
-
-def capacity_rows(generator: str, path: Path) -> Rows:
+def capacity_rows(generator: str, path: Path) -> DataFrame:
     """The table of steps/measure_capacity.py as rows."""
-    table, rows = read_csv(path, sep="\t").rename(columns={"#indices": "indices"}), []
-    for line in table.to_dict("records"):
-        found = ((figure, float(line[name])) for name, figure in CAPACITY.items())
-        known = (one for one in found if not math.isnan(one[1]))
-        rows += _rows(generator, known, indices=line["indices"], n=str(line["n"]))
-    return rows
+    table = read_csv(path, sep="\t", dtype={"n": str})
+    table = table.rename(columns={"#indices": "indices", **CAPACITY})
+    long = table.melt(
+        ["indices", "n"], [*CAPACITY.values()], "figure", ignore_index=False
+    ).sort_index(kind="stable")  # a line after the other
+    return _rows(long.dropna(subset="value"), generator)
 
 
-def time_rows(generator: str, path: Path) -> Rows:
+def time_rows(generator: str, path: Path) -> DataFrame:
     """The file of steps/time_generator.py as rows."""
     values = read_json_object(path, "make it again")
-    found = ((name, values[name]) for name in ("cpu_seconds", "rtf"))
-    return _rows(generator, found, n=str(values.get("vectors") or ""))
+    found = [(name, values[name], str(values.get("vectors") or "")) for name in TIMES]
+    return _rows(DataFrame(found, columns=["figure", "value", "n"]), generator)
 
 
-def published_rows(generator: str) -> Rows:
+def published_rows(generator: str) -> DataFrame:
     """Figures that the paper prints of a generator: Table III, Fig. 11."""
-    own = frame.where(published(PAPER), ours=generator, table=[*PRINTED]).itertuples()
-    made = (_rows(generator, [(f.metric, f.number)], of=PAPER, n=PRINTED[f.table]) for f in own)
-    return [row for rows in made for row in rows]
+    own = frame.where(published(PAPER), ours=generator, table=[*PRINTED])
+    own = own.assign(figure=own["metric"], value=own["number"], n=own["table"].map(PRINTED))
+    return _rows(own[["figure", "value", "n"]], generator, PAPER)
 
 
 def read_rows(path: Path) -> DataFrame:
@@ -515,47 +506,42 @@ def read_rows(path: Path) -> DataFrame:
 
 
 class GeneratorFigures(Study):
-    """Generators compared: a figure a row, as COLUMNS has it. found: figures by name, of equal ones
-    the last; names: those of the generators."""
+    """Generators compared: a figure a row, as COLUMNS has it. found: a column a figure, of equal
+    ones the last; names: those of the generators."""
 
     template, table, csv = "generators", "generators.csv", {"float_format": "%.6g"}
 
     def __init__(self, figures: DataFrame) -> None:
         super().__init__(figures)
-        places = figures.groupby([*Spot._fields], sort=False)
-        self.found = {
-            Spot(*key): dict(zip(own["figure"], own["value"], strict=True)) for key, own in places
-        }
+        of = ["generator", "of", "indices", "n"]
+        wide = figures.pivot_table("value", of, "figure", "last")
+        listed = MultiIndex.from_frame(figures[of].drop_duplicates())  # as they come
+        named = wide.reindex(listed, columns=[*CAPACITY.values(), *TIMES])
+        self.found = named.reset_index()
         self.names = [name for name in frame.each(figures, "generator") if name != REAL]
 
-    def having(self, name: str, figure: str) -> list[tuple[Spot, dict[str, float]]]:
-        """Places of a generator, here or in the paper, that have a figure, and what was found."""
-        return [
-            (at, found) for at, found in self.found.items()
-            if at.generator == name and figure in found
-        ]  # fmt: skip
+    def capacity(self, **of: str) -> DataFrame:
+        """How much alike voices are, here or in the paper."""
+        return frame.where(self.found, **of).dropna(subset="mean_cosine")
 
     def value(self, name: str, figure: str, of: str = HERE) -> float | None:
         """A figure of a generator that there is once; None where it was not measured."""
-        values = (found[figure] for at, found in self.having(name, figure) if at.of == of)
-        return next(values, None)
+        return next(iter(frame.where(self.found, generator=name, of=of)[figure].dropna()), None)
 
     def voices(self) -> Table:
         """How much alike the most voices are, and their cost."""
-        most: dict[tuple[str, str], Spot] = {}
-        for at, found in self.found.items():
-            # Of mixed ones a number tells nothing without the curve.
-            if at.of == HERE and "mean_cosine" in found and at.indices != "mixed":
-                kind = at.generator, at.indices
-                most[kind] = max(most.get(kind, at), at, key=lambda one: int(one.n))
+        own = self.capacity(of=HERE)
+        own = own[own["indices"] != "mixed"].astype({"n": int})  # which say nothing without a curve
+        most = own.loc[own.groupby(["generator", "indices"], sort=False)["n"].idxmax()]
+        calibrated = {*frame.where(most, indices="calibrated")["generator"]}
         lines = []
-        for (name, indices), at in most.items():
-            of, cost = self.found[at], self.value(name, "cpu_seconds")
-            mean, *ends = (number(of[f"{what}_cosine"], 3) for what in ("mean", "min", "max"))
-            used = indices == "calibrated" or (name, "calibrated") not in most
+        for f in most.itertuples():
+            cost, share = self.value(f.generator, "cpu_seconds"), f.share_above_threshold
+            used = f.indices == "calibrated" or f.generator not in calibrated
+            mean, *ends = (number(x, 3) for x in (f.mean_cosine, f.min_cosine, f.max_cosine))
             lines.append(
-                [frame.code(name), indices, f"{int(at.n):,}", mean, ", ".join(ends),
-                 number(100 * of[_SHARE], 1) if _SHARE in of else "",
+                [frame.code(f.generator), f.indices, f"{f.n:,}", mean, ", ".join(ends),
+                 number(100 * share, 1) if share == share else "",
                  f"{1000 * cost:.2g}" if used and cost else ""]
             )  # fmt: skip
         header = ["generator", "voices", "n", "mean cosine", "smallest, largest",
