@@ -310,21 +310,6 @@ def test_utterances_of_mixed_trials_are_not_counted_twice(plan: Plan) -> None:
     assert trained == commands(plan(systems="b2"))["exp/encoders/e"]
 
 
-def test_similarity_is_also_measured_as_the_semi_informed_attacker_hears_it(plan: Plan) -> None:
-    made = commands(plan(attackers="ignorant semi_informed", systems="b2", evaluators="e/plda"))
-    figures = made["exp/metrics/b2/similarity_semi_informed.e+plda/OO-OP-PP/e_f"]
-    places = [f"exp/scores/b2/similarity_semi_informed.e+plda/{c}/e_f" for c in ("OO", "OP", "PP")]
-    assert " ".join(f"{place}/trials {place}/scores" for place in places) in figures
-    theirs = "e.train_b2_const.scratch"  # of b2, which has one key for all
-    for place, (rows, columns) in zip(places, (("", ""), ("", "_b2"), ("_b2", "_b2")), strict=True):
-        assert f"--backend exp/backends/{theirs}" in made[place]
-        sets = " ".join(f"exp/xvectors/{theirs}/e_trials_f{tail}" for tail in (rows, columns))
-        assert f"{sets} {place}/trials" in made[place]
-    assert f"exp/xvectors/{theirs}/e_trials_f" in made
-    assert "exp/metrics/b2/similarity.e+plda/OO-OP-PP/e_f" in made
-    assert not [out for out in made if "similarity_ignorant" in out]
-
-
 def test_whisper_is_told_the_language(plan: Plan) -> None:
     made = commands(plan(asr="hub:m moonshine", asr_language="de", systems="b2"))
     assert "--language de hub:m" in made["exp/decode/b2/hub:m/e_trials_f"]
@@ -639,7 +624,7 @@ def test_a_pretrained_encoder_is_tuned_by_a_head_on_its_xvectors(plan: Plan, cor
     trained = made[f"exp/encoders/{name}"]
     assert trained.startswith("steps/train_head.py --seed 0 --not-speakers-of data/e_enrolls ")
     assert trained.endswith(f" {before} data/{training} exp/encoders/{name}")
-    for one in (training, "e_enrolls_b2r", "e_trials_f_b2r", "e_trials_f"):
+    for one in (training, "e_enrolls_b2r", "e_trials_f_b2r"):
         out = f"exp/xvectors/{name}/{one}"
         source = f"exp/xvectors/resemblyzer/{one}"
         assert made[out].startswith(f"steps/apply_head.py exp/encoders/{name} {source} {out} && ")

@@ -64,13 +64,6 @@ class Listed:
         return self.recipe.trial_set(self.gender)
 
     @property
-    def compares(self) -> bool:
-        """Whether voice similarity is also measured with this attacker's evaluator: VoicePAT takes
-        G_VD from an evaluator that was trained on protected speech."""
-        learnt = self.hears.training and not self.hears.encoder.is_textual
-        return bool(learnt) and not self.attack.parts.knows_target
-
-    @property
     def path(self) -> str:
         """Folder in exp/scores and exp/metrics."""
         labels = self.labels(Family.VERIFICATION)
@@ -246,9 +239,8 @@ class Attacks:
                 recipe.xvectors(evaluator.encoder, name)
         for one in self.all:
             if one.hears.encoder != one.tells.encoder:
-                names = [side(name, one.attack.system) for name in recipe.sets]
-                for name in (*names, *([one.trials] if one.compares else ())):
-                    recipe.xvectors(one.hears.encoder, name)
+                for name in recipe.sets:
+                    recipe.xvectors(one.hears.encoder, side(name, one.attack.system))
 
     def measure(self) -> None:
         """Plan scores and figures of each attack, each system, and the strongest attacker."""
@@ -258,8 +250,6 @@ class Attacks:
                 self.recipe.at(Stage.SCORE)
                 run.score()
             self._verify(one)
-            if one.compares:
-                self._similarity(one.labels(Family.SIMILARITY), one.hears)
         for one in (*self.all, *self.fused):
             attacks.setdefault((one.attack.system, one.gender), []).append(one)
         for evaluator, gender in self.parts:
@@ -340,7 +330,7 @@ class Attacks:
                 self._calibrate(evaluator, gender, system)
 
     def _similarity(self, of: Labels, evaluator: Evaluator) -> None:
-        """Plan scores and figures of voice similarity, also as an attacker's evaluator hears it."""
+        """Plan scores of all pairs of segments, and figures of voice similarity."""
         recipe, name = self.recipe, self.recipe.trial_set(of.gender)
         folder = f"{evaluator.encoder.xvectors}/{name}"
         vectors = {ORIGINAL: folder, of.system: f"{folder}_{of.system}"}
@@ -348,10 +338,8 @@ class Attacks:
         for condition, rows, columns in (
             ("OO", ORIGINAL, ORIGINAL), ("OP", ORIGINAL, of.system), ("PP", of.system, of.system),
         ):  # fmt: skip
-            # An attacker's evaluator has the matrix of original speech beside the others.
-            system = of.system if of.attacker else columns
             scores = recipe.at(Stage.SCORE).step(
-                "similarity", scores_of(of._replace(condition=condition, system=system)),
+                "similarity", scores_of(of._replace(condition=condition, system=columns)),
                 backend=backend, asnorm=asnorm, utt2spk=f"data/{name}/utt2spk",
                 rows=vectors[rows], columns=vectors[columns],
             )  # fmt: skip

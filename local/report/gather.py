@@ -139,7 +139,7 @@ def of_metrics(folders: Mapping[Path, Row]) -> dict[str, list[Json]]:
     for folder, where in folders.items():
         figures = read_figures(folder)
         oo = figures.get("sim_oo")
-        if not where["attacker"] and isinstance(oo, dict):
+        if isinstance(oo, dict):
             found: Json = {"speakers": list(oo)}
             for s in SETTINGS:
                 sim, zoo = figures.get(f"sim_{s}"), figures.get(f"zoo_{s}")
