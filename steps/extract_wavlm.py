@@ -16,19 +16,19 @@ from typing import Annotated
 from steps.options import Device, measure
 from utils.cli import UserError
 from utils.commands import program
-from utils.options import AllowLoss, DataFolder, OutFolder
+from utils.options import AllowLoss, DataFolder, NotSpeakersOf, OutFolder
 
 
 @program
 def main(
     data_dir: DataFolder, out: OutFolder, *,
     wavlm: Annotated[str | None, "The file of WavLM's weights (wavlm_large.pth)", "FILE"] = None,
-    allow_loss: AllowLoss = 0, device: Device = "cpu",
+    allow_loss: AllowLoss = 0, not_speakers_of: NotSpeakersOf = (), device: Device = "cpu",
 ) -> None:  # fmt: skip
     from utils.datadir import load_data_dir
     from utils.tables import is_there
 
-    data = load_data_dir(data_dir)
+    data = load_data_dir(data_dir, not_speakers_of=not_speakers_of)
     if data.spk2gender is None:
         raise UserError(f"{data_dir / 'spk2gender'}: is missing; targets are drawn by gender")
     if is_there(out / "world.scp"):

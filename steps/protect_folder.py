@@ -159,8 +159,8 @@ def main(
         print(f"{source}: {len(audio)} audio files, {len(audio) - len(files)} done before; "
               f"{n_other} other files are left out", file=sys.stderr)  # fmt: skip
         jobs = job.Jobs(min(nj or len(os.sched_getaffinity(0)), len(files) or 1))
-        opened = job.open_all(jobs, source, files)
-        good = [found for found in opened.values() if isinstance(found, Recording)]
+        opened = job.open_all(jobs, source, [path for name, _ in todo for path in groups[name]])
+        good = [found for path in files if isinstance(found := opened[path], Recording)]
         seconds = sum(found.seconds for found in good)
         takes = loaded.rate * max([seconds / jobs.nj, *(found.seconds for found in good)])
         lasts = f"about {clock_time(takes)} on cores like ours" if takes else "unknown time"
@@ -177,7 +177,7 @@ def main(
 
         lengths = {found.path.relative_to(source): round(found.seconds, 2) for found in good}
         journal.begin(drawn.get(path, path) for path in files)
-        failed = job.protect_all(jobs, work, todo, opened, done)
+        failed = job.protect_all(jobs, work, todo, groups, opened, done)
         jobs.tick(seconds)
     for note in (f"{found.path}: {note}" for found in good for note in found.notes):
         print(f"protect_folder.py: {job.plain(note)}", file=sys.stderr)

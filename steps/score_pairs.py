@@ -3,7 +3,8 @@
 
 ROW_XVECTORS and COLUMN_XVECTORS are folders with xvector.scp (or .scp/.ark files) of the segments
 that --utt2spk lists. The same folder twice (OO, PP): every unordered pair once. Two folders,
-original and protected (OP): every ordered pair. A segment is never paired with its own id.
+original and protected (OP): every ordered pair. A segment is never paired with its own id, and one
+whose x-vector is zero with none.
 TRIALS_OUT gets `<row> <column> target|nontarget` by utt2spk, SCORES_OUT `<row> <column> <score>`,
 both in C order.
 
@@ -36,13 +37,13 @@ def main(
     if len(speakers) < 2:
         raise UserError(f"{utt2spk}: {len(speakers)} segment(s); pairs need two")
     rows, columns = map(backends.read_segments, (row_xvectors, column_xvectors))
-    ids = backends.select_utterances(rows, speakers)
-    backends.select_utterances(columns, speakers)
+    ids = backends.select_utterances((rows, columns), speakers)
     once = row_xvectors.resolve() == column_xvectors.resolve()
     n_target, n_nontarget = backends.write_pairs(
         scorer, rows, columns, ids, speakers, trials_out, scores_out, once=once
     )
     print(
-        f"read {len(ids)} segments / written {n_target + n_nontarget} pairs ({n_target} target, "
-        f"{n_nontarget} nontarget, {'unordered' if once else 'ordered'}) / skipped 0"
+        f"read {len(speakers)} segments / written {n_target + n_nontarget} pairs ({n_target} "
+        f"target, {n_nontarget} nontarget, {'unordered' if once else 'ordered'}) / skipped "
+        f"{len(speakers) - len(ids)}"
     )

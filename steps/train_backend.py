@@ -6,8 +6,11 @@ directory of the training speakers. OUT gets mean.vec, transform.mat, plda, spkl
 from) and cohort.{ark,scp} (the mean x-vector of each speaker, for score normalisation). LDA has at
 most as many dimensions as the data can bear, min(--lda-dim, S - 1, N - S) for N x-vectors of S
 speakers. With --lda-dim 0 OUT gets cohort and spklist alone, and is the cosine with something to
-normalise by.
+normalise by. With --idf XVECTORS are counts of steps/extract_channel.py (words, sounds), and OUT
+gets idf.vec: ln((1 + n) / (1 + m)) + 1 for a part that occurs in m of n utterances.
 """
+
+from typing import Annotated
 
 from steps.options import LdaDim, Xvectors
 from utils.cli import refusing
@@ -18,26 +21,31 @@ from utils.options import AllowLoss, DataFolder, NotSpeakersOf, OutFolder
 @program
 def main(
     xvectors: Xvectors, data_dir: DataFolder, out: OutFolder, *,
-    lda_dim: LdaDim = 100, allow_loss: AllowLoss = 0, not_speakers_of: NotSpeakersOf = (),
+    lda_dim: LdaDim = 100, idf: Annotated[bool, "Learn how telling each count is"] = False,
+    allow_loss: AllowLoss = 0, not_speakers_of: NotSpeakersOf = (),
 ) -> None:  # fmt: skip
     import numpy as np
 
-    from steps.speaker.backends import train_backend, write_backend
+    from steps.speaker.backends import IDF, learn_idf, train_backend, write_backend
     from steps.speaker.vectors import average_by_speaker, read_training
-    from utils.archives import write_archive
+    from utils.archives import write_archive, write_object
     from utils.datadir import write_training_speakers
 
     _, vectors, utt2spk = read_training(xvectors, data_dir, allow_loss, not_speakers_of)
-    cohort, counts = average_by_speaker(vectors.items(), utt2spk)
-    read = f"read {len(vectors)} x-vectors of {len(counts)} speakers / written {out}"
-    if lda_dim == 0:
-        write_training_speakers(out, counts)
-        write_archive(out / "cohort", cohort)
-        print(f"{read}/cohort.scp / skipped 0")
+    if idf:
+        write_object(out / IDF, learn_idf(np.stack(list(vectors.values()))))
+        print(f"read counts of {len(vectors)} utterances / written {out}/{IDF} / skipped 0")
         return
-    with refusing(f"{xvectors}: {{}}; extract them again", ArithmeticError, np.linalg.LinAlgError):
-        backend = train_backend(vectors, utt2spk, lda_dim)
+    cohort, counts = average_by_speaker(vectors.items(), utt2spk)
+    backend, made = None, "cohort.scp"
+    if lda_dim:
+        why = f"{xvectors}: {{}}; extract them again"
+        with refusing(why, ArithmeticError, np.linalg.LinAlgError):
+            backend = train_backend(vectors, utt2spk, lda_dim)
     write_training_speakers(out, counts)
-    write_backend(out, backend)
+    if backend is not None:
+        write_backend(out, backend)
+        made = f"plda of {len(backend.plda.psi)} dimensions"
     write_archive(out / "cohort", cohort)
-    print(f"{read}/plda of {len(backend.plda.psi)} dimensions / skipped 0")
+    read = f"read {len(vectors)} x-vectors of {len(counts)} speakers"
+    print(f"{read} / written {out}/{made} / skipped 0")

@@ -1,7 +1,6 @@
 """Small corpora on disk for the tests of prepare.sh, and a recipe folder to run it in."""
 
 import shutil
-import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 import soundfile
 
+from tests.recipes import Done, run_words
 from utils.seeds import make_rng
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -28,10 +28,9 @@ def make_recipe(folder: Path, corpus: str) -> Path:
     return folder
 
 
-def prepare(recipe: Path, *options: object) -> subprocess.CompletedProcess[str]:
-    """Run prepare.sh in its folder; what it printed is in stdout and stderr."""
-    command = ["./prepare.sh", *map(str, options)]
-    return subprocess.run(command, cwd=recipe, capture_output=True, text=True)
+def prepare(recipe: Path, *options: object, status: int = 0) -> Done:
+    """Output of prepare.sh in its folder, which must end with this status."""
+    return run_words(["./prepare.sh", *map(str, options)], status, cwd=recipe)
 
 
 def write_audio(path: Path, seconds: float = 0.2) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from steps.standalone.job import fingerprint
+from steps.standalone.job import LIMITS, UNMEASURED, fingerprint
 from tests.refusals import refuses
 from tests.test_protect_folder import KEY, folder, run, run_until, speechlike, write
 from utils.cli import LossError
@@ -92,3 +92,9 @@ def test_an_account_of_something_else_begins_anew(folder, tmp_path, found):
     (tmp_path / "out.account.json").write_text(found)
     assert run("--key", KEY, folder, tmp_path / "out") == 0
     assert len(account(tmp_path)["runs"]) == 1
+
+
+def test_the_account_of_any_system_said_that_it_hides_the_voice() -> None:
+    """So did that of B2, behind which attackers find nearly everybody."""
+    ours = Path(__file__).parents[1] / "models/bn" / LIMITS
+    assert "This hides" not in UNMEASURED.read_text() + ours.read_text()

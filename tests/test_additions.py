@@ -2,7 +2,6 @@
 
 import copy
 import json
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,6 +42,7 @@ from steps.training.loop import descend
 from steps.training.settings import read_config
 from tests.corpus_trees import ROOT, write_audio
 from tests.making import run_of
+from tests.recipes import run_words
 from tests.refusals import refuses
 from tests.scored import write_lists
 from tests.test_house import check_links
@@ -308,6 +308,7 @@ local/make_trials.py --seed "$seed" --enrol-utts 1 --speakers 2 --rest data/trai
 """
 
 
+@pytest.mark.slow
 def test_a_corpus_is_a_prepare_sh_and_a_conf(tmp_path: Path) -> None:
     """By the commands of egs/README.md, in a house that has no other."""
     (tmp_path / "egs").mkdir()
@@ -317,7 +318,7 @@ def test_a_corpus_is_a_prepare_sh_and_a_conf(tmp_path: Path) -> None:
     (tmp_path / "recordings.tsv").write_text("file\tspeaker\tsex\na.wav\ta\tf\nb.wav\tb\tm\n")
     text = (ROOT / "egs/README.md").read_text().partition("## Adding a corpus")[2]
     command = text.split("```")[1].partition("\ncd ")[0]  # and not its run
-    subprocess.run(["bash", "-euc", command], cwd=tmp_path, check=True)
+    run_words(["bash", "-euc", command], 0, cwd=tmp_path)
     corpus = tmp_path / "egs/mycorpus"
     check_links(corpus)  # it had no generators
     (corpus / "prepare.sh").write_text(PREPARE)
@@ -327,7 +328,6 @@ def test_a_corpus_is_a_prepare_sh_and_a_conf(tmp_path: Path) -> None:
         for number in (1, 2, 3):
             write_audio(tmp_path / f"audio/{speaker}-{number}.wav")
     command = ["./run.sh", "--stop-stage", "0", "--corpus", str(tmp_path / "audio")]
-    done = subprocess.run(command, cwd=corpus, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    run_words(command, 0, cwd=corpus)
     assert len(load_data_dir(corpus / "data/toy_test_enrolls").utt2spk) == 4
     assert (corpus / "data/toy_test_trials_f/trials").read_text().count(" target") == 4

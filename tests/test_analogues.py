@@ -119,7 +119,7 @@ def network(pool: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         for module in (bottleneck, bn_content):
             patch.setattr(module, "load_extractor", lambda name, device="cpu": Bands())
-        train(pool, out, settings(60))
+        train(pool, out, settings())
     return out
 
 

@@ -10,22 +10,17 @@ import soundfile
 
 from local.report.gather import settings_of_systems
 from steps.anonymise import main
-from steps.anonymisers.registry import (
-    Protected,
-    load_anonymiser,
-    protect_audio,
-    write_protected,
-)
+from steps.anonymisers.registry import Protected, load_anonymiser, protect_audio, write_protected
 from steps.sources import LEVELS, VoiceKey, make_keys, whole_set
 from tests.making import check_in_parts, pseudo_rows
+from tests.refusals import refuses
 from utils.cli import LossError, UserError
 from utils.datadir import DataDir, load_data_dir
 from utils.parts import merge_parts
 from utils.seeds import Draws
 from utils.tables import read_map
 
-ROOT = Path(__file__).resolve().parents[1]
-SYSTEMS = ROOT / "egs/TEMPLATE/conf/systems"
+SYSTEMS = Path(__file__).resolve().parents[1] / "egs/TEMPLATE/conf/systems"
 RANDOM = "anonymiser: mcadams\nalpha_range: [0.7, 0.9]\n"
 
 
@@ -239,8 +234,7 @@ def test_silence_made_of_speech_counts_as_lost(make_data_dir, tmp_path: Path) ->
     found = protect_audio(data.wav, keys, dict.fromkeys(keys), Mutes(), tmp_path)  # type: ignore[arg-type]
     assert list(found.files) == ["s1-000"]
     assert "s1-001: the protected signal is digital silence" in found.skipped["s1-001"]
-    with pytest.raises(LossError, match="1 of 2 utterances lost"):
-        found.finish(tmp_path, 2, 0)
+    refuses("1 of 2 utterances lost", found.finish, tmp_path, 2, 0, kind=LossError)
 
 
 def test_flac(make_data_dir, tmp_path: Path) -> None:
@@ -259,14 +253,7 @@ def test_bad_arguments(make_data_dir, tmp_path: Path, run_program) -> None:
     bad = {
         r"nowhere.yaml: cannot be read": ["nowhere.yaml", data, out, out],
         r"no such data directory": [SYSTEMS / "b2.yaml", tmp_path / "none", out, out],
-        "--draw': expected a whole number": [
-            "--draw",
-            -1,
-            SYSTEMS / "b2.yaml",
-            data,
-            out,
-            out,
-        ],
+        "--draw': expected a whole number": ["--draw", -1, SYSTEMS / "b2.yaml", data, out, out],
         r"--dataset 'a b': ": ["--dataset", "a b", SYSTEMS / "b2.yaml", data, out, out],
     }
     for message, arguments in bad.items():

@@ -390,11 +390,7 @@ def test_a_melody_is_put_onto_a_network_that_stays_as_it_is(pool, trained, tmp_p
     for onto, other, why in (
         (tmp_path / "more", config, "onto a network without one"),
         (trained, replace(config, network=replace(config.network, channels=8)), "does not hold"),
-        (
-            trained,
-            replace(config, shaping=BnShaping(emphasis=1.2)),
-            "emphasis=1.0.*must be",
-        ),
+        (trained, replace(config, shaping=BnShaping(emphasis=1.2)), "emphasis=1.0.*must be"),
     ):
         refuses(why, train, pool, tmp_path / "refused", other, onto=onto)
 

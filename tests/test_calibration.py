@@ -164,6 +164,7 @@ def test_a_collapsed_generator_was_called_trained(trained: Path) -> None:
 
 
 @pytest.mark.filterwarnings("error")
+@pytest.mark.usefixtures("few_indices")
 @pytest.mark.parametrize(
     ("generator", "network", "training"),
     [("idmap_mlp", NETWORK, {**TRAINING, "weight_decay": 100}),  # all are one

@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,13 +11,13 @@ import pytest
 
 from local.compute_metrics import main
 from local.options import to_json
+from tests.recipes import ROOT, Done, run_words
 from tests.refusals import refuses
 from tests.scored import compute, write_lists, write_scores, xvectors
 from utils.tables import write_map
 
-ROOT = Path(__file__).resolve().parents[1]
 PROGRAM = "local/compute_metrics.py"
-Run = Callable[..., subprocess.CompletedProcess[str]]
+Run = Callable[..., Done]
 
 
 def test_a_threshold_needs_both_kinds_of_trial_in_all_lists_together(tmp_path: Path) -> None:
@@ -301,15 +300,10 @@ def test_it_starts_without_heavy_packages(tmp_path: Path) -> None:
         "heavy = {'torch', 'speechbrain', 'matplotlib', 'sklearn', 'pandas', 'scipy', 'kaldiio'};"
         "sys.exit(' '.join(heavy & set(sys.modules)) or 0)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    run_words([sys.executable, "-c", code], 0, cwd=ROOT)
 
 
 # --- bad input ---
-
-TRIALS = "a b target\nc d nontarget\n"
 
 
 @pytest.mark.parametrize("lacks", ["target", "nontarget"])
@@ -371,12 +365,13 @@ def test_sizes_of_two_extractors(tmp_path: Path) -> None:
     refuses(message, compute, tmp_path, "leakage", "--utt2spk", utt2spk, original, other)
 
 
-def test_a_user_error_is_one_line_without_traceback(tmp_path: Path, run_program: Run) -> None:
-    (tmp_path / "trials").write_text(TRIALS)
+def test_a_user_error_is_one_line_without_traceback(tmp_path: Path, run_process: Run) -> None:
+    """From any directory."""
+    (tmp_path / "trials").write_text("a b target\nc d nontarget\n")
     (tmp_path / "scores").write_text("a b 1\n")
     out = tmp_path / "out.json"
-    done = run_program(PROGRAM, "verification", "trials", "scores", out, cwd=tmp_path)
-    assert done.returncode == 2
+    words = ("verification", "trials", "scores", out)
+    done = run_process(PROGRAM, *words, cwd=tmp_path, status=2)
     assert done.stderr == "compute_metrics.py: trials:2: no score for c d in scores\n"
     assert done.stdout == ""
     assert not out.exists()

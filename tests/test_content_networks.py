@@ -88,10 +88,7 @@ def test_world_with_a_gradient_speaks_like_world() -> None:
     f0, noise = frames.f0[:n] * voiced, frames.aperiodicity[:n]
     right = synthesise(WorldFrames(f0, envelope, noise, 0.005), 80 * n)
     speaks = WorldVoice()
-    excitations = (
-        pulse_train(f0[::2], 80 * n),
-        np.random.default_rng(0).standard_normal(80 * n),
-    )
+    excitations = (pulse_train(f0[::2], 80 * n), np.random.default_rng(0).standard_normal(80 * n))
     pulses, hiss = (speaks.excite(torch.from_numpy(x).float()[None]) for x in excitations)
     codes = torch.from_numpy(envelope).float()[None].requires_grad_(True)
     band = torch.from_numpy(noise[None, :, 0]).float()
@@ -155,8 +152,7 @@ def test_words_that_others_say_are_heard_better(pool, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("config", "other", "seed"),
-    [(settings(12), settings(12), 1), (heard(), heard(weight=0.0), 0)],
+    ("config", "other", "seed"), [(settings(12), settings(12), 1), (heard(), heard(weight=0.0), 0)]
 )
 def test_a_stopped_training_ends_with_the_same_network(pool, tmp_path, config, other, seed):
     train(pool, tmp_path / "whole", config)

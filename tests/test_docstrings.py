@@ -1,6 +1,5 @@
 """Examples in docstrings are true, and seeds are what other implementations would get."""
 
-import ast
 import doctest
 import hashlib
 import importlib
@@ -18,21 +17,6 @@ WITH_EXAMPLES = sorted(
     for path in (ROOT / floor).rglob("*.py")
     if ">>> " in path.read_text(encoding="utf-8")
 )
-
-
-def test_a_public_method_is_documented_by_its_class_or_by_the_one_that_it_follows() -> None:
-    """137 docstrings said "See X."; a method whose protocol has the docstring needs none."""
-    documented, bare = set(), {}
-    for path in (p for floor in ("utils", "steps", "local") for p in (ROOT / floor).rglob("*.py")):
-        nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        for kind in (node for node in nodes if isinstance(node, ast.ClassDef)):
-            said = ast.get_docstring(kind) or ""
-            for method in (node for node in kind.body if isinstance(node, ast.FunctionDef)):
-                if ast.get_docstring(method) or f"{method.name}:" in said.replace(",", ":"):
-                    documented.add(method.name)
-                elif not kind.name.startswith("_") and not method.name.startswith("_"):
-                    bare[f"{path.relative_to(ROOT)}: {kind.name}.{method.name}"] = method.name
-    assert [place for place, name in bare.items() if name not in documented] == []
 
 
 @pytest.mark.parametrize("name", WITH_EXAMPLES)

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from tests.recipes import Done, run_words
+from tests.refusals import refuses
 from tests.toy_recipe import make_toy
 from tests.waiting import LIMIT, ended, wait_for
-from utils.cli import UserError
 from utils.driver import dependencies
 from utils.jobs import UNWRITTEN, Job, Jobs
 from utils.orphans import refuse_living_job
@@ -148,8 +148,7 @@ def test_a_job_kept_the_lock_of_another_jobs_log(tmp_path: Path) -> None:
         while short.code is None:
             jobs.wait(5)
         refuse_living_job(tmp_path / "short.log")
-        with pytest.raises(UserError, match="still writes it"):
-            refuse_living_job(tmp_path / "long.log")
+        refuses("still writes it", refuse_living_job, tmp_path / "long.log")
 
 
 def test_a_failing_job_stops_the_recipe_and_shows_its_log(recipe, tmp_path: Path) -> None:

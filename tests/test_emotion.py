@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -150,9 +151,10 @@ def test_uar_where_an_emotion_is_missing(caplog: pytest.LogCaptureFixture) -> No
     assert "uar is undefined in" in caplog.text
 
 
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Data directory `d` of four speakers, high voices wild and low ones calm; `train` of two."""
+    tmp_path = tmp_path_factory.mktemp("recorded")
     for name, speakers in (("d", "abcd"), ("train", "ef")):
         wav, emotion = {}, {}
         for spk in speakers:
@@ -168,6 +170,11 @@ def data(tmp_path: Path) -> Path:
         write_data_dir(tmp_path / name, tables)
         assert extract_functionals([str(tmp_path / name), str(tmp_path / f"{name}_f")]) == 0
     return tmp_path
+
+
+@pytest.fixture
+def data(recorded: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(recorded, tmp_path, dirs_exist_ok=True)
 
 
 def options(data: Path) -> list[str]:

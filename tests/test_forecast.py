@@ -10,14 +10,12 @@ from tests.recipes import TEMPLATE
 from utils.launching import log_foot
 from utils.recipe import Foreseen, Row
 
-ENCODERS = TEMPLATE / "conf/encoders"
-
 
 @pytest.fixture(autouse=True)
 def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "conf").mkdir()
-    (tmp_path / "conf/encoders").symlink_to(ENCODERS)
+    (tmp_path / "conf/encoders").symlink_to(TEMPLATE / "conf/encoders")
     write_set("set", 1000)
     return tmp_path
 

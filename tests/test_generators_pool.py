@@ -1,8 +1,6 @@
 """Pseudo-speakers chosen from a pool, on pools whose right answer is known beforehand."""
 
-import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,6 +17,7 @@ from steps.sources import VoiceKey, make_keys
 from steps.speaker.backends import PldaBackend, load_backend, train_backend, write_backend
 from steps.speaker.vectors import Plda, read_xvectors
 from tests.making import run_of
+from tests.recipes import ROOT, run_words
 from tests.refusals import refuses
 from utils.cli import UserError
 from utils.seeds import make_rng
@@ -463,6 +462,4 @@ def test_what_a_system_needs_is_told_without_torch() -> None:
         "told = [describe_system(confs / f'{n}.yaml').needs for n in list_settings(confs)];"
         "sys.exit('torch' in sys.modules or not any('generator:psd' in needs for needs in told))"
     )
-    root = Path(__file__).resolve().parents[1]
-    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    run_words([sys.executable, "-c", code], 0, cwd=ROOT)

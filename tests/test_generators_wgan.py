@@ -177,6 +177,7 @@ def test_training_spreads_the_vectors_as_the_real_ones_are(tmp_path: Path) -> No
     assert "transport" in header
 
 
+@pytest.mark.usefixtures("few_indices")
 @pytest.mark.parametrize("arch", ["mlp", pytest.param("resnet8", marks=pytest.mark.slow)])
 def test_a_resumed_training_ends_with_the_same_bits(tmp_path: Path, arch: str) -> None:
     data = training_vectors()
@@ -329,6 +330,7 @@ def test_a_target_gender_is_said_not_to_count() -> None:
     assert "gender" in generator.notes[0]
 
 
+@pytest.mark.usefixtures("few_indices")
 def test_a_trained_folder_gives_pseudo_speakers_by_key_alone(tmp_path: Path) -> None:
     train_generator(settings(), "wgan.yaml", training_vectors(), tmp_path, seed=1)
     values: dict[str, object] = {"name": "wgan", "threshold": 0.99}

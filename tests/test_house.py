@@ -29,6 +29,11 @@ def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
+@cache
+def nodes(path: Path) -> list[ast.AST]:
+    return [*ast.walk(tree(path))]
+
+
 def named(paths: Iterable[Path]) -> list[str]:
     return [str(path.relative_to(ROOT)) for path in paths]
 
@@ -48,14 +53,13 @@ def test_a_floor_uses_only_the_floors_below() -> None:
         floor = FLOORS.index(path.relative_to(ROOT).parts[0])
         return set(FLOORS[floor + 1 :])
 
-    assert named(p for p in MODULES if imports(ast.walk(tree(p))) & above(p)) == []
+    assert named(p for p in MODULES if imports(nodes(p)) & above(p)) == []
 
 
 def used_modules(path: Path) -> set[str]:
     """Modules of the project that one imports, wherever in it the import stands."""
-    nodes = list(ast.walk(tree(path)))
-    names = {alias.name for n in nodes if isinstance(n, ast.Import) for alias in n.names}
-    for node in nodes:
+    names = {alias.name for n in nodes(path) if isinstance(n, ast.Import) for alias in n.names}
+    for node in nodes(path):
         if isinstance(node, ast.ImportFrom) and node.module:
             names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
     return {name for name in names if ROOT.joinpath(*name.split(".")).with_suffix(".py").is_file()}
@@ -93,9 +97,9 @@ def test_small_tools_start_without_heavy_packages() -> None:
 
 def test_libraries_neither_parse_arguments_nor_print() -> None:
     def parses_or_prints(path: Path) -> bool:
-        nodes = list(ast.walk(tree(path)))
-        calls = {n.func.id for n in nodes if isinstance(n, ast.Call) and hasattr(n.func, "id")}
-        return "print" in calls or "argparse" in imports(nodes)
+        own = nodes(path)
+        calls = {n.func.id for n in own if isinstance(n, ast.Call) and hasattr(n.func, "id")}
+        return "print" in calls or "argparse" in imports(own)
 
     libraries = [p for p in MODULES if len(p.relative_to(ROOT).parts) > 2]
     assert named(filter(parses_or_prints, libraries)) == []
@@ -113,6 +117,20 @@ def test_who_recognises_words_has_all_the_options_for_it() -> None:
         set(options["run.sh"]) == set(options["whitebox.sh"])
         and "asr_spelling" in options["run.sh"]
     )
+
+
+def test_a_public_method_is_documented_by_its_class_or_by_the_one_that_it_follows() -> None:
+    """137 docstrings said "See X."; a method whose protocol has the docstring needs none."""
+    documented, bare = set(), {}
+    for path in MODULES:
+        for kind in (node for node in nodes(path) if isinstance(node, ast.ClassDef)):
+            said = ast.get_docstring(kind) or ""
+            for method in (node for node in kind.body if isinstance(node, ast.FunctionDef)):
+                if ast.get_docstring(method) or f"{method.name}:" in said.replace(",", ":"):
+                    documented.add(method.name)
+                elif not kind.name.startswith("_") and not method.name.startswith("_"):
+                    bare[f"{path.relative_to(ROOT)}: {kind.name}.{method.name}"] = method.name
+    assert [place for place, name in bare.items() if name not in documented] == []
 
 
 def test_one_file_says_the_licence_of_every_other() -> None:
@@ -166,7 +184,7 @@ def test_conventions_19_no_option_takes_false_for_true() -> None:
     """`type=bool` makes "false" true; utils.cli.boolean does not."""
 
     def has_it(path: Path) -> bool:
-        words = [n for n in ast.walk(tree(path)) if isinstance(n, ast.keyword) and n.arg == "type"]
+        words = [n for n in nodes(path) if isinstance(n, ast.keyword) and n.arg == "type"]
         return any(isinstance(word.value, ast.Name) and word.value.id == "bool" for word in words)
 
     assert named(filter(has_it, MODULES)) == []

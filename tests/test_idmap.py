@@ -86,11 +86,7 @@ def test_sizes_at_512_dimensions() -> None:
         assert n / 1e6 == pytest.approx(millions, abs=0.005)
     assert MlpNetwork(MlpNetworkSettings(), 192)(
         torch.zeros(1, 512), torch.zeros(1, 2, 192)
-    ).shape == (
-        1,
-        2,
-        192,
-    )
+    ).shape == (1, 2, 192)
 
 
 @pytest.mark.parametrize("name", MODELS)

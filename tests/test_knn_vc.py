@@ -47,8 +47,7 @@ from utils.cli import LossError, UserError
 from utils.seeds import Draws
 from utils.tables import write_map
 
-ROOT = Path(__file__).resolve().parents[1]
-SYSTEMS = ROOT / "egs/TEMPLATE/conf/systems"
+SYSTEMS = Path(__file__).resolve().parents[1] / "egs/TEMPLATE/conf/systems"
 KNN = "anonymiser: knn_vc\n"
 GENDERS = {f"{gender}{number:02d}": gender for gender in "fm" for number in range(18)}
 
@@ -281,10 +280,8 @@ class TestTargets:
 
 class TestSmallPools:
     def test_both_numbers_are_named(self, load) -> None:
-        with pytest.raises(
-            UserError, match=r"18 voices .* 24 are needed \(profiles 8 x fusion 3\)"
-        ):
-            load("level: perm\nprofiles: 8\nfusion: 3\n")
+        said = r"18 voices .* 24 are needed \(profiles 8 x fusion 3\)"
+        refuses(said, load, "level: perm\nprofiles: 8\nfusion: 3\n")
         system = load("fusion: 18\n")  # enough, but not for a source who is one of them
         system.choose(key("spk"), source("s1"))
         with pytest.raises(UserError, match=r"17 voices of gender f beside f01, and 18 are needed"):

@@ -72,7 +72,7 @@ def exact(enrol: PairSide, trial: PairSide, backend: object) -> tuple[np.ndarray
 def total_of(
     enrol: PairSide, trial: PairSide, backend: object, nj: int = 1, **options: object
 ) -> object:
-    return count_pairs(make_plan(enrol, trial, backend, **options), nj=nj)
+    return count_pairs(make_plan(enrol, trial, backend, **{"n_groups": 8, **options}), nj=nj)
 
 
 Report = dict[str, Any]
@@ -143,8 +143,8 @@ def test_first_pass_finds_squeezed_scores() -> None:
 
 
 def test_any_number_at_a_time_gives_the_same_counts(sides: Sides) -> None:
-    one = total_of(*sides, CosineBackend(), n_groups=8)
-    many = total_of(*sides, CosineBackend(), nj=5, n_groups=8)
+    one = total_of(*sides, CosineBackend())
+    many = total_of(*sides, CosineBackend(), nj=5)
     assert (one.counts.places == many.counts.places).all()
     assert (one.coarse == many.coarse).all()
     assert report(one, n_bootstrap=20) == report(many, n_bootstrap=20)

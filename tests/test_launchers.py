@@ -19,14 +19,13 @@ from utils import run as local_launcher
 from utils import slurm as slurm_launcher
 
 ROOT = Path(__file__).resolve().parents[1]
-LAUNCHERS = ("run.py", pytest.param("slurm.py", marks=pytest.mark.slurm))
 RUN = [sys.executable, str(ROOT / "utils/run.py")]
 PRINT_ARGUMENTS = [sys.executable, "-c", "import sys; print(sys.argv[1:])"]
 
 Run = Callable[..., Done]
 
 
-@pytest.fixture(params=LAUNCHERS)
+@pytest.fixture(params=("run.py", pytest.param("slurm.py", marks=pytest.mark.slurm)))
 def launcher(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, dict[str, str]]:
     """Name and environment of a launcher; slurm.py finds its conf/slurm.conf."""
     if request.param == "run.py":
@@ -204,14 +203,13 @@ def test_jobs_outlived_a_launcher_that_was_killed_with_9(tmp_path: Path) -> None
 def test_two_jobs_wrote_one_log(tmp_path: Path) -> None:
     """A job that an earlier call left is named, and nothing is begun while it lives."""
     leave = [*RUN, "x.log", "bash", "-c", "sleep 3600 & echo $! >pid"]
-    subprocess.run(leave, cwd=tmp_path, check=True)
+    run_words(leave, 0, cwd=tmp_path)
     pid = int((tmp_path / "pid").read_text())
     wait_for(lambda: Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"sleep"))
     try:
-        done = subprocess.run(leave, cwd=tmp_path, capture_output=True, text=True)
+        done = run_words(leave, 2, cwd=tmp_path)
     finally:
         os.kill(pid, signal.SIGKILL)
-    assert done.returncode == 2
     assert done.stderr == (
         f"run.py: x.log: a job of another run still writes it, pid {pid} (sleep 3600); "
         f"wait, or end it: kill {pid}\n"
@@ -249,8 +247,7 @@ def test_a_device_given_as_log_was_removed(tmp_path: Path) -> None:
     (tmp_path / "x.log").mkdir()
     os.mkfifo(tmp_path / "pipe")
     for name in ("x.log", "pipe"):
-        done = subprocess.run([*RUN, name, "true"], cwd=tmp_path, capture_output=True, text=True)
-        assert done.returncode == 2
+        done = run_words([*RUN, name, "true"], 2, cwd=tmp_path)
         assert f"run.py: {name}: is neither a file nor a device" in done.stderr
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from local.make_trials import main
@@ -79,7 +79,6 @@ def test_without_sessions_every_utterance_may_be_drawn() -> None:
     assert len(lists.trials["f"]) == 3 * (4 + 5 + 3)
 
 
-@settings(max_examples=50)
 @given(
     st.dictionaries(
         st.sampled_from(sorted(GENDER)), st.tuples(*[st.integers(1, 7)] * 3), min_size=1

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import soundfile
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.signal import lfilter
 
@@ -173,7 +173,6 @@ def test_real_poles_stay_and_none_is_dropped() -> None:
         assert warped == pytest.approx(expected, abs=1e-10)
 
 
-@settings(max_examples=60)
 @given(st.integers(0, 2**32), st.integers(1, 12))
 def test_factors_multiply_to_the_polynomial(seed: int, m: int) -> None:
     rng = np.random.default_rng(seed)

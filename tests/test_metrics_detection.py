@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from local.metrics import detection
@@ -157,7 +157,6 @@ def literal_d_ece(llr: np.ndarray, target: np.ndarray) -> float:
     return float(weight @ (entropy - prior * miss - (1 - prior) * fa))
 
 
-@settings(max_examples=60)
 @given(some_trials)
 def test_every_figure_agrees_with_its_definition(rows: list[tuple[float, bool]]) -> None:
     score, target = arrays(rows)
@@ -173,7 +172,6 @@ def test_every_figure_agrees_with_its_definition(rows: list[tuple[float, bool]])
     assert found["l_w"] == pytest.approx(np.abs(laplace).max() / math.log(10), abs=1e-12)
 
 
-@settings(max_examples=60)
 @given(st.lists(st.sampled_from(COUNTS), min_size=1, max_size=12))
 def test_blocks_are_the_isotonic_regression_pooled_exactly(rows: list[tuple[int, int]]) -> None:
     t, n = [a for a, _ in rows], [b for _, b in rows]
@@ -267,14 +265,12 @@ def test_unbalanced_one_to_ninety() -> None:
 # --- what must not matter ---
 
 
-@settings(max_examples=60)
 @given(some_trials, st.randoms())
 def test_order_does_not_matter(rows: list[tuple[float, bool]], random) -> None:
     shuffled = random.sample(rows, len(rows))
     assert figures(*arrays(rows)) == pytest.approx(figures(*arrays(shuffled)), nan_ok=True)
 
 
-@settings(max_examples=60)
 @given(some_trials)
 def test_monotone_maps_matter_to_the_raw_figures_only(rows: list[tuple[float, bool]]) -> None:
     score, target = arrays(rows)
@@ -283,7 +279,6 @@ def test_monotone_maps_matter_to_the_raw_figures_only(rows: list[tuple[float, bo
         assert mapped[name] == plain[name], name
 
 
-@settings(max_examples=60)
 @given(some_trials)
 def test_swapping_labels_and_sign_changes_nothing(rows: list[tuple[float, bool]]) -> None:
     score, target = arrays(rows)
@@ -291,7 +286,6 @@ def test_swapping_labels_and_sign_changes_nothing(rows: list[tuple[float, bool]]
     assert figures(score, ~target)["eer"] == pytest.approx(1 - figures(score, target)["eer"])
 
 
-@settings(max_examples=60)
 @given(some_trials, st.integers(2, 4))
 def test_duplicating_all_trials_matters_to_laplace_only(rows, times):
     once, often = figures(*arrays(rows)), figures(*arrays(rows * times))
@@ -299,7 +293,6 @@ def test_duplicating_all_trials_matters_to_laplace_only(rows, times):
         assert often[name] == pytest.approx(once[name], abs=1e-12), name
 
 
-@settings(max_examples=100)
 @given(some_trials, st.data())
 def test_weights_are_copies(rows: list[tuple[float, bool]], data: st.DataObject) -> None:
     """A resample by weights equals the trials written out that often."""

@@ -113,6 +113,11 @@ def test_figures_of_several_draws_are_means_and_a_resample_takes_one() -> None:
     same = evaluate(right, right)
     assert [same[k] for k in ("eer", "d_ece")] == pytest.approx([one[k] for k in ("eer", "d_ece")])
     assert same["intervals"]["d_ece"] == one["intervals"]["d_ece"]
+    how = {"challenges": True, "speakers": speakers, "n_bins": 2}
+    first, mean = (verification(trials, right, draws=d, **how) for d in ((), (0 * right,)))
+    alike = {"eer_speechbrain": 0.5, "eer_kaldi": 5 / 6, "linkability_bins_2": 0.0}
+    for name, equal in alike.items():
+        assert mean[name] == pytest.approx((first[name] + equal) / 2), "of the first draw alone"
     named = [reidentification(trials, right, utt2spk, draws=d) for d in ((), (-right, -right))]
     assert [found["reid_top_1"] for found in named] == [1.0, pytest.approx(1 / 3)]
     assert [found["reid_speaker_normalised_mean_rank"] for found in named] == [

@@ -292,9 +292,10 @@ def test_held_out_cosine() -> None:
 # --- permutation tests ---
 
 
-def test_permutation_sums_are_the_figures() -> None:
-    speaker = np.repeat(np.arange(8), 5)
-    found = search(*noise(12, speaker, 3), same_utt=False)
+@pytest.mark.parametrize("alone", [[], [8, 9]])
+def test_permutation_sums_are_the_figures(alone: list[int]) -> None:
+    """Also beside speakers without mates, under whose names chance had also looked."""
+    found = search(*noise(12, [*np.repeat(np.arange(8), 5), *alone], 3), same_utt=False)
     sums, figures, chance = leakage_sums(found), rank_figures(found), chance_figures(found)
     assert figures is not None
     for place, name in enumerate(CURVE):

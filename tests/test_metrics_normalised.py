@@ -88,6 +88,9 @@ def test_naming_counts_all_utterances_alike() -> None:
     assert found["reid_speaker_normalised_top_1"] == 1.0
     assert found["chance_reid_speaker_normalised_top_1"] == 0.5
     assert found["reid_top_1"] == 0.75  # of single utterances ranks stay
+    beside = Trials((*trials.enrol, "s1"), (*trials.trial, "u4"), np.append(trials.target, False))
+    lonely = reidentification(beside, np.append(flat, 0.0), utt2spk | {"u4": "s2"})
+    assert lonely["reid_speaker_normalised_top_1"] == 1.0  # its one candidate left all others raw
     utts = np.array([10.0, -7.0, 3.0, 100.0])[:, None]
     moved = reidentification(trials, (2 * score + utts).ravel(), utt2spk)
     assert moved["reid_speaker_normalised_mean_rank"] == found["reid_speaker_normalised_mean_rank"]

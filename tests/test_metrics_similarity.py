@@ -300,6 +300,7 @@ def test_arithmetic_of_the_gains() -> None:
     assert loss(10 ** (-1.045), 1.0) == pytest.approx(0.9098, abs=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.corpora
 @pytest.mark.parametrize(
     ("gender", "expected"),

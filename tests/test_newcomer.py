@@ -2,27 +2,23 @@
 
 import re
 import shlex
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.recipes import ROOT, Done, run_words
 from tests.test_options import options
 
-ROOT = Path(__file__).resolve().parents[1]
 PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "egs/README.md")),
     *sorted((ROOT / "docs").rglob("*.md")),
     *sorted((ROOT / "egs").glob("*/README.md")),
 ]
-FRESH = {"PATH": "/usr/bin:/bin"}
 
 
-def in_a_fresh_shell(program: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [program, *words], cwd="/", env=FRESH, capture_output=True, text=True, check=False
-    )
+def help_in_a_fresh_shell(program: Path, status: int) -> Done:
+    return run_words([str(program), "--help"], status, cwd="/", env={"PATH": "/usr/bin:/bin"})
 
 
 @pytest.mark.parametrize("program", ["local/align_xvectors.py", "utils/subset_data_dir.py"])
@@ -30,11 +26,10 @@ def test_a_program_finds_the_project_in_a_fresh_shell(program: str, tmp_path: Pa
     """Without `. ./path.sh` it ended with ModuleNotFoundError: No module named 'numpy'."""
     if not (ROOT / ".venv/bin/python3").exists():
         pytest.skip("the project has no .venv; `make setup` makes it")
-    done = in_a_fresh_shell(ROOT / program, "--help")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith(f"usage: {Path(program).name}")
+    done = help_in_a_fresh_shell(ROOT / program, 0)
+    assert not done.stderr and done.stdout.startswith(f"usage: {Path(program).name}")
     (tmp_path / "by a link").symlink_to(ROOT / program)
-    assert in_a_fresh_shell(tmp_path / "by a link", "--help").returncode == 0
+    help_in_a_fresh_shell(tmp_path / "by a link", 0)
 
 
 def test_without_packages_one_line_says_what_to_do(tmp_path: Path) -> None:
@@ -47,9 +42,7 @@ def test_without_packages_one_line_says_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "path.sh").write_bytes((ROOT / "path.sh").read_bytes())
     (tmp_path / "utils/seeds.py").write_text("import a_package_that_nobody_has\n")
     (program := tmp_path / "local/make_trials.py").chmod(0o755)
-    done = in_a_fresh_shell(program, "--help")
-    assert done.returncode == 1
-    (line,) = done.stderr.splitlines()
+    (line,) = help_in_a_fresh_shell(program, 1).stderr.splitlines()
     assert re.match(r"make_trials.py: the Python package \w+ is not installed; run `make", line)
 
 

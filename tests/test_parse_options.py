@@ -1,14 +1,12 @@
 """utils/parse_options.sh: options are text, typos and missing values are errors, nothing is run."""
 
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.recipes import ROOT, Done, run_words
 from tests.waiting import LIMIT
-
-ROOT = Path(__file__).resolve().parents[1]
 
 SCRIPT = f"""#!/usr/bin/env bash
 # Does one thing well.
@@ -32,32 +30,26 @@ printf '%s|' "$nj" "$name" "$value" "$number" "$dry_run" "$cpu_cmd" "$alpha" "$d
 DEFAULTS = ["4", "a # b", "x", "0", "false", "run.py", "", "4"]
 NAMES = ["nj", "name", "value", "number", "dry_run", "cpu_cmd", "alpha", "derived"]
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
+Run = Callable[..., Done]
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
     (tmp_path / "run.sh").write_text(SCRIPT)
 
-    def call(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            ["bash", "run.sh", *arguments],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=LIMIT,  # an endless loop is a failure, not a wait
-        )
+    def call(*arguments: str) -> Done:  # an endless loop is a failure, not a wait
+        return run_words(["bash", "run.sh", *arguments], None, cwd=tmp_path, timeout=LIMIT)
 
     return call
 
 
-def expect(done: subprocess.CompletedProcess[str], *positionals: str, **values: str) -> None:
+def expect(done: Done, *positionals: str, **values: str) -> None:
     wanted = [values.get(name, default) for name, default in zip(NAMES, DEFAULTS, strict=True)]
     assert done.stderr == ""
     assert done.stdout.split("|")[:-1] == [*wanted, "--", *positionals]
 
 
-def refused(done: subprocess.CompletedProcess[str], message: str) -> None:
+def refused(done: Done, message: str) -> None:
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr.startswith("run.sh: ")
@@ -172,9 +164,8 @@ def test_options_that_scripts_share_stand_in_a_file_of_their_own(tmp_path: Path)
         'echo "$stage $nj $seed"\n'
     )
 
-    def call(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = ["bash", "run.sh", *arguments]
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=LIMIT)
+    def call(*arguments: str) -> Done:
+        return run_words(["bash", "run.sh", *arguments], None, cwd=tmp_path, timeout=LIMIT)
 
     assert call("--nj", "2", "--seed=3", "--stage", "1").stdout == "1 2 3\n"
     refused(call("--hidden", "2"), "--hidden: no such option")
@@ -193,6 +184,5 @@ def test_an_empty_command_is_refused(run: Run) -> None:
 def test_the_command_line_is_kept(tmp_path: Path) -> None:
     script = f'set -eu\nx=\n. {ROOT}/utils/parse_options.sh\necho "$command_line"\n'
     (tmp_path / "s.sh").write_text(script)
-    command = ["bash", "s.sh", "--x", "a b$c", "p"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    done = run_words(["bash", "s.sh", "--x", "a b$c", "p"], 0, cwd=tmp_path)
     assert done.stdout == "s.sh --x a\\ b\\$c p\n"

@@ -11,12 +11,7 @@ from local.metrics.utility import KEYS, prosody_figures, read_prosody
 from steps.audio import write_wav
 from steps.compare_prosody import main as compare_prosody
 from steps.extract_contours import main as extract_contours
-from steps.synthesis.world import (
-    compare,
-    compare_contours,
-    correlate_hz,
-    pitch_of_praat,
-)
+from steps.synthesis.world import compare, compare_contours, correlate_hz, pitch_of_praat
 from tests.refusals import refuses
 from tests.utility import compute_prosody
 from utils.cli import LossError, UserError

@@ -4,7 +4,7 @@ import hashlib
 import io
 import json
 import re
-import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,11 @@ import soundfile
 
 from steps.anonymisers.mcadams import McAdams, transform
 from steps.protect_folder import main
+from steps.standalone import job
 from steps.standalone.job import Work, like_people
 from steps.standalone.stream import Recording, convert_stream, pieces
-from tests.recipes import ROOT
+from steps.synthesis.f0 import F0Stats
+from tests.recipes import ROOT, run_words
 from tests.refusals import refuses
 from utils.cli import LossError, progress
 
@@ -128,6 +130,20 @@ def test_who_shares_a_voice_and_what_the_key_decides(folder, tmp_path, monkeypat
     assert not set(fresh.values()) & set(again.values())
 
 
+@pytest.mark.parametrize(("name", "told"), [("b2r", 0), ("b2", 1), ("b2_vpc24", 1)])
+def test_nothing_told_that_the_key_decides_nothing(folder, tmp_path, capsys, name, told):
+    """The coefficient of 2024 is a function of the file's name, that of B2 the same for all."""
+    made = []
+    for key in (KEY, KEY[::-1]):
+        words = ("--system", SYSTEM.with_name(f"{name}.yaml"), "--key", key)
+        assert run(*words, folder, tmp_path / key[0]) == 0
+        made.append((tmp_path / key[0] / "anna-1.wav").read_bytes())
+    assert (made[0] == made[1]) == bool(told)
+    assert capsys.readouterr().out.count("takes nothing from the key") == 2 * told
+    account = json.loads((tmp_path / f"{KEY[0]}.account.json").read_text())
+    assert len([line for line in account["limits"] if "nothing from the key" in line]) == told
+
+
 def test_the_key_is_written_only_where_it_was_asked_for(folder: Path, tmp_path: Path) -> None:
     key = tmp_path / "key"
     assert run("--write-key", key, folder, tmp_path / "out") == 0
@@ -158,6 +174,27 @@ def test_a_run_that_was_killed_goes_on(folder, tmp_path, monkeypatch):
     assert (out / "anna-1.wav").stat().st_mtime_ns != first
     refuses("another key", run, "--key", KEY[::-1], folder, out)
     refuses("other settings", run, "--key", KEY, "--per", "folder", folder, out)
+
+
+def test_a_run_that_went_on_gave_a_speaker_another_pitch(folder, tmp_path, monkeypatch):
+    """It learnt the pitch from what was missing, and not from all files of the speaker."""
+    heard: list[list[str]] = []
+    plain = job.learn_f0
+
+    def learn(recordings: Sequence[Recording]) -> F0Stats:
+        heard.append([found.path.name for found in recordings])
+        return plain(recordings)
+
+    monkeypatch.setattr(job, "learn_f0", learn)
+    out, words = tmp_path / "out", ("--key", KEY, "--per", "speaker")
+    assert run(*words, folder, out) == 0
+    whole = sorted(heard)
+    (out / "anna-2.flac").unlink()
+    before = (out / "anna-1.wav").stat().st_mtime_ns
+    heard.clear()
+    assert run(*words, folder, out) == 0
+    assert heard == whole[:1] == [["anna-1.wav", "anna-2.flac"]]
+    assert (out / "anna-1.wav").stat().st_mtime_ns == before and (out / "anna-2.flac").is_file()
 
 
 def test_a_given_key_after_a_fresh_one_ended_in_a_traceback(folder: Path, tmp_path: Path) -> None:
@@ -302,8 +339,7 @@ def test_a_drawn_key_goes_on_with_the_names_of_its_table(folder: Path, tmp_path:
 @pytest.mark.parametrize("word", ["yes", "1", "True"])
 def test_another_word_for_true_kept_the_names(word: str) -> None:
     words = ("make", "-n", "protect", "IN=in", "OUT=out", f"RENAME={word}")
-    run = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert run.returncode == 2 and "RENAME is true or false" in run.stderr
+    assert "RENAME is true or false" in run_words(words, 2, cwd=ROOT).stderr
 
 
 @pytest.mark.parametrize(

@@ -371,6 +371,7 @@ def test_failures_are_listed_beside_the_current_folder(tmp_path, monkeypatch):
     assert (tmp_path / "out.failed.txt").read_text().startswith("../in/a.wav: cannot be read")
 
 
+@pytest.mark.slow
 def test_more_processes_make_the_same_bytes(tmp_path: Path) -> None:
     for number, name in enumerate(("a-1.wav", "a-2.flac", "b-1.ogg", "b-2.opus", "c-1.mp3")):
         samples = np.tile(voice(1.0, 100 + 20 * number, 550), 1 + number % 2)

@@ -356,10 +356,8 @@ class TestCollect:
         labels = run.words[2:9]
         words = ["--corpus-name", "x", *run.words[:9], "--figures", bad, *labels, tmp_path / "out"]
         words = [str(word) for word in words]
-        with pytest.raises(
-            LossError, match=rf"{re.escape(str(bad))}: has no stamp.*\(1 left out in all"
-        ):
-            collect(words)
+        said = rf"{re.escape(str(bad))}: has no stamp.*\(1 left out in all"
+        refuses(said, collect, words, kind=LossError)
         assert not (tmp_path / "out").exists()
         assert collect(["--allow-loss", "1", *words]) == 0
         missing = json.loads((tmp_path / "out/run.json").read_text())["missing"]
@@ -385,10 +383,8 @@ class TestCollect:
         words = ["--corpus-name", "x", "--clips", 0, "--figures", scores, *run.words[2:9]]
         words += ["--attack", scores, run.words[11], scores]
         words += ["--speech", "b2", run.root / "data", data, tmp_path / "out"]
-        with pytest.raises(
-            LossError, match=rf"{re.escape(str(path))}: .*\(1 left out in all; --allow-loss is 0\)"
-        ):
-            collect([str(word) for word in words])
+        said = rf"{re.escape(str(path))}: .*\(1 left out in all; --allow-loss is 0\)"
+        refuses(said, collect, [str(word) for word in words], kind=LossError)
         assert not (tmp_path / "out").exists()
 
     def test_no_clips_leave_the_settings(self, run: Run, tmp_path: Path) -> None:

@@ -207,6 +207,16 @@ def test_pairs_need_every_segment_and_say_what_they_leave_out(folder, caplog):
     refuses("1 segment", run_pairs, folder, "cosine_raw")
 
 
+def test_similarity_ended_the_recipe_for_an_utterance_without_phones(folder, caplog):
+    """Its timing is zero: it has no direction, and is in no pair."""
+    vectors = read_segments(folder / "p").vectors
+    write_archive(folder / "few" / "xvector", {**vectors, "p1-00": np.zeros(6)})
+    run_pairs(folder, "cosine_raw", "o", "few")
+    pairs = as_dict(read_scores(folder / "ps"))
+    assert len(pairs) == 11 * 10 and not any("p1-00" in pair for pair in pairs)
+    assert f"{folder / 'few'}: 1 of 12 x-vectors are zero; left out" in caplog.text
+
+
 def test_a_zero_vector_leaves_nothing_half_written(folder):
     write_archive(folder / "zero" / "xvector", dict.fromkeys(UTTS, np.zeros(6)))
     refuses("x-vectors are zero", run_pairs, folder, "cosine_raw", "zero", "zero")

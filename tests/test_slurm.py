@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.recipes import run_words
 from tests.refusals import refuses
 from tests.slurm_cluster import local_slurm
 from tests.waiting import LIMIT, ended, wait_for
@@ -90,11 +91,7 @@ def test_only_failed_tasks_are_submitted_again(slurm: dict[str, str], tmp_path: 
     """retry.pl ran all jobs of an array again."""
     script = "echo $JOB >>ran.$JOB; [[ $JOB != 2 || $(wc -l <ran.2) -gt 1 ]]"
     words = [*SLURM_PY, "--num-tries", "2", "JOB=1:3", "again.JOB.log", "bash", "-c", script]
-    done = subprocess.run(
-        words,
-        cwd=tmp_path, env=slurm, capture_output=True, text=True, timeout=LIMIT,
-    )  # fmt: skip
-    assert done.returncode == 0
+    done = run_words(words, 0, cwd=tmp_path, env=slurm, timeout=LIMIT)
     assert "slurm.py: again.JOB.log: once more, JOB=2; tries left: 1" in done.stderr
     assert "# Ended (code 1)" in (tmp_path / "again.2.log.bak").read_text()
     assert [(tmp_path / f"ran.{n}").read_text() for n in (1, 2, 3)] == ["1\n", "2\n2\n", "3\n"]
@@ -239,15 +236,9 @@ def test_arrays_beyond_the_limit_and_tasks_that_slurm_forgot(tmp_path: Path) -> 
     """MaxArraySize 4: indices to 3; MinJobAge 2 s: squeue forgets, and the logs' feet judge."""
     script = ["bash", "-c", "sleep $((JOB % 3 * 3)); echo this is $JOB"]
     with local_slurm(tmp_path / "slurm", max_array_size=4, min_job_age=2) as environment:
-        done = subprocess.run(
-            [*SLURM_PY, "--config", CONF, "--max-jobs-run", "3", "JOB=1:8", "x.JOB.log", *script],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=LIMIT,
-        )
-    assert (done.returncode, done.stderr) == (0, "")
+        words = [*SLURM_PY, "--config", CONF, "--max-jobs-run", "3", "JOB=1:8", "x.JOB.log"]
+        done = run_words([*words, *script], 0, cwd=tmp_path, env=environment, timeout=LIMIT)
+    assert not done.stderr
     for number in range(1, 9):
         assert f"this is {number}\n" in (tmp_path / f"x.{number}.log").read_text()
 
@@ -292,8 +283,5 @@ def test_no_partition_is_assumed() -> None:
 
 
 def test_without_a_configuration_it_says_where_one_is(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [*SLURM_PY, "x.log", "true"], cwd=tmp_path, capture_output=True, text=True
-    )
-    assert done.returncode == 2
+    done = run_words([*SLURM_PY, "x.log", "true"], 2, cwd=tmp_path)
     assert "conf/slurm.conf: no such file; link or copy egs/TEMPLATE/conf/slurm.conf" in done.stderr

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from steps.anonymisers.external import find_names
 from tests.refusals import refuses
 from utils import digests, stamps
 from utils.cli import UserError
@@ -393,6 +394,48 @@ def test_files_that_have_not_changed_are_not_read_again(speech, monkeypatch):
     stamps.MEMORY.unlink()
     stamps.MEMORY.mkdir()
     assert n_read() == 4
+
+
+def test_another_version_of_a_user_s_program_was_not_noticed(work: Path) -> None:
+    """Speech that the earlier one protected went for its own. It may be of another Python."""
+    program, conf = Path("theirs/protect.py"), Path("exp/external/theirs.yaml")
+    program.parent.mkdir()
+    program.write_bytes(b"print 'one' # f\xfcr\n")
+    conf.parent.mkdir(parents=True)
+    conf.write_text("anonymiser: command\ncommand: python theirs/protect.py {in} {out} . none\n")
+    command = ["protect", str(conf), "data"]
+    make(Path("exp/external/theirs/x.0"), command)
+    assert stamps.is_current(Path("exp/external/theirs/x.0"), {})
+    program.write_bytes(b"print 'two' # f\xfcr\n")
+    said = "the code of theirs/protect.py changed"
+    assert why("exp/external/theirs/x.0", *command) == said
+    assert not stamps.is_current(Path("exp/external/theirs/x.0"), {})
+    make(Path("exp/external/theirs/x.0"), command)
+    assert why("exp/external/theirs/x.0", *command) is None
+    Path("broken.yaml").write_text("command: [\n")
+    make(Path("told"), ["protect", "broken.yaml"])  # by the step itself
+
+
+def test_a_table_beside_a_module_did_not_count() -> None:
+    """Vectors of channels are deviations from steps/channels/typical.tsv."""
+    for program, table in (("extract_channel", "channels/typical.tsv"),
+                           ("make_synthetic_corpus", "synthetic/sentences.yaml")):  # fmt: skip
+        assert f"steps/{table}" in stamps.code_of(stamps.ROOT / f"steps/{program}.py")
+
+
+@pytest.mark.parametrize("line", ["{}", "sox {} -t wav -R -b 16 - |"])
+def test_speech_that_others_name_from_a_folder_above_was_not_read_again(work, line) -> None:
+    """In VoicePrivacy 2020 audio lies in exp/, and data/<set>/wav.scp names it from the root."""
+    folder, audio = Path("theirs/data"), Path("theirs/exp/wav/a.wav")
+    for place in (folder / "x_anon", audio.parent):
+        place.mkdir(parents=True)
+    audio.write_bytes(b"one")
+    (folder / "x_anon/wav.scp").write_text(f"a {line.format('exp/wav/a.wav')}\n")
+    assert find_names(folder)["a"] == str(audio.absolute())
+    make(Path("taken"), ["anonymise", "--external", str(folder)])
+    assert why("taken", "anonymise", "--external", str(folder)) is None
+    audio.write_bytes(b"two")
+    assert why("taken", "anonymise", "--external", str(folder)) == f"{folder} changed"
 
 
 def test_an_archive_elsewhere_counts_with_the_scp_that_names_its_objects(work: Path) -> None:

@@ -273,6 +273,7 @@ def test_audio_folder_that_is_a_file(make: RunProgram, tmp_path: Path) -> None:
     assert result.stderr == "make_synthetic_corpus.py: corpus: cannot be made: File exists\n"
 
 
+@pytest.mark.slow
 def test_one_voice_reads_what_there_is_to_read(make_data_dir, run_program, run_process, tmp_path):
     """The control `reading`: the same words, the same bytes; and what cannot be read is named."""
     data = make_data_dir(tmp_path / "data", {"a": 1, "b": 2})

@@ -1,6 +1,7 @@
 """Resemblyzer's and pyannote's networks in PyTorch: the packages' own vectors, and training."""
 
 import dataclasses
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from tests.refusals import refuses
 
 CONFS = Path(__file__).resolve().parents[1] / "egs/TEMPLATE/conf/encoders"
 CONF = CONFS / "resemblyzer_tuned.yaml"
-resemblyzer = pytest.importorskip("resemblyzer")
+pytestmark = pytest.mark.skipif(find_spec("resemblyzer") is None, reason="it is not installed")
 
 
 def need_pyannote() -> None:
@@ -38,6 +39,8 @@ def config_without_pauses_cut() -> EncoderConfig:
 @pytest.mark.slow
 def test_before_training_it_gives_the_vectors_of_the_package() -> None:
     """Signals are shorter than a window, of one, and of several with and without a padded last."""
+    import resemblyzer
+
     config, rng = config_without_pauses_cut(), np.random.default_rng(0)
     encoder = NetworkEncoder(config, EncoderNetwork(config))
     package = resemblyzer.VoiceEncoder("cpu", verbose=False)

@@ -465,3 +465,10 @@ def test_what_now_asks_for_what_was_not_run() -> None:
     commands = [step.command for step in what_now(ours)]
     assert "./run.sh --trainings 3 --train-evaluator true" in commands
     assert "What now:" in render(weak)
+
+
+def test_a_picture_had_voices_hidden_best_by_a_system_that_does_not_anonymise() -> None:
+    """Only a verdict says that a system hides people; DeID is what one attacker does not hear."""
+    folder = Path(select.__file__).parent / "templates"
+    said = " ".join(path.read_text() for path in folder.glob("*.jinja"))
+    assert "voices are hidden" not in said and "hidden best" not in said

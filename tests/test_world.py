@@ -32,8 +32,7 @@ from utils.archives import ObjectReader, read_vectors
 from utils.cli import LossError, UserError
 from utils.seeds import Draws
 
-ROOT = Path(__file__).resolve().parents[1]
-COPY = ROOT / "egs/TEMPLATE/conf/systems/copy.yaml"
+COPY = Path(__file__).resolve().parents[1] / "egs/TEMPLATE/conf/systems/copy.yaml"
 RATE = 16000
 FORMANTS = ((700.0, 80.0), (1200.0, 90.0), (2600.0, 120.0))
 

@@ -166,14 +166,25 @@ def _read_yaml(path: str | Path) -> str:
 
 
 def read_scp(path: Path) -> dict[str, None]:
-    """Files in the lines of an .scp; of a command (`... |`) the words that are files."""
+    """Files in the lines of an .scp, as seen from here or, in others' data directories, from a
+    folder above it; of a command (`... |`) the words that are files."""
+    there, above = os.path.exists, [*map(str, path.absolute().parents)]  # Path.exists takes longer
+
+    def find(name: str) -> str:
+        if name.startswith("/") or there(name):
+            return name
+        return next(filter(there, (f"{folder}/{name}" for folder in above)), name)
+
     files: dict[str, None] = {}
     for line in path.read_bytes().decode("utf-8", "replace").split("\n"):
         named = line.strip().replace("\t", " ").partition(" ")[2].strip()
         match = _OBJECT.fullmatch(named)
         if match and (match["file"] in files or Path(match["file"]).is_file()):
             named = match["file"]
-        files |= dict.fromkeys(_words(named) if named.endswith("|") else [named] if named else [])
+        if named.endswith("|"):
+            files |= dict.fromkeys(filter(os.path.isfile, map(find, _words(named))))
+        elif named:
+            files[find(named)] = None
     return files
 
 
@@ -184,8 +195,8 @@ def digest_scp(path: Path) -> str:
 
 def _words(command: str) -> list[str]:
     try:
-        return [word for word in shlex.split(command[:-1]) if Path(word).is_file()]
-    except (ValueError, OSError):
+        return shlex.split(command[:-1])
+    except ValueError:
         return []
 
 

@@ -2,9 +2,10 @@
 """Whether what a step made is still what the step would make, and why not.
 
 A finished step leaves OUT/.done (JSON): its command, the digests of its inputs (every word of the
-command that names a file or folder, also after a `:` or `=` in it), of the code it runs (the
-program and the project modules that it imports, comments and docstrings left out) and of the files
-it wrote, with the audio that they name. A folder counts with all that it holds, by content
+command that names a file or folder, also after a `:` or `=` in it, and the files that a `command`
+in its settings names), of the code it runs (the program and the project modules that it imports,
+and tables beside these, comments and docstrings left out) and of the files it wrote, with the audio
+that they name. A folder counts with all that it holds, by content
 (utils/digests.py); exp/.digests remembers the digests of files that have not changed. Because the
 digest of a stamped folder also holds how it was made, digests chain: audio that was protected anew
 at the same place makes its x-vectors, scores and figures stale.
@@ -21,6 +22,7 @@ import ast
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -28,7 +30,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import takewhile
+from itertools import chain, takewhile
 from pathlib import Path
 from textwrap import shorten
 from typing import Any
@@ -44,6 +46,7 @@ NEUTRAL_OPTIONS = ("--nj", "--download", "--parts")
 MOST_SHOWN = 300  # characters of a command that changed
 MOST_NAMED = 3  # files that changed
 _TEMPLATE = re.compile(r"\blocal/report/[\w/]+(?:\.\w+)?\.(?:jinja|csv|yaml|mplstyle)\b")
+_BESIDE = re.compile(r'Path\(__file__\)\.with_name\("([\w.]+)"\)')  # a table of a module
 MEMORY = Path("exp/.digests")  # of files that have not changed
 
 
@@ -155,15 +158,17 @@ def code_of(program: Path) -> dict[str, str]:
 
 def _read_code(path: Path) -> str:
     """JSON: digest of what a file of code does, and the files of the project that it names."""
-    text = path.read_text(encoding="utf-8")
-    templates = _TEMPLATE.findall(text)  # the words of a page
+    text = path.read_text(encoding="utf-8", errors="replace")
+    found = _TEMPLATE.findall(text)  # the words of a page
+    found += [os.path.relpath(path.with_name(name), ROOT) for name in _BESIDE.findall(text)]
     if path.suffix == ".py":
-        tree = ast.parse(text)
-        found = sorted(str(p.relative_to(ROOT)) for p in _project_imports(tree))
-        text = ast.dump(_without_docstrings(tree))
+        with suppress(SyntaxError, ValueError):  # another's program, for another Python
+            tree = ast.parse(text)
+            found += sorted(str(p.relative_to(ROOT)) for p in _project_imports(tree))
+            text = ast.dump(_without_docstrings(tree))
     else:
-        found = re.findall(r"\b(?:utils|steps|local)/[\w/]+\.py\b", text)
-    return json.dumps([digests.sha256(text.encode()), found + templates])
+        found += re.findall(r"\b(?:utils|steps|local)/[\w/]+\.py\b", text)
+    return json.dumps([digests.sha256(text.encode()), found])
 
 
 def strip_neutral(command: Sequence[str]) -> list[str]:
@@ -179,6 +184,17 @@ def strip_neutral(command: Sequence[str]) -> list[str]:
     return words
 
 
+def _programs_in(word: str) -> list[str]:
+    """Files that the command in a system's settings names; not what these read besides."""
+    from utils.settings import is_settings, read_settings, settings_text  # most steps have none
+
+    with suppress(UserError, ValueError):  # the step itself says what is wrong with them
+        if word.endswith(".yaml") and is_settings(word) and b"command" in settings_text(word):
+            command = shlex.split(str(read_settings(word).get("command", "")))
+            return [name for name in command if Path(name).is_file()]
+    return []
+
+
 def _digest_words(
     outs: Sequence[Path], words: Sequence[str], known: Collection[str] = ()
 ) -> tuple[dict[str, str], dict[str, str]]:
@@ -186,7 +202,7 @@ def _digest_words(
     own = [out.resolve() for out in outs]
     inputs: dict[str, str] = {}
     code: dict[str, str] = {}
-    for word in dict.fromkeys(words):
+    for word in dict.fromkeys(chain(words, *map(_programs_in, words))):
         path = None if word in known else _path_in(word)
         if path is None:
             continue

@@ -69,7 +69,7 @@ if in_stage 3 "x-vectors of the original speech, back ends"; then
   each decoded 'steps/decode.py {options} {recogniser} {data} {out}' # for channels (docs/channels.md)
   each channels 'steps/extract_channel.py {options} {channel} {source} {data} {out}' \
     'steps/average_xvectors.py {out} {data} {out}'
-  each tfidf 'steps/train_tfidf.py {unseen} {xvectors} {data} {out}'
+  each tfidf 'steps/train_backend.py --idf {unseen} {xvectors} {data} {out}'
   each backends 'steps/train_backend.py --lda-dim {lda_dim} {unseen} {xvectors} {data} {out}'
 fi
 
@@ -80,7 +80,7 @@ if in_stage 4 "what the systems need: pitch, voices, and what is trained"; then
   each averages 'steps/average_xvectors.py {xvectors} {data} {out}'
   again backends
   each world 'steps/extract_world.py {data} {out}'
-  each wavlm 'steps/extract_wavlm.py {options} {data} {out}'
+  each wavlm 'steps/extract_wavlm.py {options} {unseen} {data} {out}'
   each pools 'steps/make_voice_pool.py {options} {unseen} {world} {data} {speakers} {out}'
   each synthesisers 'steps/train_synthesiser.py --seed {seed} --device {device} {unseen} {conf} {data} {pool} {out}'
   each generators 'steps/train_generator.py --seed {seed} {options} {conf} {xvectors} {data} {out}'
@@ -91,8 +91,7 @@ if in_stage 5 "anonymise the evaluation sets"; then
   each commanded 'steps/protect_by_command.py --dataset {set} --seed {seed} --draw {draw} {conf} {data} {out}'
   each protected 'steps/anonymise.py --dataset {set} --seed {seed} {options} {conf} {data} {out} {wav}'
   plan_again # now it is known which systems draw something
-  again commanded
-  each drawn_again 'steps/anonymise.py --dataset {set} --seed {seed} {options} {conf} {data} {out} {wav}'
+  again commanded protected
 fi
 
 if in_stage 6 "informed attackers: train evaluators on protected speech"; then

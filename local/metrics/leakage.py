@@ -350,7 +350,7 @@ def chance_figures(found: Search) -> Figures:
     """
     queries = found.mates > 0
     m, size = found.mates[queries], found.gallery[queries]
-    best = found.best[queries][:, np.unique(found.own)]
+    best = found.best[queries][:, np.unique(found.own[queries])]
     ranks = {
         "chance": {
             "mean_rank": float((1.0 + (size - m) / (m + 1.0)).mean()),
@@ -370,7 +370,7 @@ def chance_curves(found: Search) -> dict[str, Float64]:
     queries = found.mates > 0
     m, size, i = found.mates[queries], found.gallery[queries], _ks() - 1
     others = np.maximum(size[:, None] - m[:, None] - i, 0) / np.maximum(size[:, None] - i, 1)
-    best = found.best[queries][:, np.unique(found.own)]
+    best = found.best[queries][:, np.unique(found.own[queries])]
     return {
         "chance": np.asarray((1.0 - np.cumprod(others, axis=1)).mean(axis=0), np.float64),
         "chance_clustered": np.array([(best <= k).mean() for k in _ks()]),

@@ -29,7 +29,7 @@ from local.metrics.intervals import (
     rate_intervals,
 )
 from local.metrics.leakage import directed
-from local.metrics.verification import normalise_over_candidates
+from local.metrics.verification import normalise
 from utils.arrays import Float64, Int64
 from utils.cli import UserError
 from utils.seeds import derive_seed, make_rng
@@ -121,8 +121,7 @@ def find_queries(
         means = np.stack([matrix[speaker == s].mean(axis=0) for s in range(len(names))])
         return _rank(means, np.concatenate(owners), np.arange(len(names)), names)
 
-    matrix, normalised = table(score), normalise_over_candidates(trials, score)
-    normal = matrix if normalised is None else table(normalised)  # of one candidate: nothing to do
+    matrix, normal = table(score), table(normalise(utts.codes, score))
     return _rank(matrix, own, speaker, names), by_speaker(matrix), by_speaker(normal)
 
 

@@ -14,7 +14,6 @@ from local.metrics.intervals import (
     interval_report,
     multiplicities,
     number_names,
-    one_run,
     rate_intervals,
 )
 from local.metrics.legal import (
@@ -290,7 +289,6 @@ def groups(
     every = [[hear(trials, run, speakers) for run in runs] for runs in scores]
     first, names = every[0][0], speakers.names
     drawn = multiplicities(len(names), n_bootstrap, seed)
-    chosen = one_run(max(map(len, scores)), n_bootstrap, seed)
     sought = np.isin(np.arange(len(names)), first.person[first.sought])
     report: dict[str, object] = {
         **count_labels(trials.target),
@@ -305,7 +303,7 @@ def groups(
         heard = [[group(one, order, LENGTHS[length]) for one in runs] for runs in every]
         found = [[one for one in runs if one is not None] for runs in heard]
         for attribute, own in members.items():
-            of = {value: _figures(found, who, drawn, chosen) for value, who in own.items()}
+            of = {value: _figures(found, who, drawn, seed) for value, who in own.items()}
             for figure, sign in BETTER.items():
                 key = f"{figure}_{length}_recordings"
                 samples |= {f"{key}_{attribute}_{v}": one[figure] for v, one in of.items()}
@@ -342,14 +340,14 @@ def _members(values: Values, names: Sequence[str], sought: Bool) -> dict[str, di
 
 
 def _figures(
-    every: Sequence[Sequence[Heard]], who: Bool, drawn: Float64, chosen: Int64
+    every: Sequence[Sequence[Heard]], who: Bool, drawn: Float64, seed: int
 ) -> Mapping[str, Float64]:
     """Figures of all attackers on some people, first as they are, then in each resample."""
     own = [[Length.of(_only(heard, who), len(who)) for heard in runs] for runs in every]
-    named = [over_runs(runs, drawn, chosen, Length.named)[0] for runs in own]
-    first = [over_runs(runs, drawn[:0], chosen[:0]).min() for runs in own]
+    named = [over_runs(runs, drawn, seed, Length.named)[0] for runs in own]
+    first = [over_runs(runs, drawn[:0], seed).min() for runs in own]
     eers = np.vstack([
-        over_runs(own[i], drawn, chosen) for i in np.argsort(first)[:RESAMPLED]
+        over_runs(own[i], drawn, seed) for i in np.argsort(first)[:RESAMPLED]
     ])  # fmt: skip
     return {"eer": eers.min(axis=0), "named": np.max(named, axis=0)}
 

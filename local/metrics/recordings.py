@@ -21,6 +21,7 @@ from local.metrics.intervals import (
     multiplicities,
     one_run,
     pair_weights,
+    warn_undefined,
 )
 from local.metrics.verification import Speakers, normalise
 from utils.arrays import Bool, Float64, Int64
@@ -236,8 +237,10 @@ def disclosures(rank: Float64, weight: Float64, n_models: int) -> tuple[Float64,
             np.array([detection.mean(value, own) for own in weight]) for value in (rank, rank**2)
         )
         spread = n * (second / first - first - 1.0) + first
-        a = np.maximum((n * first - second) / spread, 1e-6)[:, None]
-        b = np.maximum((n - first) * (n - second / first) / spread, 1e-6)[:, None]
+        a = ((n * first - second) / spread)[:, None]
+        b = ((n - first) * (n - second / first) / spread)[:, None]
+        share, few = first[:, None] / n, a + b < 1e-6  # 0 where all ranks are the first or the last
+        a, b = np.where(few, 1e-6 * share, a), np.where(few, 1e-6 * (1.0 - share), b)
         shape = betaln(k + a, n - k + b) - betaln(a, b)
     for i in np.flatnonzero((spread <= 1e-9) & (first > 0.0) & (first < n)):
         shape[i] = k * math.log(first[i] / n) + (n - k) * math.log1p(-first[i] / n)
@@ -287,13 +290,16 @@ def recordings(
         "n_segments": int(sought.sum()),
     }
     whole = [figures for run in runs if (figures := _figures(run, np.ones((1, n_people)))[0])]
-    report |= mean_figures(whole or [{}])
+    for name, value in mean_figures(whole or [{}]).items():
+        why = _why_undefined(name, runs[0][name.split("_")[-2]].groups.alone)
+        report |= warn_undefined({name: value}, why)
     for name, own in runs[0].items():
         tried = own.groups.sought
         report[f"groups_{name}_recordings"] = int(tried.sum())
         report[f"people_{name}_recordings"] = len(np.unique(own.groups.person[tried]))
         report[f"chance_named_{name}_recordings"] = float(np.nanmean(own.chance))
-    report |= permutation_tests([[*run.values()] for run in runs], every[0], seed)
+    tests = permutation_tests([[*run.values()] for run in runs], every[0], seed)
+    report |= warn_undefined(tests, "too few people have the same candidates, and could swap them")
     drawn = multiplicities(n_people, n_bootstrap, seed)
     chosen = one_run(len(runs), n_bootstrap, seed)
     resampled: dict[int, Figures | None] = {}
@@ -309,6 +315,16 @@ def recordings(
             if n_bootstrap and isinstance(intervals := report["intervals"], dict):
                 intervals[name.format(n)] = interval(lows)
     return report
+
+
+def _why_undefined(name: str, alone: bool) -> str:
+    if alone and name.startswith(NORMALISED):
+        return "a recording has one candidate, who cannot be compared with others"
+    if name.startswith("linkability"):
+        return f"it takes {detection.FEWEST_MATED} groups with a target, and scores that differ"
+    if name.startswith("rank"):
+        return "there is one candidate, or their number differs by recording"
+    return "there are no nontargets"
 
 
 def _of_enrolled(heard: Heard, order: Sequence[Int64], drawn: Float64) -> dict[str, Float64]:
@@ -351,6 +367,9 @@ def _figures(found: Mapping[str, Length], drawn: Float64) -> list[Figures | None
 #
 # Null hypothesis: scores have nothing to do with who is who. The people who have a model swap their
 # models, all recordings of a person together, so that what recordings of one person share stays.
+# A swapped pair may be no trial, which leaves fewer targets: the EER then varies more, and its p
+# value errs upwards. Who is no candidate cannot be named either, which would make the right one
+# look better than chance; so for naming only those swap who were compared with the same people.
 
 
 def permutation_tests(runs: Sequence[Sequence[Length]], heard: Heard, seed: int = 0) -> Figures:
@@ -361,13 +380,14 @@ def permutation_tests(runs: Sequence[Sequence[Length]], heard: Heard, seed: int 
     leak that is turned round is a leak. The least p value of several figures is corrected for their
     number (`_p_values`). p = (as much + 1)/(N + 1). NaN without lengths or permutations.
     """
-    models, swaps = _swap(heard, seed)
+    models, swaps, _ = _swap(heard, seed)
+    _, within, group = _swap(heard, seed, alike=True)
     if not runs[0] or not len(swaps):
         return dict.fromkeys(TESTED, math.nan)
     leaks = {
         "p_value_eer": [_leaks(_tables(found), models, swaps) for found in runs],
         "p_value_named": [
-            np.stack([_named(own.groups, models, swaps) for own in found], axis=1)
+            np.stack([_named(own.groups, models, within, group) for own in found], axis=1)
             for found in runs
         ],
     }  # fmt: skip
@@ -390,17 +410,35 @@ def _leaks(tables: Sequence[Heard], models: Bool, swaps: Int64) -> Float64:
     return np.stack([0.5 - _eers(table, models, swaps) for table in tables], axis=1)
 
 
-def _swap(heard: Heard, seed: int) -> tuple[Bool, Int64]:
-    """Which models are of which person, (n_people, M), and who has whose models in each
-    permutation, (1 + N_PERMUTATIONS, n_people), the first of which swaps nobody; none where fewer
-    than two people have any."""
+def _swap(heard: Heard, seed: int, *, alike: bool = False) -> tuple[Bool, Int64, Int64]:
+    """Which models are of which person, (n_people, M); who has whose models in each permutation,
+    (1 + N_PERMUTATIONS, n_people), the first of which swaps nobody, none where fewer than two
+    people have any; and the group, (n_people,), within which each person swaps, -1 for nobody.
+    alike: groups of `_alike`, unless somebody is alone; else one."""
     people = np.unique(heard.person[heard.sought])
     models = np.zeros((int(heard.person.max()) + 1, heard.score.shape[1]), bool)
     np.logical_or.at(models, heard.person, heard.target)
+    group = _alike(heard, people, models)
+    if not alike or (np.bincount(group[people]) < FEWEST_PEOPLE).any():
+        group = np.minimum(group, 0)
     rng = make_rng(seed, "permutation test of recordings")
     swaps = np.tile(np.arange(len(models)), (N_PERMUTATIONS + 1, 1))
-    swaps[1:, people] = rng.permuted(np.tile(people, (N_PERMUTATIONS, 1)), axis=1)
-    return models, swaps[: len(swaps) if len(people) >= FEWEST_PEOPLE else 0]
+    for own in (np.flatnonzero(group == number) for number in range(group.max(initial=-1) + 1)):
+        swaps[1:, own] = rng.permuted(np.tile(own, (N_PERMUTATIONS, 1)), axis=1)
+    return models, swaps[: len(swaps) if len(people) >= FEWEST_PEOPLE else 0], group
+
+
+def _alike(heard: Heard, people: Int64, models: Bool) -> Int64:
+    """Number, (n_people,), of the group of each of `people`, whose recordings were all compared
+    with the models of the same people; -1 for others."""
+    known = np.isfinite(heard.score)[:, models[people].any(axis=0)]
+    numbers: dict[tuple[bytes, int], int] = {}
+    group = np.full(len(models), -1)
+    for person in people.tolist():
+        rows = np.unique(known[heard.person == person], axis=0)
+        own = rows.tobytes(), -1 if len(rows) == 1 else person
+        group[person] = numbers.setdefault(own, len(numbers))
+    return group
 
 
 def _p_values(leaks: Float64) -> Float64:
@@ -434,16 +472,21 @@ def _eers(heard: Heard, models: Bool, swaps: Int64) -> Float64:
     return np.minimum(eer, 1.0 - eer)
 
 
-def _named(heard: Heard, models: Bool, swaps: Int64) -> Float64:
-    """Share of people named in each swap less its mean over all possible ones, (n_swaps,)."""
+def _named(heard: Heard, models: Bool, swaps: Int64, group: Int64) -> Float64:
+    """Share of people named in each swap less its mean over all possible ones, (n_swaps,); NaN
+    where somebody would swap with who was no candidate of theirs, and so cannot be named."""
     sought, best = heard.sought, heard.best()
     people, count = np.unique(heard.person[sought], return_counts=True)
     hits = np.zeros((len(models), len(models)))  # by person, and by whose models they are
     right = sought & (best >= 0)
     np.add.at(hits, heard.person[right], models[:, best[right]].T)
+    absent = ~np.isfinite(heard.score[sought]) @ models.T
+    np.add.at(hits, heard.person[sought], np.where(absent, math.nan, 0.0))
     hits[people] /= count[:, None]
     share = hits[people[None, :], swaps[:, people]].mean(axis=1)
-    return np.asarray(share - hits[np.ix_(people, people)].mean(), np.float64)
+    alike = group[people, None] == group
+    expected = np.where(alike, hits[people], 0.0).sum(axis=1) / alike.sum(axis=1)
+    return np.asarray(share - expected.mean(), np.float64)
 
 
 # ---- The strongest of several attackers: who is chosen also depends on the people.
@@ -470,16 +513,15 @@ def strongest(
         return report
     every = [[hear(trials, run, speakers) for run in runs] for runs in scores]
     first, n_people = every[0][0], len(speakers.names)
-    order, (models, swaps) = shuffle(first, speakers.names, seed), _swap(first, seed)
+    order, (models, swaps, _) = shuffle(first, speakers.names, seed), _swap(first, seed)
     drawn = multiplicities(n_people, n_bootstrap, seed)
-    chosen = one_run(max(map(len, scores)), n_bootstrap, seed)
     found: dict[str, list[Float64]] = {}
     of, leaks = [], []
     for runs in every:
         lengths = [_lengths(heard, order, n_people) for heard in runs]
         for name in lengths[0]:
             own = [of_run[name] for of_run in lengths]
-            eers = over_runs(own, drawn, chosen)
+            eers = over_runs(own, drawn, seed)
             found.setdefault(name, []).extend(eers)
             of += [name] * len(eers)
             if len(swaps):
@@ -503,15 +545,16 @@ def strongest(
 def over_runs(
     runs: Sequence[Length],
     drawn: Float64,
-    chosen: Int64,
+    seed: int,
     figures: Callable[[Length, Float64], Float64] = Length.eers,
 ) -> Float64:
-    """Figures in the mean of all runs, then in each resample, of the chosen run, (k, 1 + n), as
-    `drawn`, (n, n_people), and `chosen`, (n,), have it. By default the folded EERs of the scores as
-    they are and, unless they have one candidate, normalised."""
+    """Figures in the mean of all runs, then in each resample, of one run at random, (k, 1 + n);
+    drawn: (n, n_people). By default the folded EERs of the scores as they are and, unless they have
+    one candidate, normalised."""
+    chosen = one_run(len(runs), len(drawn), seed)
     whole, parts, places = [], [], [np.zeros(1, np.int64)]
     for place, own in enumerate(runs):
-        of_run = np.flatnonzero(chosen % len(runs) == place)
+        of_run = np.flatnonzero(chosen == place)
         made = np.atleast_2d(figures(own, np.vstack([np.ones(drawn.shape[1]), drawn[of_run]])))
         whole.append(made[:, :1])
         parts.append(made[:, 1:])

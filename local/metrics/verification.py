@@ -236,8 +236,9 @@ def verification(
         "linkability_per_speaker": None,
     }
     if challenges:
-        report["eer_speechbrain"] = detection.eer_speechbrain(score, trials.target)
-        report["eer_kaldi"] = detection.eer_kaldi(score, trials.target)
+        for of in (detection.eer_speechbrain, detection.eer_kaldi):
+            each = [of(run, trials.target) for run in (score, *draws)]
+            report[of.__name__] = float(np.mean(each))
     if speakers is None:
         logger.warning("linkability_per_speaker is null: it needs to know the speakers (utt2spk)")
         return report
@@ -246,10 +247,10 @@ def verification(
     if report["linkability_per_speaker"] is None:
         logger.warning("linkability_per_speaker is null: linkability is undefined")
     if n_bins:  # all trials, and by enrolled speaker (Champion et al. 2021)
-        bins = detection.histograms(scored.ranking, n_bins=n_bins)
         own = detection.by_enrolment(scored.ranking, speakers.enrol, len(names), n_bins)
         name = f"linkability_bins_{n_bins}"
-        report[name] = detection.d_sys(bins) if bins else math.nan
+        binned = [detection.histograms(run.ranking, n_bins=n_bins) for run, _ in runs]
+        report[name] = float(np.mean([detection.d_sys(bins) for bins in binned if bins]))
         report[f"{name}_per_speaker"] = _defined(names, own)
     report["n_speakers"] = len(names)
     report["n_target_speakers"] = len(np.unique(speakers.trial[trials.target]))

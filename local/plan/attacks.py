@@ -209,10 +209,14 @@ class Attacks:
         """An attack on the further runs of --draws; none where the speech is not drawn anew."""
         attacker, system = one.attack.attacker, one.attack.system
         heard = attacker in DRAWN and not one.fused and not one.tells.encoder.is_textual
+        both = one.attack.protection[0] and self.recipe.shares_voices(system)
         return [
-            replace(one, name=f"{attacker}_draw{i}", trial=f"{one.trial}_draw{i}")
+            replace(
+                one, name=f"{attacker}_draw{i}", trial=f"{one.trial}_draw{i}",
+                enrol=f"{one.enrol}_draw{i}" if both else one.enrol,
+            )
             for i in range(1, self.recipe.n_draws(system) if heard else 1)
-        ]
+        ]  # fmt: skip
 
     # Stages of run.sh.
 
@@ -232,9 +236,9 @@ class Attacks:
         """Plan x-vectors of the protected speech."""
         recipe = self.recipe.at(Stage.HEAR)
         for evaluator, system in product(recipe.evaluators, self.systems):
-            draws = () if evaluator.encoder.is_textual else recipe.draws_of(system)
+            draws = () if evaluator.encoder.is_textual else recipe.drawn_again(system)
             names = [side(name, system) for name in recipe.sets_of(system)]
-            names += [f"{side(n, system)}_draw{i}" for i, n in product(draws, recipe.sets[1:])]
+            names += [f"{side(name, system)}_draw{i}" for name, i in draws]
             for name in names:
                 recipe.xvectors(evaluator.encoder, name)
         for one in self.all:
@@ -406,6 +410,11 @@ class Utility:
             self._check_asr(word)
         for word in self.emotion:
             _check_kind("--emotion", word, EMOTION)
+            if word in self.asr:
+                raise UserError(
+                    f"--emotion {word}: --asr names it, too; a model recognises words or emotions, "
+                    "so leave it out of one"
+                )
 
     def _check_asr(self, word: str) -> None:
         _check_kind("--asr", word, ASR)

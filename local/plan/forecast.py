@@ -35,8 +35,7 @@ STATED = {
     "compute_metrics": (0.0, 1.1), "measure_people": (0.0, 1.2),
     "compare_prosody": (0.015, 8.0), "extract_contours": (0.015, 8.0),
     "estimate_quality": (0.04, 21.0), "decode": (0.06, 60.0), "collect_results": (0.0, 6.0),
-    "make_report": (0.0, 16.0), "extract_channel": (0.0, 1.7), "train_tfidf": (0.0, 0.2),
-    "fuse_scores": (0.0, 0.2),
+    "make_report": (0.0, 16.0), "extract_channel": (0.0, 1.7), "fuse_scores": (0.0, 0.2),
 }  # fmt: skip
 # Seconds for a weight of an encoder's convolutions and a second of speech, to train it and to use
 # it, and beside these: 300 s of training of ecapa_mini, and bench_extract_xvectors.py.

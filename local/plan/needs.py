@@ -1,11 +1,11 @@
 """Needs of evaluators and systems, steps that meet them, and steps that protect speech."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cache
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ from local.plan.options import (
     need_conf,
     settings_of,
 )
-from local.protocols.attackers import FINETUNED
+from local.protocols.attackers import FINETUNED, SHARED_LEVELS
 from local.protocols.trials import MIXED
 from steps.anonymisers.registry import Description, describe_system
 from utils.cli import UserError
@@ -59,10 +59,10 @@ def _describe(conf: str) -> Description:
 # Tables whose first command can be run for parts of its data; and those that train, on nobody who
 # is tested.
 CUT = (
-    "audio", "xvectors", "decoded", "f0", "world", "wavlm", "protected", "drawn_again", "prosody",
-    "quality", "functionals",
+    "audio", "xvectors", "decoded", "f0", "world", "wavlm", "protected", "prosody", "quality",
+    "functionals",
 )  # fmt: skip
-TRAINED = ("encoders", "tfidf", "backends", "pools", "synthesisers", "heads")
+TRAINED = ("encoders", "tfidf", "backends", "pools", "wavlm", "synthesisers", "heads")
 
 
 def side(name: str, system: str) -> str:
@@ -79,11 +79,8 @@ def recognise_words(asked: Asked) -> str:
     """Word of --asr by which channels have words recognised: one that needs no language data of the
     corpus, or moonshine where it is installed; empty: there is none."""
     words = [word for word in asked.words("asr") if word.startswith(("moonshine", "hub:"))]
-    try:
-        distribution("moonshine-voice")
-    except PackageNotFoundError:
-        return words[0] if words else ""
-    return words[0] if words else "moonshine"
+    there = ["moonshine"] if find_spec("moonshine_voice") else []
+    return next(iter((*words, *there)), "")
 
 
 def say_recogniser(asked: Asked, word: str) -> tuple[str, list[str]]:
@@ -101,12 +98,11 @@ def _hearing(
 ) -> tuple[tuple[Evaluator, ...], list[str]]:
     """Evaluators that can hear something here, and notes on the others."""
     why = "nothing recognises words: moonshine is not installed, and --asr names no hub:<model>"
-    deaf = not recognise_words(asked)
-    lost = [one.word for one in evaluators if deaf and one.encoder.word == "words"]
-    kept = tuple(one for one in evaluators if one.word not in lost)
+    there = recognise_words(asked)
+    kept = tuple(one for one in evaluators if there or one.encoder.word != "words")
     if not kept:
         raise UserError(f"--evaluators: {why}")
-    return kept, [f"evaluator left out: {word}: {why}" for word in lost]
+    return kept, [f"evaluator left out: {e.word}: {why}" for e in evaluators if e not in kept]
 
 
 @dataclass
@@ -268,12 +264,12 @@ class Recipe:
         """Options that make a training fail if it has a speaker of the evaluation sets. They are
         the same in a study of other sets and for trials of one gender, so that run.sh's models are
         not trained anew."""
-        words: list[str] = []
-        for part in ("enrolls", "trials_f", "trials_m"):
-            name = f"{self.asked['evaluation']}_{part}"
-            if name in self.evaluated or Path("data", name).is_dir():
-                words += ["--not-speakers-of", f"data/{name}"]
-        return tuple(words)
+        enrolment, mixed = f"{self.asked['evaluation']}_enrolls", self.trial_set(MIXED)
+        names = [enrolment, self.trial_set("f"), self.trial_set("m")]
+        found = [one for one in names if one in self.evaluated or Path("data", one).is_dir()]
+        if found == [enrolment] and mixed in self.evaluated:  # no lists of each gender beside it
+            found.append(mixed)
+        return tuple(word for one in found for word in ("--not-speakers-of", f"data/{one}"))
 
     def conf(self, system: str) -> str:
         """Settings of a system; UserError where they are missing."""
@@ -310,8 +306,21 @@ class Recipe:
         return int(self.asked.get("draws", "1")) if is_ours and self.is_random(system) else 1
 
     def draws_of(self, system: str) -> range:
-        """Further runs of a random system, by number: one for calibration, and those of --draws."""
-        return range(1, max(2, self.n_draws(system)) if self.is_random(system) else 1)
+        """Further runs of a random system, by number: one for calibration, and those of --draws;
+        none where every evaluator counts what is said, of which no figure compares runs."""
+        heard = any(not evaluator.encoder.is_textual for evaluator in self.evaluators)
+        return range(1, max(2, self.n_draws(system)) if heard and self.is_random(system) else 1)
+
+    def shares_voices(self, system: str) -> bool:
+        """Whether enrolment and trials share pseudo-voices, as long as both are of one draw."""
+        return self.describe(system).level in SHARED_LEVELS
+
+    def drawn_again(self, system: str) -> Iterator[tuple[str, int]]:
+        """Sets of each further run, and its number: the trials, and of --draws the enrolment that
+        shares their voices."""
+        for draw in self.draws_of(system):
+            both = self.shares_voices(system) and draw < self.n_draws(system)
+            yield from ((name, draw) for name in (self.sets if both else self.sets[1:]))
 
     # Each of the following methods plans steps of this stage and returns the folder that they make.
 
@@ -455,12 +464,12 @@ class Recipe:
         met = (self.meet(need, name, description.level, speech) for need in description.needs)
         return [word for words in met for word in words]
 
-    def protect(self, table: str, system: str, name: str, out: str, *options: str) -> str:
+    def protect(self, system: str, name: str, out: str, *options: str) -> str:
         """Plan a set, protected by a system: data/OUT."""
         speech, more = self._speech(system, name, options)
         return self.step(
-            table, f"data/{out}", name, set=name, conf=self.conf(system), wav=f"data/{out}/wav",
-            options=(*more, *self.needs(system, name, speech)),
+            "protected", f"data/{out}", name, set=name, conf=self.conf(system),
+            wav=f"data/{out}/wav", options=(*more, *self.needs(system, name, speech)),
         )  # fmt: skip
 
     def _speech(self, system: str, name: str, options: Sequence[str]) -> tuple[str, Sequence[str]]:
@@ -493,7 +502,7 @@ class Recipe:
             else:
                 found.append(side(name, system))
                 if system:
-                    self.protect("protected", system, name, found[-1])
+                    self.protect(system, name, found[-1])
         return found
 
     def protect_training(self, system: str, level: str, name: str, draw: int = 0) -> str:
@@ -503,7 +512,7 @@ class Recipe:
         if level != self.describe(system).level:
             options += ("--level", level)
         out = f"{name}_{system}_{level}" + (f"_draw{draw}" if draw else "")
-        return self.protect("protected", system, name, out, *options)
+        return self.protect(system, name, out, *options)
 
     def informed_draws(self, system: str, level: str, encoder: NamedEncoder) -> int:
         """How often an attacker protects the training set: once where a draw changes nothing that

@@ -14,6 +14,7 @@ from local.protocols.attackers import (
     CHANNELS,
     FINETUNED,
     NOT_TRAINABLE,
+    RHO,
     SCRATCH,
     TEXTUAL,
     Attempt,
@@ -242,7 +243,7 @@ PLDA, COHORT = "backends", "cohorts"  # what is trained, and its folder in exp
 TFIDF = "tfidf"
 BACKENDS = {
     TFIDF: PLDA, "plda": PLDA, "plda_asnorm": PLDA, "cosine": "", "cosine_asnorm": COHORT,
-    "cosine_raw": "",
+    **dict.fromkeys(RHO, ""), "cosine_raw": "",
 }  # fmt: skip
 FORM = f"<encoder>/<back end> is expected, with {', '.join([*BACKENDS][:-1])} or cosine_raw"
 
@@ -424,6 +425,8 @@ def find_evaluator(word: str, cohort_size: str) -> Evaluator:
     if encoder.is_textual != (backend == TFIDF):
         known = ", ".join(f"{one}/{TFIDF}" for one in TEXTUAL)
         raise UserError(f"--evaluators: '{word}'; {TFIDF} compares what counts: {known}")
+    if backend in RHO and name != "timing":
+        raise UserError(f"--evaluators: '{word}'; {backend} compares phones: timing/{backend}")
     kind = BACKENDS[backend]
     scorer = f"exp/{kind}/{encoder.name}" if kind else backend
     return Evaluator(

@@ -398,10 +398,10 @@ def _plan_all(asked: Asked) -> tuple[Recipe, Attacks, Utility]:
         recipe.at(Stage.SYSTEMS).needs(system)
         recipe.notes += recipe.found(system).notes
         for name in recipe.sets_of(system):
-            recipe.at(Stage.PROTECT).protect("protected", system, name, f"{name}_{system}")
-        for draw, name in product(recipe.draws_of(system), recipe.sets[1:]):
+            recipe.at(Stage.PROTECT).protect(system, name, f"{name}_{system}")
+        for name, draw in recipe.drawn_again(system):
             out = f"{name}_{system}_draw{draw}"
-            recipe.protect("drawn_again", system, name, out, "--draw", str(draw))
+            recipe.protect(system, name, out, "--draw", str(draw))
     attacks.learn()
     attacks.hear()
     attacks.measure()

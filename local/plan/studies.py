@@ -141,7 +141,7 @@ class Nist:
         for system, draw in self.draws.items():
             out = f"{self.set}_{system}"
             recipe.at(1).needs(system)
-            recipe.at(2).protect("protected", system, self.set, out, "--draw", draw)
+            recipe.at(2).protect(system, self.set, out, "--draw", draw)
         for system, folder in self.folders.items():
             recipe.at(2).step("external", f"data/{self.set}_{system}", self.set, folder=folder)
         folders = [one for evaluator in recipe.evaluators for one in self._evaluate(evaluator)]
@@ -250,7 +250,7 @@ def plan_whitebox(asked: Asked) -> Planned:
     for system in systems:
         recipe.at(0).needs(system, recipe.train)
         for name in recipe.sets:
-            recipe.at(1).protect("protected", system, name, f"{name}_{system}")
+            recipe.at(1).protect(system, name, f"{name}_{system}")
         recipe.protect_training(system, "const", recipe.train)
     attacks, who = Attacks(recipe, systems), ["unprotected", *attackers]
 

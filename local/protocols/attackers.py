@@ -24,6 +24,7 @@ FINETUNED = "finetuned"  # encoder, or a head on it, tuned on protected speech, 
 BACKEND = "backend"  # frozen encoder, back end trained anew on protected speech
 TEXTUAL = ("words", "sounds")  # channels of what is said, which the back end tfidf compares
 CHANNELS = (*TEXTUAL, "timing", "melody")  # encoders that hear something else than the voice
+RHO = ("rho1", "rho2")  # back ends of timing alone, which compare mean durations of phones
 # Encoders with nothing to train here; those of the voice are tuned by a head on their x-vectors.
 NOT_TRAINABLE = ("resemblyzer", "pyannote", "pyannote_synth", "hub:", "given:", *CHANNELS)
 
@@ -166,7 +167,7 @@ def _why_not(attacker: Attacker, system: AttackedSystem, evaluator: str, level: 
         return f"{has}; this one is {system.level}"
     if attacker.evaluator == ALIGNED and encoder in CHANNELS:
         return f"{encoder} is not a space of voices that protection could have rotated"
-    if attacker.evaluator == BACKEND and backend in ("cosine", "cosine_raw"):
+    if attacker.evaluator == BACKEND and backend in ("cosine", "cosine_raw", *RHO):
         has = f"--evaluators {encoder}/plda or {encoder}/cosine_asnorm"
         return f"the back end {backend} has nothing to train; {has} has"
     if attacker.evaluator in (SCRATCH, FINETUNED) and comes_trained(encoder):

@@ -1,5 +1,6 @@
 """Vectors of utterances beside the voice: counts of what was recognised, timing, and melody."""
 
+import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -8,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steps.asr.language import normalise
+from steps.speaker.backends import CosineBackend
 from utils.arrays import Float32, Float64
 from utils.cli import UserError
 from utils.datadir import describe_difference
@@ -18,13 +20,14 @@ from utils.tables import read_headed, read_map, sort_ids
 # Mean and standard deviation of each value: of phones over the phones, of all else over the
 # utterances of 67 people of LibriSpeech (train-clean-100, dev-clean, test-other), one of each.
 TABLE = Path(__file__).with_name("typical.tsv")
+logger = logging.getLogger(__name__)
 
 
 @cache
-def _typical() -> Mapping[str, tuple[float, float]]:
-    return {
-        name: (float(row["mean"]), float(row["sd"])) for name, row in read_headed(TABLE).items()
-    }
+def _typical(names: tuple[str, ...]) -> Float64:
+    """Typical means and deviations (2, n)."""
+    rows = read_headed(TABLE)
+    return np.array([[float(rows[name][of]) for name in names] for of in ("mean", "sd")])
 
 
 def away(names: Sequence[str], values: Float64) -> Float64:
@@ -33,7 +36,7 @@ def away(names: Sequence[str], values: Float64) -> Float64:
     >>> away(["log_pause"], np.array([np.nan])).tolist()
     [0.0]
     """
-    mean, deviation = np.array([_typical()[name] for name in names]).T
+    mean, deviation = _typical(tuple(names))
     return np.nan_to_num((values - mean) / deviation)
 
 
@@ -151,6 +154,44 @@ def cut_phones(spoken: Sequence[Spoken], seconds: float) -> Iterator[list[Spoken
     which = np.minimum((middle * pieces / max(total, 1)).astype(np.int64), pieces - 1)
     for number in range(pieces):
         yield [one for one, at in zip(spoken, which, strict=True) if at == number]
+
+
+# ---- Mean durations of phones compared, after Tomashenko et al. (2024), who call 1 - score rho.
+
+
+class Rho1(CosineBackend):
+    """Cosine of the mean durations of PHONES, of timings (n, 44)."""
+
+    dim = len(PHONES) + len(RHYTHM)
+
+    def right(self, vectors: Float64) -> Float64:
+        return super().right(durations(vectors))
+
+
+class Rho2(Rho1):
+    """Mean over PHONES of the shorter of two mean durations, in units of each side's mean (our
+    choice: equal ones score 1, where else slow people would score highest with everybody)."""
+
+    def rows(self, vectors: Float64) -> Float64:
+        found = durations(vectors)
+        return found / found.mean(axis=1, keepdims=True)
+
+    def pairs(self, left: Float64, right: Float64) -> Float64:
+        return np.minimum(left, right).mean(axis=1)
+
+    def right(self, vectors: Float64) -> Float64:
+        raise UserError("rho2 scores lists of trials alone; take rho1")
+
+
+def durations(vectors: Float64) -> Float64:
+    """Mean durations (n, 39) of PHONES, in frames: exp of the mean log that a timing (n, 44) has. A
+    phone that does not occur has its typical duration."""
+    if empty := int((~vectors.any(axis=1)).sum()):
+        logger.warning(
+            "%d of %d vectors are zero: without phones, durations are typical", empty, len(vectors)
+        )
+    mean, deviation = _typical(PHONES)
+    return np.exp(mean + deviation * vectors[:, : len(PHONES)])
 
 
 # ---- Melody of an utterance as one vector: the course of pitch, voicing and energy.

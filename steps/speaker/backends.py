@@ -4,7 +4,7 @@ import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,8 @@ from utils.trials import Ids, Trials
 BACKENDS = {
     "cosine": "steps.speaker.backends:CentredCosine",
     "cosine_raw": "steps.speaker.backends:CosineBackend",
+    "rho1": "steps.channels.recognised:Rho1",
+    "rho2": "steps.channels.recognised:Rho2",
     "<folder>": "steps.speaker.backends:read_folder",
 }
 IDF = "idf.vec"
@@ -53,10 +55,23 @@ class Backend(Protocol):
         ...
 
 
+@runtime_checkable
+class PairBackend(Protocol):
+    """Scores of pairs that are no inner products, for lists of trials alone."""
+
+    def rows(self, vectors: Float64) -> Float64:
+        """Rows (n, k) of x-vectors (n, D) of either side."""
+        ...
+
+    def pairs(self, left: Float64, right: Float64) -> Float64:
+        """Scores (n,) of pairs of rows (n, k)."""
+        ...
+
+
 class CosineBackend:
     """Cosine of the raw vectors, neither centred nor scaled first; counts do not matter."""
 
-    dim = None  # any
+    dim: int | None = None  # any
 
     def left(self, vectors: Float64, counts: Float64) -> Float64:
         return self.right(vectors)
@@ -278,14 +293,14 @@ def load_normalised(name: str, top: int) -> Backend:
 
 
 def load_backend(name: str) -> Backend:
-    """Load `cosine`, `cosine_raw`, or a folder of steps/train_backend.py (or Kaldi)."""
+    """Load a back end of BACKENDS; a folder is one of steps/train_backend.py (or Kaldi)."""
     kind, found = find(BACKENDS, name, "back end")
     return kind(*found)
 
 
 def read_folder(name: str) -> Backend:
-    """Read the back end in a folder of steps/train_tfidf.py or steps/train_backend.py; the centred
-    cosine where there is a cohort alone."""
+    """Read the back end in a folder of steps/train_backend.py; the centred cosine where there is a
+    cohort alone."""
     folder = Path(name)
     if (path := folder / IDF).is_file():
         return TfidfBackend(archives.read_object(path, 1))
@@ -395,15 +410,20 @@ def score_trials(
         who, what = (np.unique(ids.codes[trials.target]) for ids in (left_ids, right_ids))
         others = len(what) < len(right_ids.names)  # utterances of people who are not enrolled
         _check_people(len(who) + others, "tried")
-    left = backend.left(enrol.stack(left_ids.names), enrol.count(left_ids.names))
-    right = backend.right(trial.stack(right_ids.names))
+    compare, left, right = _inner, enrol.stack(left_ids.names), trial.stack(right_ids.names)
+    if isinstance(backend, PairBackend):
+        compare, left, right = backend.pairs, backend.rows(left), backend.rows(right)
+    else:
+        left, right = backend.left(left, enrol.count(left_ids.names)), backend.right(right)
     scores = np.empty(len(trials))
     for start in range(0, len(trials), _PAIRS_AT_ONCE):
         part = slice(start, start + _PAIRS_AT_ONCE)
-        scores[part] = np.einsum(
-            "nk,nk->n", left[left_ids.codes[part]], right[right_ids.codes[part]]
-        )
+        scores[part] = compare(left[left_ids.codes[part]], right[right_ids.codes[part]])
     return scores
+
+
+def _inner(left: Float64, right: Float64) -> Float64:
+    return np.einsum("nk,nk->n", left, right)
 
 
 def is_centred(backend: Backend) -> bool:
@@ -444,17 +464,21 @@ def check_dimensions(backend: Backend, left: VectorTable, right: VectorTable) ->
         )
 
 
-def select_utterances(table: VectorTable, utt2spk: Mapping[str, str]) -> list[str]:
-    """Utterances of utt2spk in C order; UserError names those without an x-vector."""
+def select_utterances(tables: Sequence[VectorTable], utt2spk: Mapping[str, str]) -> list[str]:
+    """Utterances of utt2spk in C order, without those whose x-vector is zero in a table, as the
+    timing of an utterance without phones; UserError names those without an x-vector."""
     ids = sort_ids(utt2spk)
-    if problem := _missing("segment", ids, table.vectors, table.source):
-        raise UserError(f"not all pairs can be scored: {problem}")
-    if left_out := len(table.vectors) - len(ids):
-        logging.warning(
-            f"{table.source}: {left_out} x-vectors are of utterances that utt2spk does not list; "
-            "left out"
-        )
-    return ids
+    for table in tables:
+        if problem := _missing("segment", ids, table.vectors, table.source):
+            raise UserError(f"not all pairs can be scored: {problem}")
+        if more := len(table.vectors) - len(ids):
+            why = "x-vectors are of utterances that utt2spk does not list"
+            logger.warning("%s: %d %s; left out", table.source, more, why)
+    found = [utt for utt in ids if all(table.vectors[utt].any() for table in tables)]
+    if zero := len(ids) - len(found):
+        where = " or ".join(dict.fromkeys(table.source for table in tables))
+        logger.warning("%s: %d of %d x-vectors are zero; left out", where, zero, len(ids))
+    return found or ids  # all zero is an error
 
 
 def write_pairs(

@@ -42,6 +42,10 @@ Result = TypeVar("Result")
 
 LIMITS = "limits.txt"
 UNMEASURED = Path(__file__).with_name(LIMITS)  # of every system; a folder's own gives figures
+NO_KEY = (
+    "This system takes nothing from the key: it changes all speech by rules that everybody who has "
+    "it knows, and who knows them can undo the change."
+)
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,7 @@ def load_system(path: Path, seed: int) -> LoadedSystem:
     told = folder / LIMITS if folder and is_there(folder / LIMITS) else UNMEASURED
     kind = "model" if folder else str(read_settings(conf).get("anonymiser"))
     limits = [line.rstrip("\n") for _, line in read_lines(told)]
+    limits += [] if anonymiser.is_random else [NO_KEY]
     return LoadedSystem(anonymiser, digest, limits, CPU_SECONDS.get(kind, 0.0))
 
 
@@ -622,22 +627,24 @@ def _open(path: Path, _: Tick) -> Recording:
 def protect_all(
     jobs: Jobs,
     work: Work,
-    groups: Iterable[tuple[str, Sequence[Path]]],
+    todo: Sequence[tuple[str, Sequence[Path]]],
+    groups: Mapping[str, Sequence[Path]],
     opened: Mapping[Path, Recording | UserError],
     done: Callable[[Path, list[str]], None],
 ) -> dict[Path, str]:
-    """Make the files of groups that share a pseudo-speaker; returns the failed ones, with reasons,
-    of which no earlier version stays.
+    """Make files of groups that share a pseudo-speaker; returns the failed ones, with reasons, of
+    which no earlier version stays.
 
+    groups: all files of each, whose pitch counts: a run that goes on makes what one run would.
     done: called with each complete file, and remarks on it.
     """
-    failed = {path: str(error) for path, error in opened.items() if isinstance(error, UserError)}
     good = {path: found for path, found in opened.items() if isinstance(found, Recording)}
-    heard = [(name, [path for path in files if path in good]) for name, files in groups]
-    learnt = dict(jobs.run(_learn, [([good[path] for path in files],) for _, files in heard]))
+    wanted = [(n, name, path) for n, (name, files) in enumerate(todo) for path in files]
+    failed = {path: str(opened[path]) for *_, path in wanted if path not in good}
+    heard = [([good[path] for path in groups[name] if path in good],) for name, _ in todo]
+    learnt = dict(jobs.run(_learn, heard))
     calls = [
-        (name, path, good[path], learnt[n])
-        for n, (name, files) in enumerate(heard) for path in files
+        (name, path, good[path], learnt[n]) for n, name, path in wanted if path in good
     ]  # fmt: skip
     calls.sort(key=lambda call: -call[2].seconds)  # so that no long file is begun last
     for n, result in jobs.run(work.protect, calls):

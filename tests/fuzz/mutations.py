@@ -77,10 +77,7 @@ WRONG: dict[str, dict[str, Change]] = {
         "digits": lambda d: d + b"zz: " + b"9" * 5000 + b"\n",
         "control": lambda d: d + b"zz: \x01\n",
     },
-    "binary": {
-        **CUT,
-        "pickle": lambda d: b"\x80\x04cposix\ngetcwd\n(tR." + d[:8],
-    },
+    "binary": {**CUT, "pickle": lambda d: b"\x80\x04cposix\ngetcwd\n(tR." + d[:8]},
     "archive": {**CUT, "key": lambda d: d.replace(b" \0B", b"\0B", 1), "twice": lambda d: d + d},
     "text": {"half": lambda d: d[: len(d) // 2], "word": lambda d: d.replace(b".", b"x", 1)},
     "wav": {
