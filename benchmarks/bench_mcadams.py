@@ -48,7 +48,7 @@ def plain_loop(wave: Float64) -> Float64:
 
 def batched(wave: Float64) -> Float64:
     """The project's transform on the same frames."""
-    return transform(wave, ALPHA, FrameOptions(order=ORDER, pad_edges=False)).samples
+    return transform(wave, ALPHA, FrameOptions(pad_edges=False)).samples
 
 
 def main() -> int:

@@ -43,6 +43,11 @@ def main(
         "A FOLDER of --figures that is of an attack, with its scores, for its curves; each option "
         "may be given again", "FOLDER TRIALS SCORES",
     ] = (),
+    runs: Annotated[
+        Sequence[tuple[Path, Path, Path, Path]],
+        "The score folders of two runs of a random system, for the calibration curves",
+        "FOLDER TRIALS SCORES_F0 SCORES_F1",
+    ] = (),
     speech: Annotated[
         Sequence[tuple[str, str, str]],
         "The data directories of a system: settings, and the speech that clips are cut from",
@@ -68,7 +73,7 @@ def main(
     rows, speakers, no_figures = of.tabulate_all(folders, corpus_name)
     unused = {lost["what"] for lost in no_figures}
     used = [folder for folder in folders if str(folder) not in unused]
-    pictures, no_pictures = of.gather(folders, used, attack)
+    pictures, no_pictures = of.gather(folders, used, attack, runs)
     records, no_records = of.attacks([scores for *_, scores in attack])
     systems, no_settings = of.settings_of_systems(speech)
     missing = [*no_figures, *no_pictures, *no_records, *no_settings]

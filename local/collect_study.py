@@ -59,20 +59,24 @@ def _generators(
         Sequence[tuple[str, str, str]], "A generator's name and its folders with capacity.tsv and "
         "time.json; may be given again", "NAME CAPACITY TIME",
     ],
+    attacked: Labelled = (),
 ) -> None:  # fmt: skip
-    """Generators of pseudo-speakers (Liu et al. 2025, Fig. 11 and Table III)."""
-    from pandas import concat
+    """Generators of pseudo-speakers (Liu et al. 2025), with their Fig. 11: capacity.pdf and .svg.
+
+    Generators without --attacked are "not run".
+    """
+    from pandas import DataFrame
 
     from local.report import studies as report
     from utils.tables import read_json_object
 
-    made = [report.capacity_rows(report.REAL, real / "capacity.tsv")]
+    rows = report.capacity_rows(report.REAL, real / "capacity.tsv")
     for name, capacity, seconds in generator:
-        made.append(report.capacity_rows(name, Path(capacity) / "capacity.tsv"))
-        made.append(report.time_rows(name, Path(seconds) / "time.json"))
-    made += [report.published_rows(name) for name, _, _ in generator]
-    rows = concat(made)
-    report.GeneratorFigures(rows).write(
+        rows += report.capacity_rows(name, Path(capacity) / "capacity.tsv")
+        rows += report.time_rows(name, Path(seconds) / "time.json")
+    rows += report.speech_rows(attacked)
+    rows += [row for name, _, _ in generator for row in report.published_rows(name)]
+    report.GeneratorFigures(DataFrame(rows, columns=report.COLUMNS)).write(
         out, corpus=corpus_name, encoder=encoder,
         threshold=read_json_object(threshold, "make it again"),
     )  # fmt: skip

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 from local.options import AnotherDraw, Bootstrap, Figures, Words, read_scored, write_figures
 from utils.cli import BadValue, UserError, natural, positive
 from utils.commands import commands
-from utils.options import Seed, Utt2spk
+from utils.options import Seed, TrialFormat, Utt2spk
 from utils.tables import read_json_object, read_map
 
 Trials = Annotated[Path, "A list of trials"]
@@ -34,9 +34,11 @@ def _omega(text: str) -> tuple[str, float]:
     return text, value
 
 
-def _read_scored(trials_path: Path, *scores_paths: Path) -> tuple[Any, ...]:
+def _read_scored(
+    kind: str, trials_path: Path, *scores_paths: Path, more: Sequence[Path] = ()
+) -> tuple[Any, ...]:
     """Read as `read_scored` does; UserError for a list without targets or without nontargets."""
-    trials, *scores = read_scored(trials_path, *scores_paths)
+    trials, *scores = read_scored(kind, trials_path, *scores_paths, more=more)
     for value, label in ((True, "target"), (False, "nontarget")):
         if not (trials.target == value).any():
             raise UserError(f"{trials_path}:1: no {label} trial; both kinds are needed")
@@ -55,7 +57,8 @@ def _check_bootstrap(bootstrap: int, utt2spk: Path | None) -> None:
 
 
 def _verification(
-    trials: Trials, scores: Scores, out: Figures, *, utt2spk: Utt2spk | None = None,
+    trials: Trials, scores: Scores, out: Figures, *, format: TrialFormat = "auto",
+    utt2spk: Utt2spk | None = None,
     omega: Annotated[
         Sequence[tuple[str, float]], "The prior odds of a mated pair, which add "
         "linkability_omega_<X>; may be given again", "X", _omega,
@@ -65,6 +68,10 @@ def _verification(
         "speaker's alone (the code of Champion et al. 2021: 50); needs --utt2spk; 0: not", "N",
         natural,
     ] = 0,
+    more_scores: Annotated[
+        Sequence[Path], "Further scores of the list, such as those of its men; may be given again",
+        "SCORES",
+    ] = (),
     unprotected: Annotated[
         Path | None, "Scores of the same trials without protection by the same evaluator, which "
         "add eer_rise: how far the EER lies above theirs, people resampled alike in both", "SCORES",
@@ -82,13 +89,13 @@ def _verification(
     _check_bootstrap(bootstrap, utt2spk)
     if bins and not utt2spk:
         raise UserError("--bins needs --utt2spk: it takes each speaker's trials")
-    listed, score = _read_scored(trials, scores)
+    listed, score = _read_scored(format, trials, scores, more=more_scores)
     beside = {
-        name: _read_scored(trials, path)[1]
+        name: _read_scored(format, trials, path)[1]
         for name, path in (("eer_rise", unprotected), ("eer_beside_words", words))
         if path
     }
-    draws = _read_scored(trials, *another_draw)[1:] if another_draw else ()
+    draws = _read_scored(format, trials, *another_draw)[1:] if another_draw else ()
     speakers = _find_speakers(listed, trials, utt2spk) if utt2spk else None
     write_figures(out, verification(
         listed, score, omegas=dict(omega), speakers=speakers, n_bins=bins or None,
@@ -97,7 +104,7 @@ def _verification(
 
 
 def _recordings(
-    trials: Trials, scores: Scores, out: Figures, *,
+    trials: Trials, scores: Scores, out: Figures, *, format: TrialFormat = "auto",
     utt2spk: Utt2spk, another_draw: AnotherDraw = (),
     enrolled: Annotated[
         Sequence[tuple[str, str]], "The number of recordings that each model was made of, and the "
@@ -111,16 +118,17 @@ def _recordings(
     """
     from local.metrics.recordings import recordings
 
-    listed, score, *draws = _read_scored(trials, scores, *another_draw)
+    listed, score, *draws = _read_scored(format, trials, scores, *another_draw)
     speakers = _find_speakers(listed, trials, utt2spk)
-    few = {positive(n): _read_scored(trials, Path(path))[1] for n, path in enrolled}
+    few = {positive(n): _read_scored(format, trials, Path(path))[1] for n, path in enrolled}
     write_figures(out, recordings(
         listed, score, speakers, draws=draws, enrolled=few, n_bootstrap=bootstrap, seed=seed
     ))  # fmt: skip
 
 
 def _strongest(
-    trials: Trials, scores: Scores, out: Figures, *, utt2spk: Utt2spk,
+    trials: Trials, scores: Scores, out: Figures, *, format: TrialFormat = "auto",
+    utt2spk: Utt2spk,
     another_attacker: Annotated[
         Sequence[Path], "The scores of a further attacker on these trials; may be given again",
         "SCORES",
@@ -149,7 +157,7 @@ def _strongest(
     for path, figures in unprotected:
         if not _judges(figures):
             runs.pop(path, None)
-    listed, *every = _read_scored(trials, *(path for own in runs.values() for path in own))
+    listed, *every = _read_scored(format, trials, *(path for own in runs.values() for path in own))
     found = iter(every)
     attackers = [[next(found) for _ in own] for own in runs.values()]
     speakers = _find_speakers(listed, trials, utt2spk)
@@ -166,7 +174,7 @@ def _judges(figures: Path) -> bool:
 
 def _calibration(
     trials: Trials, scores_f0: Scores, scores_f1: Scores, out: Figures, *,
-    utt2spk: Utt2spk | None = None,
+    format: TrialFormat = "auto", utt2spk: Utt2spk | None = None,
 ) -> None:  # fmt: skip
     """Whether a calibration learnt on run f0 of a safeguard serves the attacker on run f1.
 
@@ -174,7 +182,7 @@ def _calibration(
     """
     from local.metrics.verification import calibration
 
-    listed, f0, f1 = _read_scored(trials, scores_f0, scores_f1)
+    listed, f0, f1 = _read_scored(format, trials, scores_f0, scores_f1)
     figures = dict(calibration(listed.target, f0, f1))
     if utt2spk:
         figures["n_speakers"] = len(_find_speakers(listed, trials, utt2spk).names)
@@ -184,7 +192,7 @@ def _calibration(
 
 def _gains(
     trials_oo: Trials, scores_oo: Scores, trials_oa: Trials, scores_oa: Scores, trials_aa: Trials,
-    scores_aa: Scores, out: Figures, *,
+    scores_aa: Scores, out: Figures, *, format: TrialFormat = "auto",
     utt2spk: Utt2spk | None = None, bootstrap: Bootstrap = 0, seed: Seed = 0,
 ) -> None:  # fmt: skip
     """Disclosure lost and distinctiveness gained by protection.
@@ -200,7 +208,7 @@ def _gains(
         "oa": (trials_oa, scores_oa),
         "aa": (trials_aa, scores_aa),
     }
-    scored = {setting: _read_scored(*paths) for setting, paths in files.items()}
+    scored = {setting: _read_scored(format, *paths) for setting, paths in files.items()}
     speakers = {
         setting: _find_speakers(trials, files[setting][0], utt2spk)
         for setting, (trials, _) in scored.items()
@@ -211,7 +219,7 @@ def _gains(
 
 def _similarity(
     trials_oo: Trials, scores_oo: Scores, trials_op: Trials, scores_op: Scores, trials_pp: Trials,
-    scores_pp: Scores, out: Figures, *, utt2spk: Utt2spk,
+    scores_pp: Scores, out: Figures, *, format: TrialFormat = "auto", utt2spk: Utt2spk,
     bootstrap: Bootstrap = 0, seed: Seed = 0,
 ) -> None:  # fmt: skip
     """Voice similarity matrices, de-identification and voice distinctiveness.
@@ -224,7 +232,7 @@ def _similarity(
     for setting, path, scores in (
         ("oo", trials_oo, scores_oo), ("op", trials_op, scores_op), ("pp", trials_pp, scores_pp),
     ):  # fmt: skip
-        listed, score = _read_scored(path, scores)
+        listed, score = _read_scored(format, path, scores)
         paths[setting], where = path, {"trials_path": path, "utt2spk_path": utt2spk}
         sets[setting] = segment_pairs(listed, score, speaker_of, **where)
     names = common_speakers(sets, paths)
@@ -261,7 +269,7 @@ def _reidentification(
     """
     from local.metrics.legal import reidentification
 
-    listed, score, *draws = read_scored(trials, scores, *another_draw)
+    listed, score, *draws = read_scored("kaldi", trials, scores, *another_draw)
     write_figures(out, reidentification(
         listed, score, read_map(utt2spk), trials_path=trials, draws=draws,
         n_bootstrap=bootstrap, seed=seed,
@@ -310,7 +318,7 @@ def _threshold(
     from local.metrics.detection import eer, eer_threshold, rank
     from local.metrics.intervals import count_labels
 
-    scored = [read_scored(*paths) for paths in list]
+    scored = [read_scored("kaldi", *paths) for paths in list]
     score = np.concatenate([score for _, score in scored])
     target = np.concatenate([trials.target for trials, _ in scored])
     if target.all() or not target.any():

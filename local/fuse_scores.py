@@ -26,11 +26,11 @@ def main(
     from local.metrics.verification import fuse
     from utils.trials import Scores, write_scores
 
-    trials, *found = read_scored(trial_list, *scores)
+    trials, *found = read_scored("kaldi", trial_list, *scores)
     out.mkdir(parents=True, exist_ok=True)
     fused = {"scores": found}
     if words:
-        fused["words"] = [*read_scored(trial_list, words)[1:]]
+        fused["words"] = [*read_scored("kaldi", trial_list, words)[1:]]
     for name, several in fused.items():
         score = fuse(trials, several)
         write_scores(out / name, Scores(trials.enrol, trials.trial, score))

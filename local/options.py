@@ -35,19 +35,39 @@ Labelled = Annotated[
 ]
 
 
-# ---- Trials and their scores.
+# ---- Trials and their scores, in the formats of --format.
 
 
-def read_scored(trials_path: Path, *scores_paths: Path) -> tuple[Any, ...]:
-    """Trials, and the score of each, (n_trials,), in each score file; UserError names the first
-    line at fault."""
-    from utils.trials import join_scores, read_scores, read_trials
+def read_scored(
+    kind: str, trials_path: Path, *scores_paths: Path, more: Sequence[Path] = ()
+) -> tuple[Any, ...]:
+    """Trials, and the score of each, (n_trials,), in each score file or in `more`; UserError names
+    the first line at fault. kind: of `utils.trials`, or `auto`, which says what it found."""
+    from utils.trials import join_scores, merge_scores
 
-    trials = read_trials(trials_path)
+    trials = _read(trials_path, kind, "trials")
     return trials, *(
-        join_scores(trials, read_scores(path), trials_path=trials_path, scores_path=path)
+        join_scores(
+            trials,
+            merge_scores({name: _read(name, kind, "scores") for name in (path, *more)}),
+            trials_path=trials_path,
+            scores_path=" + ".join(map(str, (path, *more))),
+        )
         for path in scores_paths
     )
+
+
+def _read(path: Path, kind: str, what: str) -> Any:
+    from utils.trials import EXAMPLES, guess_format, read_any, read_scores, read_trials
+
+    if kind == "auto" and (kind := guess_format(path)) != "kaldi":
+        print(f"{path}: {kind}, such as: {EXAMPLES[kind]}", file=sys.stderr)
+    if kind == "kaldi":
+        return read_trials(path) if what == "trials" else read_scores(path)
+    found = dict(zip(("trials", "scores"), read_any(path, kind)[1:], strict=True))[what]
+    if found is None:
+        raise UserError(f"{path}: has no {'labels' if what == 'trials' else 'scores'}")
+    return found
 
 
 # ---- Figures as a JSON file: infinities as text, undefined figures as null.

@@ -17,26 +17,49 @@ trained several times) or targets (the white box over constant voices). Others:
 The last word of each may be columns=A,B: only columns whose headings begin so (_ for a blank).
 
 With --check the exit status is 1 when a page is not what its data say.
+
+With --latex the pages stay, and every table of theirs, marked or not, such as those of
+exp/report/RESULTS.md, becomes OUT/<page>_<number>.tex: a `table*` that needs the package booktabs,
+with the heading above the table as its caption.
 """
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
+from utils.cli import UserError
 from utils.commands import program
-from utils.tables import write_file
+from utils.tables import read_bytes, write_file
+
+
+def write_latex(page: Path, out: Path) -> None:
+    """Write the tables of a page as LaTeX. UserError where it has none."""
+    from local.report.marks import find_tables, latex
+
+    tables = list(find_tables(read_bytes(page).decode("utf-8", errors="replace")))
+    if not tables:
+        raise UserError(f"{page}: has no table")
+    out.mkdir(parents=True, exist_ok=True)
+    for number, (heading, rows) in enumerate(tables, 1):
+        write_file(out / f"{page.stem}_{number}.tex", latex(heading, rows))
+    print(f"{page}: {len(tables)} tables written to {out}")
 
 
 @program
 def main(
     pages: Annotated[Sequence[Path], "Markdown pages", "PAGE"], *,
     check: Annotated[bool, "Only say which pages would change"] = False,
+    latex: Annotated[Path | None, "The folder for tables in LaTeX", "OUT"] = None,
 ) -> int:  # fmt: skip
     from local.report.marks import render_page
 
+    if latex and check:
+        raise UserError("--latex: writes no page, so --check has nothing to compare; leave one out")
     changed = 0
     for page in pages:
-        if (text := render_page(page)) != page.read_text(encoding="utf-8"):
+        if latex:
+            write_latex(page, latex)
+        elif (text := render_page(page)) != page.read_text(encoding="utf-8"):
             changed += 1
             print(f"{page}: {'is not what its data say' if check else 'rendered'}")
             if not check:

@@ -12,8 +12,8 @@ says. OUT becomes a data directory with the same utterance ids, the other tables
   skipped.txt  <utterance> <reason>, only where some were skipped
   notes.txt    what was asked of the system and could not be had, where there is any: <id> <note>
 
-Some systems need more than the speech: steps/describe_system.py CONF says what. WavLM and its
-vocoder compute on --device, all else on the processor.
+Some systems need more than the speech, and say which option is lacking. WavLM and its vocoder
+compute on --device, all else on the processor.
 
 Equal keys get equal pseudo-speakers. Draws depend on the seed, the draw and the key only: not on
 order, number of jobs or machine.
@@ -38,10 +38,6 @@ def main(
         "The level of the pseudo-speakers, instead of what CONF says: an attacker who trains on "
         "protected speech wants every utterance its own (utt)",
     ] = None,
-    order_from: Annotated[
-        Path | None, "The data directory whose order counts, for compat: vpc24, which numbers "
-        "utterances (left out: DATA, or the set that it is a part of)", "SET",
-    ] = None,
     pool: Annotated[Path | None, "The folder of the voices (make_voice_pool.py)", "DIR"] = None,
     xvectors: options.SpeakerXvectors = (), backend: options.GeneratorBackend = None,
     generator: options.Generator = None,
@@ -58,11 +54,10 @@ def main(
         Path | None, "The folder of a system that was handed on (export_system.py)", "DIR",
     ] = None,
     not_speakers_of: NotSpeakersOf = (), device: options.Device = "cpu",
-    format: Annotated[Literal["wav", "flac"], "The format of the audio files"] = "wav",
     allow_loss: AllowLoss = 0,
 ) -> None:  # fmt: skip
     from steps.anonymisers.registry import load_anonymiser, protect_audio, write_protected
-    from steps.sources import Resources, make_keys, read_order, read_sources, whole_set
+    from steps.sources import Resources, make_keys, read_sources, whole_set
     from utils.cli import progress
     from utils.datadir import TRAINING_SPEAKERS, check_unseen, load_data_dir, read_training_speakers
     from utils.seeds import Draws
@@ -84,15 +79,13 @@ def main(
         raise UserError(f"--dataset {name!r}: a name without blanks is needed")
     order: list[str] = []
     if anonymiser.level == "position":
-        order = read_order(order_from or whole, data.wav)
+        order = list(load_data_dir(whole).wav)
     keys = make_keys(anonymiser.level, data.utt2spk, name, order)
     speakers = read_sources(data, resources)
     sources = {utt: speakers[spk] for utt, spk in data.utt2spk.items()}
 
     (out / "wav.scp").unlink(missing_ok=True)  # until the audio is whole again
-    result = protect_audio(
-        data.wav, keys, sources, anonymiser, wav_dir, format, progress("anonymise")
-    )
+    result = protect_audio(data.wav, keys, sources, anonymiser, wav_dir, progress("anonymise"))
     for note in anonymiser.notes:
         print(f"{conf}: {note}")
     print(f"{data_dir}: {result.summary()}")
@@ -105,6 +98,5 @@ def main(
         "seed": seed,
         "draw": draw,
         "sample_rate": 16000,
-        "format": format,
     }
     write_protected(out, data, result, settings, anonymiser.notes)

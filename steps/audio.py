@@ -204,14 +204,22 @@ def detect_silero(
 def _silero() -> "onnxruntime.InferenceSession":
     """Load its network on one thread; UserError where it is missing or not the tested one."""
     import hashlib
-    from importlib.metadata import PackageNotFoundError, distribution
 
     again = f"install {SILERO}=={SILERO_VERSION}, or take --vad webrtc"
-    with refusing(f"silero: the package {SILERO} is not installed; {again}", PackageNotFoundError):
-        path = Path(str(distribution(SILERO).locate_file(SILERO_FILE)))
+    path = wheel_file(
+        SILERO, SILERO_FILE, f"silero: the package {SILERO} is not installed; {again}"
+    )
     if not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != SILERO_DIGEST:
         raise UserError(f"{path}: is not the file of {SILERO} {SILERO_VERSION}; {again}")
     return open_graph(path)
+
+
+def wheel_file(package: str, name: str, lacking: str) -> Path:
+    """Path of a file of an installed package; UserError `lacking` where it is not installed."""
+    from importlib.metadata import PackageNotFoundError, distribution
+
+    with refusing(lacking, PackageNotFoundError):
+        return Path(str(distribution(package).locate_file(name)))
 
 
 def open_graph(path: Path, model: bytes = b"") -> "onnxruntime.InferenceSession":

@@ -11,7 +11,6 @@ before, frames, frames voiced in both; `-` where undefined. What was lost is in 
 from pathlib import Path
 from typing import Annotated
 
-from steps.options import F0Ceiling, F0Floor, f0_limits
 from utils.commands import program
 from utils.options import AllowLoss, DataFolder, OutFolder
 
@@ -22,14 +21,12 @@ def main(
     protected_data: Annotated[Path, "The data directory of the protected speech", "PROTECTED"],
     out: OutFolder, *,
     contours: Annotated[Path | None, "The contours of DATA by extract_contours.py", "FILE"] = None,
-    f0_floor: F0Floor = 60.0, f0_ceiling: F0Ceiling = 400.0,
     allow_loss: AllowLoss = 0,
 ) -> None:  # fmt: skip
     from steps.synthesis.world import compare_all
     from utils.cli import progress
     from utils.datadir import load_data_dir
 
-    limits = f0_limits(f0_floor, f0_ceiling)
     original, protected = load_data_dir(data), load_data_dir(protected_data)
     show = progress("compare_prosody")
-    print(compare_all(original.wav, protected.wav, out, limits, allow_loss, show, contours))
+    print(compare_all(original.wav, protected.wav, out, allow_loss, show, contours))

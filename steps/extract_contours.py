@@ -5,18 +5,15 @@ OUT gets contours.npz: of each utterance F0 in Hz, by DIO and StoneMask, and by 
 installed. What cannot be read is left out.
 """
 
-from steps.options import F0Ceiling, F0Floor, f0_limits
 from utils.commands import program
 from utils.options import DataFolder, OutFolder
 
 
 @program
-def main(
-    data: DataFolder, out: OutFolder, *, f0_floor: F0Floor = 60.0, f0_ceiling: F0Ceiling = 400.0
-) -> None:  # fmt: skip
+def main(data: DataFolder, out: OutFolder) -> None:
     from steps.synthesis.world import write_contours
     from utils.cli import progress
     from utils.datadir import load_data_dir
 
-    limits, show = f0_limits(f0_floor, f0_ceiling), progress("extract_contours")
-    write_contours(load_data_dir(data).wav, out / "contours.npz", limits, show)
+    show = progress("extract_contours")
+    write_contours(load_data_dir(data).wav, out / "contours.npz", show)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
-from utils.cli import COMMON, BadValue, natural, positive
+from utils.cli import COMMON, BadValue, UserError, natural, positive
 
 if TYPE_CHECKING:
     from utils.datadir import DataDir
@@ -91,10 +91,15 @@ Sources = Annotated[
 
 
 def f0_limits(floor: float, ceiling: float) -> tuple[float, float]:
-    """--f0-floor and --f0-ceiling, in Hz; UserError where nothing can be found between them."""
-    from steps.synthesis.world import check_f0_range
+    """--f0-floor and --f0-ceiling, in Hz; UserError unless 50 <= floor, 2 floor <= ceiling <= 600:
+    nothing can be found between others."""
+    from steps.synthesis.f0 import HIGHEST_HZ, LOWEST_HZ
 
-    check_f0_range((floor, ceiling), "--f0-floor, --f0-ceiling")
+    if not LOWEST_HZ <= floor <= ceiling / 2 <= HIGHEST_HZ / 2:
+        raise UserError(
+            f"--f0-floor, --f0-ceiling: {floor:g} to {ceiling:g} Hz; F0 is looked for within "
+            f"{LOWEST_HZ:g} ... {HIGHEST_HZ:g} Hz, in a range of an octave or more"
+        )
     return floor, ceiling
 
 

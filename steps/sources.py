@@ -12,7 +12,7 @@ from steps.speaker.vectors import read_xvectors
 from steps.synthesis.f0 import F0Stats, read_f0_stats
 from utils.arrays import Float64
 from utils.cli import UserError
-from utils.datadir import DataDir, load_data_dir
+from utils.datadir import DataDir
 from utils.seeds import Draws
 from utils.settings import Declared
 from utils.tables import StrPath
@@ -84,17 +84,6 @@ def whole_set(path: Path) -> Path:
     if re.fullmatch(r"split\d+(utt)?", absolute.parent.name):
         return absolute.parent.parent
     return absolute
-
-
-def read_order(whole: Path, part: Mapping[str, str]) -> list[str]:
-    """Utterances of a set in the order of its wav.scp; UserError if it lacks one of the part."""
-    order = list(load_data_dir(whole).wav)
-    if missing := sorted(set(part) - set(order)):
-        raise UserError(
-            f"{whole / 'wav.scp'}: {missing[0]} is not in it; the order of the whole set is needed "
-            "(--order-from)"
-        )
-    return order
 
 
 # ---- Sources of a system beside the wave: the given folders, and data on the speaker.

@@ -57,5 +57,6 @@ def main(
         speech_only=features.speech_only,
     )  # fmt: skip
     train_encoder(
-        config, audio, out, seed=seed, device=device, n_workers=workers, init_from=init_from
-    )
+        config, audio, out, seed=seed, device=device, n_workers=workers, init_from=init_from,
+        before=data.tables.get("utt2uniq", {}),
+    )  # fmt: skip

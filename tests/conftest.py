@@ -223,8 +223,7 @@ def run_process() -> RunProgram:
         **environment: str,
     ) -> subprocess.CompletedProcess[str]:
         words = [sys.executable, str(ROOT / program), *map(str, arguments)]
-        env = {**os.environ, **environment}
-        return run_words(words, status, cwd=cwd, env=env, timeout=LIMIT)
+        return run_words(words, status, cwd=cwd, env={**os.environ, **environment}, timeout=LIMIT)
 
     return run
 

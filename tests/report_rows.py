@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from local.report import findings as said_of
 from local.report import page as pages
 from local.report.frame import (
     METRICS,
@@ -20,6 +21,7 @@ from local.report.frame import (
     write_frame,
 )
 from local.report.pictures import Section
+from local.report.select import summary
 
 Figure: Any = make_dataclass("Figure", METRICS, frozen=True)  # values as text, as in metrics.csv
 SpeakerFigure: Any = make_dataclass("SpeakerFigure", SPEAKERS, frozen=True)
@@ -90,3 +92,8 @@ def words(text: str) -> str:
     """The visible text of a page, roughly."""
     text = re.sub(r"<(script|style).*?</\1>", " ", text, flags=re.DOTALL)
     return html.unescape(" ".join(re.sub(r"<[^>]+>", " ", text).split()))
+
+
+def findings(results: Results, evaluator: str) -> list[str]:
+    """The sentences on the summary of an evaluator."""
+    return said_of.findings(results, evaluator, summary(results, evaluator))

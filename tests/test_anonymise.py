@@ -169,11 +169,6 @@ class TestPresets:
         alone = make_data_dir(tmp_path / "alone", {"s2": 2})
         moved = alphas(protect(SYSTEMS / "b2_vpc24.yaml", alone, tmp_path / "moved"))
         assert list(moved.values()) == [whole["s1-000"], whole["s1-001"]]
-        options = ("--order-from", data)
-        same = alphas(protect(SYSTEMS / "b2_vpc24.yaml", alone, tmp_path / "same", *options))
-        assert same == {utt: whole[utt] for utt in ("s2-000", "s2-001")}
-        with pytest.raises(UserError, match=r"s1-000 is not in it"):
-            protect(SYSTEMS / "b2_vpc24.yaml", data, tmp_path / "bad", "--order-from", alone)
 
     def test_vpc24_speakers_are_hashed(self, tmp_path) -> None:
         system = load_anonymiser(conf(tmp_path, "anonymiser: mcadams\ncompat: vpc24\nlevel: spk\n"))
@@ -235,17 +230,6 @@ def test_silence_made_of_speech_counts_as_lost(make_data_dir, tmp_path: Path) ->
     assert list(found.files) == ["s1-000"]
     assert "s1-001: the protected signal is digital silence" in found.skipped["s1-001"]
     refuses("1 of 2 utterances lost", found.finish, tmp_path, 2, 0, kind=LossError)
-
-
-def test_flac(make_data_dir, tmp_path: Path) -> None:
-    data = make_data_dir(tmp_path / "set", {"s1": 1})
-    protect(SYSTEMS / "b2.yaml", data, tmp_path / "wav")
-    protect(SYSTEMS / "b2.yaml", data, tmp_path / "flac", "--format", "flac")
-    (flac,) = (tmp_path / "flac/wav").iterdir()
-    assert flac.suffix == ".flac"
-    assert soundfile.info(flac).format == "FLAC"
-    expected = soundfile.read(tmp_path / "wav/wav/s1-000.wav", dtype="int16")[0]
-    assert np.array_equal(soundfile.read(flac, dtype="int16")[0], expected)
 
 
 def test_bad_arguments(make_data_dir, tmp_path: Path, run_program) -> None:

@@ -31,8 +31,7 @@ WORDS = st.lists(st.sampled_from("abcd"), max_size=8)
 
 
 def test_normalisation_is_the_same_twice() -> None:
-    text = "<s> It’s 3 o'clock -- the ’cause ++UH++ [NOISE] of A(2) GOOD, ÉTÉ </s>"
-    words = normalise(text)
+    words = normalise("<s> It’s 3 o'clock -- the ’cause ++UH++ [NOISE] of A(2) GOOD, ÉTÉ </s>")
     assert words == ["IT'S", "3", "O'CLOCK", "THE", "CAUSE", "OF", "A", "GOOD", "ÉTÉ"]
     assert normalise(" ".join(words)) == words
     assert normalise("' -- <sil>") == []
@@ -280,8 +279,7 @@ def test_the_recipe_measures_it(tmp_path: Path, make_data_dir) -> None:  # type:
     conf = f"corpus_name=x\nevaluation=x\ngenders=f\nasr=pocketsphinx\nasr_lang={DIGITS}\nnj=2\n"
     link_recipe(folder, conf)
     (folder / "conf/encoders").symlink_to(ROOT / "egs/TEMPLATE/conf/encoders")
-    only = ("--stage", "10", "--stop-stage", "10", "--systems=")
-    stage_10 = partial(run_recipe, folder, *only)
+    stage_10 = partial(run_recipe, folder, "--stage", "10", "--stop-stage", "10", "--systems=")
     stage_10("--bootstrap", "10")
     made = folder / "exp/metrics/original/utility.pocketsphinx/OO/x_f"
     found = json.loads((made / "metrics.json").read_text())

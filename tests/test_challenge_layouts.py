@@ -11,14 +11,13 @@ import soundfile
 from local.protocols.attackers import read_protocol
 from local.report.challenge import read_results
 from local.report_challenge import main as report
-from tests.corpus_trees import make_recipe, table
+from tests.corpus_trees import ROOT, make_recipe, table
 from tests.recipes import run_recipe
 from utils.archives import write_archive
 from utils.seeds import make_rng
 from utils.tables import invert, write_id_lists, write_map
 
 SUFFIX = {"2020": "_anon", "2022": "_anon", "2024": "_mcadams", "2026": "_mine"}
-ROOT = Path(__file__).resolve().parents[1]
 SPEAKERS = ["11", "12", "13", "21", "22", "23", "30", "31", "32", "33", "34", "35", "36", "37"]
 GENDER = dict(zip(SPEAKERS, "fffmmmfmfmfmfm", strict=True))
 SUBSET = {spk: "train-clean-360" if spk[0] == "3" else "test-clean" for spk in GENDER}
@@ -98,8 +97,7 @@ def participants(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     root = tmp_path_factory.mktemp("participants")
     found = {year: root / year / "data" for year in SUFFIX}
     for year, data in found.items():
-        mixed = ("libri_test_enrolls", "libri_test_trials_mixed")
-        sets = mixed if year == "2026" else LISTS
+        sets = ("libri_test_enrolls", "libri_test_trials_mixed") if year == "2026" else LISTS
         for name in sets:
             write_lists(data, name)
         # Paths are absolute, or relative to the folder of their recipe; or there is no table.

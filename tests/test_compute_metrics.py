@@ -20,6 +20,24 @@ PROGRAM = "local/compute_metrics.py"
 Run = Callable[..., Done]
 
 
+def test_both_genders_have_one_threshold_by_hand(tmp_path: Path) -> None:
+    """Each gender alone is told apart without an error; by one threshold half of all are wrong."""
+    trials, women, men = (tmp_path / name for name in ("trials", "women", "men"))
+    labels = "a a1 target\na b1 nontarget\nc c1 target\nc d1 nontarget\n"
+    trials.write_text(labels)
+    women.write_text("a a1 2\na b1 1\n")
+    men.write_text("c c1 0\nc d1 -1\n")
+    words = ("verification", "--more-scores", men, trials, women)
+    found = compute(tmp_path, *words)
+    assert (found["eer"], found["n_target"], found["n_nontarget"]) == (0.5, 2, 2)
+    for scores, own in ((women, labels[:27]), (men, labels[27:])):
+        trials.write_text(own)
+        assert compute(tmp_path, "verification", trials, scores)["eer"] == 0
+    trials.write_text(labels)
+    men.write_text(men.read_text() + "a b1 1\n")
+    refuses(r"women \+ .*men:5: a b1 is scored twice", compute, tmp_path, *words)
+
+
 def test_a_threshold_needs_both_kinds_of_trial_in_all_lists_together(tmp_path: Path) -> None:
     """Not in each: a list of targets beside one of nontargets was refused."""
     lists = []
@@ -370,8 +388,7 @@ def test_a_user_error_is_one_line_without_traceback(tmp_path: Path, run_process:
     (tmp_path / "trials").write_text("a b target\nc d nontarget\n")
     (tmp_path / "scores").write_text("a b 1\n")
     out = tmp_path / "out.json"
-    words = ("verification", "trials", "scores", out)
-    done = run_process(PROGRAM, *words, cwd=tmp_path, status=2)
+    done = run_process(PROGRAM, "verification", "trials", "scores", out, cwd=tmp_path, status=2)
     assert done.stderr == "compute_metrics.py: trials:2: no score for c d in scores\n"
     assert done.stdout == ""
     assert not out.exists()

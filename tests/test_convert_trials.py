@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from local.compute_metrics import main as compute_metrics
 from tests.refusals import refuses
 from utils.convert_trials import main
 
@@ -48,3 +49,42 @@ def test_every_format_is_recognised(tmp_path: Path, text: str, made: dict[str, s
 def test_bad_input_is_one_line(tmp_path: Path, text: str, options: list[str], said: str) -> None:
     (tmp_path / "theirs").write_text(text)
     refuses(said, main, [*options, str(tmp_path / "theirs"), str(tmp_path / "out")])
+
+
+@pytest.mark.parametrize(
+    ("trials", "scores", "said"),
+    [
+        ("1 a a-1\n0 a b-1\n", SCORES, "voxceleb, such as: 1 ann ann-01"),
+        (TRIALS, "a b-1 0 -1\na a-1 1 0.5\n", "speechbrain, such as: ann ann-01 1 0.73"),
+        ("a b-1 0 -1\na a-1 1 0.5\n", None, "speechbrain"),  # one file has both
+        (TRIALS, "test,enroll,score\na-1,a,0.5\nb-1,a,-1\n", "csv"),
+    ],
+)
+def test_metrics_take_lists_of_other_toolkits(tmp_path, trials, scores, said, capsys):
+    paths = [tmp_path / "trials", tmp_path / "scores"]
+    for path, text in zip(paths, (trials, scores or trials), strict=True):
+        path.write_text(text)
+    figures = []
+    for options in ([], ["--format", "kaldi"]):
+        out = tmp_path / "out.json"
+        if options:  # what the formats stand for
+            for path, text in zip(paths, (TRIALS, SCORES), strict=True):
+                path.write_text(text)
+        words = ["verification", *options, *map(str, paths), str(out)]
+        assert compute_metrics(words) == 0
+        figures.append(out.read_text())
+        assert options or said in capsys.readouterr().err
+    assert figures[0] == figures[1]
+
+
+def test_scores_without_labels_are_no_trials(tmp_path: Path) -> None:
+    path = tmp_path / "list"
+    path.write_text("enrol,trial,score\na,b,1\n")
+    refuses("list: has no labels", compute_metrics, ["verification", str(path), str(path), "-"])
+
+
+def test_a_fault_in_a_csv_was_told_as_one_of_kaldis_format(tmp_path: Path) -> None:
+    (tmp_path / "trials").write_text("a a-1 target\na b-1 nontarget\n")
+    (tmp_path / "s.csv").write_text("enrol,trial,score\na,a-1,0.9\na,b-1,x0.1\n")
+    words = ["verification", str(tmp_path / "trials"), str(tmp_path / "s.csv"), "-"]
+    refuses(r"s\.csv:3: 'a,b-1,x0\.1' is not as in csv", compute_metrics, words)

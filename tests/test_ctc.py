@@ -251,8 +251,7 @@ def test_what_cannot_be_learnt_is_counted(caplog: pytest.LogCaptureFixture) -> N
     config = CtcConfig("ctc", None)  # type: ignore[arg-type]
     lengths = {"a-1": 8000, "a-2": 8000, "b-1": 8000}
     audio = TrainingAudio({}, {"a": ["a-1", "a-2"], "b": ["b-1"]}, lengths)
-    texts = {"a-1": "yes", "a-2": "yes " * 40, "b-1": "[NOISE]"}
-    kept = ctc.select_usable(audio, texts, config)
+    kept = ctc.select_usable(audio, {"a-1": "yes", "a-2": "yes " * 40, "b-1": "[NOISE]"}, config)
     assert kept.spk2utt == {"a": ["a-1"]}
     assert "2 of 3 utterances left out" in caplog.text
     assert "a-2 b-1" in caplog.text

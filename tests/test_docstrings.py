@@ -26,8 +26,7 @@ def test_examples(name: str) -> None:
 
 
 def test_a_seed_is_the_head_of_a_sha256() -> None:
-    text = b"1:07:mcadams3:f01"
-    expected = int.from_bytes(hashlib.sha256(text).digest()[:8], "big")
+    expected = int.from_bytes(hashlib.sha256(b"1:07:mcadams3:f01").digest()[:8], "big")
     assert derive_seed(0, "mcadams", "f01") == expected
 
 

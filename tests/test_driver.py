@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.recipes import Done, run_words
+from tests.recipes import ROOT, Done, run_words
 from tests.refusals import refuses
 from tests.toy_recipe import make_toy
 from tests.waiting import LIMIT, ended, wait_for
@@ -21,7 +21,6 @@ from utils.jobs import UNWRITTEN, Job, Jobs
 from utils.orphans import refuse_living_job
 from utils.recipe import Row, fill, read_script
 
-ROOT = Path(__file__).resolve().parents[1]
 MAKE = "bash make.sh {out} {of}"
 
 
@@ -75,6 +74,21 @@ def test_stages_are_chosen(recipe, tmp_path: Path) -> None:
     assert "stage 2" in done.stdout
     assert "stage 1" not in done.stdout
     assert not (tmp_path / "exp/a").exists()
+
+
+def test_figures_of_an_earlier_stage_that_is_out_of_date_were_reported_in_silence(recipe, tmp_path):
+    (tmp_path / "conf").write_text("one")
+    rows = (row("exp/a", of=["conf"]), *TWO[1:])
+    assert not recipe(TWO_STAGES, *rows).stderr
+    late = ("--stage", "2")
+    assert not recipe(TWO_STAGES, *rows, options=late).stderr
+    (tmp_path / "conf").write_text("two")
+    for more in ((), ("--dry-run", "true")):
+        told = recipe(TWO_STAGES, *rows, options=(*late, *more))
+        assert "run.sh: 1 folders of stages before 2 are out of date, and " in told.stderr
+        assert "exp/a (conf changed); run it without --stage" in told.stderr
+        assert "nothing to do: all 1 steps were up to date" in told.stdout
+    assert not recipe(TWO_STAGES, *rows).stderr
 
 
 def test_stages_are_listed_and_nothing_is_run(recipe, tmp_path: Path) -> None:
@@ -184,8 +198,7 @@ def test_a_recipe_that_is_stopped_stops_its_jobs(tmp_path: Path, body: str, sign
 
 def test_two_runs_in_one_folder_took_each_others_files(recipe, tmp_path: Path) -> None:
     """One of them ended with `stamps.py: text: No such file`."""
-    held = "mkdir -p exp/a; until [[ -f go ]]; do sleep 0.05; done"
-    (tmp_path / "held.sh").write_text(held)
+    (tmp_path / "held.sh").write_text("mkdir -p exp/a; until [[ -f go ]]; do sleep 0.05; done")
     body = """
 if in_stage 1 "held"; then
   each made 'bash held.sh'

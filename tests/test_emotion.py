@@ -17,7 +17,7 @@ from steps.audio import write_wav
 from steps.emotion.functionals import NAMES, Labelled, functionals, recognise_leaving_out
 from steps.extract_functionals import main as extract_functionals
 from steps.recognise_emotion import main as recognise_emotion
-from tests.corpus_trees import make_recipe
+from tests.corpus_trees import ROOT, make_recipe
 from tests.making import HUB_FRONT, RATE
 from tests.refusals import refuses, refuses_words
 from tests.utility import compute_uar
@@ -26,8 +26,6 @@ from utils.cli import LossError, UserError
 from utils.datadir import load_data_dir, write_data_dir
 from utils.seeds import make_rng
 from utils.tables import read_map, write_map
-
-ROOT = Path(__file__).resolve().parents[1]
 
 
 def sung(seconds: float = 1, f0: float = 150, rise: float = 0, gap: float = 0) -> np.ndarray:
@@ -146,8 +144,7 @@ def test_uar_where_an_emotion_is_missing(caplog: pytest.LogCaptureFixture) -> No
     assert "calm is the only emotion" in caplog.text
     # Speaker 2 alone has no `wild`: a resample of him twice defines no UAR, and is counted.
     reference = {"a": "calm", "b": "wild", "c": "calm"}
-    utt2spk = {"a": "1", "b": "1", "c": "2"}
-    recall_figures(reference, reference, utt2spk, n_bootstrap=50)
+    recall_figures(reference, reference, {"a": "1", "b": "1", "c": "2"}, n_bootstrap=50)
     assert "uar is undefined in" in caplog.text
 
 

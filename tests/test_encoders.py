@@ -296,13 +296,39 @@ def test_held_out_speakers_are_not_trained_on(caplog):
     assert hold_out(audio, 16, seed=0)[1] == held
     assert len(hold_out(make_audio(25), 8, seed=0, share=0.2)[1]) == 5
     assert hold_out(make_audio(9), 8, seed=0, share=0.2)[1] == []  # one alone says too little
-    valid = make_validation_set(audio, held, 6, seed=0)
+    valid = make_validation_set(audio, held, seed=0)
     assert valid.speakers.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
     assert "one utterance" not in caplog.text
     single = make_audio(2, seconds=(9.0,))
-    valid = make_validation_set(single, ["s0", "s1"], 3, seed=0)
-    assert "(2 speakers have one utterance, cut" in caplog.text and len(valid.segments) == 6
-    assert make_validation_set(single, [], 3, seed=0) is None
+    valid = make_validation_set(single, ["s0", "s1"], seed=0)
+    assert "(2 speakers have one utterance, cut" in caplog.text and len(valid.segments) == 8
+    assert make_validation_set(single, [], seed=0) is None
+
+
+def test_draws_of_one_utterance_passed_for_utterances_of_a_speaker(caplog, monkeypatch):
+    """Segments of a speaker had the same words then, and with keep: best these chose the step."""
+    caplog.set_level("INFO")
+    audio, read = make_audio(2, seconds=(9.0,) * 4), list[tuple[str, int]]()
+
+    def note(_: TrainingAudio, utt: str, start: int, n: int) -> np.ndarray:
+        read.append((utt, start))
+        return np.zeros(n, np.float32)
+
+    def segments(before: dict[str, str]) -> list[tuple[str, int]]:
+        """What is read of the first speaker."""
+        read.clear()
+        assert make_validation_set(audio, audio.speakers, 0, before) is not None
+        return [one for one in read if one[0] in audio.spk2utt["s0"]]
+
+    monkeypatch.setattr(TrainingAudio, "read", note)
+    utts = audio.spk2utt["s0"]
+    every = [utt for own in audio.spk2utt.values() for utt in own]
+    found = segments({utt: utt[:2] for utt in every})  # one utterance, in four draws
+    assert found == [(utts[n], n * 36000) for n in range(4)]
+    assert "(2 speakers have one utterance, cut" in caplog.text
+    found = segments({utt: f"{utt[:2]}{int(utt[-1]) // 2}" for utt in every})
+    assert [utt for utt, _ in found] == [utts[0], utts[3]]  # two, each in two draws
+    assert len(segments({})) == 4
 
 
 def test_validation_eer_of_known_scores():

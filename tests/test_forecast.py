@@ -1,4 +1,4 @@
-"""local/plan/forecast.py: the time of a dry run's steps."""
+"""local/plan/forecast.py: the time and the disk of a dry run's steps."""
 
 import json
 from pathlib import Path
@@ -28,6 +28,7 @@ def write_set(name: str, seconds: float) -> None:
 def finish(out: str, command: str, *seconds: float, stamped: float = 0) -> None:
     """A step that was made; seconds: of its jobs, by their logs."""
     Path(out, "log").mkdir(parents=True)
+    Path(out, "weights").write_bytes(bytes(2_000_000))
     for number, own in enumerate(seconds):
         Path(out, f"log/{number}.log").write_bytes(log_foot(0, own, 1))
     Path(out, ".done").write_text(json.dumps({"command": command.split(), "seconds": stamped}))
@@ -47,18 +48,19 @@ def test_time_is_what_it_took_before_or_others_did_or_what_is_stated() -> None:
     finish("exp/a", "steps/train.py one", stamped=600)
     finish("exp/b", "steps/train.py two", 500, 700)
     assert sum_up(
-        "2 exp/a a_changed steps/train.py one",  # as before: 600 s
+        "2 exp/a a_changed steps/train.py one",  # as before: 600 s, 2 MB
         "2 exp/b - steps/train.py two",
         "2 exp/c not_made_yet steps/train.py three",  # as a and b on average: 900 s
         "5 exp/d not_made_yet steps/anonymise.py conf data/set out",  # 0.1 of 1000 s
         "5 exp/e x_is_made_anew steps/anonymise.py conf data/gone out",  # 60 s
         "7 exp/f not_made_yet steps/unheard.py",
     ) == [
-        "stage  2: 2 of 3 steps, about 25 min of CPU time (1: a file changed; 1: not made yet)",
+        "stage  2: 2 of 3 steps, about 25 min of CPU time, 4 MB (1: a file changed; 1: not made "
+        "yet)",
         "stage  5: 2 of 2 steps, about 3 min of CPU time (1: not made yet; 1: what it is made of "
         "is made anew)",
         "stage  7: 1 of 1 steps (1: not made yet)",
-        "in all: 5 of 6 steps, about 28 min of CPU time; about 15 min with 2 jobs at a time, "
+        "in all: 5 of 6 steps, about 28 min of CPU time, 4 MB; about 15 min with 2 jobs at a time, "
         "without 1 of unknown time",
     ]
 

@@ -9,7 +9,6 @@ import pytest
 from steps.generators.base import Generator, Wanted, load_generator
 from steps.generators.frames import (
     FrameGaussians,
-    MixtureSettings,
     read_frames,
     split_variance,
     train_mixture,
@@ -82,7 +81,7 @@ def test_network_learns_the_distribution_of_its_frames() -> None:
     rng = np.random.default_rng(0)
     means = np.concatenate([rng.normal(-10, 0.5, (40, 2)), rng.normal(10, 0.5, (120, 2))])
     frames = FrameGaussians(means, np.full_like(means, 0.25), np.ones(160))
-    mixture = train_mixture(frames, MixtureSettings(), make_rng(0, "test"))
+    mixture = train_mixture(frames, make_rng(0, "test"))
     mean, variance = frames.moments()
     found_mean, found_variance = mixture.moments()
     assert np.abs((found_mean - mean) / np.sqrt(variance)).max() < 0.15
@@ -90,7 +89,7 @@ def test_network_learns_the_distribution_of_its_frames() -> None:
     draws, _ = mixture.draw(rng, 500)
     assert np.mean(np.abs(np.abs(draws[:, 0]) - 10) < 4) > 0.95  # nothing in between
     assert np.mean(draws[:, 0] > 0) == pytest.approx(0.75, abs=0.1)
-    again = train_mixture(frames, MixtureSettings(), make_rng(0, "test"))
+    again = train_mixture(frames, make_rng(0, "test"))
     assert np.array_equal(again.means, mixture.means)
 
 
@@ -175,14 +174,16 @@ def test_psd_samples_have_the_moments_of_the_frames(write_frames: WriteFrames) -
 
 
 @pytest.mark.parametrize("method", ["closed", "network"])
-def test_psd_depends_on_key_seed_and_draw_alone(write_frames: WriteFrames, method: str) -> None:
+def test_psd_depends_on_key_seed_and_draw_alone(
+    write_frames: WriteFrames, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("steps.generators.frames.STEPS", 5)
     folder = write_frames()
-    more = {"method": method, "network": {"steps": 5}}
-    generator = psd(folder, **more)
+    generator = psd(folder, method=method)
     y = generator.generate(Wanted(ONE))[0]
     generator.generate(Wanted(TWO))
     assert np.array_equal(generator.generate(Wanted(ONE))[0], y)
-    for other in (psd(folder, draw=1, **more), psd(folder, seed=1, **more)):
+    for other in (psd(folder, draw=1, method=method), psd(folder, seed=1, method=method)):
         assert not np.array_equal(other.generate(Wanted(ONE))[0], y)
     assert not np.array_equal(generator.generate(Wanted(TWO))[0], y)
 

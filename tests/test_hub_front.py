@@ -18,7 +18,7 @@ from steps.speaker.config import EncoderConfig, fine_tuned
 from steps.speaker.encoders import NetworkEncoder, TooShortError, load_encoder
 from steps.speaker.features import drop
 from steps.speaker.network import EncoderNetwork, match_frames
-from steps.speaker.training import EncoderTrainer, make_optimiser
+from steps.speaker.training import EncoderTrainer
 from steps.training.audio import TrainingAudio
 from steps.training.loop import cyclic_rate
 from steps.training.settings import read_config
@@ -63,13 +63,11 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("encoder", "share"), [("ecapa", 0.0), ("ecapa_dual", 0.1)])
-def test_it_is_trained_saved_and_loaded_again(
-    tmp_path: Path, make_data_dir: MakeDataDir, model: Path, encoder: str, share: float
-) -> None:
-    """Left as it is, or learning too, at a part of the rate; then fine-tuned on other speech."""
+@pytest.mark.parametrize("encoder", ["ecapa", "ecapa_dual"])
+def test_it_is_trained_saved_and_loaded_again(tmp_path, make_data_dir, model, encoder):
+    """The model is left as it is; then the encoder is fine-tuned on other speech."""
     data = make_data_dir(tmp_path / "data", {f"s{i:02d}": 2 for i in range(20)}, seconds=0.8)
-    conf = write_conf(tmp_path / "conf.yaml", model, encoder, fine_tune=share)
+    conf = write_conf(tmp_path / "conf.yaml", model, encoder)
     first, second = tmp_path / "first", tmp_path / "second"
     assert train_encoder.main([str(conf), str(data), str(first)]) == 0
     words = ["--init-from", str(first), str(first / "encoder.yaml"), str(data), str(second)]
@@ -78,9 +76,7 @@ def test_it_is_trained_saved_and_loaded_again(
     after = torch.load(first / "final.pt", weights_only=True)
     front = [name for name in before if name.startswith("front.")]
     changed = [name for name in front if not torch.equal(before[name], after[name])]
-    assert "front.weights" in changed
-    assert any(name.startswith("front.model.encoder") for name in changed) == (share > 0)
-    assert not [name for name in changed if "feature_extractor" in name or name.endswith("digest")]
+    assert changed == ["front.weights"]
     out = tmp_path / "xvectors"
     assert extract_xvectors.main([str(second), str(data), str(out)]) == 0
     vectors = dict(read_vectors(out / "xvector.scp"))
@@ -90,15 +86,6 @@ def test_it_is_trained_saved_and_loaded_again(
     assert np.array_equal(hears.embed(samples), load_encoder(str(second)).embed(samples))
     assert np.allclose(hears.embed(samples), hears.embed(samples / 9), atol=1e-3)  # normalised
     refuses(r"at least 0\.42 s", hears.embed, samples[:6000], kind=TooShortError)
-
-
-def test_the_model_learns_at_a_part_of_the_rate(tmp_path: Path, model: Path) -> None:
-    config = read_config(EncoderConfig, write_conf(tmp_path / "c.yaml", model, fine_tune=0.1))
-    network = EncoderNetwork(config)
-    groups = make_optimiser(config.training, network).param_groups
-    assert [group["part"] for group in groups] == [1.0, 0.1]
-    learning = [p for p in network.parameters() if p.requires_grad]
-    assert sum(len(group["params"]) for group in groups) == len(learning)
 
 
 def test_W7_M7_size_and_settings_of_2026(tmp_path: Path, model: Path) -> None:
@@ -163,9 +150,7 @@ def test_W7_frames_of_the_hub_model_are_matched_by_hand() -> None:
     assert match_frames(x, 7).tolist() == [[[1, 3, 5, 7, 9, 1, 3]]]
 
 
-def test_W7_the_hub_model_hears_ten_seconds_and_no_augmentation(
-    tmp_path: Path, model: Path
-) -> None:
+def test_W7_the_hub_model_hears_ten_seconds_and_no_augmentation(tmp_path, model):
     path = write_conf(tmp_path / "c.yaml", model, "ecapa_dual")
     settings = yaml.safe_load(path.read_text())
     path.write_text(yaml.safe_dump({**settings, "augmentation": {"drop": True}}))
@@ -228,9 +213,7 @@ def given(tmp_path: Path, model: Path) -> tuple[Path, Dast]:
 
 
 @torch.no_grad()
-def test_W8_weights_of_speechbrain_and_of_DAST_are_an_encoder(
-    given: tuple[Path, Dast], tmp_path: Path, model: Path
-) -> None:
+def test_W8_weights_of_speechbrain_and_of_DAST_are_an_encoder(given, tmp_path, model):
     """Each number of them, by a network put together here."""
     from transformers import WavLMModel
 
@@ -254,9 +237,7 @@ def test_W8_weights_of_speechbrain_and_of_DAST_are_an_encoder(
 
 
 @pytest.mark.slow
-def test_W8_fine_tuning_starts_from_given_weights(
-    tmp_path: Path, make_data_dir: MakeDataDir, given: tuple[Path, Dast]
-) -> None:
+def test_W8_fine_tuning_starts_from_given_weights(tmp_path, make_data_dir, given):
     folder, network = given
     data, out = make_data_dir(tmp_path / "data", {"s1": 2, "s2": 2}, seconds=0.8), tmp_path / "out"
     settings = yaml.safe_load((folder / "encoder.yaml").read_text())

@@ -77,8 +77,7 @@ def test_whisper_writes_the_language_that_it_is_told(tmp_path, make_data_dir, mo
     assert isinstance(german.recognise("a", noise), str)  # of more than a window
     assert prompts[0] == ("de", "transcribe", (1, 80, 3000))
     assert prompts[-1] == ("de", "transcribe", (1, 80, 3100))
-    said = "--language fr: the model knows de en"
-    refuses(said, make_recogniser, f"hub:{folder}", language="fr")
+    refuses("--language fr: the model knows de en", make_recogniser, f"hub:{folder}", language="fr")
     assert make_recogniser(f"hub:{folder}").settings["language"] == "as the model guesses"
 
 

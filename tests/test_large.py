@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from local.large import main
-from local.metrics.large import bounds, figures, report
+from local.metrics import large
+from local.metrics.large import bounds, figures, occupied, report
 from local.metrics.verification import find_speakers, prepare, verification
 from steps.populations import pairs
 from steps.populations.pairs import (
@@ -119,9 +120,10 @@ def test_squeezed_scores_are_within_the_stated_bound(width: float) -> None:
     assert wanted is not None
     edges = Bins(-1.0, 1.0).edges
     counts = np.stack([np.histogram(x, edges)[0] for x in (n, t)])
-    by_bin = counts.astype(np.float64)
-    found = figures(by_bin[TARGET], by_bin[NONTARGET])
-    limits = bounds(by_bin[TARGET], by_bin[NONTARGET])
+    places = np.pad(counts, ((0, 0), (1, 1)))
+    by_bin, of = occupied(places, Bins(-1.0, 1.0), min(t.min(), n.min()), max(t.max(), n.max()))
+    found = figures(by_bin[TARGET], by_bin[NONTARGET], of)
+    limits = bounds(by_bin[TARGET], by_bin[NONTARGET], of)
     assert found is not None
     for name, (low, high) in limits.items():
         assert low - 1e-9 <= wanted[name] <= high + 1e-9, name
@@ -197,7 +199,7 @@ def test_intervals_are_those_of_the_exact_tool_where_groups_are_speakers(sides):
     utt2spk = {u: s for side in sides for u, s in zip(side.ids, side.speakers, strict=True)}
     speakers = find_speakers(trials, utt2spk, trials_path="t", utt2spk_path="u")
     wanted = verification(trials, scores.ravel(), speakers=speakers, n_bootstrap=60, seed=5)
-    for name in ("eer", "eer_rocch", "cllr_min", "d_ece"):
+    for name in ("eer", "eer_rocch", "cllr_min", "d_ece", "linkability_mean"):
         assert made["intervals"][name] == pytest.approx(wanted["intervals"][name], abs=4e-3), name
 
 
@@ -225,15 +227,15 @@ def test_counts_add_whatever_the_order() -> None:
 
 def test_hand_computed_bounds() -> None:
     # Two bins: 3 nontargets and 1 target, then 1 and 3. The ROC goes through P_miss = P_fa = 1/4.
-    t, n = np.array([1.0, 3.0]), np.array([3.0, 1.0])
-    assert bounds(t, n)["eer"] == (0.25, 0.25)
+    t, n, edges = np.array([1.0, 3.0]), np.array([3.0, 1.0]), np.array([0.0, 0.5, 1.0])
+    assert bounds(t, n, edges)["eer"] == (0.25, 0.25)
     # One bin of everything: nothing is known.
     t, n = np.array([4.0]), np.array([4.0])
-    assert bounds(t, n)["eer"] == (0.0, 1.0)
-    assert bounds(t, n)["cllr_min"] == pytest.approx((0.0, 1.0))
-    assert figures(t, n)["d_ece"] == 0.0
-    assert figures(t, np.zeros(1)) is None
-    assert figures(t, n)["eer"] == 0.5
+    assert bounds(t, n, edges[:2])["eer"] == (0.0, 1.0)
+    assert bounds(t, n, edges[:2])["cllr_min"] == pytest.approx((0.0, 1.0))
+    assert figures(t, n, edges[:2])["d_ece"] == 0.0
+    assert figures(t, np.zeros(1), edges[:2]) is None
+    assert large.figures(t, n, edges[:2])["eer"] == 0.5
 
 
 # The program.
@@ -352,9 +354,7 @@ def test_huge_vectors_are_refused(sides: Sides) -> None:
     refuses("too large", make_plan, *sides, Raw())
 
 
-def test_a_full_disk_ended_a_count_only_when_all_was_counted(
-    sides: Sides, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_ended_a_count_only_when_all_was_counted(sides, tmp_path, monkeypatch):
     always, counted, ended = pairs.count_cell, [], threading.Event()
 
     class Pool(ThreadPoolExecutor):

@@ -12,13 +12,12 @@ from typing import Any
 
 import pytest
 
-from tests.recipes import Done, run_words
+from tests.recipes import ROOT, Done, run_words
 from tests.waiting import LIMIT, ended, wait_for
 from utils import launching
 from utils import run as local_launcher
 from utils import slurm as slurm_launcher
 
-ROOT = Path(__file__).resolve().parents[1]
 RUN = [sys.executable, str(ROOT / "utils/run.py")]
 PRINT_ARGUMENTS = [sys.executable, "-c", "import sys; print(sys.argv[1:])"]
 

@@ -91,8 +91,7 @@ def test_who_does_not_hear_the_anchors_is_left_out() -> None:
     good = answers(["same"] * 8)
     assert score(key(), {"deaf": deaf, "good": good})["left_out"] == ["deaf"]
     refuses("no listener has 75 %", score, key(), {"deaf": deaf})
-    open_ones = [None] * 16 + [3, 3]
-    refuses("no listener has 75 %", score, key(), {"idle": open_ones})
+    refuses("no listener has 75 %", score, key(), {"idle": [None] * 16 + [3, 3]})
 
 
 @pytest.fixture
@@ -170,6 +169,7 @@ def test_bad_input(speech: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.browser
+@pytest.mark.slow
 def test_answers_are_saved_by_a_browser(speech: Path) -> None:
     """Without a request; the file can be scored."""
     _, truth = made(speech)

@@ -245,8 +245,7 @@ def test_official_lists_of_2026_have_mixed_trials_alone(tmp_path, make):
     tables["spk2gender"]["x"] = "f"
     tables["utt2spk"] = {**utt2spk, "x-1": "x"}
     write_data_dir(official / "e_test_trials_mixed", tables, drawn)
-    said = "speaker x is in the mixed trials, but not in those of a"
-    refuses(said, make, "--official", official)
+    refuses("speaker x is in the mixed trials, but not in those of a", make, "--official", official)
 
 
 def write_mixed(official: Path, rows: Sequence[Trial], lower: bool = True) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from local.metrics.intervals import interval_report, multiplicities, pair_weights, percentiles
 from local.metrics.legal import reidentification
+from local.metrics.recordings import recordings
 from local.metrics.verification import find_speakers, verification
 from tests.scored import trials_of
 from utils.trials import Trials
@@ -124,6 +125,22 @@ def test_figures_of_several_draws_are_means_and_a_resample_takes_one() -> None:
         1.0, pytest.approx(5 / 3),
     ]  # fmt: skip
     assert named[1]["n_draws"] == 3
+
+
+def test_where_nobody_was_named_it_seemed_sure_that_nobody_is() -> None:
+    """Of eight people nobody: the interval was [0, 0], where 37 % are not ruled out."""
+    rows = [(e, t + "1", e == t) for e in "abcdefgh" for t in "abcdefgh"]
+    trials, utt2spk = trials_of(rows), {utt: utt[0] for _, utt, _ in rows}
+    own = find_speakers(trials, utt2spk, trials_path="t", utt2spk_path="u")
+    score = -trials.target.astype(float)
+    for name, found in {
+        "reid_speaker_top_1": reidentification(trials, score, utt2spk, n_bootstrap=50),
+        "named_all_recordings": recordings(trials, score, own, n_bootstrap=50),
+        "named_1_enrolled_all_recordings":
+            recordings(trials, score, own, enrolled={1: score}, n_bootstrap=50),
+    }.items():  # fmt: skip
+        assert found[name] == 0.0 and found["intervals"][name] is None  # type: ignore[index]
+    assert found["intervals"]["eer_all_recordings"] == [1.0, 1.0]  # type: ignore[index]
 
 
 @pytest.mark.slow

@@ -153,8 +153,7 @@ def test_a_speaker_without_mated_scores_is_not_listed() -> None:
 def test_models_belong_to_the_speaker_of_their_target_trials() -> None:
     rows = [("m1", "a-1", True), ("m1", "b-1", False), ("m2", "b-2", True), ("b", "a-1", False)]
     trials = trials_of([*rows, ("m3", "a-1", False)])
-    utt2spk = {"a-1": "a", "b-1": "b", "b-2": "b"}
-    found = find(trials, utt2spk)
+    found = find(trials, {"a-1": "a", "b-1": "b", "b-2": "b"})
     assert found.names == ["a", "b", "m3"]
     assert [found.names[i] for i in found.enrol] == ["a", "a", "b", "b", "m3"]
     assert [found.names[i] for i in found.trial] == ["a", "b", "b", "a", "a"]

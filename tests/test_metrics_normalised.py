@@ -49,8 +49,7 @@ def test_what_an_utterance_adds_to_all_its_scores_does_not_matter() -> None:
 
 
 def test_all_scores_equal_is_a_guess_and_one_candidate_is_undefined(caplog):
-    own = [0, 1, 2, 0]
-    assert eers(np.full((4, 3), 0.1) + np.arange(4)[:, None] * 1e-3, own)[1] == 0.5
+    assert eers(np.full((4, 3), 0.1) + np.arange(4)[:, None] * 1e-3, [0, 1, 2, 0])[1] == 0.5
     assert eers(1e300 * np.eye(3), [0, 1, 2])[1] == 0.0
     lonely = Trials(("a", "b", "a"), ("u", "u", "v"), np.array([True, False, True]))
     with caplog.at_level(logging.WARNING):

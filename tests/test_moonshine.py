@@ -63,7 +63,7 @@ def test_the_wheels_files_are_those_that_were_tested(tmp_path, monkeypatch):
         def locate_file(self, path: str) -> Path:
             return tmp_path
 
-    monkeypatch.setattr(engines, "distribution", lambda name: Wheel())
+    monkeypatch.setattr("importlib.metadata.distribution", lambda name: Wheel())
     refuses(r"encoder_model.ort: is missing; install .*==0.0.49 again", MoonshineRecogniser)
     for name in DIGESTS:
         (tmp_path / name).write_bytes(b"other")
@@ -80,7 +80,7 @@ def test_without_the_wheel_it_says_what_to_do(tmp_path, make_data_dir, monkeypat
     def missing(name: str) -> None:
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr(engines, "distribution", missing)
+    monkeypatch.setattr("importlib.metadata.distribution", missing)
     data = make_data_dir(tmp_path / "d")
     said = r"is not installed; .*--asr pocketsphinx"
     refuses_words(said, decode, "moonshine", data, tmp_path / "out")

@@ -37,8 +37,7 @@ def test_dealt_by_hand() -> None:
 
 
 def test_few_sessions_are_left_out() -> None:
-    spk_of = {"c1": "a", "c2": "a", "c3": "b"}
-    assert enough_sessions(spk_of, 2) == (["c1", "c2"], ["b"])
+    assert enough_sessions({"c1": "a", "c2": "a", "c3": "b"}, 2) == (["c1", "c2"], ["b"])
 
 
 def test_speech_is_found() -> None:

@@ -28,7 +28,6 @@ KINDS = {
     "--enrol": 2,
     "--enrolled": 3,  # numbers; numbers with scores; data
     "--first": 2,
-    "--format": 2,
     "--generator": 3,  # one that is used; whose pseudo-speakers are exported; those compared
     "--model": 2,
     "--no-audio": 2,

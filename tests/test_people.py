@@ -240,8 +240,7 @@ def test_the_strongest_attacker_of_each_group_counts() -> None:
 
 def test_a_group_of_one_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
     trials, score, speakers = hand_made()
-    ages = {"age": AGES["age"] | {"a": "from_60"}}
-    report = groups(trials, [[score]], speakers, ages)
+    report = groups(trials, [[score]], speakers, {"age": AGES["age"] | {"a": "from_60"}})
     assert not [key for key in report if key.startswith("eer")]
     assert "age from_60: left out: 1 people" in caplog.text
 

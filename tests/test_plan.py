@@ -302,8 +302,7 @@ def test_a_cosine_is_normalised_by_a_cohort_of_the_training_set(plan: Plan) -> N
     for backend in ("", "_asnorm", "_raw"):
         alike = made[scores.format("similarity", backend, "PP")]
         assert "--backend cosine_raw --asnorm 0" in alike
-    rotated = made["exp/aligned/resemblyzer+cosine_asnorm/e_trials_f_b2"]
-    assert "--space centred" in rotated
+    assert "--space centred" in made["exp/aligned/resemblyzer+cosine_asnorm/e_trials_f_b2"]
 
 
 def test_utterances_of_mixed_trials_are_not_counted_twice(plan: Plan) -> None:
@@ -316,6 +315,21 @@ def test_utterances_of_mixed_trials_are_not_counted_twice(plan: Plan) -> None:
     assert "exp/metrics/b2/utility.hub:m/PP/e_mixed" in commands(alone)
     trained = commands(alone)["exp/encoders/e"]  # is not trained anew for other lists
     assert trained == commands(plan(systems="b2"))["exp/encoders/e"]
+
+
+def test_similarity_is_also_measured_as_the_semi_informed_attacker_hears_it(plan: Plan) -> None:
+    made = commands(plan(attackers="ignorant semi_informed", systems="b2", evaluators="e/plda"))
+    figures = made["exp/metrics/b2/similarity_semi_informed.e+plda/OO-OP-PP/e_f"]
+    places = [f"exp/scores/b2/similarity_semi_informed.e+plda/{c}/e_f" for c in ("OO", "OP", "PP")]
+    assert " ".join(f"{place}/trials {place}/scores" for place in places) in figures
+    theirs = "e.train_b2_const.scratch"  # of b2, which has one key for all
+    for place, (rows, columns) in zip(places, (("", ""), ("", "_b2"), ("_b2", "_b2")), strict=True):
+        assert f"--backend exp/backends/{theirs}" in made[place]
+        sets = " ".join(f"exp/xvectors/{theirs}/e_trials_f{tail}" for tail in (rows, columns))
+        assert f"{sets} {place}/trials" in made[place]
+    assert f"exp/xvectors/{theirs}/e_trials_f" in made
+    assert "exp/metrics/b2/similarity.e+plda/OO-OP-PP/e_f" in made
+    assert not [out for out in made if "similarity_ignorant" in out]
 
 
 def test_whisper_is_told_the_language(plan: Plan) -> None:
@@ -650,15 +664,14 @@ def test_a_pretrained_encoder_is_tuned_by_a_head_on_its_xvectors(plan: Plan, cor
     trained = made[f"exp/encoders/{name}"]
     assert trained.startswith("steps/train_head.py --seed 0 --not-speakers-of data/e_enrolls ")
     assert trained.endswith(f" {before} data/{training} exp/encoders/{name}")
-    for one in (training, "e_enrolls_b2r", "e_trials_f_b2r"):
+    for one in (training, "e_enrolls_b2r", "e_trials_f_b2r", "e_trials_f"):
         out = f"exp/xvectors/{name}/{one}"
         source = f"exp/xvectors/resemblyzer/{one}"
         assert made[out].startswith(f"steps/apply_head.py exp/encoders/{name} {source} {out} && ")
     assert made[f"exp/backends/{name}"].endswith(f"exp/xvectors/{name}/{training} data/{training} "
                                                 f"exp/backends/{name}")  # fmt: skip
     for kind, out in (("plda", name), ("cosine", f"{name}.cosine")):
-        scored = made[f"exp/held_out/{out}"]
-        assert f"--kind {kind} --head {before} data/{training} " in scored
+        assert f"--kind {kind} --head {before} data/{training} " in made[f"exp/held_out/{out}"]
         scores = made[f"exp/scores/b2r/semi_informed_finetuned.resemblyzer+{kind}/AA/e_f"]
         assert f"--held-out exp/held_out/{out} --encoder exp/encoders/{name} " in scores
     assert not planned.notes
@@ -880,11 +893,22 @@ ASKED = {
 }
 
 
+def measured(corpus: Path, genders: str) -> str:
+    """As if run.sh had figures of `random`; returns their path."""
+    of = "random/similarity.e+plda/OO-OP-PP/e"
+    for gender in genders:
+        done = corpus / f"exp/metrics/{of}_{gender}"
+        done.mkdir(parents=True)
+        (done / ".done").touch()
+    return of
+
+
 @pytest.mark.parametrize("name", ASKED)
 def test_every_stage_names_the_programs_that_it_runs(name: str, corpus: Path) -> None:
     """And makes all of its plan by them."""
     (corpus / "p").mkdir()
     protected(corpus, "b2r")
+    measured(corpus, "fm")
     path = TEMPLATE / f"{name}.sh"
     defaults = options_of(path) | {"evaluators": "e/plda", "targets": "1"}
     planned = {"run": plan_run, **STUDIES}[name](Asked(defaults | ASKED[name]))
@@ -933,8 +957,46 @@ def test_systems_are_varied(corpus: Path) -> None:
         assert not folder.exists() or not any(folder.iterdir())
 
 
-def test_labels_of_the_plan_are_those_of_the_results() -> None:
-    assert Labels._fields == LABELS
+def test_voices_of_both_genders_stand_in_one_matrix_as_in_004(corpus: Path) -> None:
+    """Where run.sh has the figures of each."""
+    asked = options_of(TEMPLATE / "generators.sh") | {"evaluators": "e/plda"}
+    results, pooled = "exp/generators/e/results", "exp/generators/e/pooled"
+
+    def planned() -> dict[str, str]:
+        planned = STUDIES["generators"](Asked(asked | {"generators": "random"}))
+        return commands(planned, "generators.sh")
+
+    of = measured(corpus, "f")
+    assert pooled not in planned()[results]
+    measured(corpus, "m")
+    made = planned()
+    labels = "random similarity - e/plda OO-OP-PP"
+    both = f"--attacked exp/metrics/{of}_m e_m m {labels} --attacked {pooled}/metrics/{of} e - "
+    assert f"{both}{labels}" in made[results] and Labels._fields == LABELS
+    trials = "exp/xvectors/e/e_trials_f_random exp/xvectors/e/e_trials_m_random"
+    assert made[f"{pooled}/e/random"].endswith(trials)
+    scored = made[f"{pooled}/random.e+plda/OP"]
+    assert f"--utt2spk {pooled}/data/utt2spk {pooled}/e/original {pooled}/e/random" in scored
+    assert made[f"{pooled}/data"].endswith("data/e_trials_f data/e_trials_m")
+
+
+def test_attacks_on_both_genders_have_one_error_rate(corpus: Path) -> None:
+    """Where run.sh has the scores of each; a second run of a system is no attack."""
+    asked = options_of(TEMPLATE / "generators.sh") | {"evaluators": "e/plda"}
+    measured(corpus, "fm")
+    for attack, genders in (("ignorant", "fm"), ("aligned", "f"), ("ignorant_draw1", "fm"),
+                            ("ignorant_draw2", "fm")):  # fmt: skip
+        for gender in genders:
+            done = corpus / f"exp/scores/random/{attack}.e+plda/OA/e_{gender}"
+            done.mkdir(parents=True)
+            (done / ".done").touch()
+    planned = STUDIES["generators"](Asked(asked | {"generators": "random"}))
+    made = commands(planned, "generators.sh")
+    pooled, of = "exp/generators/e/pooled", "random/ignorant.e+plda/OA/e"
+    given = f"{pooled}/data/trials exp/scores/{of}_f/scores {pooled}/metrics/{of}/metrics.json"
+    assert made[f"{pooled}/metrics/{of}"].endswith(given)
+    assert f" --more-scores exp/scores/{of}_m/scores " in made[f"{pooled}/metrics/{of}"]
+    assert made["exp/generators/e/results"].count(f"{pooled}/metrics/random/") == 2
 
 
 def test_a_recipe_is_short_and_reads_its_options_only() -> None:

@@ -27,10 +27,10 @@ def test_a_wheel_that_is_missing_or_has_another_network(monkeypatch, tmp_path):
     other.write_bytes(b"\0" * 64 + b"ORTM" + bytes(1000))
     refuses(f"{other}: pyannote's network is not in it", pyannote.read_model, other)
 
-    def missing(_package: str) -> Path:
-        raise PackageNotFoundError
+    def missing(package: str) -> Path:
+        raise PackageNotFoundError(package)
 
-    monkeypatch.setattr(pyannote, "distribution", missing)
+    monkeypatch.setattr("importlib.metadata.distribution", missing)
     refuses("utils/setup.sh installs it", load_encoder, "pyannote")
 
 

@@ -177,6 +177,30 @@ def test_a_table_that_is_data_already_is_shown_as_it_is(tmp_path: Path) -> None:
     refuses("csv has not all of columns=system,WER", main, [str(tmp_path / "page.md")])
 
 
+def test_every_table_of_a_page_is_had_as_latex(tmp_path: Path) -> None:
+    page = tmp_path / "P.md"
+    page.write_text(
+        "# A & B\n\n| a_1 | EER (%) |\n|---|---|\n| `b2r` | **−1.2** ± 3 |\n| x\\|y |  |\n\n"
+        "```\n| no | table |\n|---|---|\n```\n\n## Next\n\n| [c](d.md) |\n| --- |\n| 1 |\n"
+    )
+    assert main(["--latex", str(tmp_path / "tex"), str(page)]) == 0
+    first, second = ((tmp_path / f"tex/P_{n}.tex").read_text() for n in (1, 2))
+    assert r"\caption{A \& B}" in first and r"a\_1 & EER (\%) \\" in first
+    assert r"\texttt{b2r} & \textbf{$-$1.2} $\pm$ 3 \\" in first and "x|y &  \\\\" in first
+    assert "\\midrule\n1 \\\\" in second and r"\caption{Next}" in second and "c \\\\" in second
+    assert not (tmp_path / "tex/P_3.tex").exists()
+    page.write_text("words\n")
+    refuses(r"P\.md: has no table", main, ["--latex", str(tmp_path / "out"), str(page)])
+
+
+def test_the_committed_pages_can_be_had_as_latex(tmp_path: Path) -> None:
+    """LaTeX itself is not installed here: braces balance, and nothing of Markdown is left."""
+    main(["--latex", str(tmp_path), str(ROOT / "egs/librispeech/RESULTS.md")])
+    for path in tmp_path.iterdir():
+        text = path.read_text()
+        assert text.count("{") == text.count("}") and "`" not in text and "](" not in text
+
+
 def test_patterns_of_seo_are_held_where_intervals_meet_its_ranges(tmp_path: Path) -> None:
     """Printed: VOXLET 41.95 to 44.29 and 49.9 to 50.6, RASP 5.82 to 12.43 and 8.2 to 11.3.
 

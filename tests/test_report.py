@@ -20,20 +20,22 @@ from local.collect_results import main as collect
 from local.compute_metrics import main as compute
 from local.make_report import main as make_report
 from local.metrics.detection import D_ECE_MAX
-from local.metrics.verification import attack, prepare, prior_profile
+from local.metrics.verification import attack, calibrations, empirical, prepare, prior_profile
 from local.report import pictures
 from local.report.draw import inline, slug
 from local.report.findings import not_measured
 from local.report.frame import Results, number, percent, render
 from local.report.gather import origin
 from local.report.page import Headings, cell, without_constants
-from local.report.tables import SPECS, TERMS, cards, strongest_table, terms_in
+from local.report.select import summary as rows
+from local.report.tables import SPECS, TERMS, cards, terms_in
 from tests.browser import check_page, opened, unfold
 from tests.refusals import refuses
 from tests.report_rows import (
     Figure,
     SpeakerFigure,
     figure,
+    findings,
     named,
     page_of,
     words,
@@ -142,7 +144,8 @@ class Run:
         f0, f1 = (self.scores(ODD, name, "OA") for name in ("ignorant", "draw1"))
         trials, _ = write_scores(f1, models(self.original), voices(SYSTEMS[ODD], 9))
         command = ["calibration", "--utt2spk", self.utt2spk, trials, f0 / "scores", f1 / "scores"]
-        self.metrics(ODD, "calibration", "OA", command)
+        folder = self.metrics(ODD, "calibration", "OA", command)
+        self.words += ["--runs", folder, trials, f0, f1]
 
     def of(self) -> list[object]:
         return ["--utt2spk", self.utt2spk, "--bootstrap", 30]
@@ -244,6 +247,16 @@ def value_of(rows: list[dict[str, str]], *where: str) -> str:
     return next(r["value"] for r in rows if (r["system"], r["attacker"], r["metric"]) == where)
 
 
+def test_a_bin_of_few_trials_has_no_point() -> None:
+    bins = {"posterior": [0.1, 0.5, 0.9], "share": [0.1, 1.0, 0.8], "count": [80.0, 9.0, 10.0]}
+    where = {"system": "original", "split": "t_f", "evaluator": "e", "attacker": "unprotected"}
+    entry = {"where": where, "ece": [], "histogram": None, "empirical": {"uncalibrated": bins}}
+    (read,) = Results(pictures={"attacks": [entry]}).entries("attacks", "e")
+    drawn = pictures.empirical(read)
+    assert list(drawn.canvas.axes[0].lines[1].get_xdata()) == [0.1, 0.9]
+    assert "1 bins of fewer than 10 trials have no point." in drawn.alt
+
+
 def test_pictures_of_one_evaluator_share_their_axes() -> None:
     """Histograms and zoo plots of two systems looked alike, whatever their scores were."""
     similar, attacks = [], []
@@ -294,6 +307,20 @@ class TestCurves:
     def test_few_mated_scores_have_no_histogram(self) -> None:
         assert attack(self.target[70:], self.score[70:])["histogram"] is None
 
+    def test_what_was_learnt_on_the_same_run_is_calibrated(self) -> None:
+        found = calibrations(self.target, self.score, self.score)
+        assert found["ece"]["f0"] == found["ece"]["f1"]  # type: ignore[index]
+        linear = found["empirical"]["linear"]  # type: ignore[index]
+        assert sum(linear["count"]) == 480
+        off = np.abs(np.subtract(linear["posterior"], linear["share"]))
+        assert np.average(off, weights=linear["count"]) < 0.05
+
+    def test_empirical_calibration_by_hand(self) -> None:
+        llr = np.array([-3.0, -3.0, 3.0, 3.0])
+        found = empirical(np.array([False, True, True, False]), llr)
+        assert found["share"] == [0.5, 0.5]
+        assert found["posterior"] == pytest.approx([1 / (1 + np.e**3), 1 / (1 + np.e**-3)])
+
 
 @pytest.mark.slow
 class TestCollect:
@@ -301,6 +328,7 @@ class TestCollect:
         figures = json.loads((results / "figures.json").read_text())
         counts = {kind: len(figures[kind]) for kind in ("similarity", "attacks", "searches")}
         assert counts == {"similarity": 2, "attacks": 5, "searches": 2}
+        assert [e["where"]["system"] for e in figures["calibrations"]] == [ODD]
         rows = read_csv(results / "metrics.csv")
         table = {(r["system"], r["family"], r["metric"]): r["value"] for r in rows}
         sized = [r for r in rows if r["metric"] in ("deid", "c_ece_linear", "g_d_ece_lists")]
@@ -421,8 +449,8 @@ class TestPage:
         pictures = re.findall(r'<figure id="picture-([^"]+)"', text)
         kinds = {name.split("_")[0] for name in pictures}
         assert kinds == {
-            *("recordings", "people", "eer-by-attacker", "similarity", "ece", "actual", "ridge"),
-            "cmc",
+            *("deid-gvd", "recordings", "eer-by-attacker", "similarity", "ece", "calibration"),
+            *("empirical", "ridge", "cmc", "by-speaker", "people", "actual"),
         }
         pdfs = {path.stem: path.read_bytes() for path in (report / "figures").iterdir()}
         assert set(pdfs) == set(pictures)
@@ -435,7 +463,7 @@ class TestPage:
         sizes = [
             float(size) for svg in svgs for size in re.findall(r"font(?:-size)?: ([\d.]+)px", svg)
         ]
-        assert len(sizes) > 200
+        assert len(sizes) > 300
         assert min(sizes) >= 6.8
 
     def test_it_is_one_file_with_sound_links(self, report: Path) -> None:
@@ -501,7 +529,7 @@ def test_a_bug_of_a_picture_was_told_as_a_missing_result(monkeypatch: pytest.Mon
     def fail(*_: object) -> None:
         raise TypeError("a bug")
 
-    monkeypatch.setattr(pictures, "eer_by_attacker", fail)
+    monkeypatch.setattr(pictures, "scatter", fail)
     with pytest.raises(TypeError, match="a bug"):
         pictures.draw_all(of_rows(ATTACKED), "e", None)
 
@@ -537,10 +565,30 @@ def test_the_origin_is_not_the_command_of_another_recipe_that_began_since(tmp_pa
     assert origin(tmp_path / "none")["command"] == "not recorded"
 
 
-def test_a_figure_that_is_not_defined_is_told() -> None:
-    results = of_rows([
-        figure("a", "similarity", "g_vd", "-inf"), figure("b", "similarity", "g_vd", "")
-    ])  # fmt: skip
+def test_the_summary_marks_best_and_worst_and_what_is_sure() -> None:
+    rows_ = [
+        figure("original", "unprotected", "eer", 0.02, 0.01, 0.03),
+        figure("a", "ignorant", "eer", 0.45, 0.4, 0.5),
+        figure("a", "lazy_informed", "eer", 0.1, 0.05, 0.15),
+        figure("b", "ignorant", "eer", 0.3, 0.25, 0.35),
+        figure("b", "lazy_informed", "eer", 0.4, 0.35, 0.45),
+        figure("a", "similarity", "deid", 0.5, 0.4, 0.6),
+        figure("b", "similarity", "deid", 0.55, 0.4, 0.7),
+        figure("a", "similarity", "g_vd", "-inf"),
+        figure("b", "similarity", "g_vd", ""),
+    ]
+    results = of_rows(rows_)
+    a, b = rows(results, "e")
+    assert (a.attacker, b.attacker) == ("lazy_informed", "ignorant")  # the lowest EER counts
+    eer, d_ece, deid, g_vd = zip(a.cells.values(), b.cells.values(), strict=True)
+    assert [(c.text, c.mark, c.sure) for c in eer] == [
+        ("10.0 % [5.0, 15.0]", "worst", True),
+        ("30.0 % [25.0, 35.0]", "best", True),
+    ]
+    assert [(c.mark, c.sure) for c in deid] == [("worst", False), ("best", False)]
+    assert [c.text for c in d_ece] == ["not measured"] * 2
+    assert [c.text for c in g_vd] == ["−∞ dB", "not defined"]
+    assert "attacker has an EER of 10.0 % (2.0 % without protection)" in findings(results, "e")[0]
     assert any(
         "1 figures are not defined on this data: g_vd (b, t_f)" in t for t in not_measured(results)
     )
@@ -557,25 +605,33 @@ def heard(recogniser: str, metric: str, **values: float) -> list[Figure]:
 ATTACKED = [figure(system, "ignorant", "eer", 0.3) for system in "abc"]
 
 
-def told(rows_: list[Figure]) -> list[dict[str, str]]:
-    """Rows of the strongest attackers by their headings."""
-    table = strongest_table(of_rows(rows_).metrics)
-    return [dict(zip(table.header, row, strict=True)) for row in table.rows]
+def columns(results: Results) -> dict[str, list[str]]:
+    """Texts and marks of each column of utility, a row a system."""
+    found: dict[str, list[str]] = {}
+    for row in rows(results, "e"):
+        for measure, found_ in row.cells.items():
+            if measure.title.startswith("Utility"):
+                found.setdefault(measure.title, []).append(f"{found_.text} {found_.mark}".strip())
+    return found
 
 
 def test_a_system_that_one_recogniser_lacks_stood_beside_the_original_by_another() -> None:
     """b by pocketsphinx was told beside original speech by ctc, and marked better than a by ctc."""
-    a, b = told([
+    results = of_rows([
         *ATTACKED[:2],
         *heard("pocketsphinx", "wer", original=0.1, a=0.2, b=0.5),
         *heard("ctc", "wer", original=0.9, a=0.95),
     ])  # fmt: skip
-    before = "(10.0 [9.0, 11.0])"
-    by_pocketsphinx, by_ctc = (f"WER by {name} (%)" for name in ("pocketsphinx", "ctc"))
-    assert a[by_pocketsphinx] == f"20.0 [19.0, 21.0] {before}"
-    assert b[by_pocketsphinx] == f"50.0 [49.0, 51.0] {before}"
-    assert a[by_ctc] == "95.0 [94.0, 96.0] (90.0 [89.0, 91.0])"
-    assert b[by_ctc] == "not measured (90.0 [89.0, 91.0])"
+    assert columns(results) == {
+        "Utility: WER by pocketsphinx": ["20.0 % [19.0, 21.0] best", "50.0 % [49.0, 51.0] worst"],
+        "Utility: WER by ctc": ["95.0 % [94.0, 96.0]", "–"],
+    }
+    a, b = findings(results, "e")
+    by_pocketsphinx = "Word error rate by pocketsphinx: {} (10.0 % [9.0, 11.0] without protection)."
+    assert by_pocketsphinx.format("20.0 % [19.0, 21.0]") in a
+    assert by_pocketsphinx.format("50.0 % [49.0, 51.0]") in b
+    assert "Word error rate by ctc: 95.0 % [94.0, 96.0] (90.0 % [89.0, 91.0] without" in a
+    assert "ctc" not in b and "90.0" not in b
 
 
 def test_of_three_recognisers_the_summary_showed_the_last_without_its_name() -> None:
@@ -583,12 +639,19 @@ def test_of_three_recognisers_the_summary_showed_the_last_without_its_name() -> 
     figures = [*ATTACKED, *heard("functionals", "uar", original=0.9, a=0.6, b=0.7)]
     for i, name in enumerate(names):
         figures += heard(name, "wer", original=0.1, a=0.2, b=0.3 + 0.1 * i, c=0.4)
-    found = told(figures)
-    wanted = ["UAR by functionals (%)", *(f"WER by {n} (%)" for n in names)]
-    assert list(found[0])[-4:] == wanted
-    assert [found[1][name].split()[0] for name in wanted] == ["70.0", "30.0", "40.0", "50.0"]
-    assert found[2]["UAR by functionals (%)"].startswith("not measured")
-    assert " ".join(wanted) in words(page_of(of_rows(figures)))
+    results = of_rows(figures)
+    found = columns(results)
+    assert list(found) == [*(f"Utility: WER by {n}" for n in names), "Utility: UAR by functionals"]
+    marks = [[text.partition("] ")[2] for text in column] for column in found.values()]
+    assert marks == [
+        ["best", "", "worst"], ["best", "worst", "worst"], ["best", "worst", ""],
+        ["worst", "best", ""],
+    ]  # fmt: skip
+    assert found["Utility: UAR by functionals"][2] == "–"
+    assert " ".join(found) in words(page_of(results))
+    said = findings(results, "e")
+    assert [[f"by {n}:" in line for n in names] for line in said] == [[True] * 3] * 3
+    assert ["Recall of emotions by functionals: " in line for line in said] == [True, True, False]
 
 
 @pytest.mark.slow
@@ -599,10 +662,10 @@ def test_a_dash_stays_last_when_a_column_is_sorted(tmp_path: Path, browser: Any)
     path.write_text(page_of(results))
     with opened(browser, path) as (shown, complaints):
         unfold(shown)
-        table = shown.locator('table[aria-label="Strongest attackers"]')
+        table = shown.locator('table[aria-label="Summary, evaluator e"]')
         for order in ("cba", "bca"):
-            table.get_by_role("button", name="WER by ctc").click()
-            names = table.locator("tbody tr > :nth-child(2)").all_inner_texts()
+            table.get_by_role("button", name="Utility: WER by ctc").click()
+            names = table.locator("tbody tr > :first-child").all_inner_texts()
             assert names == [*order]
         assert complaints == []
 

@@ -6,7 +6,7 @@ They are written as `local/collect_results.py` writes them, not measured.
 import json
 import re
 import shutil
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -19,17 +19,19 @@ from local.make_report import main as make_report
 from local.metrics.verification import attack, prior_profile
 from local.report import draw, pictures
 from local.report import page as pages
+from local.report.findings import not_measured
 from local.report.frame import Results, load_results
 from local.report.gather import shorten
 from local.report.page import Players, markdown
-from local.report.pictures import draw_all
+from local.report.pictures import draw_all, draw_utility
 from local.report.select import pooled
-from local.report.tables import PROSODY, prosody_table
+from local.report.tables import PROSODY, prosody_table, vocoder_table
 from tests.browser import check_page, opened, unfold
 from tests.report_rows import (
     Figure,
     SpeakerFigure,
     figure,
+    findings,
     named,
     page_of,
     read_table,
@@ -235,7 +237,38 @@ def test_a_report_of_two_evaluators_could_not_be_pickled(tmp_path, monkeypatch, 
     monkeypatch.setattr("local.report.frame.load_results", kept)
     assert make_report([str(out), str(tmp_path / "report")]) == 0
     text = (tmp_path / "report/report.html").read_text()
-    assert text.count('<svg role="img"') == 6
+    assert text.count('<svg role="img"') == 12
+
+
+def test_the_vocoder_has_its_part_of_the_rise() -> None:
+    eers = {"copy": 0.10, "b1": 0.45, "knn": 0.3, "nsf": 0.3, "wavlm": 0.3, "low": 0.02, "b2": 0.4,
+            "near": 0.08, "fine": 0.06}  # fmt: skip
+    figures = [figure("original", "unprotected", "eer", 0.05)]
+    figures += [figure(system, "ignorant", "eer", value) for system, value in eers.items()]
+    vc = {"anonymiser": "voice_conversion", "synthesiser": "world"}
+    settings = {"copy": {"anonymiser": "copy_synthesis"}, "b1": vc, "low": vc, "near": vc}
+    settings["fine"] = {"anonymiser": "copy_synthesis", "fine": True}  # another vocoder
+    settings |= {"nsf": {**vc, "synthesiser": "nsf_hifi"}, "b2": {"anonymiser": "mcadams"}}
+    settings |= {k: {"anonymiser": "knn_vc", "features": f}
+                 for k, f in (("knn", "world"), ("wavlm", "wavlm"))}  # fmt: skip
+    results = of_rows(figures, run={"systems": settings})
+    table = vocoder_table(results, "e")
+    # nsf and wavlm have other vocoders, b2 converts nothing, and low has no rise
+    assert [row[0] for row in table.rows] == ["b1", "knn", "near"]
+    assert dict(zip(table.header, table.rows[0], strict=True)) == {
+        "system": "b1", "split": "t_f", "EER unprotected (%)": "5.0", "EER (%)": "45.0",
+        "rise (points)": "40.0", "copy synthesis": "copy", "its EER (%)": "10.0",
+        "of the rise": "12 %",
+    }  # fmt: skip
+    assert table.rows[2][-1] == "all"
+    page_of_it = words(page_of(results))
+    assert "The vocoder's own part" in page_of_it and "no interval is given" in page_of_it
+    figures[0] = replace(figures[0], low="0.02", high="0.06")
+    figures[1] = figure("copy", "ignorant", "eer", 0.04)
+    made = of_rows(figures, run={"systems": settings})
+    assert vocoder_table(made, "e").rows[0][-1] == "none"
+    assert vocoder_table(made, "e").rows[0][2] == "5.0 [2.0, 6.0]"
+    assert vocoder_table(of_rows(figures), "e").rows == []
 
 
 def with_more(few: Path, tmp_path: Path, rows_: list[tuple[str, str, str, str, float]]) -> Path:
@@ -260,6 +293,7 @@ def test_prosody_has_its_own_table_and_is_no_evaluator_of_privacy(few, tmp_path)
     assert line[4] == "not measured"
     text = words(page_of(results))
     assert text.count(PROSODY.title) == 2  # contents and section
+    assert "Measured by evaluator prosody" not in text
     said = markdown(results)
     assert f"## {PROSODY.title}" in said
     assert "Evaluator prosody" not in said
@@ -287,14 +321,30 @@ def test_targets_have_their_radar(tmp_path: Path) -> None:
     assert each is not None and groups is not None
     assert "s0 stays most linkable over all targets (mean 0.90), s5 least (0.40)" in each.alt
     assert "3 badly protected: 0.80 (original speech 0.95); 3 well protected: 0.50" in groups.alt
+    assert "EER 20.0 % ± 10.0 % over 3 targets" in findings(results, "e")[0]
     assert [s.title for s in draw_all(results, "e", tmp_path)][-1] == "Linkability by target voice"
 
 
-def test_two_targets_have_no_radar() -> None:
+def test_words_by_target(tmp_path: Path) -> None:
+    """Paper 001, Fig. 5."""
+    made = constant_targets(3)
+    for n, system in enumerate(("original", "const_00", "const_01", "const_02")):
+        made.row(("asr", "t_f", system, "utility"), "A", "wer", 0.04 + 0.02 * n)
+    (picture,) = draw_utility(of_rows(made.figures), tmp_path).pictures
+    assert picture.title == "Word error rate by target voice, const_NN, t_f"
+    assert (
+        "best at const_00 (6.0 %), worst at const_02 (10.0 %); original speech 4.0 %."
+        in picture.alt
+    )
+    assert draw_utility(of_rows(made.figures[:-1]), None).pictures == []
+
+
+def test_two_targets_have_no_radar_and_it_is_said(tmp_path: Path) -> None:
     results = constant_targets(2).results()
     assert results.targets() == []
     assert results.systems() == ["const_00", "const_01"]
     assert results.target_series() == {}
+    assert any("at least three systems const_NN" in text for text in not_measured(results))
 
 
 def test_many_series_can_be_told_apart() -> None:

@@ -10,14 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.recipes import run_words
+from tests.recipes import ROOT, run_words
 from tests.refusals import refuses
 from tests.slurm_cluster import local_slurm
 from tests.waiting import LIMIT, ended, wait_for
 from utils.cli import UserError
 from utils.slurm import Slurm, plan_arrays, read_slurm_config, why_not
 
-ROOT = Path(__file__).resolve().parents[1]
 SLURM_PY = [sys.executable, str(ROOT / "utils/slurm.py")]
 CONF = ROOT / "egs/TEMPLATE/conf/slurm.conf"
 
@@ -123,8 +122,7 @@ def test_a_node_that_failed_is_named(tmp_path: Path) -> None:
         ) as run:
             wait_for(lambda: (tmp_path / "x.2.log").exists())
             node = socket.gethostname().split(".")[0]
-            down = ("State=DOWN", "Reason=test")
-            update = ["scontrol", "update", f"NodeName={node}", *down]
+            update = ["scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=test"]
             subprocess.run(update, env=environment, check=True)
             _, errors = run.communicate(timeout=LIMIT)
     assert run.returncode == 1

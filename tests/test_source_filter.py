@@ -108,7 +108,7 @@ def trainer_of(kind: type[NsfTrainer | B1bTrainer], pool: Path, config: Any) -> 
 def trained(pool: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Folder of each kind; B1.b's is made by the program."""
     folder = tmp_path_factory.mktemp("trained")
-    train(pool, folder / "nsf", "nsf", NSF)
+    train(pool, folder / "nsf", "nsf", replace(NSF, training=replace(NSF.training, steps=10)))
     write_settings(folder / "conf.yaml", asdict(B1B))
     assert main([str(x) for x in (folder / "conf.yaml", pool, pool, folder / "b1b")]) == 0
     return {kind: folder / kind for kind in KINDS}

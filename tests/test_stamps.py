@@ -407,8 +407,7 @@ def test_another_version_of_a_user_s_program_was_not_noticed(work: Path) -> None
     make(Path("exp/external/theirs/x.0"), command)
     assert stamps.is_current(Path("exp/external/theirs/x.0"), {})
     program.write_bytes(b"print 'two' # f\xfcr\n")
-    said = "the code of theirs/protect.py changed"
-    assert why("exp/external/theirs/x.0", *command) == said
+    assert why("exp/external/theirs/x.0", *command) == "the code of theirs/protect.py changed"
     assert not stamps.is_current(Path("exp/external/theirs/x.0"), {})
     make(Path("exp/external/theirs/x.0"), command)
     assert why("exp/external/theirs/x.0", *command) is None

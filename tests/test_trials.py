@@ -11,7 +11,6 @@ from utils.trials import (
     Scores,
     Trials,
     join_scores,
-    merge_scores,
     read_scores,
     read_trials,
     write_scores,
@@ -151,11 +150,3 @@ def test_a_column_of_ids_behaves_as_a_list() -> None:
     assert list(ids) == ["b", "a", "b"] and len(ids) == 3
     assert (ids[1], ids[-1]) == ("a", "b") and "a" in ids and "c" not in ids
     assert Ids.of(ids) is ids
-
-
-def test_a_pair_in_two_score_files_is_refused(tmp_path: Path) -> None:
-    parts = {}
-    for name, text in (("women", "a a1 2\na b1 1\n"), ("men", "c c1 0\nc d1 -1\na b1 1\n")):
-        path = write(tmp_path / name, text)
-        parts[path] = read_scores(path)
-    refuses(r"women \+ .*men:5: a b1 is scored twice", merge_scores, parts)

@@ -87,15 +87,15 @@ def pseudo(system, speaker: SourceSpeaker, *where: str):
 
 def test_nearest_voices_and_their_weights() -> None:
     vectors = np.array([[2.0, 0.0], [0.0, 5.0], [1.0, 1.0], [-1.0, 0.0], [1.0, 1.0]])
-    voices, weights = nearest_voices(np.array([0.5, 0.0]), "abcde", vectors, 3, 0.5)
+    voices, weights = nearest_voices(np.array([0.5, 0.0]), "abcde", vectors, 3)
     assert voices == ("a", "c", "e")  # cosine 1, then 0.707 twice: the first given comes first
-    expected = np.exp([0, (np.sqrt(0.5) - 1) / 0.5, (np.sqrt(0.5) - 1) / 0.5])
+    expected = np.exp([0, (np.sqrt(0.5) - 1) / 0.05, (np.sqrt(0.5) - 1) / 0.05])
     assert weights == pytest.approx(expected / expected.sum())
-    one, alone = nearest_voices(np.array([0.0, 3.0]), "abcde", vectors, 1, 0.01)
+    one, alone = nearest_voices(np.array([0.0, 3.0]), "abcde", vectors, 1)
     assert (one, alone.tolist()) == (("b",), [1.0])
-    everybody, even = nearest_voices(np.array([1.0, 0.0]), "abcde", vectors, 99, 1e6)
+    everybody, even = nearest_voices(np.array([1.0, 0.0]), "abcde", vectors[[4] * 5], 99)
     assert len(everybody) == 5
-    assert even == pytest.approx(np.full(5, 0.2), abs=1e-5)
+    assert even == pytest.approx(np.full(5, 0.2))
 
 
 def test_voices_of_an_encoder_whose_speakers_are_alike_had_equal_weights(load, pool, tmp_path):
@@ -106,14 +106,11 @@ def test_voices_of_an_encoder_whose_speakers_are_alike_had_equal_weights(load, p
     write_archive(
         alike / "spk_xvector", {speaker: vectors[speaker] + 60.0 for speaker in sorted(vectors)}
     )
-    text = "gender: any\ncentred: {}\ngenerator: {{name: random, averaged: 1}}\n"
-    text = "anonymiser: voice_conversion\n" + text
-    for word, least, most in (("true", 0.8, 1.0), ("false", 1 / 3, 0.35)):
-        made = pseudo(load(text.format(word), alike), source())
-        assert len(made.target.voices) == 3
-        assert least <= made.target.weights.max() <= most
-        if word == "true":
-            assert made.target.voices[0] == made.info["speakers"]
+    text = "gender: any\ngenerator: {name: random, averaged: 1}\n"
+    made = pseudo(load("anonymiser: voice_conversion\n" + text, alike), source())
+    assert len(made.target.voices) == 3
+    assert made.target.weights.max() >= 0.8
+    assert made.target.voices[0] == made.info["speakers"]
 
 
 def test_frames_are_mixed_by_weight(pool: Path) -> None:

@@ -24,7 +24,7 @@ from utils.jobs import Job, Jobs, jobs_of
 from utils.orphans import lock_folder, start_guard
 from utils.parts import merge_parts, split_data_dir
 from utils.recipe import Foreseen, Planned, Row, Script, fill, write_plan
-from utils.stamps import Step, commit_of_code, names_in
+from utils.stamps import Step, commit_of_code, names_in, read_stamp
 from utils.tables import PARTIAL, write_json
 
 GRACE = 20.0  # seconds: longer than a launcher needs to cancel its jobs
@@ -113,6 +113,7 @@ class Driver:
         planned, planned_at = self._plan(), 0
         with self._owned():
             self._tell(planned)
+            self._tell_stale(planned, first)
             for window in windows(steps):
                 if len(self.remade) > planned_at and not self.is_dry:
                     planned, planned_at = self._plan(), len(self.remade)
@@ -143,6 +144,21 @@ class Driver:
         if not self.is_dry:
             folder = Path("exp/plan") if self.recipe == "run" else Path("exp/plan", self.recipe)
             write_plan(folder, self.script, planned.tables, self.options)
+
+    def _tell_stale(self, planned: Planned, first: int) -> None:
+        """Complain where what earlier stages made is out of date and this run leaves it so. Stage 0
+        reads whole corpora, and is not looked at."""
+        steps = [step for step in self.script.steps if 0 < step[0] < first]
+        stale: dict[str, str] = {}
+        for row in self.script.rows(planned.tables, steps):
+            step = Step(row.outs, self.words(row), row.maybe)
+            if read_stamp(Path(row.out)) and (why := step.why(stale)):
+                stale |= dict.fromkeys(row.outs, why)
+        for out, why in [*stale.items()][:1]:
+            complain(
+                f"{self.name}: {len(stale)} folders of stages before {first} are out of date, and "
+                f"so is what this run makes of them: {out} ({why}); run it without --stage"
+            )
 
     def _tell_stage(self, stage: int) -> None:
         if stage not in self._told:

@@ -355,6 +355,18 @@ def _find_format(path: Path, kind: str) -> tuple[str, dict[str, list[str]]]:
     raise UserError(f"{path}:{number}: {text.strip()!r} is not as in {example}")
 
 
+def guess_format(path: Path) -> str:
+    """Common format of all lines; `kaldi` or `csv` if the first line is so, and `kaldi` without
+    lines: their readers report the fault (`utils.trials`)."""
+    try:
+        first = next((line for _, line in tables.read_lines(path) if line.strip()), "")
+        if any(_fits(kind, shape, first.split()) for kind, shape in _SHAPES if kind == "kaldi"):
+            return "kaldi"
+        return "csv" if len(_header(first)) > 1 else _find_format(path, "auto")[0]
+    except UserError:
+        return "kaldi"
+
+
 def read_any(path: Path, kind: str = "auto") -> tuple[str, Trials | None, Scores | None]:
     """Read the format, trials if there are labels, and scores if there are scores.
 

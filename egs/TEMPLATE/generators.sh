@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Generators of pseudo-speakers compared in embedding space (paper 004: Fig. 11, Table III), without speech.
+# Generators of pseudo-speakers compared in embedding space (paper 004: Fig. 11, Tables II and III), without speech.
 # It takes the corpus, the encoder and the x-vectors that run.sh makes, and makes what is missing.
 #   ./generators.sh                                    everything that is not up to date
 #   ./generators.sh --sizes "100 1000 2000000"         as far as Fig. 11 goes
 #   ./generators.sh --generators "average idmap_mlp"   some generators: conf/systems/<generator>.yaml
-# Results: exp/generators/<encoder>/results/RESULTS.md and generators.csv.
+# DeID and G_VD (of --evaluators) need speech: run.sh --systems "random average ..." before.
+# Results: exp/generators/<encoder>/results/RESULTS.md, generators.csv and capacity.pdf.
 # shellcheck disable=SC2034  # local/run_recipe.py is given the options
 set -euo pipefail
 
@@ -44,7 +45,13 @@ if in_stage 3 "time of a pseudo-speaker"; then
   each time 'steps/time_generator.py --vectors {vectors} {options} {conf} {out}/time.json'
 fi
 
-if in_stage 4 "tables"; then
+if in_stage 4 "voices of both genders together; tables and figure"; then
+  each segments 'utils/combine_data_dirs.py {out} {sources}'
+  each joined 'steps/join_xvectors.py {out} {parts}'
+  each similarity 'steps/score_pairs.py --backend {backend} --asnorm {asnorm} --utt2spk {utt2spk} {rows} {columns}
+    {out}/trials {out}/scores'
+  each metrics 'local/compute_metrics.py {kind} --utt2spk {utt2spk} --bootstrap {bootstrap} --seed {seed} {lists}
+    {out}/metrics.json'
   each results 'local/collect_study.py generators --corpus-name {corpus_name} {options} {threshold} {real} {out}'
 fi
 end_recipe 4 "results: {results}/RESULTS.md"

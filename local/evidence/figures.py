@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from scipy.stats import binomtest
+from scipy.stats import beta
 
 from local.metrics.legal import AttackSide, LegalAttack, reidentification
 from local.metrics.recordings import LENGTHS, recordings
@@ -488,11 +488,14 @@ def as_page(
 
 
 def hits(attack: Attack) -> str:
-    """Recordings that are named, with an exact binomial interval: `3 of 40 (7.5 % [1.6, 20.4])`."""
+    """Recordings that are named, with the binomial interval (Clopper and Pearson 1934) of as many
+    people, as those of one person are alike: `3 of 40: 7.5 % [1.6, 20.4]` where each has one."""
     right, n = attack.hits
-    ends = binomtest(right, n).proportion_ci()
-    low, high = (100 * end for end in (ends.low, ends.high))
-    return f"{right} of {n}: {percent(right / n)} [{low:.1f}, {high:.1f}]"
+    people = attack.figures["naming"]["n_speakers"]
+    own = right / n * people
+    low = beta.ppf(0.025, own, people - own + 1) if right else 0.0
+    high = beta.ppf(0.975, own + 1, people - own) if right < n else 1.0
+    return f"{right} of {n}: {percent(right / n)} [{100 * low:.1f}, {100 * high:.1f}]"
 
 
 def said(report: Mapping[str, Any], name: str, of: str = "eer") -> str:

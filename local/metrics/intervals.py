@@ -140,14 +140,21 @@ def _interval(name: str, replicates: list[Figures]) -> list[float] | None:
             len(values) - len(defined),
             len(values),
         )
-    return interval(values)
+    return interval(values, name)
 
 
-def interval(values: npt.ArrayLike) -> list[float] | None:
-    """Central 95 % of the replicates that are defined; None where none is."""
+SHARES = ("named", "reid", "inferred", "residual_risk")  # parts of the names of shares of people
+
+
+def interval(values: npt.ArrayLike, name: str = "") -> list[float] | None:
+    """Central 95 % of the replicates that are defined; None where none is. None also for a share of
+    people that is the same in all: these people are alike, and a width of 0 would be false."""
     found = np.asarray(values, np.float64)
     defined = found[~np.isnan(found)]
-    return list(percentiles(defined)) if len(defined) else None
+    share = any(part in name for part in SHARES)
+    if not len(defined) or (share and defined.min() == defined.max()):
+        return None
+    return list(percentiles(defined))
 
 
 def percentiles(values: Float64) -> tuple[float, float]:

@@ -318,7 +318,7 @@ def groups(
     if not n_bootstrap:
         return report
     return report | {"n_bootstrap": n_bootstrap, "intervals": {
-        key: interval(one[1:]) for key, one in samples.items()
+        key: interval(one[1:], key) for key, one in samples.items()
     }}  # fmt: skip
 
 

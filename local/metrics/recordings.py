@@ -313,7 +313,7 @@ def recordings(
         for name, (value, *lows) in made.items():
             report[name.format(n)] = float(value)
             if n_bootstrap and isinstance(intervals := report["intervals"], dict):
-                intervals[name.format(n)] = interval(lows)
+                intervals[name.format(n)] = interval(lows, name)
     return report
 
 

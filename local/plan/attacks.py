@@ -1,7 +1,7 @@
 """Measurements: attacks on protected speech, and what the speech is still good for."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -62,6 +62,13 @@ class Listed:
     def trials(self) -> str:
         """Set of the trial list."""
         return self.recipe.trial_set(self.gender)
+
+    @property
+    def compares(self) -> bool:
+        """Whether voice similarity is also measured with this attacker's evaluator: VoicePAT takes
+        G_VD from an evaluator that was trained on protected speech."""
+        learnt = self.hears.training and not self.hears.encoder.is_textual
+        return bool(learnt) and not self.attack.parts.knows_target
 
     @property
     def path(self) -> str:
@@ -161,6 +168,29 @@ def list_attack(recipe: Recipe, attack: Attempt, evaluator: Evaluator, gender: s
     return Listed(recipe, attack, evaluator, hears, gender, enrol, trial)
 
 
+def matrices(
+    recipe: Recipe, of: Labels, evaluator: Evaluator, vectors: dict[str, str], utt2spk: str,
+    place: Callable[[Labels], str],
+) -> list[str]:  # fmt: skip
+    """Plan the scores of all pairs of segments, which make voice similarity matrices: of original
+    speech, original beside protected, and protected; returns trials and scores of each.
+
+    vectors: folders of x-vectors of original speech and of the system's. place: folder of scores by
+    labels. An attacker's evaluator has the matrix of original speech beside the others.
+    """
+    (backend, asnorm), lists = evaluator.pairing, list[str]()
+    for condition, rows, columns in (
+        ("OO", ORIGINAL, ORIGINAL), ("OP", ORIGINAL, of.system), ("PP", of.system, of.system),
+    ):  # fmt: skip
+        pairs = of._replace(condition=condition, system=of.system if of.attacker else columns)
+        folder = recipe.step(
+            "similarity", place(pairs), backend=backend, asnorm=asnorm, utt2spk=utt2spk,
+            rows=vectors[rows], columns=vectors[columns],
+        )  # fmt: skip
+        lists += [f"{folder}/trials", f"{folder}/scores"]
+    return lists
+
+
 class Attacks:
     """Attacks of run.sh on systems, and their figures. all: each on each list; fused: the same of
     several evaluators together."""
@@ -243,8 +273,9 @@ class Attacks:
                 recipe.xvectors(evaluator.encoder, name)
         for one in self.all:
             if one.hears.encoder != one.tells.encoder:
-                for name in recipe.sets:
-                    recipe.xvectors(one.hears.encoder, side(name, one.attack.system))
+                names = [side(name, one.attack.system) for name in recipe.sets]
+                for name in (*names, *([one.trials] if one.compares else ())):
+                    recipe.xvectors(one.hears.encoder, name)
 
     def measure(self) -> None:
         """Plan scores and figures of each attack, each system, and the strongest attacker."""
@@ -254,6 +285,8 @@ class Attacks:
                 self.recipe.at(Stage.SCORE)
                 run.score()
             self._verify(one)
+            if one.compares:
+                self._similarity(one.labels(Family.SIMILARITY), one.hears)
         for one in (*self.all, *self.fused):
             attacks.setdefault((one.attack.system, one.gender), []).append(one)
         for evaluator, gender in self.parts:
@@ -334,20 +367,12 @@ class Attacks:
                 self._calibrate(evaluator, gender, system)
 
     def _similarity(self, of: Labels, evaluator: Evaluator) -> None:
-        """Plan scores of all pairs of segments, and figures of voice similarity."""
+        """Plan scores and figures of voice similarity, also as an attacker's evaluator hears it."""
         recipe, name = self.recipe, self.recipe.trial_set(of.gender)
         folder = f"{evaluator.encoder.xvectors}/{name}"
         vectors = {ORIGINAL: folder, of.system: f"{folder}_{of.system}"}
-        (backend, asnorm), lists = evaluator.pairing, list[str]()
-        for condition, rows, columns in (
-            ("OO", ORIGINAL, ORIGINAL), ("OP", ORIGINAL, of.system), ("PP", of.system, of.system),
-        ):  # fmt: skip
-            scores = recipe.at(Stage.SCORE).step(
-                "similarity", scores_of(of._replace(condition=condition, system=columns)),
-                backend=backend, asnorm=asnorm, utt2spk=f"data/{name}/utt2spk",
-                rows=vectors[rows], columns=vectors[columns],
-            )  # fmt: skip
-            lists += [f"{scores}/trials", f"{scores}/scores"]
+        utt2spk = f"data/{name}/utt2spk"
+        lists = matrices(recipe.at(Stage.SCORE), of, evaluator, vectors, utt2spk, scores_of)
         of = of._replace(condition="OO-OP-PP")
         recipe.at(Stage.MEASURE).figures("metrics", of, lists=lists)
 

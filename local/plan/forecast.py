@@ -1,11 +1,11 @@
-"""Sum of a dry run: how many steps of each stage would be made and why, and the time.
+"""Sum of a dry run: how many steps of each stage would be made and why, the time and the disk.
 
 The CPU time of a step is what the same output took before, by the logs of its jobs. Else it is what
 is stated of the program (of speech a real-time factor) or of an encoder's network, times how much
 longer than that the program took here, for the same model or else for any. Nothing is stated of
 another device than a processor. The wall time is that of the longest chain of steps that wait for
 each other, or all CPU time over the jobs at a time if that is more; data that can be cut has all
-jobs.
+jobs. The disk is that of the same output, or of others of the same program.
 """
 
 import re
@@ -146,17 +146,23 @@ class Earlier:
         return work.stated
 
 
-def costs(steps: Sequence[Foreseen]) -> Iterator[float]:
-    """CPU seconds of each step that would be made; 0: unknown, or up to date."""
-    speech = Speech()
+def costs(steps: Sequence[Foreseen]) -> Iterator[tuple[float, float]]:
+    """CPU seconds and bytes of each step that would be made; 0: unknown, or up to date."""
+    speech, sizes = Speech(), defaultdict(list)
     works = [speech.work(step.command, step.row.outs) for step in steps]
     earlier = Earlier(speech)
-    for step, work in zip(steps, works, strict=True):
-        out = Path(step.row.out)
+    outs = [Path(step.row.out) for step in steps]
+    for out, work in zip(outs, works, strict=True):
+        if out.is_dir():
+            files = (path.stat().st_size for path in out.rglob("*") if path.is_file())
+            sizes[work.program].append(sum(files))
+            sizes[str(out)].append(sizes[work.program][-1])
+    for step, out, work in zip(steps, outs, works, strict=True):
         same = (read_stamp(out) or {}).get("command") or [] if step.reason else []
         is_like = isinstance(same, list) and ("cuda" in same) == (work.device == "cuda")
         took = spent(out) if same and is_like else earlier.seconds(work)
-        yield took if step.reason else 0.0
+        size = fmean(sizes.get(str(out)) or sizes.get(work.program) or [0])
+        yield (took, size) if step.reason else (0.0, 0.0)
 
 
 def wall(steps: Sequence[Foreseen], seconds: Sequence[float], nj: int) -> float:
@@ -171,18 +177,18 @@ def wall(steps: Sequence[Foreseen], seconds: Sequence[float], nj: int) -> float:
 
 def sum_up(steps: Sequence[Foreseen], nj: int) -> list[str]:
     """A line a stage, and one of all."""
-    found = [*zip(steps, costs(steps), strict=True)]
+    found = [(step, *cost) for step, cost in zip(steps, costs(steps), strict=True)]
     lines = []
     for stage in sorted({step.row.stage for step in steps}):
         own = [one for one in found if one[0].row.stage == stage]
-        reasons = Counter(step.why for step, _ in own if step.why).most_common(MOST_REASONS)
+        reasons = Counter(step.why for step, *_ in own if step.why).most_common(MOST_REASONS)
         said = "; ".join(f"{count}: {why}" for why, count in reasons) or "up to date"
         lines.append(f"stage {stage:2}: {_count(own)} ({said})")
-    seconds = [took for _, took in found]
+    seconds = [took for _, took, _ in found]
     total = f"in all: {_count(found)}"
     if any(seconds):
         total += f"; about {duration(wall(steps, seconds, nj))} with {nj} jobs at a time"
-    unknown = sum(bool(step.reason and not took) for step, took in found)
+    unknown = sum(bool(step.reason and not took) for step, took, _ in found)
     return [*lines, total + (f", without {unknown} of unknown time" if unknown else "")]
 
 
@@ -196,8 +202,10 @@ def duration(seconds: float) -> str:
     return next(f"{seconds / one:.0f} {unit}" for unit, one, below in units if seconds < below)
 
 
-def _count(found: Sequence[tuple[Foreseen, float]]) -> str:
-    """Numbers of steps, with the time of those that would be made."""
-    made, seconds = sum(step.reason != "" for step, _ in found), sum(took for _, took in found)
+def _count(found: Sequence[tuple[Foreseen, float, float]]) -> str:
+    """Numbers of steps, with time and disk of those that would be made."""
+    made = sum(step.reason != "" for step, _, _ in found)
+    seconds, size = sum(took for _, took, _ in found), sum(size for _, _, size in found)
     time = f", about {duration(seconds)} of CPU time" if seconds else ""
-    return f"{made} of {len(found)} steps{time}"
+    disk = f", {size / 1e6:.0f} MB" if size >= 5e5 else ""
+    return f"{made} of {len(found)} steps{time}{disk}"

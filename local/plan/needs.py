@@ -264,10 +264,10 @@ class Recipe:
         """Options that make a training fail if it has a speaker of the evaluation sets. They are
         the same in a study of other sets and for trials of one gender, so that run.sh's models are
         not trained anew."""
-        enrolment, mixed = f"{self.asked['evaluation']}_enrolls", self.trial_set(MIXED)
-        names = [enrolment, self.trial_set("f"), self.trial_set("m")]
+        mixed = self.trial_set(MIXED)
+        names = [f"{self.asked['evaluation']}_enrolls", *map(self.trial_set, "fm")]
         found = [one for one in names if one in self.evaluated or Path("data", one).is_dir()]
-        if found == [enrolment] and mixed in self.evaluated:  # no lists of each gender beside it
+        if found != names and mixed in self.evaluated:  # without lists of both genders beside it
             found.append(mixed)
         return tuple(word for one in found for word in ("--not-speakers-of", f"data/{one}"))
 

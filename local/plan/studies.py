@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from itertools import product
 from pathlib import Path
 
-from local.plan.attacks import Attacks, Listed, Utility, scores_of
-from local.plan.needs import Recipe
+from local.plan.attacks import Attacks, Listed, Utility, matrices, scores_of
+from local.plan.needs import Recipe, side
 from local.plan.options import (
     ORIGINAL,
     Asked,
@@ -343,7 +343,7 @@ class Generators:
             options = how if network else [*resources, *how]
             recipe.at(2).step("capacity", capacity, options=options, of=network or conf)
             recipe.at(3).step("time", time, options=resources, conf=conf)
-            gather += ["--generator", name, capacity, time]
+            gather += ["--generator", name, capacity, time, *self._speech(name)]
         recipe.at(4).step(
             "results", f"{out}/results", options=gather, threshold=threshold,
             real=f"{out}/capacity/real",
@@ -384,6 +384,63 @@ class Generators:
         """Folder of a generator whose voices depend only on an index; else an empty string."""
         names = [need.partition(":")[2] for need in self.needs(generator)]
         return next((f"{self.out}/{n}" for n in names if n.startswith(("wgan", "idmap"))), "")
+
+    def _speech(self, system: str) -> list[str]:
+        """Plan figures of speech that run.sh has measured; also for both genders together."""
+        recipe, words = self.recipe, []
+        for evaluator in recipe.evaluators:
+            split = recipe.split("")
+            both = Labels(split, "", system, Family.SIMILARITY, "", evaluator.title, "OO-OP-PP")
+            found = []
+            for gender in recipe.genders:
+                own = both._replace(split=recipe.split(gender), gender=gender)
+                if Path(folder := f"exp/metrics/{own.path}", ".done").is_file():
+                    recipe.labels[folder] = own
+                    found.append(folder)
+            if {"f", "m"} <= {recipe.labels[folder].gender for folder in found}:
+                sets = [f"data/{name}" for name in recipe.trials]
+                data = recipe.at(4).step("segments", f"{self.out}/pooled/data", sources=sets)
+                found.append(self._pooled(evaluator, both, data))
+                found += self._attacked(evaluator, both, data)
+            words += recipe.given(found, "--attacked")
+        return words
+
+    def _attacked(self, evaluator: Evaluator, both: Labels, data: str) -> list[str]:
+        """Plan figures of each attack on both genders together, where run.sh has the scores of
+        both."""
+        made = []
+        scores = Path("exp/scores", both.system)
+        for folder in sorted(scores.glob(f"*.{evaluator.label}/*/{both.split}_f")):
+            attacker = folder.parts[-3].removesuffix(f".{evaluator.label}")
+            folders = [folder, folder.with_name(f"{both.split}_m")]
+            is_attack = attacker != "similarity" and "_draw" not in attacker
+            if is_attack and all((one / ".done").is_file() for one in folders):
+                women, men = (f"{one}/scores" for one in folders)
+                of = both._replace(
+                    family=Family.VERIFICATION, attacker=attacker, condition=folder.parts[-2]
+                )
+                lists = ["--more-scores", men, f"{data}/trials", women]
+                made.append(self._figures(of, data, lists))
+        return made
+
+    def _pooled(self, evaluator: Evaluator, of: Labels, data: str) -> str:
+        """Plan similarity of all voices, over both genders as in Liu et al. 2025, Table II."""
+        recipe, system, xvectors = self.recipe, of.system, evaluator.encoder.xvectors
+        joined = {}
+        for who in (ORIGINAL, system):
+            parts = [f"{xvectors}/{side(name, who)}" for name in recipe.trials]
+            out = f"{self.out}/pooled/{evaluator.encoder.name}/{who}"
+            joined[who] = recipe.step("joined", out, parts=parts)
+
+        def place(of: Labels) -> str:
+            return f"{self.out}/pooled/{of.system}.{evaluator.label}/{of.condition}"
+
+        pairs = matrices(recipe, of, evaluator, joined, f"{data}/utt2spk", place)
+        return self._figures(of, data, pairs)
+
+    def _figures(self, of: Labels, data: str, lists: list[str]) -> str:
+        folder, utt2spk = f"{self.out}/pooled/metrics", f"{data}/utt2spk"
+        return self.recipe.figures("metrics", of, folder, utt2spk=utt2spk, lists=lists)
 
 
 STUDIES: dict[str, Callable[[Asked], Planned]] = {

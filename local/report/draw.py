@@ -73,16 +73,18 @@ def _canvas(height: float) -> Canvas:
 
 
 def new(
-    height: float, title: str = "", x: str = "", y: str = "", *, grid: str = "", **settings: Any,
+    height: float, title: str = "", x: str = "", y: str = "", *, polar: bool = False,
+    grid: str = "", **settings: Any,
 ) -> tuple[Canvas, Axes]:  # fmt: skip
     """An empty picture with one pair of axes; height in inches; x, y: labels; grid: x, y or both;
     settings: of the axes, such as xlim."""
     canvas = _canvas(height)
-    axes = canvas.add_subplot()
+    axes = canvas.add_subplot(projection="polar" if polar else None)
     axes.set_title(title, loc="left")
     if grid:
         axes.grid(True, axis=grid)  # type: ignore[arg-type]
-    axes.set(xlabel=x, ylabel=y, **settings)
+    if not polar:
+        axes.set(xlabel=x, ylabel=y, **settings)
     return canvas, axes
 
 
@@ -250,3 +252,10 @@ def css() -> tuple[str, str]:
     """The declarations of the colours on a light page and on a dark one."""
     light = "".join(f"--{name}:{value};" for value, name in NAMES.items())
     return light, "".join(f"--{NAMES[value]}:{dark};" for value, dark in DARK.items())
+
+
+def save(canvas: Canvas, stem: Path) -> None:
+    """<stem>.pdf and <stem>.svg, the same bytes at any time."""
+    for kind, metadata in _FORMATS.items():
+        with atomic_write(stem.with_name(f"{stem.name}.{kind}"), "wb") as stream:
+            canvas.savefig(stream, format=kind, metadata=metadata)

@@ -2,15 +2,19 @@
 privacy, what was found, and what was not measured."""
 
 import re
+import statistics
+from collections.abc import Iterable, Sequence
+from itertools import combinations, product
 from typing import Any, NamedTuple
 
 import numpy as np
+from pandas import DataFrame
 
 from local.metrics.detection import WEAK
 from local.protocols.attackers import ATTACKERS, BACKEND, FINETUNED, SCRATCH, comes_trained
 from local.report import frame, select
-from local.report.frame import Results, attacker, group_of, say, value_of, where
-from local.report.select import FEWEST, NO_RISE, unprotected
+from local.report.frame import Results, attacker, group_of, number, say, value_of, where
+from local.report.select import FEWEST, NO_RISE, SummaryRow, unprotected
 
 _TRAINING = re.compile(r"_seed\d+(?=[_/+]|$)")  # what sets trainings of one evaluator apart
 EER = frame.MEASURES["eer"]
@@ -200,12 +204,52 @@ def notes(results: Results) -> list[tuple[str, str]]:
     return found
 
 
+def findings(results: Results, evaluator: str, rows: Iterable[SummaryRow]) -> list[str]:
+    """A sentence for each row of the evaluator's summary, and those on constant targets."""
+    said = [_finding(results, evaluator, row) for row in rows]
+    return [*said, *_targets(results, evaluator)]
+
+
+def _finding(results: Results, evaluator: str, row: SummaryRow) -> str:
+    eer, _, deid, g_vd = (row.values[m] for m in select.SUMMARY)
+    useful = []
+    for m, cell in row.cells.items():
+        if m.by and row.values[m] is not None:
+            was = results.value(m.by, row.split, "original", "", m.name, frame.UTILITY)
+            useful.append((frame.USES[m.name].capitalize(), m.by, cell.text, was and m.say(was)))
+    people = results.people.get((row.system, evaluator, row.split), [])
+    return say(
+        "finding", row=row, who=attacker(row.attacker), eer=eer, deid=deid, g_vd=g_vd,
+        before=results.value(evaluator, row.split, "original", "unprotected", "eer"),
+        useful=useful, worst=next(iter(people), None),
+    )  # fmt: skip
+
+
+def _targets(results: Results, evaluator: str) -> list[str]:
+    """Mean and standard deviation over constant target voices (001), an attacker a line."""
+    said = []
+    for targets, split, attack in product(
+        results.target_series().values(), results.splits(evaluator), results.attackers(evaluator)
+    ):
+        told = []
+        for metric, name, tell in (("eer", "EER", frame.percent), ("linkability",) * 2 + (number,)):
+            found = [results.value(evaluator, split, t, attack, metric) for t in targets]
+            x = [v.value for v in found if v is not None and v.defined]
+            if len(x) > 1:
+                spread = f"{tell(statistics.fmean(x))} ± {tell(statistics.stdev(x))}"
+                told.append(f"{name} {spread} over {len(x)}")
+        if told:
+            of = {"first": targets[0], "last": targets[-1], "split": split}
+            said.append(say("constant_targets", who=attacker(attack), told=told, **of))
+    return said
+
+
 _UNMEASURED = {
     "wer": "Word error rate: whether the words are still understood.",
     "uar": "Emotion: whether it is still heard.",
     "mos": "Quality: how good the speech sounds.",
 }
-_SHOWN = {"eer", "d_ece", "deid", "g_vd", "linkability"}
+_SHOWN = {*(m.name for m in select.SUMMARY), "linkability"}
 
 
 def not_measured(results: Results) -> list[str]:
@@ -222,4 +266,47 @@ def not_measured(results: Results) -> list[str]:
         own = where(undefined, metric=_SHOWN).itertuples()
         named = sorted({f"{f.metric} ({f.system}, {f.split})" for f in own})
         said.append(say("undefined", n=len(undefined), named=named))
+    if len(results.metrics) and not results.targets():
+        said.append(say("no_targets"))
     return said
+
+
+Heard = dict[str, dict[str, frame.Value]]  # by recogniser, then system
+
+
+def opinions(figures: DataFrame, metric: str = "wer") -> list[str]:
+    """A sentence for each split and two recognisers: whether they put the systems in one order.
+
+    Original speech is among the systems. Of each pair that they order the other way round it is
+    told whether either is sure, that is whether the intervals of the two systems are apart.
+    """
+    own = frame.values(where(figures, family=frame.UTILITY, metric=metric),
+                       "split", "evaluator", "system")  # fmt: skip
+    heard: dict[str, Heard] = {}
+    for (split, by, system), value in own.items():
+        if value.defined:
+            heard.setdefault(split, {}).setdefault(by, {})[system] = value
+    said = []
+    for split in sorted(heard):
+        for (by, first), (other, second) in combinations(heard[split].items(), 2):
+            systems = [system for system in first if system in second]
+            turned = _turned(systems, {by: first, other: second})
+            told = {"split": split, "metric": metric.upper(), "names": [by, other]}
+            if len(systems) > 1:
+                said.append(say("opinion", **told, systems=systems, turned=turned))
+    return said
+
+
+def _turned(systems: Sequence[str], heard: Heard) -> list[str]:
+    """Pairs of systems that two recognisers order differently, first the one that the first finds
+    better, with their figures."""
+    first, second = heard.values()
+    ordered = (sorted(pair, key=lambda system: first[system].value)
+               for pair in combinations(systems, 2))  # fmt: skip
+    return [
+        say("turned", better=better, worse=worse, heard=heard,
+            sure=[name for name, own in heard.items() if own[better].apart(own[worse])])
+        for better, worse in ordered
+        if (first[better].value - first[worse].value)
+        * (second[better].value - second[worse].value) < 0
+    ]  # fmt: skip

@@ -450,12 +450,13 @@ class Results:
     def people(self) -> dict[Group, list[Person]]:
         """The speakers of each protected group, the worst protected first.
 
-        One without target trials has no linkability and comes after the others.
+        One without target trials has no linkability and comes after the others. How an informed
+        attacker hears voices is left out.
         """
         found: dict[Group, dict[str, dict[str, tuple[float, str]]]] = {}
         for row in self.speakers.itertuples(index=False):
             group = found.setdefault((row.system, row.evaluator, row.split), {})
-            if row.metric in MEASURED:
+            if row.metric in MEASURED and not (row.family == SIMILARITY and row.attacker):
                 own = group.setdefault(row.speaker, dict.fromkeys(MEASURED, (math.nan, "")))
                 before, _ = own[row.metric]
                 if math.isnan(before) or row.value > before:

@@ -1,8 +1,8 @@
-"""Tables between marks of Markdown pages, rendered from committed data."""
+"""Tables between marks of Markdown pages: rendered from committed data, and as LaTeX for papers."""
 
 import csv
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import product
@@ -342,3 +342,67 @@ def render_page(path: Path) -> str:
         return f"{match['begin']}{table.markdown()}\n{match['end']}"
 
     return _BLOCK.sub(render, path.read_text(encoding="utf-8"))
+
+
+# ---- Every table of a page as LaTeX (booktabs).
+
+_CELL = re.compile(r"(?<!\\)\|")
+_FENCED = re.compile(r"^```.*?(?:^```|\Z)", re.M | re.S)
+_HEADING_OR_TABLE = re.compile(
+    r"^#+ *(?P<heading>.*)|"
+    r"^(?P<header>\|.*)\n\|?(?:\s*:?-+:?\s*\|)+\s*:?-*:?\s*\|?\n(?P<rows>(?:\|.*(?:\n|\Z))*)", re.M
+)  # fmt: skip
+_MEANT = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
+    "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+    "−": "$-$", "±": r"$\pm$", "∞": r"$\infty$", "<": "$<$", ">": "$>$", "≥": r"$\geq$",
+    "≤": r"$\leq$", "–": "--", "φ": r"$\phi$", "α": r"$\alpha$", "×": r"$\times$", "’": "'",
+}  # fmt: skip
+_MARKS = (  # of Markdown, after escaping
+    (re.compile(r"\[([^]]*)\]\([^)]*\)"), r"\1"),
+    (re.compile(r"`+([^`]+)`+"), r"\\texttt{\1}"),
+    (re.compile(r"\*\*([^*]+)\*\*"), r"\\textbf{\1}"),
+    (re.compile(r"\*([^*]+)\*"), r"\\emph{\1}"),
+)
+
+
+def find_tables(text: str) -> Iterator[tuple[str, list[list[str]]]]:
+    """The tables of a page, each with the heading above it; the first row is the header."""
+    heading = ""
+    for match in _HEADING_OR_TABLE.finditer(_FENCED.sub("", "\n".join(text.splitlines()))):
+        if match["header"] is None:
+            heading = match["heading"].strip()
+        else:
+            yield heading, [*map(_cells, (match["header"], *match["rows"].splitlines()))]
+
+
+def _cells(line: str) -> list[str]:
+    parts = _CELL.split(line.strip())[1:]
+    if parts and not parts[-1].strip():
+        parts.pop()
+    return [part.strip().replace(r"\|", "|") for part in parts]
+
+
+def escape(text: str) -> str:
+    """A cell of Markdown in LaTeX.
+
+    >>> escape("`b2_x` 9.1 [0.0, 28.3] % −1")
+    '\\\\texttt{b2\\\\_x} 9.1 [0.0, 28.3] \\\\% $-$1'
+    """
+    plain = re.sub(r"\\([\\`*_<&|])", r"\1", text)
+    found = "".join(_MEANT.get(letter, letter) for letter in plain)
+    for pattern, replacement in _MARKS:
+        found = pattern.sub(replacement, found)
+    return found
+
+
+def latex(heading: str, rows: list[list[str]]) -> str:
+    """A table as a `table*` with booktabs; figures are to the right of where words are."""
+    width = max(map(len, rows))
+    body = [row + [""] * (width - len(row)) for row in rows]
+    header, *lines = (" & ".join(map(escape, row)) + r" \\" for row in body)
+    return "\n".join(
+        [r"\begin{table*}", r"\centering", rf"\caption{{{escape(heading)}}}",
+         rf"\begin{{tabular}}{{{'l' * width}}}", r"\toprule", header, r"\midrule", *lines,
+         r"\bottomrule", r"\end{tabular}", r"\end{table*}", ""]
+    )  # fmt: skip

@@ -37,6 +37,11 @@ class Entry:
     anchor: str
     beneath: list["Entry"] = field(default_factory=list)
 
+    @property
+    def short(self) -> str:
+        """The title without what explains it."""
+        return self.title.partition(":")[0]
+
 
 class Headings:
     """Headings as they come, for the table of contents; gives each an anchor. tree: those of level
@@ -59,6 +64,15 @@ class Headings:
     def first(self, title: str) -> str:
         """The anchor of the first heading of this title."""
         return next((e.anchor for e in self.entries if e.title == title), "")
+
+    def overview(self) -> list[Entry]:
+        """Headings that are not of one evaluator of several, and the criteria that regulators
+        name; each once."""
+        found: dict[str, Entry] = {}
+        for e in self.entries:
+            if (e.level == 2 and "(" not in e.title) or e.title == tables.SPECS["legal"].title:
+                found.setdefault(e.short, e)
+        return list(found.values())
 
 
 class Players:
@@ -139,6 +153,7 @@ def page(
     as_json = partial(json.dumps, ensure_ascii=False, sort_keys=True)
     given |= {
         "light": light, "dark": dark, "N_WORST": N_WORST, "SIDES": SIDES,
+        "UTILITY_MEASURES": frame.UTILITY_MEASURES, "tables": tables,
         "number": number, "percent": percent, "attacker": attacker, "cards": list(cards()),
         "terms_in": terms_in, "without_constants": without_constants, "colour": colour,
         "people": findings.people(results), "too_weak": findings.too_weak(results),
@@ -185,6 +200,7 @@ def _shared(results: Results) -> dict[str, Any]:
         "enrolment": tables.enrolment_table(results.metrics),
         "useful": tables.utility_table(results.metrics),
         "has_mos": "mos" in set(results.metrics["metric"]),
+        "opinions": findings.opinions(results.metrics),
         "prosody": tables.prosody_table(results.metrics), "PROSODY": tables.PROSODY.title,
         "times": tables.rtf_table(results.timings),
         "tables_of": lambda evaluator: [

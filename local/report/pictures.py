@@ -1,14 +1,14 @@
-"""Pictures of the page: those of one evaluator (000, Fig. 2; 001, Fig. 3 and 4; 002, Fig. 6,
-7, 9 and 10; 003, section 3.6), and privacy against utility.
+"""Pictures of the page: those of one evaluator (000, Fig. 2 and 3; 001,
+Fig. 3 and 4; 002, Fig. 4 and 6 to 10; 003, section 3.6), and privacy against utility.
 
 A function makes one picture, or none where nothing was measured. What it shows in words stands in
 templates/sentences.jinja.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +23,7 @@ from local.metrics.similarity import dominance_of_rows
 from local.protocols.attackers import CONTROLS
 from local.report import draw, frame, select
 from local.report.draw import Drawing, Picture, dot
-from local.report.frame import SETTINGS, Entry, Results, Value, attacker, number, where
+from local.report.frame import SETTINGS, UTILITY, Entry, Results, Value, attacker, number, where
 from local.report.select import Evidence, Trade, fold
 from utils.arrays import Float64
 
@@ -51,6 +51,35 @@ def made(canvas: Canvas, kind: str, of: Sequence[str], **told: object) -> Drawin
 
 
 # One evaluator.
+
+
+def scatter(results: Results, evaluator: str) -> Found:
+    """DeID (x) against G_VD (y) of all systems and splits, with intervals (000, Fig. 3)."""
+    systems, splits = results.systems(), results.splits(evaluator)
+    measured: list[tuple[int, int, str, Value, Value]] = []
+    for (i, system), (j, split) in product(enumerate(systems), enumerate(splits)):
+        deid, g_vd = (results.value(evaluator, split, system, "", m, frame.SIMILARITY)
+                      for m in ("deid", "g_vd"))  # fmt: skip
+        if deid and g_vd:
+            measured.append((i, j, f"{system} on {split}", deid, g_vd))
+    points = [p for p in measured if p[3].defined and p[4].defined]
+    if not measured:
+        return None
+    canvas, axes = empty("deid_gvd")
+    for i, j, _, deid, g_vd in points:
+        dot(axes, deid, g_vd, markersize=5.5, **draw.look(i) | {"marker": draw.marker(j)})
+    # Colours are systems, markers are splits.
+    looks = [(systems[i], {**draw.look(i), "marker": "s"}) for i in sorted({p[0] for p in points})]
+    looks += [(splits[j], {"marker": draw.marker(j), "color": draw.INK, "markerfacecolor": "none"})
+              for j in sorted({p[1] for p in points})]  # fmt: skip
+    for name, look in looks:
+        axes.plot([], [], linestyle="none", markersize=5, label=draw.label(name), **look)
+    axes.axhline(0, linewidth=0.8, linestyle=":", **_GREY)
+    axes.margins(0.08)
+    if points:
+        draw.legend(canvas)
+    left_out = [p[2] for p in measured if p not in points]
+    return made(canvas, "deid_gvd", [evaluator], points=points, left_out=left_out)
 
 
 def eer_by_attacker(results: Results, evaluator: str, split: str) -> Found:
@@ -129,6 +158,35 @@ def trade_off(trade: Trade, systems: Sequence[str]) -> Found:
     return Drawing(canvas, name, title, trade.finding())
 
 
+def by_target(results: Results, metric: str, by: str, split: str, series: str) -> Found:
+    """Utility at each constant target voice, with that of original speech (001, Fig. 5).
+
+    series: of results.target_series.
+    """
+    targets = results.target_series()[series]
+    values = {t: results.value(by, split, t, "", metric, UTILITY) or frame.NOTHING for t in targets}
+    found = {target: value for target, value in values.items() if value.defined}
+    if len(found) < 3:
+        return None
+    m, (first, *_, last) = frame.MEASURES[metric], found
+    canvas, axes = empty("by_target", f"{split}, {by}", x=f"target voice, {first} to {last}",
+                        y=m.heading)  # fmt: skip
+    before = results.value(by, split, "original", "", metric, UTILITY)
+    if before is not None:
+        axes.axhline(m.scale * before.value, color=draw.INK, ls=":", label="original speech")
+    for i, value in enumerate(found.values(), 1):
+        label = "protected speech" if i == 1 else None
+        dot(axes, i, value, (1, m.scale), markersize=4, label=label, **draw.look(0))
+    draw.legend(canvas)
+    ordered = sorted(found, key=lambda t: found[t].value, reverse=m.better < 0)
+    worst, *_, best = [(target, m.say(found[target].value)) for target in ordered]
+    return made(
+        canvas, "by_target", [metric, by, split, series], name=frame.USES[metric].capitalize(),
+        by=by, split=split, series=series, n=len(found), best=best, worst=worst,
+        before=before and m.say(before.value),
+    )  # fmt: skip
+
+
 # Voice similarity.
 
 _NAMED = 11  # up to so many speakers their names stand beside the matrix, large enough to be read
@@ -148,12 +206,14 @@ def similarity(results: Results, entry: Entry) -> Drawing:
     above.set_title(f"{of['system']} on {of['split']}", loc="left")
     at = (of["evaluator"], of["split"], of["system"])
     deid, g_vd = results.several(*at, "", ("deid", "g_vd"), frame.SIMILARITY)
-    worst = int(np.argmax(dominance_of_rows(op)))
+    worst, others = int(np.argmax(dominance_of_rows(op))), op - np.diag(np.diag(op))
+    row, column = np.unravel_index(int(np.argmax(others)), op.shape)
     return made(
         canvas, "similarity", [of[k] for k in ("evaluator", "system", "split")],
         system=of["system"], split=of["split"], deid=deid, g_vd=g_vd,
         worst=names[worst], own=(oo[worst, worst], op[worst, worst]),
-        highest=names[int(np.argmax(points[1][:, 0]))],
+        taken=(names[row], names[column], others[row, column]),
+        zoo=_zoo_told(points[1], points[2], names),
     )  # fmt: skip
 
 
@@ -213,9 +273,20 @@ def _zoo_range(results: Results, evaluator: str) -> tuple[list[float], list[floa
     return (low - margin).tolist(), (high + margin).tolist()
 
 
+def _zoo_told(op: Float64, pp: Float64, names: list[str]) -> dict[str, object]:
+    """Names and numbers for the caption of the points of OP and PP."""
+    passing, confused = (
+        [names[i] for i in np.argsort(-found[:, 1]) if found[i, 1] > 0] for found in (op, pp)
+    )
+    own = op[:, 0]
+    return {"median": np.median(own), "extent": np.ptp(own), "worst": names[int(np.argmax(own))],
+            "highest": own.max(), "passing": passing, "confused": confused}  # fmt: skip
+
+
 # Scores and what they disclose.
 
 Profiles = list[tuple[str, Float64, int]]  # legend, ECE, number of the colour (-1: originals)
+_FEWEST = 10  # trials of a bin that has a point
 
 
 def ece(results: Results, evaluator: str, split: str, attack: str) -> Found:
@@ -269,12 +340,63 @@ def _profiles(
     return made(canvas, kind, of, **told)
 
 
+def calibrated(results: Results, evaluator: str) -> Iterator[Found]:
+    """Scores of unprotected speech taken as LLR; then what random systems have learnt on a run."""
+    for entry in results.entries("attacks", evaluator):
+        if entry["where"]["attacker"] == "unprotected" and "ece_actual" in entry:
+            yield actual(entry, results.prior)
+            yield empirical(entry)
+    for entry in results.entries("calibrations", evaluator):
+        yield distortion(results, entry)
+        yield empirical(entry)
+
+
+def distortion(results: Results, entry: Entry) -> Drawing:
+    """Profiles of two runs of a random system, and of calibrations learnt on one and used on the
+    other (002, Fig. 8)."""
+    evaluator, split, system = at = [entry["where"][k] for k in ("evaluator", "split", "system")]
+    parts, subject = SAID["calibration"]["parts"], f"{system} on {split}"
+    metrics = [metric for _, metric in parts.values()]
+    values = results.several(evaluator, split, system, "", metrics, frame.CALIBRATION)
+    found = {name: v.value for name, v in zip(parts, values, strict=True)}
+    lines = [(f"{text} {number(found[name], 3)}", entry["ece"][name], i)
+             for i, (name, (text, _)) in enumerate(parts.items())]  # fmt: skip
+    return _profiles(results.prior, lines, "calibration", at, subject, subject=subject, found=found)
+
+
+def empirical(entry: Entry) -> Drawing:
+    """Share of target trials in bins of the posterior that an attacker states (002, Fig. 4)."""
+    of, off, few = entry["where"], [], 0
+    canvas, axes = empty("empirical", _run(of))
+    axes.plot([0, 1], [0, 1], color=draw.INK, linewidth=1, linestyle=":", label="well calibrated")
+    for i, (name, text) in enumerate(SAID["empirical"]["parts"].items()):
+        if name not in entry["empirical"]:
+            continue
+        bins = entry["empirical"][name]
+        stated, share, count = (bins[k] for k in ("posterior", "share", "count"))
+        enough = count >= _FEWEST
+        axes.plot(
+            stated[enough], share[enough], color=draw.colour(i + 2), marker=draw.marker(i),
+            markersize=4, linestyle=draw.line(i), linewidth=1, label=text,
+        )  # fmt: skip
+        off.append((text, np.average(np.abs(stated - share), weights=count)))
+        few += int((~enough).sum())
+    draw.legend(canvas)
+    at = [of[k] for k in ("evaluator", "system", "split")]
+    return made(canvas, "empirical", at, run=_run(of), off=off, few=few, fewest=_FEWEST)
+
+
+def _run(of: Mapping[str, str]) -> str:
+    if of["system"] == "original":
+        return f"unprotected speech, {of['split']}"
+    return f"run 1 of {of['system']} on {of['split']}"
+
+
 def actual(entry: Entry, prior: Entry) -> Drawing:
     """The profile of scores taken as LLR beside that of ideal calibration (002, Fig. 7)."""
     of, ideal, own = entry["where"], entry["ece"], entry["ece_actual"]
     lines = [("ideally calibrated scores", ideal, 0), ("scores taken as LLR", own, 6)]
-    middle, at = len(own) // 2, [of["evaluator"], of["split"]]
-    run = f"unprotected speech, {of['split']}"
+    middle, at, run = len(own) // 2, [of["evaluator"], of["split"]], _run(of)
     return _profiles(
         prior, lines, "actual", at, run, run=run, own=own[middle], ideal=ideal[middle],
         above=(own > prior["prior"]).mean(),
@@ -340,10 +462,51 @@ def cmc(results: Results, evaluator: str, split: str) -> Found:
     return made(canvas, "cmc", [evaluator, split], split=split, said=said, chance=chance)
 
 
-# Linkability of each speaker over target voices, as radars.
+# Linkability of each speaker; over target voices, as radars.
 
+_BENEATH = 40  # up to so many speakers their names stand beneath them
 _NARROW = 17  # letters over one of three radars side by side
 _SHOWN = 12  # speakers with a radar over targets
+
+
+def by_speaker(results: Results, evaluator: str, split: str) -> Found:
+    """Linkability of each speaker under the best-informed attacker measured, a colour a system;
+    the most linkable first."""
+    of, systems = {"evaluator": evaluator, "split": split}, results.systems()
+    attack, own = select.best_informed(results, systems, **of)
+    if len(own) < 3:
+        return None
+    own = own.loc[own.max(axis=1).sort_values(ascending=False, kind="stable").index]
+    before, who = select.unprotected_people(results, own.index, **of), attacker(attack)
+    canvas, axes = empty("by_speaker", f"{split}, {who} attacker")
+    x = np.arange(1, len(own) + 1)
+    axes.plot(x, before, "_", label="unprotected", markersize=4, **_GREY)
+    said = []
+    for name, column in own.items():
+        axes.plot(x, column, linestyle="none", markersize=4, label=draw.label(str(name)),
+                  **draw.look(systems.index(str(name))))  # fmt: skip
+        values = column[np.isfinite(column)]
+        same = own.index[(column > 0) & (column >= np.where(np.isnan(before), np.inf, before))]
+        if len(values):
+            worst, best = values.idxmax(), values.idxmin()
+            said.append((name, worst, values[worst], best, values[best], sorted(same)))
+    names = [draw.label(name) for name in own.index] if len(own) <= _BENEATH else []
+    axes.set_xticks(x[: len(names)], names, rotation=90, fontsize=draw.SMALL)
+    draw.legend(canvas)
+    told = {"split": split, "who": who, "many": own.shape[1] > _FEW, "said": said}
+    return made(canvas, "by_speaker", [evaluator, split], **told)
+
+
+def _small(title: str, rings: Sequence[tuple[str, Float64, Float64, int]]) -> Canvas:
+    """Small radars: a name, the ring of originals, one's own and its number; targets clockwise from
+    the top."""
+    canvas, grid = draw.polars(len(rings), title)
+    for axes, (name, before, r, i) in zip(grid, rings, strict=True):
+        angle = draw.polar_axes(axes, len(r))
+        draw.ring(axes, angle, before, -1, linewidth=1.2)
+        draw.ring(axes, angle, r, i, linewidth=1.1)
+        axes.set_title(draw.label(name, _NARROW), fontsize=draw.SMALL)
+    return canvas
 
 
 def targets(
@@ -351,7 +514,7 @@ def targets(
 ) -> Found:
     """A radar a speaker over constant targets (001, Fig. 3); the worst and the best protected.
 
-    series: of results.target_series; metric: of `frame.definitions`.
+    series: of results.target_series; metric: of `load.definitions`.
     """
     of = {"evaluator": evaluator, "split": split}
     attack, table, before = select.over_targets(results, series, metric, **of)
@@ -360,12 +523,9 @@ def targets(
         return None
     shown = table if n <= _SHOWN else table.iloc[[*range(_SHOWN // 2), *range(-_SHOWN // 2, 0)]]
     who, bares = attacker(attack), dict(zip(table.index, before, strict=True))
-    canvas, grid = draw.polars(len(shown), f"{split}, {who} attacker")
-    for axes, (name, own) in zip(grid, shown.iterrows(), strict=True):
-        angle = draw.polar_axes(axes, n_voices)
-        draw.ring(axes, angle, np.full(n_voices, bares[name]), -1, linewidth=1.2)
-        draw.ring(axes, angle, own.to_numpy(), 0, linewidth=1.1)
-        axes.set_title(draw.label(str(name), _NARROW), fontsize=draw.SMALL)
+    rings = [(name, np.full(n_voices, bares[name]), own.to_numpy(), 0)
+             for name, own in shown.iterrows()]  # fmt: skip
+    canvas = _small(f"{split}, {who} attacker", rings)
     return made(
         canvas, "targets", [evaluator, split, series, metric], split=split, who=who, series=series,
         definition=frame.definition(metric), voices=[*table.columns], speakers=[*table.index],
@@ -417,9 +577,15 @@ def drawn(title: str, made: Iterable[Found], folder: Path | None) -> Section:
 
 
 def draw_utility(results: Results, folder: Path | None) -> Section:
-    """Privacy against utility, a picture a split and measure."""
+    """Privacy against utility, a picture a split and measure, and utility by target."""
+    useful = where(results.metrics, family=UTILITY, metric=frame.UTILITY_MEASURES)
+    measured = useful.drop_duplicates(["metric", "evaluator", "split"]).itertuples()
     trades = (trade_off(trade, results.systems()) for trade in select.trades(results.metrics))
-    return drawn("Utility", trades, folder)
+    targets = (
+        by_target(results, f.metric, f.evaluator, f.split, series)
+        for f, series in product(measured, results.target_series())
+    )
+    return drawn("Utility", chain(trades, targets), folder)
 
 
 def draw_all(results: Results, evaluator: str, folder: Path | None) -> list[Section]:
@@ -430,17 +596,17 @@ def draw_all(results: Results, evaluator: str, folder: Path | None) -> list[Sect
     by_target = product(
         results.target_series(), frame.definitions(results), (targets, target_groups), splits
     )
-    bare = [e for e in results.entries("attacks", evaluator)
-            if e["where"]["attacker"] == "unprotected"]  # fmt: skip
     plan: dict[str, Iterable[Found]] = {
+        "Overview": [scatter(*of)],
         "Attackers": (eer_by_attacker(*of, split) for split in splits),
         "Voice similarity": (
             similarity(results, e) for e in results.entries("similarity", evaluator)
         ),
         "Disclosure": (ece(*of, *attack) for attack in attacked),
-        "Scores as they are": (actual(e, results.prior) for e in bare),
+        "Calibration by the attacker": calibrated(*of),
         "Scores and local linkability": (ridge(*of, split) for split in splits),
         "Identity search": (cmc(*of, split) for split in splits),
+        "Linkability by speaker": (by_speaker(*of, split) for split in splits),
     }
     if results.targets():
         plan["Linkability by target voice"] = (

@@ -1,12 +1,14 @@
-"""Choice of the figures to show: the strongest attacker, the verdict, and the Pareto front."""
+"""Choice of the figures to show: the strongest attacker, the verdict, the Pareto front, and the
+summary of an evaluator."""
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import partial
-from typing import Any
+from itertools import product
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -217,7 +219,8 @@ def judge(
     if strongest is None:
         return Verdict(Level.UNJUDGED, "no EER is defined", None)
     if not judges:
-        why = frame.say("not_able", high=strongest.bare.high)
+        ends = (a.bare.high for a in defined if math.isfinite(a.bare.high))
+        why = frame.say("not_able", high=min(ends, default=math.inf))
         found = Verdict(Level.UNJUDGED, why, strongest, eers)
     else:
         found = replace(_by_eer(judges, every, LEVEL / groups), eers=eers)
@@ -593,21 +596,114 @@ def pooled(results: Results) -> pd.DataFrame:
 # Linkability by speaker.
 
 
+def _by_speaker(results: Results, metric: str = frame.POOLED, **of: str) -> pd.Series:
+    """Linkability by speaker, where it is defined."""
+    own = where(results.speakers, metric=metric, **of)
+    return own.drop_duplicates("speaker", keep="last").set_index("speaker")["value"].dropna()
+
+
+def best_informed(
+    results: Results, systems: Sequence[str], metric: str = frame.POOLED, **of: str
+) -> tuple[str, pd.DataFrame]:
+    """The best-informed attacker of those on most systems; linkability by speaker and system."""
+    best: tuple[str, pd.DataFrame] = "", pd.DataFrame()
+    known = set(where(results.speakers, **of)["attacker"])
+    for attack in (a for a in reversed(frame.PROTECTED) if a in known):
+        rings = {s: _by_speaker(results, metric, system=s, attacker=attack, **of) for s in systems}
+        found = pd.DataFrame({s: ring for s, ring in rings.items() if len(ring)}).sort_index()
+        if found.shape[1] > best[1].shape[1]:
+            best = attack, found
+    return best
+
+
+def unprotected_people(
+    results: Results, names: Iterable[str], metric: str = frame.POOLED, **of: str
+) -> Float64:
+    """Linkability of these speakers without protection; NaN where there is none."""
+    plain = _by_speaker(results, metric, system="original", attacker="unprotected", **of)
+    return np.array(plain.reindex([*names]), np.float64)
+
+
 def over_targets(
     results: Results, series: str, metric: str, **of: str
 ) -> tuple[str, pd.DataFrame, Float64]:
-    """The best-informed attacker of those on most targets of a series; linkability by speaker (the
-    worst protected first) and target; and that of the originals (speakers,), NaN where there is
-    none."""
-    people = where(results.speakers, metric=metric, **of)
-    people = people.drop_duplicates(["attacker", "system", "speaker"], keep="last")
-    people = people.dropna(subset="value")
-    bare = where(people, system="original", attacker="unprotected").set_index("speaker")["value"]
-    attacked = where(people, system=results.target_series()[series])
-    tried = attacked.groupby("attacker")["system"].nunique()
-    known = [attack for attack in reversed(frame.PROTECTED) if attack in tried.index]
-    attack = max(known, key=lambda name: tried[name], default="")
-    own = where(attacked, attacker=attack)
-    table = own.pivot(index="speaker", columns="system", values="value").dropna()
+    """Attacker; linkability by speaker (the worst protected first) and target; and that of the
+    originals (speakers,)."""
+    attack, own = best_informed(results, results.target_series()[series], metric, **of)
+    table = own[np.isfinite(own).all(axis=1)]
     table = table.iloc[np.argsort(-table.mean(axis=1), kind="stable")]
-    return attack, table, np.array(bare.reindex(table.index), np.float64)
+    return attack, table, unprotected_people(results, table.index, metric, **of)
+
+
+# The summary of an evaluator.
+
+SUMMARY = frame.COLUMNS["summary"]
+
+
+class SummaryCell(NamedTuple):
+    """A figure as people read it. mark: `best`, `worst` or nothing; sure: intervals are apart."""
+
+    text: str
+    mark: str = ""
+    sure: bool = True
+
+
+@dataclass(frozen=True)
+class SummaryRow:
+    """A system on a split, with the evaluator's strongest attacker, who has the lowest EER.
+
+    values, cells: by column, the same columns in all rows of a summary, those of utility last.
+    """
+
+    split: str
+    system: str
+    attacker: str
+    speakers: str
+    values: dict[Measure, Value | None]
+    cells: dict[Measure, SummaryCell] = field(default_factory=dict)
+
+
+def summary(results: Results, evaluator: str) -> list[SummaryRow]:
+    """Each system of one evaluator, by split; best and worst of a column marked."""
+    own, found = where(results.metrics, evaluator=evaluator), []
+    best = {(s.split, s.system): s.eer.attacker for s in strongest(own) if s.eer is not None}
+    columns = [*SUMMARY] + [
+        measure(
+            name,
+            title=f"Utility: {frame.MEASURES[name].title} by {by}",
+            family=frame.UTILITY,
+            by=by,
+        )
+        for name in frame.UTILITY_MEASURES
+        for by in results.recognisers(name)
+    ]
+    for split, system in product(results.splits(evaluator), results.systems()):
+        who = best.get((split, system), "")
+        values = {
+            m: results.value(m.by or evaluator, split, system, "" if m.family else who, m.name,
+                             m.family or frame.VERIFICATION)
+            for m in columns
+        }  # fmt: skip
+        if any(values[m] is not None for m in SUMMARY):
+            counts = set(where(own, split=split, system=system)["n_speakers"]) - {""}
+            speakers = "–".join(sorted(counts, key=lambda text: (len(text), text)))
+            found.append(SummaryRow(split, system, who, speakers, values))
+    for m, row in product(columns, found):
+        if m in SUMMARY or any(row.values[m] is not None for row in found):
+            column = [other.values[m] for other in found if other.split == row.split]
+            row.cells[m] = _mark(m, row.values[m], column)
+    return found
+
+
+def _mark(m: Measure, mine: Value | None, column: Iterable[Value | None]) -> SummaryCell:
+    """The cell of a system; marked when it is the best or the worst of at least two."""
+    missing = "–" if m.by else "not measured"
+    text = show(mine, m, unit=True, missing=missing, undefined=frame.UNDEFINED)
+    values = [v for v in column if v is not None and not math.isnan(v.value)]
+    if mine is None or math.isnan(mine.value) or len({v.value for v in values}) < 2:
+        return SummaryCell(text)
+    for mark, sign in (("best", m.better), ("worst", -m.better)):
+        if all(sign * mine.value >= sign * v.value for v in values):
+            others = [v for v in values if v.value != mine.value]
+            return SummaryCell(text, mark, all(map(mine.apart, others)))
+    return SummaryCell(text)

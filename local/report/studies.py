@@ -9,14 +9,14 @@ import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, product
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
-from pandas import DataFrame, MultiIndex, Series, concat, read_csv
+from pandas import DataFrame, Series, concat, read_csv
 
 from local.metrics.intervals import holm
 from local.report import frame, tables
 from local.report.frame import MEASURES, NOTHING, Measure, Value, number, render, target_series
-from local.report.gather import origin
+from local.report.gather import labelled, origin, tabulate
 from local.report.tables import CERTAIN, Table, dashed, headed, of_table, pivot, printed, published
 from utils.cli import UserError
 from utils.datadir import read_noted
@@ -39,6 +39,9 @@ class Study:
     def __init__(self, figures: DataFrame) -> None:
         self.figures = figures
 
+    def draw(self, folder: Path, **said: Any) -> None:
+        """Draw the pictures of the study into a folder."""
+
     def page(self, told: Mapping[str, object], **said: Any) -> str:
         """RESULTS.md. told: where the figures came from; said: what else the template names."""
         path = f"local/report/templates/{self.template}.md.jinja"
@@ -50,9 +53,10 @@ class Study:
         return render(path, filters, study=self, origin=told, **said)
 
     def write(self, out: Path, **said: Any) -> None:
-        """RESULTS.md, the table of figures, and run.json for local/keep_results.py."""
+        """RESULTS.md, pictures, the table of figures, and run.json for local/keep_results.py."""
         told = origin()
         out.mkdir(parents=True, exist_ok=True)
+        self.draw(out, **said)
         write_file(out / "RESULTS.md", self.page(told, **said))
         write_json(out / "run.json", {"origin": told})
         table = self.figures.to_csv(index=False, lineterminator="\n", **self.csv)
@@ -171,6 +175,19 @@ class Searches(Study):
         columns = headed(frame.COLUMNS["hits"])
         return pivot(["system", "mean of"], rows, columns, lambda system, column: dashed(
             mean(found(system, column)), column.but(digits=2)
+        ))  # fmt: skip
+
+    def all_hits(self) -> Table:
+        """CMC (%) of each search by itself, with both chance levels."""
+        chances = {"": "", "chance_": ", chance", "chance_clustered_": ", clustered chance"}
+        rows = [
+            ([system, f"{by}, {profile}{name}"], (at, prefix))
+            for (system, by, profile), at in self._searched()
+            for prefix, name in chances.items()
+        ]
+        names, columns = ["system", "evaluator, profile"], headed(frame.COLUMNS["hits"])
+        return pivot(names, rows, columns, lambda row, column: self._cell(
+            row[0], column.but(name=row[1] + column.name)
         ))  # fmt: skip
 
     def space(self) -> Table:
@@ -452,48 +469,73 @@ def _ends(found: Mapping[str, Value], measure: Measure) -> list[str]:
     return [f"{dashed(defined[system], measure)} ({system})" for system in ends]
 
 
-# ---- Generators of pseudo-speakers beside each other (Liu et al. 2025).
+# ---- Generators of pseudo-speakers beside each other, and the curves of Liu et al. 2025, Fig. 11.
 
 
 REAL = "real"  # the speakers of the pool, to compare with
 HERE, PAPER = "here", "004"
 CAPACITY = {"mean": "mean_cosine", "min": "min_cosine", "max": "max_cosine", "pairs": "pairs",
             "above_threshold": "share_above_threshold"}  # fmt: skip
-TIMES = ("cpu_seconds", "rtf")
-PRINTED = {"III": "", "Fig. 11": "2000000"}  # tables, and their number of vectors
+_SHARE = CAPACITY["above_threshold"]
+EER_OF = "eer_"  # and the attacker's name: a figure
+PRINTED = {"II": "", "III": "", "Fig. 11": "2000000"}  # tables, and their number of vectors
 # One figure of a generator. of: here or 004; indices, n: of a capacity (n is empty where it means
-# nothing); evaluator, split: empty. Values are cosines, shares and seconds.
+# nothing). Values are cosines, shares, seconds, dB and fractions.
 COLUMNS = ("generator", "figure", "value", "of", "indices", "n", "evaluator", "split")
+LINES = {"keys": "-", "calibrated": "-", "unseen": "--", "mixed": ":", "seen": ""}
+Rows = list[dict[str, Any]]
 
 
-def _rows(figures: DataFrame, generator: str, of: str = HERE) -> DataFrame:
-    """Figures, their values, and what else of COLUMNS they have, as rows of the table."""
-    said = figures.assign(generator=generator, of=of)
-    return said.reindex(columns=[*COLUMNS], fill_value="")
+class Spot(NamedTuple):
+    """Subject of figures."""
+
+    generator: str
+    of: str
+    indices: str
+    n: str
+    evaluator: str
+    split: str
 
 
-def capacity_rows(generator: str, path: Path) -> DataFrame:
+def _rows(generator: str, figures: Iterable[tuple[str, float]], **where: Any) -> Rows:
+    said = dict.fromkeys(COLUMNS, "") | {"generator": generator, "of": HERE} | where
+    return [{**said, "figure": figure, "value": value} for figure, value in figures]
+
+
+def capacity_rows(generator: str, path: Path) -> Rows:
     """The table of steps/measure_capacity.py as rows."""
-    table = read_csv(path, sep="\t", dtype={"n": str})
-    table = table.rename(columns={"#indices": "indices", **CAPACITY})
-    long = table.melt(
-        ["indices", "n"], [*CAPACITY.values()], "figure", ignore_index=False
-    ).sort_index(kind="stable")  # a line after the other
-    return _rows(long.dropna(subset="value"), generator)
+    table, rows = read_csv(path, sep="\t").rename(columns={"#indices": "indices"}), []
+    for line in table.to_dict("records"):
+        found = ((figure, float(line[name])) for name, figure in CAPACITY.items())
+        known = (one for one in found if not math.isnan(one[1]))
+        rows += _rows(generator, known, indices=line["indices"], n=str(line["n"]))
+    return rows
 
 
-def time_rows(generator: str, path: Path) -> DataFrame:
+def time_rows(generator: str, path: Path) -> Rows:
     """The file of steps/time_generator.py as rows."""
     values = read_json_object(path, "make it again")
-    found = [(name, values[name], str(values.get("vectors") or "")) for name in TIMES]
-    return _rows(DataFrame(found, columns=["figure", "value", "n"]), generator)
+    found = ((name, values[name]) for name in ("cpu_seconds", "rtf"))
+    return _rows(generator, found, n=str(values.get("vectors") or ""))
 
 
-def published_rows(generator: str) -> DataFrame:
-    """Figures that the paper prints of a generator: Table III, Fig. 11."""
-    own = frame.where(published(PAPER), ours=generator, table=[*PRINTED])
-    own = own.assign(figure=own["metric"], value=own["number"], n=own["table"].map(PRINTED))
-    return _rows(own[["figure", "value", "n"]], generator, PAPER)
+def speech_rows(lists: Iterable[Sequence[str]]) -> Rows:
+    """DeID (a fraction), G_VD (dB) and the EER of each attacker (a fraction, `eer_<attacker>`) of
+    labelled folders of figures, where they are defined."""
+    rows = []
+    for found in (row for at, of in labelled(lists).items() for row in tabulate(at, of)[0]):
+        name, where = found["metric"], {of: found[of] for of in ("evaluator", "split")}
+        if name in ("deid", "g_vd", "eer") and found["value"]:
+            name = f"{EER_OF}{found['attacker']}" if name == "eer" else name
+            rows += _rows(found["system"], [(name, float(found["value"]))], **where)
+    return rows
+
+
+def published_rows(generator: str) -> Rows:
+    """Figures that the paper prints of a generator: Tables II (speaker level) and III, Fig. 11."""
+    own = frame.where(published(PAPER), ours=generator, table=[*PRINTED]).itertuples()
+    made = (_rows(generator, [(f.metric, f.number)], of=PAPER, n=PRINTED[f.table]) for f in own)
+    return [row for rows in made for row in rows]
 
 
 def read_rows(path: Path) -> DataFrame:
@@ -506,47 +548,94 @@ def read_rows(path: Path) -> DataFrame:
 
 
 class GeneratorFigures(Study):
-    """Generators compared: a figure a row, as COLUMNS has it. found: a column a figure, of equal
-    ones the last; names: those of the generators."""
+    """Generators compared: a figure a row, as COLUMNS has it. found: figures by name, of equal ones
+    the last; names: generators whose time was measured, for others were only attacked."""
 
     template, table, csv = "generators", "generators.csv", {"float_format": "%.6g"}
 
     def __init__(self, figures: DataFrame) -> None:
         super().__init__(figures)
-        of = ["generator", "of", "indices", "n"]
-        wide = figures.pivot_table("value", of, "figure", "last")
-        listed = MultiIndex.from_frame(figures[of].drop_duplicates())  # as they come
-        named = wide.reindex(listed, columns=[*CAPACITY.values(), *TIMES])
-        self.found = named.reset_index()
-        self.names = [name for name in frame.each(figures, "generator") if name != REAL]
+        places = figures.groupby([*Spot._fields], sort=False)
+        self.found = {
+            Spot(*key): dict(zip(own["figure"], own["value"], strict=True)) for key, own in places
+        }
+        timed = (at.generator for at, found in self.found.items() if "cpu_seconds" in found)
+        self.names = [*dict.fromkeys(timed)]
 
-    def capacity(self, **of: str) -> DataFrame:
-        """How much alike voices are, here or in the paper."""
-        return frame.where(self.found, **of).dropna(subset="mean_cosine")
+    def having(self, name: str, *figures: str, of: str = "") -> list[tuple[Spot, dict[str, float]]]:
+        """Places of a generator, here or in the paper (of; empty: in both), that have one of some
+        figures, and what was found there."""
+        return [
+            (at, found) for at, found in self.found.items()
+            if at.generator == name and of in ("", at.of) and not found.keys().isdisjoint(figures)
+        ]  # fmt: skip
 
     def value(self, name: str, figure: str, of: str = HERE) -> float | None:
         """A figure of a generator that there is once; None where it was not measured."""
-        return next(iter(frame.where(self.found, generator=name, of=of)[figure].dropna()), None)
+        return next((found[figure] for _, found in self.having(name, figure, of=of)), None)
 
     def voices(self) -> Table:
         """How much alike the most voices are, and their cost."""
-        own = self.capacity(of=HERE)
-        own = own[own["indices"] != "mixed"].astype({"n": int})  # which say nothing without a curve
-        most = own.loc[own.groupby(["generator", "indices"], sort=False)["n"].idxmax()]
-        calibrated = {*frame.where(most, indices="calibrated")["generator"]}
+        most: dict[tuple[str, str], Spot] = {}
+        for at, found in self.found.items():
+            # Of mixed ones a number tells nothing without the curve.
+            if at.of == HERE and "mean_cosine" in found and at.indices != "mixed":
+                kind = at.generator, at.indices
+                most[kind] = max(most.get(kind, at), at, key=lambda one: int(one.n))
         lines = []
-        for f in most.itertuples():
-            cost, share = self.value(f.generator, "cpu_seconds"), f.share_above_threshold
-            used = f.indices == "calibrated" or f.generator not in calibrated
-            mean, *ends = (number(x, 3) for x in (f.mean_cosine, f.min_cosine, f.max_cosine))
+        for (name, indices), at in most.items():
+            of, cost = self.found[at], self.value(name, "cpu_seconds")
+            mean, *ends = (number(of[f"{what}_cosine"], 3) for what in ("mean", "min", "max"))
+            used = indices == "calibrated" or (name, "calibrated") not in most
             lines.append(
-                [frame.code(f.generator), f.indices, f"{f.n:,}", mean, ", ".join(ends),
-                 number(100 * share, 1) if share == share else "",
+                [frame.code(name), indices, f"{int(at.n):,}", mean, ", ".join(ends),
+                 number(100 * of[_SHARE], 1) if _SHARE in of else "",
                  f"{1000 * cost:.2g}" if used and cost else ""]
             )  # fmt: skip
         header = ["generator", "voices", "n", "mean cosine", "smallest, largest",
                   "pairs above the threshold (%)", "CPU time of a vector (ms)"]  # fmt: skip
         return Table(header, lines)
+
+    def draw(self, folder: Path, **said: Any) -> None:
+        """capacity.pdf and capacity.svg: largest, mean and smallest cosine against the number."""
+        from matplotlib.figure import Figure as Canvas
+
+        from local.report import draw
+
+        draw.use_style()
+        canvas = Canvas(figsize=(5.0, 6.6), layout="constrained", facecolor="white")
+        panels = canvas.subplots(3, 1, sharex=True, height_ratios=(1, 1.4, 1))
+        kinds = (("max", "largest"), ("mean", "mean"), ("min", "smallest"))
+        for axes, (what, title) in zip(panels, kinds, strict=True):
+            self._draw_panel(axes, f"{what}_cosine")
+            if what != "min":
+                at = said["threshold"]["threshold"]
+                axes.axhline(at, color=draw.SOFT, linewidth=0.8, linestyle=":")
+            axes.grid(visible=True)
+            axes.set_xscale("log")
+            axes.xaxis.set_major_formatter("{x:,.0f}")
+            axes.xaxis.set_minor_formatter("")
+            axes.set_ylabel(f"{title} cosine")
+        panels[2].set_xlabel("pseudo-speakers (dotted line: cosine at the encoder's EER)")
+        handles, labels = panels[1].get_legend_handles_labels()
+        canvas.legend(handles, labels, loc="outside lower center", ncols=3)
+        draw.save(canvas, folder / "capacity")
+
+    def _draw_panel(self, axes: Any, figure: str) -> None:
+        from local.report import draw
+
+        for at, found in self.having(REAL, figure, of=HERE):
+            style: Mapping[str, Any] = {"color": draw.INK, "markersize": 9}
+            axes.plot([int(at.n)], [found[figure]], "*", label="real speakers", **style)
+        for (place, name), (indices, line) in product(enumerate(self.names), LINES.items()):
+            every = self.having(name, figure, of=HERE)
+            if own := [(int(at.n), found[figure]) for at, found in every if at.indices == indices]:
+                axes.plot(
+                    *zip(*own, strict=True), linestyle=line,
+                    color=draw.colour(place), marker=draw.marker(place), markersize=4,
+                    markerfacecolor=draw.colour(place) if line == "-" else "none",
+                    label=name if line == "-" else f"{name}, {indices}",
+                )  # fmt: skip
 
 
 def voices_table(words: Sequence[str], page: Path) -> Table:

@@ -2,15 +2,15 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Annotated, Any
+from dataclasses import asdict, dataclass, field, replace
+from typing import Annotated
 
 import numpy as np
 
 from steps.anonymisers.registry import Anonymiser, Description, OutputLevel, Spoken
 from steps.sources import LEVELS, SourceSpeaker, SystemRun, VoiceKey
 from utils.arrays import Float64, Intp
-from utils.settings import Ascending, Number, OneOf, Part, Positive
+from utils.settings import Ascending, OneOf, Part, Positive
 from utils.tables import StrPath
 
 # ---- Burg's linear prediction for many frames at once.
@@ -255,6 +255,7 @@ def _factorise_by_eigenvalues(polynomial: Float64) -> Float64:
 # McAdams coefficient", 2020). All frames of an utterance are processed at once, in float64.
 
 HOP = 160  # samples: 10 ms at 16 kHz; a window is two hops
+ORDER = 20  # of the linear prediction
 EPSILON = float(np.finfo(np.float32).eps)  # added to the signal, and again before the prediction
 BLOCK = 2048  # frames at a time: enough to hide the cost of a call, few enough for the cache
 
@@ -263,7 +264,6 @@ BLOCK = 2048  # frames at a time: enough to hide the cost of a call, few enough 
 class FrameOptions:
     """Framing and filtering; the defaults are the recipe's, not those of a challenge.
 
-    order: of the linear prediction.
     pad_edges: zeros are put around the signal, so that every sample is in two windows. Without, the
         first and last 10 ms fade, and the rest after the last whole frame is silent.
     skip_first_frame: the first frame is left out.
@@ -271,7 +271,6 @@ class FrameOptions:
     match_energy: a filtered frame gets the energy of the input frame.
     """
 
-    order: int = 20
     pad_edges: bool = True
     skip_first_frame: bool = False
     clamp: bool = True
@@ -348,28 +347,20 @@ def _blocks(first: int, last: int, block: int) -> Iterator[tuple[int, int]]:
 
 def warp_frames(hops: Float64, alpha: float, options: FrameOptions) -> tuple[Float64, int]:
     """Warped, windowed frames (2 HOP, n) of rows of a hop (n + 1, HOP); number of slow ones."""
-    order, shape = options.order, window()[:, None]
+    shape = window()[:, None]
     # Time runs down and frames lie side by side, so that every operation is on rows of many frames.
     # The rows of zeros on top are the memory of the filters.
-    frames = np.zeros((order + 2 * HOP, len(hops) - 1))
-    np.multiply(hops[:-1].T, shape[:HOP], out=frames[order : order + HOP])
-    np.multiply(hops[1:].T, shape[HOP:], out=frames[order + HOP :])
-    polynomials = burg(np.ascontiguousarray(frames[order:].T) + EPSILON, order)
-    warped, n_slow = _warp_polynomials(polynomials, alpha, options.clamp)
+    frames = np.zeros((ORDER + 2 * HOP, len(hops) - 1))
+    np.multiply(hops[:-1].T, shape[:HOP], out=frames[ORDER : ORDER + HOP])
+    np.multiply(hops[1:].T, shape[HOP:], out=frames[ORDER + HOP :])
+    polynomials = burg(np.ascontiguousarray(frames[ORDER:].T) + EPSILON, ORDER)
+    factors, slow = factorise(polynomials)
+    warped = expand(warp_angles(factors, alpha, clamp=options.clamp))
     filtered = _filter(frames, polynomials, warped)
     if options.match_energy:
-        filtered *= _gains(frames[order:], filtered)
+        filtered *= _gains(frames[ORDER:], filtered)
     filtered *= shape
-    return filtered, n_slow
-
-
-def _warp_polynomials(polynomials: Float64, alpha: float, clamp: bool) -> tuple[Float64, int]:
-    """Prediction polynomials (order + 1, n) with warped pole angles; number of slow ones."""
-    n_rows = len(polynomials)
-    if n_rows % 2 == 0:  # an odd order gets one more pole, at zero, where it stays
-        polynomials = np.concatenate([polynomials, np.zeros((1, polynomials.shape[1]))])
-    factors, slow = factorise(polynomials)
-    return expand(warp_angles(factors, alpha, clamp=clamp))[:n_rows], len(slow)
+    return filtered, len(slow)
 
 
 def _filter(frames: Float64, zeros: Float64, poles: Float64) -> Float64:
@@ -410,20 +401,16 @@ class McAdamsSettings:
     level: str | None = None
     compat: Annotated[str, OneOf("vpc20", "vpc22", "vpc24")] | None = None
     peak: Part | None = None
-    order: Annotated[int, Number(least=1, most=60)] | None = None
-    pad_edges: bool | None = None
-    skip_first_frame: bool | None = None
-    clamp: bool | None = None
     match_energy: bool | None = None
 
     def __post_init__(self) -> None:
         preset = PRESETS[self.compat]
-        given = {name for name, value in asdict(self).items() if value is not None}
-        if self.compat and (fixed := sorted(given - _MAY_DIFFER)):
-            raise ValueError(
-                f"{fixed[0]}: is fixed by compat: {self.compat}; leave out one of the two"
-            )
-        if {"alpha", "alpha_range"} <= given:
+        for name in ("match_energy", "peak"):
+            if self.compat and getattr(self, name) is not None:
+                raise ValueError(
+                    f"{name}: is fixed by compat: {self.compat}; leave out one of the two"
+                )
+        if self.alpha is not None and self.alpha_range is not None:
             raise ValueError("alpha_range: alpha is given too; leave out one of the two")
         if self.level is not None and not self.drawn:
             raise ValueError("level: alpha is fixed, so no level applies; give alpha_range")
@@ -472,7 +459,6 @@ PRESETS = {
     "vpc22": Preset(None, _WIDE, "spk", _LEVELS_2022, _FRAMES_2020, _OUTPUT_2022),
     "vpc24": Preset(None, _WIDE, "utt", _LEVELS_2024, _FRAMES_2024, _OUTPUT_2022),
 }
-_MAY_DIFFER = {"anonymiser", "compat", "alpha", "alpha_range", "level"}  # from a preset
 _EACH = {"spk": "person", "perm": "person", "const": "run"}  # else recording: purpose of a draw
 
 
@@ -490,8 +476,8 @@ class McAdams(Anonymiser):
             self.alpha = preset.alpha
         self.compat = settings.compat
         self.level = settings.key_level
-        self.frames = replace(preset.frames, **_given(settings, FrameOptions))
-        self.output = replace(preset.output, **_given(settings, OutputLevel))
+        self.frames = replace(preset.frames, match_energy=bool(settings.match_energy))
+        self.output = replace(preset.output, peak=settings.peak or preset.output.peak)
         self.is_random = self.alpha_range is not None and self.compat != "vpc24"
 
     @classmethod
@@ -553,9 +539,3 @@ class McAdams(Anonymiser):
 
 def _vpc24_seed(text: str) -> int:
     return int(hashlib.sha256(text.encode("utf-8")).hexdigest()[:8], 16)
-
-
-def _given(settings: McAdamsSettings, kind: type[FrameOptions | OutputLevel]) -> dict[str, Any]:
-    """Given settings that belong to a dataclass."""
-    names = {field.name for field in fields(kind)}
-    return {k: v for k, v in asdict(settings).items() if k in names and v is not None}

@@ -212,10 +212,9 @@ def protect_audio(
     who: Mapping[str, sources.SourceSpeaker],
     anonymiser: Anonymiser,
     folder: StrPath,
-    audio_format: str = "wav",
     progress: Callable[[Iterable[str]], Iterable[str]] = lambda utts: utts,
 ) -> Protected:
-    """Read, transform, level and write each utterance to `folder`/<utterance>.<audio_format>.
+    """Read, transform, level and write each utterance to `folder`/<utterance>.wav.
 
     who: the speaker of each utterance. progress: wraps the utterances, to show progress. Audio that
     cannot be used is skipped, with its reason. UserError for an id that is not a file name, and for
@@ -238,7 +237,7 @@ def protect_audio(
             f"{unfit[0]}: cannot name an audio file; ids with / or a leading . are refused"
         )
     for utt, (audio, levelled, row) in result.each(progress(wav), protect):
-        path = f"{os.fspath(folder)}/{utt}.{audio_format}"
+        path = f"{os.fspath(folder)}/{utt}.wav"
         write_pcm16(path, levelled)
         result.files[utt], result.seconds[utt] = path, len(levelled) / SAMPLE_RATE
         result.rows[utt] = row

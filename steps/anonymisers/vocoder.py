@@ -13,7 +13,7 @@ from steps.synthesis.f0 import F0Stats, compute_f0_stats, transform_linear
 from steps.synthesis.voices import VoicePool, loud_frames
 from utils.arrays import Float64
 from utils.cli import UserError
-from utils.settings import Number, OneOf, Part, Positive
+from utils.settings import OneOf, Part
 from utils.tables import StrPath
 
 # ---- WORLD analysis and synthesis without any change: the effect of the vocoder alone.
@@ -24,12 +24,11 @@ from utils.tables import StrPath
 
 @dataclass(frozen=True)
 class CopySettings:
-    """Settings of a configuration. f0_range: lowest and highest F0 in Hz. fine: frames as of
-    `synthesiser: bn_*`, `world.analyse_finely`."""
+    """Settings of a configuration. fine: frames as of `synthesiser: bn_*`,
+    `world.analyse_finely`."""
 
     anonymiser: str
     fine: bool = False
-    f0_range: tuple[float, float] = world.F0_RANGE
     peak: Part = OutputLevel.peak
 
 
@@ -45,12 +44,6 @@ class CopySynthesis(Anonymiser):
         self.output = OutputLevel(settings.peak)
 
     @classmethod
-    def parse(cls, values: object, path: StrPath) -> CopySettings:
-        settings: CopySettings = super().parse(values, path)
-        world.check_f0_range(settings.f0_range, f"{path}: f0_range")
-        return settings
-
-    @classmethod
     def describe(cls, settings: CopySettings, path: StrPath) -> Description:
         """Needs: nothing but the speech."""
         return Description(cls.level)
@@ -62,9 +55,7 @@ class CopySynthesis(Anonymiser):
 
     def transform(self, wave: Float64, key: VoiceKey, source: SourceSpeaker) -> Spoken:
         """Resynthesised speech (n,), and its number of frames, and of those with a pitch."""
-        frames = (world.analyse_finely if self.given.fine else world.analyse)(
-            wave, self.given.f0_range
-        )
+        frames = (world.analyse_finely if self.given.fine else world.analyse)(wave)
         voiced = int(np.count_nonzero(frames.f0))
         return world.synthesise(frames, len(wave)), {"frames": len(frames), "voiced": voiced}
 
@@ -82,20 +73,18 @@ EMPHASIS = 0.97  # of the spectrum before prediction, so that lips and glottis d
 LARGEST = 0.999  # of a reflection coefficient
 FRAMES = 400  # analysed frames of a pool speaker, spread evenly
 RANGE = (0.7, 1.4)  # largest factor on a deviation
+SECTIONS = 18  # of the tube
+SMOOTHING = 10.0  # Hz above which articulators do not move
 _FLOOR = 1e-9  # of autocorrelation at lag 0, so that prediction is stable
 _SMALLEST = 1e-3
 
 
 @dataclass(frozen=True)
 class ArticulationSettings:
-    """sections: of the tube. smoothing: Hz above which articulators do not move. spread: of the
-    fabricated speakers, in deviations of the pool's."""
+    """Settings of a configuration."""
 
     anonymiser: str
     level: Annotated[str, OneOf(*LEVELS)] = "spk"
-    sections: Annotated[int, Number(least=4, most=40)] = 18
-    smoothing: Annotated[float, Number(above=0, below=50, unit="Hz")] = 10.0
-    spread: Positive = 1.0
     peak: Part = 0.95
 
 
@@ -182,7 +171,7 @@ class Articulation(Anonymiser):
         mean, sd, f0 = self.fabricated(key)
         frames = world.analyse(wave)
         power = world.spectrum(frames.envelope)
-        areas = smoothed(log_areas(power, self.given.sections), self.given.smoothing)
+        areas = smoothed(log_areas(power, SECTIONS), SMOOTHING)
         loud = loud_frames(frames.envelope)
         own = areas[loud] if loud.any() else areas
         factor = np.clip(sd / np.maximum(own.std(axis=0), _SMALLEST), *RANGE)
@@ -194,24 +183,24 @@ class Articulation(Anonymiser):
         return world.synthesise(made, len(wave)), {"pseudo_f0": round(float(np.exp(f0.mean)), 1)}
 
     def fabricated(self, key: VoiceKey) -> tuple[Float64, Float64, F0Stats]:
-        """Mean and deviation (sections,) of a fabricated speaker's tube, and their F0.
+        """Mean and deviation (SECTIONS,) of a fabricated speaker's tube, and their F0.
 
         A sample of the normal distribution with the pool speakers' mean and covariance.
         """
         rng = self.draws.rng("articulation", *key.parts)
-        people, n = self._people, self.given.sections
+        people, n = self._people, SECTIONS
         weights = rng.standard_normal(len(people)) / np.sqrt(len(people) - 1)
         centre = people.mean(axis=0)
-        drawn = centre + self.given.spread * (weights @ (people - centre))
+        drawn = centre + weights @ (people - centre)
         none = compute_f0_stats([np.array([1.5, 1.5])])
         f0 = replace(none, mean=float(drawn[-2]), sd=max(float(np.exp(drawn[-1])), _SMALLEST))
         return drawn[:n], np.exp(drawn[n : 2 * n]), f0
 
     def _of_voice(self, pool: VoicePool, name: str) -> Float64:
-        """Statistics (2 sections + 2,): means and log deviations of the tube, and of log F0."""
+        """Statistics (2 SECTIONS + 2,): means and log deviations of the tube, and of log F0."""
         codes, f0 = pool.frames(name).envelope, pool.f0(name)
         some = codes[np.linspace(0, len(codes) - 1, min(FRAMES, len(codes))).astype(int)]
-        areas = log_areas(world.spectrum(some), self.given.sections)
+        areas = log_areas(world.spectrum(some), SECTIONS)
         spread = np.log(np.maximum(areas.std(axis=0), _SMALLEST))
         pitch = [f0.mean, np.log(max(f0.sd, _SMALLEST))]
         return np.concatenate((areas.mean(axis=0), spread, pitch))

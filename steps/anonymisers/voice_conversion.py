@@ -44,7 +44,7 @@ NOTES = {
 CONSTANT = "constant"  # the generator whose pseudo-speaker is one real speaker
 PREDICTED = "predicted"  # F0 by the synthesiser, from the content
 ANY = "any"  # gender: voices of any gender
-R, TEMPERATURE = 3, 0.05  # defaults of `neighbours` and of the softmax over them
+R, TEMPERATURE = 3, 0.05  # the default of `neighbours`; of the softmax over them
 _CACHED = 1024  # pseudo-speakers to keep
 _SYNTHESISERS = r"world|(nsf|bn)(_.+)?"
 OF_FAMILY = dict.fromkeys(("style", "content", "ranges", "keep", "timing"), "bn")  # of synthesisers
@@ -63,10 +63,7 @@ class ConversionSettings:
     gender: Annotated[str, rule.OneOf(*POLICIES, ANY)] | None = None
     f0: Annotated[str, rule.OneOf("none", *TRANSFORMS, PREDICTED)] = "none"
     neighbours: rule.Count | None = None
-    temperature: rule.Positive = TEMPERATURE
-    centred: bool = True
     k: rule.Count = 4
-    max_frames: rule.Count = 6000
     source_share: rule.Share = base.SOURCE_SHARE
     content_scale: Bend = 0.0
     content_bend: Bend = 0.0
@@ -117,7 +114,7 @@ class VoiceConversion(Anonymiser):
         self._pool = VoicePool.load(run.folder("pool"))
         self._synthesiser = _load_synthesiser(settings.own, self._pool, run)
         own, generator, pool = self.own, self._generator, self._pool
-        self._centre = pool.xvectors.mean(axis=0) if own.centred else 0.0
+        self._centre = pool.xvectors.mean(axis=0)
         if isinstance(generator, PoolGenerator):  # a draw that nobody uses does not count
             generator.target_genders = (None,) if own.gender in (None, ANY) else GENDERS
         generator.fit(pool.xvectors, pool.speakers, pool.genders)
@@ -221,7 +218,6 @@ class VoiceConversion(Anonymiser):
             [self._pool.speakers[place] for place in places],
             self._pool.xvectors[places] - self._centre,
             wanted,
-            self.own.temperature,
         )
 
     def _f0_stats(
@@ -256,17 +252,16 @@ def nearest_voices(
     speakers: Sequence[str],
     vectors: Float64,
     n: int,
-    temperature: float,
 ) -> tuple[tuple[str, ...], Float64]:
     """The n of the S speakers whose vectors (S, d) have the highest cosine with y (d,).
 
     Nearest first, ties in the given order; all where there are fewer than n. Weights (n,): softmax
-    of cosine / temperature.
+    of cosine / TEMPERATURE.
     """
     lengths = np.linalg.norm(vectors, axis=1) * np.linalg.norm(y)
     cosines = vectors @ y / np.maximum(lengths, np.finfo(np.float64).tiny)
     places = np.argsort(-cosines, kind="stable")[:n]
-    weights = np.exp((cosines[places] - cosines[places[0]]) / temperature)
+    weights = np.exp((cosines[places] - cosines[places[0]]) / TEMPERATURE)
     return tuple(speakers[place] for place in places), weights / weights.sum()
 
 
@@ -290,7 +285,7 @@ def _load_synthesiser(
     settings: ConversionSettings, pool: VoicePool, run: SystemRun
 ) -> base.Synthesiser:
     if settings.synthesiser == "world":
-        return WorldSynthesiser(pool, settings.k, settings.max_frames, settings.source_share)
+        return WorldSynthesiser(pool, settings.k, source_share=settings.source_share)
     options: dict[str, object] = {}
     if settings.synthesiser.startswith("bn"):
         options = {"keep": settings.keep, "own_f0": settings.f0 == PREDICTED}

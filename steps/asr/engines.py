@@ -6,7 +6,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, distribution, version
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +14,7 @@ import pocketsphinx
 
 from steps.asr.language import GRAMMAR, LEXICON, LM, Language, read_language
 from steps.asr.recognisers import CONDITIONED, Hypothesis, condition
-from steps.audio import SAMPLE_RATE, open_graph, quietest
+from steps.audio import SAMPLE_RATE, open_graph, quietest, wheel_file
 from utils.arrays import Float32, Float64
 from utils.cli import UserError
 
@@ -146,7 +146,12 @@ class MoonshineFiles:
 def find_model(folder: Path | None = None) -> MoonshineFiles:
     """Model of the installed wheel, or of a folder. UserError names a missing part and the remedy;
     the wheel's files must be the tested ones, by their digests."""
-    base = _installed() if folder is None else folder
+    lacking = (
+        f"moonshine: the package {PACKAGE} {VERSION} is not installed; utils/setup.sh does it "
+        "where there is a wheel (Linux on x86-64, glibc 2.34 or later). Elsewhere give a "
+        f"folder with {', '.join(DIGESTS)} (--asr moonshine:<folder>), or --asr pocketsphinx"
+    )
+    base = folder or wheel_file(PACKAGE, ASSETS, lacking)
     paths = {name: base / name for name in DIGESTS}
     for path in paths.values():
         if not path.is_file():
@@ -160,17 +165,6 @@ def find_model(folder: Path | None = None) -> MoonshineFiles:
                 "install that version again, or name a folder: --asr moonshine:<folder>"
             )
     return MoonshineFiles(paths, digests)
-
-
-def _installed() -> Path:
-    try:
-        return Path(str(distribution(PACKAGE).locate_file(ASSETS)))
-    except PackageNotFoundError as error:
-        raise UserError(
-            f"moonshine: the package {PACKAGE} {VERSION} is not installed; utils/setup.sh does it "
-            "where there is a wheel (Linux on x86-64, glibc 2.34 or later). Elsewhere give a "
-            f"folder with {', '.join(DIGESTS)} (--asr moonshine:<folder>), or --asr pocketsphinx"
-        ) from error
 
 
 class MoonshineEncoder:

@@ -9,7 +9,7 @@ pseudo-speaker is a sample.
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,7 +23,7 @@ from steps.speaker.vectors import read_xvectors
 from utils.archives import read_counts, read_vectors, write_archive
 from utils.arrays import Float32, Float64, Int64
 from utils.cli import UserError
-from utils.settings import NotNegative, OneOf, Positive, Size, parse_settings
+from utils.settings import NotNegative, OneOf, parse_settings
 from utils.tables import StrPath, is_there, read_map, write_map
 
 if TYPE_CHECKING:
@@ -170,24 +170,12 @@ def read_frames(folder: Path, pool: Path | None, uncertainty: str) -> FrameTable
 # Gaussians. It is trained by maximum likelihood of samples of the frames.
 
 LOG_VARIANCE = (-7.0, 3.0)  # of standardised vectors: keeps a component from shrinking to a point
+COMPONENTS, NOISE, HIDDEN = 8, 64, 256  # K, values of a z, hidden units
+STEPS, BATCH, RATE = 300, 64, 1e-3
 
 
-@dataclass(frozen=True)
-class MixtureSettings:
-    """components: K. noise: values of a z. hidden: units. steps, batch (samples a step), rate."""
-
-    steps: Size = 300
-    components: Size = 8
-    noise: Size = 64
-    hidden: Size = 256
-    batch: Size = 64
-    learning_rate: Positive = 1e-3
-
-
-def train_mixture(
-    frames: FrameGaussians, settings: MixtureSettings, rng: np.random.Generator
-) -> FrameGaussians:
-    """K Gaussians after `settings.steps` steps; `rng` draws all: weights, noise and samples."""
+def train_mixture(frames: FrameGaussians, rng: np.random.Generator) -> FrameGaussians:
+    """K Gaussians; `rng` draws all: weights, noise and samples."""
     import torch
     from torch.nn.functional import linear, relu
 
@@ -205,13 +193,13 @@ def train_mixture(
 
     mean, variance = frames.moments()
     deviation = np.sqrt(np.maximum(variance, 1e-12))
-    z = torch.from_numpy(rng.standard_normal((settings.components, settings.noise))).float()
-    inward = layer(settings.noise, settings.hidden)
-    outward = layer(settings.hidden, 2 * len(mean))
-    logits = torch.zeros(settings.components, requires_grad=True)
-    optimiser = torch.optim.Adam([logits, *inward, *outward], settings.learning_rate)
-    for _ in range(settings.steps):
-        drawn = (frames.draw(rng, settings.batch)[0] - mean) / deviation
+    z = torch.from_numpy(rng.standard_normal((COMPONENTS, NOISE))).float()
+    inward = layer(NOISE, HIDDEN)
+    outward = layer(HIDDEN, 2 * len(mean))
+    logits = torch.zeros(COMPONENTS, requires_grad=True)
+    optimiser = torch.optim.Adam([logits, *inward, *outward], RATE)
+    for _ in range(STEPS):
+        drawn = (frames.draw(rng, BATCH)[0] - mean) / deviation
         samples = torch.from_numpy(drawn).float()
         means, log_variances, log_weights = network()
         squares = (samples[:, None] - means).square() * torch.exp(-log_variances)
@@ -244,7 +232,6 @@ class PsdSettings(ClusterChoice):
     method: Annotated[str, OneOf(*METHODS)] = "closed"
     scale: NotNegative = 1.0
     uncertainty: Annotated[str, OneOf(*UNCERTAINTIES)] = "within"
-    network: MixtureSettings = field(default_factory=MixtureSettings)
 
 
 class PseudoSpeakerDistribution(ClusteredSpeakers):
@@ -304,7 +291,7 @@ class PseudoSpeakerDistribution(ClusteredSpeakers):
         self, cohort: str, frames: FrameGaussians, rng: np.random.Generator
     ) -> tuple[Float64, int]:
         if self.given.method == "network":
-            mixture = train_mixture(frames, self.given.network, rng)
+            mixture = train_mixture(frames, rng)
             samples, which = mixture.draw(rng, 1, self.given.scale)
             return samples[0], int(which[0])
         if cohort not in self._moments:

@@ -232,7 +232,7 @@ LEAST_SCALE = 0.01  # of the mean deviation of all dimensions
 NO_CHANGE = 1e-6  # of the largest deviation: below is rounding
 
 
-Beta = Annotated[float, rule.Number(least=0, below=1)]
+BETAS = (0.5, 0.999)  # of Adam
 
 
 @dataclass(frozen=True)
@@ -257,9 +257,8 @@ class WganTraining(GeneratorLoop):
     steps: rule.Count = 2000
     batch: Annotated[int, rule.Number(least=2)] = 64
     learning_rate: rule.Positive = 5e-4
-    betas: tuple[Beta, Beta] = (0.5, 0.999)
     gamma: rule.Positive = 0.1
-    average: Beta = 0.0
+    average: Annotated[float, rule.Number(least=0, below=1)] = 0.0
 
 
 @dataclass(frozen=True)
@@ -329,7 +328,7 @@ class WganTrainer(GeneratorTrainer):
         self.network, self._critic = generator.to(device), critic.to(device)
         self._average = copy.deepcopy(self.network)
         self._optimiser, self._critic_optimiser = (
-            torch.optim.Adam(part.parameters(), self.plan.learning_rate, self.plan.betas)
+            torch.optim.Adam(part.parameters(), self.plan.learning_rate, BETAS)
             for part in (self.network, self._critic)
         )
 

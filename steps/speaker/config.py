@@ -20,8 +20,8 @@ STRUCTURES = {
     "ecapa_dual": "steps.speaker.network:make_ecapa",
 }
 
+RES2NET_SCALE = 8  # groups of channels in ECAPA's blocks, as in SpeechBrain
 Between = Annotated[tuple[float, float], rule.Ascending()]
-Range = Annotated[tuple[rule.Positive, rule.Positive], rule.Ascending()]
 Speed = Annotated[float, rule.Number(least=0.5, most=2)]
 Seconds = Annotated[float, rule.Number(least=0.2, unit="s")]
 Crop = Annotated[tuple[Seconds, Seconds], rule.Ascending()]
@@ -32,9 +32,8 @@ class NetworkConfig:
     """Layers of the network; `channels`, `kernel_sizes` and `dilations` have one entry a layer.
 
     The last layer of ECAPA is the aggregation of the ones before. `attention_channels`,
-    `se_channels`, `res2net_scale` and `pooling` are ECAPA's only. pooling: attention (mean
-    and deviation weighted by attention), or xi
-    (by precision, with `xi_hidden` units: steps/speaker/network.py).
+    `se_channels` and `pooling` are ECAPA's only. pooling: attention (mean and deviation weighted
+    by attention), or xi (by precision, with `xi_hidden` units: steps/speaker/network.py).
     """
 
     channels: rule.Sizes
@@ -43,7 +42,6 @@ class NetworkConfig:
     embedding: rule.Size
     attention_channels: rule.Size = 128
     se_channels: rule.Size = 128
-    res2net_scale: rule.Size = 8
     pooling: Annotated[str, rule.OneOf("attention", "xi")] = "attention"
     xi_hidden: rule.Size = 256
     final_norm: bool = False  # batch normalisation of the embedding, as in the ECAPA paper
@@ -60,12 +58,10 @@ class FeatureConfig:
     """Frames of 25 ms every 10 ms. kind: log mel energies (fbank) or mfcc; power: mel power without
     a logarithm, at -30 dB of full scale or more (Resemblyzer); hub: a weighted mean of the layers
     of `model` every 20 ms (steps/speaker/network.py); or samples, for a network that has its own
-    filters; `bins` is their number. mean: the subtracted mean, sliding
-    over 300 frames. fine_tune: part of the learning rate for `model`; 0: it is frozen."""
+    filters; `bins` is their number. mean: the subtracted mean, sliding over 300 frames."""
 
     kind: Annotated[str, rule.OneOf("fbank", "mfcc", "power", "hub", "samples")] = "fbank"
     model: str = ""  # WavLM, HuBERT or wav2vec 2.0 of the hub, or a folder
-    fine_tune: rule.Share = 0.0
     bins: rule.Size = 80  # mel bins, or cepstra
     low_hz: rule.NotNegative = 0.0
     high_hz: rule.Positive = 8000.0
@@ -75,7 +71,7 @@ class FeatureConfig:
     def __post_init__(self) -> None:
         if self.kind == "hub" and not self.model:
             raise ValueError("model: kind: hub needs the name of a model, or its folder")
-        if self.kind != "hub" and (self.model or self.fine_tune):
+        if self.kind != "hub" and self.model:
             raise ValueError("model: only kind: hub has one")
 
     @property
@@ -98,8 +94,6 @@ class AugmentConfig:
     babble_snr_db: Between = (8.0, 20.0)
     equaliser_probability: rule.Share = 0.0
     equaliser_db: rule.NotNegative = 6.0
-    reverberation_probability: rule.Share = 0.0
-    reverberation_seconds: Range = (0.1, 0.6)
     drop: bool = False  # bands and stretches, as VoicePrivacy 2026
     time_masks: rule.SizeOrNone = 1
     time_mask_frames: rule.SizeOrNone = 15
@@ -129,7 +123,6 @@ class TrainingConfig(RampSettings):
     momentum: rule.Share = 0.5  # sgd only
     precision: Annotated[str, rule.OneOf("float32", "bfloat16", "auto")] = "float32"
     valid_speakers: rule.Natural = 16
-    valid_segments: rule.Count = 6  # a speaker
     minimum_seconds: rule.NotNegative = 0.5  # shorter training utterances are left out, counted
 
 
@@ -154,9 +147,9 @@ class EncoderConfig:
 
     def __post_init__(self) -> None:
         network = self.network
-        scale, ecapa = network.res2net_scale, self.encoder.startswith("ecapa")
-        if ecapa and any(channels % scale for channels in network.channels[:-1]):
-            raise ValueError(f"network.channels: not multiples of {scale}")
+        ecapa = self.encoder.startswith("ecapa")
+        if ecapa and any(channels % RES2NET_SCALE for channels in network.channels[:-1]):
+            raise ValueError(f"network.channels: not multiples of {RES2NET_SCALE}")
         if self.encoder == "ecapa_dual" and self.features.kind != "hub":
             raise ValueError("features.kind: encoder: ecapa_dual needs hub")
         if network.pooling == "xi" and not ecapa:

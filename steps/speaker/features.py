@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from scipy.signal import fftconvolve, firwin
+from scipy.signal import firwin
 from speechbrain.augment.time_domain import DropChunk, DropFreq
 from speechbrain.lobes.features import MFCC, Fbank
 from torch import Tensor, nn
@@ -197,15 +197,6 @@ def equalise(rng: np.random.Generator, samples: Float32, spread_db: float) -> Fl
     return _single(np.fft.irfft(spectrum * _single(10 ** (response_db / 20)), len(samples)))
 
 
-def reverberate(rng: np.random.Generator, samples: Float32, seconds: float) -> Float32:
-    """Convolve with exponentially falling noise of the given reverberation time (60 dB)."""
-    time = np.arange(int(seconds * SAMPLE_RATE)) / SAMPLE_RATE
-    response = rng.standard_normal(len(time)) * 10 ** (-3 * time / seconds)
-    response *= rng.uniform(0.05, 0.4) / np.sqrt(np.sum(response**2))
-    response[0] = 1.0
-    return _single(fftconvolve(samples, response)[: len(samples)])
-
-
 def augment(
     rng: np.random.Generator,
     samples: Float32,
@@ -215,8 +206,7 @@ def augment(
     """Augment one crop with its draws; `draw_crop` gives another training crop (for babble)."""
     if rng.random() < config.equaliser_probability:
         samples = equalise(rng, samples, config.equaliser_db)
-    if rng.random() < config.reverberation_probability:
-        samples = reverberate(rng, samples, rng.uniform(*config.reverberation_seconds))
+    rng.random()  # that of a room, which is no more: further draws stay as they were
     if rng.random() < config.babble_probability:
         talkers = [draw_crop() for _ in range(int(rng.integers(3, 7)))]
         samples = add_at_snr(samples, babble(talkers), rng.uniform(*config.babble_snr_db))

@@ -240,8 +240,8 @@ class XiPooling(nn.Module):
 # ---- Hidden layers of WavLM, HuBERT or wav2vec 2.0 in front of a speaker encoder.
 #
 # A learnt weighted mean of the model's layers takes the place of filter banks, as in the attacker
-# of VoicePrivacy 2026. The model comes from the Hugging Face hub, or from a folder in its form. A
-# frozen model is not saved with the encoder, but identified by a digest.
+# of VoicePrivacy 2026. The model comes from the Hugging Face hub, or from a folder in its form. It
+# is frozen, and not saved with the encoder, but identified by a digest.
 
 
 class HubFront(nn.Module):
@@ -257,17 +257,12 @@ class HubFront(nn.Module):
         # Large models expect speech of mean 0 and variance 1, and say so (do_normalize).
         self.normalised = getattr(model.config, "feat_extract_norm", "") == "layer"
         self.weights = nn.Parameter(torch.zeros(int(model.config.num_hidden_layers)))
-        self.part = config.fine_tune
-        if self.part:
-            self.model = model
-            model.feature_extractor._freeze_parameters()
-        else:
-            self._left = (model.requires_grad_(requires_grad=False),)  # no part of saved weights
-            own = torch.tensor(list(digest_of(model)), dtype=torch.uint8)
-            self.register_buffer("digest", own.clone())
-            self.register_load_state_dict_post_hook(  # type: ignore[no-untyped-call]
-                lambda *_: self._check(own)
-            )
+        self._left = (model.requires_grad_(requires_grad=False),)  # no part of saved weights
+        own = torch.tensor(list(digest_of(model)), dtype=torch.uint8)
+        self.register_buffer("digest", own.clone())
+        self.register_load_state_dict_post_hook(  # type: ignore[no-untyped-call]
+            lambda *_: self._check(own)
+        )
 
     def _check(self, own: Tensor) -> None:
         """Raise a ValueError if a saved encoder had other weights in front of it."""
@@ -276,10 +271,10 @@ class HubFront(nn.Module):
 
     def forward(self, samples: Tensor) -> Tensor:
         """All signals of a batch have the same length."""
-        model = self.model if self.part else self._left[0].to(samples.device)
+        model = self._left[0].to(samples.device)
         if self.normalised:
             samples = nn.functional.layer_norm(samples, samples.shape[-1:])
-        with torch.set_grad_enabled(self.part > 0 and torch.is_grad_enabled()):
+        with torch.no_grad():
             layers = torch.stack(model(samples, output_hidden_states=True).hidden_states[1:])
         frames = torch.einsum("l,lbtd->btd", torch.softmax(self.weights, 0), layers)
         return subtract_mean(frames, self.mean)
@@ -292,7 +287,7 @@ class HubFront(nn.Module):
 
 MINIMUM_FRAMES = 20  # reflection needs more frames than it pads
 LAYERS = ("channels", "kernel_sizes", "dilations")  # of each layer
-ECAPA_SIZES = ("attention_channels", "se_channels", "res2net_scale", "dropout")
+ECAPA_SIZES = ("attention_channels", "se_channels", "dropout")
 
 
 class _QuietPooling(StatisticsPooling):  # type: ignore[misc]

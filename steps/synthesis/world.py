@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyworld
 
 from steps.audio import SAMPLE_RATE, Audio, Losses, read_audio
-from steps.synthesis.f0 import HIGHEST_HZ, LOWEST_HZ, VOICED_HZ, unbroken
+from steps.synthesis.f0 import VOICED_HZ, unbroken
 from utils.archives import ArchiveWriter
 from utils.arrays import Bool, Float64
 from utils.cli import UserError
@@ -78,7 +78,7 @@ def analyse(wave: Float64, f0_range: tuple[float, float] = F0_RANGE) -> WorldFra
     return _analyse(samples, f0, times, _D4C_THRESHOLD, FRAME_SHIFT)
 
 
-def analyse_finely(wave: Float64, f0_range: tuple[float, float] = F0_RANGE) -> WorldFrames:
+def analyse_finely(wave: Float64) -> WorldFrames:
     """Analyse as `analyse` does, with a frame every 5 ms: T = 1 + n // 80.
 
     F0 is continued where DIO finds none, so that D4C alone decides on noise (aperiodicity 0).
@@ -86,7 +86,7 @@ def analyse_finely(wave: Float64, f0_range: tuple[float, float] = F0_RANGE) -> W
     """
     samples, shift = _checked(wave), FRAME_SHIFT / FINE
     quiet = _without_hum(samples)
-    f0, times = _track(quiet, f0_range, shift)
+    f0, times = _track(quiet, F0_RANGE, shift)
     f0 = unbroken(f0)
     found = pyworld.stonemask(quiet, f0, times, SAMPLE_RATE)
     near = np.abs(np.log(np.maximum(found, 1.0) / np.maximum(f0, 1.0))) < _NEAR
@@ -164,16 +164,6 @@ def unpack(matrix: npt.NDArray[np.floating], shift: float = FRAME_SHIFT) -> Worl
         raise UserError(f"no WORLD frames: {matrix.shape}, where {expected} columns are expected")
     values = matrix.astype(np.float64)
     return WorldFrames(values[:, 0], values[:, 1 + _N_BANDS :], values[:, 1 : 1 + _N_BANDS], shift)
-
-
-def check_f0_range(f0_range: tuple[float, float], where: str) -> None:
-    """Raise a UserError that begins with `where` unless 50 <= low, 2 low <= high <= 600 Hz."""
-    low, high = f0_range
-    if not LOWEST_HZ <= low <= high / 2 <= HIGHEST_HZ / 2:
-        raise UserError(
-            f"{where}: {low:g} to {high:g} Hz; F0 is looked for within {LOWEST_HZ:g} ... "
-            f"{HIGHEST_HZ:g} Hz, in a range of an octave or more"
-        )
 
 
 def _analyse(
@@ -352,18 +342,15 @@ COLUMNS = tuple(field.name for field in fields(Prosody))
 Contours = tuple[Float64, Float64]  # F0 by `extract_f0`, and by Praat
 
 
-def contours_of(wave: Float64, f0_range: tuple[float, float] = F0_RANGE) -> Contours:
+def contours_of(wave: Float64) -> Contours:
     """Pitch contours to compare, of a signal (n,) at 16 kHz, full scale 1."""
-    return extract_f0(wave, f0_range), pitch_of_praat(wave)
+    return extract_f0(wave), pitch_of_praat(wave)
 
 
-def compare(
-    original: Float64, protected: Float64, f0_range: tuple[float, float] = F0_RANGE,
-    known: Contours | None = None,
-) -> Prosody:  # fmt: skip
+def compare(original: Float64, protected: Float64, known: Contours | None = None) -> Prosody:
     """Compare two signals (n,) at 16 kHz, full scale 1. known: `contours_of` the original.
     UserError for an empty signal."""
-    before, after = known or contours_of(original, f0_range), contours_of(protected, f0_range)
+    before, after = known or contours_of(original), contours_of(protected)
     return compare_contours(
         before[0], after[0],
         duration_change=len(protected) / len(original) - 1,
@@ -415,24 +402,19 @@ def compare_all(
     original: Mapping[str, str],
     protected: Mapping[str, str],
     out: Path,
-    f0_range: tuple[float, float],
     allow_loss: int,
     progress: Progress = lambda utts: utts,
     contours: Path | None = None,
 ) -> str:
     """Compare the audio files (utterance -> file) of every utterance of `original`.
 
-    contours: what `write_contours` wrote of these files and of others. UserError for those of
-    another range of F0.
-
-    The table `prosody` in `out` has a header line, then a line an utterance, `-` where undefined.
-    Utterances that `protected` lacks or that cannot be read are skipped; LossError beyond
-    `allow_loss`. Returns the counts in one line.
+    contours: what `write_contours` wrote of these files and of others. The table `prosody` in `out`
+    has a header line, then a line an utterance, `-` where undefined. Utterances that `protected`
+    lacks or that cannot be read are skipped; LossError beyond `allow_loss`. Returns the counts in
+    one line.
     """
 
     tracked = np.load(contours) if contours else {}
-    if contours and tuple(tracked[_RANGE]) != f0_range:
-        raise UserError(f"{contours}: of another range of F0; make it anew")
 
     def compare_files(utt: str) -> Prosody:
         if utt not in protected:
@@ -440,7 +422,7 @@ def compare_all(
         before, after = (read_audio(utt, wav[utt]).samples for wav in (original, protected))
         names = [f"{utt}/{number}" for number in range(2)]
         known = (tracked[names[0]], tracked[names[1]]) if names[0] in tracked else None
-        return compare(before, after, f0_range, known)
+        return compare(before, after, known)
 
     losses = Losses()
     found = dict(losses.each(progress(original), compare_files))
@@ -460,17 +442,12 @@ def compare_all(
     )
 
 
-_RANGE = "range of F0"
-
-
-def write_contours(
-    wav: Mapping[str, str], path: Path, f0_range: tuple[float, float], progress: Progress
-) -> None:
+def write_contours(wav: Mapping[str, str], path: Path, progress: Progress) -> None:
     """Write `contours_of` audio files (utterance -> file), in double precision; `compare_all` names
     those that cannot be read."""
-    found: dict[str, Any] = {_RANGE: np.array(f0_range)}
+    found: dict[str, Any] = {}
     for utt, both in Losses().each(
-        progress(wav), lambda utt: contours_of(read_audio(utt, wav[utt]).samples, f0_range)
+        progress(wav), lambda utt: contours_of(read_audio(utt, wav[utt]).samples)
     ):
         found |= {f"{utt}/{number}": contour for number, contour in enumerate(both)}
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -333,6 +333,6 @@ def cyclic_rate(config: Any, step: int) -> float:
 
 
 def set_rate(optimiser: torch.optim.Optimizer, rate: float) -> None:
-    """Set the rate of the next step; a group of parameters may learn at a part of it."""
+    """Set the rate of the next step."""
     for group in optimiser.param_groups:
-        group["lr"] = rate * group.get("part", 1.0)
+        group["lr"] = rate

@@ -195,7 +195,7 @@ def of_results(root: Path) -> Iterator[Target]:
     path = _write(folder / "metrics.json", json.dumps(figures))
     stamps.Step([folder], command).finish()
     yield Target(
-        path, "json", lambda: (tabulate(folder, of), gather({folder: of}, [folder], []))
+        path, "json", lambda: (tabulate(folder, of), gather({folder: of}, [folder], [], []))
     )
 
     def current() -> None:
