@@ -7,8 +7,8 @@ metrics.csv     one figure a row; values are fractions (EER 0.05 is 5 %), gains 
 per_speaker.csv figures of one speaker a row
 figures.json    what the pictures need: matrices, zoo points, ECE profiles, histograms, rank curves
 clips/          short clips of the worst-protected speakers (MP3), listed in clips.json
-rtf.csv         real-time factors, a stage of protection a row: seconds of computing (wall time of
-                its jobs, added up) a second of audio; read off the logs of --timed-*
+rtf.csv         real-time factors, a stage of a system a row: seconds of computing (wall time of its
+                jobs, added up) a second of audio; read off the logs of the folders of --timed-*
 run.json        command, commit, versions, settings of the systems, how each figure was made, what
                 each attack was (attacker.json beside its scores), and what is missing
 
@@ -57,7 +57,7 @@ def main(
         Timed, TIMED.format("each time that speech is protected"), "SYSTEM STAGE AUDIO FOLDER"
     ] = (),
     timed_once: Annotated[
-        Timed, TIMED.format("once"), "SYSTEM STAGE AUDIO FOLDER"
+        Timed, TIMED.format("once, or by the attacker"), "SYSTEM STAGE AUDIO FOLDER"
     ] = (),
     clips: Annotated[
         int, "The number of speakers with clips, of each system and split; 0: none", "N", natural

@@ -78,6 +78,12 @@ def test_a_step_by_hand(tmp_path: Path) -> None:
         (lambda f: (f / "log/x.2.log").unlink(), "x.2.log: is missing"),
         (lambda f: write_log(f / "log/x.2.log", "2", "/split2/2", code=1), "does not end well"),
         (lambda f: say(f / "log/y.log", "INFO resumed at step 250"), "goes on from a stopped run"),
+        (
+            lambda f: say(
+                f / "log/y.log", "9 utterances recognised, 4 of them by a run that was ended before"
+            ),
+            "goes on from a stopped run",
+        ),
         (lambda f: (f / ".done").unlink(), "has no stamp"),
         (lambda f: [p.unlink() for p in (f / "log").iterdir()], "holds no log"),
     ],
@@ -92,20 +98,30 @@ def test_what_no_log_says_is_not_measured(tmp_path: Path, spoil, why: str) -> No
 
 def test_the_sum_and_the_transformation_alone(tmp_path: Path) -> None:
     audio = write_audio(tmp_path / "a", 4, 4)
-    f0, protected, pool = (write_step(tmp_path / n) for n in ("f0", "p", "pool"))
+    f0, protected, pool, attack, heard = (
+        write_step(tmp_path / n) for n in ("f0", "p", "pool", "x", "w")
+    )
+    (heard / "seconds.tsv").write_text("#utt\tdecoder\tencoder\nu0\t1.5\t0.5\nu1\t0.5\t0.5\n")
     (protected / "pseudo.tsv").write_text("#utt\tkey\tseconds\nu0\tk\t0.25\nu1\tk\t0.75\n")
     stages = [
         TimedStage("b2", "f0", [audio], [f0], protects=True),
         TimedStage("b2", "protection", [audio], [protected], protects=True),
         TimedStage("b2", "pool", [audio], [pool]),
+        TimedStage("b2", "attack", [audio], [attack]),
         TimedStage("copy", "protection", [tmp_path / "none"], [protected], protects=True),
+        TimedStage("original", "words", [audio], [heard]),
     ]
     rows = {(r.system, r.stage): r for r in timings(join_stages(stages), "toy")}
+    assert next(iter(rows)) == ("original", "words")
     assert {key: row.rtf for key, row in rows.items()} == {
+        ("original", "words"): "0.5",
+        ("original", "words: encoder alone"): "0.125",
+        ("original", "words: decoder alone"): "0.25",
         ("b2", "f0"): "0.5",
         ("b2", "protection"): "0.5",
         ("b2", "protection: transformation alone"): "0.125",
         ("b2", "pool"): "0.5",
+        ("b2", "attack"): "0.5",
         ("b2", ALL): "1",
         **dict.fromkeys([("copy", "protection"), ("copy", ALL)], ""),
         ("copy", "protection: transformation alone"): "",
@@ -114,6 +130,12 @@ def test_the_sum_and_the_transformation_alone(tmp_path: Path) -> None:
     # A part of the sum that was not measured leaves no sum.
     (f0 / ".done").unlink()
     assert {r.rtf for r in timings(stages, "toy") if (r.system, r.stage) == ("b2", ALL)} == {""}
+
+
+def test_a_folder_that_two_evaluators_share_was_counted_twice(tmp_path: Path) -> None:
+    audio, folder = write_audio(tmp_path / "a", 8), write_step(tmp_path / "x")
+    (row,) = timings(join_stages([TimedStage("b2", "attack", [audio], [folder])] * 2), "toy")
+    assert (row.rtf, row.seconds, row.audio_seconds) == ("0.5", "4.00", "8.00")
 
 
 def test_from_logs_to_the_report(tmp_path: Path) -> None:

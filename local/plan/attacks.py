@@ -577,6 +577,14 @@ class Utility:
             options += ["--train", f"data/{self.recipe.train}"]
         self.recipe.step("lang", "exp/lang", options=options)
 
+    def ctc_of(self, word: str, system: str) -> tuple[str, str]:
+        """Training set of a ctc recogniser for a system, and the recogniser's folder."""
+        model = f"exp/recognisers/{self.recipe.asked['asr_model']}"
+        if word == "ctc" or system == ORIGINAL:
+            return self.recipe.train, model
+        training = f"{self.recipe.train}_{system}_{self.recipe.describe(system).level}"
+        return training, f"{model}.{training}"
+
     def _recogniser(self, word: str, system: str) -> tuple[list[str], str]:
         """Options of steps/decode.py, and its recogniser: a ctc is trained on original speech, or
         on the same protection."""
@@ -584,10 +592,8 @@ class Utility:
         if not word.startswith("ctc"):
             kind, options = say_recogniser(recipe.asked, word)
             return ["--lang", "exp/lang"] if kind == "pocketsphinx" else options, kind
-        training, model = recipe.train, f"exp/recognisers/{recipe.asked['asr_model']}"
-        if word != "ctc" and system != ORIGINAL:
-            training = f"{training}_{system}_{recipe.describe(system).level}"
-            model += f".{training}"
+        training, model = self.ctc_of(word, system)
+        if training != recipe.train:
             self._protect_training(system)
         conf = need_conf("asr", recipe.asked["asr_model"])
         how = (*recipe.on_device, *recipe.unseen)

@@ -20,6 +20,7 @@ from local.plan.options import (
     Family,
     Labels,
     given,
+    label_of,
     shipped,
     take_external,
     train_instead,
@@ -137,17 +138,18 @@ def plan_report(own: Recipe, attacks: Attacks, utility: Utility) -> list[str]:
             option, n_files = OPTIONS[family]
             trials, *scores = row.values["lists"][-n_files:]
             words += [option, row.out, trials, *(str(Path(path).parent) for path in scores)]
-    has = {shown.labels[folder].system for folder in figures} - {ORIGINAL}
+    has = {ORIGINAL, *(shown.labels[folder].system for folder in figures)}
     has |= {s for s in utility.systems if f"data/{shown.sets[-1]}_{s}" in made}
     systems = [system for system in utility.everything if system in has]
     for system, name in product(systems, shown.sets[1:]):
         protected = f"data/{name}_{system}"  # not of lists that only other systems have
-        if protected in made or Path(protected, "conf.json").is_file():
+        there = protected in made or Path(protected, "conf.json").is_file()
+        if system != ORIGINAL and there:
             words += ["--speech", system, f"data/{name}", protected]
     if own.asked["report_audio"] != "true":
         words += ["--clips", "0"]
     for system in systems:
-        for how, stage, names, folder in _timed(shown, system):
+        for how, stage, names, folder in _timed(attacks, utility, system):
             for name in names:
                 logs = (f"exp/audio/{name}", folder.format(name))
                 words += [f"--timed-{how}", system, stage, *logs]
@@ -175,9 +177,42 @@ def _order(attacks: Attacks) -> Callable[[Labels], tuple[int, ...]]:
     return place
 
 
-def _timed(recipe: Recipe, system: str) -> Iterator[tuple[str, str, Iterable[str], str]]:
-    """Stages of a system's protection whose times are in the logs of folders (docs/utility.md):
-    each (for all new speech) or once; the stage; sets; and the folder, with {} for the set."""
+Timed = tuple[str, str, Iterable[str], str]
+
+
+def _timed(attacks: Attacks, utility: Utility, system: str) -> Iterator[Timed]:
+    """Stages of a system whose times are in the logs of folders (docs/utility.md): each (for all
+    new speech that is protected) or once; the stage; sets; and the folder, with {} for the set."""
+    recipe, training = attacks.recipe, [attacks.recipe.train]
+    if system != ORIGINAL:
+        yield from _timed_protection(recipe, system)
+    for evaluator in recipe.evaluators:
+        encoder, stage = evaluator.encoder, "attack: training of {}"
+        if system == ORIGINAL and encoder.conf:
+            yield "once", stage.format(encoder.title), training, encoder.model
+        elif system != ORIGINAL and not encoder.given:
+            folder = f"{encoder.xvectors}/{{}}_{system}"
+            sets = recipe.sets_of(system)
+            yield "once", f"attack: x-vectors by {encoder.title}", sets, folder
+        for one in attacks.listed(evaluator, recipe.genders[0]):
+            made = one.hears.encoder
+            if one.attack.system == system and made != encoder:
+                yield "once", stage.format(made.title), [recipe.learnt.name], made.model
+    for word in utility.asr:
+        if word == "ctc_retrained" or (word == "ctc" and system == ORIGINAL):
+            _, model = utility.ctc_of(word, system)
+            yield "once", f"words: training of {Path(model).name}", training, model
+        folder = f"exp/decode/{system}/{label_of(word)}/{{}}"
+        yield "once", f"words by {word}", utility.trials, folder
+    for word in utility.emotion:
+        if not word.startswith("hub:"):
+            folder = f"exp/functionals/{side('{}', system)}"
+            yield "once", "emotions: functionals", utility.trials, folder
+        folder = f"exp/emotions/{system}/{label_of(word)}/{{}}"
+        yield "once", f"emotions by {word}", utility.trials, folder
+
+
+def _timed_protection(recipe: Recipe, system: str) -> Iterator[Timed]:
     voice, pool, sets = recipe.voice, [recipe.pool], recipe.sets_of(system)
     for need in recipe.describe(system).needs:
         kind, _, name = need.partition(":")

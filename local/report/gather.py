@@ -283,10 +283,16 @@ def cut_clips(
 # log says is a measurement. A stage of which any log is missing, failed, belongs to another run, or
 # goes on from a stopped one is not measured, and the reason is given.
 
-NOTED = "pseudo.tsv"  # a protection's seconds by utterance, of its transformation alone
+# Tables of seconds by utterance that a stage may have made: their columns, and what these are.
+PARTS = {
+    "pseudo.tsv": {"seconds": "transformation alone"},
+    "seconds.tsv": {"encoder": "encoder alone", "decoder": "decoder alone"},
+}
 ALL = "all that protects"  # the sum of the stages that whoever protects speech needs
 _LOG = re.compile(r"(?P<program>.+?)(?:\.(?P<job>\d+))?\.log")
-_RESUMED = re.compile(rb"\bresumed at step [1-9]")
+_RESUMED = re.compile(
+    rb"\bresumed at step [1-9]|\b[1-9]\d* of them by a run that was ended before$", re.M
+)
 _PART = re.compile(r"\A# .*/split(\d+)/1\b")
 
 
@@ -304,14 +310,17 @@ class TimedStage(NamedTuple):
 
 
 def join_stages(stages: Iterable[TimedStage]) -> list[TimedStage]:
-    """Stages of one system and name become one, of all their folders; in the order of the first."""
+    """Stages of one system and name become one, of all their folders; in the order of the first.
+
+    A folder that is named twice, for two evaluators with one encoder, counts once.
+    """
     groups: dict[tuple[str, str], list[TimedStage]] = defaultdict(list)
     for stage in stages:
         groups[stage.system, stage.name].append(stage)
     joined = []
     for (system, name), own in groups.items():
-        audio = [path for stage in own for path in stage.audio]
-        folders = [path for stage in own for path in stage.folders]
+        pairs = [pair for stage in own for pair in zip(stage.audio, stage.folders, strict=True)]
+        audio, folders = zip(*dict.fromkeys(pairs), strict=True)
         joined.append(TimedStage(system, name, audio, folders, own[0].protects))
     return joined
 
@@ -374,30 +383,32 @@ def seconds_of(folders: Iterable[Path]) -> float:
     return total
 
 
-def _noted_seconds(stage: TimedStage) -> float:
-    """Seconds of the transformation, which a program notes for each utterance of its audio."""
+def _noted_seconds(stage: TimedStage, table: str, column: str) -> float:
+    """Seconds of a part of a stage, which its program notes for each utterance of its audio."""
     total = 0.0
     for audio, folder in zip(stage.audio, stage.folders, strict=True):
-        rows = read_noted(folder / NOTED, ("seconds",), read_map(audio / "utt2dur"))
+        rows = read_noted(folder / table, (column,), read_map(audio / "utt2dur"))
         total += sum(float(text) for (text,) in rows.values())
     return total
 
 
-def measure(stage: TimedStage, corpus: str, alone: bool = False) -> Row:
+def measure(stage: TimedStage, corpus: str, part: tuple[str, str] | None = None) -> Row:
     """A row of the table; where it is not measured, with the reason.
 
-    alone: of the transformation, without what is around it: start of programs, reading, writing.
+    part: table and column of a part of the stage, without what is around it: start of programs,
+    reading, writing.
     """
-    name = f"{stage.name}: transformation alone" if alone else stage.name
+    name = f"{stage.name}: {PARTS[part[0]][part[1]]}" if part else stage.name
     row = dict.fromkeys(TIMINGS, "") | {"corpus": corpus, "system": stage.system, "stage": name}
     try:
         audio = seconds_of(stage.audio)
-        noted = _noted_seconds(stage) if alone else 0.0
-        cost = _together(cost_of(folder) for folder in stage.folders)
+        seconds = _noted_seconds(stage, *part) if part else 0.0
+        costs = [cost_of(folder) for folder in stage.folders]
     except UserError as error:
         return row | {"missing": str(error)}
-    if alone:
-        cost = cost._replace(seconds=noted, threads=1)
+    cost = _together(costs)
+    if part:
+        cost = cost._replace(seconds=seconds, threads=1)
     return row | {
         "rtf": f"{cost.seconds / audio:.6g}", "seconds": f"{cost.seconds:.2f}",
         "audio_seconds": f"{audio:.2f}", "jobs": str(cost.jobs), "threads": str(cost.threads),
@@ -406,14 +417,17 @@ def measure(stage: TimedStage, corpus: str, alone: bool = False) -> Row:
 
 
 def timings(stages: Sequence[TimedStage], corpus: str) -> list[Row]:
-    """All rows, system by system; after each system's stages the sum of those that protect."""
+    """All rows, of the original speech first, then system by system; after each system's stages the
+    sum of those that protect."""
     rows = []
-    for system in dict.fromkeys(stage.system for stage in stages):
+    systems = dict.fromkeys(stage.system for stage in stages)
+    for system in sorted(systems, key=lambda name: name != "original"):
         own = [stage for stage in stages if stage.system == system]
         for stage in own:
             rows.append(measure(stage, corpus))
-            if all(is_there(folder / NOTED) for folder in stage.folders):
-                rows.append(measure(stage, corpus, alone=True))
+            for table, columns in PARTS.items():
+                if all(is_there(folder / table) for folder in stage.folders):
+                    rows += [measure(stage, corpus, (table, column)) for column in columns]
         protecting = [stage for stage in own if stage.protects]
         if protecting:
             folders = [folder for stage in protecting for folder in stage.folders]
