@@ -67,17 +67,8 @@ def test_words_reach_the_command_as_they_are(run: Run, tmp_path: Path) -> None:
 
 def test_job_is_replaced_as_a_token_only(run: Run, tmp_path: Path) -> None:
     """run.pl turns /data/MYJOBS/ into /data/MY1S/."""
-    words = [
-        "/data/MYJOBS/x",
-        "JOBS",
-        "split2/JOB",
-        "x_JOB.ark",
-        "a{JOB}b",
-        "JOB",
-        "$JOB",
-        "${JOB}",
-    ]
-    run("JOB=7", "MYJOBS.{JOB}.log", *PRINT_ARGUMENTS, *words, status=0)
+    words = "/data/MYJOBS/x JOBS split2/JOB x_JOB.ark a{JOB}b JOB $JOB ${JOB}"
+    run("JOB=7", "MYJOBS.{JOB}.log", *PRINT_ARGUMENTS, *words.split(), status=0)
     wanted = ["/data/MYJOBS/x", "JOBS", "split2/7", "x_7.ark", "a7b", "7", "$JOB", "${JOB}"]
     assert repr(wanted) in (tmp_path / "MYJOBS.7.log").read_text()
     run("N=1:2", "n.N.log", "bash", "-c", "echo job-$N", status=0)

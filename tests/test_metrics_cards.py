@@ -52,21 +52,13 @@ def test_every_key_is_in_the_index(tmp_path: Path) -> None:
     speakers.write_text("".join(f"t{i} s{i % 9}\n" for i in range(60)))
     utt2spk, *pairs = pair_files(folders[1])
     _, of_vectors, original, protected = leakage_files(folders[2])
+    resampled = ("--utt2spk", speakers, "--bootstrap", 2)
     commands = (
-        ["verification", "--utt2spk", speakers, "--bootstrap", 2, "--omega", 2, *lists],
-        ["recordings", "--utt2spk", speakers, "--bootstrap", 2, "--enrolled", 1, lists[1], *lists],
-        [
-            "strongest",
-            "--utt2spk",
-            speakers,
-            "--bootstrap",
-            2,
-            "--another-attacker",
-            lists[1],
-            *lists,
-        ],
+        ["verification", *resampled, "--omega", 2, *lists],
+        ["recordings", *resampled, "--enrolled", 1, lists[1], *lists],
+        ["strongest", *resampled, "--another-attacker", lists[1], *lists],
         ["calibration", *lists, lists[1]],
-        ["gains", "--utt2spk", speakers, "--bootstrap", 2, *lists, *lists, *lists],
+        ["gains", *resampled, *lists, *lists, *lists],
         ["similarity", "--utt2spk", utt2spk, "--bootstrap", 2, *pairs],
         ["leakage", "--utt2spk", of_vectors, "--bootstrap", 2, original, protected],
     )

@@ -75,14 +75,8 @@ def test_ours_stand_beside_the_papers(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     figure = "own_f mcadams similarity - e/cosine OO-OP-PP deid 0.5 0.4 0.6"
     (tmp_path / "run/metrics.csv").write_text(metrics_csv(figure))
-    words = [
-        "002:2",
-        "run",
-        "sets=libri_test_trials_f:own_f",
-        "evaluators=e/cosine",
-        "systems=B1,B2",
-    ]
-    table = paper_table(words, tmp_path / "page.md")
+    words = "002:2 run sets=libri_test_trials_f:own_f evaluators=e/cosine systems=B1,B2"
+    table = paper_table(words.split(), tmp_path / "page.md")
     at = table.header.index("here")
     assert table.header[at - 1] == "DeID (%)"
     rows = {(row[0], str(row[1])): row for row in table.rows}

@@ -161,15 +161,7 @@ WRITE = {"an4": write_an4, "emodb": write_emodb, "fsdd": write_fsdd,
          "librispeech": write_librispeech, "mls": write_mls, "speechocean": write_speechocean,
          "vctk": write_vctk}  # fmt: skip
 TWO = ("--speakers", 2, "--enrol-utts", 2)
-N_UTTS = {
-    "an4": 24,
-    "emodb": 24,
-    "fsdd": 12,
-    "librispeech": 38,
-    "mls": 28,
-    "speechocean": 24,
-    "vctk": 49,
-}
+N_UTTS = dict(zip(WRITE, (24, 24, 12, 38, 28, 24, 49), strict=True))
 OPTIONS = dict.fromkeys(WRITE, TWO) | {
     "librispeech": ("--enrol-utts", 2), "mls": ("--enrol-utts", 2, "--train-set", "train"),
 }  # fmt: skip

@@ -127,7 +127,9 @@ def test_the_project_s_pages_are_what_their_data_say() -> None:
     assert main(["--check", *map(str, pages)]) == 0
 
 
-@pytest.mark.parametrize("page", [*ROOT.glob("egs/*/RESULTS.md"), ROOT / "models/bn/README.md"])
+@pytest.mark.parametrize(
+    "page", [*ROOT.glob("egs/*/RESULTS.md"), ROOT / "models/bn/README.md", ROOT / "README.md"]
+)
 def test_an_overview_has_the_words_of_the_speech_that_was_attacked(page: Path) -> None:
     """The row of b1 had pyannote's EER on three voices, and the words of eight from a later run."""
     marks = re.findall(r"<!-- table: overview (.*?)(?: columns=\S+)? -->", page.read_text())

@@ -194,17 +194,8 @@ def test_the_programs_train_generate_and_measure(tmp_path, run_program, capsys):
         assert len({row.split("\t")[2] for row in rows}) == n
         assert json.loads((out / "conf.json").read_text())["level"] == level
 
-    command = (
-        "--sizes",
-        100,
-        2000,
-        "--threshold",
-        0.5,
-        "--",
-        tmp_path / "g",
-        tmp_path / "capacity",
-    )
-    assert measure(list(map(str, command))) == 0
+    options = ("--sizes", "100", "2000", "--threshold", "0.5", "--")
+    assert measure([*options, str(tmp_path / "g"), str(tmp_path / "capacity")]) == 0
     rows = [line.split("\t") for line in (tmp_path / "capacity").read_text().splitlines()[1:]]
     assert [row[:2] for row in rows] == [
         *([of, n] for of in ("unseen", "calibrated") for n in ("100", "2000")),

@@ -266,8 +266,6 @@ def not_measured(results: Results) -> list[str]:
         own = where(undefined, metric=_SHOWN).itertuples()
         named = sorted({f"{f.metric} ({f.system}, {f.split})" for f in own})
         said.append(say("undefined", n=len(undefined), named=named))
-    if len(results.metrics) and not results.targets():
-        said.append(say("no_targets"))
     return said
 
 

@@ -65,15 +65,6 @@ class Headings:
         """The anchor of the first heading of this title."""
         return next((e.anchor for e in self.entries if e.title == title), "")
 
-    def overview(self) -> list[Entry]:
-        """Headings that are not of one evaluator of several, and the criteria that regulators
-        name; each once."""
-        found: dict[str, Entry] = {}
-        for e in self.entries:
-            if (e.level == 2 and "(" not in e.title) or e.title == tables.SPECS["legal"].title:
-                found.setdefault(e.short, e)
-        return list(found.values())
-
 
 class Players:
     """Clips of the worst-protected speakers, the worst of every group first, up to a budget.

@@ -462,51 +462,10 @@ def cmc(results: Results, evaluator: str, split: str) -> Found:
     return made(canvas, "cmc", [evaluator, split], split=split, said=said, chance=chance)
 
 
-# Linkability of each speaker; over target voices, as radars.
+# Linkability of each speaker over target voices, as radars.
 
-_BENEATH = 40  # up to so many speakers their names stand beneath them
 _NARROW = 17  # letters over one of three radars side by side
 _SHOWN = 12  # speakers with a radar over targets
-
-
-def by_speaker(results: Results, evaluator: str, split: str) -> Found:
-    """Linkability of each speaker under the best-informed attacker measured, a colour a system;
-    the most linkable first."""
-    of, systems = {"evaluator": evaluator, "split": split}, results.systems()
-    attack, own = select.best_informed(results, systems, **of)
-    if len(own) < 3:
-        return None
-    own = own.loc[own.max(axis=1).sort_values(ascending=False, kind="stable").index]
-    before, who = select.unprotected_people(results, own.index, **of), attacker(attack)
-    canvas, axes = empty("by_speaker", f"{split}, {who} attacker")
-    x = np.arange(1, len(own) + 1)
-    axes.plot(x, before, "_", label="unprotected", markersize=4, **_GREY)
-    said = []
-    for name, column in own.items():
-        axes.plot(x, column, linestyle="none", markersize=4, label=draw.label(str(name)),
-                  **draw.look(systems.index(str(name))))  # fmt: skip
-        values = column[np.isfinite(column)]
-        same = own.index[(column > 0) & (column >= np.where(np.isnan(before), np.inf, before))]
-        if len(values):
-            worst, best = values.idxmax(), values.idxmin()
-            said.append((name, worst, values[worst], best, values[best], sorted(same)))
-    names = [draw.label(name) for name in own.index] if len(own) <= _BENEATH else []
-    axes.set_xticks(x[: len(names)], names, rotation=90, fontsize=draw.SMALL)
-    draw.legend(canvas)
-    told = {"split": split, "who": who, "many": own.shape[1] > _FEW, "said": said}
-    return made(canvas, "by_speaker", [evaluator, split], **told)
-
-
-def _small(title: str, rings: Sequence[tuple[str, Float64, Float64, int]]) -> Canvas:
-    """Small radars: a name, the ring of originals, one's own and its number; targets clockwise from
-    the top."""
-    canvas, grid = draw.polars(len(rings), title)
-    for axes, (name, before, r, i) in zip(grid, rings, strict=True):
-        angle = draw.polar_axes(axes, len(r))
-        draw.ring(axes, angle, before, -1, linewidth=1.2)
-        draw.ring(axes, angle, r, i, linewidth=1.1)
-        axes.set_title(draw.label(name, _NARROW), fontsize=draw.SMALL)
-    return canvas
 
 
 def targets(
@@ -523,9 +482,12 @@ def targets(
         return None
     shown = table if n <= _SHOWN else table.iloc[[*range(_SHOWN // 2), *range(-_SHOWN // 2, 0)]]
     who, bares = attacker(attack), dict(zip(table.index, before, strict=True))
-    rings = [(name, np.full(n_voices, bares[name]), own.to_numpy(), 0)
-             for name, own in shown.iterrows()]  # fmt: skip
-    canvas = _small(f"{split}, {who} attacker", rings)
+    canvas, grid = draw.polars(len(shown), f"{split}, {who} attacker")
+    for axes, (name, own) in zip(grid, shown.iterrows(), strict=True):
+        angle = draw.polar_axes(axes, n_voices)
+        draw.ring(axes, angle, np.full(n_voices, bares[name]), -1, linewidth=1.2)
+        draw.ring(axes, angle, own.to_numpy(), 0, linewidth=1.1)
+        axes.set_title(draw.label(str(name), _NARROW), fontsize=draw.SMALL)
     return made(
         canvas, "targets", [evaluator, split, series, metric], split=split, who=who, series=series,
         definition=frame.definition(metric), voices=[*table.columns], speakers=[*table.index],
@@ -606,7 +568,6 @@ def draw_all(results: Results, evaluator: str, folder: Path | None) -> list[Sect
         "Calibration by the attacker": calibrated(*of),
         "Scores and local linkability": (ridge(*of, split) for split in splits),
         "Identity search": (cmc(*of, split) for split in splits),
-        "Linkability by speaker": (by_speaker(*of, split) for split in splits),
     }
     if results.targets():
         plan["Linkability by target voice"] = (

@@ -593,46 +593,27 @@ def pooled(results: Results) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=results.metrics.columns).assign(split=ALL)
 
 
-# Linkability by speaker.
-
-
-def _by_speaker(results: Results, metric: str = frame.POOLED, **of: str) -> pd.Series:
-    """Linkability by speaker, where it is defined."""
-    own = where(results.speakers, metric=metric, **of)
-    return own.drop_duplicates("speaker", keep="last").set_index("speaker")["value"].dropna()
-
-
-def best_informed(
-    results: Results, systems: Sequence[str], metric: str = frame.POOLED, **of: str
-) -> tuple[str, pd.DataFrame]:
-    """The best-informed attacker of those on most systems; linkability by speaker and system."""
-    best: tuple[str, pd.DataFrame] = "", pd.DataFrame()
-    known = set(where(results.speakers, **of)["attacker"])
-    for attack in (a for a in reversed(frame.PROTECTED) if a in known):
-        rings = {s: _by_speaker(results, metric, system=s, attacker=attack, **of) for s in systems}
-        found = pd.DataFrame({s: ring for s, ring in rings.items() if len(ring)}).sort_index()
-        if found.shape[1] > best[1].shape[1]:
-            best = attack, found
-    return best
-
-
-def unprotected_people(
-    results: Results, names: Iterable[str], metric: str = frame.POOLED, **of: str
-) -> Float64:
-    """Linkability of these speakers without protection; NaN where there is none."""
-    plain = _by_speaker(results, metric, system="original", attacker="unprotected", **of)
-    return np.array(plain.reindex([*names]), np.float64)
+# Linkability by speaker over target voices.
 
 
 def over_targets(
     results: Results, series: str, metric: str, **of: str
 ) -> tuple[str, pd.DataFrame, Float64]:
-    """Attacker; linkability by speaker (the worst protected first) and target; and that of the
-    originals (speakers,)."""
-    attack, own = best_informed(results, results.target_series()[series], metric, **of)
-    table = own[np.isfinite(own).all(axis=1)]
+    """The best-informed attacker of those on most targets of a series; linkability by speaker (the
+    worst protected first) and target; and that of the originals (speakers,), NaN where there is
+    none."""
+    people = where(results.speakers, metric=metric, **of)
+    people = people.drop_duplicates(["attacker", "system", "speaker"], keep="last")
+    people = people.dropna(subset="value")
+    bare = where(people, system="original", attacker="unprotected").set_index("speaker")["value"]
+    attacked = where(people, system=results.target_series()[series])
+    tried = attacked.groupby("attacker")["system"].nunique()
+    known = [attack for attack in reversed(frame.PROTECTED) if attack in tried.index]
+    attack = max(known, key=lambda name: tried[name], default="")
+    own = where(attacked, attacker=attack)
+    table = own.pivot(index="speaker", columns="system", values="value").dropna()
     table = table.iloc[np.argsort(-table.mean(axis=1), kind="stable")]
-    return attack, table, unprotected_people(results, table.index, metric, **of)
+    return attack, table, np.array(bare.reindex(table.index), np.float64)
 
 
 # The summary of an evaluator.
