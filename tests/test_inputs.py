@@ -26,7 +26,7 @@ from steps.asr import ctc
 from steps.asr.language import read_language
 from steps.audio import read_audio
 from steps.generators import idmap
-from steps.generators.frames import PsdSettings, read_frames
+from steps.generators.frames import read_frames
 from steps.generators.idmap import MlpSettings
 from steps.generators.idmap_diff import DiffSettings
 from steps.import_xvectors import find_archive
@@ -44,7 +44,7 @@ from utils.archives import ArchiveWriter, read_vectors, write_archive
 from utils.cli import UserError
 from utils.datachecks import probe_audio
 from utils.datadir import load_data_dir, read_training_speakers
-from utils.settings import parse_settings, read_settings
+from utils.settings import read_settings
 from utils.tables import read_id_lists, read_map
 from utils.trials import read_trials
 
@@ -227,9 +227,6 @@ NETWORKS: dict[str, Callable[[Path], object]] = {
     "generators/idmap_mlp": partial(read_config, MlpSettings),
     "generators/idmap_diff": partial(read_config, DiffSettings),
     "generators/wgan": partial(read_config, idmap.WganConfig),
-    "systems/psd": lambda path: parse_settings(
-        PsdSettings, read_settings(path)["generator"], path, "generator"
-    ),
 }
 SIZES = {
     "network": "channels kernel width identity noise components bands layers",
@@ -246,9 +243,7 @@ def test_sizes_of_layers_that_cannot_be(tmp_path: Path, conf: str, size: int) ->
     n_tried = 0
     for where, name in [(section, name) for section in SIZES for name in SIZES[section].split()]:
         changed = copy.deepcopy(settings)
-        home = changed["generator"] if conf == "systems/psd" else changed
-        assert isinstance(home, dict)
-        home.setdefault(where, {})[name] = [size] * 5 if name == "period_channels" else size
+        changed.setdefault(where, {})[name] = [size] * 5 if name == "period_channels" else size
         path.write_text(yaml.safe_dump(changed))
         try:
             NETWORKS[conf](path)
