@@ -85,10 +85,19 @@ def test_figures_of_an_earlier_stage_that_is_out_of_date_were_reported_in_silenc
     (tmp_path / "conf").write_text("two")
     for more in ((), ("--dry-run", "true")):
         told = recipe(TWO_STAGES, *rows, options=(*late, *more))
-        assert "run.sh: 1 folders of stages before 2 are out of date, and " in told.stderr
+        assert "run.sh: what stages before 2 made is out of date, and " in told.stderr
         assert "exp/a (conf changed); run it without --stage" in told.stderr
         assert "nothing to do: all 1 steps were up to date" in told.stdout
     assert not recipe(TWO_STAGES, *rows).stderr
+
+
+def test_one_folder_that_is_out_of_date_was_1_folders(recipe, tmp_path: Path) -> None:
+    (tmp_path / "conf").write_text("one")
+    rows = (row("exp/a", of=["conf"]), row("exp/c", of=["conf"]), *TWO[1:])
+    recipe(TWO_STAGES, *rows)
+    (tmp_path / "conf").write_text("two")
+    told = recipe(TWO_STAGES, *rows, options=("--stage", "2")).stderr
+    assert "exp/a (conf changed) and 1 more; run it without --stage" in told
 
 
 def test_stages_are_listed_and_nothing_is_run(recipe, tmp_path: Path) -> None:

@@ -5,7 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from local.metrics.intervals import interval_report, multiplicities, pair_weights, percentiles
+from local.metrics.intervals import (
+    interval,
+    interval_report,
+    multiplicities,
+    pair_weights,
+    percentiles,
+)
 from local.metrics.legal import reidentification
 from local.metrics.recordings import recordings
 from local.metrics.verification import find_speakers, verification
@@ -141,6 +147,15 @@ def test_where_nobody_was_named_it_seemed_sure_that_nobody_is() -> None:
     }.items():  # fmt: skip
         assert found[name] == 0.0 and found["intervals"][name] is None  # type: ignore[index]
     assert found["intervals"]["eer_all_recordings"] == [1.0, 1.0]  # type: ignore[index]
+
+
+def test_equal_shares_escaped_by_rounding() -> None:
+    """Of each of seven people a third of the recordings: their means differ in the last bit."""
+    drawn = multiplicities(7, 500, seed=0)
+    thirds = drawn @ np.full(7, 1 / 3) / drawn.sum(axis=1)
+    thirds[::2] = np.nextafter(1 / 3, 0)  # whatever the order in which this machine adds
+    assert interval(thirds, "named_1_recordings") is None
+    assert interval(thirds, "eer") == pytest.approx([1 / 3, 1 / 3])
 
 
 @pytest.mark.slow

@@ -120,6 +120,18 @@ def test_inference_by_two_evaluators_is_refused(page: Path) -> None:
     assert "| 60.0" in rendered(page, "inference run split=test evaluators=other/cosine")
 
 
+def test_shares_of_an_older_version_seemed_sure(page: Path) -> None:
+    """Everybody of ten was named: [100, 100] was printed, where 69 % are not ruled out."""
+    row = "test_f b2 {} e/plda AA {} {} {} {}\n"
+    naming = row.format("recordings lazy_informed", "named_all_recordings", 1, 1, 1)
+    eer = row.format("verification lazy_informed", "eer", 0, 0, 0)
+    (page.parent / "run/metrics.csv").write_text(metrics_csv(naming + eer))
+    found = read_metrics(page.parent / "run/metrics.csv").set_index("metric")
+    assert found["value"].tolist() == [1, 0] and found["tag"].tolist() == ["", ""]
+    assert found.loc["named_all_recordings", ["low", "high"]].isna().all()
+    assert found.loc["eer", ["low", "high"]].tolist() == [0, 0]
+
+
 @pytest.mark.slow
 def test_the_project_s_pages_are_what_their_data_say() -> None:
     kinds = ("egs/*/*.md", "egs/*/results/**/*.md", "docs/**/*.md", "models/*/*.md")

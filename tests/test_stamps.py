@@ -415,6 +415,14 @@ def test_another_version_of_a_user_s_program_was_not_noticed(work: Path) -> None
     make(Path("told"), ["protect", "broken.yaml"])  # by the step itself
 
 
+def test_a_long_word_of_a_user_s_command_ended_the_recipe(work: Path) -> None:
+    """OSError: File name too long."""
+    program = "import shutil; " * 20
+    Path("theirs.yaml").write_text(f"anonymiser: command\ncommand: python3 -c '{program}'\n")
+    make(Path("told"), ["protect", "theirs.yaml"])
+    assert why("told", "protect", "theirs.yaml") is None
+
+
 def test_a_table_beside_a_module_did_not_count() -> None:
     """Vectors of channels are deviations from steps/channels/typical.tsv."""
     for program, table in (("extract_channel", "channels/typical.tsv"),

@@ -154,10 +154,12 @@ class Driver:
             step = Step(row.outs, self.words(row), row.maybe)
             if read_stamp(Path(row.out)) and (why := step.why(stale)):
                 stale |= dict.fromkeys(row.outs, why)
-        for out, why in [*stale.items()][:1]:
+        if stale:
+            out, why = next(iter(stale.items()))
+            more = f" and {len(stale) - 1} more" if len(stale) > 1 else ""
             complain(
-                f"{self.name}: {len(stale)} folders of stages before {first} are out of date, and "
-                f"so is what this run makes of them: {out} ({why}); run it without --stage"
+                f"{self.name}: what stages before {first} made is out of date, and so is what this "
+                f"run makes of it: {out} ({why}){more}; run it without --stage"
             )
 
     def _tell_stage(self, stage: int) -> None:

@@ -146,15 +146,19 @@ def _interval(name: str, replicates: list[Figures]) -> list[float] | None:
 SHARES = ("named", "reid", "inferred", "residual_risk")  # parts of the names of shares of people
 
 
+def is_falsely_sure(name: str, low: float, high: float) -> bool:
+    """Whether an interval is of a share of people and has no width but by rounding: these people
+    are alike, which others need not be."""
+    return any(part in name for part in SHARES) and high - low < 1e-9
+
+
 def interval(values: npt.ArrayLike, name: str = "") -> list[float] | None:
-    """Central 95 % of the replicates that are defined; None where none is. None also for a share of
-    people that is the same in all: these people are alike, and a width of 0 would be false."""
+    """Central 95 % of the replicates that are defined; None where none is, or it would be falsely
+    sure."""
     found = np.asarray(values, np.float64)
     defined = found[~np.isnan(found)]
-    share = any(part in name for part in SHARES)
-    if not len(defined) or (share and defined.min() == defined.max()):
-        return None
-    return list(percentiles(defined))
+    ends = list(percentiles(defined)) if len(defined) else []
+    return None if not ends or is_falsely_sure(name, *ends) else ends
 
 
 def percentiles(values: Float64) -> tuple[float, float]:

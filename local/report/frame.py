@@ -23,6 +23,7 @@ import pandas as pd
 import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
+from local.metrics.intervals import is_falsely_sure
 from local.protocols import attackers
 from utils.cli import UserError
 from utils.tables import Kind, is_there, read_bytes, read_json, write_file
@@ -212,6 +213,9 @@ def with_numbers(frame: pd.DataFrame) -> pd.DataFrame:
     for name in NUMBERS:
         if name in frame:
             found[name] = pd.Series([parse(text) for text in frame[name]], frame.index, float)
+    if "low" in found:  # of an older version
+        sure = [*map(is_falsely_sure, found["metric"], found["low"], found["high"])]
+        found.loc[sure, ["low", "high"]] = math.nan
     tags = [text if math.isnan(parse(text)) and text != "nan" else "" for text in frame["value"]]
     found["tag"] = pd.Series(tags, frame.index, object)
     return found
