@@ -35,7 +35,7 @@ hypothesis.settings.register_profile(
     "pseudovox",
     deadline=None,
     derandomize=True,
-    max_examples=50,
+    max_examples=100 if os.environ.get("CI") else 25,
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("pseudovox")

@@ -732,6 +732,16 @@ def test_further_draws_of_a_lasting_voice_met_the_enrolment_of_the_first(plan, c
     }
 
 
+def test_enrolment_was_protected_again_for_attackers_who_do_not_hear_it(plan, corpus) -> None:
+    protected(corpus, "b2_vpc22")
+    few = {"evaluators": "resemblyzer/cosine", "genders": "f", "draws": "3"}
+    made = commands(plan(**few, systems="b2_vpc22", attackers="ignorant"))
+    assert {out for out in made if "_draw" in out and out.startswith(("data/", "exp/x"))} == {
+        f"{folder}/e_trials_f_b2_vpc22_draw{n}"
+        for folder in ("data", "exp/xvectors/resemblyzer") for n in (1, 2)
+    }  # fmt: skip
+
+
 def test_trials_were_protected_twice_for_evaluators_that_compare_no_runs(plan, corpus):
     """A third of the time of a run, for C_ECE, which counts of what is said do not have."""
     protected(corpus, "b2r", "a b 1\n", "a b 2\n")

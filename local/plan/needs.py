@@ -317,9 +317,10 @@ class Recipe:
 
     def drawn_again(self, system: str) -> Iterator[tuple[str, int]]:
         """Sets of each further run, and its number: the trials, and of --draws the enrolment that
-        shares their voices."""
+        shares their voices, where somebody hears it: of DRAWN in attacks.py the second alone."""
+        is_heard = "lazy_informed" in self.asked.words("attackers")
         for draw in self.draws_of(system):
-            both = self.shares_voices(system) and draw < self.n_draws(system)
+            both = is_heard and self.shares_voices(system) and draw < self.n_draws(system)
             yield from ((name, draw) for name in (self.sets if both else self.sets[1:]))
 
     # Each of the following methods plans steps of this stage and returns the folder that they make.
