@@ -243,6 +243,12 @@ def test_bad_inputs(data: Path, conf: Path, tmp_path: Path) -> None:
     refuses_words("ctc: needs --model DIR", decode, "ctc", *end)
     refuses_words("takes no --model", decode, "--model", data, "pocketsphinx", *end)
     refuses_words("holds no final.pt", decode, "--model", data, "ctc", *end)
+    old = tmp_path / "old"
+    old.mkdir()
+    (old / "final.pt").touch()
+    older = {**TINY, "search": {"beam": 100}, "trained": {"tokens": ["a"]}}
+    (old / "recogniser.yaml").write_text(yaml.safe_dump(older))
+    refuses_words("unknown setting.*train it again", decode, "--model", old, "ctc", *end)
     write_map(data / "text", dict.fromkeys(read_map(data / "utt2spk"), "--"))
     refuses_words("no training utterance has words", train, conf, *end)
     (data / "text").unlink()
