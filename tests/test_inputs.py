@@ -230,7 +230,7 @@ NETWORKS: dict[str, Callable[[Path], object]] = {
 }
 SIZES = {
     "network": "channels kernel width identity noise components bands layers",
-    "features": "bins", "discriminators": "scales period_channels", "search": "beam",
+    "features": "bins", "discriminators": "scales period_channels",
 }  # fmt: skip
 
 

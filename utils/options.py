@@ -27,6 +27,7 @@ NotSpeakersOf = Annotated[
 ]  # fmt: skip
 TrialFormat = Annotated[
     Literal["auto", "kaldi", "speechbrain", "voxceleb", "csv"],
-    "The format of trials and scores; auto: the one that all lines of a file have",
+    "The format of trials and scores (utils/convert_trials.py has examples); auto: the one that "
+    "all lines of a file have",
     COMMON,
 ]  # fmt: skip

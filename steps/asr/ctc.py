@@ -21,7 +21,7 @@ import pocketsphinx
 import torch
 from rapidfuzz.distance import Levenshtein
 from speechbrain.decoders.ctc import ctc_greedy_decode
-from speechbrain.nnet import CNN, RNN, linear, losses, normalization
+from speechbrain.nnet import CNN, linear, losses, normalization
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
@@ -99,16 +99,13 @@ def frames_needed(target: Sequence[int]) -> int:
 
 @dataclass(frozen=True)
 class CtcNetworkConfig:
-    """Layers: convolutions over time, one for each of `dilations`, then a recurrent layer.
-
-    stride: frames of features in one of the network; lstm: units in each direction, 0: none.
-    """
+    """Layers: convolutions over time, one for each of `dilations`. stride: frames of features in
+    one of the network."""
 
     channels: rule.Size = 96
     kernel: rule.OddSize = 5
     stride: rule.Size = 3
     dilations: rule.Sizes = (1, 2, 4)
-    lstm: rule.SizeOrNone = 0
     dropout: Annotated[float, rule.Number(least=0, below=1)] = 0.2
 
 
@@ -130,9 +127,6 @@ class SearchConfig:
     probability of 1 and each word one of 1/106, makes every hypothesis empty.
     """
 
-    beam: rule.Size = 100  # hypotheses
-    tokens: rule.Size = 40  # tokens that may continue a hypothesis: the likeliest at each time
-    threshold: rule.Positive = 50.0  # hypotheses so far below the best are dropped
     lm_weight: rule.Positive = 0.3
     word_score: float = 1.5  # for each word, beside the language model's
 
@@ -218,13 +212,8 @@ class CtcNetwork(nn.Module):
         self.more = nn.ModuleList(
             _Convolution(config.channels, config, 1, dilation) for dilation in config.dilations
         )
-        self.recurrent: nn.Module | None = None
-        size = config.channels
-        if config.lstm:
-            self.recurrent = RNN.LSTM(config.lstm, input_size=size, bidirectional=True)
-            size = 2 * config.lstm
         self.drop = nn.Dropout(config.dropout)
-        self.output = linear.Linear(n_tokens, input_size=size)
+        self.output = linear.Linear(n_tokens, input_size=config.channels)
         # All networks first learn that most frames are blank, and may lose the rest over it.
         nn.init.constant_(self.output.w.bias[0], BLANK_BIAS)
 
@@ -239,9 +228,6 @@ class CtcNetwork(nn.Module):
         values = self.first(features) * inside[..., None]
         for layer in self.more:
             values = (values + layer(values)) * inside[..., None]
-        if self.recurrent is not None:
-            # SpeechBrain rounds these shares of the longest down: add half a frame, or one is lost.
-            values, _ = self.recurrent(values, lengths=(left + 0.5) / left.max())
         return self.output(self.drop(values)).log_softmax(dim=-1)
 
 
@@ -545,6 +531,9 @@ def make_word_model(language: Language) -> WordModel:
 # which it would find a word of one token again for every frame that hears it.
 
 UNKNOWN = "<unk>"  # Flashlight requires such a word; it never occurs
+BEAM = 100  # hypotheses
+TOKENS = 40  # that may continue a hypothesis: the likeliest at each time
+THRESHOLD = 50.0  # hypotheses so far below the best are dropped
 
 
 class WordSearch:
@@ -581,9 +570,9 @@ class WordSearch:
             self._search = ctc_decoder(
                 tokens=list(units.tokens),
                 lm=self._scores,
-                beam_size=config.beam,
-                beam_size_token=min(config.tokens, len(units.tokens)),
-                beam_threshold=config.threshold,
+                beam_size=BEAM,
+                beam_size_token=min(TOKENS, len(units.tokens)),
+                beam_threshold=THRESHOLD,
                 lm_weight=config.lm_weight,
                 word_score=config.word_score,  # ignored without a lexicon
                 blank_token=BLANK,

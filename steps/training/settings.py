@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
 from utils import settings as rule
+from utils.cli import UserError
 from utils.settings import parse_settings, read_settings
 from utils.tables import StrPath
 
@@ -59,8 +60,13 @@ def read_config(kind: type[T], path: StrPath) -> T:
     """Settings in a file of conf/, or in that of a finished training, whose `trained` is ignored.
     UserError names the fault."""
     data = read_settings(path)
-    data.pop("trained", None)
-    return parse_settings(kind, data, path)
+    trained = data.pop("trained", None)
+    try:
+        return parse_settings(kind, data, path)
+    except UserError as error:
+        if trained is None:
+            raise
+        raise UserError(f"{error}; if an older version trained it, train it again") from error
 
 
 def with_steps(config: T, steps: int) -> T:
