@@ -62,7 +62,7 @@ def test_what_is_wrong_is_said_before_anything_is_made(plan: Plan, corpus: Path)
 
 def test_a_model_of_words_and_of_emotions_was_planned_twice(plan: Plan) -> None:
     """Figures of both would lie in one folder; the next run, of the other, shows its own."""
-    said = "--emotion hub:m: --asr names it, too; a model recognises words or emotions"
+    said = "--emotion hub:m: --asr also names it; a model recognises words or emotions"
     refused(said, plan, asr="hub:x hub:m", emotion="functionals hub:m")
     remember(asr="hub:m")
     later = plan(emotion="hub:m")

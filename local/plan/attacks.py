@@ -437,7 +437,7 @@ class Utility:
             _check_kind("--emotion", word, EMOTION)
             if word in self.asr:
                 raise UserError(
-                    f"--emotion {word}: --asr names it, too; a model recognises words or emotions, "
+                    f"--emotion {word}: --asr also names it; a model recognises words or emotions, "
                     "so leave it out of one"
                 )
 
