@@ -169,8 +169,8 @@ class Rho1(CosineBackend):
 
 
 class Rho2(Rho1):
-    """Mean over PHONES of the shorter of two mean durations, in units of each side's mean (our
-    choice: equal ones score 1, where else slow people would score highest with everybody)."""
+    """Mean over PHONES of the shorter of two mean durations, in units of each side's mean.
+    The units are our choice: without them slow people would score highest with everybody."""
 
     def rows(self, vectors: Float64) -> Float64:
         found = durations(vectors)

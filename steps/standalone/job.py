@@ -43,8 +43,8 @@ Result = TypeVar("Result")
 LIMITS = "limits.txt"
 UNMEASURED = Path(__file__).with_name(LIMITS)  # of every system; a folder's own gives figures
 NO_KEY = (
-    "This system takes nothing from the key: it changes all speech by rules that everybody who has "
-    "it knows, and who knows them can undo the change."
+    "This system takes nothing from the key: it changes all speech by the same rules. Whoever has "
+    "the system knows these rules, and can undo the change."
 )
 
 
