@@ -82,7 +82,7 @@ def test_log_precision_stays_finite_where_softplus_underflows() -> None:
 
 
 def encoder_config(final_norm: bool = True, pooling: str = "xi") -> EncoderConfig:
-    network = NetworkConfig((8, 8, 8), (3, 3, 1), (1, 2, 1), 5, 4, 4, 4, pooling, 6, final_norm)
+    network = NetworkConfig((8, 8, 8), (3, 3, 1), (1, 2, 1), 5, 4, 4, pooling, 6, final_norm)
     return EncoderConfig("ecapa", network, TrainingConfig(1))
 
 
