@@ -132,7 +132,7 @@ class TestRecipe:
         text = page.read_text()
         assert "on this data: Scores and local linkability." in text
         # No score histograms and no radars: 16 target trials are too few for them.
-        assert check_page(browser, page) == 2 + 2 * (1 + 2 + 3 + 2 + 2)
+        assert check_page(browser, page) == 2 + 2 * (1 + 2 + 3 + 2 + 3)
 
     def test_a_changed_alpha_redoes_what_follows_and_nothing_else(self, recipe):
         folder, run = recipe
