@@ -250,7 +250,7 @@ def verification(
         own = detection.by_enrolment(scored.ranking, speakers.enrol, len(names), n_bins)
         name = f"linkability_bins_{n_bins}"
         binned = [detection.histograms(run.ranking, n_bins=n_bins) for run, _ in runs]
-        report[name] = float(np.mean([detection.d_sys(bins) for bins in binned if bins]))
+        report[name] = float(np.mean([detection.d_sys(b) if b else math.nan for b in binned]))
         report[f"{name}_per_speaker"] = _defined(names, own)
     report["n_speakers"] = len(names)
     report["n_target_speakers"] = len(np.unique(speakers.trial[trials.target]))
