@@ -24,7 +24,7 @@ import numpy as np
 from scipy import stats
 
 from local.metrics.intervals import interval_report
-from local.metrics.leakage import N_CORRELATIONS, N_FOLDS, basis, cca_top10
+from local.metrics.leakage import N_FOLDS, basis, canonical_directions, cca_top10
 from utils.archives import read_vectors
 from utils.arrays import Float64, Int64
 from utils.seeds import make_rng
@@ -136,14 +136,6 @@ def in_sample(sides: Sides) -> list[str]:
     ]
 
 
-def directions(x: Float64, y: Float64) -> tuple[Float64, Float64]:
-    """The first canonical directions of both sides, (D, N_CORRELATIONS), of centred rows (n, D)."""
-    (u, s, v), (a, b, c) = (np.linalg.svd(side, full_matrices=False) for side in (x, y))
-    left, _, right = np.linalg.svd(u.T @ a)
-    first, second = v.T / s @ left, c.T / b @ right.T
-    return first[:, :N_CORRELATIONS], second[:, :N_CORRELATIONS]
-
-
 def held_out(sides: Sides) -> list[str]:
     """Mean correlation, on people who are held out, along directions fitted on the others."""
     fold = sides.who % N_FOLDS
@@ -151,7 +143,7 @@ def held_out(sides: Sides) -> list[str]:
     for number in range(N_FOLDS):
         learn = fold != number
         x, y = (side - side[learn].mean(axis=0) for side in (sides.x, sides.y))
-        first, second = directions(x[learn], y[learn])
+        first, second = canonical_directions(x[learn], y[learn])
         projected.append((x @ first, y @ second))
 
     def correlation(rows: Int64, others: Int64, weight: Float64 | None = None) -> float:

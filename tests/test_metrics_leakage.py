@@ -16,6 +16,7 @@ from local.metrics.leakage import (
     chance_figures,
     check_same_space,
     embeddings,
+    held_out_correlation,
     held_out_cosine,
     leakage,
     leakage_sums,
@@ -287,6 +288,35 @@ def test_held_out_cosine() -> None:
     pairs = np.vstack((a, b)), np.vstack((a @ right, b @ left))
     assert held_out_cosine(*pairs, np.array([0, 0, 1, 1])) == pytest.approx(-1.0)
     assert math.isnan(alignment(x, x, np.zeros(60, int))["p_cos_held_out"])
+
+
+def test_held_out_correlation() -> None:
+    """A linear image is found again in others' rows, whatever its scale; noise is not."""
+    rng = np.random.default_rng(12)
+    x = rng.normal(size=(400, 12))
+    speaker = np.repeat(np.arange(40), 10)
+    image = (x + 3) @ rng.normal(size=(12, 12)) * 50
+    assert alignment(x, image, speaker)["cca_top10_held_out"] == pytest.approx(1.0)
+    noise = alignment(x, rng.normal(size=x.shape), speaker)
+    assert noise["cca_top10"] > 0.15
+    assert abs(noise["cca_top10_held_out"]) < 0.05
+    assert abs(noise["chance_cca_top10_held_out"]) < 0.05
+    # By hand, of two speakers and one dimension: the one's y falls with x, the other's rises.
+    up = np.array([[0.0], [1.0], [2.0]])
+    assert held_out_correlation(
+        np.vstack((up, up)), np.vstack((up, -up)), np.repeat([0, 1], 3)
+    ) == pytest.approx(-1.0)
+
+
+def test_held_out_correlation_needs_more_rows(caplog: pytest.LogCaptureFixture) -> None:
+    """52 rows are enough for 30 dimensions, but not 42 that four of five folds have."""
+    rng = np.random.default_rng(8)
+    x, y = rng.normal(size=(52, 30)), rng.normal(size=(52, 30))
+    found = alignment(x, y)
+    assert found["cca_top10"] < 1
+    assert math.isnan(found["cca_top10_held_out"])
+    assert "cca_top10_held_out is undefined: 41 segments of the others" in caplog.text
+    assert math.isnan(held_out_correlation(np.ones((4, 2)), x[:4, :2], np.repeat([0, 1], 2)))
 
 
 # --- permutation tests ---

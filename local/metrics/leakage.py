@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from local.metrics.intervals import Figures, interval_report, number_names
 from utils.arrays import Float64, Int64
@@ -116,12 +117,13 @@ N_FOLDS = 5  # of the speakers, for held-out figures
 
 
 def alignment(x: Float64, y: Float64, speaker: Int64 | None = None) -> dict[str, object]:
-    """Figures cca_top10, p_cos, p_mse, p_cos_held_out and their chance levels for n paired rows.
+    """Figures cca_top10, p_cos, p_mse, what held-out people have of the first two, and the chance
+    levels of all, for n paired rows.
 
     x, y: (n, D), no zero rows. speaker: (n,) of the rows, for held-out figures; None: every row is
     another person. Undefined figures are NaN, with a warning.
     """
-    names = ("cca_top10", "p_cos", "p_mse", "p_cos_held_out")
+    names = ("cca_top10", "cca_top10_held_out", "p_cos", "p_mse", "p_cos_held_out")
     undefined = dict.fromkeys((*names, *(f"chance_{name}" for name in names)), math.nan)
     report: dict[str, object] = {"n_paired": len(x), **undefined}
     if len(x) == 0:
@@ -133,14 +135,24 @@ def alignment(x: Float64, y: Float64, speaker: Int64 | None = None) -> dict[str,
     u, v, xn, yn = basis(x), basis(y), unit(x), unit(y)
     measures: dict[str, Callable[[Int64 | slice], float]] = {  # of these rows of y
         "cca_top10": lambda rows: cca_top10(u, v[rows]),
+        "cca_top10_held_out": lambda rows: held_out_correlation(x, y[rows], who),
         "p_cos": lambda rows: procrustes_cosine(xn, yn[rows]),
         "p_cos_held_out": lambda rows: held_out_cosine(xn, yn[rows], who),
     }
     if not _check_ranks(u.shape[1], v.shape[1], len(x)):
-        del measures["cca_top10"]
+        del measures["cca_top10"], measures["cca_top10_held_out"]
     if len(np.unique(who)) < 2:
-        logger.warning("p_cos_held_out is undefined: there is one speaker, and nobody to hold out")
-        del measures["p_cos_held_out"]
+        logger.warning("*_held_out is undefined: there is one speaker, and nobody to hold out")
+        measures = {name: one for name, one in measures.items() if "held_out" not in name}
+    elif "cca_top10" in measures:
+        least = len(x) - max(int(held.sum()) for held in _folds(who))
+        if _certain(u.shape[1], v.shape[1], least):
+            logger.warning(
+                "cca_top10_held_out is undefined: %d segments of the others are too few for %d and "
+                "%d dimensions",
+                *(least, u.shape[1], v.shape[1]),
+            )
+            del measures["cca_top10_held_out"]
     found = {name: measure(slice(None)) for name, measure in measures.items()}
     for name, measure in measures.items():
         found[f"chance_{name}"] = float(np.mean([measure(rows) for rows in permutations]))
@@ -154,15 +166,54 @@ def basis(x: Float64) -> Float64:
 
     Directions below the rounding error of the uncentred data do not count.
     """
-    left, size, _ = np.linalg.svd(x - x.mean(axis=0), full_matrices=False)
-    tolerance = max(x.shape) * np.finfo(np.float64).eps * np.linalg.norm(x)
-    return np.asarray(left[:, size > tolerance], np.float64)
+    return _decompose(x)[0]
+
+
+def _decompose(x: Float64) -> tuple[Float64, Float64]:
+    """`basis` of x, and what makes it of centred rows: (n, rank), (D, rank)."""
+    left, size, right = np.linalg.svd(x - x.mean(axis=0), full_matrices=False)
+    kept = size > max(x.shape) * np.finfo(np.float64).eps * np.linalg.norm(x)
+    made = right[kept].T / size[kept]
+    return np.asarray(left[:, kept], np.float64), np.asarray(made, np.float64)
 
 
 def cca_top10(u: Float64, v: Float64) -> float:
     """Mean of the ten largest canonical correlations. u, v: `basis` of either side, (n, rank)."""
     correlations = np.linalg.svd(u.T @ v, compute_uv=False)
     return float(np.minimum(correlations[:N_CORRELATIONS], 1.0).mean())
+
+
+def canonical_directions(x: Float64, y: Float64) -> tuple[Float64, Float64]:
+    """The directions of the ten largest canonical correlations, (D, 10) of either side.
+
+    x, y: (n, D) paired rows.
+    """
+    (u, of_x), (v, of_y) = _decompose(x), _decompose(y)
+    left, _, right = np.linalg.svd(u.T @ v, full_matrices=False)
+    return of_x @ left[:, :N_CORRELATIONS], of_y @ right[:N_CORRELATIONS].T
+
+
+def held_out_correlation(x: Float64, y: Float64, speaker: Int64) -> float:
+    """Mean correlation of rows along the canonical directions of other speakers' rows.
+
+    x, y: (n, D); speaker: (n,), two speakers or more. Mean over `_folds`, and in each over ten
+    directions but those in which a side does not vary. NaN where that is all.
+    """
+    found = []
+    for held in _folds(speaker):
+        first, second = canonical_directions(x[~held], y[~held])
+        a, b = (side - side.mean(axis=0) for side in (x[held] @ first, y[held] @ second))
+        size = np.linalg.norm(a, axis=0) * np.linalg.norm(b, axis=0)
+        if (size > 0).any():
+            found.append(np.mean((a * b).sum(axis=0)[size > 0] / size[size > 0]))
+    return float(np.mean(found)) if found else math.nan
+
+
+def _folds(speaker: Int64) -> list[npt.NDArray[np.bool_]]:
+    """Who is held out, (n,) each: speakers are dealt in their order, to N_FOLDS at most."""
+    _, place = np.unique(speaker, return_inverse=True)
+    fold = place % N_FOLDS
+    return [fold == number for number in np.unique(fold)]
 
 
 def procrustes_cosine(x: Float64, y: Float64) -> float:
@@ -177,14 +228,11 @@ def procrustes_cosine(x: Float64, y: Float64) -> float:
 def held_out_cosine(x: Float64, y: Float64, speaker: Int64) -> float:
     """Mean cosine of rows after the orthogonal map that fits other speakers' rows best.
 
-    x, y: (n, D) unit rows; speaker: (n,), two speakers or more. The speakers are dealt to folds in
-    their order, at most N_FOLDS, and the map for a fold's rows comes from all other folds.
+    x, y: (n, D) unit rows; speaker: (n,), two speakers or more. The map for a fold's rows comes
+    from all other folds (`_folds`).
     """
-    _, place = np.unique(speaker, return_inverse=True)
-    fold = place % N_FOLDS
     total = 0.0
-    for number in np.unique(fold):
-        held = fold == number
+    for held in _folds(speaker):
         left, _, right = np.linalg.svd(x[~held].T @ y[~held])
         total += float(np.vecdot(x[held] @ (left @ right), y[held]).sum())
     return total / len(x)
@@ -198,14 +246,19 @@ def _check_ranks(rank_x: int, rank_y: int, n: int) -> bool:
         return False
     if least < N_CORRELATIONS:
         logger.warning("cca_top10 is over %d correlations: there are no more", least)
-    # Subspaces of an (n − 1)-dimensional space share rank_x + rank_y − (n − 1) dimensions at least.
-    if rank_x + rank_y - (n - 1) >= min(N_CORRELATIONS, least):
+    if _certain(rank_x, rank_y, n):
         logger.warning(
             "cca_top10 is 1 by construction: %d paired segments are too few for %d and %d "
             "dimensions",
             *(n, rank_x, rank_y),
         )
     return True
+
+
+def _certain(rank_x: int, rank_y: int, n: int) -> bool:
+    """Whether the correlations are 1 by construction: subspaces of an (n − 1)-dimensional space
+    share rank_x + rank_y − (n − 1) dimensions at least."""
+    return rank_x + rank_y - (n - 1) >= min(N_CORRELATIONS, rank_x, rank_y)
 
 
 # ---- Identity leakage in embedding space: rank search, canonical correlation, Procrustes
