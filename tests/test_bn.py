@@ -6,6 +6,7 @@ import shutil
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -28,7 +29,7 @@ from steps.speaker.vectors import read_xvectors
 from steps.standalone.export import averages, make_voices
 from steps.synthesis import bottleneck
 from steps.synthesis import content as bn_content
-from steps.synthesis.base import Target, draw_timing, load_synthesiser
+from steps.synthesis.base import Target, draw_timing, load_synthesiser, pace
 from steps.synthesis.bottleneck import (
     N_OUT,
     BnConfig,
@@ -51,7 +52,7 @@ from steps.synthesis.world import WorldFrames, analyse
 from steps.training.settings import read_config
 from tests.making import RATE, assert_same_network, audio_of, voice
 from tests.refusals import refuses
-from utils.cli import UserError
+from utils.cli import LossError, UserError
 from utils.settings import parse_settings, read_settings
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -218,6 +219,29 @@ def test_timing_moves_what_is_spoken_within_bounds_and_keeps_the_length(trained:
     made = synthesiser.convert(wave, late, lambda f0: f0)
     assert made.shape == wave.shape
     assert not made[:7500].any() and made[9000:].any()  # it sounds 0.2 s later
+
+
+class Largest:
+    """A generator whose draws are the upper end."""
+
+    def uniform(self, low: float, high: float) -> float:
+        return high
+
+
+def test_pace_by_hand() -> None:
+    """Twice as fast is half as long; a pause doubles but for 80 ms on either side of it, which may
+    be sounds without voice, and 0.2 s without voice are no pause."""
+    contour = np.repeat([100.0, 0.0, 100.0, 0.0, 100.0], [10, 40, 10, 20, 20])
+    fast, same, slow = (
+        pace(cast(Any, Largest()), contour, rate, most)
+        for rate, most in ((2.0, 0.0), (1.0, 0.0), (1.0, 1.0))
+    )
+    assert fast == pytest.approx(np.arange(50) * 2 + 0.5)
+    assert same == pytest.approx(np.arange(100))
+    assert len(slow) == 100 + 40 - 2 * 8
+    assert slow[:18] == pytest.approx(np.arange(18))
+    assert slow[-58:] == pytest.approx(np.arange(42, 100))
+    assert np.diff(slow[19:65]) == pytest.approx(0.5)
 
 
 def test_variance_rises_to_the_speaker_s_within_bounds() -> None:
@@ -579,6 +603,41 @@ def test_a_recipe_runs_a_model_as_it_is_but_not_on_its_training_speakers(
     assert describe_system(conf).needs == ("f0", "model:../model")
     conf.write_text("anonymiser: model\nmodel: nobody\n")
     refuses(r"nobody/system.yaml is missing; known models: model", describe_system, conf)
+
+
+def test_the_length_follows_rate_and_pauses(
+    exported: Path, tmp_path: Path, make_data_dir: MakeDataDir, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In a data directory and in a folder, whose pieces follow one another; equal keys, equal
+    lengths. Channels of different lengths are refused."""
+    with (exported / "system.yaml").open("a") as stream:
+        stream.write("rate: 0.5\npauses: 0.9\n")
+    wave = np.concatenate([voice(11.0, 120, 550), 1e-4 * voice(1.0, 90, 500)] * 2)
+    (tmp_path / "in").mkdir()
+    soundfile.write(tmp_path / "in/a.wav", wave, RATE)
+    words = ["--system", exported, "--key", "a key of sixteen", tmp_path / "in"]
+    made = []
+    for out in ("out", "again"):
+        assert protect_folder([str(word) for word in (*words, tmp_path / out)]) == 0
+        made.append(soundfile.read(tmp_path / out / "a.wav")[0])
+    assert (made[0] == made[1]).all()
+    assert 0.05 < abs(len(made[0]) / len(wave) - 1) < 0.6
+    assert np.var(made[0]) == pytest.approx(np.var(wave), rel=0.4)
+    soundfile.write(tmp_path / "in/a.wav", np.stack([wave, wave[::-1]], axis=1), RATE)
+    words = ["--channels", "each", *words, tmp_path / "two"]
+    with pytest.raises(LossError):
+        protect_folder([str(word) for word in words])
+    assert "a.wav: its channels would be of different lengths" in capsys.readouterr().err
+    data, conf = make_data_dir(tmp_path / "data", {"ann": 2}, seconds=1.0), tmp_path / "s.yaml"
+    (data / "utt2dur").write_text(re.sub(" .*", " 1.0", (data / "utt2spk").read_text()))
+    conf.write_text("anonymiser: model\nmodel: model\nf0: none\n")
+    given = ["--model", exported, conf, data, tmp_path / "paced", tmp_path / "wav"]
+    assert anonymise([str(word) for word in given]) == 0
+    for line in (tmp_path / "paced/utt2dur").read_text().splitlines():
+        utt, seconds = line.split()
+        length = len(soundfile.read(tmp_path / f"wav/{utt}.wav")[0]) / RATE
+        assert float(seconds) == pytest.approx(length, abs=1e-4)
+        assert abs(float(seconds) - 1) > 0.02
 
 
 def test_damaged_voices_are_one_line(exported: Path) -> None:

@@ -76,9 +76,10 @@ def test_bad_sizes_are_refused() -> None:
         refuses(message, make_live, Turned(), KEY, block=block, look_ahead=look_ahead, context=1.0)
 
 
-def test_timing_is_refused_where_speech_arrives_block_by_block(monkeypatch):
-    monkeypatch.setattr(Turned, "settings", lambda _: {"timing": 0.4})
-    message = "timing: speech that arrives block by block"
+@pytest.mark.parametrize("name", ["timing", "rate", "pauses"])
+def test_timing_is_refused_where_speech_arrives_block_by_block(monkeypatch, name):
+    monkeypatch.setattr(Turned, "settings", lambda _: {name: 0.4})
+    message = f"{name}: speech that arrives block by block"
     refuses(message, make_live, Turned(), KEY, block=0.2, look_ahead=0.1, context=1.0)
 
 

@@ -82,7 +82,7 @@ class Description:
 
 
 Spoken = tuple[Float64, dict[str, object]]
-"""Protected speech (n,) float64 at 16 kHz, and columns of pseudo.tsv."""
+"""Protected speech float64 at 16 kHz, and columns of pseudo.tsv."""
 
 
 class Anonymiser(sources.FromSettings):
@@ -90,11 +90,13 @@ class Anonymiser(sources.FromSettings):
 
     level: of its keys (`make_keys`). output: the level of its files. is_random: a second run
     (`--draw 1`) gives other speech; calibration distortion needs two runs. None: unknown.
+    keeps_length: whether its speech is as long as the source's.
     """
 
     level: str
     output: OutputLevel | AsItIs
     is_random: bool | None = True
+    keeps_length: bool = True
 
     @classmethod
     @abstractmethod
@@ -105,7 +107,8 @@ class Anonymiser(sources.FromSettings):
     def transform(
         self, wave: Float64, key: sources.VoiceKey, source: sources.SourceSpeaker
     ) -> Spoken:
-        """Protect (n,) float64 at 16 kHz; returns speech (n,) and further columns of pseudo.tsv."""
+        """Protect (n,) float64 at 16 kHz; returns speech, (n,) if it `keeps_length`, and further
+        columns of pseudo.tsv."""
 
     def settings(self) -> dict[str, object]:
         """All settings, defaults included, in the form of conf/systems/*.yaml."""

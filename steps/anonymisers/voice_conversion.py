@@ -1,6 +1,7 @@
 """Systems like B1: a pseudo x-vector, and the source's words in a voice like it."""
 
 import hashlib
+import math
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -47,10 +48,12 @@ ANY = "any"  # gender: voices of any gender
 R, TEMPERATURE = 3, 0.05  # the default of `neighbours`; of the softmax over them
 _CACHED = 1024  # pseudo-speakers to keep
 _SYNTHESISERS = r"world|(nsf|bn)(_.+)?"
-OF_FAMILY = dict.fromkeys(("style", "content", "ranges", "keep", "timing"), "bn")  # of synthesisers
+# Settings of a family of synthesisers.
+OF_FAMILY = dict.fromkeys(("style", "content", "ranges", "keep", *base.MOVES), "bn")
 OF_FAMILY |= dict.fromkeys(("content_scale", "content_bend"), "nsf")
 _KNOWN = "world, or nsf_<name> or bn_<name> for what conf/synthesisers/<it>.yaml trains,"
 Bend = Annotated[float, rule.Number(least=0, most=0.5, unit="(log Hz)")]  # above, not speech
+Move = Annotated[float, rule.Number(least=0, most=0.9)]
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,9 @@ class ConversionSettings:
     peak: rule.Part = 0.95
     content: base.ContentChange | None = None
     ranges: base.Ranges | None = None
-    timing: Annotated[float, rule.Number(least=0, most=0.9)] = 0.0  # largest change of rate
+    timing: Move = 0.0  # largest change of rate; the length stays
+    rate: Move = 0.0  # largest change of a pseudo-speaker's rate
+    pauses: Move = 0.0  # and of each pause
     leak: rule.Share = 0.0  # of the source's own vector in the voice's: to test attackers with
 
     def __post_init__(self) -> None:
@@ -85,6 +90,11 @@ class ConversionSettings:
             raise ValueError("ranges: f0 must not be none")
         if self.f0 == PREDICTED and not self.synthesiser.startswith("bn"):
             raise ValueError(f"f0: {PREDICTED}: only synthesiser: bn_<name> predicts it")
+
+    @property
+    def moves(self) -> bool:
+        """Whether speech is moved in time."""
+        return any(getattr(self, name) for name in base.MOVES)
 
     @property
     def bends(self) -> bool:
@@ -122,9 +132,10 @@ class VoiceConversion(Anonymiser):
         self.output = OutputLevel(own.peak)
         self.is_random = (
             generator.is_random or own.gender == "random" or own.bends
-            or own.ranges is not None or own.timing > 0
+            or own.ranges is not None or own.moves
             or (own.content is not None and own.content.is_random)
         )  # fmt: skip
+        self.keeps_length = not (own.rate or own.pauses)
         self.notes = generator.notes
         self._pseudos: OrderedDict[tuple[VoiceKey, str], Pseudo] = OrderedDict()
 
@@ -181,17 +192,23 @@ class VoiceConversion(Anonymiser):
             shift, pitch, energy = own.ranges.draw(rng)
             f0 = f0.shifted(shift).spread(pitch)
         change = None if own.content is None else own.content.make(draws)
-        timing = partial(self._timing, key) if own.timing else None
+        timing = partial(self._timing, key) if own.moves else None
         named = ",".join(f"{v}:{w:.4f}" for v, w in zip(voices, weights, strict=True))
         gender = wanted.gender or "-"
         info = {"pseudo": _digest(y), "target_gender": gender, "voices": named, **drawn}
         return Pseudo(base.Target(y, voices, weights, f0, warp, change, energy, timing), info)
 
     def _timing(self, key: VoiceKey, contour: Float64) -> Float64:
-        """Places in the source that are spoken; another draw for each recording of a voice."""
-        spoken = hashlib.sha256(contour.tobytes()).hexdigest()
+        """Places in the source that are spoken; another draw for each recording of a voice, but of
+        the rate."""
+        spoken, own = hashlib.sha256(contour.tobytes()).hexdigest(), self.own
         rng = self.draws.rng("voice_conversion timing", *key.parts, spoken)
-        return base.draw_timing(rng, len(contour), self.own.timing)
+        bent = base.draw_timing(rng, len(contour), own.timing)
+        if self.keeps_length:
+            return bent
+        drawn = self.draws.rng("voice_conversion rate", *key.parts).uniform(-1, 1)
+        places = base.pace(rng, contour, math.exp(drawn * math.log1p(own.rate)), own.pauses)
+        return np.interp(places, np.arange(len(contour)), bent)
 
     def _nearest(
         self, y: Float64, gender: str | None, exclude: set[str]

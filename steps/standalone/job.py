@@ -472,7 +472,15 @@ class Work:
         """Write a file; returns its peak."""
         apart = self.channels == "each" and recording.channels > 1
         wanted = range(recording.channels) if apart else [None]
-        streams = [convert_stream(recording.blocks(channel), convert) for channel in wanted]
+        keeps = self.anonymiser.keeps_length
+        if apart and not keeps:
+            raise UserError(
+                f"{recording.path}: its channels would be of different lengths; take --channels mix"
+            )
+        streams = [
+            convert_stream(recording.blocks(channel), convert, keeps_length=keeps)
+            for channel in wanted
+        ]
         target = self.target(path)
         form = audio_format(target)
         assert form is not None

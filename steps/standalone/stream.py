@@ -15,6 +15,7 @@ from steps.anonymisers.mcadams import EPSILON, HOP, McAdams, warp_frames
 from steps.anonymisers.registry import Anonymiser
 from steps.audio import SAMPLE_RATE, quietest
 from steps.sources import SourceSpeaker, VoiceKey
+from steps.synthesis.base import MOVES
 from steps.synthesis.f0 import VOICED_HZ, compute_f0_stats
 from utils.arrays import Float64
 from utils.audiofile import HEAD, STREAM_LENGTH, AudioError, AudioFile, container, find_samples
@@ -213,13 +214,15 @@ def _alone(audio: AudioFile) -> int | None:
     return int(each.sum(axis=0).argmax()) if cancels else None
 
 
-def pieces(blocks: Iterable[Float64], longest: float = LONGEST) -> Iterator[tuple[Float64, slice]]:
+def pieces(
+    blocks: Iterable[Float64], longest: float = LONGEST, context_seconds: float = CONTEXT
+) -> Iterator[tuple[Float64, slice]]:
     """Cut a signal that arrives in blocks into stretches, and mark the own part of each.
 
-    A stretch holds CONTEXT seconds more on either side, where there is more. The parts follow one
+    A stretch holds context_seconds more on either side, where there is more. The parts follow one
     another without gap.
     """
-    most, context = round(longest * SAMPLE_RATE), round(CONTEXT * SAMPLE_RATE)
+    most, context = round(longest * SAMPLE_RATE), round(context_seconds * SAMPLE_RATE)
     pause = round(_PAUSE * SAMPLE_RATE)
     before, waiting = np.zeros(0), np.zeros(0)
     for block in blocks:
@@ -228,22 +231,34 @@ def pieces(blocks: Iterable[Float64], longest: float = LONGEST) -> Iterator[tupl
             cut = quietest(waiting, most // 2, most, pause)
             stretch = np.concatenate((before, waiting[: cut + context]))
             yield stretch, slice(len(before), len(before) + cut)
-            before, waiting = stretch[: len(before) + cut][-context:], waiting[cut:]
+            begin = max(0, len(before) + cut - context)
+            before, waiting = stretch[begin : len(before) + cut], waiting[cut:]
     if len(waiting):
         yield np.concatenate((before, waiting)), slice(len(before), len(before) + len(waiting))
 
 
 def convert_stream(
-    blocks: Iterable[Float64], convert: Convert, longest: float = LONGEST
+    blocks: Iterable[Float64],
+    convert: Convert,
+    longest: float = LONGEST,
+    *,
+    keeps_length: bool = True,
 ) -> Iterator[Float64]:
     """Yield converted speech, as long in all as the blocks; each piece as loud as its source.
 
-    convert: speech (n,) -> (n,), of any level. A piece of digital silence stays so.
+    convert: speech (n,) -> (n,), of any level. A piece of digital silence stays so. Without
+    keeps_length speech may become of any length, and pieces follow one another where it is quiet.
     """
+    if not keeps_length:
+        for stretch, _ in pieces(blocks, longest, 0.0):
+            yield _as_loud(convert(stretch) if stretch.any() else stretch, stretch)
+        return
     half = round(FADE * SAMPLE_RATE / 2)
     tail = np.zeros(0)  # the previous piece's share of the fade
     for stretch, own in pieces(blocks, longest):
         made = _as_loud(convert(stretch) if stretch.any() else np.zeros(len(stretch)), stretch)
+        if len(made) != len(stretch):
+            raise UserError("the protected signal is of another length")
         start = max(own.start - half, 0) if len(tail) else own.start
         if len(tail):
             fade = (np.arange(len(tail)) + 0.5) / len(tail)
@@ -257,8 +272,8 @@ def convert_stream(
 
 def _as_loud(made: Float64, source: Float64) -> Float64:
     """Scale to the variance of the source, below full scale."""
-    if len(made) != len(source) or not np.isfinite(made).all():
-        raise UserError("the protected signal is not finite, or of another length")
+    if not np.isfinite(made).all():
+        raise UserError("the protected signal is not finite")
     power = float(np.var(made))  # without the mean: an offset of the recorder is not heard
     scaled = made * np.sqrt(float(np.var(source)) / power) if power > 0 else made.copy()
     peak = float(np.max(np.abs(scaled), initial=0.0))
@@ -422,6 +437,6 @@ def make_live(
         raise UserError(f"block: {block:g} s; {SHORTEST_BLOCK:g} to {LONGEST_BLOCK:g} s are known")
     if isinstance(system, McAdams):
         return LiveMcAdams(system, key, block)
-    if system.settings().get("timing"):
-        raise UserError("timing: speech that arrives block by block cannot be moved in time")
+    if moves := [name for name in MOVES if system.settings().get(name)]:
+        raise UserError(f"{moves[0]}: speech that arrives block by block cannot be moved in time")
     return LiveWindows(system, key, block, look_ahead, context)

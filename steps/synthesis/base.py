@@ -120,6 +120,8 @@ class Ranges:
         return float(rng.uniform(-self.pitch_shift, self.pitch_shift)), factors[0], factors[1]
 
 
+MOVES = ("timing", "rate", "pauses")
+"""Settings that move speech in time: the last two change its length."""
 _KNOT = 60  # frames of 10 ms between two turns of the rate
 
 
@@ -136,6 +138,26 @@ def draw_timing(rng: np.random.Generator, n_frames: int, most: float) -> Float64
     return np.clip(frames + np.interp(frames, knots, offsets), 0, n_frames - 1)
 
 
+_PAUSE, _EDGE = 25, 8  # frames of 10 ms: least length without voice, and what of it may be a sound
+
+
+def pace(rng: np.random.Generator, contour: Float64, rate: float, most: float) -> Float64:
+    """Draw places (U,) in the source, in frames, of the U frames that are spoken.
+
+    contour: F0 (T,), 0 unvoiced. rate: factor of speed. most: largest share by which a pause
+    becomes longer, or the pause that is left shorter. Beside the rate only pauses change.
+    """
+    lasts = np.full(len(contour), 1 / rate)
+    edges = np.flatnonzero(np.diff(contour > 0, prepend=True, append=True))
+    for begin, end in edges.reshape(-1, 2).tolist():
+        if end - begin >= _PAUSE:
+            factor = math.exp(rng.uniform(-1, 1) * math.log1p(most))
+            lasts[begin + _EDGE : end - _EDGE] *= factor
+    ends = np.cumsum(lasts)
+    spoken = np.arange(max(1, round(ends[-1]))) + 0.5
+    return np.interp(spoken, ends - lasts / 2, np.arange(len(contour), dtype=np.float64))
+
+
 # ---- Interfaces of pseudo-speakers (as a synthesiser sees them) and of synthesisers.
 
 REMAINS = ("energy", "aperiodicity")
@@ -150,7 +172,7 @@ SOURCE_SHARE = 0.0
 F0Map = Callable[[Float64], Float64]
 """From the source's F0 contour (T,) in Hz, 0 unvoiced, to the wanted contour (T,)."""
 TimeMap = Callable[[Float64], Float64]
-"""From the source's F0 contour (T,) to places (T,) in it, ascending, of the frames spoken."""
+"""From the source's F0 contour (T,) to places (U,) in it, ascending, of the frames spoken."""
 
 
 @dataclass(frozen=True)

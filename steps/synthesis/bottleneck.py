@@ -349,7 +349,7 @@ class SourceFeatures:
     energy_range: float = 1.0
 
     def at(self, places: Float64) -> "SourceFeatures":
-        """Features at other places (T,) of the source, ascending."""
+        """Features at places (U,) of the source, ascending."""
         near = np.rint(places).astype(np.int64)
         energy, noise = (x if x is None else x[near] for x in (self.energy, self.aperiodicity))
         f0, sounds = self.f0[near], self.sounds[near]
@@ -417,12 +417,14 @@ class BnSynthesiser(TrainedSynthesiser):
             contour = self._predict_f0(content, source.f0 > VOICED_HZ, target.f0)
         else:
             contour = f0(source.f0)
+        n_samples = len(wave)
         if target.timing is not None:
             places = target.timing(source.f0)
             content, contour = at_places(content, places), f0_at(contour, places)
+            n_samples = round(len(wave) * len(places) / len(source.f0))
             source = source.at(places)
         inputs = self.network.inputs_of(content, contour, source.energy)
-        out = self._say(torch.from_numpy(inputs.T.copy())[None], unit, contour, source, len(wave))
+        out = self._say(torch.from_numpy(inputs.T.copy())[None], unit, contour, source, n_samples)
         power = float(np.mean(out**2))
         if power > 0:
             out *= np.sqrt(float(np.mean(wave**2)) / power)
