@@ -46,12 +46,13 @@ KEPT = 0.9  # of a person's linkability, who is not protected
 HEAD = ("figure", "pitch", "women", "men", "both", "targets")
 
 
-def eers(trials: Path, score_files: list[Path]) -> Float64:
-    """EERs in points (1 + N_BOOTSTRAP, n): of all trials, then of the same people for all files."""
+def eers(trials: Path, score_files: list[Path], seed: int) -> Float64:
+    """EERs in points (1 + N_BOOTSTRAP, n): of all trials, then of the same people for all files.
+    seed: another for each list, or equally many women and men would be drawn alike."""
     read = read_trials(trials)
     utt2spk = trials.with_name("utt2spk")
     who = find_speakers(read, read_map(utt2spk), trials_path=trials, utt2spk_path=utt2spk)
-    drawn = multiplicities(len(who.names), N_BOOTSTRAP, 0)
+    drawn = multiplicities(len(who.names), N_BOOTSTRAP, seed)
     found = np.full((1 + N_BOOTSTRAP, len(score_files)), math.nan)
     for column, path in enumerate(score_files):
         score = join_scores(read, read_scores(path), scores_path=path)
@@ -112,7 +113,7 @@ def unprotected(metrics: list[tuple[Path, list[Path]]]) -> list[str]:
             json.loads(path.read_text())["linkability_per_speaker"] for path in (original, *systems)
         )
         mean = {s: float(np.mean([one[s] for one in after])) for s in before}
-        kept.append([mean[s] >= KEPT * before[s] for s in before])
+        kept.append([mean[s] >= KEPT * before[s] > 0 for s in before])
     every = [one for side in kept for one in side]
     low, high = stats.binomtest(sum(every), len(every)).proportion_ci()
     both = f"{100 * np.mean(every):.0f} [{100 * low:.0f}, {100 * high:.0f}]"
@@ -129,13 +130,15 @@ def main() -> int:
     rows, plain = [], {}
     for pitch, end in (("the source's", ""), ("the target's", "_f0")):
         lists, measured = [], []
-        for gender in "fm":
+        for seed, gender in enumerate("fm"):
             found = sorted(
                 folder.glob(f"scores/*_of_{count}{end}/white_box*/AA/{evaluation}_{gender}/scores")
             )
             if not found:
                 break
-            lists.append(eers(egs / f"data/{evaluation}_trials_{gender}/trials", found))
+            if len(found) != int(count):
+                sys.exit(f"{folder}: {len(found)} attacks on {count} targets{end}, by {gender}")
+            lists.append(eers(egs / f"data/{evaluation}_trials_{gender}/trials", found, seed))
             women, men = lists[-1][:, :n_women], lists[-1][:, n_women:]
             more = mean_of(men, "men") - mean_of(women, "women")
             plain["gender", pitch, gender] = more if gender == "f" else -more
