@@ -278,6 +278,8 @@ def test_the_program_infers_and_refuses_its_own_people(tmp_path: Path) -> None:
     assert report["inferred_sex_all_recordings"] > 0.8
     assert report["chance_inferred_sex"] == 0.5
     refuses_words("is also in .*", main, "inference", "--trials", *learnt, *learnt, "-")
+    counted_twice = ["inference", "--trials", *tried, "--trials", *tried, *learnt, "-"]
+    refuses_words("b0000.* is also in another set; name each set once", main, *counted_twice)
     words[1:1] = ["--attribute", "native"]
     refuses_words("spk2native", main, *words)
     for path, own in ((tmp_path / "train", known), (tmp_path / "trial", sought)):
