@@ -7,6 +7,7 @@ people, the same for all targets; where a mean over targets is compared, also ta
 men's differences are averaged, each weighted by one over its variance. OUT.csv has a row a figure:
 
   deviation   of the EER over targets, both lists pooled; interval by the chi-square distribution
+              of one list, as both have the same targets
   largest     difference between two targets, in points, with the interval that holds for all pairs
               at once; p of the largest one by chance (bootstrap of the centred differences)
   pitch       EER with the target's pitch less that without
@@ -87,10 +88,10 @@ def mean_of(values: Float64, name: str) -> Float64:
 
 
 def deviation(lists: list[Float64]) -> list[str]:
-    """Of each list, and of both with the interval."""
+    """Of each list, and of both with the interval. Both speak with the same targets, so that their
+    deviations are not independent: the degrees of freedom are those of one list."""
     each = [float(values[0].std(ddof=1)) for values in lists]
-    df = sum(values.shape[1] - 1 for values in lists)
-    pooled = math.sqrt(sum((v.shape[1] - 1) * s**2 for v, s in zip(lists, each, strict=True)) / df)
+    df, pooled = lists[0].shape[1] - 1, math.sqrt(sum(s**2 for s in each) / len(each))
     low, high = (pooled * math.sqrt(df / stats.chi2.ppf(q, df)) for q in (0.975, 0.025))
     return [*(f"{value:.1f}" for value in each), f"{pooled:.1f} [{low:.1f}, {high:.1f}]"]
 

@@ -207,6 +207,8 @@ def test_equally_many_women_and_men_were_drawn_alike(tmp_path: Path) -> None:
     shown = {row["figure"]: row for row in csv.DictReader((tmp_path / "out.csv").open())}
     value, low, high = map(float, re.findall(r"-?[.\d]+", shown["gender"]["both"]))
     assert low < -5 < value < 5 < high
+    deviation, _, most = map(float, re.findall(r"[.\d]+", shown["deviation"]["both"]))
+    assert most / deviation == pytest.approx((3 / 0.2158) ** 0.5, rel=0.02)  # of four targets
     assert shown["unprotected"]["women"] == "92"
     (out / "scores/const_04_of_4/white_box_backend.e/AA/t_m/scores").unlink()
     done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
