@@ -28,9 +28,9 @@ import numpy as np
 from local.metrics.recordings import recordings
 from local.metrics.verification import eer_with_interval, find_speakers
 from steps.speaker import backends, held_out
-from steps.speaker.vectors import read_training
+from steps.speaker.vectors import average_by_speaker, read_training, read_xvectors
 from utils.arrays import Float32
-from utils.datadir import DataDir
+from utils.datadir import DataDir, load_data_dir
 from utils.tables import read_map
 from utils.trials import Ids, Trials, read_trials
 
@@ -60,9 +60,29 @@ def percent(value: float, ends: object) -> str:
     return f"{100 * value:.1f} [{100 * low:.1f}, {100 * high:.1f}]"
 
 
-def attacked(backend: backends.Backend, sides: tuple[Path, Path], data: Path) -> list[str]:
+def sides_of(
+    backend: backends.Backend, folders: tuple[Path, Path], enrolled: DataDir
+) -> tuple[backends.Backend, backends.VectorTable, backends.VectorTable]:
+    """Return what compares x-vectors, and those of the people and of the trials. As in the recipe,
+    a head hears recordings, and people are means of what it makes of them."""
+    enrol, trial = (read_xvectors(folder) for folder in folders)
+    if isinstance(backend, held_out.HeadBackend):
+        enrol, trial = (
+            dict(zip(one, backend.head.apply_to(np.stack(list(one.values()))), strict=True))
+            for one in (enrol, trial)
+        )
+        backend = backend.base
+    heard = enrolled.enrolls or list(enrolled.utt2spk)
+    means, counts = average_by_speaker(((utt, enrol[utt]) for utt in heard), enrolled.utt2spk)
+    people = backends.VectorTable(means, str(folders[0]), counts)
+    return backend, people, backends.VectorTable(trial, str(folders[1]))
+
+
+def attacked(
+    backend: backends.Backend, folders: tuple[Path, Path], enrolled: DataDir, data: Path
+) -> list[str]:
     """EERs of the trials in a data directory by number of recordings."""
-    enrol, trial = backends.read_enrolment(sides[0]), backends.read_segments(sides[1])
+    backend, enrol, trial = sides_of(backend, folders, enrolled)
     listed, spk = read_trials(data / "trials"), read_map(data / "utt2spk")
     who = find_speakers(listed, spk, trials_path=data / "trials", utt2spk_path=data / "utt2spk")
     score = backends.score_trials(backend, enrol, trial, listed)
@@ -90,7 +110,8 @@ def main() -> None:
     table = Path(out).resolve()
     os.chdir(egs)
     folder = Path("exp/xvectors") / encoder
-    sides = folder / f"{enrols}_{system}", folder / f"{trials}_{system}"
+    folders = folder / f"{enrols}_{system}", folder / f"{trials}_{system}"
+    enrolled = load_data_dir(Path("data") / enrols)
     (protected,) = Path("data").glob(f"{joined}_{system}_utt_draws*")
     data, every, whose = read_training(folder / protected.name, protected, 0)
     assert data.utt2dur is not None
@@ -105,7 +126,7 @@ def main() -> None:
         hours = f"{seconds * one / draws / 3600:.2f}"
         for way in WAYS if name == parts[0].split(":")[0] else WAYS[1:]:
             backend = learn(vectors, utt2spk, way)
-            eers = attacked(backend, sides, Path("data") / trials)
+            eers = attacked(backend, folders, enrolled, Path("data") / trials)
             rows.append([name, str(len(chosen)), hours, way,
                          held(way, vectors, utt2spk, data), *eers])  # fmt: skip
             print(*rows[-1], sep="\t", flush=True)

@@ -7,6 +7,7 @@ people, the same for all targets; where a mean over targets is compared, also ta
 men's differences are averaged, each weighted by one over its variance. OUT.csv has a row a figure:
 
   deviation   of the EER over targets, both lists pooled; interval by the chi-square distribution
+              of one list, as both have the same targets
   largest     difference between two targets, in points, with the interval that holds for all pairs
               at once; p of the largest one by chance (bootstrap of the centred differences)
   pitch       EER with the target's pitch less that without
@@ -46,12 +47,13 @@ KEPT = 0.9  # of a person's linkability, who is not protected
 HEAD = ("figure", "pitch", "women", "men", "both", "targets")
 
 
-def eers(trials: Path, score_files: list[Path]) -> Float64:
-    """EERs in points (1 + N_BOOTSTRAP, n): of all trials, then of the same people for all files."""
+def eers(trials: Path, score_files: list[Path], seed: int) -> Float64:
+    """EERs in points (1 + N_BOOTSTRAP, n): of all trials, then of the same people for all files.
+    seed: another for each list, or equally many women and men would be drawn alike."""
     read = read_trials(trials)
     utt2spk = trials.with_name("utt2spk")
     who = find_speakers(read, read_map(utt2spk), trials_path=trials, utt2spk_path=utt2spk)
-    drawn = multiplicities(len(who.names), N_BOOTSTRAP, 0)
+    drawn = multiplicities(len(who.names), N_BOOTSTRAP, seed)
     found = np.full((1 + N_BOOTSTRAP, len(score_files)), math.nan)
     for column, path in enumerate(score_files):
         score = join_scores(read, read_scores(path), scores_path=path)
@@ -86,10 +88,10 @@ def mean_of(values: Float64, name: str) -> Float64:
 
 
 def deviation(lists: list[Float64]) -> list[str]:
-    """Of each list, and of both with the interval."""
+    """Of each list, and of both with the interval. Both speak with the same targets, so that their
+    deviations are not independent: the degrees of freedom are those of one list."""
     each = [float(values[0].std(ddof=1)) for values in lists]
-    df = sum(values.shape[1] - 1 for values in lists)
-    pooled = math.sqrt(sum((v.shape[1] - 1) * s**2 for v, s in zip(lists, each, strict=True)) / df)
+    df, pooled = lists[0].shape[1] - 1, math.sqrt(sum(s**2 for s in each) / len(each))
     low, high = (pooled * math.sqrt(df / stats.chi2.ppf(q, df)) for q in (0.975, 0.025))
     return [*(f"{value:.1f}" for value in each), f"{pooled:.1f} [{low:.1f}, {high:.1f}]"]
 
@@ -112,7 +114,7 @@ def unprotected(metrics: list[tuple[Path, list[Path]]]) -> list[str]:
             json.loads(path.read_text())["linkability_per_speaker"] for path in (original, *systems)
         )
         mean = {s: float(np.mean([one[s] for one in after])) for s in before}
-        kept.append([mean[s] >= KEPT * before[s] for s in before])
+        kept.append([mean[s] >= KEPT * before[s] > 0 for s in before])
     every = [one for side in kept for one in side]
     low, high = stats.binomtest(sum(every), len(every)).proportion_ci()
     both = f"{100 * np.mean(every):.0f} [{100 * low:.0f}, {100 * high:.0f}]"
@@ -129,13 +131,15 @@ def main() -> int:
     rows, plain = [], {}
     for pitch, end in (("the source's", ""), ("the target's", "_f0")):
         lists, measured = [], []
-        for gender in "fm":
+        for seed, gender in enumerate("fm"):
             found = sorted(
                 folder.glob(f"scores/*_of_{count}{end}/white_box*/AA/{evaluation}_{gender}/scores")
             )
             if not found:
                 break
-            lists.append(eers(egs / f"data/{evaluation}_trials_{gender}/trials", found))
+            if len(found) != int(count):
+                sys.exit(f"{folder}: {len(found)} attacks on {count} targets{end}, by {gender}")
+            lists.append(eers(egs / f"data/{evaluation}_trials_{gender}/trials", found, seed))
             women, men = lists[-1][:, :n_women], lists[-1][:, n_women:]
             more = mean_of(men, "men") - mean_of(women, "women")
             plain["gender", pitch, gender] = more if gender == "f" else -more

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from local.options import Bootstrap, Figures, write_figures
+from utils.cli import UserError
 from utils.commands import commands
 from utils.options import Seed
 
@@ -35,7 +36,9 @@ def _read_side(pairs: Sequence[tuple[Path, Path]]) -> tuple[Any, list[Any]]:
         for (x, path), one in zip(pairs, data, strict=True)
     ]
     first = sides[0]
-    for side in sides[1:]:
+    for side, (_, path) in zip(sides[1:], pairs[1:], strict=True):
+        if twice := first.vectors.keys() & side.vectors.keys():
+            raise UserError(f"{path}: {min(twice)} is also in another set; name each set once")
         for who, utts in side.spk2utt.items():
             first.spk2utt[who] = [*first.spk2utt.get(who, ()), *utts]
         first.vectors.update(side.vectors)

@@ -1,8 +1,8 @@
 """DistillMOS: listeners' opinion of the quality of speech, estimated from the signal alone.
 
 Stahl and Gamper, "Distillation and Pruning for Scalable Self-Supervised Representation-Based Speech
-Quality Assessment", ICASSP 2025. Its network takes 7.68 s: longer speech is cut to its middle,
-shorter speech is padded with zeros, as its authors do.
+Quality Assessment", ICASSP 2025. Its network takes 7.68 s: longer speech is cut to its middle
+(where the package takes the mean of several windows), shorter speech is padded with zeros.
 """
 
 import contextlib

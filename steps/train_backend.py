@@ -26,12 +26,14 @@ def main(
 ) -> None:  # fmt: skip
     import numpy as np
 
-    from steps.speaker.backends import IDF, learn_idf, train_backend, write_backend
+    from steps.speaker.backends import IDF, PARTS, learn_idf, train_backend, write_backend
     from steps.speaker.vectors import average_by_speaker, read_training
     from utils.archives import write_archive, write_object
     from utils.datadir import write_training_speakers
 
     _, vectors, utt2spk = read_training(xvectors, data_dir, allow_loss, not_speakers_of)
+    for part in (IDF, *PARTS, "cohort.scp"):  # of another kind, which would be read in its place
+        (out / part).unlink(missing_ok=True)
     if idf:
         write_object(out / IDF, learn_idf(np.stack(list(vectors.values()))))
         print(f"read counts of {len(vectors)} utterances / written {out}/{IDF} / skipped 0")

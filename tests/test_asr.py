@@ -89,6 +89,11 @@ def test_other_languages_keep_their_letters() -> None:
     assert "whisper_normalizer 0.1." in language.describe_normaliser("english")
 
 
+def test_the_spelling_of_a_challenge_was_said_to_be_whispers() -> None:
+    found = error_figures({"a": "A."}, {"a": "A"}, {"a": "1"}, normaliser="vpc2024")
+    assert found["normalisation"] == "vpc2024"
+
+
 def levenshtein(a: list[str], b: list[str]) -> int:
     """The textbook recursion."""
     row = list(range(len(b) + 1))

@@ -1,5 +1,7 @@
 """Heads on the x-vectors of an encoder that comes trained."""
 
+import runpy
+import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -10,10 +12,14 @@ import torch
 
 from local.protocols.attackers import describe_encoder
 from steps import apply_head, train_head
-from steps.speaker.held_out import Head, HeadConfig, _margin_loss, read_head
+from steps.speaker.backends import load_backend
+from steps.speaker.held_out import Head, HeadBackend, HeadConfig, _margin_loss, read_head
 from steps.speaker.held_out import train_head as train
+from steps.speaker.vectors import average_by_speaker
+from tests.recipes import TEMPLATE
 from tests.refusals import refuses
 from utils.archives import read_vectors, write_archive
+from utils.datadir import DataDir
 from utils.tables import read_map
 
 DIM, FEW = 48, HeadConfig(steps=150, batch=128)
@@ -82,6 +88,25 @@ class TestHead:
     def test_one_person_cannot_teach(self) -> None:
         one = made_up(1, 3)
         refuses("1 training speaker", train, one, spk(one))
+
+    def test_in_compare_hours_it_heard_the_mean_of_enrolled_recordings(
+        self, head, tmp_path, monkeypatch
+    ) -> None:
+        """The recipe averages what it makes of recordings, which attacks better."""
+        monkeypatch.setattr(sys, "path", [*sys.path])
+        path = TEMPLATE.parents[1] / "benchmarks/compare_hours.py"
+        sides_of = runpy.run_path(str(path))["sides_of"]
+        vectors, base = made_up(4, 3), load_backend("cosine")
+        write_archive(tmp_path / "xvector", vectors)
+        data = DataDir(tmp_path, {"utt2spk": spk(vectors)})
+        found, people, trial = sides_of(HeadBackend(head, base), (tmp_path, tmp_path), data)
+        made = {key: head.apply_to(vector[None])[0] for key, vector in vectors.items()}
+        means, counts = average_by_speaker(made.items(), spk(vectors))
+        assert found is base
+        assert people.counts == counts
+        for name, mean in means.items():
+            assert np.array_equal(people.vectors[name], mean)
+        assert np.array_equal(trial.vectors["p00-1"], made["p00-1"])
 
 
 class TestPrograms:

@@ -145,6 +145,16 @@ def test_a_crowd_without_distractors_is_legal_linkability() -> None:
     assert "named_l10_n2" not in report  # nobody has ten
 
 
+def test_a_crowd_groups_a_persons_recordings_as_legal_linkability_does() -> None:
+    """They were shuffled by the name of the program, so that two figures of one name differed."""
+    enrol, trial = people(3, 30, 9, 2.0)
+    legal, report = legal_metrics(enrol, trial), crowd([("e", enrol)], trial)
+    for n in (2, 5, 10, 20):
+        name = f"legal_linkability_l3_n{n}"
+        assert report[name] == pytest.approx(legal[name], rel=1e-12)
+    assert report["legal_linkability_l3_n30"] == legal["legal_linkability_l3"]
+
+
 def test_ranks_among_drawn_candidates_by_hand() -> None:
     """b sounds like the distractor d, and a like nobody: of two candidates b is named in two of
     three draws; among all four only a is."""
@@ -268,6 +278,8 @@ def test_the_program_infers_and_refuses_its_own_people(tmp_path: Path) -> None:
     assert report["inferred_sex_all_recordings"] > 0.8
     assert report["chance_inferred_sex"] == 0.5
     refuses_words("is also in .*", main, "inference", "--trials", *learnt, *learnt, "-")
+    counted_twice = ["inference", "--trials", *tried, "--trials", *tried, *learnt, "-"]
+    refuses_words("b0000.* is also in another set; name each set once", main, *counted_twice)
     words[1:1] = ["--attribute", "native"]
     refuses_words("spk2native", main, *words)
     for path, own in ((tmp_path / "train", known), (tmp_path / "trial", sought)):

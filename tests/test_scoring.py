@@ -363,3 +363,7 @@ def test_a_folder_with_a_cohort_alone_is_the_cosine(by_hand) -> None:
     normalised = centred_scores(by_hand, EVERY, str(made), "--asnorm", "4")
     assert normalised.keys() == centred_scores(by_hand, EVERY).keys()
     assert isinstance(load_normalised(str(made), 100), backends.NormalisedBackend)
+    assert train_program.main(["--lda-dim", "2", *words[2:]]) == 0
+    assert isinstance(backends.load_backend(str(made)), backends.PldaBackend)
+    assert train_program.main(words) == 0  # the PLDA that was there scored in its place
+    assert isinstance(backends.load_backend(str(made)), backends.CentredCosine)

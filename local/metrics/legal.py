@@ -331,20 +331,21 @@ def legal_metrics(
 
 
 def beaters(
-    candidates: AttackSide, trial: AttackSide, length: int, seed: int, purpose: str
+    candidates: AttackSide, trial: AttackSide, length: int, seed: int
 ) -> Iterator[tuple[str, Int64]]:
     """Each person of `trial` and, for each of their disjoint groups of `length` recordings (0: one
     group of all), how many other candidates score as high or higher; a tie names nobody.
 
-    Recordings are shuffled by seed, purpose, length and person. A group is the mean of its vectors,
-    a candidate that of all.
+    Recordings are shuffled by seed, length and person. A group is the mean of its vectors, a
+    candidate that of all.
     """
     models = build_speaker_embeddings(candidates.spk2utt, candidates.vectors)
     rows, people = np.array(list(models.values())), list(models)
     for who, utts in trial.spk2utt.items():
         size = length or len(utts)
         n = len(utts) // size
-        order = make_rng(seed, purpose, str(length), who).permutation(len(utts))[: n * size]
+        rng = make_rng(seed, "legal linkability", str(length), who)
+        order = rng.permutation(len(utts))[: n * size]
         if not n:
             yield who, np.zeros(0, np.int64)
             continue
@@ -382,8 +383,8 @@ class LegalAttack:
         if n_speakers < FEWEST_SPEAKERS:
             logger.warning("%s is undefined: one speaker, who can be mistaken for nobody", name)
             return Figure({}, None)
-        sides, purpose = (self.enrol, self.trial), "legal linkability"
-        beaten = {who: n for who, n in beaters(*sides, self.length, self.seed, purpose) if len(n)}
+        found = beaters(self.enrol, self.trial, self.length, self.seed)
+        beaten = {who: n for who, n in found if len(n)}
         rates = {who: float(np.mean(n == 0)) for who, n in beaten.items()}
         if not rates:
             logger.warning("%s is undefined: no speaker has %d trial utterances", name, self.length)

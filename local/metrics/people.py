@@ -246,7 +246,7 @@ def crowd(
     for name_of, rank in RANKS.items():
         both = sides_of.get(name_of, centred)
         for name, length in LENGTHS.items():
-            found = [own for _, own in beaters(*both, length, seed, "crowd")]
+            found = [own for _, own in beaters(*both, length, seed)]
             if sum(len(own) > 0 for own in found) < FEWEST_SPEAKERS:
                 logger.warning("%s recordings: fewer than two people have so many", name)
                 continue

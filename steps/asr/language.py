@@ -115,9 +115,8 @@ def describe_normaliser(name: str) -> str:
     """
     from importlib.metadata import version  # it takes longer to load than all else here
 
-    return (
-        name if name == "plain" else f"{name}: whisper_normalizer {version('whisper_normalizer')}"
-    )
+    package = "whisper_normalizer"
+    return f"{name}: {package} {version(package)}" if name.startswith("english") else name
 
 
 # ---- Language data of a corpus for a recogniser: words, pronunciations, and grammar or model.

@@ -261,7 +261,6 @@ PARTS = ("mean.vec", "transform.mat", "plda")
 
 def write_backend(folder: Path, backend: PldaBackend) -> None:
     """Write mean.vec (text), transform.mat (d, D + 1) and plda, in Kaldi's formats; plda last."""
-    (folder / "plda").unlink(missing_ok=True)
     dim = len(backend.mean)
     offset = backend.transform[:, dim:].sum(axis=1, keepdims=True)
     archives.write_object(folder / "mean.vec", backend.mean)
