@@ -990,6 +990,18 @@ def test_voices_of_both_genders_stand_in_one_matrix_as_in_004(corpus: Path) -> N
     assert made[f"{pooled}/data"].endswith("data/e_trials_f data/e_trials_m")
 
 
+def test_mixed_trials_made_every_source_of_a_generator_count_twice(corpus: Path) -> None:
+    (corpus / "data/e_trials_mixed").mkdir()
+    asked = options_of(TEMPLATE / "generators.sh") | {"evaluators": "e/plda"}
+    for genders, used in (("f m mixed", "f m"), ("mixed", "mixed")):
+        planned = STUDIES["generators"](Asked(asked | {"generators": "random", "genders": genders}))
+        made = commands(planned, "generators.sh")
+        names = ("capacity/random", "threshold")
+        capacity, threshold = (made[f"exp/generators/e/{name}"] for name in names)
+        assert re.findall(r"--sources \S+ data/e_trials_(\w+)", capacity) == used.split()
+        assert re.findall(r"--list data/e_trials_(\w+)/", threshold) == used.split()
+
+
 def test_attacks_on_both_genders_have_one_error_rate(corpus: Path) -> None:
     """Where run.sh has the scores of each; a second run of a system is no attack."""
     asked = options_of(TEMPLATE / "generators.sh") | {"evaluators": "e/plda"}

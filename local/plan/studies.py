@@ -355,8 +355,9 @@ class Generators:
         recipe, voice = self.recipe.at(1), self.voice
         cosine = find_evaluator(f"{voice.word}/cosine_raw", recipe.asked["cohort_size"])
         lists: list[str] = []
-        for gender in recipe.genders:
-            name, split = recipe.trial_set(gender), recipe.split(gender)
+        for name in recipe.trials:
+            gender = name.rpartition("_")[2]
+            split = recipe.split(gender)
             of = Labels(
                 split, gender, ORIGINAL, Family.VERIFICATION, "unprotected", cosine.title, "OO"
             )
@@ -373,7 +374,7 @@ class Generators:
         words = ["--seed", recipe.asked["seed"]]
         words += ["--pool", f"{voice.xvectors}/{recipe.pool}_speakers"]
         words += ["--pool-data", f"data/{recipe.pool}"]
-        for name in recipe.sets:
+        for name in (recipe.sets[0], *recipe.trials):
             words += ["--sources", f"{voice.xvectors}/{name}", f"data/{name}"]
         for need in self.needs(generator):
             option, folder = recipe.meet(need, recipe.train)
