@@ -355,9 +355,8 @@ class Generators:
         recipe, voice = self.recipe.at(1), self.voice
         cosine = find_evaluator(f"{voice.word}/cosine_raw", recipe.asked["cohort_size"])
         lists: list[str] = []
-        for name in recipe.trials:
-            gender = name.rpartition("_")[2]
-            split = recipe.split(gender)
+        for gender in (name.rpartition("_")[2] for name in recipe.trials):
+            name, split = recipe.trial_set(gender), recipe.split(gender)
             of = Labels(
                 split, gender, ORIGINAL, Family.VERIFICATION, "unprotected", cosine.title, "OO"
             )
