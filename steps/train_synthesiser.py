@@ -15,6 +15,7 @@ A stopped training goes on from its last checkpoint when the same command is giv
 with the same network as one that was not stopped.
 """
 
+import logging
 from pathlib import Path
 from typing import Annotated
 
@@ -40,7 +41,7 @@ def main(
     not_speakers_of: NotSpeakersOf = (),
 ) -> None:  # fmt: skip
     from steps.synthesis.base import find_structure
-    from utils.datadir import write_training_speakers
+    from utils import datadir
 
     asked = {"content": content, "onto": onto}
     given = {name: path for name, path in asked.items() if path}
@@ -48,6 +49,12 @@ def main(
     config, data = begin_training(structure.settings, conf, None, data_dir, not_speakers_of)
     if onto and config.synthesiser != "bn":
         raise UserError(f"{conf}: synthesiser: --onto is of bn alone; leave it out")
+    below = None  # the folder that knows whom the network of --onto learnt from
+    if onto:
+        below = onto if (onto / datadir.TRAINING_SPEAKERS).is_file() else onto.parent  # its model
+        if (before := datadir.read_training_speakers(below)) is None:
+            logging.warning("%s: no spklist: whom it learnt from is not known", onto)
+        datadir.check_unseen(before or [], below, not_speakers_of)
 
     from steps.synthesis.training import train_synthesiser
     from steps.training.audio import load_training_audio
@@ -56,4 +63,4 @@ def main(
         data.wav, data.utt2spk, cache_gb=config.training.cache_gb, minimum_seconds=0.5
     )
     train_synthesiser(structure, config, audio, pool, out, seed=seed, device=device, **given)
-    write_training_speakers(out, data.utt2spk.values())
+    datadir.write_training_speakers(out, data.utt2spk.values(), below)

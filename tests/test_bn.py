@@ -49,11 +49,12 @@ from steps.synthesis.f0 import (
 from steps.synthesis.training import train_synthesiser
 from steps.synthesis.voices import PACKED, VoicePool, write_packed
 from steps.synthesis.world import WorldFrames, analyse
+from steps.train_synthesiser import main as train_program
 from steps.training.settings import read_config
 from tests.making import RATE, assert_same_network, audio_of, voice
 from tests.refusals import refuses
 from utils.cli import LossError, UserError
-from utils.settings import parse_settings, read_settings
+from utils.settings import parse_settings, read_settings, to_plain, write_settings
 
 ROOT = Path(__file__).resolve().parents[1]
 CONF = ROOT / "egs/TEMPLATE/conf/synthesisers"
@@ -417,6 +418,29 @@ def test_a_melody_is_put_onto_a_network_that_stays_as_it_is(pool, trained, tmp_p
         (trained, replace(config, shaping=BnShaping(emphasis=1.2)), "emphasis=1.0.*must be"),
     ):
         refuses(why, train, pool, tmp_path / "refused", other, onto=onto)
+
+
+def test_a_melody_forgot_whom_the_network_under_it_learnt_from(
+    pool: Path, trained: Path, tmp_path: Path, make_data_dir: MakeDataDir
+) -> None:
+    plain, conf, model = settings(2), tmp_path / "bn.yaml", tmp_path / "model"
+    write_settings(conf, to_plain(replace(plain, network=replace(plain.network, melody=8))))
+    shutil.copytree(trained, model / "synthesiser")
+    (model / "spklist").write_text("bea\n")  # a model has its list beside the network
+    seen = make_data_dir(tmp_path / "seen", {"bea": 1})
+    words = [conf, pool, pool, tmp_path / "out"]
+
+    def run(*options: object) -> int:
+        given = (*options, "--onto", model / "synthesiser", *words)
+        return train_program([str(word) for word in given])
+
+    refuses("speaker bea .* is also in .*seen", run, "--not-speakers-of", seen)
+    assert run() == 0
+    spklist = tmp_path / "out/spklist"
+    assert spklist.read_text().split() == ["bea", *(f"s{i}" for i in range(6))]
+    (model / "spklist").unlink()
+    assert run("--not-speakers-of", seen) == 0
+    assert not spklist.exists()
 
 
 def test_a_style_is_a_name_for_f0_and_what_is_kept(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+import yaml
 
 from steps.anonymisers.registry import describe_system
 from steps.generators.base import Wanted, load_generator, units
@@ -151,6 +152,15 @@ def test_a_pseudo_speaker_was_somebody(trained: Path) -> None:
     made._trained = dataclasses.replace(folder, same_person=float("nan"))
     assert made.generate(Wanted(VoiceKey("const")))[1]["tries"] == 1
     assert "nobody whom it was trained on has two x-vectors" in made.notes[1]
+
+
+def test_a_check_called_vectors_calibrated_that_were_not(trained: Path) -> None:
+    """Mean cosine 0.94 where it is 0.84: the last check tells what generator.yaml tells."""
+    header, *_, last = (trained / "training.tsv").read_text().lstrip("#").splitlines()
+    checked = dict(zip(header.split("\t"), last.split("\t"), strict=True))
+    told = yaml.safe_load((trained / "generator.yaml").read_text())["trained"]
+    for name in ("cosine_unseen", "cosine_used", "centred_used", "near_used"):
+        assert float(checked[name]) == pytest.approx(told[name], abs=1e-4), name
 
 
 def test_a_collapsed_generator_was_called_trained(trained: Path) -> None:

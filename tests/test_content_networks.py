@@ -1,5 +1,6 @@
 """Networks on content beside the plain one: learning by ear, and HiFi-GAN."""
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -163,6 +164,16 @@ def test_a_stopped_training_ends_with_the_same_network(pool, tmp_path, config, o
     train(pool, tmp_path / "other", other, seed)
     one, two = (torch.load(tmp_path / name / "final.pt") for name in ("whole", "other"))
     assert not torch.equal(one["last.weight"], two["last.weight"])
+
+
+def test_a_resumed_training_dropped_the_values_of_its_first_steps(pool, tmp_path):
+    plain = settings(8)
+    config = replace(plain, network=replace(plain.network, dropout=0.3))
+    train(pool, tmp_path / "whole", config)
+    with stopped_at(7, bottleneck_training.BnTrainer):
+        train(pool, tmp_path / "stopped", config)
+    train(pool, tmp_path / "stopped", config)
+    assert_same_network(tmp_path / "whole", tmp_path / "stopped")
 
 
 # --- HiFi-GAN ---

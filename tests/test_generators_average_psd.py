@@ -211,6 +211,15 @@ def test_psd_takes_given_variances_and_weights(write_frames: WriteFrames) -> Non
     assert frames.weights.tolist() == list(range(1, len(utts) + 1))
 
 
+def test_psd_frames_of_nobody_were_a_traceback(write_frames: WriteFrames) -> None:
+    folder = write_frames()
+    for name in ("num_frames", "utt2spk"):
+        lines = (folder / "utt2spk").read_text().splitlines(keepends=True)[1:]
+        (folder / name).write_text("".join(f"{line.split()[0]} 1\n" for line in lines))
+        refuses("g.* has an x-vector, but not all of a speaker", psd, folder)
+        (folder / "num_frames").unlink(missing_ok=True)
+
+
 def test_psd_folder_of_the_program_that_trains_generators(write_frames, tmp_path, run_program):
     folder = write_frames()
     data = tmp_path / "data"

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from steps.generators import pool as clusters_module
+from steps.generators import sampling
 from steps.generators.base import (
     GENERATORS,
     Wanted,
@@ -13,14 +14,15 @@ from steps.generators.base import (
     describe_generator,
     load_generator,
 )
-from steps.sources import VoiceKey, make_keys
+from steps.generators.sampling import read_speaker_settings
+from steps.sources import Resources, VoiceKey, make_keys
 from steps.speaker.backends import PldaBackend, load_backend, train_backend, write_backend
 from steps.speaker.vectors import Plda, read_xvectors
 from tests.making import run_of
 from tests.recipes import ROOT, run_words
 from tests.refusals import refuses
 from utils.cli import UserError
-from utils.seeds import make_rng
+from utils.seeds import Draws, make_rng
 from utils.tables import read_map
 
 NAMES = ("random", "farthest", "nearest", "average", "dense", "sparse", "constant")
@@ -178,6 +180,15 @@ def test_fewer_speakers_than_asked_are_all_taken_and_said(name):
     assert f"{first} asked, but there are 6 speakers of gender f in the pool; all" in text
     assert len(generator.notes) == (1 if name in what else 2)
     assert name in what or "averaged: 100 asked, but there are 6 candidates" in text
+
+
+def test_a_draw_among_both_genders_that_nobody_makes_was_sampled_for_ever(monkeypatch, tmp_path):
+    monkeypatch.setattr(sampling, "load_pool", lambda *_: fan())
+    for gender, is_random in (("same", False), ("any", True)):
+        values = {"generator": {"name": "random", "averaged": 8}, "gender": gender}
+        settings, no_data = read_speaker_settings(values, "x.yaml"), None
+        made = settings.load(tmp_path / "x.yaml", Draws(), Resources(), tmp_path, no_data)
+        assert made.is_random == is_random
 
 
 @pytest.mark.parametrize("name", NAMES)

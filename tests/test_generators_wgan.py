@@ -204,8 +204,8 @@ def test_a_resumed_training_ends_with_the_same_bits(tmp_path: Path, arch: str) -
 @pytest.mark.parametrize("arch", ["mlp", "resnet8"])
 @pytest.mark.parametrize("distribution", ["gaussian", "uniform"])
 def test_the_vector_of_an_index_depends_on_nothing_else(arch: str, distribution: str) -> None:
-    values = settings(arch=arch, distribution=distribution)
-    model = WganTrainer.from_settings(values, "f", training_vectors(), seed=0, device="cpu").model()
+    values, data = settings(arch=arch, distribution=distribution), training_vectors()
+    model = WganTrainer.from_settings(values, "f", data, seed=0, device="cpu").finished()
     many = model.vectors(np.array([5, 2**62, 9], dtype=np.int64))
     assert np.array_equal(many[1], model.vectors(np.array([2**62], dtype=np.int64))[0])
     assert not np.array_equal(many[0], many[2])
@@ -219,7 +219,7 @@ def test_dimensions_that_never_change_do_not_take_over_the_generated_vectors() -
     trainer = WganTrainer.from_settings(settings(), "f", data, seed=0, device="cpu")
     for step in range(12):
         trainer.learn(step)
-    made = trainer.model().vectors(np.arange(50, dtype=np.int64))
+    made = trainer.finished().vectors(np.arange(50, dtype=np.int64))
     assert (made[:, 2] == 4.0).all()
     assert made[:, 3].std() < 0.1 * np.delete(made, [2, 3], axis=1).std(axis=0).mean()
 

@@ -196,10 +196,10 @@ def test_training_speakers_are_learned(trainer: type, values: dict, steps: int) 
     name = "idmap_mlp" if trainer is MlpTrainer else "idmap_diff"
     values = {"generator": name, "network": {**SMALL}, **values}
     made = trainer.from_settings(values, "x", data, seed=0, device="cpu")
-    before = sanity_figures(made.model(), data)["cosine_seen"]
+    before = sanity_figures(made.finished(), data)["cosine_seen"]
     for step in range(steps):
         made.learn(step)
-    after = sanity_figures(made.model(), data)
+    after = sanity_figures(made.finished(), data)
     assert after["cosine_seen"] > 0.9 > 0.6 > before
 
 
@@ -209,10 +209,10 @@ def test_the_adversarial_ablation_moves_vectors_towards_the_real_ones() -> None:
     values = {"generator": "idmap_mlp", "network": {**SMALL, "centred": False}}
     values["training"] = {"loss": "wgan_qc", "identities": 8, "auxiliaries": 4}
     made = MlpTrainer.from_settings(values, "x", data, seed=0, device="cpu")
-    before = sanity_figures(made.model(), data)["norm_ratio"]
+    before = sanity_figures(made.finished(), data)["norm_ratio"]
     figures = [made.learn(step) for step in range(200)]
     assert all(np.isfinite(list(f.values())).all() for f in figures)
-    after = sanity_figures(made.model(), data)["norm_ratio"]
+    after = sanity_figures(made.finished(), data)["norm_ratio"]
     assert after > 3 * before and before < 0.1  # at first the network puts out next to nothing
 
 

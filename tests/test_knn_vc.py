@@ -408,6 +408,11 @@ class TestContent:
         assert len(out) == len(wave)
         assert np.abs(out).max() > 0
 
+    def test_a_pool_that_was_made_again_kept_its_older_content(self, load, voices: Path) -> None:
+        words = (voices.parent / "world", voices.parent / "data", voices.parent, voices)
+        assert make_voice_pool([*map(str, words)]) == 0
+        refuses(r"content\.json: .* make it with .*make_voice_pool", load, self.CONF, voices)
+
     def test_a_pool_of_other_content_is_refused(self, load, voices: Path, pool: Path) -> None:
         refuses(r"content\.json: .* make it with .*make_voice_pool", load, self.CONF, pool)
         told = json.loads((voices / "content.json").read_text())

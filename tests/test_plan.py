@@ -903,13 +903,10 @@ ASKED = {
 }
 
 
-def measured(corpus: Path, genders: str) -> str:
+def measured(genders: str) -> str:
     """As if run.sh had figures of `random`; returns their path."""
     of = "random/similarity.e+plda/OO-OP-PP/e"
-    for gender in genders:
-        done = corpus / f"exp/metrics/{of}_{gender}"
-        done.mkdir(parents=True)
-        (done / ".done").touch()
+    finish(*(f"exp/metrics/{of}_{gender}" for gender in genders))
     return of
 
 
@@ -918,7 +915,7 @@ def test_every_stage_names_the_programs_that_it_runs(name: str, corpus: Path) ->
     """And makes all of its plan by them."""
     (corpus / "p").mkdir()
     protected(corpus, "b2r")
-    measured(corpus, "fm")
+    measured("fm")
     path = TEMPLATE / f"{name}.sh"
     defaults = options_of(path) | {"evaluators": "e/plda", "targets": "1"}
     planned = {"run": plan_run, **STUDIES}[name](Asked(defaults | ASKED[name]))
@@ -976,9 +973,9 @@ def test_voices_of_both_genders_stand_in_one_matrix_as_in_004(corpus: Path) -> N
         planned = STUDIES["generators"](Asked(asked | {"generators": "random"}))
         return commands(planned, "generators.sh")
 
-    of = measured(corpus, "f")
+    of = measured("f")
     assert pooled not in planned()[results]
-    measured(corpus, "m")
+    measured("m")
     made = planned()
     labels = "random similarity - e/plda OO-OP-PP"
     both = f"--attacked exp/metrics/{of}_m e_m m {labels} --attacked {pooled}/metrics/{of} e - "
@@ -990,16 +987,26 @@ def test_voices_of_both_genders_stand_in_one_matrix_as_in_004(corpus: Path) -> N
     assert made[f"{pooled}/data"].endswith("data/e_trials_f data/e_trials_m")
 
 
+def test_mixed_trials_made_every_source_of_a_generator_count_twice(corpus: Path) -> None:
+    (corpus / "data/e_trials_mixed").mkdir()
+    asked = options_of(TEMPLATE / "generators.sh") | {"evaluators": "e/plda"}
+    for genders, used in (("f m mixed", "f m"), ("mixed", "mixed")):
+        planned = STUDIES["generators"](Asked(asked | {"generators": "random", "genders": genders}))
+        made = commands(planned, "generators.sh")
+        names = ("capacity/random", "threshold")
+        capacity, threshold = (made[f"exp/generators/e/{name}"] for name in names)
+        assert re.findall(r"--sources \S+ data/e_trials_(\w+)", capacity) == used.split()
+        assert re.findall(r"--list data/e_trials_(\w+)/", threshold) == used.split()
+
+
 def test_attacks_on_both_genders_have_one_error_rate(corpus: Path) -> None:
     """Where run.sh has the scores of each; a second run of a system is no attack."""
     asked = options_of(TEMPLATE / "generators.sh") | {"evaluators": "e/plda"}
-    measured(corpus, "fm")
+    measured("fm")
     for attack, genders in (("ignorant", "fm"), ("aligned", "f"), ("ignorant_draw1", "fm"),
                             ("ignorant_draw2", "fm")):  # fmt: skip
         for gender in genders:
-            done = corpus / f"exp/scores/random/{attack}.e+plda/OA/e_{gender}"
-            done.mkdir(parents=True)
-            (done / ".done").touch()
+            finish(f"exp/scores/random/{attack}.e+plda/OA/e_{gender}")
     planned = STUDIES["generators"](Asked(asked | {"generators": "random"}))
     made = commands(planned, "generators.sh")
     pooled, of = "exp/generators/e/pooled", "random/ignorant.e+plda/OA/e"
@@ -1007,6 +1014,23 @@ def test_attacks_on_both_genders_have_one_error_rate(corpus: Path) -> None:
     assert made[f"{pooled}/metrics/{of}"].endswith(given)
     assert f" --more-scores exp/scores/{of}_m/scores " in made[f"{pooled}/metrics/{of}"]
     assert made["exp/generators/e/results"].count(f"{pooled}/metrics/random/") == 2
+
+
+@pytest.mark.usefixtures("corpus")
+def test_generators_stood_beside_figures_of_older_speech() -> None:
+    """Capacity of a changed system beside the de-identification that it had before."""
+    asked = options_of(TEMPLATE / "generators.sh") | {"evaluators": "e/plda"}
+    of, scores = measured("fm"), "exp/scores/random/ignorant.e+plda/OA/e"
+    finish(f"{scores}_f", f"{scores}_m")
+    for folder in (f"exp/metrics/{of}_f", f"{scores}_f"):
+        Path("of", folder.replace("/", "_")).write_text("new")
+    planned = STUDIES["generators"](Asked(asked | {"generators": "random"}))
+    made = commands(planned, "generators.sh")
+    assert f"exp/metrics/{of}_m " in made["exp/generators/e/results"]
+    assert f"exp/metrics/{of}_f " not in made["exp/generators/e/results"]
+    assert not any("pooled" in out for out in made)
+    note = f"out of date, and not shown: exp/metrics/{of}_f; ./run.sh makes it anew"
+    assert note in planned.notes
 
 
 def test_a_recipe_is_short_and_reads_its_options_only() -> None:

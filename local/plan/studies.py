@@ -23,8 +23,10 @@ from local.plan.options import (
 )
 from steps.anonymisers.registry import describe_system
 from utils.cli import UserError
+from utils.digests import remembering
 from utils.recipe import Planned
 from utils.settings import read_settings, write_settings
+from utils.stamps import MEMORY, is_current
 
 
 def _planned(recipe: Recipe) -> Planned:
@@ -315,6 +317,7 @@ class Generators:
         self.recipe = _begin(asked)
         self.voice = self.recipe.voice
         self.out = f"exp/generators/{self.voice.name}"
+        self.known: dict[Path, bool] = {}
 
     def needs(self, generator: str) -> list[str]:
         """Needs of a generator that are made."""
@@ -355,7 +358,7 @@ class Generators:
         recipe, voice = self.recipe.at(1), self.voice
         cosine = find_evaluator(f"{voice.word}/cosine_raw", recipe.asked["cohort_size"])
         lists: list[str] = []
-        for gender in recipe.genders:
+        for gender in (name.rpartition("_")[2] for name in recipe.trials):
             name, split = recipe.trial_set(gender), recipe.split(gender)
             of = Labels(
                 split, gender, ORIGINAL, Family.VERIFICATION, "unprotected", cosine.title, "OO"
@@ -373,7 +376,7 @@ class Generators:
         words = ["--seed", recipe.asked["seed"]]
         words += ["--pool", f"{voice.xvectors}/{recipe.pool}_speakers"]
         words += ["--pool-data", f"data/{recipe.pool}"]
-        for name in recipe.sets:
+        for name in (recipe.sets[0], *recipe.trials):
             words += ["--sources", f"{voice.xvectors}/{name}", f"data/{name}"]
         for need in self.needs(generator):
             option, folder = recipe.meet(need, recipe.train)
@@ -394,7 +397,7 @@ class Generators:
             found = []
             for gender in recipe.genders:
                 own = both._replace(split=recipe.split(gender), gender=gender)
-                if Path(folder := f"exp/metrics/{own.path}", ".done").is_file():
+                if self._has(folder := f"exp/metrics/{own.path}"):
                     recipe.labels[folder] = own
                     found.append(folder)
             if {"f", "m"} <= {recipe.labels[folder].gender for folder in found}:
@@ -405,6 +408,17 @@ class Generators:
             words += recipe.given(found, "--attacked")
         return words
 
+    def _has(self, folder: str) -> bool:
+        """Whether run.sh has made a folder, which is up to date; a note tells if it is not."""
+        if not Path(folder, ".done").is_file():
+            return False
+        with remembering(MEMORY):
+            current = is_current(Path(folder), self.known)
+        if not current:
+            note = f"out of date, and not shown: {folder}; ./run.sh makes it anew"
+            self.recipe.notes.append(note)
+        return current
+
     def _attacked(self, evaluator: Evaluator, both: Labels, data: str) -> list[str]:
         """Plan figures of each attack on both genders together, where run.sh has the scores of
         both."""
@@ -414,7 +428,7 @@ class Generators:
             attacker = folder.parts[-3].removesuffix(f".{evaluator.label}")
             folders = [folder, folder.with_name(f"{both.split}_m")]
             is_attack = attacker != "similarity" and "_draw" not in attacker
-            if is_attack and all((one / ".done").is_file() for one in folders):
+            if is_attack and all(self._has(str(one)) for one in folders):
                 women, men = (f"{one}/scores" for one in folders)
                 of = both._replace(
                     family=Family.VERIFICATION, attacker=attacker, condition=folder.parts[-2]

@@ -22,7 +22,7 @@ from steps.sources import SystemRun
 from steps.speaker.vectors import read_xvectors
 from utils.archives import read_counts, read_vectors, write_archive
 from utils.arrays import Float32, Float64, Int64
-from utils.cli import UserError
+from utils.cli import UserError, refusing
 from utils.settings import NotNegative, OneOf, parse_settings
 from utils.tables import StrPath, is_there, read_map, write_map
 
@@ -148,17 +148,19 @@ def read_frames(folder: Path, pool: Path | None, uncertainty: str) -> FrameTable
         raise UserError(f"{table}: is missing; it says of which speaker each x-vector is")
     utt2spk = read_map(table)
     means = np.stack([vectors[utt] for utt in utts]).astype(np.float64)
-    speakers = np.array([utt2spk[utt] for utt in utts])
-    variances, weights = np.zeros_like(means), np.ones(len(utts))
-    if uncertainty == "within":
-        means, within = split_variance(means, speakers)
-        variances = np.broadcast_to(within, means.shape)
-    elif uncertainty == "given":
-        found = read_vectors(folder / "variance.scp")  # of steps/extract_frames.py
-        variances = np.stack([found[utt] for utt in utts]).astype(np.float64)
-    if is_there(folder / "num_frames"):
-        counts = read_counts(folder / "num_frames")
-        weights = np.array([counts[utt] for utt in utts], dtype=np.float64)
+    what = "has an x-vector, but not all of a speaker, a variance and a number of frames"
+    with refusing(f"{folder}: {{}} {what}; make the folder again", KeyError):
+        speakers = np.array([utt2spk[utt] for utt in utts])
+        variances, weights = np.zeros_like(means), np.ones(len(utts))
+        if uncertainty == "within":
+            means, within = split_variance(means, speakers)
+            variances = np.broadcast_to(within, means.shape)
+        elif uncertainty == "given":
+            found = read_vectors(folder / "variance.scp")  # of steps/extract_frames.py
+            variances = np.stack([found[utt] for utt in utts]).astype(np.float64)
+        if is_there(folder / "num_frames"):
+            counts = read_counts(folder / "num_frames")
+            weights = np.array([counts[utt] for utt in utts], dtype=np.float64)
     return FrameTable(FrameGaussians(means, variances, weights), speakers)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from steps.generators import base
 from steps.generators.identity import END, hashed_index, key_name
+from steps.generators.pool import PoolGenerator
 from steps.sources import LEVELS, Resources, SourceSpeaker, SystemRun, VoiceKey
 from steps.speaker.vectors import read_xvectors
 from utils.arrays import Float32, Float64, Int64
@@ -310,6 +311,8 @@ class SpeakerSettings:
         generator = base.load_generator(self.generator, run)
         if pool is None and "generator" not in generator.needs:
             raise UserError(f"{path}: this generator needs --pool XVECTORS")
+        if isinstance(generator, PoolGenerator):  # a draw that nobody uses does not count
+            generator.target_genders = (None,) if self.gender is None else base.GENDERS
         if pool is not None:
             generator.fit(*load_pool(pool, data))
         return generator

@@ -189,17 +189,13 @@ class GeneratorTrainer(Declared[Any], Trainer):
     def _model_of(self, network: Any) -> IndexModel:
         return self.model_class(self.given, network, len(self.data.speakers))
 
-    def model(self) -> IndexModel:
-        """Network as it would be used now, not calibrated."""
-        return self._model_of(self.in_use())
-
     def _calibrated(self) -> Any:
         network = self.in_use()
         network.calibration.fit(self.data.means, self._model_of(network).vectors(INDICES))
         return network
 
     def finished(self) -> IndexModel:
-        """Network as it is used, calibrated."""
+        """Network as it would be used now, calibrated."""
         return self._model_of(self._calibrated())
 
     def weights(self) -> dict[str, Tensor]:
@@ -215,7 +211,7 @@ class GeneratorTrainer(Declared[Any], Trainer):
 
     def validate(self) -> dict[str, float]:
         """Return `sanity_figures` and `more_figures`; the log says whether the model is usable."""
-        model = self.model()
+        model = self.finished()
         figures = {**sanity_figures(model, self.data), **self.more_figures()}
         problem = problem_of(figures, model.norm_limits)
         logging.log(

@@ -286,7 +286,8 @@ def make_voice_pool(world: Path, data: DataDir, xvectors: Path, out: Path, allow
         raise UserError(f"{scp}: all frames of {silent[0]} are silent; leave the speaker out")
 
     out.mkdir(parents=True, exist_ok=True)
-    (out / "spk2utt").unlink(missing_ok=True)  # until the rest is whole again
+    for name in ("spk2utt", "content.json"):  # until the rest is whole again
+        (out / name).unlink(missing_ok=True)
     write_f0_stats(out, stats)
     write_archive(out / "spk_xvector", {spk: vectors[spk] for spk in spk2utt})
     if out.resolve() != world.resolve():

@@ -94,8 +94,8 @@ class Checkpoints:
 # ---- One training loop for all networks: steps, log, validation, checkpoints, resuming, the best.
 #
 # A network is trained by a `Trainer`: a model, a loss and a data set. All randomness in a step is a
-# function of (seed, step), so that a training that was stopped and resumed ends with the same
-# network, to the bit, on the same machine.
+# function of (seed, step), or torch's, whose state checkpoints keep (dropout), so that a training
+# that was stopped and resumed ends with the same network, to the bit, on the same machine.
 
 PROGRESS = ("step", "cpu_seconds", "sums", "rows", "best")  # of a checkpoint
 
@@ -137,12 +137,17 @@ class Trainer(ABC):
 
     def state(self) -> dict[str, Any]:
         """State that a resumed training needs."""
-        return {name: getattr(self, name).state_dict() for name in self.saved}
+        of_device = torch.cuda.get_rng_state_all() if self.device == "cuda" else []
+        random = [torch.get_rng_state(), *of_device]
+        return {"random": random, **{name: getattr(self, name).state_dict() for name in self.saved}}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from `state`."""
         for name in self.saved:
             getattr(self, name).load_state_dict(state[name])
+        if random := state.get("random"):  # older checkpoints have none
+            torch.set_rng_state(random[0])
+            torch.cuda.set_rng_state_all(random[1:])
 
 
 @dataclass
