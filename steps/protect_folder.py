@@ -175,7 +175,8 @@ def main(
         def done(path: Path, remarks: list[str]) -> None:
             bar.files += 1
             found = {"warnings": remarks, "seconds": lengths[path]}
-            journal.add(drawn.get(path, path), found)
+            row = found if loaded.anonymiser.keeps_length else {"warnings": remarks}
+            journal.add(drawn.get(path, path), row)  # in OUT, where other lengths are hidden
             told[path] = {"status": "done", **found}
 
         lengths = {found.path.relative_to(source): round(found.seconds, 2) for found in good}

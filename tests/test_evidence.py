@@ -29,6 +29,7 @@ from local.evidence.figures import (
 )
 from local.measure_evidence import main
 from local.report.select import Evidence, Level
+from steps.anonymisers.mcadams import McAdams
 from steps.protect_folder import main as protect
 from steps.quality import Quality
 from steps.standalone.job import JOURNAL
@@ -268,6 +269,12 @@ def bad(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pat
 )
 def test_bad_input_is_one_line(bad: dict[str, Path], words: str, said: str) -> None:
     refuses(said, run, *(bad.get(word, word) for word in words.split()))
+
+
+def test_other_lengths_by_our_own_rate_were_called_no_protected_version(folder, monkeypatch):
+    """Of each recording, but of those whose length was nearly kept: these alone were attacked."""
+    monkeypatch.setattr(McAdams, "keeps_length", False)
+    refuses("changes how long speech is", run, folder / "in", folder / "out")
 
 
 def test_recordings_that_cannot_be_compared_are_left_out_and_named(bad, capsys):

@@ -388,6 +388,21 @@ def test_the_journal_told_drawn_names_in_the_order_of_the_real_ones(tmp_path, pe
         assert len(names) == 12 and names == sorted(names)
 
 
+def test_the_journal_told_the_lengths_that_a_rate_had_changed(tmp_path, monkeypatch):
+    """In seconds, and by the order in which files were made: the longest first."""
+    monkeypatch.setattr(McAdams, "keeps_length", False)
+    for i in range(6):
+        write(tmp_path / f"in/{i}.wav", speechlike(0.3 + i / 20, i))
+    for _ in (1, 2):  # nor does the account lose them where nothing is left to do
+        assert run("--key", KEY, "--rename", tmp_path / "in", tmp_path / "out") == 0
+        account = json.loads((tmp_path / "out.account.json").read_text())
+        assert [account["files"][f"{i}.wav"]["seconds"] for i in (0, 5)] == [0.3, 0.55]
+    lines = (tmp_path / "out/.protected.jsonl").read_text().splitlines()
+    rows = [row for line in lines[1:] if (row := json.loads(line))["source"]]
+    assert [row["told"] for row in rows] == [{"warnings": []}] * 6
+    assert [row["file"] for row in rows] == sorted(row["file"] for row in rows)
+
+
 def test_a_new_secret_gave_the_names_of_an_old_table(folder: Path, tmp_path: Path) -> None:
     """OUT was removed and made again, for somebody else: by names both could be joined."""
     out, aside = tmp_path / "out", tmp_path / "aside"

@@ -671,8 +671,9 @@ def protect_all(
     calls = [
         (name, path, good[path], learnt[n]) for n, name, path in wanted if path in good
     ]  # fmt: skip
-    # So that no long file is begun last; equally long ones in an order that tells no drawn name.
-    calls.sort(key=lambda call: (-call[2].seconds, work.target(call[1])))
+    # So that no long file is begun last, where lengths are known; drawn names tell no order.
+    keeps = work.anonymiser.keeps_length
+    calls.sort(key=lambda call: (-call[2].seconds * keeps, work.target(call[1])))
     for n, result in jobs.run(work.protect, calls):
         path = calls[n][1]
         if isinstance(result, UserError):
