@@ -260,8 +260,7 @@ class Journal:
             )
         self.salt = ""  # of marks; secret where names are drawn
         self._marks = dict[str, str]()
-        last = {str(row["file"]): row for row in rows if "file" in row}
-        self.done = {name: row for name, row in last.items() if row["source"] is not None}
+        self.done = _done(rows)
 
     def has(self, name: Path, source: Path, made: Path) -> bool:
         """Whether a file is done, and neither it nor its source has changed or gone since."""
@@ -301,6 +300,24 @@ def made_with(out: Path, key: str | None) -> dict[str, Any]:
     if key and rows[0]["key"] != fingerprint(key, salt):
         raise UserError(f"{out}: was protected with another key")
     return dict(rows[0]["settings"]) if rows else {}
+
+
+def made_of(out: Path, salt: str) -> Callable[[Path, Path], bool]:
+    """Whether the file of a name in a folder is finished, of a source that has not changed since;
+    always of another program's."""
+    known = is_there(out / JOURNAL)
+    done = _done(_rows(out)) if known else {}
+
+    def holds(name: Path, source: Path) -> bool:
+        row = done.get(name.as_posix(), {})
+        return not known or row.get("source") == _mark(source, salt)
+
+    return holds
+
+
+def _done(rows: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    last = {str(row["file"]): row for row in rows if "file" in row}
+    return {name: row for name, row in last.items() if row["source"] is not None}
 
 
 def _rows(out: Path) -> list[dict[str, Any]]:
