@@ -410,7 +410,10 @@ def test_a_new_secret_gave_the_names_of_an_old_table(folder: Path, tmp_path: Pat
     out.rename(aside)
     refuses("out.names.tsv: is of another", run, "--rename", folder, out)
     refuses("out.names.tsv: is of another", run, "--rename", folder, out)
-    assert run("--rename", "--key", KEY, folder, out) == 0
+    given = ("--rename", "--key", KEY, folder, out)
+    refuses("out.names.tsv: is of another key", run, *given)
+    tmp_path.joinpath("out.names.tsv").rename(tmp_path / "aside.names.tsv")
+    assert run(*given) == 0
     assert not {path.name for path in aside.glob("*.wav")} & {p.name for p in out.glob("*.wav")}
 
 

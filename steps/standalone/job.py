@@ -410,12 +410,14 @@ def draw_name(key: str, path: Path) -> Path:
 def draw_names(
     key: str, paths: Sequence[Path], table: Path, *, fresh: bool = False, begun: bool = False
 ) -> dict[Path, Path]:
-    """Names by file, with a fresh key those of an earlier run from its table; the table, `<before>
-    TAB <now>`, is written for its owner alone. UserError for a damaged table, and a missing one
-    where a run with a fresh key has begun."""
+    """Names by file, those of an earlier run from its table; the table, `<before> TAB <now>`, is
+    written for its owner alone. UserError for a damaged table, one of another key than a given one,
+    and a missing one where a run with a fresh key has begun."""
     if begun and not table.is_file():
         raise UserError(f"{table}: is missing, which says whose names are drawn; put it back")
-    known = known_names(paths, table) if fresh else {}
+    known = known_names(paths, table)
+    if not fresh and any(name != draw_name(key, path) for path, name in known.items()):
+        raise UserError(f"{table}: is of another key, and its names would be lost; move it away")
     found = {path: known.get(path) or draw_name(key, path) for path in paths}
     rows = _read_names(table) | {_cell(path): str(name) for path, name in found.items()}
     if len({*found.values()}) < len(paths) or len({*rows.values()}) < len(rows):
