@@ -62,6 +62,11 @@ def main(
     loaded = job.load_system(system, number) if made else None
     if loaded and loaded.digest != made["system"]:
         raise UserError(f"{system}: is not what {out} was protected with; give SYSTEM=")
+    if loaded and not loaded.anonymiser.keeps_length:
+        raise UserError(
+            f"{system}: changes how long speech is (rate, pauses), and recordings are compared "
+            "second by second; measure it by a recipe (run.sh)"
+        )
     pairs, left_out = evidence.pair_up(source, out, people)
     judges, missing = evidence.load_judges(loaded.anonymiser if loaded else None)
     jobs = job.Jobs(min(nj or len(os.sched_getaffinity(0)), len(pairs) or 1))

@@ -108,7 +108,7 @@ def main(
 
     if sum(option is not None for option in (key, key_file, write_key)) > 1:
         raise UserError("--key, --key-file and --write-key: give one of them")
-    _check_folders(source, out, write_key)
+    _check_folders(source, out, write_key or key_file)
     if speakers and per != "speaker":
         raise UserError("--speakers is for --per speaker")
     audio, n_other = job.find_audio(source, out)
@@ -124,14 +124,16 @@ def main(
             "names of files and folders; --rename (make: RENAME=true) draws others. Names that are "
             "written otherwise are not noticed", file=sys.stderr,
         )  # fmt: skip
+    table = account.beside(out, job.TABLE)
+    if rename and fresh and table.is_file() and not (out / job.JOURNAL).is_file():
+        raise UserError(f"{table}: is of another {out}, whose names would come again; move it away")
     with job.alone_in(out):
         journal = job.Journal(out, settings, None if fresh else used)
         if write_key:
             _write_key(write_key, used)
-        table = account.beside(out, job.TABLE)
         begun = fresh and bool(journal.done)
         given = [job.SALT, *audio]
-        drawn = job.draw_names(used, given, table, begun=begun) if rename else {}
+        drawn = job.draw_names(used, given, table, fresh=fresh, begun=begun) if rename else {}
         journal.salt = str(drawn.pop(job.SALT, ""))
         work = job.Work(source, out, loaded.anonymiser, channels, drawn)
         ready = [
@@ -158,6 +160,7 @@ def main(
         files = [path for _, group in todo for path in group]
         print(f"{source}: {len(audio)} audio files, {len(audio) - len(files)} done before; "
               f"{n_other} other files are left out", file=sys.stderr)  # fmt: skip
+        journal.begin({drawn.get(path, path): source / path for path in files})
         jobs = job.Jobs(min(nj or len(os.sched_getaffinity(0)), len(files) or 1))
         opened = job.open_all(jobs, source, [path for name, _ in todo for path in groups[name]])
         good = [found for path in files if isinstance(found := opened[path], Recording)]
@@ -172,11 +175,11 @@ def main(
         def done(path: Path, remarks: list[str]) -> None:
             bar.files += 1
             found = {"warnings": remarks, "seconds": lengths[path]}
-            journal.add(drawn.get(path, path), source / path, found)
+            row = found if loaded.anonymiser.keeps_length else {"warnings": remarks}
+            journal.add(drawn.get(path, path), row)  # in OUT, where other lengths are hidden
             told[path] = {"status": "done", **found}
 
         lengths = {found.path.relative_to(source): round(found.seconds, 2) for found in good}
-        journal.begin(drawn.get(path, path) for path in files)
         failed = job.protect_all(jobs, work, todo, groups, opened, done)
         jobs.tick(seconds)
     for note in (f"{found.path}: {note}" for found in good for note in found.notes):

@@ -71,6 +71,15 @@ def test_a_file_that_fails_now_was_still_in_the_output(folder, tmp_path):
     assert "anna-1.wav" not in account(tmp_path)["files"]
 
 
+def test_a_failed_file_kept_remarks_among_those_that_are_protected(folder, tmp_path):
+    words = ("--key", KEY, folder, tmp_path / "out")
+    assert run(*words) == 0
+    (folder / "sub dir/bert-2.wav").write_bytes(b"RIFF no audio")
+    refuses("1 of 4 files are not protected", run, *words, kind=LossError)
+    assert account(tmp_path)["files"]["sub dir/bert-2.wav"].keys() == {"status", "reason"}
+    assert "Remarks on" not in (tmp_path / "out.account.html").read_text()
+
+
 def test_a_killed_run_left_no_account(folder, tmp_path, monkeypatch):
     """Nor lengths and remarks of what it had made; nor had one that spells IN otherwise."""
     write(folder / "anna-1.wav", np.zeros(24000))

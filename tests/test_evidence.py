@@ -4,6 +4,7 @@ import json
 import logging
 import os
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +30,7 @@ from local.evidence.figures import (
 )
 from local.measure_evidence import main
 from local.report.select import Evidence, Level
+from steps.anonymisers.mcadams import McAdams
 from steps.protect_folder import main as protect
 from steps.quality import Quality
 from steps.standalone.job import JOURNAL
@@ -241,7 +243,7 @@ def bad(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pat
     soundfile.write(out / "cat-1.wav", soundfile.read(out / "cat-1.wav")[0][:34000], 16000)
     for side in (ins, out):
         soundfile.write(side / "dan-1.wav", np.full(16000, 0.1), 16000)
-    soundfile.write(ins / "ann-1.wav", np.zeros(38400), 16000)
+    soundfile.write(out / "ann-1.wav", np.zeros(38400), 16000)
     ins, _ = pair("two_people")
     for path in ins.glob("[!ab]*.wav"):
         path.unlink()
@@ -270,6 +272,12 @@ def test_bad_input_is_one_line(bad: dict[str, Path], words: str, said: str) -> N
     refuses(said, run, *(bad.get(word, word) for word in words.split()))
 
 
+def test_other_lengths_by_our_own_rate_were_called_no_protected_version(folder, monkeypatch):
+    """Of each recording, but of those whose length was nearly kept: these alone were attacked."""
+    monkeypatch.setattr(McAdams, "keeps_length", False)
+    refuses("changes how long speech is", run, folder / "in", folder / "out")
+
+
 def test_recordings_that_cannot_be_compared_are_left_out_and_named(bad, capsys):
     refuses("5 of 10 recordings were left out", run, bad["cut/in"], bad["cut/out"], kind=LossError)
     told, page = capsys.readouterr().err, bad["cut/out"].with_name("out.evidence.html").read_text()
@@ -280,6 +288,18 @@ def test_recordings_that_cannot_be_compared_are_left_out_and_named(bad, capsys):
         ("dan-1", "is shorter than 2 s"),
     ):  # fmt: skip
         assert re.search(f"left out: .*{name}.wav.*{why}", told) and f"{name}.wav" in page
+
+
+@pytest.mark.parametrize("words", [(), ("--rename",)])
+def test_a_recording_that_changed_since_counted_as_hidden(folder, tmp_path, capsys, words):
+    """Somebody else speaks in the protected version: nobody could name the right person."""
+    ins = shutil.copytree(folder / "in", tmp_path / "in")
+    given = ("--system", SYSTEM, "--nj", 1, "--key-file", folder / "key", *words)
+    assert protect([str(word) for word in (*given, ins, tmp_path / "out")]) == 0
+    assert run(ins, tmp_path / "out") == 0
+    shutil.copy(ins / "cat-2.wav", ins / "ben-2.wav")
+    refuses("1 of 9 recordings were left out", run, ins, tmp_path / "out", kind=LossError)
+    assert "ben-2.wav: is not what" in capsys.readouterr().err
 
 
 def test_another_programs_folder_has_no_lazy_informed_attacker(folder, tmp_path):

@@ -156,8 +156,9 @@ def test_the_key_is_written_only_where_it_was_asked_for(folder: Path, tmp_path: 
     assert run("--key-file", key, folder, tmp_path / "again") == 0
     for name in ("anna-1.wav", "sub dir/bert-1.ogg"):
         assert (samples(tmp_path / "out" / name) == samples(tmp_path / "again" / name)).all()
-    beside = ("--write-key", tmp_path / "out/key", folder, tmp_path / "out")
-    refuses("must not lie beside", run, *beside)
+    for option in ("--write-key", "--key-file"):  # a given one was handed on with OUT
+        beside = (option, tmp_path / "out/key", folder, tmp_path / "out")
+        refuses("must not lie beside", run, *beside)
 
 
 def test_a_run_that_was_killed_goes_on(folder, tmp_path, monkeypatch):
@@ -195,6 +196,44 @@ def test_a_run_that_went_on_gave_a_speaker_another_pitch(folder, tmp_path, monke
     assert run(*words, folder, out) == 0
     assert heard == whole[:1] == [["anna-1.wav", "anna-2.flac"]]
     assert (out / "anna-1.wav").stat().st_mtime_ns == before and (out / "anna-2.flac").is_file()
+
+
+def test_a_file_that_changed_during_a_run_counted_as_done(folder, tmp_path, monkeypatch):
+    """Such as one that was still being copied: its mark was taken when it had been made."""
+    plain, out = Work._write, tmp_path / "out"
+
+    def changes(self: Work, path: Path, *args: Any) -> float:
+        peak = plain(self, path, *args)
+        if path.name == "anna-1.wav":
+            write(folder / path, speechlike(1.8, 5))
+        return peak
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Work, "_write", changes)
+        assert run("--key", KEY, folder, out) == 0
+    assert len(samples(out / "anna-1.wav")) == 24000
+    assert run("--key", KEY, folder, out) == 0
+    assert len(samples(out / "anna-1.wav")) == 28800
+
+
+def test_a_damaged_recording_left_all_of_its_speaker_their_own_pitch(tmp_path: Path) -> None:
+    """No pitch was learnt where one of them could not be read, and none is changed without."""
+    write(tmp_path / "a.wav", speechlike(6.0))
+    bad = speechlike(6.0)
+    bad[48000] = np.nan
+    soundfile.write(tmp_path / "b.wav", bad, 16000, subtype="FLOAT")
+    found = [Recording.open(tmp_path / name) for name in ("a.wav", "b.wav")]
+    alone = job.learn_f0(found[:1])
+    assert alone.n > 100 and job._learn(found, lambda _: None).n == alone.n
+
+
+def test_who_spoke_between_the_stretches_kept_their_pitch(tmp_path: Path) -> None:
+    """Three seconds of speech in five minutes of silence, of which a minute was heard."""
+    sparse = np.zeros(300 * 16000)
+    sparse[5 * 16000 : 8 * 16000] = speechlike(3.0)
+    write(tmp_path / "a.wav", sparse)
+    learnt = job.learn_f0([Recording.open(tmp_path / "a.wav")])
+    assert learnt.n > 100 and np.exp(learnt.mean) == pytest.approx(120, rel=0.1)
 
 
 def test_a_given_key_after_a_fresh_one_ended_in_a_traceback(folder: Path, tmp_path: Path) -> None:
@@ -334,6 +373,48 @@ def test_a_drawn_key_goes_on_with_the_names_of_its_table(folder: Path, tmp_path:
     assert by_name(out) == table and (out / table["anna-1.wav"]).is_file()
     tmp_path.joinpath("out.names.tsv").unlink()
     refuses("out.names.tsv: is missing", run, "--rename", folder, out)
+
+
+@pytest.mark.parametrize("per", ["file", "folder"])
+def test_the_journal_told_drawn_names_in_the_order_of_the_real_ones(tmp_path, per):
+    """So whoever has a list of the recordings knew which is which, and which belong together."""
+    for i in range(12):
+        write(tmp_path / f"in/{i // 4}/{i}.wav", speechlike(0.3, i))
+    assert run("--key", KEY, "--rename", "--per", per, tmp_path / "in", tmp_path / "out") == 0
+    lines = (tmp_path / "out/.protected.jsonl").read_text().splitlines()
+    rows = [json.loads(line) for line in lines[1:]]
+    for told in (True, False):
+        names = [row["file"] for row in rows if (row["source"] is None) is told]
+        assert len(names) == 12 and names == sorted(names)
+
+
+def test_the_journal_told_the_lengths_that_a_rate_had_changed(tmp_path, monkeypatch):
+    """In seconds, and by the order in which files were made: the longest first."""
+    monkeypatch.setattr(McAdams, "keeps_length", False)
+    for i in range(6):
+        write(tmp_path / f"in/{i}.wav", speechlike(0.3 + i / 20, i))
+    for _ in (1, 2):  # nor does the account lose them where nothing is left to do
+        assert run("--key", KEY, "--rename", tmp_path / "in", tmp_path / "out") == 0
+        account = json.loads((tmp_path / "out.account.json").read_text())
+        assert [account["files"][f"{i}.wav"]["seconds"] for i in (0, 5)] == [0.3, 0.55]
+    lines = (tmp_path / "out/.protected.jsonl").read_text().splitlines()
+    rows = [row for line in lines[1:] if (row := json.loads(line))["source"]]
+    assert [row["told"] for row in rows] == [{"warnings": []}] * 6
+    assert [row["file"] for row in rows] == sorted(row["file"] for row in rows)
+
+
+def test_a_new_secret_gave_the_names_of_an_old_table(folder: Path, tmp_path: Path) -> None:
+    """OUT was removed and made again, for somebody else: by names both could be joined."""
+    out, aside = tmp_path / "out", tmp_path / "aside"
+    assert run("--rename", folder, out) == 0
+    out.rename(aside)
+    refuses("out.names.tsv: is of another", run, "--rename", folder, out)
+    refuses("out.names.tsv: is of another", run, "--rename", folder, out)
+    given = ("--rename", "--key", KEY, folder, out)
+    refuses("out.names.tsv: is of another key", run, *given)
+    tmp_path.joinpath("out.names.tsv").rename(tmp_path / "aside.names.tsv")
+    assert run(*given) == 0
+    assert not {path.name for path in aside.glob("*.wav")} & {p.name for p in out.glob("*.wav")}
 
 
 @pytest.mark.parametrize("word", ["yes", "1", "True"])

@@ -29,7 +29,7 @@ from steps.sources import SourceSpeaker, VoiceKey
 from steps.speaker.backends import CentredCosine
 from steps.speaker.encoders import Encoder, TooShortError, load_encoder
 from steps.standalone.account import beside
-from steps.standalone.job import TABLE, Jobs, Tick, known_names, made_name, plain
+from steps.standalone.job import SALT, TABLE, Jobs, Tick, known_names, made_name, made_of, plain
 from steps.standalone.stream import Recording, convert_stream
 from steps.synthesis.f0 import VOICED_HZ, compute_f0_stats
 from steps.synthesis.world import extract_f0
@@ -75,9 +75,11 @@ def pair_up(
     source: Path, out: Path, people: Mapping[str, Sequence[Path]]
 ) -> tuple[list[Pair], dict[str, str]]:
     """Pairs of all recordings, by person, and why others have none: OUT lacks them, they are no
-    audio, too short, or as long as no protected version of theirs would be."""
+    audio, too short, as long as no protected version of theirs would be, or have changed since."""
     pairs, left_out = list[Pair](), dict[str, str]()
-    drawn = known_names((path for own in people.values() for path in own), beside(out, TABLE))
+    every = [SALT, *(path for own in people.values() for path in own)]
+    drawn = known_names(every, beside(out, TABLE))
+    as_it_was = made_of(out, str(drawn.pop(SALT, "")))
     for person, path in ((person, path) for person, paths in people.items() for path in paths):
         name, made = plain(path), out / drawn.get(path, made_name(path))
         try:
@@ -91,6 +93,10 @@ def pair_up(
                 raise UserError(
                     f"{made}: has {seconds[1]:.1f} s, and {source / path} has {seconds[0]:.1f} s; "
                     "it is not a protected version of it"
+                )
+            if not as_it_was(drawn.get(path, path), source / path):
+                raise UserError(
+                    f"{source / path}: is not what {made} was made of; protect it again"
                 )
             pairs.append(pair)
         except UserError as error:

@@ -10,13 +10,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from steps.anonymisers.registry import Anonymiser, AsItIs, Description, Spoken
 from steps.audio import SAMPLE_RATE, read_audio
 from steps.sources import SourceSpeaker, SystemRun, VoiceKey
+from utils import settings as rule
 from utils.arrays import Float64
 from utils.audiofile import audio_format
 from utils.cli import UserError, refusing
@@ -144,17 +145,23 @@ def _audio(paths: Iterable[Path]) -> Iterator[tuple[str, str]]:
 
 def _listed(table: Path) -> Iterator[tuple[str, str]]:
     """Names and audio of a wav.scp. Paths in it may be relative to a folder above it, or of another
-    machine: then the file of that name beside the table is meant."""
+    machine: then the file of that name beside the table is meant. UserError for unlike ones."""
     bases = table.absolute().parents
-    beside: dict[str, Path] | None = None
+    beside: dict[str, list[Path]] = {}
     for name, said in read_map(table, rest_of_line=True).items():
         piped = _CONVERTED.fullmatch(said)
         file = (piped["sox"] or piped["flac"]) if piped else said
         found = next((base / file for base in bases if (base / file).exists()), None)
         if found is None:
-            if beside is None:
-                beside = {path.name: path for path in table.parent.rglob("*.*")}
-            found = beside.get(Path(file).name)
+            for path in () if beside else sorted(table.parent.rglob("*.*")):
+                beside.setdefault(path.name, []).append(path)
+            alike = beside.get(Path(file).name, [])
+            if unlike := [path for path in alike[1:] if not _same(str(alike[0]), str(path))]:
+                raise UserError(
+                    f"{table}: {name}: {file} is not there, and unlike files beside the table have "
+                    f"its name: {alike[0]} and {unlike[0]}"
+                )
+            found = alike[0] if alike else None
         yield name, str(found or said)
 
 
@@ -245,7 +252,7 @@ class CommandSettings:
     anonymiser: str
     command: str
     suffix: str = ""
-    longer: float = _OTHER_LENGTH
+    longer: Annotated[float, rule.Number(least=1)] = _OTHER_LENGTH
 
     def __post_init__(self) -> None:
         for place in ("{in}", "{out}"):

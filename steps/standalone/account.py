@@ -40,7 +40,11 @@ def write_account(
     before = _earlier(path, settings)
     runs, known = before.get("runs", []), before.get("files", {})
     runs = [one for one in runs if one["key_digest"] != run["key_digest"]]
-    known = {name: file for name, file in known.items() if file["status"] == "done"}
+    failed = {name for name, file in files.items() if file["status"] == "failed"}
+    known = {
+        name: file for name, file in known.items()
+        if file["status"] == "done" and name not in failed
+    }  # fmt: skip
     found = {
         **settings,
         "out": plain(out),

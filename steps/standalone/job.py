@@ -259,23 +259,27 @@ class Journal:
                 f"{'another key' if same else 'other settings'}; choose another output folder"
             )
         self.salt = ""  # of marks; secret where names are drawn
-        last = {str(row["file"]): row for row in rows if "file" in row}
-        self.done = {name: row for name, row in last.items() if row["source"] is not None}
+        self._marks = dict[str, str]()
+        self.done = _done(rows)
 
     def has(self, name: Path, source: Path, made: Path) -> bool:
         """Whether a file is done, and neither it nor its source has changed or gone since."""
         known = self.done.get(name.as_posix())
         return known is not None and made.is_file() and known["source"] == _mark(source, self.salt)
 
-    def begin(self, names: Iterable[Path]) -> None:
-        """Record that files are made anew: what a run that is killed leaves of them is no longer
-        valid."""
-        for name in names:
+    def begin(self, sources: Mapping[Path, Path]) -> None:
+        """Record that files are made anew, by name, of sources that were not read yet: what a run
+        that is killed leaves of them is no longer valid. The order tells nothing of the sources."""
+        for name, source in sorted(sources.items()):
+            self._marks[name.as_posix()] = _mark(source, self.salt)
             self._append({"file": name.as_posix(), "source": None})
 
-    def add(self, name: Path, source: Path, told: Mapping[str, object]) -> None:
-        """Record a finished file, and what the account tells of it."""
-        self._append({"file": name.as_posix(), "source": _mark(source, self.salt), "told": told})
+    def add(self, name: Path, told: Mapping[str, object]) -> None:
+        """Record a finished file, of what its source was when it began, and what the account tells
+        of it."""
+        self._append(
+            {"file": name.as_posix(), "source": self._marks[name.as_posix()], "told": told}
+        )
 
     def told(self, name: Path) -> dict[str, object]:
         """Record of a file that is done."""
@@ -296,6 +300,24 @@ def made_with(out: Path, key: str | None) -> dict[str, Any]:
     if key and rows[0]["key"] != fingerprint(key, salt):
         raise UserError(f"{out}: was protected with another key")
     return dict(rows[0]["settings"]) if rows else {}
+
+
+def made_of(out: Path, salt: str) -> Callable[[Path, Path], bool]:
+    """Whether the file of a name in a folder is finished, of a source that has not changed since;
+    always of another program's."""
+    known = is_there(out / JOURNAL)
+    done = _done(_rows(out)) if known else {}
+
+    def holds(name: Path, source: Path) -> bool:
+        row = done.get(name.as_posix(), {})
+        return not known or row.get("source") == _mark(source, salt)
+
+    return holds
+
+
+def _done(rows: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    last = {str(row["file"]): row for row in rows if "file" in row}
+    return {name: row for name, row in last.items() if row["source"] is not None}
 
 
 def _rows(out: Path) -> list[dict[str, Any]]:
@@ -386,14 +408,16 @@ def draw_name(key: str, path: Path) -> Path:
 
 
 def draw_names(
-    key: str, paths: Sequence[Path], table: Path, *, begun: bool = False
+    key: str, paths: Sequence[Path], table: Path, *, fresh: bool = False, begun: bool = False
 ) -> dict[Path, Path]:
     """Names by file, those of an earlier run from its table; the table, `<before> TAB <now>`, is
-    written for its owner alone. UserError for a damaged table, and a missing one where a run has
-    begun."""
+    written for its owner alone. UserError for a damaged table, one of another key than a given one,
+    and a missing one where a run with a fresh key has begun."""
     if begun and not table.is_file():
         raise UserError(f"{table}: is missing, which says whose names are drawn; put it back")
     known = known_names(paths, table)
+    if not fresh and any(name != draw_name(key, path) for path, name in known.items()):
+        raise UserError(f"{table}: is of another key, and its names would be lost; move it away")
     found = {path: known.get(path) or draw_name(key, path) for path in paths}
     rows = _read_names(table) | {_cell(path): str(name) for path, name in found.items()}
     if len({*found.values()}) < len(paths) or len({*rows.values()}) < len(rows):
@@ -425,6 +449,7 @@ def _read_names(table: Path) -> dict[str, str]:
 
 # The speaker's pitch is measured in so many stretches, spread over their files.
 _STRETCHES, _SECONDS = 12, 5.0
+_FEWEST = 100  # frames of 10 ms with voice: without any, a system leaves the speaker's own pitch
 MARK = "Synthetic speech: its voice was made by pseudovox"  # in the files, where they can hold it
 SILENT = 1e-3  # of full scale, which a silent file does not reach
 _SERIAL = b"pvox"  # number of an Ogg stream, which libsndfile draws
@@ -535,24 +560,35 @@ def _unseen(target: Path) -> Iterator[int]:
 
 
 def learn_f0(recordings: Sequence[Recording]) -> F0Stats:
-    """Pitch of the speaker in the recordings, from stretches spread evenly over them."""
-    from steps.synthesis.world import extract_f0
-
-    total = sum(recording.seconds for recording in recordings)
+    """Pitch of the speaker in the recordings, from stretches spread evenly over them, or from all
+    of them where these hold less than a second of voice. Those that cannot be read do not count."""
+    total, begins = sum(recording.seconds for recording in recordings), 0.0
     n = max(1, min(_STRETCHES, int(total / _SECONDS)))
     places = [(i + 0.5) * total / n - _SECONDS / 2 for i in range(n)]
-    contours, begins = [], 0.0
+    contours = list[Float64]()
     for recording in recordings:
-        for place in places:  # in order, so that the file is gone through once
-            inside = place - begins
-            if -_SECONDS < inside < recording.seconds:
-                start = max(0, int(inside * SAMPLE_RATE))
-                stop = min(len(recording), start + round(_SECONDS * SAMPLE_RATE))
-                part = recording.read(start, stop)
-                contours.append(extract_f0(part) if part.any() else np.zeros(1))
+        contours += _contours(recording, _stretches(recording, [at - begins for at in places]))
         begins += recording.seconds
-        recording.close()
-    return compute_f0_stats(contours)
+    if (found := compute_f0_stats(contours)).n >= _FEWEST:
+        return found
+    return compute_f0_stats([x for own in recordings for x in _contours(own, own.blocks())])
+
+
+def _stretches(recording: Recording, places: Iterable[float]) -> Iterator[Float64]:
+    """Yield stretches that begin at these seconds, in order: the file is gone through once."""
+    for place in places:
+        if -_SECONDS < place < recording.seconds:
+            start = max(0, int(place * SAMPLE_RATE))
+            yield recording.read(start, min(len(recording), start + round(_SECONDS * SAMPLE_RATE)))
+
+
+def _contours(recording: Recording, parts: Iterable[Float64]) -> list[Float64]:
+    """F0 of parts of a recording; none where one cannot be read, which is found again."""
+    from steps.synthesis.world import extract_f0
+
+    with closing(recording), suppress(UserError):
+        return [extract_f0(part) if part.any() else np.zeros(1) for part in parts]
+    return []
 
 
 # ---- Side by side: a task for each file, in processes that share the loaded system.
@@ -654,7 +690,9 @@ def protect_all(
     calls = [
         (name, path, good[path], learnt[n]) for n, name, path in wanted if path in good
     ]  # fmt: skip
-    calls.sort(key=lambda call: -call[2].seconds)  # so that no long file is begun last
+    # So that no long file is begun last, where lengths are known; drawn names tell no order.
+    keeps = work.anonymiser.keeps_length
+    calls.sort(key=lambda call: (-call[2].seconds * keeps, work.target(call[1])))
     for n, result in jobs.run(work.protect, calls):
         path = calls[n][1]
         if isinstance(result, UserError):
@@ -668,7 +706,4 @@ def protect_all(
 
 
 def _learn(recordings: Sequence[Recording], _: Tick) -> F0Stats:
-    try:
-        return learn_f0(recordings)
-    except UserError:  # a file is at fault, which is found again
-        return compute_f0_stats([])
+    return learn_f0(recordings)
