@@ -88,8 +88,11 @@ def mean_of(values: Float64, name: str) -> Float64:
 
 
 def deviation(lists: list[Float64]) -> list[str]:
-    """Of each list, and of both with the interval. Both speak with the same targets, so that their
-    deviations are not independent: the degrees of freedom are those of one list."""
+    """The deviation of each list, and of both with its interval.
+
+    Both lists speak with the same targets, so that their deviations are not independent: the
+    degrees of freedom are those of one list.
+    """
     each = [float(values[0].std(ddof=1)) for values in lists]
     df, pooled = lists[0].shape[1] - 1, math.sqrt(sum(s**2 for s in each) / len(each))
     low, high = (pooled * math.sqrt(df / stats.chi2.ppf(q, df)) for q in (0.975, 0.025))
