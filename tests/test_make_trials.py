@@ -143,6 +143,14 @@ def test_a_session_must_be_known_for_all_utterances_of_a_speaker() -> None:
     refuses("f1-0-2: has no session", make_lists, UTT2SPK, GENDER, ruled(0, part))
 
 
+def test_a_table_of_sessions_that_lacks_a_speaker_was_no_rule_for_them(tmp_path, make):
+    """Their enrolment and trials shared a session, without a word."""
+    part = {utt: session for utt, session in SESSIONS.items() if UTT2SPK[utt] != "f1"}
+    refuses("f1-0-0: has no session", make_lists, UTT2SPK, GENDER, ruled(0, part))
+    (tmp_path / "utt2session").write_text("")
+    refuses("utt2session: is empty", make, "--sessions", tmp_path / "utt2session")
+
+
 # The program, on data directories.
 
 

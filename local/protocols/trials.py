@@ -101,17 +101,15 @@ def label_of(speaker: str, utt: str, utt2spk: Table) -> str:
 def split_speaker(speaker: str, utts: Sequence[str], rules: Rules) -> Split | str:
     """Choose (enrolment, trial) utterances of one speaker, or the reason for not enrolling them.
 
-    An utterance that `sessions` does not name is a session of its own. Where sessions are known,
-    one that is long enough and leaves enough others is drawn for enrolment, and the rest of it is
-    not used.
+    Without `sessions` any utterance may be drawn. Where they are known, one that is long enough and
+    leaves enough others is drawn for enrolment, and the rest of it is not used. UserError for an
+    utterance that they lack.
     """
     in_session: dict[str, list[str]] = {}
     for utt in utts:
         in_session.setdefault(rules.sessions.get(utt, ""), []).append(utt)
-    if "" in in_session and len(in_session) > 1:
-        raise UserError(
-            f"{in_session[''][0]}: has no session, but others of speaker {speaker} have"
-        )
+    if "" in in_session and rules.sessions:
+        raise UserError(f"{in_session[''][0]}: has no session; add it to the table of sessions")
     least, trial = rules.enrol_utts + rules.min_trial_utts, None
     if "" in in_session:
         if len(utts) < least:
