@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -117,10 +118,11 @@ def find_faults(
     audio: utterance -> header of its audio file (`probe_all`). genders_from: source of the genders,
     for messages.
     """
-    genders: dict[str, set[str]] = {}
-    for row in rows:
-        if row.get("gender"):
-            genders.setdefault(row["spk"], set()).add(row["gender"])
+    said: dict[tuple[str, str], set[str]] = {}
+    for row, column in product(rows, ("gender", "age")):
+        if row.get(column):
+            said.setdefault((row["spk"], column), set()).add(row[column])
+    heard: dict[str, str] = {}
     where = f" in {genders_from}" if genders_from else ""
     for row in rows:
         utt, spk = row["utt"], row["spk"]
@@ -129,19 +131,23 @@ def find_faults(
             message += f"; call it {spk}-{utt}" if spk else "; name its speaker"
         elif not row["audio"]:
             kind, message = "audio", "there is no audio file for it"
-        elif len(genders.get(spk, ())) > 1:
+        elif len(said.get((spk, "gender"), ())) > 1:
             kind, message = "gender", f"speaker {spk} has several genders{where}"
         elif "gender" in row and not row["gender"]:
             kind, message = "gender", f"speaker {spk} is not{where or ' given a gender'}"
         elif "gender" in row and row["gender"] not in GENDERS:
             kind = "gender"
             message = f"speaker {spk} has gender {row['gender']!r}{where}, neither f nor m"
+        elif len(said.get((spk, "age"), ())) > 1:
+            kind, message = "age", f"speaker {spk} has several ages; give one"
         elif "age" in row and not row["age"].isdigit():
             kind, message = "age", f"speaker {spk} has age {row['age']!r}; whole years are expected"
         elif "text" in row and not row["text"].split():
             kind, message = "transcript", f"there is no transcript for {row['audio']}"
         elif "emotion" in row and len(row["emotion"].split()) != 1:
             kind, message = "emotion", f"its emotion is {row['emotion']!r}; one word is expected"
+        elif (first := heard.setdefault(row["audio"], utt)) != utt:
+            kind, message = "audio", f"{row['audio']} is already that of {first}"
         elif problem := audio[utt].problem:
             kind, message = "audio", f"{row['audio']} {problem}"
         else:
