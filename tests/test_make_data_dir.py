@@ -106,6 +106,15 @@ def test_a_recording_under_two_ids_was_both_enrolled_and_tried(tmp_path, capsys)
     assert f"s2-1: {tmp_path}/c.wav is already that of s1-1" in capsys.readouterr().err
 
 
+def test_a_name_in_two_normal_forms_was_two_people(tmp_path: Path) -> None:
+    """macOS names folders in the decomposed form; on the screen both are alike."""
+    for name in "ab":
+        write_audio(tmp_path / f"{name}.wav")
+    rows = ["a.wav|Jos\u00e9|m", "b.wav|Jose\u0301|m"]
+    make(write_table(tmp_path, *rows, header="file speaker sex"), tmp_path / "out")
+    assert set(load_data_dir(tmp_path / "out").spk2utt) == {"Jos\u00e9"}
+
+
 def test_the_last_of_several_ages_of_a_speaker_was_taken(tmp_path, capsys):
     for name in "ab":
         write_audio(tmp_path / f"{name}.wav")

@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -84,7 +85,10 @@ def _named(
     above = os.path.commonpath([file.parent for file in files.values() if file] or [home])
     names: dict[str, str] = {}
     for number, row in read:
-        file, speaker, sex = files[number], row["speaker"].strip(), row["sex"].strip().lower()
+        file, sex = files[number], row["sex"].strip().lower()
+        speaker = unicodedata.normalize(
+            "NFC", row["speaker"].strip()
+        )  # names of folders may be NFD
         spk = _as_id(speaker)
         if names.setdefault(spk, speaker) != speaker:
             both = f"'{names[spk]}' and '{speaker}'"
