@@ -374,6 +374,14 @@ def test_official_trials_that_contradict_themselves(tmp_path, old, new, message)
     refuses(message, read_official, tmp_path, "e_test")
 
 
+def test_official_trials_of_a_man_and_women_counted_as_within_the_gender(tmp_path: Path) -> None:
+    utt = write_official(tmp_path).trial_utts("f")[0]
+    with (tmp_path / "e_test_trials_f/trials").open("a") as stream:
+        stream.write(f"m1 {utt} nontarget\n")
+    said = rf"trials:\d+: m1 {utt} nontarget: m1 is m, in the trials of f"
+    refuses(said, read_official, tmp_path, "e_test")
+
+
 def test_evaluation_speakers_and_the_rest(tmp_path, make, capsys):
     options = ("--rest", tmp_path / "train", "--enrol-utts", 2, "--speakers")
     assert make(*options, 2) == 0

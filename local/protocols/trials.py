@@ -256,7 +256,7 @@ def read_official(folder: Path, evaluation: str) -> tuple[Lists, dict[str, str],
             continue
         place = folder / f"{evaluation}_trials_{gender}"
         data = data or load_data_dir(place)  # which says what is missing
-        _check_official(data, gender, enrolment)
+        _check_official(data, gender, enrolment, spk2gender)
         new = sorted(set(data.utt2spk.values()) - set(utt2spk.values()))
         if new and len(trials) == len(GENDERS):
             raise UserError(
@@ -319,13 +319,15 @@ def _check_edition(place: Path) -> None:
         )
 
 
-def _check_official(data: DataDir, gender: str, enrolment: Groups) -> None:
+def _check_official(data: DataDir, gender: str, enrolment: Groups, genders: Table) -> None:
     """Raise a UserError for a trial that contradicts the enrolment, the speakers or the gender."""
     path = data.path / "trials"
     for number, (speaker, utt, label) in enumerate(data.trials or [], start=1):
         trial = f"{path}:{number}: {speaker} {utt} {label}"
         if speaker not in enrolment:
             raise UserError(f"{trial}: speaker {speaker} has no enrolment utterance")
+        if gender not in (genders[speaker], MIXED):
+            raise UserError(f"{trial}: {speaker} is {genders[speaker]}, in the trials of {gender}")
         if label != label_of(speaker, utt, data.utt2spk):
             raise UserError(f"{trial}: but {utt} is spoken by {data.utt2spk[utt]}")
     for speaker, own in (data.spk2gender or {}).items():
