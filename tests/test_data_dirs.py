@@ -91,6 +91,17 @@ def test_each_problem_is_found(data: Path, run_program, name: str) -> None:
         refuses(found if name != "utterance without speaker" else "s1-001", load_data_dir, data)
 
 
+def test_enrolment_speech_in_the_trials_was_valid(make_data_dir, tmp_path: Path) -> None:
+    """Sets that a prepare.sh writes without make_trials.py, which refuses it."""
+    enrolment, trials = (make_data_dir(tmp_path / f"e_{name}") for name in ("enrolls", "trials_f"))
+    (trials / "trials").write_text("s1 s1-000 target\ns1 s1-001 target\ns1 s2-000 nontarget\n")
+    (enrolment / "enrolls").write_text("s1-001\n")
+    found = [str(problem) for problem in validate_data_dir(trials)]
+    assert found == [
+        f"{trials}/trials:2: s1-001 is an enrolment utterance, too; make the trials again"
+    ]
+
+
 def test_all_problems_in_one_run(data: Path, run_program) -> None:
     for name in ("utt2spk with three fields", "CRLF", "gender", "audio that is not there"):
         edit(data / BROKEN[name][0], *BROKEN[name][1:3])
