@@ -135,15 +135,13 @@ def find_faults(
             message += f"; call it {spk}-{utt}" if spk else "; name its speaker"
         elif not row["audio"]:
             kind, message = "audio", "there is no audio file for it"
-        elif len(said.get((spk, "gender"), ())) > 1:
-            kind, message = "gender", f"speaker {spk} has several genders{where}"
+        elif several := [name for name in ("gender", "age") if len(said.get((spk, name), ())) > 1]:
+            kind, message = several[0], f"speaker {spk} has several {several[0]}s{where}"
         elif "gender" in row and not row["gender"]:
             kind, message = "gender", f"speaker {spk} is not{where or ' given a gender'}"
         elif "gender" in row and row["gender"] not in GENDERS:
             kind = "gender"
             message = f"speaker {spk} has gender {row['gender']!r}{where}, neither f nor m"
-        elif len(said.get((spk, "age"), ())) > 1:
-            kind, message = "age", f"speaker {spk} has several ages; give one"
         elif "age" in row and not row["age"].isdigit():
             kind, message = "age", f"speaker {spk} has age {row['age']!r}; whole years are expected"
         elif "text" in row and not row["text"].split():
