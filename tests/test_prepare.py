@@ -462,6 +462,16 @@ def test_vctk_080_and_a_training_set_of_another_corpus(tree, tmp_path):
     assert "no speaker is left to train with" in nobody.stderr
 
 
+@pytest.mark.slow
+def test_sentences_of_vctk_without_audio_were_lost_without_a_word(
+    tree: Callable[..., Tree],
+) -> None:
+    """Version 0.92 has transcripts of p362 without audio."""
+    small = tree("vctk")
+    (small.root / "wav48_silence_trimmed/p225/p225_300_mic2.flac").unlink()
+    assert "left out: 1 transcripts without audio\n" in small.made().stderr
+
+
 @pytest.mark.parametrize("suffix", ["", "_mic1"])
 @pytest.mark.slow
 def test_official_lists_of_vctk(tree: Callable[..., Tree], tmp_path: Path, suffix: str) -> None:
