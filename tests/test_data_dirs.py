@@ -242,6 +242,13 @@ def test_combine_refuses_equal_ids_in_two_sources(data: Path, tmp_path: Path, ru
     assert "speaker x-s1 stands in" in done.stderr and "with another value" in done.stderr
 
 
+def test_two_people_of_one_id_were_combined_without_a_word(data: Path, tmp_path: Path, run_program):
+    """Speakers 14 and 16 of EmoDB are women, as are LibriSpeech's."""
+    run_program(COPY, "--utt-suffix=-b", data, tmp_path / "b", status=0)
+    done = run_program(COMBINE, tmp_path / "both", data, tmp_path / "b", status=0)
+    assert "both: 2 speakers are in several sources, each as one person: s1 ...\n" in done.stdout
+
+
 def test_copy_keeps_the_prefix_rule_and_the_original_ids(data: Path, tmp_path: Path, run_program):
     out = tmp_path / "out"
     done = run_program(COPY, "--spk-prefix", "x-", data, out, status=2)
