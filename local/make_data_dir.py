@@ -7,7 +7,8 @@ the corpus lacks it. Each audio file's header is read. OUT gets wav.scp utt2spk 
 (seconds), and where known spk2gender, spk2age, text and utt2emotion.
 
 An utterance is left out, with a line that says why, when its speaker does not begin its id, or it
-has no audio, gender, transcript or emotion, or its audio cannot be read, is empty or is not mono.
+has no audio, gender, transcript or emotion, its speaker has several genders or ages, or its audio
+is that of another utterance, cannot be read, is empty or is not mono.
 Nothing is written when more are left out than --allow-loss (exit status 3).
 """
 

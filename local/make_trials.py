@@ -175,6 +175,8 @@ def main(
         lists = enrolled_lists(data, enrolled, genders)
     else:
         session_of = read_map(sessions) if sessions else {}
+        if sessions and not session_of:
+            raise UserError(f"{sessions}: is empty; it names each utterance's session")
         rules = Rules(enrol_utts, min_trial_utts, tuple(genders), seed, session_of)
         if speakers is not None:
             data, others = split_off_rest(data, speakers, rules)

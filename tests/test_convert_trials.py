@@ -88,3 +88,11 @@ def test_a_fault_in_a_csv_was_told_as_one_of_kaldis_format(tmp_path: Path) -> No
     (tmp_path / "s.csv").write_text("enrol,trial,score\na,a-1,0.9\na,b-1,x0.1\n")
     words = ["verification", str(tmp_path / "trials"), str(tmp_path / "s.csv"), "-"]
     refuses(r"s\.csv:3: 'a,b-1,x0\.1' is not as in csv", compute_metrics, words)
+
+
+@pytest.mark.parametrize("header", ["model,test,label,score,llr", "model,utt1,utt2"])
+def test_the_last_of_two_columns_of_one_meaning_was_taken(tmp_path: Path, header: str) -> None:
+    """Raw scores beside calibrated ones, say; of a list without labels nothing was written."""
+    (tmp_path / "s.csv").write_text(f"{header}\na,b,1,0.5,2\n")
+    said = r"s\.csv:1: the header names \w+ twice"
+    refuses(said, main, [str(tmp_path / "s.csv"), str(tmp_path / "out")])

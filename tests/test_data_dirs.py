@@ -91,6 +91,17 @@ def test_each_problem_is_found(data: Path, run_program, name: str) -> None:
         refuses(found if name != "utterance without speaker" else "s1-001", load_data_dir, data)
 
 
+def test_enrolment_speech_in_the_trials_was_valid(make_data_dir, tmp_path: Path) -> None:
+    """Sets that a prepare.sh writes without make_trials.py, which refuses it."""
+    enrolment, trials = (make_data_dir(tmp_path / f"e_{name}") for name in ("enrolls", "trials_f"))
+    (trials / "trials").write_text("s1 s1-000 target\ns1 s1-001 target\ns1 s2-000 nontarget\n")
+    (enrolment / "enrolls").write_text("s1-001\n")
+    found = [str(problem) for problem in validate_data_dir(trials)]
+    assert found == [
+        f"{trials}/trials:2: s1-001 is an enrolment utterance, too; make the trials again"
+    ]
+
+
 def test_all_problems_in_one_run(data: Path, run_program) -> None:
     for name in ("utt2spk with three fields", "CRLF", "gender", "audio that is not there"):
         edit(data / BROKEN[name][0], *BROKEN[name][1:3])
@@ -229,6 +240,13 @@ def test_combine_refuses_equal_ids_in_two_sources(data: Path, tmp_path: Path, ru
     run_program(COPY, "--utt-suffix=-b", tmp_path / "both", tmp_path / "b")
     done = run_program(COMBINE, tmp_path / "all", tmp_path / "b", other)
     assert "speaker x-s1 stands in" in done.stderr and "with another value" in done.stderr
+
+
+def test_two_people_of_one_id_were_combined_without_a_word(data: Path, tmp_path: Path, run_program):
+    """Speakers 14 and 16 of EmoDB are women, as are LibriSpeech's."""
+    run_program(COPY, "--utt-suffix=-b", data, tmp_path / "b", status=0)
+    done = run_program(COMBINE, tmp_path / "both", data, tmp_path / "b", status=0)
+    assert "both: 2 speakers are in several sources, each as one person: s1 ...\n" in done.stdout
 
 
 def test_copy_keeps_the_prefix_rule_and_the_original_ids(data: Path, tmp_path: Path, run_program):

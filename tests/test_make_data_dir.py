@@ -96,6 +96,34 @@ def test_a_speaker_of_two_genders_and_many_faults(tmp_path, capsys):
         make(tmp_path / "table.tsv", tmp_path / "out", "--allow-loss", "30")
 
 
+def test_a_recording_under_two_ids_was_both_enrolled_and_tried(tmp_path, capsys):
+    """Of one person it made targets that are equal, of two people nontargets that are."""
+    write_audio(tmp_path / "c.wav")
+    rows = [
+        f"{spk}-{n}|{spk}|f|{tmp_path}/c.wav|ONE" for spk, n in (("s1", 1), ("s1", 2), ("s2", 1))
+    ]
+    refuses("2 of 3", make, write_table(tmp_path, *rows), tmp_path / "out", kind=LossError)
+    assert f"s2-1: {tmp_path}/c.wav is already that of s1-1" in capsys.readouterr().err
+
+
+def test_a_name_in_two_normal_forms_was_two_people(tmp_path: Path) -> None:
+    """macOS names folders in the decomposed form; on the screen both are alike."""
+    for name in "ab":
+        write_audio(tmp_path / f"{name}.wav")
+    rows = ["a.wav|Jos\u00e9|m", "b.wav|Jose\u0301|m"]
+    make(write_table(tmp_path, *rows, header="file speaker sex"), tmp_path / "out")
+    assert set(load_data_dir(tmp_path / "out").spk2utt) == {"Jos\u00e9"}
+
+
+def test_the_last_of_several_ages_of_a_speaker_was_taken(tmp_path, capsys):
+    for name in "ab":
+        write_audio(tmp_path / f"{name}.wav")
+    rows = [f"s1-1|s1|17|{tmp_path}/a.wav", f"s1-2|s1|18|{tmp_path}/b.wav"]
+    path = write_table(tmp_path, *rows, header="utt spk age audio")
+    refuses("2 of 2", make, path, tmp_path / "out", kind=LossError)
+    assert "s1-1: speaker s1 has several ages" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("header", "rows", "message"),
     [

@@ -143,6 +143,14 @@ def test_a_session_must_be_known_for_all_utterances_of_a_speaker() -> None:
     refuses("f1-0-2: has no session", make_lists, UTT2SPK, GENDER, ruled(0, part))
 
 
+def test_a_table_of_sessions_that_lacks_a_speaker_was_no_rule_for_them(tmp_path, make):
+    """Their enrolment and trials shared a session, without a word."""
+    part = {utt: session for utt, session in SESSIONS.items() if UTT2SPK[utt] != "f1"}
+    refuses("f1-0-0: has no session", make_lists, UTT2SPK, GENDER, ruled(0, part))
+    (tmp_path / "utt2session").write_text("")
+    refuses("utt2session: is empty", make, "--sessions", tmp_path / "utt2session")
+
+
 # The program, on data directories.
 
 
@@ -364,6 +372,14 @@ def test_official_trials_that_contradict_themselves(tmp_path, old, new, message)
     lines.remove(first)
     path.write_text("\n".join([first.replace(old, new, 1), *lines]) + "\n")
     refuses(message, read_official, tmp_path, "e_test")
+
+
+def test_official_trials_of_a_man_and_women_counted_as_within_the_gender(tmp_path: Path) -> None:
+    utt = write_official(tmp_path).trial_utts("f")[0]
+    with (tmp_path / "e_test_trials_f/trials").open("a") as stream:
+        stream.write(f"m1 {utt} nontarget\n")
+    said = rf"trials:\d+: m1 {utt} nontarget: m1 is m, in the trials of f"
+    refuses(said, read_official, tmp_path, "e_test")
 
 
 def test_evaluation_speakers_and_the_rest(tmp_path, make, capsys):

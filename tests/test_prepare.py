@@ -462,6 +462,23 @@ def test_vctk_080_and_a_training_set_of_another_corpus(tree, tmp_path):
     assert "no speaker is left to train with" in nobody.stderr
 
 
+@pytest.mark.slow
+def test_mls_said_nothing_of_listed_training_speech_that_is_not_there(tree, tmp_path):
+    write_file(tmp_path / "train/utt2spk", "91_300_000000 91\n91_300_999999 91\n")
+    done = tree("mls").made("--lists", tmp_path, status=2)  # lists of trials are not there, either
+    assert "official training set: 1 of 2 utterances are there\n" in done.stderr
+
+
+@pytest.mark.slow
+def test_sentences_of_vctk_without_audio_were_lost_without_a_word(
+    tree: Callable[..., Tree],
+) -> None:
+    """Version 0.92 has transcripts of p362 without audio."""
+    small = tree("vctk")
+    (small.root / "wav48_silence_trimmed/p225/p225_300_mic2.flac").unlink()
+    assert "left out: 1 transcripts without audio\n" in small.made().stderr
+
+
 @pytest.mark.parametrize("suffix", ["", "_mic1"])
 @pytest.mark.slow
 def test_official_lists_of_vctk(tree: Callable[..., Tree], tmp_path: Path, suffix: str) -> None:

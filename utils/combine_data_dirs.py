@@ -2,10 +2,12 @@
 """Combine data directories into a new one: DST first, then the sources, as in Kaldi.
 
 An utterance (or recording) that two sources have is an error, as is a speaker whose gender differs.
+Other speakers of one id in several sources are one person; they are counted.
 A table that one of the sources lacks is left out, and named; enrolls and trials are joined as they
 are.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -56,6 +58,14 @@ def main(
     tables = combine(sources)
     notes = derive_data_dir(target, tables, *sources)
     sizes = " + ".join(str(len(source.utt2spk)) for source in sources)
-    utt2spk = tables["utt2spk"]
-    speakers = len(set(utt2spk.values()))
-    print(f"{target}: {sizes} = {len(utt2spk)} utterances, {speakers} speakers", *notes, sep="\n")
+    seen = Counter(spk for source in sources for spk in source.spk2utt)
+    if shared := [spk for spk, count in seen.items() if count > 1]:
+        few = (
+            f"{len(shared)} speakers are in several sources, each as one person: {min(shared)} ..."
+        )
+        notes.insert(0, f"{target}: {few}")
+    print(
+        f"{target}: {sizes} = {len(tables['utt2spk'])} utterances, {len(seen)} speakers",
+        *notes,
+        sep="\n",
+    )

@@ -16,6 +16,7 @@ from utils.cli import UserError
 from utils.tables import (
     StrPath,
     invert,
+    is_there,
     scan_lines,
     sort_ids,
     split_fields,
@@ -403,7 +404,7 @@ def _check_trials(
     if (table := tables.get("trials")) is None:
         return
     utt2spk = tables["utt2spk"].rows if "utt2spk" in tables else {}
-    enrolled = _enrolled_speakers(directory, models)
+    enrolled, heard = _enrolled(directory, models)
     for key, label in table.rows.items():
         model, _, utt = key.partition(" ")
         message = ""
@@ -411,6 +412,8 @@ def _check_trials(
             message = f"speaker {model} is not enrolled"
         elif enrolled and utt in utt2spk and (utt2spk[utt] == model) != (label == "target"):
             message = f"{label}, but {utt} is spoken by {utt2spk[utt]} and {model} is enrolled"
+        elif utt in heard:
+            message = f"{utt} is an enrolment utterance, too"
         if message:
             yield table.problem(key, "trial", message, "make the trials again")
     for label in LABELS:
@@ -419,15 +422,19 @@ def _check_trials(
             yield Problem(table.path, None, "no trials", message, "make the trials again")
 
 
-def _enrolled_speakers(directory: Path, models: StrPath | None) -> Collection[str] | None:
-    """Speakers that trials may name; None where they are not known."""
+def _enrolled(
+    directory: Path, models: StrPath | None
+) -> tuple[Collection[str] | None, Collection[str]]:
+    """Speakers that trials may name, None where they are not known, and their `enrolls`."""
     if models is None:
         match = re.fullmatch(r"(.+)_trials(?:_[fm])?(_.+)?", directory.name)
         names = [f"{match[1]}_enrolls{match[2] or ''}", f"{match[1]}_enrolls"] if match else []
         beside = [directory.parent / name for name in names]
         models = next((path for path in beside if (path / "utt2spk").is_file()), None)
         if models is None:
-            return None
+            return None, ()
     if not (path := Path(models) / "utt2spk").is_file():
         raise UserError(f"{path}: is missing; it names the enrolled speakers")
-    return set(FileTable(path).rows.values())
+    listed = path.with_name("enrolls")
+    heard = FileTable(listed).rows if is_there(listed) else ()
+    return set(FileTable(path).rows.values()), heard

@@ -3,6 +3,7 @@
 import logging
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -333,6 +334,8 @@ def _find_format(path: Path, kind: str) -> tuple[str, dict[str, list[str]]]:
             known = "; ".join(f"{name}: {words}" for name, words in COLUMNS.items())
             lacking = "the header names no enrol, trial and label or score"
             raise UserError(f"{place}: {lacking}; known names: {known}")
+        if twice := [name for name, count in Counter(header.values()).items() if count > 1]:
+            raise UserError(f"{place}: the header names {twice[0]} twice; leave one column out")
         _, *found = _split_csv([line for _, line in lines])
         rows = [[row[i] if i < len(row) else "" for i in header] for row in found]
         kind, shapes, lines = "csv", [("csv", tuple(header.values()))], lines[1:]

@@ -38,12 +38,14 @@ list_utterances() { # PART KEEP
     function row(utt, text, spk) {
       spk = utt
       sub(/_.*/, "", spk)
-      if (!some || utt in keep) print utt, spk, gender[spk], audio[utt], text
+      if (some && !(utt in keep)) return
+      print utt, spk, gender[spk], audio[utt], text
+      there++
     }
     { sub(/\r$/, "") }
     of == "speaker" { gsub(/[ \t]/, ""); gender[$1] = tolower($2); next }
     of == "audio" { id = $0; sub(/.*\//, "", id); sub(/\.[A-Za-z]*$/, "", id); audio[id] = $0; next }
-    of == "keep" { split($0, field, " "); keep[field[1]]; some = 1; next }
+    of == "keep" { split($0, field, " "); keep[field[1]]; some++; next }
     NF {
       sub(/[ \t]+/, "\034") # the id ends here
       split($0, field, "\034")
@@ -51,7 +53,10 @@ list_utterances() { # PART KEEP
       row(field[1], field[2])
       done[field[1]]
     }
-    END { for (utt in audio) if (!(utt in done)) row(utt, "") }
+    END {
+      for (utt in audio) if (!(utt in done)) row(utt, "")
+      if (some) print "official training set: " there + 0 " of " some " utterances are there" >"/dev/stderr"
+    }
   ' of=speaker "$corpus/metainfo.txt" of=audio "$work/audio" of=keep "$2" of=text "$corpus/$1/transcripts.txt"
 }
 

@@ -92,11 +92,14 @@ awk -v mic="$mic" -v with_mic="$with_mic" -v leave_out=" $leave_out " '
       next
     }
     heard++
+    done[utt]
     print utt (with_mic == "true" ? "_" mic : ""), spk, gender[spk], path, text[utt]
   }
   END {
     for (spk in left_out)
       print "left out: " left_out[spk] " files of speaker " spk " (--leave-out)" >"/dev/stderr"
+    for (name in text) silent += !(name in done) # some of p362 of version 0.92
+    if (silent) print "left out: " silent " transcripts without audio" >"/dev/stderr"
     if (!strange && !heard) print "prepare.sh: no audio of " mic >"/dev/stderr"
     if (strange || !heard) exit 2
   }

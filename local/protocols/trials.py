@@ -101,17 +101,15 @@ def label_of(speaker: str, utt: str, utt2spk: Table) -> str:
 def split_speaker(speaker: str, utts: Sequence[str], rules: Rules) -> Split | str:
     """Choose (enrolment, trial) utterances of one speaker, or the reason for not enrolling them.
 
-    An utterance that `sessions` does not name is a session of its own. Where sessions are known,
-    one that is long enough and leaves enough others is drawn for enrolment, and the rest of it is
-    not used.
+    Without `sessions` any utterance may be drawn. Where they are known, one that is long enough and
+    leaves enough others is drawn for enrolment, and the rest of it is not used. UserError for an
+    utterance that they lack.
     """
     in_session: dict[str, list[str]] = {}
     for utt in utts:
         in_session.setdefault(rules.sessions.get(utt, ""), []).append(utt)
-    if "" in in_session and len(in_session) > 1:
-        raise UserError(
-            f"{in_session[''][0]}: has no session, but others of speaker {speaker} have"
-        )
+    if "" in in_session and rules.sessions:
+        raise UserError(f"{in_session[''][0]}: has no session; add it to the table of sessions")
     least, trial = rules.enrol_utts + rules.min_trial_utts, None
     if "" in in_session:
         if len(utts) < least:
@@ -258,7 +256,7 @@ def read_official(folder: Path, evaluation: str) -> tuple[Lists, dict[str, str],
             continue
         place = folder / f"{evaluation}_trials_{gender}"
         data = data or load_data_dir(place)  # which says what is missing
-        _check_official(data, gender, enrolment)
+        _check_official(data, gender, enrolment, spk2gender)
         new = sorted(set(data.utt2spk.values()) - set(utt2spk.values()))
         if new and len(trials) == len(GENDERS):
             raise UserError(
@@ -321,13 +319,15 @@ def _check_edition(place: Path) -> None:
         )
 
 
-def _check_official(data: DataDir, gender: str, enrolment: Groups) -> None:
+def _check_official(data: DataDir, gender: str, enrolment: Groups, genders: Table) -> None:
     """Raise a UserError for a trial that contradicts the enrolment, the speakers or the gender."""
     path = data.path / "trials"
     for number, (speaker, utt, label) in enumerate(data.trials or [], start=1):
         trial = f"{path}:{number}: {speaker} {utt} {label}"
         if speaker not in enrolment:
             raise UserError(f"{trial}: speaker {speaker} has no enrolment utterance")
+        if gender not in (genders[speaker], MIXED):
+            raise UserError(f"{trial}: {speaker} is {genders[speaker]}, in the trials of {gender}")
         if label != label_of(speaker, utt, data.utt2spk):
             raise UserError(f"{trial}: but {utt} is spoken by {data.utt2spk[utt]}")
     for speaker, own in (data.spk2gender or {}).items():

@@ -3,10 +3,12 @@
 import os
 import re
 import subprocess
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -83,7 +85,10 @@ def _named(
     above = os.path.commonpath([file.parent for file in files.values() if file] or [home])
     names: dict[str, str] = {}
     for number, row in read:
-        file, speaker, sex = files[number], row["speaker"].strip(), row["sex"].strip().lower()
+        file, sex = files[number], row["sex"].strip().lower()
+        speaker = unicodedata.normalize(
+            "NFC", row["speaker"].strip()
+        )  # names of folders may be NFD
         spk = _as_id(speaker)
         if names.setdefault(spk, speaker) != speaker:
             both = f"'{names[spk]}' and '{speaker}'"
@@ -117,10 +122,11 @@ def find_faults(
     audio: utterance -> header of its audio file (`probe_all`). genders_from: source of the genders,
     for messages.
     """
-    genders: dict[str, set[str]] = {}
-    for row in rows:
-        if row.get("gender"):
-            genders.setdefault(row["spk"], set()).add(row["gender"])
+    said: dict[tuple[str, str], set[str]] = {}
+    for row, column in product(rows, ("gender", "age")):
+        if row.get(column):
+            said.setdefault((row["spk"], column), set()).add(row[column])
+    heard: dict[str, str] = {}
     where = f" in {genders_from}" if genders_from else ""
     for row in rows:
         utt, spk = row["utt"], row["spk"]
@@ -129,8 +135,8 @@ def find_faults(
             message += f"; call it {spk}-{utt}" if spk else "; name its speaker"
         elif not row["audio"]:
             kind, message = "audio", "there is no audio file for it"
-        elif len(genders.get(spk, ())) > 1:
-            kind, message = "gender", f"speaker {spk} has several genders{where}"
+        elif several := [name for name in ("gender", "age") if len(said.get((spk, name), ())) > 1]:
+            kind, message = several[0], f"speaker {spk} has several {several[0]}s{where}"
         elif "gender" in row and not row["gender"]:
             kind, message = "gender", f"speaker {spk} is not{where or ' given a gender'}"
         elif "gender" in row and row["gender"] not in GENDERS:
@@ -142,6 +148,8 @@ def find_faults(
             kind, message = "transcript", f"there is no transcript for {row['audio']}"
         elif "emotion" in row and len(row["emotion"].split()) != 1:
             kind, message = "emotion", f"its emotion is {row['emotion']!r}; one word is expected"
+        elif (first := heard.setdefault(row["audio"], utt)) != utt:
+            kind, message = "audio", f"{row['audio']} is already that of {first}"
         elif problem := audio[utt].problem:
             kind, message = "audio", f"{row['audio']} {problem}"
         else:
