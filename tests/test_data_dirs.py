@@ -98,7 +98,7 @@ def test_enrolment_speech_in_the_trials_was_valid(make_data_dir, tmp_path: Path)
     (enrolment / "enrolls").write_text("s1-001\n")
     found = [str(problem) for problem in validate_data_dir(trials)]
     assert found == [
-        f"{trials}/trials:2: s1-001 is an enrolment utterance, too; make the trials again"
+        f"{trials}/trials:2: s1-001 is also an enrolment utterance; make the trials again"
     ]
 
 

@@ -413,7 +413,7 @@ def _check_trials(
         elif enrolled and utt in utt2spk and (utt2spk[utt] == model) != (label == "target"):
             message = f"{label}, but {utt} is spoken by {utt2spk[utt]} and {model} is enrolled"
         elif utt in heard:
-            message = f"{utt} is an enrolment utterance, too"
+            message = f"{utt} is also an enrolment utterance"
         if message:
             yield table.problem(key, "trial", message, "make the trials again")
     for label in LABELS:
