@@ -286,7 +286,7 @@ def test_a_file_that_cannot_be_read_is_named_and_the_rest_goes_on(folder, tmp_pa
         (["EMPTY", "OUT"], "holds no audio file"),
         (["--system", "nowhere.yaml", "IN", "OUT"], "is missing"),
         (["--system", "XV", "IN", "OUT"], "wants xvectors"),
-        (["--key-file", "EMPTY/key", "IN", "OUT"], "cannot be read"),
+        (["--key-file", "EMPTY/key", "IN", "OUT"], "no key; `openssl rand -hex 16` prints"),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_line(folder, tmp_path, monkeypatch, words, said):
