@@ -178,7 +178,7 @@ def _speaker(path: Path, speakers: Mapping[str, str] | None) -> str:
 def read_speakers(path: Path) -> dict[str, str]:
     """Read a table `<file> <speaker>`, files relative to the folder; UserError for another line. A
     tab may separate them, where names of files hold blanks."""
-    if not any("\t" in line for _, line in read_lines(path)):
+    if not any("\t" in line or len(line.split()) > 2 for _, line in read_lines(path)):
         return read_map(path)
     return _read_pairs(path, "speaker")
 
