@@ -88,9 +88,14 @@ def test_values_are_never_evaluated(run: Run, tmp_path: Path, text: str) -> None
     assert not (tmp_path / "pwned").exists()
 
 
+def test_an_option_of_prepare_sh_was_taken_for_a_typo(run: Run, tmp_path: Path) -> None:
+    """`./run.sh --lists DIR` said: did you mean --list-stages?"""
+    (tmp_path / "prepare.sh").write_text("named_sets=  # some\n")
+    refused(run("--named-sets", "x"), './run.sh --prepare-options="--named-sets ..."')
+
+
 def test_typos_are_errors_and_the_near_option_is_named(run: Run) -> None:
-    refused(run("--nmae", "x"), "--nmae: no such option; did you mean --name?")
-    refused(run("--dryrun=true"), "did you mean --dry-run?")
+    refused(run("--dryrun=true"), "--dryrun: no such option; did you mean --dry-run?")
     refused(run("--something-else=1"), "--something-else: no such option; see --help")
     refused(run("-n", "4"), "-n: no such option; options begin with '--'")
     # Variables of the environment, of the shell and of what follows the block are no options.

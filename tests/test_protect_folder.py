@@ -122,8 +122,7 @@ def test_who_shares_a_voice_and_what_the_key_decides(folder, tmp_path, monkeypat
     assert of("3", "--key", KEY, *speaker) == per_speaker
     assert of("4", "--key", KEY[::-1], *speaker) != per_speaker
     table = tmp_path / "speakers"
-    rows = ("anna-1.wav\tx", "anna-2.flac\ty", "sub dir/bert-1.ogg\tx", "sub dir/bert-2.wav\ty")
-    table.write_text("\n".join(rows) + "\n")
+    table.write_text("anna-1.wav\tx\nanna-2.flac\ty\nsub dir/bert-1.ogg\tx\nsub dir/bert-2.wav\ty")
     by_table = of("5", "--key", KEY, *speaker, "--speakers", table)
     assert by_table["anna-1.wav"] == by_table["sub dir/bert-1.ogg"] != by_table["anna-2.flac"]
     fresh, again = of("6"), of("7")
@@ -280,13 +279,14 @@ def test_a_file_that_cannot_be_read_is_named_and_the_rest_goes_on(folder, tmp_pa
     [
         (["--per", "speaker", "IN", "OUT"], "does not begin with a speaker"),
         (["--speakers", "IN/notes.txt", "IN", "OUT"], "for --per speaker"),
+        (["--per=speaker", "--speakers", "IN/notes.txt", "IN", "OUT"], "`<file> TAB <speaker>`"),
         (["IN", "IN/out"], "lies in"),
         (["IN", "."], "lies in"),
         (["nowhere", "OUT"], "is not a folder"),
         (["EMPTY", "OUT"], "holds no audio file"),
         (["--system", "nowhere.yaml", "IN", "OUT"], "is missing"),
         (["--system", "XV", "IN", "OUT"], "wants xvectors"),
-        (["--key-file", "EMPTY/key", "IN", "OUT"], "cannot be read"),
+        (["--key-file", "EMPTY/key", "IN", "OUT"], "no key; `openssl rand -hex 16` prints"),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_line(folder, tmp_path, monkeypatch, words, said):

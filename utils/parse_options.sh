@@ -63,10 +63,11 @@ _po_help() {
   printf "  %-${width}s  %s\n" "--config FILE" "read options from name=value lines" "--help" "show this"
 }
 
-# Fails for a name that is not in the block, and names a near one. $1: name, $2: as given, with place.
+# Fails for a name that is not in the block; says where prepare.sh has it, and names a near one.
+# $1: name, $2: as given, with place.
 _po_check_name() {
   [[ $1 =~ ^[a-z][a-z0-9_]*$ && -v _po_default[$1] ]] && return 0
-  local near
+  ! grep -qs "^$1=" prepare.sh || _po_fail "$2: an option of prepare.sh: ./run.sh --prepare-options=\"--${1//_/-} ...\""
   near=$(python3 -c 'import difflib, sys; print(*difflib.get_close_matches(sys.argv[1], sys.argv[2:], 1, 0.7))' "$1" "${_po_names[@]}")
   _po_fail "$2: no such option${near:+; did you mean --${near//_/-}?}; see --help"
 }

@@ -178,7 +178,7 @@ def _speaker(path: Path, speakers: Mapping[str, str] | None) -> str:
 def read_speakers(path: Path) -> dict[str, str]:
     """Read a table `<file> <speaker>`, files relative to the folder; UserError for another line. A
     tab may separate them, where names of files hold blanks."""
-    if not any("\t" in line for _, line in read_lines(path)):
+    if not any("\t" in line or len(line.split()) > 2 for _, line in read_lines(path)):
         return read_map(path)
     return _read_pairs(path, "speaker")
 
@@ -199,10 +199,10 @@ def choose_key(key: str | None, key_file: Path | None) -> tuple[str, bool]:
     whether it is fresh. UserError for a file without one, and for a key that is soon guessed."""
     if key is None and key_file is None:
         return secrets.token_hex(16), True
-    if key_file is not None:
+    if key_file is not None and os.access(key_file, os.F_OK):
         key = next((line.strip() for _, line in read_lines(key_file) if line.strip()), None)
     if key is None:
-        raise UserError(f"{key_file}: holds no key")
+        raise UserError(f"{key_file}: no key; `openssl rand -hex 16` prints one for its first line")
     if len(key) < SHORTEST_KEY:
         raise UserError(
             f"{key_file or '--key'}: the key has {len(key)} characters, and who guesses it finds "
