@@ -338,6 +338,43 @@ def test_an_attacker_who_learnt_pseudo_voices_was_no_evidence_but_was_shown_as_s
     assert "aligned by e (EER 49.0 [47.0, 51.0] % on people held out) and ignorant by e." in said
 
 
+def test_a_learner_whose_control_is_undefined_passed_by_a_strong_encoder() -> None:
+    """Too few people were held out, and pyannote stood in for what the attacker did not show."""
+    by = {"evaluator": "pyannote/plda"}
+    figures = [bare(**by), figure("b2", "semi_informed_backend", 0.49, 0.47, 0.52, **by)]
+    record = {"scores": "exp/scores/b2/semi_informed_backend.pyannote+plda/AA/x_f"}
+    undefined = {"held_out_eer": None, "held_out_eer_ci": None}
+    for more, controlled in ((undefined, False), ({}, True)):
+        found = results(figures, run={"attacks": [record | more]})
+        assert [a.controlled for a in select.attacks(found, "b2", "x_f")] == [controlled]
+
+
+def test_of_two_lists_of_one_group_only_the_last_was_told() -> None:
+    """VCTK has two lists of women; the console kept the verdict on the second."""
+    lists = ("vctk_test_f", "vctk_test_common_f")
+    figures = [replace(bare(), split=split) for split in lists]
+    figures += [replace(figure("b2", "ignorant", eer, eer - 0.03, eer + 0.02), split=split)
+                for split, eer in zip(lists, (0.05, 0.48), strict=True)]  # fmt: skip
+    told = "\n".join(verdict_lines(figures))
+    assert "women (vctk_test_f): people are mostly found (b2)" in told
+    assert "women (vctk_test_common_f): no leak shown" in told
+    assert "women (vctk_test_common_f) 48.0" in verdict_table(figures).rows[0][2]
+
+
+def test_the_picture_showed_whom_another_attacker_names_than_the_verdict_says() -> None:
+    figures = [bare()]
+    for who, eer, share in (("ignorant", 0.45, 0.1), ("aligned", 0.47, 0.9)):
+        figures.append(figure("b2", who, eer, eer - 0.04, eer + 0.04))
+        for metric, value in (("reid_speaker_top_1", share), ("chance_reid_speaker_top_1", 0.1)):
+            named_by = figure("b2", f"reidentification {who}", value, 0, 1, metric=metric)
+            figures.append(replace(named_by, n_speakers="20"))
+    assert "18 of 20" in verdict_table(figures).rows[0][1]
+    drawn = recordings(results(figures))
+    assert drawn is not None
+    beneath = drawn.canvas.axes[1]
+    assert max(float(np.max(line.get_ydata())) for line in beneath.lines) == pytest.approx(90)
+
+
 def test_a_strong_pretrained_evaluator_hears() -> None:
     name = "pyannote/cosine"
     strong, weak = (
