@@ -14,6 +14,7 @@ import yaml
 from local.metrics import recordings as metrics
 from local.metrics.verification import find_speakers
 from local.report import findings, select, tables
+from local.report.findings import trust as trust_of
 from local.report.frame import NOTHING, Value
 from local.report.page import markdown
 from local.report.pictures import recordings
@@ -334,19 +335,28 @@ def test_an_attacker_who_learnt_pseudo_voices_was_no_evidence_but_was_shown_as_s
     )
     assert [a.controlled for a in select.attacks(deaf, "b2", "x_f")] == [False, False]
     assert [a.controlled for a in select.attacks(hears, "b2", "x_f")] == [False, True]
-    (said,) = [text for text in findings.trust(deaf) if text.startswith("Not shown to hear")]
+    (said,) = [text for text in trust_of(deaf) if text.startswith("Not shown to hear")]
     assert "aligned by e (EER 49.0 [47.0, 51.0] % on people held out) and ignorant by e." in said
 
 
-def test_a_learner_whose_control_is_undefined_passed_by_a_strong_encoder() -> None:
-    """Too few people were held out, and pyannote stood in for what the attacker did not show."""
-    by = {"evaluator": "pyannote/plda"}
-    figures = [bare(**by), figure("b2", "semi_informed_backend", 0.49, 0.47, 0.52, **by)]
-    record = {"scores": "exp/scores/b2/semi_informed_backend.pyannote+plda/AA/x_f"}
-    undefined = {"held_out_eer": None, "held_out_eer_ci": None}
-    for more, controlled in ((undefined, False), ({}, True)):
-        found = results(figures, run={"attacks": [record | more]})
-        assert [a.controlled for a in select.attacks(found, "b2", "x_f")] == [controlled]
+def test_a_learner_without_a_control_passed_by_a_strong_encoder() -> None:
+    """Too few people were held out, or attacker.json was lost, and pyannote stood in for it."""
+    by, who = {"evaluator": "pyannote/plda"}, "semi_informed_backend"
+    figures = [bare(**by), *(figure("b2", a, 0.49, 0.47, 0.52, **by) for a in ("ignorant", who))]
+    record = {"scores": f"exp/scores/b2/{who}.pyannote+plda/AA/x_f", "held_out_eer": None}
+    for records in ([record], []):
+        found = results(figures, run={"attacks": records})
+        assert [a.controlled for a in select.attacks(found, "b2", "x_f")] == [True, False]
+        assert "hidden: semi-informed (back end) by pyannote/plda." in " ".join(trust_of(found))
+
+
+def test_results_md_and_the_first_screen_did_not_say_that_results_are_missing() -> None:
+    """The strongest attacker's may be among them (--allow-loss)."""
+    found = results([bare(), figure("b2", "ignorant", 0.45, 0.4, 0.5)])
+    assert "Missing or broken" not in markdown(found) and "## Missing" not in markdown(found)
+    found.missing.append(("exp/a_b|c", "a_b: no metrics.json"))
+    assert trust_of(found)[0].startswith("Missing or broken results: 1. An attacker among them may")
+    assert "## Missing\n\n- exp/a_b\\|c: a_b: no metrics.json\n" in markdown(found)
 
 
 def test_of_two_lists_of_one_group_only_the_last_was_told() -> None:

@@ -510,14 +510,12 @@ class Results:
         return {(p[0], p[1], p[3]): r for r, p in paths if len(p) == 4}
 
     def control(self, evaluator: str, split: str, system: str, attacker: str) -> Value:
-        """EER of an attacker on protected people that they did not learn from, with a tag where it
-        is not defined; NOTHING where they learnt nothing."""
+        """EER of an attacker on protected people that they did not learn from; NOTHING where they
+        learnt nothing, or it is not defined."""
         at = (system, f"{attacker}.{evaluator.replace('/', '+')}", split)
         record = self.attacks.get(at, {})
         eer, ends = record.get("held_out_eer"), record.get("held_out_eer_ci")
-        if eer is None:
-            return Value(tag=UNDEFINED) if "held_out_eer" in record else NOTHING
-        return Value(eer, *(ends or ()))
+        return NOTHING if eer is None else Value(eer, *(ends or ()))
 
     def value(
         self, evaluator: str, split: str, system: str, attacker: str, metric: str,

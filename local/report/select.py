@@ -92,6 +92,7 @@ LINKED = 0.5  # linkability of the worst-protected person from which on nobody i
 LEVEL = 0.05  # of all tests of EERs of one system together, and of all of naming
 PRETRAINED = ("pyannote", "hub:")  # encoders that thousands of voices have made strong
 TRAINING = [name for name in ATTACKERS if name.startswith("semi_informed")]
+TAUGHT = [name for name in ATTACKERS if name.startswith(("semi_informed", "white_box"))]
 MUST_FIND = {  # by whom nearly everybody is found under a control, or they cannot hear
     "copy": ("ignorant",), "bn_perm": ("lazy_informed", *TRAINING),
 }  # fmt: skip
@@ -394,6 +395,7 @@ def _attack(results: Results, f: Any) -> Evidence:
 
     eers, control = by_length("eer", "eer_normalised"), results.control(f.evaluator, f.split, *at)
     pretrained = f.evaluator.startswith(PRETRAINED) and bare_eer.high <= WEAK
+    pretrained = pretrained and f.attacker not in TAUGHT  # who may have unlearnt to hear
     return Evidence(
         f.attacker, f.evaluator, eer, bare_eer, rise,
         named=named.value if named else math.nan, chance=chance.value, named_bare=named_bare.value,
@@ -402,7 +404,7 @@ def _attack(results: Results, f: Any) -> Evidence:
         several={n: min((fold(v) for v in own if v.defined), key=lambda v: v.value)
                  for n, own in eers.items()},
         naming={n: own[0] for n, own in by_length("named").items()}, control=control,
-        controlled=(pretrained if control is NOTHING else control.high < MARGIN) and not any(
+        controlled=(control.high < MARGIN if control.defined else pretrained) and not any(
             fold(own).high >= OFTEN
             for system, attackers in MUST_FIND.items()
             if f.attacker in attackers
