@@ -254,6 +254,14 @@ BAD = [
     (SUMMARY, "", "has no line such as 'ASV-"),
     (SUMMARY, "ASV-a_enrolls-b_trials_f  EER: no\n", ":1: no line of a result file: ASV-a"),
     (SUMMARY, "ASV-a_enrolls_x-b_trials_f  EER: 3%\n", ":1: no line of a result file: ASV-a"),
+    (SUMMARY, "ASV-a_enrolls-b_trials_f  EER: nan%\n", ":1: no line of a result file: ASV-a"),
+    (SUMMARY, "ASR-a_asr  %WER nan [ 0 / 0, 0 ins, 0 del, 0 sub ]\n", ":1: no line of a result"),
+    (
+        RANK,
+        "---- ASV_eval^anon results ----\ndataset split gender enrollment trial EER\n"
+        "a b f anon anon nan\n",
+        r":3: no row of a ASV_eval\^anon table",
+    ),
     (SUMMARY, "vctk  De-Identification : 1\n", ":1: no line of a result file: vctk"),
     (RANK, "---- ASV results ----\n", ":1: ASV results: not a section of a challenge"),
     (

@@ -565,6 +565,17 @@ def test_the_origin_is_not_the_command_of_another_recipe_that_began_since(tmp_pa
     assert origin(tmp_path / "none")["command"] == "not recorded"
 
 
+def test_an_eer_of_80_percent_was_marked_best_and_drawn_as_no_leak() -> None:
+    """An attacker turns such scores round: it is one of 20 %."""
+    eers = [("a", "ignorant", 0.8), ("b", "ignorant", 0.45), ("a", "lazy_informed", 0.44)]
+    found = of_rows(figure(s, who, "eer", eer, eer - 0.05, eer + 0.05) for s, who, eer in eers)
+    a, b = rows(found, "e")
+    assert [next(iter(row.cells.values())).mark for row in (a, b)] == ["worst", "best"]
+    drawn = pictures.eer_by_attacker(found, "e", "t_f")
+    assert drawn is not None
+    assert "a holds the best attacker measured (ignorant) at 80.0 %" in drawn.alt
+
+
 def test_the_summary_marks_best_and_worst_and_what_is_sure() -> None:
     rows_ = [
         figure("original", "unprotected", "eer", 0.02, 0.01, 0.03),

@@ -14,6 +14,7 @@ import yaml
 from local.metrics import recordings as metrics
 from local.metrics.verification import find_speakers
 from local.report import findings, select, tables
+from local.report.findings import trust as trust_of
 from local.report.frame import NOTHING, Value
 from local.report.page import markdown
 from local.report.pictures import recordings
@@ -334,8 +335,54 @@ def test_an_attacker_who_learnt_pseudo_voices_was_no_evidence_but_was_shown_as_s
     )
     assert [a.controlled for a in select.attacks(deaf, "b2", "x_f")] == [False, False]
     assert [a.controlled for a in select.attacks(hears, "b2", "x_f")] == [False, True]
-    (said,) = [text for text in findings.trust(deaf) if text.startswith("Not shown to hear")]
+    (said,) = [text for text in trust_of(deaf) if text.startswith("Not shown to hear")]
     assert "aligned by e (EER 49.0 [47.0, 51.0] % on people held out) and ignorant by e." in said
+
+
+def test_a_learner_without_a_control_passed_by_a_strong_encoder() -> None:
+    """Too few people were held out, or attacker.json was lost, and pyannote stood in for it."""
+    by, who = {"evaluator": "pyannote/plda"}, "semi_informed_backend"
+    figures = [bare(**by), *(figure("b2", a, 0.49, 0.47, 0.52, **by) for a in ("ignorant", who))]
+    record = {"scores": f"exp/scores/b2/{who}.pyannote+plda/AA/x_f", "held_out_eer": None}
+    for records in ([record], []):
+        found = results(figures, run={"attacks": records})
+        assert [a.controlled for a in select.attacks(found, "b2", "x_f")] == [True, False]
+        assert "hidden: semi-informed (back end) by pyannote/plda." in " ".join(trust_of(found))
+
+
+def test_results_md_and_the_first_screen_did_not_say_that_results_are_missing() -> None:
+    """The strongest attacker's may be among them (--allow-loss)."""
+    found = results([bare(), figure("b2", "ignorant", 0.45, 0.4, 0.5)])
+    assert "Missing or broken" not in markdown(found) and "## Missing" not in markdown(found)
+    found.missing.append(("exp/a_b|c", "a_b: no metrics.json"))
+    assert trust_of(found)[0].startswith("Missing or broken results: 1. An attacker among them may")
+    assert "## Missing\n\n- exp/a_b\\|c: a_b: no metrics.json\n" in markdown(found)
+
+
+def test_of_two_lists_of_one_group_only_the_last_was_told() -> None:
+    """VCTK has two lists of women; the console kept the verdict on the second."""
+    lists = ("vctk_test_f", "vctk_test_common_f")
+    figures = [replace(bare(), split=split) for split in lists]
+    figures += [replace(figure("b2", "ignorant", eer, eer - 0.03, eer + 0.02), split=split)
+                for split, eer in zip(lists, (0.05, 0.48), strict=True)]  # fmt: skip
+    told = "\n".join(verdict_lines(figures))
+    assert "women (vctk_test_f): people are mostly found (b2)" in told
+    assert "women (vctk_test_common_f): no leak shown" in told
+    assert "women (vctk_test_common_f) 48.0" in verdict_table(figures).rows[0][2]
+
+
+def test_the_picture_showed_whom_another_attacker_names_than_the_verdict_says() -> None:
+    figures = [bare()]
+    for who, eer, share in (("ignorant", 0.45, 0.1), ("aligned", 0.47, 0.9)):
+        figures.append(figure("b2", who, eer, eer - 0.04, eer + 0.04))
+        for metric, value in (("reid_speaker_top_1", share), ("chance_reid_speaker_top_1", 0.1)):
+            named_by = figure("b2", f"reidentification {who}", value, 0, 1, metric=metric)
+            figures.append(replace(named_by, n_speakers="20"))
+    assert "18 of 20" in verdict_table(figures).rows[0][1]
+    drawn = recordings(results(figures))
+    assert drawn is not None
+    beneath = drawn.canvas.axes[1]
+    assert max(float(np.max(line.get_ydata())) for line in beneath.lines) == pytest.approx(90)
 
 
 def test_a_strong_pretrained_evaluator_hears() -> None:

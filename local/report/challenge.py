@@ -309,11 +309,18 @@ def _read_rank(path: Path, informed: str) -> Iterator[Score]:
                 raise UserError(f"{at}: {line.strip()}") from error
 
 
+def _read(what: str, text: str) -> float:
+    """A figure; ValueError for an EER of nan, whose average would have the lowest category."""
+    if math.isnan(value := float(text)) and what == "eer":
+        raise ValueError(text)
+    return value
+
+
 def _score(section: str, row: Mapping[str, str], informed: str) -> Score:
     """The figure of a row. ValueError, KeyError: it has none."""
     what, column = _SECTIONS[section]
     split = _split_of(row["dataset"], row["split"], row.get("gender", ""))
-    value = float(row[what.upper()]) / 100
+    value = _read(what, row[what.upper()]) / 100
     if what == "eer":
         low, high = (float(row.get(f"EER-ci_{end}", "nan")) / 100 for end in ("lower", "upper"))
         attacker = _attacker(section, row["enrollment"], row["trial"], informed)
@@ -452,7 +459,7 @@ def parse_lines(path: Path, protocol: Protocol) -> list[Score]:
             continue
         try:
             found += _scores_of_line(head, rest.strip(), whose[inside])
-        except (KeyError, ValueError) as error:
+        except (KeyError, ValueError, ZeroDivisionError) as error:
             at = f"{path}:{number}"
             raise UserError(f"{at}: no line of a result file: {line.strip()}") from error
     return found
@@ -488,7 +495,7 @@ def _scores_of_line(head: str, text: str, whose: Whose) -> list[Score]:
     names, told = _ITEMS[start][0], text.removeprefix(start).strip().partition(" ")[0]
     scale = 100 if names[0] in ("eer", "eer_rocch") else 1  # also where nobody wrote the %
     return [
-        Score(what, split, protected, float(x) / scale, attacker)
+        Score(what, split, protected, _read(what, x) / scale, attacker)
         for what, x in zip(names, told.rstrip("%").split("/"), strict=True)
     ]
 

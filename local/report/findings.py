@@ -11,7 +11,7 @@ import numpy as np
 from pandas import DataFrame
 
 from local.metrics.detection import WEAK
-from local.protocols.attackers import ATTACKERS, BACKEND, FINETUNED, SCRATCH, comes_trained
+from local.protocols.attackers import ATTACKERS, comes_trained
 from local.report import frame, select
 from local.report.frame import Results, attacker, group_of, number, say, value_of, where
 from local.report.select import FEWEST, NO_RISE, SummaryRow, unprotected
@@ -53,7 +53,8 @@ def too_weak(results: Results) -> str:
 
 def trust(results: Results) -> list[str]:
     """Whether these figures can be trusted: sentences."""
-    said = [too_weak(results), _too_few(results), _least(results), _able(results), _deaf(results)]
+    said = [too_weak(results), say("lost", n=len(results.missing))]
+    said += [_too_few(results), _least(results), _able(results), _deaf(results)]
     missing = frame.absent(set(where(results.metrics, metric="eer")["attacker"]))
     said.append(say("not_run", missing=missing))
     told = [_draws(results), _trainings(results)]
@@ -161,7 +162,7 @@ def what_now(results: Results) -> list[Advice]:
     evaluators, own = frame.each(eers, "evaluator"), [a for a in ATTACKERS if a in run]
     hears = any(name.startswith(select.PRETRAINED) for name in evaluators)
     deaf = too_weak(results) or _deaf(results)
-    learnt = any(ATTACKERS[name].evaluator in (SCRATCH, FINETUNED, BACKEND) for name in run)
+    learnt = not run.isdisjoint(select.TAUGHT)
     anew = [a for a in ATTACKERS if a in run or a == "semi_informed"]
     encoders = {name.rpartition("/")[0] for name in evaluators}
     again = "3" if not all(map(comes_trained, encoders)) else "3 --train-evaluator true"

@@ -511,7 +511,7 @@ class Results:
 
     def control(self, evaluator: str, split: str, system: str, attacker: str) -> Value:
         """EER of an attacker on protected people that they did not learn from; NOTHING where they
-        learnt nothing."""
+        learnt nothing, or it is not defined."""
         at = (system, f"{attacker}.{evaluator.replace('/', '+')}", split)
         record = self.attacks.get(at, {})
         eer, ends = record.get("held_out_eer"), record.get("held_out_eer_ci")

@@ -18,13 +18,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import MaxNLocator
 
+from local.metrics.detection import folded
 from local.metrics.recordings import LENGTHS
 from local.metrics.similarity import dominance_of_rows
 from local.protocols.attackers import CONTROLS
 from local.report import draw, frame, select
 from local.report.draw import Drawing, Picture, dot
 from local.report.frame import SETTINGS, UTILITY, Entry, Results, Value, attacker, number, where
-from local.report.select import Evidence, Trade, fold
+from local.report.select import Evidence, Judged, Trade, fold
 from utils.arrays import Float64
 
 _FEW = 5  # systems whose markers have room beside each other
@@ -111,7 +112,8 @@ def eer_by_attacker(results: Results, evaluator: str, split: str) -> Found:
             yerr=[[end[side][0] for end in ends] for side in (0, 1)], linestyle=draw.line(i),
             label=draw.label(system), elinewidth=0.8, **look, **draw.look(i),
         )  # fmt: skip
-        best += [(system, *min(eers.items(), key=lambda eer: eer[1].value))] if eers else []
+        lowest = min(eers.items(), key=lambda eer: folded(eer[1].value), default=())
+        best += [(system, *lowest)] if lowest else []
     names = [attacker(a) + ("" if a in measured else "\n(not measured)") for a in order]
     axes.set_xticks(range(len(order)), names, rotation=30, ha="right", rotation_mode="anchor")
     axes.set(xlim=(-0.5, len(order) - 0.5), ylim=(0, max(54.0, axes.get_ylim()[1])))
@@ -580,8 +582,8 @@ def draw_all(results: Results, evaluator: str, folder: Path | None) -> list[Sect
 
 
 def recordings(results: Results) -> Found:
-    """Lowest EER, and share of people named by the attacker who decides, by how many recordings of
-    a person they have: a line a system, of the group of people that it protects worst."""
+    """Lowest EER, and share of people named by who names most of them, by how many recordings of a
+    person they have: a line a system, of the group of people that it protects worst."""
     found = select.verdicts(results)
     shown = [(i, min(own, key=lambda j: j.eer.value)) for i, system in enumerate(results.systems())
              if (own := [j for j in found.get(system, []) if j.verdict.attack])]  # fmt: skip
@@ -590,7 +592,7 @@ def recordings(results: Results) -> Found:
     canvas, (above, beneath) = draw.stacked(SAID["recordings"]["height"], (1, 1))
     lengths = {n: i for i, n in enumerate(LENGTHS)}
     for k, (i, judged) in enumerate(shown):
-        attack, shift = judged.verdict.attack or Evidence("", ""), 0.3 * (k + 0.5) / len(shown)
+        attack, shift = _who_names(judged), 0.3 * (k + 0.5) / len(shown)
         eers = {n: one.eer for n, one in judged.verdict.eers.items()}
         naming = attack.naming or {"all": Value(attack.named)}
         for axes, values in ((above, eers), (beneath, naming)):
@@ -604,7 +606,7 @@ def recordings(results: Results) -> Found:
             [], [], label=draw.label(name), linestyle=draw.line(i), markersize=4, **draw.look(i)
         )
     above.axhline(50, linewidth=0.8, linestyle=":", label="guessing", **_GREY)
-    chances = {j.verdict.attack.chance for _, j in shown if j.verdict.attack}
+    chances = {_who_names(j).chance for _, j in shown}
     for chance in filter(math.isfinite, chances):
         beneath.axhline(100 * chance, linewidth=0.8, linestyle=":", **_GREY)
     for axes, label, top in ((above, "EER (%)", 53), (beneath, "people named (%)", 103)):
@@ -614,6 +616,11 @@ def recordings(results: Results) -> Found:
     beneath.set_xlabel("recordings of a person")
     draw.legend(canvas)
     return made(canvas, "recordings", ["first"], shown=[judged for _, judged in shown])
+
+
+def _who_names(judged: Judged) -> Evidence:
+    """The attack that names most people from all recordings; the deciding one where none does."""
+    return judged.named or judged.verdict.attack or Evidence("", "")
 
 
 def channels(results: Results) -> Found:

@@ -92,6 +92,7 @@ LINKED = 0.5  # linkability of the worst-protected person from which on nobody i
 LEVEL = 0.05  # of all tests of EERs of one system together, and of all of naming
 PRETRAINED = ("pyannote", "hub:")  # encoders that thousands of voices have made strong
 TRAINING = [name for name in ATTACKERS if name.startswith("semi_informed")]
+TAUGHT = [name for name in ATTACKERS if name.startswith(("semi_informed", "white_box"))]
 MUST_FIND = {  # by whom nearly everybody is found under a control, or they cannot hear
     "copy": ("ignorant",), "bn_perm": ("lazy_informed", *TRAINING),
 }  # fmt: skip
@@ -245,17 +246,25 @@ def _candidates(attacks: Sequence[Evidence], chosen: Choice | None) -> list[Lowe
     found = [
         Lowest(min(attacks, key=lambda a: _away(a.several.get(n), eer)), n, eer, p)
         for n, (eer, p) in (chosen or {}).items()
-        if attacks and all(a.several.get(n, eer).value > eer.value - 1e-6 for a in attacks)
+        if attacks and all(_own(a, n, eer).value > eer.value - 1e-6 for a in attacks)
     ]
     covered = {one.recordings for one in found}
+    lowest = min((one.eer.value for one in found), default=math.inf)
     for attack in attacks:
         eer, p = fold(attack.eer), 1.0
         if eer.high < 0.5:
             off = (0.5 - eer.value) / max(eer.high - eer.value, 1e-9)
             p = min(1.0, 2.0 * float(norm.sf(off * SIGMAS)) * len(attacks))
-        found += [] if covered else [Lowest(attack, "", eer, p)]
+        found += [] if eer.value > lowest - 1e-6 else [Lowest(attack, "", eer, p)]
         found += [Lowest(attack, n, v, 1.0) for n, v in attack.several.items() if n not in covered]
     return found
+
+
+def _own(attack: Evidence, n: str, other: Value) -> Value:
+    """The EER of an attack from n recordings; of one that was not measured by number of recordings
+    that of the list counts as from one."""
+    listed = fold(attack.eer) if n == "1" else other
+    return attack.several.get(n, listed)
 
 
 def _away(value: Value | None, other: Value) -> float:
@@ -269,7 +278,7 @@ def _by_eer(judges: Sequence[Evidence], every: Sequence[Lowest], level: float) -
         own = min(same, key=lambda a: a.rise.value)
         gain = show(own.rise, POINTS)
         return Verdict(Level.NOTHING, f"the EER is {gain} points above that without it", own)
-    if leaks := [one for one in every if one.p < level and one.eer.low <= MARGIN]:
+    if leaks := [one for one in every if one.p < level and _known(one.eer.low) <= MARGIN]:
         one = min(leaks, key=lambda leak: leak.eer.value)
         found = Level.MOSTLY if one.eer.value < MOSTLY else Level.OFTEN
         found = found if one.eer.value < OFTEN else Level.NOW_AND_THEN
@@ -386,6 +395,7 @@ def _attack(results: Results, f: Any) -> Evidence:
 
     eers, control = by_length("eer", "eer_normalised"), results.control(f.evaluator, f.split, *at)
     pretrained = f.evaluator.startswith(PRETRAINED) and bare_eer.high <= WEAK
+    pretrained = pretrained and f.attacker not in TAUGHT  # who may have unlearnt to hear
     return Evidence(
         f.attacker, f.evaluator, eer, bare_eer, rise,
         named=named.value if named else math.nan, chance=chance.value, named_bare=named_bare.value,
@@ -407,8 +417,10 @@ def _attack(results: Results, f: Any) -> Evidence:
 def verdicts(results: Results) -> dict[str, list[Judged]]:
     """System -> a verdict on each group of people that was attacked."""
     found: dict[str, list[Judged]] = {}
-    groups = Counter(system for system, _ in subjects(results.metrics))
-    for system, split in subjects(results.metrics):
+    every = subjects(results.metrics)
+    groups = Counter(system for system, _ in every)
+    alike = Counter((system, frame.group_of(split)) for system, split in every)
+    for system, split in every:
         own, worst = attacks(results, system, split), results.worst(system, split)
         said = judge(
             own, worst.linkability if worst else math.nan,
@@ -416,7 +428,9 @@ def verdicts(results: Results) -> dict[str, list[Judged]]:
         )  # fmt: skip
         naming = [a for a in own if math.isfinite(a.named)]
         named = max(naming, key=lambda a: (a.named, -a.p_named), default=None)
-        judged = Judged(system, split, frame.group_of(split), said, named, worst)
+        group = frame.group_of(split)
+        group += f" ({split})" if alike[system, group] > 1 else ""
+        judged = Judged(system, split, group, said, named, worst)
         found.setdefault(system, []).append(judged)
     return found
 
@@ -681,6 +695,8 @@ def _mark(m: Measure, mine: Value | None, column: Iterable[Value | None]) -> Sum
     missing = "–" if m.by else "not measured"
     text = show(mine, m, unit=True, missing=missing, undefined=frame.UNDEFINED)
     values = [v for v in column if v is not None and not math.isnan(v.value)]
+    if m.name == "eer" and mine is not None:  # 80 % hides no better than 20 %
+        mine, values = fold(mine), [*map(fold, values)]
     if mine is None or math.isnan(mine.value) or len({v.value for v in values}) < 2:
         return SummaryCell(text)
     for mark, sign in (("best", m.better), ("worst", -m.better)):
