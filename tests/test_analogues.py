@@ -70,11 +70,12 @@ def test_content_is_clipped_shifted_and_rounded() -> None:
 
 
 def test_ranges_stay_within_theirs() -> None:
-    ranges = Ranges(0.2, (0.5, 2.0), (0.8, 1.2))
+    ranges = Ranges(0.2, (0.5, 2.0), (0.8, 1.2), 0.3)
     drawn = np.array([ranges.draw(np.random.default_rng(i)) for i in range(300)])
     assert (np.abs(drawn[:, 0]) <= 0.2).all() and drawn[:, 0].std() > 0.1
     assert drawn[:, 1].min() > 0.5 and drawn[:, 1].max() < 2.0
     assert np.log(drawn[:, 1]).mean() == pytest.approx(0.0, abs=0.1)
+    assert (np.abs(drawn[:, 3]) <= 0.3).all() and drawn[:, 3].std() > 0.1
     stats = compute_f0_stats([np.array([100.0, 200.0])])
     assert stats.spread(2.0).sd == pytest.approx(2 * stats.sd)
     assert stats.spread(2.0).mean == stats.mean

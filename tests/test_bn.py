@@ -29,7 +29,7 @@ from steps.speaker.vectors import read_xvectors
 from steps.standalone.export import averages, make_voices
 from steps.synthesis import bottleneck
 from steps.synthesis import content as bn_content
-from steps.synthesis.base import Target, draw_timing, load_synthesiser, pace
+from steps.synthesis.base import Target, draw_timing, load_synthesiser, pace, tilt
 from steps.synthesis.bottleneck import (
     N_OUT,
     BnConfig,
@@ -243,6 +243,17 @@ def test_pace_by_hand() -> None:
     assert slow[:18] == pytest.approx(np.arange(18))
     assert slow[-58:] == pytest.approx(np.arange(42, 100))
     assert np.diff(slow[19:65]) == pytest.approx(0.5)
+
+
+def test_a_phrase_is_tilted_around_its_middle() -> None:
+    """By hand, 0.5 log Hz a second: two phrases of 0.41 s rise by 0.2 each, over a sound without
+    voice too; a pause stays."""
+    phrase = np.r_[np.full(20, 100.0), 0.0, np.full(20, 100.0)]
+    made = tilt(np.r_[phrase, np.zeros(30), phrase], 0.5)
+    first, pause, second = np.split(made, [41, 71])
+    assert first == pytest.approx(second)
+    assert np.log(first[[0, 19, 21, 40]] / 100) == pytest.approx([-0.1, -0.005, 0.005, 0.1])
+    assert not first[20] and not pause.any()
 
 
 def test_variance_rises_to_the_speaker_s_within_bounds() -> None:

@@ -181,7 +181,8 @@ class VoiceConversion(Anonymiser):
         if own.leak:
             y = (1.0 - own.leak) * y + own.leak * _alike(source.xvector, y)
         voices, weights = self._nearest(y, wanted.gender, exclude)
-        f0, warp, energy = self._f0_stats(drawn, voices, weights), None, 1.0
+        f0, warp = self._f0_stats(drawn, voices, weights), None
+        energy, slope = 1.0, 0.0
         if own.bends:  # the change of vocal tract of a pseudo-speaker, so that few formants stay
             from steps.synthesis.content import draw_warp
 
@@ -189,14 +190,15 @@ class VoiceConversion(Anonymiser):
             warp = draw_warp(rng, own.content_scale, own.content_bend)
         if own.ranges is not None:  # their own pitch, and a factor of their energy
             rng = draws.rng("voice_conversion ranges", *key.parts)
-            shift, pitch, energy = own.ranges.draw(rng)
+            shift, pitch, energy, slope = own.ranges.draw(rng)
             f0 = f0.shifted(shift).spread(pitch)
         change = None if own.content is None else own.content.make(draws)
         timing = partial(self._timing, key) if own.moves else None
         named = ",".join(f"{v}:{w:.4f}" for v, w in zip(voices, weights, strict=True))
         gender = wanted.gender or "-"
         info = {"pseudo": _digest(y), "target_gender": gender, "voices": named, **drawn}
-        return Pseudo(base.Target(y, voices, weights, f0, warp, change, energy, timing), info)
+        target = base.Target(y, voices, weights, f0, warp, change, energy, timing, slope)
+        return Pseudo(target, info)
 
     def _timing(self, key: VoiceKey, contour: Float64) -> Float64:
         """Places in the source that are spoken; another draw for each recording of a voice, but of

@@ -105,19 +105,22 @@ def gaussian_sd(epsilon: float, sensitivity: float = 1.0, delta: float = DELTA) 
 @dataclass(frozen=True)
 class Ranges:
     """Ranges for each pseudo-speaker's own prosody. pitch_shift: their mean log F0 moves by up to
-    this. pitch, energy: factors, from and to, on the deviation of log F0 and of log power."""
+    this. pitch, energy: factors, from and to, on the deviation of log F0 and of log power. slope:
+    log F0 rises or falls by up to this in a second of a phrase."""
 
     pitch_shift: _Shift = 0.0
     pitch: _Factors = (1.0, 1.0)
     energy: _Factors = (1.0, 1.0)
+    slope: _Shift = 0.0
 
-    def draw(self, rng: np.random.Generator) -> tuple[float, float, float]:
-        """Draw a shift in log Hz and factors of pitch and energy, even in their logarithm."""
+    def draw(self, rng: np.random.Generator) -> tuple[float, float, float, float]:
+        """Draw a shift in log Hz, factors of pitch and energy, even in their logarithm, a slope."""
         factors = [
             math.exp(rng.uniform(math.log(low), math.log(high)))
             for low, high in (self.pitch, self.energy)
         ]
-        return float(rng.uniform(-self.pitch_shift, self.pitch_shift)), factors[0], factors[1]
+        shift = float(rng.uniform(-self.pitch_shift, self.pitch_shift))
+        return shift, factors[0], factors[1], float(rng.uniform(-self.slope, self.slope))
 
 
 MOVES = ("timing", "rate", "pauses")
@@ -148,14 +151,31 @@ def pace(rng: np.random.Generator, contour: Float64, rate: float, most: float) -
     becomes longer, or the pause that is left shorter. Beside the rate only pauses change.
     """
     lasts = np.full(len(contour), 1 / rate)
-    edges = np.flatnonzero(np.diff(contour > 0, prepend=True, append=True))
-    for begin, end in edges.reshape(-1, 2).tolist():
-        if end - begin >= _PAUSE:
-            factor = math.exp(rng.uniform(-1, 1) * math.log1p(most))
-            lasts[begin + _EDGE : end - _EDGE] *= factor
+    for begin, end in _pauses(contour):
+        factor = math.exp(rng.uniform(-1, 1) * math.log1p(most))
+        lasts[begin + _EDGE : end - _EDGE] *= factor
     ends = np.cumsum(lasts)
     spoken = np.arange(max(1, round(ends[-1]))) + 0.5
     return np.interp(spoken, ends - lasts / 2, np.arange(len(contour), dtype=np.float64))
+
+
+def tilt(contour: Float64, slope: float) -> Float64:
+    """F0 (T,) that rises by `slope`, in log Hz a second, around the middle of each phrase; 0 stays.
+
+    contour: F0 (T,) in frames of 10 ms, 0 unvoiced. Pauses end phrases.
+    """
+    made, begin = contour.copy(), 0
+    for end, after in [*_pauses(contour), (len(contour), len(contour))]:
+        seconds = (np.arange(end - begin) - (end - begin - 1) / 2) / 100
+        made[begin:end] *= np.exp(slope * seconds)
+        begin = after
+    return made
+
+
+def _pauses(contour: Float64) -> list[list[int]]:
+    """First frame of each pause of an F0 contour (T,), and the one after it."""
+    edges = np.flatnonzero(np.diff(contour > 0, prepend=True, append=True)).reshape(-1, 2)
+    return [edge for edge in edges.tolist() if edge[1] - edge[0] >= _PAUSE]
 
 
 # ---- Interfaces of pseudo-speakers (as a synthesiser sees them) and of synthesisers.
@@ -183,8 +203,8 @@ class Target:
     the voices, sum 1. f0: log-F0 statistics of the pseudo-speaker. warp: (40, 40) change of the
     vocal tract, applied to the content of every source converted to this voice, or None; see
     `content.draw_warp`. content: change of the recogniser's content, energy: factor of its log
-    power's deviation, timing: which frame is spoken when; only for synthesisers on a recogniser's
-    content.
+    power's deviation, timing: which frame is spoken when, slope: see `tilt`; only for synthesisers
+    on a recogniser's content.
     """
 
     xvector: Float64
@@ -195,6 +215,7 @@ class Target:
     content: ContentMap | None = None
     energy: float = 1.0
     timing: TimeMap | None = None
+    slope: float = 0.0
 
     def __post_init__(self) -> None:
         if self.weights.shape != (len(self.voices),):

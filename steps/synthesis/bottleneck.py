@@ -16,7 +16,7 @@ from torch.nn.utils.parametrizations import weight_norm
 from steps.content.extractors import at_frames, at_places, load_extractor
 from steps.content.units import UnitSettings, make_units
 from steps.synthesis import world
-from steps.synthesis.base import REMAINS, ContentMap, F0Map, Target, trained_files
+from steps.synthesis.base import REMAINS, ContentMap, F0Map, Target, tilt, trained_files
 from steps.synthesis.f0 import HIGHEST_HZ, LOWEST_HZ, VOICED_HZ, F0Stats, unbroken
 from steps.synthesis.trained import DiscriminatorConfig, TrainedSynthesiser, in_blocks
 from steps.training.settings import CropSeconds, RampSettings
@@ -417,6 +417,9 @@ class BnSynthesiser(TrainedSynthesiser):
             contour = self._predict_f0(content, source.f0 > VOICED_HZ, target.f0)
         else:
             contour = f0(source.f0)
+        if target.slope:
+            tilted = np.clip(tilt(contour, target.slope), LOWEST_HZ, HIGHEST_HZ)
+            contour = np.where(contour > 0, tilted, 0.0)
         n_samples = len(wave)
         if target.timing is not None:
             places = target.timing(source.f0)
