@@ -147,8 +147,8 @@ _PAUSE, _EDGE = 25, 8  # frames of 10 ms: least length without voice, and what o
 def pace(rng: np.random.Generator, contour: Float64, rate: float, most: float) -> Float64:
     """Draw places (U,) in the source, in frames, of the U frames that are spoken.
 
-    contour: F0 (T,), 0 unvoiced. rate: factor of speed. most: largest share by which a pause
-    becomes longer, or the pause that is left shorter. Beside the rate only pauses change.
+    contour: F0 (T,), 0 unvoiced. rate: factor of speed. A pause lasts up to 1 + most times as
+    long, or is as much shorter; beside the rate only pauses change.
     """
     lasts = np.full(len(contour), 1 / rate)
     for begin, end in _pauses(contour):
