@@ -424,6 +424,18 @@ def test_intervals_are_over_the_queries_speakers() -> None:
         assert low < found[name] < high, name
 
 
+def test_resamples_drew_people_of_the_gallery_who_have_no_query() -> None:
+    """Two of 30 have queries: one of eight resamples held neither, and was left out."""
+    rng = np.random.default_rng(0)
+    speaker = np.repeat(np.arange(30), 4)
+    original = make(rng.normal(size=(120, 8)), speaker)
+    two = Embeddings(original.ids[:8], rng.normal(size=(8, 8)), speaker[:8], original.names)
+    found = leakage(original, two, n_bootstrap=200)
+    assert found["n_bootstrap_undefined"] == 0
+    one = Embeddings(two.ids[:4], two.x[:4], speaker[:4], original.names)
+    assert leakage(original, one, n_bootstrap=9)["intervals"]["mean_rank"] is None
+
+
 @pytest.mark.slow
 @pytest.mark.corpora
 @pytest.mark.parametrize("gender", ["f", "m"])

@@ -88,7 +88,8 @@ def interval_report(
     """Compute `intervals` of each figure, with the counts behind them, for a report.
 
     evaluate: figures of a resample from how often each speaker is drawn, (n_speakers,); None where
-    nothing is defined (no target or no nontarget left, for example). Nothing without resamples.
+    nothing is defined (no target or no nontarget left, for example). Nothing without resamples;
+    no intervals of one speaker, of whom all resamples are alike: a width of 0 would be false.
     """
     if not n_bootstrap:
         return {}
@@ -103,6 +104,9 @@ def interval_report(
             n_bootstrap,
         )
     names = replicates[0] if replicates else {}
+    if n_speakers < 2:
+        logger.warning("there are no intervals: they are over speakers, and there is one")
+        replicates = []
     return {
         "n_bootstrap": n_bootstrap,
         "n_bootstrap_undefined": left_out,
@@ -131,7 +135,7 @@ def rate_intervals(
 
 
 def _interval(name: str, replicates: list[Figures]) -> list[float] | None:
-    values = np.array([figures[name] for figures in replicates])
+    values = np.array([figures[name] for figures in replicates], np.float64)
     defined = values[~np.isnan(values)]
     if 0 < len(defined) < len(values):
         logger.warning(

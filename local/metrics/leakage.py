@@ -476,16 +476,20 @@ def leakage(
     report |= alignment(*_paired(original, protected))
     report["cmc_curve"] = curves(searches[""])
 
+    asked = np.unique(protected.speaker)
+
     def evaluate(drawn: Float64) -> Figures | None:  # drawn: whose queries; the gallery is fixed
         resampled: Figures = {}
+        weight = np.zeros(len(original.names))
+        weight[asked] = drawn
         for suffix, found in searches.items():
-            figures = rank_figures(found, drawn)
+            figures = rank_figures(found, weight)
             if figures is None:
                 return None
             resampled |= {f"{name}{suffix}": value for name, value in figures.items()}
         return resampled
 
-    return report | interval_report(evaluate, len(original.names), n_bootstrap, seed)
+    return report | interval_report(evaluate, len(asked), n_bootstrap, seed)
 
 
 def _figures_or_undefined(found: Search, suffix: str, protected: Embeddings) -> Figures:
