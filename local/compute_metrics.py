@@ -121,6 +121,8 @@ def _recordings(
     listed, score, *draws = _read_scored(format, trials, scores, *another_draw)
     speakers = _find_speakers(listed, trials, utt2spk)
     few = {positive(n): _read_scored(format, trials, Path(path))[1] for n, path in enrolled}
+    if len(few) < len(enrolled):
+        raise UserError("--enrolled: a number of recordings is given twice; give its scores once")
     write_figures(out, recordings(
         listed, score, speakers, draws=draws, enrolled=few, n_bootstrap=bootstrap, seed=seed
     ))  # fmt: skip

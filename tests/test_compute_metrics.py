@@ -413,6 +413,14 @@ def test_bootstrap_needs_speakers(tmp_path: Path) -> None:
         refuses("--bootstrap needs --utt2spk", main, words)
 
 
+def test_the_last_of_two_scores_of_as_many_enrolled_recordings_was_taken(tmp_path: Path) -> None:
+    listed, scores = write_lists(tmp_path, [1.0], [0.0])
+    write_map(utt2spk := tmp_path / "utt2spk", {"t0": "a", "t1": "b"})
+    twice = ("--enrolled", "3", scores) * 2
+    words = map(str, ("recordings", "--utt2spk", utt2spk, *twice, listed, scores, "-"))
+    refuses("--enrolled: a number of recordings is given twice", main, [*words])
+
+
 def test_the_strongest_of_attackers_whose_draws_are_given(tmp_path: Path) -> None:
     """Two draws of the first attacker are averaged: EERs of 0 and 1/2 give 1/4, as one does."""
     trials = [(m, f"{p}{r}") for p in "abc" for r in range(2) for m in "abc"]
