@@ -231,11 +231,17 @@ def crowd(
 
     sides: (data directory, side) of those enrolled, and of each set of candidates whom nobody
     attacks. For naming, each is centred by itself: its channel is no voice. The attacked are those
-    of `trial` who are candidates; others are left out with a warning. Each figure is the
-    expectation over the N - 1 others drawn from all candidates.
+    of `trial` who are candidates; others are left out with a warning, and so is a side of nobody.
+    Each figure is the expectation over the N - 1 others drawn from all candidates. UserError where
+    nobody of `trial` is one.
     """
+    for path, _ in (one for one in sides if not one[1].spk2utt):
+        logger.warning("%s: has nobody of the sex of those attacked; left out", path)
+    sides = [one for one in sides if one[1].spk2utt]
     candidates = join(sides)
     people = [who for who in trial.spk2utt if who in candidates.spk2utt]
+    if not people:
+        raise UserError("no attacked speaker is enrolled; are these the right data directories?")
     if lone := len(trial.spk2utt) - len(people):
         logger.warning("%d speakers without enrolment are left out", lone)
     trial, total = trial.only(people), len(candidates.spk2utt)
