@@ -108,21 +108,23 @@ def _groups(
 
     from local.metrics.people import attributes, groups
     from local.metrics.verification import find_speakers
+    from utils import trials as pairs
     from utils.datadir import load_data_dir
-    from utils.trials import Trials, join_scores, merge_scores, read_scores, read_trials
 
     data = [load_data_dir(path, need=("utt2spk",)) for _, path in listed]
-    lists = [read_trials(path) for path, _ in listed]
+    lists = [pairs.read_trials(path) for path, _ in listed]
     enrol, trial = ([*chain.from_iterable(getattr(one, side) for one in lists)]
                     for side in ("enrol", "trial"))  # fmt: skip
-    whole = Trials(enrol, trial, np.concatenate([one.target for one in lists]))
+    whole = pairs.Trials(enrol, trial, np.concatenate([one.target for one in lists]))
     paths = {"trials_path": " + ".join(str(path) for path, _ in listed)}
+    pairs.check_pairs_once(paths["trials_path"], whole, "listed")
     files: dict[str, dict[str, dict[Path, Any]]] = {}
     for attacker, run, path in scores:
-        files.setdefault(attacker, {}).setdefault(run, {})[Path(path)] = read_scores(path)
+        files.setdefault(attacker, {}).setdefault(run, {})[Path(path)] = pairs.read_scores(path)
     every = [
-        [join_scores(whole, merge_scores(own), **paths, scores_path=" + ".join(map(str, own)))
-         for own in runs.values()]
+        [pairs.join_scores(
+            whole, pairs.merge_scores(own), **paths, scores_path=" + ".join(map(str, own))
+         ) for own in runs.values()]
         for runs in files.values()
     ]  # fmt: skip
     utt2spk = {utt: who for one in data for utt, who in one.utt2spk.items()}

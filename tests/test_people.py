@@ -307,6 +307,16 @@ def test_the_program_takes_distractors_of_one_sex(tmp_path: Path) -> None:
     refuses_words("is also enrolled", main, *words)
 
 
+def test_distractors_of_the_other_sex_alone_were_a_traceback(caplog) -> None:
+    """The sex of those attacked leaves nobody of them."""
+    enrol, trial = people(2, 4, 4, 2.0)
+    alone, among = (
+        crowd(s, trial) for s in ([("e", enrol)], [("e", enrol), ("o", enrol.only([]))])
+    )
+    assert among == alone and "o: has nobody of the sex" in caplog.text
+    refuses("no attacked speaker is enrolled", crowd, [("e", enrol)], trial.only([]))
+
+
 def test_the_program_joins_the_lists_of_both_sexes(tmp_path: Path) -> None:
     """a and b are women of one list, c and d men of another; nobody of these is named."""
     trials, score, _ = hand_made()
@@ -330,6 +340,8 @@ def test_the_program_joins_the_lists_of_both_sexes(tmp_path: Path) -> None:
     assert report["gap_named_1_recordings_sex"] == 1.0
     assert report["eer_1_recordings_sex_m"] == 0.0  # all scores are reversed, which is folded
     assert report["n_speakers"] == 4
+    twice = [*words, "--listed", f"{tmp_path}/f/trials", f"{tmp_path}/f"]
+    refuses_words("a1 is listed twice", main, "groups", *twice, "-")
 
 
 # ---- The plan and the report.
