@@ -129,6 +129,12 @@ def test_programs(data: Path) -> None:
     assert set(figures["intervals"]) >= {"f0_correlation", "clipping"}
 
 
+@pytest.mark.parametrize("row", ["1 2 3", "a - - - - - - - -", "inf - - - - - - - -"])
+def test_a_row_of_other_than_numbers_was_a_traceback_or_an_infinite_mean(tmp_path, row):
+    (path := tmp_path / "prosody").write_text(f"# utterance {' '.join(KEYS)}\nu1 {row}\n")
+    refuses(f"prosody: u1: not {len(KEYS)} numbers, or - for none: {row}", read_prosody, path)
+
+
 def test_the_pitch_of_the_original_was_tracked_for_each_system(data, capsys):
     """Contours that are kept give the same table, also where one of them could not be read."""
     (data / "o/wav/f1-2.wav").write_text("no audio")

@@ -226,10 +226,12 @@ def read_prosody(path: StrPath) -> dict[str, Float64]:
     rows = read_map(path, rest_of_line=True)
     if rows.pop("#", "") != " ".join(("utterance", *KEYS)) or not rows:
         raise UserError(f"{path}:1: not a table of steps/compare_prosody.py, or an empty one")
-    return {
-        utt: np.array([math.nan if word == "-" else float(word) for word in row.split()])
-        for utt, row in rows.items()
-    }
+    found = {utt: np.array([_score(word) for word in row.split()]) for utt, row in rows.items()}
+    for utt, own in found.items():
+        undefined = rows[utt].split().count("-")
+        if len(own) != len(KEYS) or np.isfinite(own).sum() + undefined < len(own):
+            raise UserError(f"{path}: {utt}: not {len(KEYS)} numbers, or - for none: {rows[utt]}")
+    return found
 
 
 def prosody_figures(
