@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from local.metrics.legal import reidentification
-from local.metrics.verification import Speakers, normalise_over_candidates, verification
+from local.metrics.verification import Speakers, fuse, normalise_over_candidates, verification
+from tests.refusals import refuses
 from utils.trials import Trials
 
 
@@ -55,6 +56,16 @@ def test_all_scores_equal_is_a_guess_and_one_candidate_is_undefined(caplog):
     with caplog.at_level(logging.WARNING):
         assert math.isnan(verification(lonely, np.array([3.0, 1.0, 2.0]))["eer_normalised"])  # type: ignore[arg-type]
     assert "an utterance has one candidate" in caplog.text
+
+
+def test_a_fused_attacker_heard_nothing_where_utterances_have_one_candidate(caplog) -> None:
+    """All fused scores were 0, whatever the evaluators heard: an EER of 50 %."""
+    alone = Trials(("a", "b", "b"), ("u", "v", "w"), np.array([True, True, False]))
+    score = np.array([3.0, 1.0, 2.0])
+    refuses("each utterance has one candidate", fuse, alone, [score, score])
+    some = Trials(("a", "b", "b"), ("u", "u", "w"), alone.target)
+    assert fuse(some, [score, score]).tolist() == [2.0, -2.0, 0.0]
+    assert "1 of 2 utterances have one candidate" in caplog.text
 
 
 def test_two_candidates_are_ties() -> None:

@@ -352,8 +352,14 @@ def normalise(heard: Int64, score: Float64) -> Float64:
 
 
 def fuse(trials: Trials, scores: Sequence[Float64]) -> Float64:
-    """Sum (n_trials,) of the scores of several evaluators, each normalised over the candidates."""
+    """Sum (n_trials,) of the scores of several evaluators, each normalised over the candidates; 0
+    for an utterance with one, as a warning says. UserError where all have one."""
     codes = Ids.of(trials.trial).codes
+    if (alone := np.bincount(codes) < 2).all():
+        raise UserError("each utterance has one candidate, over whom no score can be normalised")
+    if alone.any():
+        n, every = int(alone.sum()), len(alone)
+        logger.warning("%d of %d utterances have one candidate: their scores are 0", n, every)
     return np.sum([normalise(codes, score) for score in scores], axis=0)
 
 
