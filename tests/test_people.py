@@ -126,6 +126,9 @@ def test_a_value_of_one_person_is_left_out(caplog: pytest.LogCaptureFixture) -> 
     report = found(train, trial, known, sought | dict.fromkeys(men[1:], "f"))
     assert [*report] == ["n_speakers", "n_segments"]
     assert "sex: m is left out: 5 people to learn from and 1 attacked" in caplog.text
+    caplog.clear()
+    assert [*inference(train, trial, {}, {"sex": sought})] == ["n_speakers", "n_segments"]
+    assert "nothing is inferred: both sides need spk2gender" in caplog.text  # it was silent
 
 
 # ---- Crowds.

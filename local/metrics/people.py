@@ -143,6 +143,9 @@ def inference(
             told = {name: float(s) for name, s, k in zip(names, share, own, strict=True) if k >= 0}
             report[f"{key}_per_speaker"] = told
 
+    if not right:
+        logger.warning("nothing is inferred: both sides need spk2gender or spk2age, of two values")
+
     def evaluate(drawn: Float64) -> Figures:
         found = {key: balanced(*of, drawn) for key, of in right.items()}
         return found | {
