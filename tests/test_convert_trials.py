@@ -90,6 +90,21 @@ def test_a_fault_in_a_csv_was_told_as_one_of_kaldis_format(tmp_path: Path) -> No
     refuses(r"s\.csv:3: 'a,b-1,x0\.1' is not as in csv", compute_metrics, words)
 
 
+def test_lines_of_a_table_were_counted_from_behind_its_header(tmp_path: Path) -> None:
+    paths = [tmp_path / name for name in ("t.csv", "scores", "utt2spk")]
+    table, scores, utt2spk = paths
+    scores.write_text(SCORES)
+    utt2spk.write_text("a-1 a\n")
+    words = ["verification", "--utt2spk", utt2spk, table, scores, "-"]
+    for text, said in (
+        ("a,a-1,1\n\na,c-1,0\n", r"t\.csv:4: no score for a c-1"),
+        ("a,a-1,1\na,a-1,0\n", r"t\.csv:3: a a-1 is listed twice \(first on line 2\)"),
+        ("a,a-1,1\na,b-1,0\n", r"t\.csv:3: utterance b-1 is not in"),
+    ):
+        table.write_text(f"enrol,trial,label\n{text}")
+        refuses(said, compute_metrics, [str(word) for word in words])
+
+
 @pytest.mark.parametrize("header", ["model,test,label,score,llr", "model,utt1,utt2"])
 def test_the_last_of_two_columns_of_one_meaning_was_taken(tmp_path: Path, header: str) -> None:
     """Raw scores beside calibrated ones, say; of a list without labels nothing was written."""

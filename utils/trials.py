@@ -62,11 +62,13 @@ class Ids(Sequence[str]):
 
 @dataclass(frozen=True, eq=False)
 class Trials:
-    """Pairs to compare: `enrol[i]` against `trial[i]`, same speaker where `target[i]`."""
+    """Pairs to compare: `enrol[i]` against `trial[i]`, same speaker where `target[i]`. lines: where
+    each stands in its file, if not on line i + 1."""
 
     enrol: Sequence[str]
     trial: Sequence[str]
     target: Bool
+    lines: Sequence[int] = ()
 
     def __len__(self) -> int:
         return len(self.target)
@@ -74,14 +76,20 @@ class Trials:
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Scores of pairs, finite float64; higher means more alike."""
+    """Scores of pairs, finite float64; higher means more alike. lines: of `Trials`."""
 
     enrol: Sequence[str]
     trial: Sequence[str]
     score: Float64
+    lines: Sequence[int] = ()
 
     def __len__(self) -> int:
         return len(self.score)
+
+
+def line_of(pairs: Trials | Scores, row: int) -> int:
+    """Line of the file on which a row stands (a table has a header, and may have blank lines)."""
+    return pairs.lines[row] if pairs.lines else row + 1
 
 
 def read_trials(path: tables.StrPath) -> Trials:
@@ -128,8 +136,8 @@ def join_scores(
         i = int(np.argmax(missing))
         more = int(missing.sum()) - 1
         raise UserError(
-            f"{trials_path}:{i + 1}: no score for {trials.enrol[i]} {trials.trial[i]} in "
-            f"{scores_path}" + (f" (nor for {more} more trials)" if more else "")
+            f"{trials_path}:{line_of(trials, i)}: no score for {trials.enrol[i]} {trials.trial[i]} "
+            f"in {scores_path}" + (f" (nor for {more} more trials)" if more else "")
         )
     if more := len(scores) - len(trials):
         where = f"for pairs that are not in {trials_path}; left out"
@@ -252,9 +260,9 @@ def check_pairs_once(path: tables.StrPath, pairs: Trials | Scores, verb: str) ->
     order = np.argsort(keys, kind="stable")
     again = order[1:][keys[order[1:]] == keys[order[:-1]]]
     i = int(again.min())
-    line = int(np.argmax(keys == keys[i])) + 1
+    line, first = (line_of(pairs, row) for row in (i, int(np.argmax(keys == keys[i]))))
     raise UserError(
-        f"{path}:{i + 1}: {pairs.enrol[i]} {pairs.trial[i]} is {verb} twice (first on line {line})"
+        f"{path}:{line}: {pairs.enrol[i]} {pairs.trial[i]} is {verb} twice (first on line {first})"
     )
 
 
@@ -322,9 +330,9 @@ def _split_csv(lines: Sequence[str]) -> Iterator[list[str]]:
     return csv.reader(lines, delimiter=max(",;\t", key=lines[0].count))
 
 
-def _find_format(path: Path, kind: str) -> tuple[str, dict[str, list[str]]]:
-    """Common format of all lines, and their columns. UserError for none, for more than one, and for
-    the first line of another format than `kind`, if that is not `auto`."""
+def _find_format(path: Path, kind: str) -> tuple[str, dict[str, list[str]], list[int]]:
+    """Common format of all lines, their columns and numbers. UserError for none, for more than one,
+    and for the first line of another format than `kind`, if that is not `auto`."""
     lines = [(number, line) for number, line in tables.read_lines(path) if line.strip()]
     if not lines:
         raise UserError(f"{path}:1: the file is empty")
@@ -345,7 +353,8 @@ def _find_format(path: Path, kind: str) -> tuple[str, dict[str, list[str]]]:
     right = [(name, shape) for name, shape in shapes if all(_fits(name, shape, r) for r in rows)]
     if len(right) == 1:
         ((kind, shape),) = right
-        return kind, {name: [row[i] for row in rows] for i, name in enumerate(shape)}
+        columns = {name: [row[i] for row in rows] for i, name in enumerate(shape)}
+        return kind, columns, [number for number, _ in lines]
     if kind == "auto":
         known = "; ".join(f"{name}: {EXAMPLES[name]}" for name in EXAMPLES)
         may_be = " or ".join(name for name, _ in right)
@@ -376,14 +385,14 @@ def read_any(path: Path, kind: str = "auto") -> tuple[str, Trials | None, Scores
     UserError names file and line of the first fault, with an example of the format; also for a
     duplicate pair.
     """
-    kind, columns = _find_format(path, kind)
+    kind, columns, lines = _find_format(path, kind)
     enrol, trial = columns["enrol"], columns["trial"]
     trials = scores = None
     if "label" in columns:
         target = np.array([LABELS[label.lower()] for label in columns["label"]])
-        trials = Trials(enrol, trial, target)
+        trials = Trials(enrol, trial, target, lines)
         check_pairs_once(path, trials, "listed")
     if "score" in columns:
-        scores = Scores(enrol, trial, np.array(columns["score"], np.float64))
+        scores = Scores(enrol, trial, np.array(columns["score"], np.float64), lines)
         check_pairs_once(path, scores, "scored")
     return kind, trials, scores

@@ -21,7 +21,7 @@ from local.metrics.verification import Speakers, by_trial, check_known
 from utils.arrays import Bool, Float64, Int64
 from utils.cli import UserError
 from utils.tables import StrPath, sort_ids
-from utils.trials import Ids, Trials
+from utils.trials import Ids, Trials, line_of
 
 # ---- Scored pairs of segments and their speakers: the checked input of the similarity matrices.
 
@@ -59,7 +59,7 @@ def segment_pairs(
     """
     enrol, trial = Ids.of(trials.enrol), Ids.of(trials.trial)
     for side in (enrol, trial):
-        check_known(side, utt2spk.keys(), trials_path, utt2spk_path)
+        check_known(trials, side, utt2spk.keys(), trials_path, utt2spk_path)
     both = Ids.of((*enrol.names, *trial.names))
     names, place = number_names(utt2spk[name] for name in both)
     row, column = by_trial(place, enrol, trial)
@@ -81,8 +81,8 @@ def _check_labels(trials: Trials, same: Bool, path: StrPath, utt2spk_path: StrPa
         label = "target" if trials.target[i] else "nontarget"
         speakers = "the same speaker" if same[i] else "different speakers"
         raise UserError(
-            f"{path}:{i + 1}: {trials.enrol[i]} {trials.trial[i]} is labelled {label}, but "
-            f"{utt2spk_path} gives them {speakers}"
+            f"{path}:{line_of(trials, i)}: {trials.enrol[i]} {trials.trial[i]} is labelled "
+            f"{label}, but {utt2spk_path} gives them {speakers}"
         )
 
 

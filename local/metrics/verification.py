@@ -22,7 +22,7 @@ from local.metrics.intervals import (
 from utils.arrays import Bool, Float64, Int64
 from utils.cli import UserError
 from utils.tables import StrPath
-from utils.trials import Ids, Trials
+from utils.trials import Ids, Trials, line_of
 
 # ---- All figures of one trial list: detection, ZEBRA and linkability from one sort, with
 # intervals.
@@ -55,9 +55,9 @@ def find_speakers(
     """
     enrol, trial = Ids.of(trials.enrol), Ids.of(trials.trial)
     speakers = set(utt2spk.values())
-    check_known(trial, utt2spk.keys(), trials_path, utt2spk_path)
+    check_known(trials, trial, utt2spk.keys(), trials_path, utt2spk_path)
     if any(name in utt2spk and name not in speakers for name in enrol.names):
-        check_known(enrol, {*utt2spk, *speakers}, trials_path, utt2spk_path)
+        check_known(trials, enrol, {*utt2spk, *speakers}, trials_path, utt2spk_path)
     trial_spk = [utt2spk[name] for name in trial.names]
     heard: dict[int, set[str]] = {}  # enrolment -> speakers of its target trials
     codes = (side.codes[trials.target].tolist() for side in (enrol, trial))
@@ -80,11 +80,13 @@ def by_trial(place: Int64, enrol: Ids, trial: Ids) -> tuple[Int64, Int64]:
     return place[: len(enrol.names)][enrol.codes], place[len(enrol.names) :][trial.codes]
 
 
-def check_known(column: Ids, known: Set[str], path: StrPath, utt2spk_path: StrPath) -> None:
-    """Raise a UserError that names the first line of an id that utt2spk lacks."""
+def check_known(
+    trials: Trials, column: Ids, known: Set[str], path: StrPath, utt2spk_path: StrPath
+) -> None:
+    """Raise a UserError that names the first line of an id of a column that utt2spk lacks."""
     for code, name in enumerate(column.names):
         if name not in known:
-            line = int(np.argmax(column.codes == code)) + 1
+            line = line_of(trials, int(np.argmax(column.codes == code)))
             raise UserError(f"{path}:{line}: utterance {name} is not in {utt2spk_path}")
 
 
@@ -94,7 +96,7 @@ def _warn_of_odd_targets(found: Speakers, trials: Trials, trials_path: StrPath) 
         i = int(np.argmax(odd))
         logger.warning(
             "%s:%d: target trial %s %s joins speakers %s and %s (as %d of %d target trials do)",
-            *(trials_path, i + 1, trials.enrol[i], trials.trial[i]),
+            *(trials_path, line_of(trials, i), trials.enrol[i], trials.trial[i]),
             *(found.names[found.enrol[i]], found.names[found.trial[i]]),
             *(int(odd.sum()), int(trials.target.sum())),
         )
