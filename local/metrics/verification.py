@@ -267,7 +267,7 @@ def verification(
     intervals = report["intervals"]
     if isinstance(intervals, dict) and "eer_rise" in figures:
         low, high = intervals.get("eer_rise") or (math.nan, math.nan)
-        report["eer_least_difference"] = FOUND * (high - low) / 2.0
+        report["eer_least_difference"] = FOUND * (high - low) / 2.0 if high > low else math.nan
     return report
 
 
