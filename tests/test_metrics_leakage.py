@@ -436,6 +436,16 @@ def test_resamples_drew_people_of_the_gallery_who_have_no_query() -> None:
     assert leakage(original, one, n_bootstrap=9)["intervals"]["mean_rank"] is None
 
 
+def test_people_of_one_segment_took_the_intervals_of_all_searches() -> None:
+    """Without their source they have nothing to find, with it they do."""
+    rng = np.random.default_rng(0)
+    sides = [make(rng.normal(size=(12, 4)), np.arange(12)) for _ in range(2)]
+    found = leakage(*sides, n_bootstrap=50)
+    assert found["intervals"]["mean_rank_no_same_utt"] is None
+    low, high = found["intervals"]["mean_rank"]
+    assert low < found["mean_rank"] < high
+
+
 @pytest.mark.slow
 @pytest.mark.corpora
 @pytest.mark.parametrize("gender", ["f", "m"])

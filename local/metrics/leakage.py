@@ -20,6 +20,7 @@ logger = logging.getLogger(__name__)
 # ---- Results of a search of protected segments among original ones, speaker by speaker.
 
 RANKS = (1, 5, 10, 20, 50)  # of cmc_<k>; auc_cmc averages up to the last
+FOUND = (*(f"cmc_{k}" for k in RANKS), "auc_cmc", "mean_rank", "mean_rank_all_mates")
 
 
 @dataclass(frozen=True, eq=False)
@@ -478,14 +479,12 @@ def leakage(
 
     asked = np.unique(protected.speaker)
 
-    def evaluate(drawn: Float64) -> Figures | None:  # drawn: whose queries; the gallery is fixed
+    def evaluate(drawn: Float64) -> Figures:  # drawn: whose queries; the gallery is fixed
         resampled: Figures = {}
         weight = np.zeros(len(original.names))
         weight[asked] = drawn
         for suffix, found in searches.items():
-            figures = rank_figures(found, weight)
-            if figures is None:
-                return None
+            figures = rank_figures(found, weight) or dict.fromkeys(FOUND, math.nan)
             resampled |= {f"{name}{suffix}": value for name, value in figures.items()}
         return resampled
 
@@ -504,9 +503,8 @@ def _figures_or_undefined(found: Search, suffix: str, protected: Embeddings) -> 
     if figures is not None:
         return figures | chance_figures(found)
     logger.warning("*%s is undefined: no query has a segment of its own speaker to find", suffix)
-    names = [*(f"cmc_{k}" for k in RANKS), "auc_cmc", "mean_rank", "mean_rank_all_mates"]
     kinds = ("", "chance_", "chance_clustered_")
-    return dict.fromkeys((f"{kind}{name}" for kind in kinds for name in names), math.nan)
+    return dict.fromkeys((f"{kind}{name}" for kind in kinds for name in FOUND), math.nan)
 
 
 def check_same_space(
