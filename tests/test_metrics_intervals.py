@@ -64,7 +64,7 @@ def test_undefined_resamples_are_counted_and_said(caplog: pytest.LogCaptureFixtu
 
 
 def test_one_speaker_had_intervals_without_width(caplog: pytest.LogCaptureFixture) -> None:
-    """Half of one person's words were wrong: 50 % [50, 50], as if others' were, too."""
+    """Half of one person's words were wrong: 50 % [50, 50], as if all others' were."""
     said = {"u1": "one two", "u2": "three four"}
     found = error_figures(said, said | {"u2": ""}, {"u1": "a", "u2": "a"}, n_bootstrap=9)
     assert found["wer"] == 0.5 and found["intervals"]["wer"] is None  # type: ignore[index]
