@@ -29,7 +29,8 @@ CASES = yaml.safe_load(Path(__file__).with_name("verdicts.yaml").read_text())
 def attack(of: Any) -> list[Evidence]:
     """Attacks as verdicts.yaml says them: an EER, or what differs."""
     given = {"bare": [0.01, 0.0, 0.04], "named": 0.05, "chance": 0.05, "people": 20.0, "times": 1}
-    given |= {"controlled": True, "several": {"all": [0.5, 0.47, 0.5]}} | (of if isinstance(of, dict) else {"eer": of})
+    given |= {"controlled": True, "several": {"all": [0.5, 0.47, 0.5]}}
+    given |= of if isinstance(of, dict) else {"eer": of}
     times, evaluator = given.pop("times"), given.pop("evaluator", "e/cosine")
     made = {
         name: Value(*own) if isinstance(own, list)
