@@ -479,6 +479,10 @@ class Work:
         apart = self.channels == "each" and recording.channels > 1
         return range(recording.channels) if apart else [None]
 
+    def notes(self, recording: Recording) -> list[str]:
+        """Remarks on the mix, where it is what is made."""
+        return recording.notes if None in self.made_of(recording) else []
+
     def protect(
         self,
         name: str,
@@ -496,7 +500,7 @@ class Work:
             return self.anonymiser.transform(samples, key, SourceSpeaker(name, f0=f0[channel]))[0]
 
         peak = self._write(path, recording, convert, tick)
-        return _remarks(path, recording, peak, renamed=path in self.names)
+        return [*self.notes(recording), *_remarks(path, recording, peak, path in self.names)]
 
     def _write(
         self,
@@ -540,13 +544,13 @@ class Work:
         return peak
 
 
-def _remarks(path: Path, recording: Recording, peak: float, *, renamed: bool) -> list[str]:
+def _remarks(path: Path, recording: Recording, peak: float, renamed: bool) -> list[str]:
     told = {
         "its tags (title, artist, comment ...) were dropped": recording.audio.tagged,
         f"it became {made_name(path).name}": not renamed and made_name(path) != path,
         "it is silent: is it the right file?": peak < SILENT,
     }
-    return [*map(plain, [*recording.notes, *(remark for remark, holds in told.items() if holds)])]
+    return [plain(remark) for remark, holds in told.items() if holds]
 
 
 @contextmanager
