@@ -120,6 +120,17 @@ def test_inference_by_two_evaluators_is_refused(page: Path) -> None:
     assert "| 60.0" in rendered(page, "inference run split=test evaluators=other/cosine")
 
 
+def test_recordings_by_two_evaluators_had_rows_that_looked_the_same(page: Path) -> None:
+    row = "test_f b2 recordings ignorant {} OA eer_3_recordings {} 0.2 0.4\n"
+    figures = DATA + row.format("e/cosine", 0.3) + row.format("other/cosine", 0.25)
+    (page.parent / "run/metrics.csv").write_text(metrics_csv(figures))
+    made = rendered(page, "recordings run split=test systems=b2")
+    assert "ignorant | e/cosine | EER" in made and "ignorant | other/cosine | EER" in made
+    assert "ignorant | EER" in rendered(
+        page, "recordings run split=test systems=b2 evaluators=other/cosine"
+    )
+
+
 def test_shares_of_an_older_version_seemed_sure(page: Path) -> None:
     """Everybody of ten was named: [100, 100] was printed, where 69 % are not ruled out."""
     row = "test_f b2 {} e/plda AA {} {} {} {}\n"

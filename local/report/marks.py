@@ -224,11 +224,13 @@ def attackers_table(block: Selection) -> Table:
 def recordings_table(block: Selection) -> Table:
     """Findings of each attacker, by the number of recordings of a person (docs/metrics)."""
     attacks = frame.where(block.figures, family=frame.RECORDINGS, system=[*block.systems])
+    by = ["evaluator"] if attacks["evaluator"].nunique() > 1 else []  # or rows would look the same
     rows = [
-        ([code(f.system), block.groups[f.gender], attacker(f.attacker), made.heading], (f, made))
+        ([code(f.system), block.groups[f.gender], attacker(f.attacker),
+          *([f.evaluator] if by else []), made.heading], (f, made))
         for f in attacks.drop_duplicates(["system", "split", "attacker", "evaluator"]).itertuples()
         for made in COLUMNS["recordings"]
-    ]
+    ]  # fmt: skip
 
     def cell(row: tuple[Any, Measure], length: str) -> str:
         f, made = row
@@ -236,7 +238,7 @@ def recordings_table(block: Selection) -> Table:
         return show(block.found.get((*at, f"{made.name}_{length}_recordings")), made, missing="–")
 
     columns = [(f"from {length}", length) for length in LENGTHS]
-    return pivot(["system", "voices", "attacker", "figure"], rows, columns, cell)
+    return pivot(["system", "voices", "attacker", *by, "figure"], rows, columns, cell)
 
 
 def targets_table(block: Selection) -> Table:
