@@ -435,6 +435,9 @@ def make_live(
     UserError for a block that is too long or too short, or a system that cannot do it."""
     if not SHORTEST_BLOCK <= block <= LONGEST_BLOCK:
         raise UserError(f"block: {block:g} s; {SHORTEST_BLOCK:g} to {LONGEST_BLOCK:g} s are known")
+    for name, seconds in (("look-ahead", look_ahead), ("context", context)):
+        if not 0 <= seconds < np.inf:
+            raise UserError(f"{name}: {seconds:g} s; a number from 0 on is expected")
     if isinstance(system, McAdams):
         return LiveMcAdams(system, key, block)
     if moves := [name for name in MOVES if system.settings().get(name)]:
