@@ -31,6 +31,7 @@ FIGURES = (
     "eer", "eer_rocch", "cllr_min", "cllr", "linkability", "d_ece", "l_w", *VOICES, "wer", "uar",
     "f0_correlation_vpc22",
 )  # fmt: skip
+_ROUNDED = 1e-4  # by which one figure may differ in the files of a year
 COUNTED = ("substitutions", "insertions", "deletions")
 
 
@@ -84,7 +85,8 @@ def scores_of(figures: DataFrame, protocol: Protocol, system: str, evaluator: st
     for word, protected in product(protocol.words, (False, True)):
         parts = [heard.get((split, protected)) for split in joined(word)[1]]
         there = [part for part in parts if part]
-        found += [_join(there)] if there and len(there) == len(parts) else []
+        both = _join(there) if there and len(there) == len(parts) else None
+        found += [both] if both and not math.isnan(both.value) else []
     return found
 
 
@@ -136,6 +138,19 @@ def _join(scores: Sequence[Score]) -> Score:
     counts = {n: sum(s.parts.get(n, math.nan) for s in scores) for n in ("words", *COUNTED)}
     errors = sum(counts[name] for name in COUNTED)
     return Score("wer", first.split, first.protected, errors / counts["words"], parts=counts)
+
+
+def check_one_run(found: Mapping[Path, Sequence[Score]]) -> None:
+    """Raise a UserError where results of two runs have different figures of one kind and split."""
+    first: dict[tuple[str, str, bool, str], tuple[Path, float]] = {}
+    for path, score in ((path, score) for path, own in found.items() for score in own):
+        key = score.what, score.split, score.protected, score.attacker
+        other, value = first.setdefault(key, (path, score.value))
+        if other != path and abs(value - score.value) > _ROUNDED:
+            raise UserError(
+                f"{path}: {score.what} of {score.split} is {score.value:.4g} there, and "
+                f"{value:.4g} in {other}; give results of one run"
+            )
 
 
 def averages(
@@ -204,6 +219,13 @@ def conclusions(scores: Sequence[Score], protocol: Protocol) -> Iterator[str]:
     there = {(s.what, s.split) for s in scores if s.protected}
     asked = {("wer", joined(w)[0]) for w in protocol.words}
     asked |= {("uar", split) for split in protocol.emotions}
+    if protocol.layout == "summary2022":
+        asked |= {
+            (what, name)
+            for what in ("f0_correlation_vpc22", "g_vd_2020")
+            for name, mean in averages(scores, privacy, what).items()
+            if math.isnan(mean)
+        }
     if missing := sorted(" of ".join(one) for one in asked - there):
         yield f"not measured: {', '.join(missing)}"
 
