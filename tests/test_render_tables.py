@@ -120,6 +120,17 @@ def test_inference_by_two_evaluators_is_refused(page: Path) -> None:
     assert "| 60.0" in rendered(page, "inference run split=test evaluators=other/cosine")
 
 
+@pytest.mark.parametrize("who", ["white_box e/plda", "white_box_backend e/cosine"])
+def test_targets_of_several_attackers_had_the_last_one(page: Path, who: str) -> None:
+    attacker, evaluator = who.split()
+    row = "test_f bn_const_1_of_2 verification {} {} AA eer {}\n"
+    figures = row.format("white_box_backend", "e/plda", 0.1) + row.format(attacker, evaluator, 0.4)
+    (page.parent / "run/metrics.csv").write_text(metrics_csv(figures))
+    page.write_text(mark("targets run split=test"))
+    told = "one attacker, not white_box.* by e/.*, white_box.* by e/plda"
+    refuses(told, main, [str(page)])
+
+
 def test_shares_of_an_older_version_seemed_sure(page: Path) -> None:
     """Everybody of ten was named: [100, 100] was printed, where 69 % are not ruled out."""
     row = "test_f b2 {} e/plda AA {} {} {} {}\n"
