@@ -13,7 +13,15 @@ import soundfile
 
 from local.plan.options import Asked, follow_protocol
 from local.protocols.attackers import Sets, read_protocol
-from local.report.challenge import Score, averages, category, read_results, scores_of, write_results
+from local.report.challenge import (
+    Score,
+    averages,
+    category,
+    conclusions,
+    read_results,
+    scores_of,
+    write_results,
+)
 from local.report.frame import read_metrics
 from local.report_challenge import main
 from steps.anonymisers.external import find_speech
@@ -177,6 +185,10 @@ def test_W5_the_mean_over_folds_wins_over_the_pooled_recall(tmp_path: Path) -> N
     """
     found = scores(tmp_path, "vpc2024", rows)["uar", "IEMOCAP_dev"]
     assert found.value == 0.6 and found.parts == {"sad": 0.3}
+    for more, said in ((rows, False), (rows.splitlines()[1], True)):  # pooled without a word
+        own = [*scores(tmp_path, "vpc2024", more).values()]
+        told = conclusions(own, read_protocol(PROTOCOLS / "vpc2024.yaml"))
+        assert ("IEMOCAP_dev: UAR over all utterances" in "".join(told)) is said
 
 
 @pytest.mark.parametrize(

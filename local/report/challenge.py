@@ -42,7 +42,7 @@ class Score:
     emotions and pitch. An evaluator that learnt from protected speech and hears original enrolment,
     or also trials: semi_informed_OA, semi_informed_OO. low, high: of its interval, NaN where there
     is none. parts: for wer the counts `words` and those of COUNTED, for uar the recall of each
-    emotion, for f0_correlation_vpc22 `std`. note: where it comes from."""
+    emotion, for f0_correlation_vpc22 `std`. note: where it comes from; of uar its metric."""
 
     what: str
     split: str
@@ -105,9 +105,12 @@ def _pick(figures: DataFrame, named: Mapping[str, str], system: str) -> list[Sco
     odd = (own["attacker"] != "") & (own["protected"] == (own["attacker"] == UNPROTECTED))
     own = own[~odd].drop_duplicates(["what", "split", "protected", "attacker"])
     return [
-        Score(f.what, f.split, f.protected, f.value, f.attacker, f.low, f.high, _parts(figures, f))
+        Score(
+            f.what, f.split, f.protected, f.value, f.attacker, f.low, f.high, _parts(figures, f),
+            f.metric if f.what == "uar" else "",
+        )
         for f in own.itertuples()
-    ]
+    ]  # fmt: skip
 
 
 def _parts(figures: DataFrame, row: Any) -> dict[str, float]:
@@ -216,6 +219,9 @@ def conclusions(scores: Sequence[Score], protocol: Protocol) -> Iterator[str]:
             yield f"{name}: average EER {100 * value:.3f} %{_ranked(value, protocol.categories)}"
     if protocol.layout == "summary2022":
         yield from means(scores, protocol)
+    if protocol.layout in ("rank2024", "rank2026"):
+        for split in sorted({s.split for s in scores if s.note == "uar"}):
+            yield f"{split}: UAR over all utterances; the challenge's is over folds (spk2fold)"
     there = {(s.what, s.split) for s in scores if s.protected}
     asked = {("wer", joined(w)[0]) for w in protocol.words}
     asked |= {("uar", split) for split in protocol.emotions}
