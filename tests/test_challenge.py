@@ -287,6 +287,15 @@ def test_categories() -> None:
     assert [category(eer, least) for eer in (0.05, 0.1, 0.35, 0.5)] == [0, 1, 3, 4]
 
 
+def test_an_average_of_40_percent_had_the_category_below(tmp_path, capsys):
+    """30.066 and 49.934 %: their mean as a number of 64 bits is less."""
+    header = "dataset split gender enrollment trial EER"
+    rows = "libri dev f anon anon 30.066\nlibri dev m anon anon 49.934\n"
+    (tmp_path / "theirs").write_text(f"---- ASV_eval^anon results ----\n{header}\n{rows}")
+    assert main([str(PROTOCOLS / "vpc2024.yaml"), str(tmp_path / "theirs")]) == 0
+    assert "40.000 %, category 4 of 4 (at least 40 %)" in capsys.readouterr().out
+
+
 WORDS = "---- ASR results ----\n"
 RANK, SUMMARY = (
     partial(read_results, protocol=read_protocol(PROTOCOLS / f"{name}.yaml"))

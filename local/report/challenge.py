@@ -202,7 +202,7 @@ def means(scores: Sequence[Score], protocol: Protocol) -> list[str]:
 def category(average: float, categories: Sequence[float]) -> int:
     """Number of the lowest EERs that an average reaches, 0 to all of them; a system is ranked with
     those of its category."""
-    return sum(average >= least for least in categories)
+    return sum(round(average, 9) >= least for least in categories)  # 40 %, but for its last bit
 
 
 def conclusions(scores: Sequence[Score], protocol: Protocol) -> Iterator[str]:
