@@ -218,6 +218,15 @@ def test_every_table_of_a_page_is_had_as_latex(tmp_path: Path) -> None:
     refuses(r"P\.md: has no table", main, ["--latex", str(tmp_path / "out"), str(page)])
 
 
+def test_tables_of_a_page_of_the_same_name_were_overwritten(page: Path, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    other = page.rename(tmp_path / "other" / page.name)
+    page.write_text("| a |\n|---|\n| 1 |\n")
+    asked = ["--latex", str(tmp_path / "out"), str(page), str(other)]
+    refuses("another page is also called RESULTS", main, asked)
+    assert not (tmp_path / "out").exists()
+
+
 def test_the_committed_pages_can_be_had_as_latex(tmp_path: Path) -> None:
     """LaTeX itself is not installed here: braces balance, and nothing of Markdown is left."""
     main(["--latex", str(tmp_path), str(ROOT / "egs/librispeech/RESULTS.md")])
