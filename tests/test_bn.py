@@ -576,6 +576,10 @@ def test_pseudo_speakers_are_nobody_and_as_far_apart_as_people(people, tmp_path)
         assert np.isclose(np.std(means), np.std(wanted), rtol=0.25)
 
 
+def test_a_pseudo_speaker_averaged_of_one_was_that_person(people: VoicePool) -> None:
+    refuses("--averaged 1: the voice of a real speaker", averages, people, 1, seed=0)
+
+
 @pytest.mark.slow
 def test_pseudo_speakers_of_a_generator_have_the_pitch_of_voices_like_theirs(
     people: VoicePool, trained: Path, exported: Path, tmp_path: Path

@@ -348,6 +348,8 @@ def test_M3_emotions_of_IEMOCAP_reach_the_challenges_file(tmp_path: Path, iemoca
     results = recipe / "exp/emotion_sets/results"
     asked = [str(protocol), str(results), "--of-system", "theirs", "--out", str(out)]
     assert report_challenge(asked) == 0
+    told = json.loads((results / "run.json").read_text())["origin"]["command"]
+    assert told == " ".join(command)  # it ended behind the folder
     text = (out / "result_for_rank_theirs").read_text()
     assert "UAR ACC_sad ACC_neu ACC_ang ACC_hap" in " ".join(text.split())
     # The model knows neutral and happiness: of each fold it can have one of two right.

@@ -245,9 +245,14 @@ def targets_table(block: Selection) -> Table:
     """White box (Champion et al. 2021) by gender of the speakers: original speech, all targets of a
     series, those of the speakers' own and of the other gender (mean ± deviation), and each target.
     """
-    attacks = block.figures[block.figures["family"] != frame.UTILITY].assign(evaluator="")
-    own = concat([attacks, block.figures])
-    found = frame.values(own, "system", "split", "metric", "evaluator")
+    attacks = block.shown()[block.shown()["family"] != frame.UTILITY]
+    attacks = frame.where(attacks, metric=[made.name for made in COLUMNS["white_box"]])
+    names = ["system", "split", "metric"]
+    if (several := attacks[attacks.duplicated(names, keep=False)]).size:
+        first = frame.where(several, **several.iloc[0][names])
+        told = sorted({f"{f.attacker} by {f.evaluator}" for f in first.itertuples()})
+        raise UserError(f"a table of targets needs figures of one attacker, not {', '.join(told)}")
+    found = frame.values(concat([attacks.assign(evaluator=""), block.figures]), *names, "evaluator")
     columns = [made for made in COLUMNS["white_box"] if made.name in {*attacks["metric"]}]
     columns += block.measured("wer")
 
