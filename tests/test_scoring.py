@@ -348,6 +348,17 @@ def test_a_cohort_is_centred_by_its_own_mean(by_hand) -> None:
         assert scores[i, j] == pytest.approx(np.mean(normal), abs=1e-9)
 
 
+def test_normalisation_ended_at_an_utterance_without_phones() -> None:
+    """Its vector is zero, and so are its scores, as without a cohort; others are what they were."""
+    rng = np.random.default_rng(6)
+    cohort, enrol, trial = (rng.standard_normal((n, 3)) for n in (9, 4, 4))
+    found = backends.NormalisedBackend(CentredCosine(), cohort, 5)
+    some = found.left(enrol, np.ones(4)) @ found.right(trial).T
+    enrol, trial = (np.vstack([side, np.zeros(3)]) for side in (enrol, trial))
+    scores = found.left(enrol, np.ones(5)) @ found.right(trial).T
+    assert scores[:4, :4] == pytest.approx(some) and not scores[4].any() and not scores[:, 4].any()
+
+
 def test_a_folder_with_a_cohort_alone_is_the_cosine(by_hand) -> None:
     rng = np.random.default_rng(2)
     utts = {f"s{i // 2}-{i}": f"s{i // 2}" for i in range(16)}
