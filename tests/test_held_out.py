@@ -18,24 +18,32 @@ from utils.datadir import (
     write_training_speakers,
     write_validation_speakers,
 )
+from utils.tables import write_json
 from utils.trials import join_scores, read_scores, read_trials
 
 DIM, PIECES, DRAWS = 24, 3, 3
 
 
-def made_up(people: int, utterances: int, *, of_person: float, of_voice: float) -> DataDir:
-    """Protected utterances, and their x-vectors with so much of person and of pseudo-voice."""
+def made_up(
+    people: int, utterances: int, *, of_person: float, of_voice: float, draws: int = DRAWS,
+    lasting: bool = False,
+) -> DataDir:  # fmt: skip
+    """Protected utterances, and their x-vectors with so much of person and of pseudo-voice.
+
+    lasting: a person has one pseudo-voice a draw; else each utterance has its own.
+    """
     tables: dict[str, dict[str, str]] = {name: {} for name in ("utt2spk", "utt2uniq", "spk2gender")}
     rng, vectors = np.random.default_rng(3), {}
     for n in range(people):
         person = f"p{n:02d}"
         tables["spk2gender"][person] = "fm"[n % 2]
-        voice_of_person = rng.normal(size=DIM)
+        voice_of_person, first = rng.normal(size=DIM), dict[int, np.ndarray]()
         for u in range(utterances):
-            for d in range(DRAWS):
+            for d in range(draws):
                 utt = f"{person}-{u}" + (f"-draw{d}" if d else "")
                 tables["utt2spk"][utt], tables["utt2uniq"][utt] = person, f"{person}-{u}"
                 voice = rng.normal(size=DIM)
+                voice = first.setdefault(d, voice) if lasting else voice
                 for piece in range(PIECES):
                     vector = of_person * voice_of_person + of_voice * voice
                     noisy = vector + 0.1 * rng.normal(size=DIM)
@@ -103,6 +111,19 @@ class TestWhatWasLearnt:
         found = run(tmp_path, made_up(12, 4, of_person=0, of_voice=1))
         assert 0.35 < found["held_out_eer"] < 0.65
         assert found["pseudo_voice_accuracy"] > 0.9
+
+    @pytest.mark.parametrize("draws", [1, 2])
+    def test_at_level_spk_who_hears_voices_seemed_to_find_people(self, tmp_path, draws):
+        """A person's pairs had one pseudo-voice, and the attacker passed the control."""
+        data = made_up(12, 10, of_person=0, of_voice=1, draws=draws, lasting=True)
+        conf = write(tmp_path, data)[1] / "conf.json"
+        write_json(conf, {"key_level": "spk", "is_random": True})
+        found = run(tmp_path, data)
+        if draws == 1:
+            assert "no pairs of two draws" in found["held_out_why_undefined"]
+            assert found["held_out_eer"] is None
+        else:
+            assert found["held_out_eer"] > 0.45  # 40 % of pairs in the same draw, too
 
     def test_without_voices_pieces_are_told_apart_by_chance(self):
         figures = attack(made_up(12, 6, of_person=1, of_voice=0)).figures()
