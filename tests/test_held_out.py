@@ -10,6 +10,7 @@ from local.metrics.verification import eer_with_interval, find_speakers, verific
 from local.protocols.attackers import record_held_out
 from steps import score_held_out
 from steps.speaker import held_out
+from tests.refusals import refuses
 from utils.archives import write_archive
 from utils.datadir import (
     DataDir,
@@ -162,6 +163,11 @@ class TestWhoIsHeldOut:
         data.tables["spk2gender"].update({f"p{n:02d}": "fm"[n > 0] for n in range(11)})
         compared = {data.utt2spk[utt] for one in attack(data).trials for utt in one[:2]}
         assert compared == {f"p{n:02d}" for n in range(1, 11)}
+
+    def test_pieces_of_a_draw_that_the_data_lack_ended_in_a_traceback(self):
+        data = made_up(12, 3, of_person=1, of_voice=1)
+        del data.tables["utt2spk"]["p03-1-draw2"]
+        refuses("p03-1-draw2-c0000: of no utterance in made/up", attack, data)
 
     def test_fifty_are_enough(self):
         heard: list[set[str]] = []

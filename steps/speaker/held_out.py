@@ -192,6 +192,10 @@ def arrange(keys: Collection[str], data: DataDir) -> Spoken:
     spoken: Spoken = {}
     for key in sort_ids(keys):
         utt = key if key in data.utt2spk else key.rpartition("-c")[0]
+        if utt not in data.utt2spk:
+            raise UserError(
+                f"{key}: of no utterance in {data.path}; give the data directory of these x-vectors"
+            )
         own = spoken.setdefault(data.utt2spk[utt], {}).setdefault(before.get(utt, utt), {})
         own.setdefault(utt, []).append(key)
     return spoken
