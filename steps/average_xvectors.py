@@ -26,9 +26,12 @@ def main(
     utt2spk = speakers_of(xvectors, data)
     check_complete(reader, utt2spk, xvectors, allow_loss)
     vectors = reader.vectors()
-    if data.enrolls is not None and utt2spk is data.utt2spk:
+    if data.enrolls is not None:
         enrolled = set(data.enrolls)
-        vectors = (item for item in vectors if item[0] in enrolled)
+        vectors = (
+            item for item in vectors
+            if (item[0] if item[0] in data.utt2spk else item[0].rpartition("-c")[0]) in enrolled
+        )  # fmt: skip
     means, counts = average_by_speaker(vectors, utt2spk)
     write_map(out / "num_utts.ark", counts)
     write_archive(out / "spk_xvector", means)

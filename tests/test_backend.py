@@ -254,6 +254,16 @@ def test_only_enrolment_utterances_are_averaged(tmp_path, make_data_dir):
     assert read_vectors(tmp_path / "x" / "spk_xvector.scp")["s1"].tolist() == [1.0, 1.0]
 
 
+def test_pieces_of_utterances_that_were_not_enrolled_were_averaged(tmp_path, make_data_dir):
+    data = make_data_dir(tmp_path / "data", {"s1": 3})
+    (data / "enrolls").write_text("s1-000\ns1-002\n")
+    pieces = {f"s1-00{i}-c000{n}": np.full(2, float(i)) for i in range(3) for n in range(2)}
+    write_archive(tmp_path / "x" / "xvector", pieces)
+    write_map(tmp_path / "x" / "utt2spk", dict.fromkeys(pieces, "s1"))
+    average_xvectors.main([str(tmp_path / "x"), str(data), str(tmp_path / "x")])
+    assert read_counts(tmp_path / "x" / "num_utts.ark") == {"s1": 4}
+
+
 def test_missing_xvectors_are_losses(tmp_path, make_data_dir):
     data = make_data_dir(tmp_path / "data", {"s1": 3})
     write_archive(tmp_path / "x" / "xvector", {"s1-000": np.ones(2), "s1-001": np.ones(2)})
