@@ -161,8 +161,8 @@ class NormalisedBackend:
 
     @property
     def dim(self) -> int | None:
-        """Length of the back end's x-vectors."""
-        return self.base.dim
+        """Length of the back end's x-vectors, or of the cohort's where it takes any."""
+        return self.base.dim or self.cohort.shape[1]
 
     def left(self, vectors: Float64, counts: Float64) -> Float64:
         rows = self.base.left(vectors, counts)
