@@ -551,6 +551,12 @@ def test_a_speechbrain_model_in_a_folder(tmp_path, data, trained):
     assert len(read_vectors(tmp_path / "x" / "xvector.scp")) == 40
 
 
+def test_a_speed_between_two_hundredths_ended_training_in_a_traceback(conf):
+    """It was rounded where crops are changed, and not where they are read: too short."""
+    path = conf(augmentation__speeds=[0.955, 1.0])
+    refuses("augmentation.speeds: whole hundredths", read_config, EncoderConfig, path)
+
+
 def test_settings_survive_being_written(tmp_path):
     for path in CONFS:
         config = read_config(EncoderConfig, path)
