@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from steps.options import LdaDim, Xvectors
+from utils.cli import refusing
 from utils.commands import program
 from utils.options import AllowLoss, DataFolder, OutFolder, Seed
 
@@ -55,7 +56,8 @@ def main(
     made = data_dir / "conf.json"
     conf = read_json_object(made, "protect the set again") if is_there(made) else {}
     lasting = conf.get("is_random") is True and conf.get("key_level") == "spk"
-    result = attack_held_out(vectors, utt2spk, data, learn, unheard, lasting=lasting)
+    with refusing(f"{xvectors}: {{}}; extract them again", ArithmeticError, np.linalg.LinAlgError):
+        result = attack_held_out(vectors, utt2spk, data, learn, unheard, lasting=lasting)
     label = {True: "target", False: "nontarget"}
     pairs = [f"{enrol} {trial}" for enrol, trial, _ in result.trials]
     kinds = [label[target] for *_, target in result.trials]

@@ -169,6 +169,11 @@ class TestWhoIsHeldOut:
         del data.tables["utt2spk"]["p03-1-draw2"]
         refuses("p03-1-draw2-c0000: of no utterance in made/up", attack, data)
 
+    def test_x_vectors_that_are_all_equal_ended_in_a_traceback(self, tmp_path):
+        data = made_up(12, 3, of_person=0, of_voice=0)
+        VECTORS[id(data)] = {key: np.ones(DIM, np.float32) for key in VECTORS[id(data)]}
+        refuses("xvectors: all x-vectors of each speaker are equal", run, tmp_path, data)
+
     def test_fifty_are_enough(self):
         heard: list[set[str]] = []
         result = attack(made_up(260, 2, of_person=1, of_voice=1), heard=heard)

@@ -349,6 +349,13 @@ def test_a_cohort_is_centred_by_its_own_mean(by_hand) -> None:
         assert scores[i, j] == pytest.approx(np.mean(normal), abs=1e-9)
 
 
+def test_zero_x_vectors_were_refused_without_a_name(by_hand) -> None:
+    write_archive(by_hand / "t", {"a1": np.zeros(2), "b1": np.ones(2)})
+    sides = (backends.read_segments(by_hand / f"{name}.scp") for name in "et")
+    trials = trials_of([("a", "a1", True), ("b", "b1", True)])
+    refuses("t.scp: 1 x-vectors are zero", backends.score_trials, CosineBackend(), *sides, trials)
+
+
 def test_a_cohort_of_another_encoder_ended_in_a_traceback(by_hand) -> None:
     cohort = {name: np.array([1.0, n, n * n]) for n, name in enumerate("xyz")}
     write_archive(by_hand / "other/cohort", cohort)

@@ -13,7 +13,7 @@ from steps.speaker import vectors as xvectors
 from steps.speaker.vectors import Plda
 from utils import archives
 from utils.arrays import Float32, Float64
-from utils.cli import UserError
+from utils.cli import UserError, refusing
 from utils.datadir import DataDir
 from utils.registry import find
 from utils.seeds import make_rng
@@ -415,7 +415,10 @@ def score_trials(
     if isinstance(backend, PairBackend):
         compare, left, right = backend.pairs, backend.rows(left), backend.rows(right)
     else:
-        left, right = backend.left(left, enrol.count(left_ids.names)), backend.right(right)
+        with refusing(f"{enrol.source}: {{}}", UserError):
+            left = backend.left(left, enrol.count(left_ids.names))
+        with refusing(f"{trial.source}: {{}}", UserError):
+            right = backend.right(right)
     scores = np.empty(len(trials))
     for start in range(0, len(trials), _PAIRS_AT_ONCE):
         part = slice(start, start + _PAIRS_AT_ONCE)
