@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from steps.speaker.backends import Backend
+from steps.speaker.vectors import source_of
 from steps.training.loop import descend, learning_rate, set_rate
 from steps.training.weights import fill_network, load_state
 from utils.arrays import Float32, Float64
@@ -191,8 +192,7 @@ def arrange(keys: Collection[str], data: DataDir) -> Spoken:
     before = data.tables.get("utt2uniq", {})
     spoken: Spoken = {}
     for key in sort_ids(keys):
-        utt = key if key in data.utt2spk else key.rpartition("-c")[0]
-        if utt not in data.utt2spk:
+        if (utt := source_of(key, data.utt2spk)) not in data.utt2spk:
             raise UserError(
                 f"{key}: of no utterance in {data.path}; give the data directory of these x-vectors"
             )
