@@ -57,6 +57,11 @@ def test_english_in_one_spelling(said: str, written: str, words: str) -> None:
     assert normalise_english(said) == normalise_english(written) == words.split()
 
 
+def test_an_acute_accent_for_an_apostrophe_parted_words() -> None:
+    assert normalise("geht´s") == ["GEHT'S"]
+    assert normalise_english("it´s") == normalise_english("it's") == ["it", "is"]
+
+
 def test_a_wrong_digit_made_the_whole_number_wrong() -> None:
     said, heard = {"a": "ONE FIVE TWO ONE SEVEN"}, {"a": "15287"}
     assert error_figures(said, heard, {"a": "1"})["wer"] == 1

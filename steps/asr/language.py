@@ -32,9 +32,14 @@ def normalise(text: str) -> list[str]:
     >>> normalise("की, कि का।")
     ['की', 'कि', 'का']
     """
-    spoken = _MARK.sub(" ", unicodedata.normalize("NFKC", text).translate(_APOSTROPHES))
+    spoken = _MARK.sub(" ", _folded(text))
     words = (word.strip("'") for word in "".join(map(_in_a_word, spoken)).upper().split())
     return [word for word in words if any(map(str.isalnum, word))]
+
+
+def _folded(text: str) -> str:
+    # NFKC makes a blank and a combining mark of an acute accent.
+    return unicodedata.normalize("NFKC", text.translate(_APOSTROPHES))
 
 
 @cache
@@ -62,8 +67,7 @@ def normalise_english(text: str) -> list[str]:
     >>> normalise_english("<s> Mr. Grey didn't pay twenty-five dollars -- ++UH++ it's $25.50!")
     ['mister', 'gray', 'did', 'not', 'pay', '$25', 'it', 'is', '$25.50']
     """
-    spoken = unicodedata.normalize("NFKC", text).translate(_APOSTROPHES)
-    return _whisper()(_MARK.sub(" ", spoken)).split()
+    return _whisper()(_MARK.sub(" ", _folded(text))).split()
 
 
 def normalise_english_digits(text: str) -> list[str]:
