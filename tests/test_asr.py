@@ -164,6 +164,14 @@ def test_nothing_said_and_nothing_heard(caplog: pytest.LogCaptureFixture) -> Non
 
 
 @pytest.mark.slow
+def test_the_spelling_of_2026_was_called_wrong_for_its_languages(caplog) -> None:  # type: ignore[no-untyped-def]
+    for text, words in (("我们今天去学校 iPhone", 7), ("я иду домой", 3)):
+        found = error_figures({"a": text}, {"a": text}, {"a": "1"}, normaliser="vpc2026")
+        assert (found["n_words"], caplog.text) == (words, "")
+    error_figures({"a": "今天去"}, {"a": "今天去"}, {"a": "1"}, normaliser="plain")
+    assert "read cer, not wer" in caplog.text
+
+
 def test_vocabularies() -> None:
     digits = read_source(str(DIGITS))
     assert language.vocabulary(digits) == set(NAMES)
