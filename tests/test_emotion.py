@@ -107,6 +107,9 @@ def test_order_and_undefined_values() -> None:
     one, other = (recognise_leaving_out(*own[:2], [own])[0] for own in (train, turned))
     assert one.equals(other.loc[one.index])
     refuses("in two training sets", recognise_leaving_out, *train[:2], [train, train])
+    one_each = train._replace(utt2emotion={u: "calm" if u < "c" else "wild" for u in train.utt2spk})
+    said = "without a, the training speakers are too few, .*only one class"
+    refuses(said, recognise_leaving_out, *train[:2], [one_each])
     small = speaker_set("ab", make_rng(1, "set"))
     said = "there are 1 training speakers with 2 emotions"
     refuses(said, recognise_leaving_out, *small[:2], [small])
