@@ -164,6 +164,13 @@ def test_nothing_said_and_nothing_heard(caplog: pytest.LogCaptureFixture) -> Non
 
 
 @pytest.mark.slow
+def test_the_interval_of_one_speaker_had_no_width(caplog) -> None:  # type: ignore[no-untyped-def]
+    said, heard = {"a": "one two", "b": "six"}, {"a": "one", "b": "six"}
+    alone, both = (error_figures(said, heard, {"a": "1", "b": b}, n_bootstrap=50) for b in "12")
+    assert alone["intervals"]["wer"] is None and "there is one" in caplog.text  # type: ignore[index]
+    assert both["intervals"]["wer"] == [0, 0.5]  # type: ignore[index]
+
+
 def test_the_spelling_of_2026_was_called_wrong_for_its_languages(caplog) -> None:  # type: ignore[no-untyped-def]
     for text, words in (("我们今天去学校 iPhone", 7), ("я иду домой", 3)):
         found = error_figures({"a": text}, {"a": text}, {"a": "1"}, normaliser="vpc2026")
