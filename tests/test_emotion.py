@@ -318,6 +318,16 @@ def test_M3_W5_data_directories_of_IEMOCAP_have_the_mean_over_folds(tmp_path, ie
     refuses("has no fold of utterance Ses02M-1", compute_uar, asked)
 
 
+def test_short_names_of_emotions_were_all_wrong(tmp_path: Path, iemocap: Path) -> None:
+    heard = {"Ses01F-1": "ang", "Ses01F-2": "sad", "Ses02M-1": "happiness", "Ses02M-2": "neu"}
+    write_map(tmp_path / "emotions", heard)
+    words = [str(iemocap), str(tmp_path / "emotions"), str(tmp_path / "out")]
+    for name in ("utt2emo", "utt2emotion"):
+        (iemocap / "utt2emo").replace(iemocap / name)
+        assert compute_uar(words) == 0
+        assert json.loads((tmp_path / "out").read_text())["uar"] == 1
+
+
 def test_M5_nine_labels_of_emotion2vec_are_four(tmp_path: Path, iemocap: Path) -> None:
     nine = "angry disgusted fearful happy neutral other sad surprised <unk>"
     found = four_emotions({label: label for label in nine.split()})
