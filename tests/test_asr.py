@@ -244,6 +244,15 @@ def test_a_killed_decoding_goes_on(tmp_path: Path, make_data_dir) -> None:  # ty
     assert decode_all(StandIn(name="other"), wav, whole, iter)[0] == 0
 
 
+def test_characters_without_width_parted_what_was_heard(tmp_path, make_data_dir, monkeypatch):
+    said, wav = "می\u200cخواهم", read_map(make_data_dir(tmp_path / "d") / "wav.scp")
+    monkeypatch.setattr(StandIn, "recognise", lambda *_: f"{said}\x00\u2028{said}\n")
+    decode_all(StandIn(), wav, tmp_path, iter)
+    heard = read_map(tmp_path / "text", rest_of_line=True)["s1-000"]
+    assert normalise(heard) == 2 * normalise(said)
+    assert normalise_english("\ufeffco\xadlour") == ["color"]
+
+
 def test_silence_is_nothing(tmp_path: Path) -> None:
     assert make_lang([str(DIGITS), str(tmp_path)]) == 0
     recogniser = make_recogniser("pocketsphinx", lang=tmp_path)

@@ -38,17 +38,16 @@ def normalise(text: str) -> list[str]:
 
 
 def _folded(text: str) -> str:
-    # NFKC makes a blank and a combining mark of an acute accent.
-    return unicodedata.normalize("NFKC", text.translate(_APOSTROPHES))
+    # NFKC makes a blank and a combining mark of an acute accent. Cf: characters without width.
+    folded = unicodedata.normalize("NFKC", text.translate(_APOSTROPHES))
+    return "".join(c for c in folded if unicodedata.category(c) != "Cf")
 
 
 @cache
 def _in_a_word(character: str) -> str:
-    """The character where it is part of a word, nothing where it has no width, else a blank."""
-    kind = unicodedata.category(character)
-    if character.isalnum() or character == "'" or kind[0] == "M":
-        return character
-    return "" if kind == "Cf" else " "
+    """The character where it is part of a word, else a blank."""
+    is_mark = unicodedata.category(character)[0] == "M"
+    return character if character.isalnum() or character == "'" or is_mark else " "
 
 
 @cache
