@@ -107,6 +107,9 @@ def test_order_and_undefined_values() -> None:
     one, other = (recognise_leaving_out(*own[:2], [own])[0] for own in (train, turned))
     assert one.equals(other.loc[one.index])
     refuses("in two training sets", recognise_leaving_out, *train[:2], [train, train])
+    one_each = train._replace(utt2emotion={u: "calm" if u < "c" else "wild" for u in train.utt2spk})
+    said = "without a, the training speakers are too few, .*only one class"
+    refuses(said, recognise_leaving_out, *train[:2], [one_each])
     small = speaker_set("ab", make_rng(1, "set"))
     said = "there are 1 training speakers with 2 emotions"
     refuses(said, recognise_leaving_out, *small[:2], [small])
@@ -313,6 +316,16 @@ def test_M3_W5_data_directories_of_IEMOCAP_have_the_mean_over_folds(tmp_path, ie
     write_map(iemocap / "spk2fold", {"Ses01F": "1"})
     asked = [str(iemocap), str(tmp_path / "emotions"), str(out)]
     refuses("has no fold of utterance Ses02M-1", compute_uar, asked)
+
+
+def test_short_names_of_emotions_were_all_wrong(tmp_path: Path, iemocap: Path) -> None:
+    heard = {"Ses01F-1": "ang", "Ses01F-2": "sad", "Ses02M-1": "happiness", "Ses02M-2": "neu"}
+    write_map(tmp_path / "emotions", heard)
+    words = [str(iemocap), str(tmp_path / "emotions"), str(tmp_path / "out")]
+    for name in ("utt2emo", "utt2emotion"):
+        (iemocap / "utt2emo").replace(iemocap / name)
+        assert compute_uar(words) == 0
+        assert json.loads((tmp_path / "out").read_text())["uar"] == 1
 
 
 def test_M5_nine_labels_of_emotion2vec_are_four(tmp_path: Path, iemocap: Path) -> None:
