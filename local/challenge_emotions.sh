@@ -10,6 +10,7 @@ set -euo pipefail
   sed -n '3,6s/^# *//p' "$0" >&2
   exit 2
 }
+command="local/challenge_emotions.sh $*"
 data=$1 suffix=$2 name=$3 recogniser=$4 out=exp/emotion_sets
 shift 4
 folders=()
@@ -27,4 +28,4 @@ for set; do
   measure "$set" original OO "$data/$set"
   measure "$set" "$name" PP "$speech"
 done
-PSEUDOVOX_COMMAND="local/challenge_emotions.sh $data" local/collect_results.py --corpus-name emotion_sets "${folders[@]}" "$out/results"
+PSEUDOVOX_COMMAND=$command local/collect_results.py --corpus-name emotion_sets "${folders[@]}" "$out/results"

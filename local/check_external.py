@@ -42,7 +42,7 @@ def main(
             f"{' ...' if len(missing) > 5 else ''}"
         )
     for utt, speaker in original.utt2spk.items():
-        if speakers and speakers[utt] != speaker:
+        if speakers.get(utt, speaker) != speaker:  # unknown of what lies in sub-folders
             raise UserError(
                 f"{external_data / 'utt2spk'}: {utt} is of {speakers[utt]}, but of "
                 f"{speaker} in {original_data}"

@@ -15,7 +15,7 @@ from local.options import Bootstrap, Figures, write_figures
 from steps.asr.language import NORMALISERS
 from utils.cli import UserError
 from utils.commands import commands
-from utils.datachecks import NOTES
+from utils.datachecks import EMOTIONS, NOTES
 from utils.options import DataFolder, Seed, Utt2spk
 from utils.tables import read_map
 
@@ -91,7 +91,12 @@ def _emotions(
     folds = read_folds([of for of, _ in named], utt2spk)
     if folds is not None and (missing := truth.keys() - folds.keys()):
         raise UserError(f"{data}: has no fold of utterance {min(missing)}")
-    said = truth, four_emotions(heard) if emotion2vec else heard, utt2spk
+    heard = four_emotions(heard) if emotion2vec else heard
+    truth, heard = (  # a hub's names and those of utt2emo are in full already
+        {utt: EMOTIONS.get(emotion.lower(), emotion) for utt, emotion in of.items()}
+        for of in (truth, heard)
+    )
+    said = truth, heard, utt2spk
     write_figures(out, recall_figures(*said, folds=folds, n_bootstrap=bootstrap, seed=seed))
 
 

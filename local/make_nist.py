@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
-from utils.cli import UserError, boolean
+from utils.cli import UserError, boolean, positive
 from utils.commands import commands
 from utils.datadir import load_data_dir, write_data_dir
 from utils.options import DataFolder, OutFolder
@@ -23,6 +23,7 @@ def _segments(
     *,
     seconds: Annotated[
         tuple[int, ...], "The numbers of seconds of speech that segments hold, in turn", "N",
+        positive,
     ] = (10, 30, 60),
     least_sessions: Annotated[
         int, "The number of sessions that a speaker must have; others are left out and counted",

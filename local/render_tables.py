@@ -55,7 +55,9 @@ def main(
 
     if latex and check:
         raise UserError("--latex: writes no page, so --check has nothing to compare; leave one out")
-    changed = 0
+    changed, stems = 0, [page.stem for page in pages]
+    if latex and (twice := next((p for p in pages if stems.count(p.stem) > 1), None)):
+        raise UserError(f"{twice}: another page is also called {twice.stem}; give each its own OUT")
     for page in pages:
         if latex:
             write_latex(page, latex)

@@ -6,7 +6,7 @@ for each evaluation), or result files of the challenge, whose averages are also 
 are result_for_rank_<system> (2024, 2026), results.txt (2020, 2022), and of 2022 results_summary.txt
 and results.orig/results.txt, whose evaluator was trained on original speech.
 What the protocol asks for and nobody measured is named; no average is printed of a set that lacks a
-split.
+split. Two RESULTS with different figures of one split are refused.
 """
 
 import time
@@ -33,19 +33,27 @@ def main(
     from pandas import concat
 
     from local.protocols.attackers import read_protocol
-    from local.report.challenge import conclusions, read_results, scores_of, write_results
+    from local.report.challenge import (
+        check_one_run,
+        conclusions,
+        read_results,
+        scores_of,
+        write_results,
+    )
     from local.report.frame import read_metrics
     from utils.tables import write_file
 
     asked = read_protocol(protocol)
     evaluator = evaluator or asked.evaluators.split()[0]
-    folders = [path for path in results if not path.is_file()]
-    scores = [score for path in results if path.is_file() for score in read_results(path, asked)]
-    if folders:
+    found = {path: read_results(path, asked) for path in results if path.is_file()}
+    scores = [score for own in found.values() for score in own]
+    if folders := [path for path in results if not path.is_file()]:
         if not of_system:
             raise UserError("--of-system: name the system of the recipe whose figures are wanted")
-        figures = concat([read_metrics(folder / "metrics.csv") for folder in folders])
-        scores += scores_of(figures, asked, of_system, evaluator)
+        of = {folder: read_metrics(folder / "metrics.csv") for folder in folders}
+        found |= {at: scores_of(own, asked, of_system, evaluator) for at, own in of.items()}
+        scores += scores_of(concat([*of.values()]), asked, of_system, evaluator)
+    check_one_run(found)
     if not any(score.protected for score in scores):
         what = f"figure of {of_system}" if of_system else "figure of protected speech"
         raise UserError(

@@ -19,13 +19,20 @@ def main(
     from steps.speaker.held_out import read_head
     from steps.speaker.vectors import open_xvectors
     from utils.archives import ArchiveWriter
+    from utils.cli import UserError
     from utils.tables import is_there, read_map, write_map
 
     head, vectors = read_head(head_dir), open_xvectors(xvectors)
+    dim = len(head.get_buffer("mean"))
     (out / "utt2spk").unlink(missing_ok=True)
     if is_there(xvectors / "utt2spk"):
         write_map(out / "utt2spk", read_map(xvectors / "utt2spk"))
     with ArchiveWriter(out / "xvector") as writer:
         for key, vector in vectors.vectors():
+            if len(vector) != dim:
+                raise UserError(
+                    f"{xvectors}: has x-vectors of {len(vector)} dimensions, {head_dir} is for "
+                    f"{dim}; it was trained with another encoder"
+                )
             writer.write(key, head.apply_to(vector[None])[0])
     print(f"written {len(list(vectors))} x-vectors")

@@ -16,20 +16,19 @@ from utils.options import AllowLoss, DataFolder, OutFolder
 def main(
     xvectors: Xvectors, data_dir: DataFolder, out: OutFolder, *, allow_loss: AllowLoss = 0
 ) -> None:
-    from steps.speaker.vectors import average_by_speaker, check_complete, open_xvectors, speakers_of
+    from steps.speaker import vectors as x
     from utils.archives import write_archive
     from utils.datadir import load_data_dir
     from utils.tables import write_map
 
     data = load_data_dir(data_dir, need=("utt2spk",))
-    reader = open_xvectors(xvectors)
-    utt2spk = speakers_of(xvectors, data)
-    check_complete(reader, utt2spk, xvectors, allow_loss)
+    reader, utt2spk = x.open_xvectors(xvectors), x.speakers_of(xvectors, data)
+    x.check_complete(reader, utt2spk, xvectors, allow_loss, data.utt2spk)
     vectors = reader.vectors()
-    if data.enrolls is not None and utt2spk is data.utt2spk:
+    if data.enrolls is not None:
         enrolled = set(data.enrolls)
-        vectors = (item for item in vectors if item[0] in enrolled)
-    means, counts = average_by_speaker(vectors, utt2spk)
+        vectors = (one for one in vectors if x.source_of(one[0], data.utt2spk) in enrolled)
+    means, counts = x.average_by_speaker(vectors, utt2spk)
     write_map(out / "num_utts.ark", counts)
     write_archive(out / "spk_xvector", means)
     print(f"read {sum(counts.values())} x-vectors / written {len(means)} speakers / skipped 0")

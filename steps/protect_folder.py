@@ -182,7 +182,7 @@ def main(
         lengths = {found.path.relative_to(source): round(found.seconds, 2) for found in good}
         failed = job.protect_all(jobs, work, todo, groups, opened, done)
         jobs.tick(seconds)
-    for note in (f"{found.path}: {note}" for found in good for note in found.notes):
+    for note in (f"{found.path}: {note}" for found in good for note in work.notes(found)):
         print(f"protect_folder.py: {job.plain(note)}", file=sys.stderr)
     listed = account.beside(out, "failed.txt")
     listed.unlink(missing_ok=True)

@@ -51,20 +51,21 @@ def main(
     out = sys.stdout.buffer
     head, blocks = open_pipe(sys.stdin.buffer, live.step)
     out.write(head)
-    took, n_samples, clipped = [0.0], 0, 0
+    took, n_samples, clipped = list[float](), 0, 0
     for piece in chain(blocks, [None]):
         begun = time.perf_counter()
         written, cut = to_bytes(live.end() if piece is None else live.push(piece))
         out.write(written)
         out.flush()
         clipped += cut
-        if piece is not None:
-            took.append(time.perf_counter() - begun)
-            n_samples += len(piece)
+        took.append(time.perf_counter() - begun)
+        n_samples += 0 if piece is None else len(piece)
     seconds = n_samples / SAMPLE_RATE
+    # The end speaks several blocks at once; of speech shorter than a block it does all the work.
+    of_blocks = took[:-1] if n_samples >= live.delay else took
     print(
         f"protect_stream.py: {seconds:.1f} s of speech; {live.delay / SAMPLE_RATE:.3f} s behind it "
-        f"by design, and up to {max(took):.3f} s a block of {block:g} s; real-time factor "
-        f"{sum(took) / max(seconds, 1e-9):.3f}; {clipped} samples cut at full scale",
+        f"by design, and up to {max(of_blocks):.3f} s a block of {block:g} s; real-time factor "
+        f"{sum(took) / seconds if seconds else 0:.3f}; {clipped} samples cut at full scale",
         file=sys.stderr,
     )

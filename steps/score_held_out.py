@@ -3,7 +3,8 @@
 
 XVECTORS and DATA are those of steps/train_backend.py, of a protected set. People with two
 utterances or more are held out of training in turns and compared with each other, women with women
-and men with men. OUT gets trials and scores of pairs of different utterances, and held_out.json:
+and men with men. OUT gets trials and scores of pairs of different utterances (of a person protected
+at level spk, also of different draws), and held_out.json:
 how many people, the share of pieces of an utterance whose nearest among the other pieces of all its
 draws is of the same draw (pseudo_voice_accuracy), and why nothing is defined, where nothing is.
 """
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from steps.options import LdaDim, Xvectors
+from utils.cli import refusing
 from utils.commands import program
 from utils.options import AllowLoss, DataFolder, OutFolder, Seed
 
@@ -35,7 +37,7 @@ def main(
     from steps.speaker.held_out import HeadBackend, Vectors, attack_held_out, train_head
     from steps.speaker.vectors import read_training
     from utils.datadir import read_validation_speakers
-    from utils.tables import write_json, write_map
+    from utils.tables import is_there, read_json_object, write_json, write_map
 
     def learn(vectors: Vectors, utt2spk: Mapping[str, str]) -> Backend:
         if head:
@@ -51,7 +53,11 @@ def main(
 
     data, vectors, utt2spk = read_training(xvectors, data_dir, allow_loss)
     unheard = None if own_encoder is None else read_validation_speakers(own_encoder)
-    result = attack_held_out(vectors, utt2spk, data, learn, unheard)
+    made = data_dir / "conf.json"
+    conf = read_json_object(made, "protect the set again") if is_there(made) else {}
+    lasting = conf.get("is_random") is True and conf.get("key_level") == "spk"
+    with refusing(f"{xvectors}: {{}}; extract them again", ArithmeticError, np.linalg.LinAlgError):
+        result = attack_held_out(vectors, utt2spk, data, learn, unheard, lasting=lasting)
     label = {True: "target", False: "nontarget"}
     pairs = [f"{enrol} {trial}" for enrol, trial, _ in result.trials]
     kinds = [label[target] for *_, target in result.trials]

@@ -57,6 +57,11 @@ def test_english_in_one_spelling(said: str, written: str, words: str) -> None:
     assert normalise_english(said) == normalise_english(written) == words.split()
 
 
+def test_an_acute_accent_for_an_apostrophe_parted_words() -> None:
+    assert normalise("geht´s") == ["GEHT'S"]
+    assert normalise_english("it´s") == normalise_english("it's") == ["it", "is"]
+
+
 def test_a_wrong_digit_made_the_whole_number_wrong() -> None:
     said, heard = {"a": "ONE FIVE TWO ONE SEVEN"}, {"a": "15287"}
     assert error_figures(said, heard, {"a": "1"})["wer"] == 1
@@ -159,6 +164,21 @@ def test_nothing_said_and_nothing_heard(caplog: pytest.LogCaptureFixture) -> Non
 
 
 @pytest.mark.slow
+def test_the_interval_of_one_speaker_had_no_width(caplog) -> None:  # type: ignore[no-untyped-def]
+    said, heard = {"a": "one two", "b": "six"}, {"a": "one", "b": "six"}
+    alone, both = (error_figures(said, heard, {"a": "1", "b": b}, n_bootstrap=50) for b in "12")
+    assert alone["intervals"]["wer"] is None and "there is one" in caplog.text  # type: ignore[index]
+    assert both["intervals"]["wer"] == [0, 0.5]  # type: ignore[index]
+
+
+def test_the_spelling_of_2026_was_called_wrong_for_its_languages(caplog) -> None:  # type: ignore[no-untyped-def]
+    for text, words in (("我们今天去学校 iPhone", 7), ("я иду домой", 3)):
+        found = error_figures({"a": text}, {"a": text}, {"a": "1"}, normaliser="vpc2026")
+        assert (found["n_words"], caplog.text) == (words, "")
+    error_figures({"a": "今天去"}, {"a": "今天去"}, {"a": "1"}, normaliser="plain")
+    assert "read cer, not wer" in caplog.text
+
+
 def test_vocabularies() -> None:
     digits = read_source(str(DIGITS))
     assert language.vocabulary(digits) == set(NAMES)
@@ -222,6 +242,15 @@ def test_a_killed_decoding_goes_on(tmp_path: Path, make_data_dir) -> None:  # ty
     with pytest.raises(KeyboardInterrupt):
         decode_all(StandIn(dies_at=3), wav, whole, iter)
     assert decode_all(StandIn(name="other"), wav, whole, iter)[0] == 0
+
+
+def test_characters_without_width_parted_what_was_heard(tmp_path, make_data_dir, monkeypatch):
+    said, wav = "می\u200cخواهم", read_map(make_data_dir(tmp_path / "d") / "wav.scp")
+    monkeypatch.setattr(StandIn, "recognise", lambda *_: f"{said}\x00\u2028{said}\n")
+    decode_all(StandIn(), wav, tmp_path, iter)
+    heard = read_map(tmp_path / "text", rest_of_line=True)["s1-000"]
+    assert normalise(heard) == 2 * normalise(said)
+    assert normalise_english("\ufeffco\xadlour") == ["color"]
 
 
 def test_silence_is_nothing(tmp_path: Path) -> None:

@@ -254,6 +254,16 @@ def test_only_enrolment_utterances_are_averaged(tmp_path, make_data_dir):
     assert read_vectors(tmp_path / "x" / "spk_xvector.scp")["s1"].tolist() == [1.0, 1.0]
 
 
+def test_pieces_of_utterances_that_were_not_enrolled_were_averaged(tmp_path, make_data_dir):
+    data = make_data_dir(tmp_path / "data", {"s1": 3})
+    (data / "enrolls").write_text("s1-000\ns1-002\n")
+    pieces = {f"s1-00{i}-c000{n}": np.full(2, float(i)) for i in range(3) for n in range(2)}
+    write_archive(tmp_path / "x" / "xvector", pieces)
+    write_map(tmp_path / "x" / "utt2spk", dict.fromkeys(pieces, "s1"))
+    average_xvectors.main([str(tmp_path / "x"), str(data), str(tmp_path / "x")])
+    assert read_counts(tmp_path / "x" / "num_utts.ark") == {"s1": 4}
+
+
 def test_missing_xvectors_are_losses(tmp_path, make_data_dir):
     data = make_data_dir(tmp_path / "data", {"s1": 3})
     write_archive(tmp_path / "x" / "xvector", {"s1-000": np.ones(2), "s1-001": np.ones(2)})
@@ -313,5 +323,10 @@ def test_chunks_bring_their_own_speakers(tmp_path, make_data_dir):
     write_archive(tmp_path / "x" / "xvector", chunks)
     write_map(tmp_path / "x" / "utt2spk", {key: key[:2] for key in chunks})
     assert train_backend.main([str(tmp_path / "x"), str(data), str(tmp_path / "b")]) == 0
+    # A part of the set in pieces went unnoticed, and an attacker learnt from it.
+    more = make_data_dir(tmp_path / "more", {"s1": 2, "s2": 1})
+    words = [str(tmp_path / "x"), str(more), str(tmp_path / "b")]
+    refuses(r"1 of 3 utterances.*s1-001", train_backend.main, words, kind=LossError)
+    assert train_backend.main(["--allow-loss", "1", *words]) == 0
     write_map(tmp_path / "x" / "utt2spk", dict.fromkeys(chunks, "s3"))
     refuses_words("s3 is not a speaker", train_backend.main, tmp_path / "x", data, tmp_path / "b")

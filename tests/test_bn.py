@@ -204,6 +204,14 @@ def test_conversion_keeps_length_silence_and_power_and_draws_nothing(trained: Pa
     assert synthesiser.convert(wave[:300], target(), lambda f0: f0).shape == (300,)
 
 
+def test_faint_speech_is_spoken_whole_and_as_faint_as_it_was(trained: Path) -> None:
+    synthesiser, wave = load_synthesiser(trained), voice(1.0, 120, 550)
+    wave *= np.sqrt(bottleneck._FAINT / 2) / wave.std() * np.linspace(0.3, 1, len(wave))
+    usual, faint = (synthesiser.convert(wave * by, target(), lambda f0: f0) for by in (1, 0.03))
+    assert np.allclose(faint / 0.03, usual, atol=1e-3 * usual.std())
+    assert not synthesiser.convert(wave * 1e-3, target(), lambda f0: f0).any()  # the last bits
+
+
 def test_timing_moves_what_is_spoken_within_bounds_and_keeps_the_length(trained: Path) -> None:
     places = draw_timing(np.random.default_rng(0), 300, 0.5)
     assert places[[0, -1]].tolist() == [0, 299]
@@ -574,6 +582,10 @@ def test_pseudo_speakers_are_nobody_and_as_far_apart_as_people(people, tmp_path)
         means, wanted = pitches(made, gender), pitches(people, gender)
         assert np.isclose(np.mean(means), np.mean(wanted), atol=0.05)
         assert np.isclose(np.std(means), np.std(wanted), rtol=0.25)
+
+
+def test_a_pseudo_speaker_averaged_of_one_was_that_person(people: VoicePool) -> None:
+    refuses("--averaged 1: the voice of a real speaker", averages, people, 1, seed=0)
 
 
 @pytest.mark.slow

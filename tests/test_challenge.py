@@ -13,7 +13,15 @@ import soundfile
 
 from local.plan.options import Asked, follow_protocol
 from local.protocols.attackers import Sets, read_protocol
-from local.report.challenge import Score, averages, category, read_results, scores_of, write_results
+from local.report.challenge import (
+    Score,
+    averages,
+    category,
+    conclusions,
+    read_results,
+    scores_of,
+    write_results,
+)
 from local.report.frame import read_metrics
 from local.report_challenge import main
 from steps.anonymisers.external import find_speech
@@ -177,6 +185,10 @@ def test_W5_the_mean_over_folds_wins_over_the_pooled_recall(tmp_path: Path) -> N
     """
     found = scores(tmp_path, "vpc2024", rows)["uar", "IEMOCAP_dev"]
     assert found.value == 0.6 and found.parts == {"sad": 0.3}
+    for more, said in ((rows, False), (rows.splitlines()[1], True)):  # pooled without a word
+        own = [*scores(tmp_path, "vpc2024", more).values()]
+        told = conclusions(own, read_protocol(PROTOCOLS / "vpc2024.yaml"))
+        assert ("IEMOCAP_dev: UAR over all utterances" in "".join(told)) is said
 
 
 @pytest.mark.parametrize(
@@ -227,6 +239,37 @@ def test_M2_pitch_and_voices_of_a_recipe_are_averaged_as_in_2022(tmp_path: Path)
     assert "libri_dev_trials_f\n  De-Identification : 0.5\n" in texts["results.txt"]
 
 
+def test_pitch_and_voices_that_nobody_measured_were_not_named(tmp_path, capsys):
+    """Of 2022, whose averages just lacked them; a split without counts of words was a traceback."""
+    asked = read_protocol(PROTOCOLS / "vpc2022.yaml")
+    start = f"theirs verification semi_informed {asked.evaluators} AA eer_kaldi"
+    rows = "".join(f"{s} {start} 0.2\n" for s in asked.privacy.sets["dev"])
+    rows += words_of("vctk_dev", 300, 30) + "vctk_dev_common theirs utility - e PP wer 0.1\n"
+    rows += "".join(
+        f"{s} theirs utility - prosody OP f0_correlation_vpc22 0.5\n"
+        for s in asked.privacy.sets["dev"]
+    )
+    (tmp_path / "metrics.csv").write_text(metrics_csv(rows))
+    words = [str(PROTOCOLS / "vpc2022.yaml"), str(tmp_path), "--of-system", "theirs"]
+    assert main([*words, "--out", str(tmp_path)]) == 0
+    (said,) = (s for s in capsys.readouterr().out.splitlines() if s.startswith("not measured"))
+    assert "f0_correlation_vpc22 of test, g_vd_2020 of dev, g_vd_2020 of test" in said
+    assert "wer of vctk_dev" in said and "f0_correlation_vpc22 of dev" not in said
+
+
+def test_of_two_runs_the_first_one_was_averaged(tmp_path: Path) -> None:
+    """Of two files it was the last one."""
+    evaluator = read_protocol(PROTOCOLS / "vpc2024.yaml").evaluators
+    for run, eer in (("one", 0.1), ("other", 0.5)):
+        rows = [f"libri_test_{g} theirs verification semi_informed {evaluator} AA eer {eer}\n"
+                for g in "fm"]  # fmt: skip
+        (tmp_path / run).mkdir()
+        (tmp_path / run / "metrics.csv").write_text(metrics_csv("".join(rows)))
+    runs = [str(tmp_path / run) for run in ("one", "other")]
+    asked = [str(PROTOCOLS / "vpc2024.yaml"), *runs, "--of-system", "theirs"]
+    refuses("other: eer of libri_test_f is 0.5 there, and 0.1 in .*one; give results", main, asked)
+
+
 def test_W10_common_sentences_in_the_layout_of_2024() -> None:
     """As its tools name them: vctk, dev, f_common."""
     asked = read_protocol(PROTOCOLS / "vpc2024.yaml")
@@ -242,6 +285,15 @@ def test_W10_common_sentences_in_the_layout_of_2024() -> None:
 def test_categories() -> None:
     least = (0.1, 0.2, 0.3, 0.4)
     assert [category(eer, least) for eer in (0.05, 0.1, 0.35, 0.5)] == [0, 1, 3, 4]
+
+
+def test_an_average_of_40_percent_had_the_category_below(tmp_path, capsys):
+    """30.066 and 49.934 %: their mean as a number of 64 bits is less."""
+    header = "dataset split gender enrollment trial EER"
+    rows = "libri dev f anon anon 30.066\nlibri dev m anon anon 49.934\n"
+    (tmp_path / "theirs").write_text(f"---- ASV_eval^anon results ----\n{header}\n{rows}")
+    assert main([str(PROTOCOLS / "vpc2024.yaml"), str(tmp_path / "theirs")]) == 0
+    assert "40.000 %, category 4 of 4 (at least 40 %)" in capsys.readouterr().out
 
 
 WORDS = "---- ASR results ----\n"

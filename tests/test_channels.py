@@ -259,6 +259,14 @@ def test_an_utterance_without_anything_is_a_vector_of_zeros(tmp_path: Path, chan
         refuses("counted in whole utterances", extract, channel, tmp_path, ["a"], 4.0)
 
 
+@pytest.mark.parametrize("word", ["HELLO", "AY:x", "AY:0"])
+def test_words_in_the_place_of_phones_ended_in_a_traceback(tmp_path: Path, word: str) -> None:
+    """And a phone of no length in infinite timing."""
+    write_map(tmp_path / "text", {"a": "P:9", "b": f"P:9 {word}"}, blanks=True)
+    for channel in ("timing", "sounds"):
+        refuses(f"text: b: '{word}' is not <phone>:<frames>", extract, channel, tmp_path, ["b"])
+
+
 def test_phones_have_their_lengths() -> None:
     """All frames of 0.8 s, padded to 1.2 s, are of some phone, whatever was heard before; digital
     silence has none."""

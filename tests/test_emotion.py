@@ -107,6 +107,9 @@ def test_order_and_undefined_values() -> None:
     one, other = (recognise_leaving_out(*own[:2], [own])[0] for own in (train, turned))
     assert one.equals(other.loc[one.index])
     refuses("in two training sets", recognise_leaving_out, *train[:2], [train, train])
+    one_each = train._replace(utt2emotion={u: "calm" if u < "c" else "wild" for u in train.utt2spk})
+    said = "without a, the training speakers are too few, .*only one class"
+    refuses(said, recognise_leaving_out, *train[:2], [one_each])
     small = speaker_set("ab", make_rng(1, "set"))
     said = "there are 1 training speakers with 2 emotions"
     refuses(said, recognise_leaving_out, *small[:2], [small])
@@ -315,6 +318,16 @@ def test_M3_W5_data_directories_of_IEMOCAP_have_the_mean_over_folds(tmp_path, ie
     refuses("has no fold of utterance Ses02M-1", compute_uar, asked)
 
 
+def test_short_names_of_emotions_were_all_wrong(tmp_path: Path, iemocap: Path) -> None:
+    heard = {"Ses01F-1": "ang", "Ses01F-2": "sad", "Ses02M-1": "happiness", "Ses02M-2": "neu"}
+    write_map(tmp_path / "emotions", heard)
+    words = [str(iemocap), str(tmp_path / "emotions"), str(tmp_path / "out")]
+    for name in ("utt2emo", "utt2emotion"):
+        (iemocap / "utt2emo").replace(iemocap / name)
+        assert compute_uar(words) == 0
+        assert json.loads((tmp_path / "out").read_text())["uar"] == 1
+
+
 def test_M5_nine_labels_of_emotion2vec_are_four(tmp_path: Path, iemocap: Path) -> None:
     nine = "angry disgusted fearful happy neutral other sad surprised <unk>"
     found = four_emotions({label: label for label in nine.split()})
@@ -348,6 +361,8 @@ def test_M3_emotions_of_IEMOCAP_reach_the_challenges_file(tmp_path: Path, iemoca
     results = recipe / "exp/emotion_sets/results"
     asked = [str(protocol), str(results), "--of-system", "theirs", "--out", str(out)]
     assert report_challenge(asked) == 0
+    told = json.loads((results / "run.json").read_text())["origin"]["command"]
+    assert told == " ".join(command)  # it ended behind the folder
     text = (out / "result_for_rank_theirs").read_text()
     assert "UAR ACC_sad ACC_neu ACC_ang ACC_hap" in " ".join(text.split())
     # The model knows neutral and happiness: of each fold it can have one of two right.

@@ -210,6 +210,17 @@ def test_checkpoints_of_other_settings_are_not_mixed(conf, data, tmp_path):
     refuses(said, run_training, conf(), data, out, "--seed", "1")
 
 
+@pytest.mark.parametrize("cache_gb", [1.0, 0.0], ids=["in memory", "on demand"])
+def test_speech_protected_anew_left_the_encoder_of_the_old(conf, data, tmp_path, cache_gb):
+    """It has the same ids and lengths, so that a finished training had nothing left to do."""
+    path, first = conf(training__cache_gb=cache_gb), next(iter(load_data_dir(data).wav.values()))
+    run_training(path, data, tmp_path / "enc")
+    samples, rate = soundfile.read(first)
+    soundfile.write(first, samples[::-1], rate)
+    said = "other settings, seed or data; remove"
+    refuses(said, run_training, path, data, tmp_path / "enc")
+
+
 def test_the_seed_decides(conf, data, tmp_path):
     path = conf(training__steps=1)
     run_training(path, data, tmp_path / "a")
@@ -538,6 +549,12 @@ def test_a_speechbrain_model_in_a_folder(tmp_path, data, trained):
     )
     assert extract(f"hub:{folder}", data, tmp_path / "x") == 0
     assert len(read_vectors(tmp_path / "x" / "xvector.scp")) == 40
+
+
+def test_a_speed_between_two_hundredths_ended_training_in_a_traceback(conf):
+    """It was rounded where crops are changed, and not where they are read: too short."""
+    path = conf(augmentation__speeds=[0.955, 1.0])
+    refuses("augmentation.speeds: whole hundredths", read_config, EncoderConfig, path)
 
 
 def test_settings_survive_being_written(tmp_path):

@@ -235,6 +235,7 @@ def test_a_command_protects_a_set_and_another_draw(tmp_path, data, command):
         ("{in} {out} {seed} 1", "wrote no audio of 2 of 3 utterances: s1-001 s2-000"),
         ("{in} {out} no 9", "ended with status 1; its messages are above"),
         ("{in} there", "has no {out}"),
+        ("'{in} {out}", "No closing quotation"),
     ],
 )  # fmt: skip
 def test_a_command_that_fails_leaves_nothing(tmp_path, data, command, words, said):

@@ -13,7 +13,14 @@ import torch
 from local.protocols.attackers import describe_encoder
 from steps import apply_head, train_head
 from steps.speaker.backends import load_backend
-from steps.speaker.held_out import Head, HeadBackend, HeadConfig, _margin_loss, read_head
+from steps.speaker.held_out import (
+    Head,
+    HeadBackend,
+    HeadConfig,
+    _margin_loss,
+    read_head,
+    write_head,
+)
 from steps.speaker.held_out import train_head as train
 from steps.speaker.vectors import average_by_speaker
 from tests.recipes import TEMPLATE
@@ -125,6 +132,15 @@ class TestPrograms:
         words = [str(tmp_path / name) for name in ("head", "xvectors", "out")]
         assert apply_head.main(words) == 0
         return tmp_path / "head", tmp_path / "out"
+
+    def test_x_vectors_of_another_encoder_ended_in_a_traceback(self, tmp_path, head) -> None:
+        write_head(tmp_path / "head", head, {})
+        write_archive(tmp_path / "x/xvector", {"a": np.ones(DIM + 1)})
+        words = [str(tmp_path / name) for name in ("head", "x", "out")]
+        refuses(
+            f"x: has x-vectors of {DIM + 1} dimensions, .*head is for {DIM}", apply_head.main, words
+        )
+        assert not (tmp_path / "out/xvector.scp").exists()
 
     def test_they_train_and_apply_the_same_twice(self, tmp_path, monkeypatch) -> None:
         few = partial(train, config=replace(FEW, steps=20))

@@ -10,6 +10,7 @@ from local.metrics.verification import eer_with_interval, find_speakers, verific
 from local.protocols.attackers import record_held_out
 from steps import score_held_out
 from steps.speaker import held_out
+from tests.refusals import refuses
 from utils.archives import write_archive
 from utils.datadir import (
     DataDir,
@@ -18,24 +19,32 @@ from utils.datadir import (
     write_training_speakers,
     write_validation_speakers,
 )
+from utils.tables import write_json
 from utils.trials import join_scores, read_scores, read_trials
 
 DIM, PIECES, DRAWS = 24, 3, 3
 
 
-def made_up(people: int, utterances: int, *, of_person: float, of_voice: float) -> DataDir:
-    """Protected utterances, and their x-vectors with so much of person and of pseudo-voice."""
+def made_up(
+    people: int, utterances: int, *, of_person: float, of_voice: float, draws: int = DRAWS,
+    lasting: bool = False,
+) -> DataDir:  # fmt: skip
+    """Protected utterances, and their x-vectors with so much of person and of pseudo-voice.
+
+    lasting: a person has one pseudo-voice a draw; else each utterance has its own.
+    """
     tables: dict[str, dict[str, str]] = {name: {} for name in ("utt2spk", "utt2uniq", "spk2gender")}
     rng, vectors = np.random.default_rng(3), {}
     for n in range(people):
         person = f"p{n:02d}"
         tables["spk2gender"][person] = "fm"[n % 2]
-        voice_of_person = rng.normal(size=DIM)
+        voice_of_person, first = rng.normal(size=DIM), dict[int, np.ndarray]()
         for u in range(utterances):
-            for d in range(DRAWS):
+            for d in range(draws):
                 utt = f"{person}-{u}" + (f"-draw{d}" if d else "")
                 tables["utt2spk"][utt], tables["utt2uniq"][utt] = person, f"{person}-{u}"
                 voice = rng.normal(size=DIM)
+                voice = first.setdefault(d, voice) if lasting else voice
                 for piece in range(PIECES):
                     vector = of_person * voice_of_person + of_voice * voice
                     noisy = vector + 0.1 * rng.normal(size=DIM)
@@ -104,6 +113,19 @@ class TestWhatWasLearnt:
         assert 0.35 < found["held_out_eer"] < 0.65
         assert found["pseudo_voice_accuracy"] > 0.9
 
+    @pytest.mark.parametrize("draws", [1, 2])
+    def test_at_level_spk_who_hears_voices_seemed_to_find_people(self, tmp_path, draws):
+        """A person's pairs had one pseudo-voice, and the attacker passed the control."""
+        data = made_up(12, 10, of_person=0, of_voice=1, draws=draws, lasting=True)
+        conf = write(tmp_path, data)[1] / "conf.json"
+        write_json(conf, {"key_level": "spk", "is_random": True})
+        found = run(tmp_path, data)
+        if draws == 1:
+            assert "no pairs of two draws" in found["held_out_why_undefined"]
+            assert found["held_out_eer"] is None
+        else:
+            assert found["held_out_eer"] > 0.45  # 40 % of pairs in the same draw, too
+
     def test_without_voices_pieces_are_told_apart_by_chance(self):
         figures = attack(made_up(12, 6, of_person=1, of_voice=0)).figures()
         assert figures["pseudo_voice_accuracy"] == pytest.approx(1 / DRAWS, abs=0.06)
@@ -141,6 +163,16 @@ class TestWhoIsHeldOut:
         data.tables["spk2gender"].update({f"p{n:02d}": "fm"[n > 0] for n in range(11)})
         compared = {data.utt2spk[utt] for one in attack(data).trials for utt in one[:2]}
         assert compared == {f"p{n:02d}" for n in range(1, 11)}
+
+    def test_pieces_of_a_draw_that_the_data_lack_ended_in_a_traceback(self):
+        data = made_up(12, 3, of_person=1, of_voice=1)
+        del data.tables["utt2spk"]["p03-1-draw2"]
+        refuses("p03-1-draw2-c0000: of no utterance in made/up", attack, data)
+
+    def test_x_vectors_that_are_all_equal_ended_in_a_traceback(self, tmp_path):
+        data = made_up(12, 3, of_person=0, of_voice=0)
+        VECTORS[id(data)] = {key: np.ones(DIM, np.float32) for key in VECTORS[id(data)]}
+        refuses("xvectors: all x-vectors of each speaker are equal", run, tmp_path, data)
 
     def test_fifty_are_enough(self):
         heard: list[set[str]] = []

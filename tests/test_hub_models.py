@@ -9,6 +9,7 @@ import torch
 
 from local.metrics.detection import eer_speechbrain
 from steps.asr.recognisers import make_recogniser
+from steps.audio import write_wav
 from steps.decode import main as decode
 from steps.emotion.hub import HubEmotions
 from steps.recognise_emotion import main as recognise_emotion
@@ -109,6 +110,10 @@ def test_emotions_by_a_classifier_of_transformers(tmp_path, make_data_dir):
     assert header == "#utt\tanger\thappiness\tneutral\tsadness"
     assert all(sum(map(float, row.split()[1:])) == pytest.approx(1, abs=1e-5) for row in rows)
     assert len(rows) == len(read_map(data / "utt2spk"))
+    utt, path = next(iter(read_map(data / "wav.scp").items()))
+    write_wav(path, np.ones(300) / 2)  # fewer samples than its layers need
+    command = [f"hub:{folder}", str(data), str(tmp_path / "out")]
+    refuses(f"{utt}: 300 samples: the model fails: ", recognise_emotion, command)
 
 
 def test_emotion2vec_is_of_another_toolkit() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from steps.anonymisers.mcadams import HOP, McAdams, McAdamsSettings, transform
 from steps.anonymisers.registry import AsItIs, OutputLevel
+from steps.protect_stream import main
 from steps.sources import SourceSpeaker, VoiceKey
 from steps.standalone.stream import LiveMcAdams, LiveWindows, make_live, open_pipe, to_bytes
 from tests.making import run_of, voice
@@ -76,6 +77,13 @@ def test_bad_sizes_are_refused() -> None:
         refuses(message, make_live, Turned(), KEY, block=block, look_ahead=look_ahead, context=1.0)
 
 
+@pytest.mark.parametrize("seconds", [np.inf, np.nan, -1.0])
+@pytest.mark.parametrize("name", ["look-ahead", "context"])
+def test_endless_context_ended_with_a_traceback(name: str, seconds: float) -> None:
+    asked = {"look_ahead": 0.1, "context": 1.0} | {name.replace("-", "_"): seconds}
+    refuses(f"{name}: .* s; a number from 0 on", make_live, Turned(), KEY, block=0.2, **asked)
+
+
 @pytest.mark.parametrize("name", ["timing", "rate", "pauses"])
 def test_timing_is_refused_where_speech_arrives_block_by_block(monkeypatch, name):
     monkeypatch.setattr(Turned, "settings", lambda _: {name: 0.4})
@@ -107,9 +115,38 @@ def test_pipes() -> None:
 
     for bad, message in (
         (wav(samples, 8000), "8000 Hz, 1 channels, 16 bit"), (b"abc", "ends within a sample"),
+        (2 * wav(samples), "another WAV file follows"),  # which was dropped in silence
         (b"RIFF1234WAVE", "without samples"), (b"RIFF1234AVI ", "no WAV file"),
     ):  # fmt: skip
         refuses(message, read, bad)
+
+
+@pytest.mark.parametrize(
+    ("n", "told"), [(1600, "3.000 s a block of 0.2 s; real-time factor 30.000"),
+                    (8000, "0.250 s a block of 0.2 s; real-time factor 7.000"), (0, "factor 0.000")]
+)  # fmt: skip
+def test_the_last_blocks_of_a_stream_took_no_time(monkeypatch, capsys, n, told):
+    """What is shorter than a block is spoken at the end alone, and had a real-time factor of 0."""
+    clock = [0.0]
+
+    class Slow(LiveWindows):
+        def push(self, samples: Float64) -> Float64:
+            made = super().push(samples)
+            clock[0] += 0.25 * (len(made) > 0)
+            return made
+
+        def end(self) -> Float64:
+            clock[0] += 3.0 * (len(self._waiting) > 0)
+            return super().end()
+
+    made = Slow(Turned(), KEY, 0.2, 0.1, 0.5)
+    monkeypatch.setattr("steps.standalone.stream.make_live", lambda *_, **__: made)
+    monkeypatch.setattr("time.perf_counter", lambda: clock[0])
+    speech = np.rint(32768 * voice(1.3, 120, 550)[:n]).astype("<i2").tobytes()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(speech)))
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(io.BytesIO()))
+    main(["--system", str(ROOT / "egs/TEMPLATE/conf/systems/mcadams.yaml")])
+    assert told in capsys.readouterr().err
 
 
 @pytest.mark.slow

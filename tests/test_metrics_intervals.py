@@ -14,7 +14,6 @@ from local.metrics.intervals import (
 )
 from local.metrics.legal import reidentification
 from local.metrics.recordings import recordings
-from local.metrics.utility import error_figures
 from local.metrics.verification import find_speakers, verification
 from tests.scored import trials_of
 from utils.trials import Trials
@@ -61,14 +60,6 @@ def test_undefined_resamples_are_counted_and_said(caplog: pytest.LogCaptureFixtu
     assert report["intervals"] == {"x": [1.0, 1.0], "y": [2.0, 2.0]}
     nothing = interval_report(lambda w: {"x": math.nan}, 3, 5, 0)
     assert nothing["intervals"] == {"x": None}
-
-
-def test_one_speaker_had_intervals_without_width(caplog: pytest.LogCaptureFixture) -> None:
-    """Half of one person's words were wrong: 50 % [50, 50], as if all others' were."""
-    said = {"u1": "one two", "u2": "three four"}
-    found = error_figures(said, said | {"u2": ""}, {"u1": "a", "u2": "a"}, n_bootstrap=9)
-    assert found["wer"] == 0.5 and found["intervals"]["wer"] is None  # type: ignore[index]
-    assert "there are no intervals" in caplog.text
 
 
 def scored_trials(n_speakers: int, seed: int) -> tuple[Trials, np.ndarray, dict[str, str]]:

@@ -126,3 +126,8 @@ def test_sessions_become_segments(tmp_path: Path) -> None:
     refuses("no session of a speaker with 5 sessions", make_segments, [*few, "5", *words])
     write_map(tmp_path / "sessions", dict.fromkeys(list(wav)[:3], "s"))
     refuses("b-1-1 has no session", make_segments, [*few, "1", *words])
+
+
+def test_segments_of_no_seconds_were_cut_for_ever(tmp_path: Path) -> None:
+    asked = ["segments", *(str(tmp_path / name) for name in ("data", "sessions", "out", "wav"))]
+    refuses("a whole number from 1, not '0'", make_nist, [*asked, "--seconds", "10", "0"])

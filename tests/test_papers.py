@@ -232,9 +232,19 @@ def test_a_run_is_kept_with_its_command_and_origin(tmp_path: Path, table: str) -
     assert shown.origin["command"] == "./run.sh --corpus LIBRISPEECH --nj 2"
 
 
+def test_a_kept_run_forgot_which_figures_were_lost(tmp_path: Path) -> None:
+    run = run_folder(tmp_path, "./run.sh --corpus /data/x --allow-loss 1")
+    told = json.loads((run / "run.json").read_text())
+    lost = {"what": "exp/metrics/b2", "why": "/data/x/a.wav: is truncated"}
+    (run / "run.json").write_text(json.dumps(told | {"missing": [lost]}))
+    assert keep(["--name", "/data/x=X", str(run), str(tmp_path / "o")]) == 0
+    assert ("exp/metrics/b2", "X/a.wav: is truncated") in load_results(tmp_path / "o").missing
+
+
 @pytest.mark.parametrize(
     ("command", "message"),
     [("./run.sh --corpus /data/x", "/data/x: a path of this machine"),
+     ("./nist.sh --external 'x=P1,/data/p2'", "/data/p2: a path of this machine"),
      ("not recorded", "no command was recorded; give --command")],
 )  # fmt: skip
 def test_a_run_that_nobody_could_repeat_is_not_kept(tmp_path, command, message):

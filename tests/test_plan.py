@@ -653,6 +653,22 @@ def test_attackers_learnt_pseudo_voices_since_each_utterance_had_one(plan, corpu
     refused("--informed-draws: '0'; a whole number", plan, informed_draws="0")
 
 
+def test_who_learns_timing_heard_one_draw_of_it(plan: Plan, corpus: Path) -> None:
+    """Where the system draws it; words, and timing that stays, are the same in each draw."""
+    for system in ("bn", "bn_paced"):
+        protected(corpus, system)
+    made = commands(plan(
+        systems="bn bn_paced", attackers="semi_informed_backend", informed_draws="2",
+        evaluators="resemblyzer/cosine timing/plda sounds/tfidf", voice_encoder="resemblyzer",
+    ))  # fmt: skip
+    learnt = {out for out in made if out.startswith("exp/backends/") and "train_bn" in out}
+    assert learnt == {
+        "exp/backends/timing.train_bn_utt", "exp/backends/timing.train_bn_paced_utt_draws2",
+        "exp/backends/sounds.train_bn_utt", "exp/backends/sounds.train_bn_paced_utt",
+    }  # fmt: skip
+    assert "data/train_bn_paced_utt_draws2" in made
+
+
 def test_a_pretrained_encoder_is_tuned_by_a_head_on_its_xvectors(plan: Plan, corpus: Path) -> None:
     """It was said to have nothing to train; no audio is read again."""
     protected(corpus, "b2r")

@@ -11,6 +11,7 @@ from local.metrics.utility import KEYS, prosody_figures, read_prosody
 from steps.audio import write_wav
 from steps.compare_prosody import main as compare_prosody
 from steps.extract_contours import main as extract_contours
+from steps.synthesis import world
 from steps.synthesis.world import compare, compare_contours, correlate_hz, pitch_of_praat
 from tests.refusals import refuses
 from tests.utility import compute_prosody
@@ -147,6 +148,20 @@ def test_the_pitch_of_the_original_was_tracked_for_each_system(data, capsys):
     for out, options in (("a", []), ("b", given)):
         assert compare_prosody([*options, *lossy, *sets, str(data / out)]) == 0
     assert (data / "a/prosody").read_bytes() == (data / "b/prosody").read_bytes()
+
+
+def test_contours_of_other_audio_were_compared(data, capsys, monkeypatch):
+    given, sets = data / "one/contours.npz", [str(data / "o"), str(data / "p"), str(data / "out")]
+    command = ["--contours", str(given), *sets]
+    monkeypatch.setattr(world, "pitch_of_praat", lambda wave: np.zeros(0))  # not installed
+    assert extract_contours([str(data / "o"), str(data / "one")]) == 0
+    monkeypatch.setattr(world, "pitch_of_praat", lambda wave: np.linspace(100, 200))
+    assert compare_prosody(command) == 0
+    assert read_prosody(data / "out/prosody")["f1-1"][-1] == pytest.approx(1)
+    write_wav(data / "o/wav/f1-2.wav", sung(2, 0.4, 110.0))
+    refuses("contours.npz: has f1-2 of another length", compare_prosody, command, kind=LossError)
+    given.write_bytes(given.read_bytes()[:-50])
+    refuses("contours.npz: no contours .*extract them again", compare_prosody, command)
 
 
 def test_losses_are_counted_and_refused(data: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -99,6 +99,27 @@ def test_each_channel_may_be_protected_for_itself(folder: Path, tmp_path: Path) 
     assert samples(tmp_path / "out/sub dir/bert-1.ogg").shape == (16000, 2)
 
 
+def test_two_people_on_two_channels_had_one_pitch(tmp_path, monkeypatch):
+    """That of the mix: the higher voice stayed higher than the other."""
+    heard: list[float] = []
+    plain = McAdams.transform
+
+    def convert(self: McAdams, wave: Any, key: Any, speaker: Any, *more: Any) -> Any:
+        heard.append(float(np.exp(speaker.f0.mean)))
+        return plain(self, wave, key, speaker, *more)
+
+    monkeypatch.setattr(McAdams, "transform", convert)
+    write(tmp_path / "in/call.wav", np.stack([speechlike(6.0), speechlike(12.0)[::2]], 1))
+    write(tmp_path / "in/note.wav", speechlike(6.0))
+    assert (
+        run(
+            "--key", KEY, "--channels", "each", "--per", "folder", tmp_path / "in", tmp_path / "out"
+        )
+        == 0
+    )
+    assert np.allclose(sorted(heard), [120, 120, 240], rtol=0.05)
+
+
 def test_who_shares_a_voice_and_what_the_key_decides(folder, tmp_path, monkeypatch):
     drawn: list[float] = []
     plain = McAdams.coefficient
@@ -181,9 +202,9 @@ def test_a_run_that_went_on_gave_a_speaker_another_pitch(folder, tmp_path, monke
     heard: list[list[str]] = []
     plain = job.learn_f0
 
-    def learn(recordings: Sequence[Recording]) -> F0Stats:
+    def learn(recordings: Sequence[Recording], channel: int | None) -> F0Stats:
         heard.append([found.path.name for found in recordings])
-        return plain(recordings)
+        return plain(recordings, channel)
 
     monkeypatch.setattr(job, "learn_f0", learn)
     out, words = tmp_path / "out", ("--key", KEY, "--per", "speaker")
@@ -223,7 +244,7 @@ def test_a_damaged_recording_left_all_of_its_speaker_their_own_pitch(tmp_path: P
     soundfile.write(tmp_path / "b.wav", bad, 16000, subtype="FLOAT")
     found = [Recording.open(tmp_path / name) for name in ("a.wav", "b.wav")]
     alone = job.learn_f0(found[:1])
-    assert alone.n > 100 and job._learn(found, lambda _: None).n == alone.n
+    assert alone.n > 100 and job._learn(found, None, lambda _: None).n == alone.n
 
 
 def test_who_spoke_between_the_stretches_kept_their_pitch(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import re
+import shutil
 import signal
 import struct
 import subprocess
@@ -272,6 +273,9 @@ def test_channels_that_cancel_became_silence(tmp_path, capsys, share):
     said = capsys.readouterr().err
     assert "whole.wav: its channels cancel each other; channel 1 is taken" in said
     assert "later.wav: its channels" in said and "apart.wav" not in said
+    shutil.rmtree(tmp_path / "out")
+    protect(tmp_path, "--channels", "each")
+    assert "its channels" not in capsys.readouterr().err  # nothing is mixed
 
 
 def test_an_offset_of_the_recorder_was_taken_for_loudness(tmp_path: Path) -> None:

@@ -120,6 +120,28 @@ def test_inference_by_two_evaluators_is_refused(page: Path) -> None:
     assert "| 60.0" in rendered(page, "inference run split=test evaluators=other/cosine")
 
 
+def test_recordings_by_two_evaluators_had_rows_that_looked_the_same(page: Path) -> None:
+    row = "test_f b2 recordings ignorant {} OA eer_3_recordings {} 0.2 0.4\n"
+    figures = DATA + row.format("e/cosine", 0.3) + row.format("other/cosine", 0.25)
+    (page.parent / "run/metrics.csv").write_text(metrics_csv(figures))
+    made = rendered(page, "recordings run split=test systems=b2")
+    assert "ignorant | e/cosine | EER" in made and "ignorant | other/cosine | EER" in made
+    assert "ignorant | EER" in rendered(
+        page, "recordings run split=test systems=b2 evaluators=other/cosine"
+    )
+
+
+@pytest.mark.parametrize("who", ["white_box e/plda", "white_box_backend e/cosine"])
+def test_targets_of_several_attackers_had_the_last_one(page: Path, who: str) -> None:
+    attacker, evaluator = who.split()
+    row = "test_f bn_const_1_of_2 verification {} {} AA eer {}\n"
+    figures = row.format("white_box_backend", "e/plda", 0.1) + row.format(attacker, evaluator, 0.4)
+    (page.parent / "run/metrics.csv").write_text(metrics_csv(figures))
+    page.write_text(mark("targets run split=test"))
+    told = "one attacker, not white_box.* by e/.*, white_box.* by e/plda"
+    refuses(told, main, [str(page)])
+
+
 def test_shares_of_an_older_version_seemed_sure(page: Path) -> None:
     """Everybody of ten was named: [100, 100] was printed, where 69 % are not ruled out."""
     row = "test_f b2 {} e/plda AA {} {} {} {}\n"
@@ -205,6 +227,15 @@ def test_every_table_of_a_page_is_had_as_latex(tmp_path: Path) -> None:
     assert not (tmp_path / "tex/P_3.tex").exists()
     page.write_text("words\n")
     refuses(r"P\.md: has no table", main, ["--latex", str(tmp_path / "out"), str(page)])
+
+
+def test_tables_of_a_page_of_the_same_name_were_overwritten(page: Path, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    other = page.rename(tmp_path / "other" / page.name)
+    page.write_text("| a |\n|---|\n| 1 |\n")
+    asked = ["--latex", str(tmp_path / "out"), str(page), str(other)]
+    refuses("another page is also called RESULTS", main, asked)
+    assert not (tmp_path / "out").exists()
 
 
 def test_the_committed_pages_can_be_had_as_latex(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from steps.speaker.backends import (
     train_backend,
 )
 from tests.refusals import refuses
+from tests.scored import trials_of
 from utils.archives import write_archive
 from utils.tables import write_map
 from utils.trials import read_scores, read_trials
@@ -346,6 +347,33 @@ def test_a_cohort_is_centred_by_its_own_mean(by_hand) -> None:
         sides = (np.sort(unit @ side)[-4:] for side in (left[i], right[j]))
         normal = [(left[i] @ right[j] - top.mean()) / top.std() for top in sides]
         assert scores[i, j] == pytest.approx(np.mean(normal), abs=1e-9)
+
+
+def test_zero_x_vectors_were_refused_without_a_name(by_hand) -> None:
+    write_archive(by_hand / "t", {"a1": np.zeros(2), "b1": np.ones(2)})
+    sides = (backends.read_segments(by_hand / f"{name}.scp") for name in "et")
+    trials = trials_of([("a", "a1", True), ("b", "b1", True)])
+    refuses("t.scp: 1 x-vectors are zero", backends.score_trials, CosineBackend(), *sides, trials)
+
+
+def test_a_cohort_of_another_encoder_ended_in_a_traceback(by_hand) -> None:
+    cohort = {name: np.array([1.0, n, n * n]) for n, name in enumerate("xyz")}
+    write_archive(by_hand / "other/cohort", cohort)
+    scorer = load_normalised(str(by_hand / "other"), 3)
+    sides = (backends.read_segments(by_hand / f"{name}.scp") for name in "et")
+    trials = trials_of([("a", "a1", True), ("b", "b1", True)])
+    refuses("2 dimensions, the back end is for 3", backends.score_trials, scorer, *sides, trials)
+
+
+def test_normalisation_ended_at_an_utterance_without_phones() -> None:
+    """Its vector is zero, and so are its scores, as without a cohort; others are what they were."""
+    rng = np.random.default_rng(6)
+    cohort, enrol, trial = (rng.standard_normal((n, 3)) for n in (9, 4, 4))
+    found = backends.NormalisedBackend(CentredCosine(), cohort, 5)
+    some = found.left(enrol, np.ones(4)) @ found.right(trial).T
+    enrol, trial = (np.vstack([side, np.zeros(3)]) for side in (enrol, trial))
+    scores = found.left(enrol, np.ones(5)) @ found.right(trial).T
+    assert scores[:4, :4] == pytest.approx(some) and not scores[4].any() and not scores[:, 4].any()
 
 
 def test_a_folder_with_a_cohort_alone_is_the_cosine(by_hand) -> None:

@@ -150,6 +150,19 @@ def test_foreign_speech_is_checked_by_id(tmp_path, make_data_dir, capsys):
     refuses("a-001 is of a-0, but of a in", check_external, [str(original), str(more), str(out)])
 
 
+def test_foreign_speech_in_a_sub_folder_was_a_traceback(tmp_path, make_data_dir):
+    original = make_data_dir(tmp_path / "original", {"a": 2, "b": 2})
+    outer, inner = (
+        make_data_dir(tmp_path / name, {who: 2}) for name, who in (("x", "a"), ("y", "b"))
+    )
+    for data in (outer, inner):
+        soften(data)
+    inner.rename(outer / "more")
+    text = (outer / "more/wav.scp").read_text().replace(str(inner), str(outer / "more"))
+    (outer / "more/wav.scp").write_text(text)
+    assert check_external([str(original), str(outer), str(tmp_path / "out")]) == 0
+
+
 def study(world: Path, folder: Path, script: str, *systems: str) -> Path:
     """A copy of the world with the script of a study and systems that it does not have."""
     copy_world(world, folder)

@@ -29,7 +29,8 @@ CASES = yaml.safe_load(Path(__file__).with_name("verdicts.yaml").read_text())
 def attack(of: Any) -> list[Evidence]:
     """Attacks as verdicts.yaml says them: an EER, or what differs."""
     given = {"bare": [0.01, 0.0, 0.04], "named": 0.05, "chance": 0.05, "people": 20.0, "times": 1}
-    given |= {"controlled": True} | (of if isinstance(of, dict) else {"eer": of})
+    given |= {"controlled": True, "several": {"all": [0.5, 0.47, 0.5]}}
+    given |= of if isinstance(of, dict) else {"eer": of}
     times, evaluator = given.pop("times"), given.pop("evaluator", "e/cosine")
     made = {
         name: Value(*own) if isinstance(own, list)
@@ -53,6 +54,11 @@ def test_the_worst_person_caps_the_verdict() -> None:
     found = judge(attacks, 0.82)
     assert str(found) == "? no leak shown: but the worst-protected person has a linkability of 0.82"
     assert judge(attack([0.2, 0.1, 0.3]), 0.82).level is Level.OFTEN
+
+
+def test_who_was_never_attacked_by_several_recordings_was_called_hidden() -> None:
+    found = judge(attack({"eer": [0.49, 0.45, 0.53], "several": {"1": [0.49, 0.45, 0.5]}}))
+    assert str(found) == "? no leak shown: but nobody was attacked by several recordings"
 
 
 def test_an_interval_is_folded_whole() -> None:

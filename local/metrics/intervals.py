@@ -88,11 +88,13 @@ def interval_report(
     """Compute `intervals` of each figure, with the counts behind them, for a report.
 
     evaluate: figures of a resample from how often each speaker is drawn, (n_speakers,); None where
-    nothing is defined (no target or no nontarget left, for example). Nothing without resamples;
-    no intervals of one speaker, of whom all resamples are alike: a width of 0 would be false.
+    nothing is defined (no target or no nontarget left, for example). Nothing without resamples; of
+    one speaker, who is in all of them, every interval is None.
     """
     if not n_bootstrap:
         return {}
+    if n_speakers < 2:
+        logger.warning("intervals are undefined: they are over speakers, and there is one")
     draws = multiplicities(n_speakers, n_bootstrap, seed)
     replicates = [figures for drawn in draws if (figures := evaluate(drawn)) is not None]
     left_out = n_bootstrap - len(replicates)
@@ -104,13 +106,10 @@ def interval_report(
             n_bootstrap,
         )
     names = replicates[0] if replicates else {}
-    if n_speakers < 2:
-        logger.warning("there are no intervals: they are over speakers, and there is one")
-        replicates = []
     return {
         "n_bootstrap": n_bootstrap,
         "n_bootstrap_undefined": left_out,
-        "intervals": {name: _interval(name, replicates) for name in names},
+        "intervals": {n: _interval(n, replicates) if n_speakers > 1 else None for n in names},
     }
 
 
@@ -135,7 +134,7 @@ def rate_intervals(
 
 
 def _interval(name: str, replicates: list[Figures]) -> list[float] | None:
-    values = np.array([figures[name] for figures in replicates], np.float64)
+    values = np.array([figures[name] for figures in replicates])
     defined = values[~np.isnan(values)]
     if 0 < len(defined) < len(values):
         logger.warning(

@@ -519,8 +519,9 @@ class Recipe:
         """How often an attacker protects the training set: once where a draw changes nothing that
         they hear, and where speech is given; known once the system has protected its first set."""
         asked = int(self.asked.get("informed_draws", "1"))
-        once = level == "const" or self.is_given(system) or encoder.is_recognised
-        return asked if not once and self.is_random(system) else 1
+        moved = encoder.word == "timing" and self.describe(system).moves
+        alike = level == "const" or (encoder.is_recognised and not moved)
+        return asked if not (alike or self.is_given(system)) and self.is_random(system) else 1
 
     def training_set(self, system: str, level: str, encoder: NamedEncoder) -> str:
         """Name of an attacker's protected training set; empty for one who does not train."""

@@ -31,6 +31,7 @@ FIGURES = (
     "eer", "eer_rocch", "cllr_min", "cllr", "linkability", "d_ece", "l_w", *VOICES, "wer", "uar",
     "f0_correlation_vpc22",
 )  # fmt: skip
+_ROUNDED = 1e-4  # by which one figure may differ in the files of a year
 COUNTED = ("substitutions", "insertions", "deletions")
 
 
@@ -41,7 +42,7 @@ class Score:
     emotions and pitch. An evaluator that learnt from protected speech and hears original enrolment,
     or also trials: semi_informed_OA, semi_informed_OO. low, high: of its interval, NaN where there
     is none. parts: for wer the counts `words` and those of COUNTED, for uar the recall of each
-    emotion, for f0_correlation_vpc22 `std`. note: where it comes from."""
+    emotion, for f0_correlation_vpc22 `std`. note: where it comes from; of uar its metric."""
 
     what: str
     split: str
@@ -84,7 +85,8 @@ def scores_of(figures: DataFrame, protocol: Protocol, system: str, evaluator: st
     for word, protected in product(protocol.words, (False, True)):
         parts = [heard.get((split, protected)) for split in joined(word)[1]]
         there = [part for part in parts if part]
-        found += [_join(there)] if there and len(there) == len(parts) else []
+        both = _join(there) if there and len(there) == len(parts) else None
+        found += [both] if both and not math.isnan(both.value) else []
     return found
 
 
@@ -103,9 +105,12 @@ def _pick(figures: DataFrame, named: Mapping[str, str], system: str) -> list[Sco
     odd = (own["attacker"] != "") & (own["protected"] == (own["attacker"] == UNPROTECTED))
     own = own[~odd].drop_duplicates(["what", "split", "protected", "attacker"])
     return [
-        Score(f.what, f.split, f.protected, f.value, f.attacker, f.low, f.high, _parts(figures, f))
+        Score(
+            f.what, f.split, f.protected, f.value, f.attacker, f.low, f.high, _parts(figures, f),
+            f.metric if f.what == "uar" else "",
+        )
         for f in own.itertuples()
-    ]
+    ]  # fmt: skip
 
 
 def _parts(figures: DataFrame, row: Any) -> dict[str, float]:
@@ -136,6 +141,19 @@ def _join(scores: Sequence[Score]) -> Score:
     counts = {n: sum(s.parts.get(n, math.nan) for s in scores) for n in ("words", *COUNTED)}
     errors = sum(counts[name] for name in COUNTED)
     return Score("wer", first.split, first.protected, errors / counts["words"], parts=counts)
+
+
+def check_one_run(found: Mapping[Path, Sequence[Score]]) -> None:
+    """Raise a UserError where results of two runs have different figures of one kind and split."""
+    first: dict[tuple[str, str, bool, str], tuple[Path, float]] = {}
+    for path, score in ((path, score) for path, own in found.items() for score in own):
+        key = score.what, score.split, score.protected, score.attacker
+        other, value = first.setdefault(key, (path, score.value))
+        if other != path and abs(value - score.value) > _ROUNDED:
+            raise UserError(
+                f"{path}: {score.what} of {score.split} is {score.value:.4g} there, and "
+                f"{value:.4g} in {other}; give results of one run"
+            )
 
 
 def averages(
@@ -184,7 +202,7 @@ def means(scores: Sequence[Score], protocol: Protocol) -> list[str]:
 def category(average: float, categories: Sequence[float]) -> int:
     """Number of the lowest EERs that an average reaches, 0 to all of them; a system is ranked with
     those of its category."""
-    return sum(average >= least for least in categories)
+    return sum(round(average, 9) >= least for least in categories)  # 40 %, but for its last bit
 
 
 def conclusions(scores: Sequence[Score], protocol: Protocol) -> Iterator[str]:
@@ -201,9 +219,19 @@ def conclusions(scores: Sequence[Score], protocol: Protocol) -> Iterator[str]:
             yield f"{name}: average EER {100 * value:.3f} %{_ranked(value, protocol.categories)}"
     if protocol.layout == "summary2022":
         yield from means(scores, protocol)
+    if protocol.layout in ("rank2024", "rank2026"):
+        for split in sorted({s.split for s in scores if s.note == "uar"}):
+            yield f"{split}: UAR over all utterances; the challenge's is over folds (spk2fold)"
     there = {(s.what, s.split) for s in scores if s.protected}
     asked = {("wer", joined(w)[0]) for w in protocol.words}
     asked |= {("uar", split) for split in protocol.emotions}
+    if protocol.layout == "summary2022":
+        asked |= {
+            (what, name)
+            for what in ("f0_correlation_vpc22", "g_vd_2020")
+            for name, mean in averages(scores, privacy, what).items()
+            if math.isnan(mean)
+        }
     if missing := sorted(" of ".join(one) for one in asked - there):
         yield f"not measured: {', '.join(missing)}"
 

@@ -566,26 +566,27 @@ KEPT = ("metrics.csv", "generators.csv")  # of collect_results.py and collect_st
 
 def keep(results: Path, out: Path, names: dict[str, str], command: str = "") -> str:
     """Copy a run's figures to a folder that is committed, with command.txt and origin.json, which
-    also says whose speech it is; returns the name of the table.
+    also says whose speech it is, and which figures were lost; returns the name of the table.
 
-    names: what to write for a path of this machine, in the command. UserError where the run has no
+    names: what to write for a path of this machine. UserError where the run has no
     command, or one with an absolute path that has no name: the page would not say what to run.
     """
     run = read_json_object(results / "run.json", "run stage 11")
     origin = run.get("origin")
     told = dict(origin) if isinstance(origin, dict) else {}
     said = str(told.pop("command", ""))
-    text = command or said.replace("not recorded", "")
+    text, lost = command or said.replace("not recorded", ""), json.dumps(run.get("missing"))
     for path in sorted(names, key=len, reverse=True):
-        text = text.replace(path, names[path])
+        text, lost = (words.replace(path, names[path]) for words in (text, lost))
     if not text:
         raise UserError(f"{results}/run.json: no command was recorded; give --command")
-    if left := [word for word in re.split(r"[\s='\"]+", text) if word.startswith("/")]:
+    if left := [word for word in re.split(r"[\s='\",]+", text) if word.startswith("/")]:
         raise UserError(f"{left[0]}: a path of this machine; give --name {left[0]}=NAME")
     name = next((name for name in KEPT if is_there(results / name)), KEPT[0])
     table = read_bytes(results / name)
     told[name] = f"sha256:{sha256(table)}"
     told |= {what: run[what] for what in ("corpus", "corpus_note") if run.get(what)}
+    told |= {"missing": json.loads(lost)} if run.get("missing") else {}
     out.mkdir(parents=True, exist_ok=True)
     write_file(out / name, table)
     write_file(out / "command.txt", text + "\n")

@@ -224,11 +224,13 @@ def attackers_table(block: Selection) -> Table:
 def recordings_table(block: Selection) -> Table:
     """Findings of each attacker, by the number of recordings of a person (docs/metrics)."""
     attacks = frame.where(block.figures, family=frame.RECORDINGS, system=[*block.systems])
+    by = ["evaluator"] if attacks["evaluator"].nunique() > 1 else []  # or rows would look the same
     rows = [
-        ([code(f.system), block.groups[f.gender], attacker(f.attacker), made.heading], (f, made))
+        ([code(f.system), block.groups[f.gender], attacker(f.attacker),
+          *([f.evaluator] if by else []), made.heading], (f, made))
         for f in attacks.drop_duplicates(["system", "split", "attacker", "evaluator"]).itertuples()
         for made in COLUMNS["recordings"]
-    ]
+    ]  # fmt: skip
 
     def cell(row: tuple[Any, Measure], length: str) -> str:
         f, made = row
@@ -236,16 +238,21 @@ def recordings_table(block: Selection) -> Table:
         return show(block.found.get((*at, f"{made.name}_{length}_recordings")), made, missing="–")
 
     columns = [(f"from {length}", length) for length in LENGTHS]
-    return pivot(["system", "voices", "attacker", "figure"], rows, columns, cell)
+    return pivot(["system", "voices", "attacker", *by, "figure"], rows, columns, cell)
 
 
 def targets_table(block: Selection) -> Table:
     """White box (Champion et al. 2021) by gender of the speakers: original speech, all targets of a
     series, those of the speakers' own and of the other gender (mean ± deviation), and each target.
     """
-    attacks = block.figures[block.figures["family"] != frame.UTILITY].assign(evaluator="")
-    own = concat([attacks, block.figures])
-    found = frame.values(own, "system", "split", "metric", "evaluator")
+    attacks = block.shown()[block.shown()["family"] != frame.UTILITY]
+    attacks = frame.where(attacks, metric=[made.name for made in COLUMNS["white_box"]])
+    names = ["system", "split", "metric"]
+    if (several := attacks[attacks.duplicated(names, keep=False)]).size:
+        first = frame.where(several, **several.iloc[0][names])
+        told = sorted({f"{f.attacker} by {f.evaluator}" for f in first.itertuples()})
+        raise UserError(f"a table of targets needs figures of one attacker, not {', '.join(told)}")
+    found = frame.values(concat([attacks.assign(evaluator=""), block.figures]), *names, "evaluator")
     columns = [made for made in COLUMNS["white_box"] if made.name in {*attacks["metric"]}]
     columns += block.measured("wer")
 

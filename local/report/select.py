@@ -317,6 +317,8 @@ def _hidden(
             not all(a.people >= FEWEST for a in judges),
         "nobody tried to name people":
             not any(math.isfinite(a.named) for a in heard or judges),
+        "nobody was attacked by several recordings":
+            not any(n != "1" for a in heard or judges for n in a.several),
         "no control shows that these attackers find people whose voices change": not heard,
     }  # fmt: skip
     why = next((f"but {said}" for said, holds in reasons.items() if holds), "")

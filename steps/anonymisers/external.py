@@ -258,6 +258,10 @@ class CommandSettings:
         for place in ("{in}", "{out}"):
             if place not in self.command:
                 raise ValueError(f"command: {self.command!r} has no {place}")
+        try:
+            shlex.split(self.command)
+        except ValueError as error:  # a quotation without end
+            raise ValueError(f"command: {self.command!r}: {error}") from error
 
 
 class Command(External):

@@ -69,6 +69,7 @@ CPU_SECONDS = {"mcadams": 0.006, "voice_conversion": 0.04, "knn_vc": 0.04, "mode
 class Description:
     """Requirements of a system. level: of its keys. needs: folders (`sources.NEEDS`). levels:
     allowed values of `level` in its file; none where nothing is drawn, so that no level applies.
+    moves: whether draws move speech in time.
 
     "pool:wavlm" is a pool of steps/extract_wavlm.py. A trained part is named with its settings:
     "synthesiser:nsf_mini" is made by conf/synthesisers/nsf_mini.yaml, "generator:idmap_mlp" by
@@ -79,6 +80,7 @@ class Description:
     level: str
     needs: tuple[str, ...] = ()
     levels: tuple[str, ...] = ()
+    moves: bool = False
 
 
 Spoken = tuple[Float64, dict[str, object]]

@@ -347,7 +347,8 @@ def _parse(values: dict[str, object], path: StrPath) -> Parsed:
         needs.add(f"synthesiser:{settings.synthesiser}")
     ordered = tuple(sorted(needs, key=lambda need: NEEDS.index(need.split(":")[0])))
     of_level = () if name == CONSTANT else levels
-    return Parsed(settings, generator, Description(str(settings.level), ordered, of_level))
+    described = Description(str(settings.level), ordered, of_level, settings.moves)
+    return Parsed(settings, generator, described)
 
 
 def _styled(values: dict[str, object], path: StrPath) -> dict[str, object]:

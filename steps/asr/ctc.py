@@ -406,7 +406,7 @@ def train_ctc(
         f"{len(units.tokens)} tokens: {' '.join(units.tokens)}"
     )
     settings = to_plain(config)
-    parts = (seed, audio.spk2utt, audio.lengths, texts)
+    parts = (seed, audio.spk2utt, audio.lengths, audio.content, texts)
     train(trainer, out, identity(settings, *parts)).finish(
         "recogniser.yaml", settings, tokens=list(units.tokens), speakers=len(used.speakers),
         hours=round(used.seconds / 3600, 3), held_out=held,

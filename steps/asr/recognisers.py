@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from inspect import signature
 from pathlib import Path
 from typing import Protocol
+from unicodedata import category
 
 import numpy as np
 import numpy.typing as npt
@@ -140,11 +141,11 @@ def decode_all(
 
 
 def _hear(recogniser: Recogniser, utt: str, samples: Float64) -> Hypothesis:
-    """Words on one line, whatever characters a recogniser uses."""
+    """Words on one line, whatever characters a recogniser uses; without width they part none."""
     heard = recogniser.recognise(utt, samples)
     if isinstance(heard, str):
         heard = Hypothesis(heard)
-    printable = "".join(c if c.isprintable() else " " for c in heard.words)
+    printable = "".join(c if c.isprintable() or category(c) == "Cf" else " " for c in heard.words)
     return replace(heard, words=" ".join(printable.split()))
 
 

@@ -1,6 +1,7 @@
 """Vectors of utterances beside the voice: counts of what was recognised, timing, and melody."""
 
 import logging
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy.typing as npt
 from steps.asr.language import normalise
 from steps.speaker.backends import CosineBackend
 from utils.arrays import Float32, Float64
-from utils.cli import UserError
+from utils.cli import UserError, refusing
 from utils.datadir import describe_difference
 from utils.tables import read_headed, read_map, sort_ids
 
@@ -101,11 +102,15 @@ Spoken = tuple[str, int]  # phone, and frames of 10 ms
 
 def read_phones(text: str) -> list[Spoken]:
     """Phones with their frames, of `<phone>:<frames> ...`; what is no phone is a pause, "", one
-    after another is one, and those at both ends are left out.
+    after another is one, and those at both ends are left out. ValueError for a word of another
+    form.
 
     >>> read_phones("SIL:9 P:11 SIL:8 +NSN+:2 AY:3 SIL:4")
     [('P', 11), ('', 10), ('AY', 3)]
     """
+    for word in text.split():
+        if not re.fullmatch(r".+:0*[1-9][0-9]*", word):
+            raise ValueError(f"{word!r} is not <phone>:<frames>; take steps/decode.py phones")
     pairs = [word.rsplit(":", 1) for word in text.split()]
     named = [(name if name in PHONES else "", int(frames)) for name, frames in pairs]
     found: list[Spoken] = []
@@ -229,26 +234,33 @@ def extract_channel(
     if not said.keys() >= {*utts}:
         why = describe_difference(said, utts, "utterance")
         raise UserError(f"{path}: {why}; recognise all of them")
-    own = {utt: said[utt] for utt in sort_ids(utts)}
-    if channel == "timing":
-        vectors = _timing(own, chunk_seconds)
-    elif chunk_seconds is not None:
+    if channel != "timing" and chunk_seconds is not None:
         raise UserError(f"--chunk-seconds: {channel} are counted in whole utterances; leave it out")
+    own = {utt: said[utt] for utt in sort_ids(utts)}
+    if channel == "words":
+        vectors = _count({utt: parts_of_text(text) for utt, text in own.items()})
     else:
-        read = parts_of_text if channel == "words" else _parts_of_sounds
-        counts = count_parts([read(text) for text in own.values()])
-        vectors = dict(zip(own, counts, strict=True))
+        spoken: dict[str, list[Spoken]] = {}
+        for utt, text in own.items():
+            with refusing(f"{path}: {utt}: {{}}", ValueError):
+                spoken[utt] = read_phones(text)
+        vectors = _timing(spoken, chunk_seconds) if channel == "timing" else _sounds(spoken)
     return vectors, sum(not vector.any() for vector in vectors.values())
 
 
-def _parts_of_sounds(text: str) -> list[str]:
-    return parts_of_phones([name for name, _ in read_phones(text) if name])
+def _count(parts: Mapping[str, Sequence[str]]) -> dict[str, Float32]:
+    return dict(zip(parts, count_parts([*parts.values()]), strict=True))
 
 
-def _timing(said: Mapping[str, str], chunk_seconds: float | None) -> dict[str, Float32]:
+def _sounds(said: Mapping[str, Sequence[Spoken]]) -> dict[str, Float32]:
+    return _count({utt: parts_of_phones([n for n, _ in own if n]) for utt, own in said.items()})
+
+
+def _timing(
+    said: Mapping[str, Sequence[Spoken]], chunk_seconds: float | None
+) -> dict[str, Float32]:
     found: dict[str, Float32] = {}
-    for utt, text in said.items():
-        spoken = read_phones(text)
+    for utt, spoken in said.items():
         if chunk_seconds is None:
             found[utt] = timing(spoken).astype(np.float32)
             continue

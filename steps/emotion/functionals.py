@@ -15,7 +15,7 @@ from steps.synthesis.f0 import VOICED_HZ
 from steps.synthesis.world import FRAME_SHIFT, HOP, extract_f0
 from utils.archives import read_vectors
 from utils.arrays import Float32, Float64
-from utils.cli import UserError
+from utils.cli import UserError, refusing
 from utils.datadir import describe_difference, load_data_dir
 from utils.tables import atomic_write, invert, sort_ids, write_json, write_map
 
@@ -267,7 +267,8 @@ def _fit(train: pd.DataFrame, left_out: str) -> "tuple[Pipeline, dict[str, objec
         error_score="raise",
     )
     values = np.ascontiguousarray(train[list(range(len(NAMES)))])
-    with warnings.catch_warnings():
+    why = f"without {left_out}, the training speakers are too few, or too unlike: {{}}"
+    with refusing(why, ValueError, ConvergenceWarning), warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)
         # A held-out part may lack an emotion; its mean is then over the others.
         warnings.filterwarnings("ignore", "y_pred contains classes not in y_true")

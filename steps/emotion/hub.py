@@ -16,7 +16,7 @@ from steps.audio import SAMPLE_RATE, read_audio
 from steps.emotion.functionals import Recognised
 from steps.training import weights
 from utils.arrays import Float32, Float64
-from utils.cli import UserError
+from utils.cli import UserError, refusing
 from utils.datachecks import EMOTIONS
 from utils.datadir import load_data_dir
 from utils.tables import sort_ids
@@ -108,5 +108,9 @@ def recognise_by_hub(
         raise UserError(f"hub:{source}: is trained; leave --features and --train out")
     wav, model = load_data_dir(data).wav, HubEmotions(source, device)
     utts = sort_ids(wav)
-    found = [model.recognise(read_audio(utt, wav[utt]).samples) for utt in progress(utts)]
+    found = []
+    for utt in progress(utts):
+        samples = read_audio(utt, wav[utt]).samples
+        with refusing(f"{utt}: {len(samples)} samples: the model fails: {{}}", RuntimeError):
+            found.append(model.recognise(samples))
     return pd.DataFrame(found, utts, model.labels), {"recogniser": f"hub:{source}"}

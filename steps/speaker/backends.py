@@ -13,7 +13,7 @@ from steps.speaker import vectors as xvectors
 from steps.speaker.vectors import Plda
 from utils import archives
 from utils.arrays import Float32, Float64
-from utils.cli import UserError
+from utils.cli import UserError, refusing
 from utils.datadir import DataDir
 from utils.registry import find
 from utils.seeds import make_rng
@@ -161,27 +161,29 @@ class NormalisedBackend:
 
     @property
     def dim(self) -> int | None:
-        """Length of the back end's x-vectors."""
-        return self.base.dim
+        """Length of the back end's x-vectors, or of the cohort's where it takes any."""
+        return self.base.dim or self.cohort.shape[1]
 
     def left(self, vectors: Float64, counts: Float64) -> Float64:
         rows = self.base.left(vectors, counts)
-        mu, sigma = self._statistics(rows @ self.base.right(self.cohort).T)
-        return np.hstack([rows / sigma, rows, -mu / sigma, -np.ones_like(mu)]) / 2.0
+        mu, sigma, some = self._statistics(rows, self.base.right(self.cohort))
+        return some * np.hstack([rows / sigma, rows, -mu / sigma, -np.ones_like(mu)]) / 2.0
 
     def right(self, vectors: Float64) -> Float64:
         rows = self.base.right(vectors)
         of_cohort = self.base.left(self.cohort, np.ones(len(self.cohort)))
-        mu, sigma = self._statistics(rows @ of_cohort.T)
-        return np.hstack([rows, rows / sigma, np.ones_like(mu), mu / sigma])
+        mu, sigma, some = self._statistics(rows, of_cohort)
+        return some * np.hstack([rows, rows / sigma, np.ones_like(mu), mu / sigma])
 
-    def _statistics(self, scores: Float64) -> tuple[Float64, Float64]:
-        """Mean and deviation, (n, 1) each, of the `top` highest of scores (n, C)."""
-        highest = np.sort(scores, axis=1)[:, -self.top :]
+    def _statistics(self, rows: Float64, cohort: Float64) -> tuple[Float64, Float64, Float64]:
+        """Mean and deviation, (n, 1) each, of the `top` highest scores of rows (n, k) and a cohort
+        (C, k), and 0 for a row that is zero, which a cosine tells nothing by; else 1."""
+        highest = np.sort(rows @ cohort.T, axis=1)[:, -self.top :]
         mu, sigma = (f(highest, axis=1, keepdims=True) for f in (np.mean, np.std))
-        if not (sigma > 0).all():
-            raise UserError(f"{scores.shape[1]} cohort speakers: their scores do not differ")
-        return mu, sigma
+        some: npt.NDArray[np.bool_] = np.any(rows, axis=1, keepdims=True)
+        if not (sigma[some] > 0).all() or not some.any():
+            raise UserError(f"{len(cohort)} cohort speakers: their scores do not differ")
+        return mu, np.where(some, sigma, 1.0), np.where(some, 1.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -413,7 +415,10 @@ def score_trials(
     if isinstance(backend, PairBackend):
         compare, left, right = backend.pairs, backend.rows(left), backend.rows(right)
     else:
-        left, right = backend.left(left, enrol.count(left_ids.names)), backend.right(right)
+        with refusing(f"{enrol.source}: {{}}", UserError):
+            left = backend.left(left, enrol.count(left_ids.names))
+        with refusing(f"{trial.source}: {{}}", UserError):
+            right = backend.right(right)
     scores = np.empty(len(trials))
     for start in range(0, len(trials), _PAIRS_AT_ONCE):
         part = slice(start, start + _PAIRS_AT_ONCE)

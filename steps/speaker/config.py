@@ -100,6 +100,10 @@ class AugmentConfig:
     band_masks: rule.SizeOrNone = 1
     band_mask_bins: rule.SizeOrNone = 10
 
+    def __post_init__(self) -> None:
+        if any(round(speed, 2) != speed for speed in self.speeds):
+            raise ValueError("speeds: whole hundredths are expected")
+
 
 @dataclass(frozen=True)
 class TrainingConfig(RampSettings):

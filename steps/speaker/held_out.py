@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from steps.speaker.backends import Backend
+from steps.speaker.vectors import source_of
 from steps.training.loop import descend, learning_rate, set_rate
 from steps.training.weights import fill_network, load_state
 from utils.arrays import Float32, Float64
@@ -191,7 +192,10 @@ def arrange(keys: Collection[str], data: DataDir) -> Spoken:
     before = data.tables.get("utt2uniq", {})
     spoken: Spoken = {}
     for key in sort_ids(keys):
-        utt = key if key in data.utt2spk else key.rpartition("-c")[0]
+        if (utt := source_of(key, data.utt2spk)) not in data.utt2spk:
+            raise UserError(
+                f"{key}: of no utterance in {data.path}; give the data directory of these x-vectors"
+            )
         own = spoken.setdefault(data.utt2spk[utt], {}).setdefault(before.get(utt, utt), {})
         own.setdefault(utt, []).append(key)
     return spoken
@@ -199,12 +203,13 @@ def arrange(keys: Collection[str], data: DataDir) -> Spoken:
 
 def attack_held_out(
     vectors: Vectors, utt2spk: Mapping[str, str], data: DataDir, learn: Learn,
-    unheard: Collection[str] | None = None,
+    unheard: Collection[str] | None = None, *, lasting: bool = False,
 ) -> HeldOut:  # fmt: skip
     """Attack people who were left out of what `learn` is given.
 
     vectors, utt2spk: of pieces or utterances of a protected training set. unheard: the people of
-    whom the encoder learnt nothing; None: nobody taught it.
+    whom the encoder learnt nothing; None: nobody taught it. lasting: whether a person has one
+    pseudo-voice in all of a draw; then a person's pairs are of two draws, or voices would be found.
     """
     spoken, result = arrange(vectors, data), HeldOut()
     people = [
@@ -228,14 +233,15 @@ def attack_held_out(
         for group in _by_gender(left_out, data.spk2gender or {}):
             if len(group) > 1:  # a cosine may centre the vectors, and one person's would be noise
                 mine = {person: spoken[person] for person in group}
-                _score_pairs(backend, vectors, mine, result)
+                _score_pairs(backend, vectors, mine, result, lasting=lasting)
         for person in left_out:
             for draws in _some(list(spoken[person].values())):
                 _find_pseudo_voices(backend, vectors, draws, result)
         if len(result.people) >= PEOPLE:
             break
     if len({target for *_, target in result.trials}) < 2:
-        return HeldOut(why="the people held out give no pairs, or only of one person")
+        in_two = " of two draws (level spk)" if lasting else ""
+        return HeldOut(why=f"the people held out give no pairs{in_two}, or only of one person")
     return result
 
 
@@ -251,17 +257,23 @@ def _some(items: Sequence[T]) -> list[T]:
     return [items[place] for place in places]
 
 
-def _score_pairs(backend: Backend, vectors: Vectors, spoken: Spoken, result: HeldOut) -> None:
-    """Add all pairs of different utterances, each in one draw, its pieces averaged."""
-    ids, owners, rows = [], [], []
+def _score_pairs(
+    backend: Backend, vectors: Vectors, spoken: Spoken, result: HeldOut, *, lasting: bool
+) -> None:
+    """Add all pairs of different utterances, each in one draw, its pieces averaged; if `lasting`,
+    none of a person in one draw."""
+    ids, owners, voices, rows = [], [], [], []
     for person, utts in spoken.items():
-        for number, draws in enumerate(_some(list(utts.values()))):
+        for number, (before, draws) in enumerate(_some(list(utts.items()))):
             utt = list(draws)[number % len(draws)]
             ids.append(utt)
             owners.append(person)
+            voices.append((person, utt.removeprefix(before)))  # the name of the draw
             rows.append(np.mean([vectors[key] for key in draws[utt]], axis=0, dtype=np.float64))
     scores = _compare(backend, np.stack(rows))
     for i, j in zip(*np.triu_indices(len(ids), k=1), strict=True):
+        if lasting and voices[i] == voices[j]:
+            continue
         result.trials.append((ids[i], ids[j], owners[i] == owners[j]))
         result.scores.append(float(scores[i, j]))
 

@@ -286,7 +286,7 @@ def train_encoder(
         trainer.start_from(init_from)
         first = digest_of(trainer.network)
     settings = to_plain(config)
-    parts = (seed, audio.spk2utt, audio.lengths, first)
+    parts = (seed, audio.spk2utt, audio.lengths, audio.content, first)
     training = train(trainer, out, identity(settings, *parts), n_workers)
     write_training_speakers(out, audio.speakers, init_from)
     write_validation_speakers(out, held, init_from)

@@ -4,7 +4,7 @@ import logging
 import re
 import struct
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -56,22 +56,31 @@ def speakers_of(folder: StrPath, data: DataDir) -> dict[str, str]:
     return utt2spk
 
 
+def source_of(key: str, utts: Collection[str]) -> str:
+    """Utterance that an x-vector is of, or of whose piece `<utterance>-c<number>` it is."""
+    return key if key in utts else key.rpartition("-c")[0]
+
+
 def check_complete(
     vectors: Mapping[str, Float32] | ObjectReader,
     utt2spk: Mapping[str, str],
     where: StrPath,
     allow_loss: int,
+    utts: Collection[str] = (),
 ) -> None:
-    """Check that each x-vector has a speaker, and at most `allow_loss` utterances lack one."""
+    """Check that each x-vector has a speaker, and at most `allow_loss` utterances lack one; so for
+    `utts`, which x-vectors of pieces are of."""
     if unknown := [utt for utt in vectors if utt not in utt2spk]:
         raise UserError(
             f"{where}: {len(unknown)} x-vectors of utterances without a speaker in utt2spk, the "
             f"first {unknown[0]}"
         )
+    heard = {source_of(key, utts) for key in vectors} if utts else ()
     missing = [utt for utt in utt2spk if utt not in vectors]
+    missing = missing or [utt for utt in utts if utt not in heard]
     if len(missing) > allow_loss:
         raise LossError(
-            f"{where}: {len(missing)} of {len(utt2spk)} utterances have no x-vector "
+            f"{where}: {len(missing)} of {len(utts or utt2spk)} utterances have no x-vector "
             f"({' '.join(missing[:5])}{' ...' if len(missing) > 5 else ''}); "
             f"--allow-loss is {allow_loss}"
         )
@@ -86,7 +95,7 @@ def read_training(
     """
     data = load_data_dir(data_dir, need=("utt2spk",), not_speakers_of=not_speakers_of)
     vectors, utt2spk = read_xvectors(folder), speakers_of(folder, data)
-    check_complete(vectors, utt2spk, folder, allow_loss)
+    check_complete(vectors, utt2spk, folder, allow_loss, data.utt2spk)
     return data, vectors, utt2spk
 
 

@@ -62,8 +62,11 @@ def averages(pool: VoicePool, averaged: int, seed: int) -> Candidates:
     """Means of `averaged` speakers of a gender, as far apart as people are.
 
     The deviation from all of that gender is made sqrt(averaged) times as large, to undo the
-    averaging; the mean of log F0 moves alike. UserError for too few speakers of a gender.
+    averaging; the mean of log F0 moves alike. UserError for too few speakers of a gender, and for
+    one, whose voice it would be.
     """
+    if averaged < 2:
+        raise UserError(f"--averaged {averaged}: the voice of a real speaker; average 2 or more")
     unit, grown = units(pool.xvectors), np.sqrt(averaged)
 
     def draws(name: str, gender: str) -> Drawn:

@@ -14,6 +14,7 @@ from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
@@ -473,37 +474,49 @@ class Work:
         """Path of what a file becomes."""
         return self.out / self.names.get(path, made_name(path))
 
+    def made_of(self, recording: Recording) -> Sequence[int | None]:
+        """Channels that are protected, each by itself; None: a mix of all."""
+        apart = self.channels == "each" and recording.channels > 1
+        return range(recording.channels) if apart else [None]
+
+    def notes(self, recording: Recording) -> list[str]:
+        """Remarks on the mix, where it is what is made."""
+        return recording.notes if None in self.made_of(recording) else []
+
     def protect(
-        self, name: str, path: Path, recording: Recording, f0: F0Stats, tick: Tick
+        self,
+        name: str,
+        path: Path,
+        recording: Recording,
+        f0: Mapping[int | None, F0Stats],
+        tick: Tick,
     ) -> list[str]:
-        """Make a file with the voice of a pseudo-speaker's name; returns remarks on it. tick:
-        called with the seconds that are done. UserError for a file that cannot be protected."""
-        speaker = SourceSpeaker(name, f0=f0)
+        """Make a file with the voice of a pseudo-speaker's name; returns remarks on it. f0: pitch
+        by channel, which may be another person's. tick: called with the seconds that are done.
+        UserError for a file that cannot be protected."""
         key = VoiceKey("spk", ("folder", name), ("folder", name))
 
-        def convert(samples: Float64) -> Float64:
-            return self.anonymiser.transform(samples, key, speaker)[0]
+        def convert(channel: int | None, samples: Float64) -> Float64:
+            return self.anonymiser.transform(samples, key, SourceSpeaker(name, f0=f0[channel]))[0]
 
         peak = self._write(path, recording, convert, tick)
-        return _remarks(path, recording, peak, renamed=path in self.names)
+        return [*self.notes(recording), *_remarks(path, recording, peak, path in self.names)]
 
     def _write(
         self,
         path: Path,
         recording: Recording,
-        convert: Callable[[Float64], Float64],
+        convert: Callable[[int | None, Float64], Float64],
         tick: Tick,
     ) -> float:
         """Write a file; returns its peak."""
-        apart = self.channels == "each" and recording.channels > 1
-        wanted = range(recording.channels) if apart else [None]
-        keeps = self.anonymiser.keeps_length
-        if apart and not keeps:
+        wanted, keeps = self.made_of(recording), self.anonymiser.keeps_length
+        if len(wanted) > 1 and not keeps:
             raise UserError(
                 f"{recording.path}: its channels would be of different lengths; take --channels mix"
             )
         streams = [
-            convert_stream(recording.blocks(channel), convert, keeps_length=keeps)
+            convert_stream(recording.blocks(channel), partial(convert, channel), keeps_length=keeps)
             for channel in wanted
         ]
         target = self.target(path)
@@ -531,13 +544,13 @@ class Work:
         return peak
 
 
-def _remarks(path: Path, recording: Recording, peak: float, *, renamed: bool) -> list[str]:
+def _remarks(path: Path, recording: Recording, peak: float, renamed: bool) -> list[str]:
     told = {
         "its tags (title, artist, comment ...) were dropped": recording.audio.tagged,
         f"it became {made_name(path).name}": not renamed and made_name(path) != path,
         "it is silent: is it the right file?": peak < SILENT,
     }
-    return [*map(plain, [*recording.notes, *(remark for remark, holds in told.items() if holds)])]
+    return [plain(remark) for remark, holds in told.items() if holds]
 
 
 @contextmanager
@@ -559,27 +572,32 @@ def _unseen(target: Path) -> Iterator[int]:
         os.close(place)
 
 
-def learn_f0(recordings: Sequence[Recording]) -> F0Stats:
-    """Pitch of the speaker in the recordings, from stretches spread evenly over them, or from all
-    of them where these hold less than a second of voice. Those that cannot be read do not count."""
+def learn_f0(recordings: Sequence[Recording], channel: int | None = None) -> F0Stats:
+    """Pitch of the speaker in a channel of the recordings, or in the mix: from stretches spread
+    evenly over them, or from all of them where these hold less than a second of voice. Those that
+    cannot be read do not count."""
     total, begins = sum(recording.seconds for recording in recordings), 0.0
     n = max(1, min(_STRETCHES, int(total / _SECONDS)))
     places = [(i + 0.5) * total / n - _SECONDS / 2 for i in range(n)]
     contours = list[Float64]()
     for recording in recordings:
-        contours += _contours(recording, _stretches(recording, [at - begins for at in places]))
+        parts = _stretches(recording, [at - begins for at in places], channel)
+        contours += _contours(recording, parts)
         begins += recording.seconds
     if (found := compute_f0_stats(contours)).n >= _FEWEST:
         return found
-    return compute_f0_stats([x for own in recordings for x in _contours(own, own.blocks())])
+    return compute_f0_stats([x for own in recordings for x in _contours(own, own.blocks(channel))])
 
 
-def _stretches(recording: Recording, places: Iterable[float]) -> Iterator[Float64]:
+def _stretches(
+    recording: Recording, places: Iterable[float], channel: int | None
+) -> Iterator[Float64]:
     """Yield stretches that begin at these seconds, in order: the file is gone through once."""
     for place in places:
         if -_SECONDS < place < recording.seconds:
             start = max(0, int(place * SAMPLE_RATE))
-            yield recording.read(start, min(len(recording), start + round(_SECONDS * SAMPLE_RATE)))
+            stop = min(len(recording), start + round(_SECONDS * SAMPLE_RATE))
+            yield recording.read(start, stop, channel)
 
 
 def _contours(recording: Recording, parts: Iterable[Float64]) -> list[Float64]:
@@ -685,8 +703,17 @@ def protect_all(
     good = {path: found for path, found in opened.items() if isinstance(found, Recording)}
     wanted = [(n, name, path) for n, (name, files) in enumerate(todo) for path in files]
     failed = {path: str(opened[path]) for *_, path in wanted if path not in good}
-    heard = [([good[path] for path in groups[name] if path in good],) for name, _ in todo]
-    learnt = dict(jobs.run(_learn, heard))
+    heard = list[tuple[list[Recording], int | None]]()
+    numbers = [dict[int | None, int]() for _ in todo]  # of a group's channels in `heard`
+    for (name, _), own in zip(todo, numbers, strict=True):
+        for recording in (good[path] for path in groups[name] if path in good):
+            for channel in work.made_of(recording):
+                if channel not in own:
+                    own[channel] = len(heard)
+                    heard.append(([], channel))
+                heard[own[channel]][0].append(recording)
+    pitch = dict(jobs.run(_learn, heard))
+    learnt = [{channel: pitch[i] for channel, i in own.items()} for own in numbers]
     calls = [
         (name, path, good[path], learnt[n]) for n, name, path in wanted if path in good
     ]  # fmt: skip
@@ -705,5 +732,5 @@ def protect_all(
     return failed
 
 
-def _learn(recordings: Sequence[Recording], _: Tick) -> F0Stats:
-    return learn_f0(recordings)
+def _learn(recordings: Sequence[Recording], channel: int | None, _: Tick) -> F0Stats:
+    return learn_f0(recordings, channel)

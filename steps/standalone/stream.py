@@ -36,7 +36,7 @@ def open_pipe(stream: BinaryIO, size: int) -> tuple[bytes, Iterator[Float64]]:
     """Header for the output (empty for bare samples), and blocks of `size` samples.
 
     The last block may be shorter; what stands behind the samples of a WAV file is left out.
-    UserError for a WAV file of another kind, another container, and half a sample.
+    UserError for a WAV file of another kind, a second one, another container, and half a sample.
     """
     begin = stream.read(12)
     if begin[:1] == b"\xff":  # a sample, or MP3, which shows in its second frame
@@ -74,6 +74,8 @@ def _blocks(
         logging.warning("standard input: its header tells of %d bytes, %d came", told, n)
     if (behind := stream.read(8 if told else 0)) and not re.match(rb"[ -~]{4}", behind):
         raise UserError(f"standard input: its header tells of {told} bytes, but more samples come")
+    if behind[:4] == b"RIFF":
+        raise UserError("standard input: another WAV file follows the first; send each by itself")
     while told and stream.read(1 << 16):
         pass
 
@@ -435,6 +437,9 @@ def make_live(
     UserError for a block that is too long or too short, or a system that cannot do it."""
     if not SHORTEST_BLOCK <= block <= LONGEST_BLOCK:
         raise UserError(f"block: {block:g} s; {SHORTEST_BLOCK:g} to {LONGEST_BLOCK:g} s are known")
+    for name, seconds in (("look-ahead", look_ahead), ("context", context)):
+        if not 0 <= seconds < np.inf:
+            raise UserError(f"{name}: {seconds:g} s; a number from 0 on is expected")
     if isinstance(system, McAdams):
         return LiveMcAdams(system, key, block)
     if moves := [name for name in MOVES if system.settings().get(name)]:

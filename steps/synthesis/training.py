@@ -248,7 +248,8 @@ def train_synthesiser(
     trainer = load(kind.trainer)(speech, training.speakers, held, device, **given)
     settings = to_plain(config)
     xvectors = speech.matrix(audio.speakers).tobytes()
-    digest = identity(settings, seed, audio.spk2utt, audio.lengths, xvectors, *trainer.parts)
+    heard = (audio.spk2utt, audio.lengths, audio.content, xvectors)
+    digest = identity(settings, seed, *heard, *trainer.parts)
     train(trainer, out, digest).finish(
         "synthesiser.yaml",
         settings,

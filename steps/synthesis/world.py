@@ -6,6 +6,7 @@ from dataclasses import astuple, dataclass, fields
 from functools import cache
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +16,7 @@ from steps.audio import SAMPLE_RATE, Audio, Losses, read_audio
 from steps.synthesis.f0 import VOICED_HZ, unbroken
 from utils.archives import ArchiveWriter
 from utils.arrays import Bool, Float64
-from utils.cli import UserError
+from utils.cli import UserError, refusing
 from utils.tables import atomic_write, sort_ids
 
 # ---- WORLD: speech as pitch, spectral envelope and aperiodicity, and back (Morise et al. 2016).
@@ -351,13 +352,15 @@ def compare(original: Float64, protected: Float64, known: Contours | None = None
     """Compare two signals (n,) at 16 kHz, full scale 1. known: `contours_of` the original.
     UserError for an empty signal."""
     before, after = known or contours_of(original), contours_of(protected)
+    # Those of before Praat was installed have none of it.
+    praat = before[1] if len(before[1]) else pitch_of_praat(original)
     return compare_contours(
         before[0], after[0],
         duration_change=len(protected) / len(original) - 1,
         level_change=_level(protected) - _level(original),
         clipping=clipped_share(protected),
         clipping_original=clipped_share(original),
-        f0_correlation_vpc22=correlate_hz(before[1], after[1]),
+        f0_correlation_vpc22=correlate_hz(praat, after[1]),
     )  # fmt: skip
 
 
@@ -414,7 +417,9 @@ def compare_all(
     one line.
     """
 
-    tracked = np.load(contours) if contours else {}
+    damaged = f"{contours}: no contours ({{}}); extract them again"
+    with refusing(damaged, ValueError, EOFError, BadZipFile):
+        tracked = np.load(contours) if contours else {}
 
     def compare_files(utt: str) -> Prosody:
         if utt not in protected:
@@ -422,6 +427,8 @@ def compare_all(
         before, after = (read_audio(utt, wav[utt]).samples for wav in (original, protected))
         names = [f"{utt}/{number}" for number in range(2)]
         known = (tracked[names[0]], tracked[names[1]]) if names[0] in tracked else None
+        if known and len(known[0]) != 1 + len(before) // HOP:
+            raise UserError(f"{contours}: has {utt} of another length; extract them again")
         return compare(before, after, known)
 
     losses = Losses()

@@ -1,9 +1,11 @@
 """Training audio: held in memory as 16-bit samples if it fits, else read on demand."""
 
 import dataclasses
+import hashlib
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import soundfile
@@ -20,13 +22,15 @@ _FULL_SCALE = 32768.0
 
 @dataclass
 class TrainingAudio:
-    """Utterances of several speakers. `lengths`: samples at 16 kHz; `cache`: those in memory."""
+    """Utterances of several speakers. `lengths`: samples at 16 kHz; `cache`: those in memory.
+    `content`: digest of what was read, by which checkpoints know their speech again."""
 
     wav: Mapping[str, str]
     spk2utt: dict[str, list[str]]
     lengths: dict[str, int]
     cache: dict[str, Int16] = field(default_factory=dict)
     speech_only: bool = False
+    content: bytes = b""
 
     @property
     def speakers(self) -> list[str]:
@@ -90,11 +94,12 @@ def load_training_audio(
     lengths: dict[str, int] = {}
     cache: dict[str, Int16] = {}
     room = cache_gb * 1e9
-    short = []
+    short, content = [], hashlib.sha256()
     for utt in utt2spk:
         if room > 0 or speech_only:
             samples = _decode(utt, wav[utt], speech_only)
             n_samples = len(samples)
+            content.update(samples.tobytes())
             room -= samples.nbytes
             if room > 0:
                 cache[utt] = samples
@@ -102,7 +107,8 @@ def load_training_audio(
             info = probe_audio(wav[utt])
             if info.problem:
                 raise UserError(f"{utt}: {wav[utt]}: {info.problem}")
-            n_samples = int(info.seconds * SAMPLE_RATE)
+            n_samples, file = int(info.seconds * SAMPLE_RATE), Path(wav[utt]).stat()
+            content.update(f"{file.st_size} {file.st_mtime_ns} ".encode())
         if n_samples < minimum_seconds * SAMPLE_RATE:
             short.append(utt)
             cache.pop(utt, None)
@@ -123,7 +129,7 @@ def load_training_audio(
         raise UserError(
             f"{len(spk2utt)} training speaker(s) with usable audio; at least 2 are needed"
         )
-    return TrainingAudio(wav, spk2utt, lengths, cache, speech_only)
+    return TrainingAudio(wav, spk2utt, lengths, cache, speech_only, content.digest())
 
 
 def hold_out(
