@@ -146,7 +146,8 @@ def _interval(name: str, replicates: list[Figures]) -> list[float] | None:
     return interval(values, name)
 
 
-SHARES = ("named", "reid", "inferred", "residual_risk")  # parts of the names of shares of people
+# Parts of the names of shares of people.
+SHARES = ("cmc_", "named", "reid", "inferred", "residual_risk")
 
 
 def is_falsely_sure(name: str, low: float, high: float) -> bool:
