@@ -17,7 +17,7 @@ from local.plan.studies import STUDIES
 from local.report.frame import LABELS
 from steps import extract_wavlm
 from steps.anonymisers.registry import describe_system
-from tests.recipes import ROOT, TEMPLATE, commands, options_of
+from tests.recipes import ROOT, TEMPLATE, commands, link_recipe, options_of, run_recipe
 from tests.refusals import refuses
 from utils import stamps
 from utils.cli import UserError
@@ -89,6 +89,16 @@ def test_an_attacker_whom_no_evaluator_can_be_was_left_out_in_silence(plan: Plan
     (one,) = named("ignorant white_box", systems="b2r const_01").lacking
     assert target in one
     assert not plan(attackers="white_box", systems="b2r").lacking  # not of this command
+
+
+def test_a_protocol_overruled_the_options_of_a_config_file(tmp_path: Path) -> None:
+    folder = link_recipe(tmp_path, "evaluation=e\nlda_dim=150\n")
+    for name in ("protocols", "encoders"):
+        (folder / "conf" / name).symlink_to(TEMPLATE / "conf" / name)
+    (folder / "my.conf").write_text("lda_dim=77\n")
+    options = ("--protocol", "vpc2022", "--systems=", "--dry-run", "full", "--stop-stage", "3")
+    assert " --lda-dim 200 " in run_recipe(folder, *options).stdout
+    assert " --lda-dim 77 " in run_recipe(folder, *options, "--config", "my.conf").stdout
 
 
 def test_a_dry_run_says_that_the_corpus_cannot_be_had(plan: Plan, corpus: Path) -> None:

@@ -91,10 +91,11 @@ class Asked:
         return self.choice("sizes", "[2-9]|[1-9][0-9]+", "a whole number from 2 on is expected")
 
 
-def given(command: str) -> Collection[str]:
-    """The names of the options of a command."""
-    words = (word.partition("=")[0] for word in shlex.split(command))
-    return {word[2:].replace("-", "_") for word in words if word.startswith("--")}
+def given(asked: Asked) -> set[str]:
+    """The names of the options of a command, and of its --config."""
+    words = (word.partition("=")[0] for word in shlex.split(asked["command_line"]))
+    own = {word[2:].replace("-", "_") for word in words if word.startswith("--")}
+    return own.union(asked.get("configured").split())
 
 
 def follow_protocol(asked: Asked) -> Asked:
@@ -111,7 +112,7 @@ def follow_protocol(asked: Asked) -> Asked:
         "protocol_training": protocol.training,
         **protocol.options,
     }
-    own = given(asked["command_line"])
+    own = given(asked)
     return asked.changed({name: value for name, value in values.items() if name not in own})
 
 

@@ -45,8 +45,8 @@ FLAGS = ("prosody", "quality", "controls")
 FREE = (
     *LISTS, *FLAGS, "stage", "stop_stage", "nj", "download", "dry_run", "list_stages", "corpus",
     "prepare_options", "also_prepared", "corpus_name", "corpus_note", "report_audio", "report_pdf",
-    "drop", "command_line", "trainings", "train_evaluator", "external", "external_command",
-    "protocol", "protocol_training",
+    "drop", "command_line", "configured", "trainings", "train_evaluator", "external",
+    "external_command", "protocol", "protocol_training",
 )  # fmt: skip
 
 
@@ -378,7 +378,7 @@ def plan_run(asked: Asked) -> Planned:
 def _no_attack(asked: Asked, attacks: Attacks) -> list[str]:
     """Attacks that the command names and that no evaluator can make, each with the reason for one.
     UserError where an attacker could attack no system at all."""
-    if not {"attackers", "protocol"} & {*given(asked["command_line"])}:
+    if given(asked).isdisjoint(("attackers", "protocol")):
         return []
     run = {(attack.attacker, attack.system) for attack in attacks.plan.attacks}
     lacking: dict[str, list[str]] = {}
@@ -402,7 +402,7 @@ def take_available(asked: Asked) -> tuple[Asked, list[str]]:
     and a message for each; what the command or a protocol names stays. ecapa_mini takes the place
     of an evaluator of models/."""
     kept, notes = {}, []
-    own = {*given(asked["command_line"]), *(("evaluators",) if asked.get("protocol") else ())}
+    own = {*given(asked), *(("evaluators",) if asked.get("protocol") else ())}
     for option in (name for name in ("systems", "evaluators", "asr") if name not in own):
         words = {word: _package_of(option, word) for word in asked.words(option)}
         lost = {w: name for w, name in words.items() if name and find_spec(name) is None}
@@ -531,7 +531,7 @@ def _remember(recipe: Recipe) -> tuple[str, list[str]]:
     and log it. Options of another corpus are left alone."""
     asked = recipe.asked
     corpus, options = asked["corpus"], asked["prepare_options"].split()
-    named = given(asked["command_line"])
+    named = given(asked)
     sets = (Path("data", name) for name in (recipe.sets[0], recipe.train))
     words = next(filter(None, map(made_by, sets)), [])[3:]  # after ./prepare.sh --seed SEED
     words = words[:-2] if SETS in words[-2:-1] else words
