@@ -91,6 +91,13 @@ def test_an_attacker_whom_no_evaluator_can_be_was_left_out_in_silence(plan: Plan
     assert not plan(attackers="white_box", systems="b2r").lacking  # not of this command
 
 
+def test_a_dry_run_of_each_step_was_refused_where_one_of_all_was_not(plan: Plan, corpus: Path):
+    (corpus / "data/e_enrolls_b2r").mkdir()
+    (corpus / "data/e_enrolls_b2r/conf.json").write_text('{"is_random": true}')
+    for dry_run in ("true", "full"):
+        plan(systems="b2r", stage="9", dry_run=dry_run)
+
+
 def test_a_protocol_overruled_the_options_of_a_config_file(tmp_path: Path) -> None:
     folder = link_recipe(tmp_path, "evaluation=e\nlda_dim=150\n")
     for name in ("protocols", "encoders"):

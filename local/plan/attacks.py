@@ -389,7 +389,7 @@ class Attacks:
         files = [Path(run.scores) for run in (first, again)]
         if not all(file.is_file() for file in files):
             begin, end = int(recipe.asked["stage"]), int(recipe.asked["stop_stage"])
-            if Stage.SCORE < begin <= Stage.MEASURE <= end and not recipe.asked.flag("dry_run"):
+            if Stage.SCORE < begin <= Stage.MEASURE <= end and recipe.asked["dry_run"] == "false":
                 raise UserError(f"{files[0]} or {files[1]} is missing; run stage {Stage.SCORE}")
         elif files[0].read_bytes() == files[1].read_bytes():
             split = recipe.split(gender)

@@ -65,6 +65,10 @@ CUT = (
 TRAINED = ("encoders", "tfidf", "backends", "pools", "wavlm", "synthesisers", "heads")
 
 
+# Options that are whole numbers, and the least of each.
+WHOLE = {"nj": 1, "lda_dim": 1, "cohort_size": 2, "bootstrap": 0, "seed": 0}
+
+
 def side(name: str, system: str) -> str:
     """Name of a set as protected by a system; the set itself as original speech."""
     return name if system in ("", ORIGINAL) else f"{name}_{system}"
@@ -137,8 +141,8 @@ class Recipe:
     @classmethod
     def make(cls, asked: Asked) -> "Recipe":
         """Recipe from the options that all recipes have; UserError for a wrong one."""
-        asked.numbers("nj")
-        asked.number("lda_dim")
+        for option, least in WHOLE.items():
+            asked.number(option, least)
         asked.choice("device", "cpu|cuda")
         for name in ("systems", "generators", "asr", "emotion"):
             asked.words(name)

@@ -60,8 +60,11 @@ class Asked:
         return words
 
     def flag(self, name: str) -> bool:
-        """Whether an option is true."""
-        return self.get(name, "false") == "true"
+        """Whether an option is true. UserError for another word, which recipe.conf can have."""
+        text = self.get(name, "false")
+        if text not in ("true", "false"):
+            raise UserError(f"--{name.replace('_', '-')}: '{text}'; true or false is expected")
+        return text == "true"
 
     def choice(self, name: str, known: str, expected: str = "") -> tuple[str, ...]:
         """The words of an option: at least one, each once, each as a regular expression says."""
@@ -79,12 +82,13 @@ class Asked:
         """The whole numbers above 0 of an option."""
         return self.choice(name, "[1-9][0-9]*", A_NUMBER)
 
-    def number(self, name: str) -> int:
-        """The one whole number above 0 of an option."""
-        first, *more = self.numbers(name)
-        if more:
-            raise UserError(f"--{name.replace('_', '-')}: '{self[name]}'; {A_NUMBER}")
-        return int(first)
+    def number(self, name: str, least: int = 1) -> int:
+        """The one whole number of an option."""
+        text, expected = self.get(name), f"a whole number from {least} on is expected"
+        if not re.fullmatch("[0-9]+", text) or int(text) < least:
+            expected = A_NUMBER if least == 1 else expected
+            raise UserError(f"--{name.replace('_', '-')}: '{text}'; {expected}")
+        return int(text)
 
     def sizes(self) -> tuple[str, ...]:
         """The sizes of --sizes."""

@@ -146,7 +146,7 @@ def plan_report(own: Recipe, attacks: Attacks, utility: Utility) -> list[str]:
         there = protected in made or Path(protected, "conf.json").is_file()
         if system != ORIGINAL and there:
             words += ["--speech", system, f"data/{name}", protected]
-    if own.asked["report_audio"] != "true":
+    if not own.asked.flag("report_audio"):
         words += ["--clips", "0"]
     for system in systems:
         for how, stage, names, folder in _timed(attacks, utility, system):
@@ -154,7 +154,7 @@ def plan_report(own: Recipe, attacks: Attacks, utility: Utility) -> list[str]:
                 logs = (f"exp/audio/{name}", folder.format(name))
                 words += [f"--timed-{how}", system, stage, *logs]
     results = own.step("results", "exp/results", options=words, figures=shown.given(figures))
-    pdf = ["--pdf"] if own.asked["report_pdf"] == "true" else []
+    pdf = ["--pdf"] if own.asked.flag("report_pdf") else []
     own.step("report", "exp/report", options=pdf, results=results)
     return stale
 

@@ -85,7 +85,7 @@ class Nist:
     def _vary(self, name: str) -> dict[str, str]:
         """Profiles of a system. Systems with profiles get them in their settings; for others a
         profile is a draw. A system that is not random has one."""
-        recipe, n, systems = self.recipe, int(self.recipe.asked["profiles"]), dict[str, str]()
+        recipe, n, systems = self.recipe, self.recipe.asked.number("profiles"), dict[str, str]()
         of = need_conf("systems", name)
         for profile in self.tested:
             if int(profile) > n:
@@ -229,7 +229,7 @@ def _targets(recipe: Recipe, base: str, out: str, series: Sequence[str]) -> list
 
 def plan_whitebox(asked: Asked) -> Planned:
     """Plan whitebox.sh: everybody speaks with one constant voice, which the attacker knows."""
-    asked.numbers("targets")
+    asked.number("targets")
     series = asked.choice("f0", "none|linear")
     how = asked.choice("how", "backend|finetuned|scratch")
     (base,) = asked.choice("base", BASES)
