@@ -76,6 +76,12 @@ def test_stages_are_chosen(recipe, tmp_path: Path) -> None:
     assert not (tmp_path / "exp/a").exists()
 
 
+@pytest.mark.parametrize("stages", [("--stage", "2", "--stop-stage", "1"), ("--stage", "3")])
+def test_stages_that_there_are_not_were_up_to_date(recipe, stages: Sequence[str]) -> None:
+    done = recipe(TWO_STAGES, *TWO, options=stages, status=2)
+    assert "run.sh: --stage, --stop-stage: no stage from " in done.stderr
+
+
 def test_figures_of_an_earlier_stage_that_is_out_of_date_were_reported_in_silence(recipe, tmp_path):
     (tmp_path / "conf").write_text("one")
     rows = (row("exp/a", of=["conf"]), *TWO[1:])

@@ -18,7 +18,7 @@ from pathlib import Path
 from shutil import rmtree
 
 from utils import launching
-from utils.cli import UserError
+from utils.cli import UserError, refusing
 from utils.datadir import load_data_dir
 from utils.jobs import Job, Jobs, jobs_of
 from utils.orphans import lock_folder, start_guard
@@ -107,8 +107,11 @@ class Driver:
         return self.dry != "false"
 
     def run(self) -> int:
-        """Run the stages that are asked for; the exit status."""
-        first, last = int(self.options["stage"]), int(self.options["stop_stage"])
+        """Run the stages that are asked for; the exit status. UserError where there are none."""
+        with refusing("--stage, --stop-stage: {}", ValueError):
+            first, last = int(self.options["stage"]), int(self.options["stop_stage"])
+            if not any(first <= stage <= last for stage in self.script.titles):
+                raise ValueError(f"no stage from {first} to {last}; --list-stages names them")
         steps = [step for step in self.script.steps if first <= step[0] <= last]
         planned, planned_at = self._plan(), 0
         with self._owned():
