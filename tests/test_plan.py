@@ -836,6 +836,7 @@ def test_a_run_with_fewer_options_lost_figures_from_the_report(plan: Plan) -> No
     assert found == {SHOWN[0]}
     assert notes == ["not in the report: what earlier runs measured with another --seed"]
     refused("--drop: b3 is not remembered; there are: ", plan, **few, drop="b3")
+    refused("--drop: b2 is in this run (--systems)", plan, **few, drop="b2")
     Path("conf/systems/b2r.yaml").unlink()
     assert "conf/systems/b2r.yaml is missing" in shown()[1][0]
 

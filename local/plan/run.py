@@ -59,7 +59,7 @@ def what_counts(asked: Asked) -> dict[str, object]:
 
 def widen(asked: Asked) -> tuple[Asked, list[str]]:
     """Options to show: those given, merged with those of finished runs that differ only in lists;
-    and messages for the log. UserError for a word of --drop that is not remembered."""
+    and messages for the log. UserError for a word of --drop that is not remembered, or named."""
     drop = {*asked.words("drop")}
     if not FILE.is_file():
         if drop:
@@ -84,6 +84,8 @@ def widen(asked: Asked) -> tuple[Asked, list[str]]:
     wider: dict[str, str] = {}
     for name in (*LISTS, *FLAGS):
         mine = own["lists"][name]  # type: ignore[index]
+        if kept := sorted(drop & {*mine, *([name] if mine and name in FLAGS else ())}):
+            raise UserError(f"--drop: {kept[0]} is in this run (--{name}); take it out of one")
         more = [word for word in lists[name] if word not in mine and not drop & {word, name, "all"}]
         if more:
             wider[name] = " ".join([*mine, *more])
