@@ -851,6 +851,27 @@ def test_the_choice_of_the_strongest_was_computed_and_not_shown(plan: Plan, corp
     assert f"--unprotected {scores}/e_f/scores {bare}/e_f/metrics.json " in made[folder]
 
 
+@pytest.mark.parametrize("family", ["strongest", "groups"])
+def test_attackers_who_were_dropped_were_among_the_strongest(plan: Plan, family: str) -> None:
+    """The verdict on b2r was the EER of one, under the name of another."""
+    folder = f"exp/metrics/b2r/{family}.all/-/e" + ("_f" if family == "strongest" else "")
+    scores = [Path(f"exp/scores/b2r/{one}/e_f/scores")
+              for one in ("ignorant.e+plda/OA", "lazy_informed.e+plda/AA")]  # fmt: skip
+    for path in scores:
+        write_json(path, {})
+    step = stamps.Step([folder], ["choose", *map(str, scores)])
+    step.begin()
+    Path(folder).mkdir(parents=True)
+    step.finish()
+    remember(systems="b2 b2r", attackers="ignorant lazy_informed")
+
+    def shown(drop: str) -> bool:
+        run = {"systems": "b2", "attackers": "ignorant", "evaluators": "e/plda", "drop": drop}
+        return folder in commands(plan(**run))["exp/results"].split()
+
+    assert shown("") and not shown("lazy_informed")
+
+
 def test_few_enrolled_recordings_are_scored_in_the_same_call(plan: Plan) -> None:
     made = commands(
         plan(systems="b2", genders="f", evaluators="e/plda", attackers="ignorant aligned")

@@ -112,6 +112,7 @@ def plan_report(own: Recipe, attacks: Attacks, utility: Utility) -> list[str]:
     shown where it is up to date.
     """
     shown, made = attacks.recipe, own.tables.every_out()
+    rows = {row.out: row for rows in shown.tables.rows.values() for row in rows}
     known: dict[Path, bool] = {}
     stale: list[str] = []
 
@@ -124,6 +125,9 @@ def plan_report(own: Recipe, attacks: Attacks, utility: Utility) -> list[str]:
             return folder in made
         with remembering(MEMORY):
             current = is_current(Path(folder), known)
+        if of.evaluator == EVERYBODY:  # of all attackers, some of whom --drop may have taken out
+            scores = {word for word in made_by(Path(folder)) if word.startswith("exp/scores/")}
+            current = current and scores.issubset(rows[folder].values["lists"])
         stale.extend([] if current else [folder])
         return current
 
