@@ -564,6 +564,13 @@ def test_a_command_is_run_for_each_set_before_its_speech_is_taken(plan: Plan, th
     assert (6, "exp/external/mine/train.0") in stages
 
 
+def test_speech_of_others_stood_for_a_system_that_came_later(plan: Plan, theirs: Path) -> None:
+    plan(systems="", external=f"mine={theirs}")
+    assert "exp/external/mine.yaml" in commands(plan(systems="mine"))["data/e_trials_f_mine"]
+    shutil.copy("conf/systems/b2.yaml", "conf/systems/mine.yaml")
+    assert "conf/systems/mine.yaml" in commands(plan(systems="mine"))["data/e_trials_f_mine"]
+
+
 def test_speech_of_others_that_cannot_be_taken_is_refused(plan, theirs, corpus):
     (theirs / "half").mkdir()
     for utt in "bd":

@@ -566,9 +566,10 @@ def _settings(one: Speech) -> dict[str, str]:
 
 
 def settings_of(name: str) -> str:
-    """Settings of a system from an earlier use of these options; empty where there are none."""
+    """Settings of a system from an earlier use of these options; empty where there are none, or
+    where conf/systems has had that system since."""
     conf = FOLDER / f"{name}.yaml"
-    return str(conf) if conf.is_file() else ""
+    return str(conf) if conf.is_file() and not is_settings(f"conf/systems/{name}.yaml") else ""
 
 
 @dataclass(frozen=True)
