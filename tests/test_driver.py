@@ -222,11 +222,13 @@ fi
     script = make_toy(tmp_path, body, row("exp/a"))
     with subprocess.Popen(["bash", str(script), "--nj", "3"], cwd=tmp_path) as first:
         wait_for((tmp_path / "exp/a").exists)
+        planless = recipe(body, row("exp/a", table="no such table"))
         second = recipe(body, row("exp/a"))
         looks = [recipe(body, row("exp/a"), options=(o,)) for o in ("--dry-run", "--list-stages")]
         (tmp_path / "go").touch()
         assert first.wait(LIMIT) == 0
-    assert second.returncode == 2
+    assert planless.returncode == second.returncode == 2
+    assert "another run is at work" in planless.stderr, "it was planned before the lock"
     who = f"pid {first.pid} on {os.uname().nodename} since "
     assert f"another run is at work in this folder (exp/.lock): {who}" in second.stderr
     assert second.stderr.endswith("/run.sh --nj 3; wait, or end it\n")

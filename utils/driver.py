@@ -113,8 +113,9 @@ class Driver:
             if not any(first <= stage <= last for stage in self.script.titles):
                 raise ValueError(f"no stage from {first} to {last}; --list-stages names them")
         steps = [step for step in self.script.steps if first <= step[0] <= last]
-        planned, planned_at = self._plan(), 0
         with self._owned():
+            planned, planned_at = self._plan(), 0  # which writes settings of speech of others
+            self._record()
             self._tell(planned)
             self._tell_stale(planned, first)
             for window in windows(steps):
@@ -194,14 +195,18 @@ class Driver:
                 rmtree(left)
             partial = tempfile.mkdtemp(prefix=".partial.", dir=Path("exp").absolute())
             os.environ[PARTIAL] = partial
-        with Path("exp/cmdline.log").open("a") as stream:
-            now = time.strftime("%Y-%m-%d %H:%M:%S")
-            stream.write(f"{now}  {commit_of_code()}  {self.options['command_line']}\n")
         try:
             yield
         finally:
             if partial:
                 rmtree(partial, ignore_errors=True)
+
+    def _record(self) -> None:
+        """Log the command of a run that is planned."""
+        if not self.is_dry:
+            with Path("exp/cmdline.log").open("a") as stream:
+                now = time.strftime("%Y-%m-%d %H:%M:%S")
+                stream.write(f"{now}  {commit_of_code()}  {self.options['command_line']}\n")
 
     def _lock(self) -> None:
         """Lock the folder, and start the guard; whatever is started inherits both files."""
