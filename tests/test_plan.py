@@ -858,6 +858,23 @@ def test_the_choice_of_the_strongest_was_computed_and_not_shown(plan: Plan, corp
     assert f"--unprotected {scores}/e_f/scores {bare}/e_f/metrics.json " in made[folder]
 
 
+def test_the_strongest_was_of_the_attackers_of_the_last_run_alone(plan: Plan) -> None:
+    lazy, bare = "b2/lazy_informed.e+plda/AA/e_", "exp/metrics/original/unprotected.e+plda/OO/e_"
+    finish(bare + "f", f"exp/scores/{lazy}f")
+    remember(systems="b2", attackers="lazy_informed")
+
+    def asked_of(folder: str) -> str:
+        return commands(plan(systems="b2", attackers="ignorant", evaluators="e/plda"))[folder]
+
+    strongest, groups = "exp/metrics/b2/strongest.all/-/e_f", "exp/metrics/b2/groups.all/-/e"
+    assert f"--another-attacker exp/scores/{lazy}f/scores" in asked_of(strongest)
+    assert "ignorant" in asked_of(groups) and "lazy_informed" not in asked_of(groups)
+    finish(bare + "m", f"exp/scores/{lazy}m")
+    assert f"lazy_informed.e/plda 0 exp/scores/{lazy}m/scores" in asked_of(groups)
+    Path("of/" + f"exp/scores/{lazy}f".replace("/", "_")).write_text("new")
+    assert "lazy_informed" not in asked_of(strongest)
+
+
 @pytest.mark.parametrize("family", ["strongest", "groups"])
 def test_attackers_who_were_dropped_were_among_the_strongest(plan: Plan, family: str) -> None:
     """The verdict on b2r was the EER of one, under the name of another."""

@@ -267,14 +267,20 @@ class People:
     def _group(self) -> None:
         """Plan the strongest attacker on each system by group of people."""
         found: dict[str, dict[str, list[Listed]]] = {}
-        for one in (*self.attacks.all, *self.attacks.fused):
+        for one in (*self.attacks.all, *self.attacks.fused, *self.attacks.before):
             if one.trials in self.recipe.trials:  # not of mixed lists beside those of each sex
                 of = found.setdefault(one.attack.system, {})
                 of.setdefault(f"data/{one.trials}", []).append(one)
         for system, lists in found.items():
             words = [w for data in lists for w in ("--listed", f"{data}/trials", data)]
+            names = [
+                {(one.attack.attacker, one.tells.title) for one in own} for own in lists.values()
+            ]
+            of_each = set.intersection(*names)  # not who earlier attacked one list of several
             for one in chain.from_iterable(lists.values()):
                 who = f"{one.attack.attacker}.{one.tells.title}"
+                if (one.attack.attacker, one.tells.title) not in of_each:
+                    continue
                 for n, run in enumerate((one, *self.attacks.further(one))):
                     words += ["--scores", who, str(n), run.scores]
             of_all = Labels("", "", system, Family.GROUPS, "", EVERYBODY, "-")
@@ -348,7 +354,18 @@ SETS = "--sets"  # of a prepare.sh that can make some sets alone
 def plan_run(asked: Asked) -> Planned:
     """Plan run.sh with these options."""
     asked, lacking = take_available(take_external(asked))
-    recipe, attacks, utility = _plan_all(asked)
+    shown, notes = widen(asked)
+    before: list[Listed] = []
+    if shown is not asked:
+        try:
+            _, all_attacks, all_utility = _plan_all(shown)
+            before = [*all_attacks.all, *all_attacks.fused]
+        except UserError as error:  # such as missing settings of a system
+            notes.append(f"not in the report: what earlier runs measured: {error}")
+            shown = asked
+    recipe, attacks, utility = _plan_all(asked, before)
+    if shown is asked:
+        all_attacks, all_utility = attacks, utility
     recipe.notes += lacking
     if asked.get("protocol") and attacks.plan.skipped:
         raise UserError(f"--protocol {asked['protocol']}: cannot run {attacks.plan.skipped[0]}")
@@ -363,14 +380,6 @@ def plan_run(asked: Asked) -> Planned:
     for name in dict.fromkeys((recipe.train, recipe.pool, recipe.learnt.name, *recipe.sets)):
         if name != recipe.train or f"data/{name}" in made:
             recipe.at(Stage.AUDIO).step("audio", f"exp/audio/{name}", name)
-    shown, notes = widen(asked)
-    all_attacks, all_utility = attacks, utility
-    if shown is not asked:
-        try:
-            _, all_attacks, all_utility = _plan_all(shown)
-        except UserError as error:  # such as missing settings of a system
-            notes.append(f"not in the report: what earlier runs measured: {error}")
-            shown = asked
     stale = plan_report(recipe.at(Stage.RESULTS), all_attacks, all_utility)
     notes += [
         f"not in the report: {folder}, made before, is out of date; name what makes it"
@@ -429,14 +438,14 @@ def _package_of(option: str, word: str) -> str:
     return {"moonshine": MOONSHINE, "pyannote": MOONSHINE, "resemblyzer": name}.get(name, "")
 
 
-def _plan_all(asked: Asked) -> tuple[Recipe, Attacks, Utility]:
-    """Plan stages 2 to 10."""
+def _plan_all(asked: Asked, before: Sequence[Listed] = ()) -> tuple[Recipe, Attacks, Utility]:
+    """Plan stages 2 to 10. before: attacks of earlier runs."""
     recipe = Recipe.make(asked)
     asked.number("draws")
     asked.number("informed_draws")
     named = asked.words("systems")
     systems = [*dict.fromkeys((*named, *_controls(recipe)))]
-    attacks = Attacks(recipe, systems)
+    attacks = Attacks(recipe, systems, before)
     utility = Utility(recipe, named)
     for evaluator in recipe.evaluators:
         recipe.at(Stage.ENCODERS).encoder(evaluator.encoder)
