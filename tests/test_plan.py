@@ -540,6 +540,8 @@ def test_W4_a_protocol_trains_on_its_own_subset_or_says_what_is_missing(plan, co
     said = "--protocol vpc2024: .*Libri lacks train-clean-360, .* --prepare-options='--train-sub"
     refuses(said, made)
     assert made(prepare_options="--train-subsets=dev")[2:] == ["--train-subsets=dev"]
+    with_blank = ["--train-subsets", "dev", "--lists", "my lists"]
+    assert made(prepare_options="--train-subsets dev --lists 'my lists'")[2:] == with_blank
     (corpus / "Libri/train-clean-360").mkdir()
     assert made()[2:] == ["--train-subsets", "train-clean-360"]
     assert made(protocol="vpc2026_track2")[2:] == []

@@ -28,7 +28,7 @@ from local.plan.options import (
 from local.protocols.attackers import ALIGNED, ATTACKERS, CONTROLS, READING, UNPROTECTED
 from local.protocols.trials import MIXED
 from steps.anonymisers.registry import describe_system
-from utils.cli import UserError
+from utils.cli import UserError, refusing
 from utils.digests import remembering
 from utils.recipe import Planned
 from utils.settings import is_settings
@@ -545,7 +545,8 @@ def _remember(recipe: Recipe) -> tuple[str, list[str]]:
     """Take corpus and options of prepare.sh from a finished stage 0 where this command lacks them,
     and log it. Options of another corpus are left alone."""
     asked = recipe.asked
-    corpus, options = asked["corpus"], asked["prepare_options"].split()
+    with refusing("--prepare-options: {}; quotes stand in pairs", ValueError):
+        corpus, options = asked["corpus"], shlex.split(asked["prepare_options"])
     named = given(asked)
     sets = (Path("data", name) for name in (recipe.sets[0], recipe.train))
     words = next(filter(None, map(made_by, sets)), [])[3:]  # after ./prepare.sh --seed SEED
@@ -557,7 +558,7 @@ def _remember(recipe: Recipe) -> tuple[str, list[str]]:
         told += ["--corpus", shlex.quote(corpus)]
     if corpus == known and not options and "prepare_options" not in named and words:
         options = words
-        told.append(f"--prepare-options={shlex.quote(' '.join(words))}")
+        told.append(f"--prepare-options={shlex.quote(shlex.join(words))}")
     if told and int(asked["stage"]) == Stage.PREPARE:
         recipe.notes.append(f"as stage 0 was finished before: {' '.join(told)}")
     return corpus, options
