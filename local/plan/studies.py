@@ -21,6 +21,7 @@ from local.plan.options import (
     need_folders,
     read_external,
 )
+from local.protocols.attackers import ATTACKERS
 from steps.anonymisers.registry import describe_system
 from utils.cli import UserError
 from utils.digests import remembering
@@ -427,8 +428,7 @@ class Generators:
         for folder in sorted(scores.glob(f"*.{evaluator.label}/*/{both.split}_f")):
             attacker = folder.parts[-3].removesuffix(f".{evaluator.label}")
             folders = [folder, folder.with_name(f"{both.split}_m")]
-            is_attack = attacker != "similarity" and "_draw" not in attacker
-            if is_attack and all(self._has(str(one)) for one in folders):
+            if attacker in ATTACKERS and all(self._has(str(one)) for one in folders):
                 women, men = (f"{one}/scores" for one in folders)
                 of = both._replace(
                     family=Family.VERIFICATION, attacker=attacker, condition=folder.parts[-2]
