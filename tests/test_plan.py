@@ -98,6 +98,12 @@ def test_a_dry_run_of_each_step_was_refused_where_one_of_all_was_not(plan: Plan,
         plan(systems="b2r", stage="9", dry_run=dry_run)
 
 
+def test_a_mistyped_name_in_recipe_conf_was_ignored(tmp_path: Path) -> None:
+    folder = link_recipe(tmp_path, "evaluation=e\nOWN=1\nevalutors=e/plda\n")
+    done = run_recipe(folder, "--list-stages", status=2)
+    assert done.stderr.startswith("run.sh: conf/recipe.conf: evalutors: no such option; see --help")
+
+
 def test_a_protocol_overruled_the_options_of_a_config_file(tmp_path: Path) -> None:
     folder = link_recipe(tmp_path, "evaluation=e\nlda_dim=150\n")
     for name in ("protocols", "encoders"):
