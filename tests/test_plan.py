@@ -98,6 +98,18 @@ def test_a_dry_run_of_each_step_was_refused_where_one_of_all_was_not(plan: Plan,
         plan(systems="b2r", stage="9", dry_run=dry_run)
 
 
+def test_a_dry_run_changed_the_settings_of_speech_of_others(tmp_path: Path) -> None:
+    """Figures of the run before were then out of date."""
+    folder = link_recipe(tmp_path, "evaluation=e\nevaluators=resemblyzer/cosine\n")
+    for name in ("exp/external", "a"):
+        (folder / name).mkdir(parents=True)
+    conf, text = folder / "exp/external/theirs.yaml", '{"anonymiser": "external", "folder": "x"}'
+    conf.write_text(text)
+    options = ("--systems=", "--external", "theirs=a new=a", "--dry-run", "--stop-stage", "5")
+    run_recipe(folder, *options)
+    assert [path.read_text() for path in conf.parent.iterdir()] == [text]
+
+
 def test_a_mistyped_name_in_recipe_conf_was_ignored(tmp_path: Path) -> None:
     folder = link_recipe(tmp_path, "evaluation=e\nOWN=1\nevalutors=e/plda\n")
     done = run_recipe(folder, "--list-stages", status=2)
