@@ -229,6 +229,15 @@ def make_set(folder: Path, speakers: str, **tables: str) -> None:
         (folder / name).write_text("".join(lines))
 
 
+def test_a_pool_in_pieces_whose_people_are_distractors_ended_in_a_traceback(plan, corpus):
+    (corpus / "data/voices").mkdir()
+    where = {"pool_set": "voices", "distractors": "voices", "chunk_seconds": "4"}
+    made = commands(plan(**where, systems="random", attackers="ignorant", evaluators="e/cosine"))
+    assert "--chunk-seconds 4" in made["exp/xvectors/e/voices"]
+    crowd = made["exp/metrics/random/crowd_ignorant.e+cosine/OA/e_f"]
+    assert "--other exp/xvectors/e/voices data/voices" in crowd
+
+
 def test_informed_attackers_learn_from_several_sets_joined(plan: Plan, corpus: Path) -> None:
     """Also from another corpus's; evaluators and voices do not."""
     make_set(corpus / "data/train", "a b")

@@ -337,7 +337,7 @@ class People:
         for of, name in zip(recipe.asked.words("distractors"), others, strict=True):
             if of in (recipe.train, recipe.learnt.name):
                 recipe.at(Stage.LEARN).session_xvectors(one.tells.encoder, name)
-            else:
+            elif f"{xvectors}/{name}" not in recipe.tables.every_out():  # as of a pool, by sessions
                 recipe.at(Stage.HEAR).xvectors(one.tells.encoder, name)
             words += ["--other", f"{xvectors}/{name}", f"data/{name}"]
         recipe.at(Stage.MEASURE).figures_of_encoder(
