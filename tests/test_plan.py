@@ -236,6 +236,17 @@ def test_a_pool_in_pieces_whose_people_are_distractors_ended_in_a_traceback(plan
     assert "--chunk-seconds 4" in made["exp/xvectors/e/voices"]
     crowd = made["exp/metrics/random/crowd_ignorant.e+cosine/OA/e_f"]
     assert "--other exp/xvectors/e/voices data/voices" in crowd
+    who = {"voice_encoder": "e", "evaluators": "resemblyzer/plda", "attackers": "lazy_informed"}
+    made = commands(plan(**where, **who, systems="wgan"))
+    assert "--xvectors exp/xvectors/e/voices_speakers " in made["data/voices_wgan"]
+
+
+def test_a_pool_of_other_frames_had_the_time_of_wavlm_s(plan: Plan) -> None:
+    heard_of = {"knnvc_wavlm": "exp/pools/wavlm ", "knnvc_content": "exp/world/train "}
+    for system, heard in heard_of.items():
+        told = commands(plan(systems=system, evaluators="e/plda"))["exp/results"]
+        times = re.findall(r"pool: \w+ frames exp/audio/train (\S+ )", told)
+        assert times == [heard]
 
 
 def test_informed_attackers_learn_from_several_sets_joined(plan: Plan, corpus: Path) -> None:

@@ -437,7 +437,8 @@ class Recipe:
         match kind:
             case "xvectors":
                 folders = [self.xvectors(voice, one) for one in self.sets]
-                if name in (self.train, self.learnt.name):
+                pieces = (self.pool,) if self.asked["chunk_seconds"] else ()
+                if name in (self.train, self.learnt.name, *pieces):
                     folders = [self.speakers(voice, name)]
                 elif level != "perm" or name not in self.sets:  # else one voice in all of them
                     folders = [self.xvectors(voice, name)]

@@ -227,7 +227,7 @@ def _timed_protection(recipe: Recipe, system: str) -> Iterator[Timed]:
                 yield "each", "pitch", sets, "exp/f0/{}"
             case "xvectors" if not voice.given:
                 yield "each", "x-vectors of the voices", sets, f"{voice.xvectors}/{{}}"
-            case "pool" if name:
+            case "pool" if name == "wavlm":
                 yield "once", "pool: WavLM frames", pool, "exp/pools/wavlm"
             case "pool":
                 yield "once", "pool: WORLD frames", pool, "exp/world/{}"
