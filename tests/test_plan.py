@@ -91,6 +91,15 @@ def test_an_attacker_whom_no_evaluator_can_be_was_left_out_in_silence(plan: Plan
     assert not plan(attackers="white_box", systems="b2r").lacking  # not of this command
 
 
+def test_a_dry_run_before_stage_5_counted_one_draw_of_all(plan: Plan) -> None:
+    """It foresaw 13 min for a run of 37, in its own measure."""
+    options = {"systems": "b2 b2r", "draws": "3", "evaluators": "e/plda"}
+    foreseen, first = (plan(**options, dry_run=dry).tables.every_out() for dry in ("true", "false"))
+    more = {out for out in {*foreseen} - {*first} if out.startswith("data/")}
+    sets = {*(f"data/e_{name}_b2r_draw{n}" for name in ("trials_f", "trials_m") for n in (1, 2))}
+    assert more == sets
+
+
 def test_a_dry_run_of_each_step_was_refused_where_one_of_all_was_not(plan: Plan, corpus: Path):
     (corpus / "data/e_enrolls_b2r").mkdir()
     (corpus / "data/e_enrolls_b2r/conf.json").write_text('{"is_random": true}')

@@ -296,8 +296,10 @@ class Recipe:
 
     def is_random(self, system: str) -> bool:
         """Whether a further run of a system gives other speech; known once its first set is
-        protected."""
+        protected. Before, a dry run takes it that what has keys draws."""
         path = Path("data", f"{self.sets_of(system)[0]}_{system}", "conf.json")
+        if not path.is_file() and self.asked["dry_run"] != "false" and not self.is_given(system):
+            return bool(self.describe(system).levels)
         return path.is_file() and read_json_object(path, "make it anew")["is_random"] is True
 
     def is_given(self, system: str) -> bool:
