@@ -910,16 +910,19 @@ def test_the_choice_of_the_strongest_was_computed_and_not_shown(plan: Plan, corp
 def test_the_strongest_was_of_the_attackers_of_the_last_run_alone(plan: Plan) -> None:
     lazy, bare = "b2/lazy_informed.e+plda/AA/e_", "exp/metrics/original/unprotected.e+plda/OO/e_"
     finish(bare + "f", f"exp/scores/{lazy}f")
-    remember(systems="b2", attackers="lazy_informed")
+    remember(systems="b2", attackers="lazy_informed ignorant")
 
-    def asked_of(folder: str) -> str:
-        return commands(plan(systems="b2", attackers="ignorant", evaluators="e/plda"))[folder]
+    def asked_of(folder: str, attackers: str = "ignorant") -> str:
+        return commands(plan(systems="b2", attackers=attackers, evaluators="e/plda"))[folder]
 
     strongest, groups = "exp/metrics/b2/strongest.all/-/e_f", "exp/metrics/b2/groups.all/-/e"
     assert f"--another-attacker exp/scores/{lazy}f/scores" in asked_of(strongest)
     assert "ignorant" in asked_of(groups) and "lazy_informed" not in asked_of(groups)
     finish(bare + "m", f"exp/scores/{lazy}m")
     assert f"lazy_informed.e/plda 0 exp/scores/{lazy}m/scores" in asked_of(groups)
+    finish(*(f"exp/scores/b2/ignorant.e+plda/OA/e_{gender}" for gender in "fm"))
+    for folder in (strongest, groups):  # whichever run made which
+        assert asked_of(folder) == asked_of(folder, "lazy_informed")
     Path("of/" + f"exp/scores/{lazy}f".replace("/", "_")).write_text("new")
     assert "lazy_informed" not in asked_of(strongest)
 

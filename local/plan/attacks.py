@@ -223,6 +223,12 @@ class Attacks:
         lists = product(recipe.fused, recipe.genders)
         self.fused = [one for name, gender in lists for one in self._fuse(name, gender)]
 
+    @property
+    def every(self) -> list[Listed]:
+        """Attacks of this run and of earlier ones, in one order whichever run made which."""
+        every = [*self.all, *self.fused, *self.before]
+        return sorted(every, key=lambda one: one.path) if self.before else every
+
     def listed(self, evaluator: Evaluator, gender: str) -> list[Listed]:
         """Attacks with an evaluator on the trials of a gender."""
         return [one for one in self.all if (one.tells, one.gender) == (evaluator, gender)]
@@ -293,7 +299,7 @@ class Attacks:
             if one.compares:
                 self._similarity(one.labels(Family.SIMILARITY), one.hears)
         self.before = self._current(self.before)
-        for one in (*self.all, *self.fused, *self.before):
+        for one in self.every:
             attacks.setdefault((one.attack.system, one.gender), []).append(one)
         for evaluator, gender in self.parts:
             for system in self.systems:

@@ -267,7 +267,7 @@ class People:
     def _group(self) -> None:
         """Plan the strongest attacker on each system by group of people."""
         found: dict[str, dict[str, list[Listed]]] = {}
-        for one in (*self.attacks.all, *self.attacks.fused, *self.attacks.before):
+        for one in self.attacks.every:
             if one.trials in self.recipe.trials:  # not of mixed lists beside those of each sex
                 of = found.setdefault(one.attack.system, {})
                 of.setdefault(f"data/{one.trials}", []).append(one)
