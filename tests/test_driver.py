@@ -97,6 +97,24 @@ def test_figures_of_an_earlier_stage_that_is_out_of_date_were_reported_in_silenc
     assert not recipe(TWO_STAGES, *rows).stderr
 
 
+def test_another_corpus_after_stage_0_was_not_taken_in_silence(recipe, tmp_path: Path) -> None:
+    body = f'''
+if in_stage 0 "corpus"; then
+  each made "{MAKE}"
+fi
+if in_stage 1 "of it"; then
+  again made
+fi
+'''
+    mine, other = (row("data/a", 0, of=["--corpus", name]) for name in ("mine", "other"))
+    (tmp_path / "data").mkdir()
+    of = row("exp/b", of=["data/a"])
+    recipe(body, mine, of, status=0)
+    assert not recipe(body, mine, of, options=("--stage", "1")).stderr
+    told = recipe(body, other, of, options=("--stage", "1")).stderr
+    assert "data/a (made by: bash make.sh data/a --corpus mine); run it without" in told
+
+
 def test_one_folder_that_is_out_of_date_was_1_folders(recipe, tmp_path: Path) -> None:
     (tmp_path / "conf").write_text("one")
     rows = (row("exp/a", of=["conf"]), row("exp/c", of=["conf"]), *TWO[1:])

@@ -151,13 +151,15 @@ class Driver:
 
     def _tell_stale(self, planned: Planned, first: int) -> None:
         """Complain where what earlier stages made is out of date and this run leaves it so. Stage 0
-        reads whole corpora, and is not looked at."""
-        steps = [step for step in self.script.steps if 0 < step[0] < first]
+        reads whole corpora, and only its command is looked at."""
+        steps = [step for step in self.script.steps if step[0] < first]
         stale: dict[str, str] = {}
         for row in self.script.rows(planned.tables, steps):
-            step = Step(row.outs, self.words(row), row.maybe)
-            if read_stamp(Path(row.out)) and (why := step.why(stale)):
-                stale |= dict.fromkeys(row.outs, why)
+            step, stamp = Step(row.outs, self.words(row), row.maybe), read_stamp(Path(row.out))
+            why = step.why(stale) if stamp and row.stage else None
+            if stamp and not row.stage and (made := stamp.get("command")) != step.words:
+                why = f"made by: {shlex.join(made or ())}"
+            stale |= dict.fromkeys(row.outs, why) if why else {}
         if stale:
             out, why = next(iter(stale.items()))
             more = f" and {len(stale) - 1} more" if len(stale) > 1 else ""
