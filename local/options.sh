@@ -22,6 +22,14 @@ cohort_size=100                                # plda_asnorm, cosine_asnorm: tra
 dry_run=false                                  # only say what would be done: how many steps of each stage, why, and about how long; each of them: [full]
 list_stages=false                              # only list the stages
 
+# A name that no recipe has would be ignored; one in capitals is the corpus's own.
+while read -r _name; do
+  [[ -v $_name || $_name == tested_train_generators ]] || grep -qs "^$_name=" {run,nist,whitebox,generators}.sh || {
+    echo "${0##*/}: conf/recipe.conf: $_name: no such option; see --help (of prepare.sh: in prepare_options)" >&2
+    exit 2
+  }
+done < <(sed -n 's/^\([a-z][a-z0-9_]*\)=.*/\1/p' conf/recipe.conf)
+
 . ./path.sh
 . ./cmd.sh
 # shellcheck source=/dev/null

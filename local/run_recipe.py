@@ -9,11 +9,12 @@ step in each row, with its stage, output and command.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from local.plan.forecast import sum_up
-from local.plan.options import Asked, follow_protocol, train_again, train_instead
+from local.plan.options import FOLDER, Asked, follow_protocol, train_again, train_instead
 from local.plan.run import plan_run
 from local.plan.studies import STUDIES
 from utils.cli import run_program
@@ -21,6 +22,17 @@ from utils.driver import Driver
 from utils.recipe import Planned, read_script
 
 RECIPES = {"run": plan_run, **STUDIES}
+
+
+@contextmanager
+def unchanged() -> Iterator[None]:
+    """Context after which the settings of speech of others, which a plan writes, are as before."""
+    before = {path: path.read_bytes() for path in FOLDER.glob("*.yaml")}
+    try:
+        yield
+    finally:
+        for path in FOLDER.glob("*.yaml"):
+            path.write_bytes(before[path]) if path in before else path.unlink()
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -42,7 +54,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     script = read_script(words[end + 1 :])
     options = asked.without(())  # those of a protocol are also columns of commands
-    return Driver(Path(sys.argv[0]).name, recipe, options, script, plan, sum_up).run()
+    driver = Driver(Path(sys.argv[0]).name, recipe, options, script, plan, sum_up)
+    with unchanged() if driver.is_dry else nullcontext():
+        return driver.run()
 
 
 if __name__ == "__main__":

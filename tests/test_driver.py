@@ -76,6 +76,12 @@ def test_stages_are_chosen(recipe, tmp_path: Path) -> None:
     assert not (tmp_path / "exp/a").exists()
 
 
+@pytest.mark.parametrize("stages", [("--stage", "2", "--stop-stage", "1"), ("--stage", "3")])
+def test_stages_that_there_are_not_were_up_to_date(recipe, stages: Sequence[str]) -> None:
+    done = recipe(TWO_STAGES, *TWO, options=stages, status=2)
+    assert "run.sh: --stage, --stop-stage: no stage from " in done.stderr
+
+
 def test_figures_of_an_earlier_stage_that_is_out_of_date_were_reported_in_silence(recipe, tmp_path):
     (tmp_path / "conf").write_text("one")
     rows = (row("exp/a", of=["conf"]), *TWO[1:])
@@ -89,6 +95,24 @@ def test_figures_of_an_earlier_stage_that_is_out_of_date_were_reported_in_silenc
         assert "exp/a (conf changed); run it without --stage" in told.stderr
         assert "nothing to do: all 1 steps were up to date" in told.stdout
     assert not recipe(TWO_STAGES, *rows).stderr
+
+
+def test_another_corpus_after_stage_0_was_not_taken_in_silence(recipe, tmp_path: Path) -> None:
+    body = f'''
+if in_stage 0 "corpus"; then
+  each made "{MAKE}"
+fi
+if in_stage 1 "of it"; then
+  again made
+fi
+'''
+    mine, other = (row("data/a", 0, of=["--corpus", name]) for name in ("mine", "other"))
+    (tmp_path / "data").mkdir()
+    of = row("exp/b", of=["data/a"])
+    recipe(body, mine, of, status=0)
+    assert not recipe(body, mine, of, options=("--stage", "1")).stderr
+    told = recipe(body, other, of, options=("--stage", "1")).stderr
+    assert "data/a (made by: bash make.sh data/a --corpus mine); run it without" in told
 
 
 def test_one_folder_that_is_out_of_date_was_1_folders(recipe, tmp_path: Path) -> None:
@@ -216,11 +240,13 @@ fi
     script = make_toy(tmp_path, body, row("exp/a"))
     with subprocess.Popen(["bash", str(script), "--nj", "3"], cwd=tmp_path) as first:
         wait_for((tmp_path / "exp/a").exists)
+        planless = recipe(body, row("exp/a", table="no such table"))
         second = recipe(body, row("exp/a"))
         looks = [recipe(body, row("exp/a"), options=(o,)) for o in ("--dry-run", "--list-stages")]
         (tmp_path / "go").touch()
         assert first.wait(LIMIT) == 0
-    assert second.returncode == 2
+    assert planless.returncode == second.returncode == 2
+    assert "another run is at work" in planless.stderr, "it was planned before the lock"
     who = f"pid {first.pid} on {os.uname().nodename} since "
     assert f"another run is at work in this folder (exp/.lock): {who}" in second.stderr
     assert second.stderr.endswith("/run.sh --nj 3; wait, or end it\n")

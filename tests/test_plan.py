@@ -17,7 +17,7 @@ from local.plan.studies import STUDIES
 from local.report.frame import LABELS
 from steps import extract_wavlm
 from steps.anonymisers.registry import describe_system
-from tests.recipes import ROOT, TEMPLATE, commands, options_of
+from tests.recipes import ROOT, TEMPLATE, commands, link_recipe, options_of, run_recipe
 from tests.refusals import refuses
 from utils import stamps
 from utils.cli import UserError
@@ -89,6 +89,50 @@ def test_an_attacker_whom_no_evaluator_can_be_was_left_out_in_silence(plan: Plan
     (one,) = named("ignorant white_box", systems="b2r const_01").lacking
     assert target in one
     assert not plan(attackers="white_box", systems="b2r").lacking  # not of this command
+
+
+def test_a_dry_run_before_stage_5_counted_one_draw_of_all(plan: Plan) -> None:
+    """It foresaw 13 min for a run of 37, in its own measure."""
+    options = {"systems": "b2 b2r", "draws": "3", "evaluators": "e/plda"}
+    foreseen, first = (plan(**options, dry_run=dry).tables.every_out() for dry in ("true", "false"))
+    more = {out for out in {*foreseen} - {*first} if out.startswith("data/")}
+    sets = {*(f"data/e_{name}_b2r_draw{n}" for name in ("trials_f", "trials_m") for n in (1, 2))}
+    assert more == sets
+
+
+def test_a_dry_run_of_each_step_was_refused_where_one_of_all_was_not(plan: Plan, corpus: Path):
+    (corpus / "data/e_enrolls_b2r").mkdir()
+    (corpus / "data/e_enrolls_b2r/conf.json").write_text('{"is_random": true}')
+    for dry_run in ("true", "full"):
+        plan(systems="b2r", stage="9", dry_run=dry_run)
+
+
+def test_a_dry_run_changed_the_settings_of_speech_of_others(tmp_path: Path) -> None:
+    """Figures of the run before were then out of date."""
+    folder = link_recipe(tmp_path, "evaluation=e\nevaluators=resemblyzer/cosine\n")
+    for name in ("exp/external", "a"):
+        (folder / name).mkdir(parents=True)
+    conf, text = folder / "exp/external/theirs.yaml", '{"anonymiser": "external", "folder": "x"}'
+    conf.write_text(text)
+    options = ("--systems=", "--external", "theirs=a new=a", "--dry-run", "--stop-stage", "5")
+    run_recipe(folder, *options)
+    assert [path.read_text() for path in conf.parent.iterdir()] == [text]
+
+
+def test_a_mistyped_name_in_recipe_conf_was_ignored(tmp_path: Path) -> None:
+    folder = link_recipe(tmp_path, "evaluation=e\nOWN=1\nevalutors=e/plda\n")
+    done = run_recipe(folder, "--list-stages", status=2)
+    assert done.stderr.startswith("run.sh: conf/recipe.conf: evalutors: no such option; see --help")
+
+
+def test_a_protocol_overruled_the_options_of_a_config_file(tmp_path: Path) -> None:
+    folder = link_recipe(tmp_path, "evaluation=e\nlda_dim=150\n")
+    for name in ("protocols", "encoders"):
+        (folder / "conf" / name).symlink_to(TEMPLATE / "conf" / name)
+    (folder / "my.conf").write_text("lda_dim=77\n")
+    options = ("--protocol", "vpc2022", "--systems=", "--dry-run", "full", "--stop-stage", "3")
+    assert " --lda-dim 200 " in run_recipe(folder, *options).stdout
+    assert " --lda-dim 77 " in run_recipe(folder, *options, "--config", "my.conf").stdout
 
 
 def test_a_dry_run_says_that_the_corpus_cannot_be_had(plan: Plan, corpus: Path) -> None:
@@ -192,6 +236,26 @@ def make_set(folder: Path, speakers: str, **tables: str) -> None:
                         **tables}.items():  # fmt: skip
         lines = (f"{one} {value or one}\n" for one in speakers.split())
         (folder / name).write_text("".join(lines))
+
+
+def test_a_pool_in_pieces_whose_people_are_distractors_ended_in_a_traceback(plan, corpus):
+    (corpus / "data/voices").mkdir()
+    where = {"pool_set": "voices", "distractors": "voices", "chunk_seconds": "4"}
+    made = commands(plan(**where, systems="random", attackers="ignorant", evaluators="e/cosine"))
+    assert "--chunk-seconds 4" in made["exp/xvectors/e/voices"]
+    crowd = made["exp/metrics/random/crowd_ignorant.e+cosine/OA/e_f"]
+    assert "--other exp/xvectors/e/voices data/voices" in crowd
+    who = {"voice_encoder": "e", "evaluators": "resemblyzer/plda", "attackers": "lazy_informed"}
+    made = commands(plan(**where, **who, systems="wgan"))
+    assert "--xvectors exp/xvectors/e/voices_speakers " in made["data/voices_wgan"]
+
+
+def test_a_pool_of_other_frames_had_the_time_of_wavlm_s(plan: Plan) -> None:
+    heard_of = {"knnvc_wavlm": "exp/pools/wavlm ", "knnvc_content": "exp/world/train "}
+    for system, heard in heard_of.items():
+        told = commands(plan(systems=system, evaluators="e/plda"))["exp/results"]
+        times = re.findall(r"pool: \w+ frames exp/audio/train (\S+ )", told)
+        assert times == [heard]
 
 
 def test_informed_attackers_learn_from_several_sets_joined(plan: Plan, corpus: Path) -> None:
@@ -523,6 +587,8 @@ def test_W4_a_protocol_trains_on_its_own_subset_or_says_what_is_missing(plan, co
     said = "--protocol vpc2024: .*Libri lacks train-clean-360, .* --prepare-options='--train-sub"
     refuses(said, made)
     assert made(prepare_options="--train-subsets=dev")[2:] == ["--train-subsets=dev"]
+    with_blank = ["--train-subsets", "dev", "--lists", "my lists"]
+    assert made(prepare_options="--train-subsets dev --lists 'my lists'")[2:] == with_blank
     (corpus / "Libri/train-clean-360").mkdir()
     assert made()[2:] == ["--train-subsets", "train-clean-360"]
     assert made(protocol="vpc2026_track2")[2:] == []
@@ -545,6 +611,13 @@ def test_a_command_is_run_for_each_set_before_its_speech_is_taken(plan: Plan, th
     stages = [(row.stage, row.outs[0]) for row in planned.tables.rows["commanded"]]
     assert (5, "exp/external/mine/e_trials_f.0") in stages
     assert (6, "exp/external/mine/train.0") in stages
+
+
+def test_speech_of_others_stood_for_a_system_that_came_later(plan: Plan, theirs: Path) -> None:
+    plan(systems="", external=f"mine={theirs}")
+    assert "exp/external/mine.yaml" in commands(plan(systems="mine"))["data/e_trials_f_mine"]
+    shutil.copy("conf/systems/b2.yaml", "conf/systems/mine.yaml")
+    assert "conf/systems/mine.yaml" in commands(plan(systems="mine"))["data/e_trials_f_mine"]
 
 
 def test_speech_of_others_that_cannot_be_taken_is_refused(plan, theirs, corpus):
@@ -835,6 +908,7 @@ def test_a_run_with_fewer_options_lost_figures_from_the_report(plan: Plan) -> No
     assert found == {SHOWN[0]}
     assert notes == ["not in the report: what earlier runs measured with another --seed"]
     refused("--drop: b3 is not remembered; there are: ", plan, **few, drop="b3")
+    refused("--drop: b2 is in this run (--systems)", plan, **few, drop="b2")
     Path("conf/systems/b2r.yaml").unlink()
     assert "conf/systems/b2r.yaml is missing" in shown()[1][0]
 
@@ -847,6 +921,47 @@ def test_the_choice_of_the_strongest_was_computed_and_not_shown(plan: Plan, corp
     assert made[folder].startswith("local/compute_metrics.py strongest")
     scores, bare = "exp/scores/b2/ignorant.e+plda/OA", "exp/metrics/original/unprotected.e+plda/OO"
     assert f"--unprotected {scores}/e_f/scores {bare}/e_f/metrics.json " in made[folder]
+
+
+def test_the_strongest_was_of_the_attackers_of_the_last_run_alone(plan: Plan) -> None:
+    lazy, bare = "b2/lazy_informed.e+plda/AA/e_", "exp/metrics/original/unprotected.e+plda/OO/e_"
+    finish(bare + "f", f"exp/scores/{lazy}f")
+    remember(systems="b2", attackers="lazy_informed ignorant")
+
+    def asked_of(folder: str, attackers: str = "ignorant") -> str:
+        return commands(plan(systems="b2", attackers=attackers, evaluators="e/plda"))[folder]
+
+    strongest, groups = "exp/metrics/b2/strongest.all/-/e_f", "exp/metrics/b2/groups.all/-/e"
+    assert f"--another-attacker exp/scores/{lazy}f/scores" in asked_of(strongest)
+    assert "ignorant" in asked_of(groups) and "lazy_informed" not in asked_of(groups)
+    finish(bare + "m", f"exp/scores/{lazy}m")
+    assert f"lazy_informed.e/plda 0 exp/scores/{lazy}m/scores" in asked_of(groups)
+    finish(*(f"exp/scores/b2/ignorant.e+plda/OA/e_{gender}" for gender in "fm"))
+    for folder in (strongest, groups):  # whichever run made which
+        assert asked_of(folder) == asked_of(folder, "lazy_informed")
+    Path("of/" + f"exp/scores/{lazy}f".replace("/", "_")).write_text("new")
+    assert "lazy_informed" not in asked_of(strongest)
+
+
+@pytest.mark.parametrize("family", ["strongest", "groups"])
+def test_attackers_who_were_dropped_were_among_the_strongest(plan: Plan, family: str) -> None:
+    """The verdict on b2r was the EER of one, under the name of another."""
+    folder = f"exp/metrics/b2r/{family}.all/-/e" + ("_f" if family == "strongest" else "")
+    scores = [Path(f"exp/scores/b2r/{one}/e_f/scores")
+              for one in ("ignorant.e+plda/OA", "lazy_informed.e+plda/AA")]  # fmt: skip
+    for path in scores:
+        write_json(path, {})
+    step = stamps.Step([folder], ["choose", *map(str, scores)])
+    step.begin()
+    Path(folder).mkdir(parents=True)
+    step.finish()
+    remember(systems="b2 b2r", attackers="ignorant lazy_informed")
+
+    def shown(drop: str) -> bool:
+        run = {"systems": "b2", "attackers": "ignorant", "evaluators": "e/plda", "drop": drop}
+        return folder in commands(plan(**run))["exp/results"].split()
+
+    assert shown("") and not shown("lazy_informed")
 
 
 def test_few_enrolled_recordings_are_scored_in_the_same_call(plan: Plan) -> None:
@@ -1016,11 +1131,13 @@ def test_mixed_trials_made_every_source_of_a_generator_count_twice(corpus: Path)
 
 
 def test_attacks_on_both_genders_have_one_error_rate(corpus: Path) -> None:
-    """Where run.sh has the scores of each; a second run of a system is no attack."""
+    """Where run.sh has the scores of each; a second run of a system is no attack, nor are pairs of
+    segments as an attacker's evaluator hears them."""
     asked = options_of(TEMPLATE / "generators.sh") | {"evaluators": "e/plda"}
     measured("fm")
     for attack, genders in (("ignorant", "fm"), ("aligned", "f"), ("ignorant_draw1", "fm"),
-                            ("ignorant_draw2", "fm")):  # fmt: skip
+                            ("ignorant_draw2", "fm"),
+                            ("similarity_semi_informed", "fm")):  # fmt: skip
         for gender in genders:
             finish(f"exp/scores/random/{attack}.e+plda/OA/e_{gender}")
     planned = STUDIES["generators"](Asked(asked | {"generators": "random"}))

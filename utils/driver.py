@@ -18,7 +18,7 @@ from pathlib import Path
 from shutil import rmtree
 
 from utils import launching
-from utils.cli import UserError
+from utils.cli import UserError, refusing
 from utils.datadir import load_data_dir
 from utils.jobs import Job, Jobs, jobs_of
 from utils.orphans import lock_folder, start_guard
@@ -107,11 +107,15 @@ class Driver:
         return self.dry != "false"
 
     def run(self) -> int:
-        """Run the stages that are asked for; the exit status."""
-        first, last = int(self.options["stage"]), int(self.options["stop_stage"])
+        """Run the stages that are asked for; the exit status. UserError where there are none."""
+        with refusing("--stage, --stop-stage: {}", ValueError):
+            first, last = int(self.options["stage"]), int(self.options["stop_stage"])
+            if not any(first <= stage <= last for stage in self.script.titles):
+                raise ValueError(f"no stage from {first} to {last}; --list-stages names them")
         steps = [step for step in self.script.steps if first <= step[0] <= last]
-        planned, planned_at = self._plan(), 0
         with self._owned():
+            planned, planned_at = self._plan(), 0  # which writes settings of speech of others
+            self._record()
             self._tell(planned)
             self._tell_stale(planned, first)
             for window in windows(steps):
@@ -147,13 +151,15 @@ class Driver:
 
     def _tell_stale(self, planned: Planned, first: int) -> None:
         """Complain where what earlier stages made is out of date and this run leaves it so. Stage 0
-        reads whole corpora, and is not looked at."""
-        steps = [step for step in self.script.steps if 0 < step[0] < first]
+        reads whole corpora, and only its command is looked at."""
+        steps = [step for step in self.script.steps if step[0] < first]
         stale: dict[str, str] = {}
         for row in self.script.rows(planned.tables, steps):
-            step = Step(row.outs, self.words(row), row.maybe)
-            if read_stamp(Path(row.out)) and (why := step.why(stale)):
-                stale |= dict.fromkeys(row.outs, why)
+            step, stamp = Step(row.outs, self.words(row), row.maybe), read_stamp(Path(row.out))
+            why = step.why(stale) if stamp and row.stage else None
+            if stamp and not row.stage and (made := stamp.get("command")) != step.words:
+                why = f"made by: {shlex.join(made or ())}"
+            stale |= dict.fromkeys(row.outs, why) if why else {}
         if stale:
             out, why = next(iter(stale.items()))
             more = f" and {len(stale) - 1} more" if len(stale) > 1 else ""
@@ -191,14 +197,18 @@ class Driver:
                 rmtree(left)
             partial = tempfile.mkdtemp(prefix=".partial.", dir=Path("exp").absolute())
             os.environ[PARTIAL] = partial
-        with Path("exp/cmdline.log").open("a") as stream:
-            now = time.strftime("%Y-%m-%d %H:%M:%S")
-            stream.write(f"{now}  {commit_of_code()}  {self.options['command_line']}\n")
         try:
             yield
         finally:
             if partial:
                 rmtree(partial, ignore_errors=True)
+
+    def _record(self) -> None:
+        """Log the command of a run that is planned."""
+        if not self.is_dry:
+            with Path("exp/cmdline.log").open("a") as stream:
+                now = time.strftime("%Y-%m-%d %H:%M:%S")
+                stream.write(f"{now}  {commit_of_code()}  {self.options['command_line']}\n")
 
     def _lock(self) -> None:
         """Lock the folder, and start the guard; whatever is started inherits both files."""

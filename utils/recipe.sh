@@ -51,7 +51,7 @@ recipe_say() {
 # {table} stands for its first output.
 end_recipe() {
   ! $list_stages || exit 0
-  local name words=("command_line=$command_line" "tested_train_generators=${tested_train_generators-}")
+  local name words=("command_line=$command_line" "configured=${config_names[*]-}" "tested_train_generators=${tested_train_generators-}")
   for name in "${option_names[@]}"; do words+=("$name=${!name}"); done
   for name in "${!job_options[@]}"; do recipe_say job_options "$name" "${job_options[$name]}"; done
   recipe_say end "$@"

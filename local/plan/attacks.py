@@ -24,6 +24,8 @@ from local.plan.options import (
 )
 from local.protocols.attackers import ALIGNED, AttackedSystem, Attempt, plan_attacks
 from utils.cli import UserError
+from utils.digests import remembering
+from utils.stamps import MEMORY, is_current
 
 # ---- Attacks: scores of trial lists and of all pairs, and the figures of both.
 
@@ -193,10 +195,13 @@ def matrices(
 
 class Attacks:
     """Attacks of run.sh on systems, and their figures. all: each on each list; fused: the same of
-    several evaluators together."""
+    several evaluators together; before: of earlier runs, among which the strongest is also chosen,
+    as far as they are up to date."""
 
-    def __init__(self, recipe: Recipe, systems: Sequence[str]) -> None:
-        self.recipe, self.systems = recipe, systems
+    def __init__(
+        self, recipe: Recipe, systems: Sequence[str], before: Sequence["Listed"] = ()
+    ) -> None:
+        self.recipe, self.systems, self.before = recipe, systems, before
         self.attackers = recipe.asked.words("attackers")
         described = [(system, recipe.describe(system)) for system in systems]
         self.plan = plan_attacks(
@@ -217,6 +222,12 @@ class Attacks:
         ]
         lists = product(recipe.fused, recipe.genders)
         self.fused = [one for name, gender in lists for one in self._fuse(name, gender)]
+
+    @property
+    def every(self) -> list[Listed]:
+        """Attacks of this run and of earlier ones, in one order whichever run made which."""
+        every = [*self.all, *self.fused, *self.before]
+        return sorted(every, key=lambda one: one.path) if self.before else every
 
     def listed(self, evaluator: Evaluator, gender: str) -> list[Listed]:
         """Attacks with an evaluator on the trials of a gender."""
@@ -287,7 +298,8 @@ class Attacks:
             self._verify(one)
             if one.compares:
                 self._similarity(one.labels(Family.SIMILARITY), one.hears)
-        for one in (*self.all, *self.fused):
+        self.before = self._current(self.before)
+        for one in self.every:
             attacks.setdefault((one.attack.system, one.gender), []).append(one)
         for evaluator, gender in self.parts:
             for system in self.systems:
@@ -295,6 +307,22 @@ class Attacks:
         for (system, _), every in attacks.items():
             if system != ORIGINAL:
                 self._choose(every)
+
+    def _current(self, attacks: Sequence[Listed]) -> list[Listed]:
+        """Those on lists of this run that it does not make, where all that is taken of them is up
+        to date."""
+        made, known = self.recipe.tables.every_out(), dict[Path, bool]()
+
+        def is_there(one: Listed) -> bool:
+            scores = [str(Path(run.scores).parent) for run in (one, *self.further(one))]
+            folders = [f"exp/metrics/{one.unprotected}", *scores]
+            with remembering(MEMORY):
+                return all(of in made or is_current(Path(of), known) for of in folders)
+
+        lists = {*product((ORIGINAL, *self.systems), self.recipe.genders)}
+        own = {one.path for one in (*self.all, *self.fused)}
+        named = [one for one in attacks if (one.attack.system, one.gender) in lists]
+        return [one for one in named if one.path not in own and is_there(one)]
 
     def _choose(self, every: Sequence[Listed]) -> None:
         """Plan the lowest EER of all attackers whose evaluators know unprotected voices."""
@@ -389,7 +417,7 @@ class Attacks:
         files = [Path(run.scores) for run in (first, again)]
         if not all(file.is_file() for file in files):
             begin, end = int(recipe.asked["stage"]), int(recipe.asked["stop_stage"])
-            if Stage.SCORE < begin <= Stage.MEASURE <= end and not recipe.asked.flag("dry_run"):
+            if Stage.SCORE < begin <= Stage.MEASURE <= end and recipe.asked["dry_run"] == "false":
                 raise UserError(f"{files[0]} or {files[1]} is missing; run stage {Stage.SCORE}")
         elif files[0].read_bytes() == files[1].read_bytes():
             split = recipe.split(gender)

@@ -65,6 +65,10 @@ CUT = (
 TRAINED = ("encoders", "tfidf", "backends", "pools", "wavlm", "synthesisers", "heads")
 
 
+# Options that are whole numbers, and the least of each.
+WHOLE = {"nj": 1, "lda_dim": 1, "cohort_size": 2, "bootstrap": 0, "seed": 0}
+
+
 def side(name: str, system: str) -> str:
     """Name of a set as protected by a system; the set itself as original speech."""
     return name if system in ("", ORIGINAL) else f"{name}_{system}"
@@ -137,8 +141,8 @@ class Recipe:
     @classmethod
     def make(cls, asked: Asked) -> "Recipe":
         """Recipe from the options that all recipes have; UserError for a wrong one."""
-        asked.numbers("nj")
-        asked.number("lda_dim")
+        for option, least in WHOLE.items():
+            asked.number(option, least)
         asked.choice("device", "cpu|cuda")
         for name in ("systems", "generators", "asr", "emotion"):
             asked.words(name)
@@ -292,8 +296,10 @@ class Recipe:
 
     def is_random(self, system: str) -> bool:
         """Whether a further run of a system gives other speech; known once its first set is
-        protected."""
+        protected. Before, a dry run takes it that what has keys draws."""
         path = Path("data", f"{self.sets_of(system)[0]}_{system}", "conf.json")
+        if not path.is_file() and self.asked["dry_run"] != "false" and not self.is_given(system):
+            return bool(self.describe(system).levels)
         return path.is_file() and read_json_object(path, "make it anew")["is_random"] is True
 
     def is_given(self, system: str) -> bool:
@@ -433,7 +439,8 @@ class Recipe:
         match kind:
             case "xvectors":
                 folders = [self.xvectors(voice, one) for one in self.sets]
-                if name in (self.train, self.learnt.name):
+                pieces = (self.pool,) if self.asked["chunk_seconds"] else ()
+                if name in (self.train, self.learnt.name, *pieces):
                     folders = [self.speakers(voice, name)]
                 elif level != "perm" or name not in self.sets:  # else one voice in all of them
                     folders = [self.xvectors(voice, name)]

@@ -60,8 +60,11 @@ class Asked:
         return words
 
     def flag(self, name: str) -> bool:
-        """Whether an option is true."""
-        return self.get(name, "false") == "true"
+        """Whether an option is true. UserError for another word, which recipe.conf can have."""
+        text = self.get(name, "false")
+        if text not in ("true", "false"):
+            raise UserError(f"--{name.replace('_', '-')}: '{text}'; true or false is expected")
+        return text == "true"
 
     def choice(self, name: str, known: str, expected: str = "") -> tuple[str, ...]:
         """The words of an option: at least one, each once, each as a regular expression says."""
@@ -79,22 +82,24 @@ class Asked:
         """The whole numbers above 0 of an option."""
         return self.choice(name, "[1-9][0-9]*", A_NUMBER)
 
-    def number(self, name: str) -> int:
-        """The one whole number above 0 of an option."""
-        first, *more = self.numbers(name)
-        if more:
-            raise UserError(f"--{name.replace('_', '-')}: '{self[name]}'; {A_NUMBER}")
-        return int(first)
+    def number(self, name: str, least: int = 1) -> int:
+        """The one whole number of an option."""
+        text, expected = self.get(name), f"a whole number from {least} on is expected"
+        if not re.fullmatch("[0-9]+", text) or int(text) < least:
+            expected = A_NUMBER if least == 1 else expected
+            raise UserError(f"--{name.replace('_', '-')}: '{text}'; {expected}")
+        return int(text)
 
     def sizes(self) -> tuple[str, ...]:
         """The sizes of --sizes."""
         return self.choice("sizes", "[2-9]|[1-9][0-9]+", "a whole number from 2 on is expected")
 
 
-def given(command: str) -> Collection[str]:
-    """The names of the options of a command."""
-    words = (word.partition("=")[0] for word in shlex.split(command))
-    return {word[2:].replace("-", "_") for word in words if word.startswith("--")}
+def given(asked: Asked) -> set[str]:
+    """The names of the options of a command, and of its --config."""
+    words = (word.partition("=")[0] for word in shlex.split(asked["command_line"]))
+    own = {word[2:].replace("-", "_") for word in words if word.startswith("--")}
+    return own.union(asked.get("configured").split())
 
 
 def follow_protocol(asked: Asked) -> Asked:
@@ -111,7 +116,7 @@ def follow_protocol(asked: Asked) -> Asked:
         "protocol_training": protocol.training,
         **protocol.options,
     }
-    own = given(asked["command_line"])
+    own = given(asked)
     return asked.changed({name: value for name, value in values.items() if name not in own})
 
 
@@ -561,9 +566,10 @@ def _settings(one: Speech) -> dict[str, str]:
 
 
 def settings_of(name: str) -> str:
-    """Settings of a system from an earlier use of these options; empty where there are none."""
+    """Settings of a system from an earlier use of these options; empty where there are none, or
+    where conf/systems has had that system since."""
     conf = FOLDER / f"{name}.yaml"
-    return str(conf) if conf.is_file() else ""
+    return str(conf) if conf.is_file() and not is_settings(f"conf/systems/{name}.yaml") else ""
 
 
 @dataclass(frozen=True)

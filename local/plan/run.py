@@ -28,7 +28,7 @@ from local.plan.options import (
 from local.protocols.attackers import ALIGNED, ATTACKERS, CONTROLS, READING, UNPROTECTED
 from local.protocols.trials import MIXED
 from steps.anonymisers.registry import describe_system
-from utils.cli import UserError
+from utils.cli import UserError, refusing
 from utils.digests import remembering
 from utils.recipe import Planned
 from utils.settings import is_settings
@@ -45,8 +45,8 @@ FLAGS = ("prosody", "quality", "controls")
 FREE = (
     *LISTS, *FLAGS, "stage", "stop_stage", "nj", "download", "dry_run", "list_stages", "corpus",
     "prepare_options", "also_prepared", "corpus_name", "corpus_note", "report_audio", "report_pdf",
-    "drop", "command_line", "trainings", "train_evaluator", "external", "external_command",
-    "protocol", "protocol_training",
+    "drop", "command_line", "configured", "trainings", "train_evaluator", "external",
+    "external_command", "protocol", "protocol_training",
 )  # fmt: skip
 
 
@@ -59,7 +59,7 @@ def what_counts(asked: Asked) -> dict[str, object]:
 
 def widen(asked: Asked) -> tuple[Asked, list[str]]:
     """Options to show: those given, merged with those of finished runs that differ only in lists;
-    and messages for the log. UserError for a word of --drop that is not remembered."""
+    and messages for the log. UserError for a word of --drop that is not remembered, or named."""
     drop = {*asked.words("drop")}
     if not FILE.is_file():
         if drop:
@@ -84,6 +84,8 @@ def widen(asked: Asked) -> tuple[Asked, list[str]]:
     wider: dict[str, str] = {}
     for name in (*LISTS, *FLAGS):
         mine = own["lists"][name]  # type: ignore[index]
+        if kept := sorted(drop & {*mine, *([name] if mine and name in FLAGS else ())}):
+            raise UserError(f"--drop: {kept[0]} is in this run (--{name}); take it out of one")
         more = [word for word in lists[name] if word not in mine and not drop & {word, name, "all"}]
         if more:
             wider[name] = " ".join([*mine, *more])
@@ -110,6 +112,7 @@ def plan_report(own: Recipe, attacks: Attacks, utility: Utility) -> list[str]:
     shown where it is up to date.
     """
     shown, made = attacks.recipe, own.tables.every_out()
+    rows = {row.out: row for rows in shown.tables.rows.values() for row in rows}
     known: dict[Path, bool] = {}
     stale: list[str] = []
 
@@ -122,6 +125,9 @@ def plan_report(own: Recipe, attacks: Attacks, utility: Utility) -> list[str]:
             return folder in made
         with remembering(MEMORY):
             current = is_current(Path(folder), known)
+        if of.evaluator == EVERYBODY:  # of all attackers, some of whom --drop may have taken out
+            scores = {word for word in made_by(Path(folder)) if word.startswith("exp/scores/")}
+            current = current and scores.issubset(rows[folder].values["lists"])
         stale.extend([] if current else [folder])
         return current
 
@@ -146,7 +152,7 @@ def plan_report(own: Recipe, attacks: Attacks, utility: Utility) -> list[str]:
         there = protected in made or Path(protected, "conf.json").is_file()
         if system != ORIGINAL and there:
             words += ["--speech", system, f"data/{name}", protected]
-    if own.asked["report_audio"] != "true":
+    if not own.asked.flag("report_audio"):
         words += ["--clips", "0"]
     for system in systems:
         for how, stage, names, folder in _timed(attacks, utility, system):
@@ -154,7 +160,7 @@ def plan_report(own: Recipe, attacks: Attacks, utility: Utility) -> list[str]:
                 logs = (f"exp/audio/{name}", folder.format(name))
                 words += [f"--timed-{how}", system, stage, *logs]
     results = own.step("results", "exp/results", options=words, figures=shown.given(figures))
-    pdf = ["--pdf"] if own.asked["report_pdf"] == "true" else []
+    pdf = ["--pdf"] if own.asked.flag("report_pdf") else []
     own.step("report", "exp/report", options=pdf, results=results)
     return stale
 
@@ -221,7 +227,7 @@ def _timed_protection(recipe: Recipe, system: str) -> Iterator[Timed]:
                 yield "each", "pitch", sets, "exp/f0/{}"
             case "xvectors" if not voice.given:
                 yield "each", "x-vectors of the voices", sets, f"{voice.xvectors}/{{}}"
-            case "pool" if name:
+            case "pool" if name == "wavlm":
                 yield "once", "pool: WavLM frames", pool, "exp/pools/wavlm"
             case "pool":
                 yield "once", "pool: WORLD frames", pool, "exp/world/{}"
@@ -261,14 +267,20 @@ class People:
     def _group(self) -> None:
         """Plan the strongest attacker on each system by group of people."""
         found: dict[str, dict[str, list[Listed]]] = {}
-        for one in (*self.attacks.all, *self.attacks.fused):
+        for one in self.attacks.every:
             if one.trials in self.recipe.trials:  # not of mixed lists beside those of each sex
                 of = found.setdefault(one.attack.system, {})
                 of.setdefault(f"data/{one.trials}", []).append(one)
         for system, lists in found.items():
             words = [w for data in lists for w in ("--listed", f"{data}/trials", data)]
+            names = [
+                {(one.attack.attacker, one.tells.title) for one in own} for own in lists.values()
+            ]
+            of_each = set.intersection(*names)  # not who earlier attacked one list of several
             for one in chain.from_iterable(lists.values()):
                 who = f"{one.attack.attacker}.{one.tells.title}"
+                if (one.attack.attacker, one.tells.title) not in of_each:
+                    continue
                 for n, run in enumerate((one, *self.attacks.further(one))):
                     words += ["--scores", who, str(n), run.scores]
             of_all = Labels("", "", system, Family.GROUPS, "", EVERYBODY, "-")
@@ -325,7 +337,7 @@ class People:
         for of, name in zip(recipe.asked.words("distractors"), others, strict=True):
             if of in (recipe.train, recipe.learnt.name):
                 recipe.at(Stage.LEARN).session_xvectors(one.tells.encoder, name)
-            else:
+            elif f"{xvectors}/{name}" not in recipe.tables.every_out():  # as of a pool, by sessions
                 recipe.at(Stage.HEAR).xvectors(one.tells.encoder, name)
             words += ["--other", f"{xvectors}/{name}", f"data/{name}"]
         recipe.at(Stage.MEASURE).figures_of_encoder(
@@ -342,7 +354,18 @@ SETS = "--sets"  # of a prepare.sh that can make some sets alone
 def plan_run(asked: Asked) -> Planned:
     """Plan run.sh with these options."""
     asked, lacking = take_available(take_external(asked))
-    recipe, attacks, utility = _plan_all(asked)
+    shown, notes = widen(asked)
+    before: list[Listed] = []
+    if shown is not asked:
+        try:
+            _, all_attacks, all_utility = _plan_all(shown)
+            before = [*all_attacks.all, *all_attacks.fused]
+        except UserError as error:  # such as missing settings of a system
+            notes.append(f"not in the report: what earlier runs measured: {error}")
+            shown = asked
+    recipe, attacks, utility = _plan_all(asked, before)
+    if shown is asked:
+        all_attacks, all_utility = attacks, utility
     recipe.notes += lacking
     if asked.get("protocol") and attacks.plan.skipped:
         raise UserError(f"--protocol {asked['protocol']}: cannot run {attacks.plan.skipped[0]}")
@@ -357,14 +380,6 @@ def plan_run(asked: Asked) -> Planned:
     for name in dict.fromkeys((recipe.train, recipe.pool, recipe.learnt.name, *recipe.sets)):
         if name != recipe.train or f"data/{name}" in made:
             recipe.at(Stage.AUDIO).step("audio", f"exp/audio/{name}", name)
-    shown, notes = widen(asked)
-    all_attacks, all_utility = attacks, utility
-    if shown is not asked:
-        try:
-            _, all_attacks, all_utility = _plan_all(shown)
-        except UserError as error:  # such as missing settings of a system
-            notes.append(f"not in the report: what earlier runs measured: {error}")
-            shown = asked
     stale = plan_report(recipe.at(Stage.RESULTS), all_attacks, all_utility)
     notes += [
         f"not in the report: {folder}, made before, is out of date; name what makes it"
@@ -378,7 +393,7 @@ def plan_run(asked: Asked) -> Planned:
 def _no_attack(asked: Asked, attacks: Attacks) -> list[str]:
     """Attacks that the command names and that no evaluator can make, each with the reason for one.
     UserError where an attacker could attack no system at all."""
-    if not {"attackers", "protocol"} & {*given(asked["command_line"])}:
+    if given(asked).isdisjoint(("attackers", "protocol")):
         return []
     run = {(attack.attacker, attack.system) for attack in attacks.plan.attacks}
     lacking: dict[str, list[str]] = {}
@@ -402,7 +417,7 @@ def take_available(asked: Asked) -> tuple[Asked, list[str]]:
     and a message for each; what the command or a protocol names stays. ecapa_mini takes the place
     of an evaluator of models/."""
     kept, notes = {}, []
-    own = {*given(asked["command_line"]), *(("evaluators",) if asked.get("protocol") else ())}
+    own = {*given(asked), *(("evaluators",) if asked.get("protocol") else ())}
     for option in (name for name in ("systems", "evaluators", "asr") if name not in own):
         words = {word: _package_of(option, word) for word in asked.words(option)}
         lost = {w: name for w, name in words.items() if name and find_spec(name) is None}
@@ -423,14 +438,14 @@ def _package_of(option: str, word: str) -> str:
     return {"moonshine": MOONSHINE, "pyannote": MOONSHINE, "resemblyzer": name}.get(name, "")
 
 
-def _plan_all(asked: Asked) -> tuple[Recipe, Attacks, Utility]:
-    """Plan stages 2 to 10."""
+def _plan_all(asked: Asked, before: Sequence[Listed] = ()) -> tuple[Recipe, Attacks, Utility]:
+    """Plan stages 2 to 10. before: attacks of earlier runs."""
     recipe = Recipe.make(asked)
     asked.number("draws")
     asked.number("informed_draws")
     named = asked.words("systems")
     systems = [*dict.fromkeys((*named, *_controls(recipe)))]
-    attacks = Attacks(recipe, systems)
+    attacks = Attacks(recipe, systems, before)
     utility = Utility(recipe, named)
     for evaluator in recipe.evaluators:
         recipe.at(Stage.ENCODERS).encoder(evaluator.encoder)
@@ -530,8 +545,9 @@ def _remember(recipe: Recipe) -> tuple[str, list[str]]:
     """Take corpus and options of prepare.sh from a finished stage 0 where this command lacks them,
     and log it. Options of another corpus are left alone."""
     asked = recipe.asked
-    corpus, options = asked["corpus"], asked["prepare_options"].split()
-    named = given(asked["command_line"])
+    with refusing("--prepare-options: {}; quotes stand in pairs", ValueError):
+        corpus, options = asked["corpus"], shlex.split(asked["prepare_options"])
+    named = given(asked)
     sets = (Path("data", name) for name in (recipe.sets[0], recipe.train))
     words = next(filter(None, map(made_by, sets)), [])[3:]  # after ./prepare.sh --seed SEED
     words = words[:-2] if SETS in words[-2:-1] else words
@@ -542,7 +558,7 @@ def _remember(recipe: Recipe) -> tuple[str, list[str]]:
         told += ["--corpus", shlex.quote(corpus)]
     if corpus == known and not options and "prepare_options" not in named and words:
         options = words
-        told.append(f"--prepare-options={shlex.quote(' '.join(words))}")
+        told.append(f"--prepare-options={shlex.quote(shlex.join(words))}")
     if told and int(asked["stage"]) == Stage.PREPARE:
         recipe.notes.append(f"as stage 0 was finished before: {' '.join(told)}")
     return corpus, options

@@ -21,6 +21,7 @@ from local.plan.options import (
     need_folders,
     read_external,
 )
+from local.protocols.attackers import ATTACKERS
 from steps.anonymisers.registry import describe_system
 from utils.cli import UserError
 from utils.digests import remembering
@@ -85,7 +86,7 @@ class Nist:
     def _vary(self, name: str) -> dict[str, str]:
         """Profiles of a system. Systems with profiles get them in their settings; for others a
         profile is a draw. A system that is not random has one."""
-        recipe, n, systems = self.recipe, int(self.recipe.asked["profiles"]), dict[str, str]()
+        recipe, n, systems = self.recipe, self.recipe.asked.number("profiles"), dict[str, str]()
         of = need_conf("systems", name)
         for profile in self.tested:
             if int(profile) > n:
@@ -229,7 +230,7 @@ def _targets(recipe: Recipe, base: str, out: str, series: Sequence[str]) -> list
 
 def plan_whitebox(asked: Asked) -> Planned:
     """Plan whitebox.sh: everybody speaks with one constant voice, which the attacker knows."""
-    asked.numbers("targets")
+    asked.number("targets")
     series = asked.choice("f0", "none|linear")
     how = asked.choice("how", "backend|finetuned|scratch")
     (base,) = asked.choice("base", BASES)
@@ -427,8 +428,7 @@ class Generators:
         for folder in sorted(scores.glob(f"*.{evaluator.label}/*/{both.split}_f")):
             attacker = folder.parts[-3].removesuffix(f".{evaluator.label}")
             folders = [folder, folder.with_name(f"{both.split}_m")]
-            is_attack = attacker != "similarity" and "_draw" not in attacker
-            if is_attack and all(self._has(str(one)) for one in folders):
+            if attacker in ATTACKERS and all(self._has(str(one)) for one in folders):
                 women, men = (f"{one}/scores" for one in folders)
                 of = both._replace(
                     family=Family.VERIFICATION, attacker=attacker, condition=folder.parts[-2]
