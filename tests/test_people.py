@@ -178,7 +178,8 @@ def test_distractors_make_naming_no_easier() -> None:
 
 
 def test_a_channel_of_the_distractors_makes_naming_no_harder() -> None:
-    """Vectors are 30 from the origin in one dimension; the distractors as far in another."""
+    """Enrolled vectors are 30 from the origin in one dimension; what is heard, and the second
+    distractors, as far in another."""
     (enrol, trial), (others, _) = people(3, 30, 4, 0.5), people(4, 60, 1, 0.5)
 
     def moved(own: AttackSide, k: int, prefix: str = "") -> AttackSide:
@@ -187,7 +188,7 @@ def test_a_channel_of_the_distractors_makes_naming_no_harder() -> None:
                for s, utts in own.spk2utt.items()}  # fmt: skip
         return side({f"{prefix}{s}": rows for s, rows in far.items()}, f"{prefix}{k}")
 
-    heard = moved(trial, 16)
+    heard = moved(trial, 17)
     alike, other = (
         crowd([("e", moved(enrol, 16)), ("o", moved(others, k, "x"))], heard) for k in (16, 17)
     )
@@ -234,6 +235,7 @@ def test_the_worst_group_and_its_gap_by_hand() -> None:
     assert report["worst_eer_1_recordings_age"] == "under_18"
     assert report["gap_eer_1_recordings_age"] == pytest.approx(adults)
     assert report["named_all_recordings_age_under_18"] == 1.0
+    assert report["worst_named_all_recordings_age"] == "under_18"
     assert report["gap_named_all_recordings_age"] == 1.0
     assert report["people_age_18_to_59"] == 2
 
