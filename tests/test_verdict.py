@@ -51,8 +51,7 @@ def test_verdicts(case: dict[str, Any]) -> None:
 def test_the_worst_person_caps_the_verdict() -> None:
     attacks = attack([0.49, 0.45, 0.53])
     assert judge(attacks, 0.5).level is Level.HIDDEN
-    found = judge(attacks, 0.82)
-    assert str(found) == "? no leak shown: but the worst-protected person has a linkability of 0.82"
+    assert judge(attacks, 0.51).level is Level.UNSHOWN
     assert judge(attack([0.2, 0.1, 0.3]), 0.82).level is Level.OFTEN
 
 
