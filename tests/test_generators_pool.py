@@ -13,9 +13,10 @@ from steps.generators.base import (
     choose_gender,
     describe_generator,
     load_generator,
+    want,
 )
 from steps.generators.sampling import read_speaker_settings
-from steps.sources import Resources, VoiceKey, make_keys
+from steps.sources import Resources, SourceSpeaker, VoiceKey, make_keys
 from steps.speaker.backends import PldaBackend, load_backend, train_backend, write_backend
 from steps.speaker.vectors import Plda, read_xvectors
 from tests.making import run_of
@@ -350,6 +351,13 @@ def test_gender_policies():
     for policy in ("same", "other"):
         refuses("spk2gender", choose_gender, policy, None, make_rng(0))
     refuses("known: same, other, random", choose_gender, "opposite", "f", make_rng(0))
+
+
+def test_one_voice_for_all_depends_on_no_source():
+    source = SourceSpeaker("f00", "f", SOURCE)
+    one, own = (want(level, "same", KEY, source, Draws()) for level in ("const", "spk"))
+    assert (one.x, one.gender, one.exclude) == (None, "f", ())
+    assert (own.x is SOURCE, own.gender, own.exclude) == (True, "f", {"f00"})
 
 
 @pytest.mark.parametrize(

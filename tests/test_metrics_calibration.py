@@ -121,7 +121,7 @@ def test_two_runs_of_one_safeguard() -> None:
 def test_a_safeguard_that_turns_scores_round_misleads_the_attacker() -> None:
     f0, target = gaussian_llr(300, 3000)
     found = calibration(target, f0, -f0)
-    assert found["c_ece_linear"] < -0.5
+    assert max(found["c_ece_linear"], found["c_ece_isotonic"]) < -0.5
     assert found["cllr_linear"] > 1.5
 
 

@@ -90,8 +90,6 @@ def test_intervals_of_verification_do_not_depend_on_file_order() -> None:
     coarse = np.round(score, 1)
     ties = [evaluate(trials, coarse)["intervals"], evaluate(mixed, coarse[mix])["intervals"]]
     assert ties[0] == ties[1], "equal scores were added in the order of the file: another last bit"
-    for name, (low, high) in report["intervals"].items():
-        assert low <= report[name] <= high or name == "l_w", name
 
 
 def test_figures_of_several_draws_are_means_and_a_resample_takes_one() -> None:

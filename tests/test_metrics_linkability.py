@@ -1,6 +1,7 @@
 """Linkability: the published formula, its limits, and who is linkable."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -132,13 +133,16 @@ def find(trials: Trials, utt2spk: dict[str, str]) -> Speakers:
 
 def test_speakers_are_linkable_each_on_their_own() -> None:
     trials, score, utt2spk = two_speakers()
-    report = verification(trials, score, speakers=find(trials, utt2spk))
+    report: Any = verification(trials, score, speakers=find(trials, utt2spk), n_bins=50)
     by_speaker = report["linkability_per_speaker"]
-    assert isinstance(by_speaker, dict)
     assert by_speaker["a"] == 1.0
     assert by_speaker["b"] < 0.7
     # Both have as many mated scores: the mean of the two is the mean over all.
     assert np.mean(list(by_speaker.values())) == pytest.approx(report["linkability_mean"])
+    for name, found in report["linkability_bins_50_per_speaker"].items():
+        own = np.array(trials.enrol) == name
+        bins = detection.histograms(rank(score[own], trials.target[own]), n_bins=50)
+        assert bins and found == pytest.approx(detection.d_sys(bins))
 
 
 def test_a_speaker_without_mated_scores_is_not_listed() -> None:

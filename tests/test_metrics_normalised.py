@@ -2,10 +2,12 @@
 
 import logging
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 
+from local.metrics.intervals import multiplicities, percentiles
 from local.metrics.legal import reidentification
 from local.metrics.verification import Speakers, fuse, normalise_over_candidates, verification
 from tests.refusals import refuses
@@ -86,6 +88,10 @@ def test_people_are_resampled_and_the_normalisation_is_held() -> None:
     found = verification(trials, flat, speakers=who, n_bootstrap=50, seed=3)
     low, high = found["intervals"]["eer_normalised"]  # type: ignore[index]
     assert low < found["eer_normalised"] < high  # type: ignore[operator]
+    utt2spk = {f"u{u}": f"s{spk}" for u, spk in enumerate(own)}
+    named: Any = reidentification(trials, flat, utt2spk, n_bootstrap=50, seed=3)
+    shares = multiplicities(6, 50, 3) @ [*named["reid_top_1_per_speaker"].values()] / 6
+    assert named["intervals"]["reid_top_1"] == pytest.approx(percentiles(shares))
 
 
 def test_naming_counts_all_utterances_alike() -> None:

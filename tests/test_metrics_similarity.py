@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from local.metrics import similarity as module
+from local.metrics.intervals import multiplicities, percentiles
 from local.metrics.similarity import (
     SETTINGS,
     SegmentPairs,
@@ -98,6 +99,10 @@ def looped_d_diag(sim: dict[tuple[str, str], float]) -> float:
     return abs(sum(own) / len(own) - sum(other) / len(other))
 
 
+def dominance_of_row(name: str, row: dict[str, float]) -> float:
+    return abs(row[name] - float(np.mean([x for other, x in row.items() if other != name])))
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_everything_agrees_with_loops_over_cells(seed: int) -> None:
     rows = example(seed=seed)
@@ -112,6 +117,8 @@ def test_everything_agrees_with_loops_over_cells(seed: int) -> None:
             assert cells == pytest.approx(expected[kind], abs=1e-12)
         d[s], d2020[s] = looped_d_diag(expected["sim"]), looped_d_diag(expected["sim2020"])
         assert found[f"d_diag_{s}"] == pytest.approx(d[s], abs=1e-12)
+        rows_of = {a: dominance_of_row(a, row) for a, row in found[f"sim_{s}"].items()}
+        assert found[f"d_diag_{s}_per_speaker"] == pytest.approx(rows_of)
         for name, point in found[f"zoo_{s}"].items():
             cells = expected["cells"]
             impostor = [x for (a, b), v in cells.items() if a == name != b for x in v]  # type: ignore[attr-defined]
@@ -120,6 +127,9 @@ def test_everything_agrees_with_loops_over_cells(seed: int) -> None:
     assert found["g_vd"] == pytest.approx(10 * math.log10(d["pp"] / d["oo"]))
     assert found["deid_2020"] == pytest.approx(1 - d2020["op"] / d2020["oo"])
     assert found["g_vd_2020"] == pytest.approx(10 * math.log10(d2020["pp"] / d2020["oo"]))
+    oo, op, pp = (np.array([*found[f"d_diag_{s}_per_speaker"].values()]) for s in SETTINGS)
+    assert [*found["deid_per_speaker"].values()] == pytest.approx(1 - op / oo)
+    assert [*found["g_vd_per_speaker"].values()] == pytest.approx(10 * np.log10(pp / oo))
 
 
 def test_two_speakers_by_hand() -> None:
@@ -138,7 +148,6 @@ def test_two_speakers_by_hand() -> None:
     assert (found["deid"], found["g_vd"]) == (pytest.approx(1.0), -math.inf)
     assert (found["g_d_ece"], found["g_cllr_min"]) == (-math.inf, -math.inf)
     assert found["zoo_oo"]["a"] == pytest.approx([math.log(6), math.log(0.4)])
-    assert found["deid_per_speaker"] == pytest.approx({"a": 1.0, "b": 1.0})
     assert found["n_target_op"] == 4  # of 16 pairs, 4 are of one utterance with itself
     assert (found["n_speakers"], found["n_segments"], found["n_target_oo"]) == (2, 4, 2)
 
@@ -148,13 +157,6 @@ def test_pairs_of_one_utterance_are_dropped_before_calibration() -> None:
     with_itself = {s: r + [(a, a, 99.0) for a in {a for a, _, _ in r}] for s, r in rows.items()}
     with_itself["op"] = rows["op"]
     assert report(with_itself) == report(rows)
-
-
-def test_op_is_not_symmetrised_and_oo_is() -> None:
-    found = report(example())
-    op, oo = found["sim_op"], found["sim_oo"]
-    assert op["s0"]["s1"] != op["s1"]["s0"]
-    assert oo["s0"]["s1"] == oo["s1"]["s0"]
 
 
 def test_either_order_or_both_may_be_listed() -> None:
@@ -263,35 +265,21 @@ def test_weights_are_copies_of_people_that_do_not_meet() -> None:
 
 
 def test_intervals_hold_every_figure() -> None:
-    found = report(example(n_speakers=6, digits=6), n_bootstrap=40, seed=2)
+    rows = example(n_speakers=6, digits=6)
+    found = report(rows, n_bootstrap=40, seed=2)
     assert set(found["intervals"]) >= {"deid", "g_vd", "d_ece_op", "cllr_min_op_oo", "g_d_ece"}
-    for name, (low, high) in found["intervals"].items():
-        assert low <= high, name
-    low, high = found["intervals"]["g_vd"]
-    assert low <= found["g_vd"] <= high
+    values = []
+    for drawn in multiplicities(6, 40, 2):
+        own = [module.prepare(pairs(rows[s]), 6, symmetric=True) for s in ("pp", "oo")]
+        assessed = [module.assess(setting, drawn) for setting in own]
+        values.append(gain_db(*(module.d_diag(one.sim, drawn) for one in assessed if one)))
+    assert found["intervals"]["g_vd"] == pytest.approx(percentiles(np.array(values)))
 
 
-@pytest.mark.parametrize(
-    ("original", "protected", "percent"),
-    [
-        (0.584, 0.004, 99.32),
-        (0.584, 0.221, 62.16),
-        (0.584, 0.236, 59.59),
-        (0.69, 0.354, 48.7),
-        (0.69, 0.224, 67.54),
-        (0.594, 0.141, 76.26),
-        (0.667, 0.196, 70.61),
-        (0.653, 0.153, 76.57),
-        (0.694, 0.199, 71.33),
-        (0.694, 0.218, 68.59),
-    ],
-)  # fmt: skip
-def test_arithmetic_of_tables_2_and_3(original: float, protected: float, percent: float) -> None:
+def test_arithmetic_of_losses_and_gains() -> None:
     """002: D_ECE^(OP/OO) of Table 3 follows from the D_ECE of Table 2 (three digits printed)."""
-    assert 100 * loss(protected, original) == pytest.approx(percent, abs=0.15)
-
-
-def test_arithmetic_of_the_gains() -> None:
+    for oo, op, percent in ((0.584, 0.004, 99.32), (0.69, 0.354, 48.7), (0.653, 0.153, 76.57)):
+        assert 100 * loss(op, oo) == pytest.approx(percent, abs=0.15)
     assert gain_db(0.5, 0.5) == 0.0
     assert gain_db(0.05, 0.5) == pytest.approx(-10.0)
     assert gain_db(0.0, 0.5) == -math.inf

@@ -307,6 +307,7 @@ def test_a_file_that_cannot_be_read_is_named_and_the_rest_goes_on(folder, tmp_pa
         (["EMPTY", "OUT"], "holds no audio file"),
         (["--system", "nowhere.yaml", "IN", "OUT"], "is missing"),
         (["--system", "XV", "IN", "OUT"], "wants xvectors"),
+        (["--key", "fifteen letters", "IN", "OUT"], "--key: the key has 15 characters"),
         (["--key-file", "EMPTY/key", "IN", "OUT"], "no key; `openssl rand -hex 16` prints"),
     ],
 )  # fmt: skip

@@ -51,8 +51,7 @@ def test_verdicts(case: dict[str, Any]) -> None:
 def test_the_worst_person_caps_the_verdict() -> None:
     attacks = attack([0.49, 0.45, 0.53])
     assert judge(attacks, 0.5).level is Level.HIDDEN
-    found = judge(attacks, 0.82)
-    assert str(found) == "? no leak shown: but the worst-protected person has a linkability of 0.82"
+    assert judge(attacks, 0.51).level is Level.UNSHOWN
     assert judge(attack([0.2, 0.1, 0.3]), 0.82).level is Level.OFTEN
 
 
@@ -193,8 +192,9 @@ def test_the_worst_person_is_that_of_all_evaluators() -> None:
     speakers = [
         linkability("a", "e", "0.4"), linkability("b", "other", "0.9"), linkability("c", "e", ""),
     ]  # fmt: skip
-    table = verdict_table([bare(), figure("b2", "aligned", 0.3, 0.2, 0.4)], speakers)
-    assert table.rows[0][-1] == "b (linkability 0.90)"
+    (row,) = verdict_table([bare(), figure("b2", "aligned", 0.49, 0.47, 0.52)], speakers).rows
+    assert row[-1] == "b (linkability 0.90)"
+    assert row[1].endswith("but the worst-protected person has a linkability of 0.90")
 
 
 def test_recordings_of_a_person_stand_beside_one() -> None:
@@ -293,11 +293,11 @@ def test_a_choice_among_fewer_attackers_hid_what_the_others_found() -> None:
 
 
 def test_each_of_several_groups_had_its_own_five_percent() -> None:
-    """A p value of 0.03 is beyond chance for one group, and not for one of two."""
-    own = attack([0.4, 0.3, 0.5])
-    chosen = {"1": (Value(0.3, 0.2, 0.4), 0.03)}
-    assert judge(own, chosen=chosen).level is Level.NOW_AND_THEN
-    assert judge(own, chosen=chosen, groups=2).level is Level.UNSHOWN
+    """A p value of 0.04 is beyond chance for one group, and not for one of two."""
+    women = [bare(), figure("b2", "ignorant", 0.35, 0.2, 0.493)]
+    men = [replace(f, split="x_m", gender="m") for f in women]
+    found = [verdicts(rows)["b2"][0].verdict.level for rows in (women, [*women, *men])]
+    assert found == [Level.NOW_AND_THEN, Level.UNSHOWN]
     named = attack({"eer": [0.49, 0.45, 0.53], "named": "4/11", "chance": "1/11", "people": 11.0})
     assert [judge(named, groups=n).level for n in (1, 5)] == [Level.OFTEN, Level.UNSHOWN]
 
@@ -408,7 +408,7 @@ def test_an_attacker_who_fails_a_control_is_no_evidence_and_a_control_no_system(
         figure("a", "lazy_informed", 0.49, 0.45, 0.53, evaluator="pyannote/cosine"),
     ]
     found = [figure("bn_perm", "lazy_informed", 0.05, 0.0, 0.1, evaluator="pyannote/cosine")]
-    missed = [figure("bn_perm", "lazy_informed", 0.4, 0.3, 0.5, evaluator="pyannote/cosine")]
+    missed = [figure("bn_perm", "lazy_informed", 0.2, 0.1, 0.3, evaluator="pyannote/cosine")]
 
     def heard(more: list[Figure]) -> bool:
         return select.attacks(results([*rows, *more]), "a", "x_f")[0].controlled

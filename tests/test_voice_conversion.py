@@ -349,10 +349,8 @@ def test_perm_gives_enrolment_and_trials_one_voice(make_data_dir, pool, tmp_path
     ]
     assert got[0] == got[1]
     assert got[0]["s1-000"] == got[0]["s1-001"]
-    backwards = run(
-        conf, data, tmp_path / "o", pool, "--xvectors", folders[1], "--xvectors", folders[0]
-    )
-    assert backwards != got[0]
+    alone = [run(conf, data, tmp_path / "o", pool, "--xvectors", folder) for folder in folders]
+    assert got[0] == alone[0] != alone[1]
 
 
 def test_same_bits_whatever_the_order_and_the_parts(make_data_dir, pool, tmp_path) -> None:
