@@ -136,6 +136,7 @@ LENGTHS = {
     "mp3_with_tags": (ID3 + MP3, RATE),
     "mp3_from_within_a_frame": (mp3(QUIET[::-1], table=False)[50:], (2 * RATE, 4 * RATE)),
     "mp3_joined_with_tags": (ID3 + MP3 + ID3 + mp3(QUIET) + b"TAG" + bytes(125), 4 * RATE),
+    "flac_joined": (encoded(NOISE, "FLAC") + encoded(QUIET, "FLAC"), 4 * RATE),
     "flac_with_mp3_tags": (ID3 + encoded(NOISE, "FLAC"), RATE),
     "mp3_joined": (MP3 + mp3(QUIET), 4 * RATE),
     "mp3_tells_half": (
@@ -185,6 +186,9 @@ CUT = {
     "au": (encoded(NOISE, "AU")[:-8000], "tells of 16000 samples, 12000 are there"),
     "sphere": (encoded(NOISE, "NIST")[:-8000], "tells of 16000 samples, 12000 are there"),
     "flac": (encoded(NOISE, "FLAC")[:-8000], "tells of 16000 samples, "),
+    "flac_joined": ((2 * encoded(NOISE, "FLAC"))[:-8000], "tells of 16000 samples, "),
+    "w64": (encoded(NOISE, "W64")[:-8000], "tells of 16000 samples, 12000 are there"),
+    "empty": (wav(0)[:44] + LIST, "has no samples"),
     "gsm": (encoded(NOISE, "WAV", "GSM610")[:-1000], "tells of 3250 bytes of samples, 2250 are"),
     "mp3": (mp3(QUIET)[:-4000], "frames, "),
     "unlike": (wav(1) + encoded(NOISE, "WAV", rate=8000), "joined of recordings with unlike rates"),

@@ -7,6 +7,7 @@ through ffmpeg, where that is installed.
 """
 
 import io
+import mmap
 import os
 import re
 import shlex
@@ -20,6 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -256,8 +258,12 @@ def _find_links(path: str) -> list[Link]:
             kind = "MP3"  # which begins within a frame
         stream.seek(0)
         known = {"WAV": _wav_links, "RF64": _wav_links, "Ogg": _ogg_links, "MP3": _mpeg_links}
+        known["FLAC"] = _flac_links
         links = known[kind](path, stream) if kind in known else []
     return links or [plain]
+
+
+_W64 = rb"fmt \xf3\xac\xd3\x11.{28}(..).*?data\xf3\xac\xd3\x11.{8}(.{8})"
 
 
 def _told_samples(kind: str, head: bytes) -> int:
@@ -270,6 +276,9 @@ def _told_samples(kind: str, head: bytes) -> int:
         _, size, code, _, channels = struct.unpack(">5I", head[4:24])
         width = {1: 1, 2: 1, 3: 2, 4: 3, 5: 4, 6: 4, 7: 8, 27: 1}.get(code, 0) * channels
         return size // width if width and size != 0xFFFFFFFF else 0
+    if kind == "W64" and (found := re.search(_W64, head, re.DOTALL)):
+        frame, size = (int.from_bytes(group, "little") for group in found.groups())
+        return (size - 24) // frame if frame and 24 < size < _UNKNOWN else 0  # size: also of itself
     return 0
 
 
@@ -347,12 +356,12 @@ def _wav_links(path: str, stream: BinaryIO) -> list[Link]:
             break  # libsndfile says what is wrong
         told, frame = found
         start = stream.tell()
-        unknown = told == 0 or told >= STREAM_LENGTH > size - start
+        unknown = told >= STREAM_LENGTH > size - start
         if not unknown and told > size - start:
             unit = "samples" if frame else "bytes of samples"
             raise AudioError(_cut(told // (frame or 1), (size - start) // (frame or 1), unit))
-        end = size if unknown else _behind(stream, start + told, size)
-        if unknown or end is None:  # no chunks follow the samples: these go on
+        end = None if unknown else _behind(stream, start + told, size)
+        if end is None:  # no chunks follow the samples: these go on
             stream.seek(begin)
             head = stream.read(start - begin - 4)
             most = _LONGEST // frame * frame if frame else _LONGEST
@@ -426,6 +435,18 @@ def _behind(stream: BinaryIO, place: int, size: int) -> int | None:
         else:
             return None
     return size
+
+
+# ---- FLAC: joined files.
+
+
+def _flac_links(path: str, stream: BinaryIO) -> list[Link]:
+    """Links of a FLAC file; none where it is one recording."""
+    with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        found = re.finditer(rb"fLaC[\0\x80]\0\0\x22", content)  # and the length of what follows
+        places = [*(match.start() for match in found), len(content)]
+    pairs = [] if len(places) < 3 else pairwise(places)
+    return [Link(partial(_open_part, path, begin, end)) for begin, end in pairs]
 
 
 # ---- Ogg: joined files, and places of pages (granules) that tell another length than the packets.
