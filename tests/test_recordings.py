@@ -25,6 +25,7 @@ from steps.audio import read_audio
 from steps.protect_folder import main as protect_folder
 from steps.standalone.job import JOURNAL, MARK
 from steps.standalone.stream import Recording, open_pipe
+from steps.training.audio import TrainingAudio
 from tests.making import voice
 from tests.recipes import ROOT
 from tests.refusals import refuses
@@ -368,6 +369,15 @@ def test_formats_that_libsndfile_does_not_read(tmp_path, capsys, monkeypatch):
         "memo.m4a.wav": RATE, "memo1.wav": RATE
     }  # fmt: skip
     assert "memo 2.WMA: cannot be read as audio" in (tmp_path / "out.failed.txt").read_text()
+
+
+def test_training_on_formats_of_ffmpeg_that_memory_does_not_hold(tmp_path, monkeypatch):
+    put(tmp_path / "a.m4a", b"\0\0\0\x1cftyp" + LENGTHS["wav_of_a_pipe"][0])
+    put(tmp_path / "bin/ffmpeg", FFMPEG.encode())
+    (tmp_path / "bin/ffmpeg").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
+    audio = TrainingAudio({"a": str(tmp_path / "a.m4a")}, {"s": ["a"]}, {"a": RATE})
+    assert np.allclose(audio.read("a", 100, 500), NOISE[100:600], atol=1e-4)
 
 
 def test_failures_are_listed_beside_the_current_folder(tmp_path, monkeypatch):
