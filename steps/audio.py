@@ -14,7 +14,7 @@ import numpy.typing as npt
 import soundfile
 
 from utils.arrays import Float64
-from utils.audiofile import NO_SAMPLES, AudioError, AudioFile
+from utils.audiofile import NO_SAMPLES, AudioError, AudioFile, Sink
 from utils.cli import LossError, UserError, refusing
 from utils.tables import replacing, write_map
 
@@ -128,8 +128,9 @@ def write_pcm16(
     """Write mono samples with 16 bit, atomically, int16 as they are; WAV or FLAC by the suffix."""
     audio_format = FORMATS[Path(path).suffix]
     refused = refusing(f"{path}: cannot be written: {{}}", soundfile.LibsndfileError, OSError)
-    with refused, replacing(path) as beside:
-        soundfile.write(beside, samples, rate, subtype="PCM_16", format=audio_format)
+    with refused, replacing(path) as beside, Sink(beside, "w+") as sink:
+        soundfile.write(sink, samples, rate, subtype="PCM_16", format=audio_format)
+        sink.check()
 
 
 # ---- Speech or pause: by energy, and by the detectors of WebRTC and of Silero.

@@ -5,13 +5,14 @@ import io
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import struct
 import subprocess
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -21,7 +22,7 @@ import soundfile
 
 from local.metrics.utility import error_figures
 from steps.anonymisers.external import find_speech
-from steps.audio import read_audio
+from steps.audio import read_audio, write_wav
 from steps.protect_folder import main as protect_folder
 from steps.standalone.job import JOURNAL, MARK
 from steps.standalone.stream import Recording, open_pipe
@@ -378,6 +379,34 @@ def test_training_on_formats_of_ffmpeg_that_memory_does_not_hold(tmp_path, monke
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
     audio = TrainingAudio({"a": str(tmp_path / "a.m4a")}, {"s": ["a"]}, {"a": RATE})
     assert np.allclose(audio.read("a", 100, 500), NOISE[100:600], atol=1e-4)
+
+
+@contextmanager
+def room_for(size: int) -> Iterator[None]:
+    """No file can be longer, as on a disk that is full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("form", ["FLAC", "OGG"])
+def test_a_disk_that_was_full_at_the_last_bytes_left_cut_files(tmp_path, form):
+    """libsndfile writes these when it closes a file, and tells nobody that it could not."""
+    put(tmp_path / f"in/a.{form.lower()}", encoded(VOICE, form))
+    protect(tmp_path)
+    path, cut, said = tmp_path / f"out/a.{form.lower()}", tmp_path / "b.flac", "File too large"
+    write_wav(cut, NOISE)
+    sizes = {name: name.stat().st_size - 50 for name in (path, cut)}
+    path.unlink(), cut.unlink()
+    with room_for(sizes[path]):
+        refuses("1 of 1 files are not", protect, tmp_path, kind=LossError)
+    with room_for(sizes[cut]):
+        refuses(f"b.flac: cannot be written: {said}", write_wav, cut, NOISE)
+    assert not (path.exists() or cut.exists())
+    assert f"cannot be written: {said}" in (tmp_path / "out.failed.txt").read_text()
 
 
 def test_failures_are_listed_beside_the_current_folder(tmp_path, monkeypatch):

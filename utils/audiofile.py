@@ -194,6 +194,28 @@ class AudioFile:
             raise AudioError(_cut(self.frames, n))
 
 
+class Sink(io.FileIO):
+    """File that audio is written to. libsndfile does not tell where it could not write the last of
+    it, as on a full disk; `check` does, behind the end of the audio."""
+
+    _failed: OSError | None = None
+
+    def write(self, data: Any) -> int:
+        """Write all, or keep the error for `check`."""
+        n = 0
+        try:
+            while n < len(data):
+                n += super().write(data[n:])
+        except OSError as error:
+            self._failed = error
+        return len(data)
+
+    def check(self) -> None:
+        """Raise the OSError of what was not written."""
+        if self._failed:
+            raise self._failed
+
+
 @contextmanager
 def _reading() -> Iterator[None]:
     try:
