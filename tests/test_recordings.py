@@ -372,6 +372,24 @@ def test_formats_that_libsndfile_does_not_read(tmp_path, capsys, monkeypatch):
     assert "memo 2.WMA: cannot be read as audio" in (tmp_path / "out.failed.txt").read_text()
 
 
+@pytest.mark.parametrize(
+    "ending",
+    [
+        'case "$*" in *-xerror*) echo "[mov @ 0x5] partial file" >&2; exit 183 ;; esac',
+        "echo '[in#0/webm @ 0x5] File ended prematurely' >&2",
+    ],
+)
+def test_of_cut_files_that_ffmpeg_decodes_the_rest_was_taken(tmp_path, monkeypatch, ending):
+    """As ffmpeg does with an m4a or a webm of which the end is missing."""
+    put(tmp_path / "a.m4a", b"\0\0\0\x1cftyp" + wav(1)[: RATE + 44])
+    lines = FFMPEG.replace("while", "words=$*\nwhile") + ending.replace("$*", "$words")
+    put(tmp_path / "bin/ffmpeg", lines.encode())
+    (tmp_path / "bin/ffmpeg").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
+    said = r"ffmpeg: (partial file|File ended prematurely)"
+    refuses(said, AudioFile.open, tmp_path / "a.m4a", kind=AudioError)
+
+
 def test_training_on_formats_of_ffmpeg_that_memory_does_not_hold(tmp_path, monkeypatch):
     put(tmp_path / "a.m4a", b"\0\0\0\x1cftyp" + LENGTHS["wav_of_a_pipe"][0])
     put(tmp_path / "bin/ffmpeg", FFMPEG.encode())

@@ -306,8 +306,9 @@ def _told_samples(kind: str, head: bytes) -> int:
 
 @contextmanager
 def _through_ffmpeg(path: str) -> Iterator[_Forward]:
-    """Read what ffmpeg decodes; OSError with its last message where it fails."""
-    words = ["ffmpeg", "-v", "error", "-nostdin", "-protocol_whitelist", "file", "-i"]
+    """Read what ffmpeg decodes; OSError with its first message where it fails, or finds the file
+    damaged or cut, for which it has no status with all containers."""
+    words = ["ffmpeg", "-v", "error", "-xerror", "-nostdin", "-protocol_whitelist", "file", "-i"]
     words += [f"file:{path}", "-f", "wav", "-c:a", "pcm_s16le", "-"]
     with (
         tempfile.TemporaryFile() as said,
@@ -317,15 +318,17 @@ def _through_ffmpeg(path: str) -> Iterator[_Forward]:
         try:
             with _Forward(process.stdout.fileno(), closefd=False) as audio:
                 yield audio
-            failed = process.stdout.read(1) == b"" and process.wait() != 0
+            ended = process.stdout.read(1) == b""
+            failed = ended and process.wait() != 0
         except soundfile.LibsndfileError:
-            failed = True
+            ended = failed = True
         finally:
             process.kill()
-        if failed:
-            said.seek(0)
-            lines = said.read().decode(errors="replace").strip().split("\n")
-            raise OSError(f"ffmpeg: {lines[-1] or 'no audio'}")
+        said.seek(0)
+        told = said.read().decode(errors="replace").strip()
+        if failed or (ended and "File ended prematurely" in told):
+            why = re.sub(r"^\[.*?\] ", "", told.partition("\n")[0])
+            raise OSError(f"ffmpeg: {why or 'no audio'}")
 
 
 # ---- WAV: a header that tells more, less or nothing of its samples, and what stands behind them.
