@@ -193,6 +193,12 @@ CUT = {
     "empty": (wav(0)[:44] + LIST, "has no samples"),
     "gsm": (encoded(NOISE, "WAV", "GSM610")[:-1000], "tells of 3250 bytes of samples, 2250 are"),
     "mp3": (mp3(QUIET)[:-4000], "frames, "),
+    "vorbis": (encoded(np.tile(NOISE, 20), "OGG")[:-20000], "bytes of its last page, "),
+    "opus": (encoded(np.tile(NOISE, 20), "OGG", "OPUS")[:-20000], "bytes of its last page, "),
+    "ogg_in_a_head": (
+        encoded(np.tile(NOISE, 20), "OGG") + b"OggS\0",
+        "of 27 bytes of its last page",
+    ),
     "unlike": (wav(1) + encoded(NOISE, "WAV", rate=8000), "joined of recordings with unlike rates"),
     "m4a": (b"\0\0\0\x1cftypM4A rest", r"MPEG-4 .*; convert it: ffmpeg -i a a.wav"),
     "amr": (b"#!AMR\nrest", r"AMR\); convert it: ffmpeg"),

@@ -482,8 +482,14 @@ _SILK, _HYBRID, _CELT = (480, 960, 1920, 2880), (480, 960), (120, 240, 480, 960)
 
 
 def _ogg_links(path: str, stream: BinaryIO) -> list[Link]:
-    """Links of an Ogg file; none where it is one recording whose places are right."""
-    given = _recordings(stream.read())
+    """Links of an Ogg file; none where it is one recording whose places are right. AudioError for
+    one that ends within a page: no header tells how many there are."""
+    content = stream.read()
+    last = content.rfind(b"OggS")
+    told, there = _page_size(content, last), len(content) - last
+    if told > there:
+        raise AudioError(_cut(told, there, "bytes of its last page"))
+    given = _recordings(content)
     if len(given) == 1 and _mend_places(given[0]) is given[0]:
         return []
     return [Link(partial(_open_ogg, path, number), told=False) for number in range(len(given))]
@@ -505,11 +511,16 @@ def _recordings(content: bytes) -> list[list[bytes]]:
     return parts
 
 
+def _page_size(content: bytes, place: int) -> int:
+    """Bytes that a page tells of; those of the shortest where its head is cut."""
+    n = int.from_bytes(content[place + 26 : place + 27])
+    return 27 + n + sum(content[place + 27 : place + 27 + n])
+
+
 def _pages(content: bytes) -> Iterator[bytes]:
     place = content.find(b"OggS")
     while 0 <= place < len(content) - 27:
-        n = content[place + 26]
-        size = 27 + n + sum(content[place + 27 : place + 27 + n])
+        size = _page_size(content, place)
         if place + size > len(content):
             return
         yield content[place : place + size]
