@@ -101,6 +101,15 @@ def test_a_wav_that_passed_hung_or_gave_noise(wav, change, words):
     no_audio(wav, words)
 
 
+def test_floats_in_units_of_16_bit_were_clipped_to_square_waves(tmp_path: Path) -> None:
+    path = tmp_path / "a.wav"
+    for scale in (3.0, 32768.0):  # the first is only loud
+        soundfile.write(path, scale * np.sin(np.arange(8000) / 9), 16000, subtype="FLOAT")
+        if scale == 3:
+            assert np.abs(read_audio("u", str(path)).samples).max() == pytest.approx(3, abs=0.01)
+    refuses("u: .*samples reach 32768 times full scale", read_audio, "u", str(path))
+
+
 def test_a_truncated_flac_without_utt2dur_passed(tmp_path: Path) -> None:
     path = tmp_path / "a.flac"
     noise = np.random.default_rng(1).normal(0, 0.1, 16000)
