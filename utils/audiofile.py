@@ -320,15 +320,17 @@ def _through_ffmpeg(path: str) -> Iterator[_Forward]:
                 yield audio
             ended = process.stdout.read(1) == b""
             failed = ended and process.wait() != 0
+            names = shlex.join((Path(path).name, f"{Path(path).stem}.wav"))
+            mend = f"; to take what is there, convert it: ffmpeg -i {names}"
         except soundfile.LibsndfileError:
-            ended = failed = True
+            ended, failed, mend = True, True, ""
         finally:
             process.kill()
         said.seek(0)
         told = said.read().decode(errors="replace").strip()
         if failed or (ended and "File ended prematurely" in told):
             why = re.sub(r"^\[.*?\] ", "", told.partition("\n")[0])
-            raise OSError(f"ffmpeg: {why or 'no audio'}")
+            raise OSError(f"ffmpeg: {why or 'no audio'}{mend}")
 
 
 # ---- WAV: a header that tells more, less or nothing of its samples, and what stands behind them.
