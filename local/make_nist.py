@@ -68,7 +68,8 @@ def _segments(
             utt = f"{spk_of[name]}-{name}-{number:03}"
             path = (wav_dir / f"{utt}.wav").absolute()
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_wav(path, wave[one.start * detector.frame : one.stop * detector.frame])
+            part = wave[one.start * detector.frame : one.stop * detector.frame]
+            write_wav(path, np.clip(part, -1, 1))  # resampling overshoots full scale
             made[utt] = (str(path), spk_of[name], name, str(one.nominal))
     if not made:
         raise UserError(

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import soundfile
 
 from utils.arrays import Float64
-from utils.audiofile import NO_SAMPLES, AudioError, AudioFile
+from utils.audiofile import NO_SAMPLES, AudioError, AudioFile, Sink
 from utils.cli import LossError, UserError, refusing
 from utils.tables import replacing, write_map
 
@@ -26,6 +26,7 @@ T = TypeVar("T")
 # ---- Audio input and output: mono float64 at the wanted rate; errors name utterance and file.
 
 SAMPLE_RATE = 16000
+LOUDEST = 100.0  # times full scale; overs of real files reach a few times
 FORMATS = {".wav": "WAV", ".flac": "FLAC"}
 
 
@@ -52,7 +53,7 @@ def read_audio(utt: str, rxfilename: str, rate: int = SAMPLE_RATE) -> Audio:
 
     Raises UserError naming utterance and file for: a pipe, a missing or unreadable file, several
     channels, no samples (EmptyAudioError), fewer samples than its header says, an absurd rate, a
-    sample that is not finite.
+    sample that is not finite, or of another scale.
     """
     try:
         found = AudioFile.open_mono(rxfilename)
@@ -61,8 +62,14 @@ def read_audio(utt: str, rxfilename: str, rate: int = SAMPLE_RATE) -> Audio:
         kind = EmptyAudioError if str(error) == NO_SAMPLES else UserError
         raise kind(f"{utt}: {rxfilename}: {error}") from error
     file_rate = found.rate
-    if not np.isfinite(mono).all():
+    peak = np.abs(mono).max()
+    if not np.isfinite(peak):
         raise UserError(f"{utt}: {rxfilename}: holds a sample that is not a finite number")
+    if peak > LOUDEST:
+        raise UserError(
+            f"{utt}: {rxfilename}: samples reach {peak:.0f} times full scale, which is 1 in files "
+            "of floating-point numbers; divide those of 16 bit by 32768"
+        )
     if file_rate != rate:
         from scipy.signal import resample_poly  # takes over a second; most corpora are at this rate
 
@@ -128,8 +135,9 @@ def write_pcm16(
     """Write mono samples with 16 bit, atomically, int16 as they are; WAV or FLAC by the suffix."""
     audio_format = FORMATS[Path(path).suffix]
     refused = refusing(f"{path}: cannot be written: {{}}", soundfile.LibsndfileError, OSError)
-    with refused, replacing(path) as beside:
-        soundfile.write(beside, samples, rate, subtype="PCM_16", format=audio_format)
+    with refused, replacing(path) as beside, Sink(beside, "w+") as sink:
+        soundfile.write(sink, samples, rate, subtype="PCM_16", format=audio_format)
+        sink.check()
 
 
 # ---- Speech or pause: by energy, and by the detectors of WebRTC and of Silero.

@@ -81,7 +81,7 @@ def make_keys(
 def whole_set(path: Path) -> Path:
     """Data directory that `path` is a part of (data/x for data/x/split8/3), or itself."""
     absolute = path.resolve()
-    if re.fullmatch(r"split\d+(utt)?", absolute.parent.name):
+    if absolute.name.isdigit() and re.fullmatch(r"split\d+(utt)?", absolute.parent.name):
         return absolute.parent.parent
     return absolute
 

@@ -114,6 +114,7 @@ def test_same_bits_whatever_the_split_and_the_order(make_data_dir, tmp_path: Pat
     data = make_data_dir(tmp_path / "set", {"s1": 2, "s2": 1}, seconds=0.3)
     check_in_parts(lambda part, out: protect(SYSTEMS / "b2r.yaml", part, out), data, tmp_path)
     assert whole_set(data / "split2/1") == data
+    assert whole_set(data / "split1/train") == data / "split1/train"  # of a user's own division
 
 
 def test_draws_of_a_random_system_differ_and_a_deterministic_one_has_none(make_data_dir, tmp_path):

@@ -1,8 +1,14 @@
 """Every program refuses bad input in one line, with exit status 2 and no traceback."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
 
 import pytest
+
+from tests.recipes import ROOT
 
 
 def said(done) -> str:
@@ -44,6 +50,18 @@ def test_an_output_that_cannot_be_made(run_program, program, words, tmp_path, ma
 )  # fmt: skip
 def test_a_negative_number_of_losses_or_resamples(run_program, program, words):
     assert "expected a whole number from 0, not '-" in said(run_program(program, *words))
+
+
+@pytest.mark.parametrize("broken", ["stdout", "stderr"])
+def test_a_program_whose_output_nobody_reads_ended_as_if_done(broken, tmp_path, make_data_dir):
+    data = make_data_dir(tmp_path / "d")
+    (data / "utt2dur").write_text("unknown 1\n")
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as stream:
+        words = [sys.executable, ROOT / "utils/validate_data_dir.py", data]
+        streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, broken: stream}
+        assert subprocess.run(words, **streams, timeout=60).returncode == 128 + signal.SIGPIPE
 
 
 def test_settings_of_a_protected_set_that_are_no_object(run_program, tmp_path, make_data_dir):

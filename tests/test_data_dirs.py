@@ -4,6 +4,7 @@ import itertools
 import os
 import re
 import shutil
+import sys
 import tracemalloc
 from pathlib import Path
 
@@ -16,8 +17,9 @@ from tests.refusals import refuses
 from utils.archives import read_vectors, write_archive
 from utils.datachecks import validate_data_dir
 from utils.datadir import draw, load_data_dir, select, write_data_dir
+from utils.digests import contents
 from utils.parts import merge_parts, split_data_dir
-from utils.tables import read_lines, write_timed
+from utils.tables import read_lines, write_map, write_timed
 
 VALIDATE, FIX, SUBSET, COMBINE, COPY, CHECK_AUDIO = (
     f"utils/{name}.py"
@@ -369,6 +371,23 @@ def test_writing_removes_what_an_older_directory_left(data: Path) -> None:
     refuses("it would hold no utterance", write_data_dir, data, {"utt2spk": {}})
 
 
+def test_emotions_under_the_challenges_name_outlived_those_of_the_new_set(
+    data: Path, tmp_path: Path, run_program
+) -> None:
+    """Tables named utt2emo: stale in a directory that is written again, and beside a mended one."""
+    utts = load_data_dir(data).utt2spk
+    write_map(data / "utt2emo", dict.fromkeys(utts, "ang"))
+    made = run_program(COPY, data, tmp_path / "copy", status=0)
+    assert "not carried over" not in made.stdout
+    assert set(load_data_dir(tmp_path / "copy").tables["utt2emotion"].values()) == {"anger"}
+    run_program(FIX, data, status=0)
+    assert "utt2emotion" in read(data) and "utt2emo" not in read(data)
+    assert "utt2emo" in read(data / ".backup")
+    write_map(data / "utt2emo", dict.fromkeys(utts, "ang"))
+    write_data_dir(data, {"utt2spk": utts})
+    assert "utt2emotion" not in load_data_dir(data, need=("utt2spk",)).tables
+
+
 def run_jobs(data: Path, out: Path, n: int) -> None:
     """Write as n jobs do: x-vectors, a copy of the tables, a table with a header."""
     for number in range(1, n + 1):
@@ -495,6 +514,24 @@ def test_real_data_directories_are_valid(corpora: Path, tmp_path: Path, run_prog
         "libri_test_trials_f": (734, 20, 11744),
         "libri_test_trials_m": (762, 20, 9906),
     }
+
+
+def test_ids_that_begin_with_a_hash_were_lost_as_headers(make_data_dir, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    data = load_data_dir(make_data_dir(Path("data"), {"#a": 1, "#b": 2, "c": 1}))
+    run_jobs(data.path, Path("exp"), split_data_dir(data, 3))
+    merge()
+    assert load_data_dir("exp").utt2spk == data.utt2spk
+    assert len(read_vectors("exp/xvector.scp")) == 4
+
+
+def test_what_a_killed_run_left_of_splitting_made_a_set_another_one(data: Path, monkeypatch):
+    loaded, before = load_data_dir(data), contents(data, ours=True)
+    monkeypatch.setattr("utils.parts._alone", lambda _: sys.exit())  # where it is killed
+    monkeypatch.setattr("utils.parts.shutil.rmtree", lambda *_, **__: None)
+    with pytest.raises(SystemExit):
+        split_data_dir(loaded, 2)
+    assert contents(data, ours=True) == before
 
 
 def test_parts_that_are_the_same_stay_as_they_are(data: Path) -> None:

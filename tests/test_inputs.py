@@ -6,6 +6,7 @@ import os
 import shutil
 import struct
 from collections.abc import Callable
+from dataclasses import make_dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,7 @@ from utils.archives import ArchiveWriter, read_vectors, write_archive
 from utils.cli import UserError
 from utils.datachecks import probe_audio
 from utils.datadir import load_data_dir, read_training_speakers
-from utils.settings import read_settings
+from utils.settings import parse_settings, read_settings
 from utils.tables import read_id_lists, read_map
 from utils.trials import read_trials
 
@@ -98,6 +99,15 @@ def test_a_wav_that_passed_hung_or_gave_noise(wav, change, words):
     """Truncated, without utt2dur; with an absurd rate; with a header that contradicts itself."""
     wav.write_bytes(change(wav.read_bytes()))
     no_audio(wav, words)
+
+
+def test_floats_in_units_of_16_bit_were_clipped_to_square_waves(tmp_path: Path) -> None:
+    path = tmp_path / "a.wav"
+    for scale in (3.0, 32768.0):  # the first is only loud
+        soundfile.write(path, scale * np.sin(np.arange(8000) / 9), 16000, subtype="FLOAT")
+        if scale == 3:
+            assert np.abs(read_audio("u", str(path)).samples).max() == pytest.approx(3, abs=0.01)
+    refuses("u: .*samples reach 32768 times full scale", read_audio, "u", str(path))
 
 
 def test_a_truncated_flac_without_utt2dur_passed(tmp_path: Path) -> None:
@@ -210,6 +220,17 @@ def test_sexagesimal_numbers_and_dates_are_words(tmp_path: Path) -> None:
     path.write_text("a: 1:30\nb: 1:30.5\nc: 2024-02-30\nd: 12\ne: 1.5e-3\nf: true\ng: .inf\n")
     found = read_settings(path)
     assert list(found.values()) == ["1:30", "1:30.5", "2024-02-30", 12, 0.0015, True, float("inf")]
+
+
+def test_whole_numbers_that_begin_with_0_were_octal(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("a: 010\nb: 0\nc: -12\n")
+    assert list(read_settings(tmp_path / "a.yaml").values()) == ["010", 0, -12]
+
+
+def test_1e_3_is_no_number_of_yaml_and_nobody_said_so(tmp_path: Path) -> None:
+    said = r"'1e-3'; a number, in YAML with a point \(1\.0e-3\), is expected"
+    kind = make_dataclass("Kind", [("rate", float)])
+    refuses(said, parse_settings, kind, {"rate": "1e-3"}, "a")
 
 
 def test_an_offset_beyond_an_integer(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import soundfile
 
 from local.make_nist import main as make_nist
 from local.protocols.studies import NominalSegment, deal, enough_sessions, make_segment_lists
@@ -126,6 +127,17 @@ def test_sessions_become_segments(tmp_path: Path) -> None:
     refuses("no session of a speaker with 5 sessions", make_segments, [*few, "5", *words])
     write_map(tmp_path / "sessions", dict.fromkeys(list(wav)[:3], "s"))
     refuses("b-1-1 has no session", make_segments, [*few, "1", *words])
+
+
+def test_loud_recordings_at_another_rate_ended_the_segments(tmp_path: Path) -> None:
+    loud = np.clip(20 * voice(12.0, 120, 500), -1, 1)
+    soundfile.write(tmp_path / "a.wav", loud, 22050)
+    assert np.abs(read_audio("a", str(tmp_path / "a.wav")).samples).max() > 1
+    for name, value in (("wav.scp", tmp_path / "a.wav"), ("utt2spk", "a"), ("utt2session", "s")):
+        write_map(tmp_path / "data" / name, {"a": value})
+    where = [str(tmp_path / name) for name in ("data", "data/utt2session", "out", "wav")]
+    assert make_segments(["--seconds", "1", "--least-sessions", "1", *where]) == 0
+    assert len(read_map(tmp_path / "out/wav.scp")) > 1
 
 
 def test_segments_of_no_seconds_were_cut_for_ever(tmp_path: Path) -> None:

@@ -5,13 +5,14 @@ import io
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import struct
 import subprocess
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -21,10 +22,11 @@ import soundfile
 
 from local.metrics.utility import error_figures
 from steps.anonymisers.external import find_speech
-from steps.audio import read_audio
+from steps.audio import read_audio, write_wav
 from steps.protect_folder import main as protect_folder
 from steps.standalone.job import JOURNAL, MARK
 from steps.standalone.stream import Recording, open_pipe
+from steps.training.audio import TrainingAudio
 from tests.making import voice
 from tests.recipes import ROOT
 from tests.refusals import refuses
@@ -136,6 +138,7 @@ LENGTHS = {
     "mp3_with_tags": (ID3 + MP3, RATE),
     "mp3_from_within_a_frame": (mp3(QUIET[::-1], table=False)[50:], (2 * RATE, 4 * RATE)),
     "mp3_joined_with_tags": (ID3 + MP3 + ID3 + mp3(QUIET) + b"TAG" + bytes(125), 4 * RATE),
+    "flac_joined": (encoded(NOISE, "FLAC") + encoded(QUIET, "FLAC"), 4 * RATE),
     "flac_with_mp3_tags": (ID3 + encoded(NOISE, "FLAC"), RATE),
     "mp3_joined": (MP3 + mp3(QUIET), 4 * RATE),
     "mp3_tells_half": (
@@ -185,8 +188,17 @@ CUT = {
     "au": (encoded(NOISE, "AU")[:-8000], "tells of 16000 samples, 12000 are there"),
     "sphere": (encoded(NOISE, "NIST")[:-8000], "tells of 16000 samples, 12000 are there"),
     "flac": (encoded(NOISE, "FLAC")[:-8000], "tells of 16000 samples, "),
+    "flac_joined": ((2 * encoded(NOISE, "FLAC"))[:-8000], "tells of 16000 samples, "),
+    "w64": (encoded(NOISE, "W64")[:-8000], "tells of 16000 samples, 12000 are there"),
+    "empty": (wav(0)[:44] + LIST, "has no samples"),
     "gsm": (encoded(NOISE, "WAV", "GSM610")[:-1000], "tells of 3250 bytes of samples, 2250 are"),
     "mp3": (mp3(QUIET)[:-4000], "frames, "),
+    "vorbis": (encoded(np.tile(NOISE, 20), "OGG")[:-20000], "bytes of its last page, "),
+    "opus": (encoded(np.tile(NOISE, 20), "OGG", "OPUS")[:-20000], "bytes of its last page, "),
+    "ogg_in_a_head": (
+        encoded(np.tile(NOISE, 20), "OGG") + b"OggS\0",
+        "of 27 bytes of its last page",
+    ),
     "unlike": (wav(1) + encoded(NOISE, "WAV", rate=8000), "joined of recordings with unlike rates"),
     "m4a": (b"\0\0\0\x1cftypM4A rest", r"MPEG-4 .*; convert it: ffmpeg -i a a.wav"),
     "amr": (b"#!AMR\nrest", r"AMR\); convert it: ffmpeg"),
@@ -364,6 +376,61 @@ def test_formats_that_libsndfile_does_not_read(tmp_path, capsys, monkeypatch):
         "memo.m4a.wav": RATE, "memo1.wav": RATE
     }  # fmt: skip
     assert "memo 2.WMA: cannot be read as audio" in (tmp_path / "out.failed.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        'case "$*" in *-xerror*) echo "[mov @ 0x5] partial file" >&2; exit 183 ;; esac',
+        "echo '[in#0/webm @ 0x5] File ended prematurely' >&2",
+    ],
+)
+def test_of_cut_files_that_ffmpeg_decodes_the_rest_was_taken(tmp_path, monkeypatch, ending):
+    """As ffmpeg does with an m4a or a webm of which the end is missing."""
+    put(tmp_path / "a.m4a", b"\0\0\0\x1cftyp" + wav(1)[: RATE + 44])
+    lines = FFMPEG.replace("while", "words=$*\nwhile") + ending.replace("$*", "$words")
+    put(tmp_path / "bin/ffmpeg", lines.encode())
+    (tmp_path / "bin/ffmpeg").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
+    said = r"ffmpeg: (partial file|File ended prematurely); to take .*: ffmpeg -i a.m4a a.wav"
+    refuses(said, AudioFile.open, tmp_path / "a.m4a", kind=AudioError)
+
+
+def test_training_on_formats_of_ffmpeg_that_memory_does_not_hold(tmp_path, monkeypatch):
+    put(tmp_path / "a.m4a", b"\0\0\0\x1cftyp" + LENGTHS["wav_of_a_pipe"][0])
+    put(tmp_path / "bin/ffmpeg", FFMPEG.encode())
+    (tmp_path / "bin/ffmpeg").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
+    audio = TrainingAudio({"a": str(tmp_path / "a.m4a")}, {"s": ["a"]}, {"a": RATE})
+    assert np.allclose(audio.read("a", 100, 500), NOISE[100:600], atol=1e-4)
+
+
+@contextmanager
+def room_for(size: int) -> Iterator[None]:
+    """No file can be longer, as on a disk that is full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("form", ["FLAC", "OGG"])
+def test_a_disk_that_was_full_at_the_last_bytes_left_cut_files(tmp_path, form):
+    """libsndfile writes these when it closes a file, and tells nobody that it could not."""
+    put(tmp_path / f"in/a.{form.lower()}", encoded(VOICE, form))
+    protect(tmp_path)
+    path, cut, said = tmp_path / f"out/a.{form.lower()}", tmp_path / "b.flac", "File too large"
+    write_wav(cut, NOISE)
+    sizes = {name: name.stat().st_size - 50 for name in (path, cut)}
+    path.unlink(), cut.unlink()
+    with room_for(sizes[path]):
+        refuses("1 of 1 files are not", protect, tmp_path, kind=LossError)
+    with room_for(sizes[cut]):
+        refuses(f"b.flac: cannot be written: {said}", write_wav, cut, NOISE)
+    assert not (path.exists() or cut.exists())
+    assert f"cannot be written: {said}" in (tmp_path / "out.failed.txt").read_text()
 
 
 def test_failures_are_listed_beside_the_current_folder(tmp_path, monkeypatch):

@@ -7,6 +7,7 @@ through ffmpeg, where that is installed.
 """
 
 import io
+import mmap
 import os
 import re
 import shlex
@@ -20,6 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -192,6 +194,28 @@ class AudioFile:
             raise AudioError(_cut(self.frames, n))
 
 
+class Sink(io.FileIO):
+    """File that audio is written to. libsndfile does not tell where it could not write the last of
+    it, as on a full disk; `check` does, behind the end of the audio."""
+
+    _failed: OSError | None = None
+
+    def write(self, data: Any) -> int:
+        """Write all, or keep the error for `check`."""
+        n = 0
+        try:
+            while n < len(data):
+                n += super().write(data[n:])
+        except OSError as error:
+            self._failed = error
+        return len(data)
+
+    def check(self) -> None:
+        """Raise the OSError of what was not written."""
+        if self._failed:
+            raise self._failed
+
+
 @contextmanager
 def _reading() -> Iterator[None]:
     try:
@@ -256,8 +280,12 @@ def _find_links(path: str) -> list[Link]:
             kind = "MP3"  # which begins within a frame
         stream.seek(0)
         known = {"WAV": _wav_links, "RF64": _wav_links, "Ogg": _ogg_links, "MP3": _mpeg_links}
+        known["FLAC"] = _flac_links
         links = known[kind](path, stream) if kind in known else []
     return links or [plain]
+
+
+_W64 = rb"fmt \xf3\xac\xd3\x11.{28}(..).*?data\xf3\xac\xd3\x11.{8}(.{8})"
 
 
 def _told_samples(kind: str, head: bytes) -> int:
@@ -270,13 +298,17 @@ def _told_samples(kind: str, head: bytes) -> int:
         _, size, code, _, channels = struct.unpack(">5I", head[4:24])
         width = {1: 1, 2: 1, 3: 2, 4: 3, 5: 4, 6: 4, 7: 8, 27: 1}.get(code, 0) * channels
         return size // width if width and size != 0xFFFFFFFF else 0
+    if kind == "W64" and (found := re.search(_W64, head, re.DOTALL)):
+        frame, size = (int.from_bytes(group, "little") for group in found.groups())
+        return (size - 24) // frame if frame and 24 < size < _UNKNOWN else 0  # size: also of itself
     return 0
 
 
 @contextmanager
 def _through_ffmpeg(path: str) -> Iterator[_Forward]:
-    """Read what ffmpeg decodes; OSError with its last message where it fails."""
-    words = ["ffmpeg", "-v", "error", "-nostdin", "-protocol_whitelist", "file", "-i"]
+    """Read what ffmpeg decodes; OSError with its first message where it fails, or finds the file
+    damaged or cut, for which it has no status with all containers."""
+    words = ["ffmpeg", "-v", "error", "-xerror", "-nostdin", "-protocol_whitelist", "file", "-i"]
     words += [f"file:{path}", "-f", "wav", "-c:a", "pcm_s16le", "-"]
     with (
         tempfile.TemporaryFile() as said,
@@ -286,15 +318,19 @@ def _through_ffmpeg(path: str) -> Iterator[_Forward]:
         try:
             with _Forward(process.stdout.fileno(), closefd=False) as audio:
                 yield audio
-            failed = process.stdout.read(1) == b"" and process.wait() != 0
+            ended = process.stdout.read(1) == b""
+            failed = ended and process.wait() != 0
+            names = shlex.join((Path(path).name, f"{Path(path).stem}.wav"))
+            mend = f"; to take what is there, convert it: ffmpeg -i {names}"
         except soundfile.LibsndfileError:
-            failed = True
+            ended, failed, mend = True, True, ""
         finally:
             process.kill()
-        if failed:
-            said.seek(0)
-            lines = said.read().decode(errors="replace").strip().split("\n")
-            raise OSError(f"ffmpeg: {lines[-1] or 'no audio'}")
+        said.seek(0)
+        told = said.read().decode(errors="replace").strip()
+        if failed or (ended and "File ended prematurely" in told):
+            why = re.sub(r"^\[.*?\] ", "", told.partition("\n")[0])
+            raise OSError(f"ffmpeg: {why or 'no audio'}{mend}")
 
 
 # ---- WAV: a header that tells more, less or nothing of its samples, and what stands behind them.
@@ -347,12 +383,12 @@ def _wav_links(path: str, stream: BinaryIO) -> list[Link]:
             break  # libsndfile says what is wrong
         told, frame = found
         start = stream.tell()
-        unknown = told == 0 or told >= STREAM_LENGTH > size - start
+        unknown = told >= STREAM_LENGTH > size - start
         if not unknown and told > size - start:
             unit = "samples" if frame else "bytes of samples"
             raise AudioError(_cut(told // (frame or 1), (size - start) // (frame or 1), unit))
-        end = size if unknown else _behind(stream, start + told, size)
-        if unknown or end is None:  # no chunks follow the samples: these go on
+        end = None if unknown else _behind(stream, start + told, size)
+        if end is None:  # no chunks follow the samples: these go on
             stream.seek(begin)
             head = stream.read(start - begin - 4)
             most = _LONGEST // frame * frame if frame else _LONGEST
@@ -428,6 +464,18 @@ def _behind(stream: BinaryIO, place: int, size: int) -> int | None:
     return size
 
 
+# ---- FLAC: joined files.
+
+
+def _flac_links(path: str, stream: BinaryIO) -> list[Link]:
+    """Links of a FLAC file; none where it is one recording."""
+    with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        found = re.finditer(rb"fLaC[\0\x80]\0\0\x22", content)  # and the length of what follows
+        places = [*(match.start() for match in found), len(content)]
+    pairs = [] if len(places) < 3 else pairwise(places)
+    return [Link(partial(_open_part, path, begin, end)) for begin, end in pairs]
+
+
 # ---- Ogg: joined files, and places of pages (granules) that tell another length than the packets.
 
 _REVERSED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
@@ -436,8 +484,14 @@ _SILK, _HYBRID, _CELT = (480, 960, 1920, 2880), (480, 960), (120, 240, 480, 960)
 
 
 def _ogg_links(path: str, stream: BinaryIO) -> list[Link]:
-    """Links of an Ogg file; none where it is one recording whose places are right."""
-    given = _recordings(stream.read())
+    """Links of an Ogg file; none where it is one recording whose places are right. AudioError for
+    one that ends within a page: no header tells how many there are."""
+    content = stream.read()
+    last = content.rfind(b"OggS")
+    told, there = _page_size(content, last), len(content) - last
+    if told > there:
+        raise AudioError(_cut(told, there, "bytes of its last page"))
+    given = _recordings(content)
     if len(given) == 1 and _mend_places(given[0]) is given[0]:
         return []
     return [Link(partial(_open_ogg, path, number), told=False) for number in range(len(given))]
@@ -459,11 +513,16 @@ def _recordings(content: bytes) -> list[list[bytes]]:
     return parts
 
 
+def _page_size(content: bytes, place: int) -> int:
+    """Bytes that a page tells of; those of the shortest where its head is cut."""
+    n = int.from_bytes(content[place + 26 : place + 27])
+    return 27 + n + sum(content[place + 27 : place + 27 + n])
+
+
 def _pages(content: bytes) -> Iterator[bytes]:
     place = content.find(b"OggS")
     while 0 <= place < len(content) - 27:
-        n = content[place + 26]
-        size = 27 + n + sum(content[place + 27 : place + 27 + n])
+        size = _page_size(content, place)
         if place + size > len(content):
             return
         yield content[place : place + size]

@@ -1,10 +1,12 @@
 """Parts that every program shares: errors of users, arguments and their wording, progress.
 
-Exit status: 0 done; 2 bad input or usage; 3 more was lost than allowed; 130 interrupted.
+Exit status: 0 done; 2 bad input or usage; 3 more was lost than allowed; 130 interrupted; 141 nobody
+reads the output, so that not all may be done.
 """
 
 import logging
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
@@ -16,8 +18,6 @@ if TYPE_CHECKING:
 
 # ---- Common parts of every program: the one kind of user error, its exit status, and kinds of
 # values.
-#
-# Exit status: 0 done; 2 bad input or usage; 3 more was lost than allowed; 130 interrupted.
 
 COMMON = "common option"  # mark of those that many programs have, which --help shows first
 
@@ -95,8 +95,9 @@ def run_program(main: Callable[[Sequence[str] | None], int]) -> NoReturn:
         print(f"{name}: {error}", file=sys.stderr)
         status = error.exit_status
     except BrokenPipeError:  # the reader of our output has ended, for example `| head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        status = 0
+        for stream in (sys.stdout, sys.stderr):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        status = 128 + signal.SIGPIPE  # what was to be done may not be done
     except OSError as error:  # a file cannot be made or written; reading has its own checks
         print(f"{name}: {_file_error(error)}", file=sys.stderr)
         status = UserError.exit_status

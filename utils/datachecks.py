@@ -86,7 +86,10 @@ def _segment(value: str) -> str:
 
 
 def _number(text: str) -> float:
-    """Number that a text stands for; NaN for any other, which no comparison holds for."""
+    """Number that a text stands for; NaN for any other, which no comparison holds for.
+    Python alone reads 1_000 and other digits than 0 to 9."""
+    if "_" in text or not text.isascii():
+        return math.nan
     try:
         return value if math.isfinite(value := float(text)) else math.nan
     except ValueError:

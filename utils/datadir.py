@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 from utils.cli import UserError, refusing
-from utils.datachecks import BEARABLE, FILES, find_problems, read_tables, spoken
+from utils.datachecks import BEARABLE, FILES, OTHER_NAMES, find_problems, read_tables, spoken
 from utils.tables import (
     StrPath,
     atomic_write,
@@ -148,7 +148,7 @@ def write_data_dir(
     if not utt2spk:
         raise UserError(f"{path}: not written: it would hold no utterance")
     (directory / "wav.scp").unlink(missing_ok=True)
-    for name in FILES:
+    for name in (*FILES, *OTHER_NAMES.values()):
         if name not in tables:
             (directory / name).unlink(missing_ok=True)
     for name, table in tables.items():
@@ -197,7 +197,8 @@ def derive_data_dir(target: Path, tables: Tables, *sources: DataDir) -> list[str
     notes = []
     for source in sources:
         files = {path.name for path in source.path.glob("[!.]*") if path.is_file()}
-        if left := sort_ids(files - tables.keys() - {"spk2utt"}):
+        carried = {"spk2utt", *tables, *(OTHER_NAMES.get(name, name) for name in tables)}
+        if left := sort_ids(files - carried):
             notes.append(f"{target}: not carried over from {source.path}: {' '.join(left)}")
     return notes
 

@@ -17,7 +17,7 @@ from typing import Annotated
 
 from utils.cli import LossError, UserError, natural
 from utils.commands import program
-from utils.datachecks import FILES, MENDED, probe_audio, read_tables, validate_data_dir
+from utils.datachecks import FILES, MENDED, OTHER_NAMES, probe_audio, read_tables, validate_data_dir
 from utils.datadir import DataDir, Tables, select, write_data_dir
 from utils.options import DataFolder
 from utils.tables import sort_ids, split_fields
@@ -66,7 +66,8 @@ def replace_files(path: Path, tables: Tables) -> list[str]:
     beside, backup = path / f".fix.tmp.{os.getpid()}", path / ".backup"
     try:
         write_data_dir(beside, tables)
-        changed = [name for name in FILES if _content(path / name) != _content(beside / name)]
+        names = (*FILES, *OTHER_NAMES.values())
+        changed = [name for name in names if _content(path / name) != _content(beside / name)]
         for name in changed:
             if (path / name).exists():
                 backup.mkdir(exist_ok=True)

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from utils import tables
 from utils.cli import UserError
-from utils.datachecks import NOTES
+from utils.datachecks import FILES, NOTES
 from utils.datadir import DataDir, divide, select, write_data_dir
 
 
@@ -31,7 +31,7 @@ def split_data_dir(data: DataDir, n: int) -> int:
     weights = data.utt2dur or dict.fromkeys(data.utt2spk, 1.0)
     parts = divide(data.spk2utt, weights, n)
     target = data.path / f"split{len(parts)}"
-    beside = data.path / f"split{len(parts)}.tmp.{os.getpid()}"
+    beside = data.path / f".split{len(parts)}.tmp.{os.getpid()}"  # hidden from digests
     try:
         for number, part in enumerate(parts, start=1):
             write_data_dir(beside / str(number), select(data, part))
@@ -113,9 +113,10 @@ def _read_part(path: Path, merged: Merged) -> None:
         merged.settings[path.name] = path.read_text(encoding="utf-8")
     if path.suffix == ".json" or (path.suffix == ".ark" and path.with_suffix(".scp").exists()):
         return  # archives are read through their .scp
+    headed = path.suffix != ".scp" and path.name not in FILES  # in the others # begins an id
     table, part = merged.tables.setdefault(path.name, {}), os.path.abspath(path.parent)  # noqa: PTH100
     for number, line in tables.read_lines(path):
-        if number == 1 and line.startswith("#"):
+        if number == 1 and line.startswith("#") and headed:
             merged.headers[path.name] = line
             continue
         key, value = tables.split_key(line)

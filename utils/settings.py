@@ -103,10 +103,8 @@ NotNegative = Annotated[float, Number(least=0)]
 T = TypeVar("T")
 VARIANTS = "variants.yaml"
 _DATE = "tag:yaml.org,2002:timestamp"
-_NO_SEXAGESIMAL = {
-    "tag:yaml.org,2002:int": re.compile(
-        r"[-+]?(?:0b[0-1_]+|0[0-7_]+|0|[1-9][0-9_]*|0x[0-9a-fA-F_]+)$"
-    ),
+_PLAIN_NUMBERS = {
+    "tag:yaml.org,2002:int": re.compile(r"[-+]?(?:0b[0-1_]+|0|[1-9][0-9_]*|0x[0-9a-fA-F_]+)$"),
     "tag:yaml.org,2002:float": re.compile(
         r"(?:[-+]?(?:[0-9][0-9_]*\.[0-9_]*(?:[eE][-+][0-9]+)?|\.[0-9][0-9_]*(?:[eE][-+][0-9]+)?"
         r"|\.(?:inf|Inf|INF))|\.(?:nan|NaN|NAN))$"
@@ -128,9 +126,9 @@ class _StrictLoader(yaml.SafeLoader):  # type: ignore[misc]
         return typing.cast(dict[Any, Any], super().construct_mapping(node, deep))
 
 
-# YAML 1.1 reads 1:30 as 90 and 2024-02-30 as a date; here both are words.
+# YAML 1.1 reads 1:30 as 90, 010 as 8 and 2024-02-30 as a date; here these are words.
 _StrictLoader.yaml_implicit_resolvers = {
-    first: [(tag, _NO_SEXAGESIMAL.get(tag, pattern)) for tag, pattern in found if tag != _DATE]
+    first: [(tag, _PLAIN_NUMBERS.get(tag, pattern)) for tag, pattern in found if tag != _DATE]
     for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
 
@@ -272,7 +270,9 @@ def _convert(hint: Any, value: object, path: StrPath, where: str) -> object:
         return _convert_list(typing.get_args(hint), value, path, where)
     accepted = (int, float) if hint is float else hint
     if not isinstance(value, accepted) or (isinstance(value, bool) and hint is not bool):
-        raise UserError(f"{path}: {where}: {value!r}; {KINDS[hint]} is expected")
+        point = hint is float and re.fullmatch(r"[-+]?\d+e[-+]?\d+", str(value), re.IGNORECASE)
+        form = ", in YAML with a point (1.0e-3)," if point else ""
+        raise UserError(f"{path}: {where}: {value!r}; {KINDS[hint]}{form} is expected")
     if isinstance(value, float) and not math.isfinite(value):
         raise UserError(f"{path}: {where}: {value!r}; a finite number is expected")
     with refusing(f"{path}: {where}: a number beyond all bounds", OverflowError):

@@ -29,7 +29,7 @@ from steps.sources import Resources, SourceSpeaker, VoiceKey
 from steps.standalone.stream import Recording, convert_stream
 from steps.synthesis.f0 import F0Stats, compute_f0_stats
 from utils.arrays import Float64
-from utils.audiofile import audio_format, renumber_ogg
+from utils.audiofile import Sink, audio_format, renumber_ogg
 from utils.cli import UserError, refusing
 from utils.digests import contents, digest_file, digest_json
 from utils.orphans import lock
@@ -530,15 +530,18 @@ class Work:
             refusing(f"{target}: cannot be written: {{}}", soundfile.LibsndfileError, OSError),
             closing(recording),
             _unseen(target) as place,
-            soundfile.SoundFile(place, *about, format=form, closefd=False) as audio,
+            Sink(place, "r+", closefd=False) as sink,
+            soundfile.SoundFile(sink, *about, format=form) as audio,
         ):
             with suppress(soundfile.LibsndfileError):  # a format that holds none
                 audio.comment = MARK
             for parts in zip(*streams, strict=True):
                 peak = max(peak, *(np.abs(part).max(initial=0.0) for part in parts))
                 audio.write(np.stack(parts, axis=1))
+                sink.check()
                 tick(len(parts[0]) / SAMPLE_RATE)
             audio.close()
+            sink.check()
             if form == "OGG":
                 renumber_ogg(place, _SERIAL)
         return peak

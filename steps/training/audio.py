@@ -65,7 +65,11 @@ class TrainingAudio:
 
 def _read_part(path: str, start: int, n_samples: int) -> Int16 | None:
     """Read a stretch of a 16-bit file at 16 kHz; None where the whole must be read for it."""
-    with soundfile.SoundFile(path) as stream:
+    try:
+        stream = soundfile.SoundFile(path)
+    except soundfile.LibsndfileError:  # such as of what is read through ffmpeg
+        return None
+    with stream:
         whole = start + n_samples <= stream.frames  # as far as its header tells
         if stream.samplerate != SAMPLE_RATE or stream.subtype != "PCM_16" or not whole:
             return None
