@@ -4,7 +4,6 @@ import copy
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -117,9 +116,8 @@ class Everybody(IndexModel):
 class ToyTrainer(GeneratorTrainer):
     kind, network_class, model_class = ToySettings, Mean, Everybody
 
-    def __init__(self, settings: ToySettings, data: Any, **how: Any) -> None:
-        super().__init__(settings, data, **how)
-        self.network = Mean(None, data.dimension)
+    def prepare(self) -> None:
+        self.network = Mean(None, self.data.dimension)
         self.optimiser = torch.optim.Adam(self.network.parameters(), self.plan.learning_rate)
 
     def in_use(self) -> Mean:

@@ -17,7 +17,6 @@ from steps.generators.identity import identity_vectors
 from steps.generators.training import (
     Calibration,
     IndexModel,
-    TrainingVectors,
     affine,
     move_average,
     single,
@@ -463,13 +462,11 @@ class DiffTrainer(idmap.TripletTrainer):
     saved = ("network", "optimiser", "average")
     kind, network_class, model_class = DiffSettings, DiffNetwork, DiffModel
 
-    def __init__(
-        self, settings: DiffSettings, data: TrainingVectors, *, seed: int, device: str
-    ) -> None:
-        super().__init__(settings, data, seed=seed, device=device)
-        deviation = data.means.std(axis=0)
+    def prepare(self) -> None:
+        super().prepare()
+        deviation = self.data.means.std(axis=0)
         scale = np.maximum(deviation, 0.01 * deviation.mean())
-        self.network.mean.copy_(torch.from_numpy(data.means.mean(axis=0)))
+        self.network.mean.copy_(torch.from_numpy(self.data.means.mean(axis=0)))
         self.network.scale.copy_(torch.from_numpy(scale))
         self.average = copy.deepcopy(self.network)
         self._targets = self.network.standardise(self.means)

@@ -171,6 +171,11 @@ class GeneratorTrainer(Declared[Any], Trainer):
     def __init__(self, settings: Any, data: TrainingVectors, *, seed: int, device: str) -> None:
         self.given, self.plan, self.data = settings, settings.training, data
         self.seed, self.device = seed, device
+        self.prepare()
+
+    @abstractmethod
+    def prepare(self) -> None:
+        """Make the network with fresh weights, and its optimiser; UserError for unfit data."""
 
     @abstractmethod
     def in_use(self) -> Any:
@@ -200,10 +205,6 @@ class GeneratorTrainer(Declared[Any], Trainer):
 
     def weights(self) -> dict[str, Tensor]:
         return dict(self._calibrated().state_dict())
-
-    def settings(self) -> dict[str, Any]:
-        """All settings, `generator` (its name) first, as plain values."""
-        return to_plain(self.given)
 
     def more_figures(self) -> dict[str, float]:
         """Further figures of a kind."""
@@ -502,7 +503,7 @@ def train_generator(
         data.dimension,
         data.norm,
     )
-    settings, raw = trainer.settings(), data.vectors.tobytes() + data.labels.tobytes()
+    settings, raw = to_plain(trainer.given), data.vectors.tobytes() + data.labels.tobytes()
     training = train(trainer, out, identity(settings, seed, data.speakers, raw, free=LOOP))
     model = trainer.finished()
     figures = {**sanity_figures(model, data), **trainer.more_figures()}
