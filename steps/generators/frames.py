@@ -247,7 +247,6 @@ class PseudoSpeakerDistribution(ClusteredSpeakers):
         folder = run.folder("generator", f": generator.name: {settings.name}")
         self._table = read_frames(folder, run.resources.pool, settings.uncertainty)
         super().__init__(settings, run)
-        self._moments: dict[str, tuple[Float64, Float64]] = {}
 
     @classmethod
     def describe(cls, settings: Any, path: StrPath) -> tuple[str, ...]:
@@ -261,7 +260,6 @@ class PseudoSpeakerDistribution(ClusteredSpeakers):
 
     def fit(self, vectors: Float64, speakers: Sequence[str], genders: Sequence[str | None]) -> None:
         super().fit(vectors, speakers, genders)
-        self._moments = {}
         dim, own = self.pool.vectors.shape[1], self._table.frames.means.shape[1]
         if dim != own:
             raise UserError(
@@ -280,7 +278,7 @@ class PseudoSpeakerDistribution(ClusteredSpeakers):
         cohort = [self.pool.speakers[place] for place in members]
         frames, names = self._table.of(cohort), ",".join(cohort)
         rng = self.draws.rng(self.name, "vector", *wanted.key.parts)
-        y, component = self._sample(names, frames, rng)
+        y, component = self._sample(frames, rng)
         return y, {
             "speakers": names,
             "cluster": self.pool.speakers[cluster.exemplar],
@@ -289,14 +287,10 @@ class PseudoSpeakerDistribution(ClusteredSpeakers):
             "component": component,
         }
 
-    def _sample(
-        self, cohort: str, frames: FrameGaussians, rng: np.random.Generator
-    ) -> tuple[Float64, int]:
+    def _sample(self, frames: FrameGaussians, rng: np.random.Generator) -> tuple[Float64, int]:
         if self.given.method == "network":
             mixture = train_mixture(frames, rng)
             samples, which = mixture.draw(rng, 1, self.given.scale)
             return samples[0], int(which[0])
-        if cohort not in self._moments:
-            self._moments[cohort] = frames.moments()
-        mean, variance = self._moments[cohort]
+        mean, variance = frames.moments()
         return mean + self.given.scale * np.sqrt(variance) * rng.standard_normal(len(mean)), 0

@@ -20,7 +20,7 @@ from steps.training.loop import Trainer, train
 from steps.training.settings import LoopSettings, identity
 from steps.training.weights import fill_network, load_state, saved_vector, use_device
 from utils.arrays import Float32, Float64, Int64
-from utils.cli import UserError
+from utils.cli import UserError, refusing
 from utils.registry import choose, load
 from utils.settings import Count, Declared, parse_settings, read_settings, to_plain
 from utils.tables import StrPath, sort_ids
@@ -163,10 +163,8 @@ class GeneratorTrainer(Declared[Any], Trainer):
     ) -> Self:
         """Make a trainer with fresh weights; UserError for the settings in the file `path`."""
         settings = cls.parse(values, path)
-        try:
+        with refusing(f"{path}: {{}}", UserError):
             return cls(settings, data, seed=seed, device=device)
-        except UserError as error:
-            raise UserError(f"{path}: {error}") from error
 
     def __init__(self, settings: Any, data: TrainingVectors, *, seed: int, device: str) -> None:
         self.given, self.plan, self.data = settings, settings.training, data
