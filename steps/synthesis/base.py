@@ -225,11 +225,6 @@ class Target:
 class Synthesiser(Protocol):
     """Conversion of speech to the voice of a target."""
 
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """Folders that the synthesiser needs (`sources.NEEDS`)."""
-        ...
-
     def convert(self, wave: Float64, target: Target, f0: F0Map) -> Float64:
         """Convert speech (n,) float64 at 16 kHz to (n,) float64 in the target's voice.
 

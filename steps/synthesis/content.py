@@ -71,12 +71,8 @@ def extract_content(envelope: Float64, n_cepstra: int, warp: Float64 | None = No
     """Content features of the codes (T, 40) of one whole utterance.
 
     Mean and variance are over speech frames; the energy only loses its mean. warp: (40, 40), see
-    `draw_warp`. UserError for codes of another width.
+    `draw_warp`.
     """
-    if envelope.ndim != 2 or envelope.shape[1] != world.CODE_DIM:
-        raise UserError(
-            f"codes of shape {envelope.shape}, where (T, {world.CODE_DIM}) are expected"
-        )
     speech = speech_frames(envelope)
     gate = (~world.silent_frames(envelope)).astype(np.float32)
     if not speech.any():

@@ -309,8 +309,6 @@ class WorldSynthesiser:
     """Synthesis in which each source frame becomes the weighted mean of its conversions to the
     target's voices (`knn_world`)."""
 
-    needs: tuple[str, ...] = ("pool",)
-
     def __init__(
         self, pool: VoicePool, k: int = 4, max_frames: int = 6000, source_share: float = 0.0
     ) -> None:

@@ -31,7 +31,7 @@ from steps.synthesis.trained import (
     unit_length,
 )
 from steps.synthesis.voices import check_files
-from steps.synthesis.world import HOP, WorldFrames, unpack
+from steps.synthesis.world import HOP, WorldFrames, read_frames
 from steps.training.audio import TrainingAudio, hold_out
 from steps.training.loop import Trainer, descend, learning_rate, set_rate, train
 from steps.training.settings import identity
@@ -88,7 +88,7 @@ class TrainingSpeech:
 
     def frames(self, utt: str) -> WorldFrames:
         """Frames of an utterance, from the pool."""
-        return unpack(self.world.matrix(utt))
+        return read_frames(self.world, utt)
 
     def draw(self, rng: np.random.Generator, speaker: str) -> tuple[str, WorldFrames]:
         """Draw one of a speaker's utterances; also returns its frames."""
@@ -275,9 +275,16 @@ _MEL_FLOOR = 1e-4  # of magnitude
 
 def magnitudes(signals: Tensor, n_fft: int, hop: int) -> Tensor:
     """STFT magnitudes (B, n_fft // 2 + 1, 1 + n // hop) of signals (B, n), never 0; Hann window."""
-    window = torch.hann_window(n_fft, dtype=signals.dtype, device=signals.device)
-    spectrum = torch.stft(signals, n_fft, hop, window=window, return_complex=True)
-    return torch.sqrt(spectrum.real.square() + spectrum.imag.square() + _FLOOR)
+    return torch.sqrt(power(signals, hop, n_fft, n_fft, "reflect") + _FLOOR)
+
+
+def power(signals: Tensor, hop: int, length: int, n_fft: int, pad_mode: str) -> Tensor:
+    """STFT power (B, n_fft // 2 + 1, 1 + n // hop) of signals (B, n); Hann windows of `length`."""
+    window = torch.hann_window(length, dtype=signals.dtype, device=signals.device)
+    spectrum = torch.stft(
+        signals, n_fft, hop, length, window, pad_mode=pad_mode, return_complex=True
+    )
+    return spectrum.real.square() + spectrum.imag.square()
 
 
 class SpectralLoss(nn.Module):
@@ -320,21 +327,13 @@ class SpectralLoss(nn.Module):
 def log_power_loss(signals: Tensor, right: Tensor) -> Tensor:
     """L1 distance of log power spectra of signals (B, n), a sum over three resolutions; the loss of
     B1.b, in nepers of power."""
-    distances = [
-        (log_power(signals, *sizes) - log_power(right, *sizes)).abs().mean()
-        for sizes in POWER_RESOLUTIONS
-    ]
+    distances = []
+    for sizes in POWER_RESOLUTIONS:  # of signals that are continued by zeros
+        found, wanted = (
+            (power(x, *sizes, "constant") + _POWER_FLOOR).log() for x in (signals, right)
+        )
+        distances.append((found - wanted).abs().mean())
     return torch.stack(distances).sum()
-
-
-def log_power(signals: Tensor, hop: int, length: int, n_fft: int) -> Tensor:
-    """Signals (B, n), continued by zeros -> log(|X|^2 + 1e-5), (B, n_fft // 2 + 1, 1 + n // hop);
-    Hann windows of `length`."""
-    window = torch.hann_window(length, dtype=signals.dtype, device=signals.device)
-    spectrum = torch.stft(
-        signals, n_fft, hop, length, window, pad_mode="constant", return_complex=True
-    )
-    return (spectrum.real.square() + spectrum.imag.square() + _POWER_FLOOR).log()
 
 
 # ---- Discriminators of real and synthetic speech, and their losses.

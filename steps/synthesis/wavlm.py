@@ -27,7 +27,7 @@ from steps.training.weights import check_device, fill_network, load_state
 from utils import tables
 from utils.archives import ObjectReader
 from utils.arrays import Float32, Float64
-from utils.cli import UserError
+from utils.cli import UserError, refusing
 from utils.tables import StrPath
 
 LAYER = 6
@@ -73,7 +73,8 @@ def fetch(setting: str, path: str | None, url: str, sha256: str | None) -> Weigh
                 f"{setting}: {url} cannot be downloaded ({' '.join(str(error).split())}); download "
                 f"it elsewhere and put it at {target}, or say {setting}: PATH"
             ) from error
-    found = file_sha256(target)
+    with target.open("rb") as stream:
+        found = hashlib.file_digest(stream, "sha256").hexdigest()
     if sha256 is None:
         _check_first_use(setting, target, found)
     elif found != sha256:
@@ -85,25 +86,18 @@ def _check_first_use(setting: str, path: Path, found: str) -> None:
     """Keep the digest of a file at its first use; UserError for another one later."""
     stamp = path.with_name(f"{path.name}.sha256")  # a line in the format of sha256sum
     if not tables.is_there(stamp):
-        try:
+        with refusing(
+            f"{setting}: {stamp} cannot be written ({{}}); copy the file to a folder of your own, "
+            f"or give its SHA-256, {found}, if it is to be trusted",
+            OSError,
+        ):
             tables.write_file(stamp, f"{found}  {path.name}\n")
-        except OSError as error:
-            raise UserError(
-                f"{setting}: {stamp} cannot be written ({error.strerror}); copy the file to a "
-                f"folder of your own, or give its SHA-256, {found}, if it is to be trusted"
-            ) from error
     first = stamp.read_text(encoding="utf-8").partition(" ")[0]
     if first != found:
         raise UserError(
             f"{setting}: {path}: its SHA-256 is {found}, and was {first} when it was first used; "
             f"fetch it again, or remove {stamp} if another file is meant"
         )
-
-
-def file_sha256(path: Path) -> str:
-    """Hexadecimal SHA-256 of a file."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 @contextmanager
