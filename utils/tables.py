@@ -149,6 +149,13 @@ def is_there(path: StrPath) -> bool:
     return True
 
 
+def need_files(paths: Iterable[Path], mend: str) -> None:
+    """Raise a UserError for a file that is missing. mend: what to do, for the message."""
+    for path in paths:
+        if not path.is_file():
+            raise UserError(f"{path}: is missing; {mend}")
+
+
 def file_problem(path: StrPath) -> str:
     """Reason why a path cannot be read as a file (a FIFO would never end), or an empty string."""
     try:

@@ -225,15 +225,8 @@ def _load_converter(
     if settings.features == "wavlm":
         from steps.synthesis.wavlm import load_converter
 
-        assert settings.vocoder is not None
-        return load_converter(
-            pool,
-            settings.k,
-            settings.max_frames,
-            wavlm=(settings.wavlm, settings.wavlm_sha256),
-            vocoder=(settings.vocoder, settings.vocoder_sha256),
-            device=device,
-        )
+        weights = {name: getattr(settings, name) for name in _WAVLM_ONLY}
+        return load_converter(pool, settings.k, settings.max_frames, device=device, **weights)
     from steps.content.extractors import load_extractor
     from steps.synthesis.matching import WorldConverter
     from steps.synthesis.voices import VoicePool

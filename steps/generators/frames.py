@@ -24,7 +24,7 @@ from utils.archives import read_counts, read_vectors, write_archive
 from utils.arrays import Float32, Float64, Int64
 from utils.cli import UserError, refusing
 from utils.settings import NotNegative, OneOf, parse_settings
-from utils.tables import StrPath, is_there, read_map, write_map
+from utils.tables import StrPath, is_there, need_files, read_map, write_map
 
 if TYPE_CHECKING:
     import torch
@@ -144,8 +144,7 @@ def read_frames(folder: Path, pool: Path | None, uncertainty: str) -> FrameTable
     utts = sorted(vectors)
     own = folder / "utt2spk"
     table = own if is_there(own) or pool is None else pool / "utt2spk"
-    if not table.is_file():
-        raise UserError(f"{table}: is missing; it says of which speaker each x-vector is")
+    need_files([table], "it says of which speaker each x-vector is")
     utt2spk = read_map(table)
     means = np.stack([vectors[utt] for utt in utts]).astype(np.float64)
     what = "has an x-vector, but not all of a speaker, a variance and a number of frames"

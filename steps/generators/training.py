@@ -23,7 +23,7 @@ from utils.arrays import Float32, Float64, Int64
 from utils.cli import UserError, refusing
 from utils.registry import choose, load
 from utils.settings import Count, Declared, parse_settings, read_settings, to_plain
-from utils.tables import StrPath, sort_ids
+from utils.tables import StrPath, need_files, sort_ids
 
 # ---- Common part of the trainings of all generators: x-vectors to train on, the interface, checks.
 #
@@ -454,12 +454,8 @@ def load_trained(folder: Path, name: str | None = None) -> TrainedFolder:
     """Open the folder of a finished training. `name`: the only accepted kind of generator."""
     torch.set_num_threads(1)
     path = folder / "generator.yaml"
-    for part in (path, folder / "final.pt"):
-        if not part.is_file():
-            raise UserError(
-                f"{part}: is missing; a trained generator is a folder that "
-                "steps/train_generator.py finished"
-            )
+    mend = "a trained generator is a folder that steps/train_generator.py finished"
+    need_files((path, folder / "final.pt"), mend)
     values = read_settings(path)
     trained = _read_trained(values.pop("trained", None), path)
     kind, found = _kind(values, path), str(values["generator"])

@@ -15,7 +15,7 @@ from utils.cli import UserError
 from utils.registry import choose, load
 from utils.seeds import Draws
 from utils.settings import Ascending, Number, OneOf, Positive, Share, read_settings
-from utils.tables import StrPath
+from utils.tables import StrPath, need_files
 
 # ---- Changes of content, pitch and energy in the analogues of Seo et al.'s closed systems.
 #
@@ -261,13 +261,9 @@ def trained_files(folder: Path) -> tuple[Path, Path]:
     on) of a folder; UserError where one is missing."""
     packed = folder / "final.safetensors"
     weights = packed if packed.is_file() else folder / "final.pt"
-    for path in (folder / "synthesiser.yaml", weights):
-        if not path.is_file():
-            raise UserError(
-                f"{folder}: no {path.name} there; a synthesiser is a folder that "
-                "steps/train_synthesiser.py finished"
-            )
-    return folder / "synthesiser.yaml", weights
+    found = folder / "synthesiser.yaml", weights
+    need_files(found, "a synthesiser is a folder that steps/train_synthesiser.py finished")
+    return found
 
 
 def load_synthesiser(folder: StrPath, **options: object) -> Synthesiser:

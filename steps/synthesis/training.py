@@ -30,7 +30,7 @@ from steps.synthesis.trained import (
     render,
     unit_length,
 )
-from steps.synthesis.voices import check_files
+from steps.synthesis.voices import MADE_BY
 from steps.synthesis.world import HOP, WorldFrames, read_frames
 from steps.training.audio import TrainingAudio, hold_out
 from steps.training.loop import Trainer, descend, learning_rate, set_rate, train
@@ -42,7 +42,7 @@ from utils.cli import UserError
 from utils.registry import load
 from utils.seeds import derive_seed, make_rng
 from utils.settings import to_plain
-from utils.tables import StrPath
+from utils.tables import StrPath, need_files
 
 # ---- Crops of training speech: every utterance is resynthesised in its own voice.
 
@@ -70,7 +70,7 @@ class TrainingSpeech:
         cls, folder: StrPath, audio: TrainingAudio, config: Any, seed: int
     ) -> "TrainingSpeech":
         """Open a pool; UserError where it lacks a speaker or an utterance of the audio."""
-        check_files(Path(folder), ("world.scp",), "make_voice_pool.py")
+        need_files([Path(folder) / "world.scp"], MADE_BY)
         world, xvectors = ObjectReader(Path(folder) / "world.scp"), read_xvectors(folder, STEM)
         for speaker, utts in audio.spk2utt.items():
             if speaker not in xvectors:

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -45,7 +45,8 @@ MATCH_OFFSETS = (-3, 0, 3)  # frames
 QUIET_SHARE = 0.15  # of each utterance's frames
 _CACHED_FRAMES = 50_000  # of all speakers that are kept, except the last
 _SMALLEST_SD = 1e-6
-_CONTENT_BY = "make it with steps/make_voice_pool.py --add-content"
+MADE_BY = "make it with steps/make_voice_pool.py"
+_CONTENT_BY = f"{MADE_BY} --add-content"
 
 
 class PoolFrames(NamedTuple):
@@ -85,13 +86,6 @@ class SpeakerPool(ABC):
         """Frames of a speaker that may be targets, utterances in C order; UserError without any."""
 
 
-def check_files(folder: Path, names: Iterable[str], made_by: str) -> None:
-    """Raise a UserError for a file that a pool lacks."""
-    for name in names:
-        if not (folder / name).is_file():
-            raise UserError(f"{folder / name}: is missing; make it with steps/{made_by}")
-
-
 class VoicePool(SpeakerPool):
     """Pool of voices with x-vectors and F0 statistics. Open it with `VoicePool.load`."""
 
@@ -117,7 +111,7 @@ class VoicePool(SpeakerPool):
         path = Path(folder)
         if tables.is_there(path / PACKED):
             return cls(path, *_unpack(path / PACKED))
-        check_files(path, ("spk2utt", "world.scp"), "make_voice_pool.py")
+        tables.need_files((path / "spk2utt", path / "world.scp"), MADE_BY)
         spk2utt = tables.read_id_lists(path / "spk2utt")
         xvectors = read_xvectors(path, "spk_xvector")
         f0 = read_f0_stats(path)

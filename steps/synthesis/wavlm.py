@@ -22,7 +22,7 @@ from steps.audio import SAMPLE_RATE
 from steps.synthesis.bottleneck import ResidualBlock
 from steps.synthesis.f0 import F0Stats
 from steps.synthesis.matching import Groups, NearestConverter, average
-from steps.synthesis.voices import PoolFrames, SpeakerPool, check_files, write_speakers
+from steps.synthesis.voices import PoolFrames, SpeakerPool, write_speakers
 from steps.training.weights import check_device, fill_network, load_state
 from utils import tables
 from utils.archives import ObjectReader
@@ -47,10 +47,11 @@ NOTE = "features: wavlm: no pitch is set, it comes with the target's frames"
 
 @dataclass(frozen=True)
 class Weights:
-    """File of weights, and the SHA-256 of its content."""
+    """File of weights, and the SHA-256 of its content. note: said where none was expected."""
 
     path: Path
     sha256: str
+    note: str = ""
 
 
 def fetch(setting: str, path: str | None, url: str, sha256: str | None) -> Weights:
@@ -77,7 +78,8 @@ def fetch(setting: str, path: str | None, url: str, sha256: str | None) -> Weigh
         found = hashlib.file_digest(stream, "sha256").hexdigest()
     if sha256 is None:
         _check_first_use(setting, target, found)
-    elif found != sha256:
+        return Weights(target, found, f"; {setting}_sha256 was not given: it is {found}")
+    if found != sha256:
         raise UserError(f"{setting}: {target}: its SHA-256 is {found}, not {sha256}; do not use it")
     return Weights(target, found)
 
@@ -235,7 +237,8 @@ class WavLMPool(SpeakerPool):
     def __init__(self, folder: StrPath) -> None:
         """Open the folder; UserError for a file that is missing."""
         path = Path(folder)
-        check_files(path, ("wavlm.scp", "spk2utt", "spk2gender"), "extract_wavlm.py")
+        needed = (path / name for name in ("wavlm.scp", "spk2utt", "spk2gender"))
+        tables.need_files(needed, "make it with steps/extract_wavlm.py")
         super().__init__(
             path, tables.read_id_lists(path / "spk2utt"), tables.read_map(path / "spk2gender")
         )
@@ -279,24 +282,22 @@ def load_converter(
     k: int,
     max_frames: int,
     *,
-    wavlm: tuple[str | None, str | None],
-    vocoder: tuple[str, str | None],
+    wavlm: str | None,
+    wavlm_sha256: str | None,
+    vocoder: str,
+    vocoder_sha256: str | None,
     device: str = "cpu",
 ) -> WavLMConverter:
-    """Converter with public weights; wavlm, vocoder: path (vocoder: or prematched, regular) and
-    SHA-256.
+    """Converter with public weights; wavlm, vocoder: path (vocoder: or prematched, regular).
 
     UserError for a file that is missing or not the expected one, and for a missing device. Files
     that were not checked go to the note, with the SHA-256 found.
     """
     check_device(device)
     voices = WavLMPool(pool)  # the cheap part first
-    name, digest = vocoder
-    public = VOCODERS.get(name)
-    vocoder_file = fetch(
-        "vocoder", None if public else name, public or VOCODERS["prematched"], digest
-    )
-    wavlm_file = fetch("wavlm", wavlm[0], WAVLM_URL, wavlm[1])
+    public, url = VOCODERS.get(vocoder), VOCODERS["prematched"]
+    vocoder_file = fetch("vocoder", None if public else vocoder, public or url, vocoder_sha256)
+    wavlm_file = fetch("wavlm", wavlm, WAVLM_URL, wavlm_sha256)
     made_with = voices.weights.get("wavlm", wavlm_file.sha256)
     if made_with != wavlm_file.sha256:
         raise UserError(
@@ -307,10 +308,5 @@ def load_converter(
     features = WavLMFeatures.load(wavlm_file.path, device)
     spoken = Vocoder.load(vocoder_file.path, device)
     converter = WavLMConverter(voices, features, spoken, k, max_frames)
-    for setting, file, given in (
-        ("wavlm", wavlm_file, wavlm[1]),
-        ("vocoder", vocoder_file, digest),
-    ):
-        if given is None:
-            converter.note += f"; {setting}_sha256 was not given: it is {file.sha256}"
+    converter.note += wavlm_file.note + vocoder_file.note
     return converter
