@@ -64,10 +64,6 @@ class ToyAnonymiser(Anonymiser):
     kind = Softer
     level, is_random, output = "const", False, OutputLevel()
 
-    @classmethod
-    def describe(cls, settings: Softer, path: object) -> Description:
-        return Description(cls.level)
-
     def transform(self, wave: np.ndarray, *_: object) -> tuple[np.ndarray, dict]:
         return wave * self.given.by, {}
 

@@ -287,11 +287,10 @@ def protect_data(
     shutil.rmtree(beside, ignore_errors=True)
     beside.mkdir(parents=True)
     places = {"{in}": os.fspath(data), "{out}": os.fspath(beside), SEED: str(seed)}
-    words = []
-    for word in shlex.split(settings.command):
-        for place, value in places.items():
-            word = word.replace(place, value)
-        words.append(word)
+    words = [
+        re.sub("|".join(places), lambda place: places[place[0]], word)
+        for word in shlex.split(settings.command)
+    ]
     with refusing(f"command: {words[0]} cannot be started: {{}}", OSError):
         status = subprocess.run(words, check=False).returncode
     if status:

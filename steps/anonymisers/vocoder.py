@@ -43,11 +43,6 @@ class CopySynthesis(Anonymiser):
         super().__init__(settings, run)
         self.output = OutputLevel(settings.peak)
 
-    @classmethod
-    def describe(cls, settings: CopySettings, path: StrPath) -> Description:
-        """Needs: nothing but the speech."""
-        return Description(cls.level)
-
     def settings(self) -> dict[str, object]:
         values = asdict(self.given)
         del values["peak"]

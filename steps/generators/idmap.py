@@ -63,9 +63,7 @@ def quadratic_cost(real: Float64, fake: Float64) -> Float64:
     >>> quadratic_cost(np.zeros((1, 2)), np.ones((1, 2)))
     array([[0.5]])
     """
-    squared: Float64 = np.asarray(cdist(real, fake, "sqeuclidean"), dtype=np.float64)
-    squared /= 2.0 * real.shape[1]
-    return squared
+    return np.asarray(cdist(real, fake, "sqeuclidean") / (2.0 * real.shape[1]))
 
 
 def solve_duals(cost: Float64) -> Duals:

@@ -33,8 +33,8 @@ _DYNAMIC_RANGE = 7.0  # of log power, 30 dB: frames so far under the loudest are
 _ENERGY_UNIT = 3.0  # of log power; brings the energy to about variance 1
 _LARGEST = 4.0  # normalised values are clipped to +-4
 _SMALLEST_SD = 1e-3
-_LOWEST_HZ, _HIGHEST_HZ = 40.0, 8000.0  # ends of WORLD's mel axis
 _KNOTS_HZ = (40.0, 900.0, 1800.0, 3000.0, 8000.0)  # between them formants are bent apart
+_ENDS = 1127.01048 * np.log1p(np.array([40.0, 8000.0]) / 700.0)  # of WORLD's mel axis
 _GRID = (np.arange(120) + 0.5) / 120  # of the mel axis, 0 ... 1
 
 
@@ -131,18 +131,14 @@ def _cosines(places: Float64) -> Float64:
     return scale * np.cos(np.pi * places[:, None] * np.arange(world.CODE_DIM))
 
 
-def _to_mel(hz: Float64) -> Float64:
-    return 1127.01048 * np.log1p(hz / 700.0)
-
-
 def _to_axis(hz: Float64) -> Float64:
     """Place 0 ... 1 of a frequency in Hz on WORLD's mel axis, clipped."""
-    low, high = _to_mel(np.array([_LOWEST_HZ, _HIGHEST_HZ]))
-    return np.clip((_to_mel(hz) - low) / (high - low), 0.0, 1.0)
+    low, high = _ENDS
+    return np.clip((1127.01048 * np.log1p(hz / 700.0) - low) / (high - low), 0.0, 1.0)
 
 
 def _to_hz(place: Float64) -> Float64:
-    low, high = _to_mel(np.array([_LOWEST_HZ, _HIGHEST_HZ]))
+    low, high = _ENDS
     return 700.0 * np.expm1((low + place * (high - low)) / 1127.01048)
 
 
