@@ -277,7 +277,13 @@ class PseudoSpeakerDistribution(ClusteredSpeakers):
         cohort = [self.pool.speakers[place] for place in members]
         frames, names = self._table.of(cohort), ",".join(cohort)
         rng = self.draws.rng(self.name, "vector", *wanted.key.parts)
-        y, component = self._sample(frames, rng)
+        method, scale, component = self.given.method, self.given.scale, 0
+        if method == "network":
+            samples, which = train_mixture(frames, rng).draw(rng, 1, scale)
+            y, component = samples[0], int(which[0])
+        else:
+            mean, variance = frames.moments()
+            y = mean + scale * np.sqrt(variance) * rng.standard_normal(len(mean))
         return y, {
             "speakers": names,
             "cluster": self.pool.speakers[cluster.exemplar],
@@ -285,11 +291,3 @@ class PseudoSpeakerDistribution(ClusteredSpeakers):
             "frames": len(frames.means),
             "component": component,
         }
-
-    def _sample(self, frames: FrameGaussians, rng: np.random.Generator) -> tuple[Float64, int]:
-        if self.given.method == "network":
-            mixture = train_mixture(frames, rng)
-            samples, which = mixture.draw(rng, 1, self.given.scale)
-            return samples[0], int(which[0])
-        mean, variance = frames.moments()
-        return mean + self.given.scale * np.sqrt(variance) * rng.standard_normal(len(mean)), 0

@@ -4,7 +4,7 @@ import copy
 import math
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 import ot
@@ -322,7 +322,10 @@ class WganTrainer(GeneratorTrainer):
         rows = batch.choice(len(self._real), self.plan.batch, replace=False)
         real = self._real[torch.from_numpy(rows)].to(self.device)
         self.network.train()
-        fake = self.network(self._noise(batch))
+        config = self.given.network
+        indices = batch.integers(END, size=self.plan.batch, dtype=np.int64)
+        noise = identity_vectors(indices, config.noise, config.distribution)
+        fake = self.network(torch.from_numpy(noise).to(self.device))
         loss, regression, transport = critic_loss(self._critic, real, fake, self.plan.gamma)
         critic = descend(loss, self._critic_optimiser)
         generator = descend(-self._critic(fake).mean(), self._optimiser)
@@ -333,12 +336,6 @@ class WganTrainer(GeneratorTrainer):
             "transport": transport,
             "generator_loss": generator,
         }
-
-    def _noise(self, rng: np.random.Generator) -> Tensor:
-        indices = rng.integers(END, size=self.plan.batch, dtype=np.int64)
-        config = self.given.network
-        noise = identity_vectors(indices, config.noise, config.distribution)
-        return torch.from_numpy(noise).to(self.device)
 
     def in_use(self) -> WganShell:
         """The moving average of the generator."""
@@ -559,16 +556,15 @@ def mlp_loss(y: Tensor, x: Tensor, alpha: float) -> tuple[Tensor, float, float]:
 class TripletTrainer(GeneratorTrainer):
     """Common part of the trainings of both networks: settings, data, optimiser.
 
-    generator: its name. A network has a `conditioner`; `settings.network` describes identity
-    vectors, `settings.training` the training.
+    A network has a `conditioner`; `settings.network` describes identity vectors,
+    `settings.training` the training.
     """
 
-    generator: ClassVar[str]
     plan: TripletSettings
 
     def prepare(self) -> None:
         data, kind = self.data, self.given.network
-        torch.manual_seed(derive_seed(self.seed, self.generator, "weights") % 2**63)
+        torch.manual_seed(derive_seed(self.seed, self.given.generator, "weights") % 2**63)
         self.network = self.network_class(kind, data.dimension)
         vectors, means = self.scaled()
         place = make_rng(self.seed, "idmap", "auxiliary").integers(len(vectors))
@@ -625,7 +621,6 @@ class TripletTrainer(GeneratorTrainer):
 class MlpTrainer(TripletTrainer):
     """Training of IDMap-MLP; see trained.Trainer."""
 
-    generator = "idmap_mlp"
     kind, network_class, model_class = MlpSettings, MlpNetwork, MlpModel
 
     critic: nn.Module | None = None

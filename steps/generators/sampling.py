@@ -301,7 +301,7 @@ class Choices:
 class SpeakerSettings:
     """Settings of a system's file that count here. gender: a policy, or None for any."""
 
-    generator: dict[str, object]
+    generator: object
     level: str
     gender: str | None
 
@@ -324,9 +324,7 @@ def read_speaker_settings(values: Mapping[str, object], path: StrPath) -> Speake
     """Read from a system's file; default level spk and gender same, as in voice_conversion
     (constant: level const, any gender)."""
     path, generator = name_settings(path), values.get("generator")
-    if not isinstance(generator, dict):
-        raise UserError(f"{path}: generator: settings are expected, one `name: value` a line")
-    constant = generator.get("name") == "constant"
+    constant = isinstance(generator, dict) and generator.get("name") == "constant"
     level = values.get("level", "const" if constant else "spk")
     usual = base.ANY if constant else "random" if level == "const" else "same"
     given = {"level": level, "gender": values.get("gender", usual)}

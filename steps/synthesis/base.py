@@ -217,10 +217,6 @@ class Target:
     timing: TimeMap | None = None
     slope: float = 0.0
 
-    def __post_init__(self) -> None:
-        if self.weights.shape != (len(self.voices),):
-            raise ValueError(f"{len(self.voices)} voices and weights {self.weights.shape}")
-
 
 class Synthesiser(Protocol):
     """Conversion of speech to the voice of a target."""

@@ -15,7 +15,7 @@ from steps.synthesis import world
 from steps.synthesis.f0 import HIGHEST_HZ
 from steps.training.audio import TrainingAudio
 from utils.archives import ArchiveWriter, ObjectReader
-from utils.arrays import Bool, Float32, Float64
+from utils.arrays import Float32, Float64
 from utils.cli import UserError
 from utils.seeds import make_rng
 from utils.settings import parse_settings
@@ -60,21 +60,15 @@ def analyse_content(wave: Float64) -> tuple[Float64, Float64]:
     return f0, world.envelope_code(samples, f0, times)
 
 
-def speech_frames(envelope: Float64) -> Bool:
-    """Mask (T,) of frames less than 30 dB under the loudest 5 %, and not digital silence."""
-    log_power = envelope[:, 0]
-    loud: Bool = log_power > np.quantile(log_power, 0.95) - _DYNAMIC_RANGE
-    return loud & ~world.silent_frames(envelope)
-
-
 def extract_content(envelope: Float64, n_cepstra: int, warp: Float64 | None = None) -> Content:
     """Content features of the codes (T, 40) of one whole utterance.
 
-    Mean and variance are over speech frames; the energy only loses its mean. warp: (40, 40), see
-    `draw_warp`.
+    Mean and variance are over speech: frames less than 30 dB under the loudest 5 %. The energy only
+    loses its mean. warp: (40, 40), see `draw_warp`.
     """
-    speech = speech_frames(envelope)
-    gate = (~world.silent_frames(envelope)).astype(np.float32)
+    sounds, log_power = ~world.silent_frames(envelope), envelope[:, 0]
+    speech = sounds & (log_power > np.quantile(log_power, 0.95) - _DYNAMIC_RANGE)
+    gate = sounds.astype(np.float32)
     if not speech.any():
         empty = np.zeros((len(envelope), 1 + n_cepstra), np.float32)
         return Content(empty, 0.0, gate, False)
@@ -120,7 +114,8 @@ def warp_matrix(factors: Float64) -> Float64:
     Factors above 1 move formants up. Source: a code is a cosine series over the mel axis, so that
     reading it elsewhere is linear.
     """
-    hz = _to_hz(_GRID)
+    low, high = _ENDS
+    hz = 700.0 * np.expm1((low + _GRID * (high - low)) / 1127.01048)
     factor = np.interp(_GRID, _to_axis(np.array(_KNOTS_HZ)), factors)
     return _cosines(_GRID).T @ _cosines(_to_axis(hz / factor)) / len(_GRID)
 
@@ -135,11 +130,6 @@ def _to_axis(hz: Float64) -> Float64:
     """Place 0 ... 1 of a frequency in Hz on WORLD's mel axis, clipped."""
     low, high = _ENDS
     return np.clip((1127.01048 * np.log1p(hz / 700.0) - low) / (high - low), 0.0, 1.0)
-
-
-def _to_hz(place: Float64) -> Float64:
-    low, high = _ENDS
-    return 700.0 * np.expm1((low + place * (high - low)) / 1127.01048)
 
 
 # ---- Content and frames of training speech: computed on demand, or stored once.

@@ -76,9 +76,7 @@ class SpeakerPool(ABC):
         return self._genders[speaker]
 
     def utterances(self, speaker: str) -> list[str]:
-        """Utterances of a speaker in C order; UserError for an unknown one."""
-        if speaker not in self._spk2utt:
-            raise UserError(f"{self.folder / 'spk2utt'}: speaker {speaker} is not in it")
+        """Utterances of a speaker in C order."""
         return tables.sort_ids(self._spk2utt[speaker])
 
     @abstractmethod
@@ -135,14 +133,13 @@ class VoicePool(SpeakerPool):
         return ObjectReader(self.folder / "world.scp")
 
     def f0(self, speaker: str) -> F0Stats:
-        """Log-F0 statistics over all utterances of the speaker; UserError for an unknown one."""
-        self.utterances(speaker)
+        """Log-F0 statistics over all utterances of the speaker."""
         return self._f0[speaker]
 
     def frames(self, speaker: str) -> PoolFrames:
         """All frames of a speaker except the quiet ones (`loud_frames`), utterances in C order.
 
-        UserError for an unknown speaker, an utterance without frames, a voice of silence only.
+        UserError for an utterance without frames.
         """
         if speaker in self._cache:
             self._cache.move_to_end(speaker)
@@ -153,11 +150,6 @@ class VoicePool(SpeakerPool):
                 "steps/make_voice_pool.py"
             )
         frames = PoolFrames(*map(np.concatenate, zip(*map(self._read, utts), strict=True)))
-        if not len(frames.envelope):
-            raise UserError(
-                f"{self.folder / 'world.scp'}: all frames of {speaker} are silent; leave the "
-                "speaker out of the pool"
-            )
         self._cache[speaker] = frames
         n_cached = sum(len(kept.envelope) for kept in self._cache.values())
         while len(self._cache) > 1 and n_cached > _CACHED_FRAMES:
