@@ -354,10 +354,8 @@ LOSSES = ("idmap", "wgan_qc")
 # (40: 0.19 times, 250: 0.35): the network learns few directions of identity vectors, and a new one
 # has little of them. Longer than real ones they are only where a network explodes.
 NEW_NORM_RATIO = (0.05, NORM_RATIO[1])
-N_AUXILIARY = (
-    8,
-    32,
-)  # training vectors and new indices that measure how neutral the auxiliary input is
+# Training vectors and new indices that measure how neutral the auxiliary input is.
+N_AUXILIARY = (8, 32)
 
 
 @dataclass(frozen=True)

@@ -177,7 +177,7 @@ Groups = Sequence[Sequence[str]]
 
 
 class NearestConverter:
-    """Common part of the converters by the nearest frames of a voice; see `knn_vc.Converter`."""
+    """Common part of the converters by the nearest frames of a voice; by WORLD's or by WavLM's."""
 
     def __init__(self, pool: SpeakerPool, k: int, max_frames: int, metric: str, note: str) -> None:
         """k: frames that are averaged. max_frames: of a voice that are searched."""
@@ -239,7 +239,8 @@ class WorldConverter(NearestConverter):
     def convert(
         self, wave: Float64, voices: Groups, weights: Sequence[float], source_f0: F0Stats | None
     ) -> Float64:
-        """Convert as `Converter.convert`; silence is returned unchanged."""
+        """Convert speech (n,) at 16 kHz to a mixture of voices, by their weights; silence is
+        returned unchanged. source_f0: of the speaker, if F0 is changed."""
         if not np.any(wave):
             return np.zeros(len(wave))
         source, queries = analyse(wave), None

@@ -5,6 +5,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -85,6 +86,10 @@ class TrainingSpeech:
     def matrix(self, speakers: Sequence[str]) -> Float32:
         """Unit x-vectors (S, d) of some speakers."""
         return np.stack([self.xvectors[speaker] for speaker in speakers])
+
+    def utterances(self, speakers: Sequence[str]) -> Iterator[str]:
+        """Every utterance of some speakers, in turn."""
+        return chain.from_iterable(self.audio.spk2utt[speaker] for speaker in speakers)
 
     def frames(self, utt: str) -> WorldFrames:
         """Frames of an utterance, from the pool."""
