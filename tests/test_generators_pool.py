@@ -401,7 +401,7 @@ def test_bad_pools_and_sources(plda):
     for name in ("farthest", "nearest", "average", "dense", "sparse"):
         generator = make(name, fan(), **({"damping": 0.9} if name in ("dense", "sparse") else {}))
         refuses("x-vector of the source speaker is needed", generator.generate, Wanted(KEY))
-        refuses("has 3 values and the pool's have 2", generator.generate, Wanted(KEY, np.ones(3)))
+        refuses("has 3 values, and the pool's have 2", generator.generate, Wanted(KEY, np.ones(3)))
         wide = np.ones((12, 3)), speakers, females
         with pytest.raises(UserError, match="back end is for x-vectors of 2 values"):
             make(name, wide, distance="plda", backend=plda)

@@ -116,12 +116,10 @@ class KnnVc(Anonymiser):
         self._converter = converter = _load_converter(settings, self._pool, run.resources.device)
         self.level, self.output = settings.level, OutputLevel(settings.peak)
         self.notes.append(converter.note)
-        lacking = {speaker: converter.lacks(speaker) for speaker in converter.speakers}
-        if dropped := {speaker: why for speaker, why in lacking.items() if why}:
-            first, why = next(iter(dropped.items()))
+        if dropped := converter.unvoiced:
             self.notes.append(
-                f"{len(dropped)} of {len(lacking)} voices are left out of the pool: {why} "
-                f"(the first: {first})"
+                f"{len(dropped)} of {len(converter.speakers)} voices are left out of the pool: no "
+                f"voiced frame, which f0 needs (the first: {dropped[0]})"
             )
         # All have a position, so that a draw does not depend on who is excluded.
         self._genders = {s: converter.gender(s) for s in converter.speakers if s not in dropped}

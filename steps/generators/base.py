@@ -76,15 +76,21 @@ class Generator(FromSettings):
 
     def source(self, wanted: Wanted) -> Float64:
         """Source's x as (d,) float64. UserError where it is missing or does not fit the pool."""
-        who, x, dim = f"generator {self.name}", wanted.x, self.pool.vectors.shape[1]
-        if x is None:
-            raise UserError(f"{who}: the x-vector of the source speaker is needed (--xvectors DIR)")
-        if x.shape != (dim,):
+        if wanted.x is None:
             raise UserError(
-                f"{who}: the source's x-vector has {x.size} values and the pool's have {dim}; "
-                "extract both with the same encoder"
+                f"generator {self.name}: the x-vector of the source speaker is needed "
+                "(--xvectors DIR)"
             )
-        return x.astype(np.float64)
+        self.check_size("the source's x-vector has", wanted.x.size)
+        return wanted.x.astype(np.float64)
+
+    def check_size(self, whose: str, size: int | None) -> None:
+        """Raise a UserError where vectors have another size than the pool's; None: any is right."""
+        if size not in (None, dim := self.pool.vectors.shape[1]):
+            raise UserError(
+                f"generator {self.name}: {whose} {size} values, and the pool's have {dim}; make "
+                "both with the same encoder"
+            )
 
     @abstractmethod
     def generate(self, wanted: Wanted) -> Generated:

@@ -259,12 +259,7 @@ class PseudoSpeakerDistribution(ClusteredSpeakers):
 
     def fit(self, vectors: Float64, speakers: Sequence[str], genders: Sequence[str | None]) -> None:
         super().fit(vectors, speakers, genders)
-        dim, own = self.pool.vectors.shape[1], self._table.frames.means.shape[1]
-        if dim != own:
-            raise UserError(
-                f"generator {self.name}: the frames have {own} values and the pool's x-vectors "
-                f"{dim}; extract both with the same encoder"
-            )
+        self.check_size("the frames have", self._table.frames.means.shape[1])
         there = set(self._table.speakers.tolist())
         if missing := [speaker for speaker in self.pool.speakers if speaker not in there]:
             raise UserError(

@@ -125,11 +125,7 @@ class AffinityGenerator(PoolGenerator):
 
     def _by(self, backend: Backend) -> None:
         """Measure by a back end; UserError if it is for x-vectors of another length."""
-        if backend.dim not in (None, dim := self.pool.vectors.shape[1]):
-            raise UserError(
-                f"generator: distance plda: the back end is for x-vectors of {backend.dim} values "
-                f"and the pool's have {dim}; train it with the encoder of the pool"
-            )
+        self.check_size("distance plda: the back end is for x-vectors of", backend.dim)
         self._measure, self._right = backend, backend.right(self.pool.vectors)
 
     def of_source(self, wanted: Wanted) -> Float64:

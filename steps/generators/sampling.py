@@ -53,11 +53,7 @@ class TrainedSpeakers(base.Generator):
 
     def fit(self, vectors: Float64, speakers: Sequence[str], genders: Sequence[str | None]) -> None:
         super().fit(vectors, speakers, genders)
-        if (dim := self.pool.vectors.shape[1]) != self._model.dimension:
-            raise UserError(
-                f"generator {self.name}: trained on x-vectors of {self._model.dimension} values, "
-                f"and the pool's have {dim}; train it with the encoder of the pool"
-            )
+        self.check_size("trained on x-vectors of", self._model.dimension)
 
     def note_gender(self, wanted: base.Wanted) -> None:
         """Note that a wanted gender was not heeded."""

@@ -41,9 +41,8 @@ class F0Stats:
 
     def shifted(self, by: float) -> "F0Stats":
         """Statistics `by` higher in log F0; unchanged without voiced frames."""
-        if not self.n:
-            return self
-        return replace(self, mean=self.mean + by, quantiles=self.quantiles + by)
+        quantiles = self.quantiles + by
+        return replace(self, mean=self.mean + by, quantiles=quantiles) if self.n else self
 
     @property
     def vector(self) -> Float64:

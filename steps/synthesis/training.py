@@ -32,7 +32,7 @@ from steps.synthesis.trained import (
     unit_length,
 )
 from steps.synthesis.voices import MADE_BY
-from steps.synthesis.world import HOP, WorldFrames, read_frames
+from steps.synthesis.world import HOP, WorldFrames, frames_of
 from steps.training.audio import TrainingAudio, hold_out
 from steps.training.loop import Trainer, descend, learning_rate, set_rate, train
 from steps.training.settings import identity
@@ -93,7 +93,7 @@ class TrainingSpeech:
 
     def frames(self, utt: str) -> WorldFrames:
         """Frames of an utterance, from the pool."""
-        return read_frames(self.world, utt)
+        return frames_of(self.world, utt)
 
     def draw(self, rng: np.random.Generator, speaker: str) -> tuple[str, WorldFrames]:
         """Draw one of a speaker's utterances; also returns its frames."""

@@ -23,7 +23,7 @@ from steps.synthesis.f0 import (
     speaker_f0_stats,
     write_f0_stats,
 )
-from steps.synthesis.world import HOP, read_frames, silent_frames
+from steps.synthesis.world import HOP, frames_of, silent_frames
 from steps.training.audio import load_training_audio
 from utils import tables
 from utils.archives import ObjectReader, write_archive
@@ -166,7 +166,7 @@ class VoicePool(SpeakerPool):
             )
 
     def _read(self, utt: str) -> PoolFrames:
-        envelope = read_frames(self._world, utt).envelope
+        envelope = frames_of(self._world, utt).envelope
         loud = loud_frames(envelope)
         if self._content is None:
             return PoolFrames(envelope[loud], match_vectors(envelope)[loud])
@@ -255,7 +255,7 @@ def make_voice_pool(world: Path, data: DataDir, xvectors: Path, out: Path, allow
         raise UserError(f"{xvectors / 'spk_xvector.scp'}: speaker {missing[0]} is not in it")
 
     def contour(utt: str) -> Float64:
-        found = read_frames(frames, utt)
+        found = frames_of(frames, utt)
         n_loud[data.utt2spk[utt]] += len(loud_frames(found.envelope))
         return found.f0
 

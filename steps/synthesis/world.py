@@ -166,7 +166,7 @@ def unpack(matrix: npt.NDArray[np.floating], shift: float = FRAME_SHIFT) -> Worl
     return WorldFrames(values[:, 0], values[:, 1 + _N_BANDS :], values[:, 1 : 1 + _N_BANDS], shift)
 
 
-def read_frames(reader: ObjectReader, utt: str) -> WorldFrames:
+def frames_of(reader: ObjectReader, utt: str) -> WorldFrames:
     """Frames of an utterance from an archive of `pack`; UserError that names it."""
     matrix = reader.matrix(utt)
     with refusing(f"{reader.path}: {utt}: {{}}", UserError):
