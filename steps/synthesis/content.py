@@ -19,7 +19,7 @@ from utils.arrays import Float32, Float64
 from utils.cli import UserError
 from utils.seeds import make_rng
 from utils.settings import parse_settings
-from utils.tables import read_json_object, write_json
+from utils.tables import need_ids, read_json_object, write_json
 
 # ---- Content with as little as possible of the speaker: features of the WORLD envelope.
 #
@@ -244,10 +244,9 @@ class Stored(SpeechContents):
             )
         self.of = parse_settings(_StoredLayout, told.get("frames"), path, "frames")
         self._readers = {name: ObjectReader(folder / f"{name}.scp") for name in _archives(wanted)}
-        for utt in utts:
-            for reader in self._readers.values():
-                if utt not in reader:
-                    raise UserError(f"{reader.path}: {utt} is not in it; {made_by} of this data")
+        utts = list(utts)
+        for reader in self._readers.values():
+            need_ids(utts, reader, reader.path, f"{made_by} of this data")
 
     def find(self, utt: str, what: str) -> Float32:
         return self._readers[what].matrix(utt)

@@ -39,11 +39,10 @@ from steps.training.settings import identity
 from steps.training.weights import use_device
 from utils.archives import ObjectReader
 from utils.arrays import Float32
-from utils.cli import UserError
 from utils.registry import load
 from utils.seeds import derive_seed, make_rng
 from utils.settings import to_plain
-from utils.tables import StrPath, need_files
+from utils.tables import StrPath, need_files, need_ids
 
 # ---- Crops of training speech: every utterance is resynthesised in its own voice.
 
@@ -73,13 +72,9 @@ class TrainingSpeech:
         """Open a pool; UserError where it lacks a speaker or an utterance of the audio."""
         need_files([Path(folder) / "world.scp"], MADE_BY)
         world, xvectors = ObjectReader(Path(folder) / "world.scp"), read_xvectors(folder, STEM)
-        for speaker, utts in audio.spk2utt.items():
-            if speaker not in xvectors:
-                raise UserError(f"{Path(folder) / STEM}.scp: {speaker} is not in it")
-            if missing := [utt for utt in utts if utt not in world]:
-                raise UserError(
-                    f"{world.path}: {missing[0]} is not in it; make the pool of this data"
-                )
+        mend = "make the pool of this data"
+        need_ids(audio.spk2utt, xvectors, f"{Path(folder) / STEM}.scp", mend)
+        need_ids(chain(*audio.spk2utt.values()), world, world.path, mend)
         unit = {speaker: unit_length(xvectors[speaker]) for speaker in audio.speakers}
         return cls(audio, world, unit, config, seed)
 

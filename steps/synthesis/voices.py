@@ -114,11 +114,7 @@ class VoicePool(SpeakerPool):
         xvectors = read_xvectors(path, "spk_xvector")
         f0 = read_f0_stats(path)
         for name, table in (("spk_xvector.scp", xvectors), ("spk_f0.scp", f0)):
-            if missing := [speaker for speaker in spk2utt if speaker not in table]:
-                raise UserError(
-                    f"{path / name}: speaker {missing[0]} of {path / 'spk2utt'} is not in it; "
-                    "make the pool again"
-                )
+            tables.need_ids(spk2utt, table, path / name, "make the pool again")
         stack = np.stack([xvectors[spk] for spk in tables.sort_ids(spk2utt)]).astype(np.float64)
         genders = path / "spk2gender"
         known = tables.read_map(genders) if tables.is_there(genders) else {}
@@ -251,8 +247,8 @@ def make_voice_pool(world: Path, data: DataDir, xvectors: Path, out: Path, allow
     n_loud = Counter[str]()
     spk2utt = {spk: utts for spk, utts in present.items() if utts}
     vectors = read_xvectors(xvectors, "spk_xvector")
-    if missing := [spk for spk in spk2utt if spk not in vectors]:
-        raise UserError(f"{xvectors / 'spk_xvector.scp'}: speaker {missing[0]} is not in it")
+    mend = "average the x-vectors of this data"
+    tables.need_ids(spk2utt, vectors, xvectors / "spk_xvector.scp", mend)
 
     def contour(utt: str) -> Float64:
         found = frames_of(frames, utt)
