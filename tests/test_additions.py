@@ -4,7 +4,6 @@ import copy
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -65,10 +64,6 @@ class ToyAnonymiser(Anonymiser):
     kind = Softer
     level, is_random, output = "const", False, OutputLevel()
 
-    @classmethod
-    def describe(cls, settings: Softer, path: object) -> Description:
-        return Description(cls.level)
-
     def transform(self, wave: np.ndarray, *_: object) -> tuple[np.ndarray, dict]:
         return wave * self.given.by, {}
 
@@ -117,9 +112,8 @@ class Everybody(IndexModel):
 class ToyTrainer(GeneratorTrainer):
     kind, network_class, model_class = ToySettings, Mean, Everybody
 
-    def __init__(self, settings: ToySettings, data: Any, **how: Any) -> None:
-        super().__init__(settings, data, **how)
-        self.network = Mean(None, data.dimension)
+    def prepare(self) -> None:
+        self.network = Mean(None, self.data.dimension)
         self.optimiser = torch.optim.Adam(self.network.parameters(), self.plan.learning_rate)
 
     def in_use(self) -> Mean:

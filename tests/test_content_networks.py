@@ -118,7 +118,7 @@ def test_what_a_change_of_voice_does_counts_less() -> None:
     def contents(utt: str, *, warped: bool) -> np.ndarray:
         return plain - change if warped else plain
 
-    material = SimpleNamespace(audio=SimpleNamespace(spk2utt={"s": ["u"]}), contents=contents)
+    material = SimpleNamespace(utterances=lambda _: ["u"], contents=contents)
     found = metric_of(material, ["s"])
     squared = found @ found.T
     # variances of the change 4 and 0, to each a tenth of their mean: 4.2 and 0.2

@@ -461,7 +461,7 @@ def test_chunks_stand_in_for_sessions(trained, data, tmp_path):
 
 def test_an_encoder_that_is_not_there_is_named(tmp_path, data):
     for name in ("resembleyzer", tmp_path):
-        said = r"no encoder\.yaml there; an encoder is a folder"
+        said = r"encoder\.yaml: is missing; an encoder is a folder"
         refuses(said, extract, name, data, tmp_path / "x")
     (tmp_path / "encoder.yaml").write_text(TINY)
     (tmp_path / "final.pt").write_bytes(b"damaged")

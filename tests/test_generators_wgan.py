@@ -108,16 +108,16 @@ def test_critic_loss_by_hand() -> None:
     # One real vector (2, 0) and one generated (0, 0): K = 1/2, c = 1/4 * 4 = 1, Hx = 1/2 = -Hv.
     real = torch.tensor([[2.0, 0.0]], dtype=torch.float64)
     fake = torch.zeros(1, 2, dtype=torch.float64)
-    found = critic_loss(Known([3.0, 4.0], 0.25), real, fake, gamma=0.7)
+    total, early, transport = critic_loss(Known([3.0, 4.0], 0.25), real, fake, gamma=0.7)
     at_real, at_fake, root = 6.25, 0.25, 0.5**0.5
     regression = 0.5 * (at_real - 0.5) ** 2 + 0.5 * (at_fake + 0.5) ** 2
     penalty = 0.5 * (5.0 / (2 * root) - 0.5 * root * 2.0) ** 2
-    assert found.regression == pytest.approx(regression)
-    assert float(found.total.detach()) == pytest.approx(regression + 4 * root * 0.7 * penalty)
-    assert found.transport == pytest.approx(1.0)
+    assert early == pytest.approx(regression)
+    assert float(total.detach()) == pytest.approx(regression + 4 * root * 0.7 * penalty)
+    assert transport == pytest.approx(1.0)
     # the exact potential, D(v) = -1/2 + K <x, v>, has the slope K ||x - v||: the penalty vanishes
-    exact = critic_loss(Known([1.0, 0.0], -0.5), real, fake, gamma=0.7)
-    penalty_of_exact = float(exact.total.detach()) - exact.regression
+    exact, of_exact, _ = critic_loss(Known([1.0, 0.0], -0.5), real, fake, gamma=0.7)
+    penalty_of_exact = float(exact.detach()) - of_exact
     assert penalty_of_exact == pytest.approx(0.0, abs=1e-9)
 
 
@@ -133,7 +133,7 @@ def test_a7_gradients_are_finite_even_where_the_critic_is_flat(arch: str) -> Non
         assert fake.shape == (8, SIZE)
         assert critic(fake).shape == (8,)
         critic.zero_grad()
-        critic_loss(critic, torch.randn(8, SIZE), fake, 0.1).total.backward()
+        critic_loss(critic, torch.randn(8, SIZE), fake, 0.1)[0].backward()
         gradients = [p.grad for p in critic.parameters() if p.grad is not None]
         assert gradients
         assert all(bool(torch.isfinite(g).all()) for g in gradients)
@@ -146,11 +146,11 @@ def test_a7_on_two_gaussians_the_critic_loss_falls() -> None:
     losses = []
     for _ in range(100):
         real, fake = torch.randn(64, 2) + 3.0, torch.randn(64, 2)
-        loss = critic_loss(critic, real, fake, 0.1)
+        loss, *_ = critic_loss(critic, real, fake, 0.1)
         of_critic.zero_grad()
-        loss.total.backward()
+        loss.backward()
         of_critic.step()
-        losses.append(float(loss.total.detach()))
+        losses.append(float(loss.detach()))
     assert np.mean(losses[-20:]) < 0.2 * np.mean(losses[:20])
     with torch.no_grad():  # it rises from the generated to the real ones
         assert float(critic(torch.full((1, 2), 3.0))) > float(critic(torch.zeros(1, 2)))

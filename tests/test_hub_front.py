@@ -272,7 +272,7 @@ def test_W8_weights_of_another_network_are_refused(given: tuple[Path, Dast]) -> 
     path.write_text("no weights")
     refuses(f"not readable as a saved model; {mend}", load_encoder, str(folder))
     path.unlink()
-    refuses("no final.pt there; an encoder is a folder", load_encoder, str(folder))
+    refuses("final.pt: is missing; an encoder is a folder", load_encoder, str(folder))
 
 
 def test_another_model_in_its_place_is_refused(tmp_path: Path, make_data_dir: MakeDataDir) -> None:

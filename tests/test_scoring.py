@@ -387,7 +387,7 @@ def test_a_folder_with_a_cohort_alone_is_the_cosine(by_hand) -> None:
     words = ["--lda-dim", "0", str(by_hand / "x"), str(by_hand / "d"), str(made)]
     assert train_program.main(words) == 0
     assert sorted(path.name for path in made.iterdir()) == ["cohort.ark", "cohort.scp", "spklist"]
-    refuses("no mean.vec there", backends.read_plda, made)  # a pool's distances need one
+    refuses("mean.vec: is missing", backends.read_plda, made)  # a pool's distances need one
     assert centred_scores(by_hand, EVERY, str(made)) == centred_scores(by_hand, EVERY)
     normalised = centred_scores(by_hand, EVERY, str(made), "--asnorm", "4")
     assert normalised.keys() == centred_scores(by_hand, EVERY).keys()

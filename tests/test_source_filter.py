@@ -551,7 +551,7 @@ def test_foreign_xvectors_weights_and_folders_are_refused(trained, tmp_path, kin
     refuses(other, convert, wave, making.some_target(7), keep)
     zero = replace(some_target(), xvector=np.zeros(N_XVECTOR))
     refuses("is 0 or not finite", convert, wave, zero, keep)
-    refuses(r"no synthesiser\.yaml there", load_synthesiser, tmp_path)
+    refuses(r"synthesiser\.yaml: is missing", load_synthesiser, tmp_path)
     shutil.copy(trained[kind] / "synthesiser.yaml", tmp_path)
     foreign = NsfNetwork(NsfLayers(), 20, 4) if kind == "nsf" else B1bNetwork(TINY, 3, 4)
     torch.save(foreign.state_dict(), tmp_path / "final.pt")

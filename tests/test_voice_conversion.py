@@ -461,7 +461,7 @@ def test_trained_folders_are_asked_for_by_option(pool: Path, tmp_path: Path) -> 
     path = tmp_path / "x.yaml"
     path.write_text(FARTHEST + "synthesiser: nsf_mini\n")
     refuses("needs --synthesiser DIR", load_anonymiser, path, resources=Resources(pool, (pool,)))
-    with pytest.raises(UserError, match=r"no synthesiser\.yaml there"):
+    with pytest.raises(UserError, match=r"synthesiser\.yaml: is missing"):
         load_anonymiser(path, resources=Resources(pool, (pool,), synthesiser=tmp_path))
 
 

@@ -159,7 +159,7 @@ def test_losses(sources, tmp_path: Path, capsys) -> None:
 def test_making_of_bad_input(sources, tmp_path: Path) -> None:
     world, _, xvectors = sources
     write_archive(xvectors / "spk_xvector", {"s1": np.ones(3), "t-3": np.ones(3)})
-    refuses(r"spk_xvector.scp: speaker s2 is not in it", make, sources, tmp_path / "pool")
+    refuses(r"spk_xvector.scp: s2 is not in it", make, sources, tmp_path / "pool")
     silent = frames("s2-000")
     silent[:, 2] = -36.0
     write_archive(world / "world", {utt: frames(utt) for utt in UTTS} | {"s2-000": silent})
@@ -195,10 +195,8 @@ def test_a_pool_that_was_damaged(sources, tmp_path: Path) -> None:
     (out / "world.scp").write_text("".join(lines[1:]))
     pool = VoicePool.load(out)
     refuses(r"world.scp: s1-000 is not in it", pool.frames, "s1")
-    refuses(r"spk2utt: speaker nobody is not in it", pool.frames, "nobody")
-    refuses(r"spk2utt: speaker nobody is not in it", pool.f0, "nobody")
     write_archive(out / "spk_xvector", {"s1": np.ones(3)})
-    refuses(r"spk_xvector.scp: speaker s2 of .*spk2utt is not in it", VoicePool.load, out)
+    refuses(r"spk_xvector.scp: s2 is not in it", VoicePool.load, out)
 
 
 def test_single_objects_of_an_archive(tmp_path: Path) -> None:

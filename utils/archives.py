@@ -84,7 +84,7 @@ class ObjectReader:
         self.path = Path(path)
         self._entries = read_map(path, rest_of_line=True)
 
-    def __contains__(self, key: str) -> bool:
+    def __contains__(self, key: object) -> bool:
         return key in self._entries
 
     def __iter__(self) -> Iterator[str]:

@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, TypeVar
@@ -147,6 +147,19 @@ def is_there(path: StrPath) -> bool:
     if problem := file_problem(path):
         raise UserError(f"{path}: {problem}; correct or remove it")
     return True
+
+
+def need_files(paths: Iterable[Path], mend: str) -> None:
+    """Raise a UserError for a file that is missing. mend: what to do, for the message."""
+    for path in paths:
+        if not path.is_file():
+            raise UserError(f"{path}: is missing; {mend}")
+
+
+def need_ids(ids: Iterable[str], table: Container[str], where: StrPath, mend: str) -> None:
+    """Raise a UserError for an id that a table lacks. where: its file; mend: what to do."""
+    if missing := next((name for name in ids if name not in table), None):
+        raise UserError(f"{where}: {missing} is not in it; {mend}")
 
 
 def file_problem(path: StrPath) -> str:

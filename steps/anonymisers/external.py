@@ -54,6 +54,11 @@ class SpeechSettings:
     second_draw: str = ""
     train: str = ""
 
+    @property
+    def draws_anew(self) -> bool | None:
+        """Whether a further run gives other speech; None: unknown."""
+        return True if self.second_draw else None
+
 
 def find_speech(folder: Path, suffix: str = "") -> dict[str, str]:
     """Audio by utterance: by wav.scp of a folder and its sub-folders, else all audio in it.
@@ -176,17 +181,13 @@ class External(Anonymiser):
         super().__init__(settings, run)
         self._folder = run.folder("external")
         self._speech = find_speech(self._folder, settings.suffix)
-        self.is_random = self.draws_anew(settings)
-
-    @staticmethod
-    def draws_anew(settings: SpeechSettings) -> bool | None:
-        """Whether a further run gives other speech; None: unknown."""
-        return True if settings.second_draw else None
+        self.is_random = settings.draws_anew
 
     @classmethod
-    def describe(cls, settings: SpeechSettings, path: StrPath) -> Description:
-        """Needs: its folder. That a training set is protected at level utt is the user's word."""
-        return Description("utt", (f"external:{settings.folder}",), ("utt",))
+    def describe(cls, settings: Any, path: StrPath) -> Description:
+        """Needs: its folder, or one that a command fills for each set and draw. That a training set
+        is protected at level utt is the user's word."""
+        return Description("utt", (f"external:{getattr(settings, 'folder', '')}",), ("utt",))
 
     def settings(self) -> dict[str, object]:
         """Settings of the file; the rest is unknown."""
@@ -263,21 +264,16 @@ class CommandSettings:
         except ValueError as error:  # a quotation without end
             raise ValueError(f"command: {self.command!r}: {error}") from error
 
+    @property
+    def draws_anew(self) -> bool:
+        """Whether the program is given a seed."""
+        return SEED in self.command
+
 
 class Command(External):
     """System of the program's output (`protect_data`), in the folder --external."""
 
     kind = CommandSettings
-
-    @staticmethod
-    def draws_anew(settings: CommandSettings) -> bool:  # type: ignore[override]
-        """Whether the program is given a seed."""
-        return SEED in settings.command
-
-    @classmethod
-    def describe(cls, settings: CommandSettings, path: StrPath) -> Description:  # type: ignore[override]
-        """Needs: a folder that is made anew for each set and draw."""
-        return Description("utt", ("external:",), ("utt",))
 
     def settings(self) -> dict[str, object]:
         return asdict(self.given)
@@ -295,11 +291,10 @@ def protect_data(
     shutil.rmtree(beside, ignore_errors=True)
     beside.mkdir(parents=True)
     places = {"{in}": os.fspath(data), "{out}": os.fspath(beside), SEED: str(seed)}
-    words = []
-    for word in shlex.split(settings.command):
-        for place, value in places.items():
-            word = word.replace(place, value)
-        words.append(word)
+    words = [
+        re.sub("|".join(places), lambda place: places[place[0]], word)
+        for word in shlex.split(settings.command)
+    ]
     with refusing(f"command: {words[0]} cannot be started: {{}}", OSError):
         status = subprocess.run(words, check=False).returncode
     if status:

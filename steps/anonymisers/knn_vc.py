@@ -116,12 +116,10 @@ class KnnVc(Anonymiser):
         self._converter = converter = _load_converter(settings, self._pool, run.resources.device)
         self.level, self.output = settings.level, OutputLevel(settings.peak)
         self.notes.append(converter.note)
-        lacking = {speaker: converter.lacks(speaker) for speaker in converter.speakers}
-        if dropped := {speaker: why for speaker, why in lacking.items() if why}:
-            first, why = next(iter(dropped.items()))
+        if dropped := converter.unvoiced:
             self.notes.append(
-                f"{len(dropped)} of {len(lacking)} voices are left out of the pool: {why} "
-                f"(the first: {first})"
+                f"{len(dropped)} of {len(converter.speakers)} voices are left out of the pool: no "
+                f"voiced frame, which f0 needs (the first: {dropped[0]})"
             )
         # All have a position, so that a draw does not depend on who is excluded.
         self._genders = {s: converter.gender(s) for s in converter.speakers if s not in dropped}
@@ -225,15 +223,8 @@ def _load_converter(
     if settings.features == "wavlm":
         from steps.synthesis.wavlm import load_converter
 
-        assert settings.vocoder is not None
-        return load_converter(
-            pool,
-            settings.k,
-            settings.max_frames,
-            wavlm=(settings.wavlm, settings.wavlm_sha256),
-            vocoder=(settings.vocoder, settings.vocoder_sha256),
-            device=device,
-        )
+        weights = {name: getattr(settings, name) for name in _WAVLM_ONLY}
+        return load_converter(pool, settings.k, settings.max_frames, device=device, **weights)
     from steps.content.extractors import load_extractor
     from steps.synthesis.matching import WorldConverter
     from steps.synthesis.voices import VoicePool

@@ -471,10 +471,8 @@ class McAdams(Anonymiser):
     def __init__(self, settings: McAdamsSettings, run: SystemRun) -> None:
         super().__init__(settings, run)
         preset = PRESETS[settings.compat]
-        self.alpha, self.alpha_range = settings.alpha, settings.drawn
-        if self.alpha is None and self.alpha_range is None:
-            self.alpha = preset.alpha
-        self.compat = settings.compat
+        self.alpha_range, self.compat = settings.drawn, settings.compat
+        self.alpha = None if self.alpha_range else settings.alpha or preset.alpha
         self.level = settings.key_level
         self.frames = replace(preset.frames, match_energy=bool(settings.match_energy))
         self.output = replace(preset.output, peak=settings.peak or preset.output.peak)
@@ -524,18 +522,11 @@ class McAdams(Anonymiser):
         if self.alpha_range is None:
             assert self.alpha is not None
             return self.alpha
-        return float(self._generator(key).uniform(*self.alpha_range))
-
-    def _generator(self, key: VoiceKey) -> np.random.Generator:
         if self.compat != "vpc24":
-            return self.draws.rng("mcadams", *key.parts)
-        if key.level == "position":
-            # The challenge draws for all utterances from one generator; a draw is one step of it.
-            bits = np.random.PCG64(_vpc24_seed("VPC2024"))
-            bits.advance(int(key.names[-1]))
-            return np.random.Generator(bits)
-        return np.random.default_rng(_vpc24_seed(key.names[-1]))
-
-
-def _vpc24_seed(text: str) -> int:
-    return int(hashlib.sha256(text.encode("utf-8")).hexdigest()[:8], 16)
+            return float(self.draws.rng("mcadams", *key.parts).uniform(*self.alpha_range))
+        # At level position the challenge draws for all utterances from one generator; a draw is one
+        # step of it.
+        place = int(key.names[-1]) if key.level == "position" else 0
+        seed = "VPC2024" if key.level == "position" else key.names[-1]
+        bits = np.random.PCG64(int(hashlib.sha256(seed.encode("utf-8")).hexdigest()[:8], 16))
+        return float(np.random.Generator(bits.advance(place)).uniform(*self.alpha_range))

@@ -101,9 +101,9 @@ class Anonymiser(sources.FromSettings):
     keeps_length: bool = True
 
     @classmethod
-    @abstractmethod
     def describe(cls, settings: Any, path: StrPath) -> Description:
-        """Requirements of the settings, without any folder."""
+        """Requirements of the settings, without any folder; nothing, unless a subclass has some."""
+        return Description(cls.level)
 
     @abstractmethod
     def transform(
@@ -143,11 +143,9 @@ def load_anonymiser(
     unknown system or setting, a value out of range, a missing folder that is needed, a second draw
     of a system that is not random, and a level that it cannot have.
     """
-    kind, values = _read(path, level)
+    kind, settings = _read(path, level)
     path = name_settings(path)
-    anonymiser: Anonymiser = kind.make(
-        kind.parse(values, path), sources.SystemRun(path, resources, draws)
-    )
+    anonymiser: Anonymiser = kind.make(settings, sources.SystemRun(path, resources, draws))
     if draws.draw and not anonymiser.is_random:
         raise UserError(
             f"{path}: --draw {draws.draw}: this system draws nothing at random, so all its runs "
@@ -158,9 +156,8 @@ def load_anonymiser(
 
 def describe_system(path: StrPath, level: str | None = None) -> Description:
     """Requirements of a system, from its YAML file alone; errors as in `load_anonymiser`."""
-    kind, values = _read(path, level)
-    path = name_settings(path)
-    return kind.describe(kind.parse(values, path), path)
+    kind, settings = _read(path, level)
+    return kind.describe(settings, name_settings(path))
 
 
 def find_kind(values: dict[str, object], path: StrPath) -> type[Anonymiser]:
@@ -168,16 +165,18 @@ def find_kind(values: dict[str, object], path: StrPath) -> type[Anonymiser]:
     return load(choose(KINDS, values.get("anonymiser"), path, "anonymiser"))
 
 
-def _read(path: StrPath, level: str | None = None) -> tuple[type[Anonymiser], dict[str, object]]:
+def _read(path: StrPath, level: str | None) -> tuple[type[Anonymiser], Any]:
+    """Kind of a system, and its settings."""
     values, path = read_settings(path), name_settings(path)
     kind = find_kind(values, path)
+    settings = kind.parse(values, path)
     if level is None:
-        return kind, values
-    levels = kind.describe(kind.parse(values, path), path).levels
+        return kind, settings
+    levels = kind.describe(settings, path).levels
     if level not in levels:
         known = ", ".join(levels) or "none: it draws nothing at random"
         raise UserError(f"{path}: --level {level}: this system cannot have it; known: {known}")
-    return kind, {**values, "level": level}
+    return kind, kind.parse({**values, "level": level}, path)
 
 
 # ---- Protection of a data set by an anonymiser: audio file by audio file, then the tables.

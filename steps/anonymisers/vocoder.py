@@ -43,11 +43,6 @@ class CopySynthesis(Anonymiser):
         super().__init__(settings, run)
         self.output = OutputLevel(settings.peak)
 
-    @classmethod
-    def describe(cls, settings: CopySettings, path: StrPath) -> Description:
-        """Needs: nothing but the speech."""
-        return Description(cls.level)
-
     def settings(self) -> dict[str, object]:
         values = asdict(self.given)
         del values["peak"]
@@ -93,9 +88,7 @@ def log_areas(power: Float64, sections: int) -> Float64:
 
     log((1 - k) / (1 + k)) of the reflection coefficients k of Levinson's recursion.
     """
-    bins = np.arange(power.shape[1]) * np.pi / (power.shape[1] - 1)
-    lifted = power * np.abs(1 - EMPHASIS * np.exp(-1j * bins)) ** 2
-    lags = np.fft.irfft(lifted, axis=1)[:, : sections + 1].T
+    lags = np.fft.irfft(power * emphasis(power.shape[1]), axis=1)[:, : sections + 1].T
     k = reflections(lags / np.maximum(lags[0], np.finfo(np.float64).tiny))
     return -2.0 * np.arctanh(np.clip(k, -LARGEST, LARGEST)).T
 
@@ -122,9 +115,13 @@ def tube_power(areas: Float64, n_bins: int) -> Float64:
     for i in range(1, len(k) + 1):
         a[: i + 1] += k[i - 1] * a[i::-1].copy()
     zeros = np.fft.rfft(a.T, 2 * (n_bins - 1), axis=1)
+    return 1.0 / np.maximum(np.abs(zeros) ** 2 * emphasis(n_bins), _FLOOR)
+
+
+def emphasis(n_bins: int) -> Float64:
+    """Gain of the power (n_bins,) by the emphasis before prediction."""
     bins = np.arange(n_bins) * np.pi / (n_bins - 1)
-    tilt = np.abs(1 - EMPHASIS * np.exp(-1j * bins)) ** 2
-    return 1.0 / np.maximum(np.abs(zeros) ** 2 * tilt, _FLOOR)
+    return np.abs(1 - EMPHASIS * np.exp(-1j * bins)) ** 2
 
 
 def smoothed(areas: Float64, hz: float) -> Float64:

@@ -7,19 +7,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, NamedTuple, cast
 
 import numpy as np
 
 from steps.anonymisers.registry import Anonymiser, Description, OutputLevel, Spoken, find_kind
 from steps.generators.base import (
+    ANY,
     GENDERS,
     POLICIES,
     describe_generator,
     load_generator,
     want,
 )
-from steps.generators.pool import PoolGenerator
 from steps.sources import LEVELS, NEEDS, SourceSpeaker, SystemRun, VoiceKey
 from steps.synthesis import base
 from steps.synthesis.f0 import NOISE, STEP, TRANSFORMS, F0Stats, mix_f0_stats, transform_quantised
@@ -44,7 +44,6 @@ NOTES = {
 }
 CONSTANT = "constant"  # the generator whose pseudo-speaker is one real speaker
 PREDICTED = "predicted"  # F0 by the synthesiser, from the content
-ANY = "any"  # gender: voices of any gender
 R, TEMPERATURE = 3, 0.05  # the default of `neighbours`; of the softmax over them
 _CACHED = 1024  # pseudo-speakers to keep
 _SYNTHESISERS = r"world|(nsf|bn)(_.+)?"
@@ -102,8 +101,7 @@ class ConversionSettings:
         return self.content_scale > 0 or self.content_bend > 0
 
 
-@dataclass(frozen=True)
-class Pseudo:
+class Pseudo(NamedTuple):
     """Pseudo-speaker, and their columns of pseudo.tsv."""
 
     target: base.Target
@@ -125,8 +123,7 @@ class VoiceConversion(Anonymiser):
         self._synthesiser = _load_synthesiser(settings.own, self._pool, run)
         own, generator, pool = self.own, self._generator, self._pool
         self._centre = pool.xvectors.mean(axis=0)
-        if isinstance(generator, PoolGenerator):  # a draw that nobody uses does not count
-            generator.target_genders = (None,) if own.gender in (None, ANY) else GENDERS
+        generator.target_genders = (None,) if own.gender in (None, ANY) else GENDERS
         generator.fit(pool.xvectors, pool.speakers, pool.genders)
         self.level = str(own.level)
         self.output = OutputLevel(own.peak)
@@ -158,9 +155,9 @@ class VoiceConversion(Anonymiser):
 
     def transform(self, wave: Float64, key: VoiceKey, source: SourceSpeaker) -> Spoken:
         """Speech in the voice of the key's pseudo-speaker, and columns on them."""
-        pseudo = self.pseudo_speaker(key, source)
-        f0 = self._f0_map(source, pseudo.target)
-        return self._synthesiser.convert(wave, pseudo.target, f0), dict(pseudo.info)
+        target, info = self.pseudo_speaker(key, source)
+        f0 = self._f0_map(source, target)
+        return self._synthesiser.convert(wave, target, f0), dict(info)
 
     def pseudo_speaker(self, key: VoiceKey, source: SourceSpeaker) -> Pseudo:
         """Pseudo-speaker of a key, made once; UserError if source or pool does not allow it."""
@@ -196,7 +193,8 @@ class VoiceConversion(Anonymiser):
         timing = partial(self._timing, key) if own.moves else None
         named = ",".join(f"{v}:{w:.4f}" for v, w in zip(voices, weights, strict=True))
         gender = wanted.gender or "-"
-        info = {"pseudo": _digest(y), "target_gender": gender, "voices": named, **drawn}
+        name = hashlib.sha256(y.astype("<f4").tobytes()).hexdigest()[:10]  # shows who shares one
+        info = {"pseudo": name, "target_gender": gender, "voices": named, **drawn}
         target = base.Target(y, voices, weights, f0, warp, change, energy, timing, slope)
         return Pseudo(target, info)
 
@@ -267,10 +265,7 @@ class VoiceConversion(Anonymiser):
 
 
 def nearest_voices(
-    y: Float64,
-    speakers: Sequence[str],
-    vectors: Float64,
-    n: int,
+    y: Float64, speakers: Sequence[str], vectors: Float64, n: int
 ) -> tuple[tuple[str, ...], Float64]:
     """The n of the S speakers whose vectors (S, d) have the highest cosine with y (d,).
 
@@ -293,11 +288,6 @@ def _alike(xvector: Float64 | None, y: Float64) -> Float64:
             f"{len(y)}; make them with the voices' encoder (run.sh --voice-encoder)"
         )
     return xvector
-
-
-def _digest(y: Float64) -> str:
-    """Short name of a vector, to see who shares a pseudo-speaker."""
-    return hashlib.sha256(y.astype("<f4").tobytes()).hexdigest()[:10]
 
 
 def _load_synthesiser(

@@ -17,7 +17,7 @@ from utils.archives import read_vectors
 from utils.arrays import Float32, Float64
 from utils.cli import UserError, refusing
 from utils.datadir import describe_difference, load_data_dir
-from utils.tables import atomic_write, invert, sort_ids, write_json, write_map
+from utils.tables import atomic_write, invert, need_files, sort_ids, write_json, write_map
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
@@ -291,8 +291,7 @@ def read_labelled(data: Path, folder: Path, *more: str) -> Labelled:
     UserError for a mismatch."""
     found = load_data_dir(data, need=("utt2spk", *more), allow_segments=True)
     path = folder / "functionals.scp"
-    if not path.is_file():
-        raise UserError(f"{path}: is missing; make it with steps/extract_functionals.py")
+    need_files([path], "make it with steps/extract_functionals.py")
     vectors = read_vectors(path, check_finite=False)
     if difference := describe_difference(vectors, found.utt2spk, "utterance"):
         raise UserError(f"{path}: compared with {data}, {difference}; extract them again")

@@ -39,17 +39,19 @@ class Generator(FromSettings):
     """Generator of pseudo-speakers' x-vectors, configured and, after `fit`, with a pool.
 
     name: in the registry. needs: those of `sources.NEEDS` beside the pool; "xvectors" means that
-    `generate` needs the source's x. is_random: another draw gives another pseudo-speaker (of the
-    settings before `fit`, of the pool too after it).
+    `generate` needs the source's x. is_random: another draw gives another pseudo-speaker; asked
+    after `fit`. target_genders: those that will be used; draws for others do not count in
+    `is_random`. All, unless the system says which.
     """
 
     where = "generator"
+    pool: "Pool"
+    target_genders: Sequence[str | None] = (*GENDERS, None)
 
     def __init__(self, settings: Any, run: SystemRun) -> None:
         super().__init__(settings, run)
         self.name: str = settings.name
         self.needs = self.describe(settings, run.path)
-        self._pool: Pool | None = None
 
     @classmethod
     def describe(cls, settings: Any, path: StrPath) -> tuple[str, ...]:
@@ -65,31 +67,30 @@ class Generator(FromSettings):
         """True, unless a subclass or its settings say otherwise."""
         return True
 
-    @property
-    def pool(self) -> "Pool":
-        """Pool given to `fit`."""
-        if self._pool is None:
-            raise RuntimeError(f"generator {self.name}: fit comes first")
-        return self._pool
-
     def fit(self, vectors: Float64, speakers: Sequence[str], genders: Sequence[str | None]) -> None:
-        """Take the pool: x-vectors (S, d) float64, one a speaker, with ids and f, m or None.
+        """Take the pool, once: x-vectors (S, d) float64, one a speaker, with ids and f, m or None.
 
         Later results do not depend on the order of the speakers.
         """
-        self._pool = Pool.make(vectors, speakers, genders)
+        self.pool = Pool.make(vectors, speakers, genders)
 
     def source(self, wanted: Wanted) -> Float64:
         """Source's x as (d,) float64. UserError where it is missing or does not fit the pool."""
-        who, x, dim = f"generator {self.name}", wanted.x, self.pool.vectors.shape[1]
-        if x is None:
-            raise UserError(f"{who}: the x-vector of the source speaker is needed (--xvectors DIR)")
-        if x.shape != (dim,):
+        if wanted.x is None:
             raise UserError(
-                f"{who}: the source's x-vector has {x.size} values and the pool's have {dim}; "
-                "extract both with the same encoder"
+                f"generator {self.name}: the x-vector of the source speaker is needed "
+                "(--xvectors DIR)"
             )
-        return x.astype(np.float64)
+        self.check_size("the source's x-vector has", wanted.x.size)
+        return wanted.x.astype(np.float64)
+
+    def check_size(self, whose: str, size: int | None) -> None:
+        """Raise a UserError where vectors have another size than the pool's; None: any is right."""
+        if size not in (None, dim := self.pool.vectors.shape[1]):
+            raise UserError(
+                f"generator {self.name}: {whose} {size} values, and the pool's have {dim}; make "
+                "both with the same encoder"
+            )
 
     @abstractmethod
     def generate(self, wanted: Wanted) -> Generated:
@@ -149,6 +150,7 @@ def units(vectors: Float64) -> Float64:
 # ---- Gender of the pseudo-speaker.
 
 POLICIES = ("same", "other", "random")
+ANY = "any"  # no choice of gender: voices of any
 
 
 def choose_gender(policy: str, gender: str | None, rng: np.random.Generator) -> str:
@@ -156,11 +158,9 @@ def choose_gender(policy: str, gender: str | None, rng: np.random.Generator) -> 
 
     same and other (the challenge's cross-gender option) look at the source's gender and draw
     nothing. random is a fair coin, independent of the source (Srivastava et al. 2020); to toss it
-    once a speaker, seed `rng` with `VoiceKey.group_parts`. UserError for an unknown policy, and
-    where the gender is needed and not known.
+    once a speaker, seed `rng` with `VoiceKey.group_parts`. UserError where the gender is needed and
+    not known.
     """
-    if policy not in POLICIES:
-        raise UserError(f"gender: {policy!r} is unknown; known: {', '.join(POLICIES)}")
     if policy == "random":
         return GENDERS[int(rng.integers(2))]
     if gender not in GENDERS:

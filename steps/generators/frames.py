@@ -24,7 +24,7 @@ from utils.archives import read_counts, read_vectors, write_archive
 from utils.arrays import Float32, Float64, Int64
 from utils.cli import UserError, refusing
 from utils.settings import NotNegative, OneOf, parse_settings
-from utils.tables import StrPath, is_there, read_map, write_map
+from utils.tables import StrPath, is_there, need_files, read_map, write_map
 
 if TYPE_CHECKING:
     import torch
@@ -144,8 +144,7 @@ def read_frames(folder: Path, pool: Path | None, uncertainty: str) -> FrameTable
     utts = sorted(vectors)
     own = folder / "utt2spk"
     table = own if is_there(own) or pool is None else pool / "utt2spk"
-    if not table.is_file():
-        raise UserError(f"{table}: is missing; it says of which speaker each x-vector is")
+    need_files([table], "it says of which speaker each x-vector is")
     utt2spk = read_map(table)
     means = np.stack([vectors[utt] for utt in utts]).astype(np.float64)
     what = "has an x-vector, but not all of a speaker, a variance and a number of frames"
@@ -247,7 +246,6 @@ class PseudoSpeakerDistribution(ClusteredSpeakers):
         folder = run.folder("generator", f": generator.name: {settings.name}")
         self._table = read_frames(folder, run.resources.pool, settings.uncertainty)
         super().__init__(settings, run)
-        self._moments: dict[str, tuple[Float64, Float64]] = {}
 
     @classmethod
     def describe(cls, settings: Any, path: StrPath) -> tuple[str, ...]:
@@ -261,13 +259,7 @@ class PseudoSpeakerDistribution(ClusteredSpeakers):
 
     def fit(self, vectors: Float64, speakers: Sequence[str], genders: Sequence[str | None]) -> None:
         super().fit(vectors, speakers, genders)
-        self._moments = {}
-        dim, own = self.pool.vectors.shape[1], self._table.frames.means.shape[1]
-        if dim != own:
-            raise UserError(
-                f"generator {self.name}: the frames have {own} values and the pool's x-vectors "
-                f"{dim}; extract both with the same encoder"
-            )
+        self.check_size("the frames have", self._table.frames.means.shape[1])
         there = set(self._table.speakers.tolist())
         if missing := [speaker for speaker in self.pool.speakers if speaker not in there]:
             raise UserError(
@@ -280,7 +272,13 @@ class PseudoSpeakerDistribution(ClusteredSpeakers):
         cohort = [self.pool.speakers[place] for place in members]
         frames, names = self._table.of(cohort), ",".join(cohort)
         rng = self.draws.rng(self.name, "vector", *wanted.key.parts)
-        y, component = self._sample(names, frames, rng)
+        method, scale, component = self.given.method, self.given.scale, 0
+        if method == "network":
+            samples, which = train_mixture(frames, rng).draw(rng, 1, scale)
+            y, component = samples[0], int(which[0])
+        else:
+            mean, variance = frames.moments()
+            y = mean + scale * np.sqrt(variance) * rng.standard_normal(len(mean))
         return y, {
             "speakers": names,
             "cluster": self.pool.speakers[cluster.exemplar],
@@ -288,15 +286,3 @@ class PseudoSpeakerDistribution(ClusteredSpeakers):
             "frames": len(frames.means),
             "component": component,
         }
-
-    def _sample(
-        self, cohort: str, frames: FrameGaussians, rng: np.random.Generator
-    ) -> tuple[Float64, int]:
-        if self.given.method == "network":
-            mixture = train_mixture(frames, rng)
-            samples, which = mixture.draw(rng, 1, self.given.scale)
-            return samples[0], int(which[0])
-        if cohort not in self._moments:
-            self._moments[cohort] = frames.moments()
-        mean, variance = self._moments[cohort]
-        return mean + self.given.scale * np.sqrt(variance) * rng.standard_normal(len(mean)), 0

@@ -96,8 +96,6 @@ def measure_capacity(
     """
     if not sizes or sizes[0] < 2 or list(sizes) != sorted(set(sizes)):
         raise UserError("capacity: numbers of vectors, from 2 on and ascending, are needed")
-    if not 1 <= references <= exact:
-        raise ValueError("references: from 1 to `exact` are needed")
     kept: list[Float32] = []  # blocks, `exact` vectors in all
     total, n, count, above, low, high = np.zeros(()), 0, 0, 0, math.inf, -math.inf
     for vectors in map(_unit, _cut(blocks, sorted({*sizes, exact}))):

@@ -2,8 +2,9 @@
 
 import copy
 import math
+from collections import OrderedDict
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 import ot
@@ -62,9 +63,7 @@ def quadratic_cost(real: Float64, fake: Float64) -> Float64:
     >>> quadratic_cost(np.zeros((1, 2)), np.ones((1, 2)))
     array([[0.5]])
     """
-    squared: Float64 = np.asarray(cdist(real, fake, "sqeuclidean"), dtype=np.float64)
-    squared /= 2.0 * real.shape[1]
-    return squared
+    return np.asarray(cdist(real, fake, "sqeuclidean") / (2.0 * real.shape[1]))
 
 
 def solve_duals(cost: Float64) -> Duals:
@@ -106,9 +105,7 @@ def make_networks(arch: str, noise: int, size: int) -> tuple[nn.Module, nn.Modul
     """Generator (n, noise) -> (n, size) and critic (n, size) -> (n,)."""
     if arch == "mlp":
         return _mlp(noise, size), nn.Sequential(_mlp(size, 1), nn.Flatten(0))
-    if arch == "resnet8":
-        return _image_generator(noise, size), _image_critic(size)
-    raise ValueError(f"{arch!r} is none of {ARCHITECTURES}")
+    return _image_generator(noise, size), _image_critic(size)
 
 
 def _mlp(n_in: int, n_out: int) -> nn.Sequential:
@@ -141,18 +138,13 @@ class _ImageBlock(nn.Module):
         return functional.leaky_relu(self.shortcut(x) + RESIDUAL * self.body(x), SLOPE)
 
 
-class _Layers(nn.Module):
-    def __init__(self, *layers: nn.Module) -> None:
-        super().__init__()
-        self.layers = nn.Sequential(*layers)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Vectors (n, size) of noise (n, noise), or values (n,) of vectors (n, size)."""
-        return self.layers(x)
+def _named(*layers: nn.Module) -> nn.Module:
+    """Layers one after another, whose weights are named `layers.<place>`, as trained ones are."""
+    return nn.Sequential(OrderedDict(layers=nn.Sequential(*layers)))
 
 
 def _image_generator(noise: int, size: int) -> nn.Module:
-    return _Layers(
+    return _named(
         nn.Linear(noise, WIDE * 16),
         nn.Unflatten(1, (WIDE, 4, 4)),
         nn.BatchNorm2d(WIDE),
@@ -169,7 +161,7 @@ def _image_generator(noise: int, size: int) -> nn.Module:
 
 
 def _image_critic(size: int) -> nn.Module:
-    return _Layers(
+    return _named(
         nn.Linear(size, math.prod(IMAGE)),
         nn.Unflatten(1, IMAGE),
         nn.Conv2d(IMAGE[0], FILTERS, 3, padding=1),
@@ -184,20 +176,11 @@ def _image_critic(size: int) -> nn.Module:
     )
 
 
-@dataclass(frozen=True)
-class CriticLoss:
-    """total: L_D, to be minimised. regression: its first two terms. transport: mean matched cost.
-
-    `total` carries gradients; the others are plain numbers for the log.
-    """
-
-    total: Tensor
-    regression: float
-    transport: float
-
-
-def critic_loss(critic: nn.Module, real: Tensor, fake: Tensor, gamma: float) -> CriticLoss:
-    """Loss L_D of a batch of real (n, d) and generated (n, d) vectors, n each.
+def critic_loss(
+    critic: nn.Module, real: Tensor, fake: Tensor, gamma: float
+) -> tuple[Tensor, float, float]:
+    """Loss L_D of a batch of real (n, d) and generated (n, d) vectors, n each; also, for the log,
+    its first two terms and the mean matched cost.
 
     L_D = 1/2 (mean D(x) - mean Hx)^2 + 1/2 mean_j (D(v_j) - Hv_j)^2 + lambda R, lambda = 4 sqrt(K)
     gamma, R = 1/2 mean_j (||grad D(v_j)|| / (2 sqrt K) - sqrt(K)/2 ||x_T(j) - v_j||)^2, K = 1/d:
@@ -219,7 +202,7 @@ def critic_loss(critic: nn.Module, real: Tensor, fake: Tensor, gamma: float) -> 
     distance = (partner - fake.detach()).norm(dim=1)
     error = steep / (2.0 * k**0.5) - 0.5 * k**0.5 * distance
     total = regression + 4.0 * k**0.5 * gamma * 0.5 * error.square().mean()
-    return CriticLoss(total, float(regression.detach()), duals.cost)
+    return total, float(regression.detach()), duals.cost
 
 
 # ---- Training of a WGAN-QC on x-vectors (Liu et al. 2019; Meyer et al. 2022; Liu et al. 2025,
@@ -307,11 +290,9 @@ class WganTrainer(GeneratorTrainer):
     plan: WganTraining
     kind, network_class, model_class = WganConfig, WganShell, WganModel
 
-    def __init__(
-        self, settings: WganConfig, data: TrainingVectors, *, seed: int, device: str
-    ) -> None:
-        super().__init__(settings, data, seed=seed, device=device)
-        network, vectors = settings.network, data.vectors.astype(np.float64)
+    def prepare(self) -> None:
+        network, dimension = self.given.network, self.data.dimension
+        vectors = self.data.vectors.astype(np.float64)
         if len(vectors) < self.plan.batch:
             n = len(vectors)
             raise UserError(f"training.batch: {self.plan.batch}; there are {n} x-vectors to learn")
@@ -319,13 +300,13 @@ class WganTrainer(GeneratorTrainer):
         # Dimensions that hardly change are never amplified; a constant one stays at the mean.
         scale = np.maximum(deviation, LEAST_SCALE * deviation.mean())
         self._real = torch.from_numpy(((vectors - mean) / scale).astype(np.float32))
-        self._shell = WganShell(network, data.dimension)
+        self._shell = WganShell(network, dimension)
         self._shell.mean.copy_(torch.from_numpy(mean))
         kept = np.where(deviation < NO_CHANGE * deviation.max(), 0.0, scale)
         self._shell.deviation.copy_(torch.from_numpy(kept))
-        torch.manual_seed(derive_seed(seed, "wgan weights") % 2**63)
-        generator, critic = make_networks(network.arch, network.noise, data.dimension)
-        self.network, self._critic = generator.to(device), critic.to(device)
+        torch.manual_seed(derive_seed(self.seed, "wgan weights") % 2**63)
+        made = make_networks(network.arch, network.noise, dimension)
+        self.network, self._critic = (part.to(self.device) for part in made)
         self._average = copy.deepcopy(self.network)
         self._optimiser, self._critic_optimiser = (
             torch.optim.Adam(part.parameters(), self.plan.learning_rate, BETAS)
@@ -341,23 +322,20 @@ class WganTrainer(GeneratorTrainer):
         rows = batch.choice(len(self._real), self.plan.batch, replace=False)
         real = self._real[torch.from_numpy(rows)].to(self.device)
         self.network.train()
-        fake = self.network(self._noise(batch))
-        loss = critic_loss(self._critic, real, fake, self.plan.gamma)
-        critic = descend(loss.total, self._critic_optimiser)
+        config = self.given.network
+        indices = batch.integers(END, size=self.plan.batch, dtype=np.int64)
+        noise = identity_vectors(indices, config.noise, config.distribution)
+        fake = self.network(torch.from_numpy(noise).to(self.device))
+        loss, regression, transport = critic_loss(self._critic, real, fake, self.plan.gamma)
+        critic = descend(loss, self._critic_optimiser)
         generator = descend(-self._critic(fake).mean(), self._optimiser)
         move_average(self._average, self.network, self.plan.average)
         return {
             "critic_loss": critic,
-            "regression": loss.regression,
-            "transport": loss.transport,
+            "regression": regression,
+            "transport": transport,
             "generator_loss": generator,
         }
-
-    def _noise(self, rng: np.random.Generator) -> Tensor:
-        indices = rng.integers(END, size=self.plan.batch, dtype=np.int64)
-        config = self.given.network
-        noise = identity_vectors(indices, config.noise, config.distribution)
-        return torch.from_numpy(noise).to(self.device)
 
     def in_use(self) -> WganShell:
         """The moving average of the generator."""
@@ -376,10 +354,8 @@ LOSSES = ("idmap", "wgan_qc")
 # (40: 0.19 times, 250: 0.35): the network learns few directions of identity vectors, and a new one
 # has little of them. Longer than real ones they are only where a network explodes.
 NEW_NORM_RATIO = (0.05, NORM_RATIO[1])
-N_AUXILIARY = (
-    8,
-    32,
-)  # training vectors and new indices that measure how neutral the auxiliary input is
+# Training vectors and new indices that measure how neutral the auxiliary input is.
+N_AUXILIARY = (8, 32)
 
 
 @dataclass(frozen=True)
@@ -578,32 +554,31 @@ def mlp_loss(y: Tensor, x: Tensor, alpha: float) -> tuple[Tensor, float, float]:
 class TripletTrainer(GeneratorTrainer):
     """Common part of the trainings of both networks: settings, data, optimiser.
 
-    generator: its name. A network has a `conditioner`; `settings.network` describes identity
-    vectors, `settings.training` the training.
+    A network has a `conditioner`; `settings.network` describes identity vectors,
+    `settings.training` the training.
     """
 
-    generator: ClassVar[str]
     plan: TripletSettings
 
-    def __init__(self, settings: Any, data: TrainingVectors, *, seed: int, device: str) -> None:
-        super().__init__(settings, data, seed=seed, device=device)
-        torch.manual_seed(derive_seed(seed, self.generator, "weights") % 2**63)  # torch draws them
-        network = self.network_class(settings.network, data.dimension)
-        vectors, means = self.prepare(network, data)
-        place = make_rng(seed, "idmap", "auxiliary").integers(len(vectors))
-        network.conditioner.fixed.copy_(torch.from_numpy(vectors[place]))
-        self.network: Any = network.to(device)
-        self.optimiser = self.make_optimiser(network)
-        self.sampler = TripletSampler(data, settings.training, seed)
-        self.vectors = torch.from_numpy(vectors).to(device)
-        self.means = torch.from_numpy(means).to(device)
-        kind, places = settings.network, np.arange(len(data.speakers), dtype=np.int64)
+    def prepare(self) -> None:
+        data, kind = self.data, self.given.network
+        torch.manual_seed(derive_seed(self.seed, self.given.generator, "weights") % 2**63)
+        self.network = self.network_class(kind, data.dimension)
+        vectors, means = self.scaled()
+        place = make_rng(self.seed, "idmap", "auxiliary").integers(len(vectors))
+        self.network.conditioner.fixed.copy_(torch.from_numpy(vectors[place]))
+        self.network.to(self.device)
+        self.optimiser = self.make_optimiser(self.network)
+        self.sampler = TripletSampler(data, self.plan, self.seed)
+        places = np.arange(len(data.speakers), dtype=np.int64)
         identities = identity_vectors(places, kind.identity, kind.distribution)
-        self._identities = torch.from_numpy(identities).to(device)
+        self.vectors, self.means, self._identities = (
+            torch.from_numpy(part).to(self.device) for part in (vectors, means, identities)
+        )
 
-    def prepare(self, network: Any, data: TrainingVectors) -> tuple[Float32, Float32]:
+    def scaled(self) -> tuple[Float32, Float32]:
         """Scale x-vectors (N, d) and speakers' means (S, d) for the network."""
-        return data.vectors, data.means
+        return self.data.vectors, self.data.means
 
     def make_optimiser(self, network: nn.Module) -> torch.optim.Optimizer:
         """Optimiser AdamW with the rates of the settings."""
@@ -644,26 +619,25 @@ class TripletTrainer(GeneratorTrainer):
 class MlpTrainer(TripletTrainer):
     """Training of IDMap-MLP; see trained.Trainer."""
 
-    generator = "idmap_mlp"
     kind, network_class, model_class = MlpSettings, MlpNetwork, MlpModel
 
-    def __init__(
-        self, settings: MlpSettings, data: TrainingVectors, *, seed: int, device: str
-    ) -> None:
-        super().__init__(settings, data, seed=seed, device=device)
-        self.critic: nn.Module | None = None
-        if settings.training.loss == "wgan_qc":
-            self.critic = make_networks("mlp", 1, data.dimension)[1].to(device)
+    critic: nn.Module | None = None
+
+    def prepare(self) -> None:
+        super().prepare()
+        if self.given.training.loss == "wgan_qc":
+            self.critic = make_networks("mlp", 1, self.data.dimension)[1].to(self.device)
             self.critic_optimiser = self.make_optimiser(self.critic)
             self.saved = (*self.saved, "critic", "critic_optimiser")
 
-    def prepare(self, network: MlpNetwork, data: TrainingVectors) -> tuple[Float32, Float32]:
+    def scaled(self) -> tuple[Float32, Float32]:
+        data = self.data
         if not self.given.network.centred:
-            return data.vectors, data.means
+            return super().scaled()
         mean = data.means.mean(axis=0)
         scale = np.sqrt(np.mean((data.means - mean) ** 2)) or np.float32(1)
-        network.mean.copy_(torch.from_numpy(mean))
-        network.scale.fill_(float(scale))
+        self.network.mean.copy_(torch.from_numpy(mean))
+        self.network.scale.fill_(float(scale))
         return (data.vectors - mean) / scale, (data.means - mean) / scale
 
     def update(self, step: int, batch: tuple[Int64, Int64]) -> dict[str, float]:
@@ -682,8 +656,8 @@ class MlpTrainer(TripletTrainer):
     def _adversarial_loss(self, critic: nn.Module, x: Tensor, y: Tensor) -> tuple[Tensor, float]:
         """Loss -mean D(y) after a step of WGAN-QC's critic D on (x, y); nothing ties y to its x."""
         real = x.expand_as(y).flatten(0, 1)
-        learned = critic_loss(critic, real, y.flatten(0, 1), self.given.training.gamma)
+        learned = critic_loss(critic, real, y.flatten(0, 1), self.given.training.gamma)[0]
         found = descend(
-            learned.total, self.critic_optimiser, critic.parameters(), self.plan.gradient_norm
+            learned, self.critic_optimiser, critic.parameters(), self.plan.gradient_norm
         )
         return -critic(y.flatten(0, 1)).mean(), found

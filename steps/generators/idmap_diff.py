@@ -17,7 +17,6 @@ from steps.generators.identity import identity_vectors
 from steps.generators.training import (
     Calibration,
     IndexModel,
-    TrainingVectors,
     affine,
     move_average,
     single,
@@ -411,10 +410,6 @@ class DiffNetwork(nn.Module):
         self.register_buffer("mean", torch.zeros(dimension))
         self.register_buffer("scale", torch.ones(dimension))
 
-    def standardise(self, x: Tensor) -> Tensor:
-        """Standardise raw (..., d) to mean 0 and variance 1 over the training speakers."""
-        return (x - self.mean) / self.scale
-
 
 def to_score(output: Any, q: Any, t: Any, predicts: str) -> Any:
     """Score of q at t from the network's output: -noise / sqrt(1 - gamma^2)."""
@@ -459,20 +454,17 @@ def index_noise(indices: Int64, n_noises: int, dimension: int) -> Float32:
 class DiffTrainer(idmap.TripletTrainer):
     """Training of IDMap-Diff."""
 
-    generator = "idmap_diff"
     saved = ("network", "optimiser", "average")
     kind, network_class, model_class = DiffSettings, DiffNetwork, DiffModel
 
-    def __init__(
-        self, settings: DiffSettings, data: TrainingVectors, *, seed: int, device: str
-    ) -> None:
-        super().__init__(settings, data, seed=seed, device=device)
-        deviation = data.means.std(axis=0)
+    def prepare(self) -> None:
+        super().prepare()
+        deviation = self.data.means.std(axis=0)
         scale = np.maximum(deviation, 0.01 * deviation.mean())
-        self.network.mean.copy_(torch.from_numpy(data.means.mean(axis=0)))
+        self.network.mean.copy_(torch.from_numpy(self.data.means.mean(axis=0)))
         self.network.scale.copy_(torch.from_numpy(scale))
         self.average = copy.deepcopy(self.network)
-        self._targets = self.network.standardise(self.means)
+        self._targets = (self.means - self.network.mean) / self.network.scale
 
     def update(self, step: int, batch: tuple[Int64, Int64]) -> dict[str, float]:
         """The loss is Eq. (7), the mean squared error of the noise, where
@@ -483,9 +475,11 @@ class DiffTrainer(idmap.TripletTrainer):
         x = self._targets[speakers].repeat_interleave(utterances.shape[1], dim=0)
         z = self.network.conditioner(self._identities[speakers], self.vectors[utterances])
         rng = make_rng(self.seed, "idmap", "diffusion", str(step))
-        t = torch.from_numpy(rng.uniform(EARLIEST, 1.0, len(x)).astype(np.float32)).to(x.device)
+        drawn = rng.uniform(EARLIEST, 1.0, len(x)).astype(np.float32)
         noise = torch.from_numpy(rng.standard_normal(x.shape, dtype=np.float32)).to(x.device)
-        g = torch.exp(_log_gamma(t))[:, None]
+        t = torch.from_numpy(drawn).to(x.device)
+        log_gamma = np.log(gamma(0.0, drawn.astype(np.float64)))
+        g = torch.exp(torch.from_numpy(log_gamma).to(t))[:, None]
         q = g * x + (1.0 - g * g).sqrt() * noise
         output = self.network.unet(q, z.flatten(0, 1), t)
         wanted = noise if self.given.network.predicts == "noise" else x
@@ -499,7 +493,3 @@ class DiffTrainer(idmap.TripletTrainer):
     def in_use(self) -> Any:
         """The moving average of the network."""
         return copy.deepcopy(self.average).cpu()
-
-
-def _log_gamma(t: Tensor) -> Tensor:
-    return torch.from_numpy(np.log(gamma(0.0, t.cpu().double().numpy()))).to(t)

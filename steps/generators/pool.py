@@ -4,6 +4,7 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Any
 
 import numpy as np
@@ -24,22 +25,9 @@ Distance = Annotated[str, OneOf("plda", "cosine")]
 # As in baseline B1 of the VoicePrivacy challenges; `averaged: 1` of any speakers is Liu et al.'s
 # RS.
 
-# Meaning of a setting once all candidates are taken.
-IF_ALL_ARE_TAKEN = {
-    "candidates": "the distance to the source does not matter",
-    "cohort": "the distance to the source does not matter",
-    "averaged": "nothing is drawn",
-}
-
 
 class PoolGenerator(Generator):
-    """Common part of generators that choose speakers of the pool.
-
-    target_genders: those that will be used; draws for others do not count in `is_random`. All,
-    unless the system says which.
-    """
-
-    target_genders: Sequence[str | None] = (*GENDERS, None)
+    """Common part of generators that choose speakers of the pool."""
 
     def draw(self, parts: tuple[str, ...], places: Int64, size: int) -> Int64:
         """Draw `size` of the positions without replacement, ascending, by the seed and parts."""
@@ -76,10 +64,9 @@ class PoolGenerator(Generator):
             cause = f"there are {size} {what}"
             if size >= asked:
                 cause = f"a source who is also in the pool leaves fewer {what}"
-            self.note(
-                f"{self.name}: {setting}: {asked} asked, but {cause}; all are taken, "
-                f"so {IF_ALL_ARE_TAKEN[setting]}"
-            )
+            is_draw = setting == "averaged"
+            so = "nothing is drawn" if is_draw else "the distance to the source does not matter"
+            self.note(f"{self.name}: {setting}: {asked} asked, but {cause}; all are taken, so {so}")
         return min(asked, there)
 
 
@@ -104,7 +91,7 @@ class RandomSpeakers(PoolGenerator):
     @property
     def is_random(self) -> bool:
         """Whether a target gender has more speakers than are averaged."""
-        return self._pool is None or any(self.given.averaged < size for size in self.sizes())
+        return any(self.given.averaged < size for size in self.sizes())
 
     def generate(self, wanted: Wanted) -> Generated:
         left, n, _ = self.candidates(wanted, "averaged", self.given.averaged)
@@ -138,11 +125,7 @@ class AffinityGenerator(PoolGenerator):
 
     def _by(self, backend: Backend) -> None:
         """Measure by a back end; UserError if it is for x-vectors of another length."""
-        if backend.dim not in (None, dim := self.pool.vectors.shape[1]):
-            raise UserError(
-                f"generator: distance plda: the back end is for x-vectors of {backend.dim} values "
-                f"and the pool's have {dim}; train it with the encoder of the pool"
-            )
+        self.check_size("distance plda: the back end is for x-vectors of", backend.dim)
         self._measure, self._right = backend, backend.right(self.pool.vectors)
 
     def of_source(self, wanted: Wanted) -> Float64:
@@ -194,9 +177,8 @@ class RankedSpeakers(AffinityGenerator):
     @property
     def is_random(self) -> bool:
         """Whether a target gender has more candidates than are averaged."""
-        most = self.given.candidates
-        sizes = [most] if self._pool is None else self.sizes()
-        return any(self.given.averaged < min(most, size) for size in sizes)
+        given = self.given
+        return any(given.averaged < min(given.candidates, size) for size in self.sizes())
 
     def generate(self, wanted: Wanted) -> Generated:
         sign = 1 if self.name == "farthest" else -1
@@ -306,7 +288,6 @@ class ClusteredSpeakers(AffinityGenerator):
     """
 
     kind: Any = ClusterSettings
-    _clusters: list[Cluster] | None = None
 
     @classmethod
     def describe(cls, settings: Any, path: StrPath) -> tuple[str, ...]:
@@ -318,31 +299,25 @@ class ClusteredSpeakers(AffinityGenerator):
         """Whether the settings leave a choice."""
         return bool(self.given.clusters > 1 or self.given.proportion < 1)
 
-    def fit(self, vectors: Float64, speakers: Sequence[str], genders: Sequence[str | None]) -> None:
-        super().fit(vectors, speakers, genders)
-        self._clusters = None
-
-    @property
+    @cached_property
     def clusters(self) -> list[Cluster]:
         """All clusters of the pool, found on demand; largest or smallest first.
 
         Where the PLDA affinities do not converge those of cosine are taken, with a note, for the
         clusters and for the distance to a source. Also UserError where these fail.
         """
-        if self._clusters is None:
-            name, found = self.name, self._find()
-            if found is None and self.given.distance != "cosine":
-                self.note(f"{name}: the clusters of the PLDA affinities do not settle; by cosine")
-                self._by(CosineBackend())
-                found = self._find()
-            if found is None:
-                raise UserError(
-                    f"generator {name}: the clusters of the pool's {len(self.pool.speakers)} "
-                    "speakers do not settle; give a larger damping (0.9), or more speakers"
-                )
-            sign = 1 if name == "sparse" else -1
-            self._clusters = sorted(found, key=lambda c: (sign * len(c.members), c.exemplar))
-        return self._clusters
+        name, found = self.name, self._find()
+        if found is None and self.given.distance != "cosine":
+            self.note(f"{name}: the clusters of the PLDA affinities do not settle; by cosine")
+            self._by(CosineBackend())
+            found = self._find()
+        if found is None:
+            raise UserError(
+                f"generator {name}: the clusters of the pool's {len(self.pool.speakers)} "
+                "speakers do not settle; give a larger damping (0.9), or more speakers"
+            )
+        sign = 1 if name == "sparse" else -1
+        return sorted(found, key=lambda c: (sign * len(c.members), c.exemplar))
 
     def _find(self) -> list[Cluster] | None:
         seed = derive_seed(self.draws.seed, "affinity propagation") % 2**32  # equal in all draws
@@ -438,12 +413,11 @@ class ConstantTarget(Generator):
     def __init__(self, settings: TargetSettings, run: SystemRun) -> None:
         super().__init__(settings, run)
         self._path = run.path
-        self.targets: list[Int64] = []
 
     def fit(self, vectors: Float64, speakers: Sequence[str], genders: Sequence[str | None]) -> None:
         """Find all targets, females first. UserError where the requested one is not among them."""
         super().fit(vectors, speakers, genders)
-        self.targets = []
+        self.targets: list[Int64] = []
         for gender in GENDERS:
             asked, there = self.given.clusters, len(self.pool.group(gender))
             if there < asked:

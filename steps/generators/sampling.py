@@ -12,14 +12,13 @@ import numpy as np
 
 from steps.generators import base
 from steps.generators.identity import END, hashed_index, key_name
-from steps.generators.pool import PoolGenerator
 from steps.sources import LEVELS, Resources, SourceSpeaker, SystemRun, VoiceKey
 from steps.speaker.vectors import read_xvectors
 from utils.arrays import Float32, Float64, Int64
 from utils.cli import UserError
 from utils.datadir import load_data_dir
 from utils.seeds import Draws
-from utils.settings import Count, Number, OneOf, name_settings, read_settings
+from utils.settings import Count, Number, OneOf, name_settings, parse_settings, read_settings
 from utils.tables import StrPath, sort_ids
 
 if TYPE_CHECKING:
@@ -54,11 +53,7 @@ class TrainedSpeakers(base.Generator):
 
     def fit(self, vectors: Float64, speakers: Sequence[str], genders: Sequence[str | None]) -> None:
         super().fit(vectors, speakers, genders)
-        if (dim := self.pool.vectors.shape[1]) != self._model.dimension:
-            raise UserError(
-                f"generator {self.name}: trained on x-vectors of {self._model.dimension} values, "
-                f"and the pool's have {dim}; train it with the encoder of the pool"
-            )
+        self.check_size("trained on x-vectors of", self._model.dimension)
 
     def note_gender(self, wanted: base.Wanted) -> None:
         """Note that a wanted gender was not heeded."""
@@ -139,7 +134,12 @@ class WganSpeakers(TrainedSpeakers):
             if not (self._is_like(voice) or self._is_somebody(voice)):
                 break
         else:
-            self._note_failure(found)
+            self.note(
+                f"{self.name}: for some keys none of {self.given.tries} vectors was below the "
+                f"threshold {self.given.threshold:g} of the source"
+                + " and nobody's" * any(self._is_somebody(voice) for voice in found)
+                + "; the best was taken (`cosine` and `nearest` in pseudo.tsv)"
+            )
         kept = min(found, key=self._badness)
         return kept.y, {
             "index": kept.index,
@@ -169,14 +169,6 @@ class WganSpeakers(TrainedSpeakers):
     def _is_somebody(self, voice: _Voice) -> bool:
         """Whether it is too near to a speaker of the pool."""
         return voice.nearest > self._limit
-
-    def _note_failure(self, found: Sequence[_Voice]) -> None:
-        self.note(
-            f"{self.name}: for some keys none of {self.given.tries} vectors was below the "
-            f"threshold {self.given.threshold:g} of the source"
-            + " and nobody's" * any(self._is_somebody(voice) for voice in found)
-            + "; the best was taken (`cosine` and `nearest` in pseudo.tsv)"
-        )
 
 
 # ---- Pseudo-speakers of a trained IDMap, MLP or Diff (Liu et al. 2025): keys to indices to
@@ -290,15 +282,22 @@ class IdMapGenerator(TrainedSpeakers):
 
 # ---- Pseudo x-vectors of a whole set with any generator, without speech.
 
-ANY = "any"  # gender
 AT_ONCE = 4096  # keys given to a generator that takes many, and is faster then
+
+
+@dataclass(frozen=True)
+class Choices:
+    """Settings of a system's file that are checked here."""
+
+    level: Annotated[str, OneOf(*LEVELS)]
+    gender: Annotated[str, OneOf(*base.POLICIES, base.ANY)]
 
 
 @dataclass(frozen=True)
 class SpeakerSettings:
     """Settings of a system's file that count here. gender: a policy, or None for any."""
 
-    generator: dict[str, object]
+    generator: object
     level: str
     gender: str | None
 
@@ -311,8 +310,7 @@ class SpeakerSettings:
         generator = base.load_generator(self.generator, run)
         if pool is None and "generator" not in generator.needs:
             raise UserError(f"{path}: this generator needs --pool XVECTORS")
-        if isinstance(generator, PoolGenerator):  # a draw that nobody uses does not count
-            generator.target_genders = (None,) if self.gender is None else base.GENDERS
+        generator.target_genders = (None,) if self.gender is None else base.GENDERS
         if pool is not None:
             generator.fit(*load_pool(pool, data))
         return generator
@@ -322,18 +320,13 @@ def read_speaker_settings(values: Mapping[str, object], path: StrPath) -> Speake
     """Read from a system's file; default level spk and gender same, as in voice_conversion
     (constant: level const, any gender)."""
     path, generator = name_settings(path), values.get("generator")
-    if not isinstance(generator, dict):
-        raise UserError(f"{path}: generator: settings are expected, one `name: value` a line")
-    constant = generator.get("name") == "constant"
+    constant = isinstance(generator, dict) and generator.get("name") == "constant"
     level = values.get("level", "const" if constant else "spk")
-    gender = values.get("gender", None if constant else "random" if level == "const" else "same")
-    if level not in LEVELS:
-        raise UserError(f"{path}: level: {level!r} is unknown; known: {', '.join(LEVELS)}")
-    gender = None if gender == ANY else gender
-    if gender is not None and gender not in base.POLICIES:
-        known = ", ".join((*base.POLICIES, ANY))
-        raise UserError(f"{path}: gender: {gender!r} is unknown; known: {known}")
-    return SpeakerSettings(generator, str(level), None if gender is None else str(gender))
+    usual = base.ANY if constant else "random" if level == "const" else "same"
+    given = {"level": level, "gender": values.get("gender", usual)}
+    choices = parse_settings(Choices, given, path)
+    gender = None if choices.gender == base.ANY else choices.gender
+    return SpeakerSettings(generator, choices.level, gender)
 
 
 def load_pool(

@@ -20,10 +20,10 @@ from steps.training.loop import Trainer, train
 from steps.training.settings import LoopSettings, identity
 from steps.training.weights import fill_network, load_state, saved_vector, use_device
 from utils.arrays import Float32, Float64, Int64
-from utils.cli import UserError
+from utils.cli import UserError, refusing
 from utils.registry import choose, load
 from utils.settings import Count, Declared, parse_settings, read_settings, to_plain
-from utils.tables import StrPath, sort_ids
+from utils.tables import StrPath, need_files, sort_ids
 
 # ---- Common part of the trainings of all generators: x-vectors to train on, the interface, checks.
 #
@@ -163,14 +163,17 @@ class GeneratorTrainer(Declared[Any], Trainer):
     ) -> Self:
         """Make a trainer with fresh weights; UserError for the settings in the file `path`."""
         settings = cls.parse(values, path)
-        try:
+        with refusing(f"{path}: {{}}", UserError):
             return cls(settings, data, seed=seed, device=device)
-        except UserError as error:
-            raise UserError(f"{path}: {error}") from error
 
     def __init__(self, settings: Any, data: TrainingVectors, *, seed: int, device: str) -> None:
         self.given, self.plan, self.data = settings, settings.training, data
         self.seed, self.device = seed, device
+        self.prepare()
+
+    @abstractmethod
+    def prepare(self) -> None:
+        """Make the network with fresh weights, and its optimiser; UserError for unfit data."""
 
     @abstractmethod
     def in_use(self) -> Any:
@@ -200,10 +203,6 @@ class GeneratorTrainer(Declared[Any], Trainer):
 
     def weights(self) -> dict[str, Tensor]:
         return dict(self._calibrated().state_dict())
-
-    def settings(self) -> dict[str, Any]:
-        """All settings, `generator` (its name) first, as plain values."""
-        return to_plain(self.given)
 
     def more_figures(self) -> dict[str, float]:
         """Further figures of a kind."""
@@ -455,12 +454,8 @@ def load_trained(folder: Path, name: str | None = None) -> TrainedFolder:
     """Open the folder of a finished training. `name`: the only accepted kind of generator."""
     torch.set_num_threads(1)
     path = folder / "generator.yaml"
-    for part in (path, folder / "final.pt"):
-        if not part.is_file():
-            raise UserError(
-                f"{part}: is missing; a trained generator is a folder that "
-                "steps/train_generator.py finished"
-            )
+    mend = "a trained generator is a folder that steps/train_generator.py finished"
+    need_files((path, folder / "final.pt"), mend)
     values = read_settings(path)
     trained = _read_trained(values.pop("trained", None), path)
     kind, found = _kind(values, path), str(values["generator"])
@@ -502,7 +497,7 @@ def train_generator(
         data.dimension,
         data.norm,
     )
-    settings, raw = trainer.settings(), data.vectors.tobytes() + data.labels.tobytes()
+    settings, raw = to_plain(trainer.given), data.vectors.tobytes() + data.labels.tobytes()
     training = train(trainer, out, identity(settings, seed, data.speakers, raw, free=LOOP))
     model = trainer.finished()
     figures = {**sanity_figures(model, data), **trainer.more_figures()}

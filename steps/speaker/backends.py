@@ -17,7 +17,7 @@ from utils.cli import UserError, refusing
 from utils.datadir import DataDir
 from utils.registry import find
 from utils.seeds import make_rng
-from utils.tables import StrPath, atomic_write, sort_ids
+from utils.tables import StrPath, atomic_write, need_files, sort_ids
 from utils.trials import Ids, Trials
 
 # ---- Back ends: similarity of two x-vectors. Every score here is an inner product left . right,
@@ -312,12 +312,8 @@ def read_folder(name: str) -> Backend:
 
 def read_plda(folder: Path) -> PldaBackend:
     """Read the PLDA in a folder; UserError where it is none."""
-    for part in PARTS:
-        if not (folder / part).is_file():
-            raise UserError(
-                f"{folder}: no {part} there; a back end is a folder that steps/train_backend.py "
-                "wrote, cosine or cosine_raw"
-            )
+    mend = "a back end is a folder that steps/train_backend.py wrote, cosine or cosine_raw"
+    need_files((folder / part for part in PARTS), mend)
     mean = archives.read_object(folder / "mean.vec", 1)
     transform = archives.read_object(folder / "transform.mat", 2)
     plda = xvectors.read_plda(folder / "plda")

@@ -20,7 +20,7 @@ from utils.archives import ArchiveWriter
 from utils.arrays import Float32
 from utils.cli import UserError, refusing
 from utils.registry import find
-from utils.tables import write_map
+from utils.tables import need_files, write_map
 
 # ---- Speaker encoders behind one interface: audio in, one vector out.
 #
@@ -180,12 +180,11 @@ def load_network(folder: Path) -> tuple[EncoderConfig, EncoderNetwork]:
     of final.pt, on the CPU; UserError where it is none."""
     ours, theirs = folder / "final.pt", folder / SPEECHBRAIN
     given = theirs.is_file() and not ours.is_file()
-    for part in (folder / "encoder.yaml", theirs if given else ours):
-        if not part.is_file():
-            raise UserError(
-                f"{folder}: no {part.name} there; an encoder is a folder that "
-                "steps/train_encoder.py finished, resemblyzer, pyannote, or hub:<model>"
-            )
+    need_files(
+        (folder / "encoder.yaml", theirs if given else ours),
+        "an encoder is a folder that steps/train_encoder.py finished, resemblyzer, pyannote, or "
+        "hub:<model>",
+    )
     config = read_config(EncoderConfig, folder / "encoder.yaml")
     network = EncoderNetwork(config)
     if given:

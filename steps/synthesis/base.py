@@ -15,7 +15,7 @@ from utils.cli import UserError
 from utils.registry import choose, load
 from utils.seeds import Draws
 from utils.settings import Ascending, Number, OneOf, Positive, Share, read_settings
-from utils.tables import StrPath
+from utils.tables import StrPath, need_files
 
 # ---- Changes of content, pitch and energy in the analogues of Seo et al.'s closed systems.
 #
@@ -217,18 +217,9 @@ class Target:
     timing: TimeMap | None = None
     slope: float = 0.0
 
-    def __post_init__(self) -> None:
-        if self.weights.shape != (len(self.voices),):
-            raise ValueError(f"{len(self.voices)} voices and weights {self.weights.shape}")
-
 
 class Synthesiser(Protocol):
     """Conversion of speech to the voice of a target."""
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """Folders that the synthesiser needs (`sources.NEEDS`)."""
-        ...
 
     def convert(self, wave: Float64, target: Target, f0: F0Map) -> Float64:
         """Convert speech (n,) float64 at 16 kHz to (n,) float64 in the target's voice.
@@ -266,13 +257,9 @@ def trained_files(folder: Path) -> tuple[Path, Path]:
     on) of a folder; UserError where one is missing."""
     packed = folder / "final.safetensors"
     weights = packed if packed.is_file() else folder / "final.pt"
-    for path in (folder / "synthesiser.yaml", weights):
-        if not path.is_file():
-            raise UserError(
-                f"{folder}: no {path.name} there; a synthesiser is a folder that "
-                "steps/train_synthesiser.py finished"
-            )
-    return folder / "synthesiser.yaml", weights
+    found = folder / "synthesiser.yaml", weights
+    need_files(found, "a synthesiser is a folder that steps/train_synthesiser.py finished")
+    return found
 
 
 def load_synthesiser(folder: StrPath, **options: object) -> Synthesiser:

@@ -2,9 +2,9 @@
 
 import copy
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -74,12 +74,6 @@ class ContentSpeech(TrainingSpeech):
         """Content (n_frames, d) at the frames of WORLD."""
         return at_frames(self.contents(utt, warped=warped), self.contents.of, n_frames, HOP)
 
-    def utterances(self, speakers: Sequence[str]) -> Iterator[tuple[WorldFrames, Float32]]:
-        """Frames and content of every utterance of some speakers, in turn."""
-        for utt in (utt for speaker in speakers for utt in self.audio.spk2utt[speaker]):
-            frames = self.frames(utt)
-            yield frames, self.content(utt, len(frames), warped=False)
-
 
 class ContentCrops(CropMaker):
     """Crops of T frames for networks on content, with frames or signals as targets.
@@ -111,27 +105,21 @@ class ContentCrops(CropMaker):
         )
         xvector = self.speech.xvectors[speaker]
         if augmented:
+            noise = partial(rng.standard_normal, dtype=np.float32)
             n_content = content.shape[1]
-            inputs[:, :n_content] += augment.content_noise * rng.standard_normal(
-                (len(inputs), n_content), dtype=np.float32
-            )
-            xvector = xvector + augment.xvector_noise * rng.standard_normal(
-                len(xvector), dtype=np.float32
-            )
-        power = frames.envelope[:, 0]
+            inputs[:, :n_content] += augment.content_noise * noise((len(inputs), n_content))
+            xvector = xvector + augment.xvector_noise * noise(len(xvector))
         return {
             "inputs": filled(inputs, n_frames).T,
             "xvectors": xvector.astype(np.float32),
-            "sounds": filled((power[part] > SILENCE).astype(np.float32), n_frames),
+            "sounds": filled((frames.envelope[part, 0] > SILENCE).astype(np.float32), n_frames),
             "melody": filled(relative_f0(frames.f0)[part], n_frames),
-            **(
-                {"signals": self.speech.samples(utt, part.start, n_frames, mean_level(power))}
-                if self.signals
-                else self._targets(utt, part)
-            ),
+            **self._targets(utt, part, mean_level(frames.envelope[:, 0])),
         }
 
-    def _targets(self, utt: str, part: slice) -> dict[str, Array]:
+    def _targets(self, utt: str, part: slice, level: float) -> dict[str, Array]:
+        if self.signals:
+            return {"signals": self.speech.samples(utt, part.start, self.n_frames, level)}
         frames = self.speech.contents.fine(utt)
         mean, sd = self.network.statistic("out_mean"), self.network.statistic("out_sd")
         scaled = (np.hstack((frames.envelope, frames.aperiodicity)) - mean) / sd
@@ -163,8 +151,9 @@ def log_variances(outputs: Float32, frames: WorldFrames) -> Float32:
 def set_statistics(network: ContentNetwork, speech: ContentSpeech, speakers: Sequence[str]) -> None:
     """Means and deviations over the speech of the training speakers."""
     content, f0, out, levels = [], [], [], []
-    for frames, values in speech.utterances(speakers):
-        power = frames.envelope[:, 0]
+    for utt in speech.utterances(speakers):
+        frames = speech.frames(utt)
+        values, power = speech.content(utt, len(frames), warped=False), frames.envelope[:, 0]
         loud = power > SILENCE + _LOUD_ABOVE_SILENCE
         content.append(values[::7])
         f0.append(np.log(frames.f0[frames.f0 > VOICED_HZ]))
@@ -230,7 +219,8 @@ class WorldVoice(nn.Module):
         super().__init__()
         # Log power is linear in the codes, the aperiodicity in dB in its one band.
         flat = np.log(spectrum(np.zeros((1, CODE_DIM))))
-        clear, full = (_bands(value) for value in (0.0, -1.0))
+        coded = np.array([[0.0], [-1.0]])
+        clear, full = 20 * np.log10(pyworld.decode_aperiodicity(coded, SAMPLE_RATE, _FFT))
         causal = np.zeros(_FFT)
         causal[0] = causal[_FFT // 2] = 1.0
         causal[1 : _FFT // 2] = 2.0
@@ -265,13 +255,6 @@ class WorldVoice(nn.Module):
         length = (frames.shape[1] - 1) * _SHIFT + _FFT
         joined = functional.fold(frames.transpose(1, 2), (1, length), (1, _FFT), stride=(1, _SHIFT))
         return joined[:, 0, 0, _WIDTH // 2 : _WIDTH // 2 + n] * (2 * _SHIFT / _WIDTH)
-
-
-def _bands(value: float) -> Float64:
-    """Aperiodicity (513,) in dB of a coded value."""
-    coded = np.array([[value]])
-    decoded: Float64 = pyworld.decode_aperiodicity(coded, SAMPLE_RATE, _FFT)[0]
-    return 20 * np.log10(decoded)
 
 
 # ---- Learning by ear: others say the words, and the content's encoder measures whether they are
@@ -372,7 +355,7 @@ def metric_of(speech: Any, speakers: Sequence[str]) -> Float32:
     average.
     """
     plain, change = [], []
-    for utt in (utt for speaker in speakers for utt in speech.audio.spk2utt[speaker]):
+    for utt in speech.utterances(speakers):
         own, warped = (speech.contents(utt, warped=how)[::_EVERY] for how in (False, True))
         plain.append(own)
         change.append(own - warped)

@@ -15,11 +15,11 @@ from steps.synthesis import world
 from steps.synthesis.f0 import HIGHEST_HZ
 from steps.training.audio import TrainingAudio
 from utils.archives import ArchiveWriter, ObjectReader
-from utils.arrays import Bool, Float32, Float64
+from utils.arrays import Float32, Float64
 from utils.cli import UserError
 from utils.seeds import make_rng
 from utils.settings import parse_settings
-from utils.tables import read_json_object, write_json
+from utils.tables import need_ids, read_json_object, write_json
 
 # ---- Content with as little as possible of the speaker: features of the WORLD envelope.
 #
@@ -33,8 +33,8 @@ _DYNAMIC_RANGE = 7.0  # of log power, 30 dB: frames so far under the loudest are
 _ENERGY_UNIT = 3.0  # of log power; brings the energy to about variance 1
 _LARGEST = 4.0  # normalised values are clipped to +-4
 _SMALLEST_SD = 1e-3
-_LOWEST_HZ, _HIGHEST_HZ = 40.0, 8000.0  # ends of WORLD's mel axis
 _KNOTS_HZ = (40.0, 900.0, 1800.0, 3000.0, 8000.0)  # between them formants are bent apart
+_ENDS = 1127.01048 * np.log1p(np.array([40.0, 8000.0]) / 700.0)  # of WORLD's mel axis
 _GRID = (np.arange(120) + 0.5) / 120  # of the mel axis, 0 ... 1
 
 
@@ -60,25 +60,15 @@ def analyse_content(wave: Float64) -> tuple[Float64, Float64]:
     return f0, world.envelope_code(samples, f0, times)
 
 
-def speech_frames(envelope: Float64) -> Bool:
-    """Mask (T,) of frames less than 30 dB under the loudest 5 %, and not digital silence."""
-    log_power = envelope[:, 0]
-    loud: Bool = log_power > np.quantile(log_power, 0.95) - _DYNAMIC_RANGE
-    return loud & ~world.silent_frames(envelope)
-
-
 def extract_content(envelope: Float64, n_cepstra: int, warp: Float64 | None = None) -> Content:
     """Content features of the codes (T, 40) of one whole utterance.
 
-    Mean and variance are over speech frames; the energy only loses its mean. warp: (40, 40), see
-    `draw_warp`. UserError for codes of another width.
+    Mean and variance are over speech: frames less than 30 dB under the loudest 5 %. The energy only
+    loses its mean. warp: (40, 40), see `draw_warp`.
     """
-    if envelope.ndim != 2 or envelope.shape[1] != world.CODE_DIM:
-        raise UserError(
-            f"codes of shape {envelope.shape}, where (T, {world.CODE_DIM}) are expected"
-        )
-    speech = speech_frames(envelope)
-    gate = (~world.silent_frames(envelope)).astype(np.float32)
+    sounds, log_power = ~world.silent_frames(envelope), envelope[:, 0]
+    speech = sounds & (log_power > np.quantile(log_power, 0.95) - _DYNAMIC_RANGE)
+    gate = sounds.astype(np.float32)
     if not speech.any():
         empty = np.zeros((len(envelope), 1 + n_cepstra), np.float32)
         return Content(empty, 0.0, gate, False)
@@ -124,7 +114,8 @@ def warp_matrix(factors: Float64) -> Float64:
     Factors above 1 move formants up. Source: a code is a cosine series over the mel axis, so that
     reading it elsewhere is linear.
     """
-    hz = _to_hz(_GRID)
+    low, high = _ENDS
+    hz = 700.0 * np.expm1((low + _GRID * (high - low)) / 1127.01048)
     factor = np.interp(_GRID, _to_axis(np.array(_KNOTS_HZ)), factors)
     return _cosines(_GRID).T @ _cosines(_to_axis(hz / factor)) / len(_GRID)
 
@@ -135,19 +126,10 @@ def _cosines(places: Float64) -> Float64:
     return scale * np.cos(np.pi * places[:, None] * np.arange(world.CODE_DIM))
 
 
-def _to_mel(hz: Float64) -> Float64:
-    return 1127.01048 * np.log1p(hz / 700.0)
-
-
 def _to_axis(hz: Float64) -> Float64:
     """Place 0 ... 1 of a frequency in Hz on WORLD's mel axis, clipped."""
-    low, high = _to_mel(np.array([_LOWEST_HZ, _HIGHEST_HZ]))
-    return np.clip((_to_mel(hz) - low) / (high - low), 0.0, 1.0)
-
-
-def _to_hz(place: Float64) -> Float64:
-    low, high = _to_mel(np.array([_LOWEST_HZ, _HIGHEST_HZ]))
-    return 700.0 * np.expm1((low + place * (high - low)) / 1127.01048)
+    low, high = _ENDS
+    return np.clip((1127.01048 * np.log1p(hz / 700.0) - low) / (high - low), 0.0, 1.0)
 
 
 # ---- Content and frames of training speech: computed on demand, or stored once.
@@ -262,10 +244,9 @@ class Stored(SpeechContents):
             )
         self.of = parse_settings(_StoredLayout, told.get("frames"), path, "frames")
         self._readers = {name: ObjectReader(folder / f"{name}.scp") for name in _archives(wanted)}
-        for utt in utts:
-            for reader in self._readers.values():
-                if utt not in reader:
-                    raise UserError(f"{reader.path}: {utt} is not in it; {made_by} of this data")
+        utts = list(utts)
+        for reader in self._readers.values():
+            need_ids(utts, reader, reader.path, f"{made_by} of this data")
 
     def find(self, utt: str, what: str) -> Float32:
         return self._readers[what].matrix(utt)

@@ -17,7 +17,7 @@ from utils.arrays import Float64
 from utils.cli import LossError, UserError
 from utils.datadir import DataDir
 from utils.seeds import make_rng
-from utils.tables import StrPath, sort_ids
+from utils.tables import StrPath, need_files, sort_ids
 
 VOICED_HZ = 1.0  # F0 above it is voiced
 LOWEST_HZ, HIGHEST_HZ = 50.0, 600.0  # transformed F0 is clipped to these
@@ -41,9 +41,8 @@ class F0Stats:
 
     def shifted(self, by: float) -> "F0Stats":
         """Statistics `by` higher in log F0; unchanged without voiced frames."""
-        if not self.n:
-            return self
-        return replace(self, mean=self.mean + by, quantiles=self.quantiles + by)
+        quantiles = self.quantiles + by
+        return replace(self, mean=self.mean + by, quantiles=quantiles) if self.n else self
 
     @property
     def vector(self) -> Float64:
@@ -83,8 +82,7 @@ def open_utterances(
 
     UserError where there is no archive, LossError for more losses than allowed, or nothing else.
     """
-    if not scp.is_file():
-        raise UserError(f"{scp}: is missing; make it with steps/{made_by}")
+    need_files([scp], f"make it with steps/{made_by}")
     reader = ObjectReader(scp)
     lost = [utt for utt in data.utt2spk if utt not in reader]
     if len(lost) > allow_loss or len(lost) == len(data.utt2spk):
@@ -216,8 +214,7 @@ def write_f0_stats(folder: StrPath, stats: Mapping[str, F0Stats]) -> None:
 def read_f0_stats(folder: StrPath) -> dict[str, F0Stats]:
     """Read the files of `write_f0_stats`; UserError where they are missing or something else."""
     path = Path(folder) / "spk_f0.scp"
-    if not path.is_file():
-        raise UserError(f"{path}: is missing; make it with steps/compute_f0_stats.py")
+    need_files([path], "make it with steps/compute_f0_stats.py")
     found = read_vectors(path)
     for speaker, vector in found.items():
         if len(vector) != 3 + len(QUANTILES):

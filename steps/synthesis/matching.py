@@ -177,22 +177,19 @@ Groups = Sequence[Sequence[str]]
 
 
 class NearestConverter:
-    """Common part of the converters by the nearest frames of a voice; see `knn_vc.Converter`."""
+    """Common part of the converters by the nearest frames of a voice, by WORLD's or by WavLM's.
+
+    unvoiced: speakers whose pitch is needed, and who have none; they cannot be targets.
+    """
+
+    unvoiced: Sequence[str] = ()
 
     def __init__(self, pool: SpeakerPool, k: int, max_frames: int, metric: str, note: str) -> None:
         """k: frames that are averaged. max_frames: of a voice that are searched."""
-        self.speakers, self.note, self._pool, self._k = pool.speakers, note, pool, k
+        self.speakers, self.gender, self.note, self._k = pool.speakers, pool.gender, note, k
         self._voice = lru_cache(_CACHED_VOICES)(
             lambda speakers: IndexedVoice.load(pool, speakers, max_frames, metric, k)
         )
-
-    def gender(self, speaker: str) -> str:
-        """Gender F or m, in lower case."""
-        return self._pool.gender(speaker)
-
-    def lacks(self, speaker: str) -> str | None:
-        """Reason why a voice cannot be a target; None where it can."""
-        return None
 
 
 WORLD_NOTE = (
@@ -229,17 +226,14 @@ class WorldConverter(NearestConverter):
             pool.check_content(extractor.digest)
             super().__init__(pool, k, max_frames, "cosine", CONTENT_NOTE)
         self._extractor, self._voices, self._f0, self._share = extractor, pool, f0, source_share
-
-    def lacks(self, speaker: str) -> str | None:
-        """Check that a voice has voiced frames, which give its pitch."""
-        if self._f0 != "none" and not self._voices.f0(speaker).n:
-            return "no voiced frame, which f0 needs"
-        return None
+        if f0 != "none":
+            self.unvoiced = [speaker for speaker in pool.speakers if not pool.f0(speaker).n]
 
     def convert(
         self, wave: Float64, voices: Groups, weights: Sequence[float], source_f0: F0Stats | None
     ) -> Float64:
-        """Convert as `Converter.convert`; silence is returned unchanged."""
+        """Convert speech (n,) at 16 kHz to a mixture of voices, by their weights; silence is
+        returned unchanged. source_f0: of the speaker, if F0 is changed."""
         if not np.any(wave):
             return np.zeros(len(wave))
         source, queries = analyse(wave), None
@@ -308,8 +302,6 @@ _CACHED_MIXED = 16  # of at most max_frames each
 class WorldSynthesiser:
     """Synthesis in which each source frame becomes the weighted mean of its conversions to the
     target's voices (`knn_world`)."""
-
-    needs: tuple[str, ...] = ("pool",)
 
     def __init__(
         self, pool: VoicePool, k: int = 4, max_frames: int = 6000, source_share: float = 0.0

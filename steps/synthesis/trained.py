@@ -23,7 +23,7 @@ from steps.training.settings import AudioSettings, CropSeconds, RampSettings, re
 from steps.training.weights import fill_network, load_state
 from utils import settings as rule
 from utils.arrays import Float32, Float64
-from utils.cli import UserError
+from utils.cli import UserError, refusing
 from utils.seeds import make_rng
 from utils.tables import StrPath
 
@@ -46,7 +46,6 @@ class TrainedSynthesiser(ABC):
     `n_xvector`, the dimensions of the x-vectors that it was trained with.
     """
 
-    needs = ("synthesiser",)
     settings: ClassVar[type[Any]]
     trainer: ClassVar[str]
     on_content = False
@@ -61,14 +60,11 @@ class TrainedSynthesiser(ABC):
         """Open a folder of steps/train_synthesiser.py; UserError where it is not one."""
         settings, weights = trained_files(Path(folder))
         config = read_config(cls.settings, settings)
-        try:
+        damaged = f"{weights}: not the weights that synthesiser.yaml describes; train it again"
+        with refusing(damaged, Exception):  # torch raises many kinds for a damaged file
             state = load_state(weights)
             network = cls.make(config, state)
             fill_network(network, state, weights)
-        except Exception as error:  # torch raises many kinds for a damaged file
-            raise UserError(
-                f"{weights}: not the weights that synthesiser.yaml describes; train it again"
-            ) from error
         return cls(config, network, folder, **options)
 
     @classmethod

@@ -5,6 +5,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -30,19 +31,18 @@ from steps.synthesis.trained import (
     render,
     unit_length,
 )
-from steps.synthesis.voices import check_files
-from steps.synthesis.world import HOP, WorldFrames, unpack
+from steps.synthesis.voices import MADE_BY
+from steps.synthesis.world import HOP, WorldFrames, frames_of
 from steps.training.audio import TrainingAudio, hold_out
 from steps.training.loop import Trainer, descend, learning_rate, set_rate, train
 from steps.training.settings import identity
 from steps.training.weights import use_device
 from utils.archives import ObjectReader
 from utils.arrays import Float32
-from utils.cli import UserError
 from utils.registry import load
 from utils.seeds import derive_seed, make_rng
 from utils.settings import to_plain
-from utils.tables import StrPath
+from utils.tables import StrPath, need_files, need_ids
 
 # ---- Crops of training speech: every utterance is resynthesised in its own voice.
 
@@ -70,15 +70,11 @@ class TrainingSpeech:
         cls, folder: StrPath, audio: TrainingAudio, config: Any, seed: int
     ) -> "TrainingSpeech":
         """Open a pool; UserError where it lacks a speaker or an utterance of the audio."""
-        check_files(Path(folder), ("world.scp",), "make_voice_pool.py")
+        need_files([Path(folder) / "world.scp"], MADE_BY)
         world, xvectors = ObjectReader(Path(folder) / "world.scp"), read_xvectors(folder, STEM)
-        for speaker, utts in audio.spk2utt.items():
-            if speaker not in xvectors:
-                raise UserError(f"{Path(folder) / STEM}.scp: {speaker} is not in it")
-            if missing := [utt for utt in utts if utt not in world]:
-                raise UserError(
-                    f"{world.path}: {missing[0]} is not in it; make the pool of this data"
-                )
+        mend = "make the pool of this data"
+        need_ids(audio.spk2utt, xvectors, f"{Path(folder) / STEM}.scp", mend)
+        need_ids(chain(*audio.spk2utt.values()), world, world.path, mend)
         unit = {speaker: unit_length(xvectors[speaker]) for speaker in audio.speakers}
         return cls(audio, world, unit, config, seed)
 
@@ -86,9 +82,13 @@ class TrainingSpeech:
         """Unit x-vectors (S, d) of some speakers."""
         return np.stack([self.xvectors[speaker] for speaker in speakers])
 
+    def utterances(self, speakers: Sequence[str]) -> Iterator[str]:
+        """Every utterance of some speakers, in turn."""
+        return chain.from_iterable(self.audio.spk2utt[speaker] for speaker in speakers)
+
     def frames(self, utt: str) -> WorldFrames:
         """Frames of an utterance, from the pool."""
-        return unpack(self.world.matrix(utt))
+        return frames_of(self.world, utt)
 
     def draw(self, rng: np.random.Generator, speaker: str) -> tuple[str, WorldFrames]:
         """Draw one of a speaker's utterances; also returns its frames."""
@@ -275,9 +275,16 @@ _MEL_FLOOR = 1e-4  # of magnitude
 
 def magnitudes(signals: Tensor, n_fft: int, hop: int) -> Tensor:
     """STFT magnitudes (B, n_fft // 2 + 1, 1 + n // hop) of signals (B, n), never 0; Hann window."""
-    window = torch.hann_window(n_fft, dtype=signals.dtype, device=signals.device)
-    spectrum = torch.stft(signals, n_fft, hop, window=window, return_complex=True)
-    return torch.sqrt(spectrum.real.square() + spectrum.imag.square() + _FLOOR)
+    return torch.sqrt(power(signals, hop, n_fft, n_fft, "reflect") + _FLOOR)
+
+
+def power(signals: Tensor, hop: int, length: int, n_fft: int, pad_mode: str) -> Tensor:
+    """STFT power (B, n_fft // 2 + 1, 1 + n // hop) of signals (B, n); Hann windows of `length`."""
+    window = torch.hann_window(length, dtype=signals.dtype, device=signals.device)
+    spectrum = torch.stft(
+        signals, n_fft, hop, length, window, pad_mode=pad_mode, return_complex=True
+    )
+    return spectrum.real.square() + spectrum.imag.square()
 
 
 class SpectralLoss(nn.Module):
@@ -320,21 +327,13 @@ class SpectralLoss(nn.Module):
 def log_power_loss(signals: Tensor, right: Tensor) -> Tensor:
     """L1 distance of log power spectra of signals (B, n), a sum over three resolutions; the loss of
     B1.b, in nepers of power."""
-    distances = [
-        (log_power(signals, *sizes) - log_power(right, *sizes)).abs().mean()
-        for sizes in POWER_RESOLUTIONS
-    ]
+    distances = []
+    for sizes in POWER_RESOLUTIONS:  # of signals that are continued by zeros
+        found, wanted = (
+            (power(x, *sizes, "constant") + _POWER_FLOOR).log() for x in (signals, right)
+        )
+        distances.append((found - wanted).abs().mean())
     return torch.stack(distances).sum()
-
-
-def log_power(signals: Tensor, hop: int, length: int, n_fft: int) -> Tensor:
-    """Signals (B, n), continued by zeros -> log(|X|^2 + 1e-5), (B, n_fft // 2 + 1, 1 + n // hop);
-    Hann windows of `length`."""
-    window = torch.hann_window(length, dtype=signals.dtype, device=signals.device)
-    spectrum = torch.stft(
-        signals, n_fft, hop, length, window, pad_mode="constant", return_complex=True
-    )
-    return (spectrum.real.square() + spectrum.imag.square() + _POWER_FLOOR).log()
 
 
 # ---- Discriminators of real and synthetic speech, and their losses.

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -23,7 +23,7 @@ from steps.synthesis.f0 import (
     speaker_f0_stats,
     write_f0_stats,
 )
-from steps.synthesis.world import HOP, silent_frames, unpack
+from steps.synthesis.world import HOP, frames_of, silent_frames
 from steps.training.audio import load_training_audio
 from utils import tables
 from utils.archives import ObjectReader, write_archive
@@ -45,7 +45,8 @@ MATCH_OFFSETS = (-3, 0, 3)  # frames
 QUIET_SHARE = 0.15  # of each utterance's frames
 _CACHED_FRAMES = 50_000  # of all speakers that are kept, except the last
 _SMALLEST_SD = 1e-6
-_CONTENT_BY = "make it with steps/make_voice_pool.py --add-content"
+MADE_BY = "make it with steps/make_voice_pool.py"
+_CONTENT_BY = f"{MADE_BY} --add-content"
 
 
 class PoolFrames(NamedTuple):
@@ -75,21 +76,12 @@ class SpeakerPool(ABC):
         return self._genders[speaker]
 
     def utterances(self, speaker: str) -> list[str]:
-        """Utterances of a speaker in C order; UserError for an unknown one."""
-        if speaker not in self._spk2utt:
-            raise UserError(f"{self.folder / 'spk2utt'}: speaker {speaker} is not in it")
+        """Utterances of a speaker in C order."""
         return tables.sort_ids(self._spk2utt[speaker])
 
     @abstractmethod
     def frames(self, speaker: str) -> PoolFrames:
         """Frames of a speaker that may be targets, utterances in C order; UserError without any."""
-
-
-def check_files(folder: Path, names: Iterable[str], made_by: str) -> None:
-    """Raise a UserError for a file that a pool lacks."""
-    for name in names:
-        if not (folder / name).is_file():
-            raise UserError(f"{folder / name}: is missing; make it with steps/{made_by}")
 
 
 class VoicePool(SpeakerPool):
@@ -117,16 +109,12 @@ class VoicePool(SpeakerPool):
         path = Path(folder)
         if tables.is_there(path / PACKED):
             return cls(path, *_unpack(path / PACKED))
-        check_files(path, ("spk2utt", "world.scp"), "make_voice_pool.py")
+        tables.need_files((path / "spk2utt", path / "world.scp"), MADE_BY)
         spk2utt = tables.read_id_lists(path / "spk2utt")
         xvectors = read_xvectors(path, "spk_xvector")
         f0 = read_f0_stats(path)
         for name, table in (("spk_xvector.scp", xvectors), ("spk_f0.scp", f0)):
-            if missing := [speaker for speaker in spk2utt if speaker not in table]:
-                raise UserError(
-                    f"{path / name}: speaker {missing[0]} of {path / 'spk2utt'} is not in it; "
-                    "make the pool again"
-                )
+            tables.need_ids(spk2utt, table, path / name, "make the pool again")
         stack = np.stack([xvectors[spk] for spk in tables.sort_ids(spk2utt)]).astype(np.float64)
         genders = path / "spk2gender"
         known = tables.read_map(genders) if tables.is_there(genders) else {}
@@ -141,14 +129,13 @@ class VoicePool(SpeakerPool):
         return ObjectReader(self.folder / "world.scp")
 
     def f0(self, speaker: str) -> F0Stats:
-        """Log-F0 statistics over all utterances of the speaker; UserError for an unknown one."""
-        self.utterances(speaker)
+        """Log-F0 statistics over all utterances of the speaker."""
         return self._f0[speaker]
 
     def frames(self, speaker: str) -> PoolFrames:
         """All frames of a speaker except the quiet ones (`loud_frames`), utterances in C order.
 
-        UserError for an unknown speaker, an utterance without frames, a voice of silence only.
+        UserError for an utterance without frames.
         """
         if speaker in self._cache:
             self._cache.move_to_end(speaker)
@@ -159,11 +146,6 @@ class VoicePool(SpeakerPool):
                 "steps/make_voice_pool.py"
             )
         frames = PoolFrames(*map(np.concatenate, zip(*map(self._read, utts), strict=True)))
-        if not len(frames.envelope):
-            raise UserError(
-                f"{self.folder / 'world.scp'}: all frames of {speaker} are silent; leave the "
-                "speaker out of the pool"
-            )
         self._cache[speaker] = frames
         n_cached = sum(len(kept.envelope) for kept in self._cache.values())
         while len(self._cache) > 1 and n_cached > _CACHED_FRAMES:
@@ -180,11 +162,7 @@ class VoicePool(SpeakerPool):
             )
 
     def _read(self, utt: str) -> PoolFrames:
-        matrix = self._world.matrix(utt)
-        try:
-            envelope = unpack(matrix).envelope
-        except UserError as error:
-            raise UserError(f"{self.folder / 'world.scp'}: {utt}: {error}") from error
+        envelope = frames_of(self._world, utt).envelope
         loud = loud_frames(envelope)
         if self._content is None:
             return PoolFrames(envelope[loud], match_vectors(envelope)[loud])
@@ -269,15 +247,11 @@ def make_voice_pool(world: Path, data: DataDir, xvectors: Path, out: Path, allow
     n_loud = Counter[str]()
     spk2utt = {spk: utts for spk, utts in present.items() if utts}
     vectors = read_xvectors(xvectors, "spk_xvector")
-    if missing := [spk for spk in spk2utt if spk not in vectors]:
-        raise UserError(f"{xvectors / 'spk_xvector.scp'}: speaker {missing[0]} is not in it")
+    mend = "average the x-vectors of this data"
+    tables.need_ids(spk2utt, vectors, xvectors / "spk_xvector.scp", mend)
 
     def contour(utt: str) -> Float64:
-        try:
-            found = unpack(frames.matrix(utt))
-        except UserError as error:
-            where = f"{scp}: {utt}"
-            raise UserError(str(error) if where in str(error) else f"{where}: {error}") from error
+        found = frames_of(frames, utt)
         n_loud[data.utt2spk[utt]] += len(loud_frames(found.envelope))
         return found.f0
 

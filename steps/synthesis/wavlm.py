@@ -22,12 +22,12 @@ from steps.audio import SAMPLE_RATE
 from steps.synthesis.bottleneck import ResidualBlock
 from steps.synthesis.f0 import F0Stats
 from steps.synthesis.matching import Groups, NearestConverter, average
-from steps.synthesis.voices import PoolFrames, SpeakerPool, check_files, write_speakers
+from steps.synthesis.voices import PoolFrames, SpeakerPool, write_speakers
 from steps.training.weights import check_device, fill_network, load_state
 from utils import tables
 from utils.archives import ObjectReader
 from utils.arrays import Float32, Float64
-from utils.cli import UserError
+from utils.cli import UserError, refusing
 from utils.tables import StrPath
 
 LAYER = 6
@@ -47,10 +47,11 @@ NOTE = "features: wavlm: no pitch is set, it comes with the target's frames"
 
 @dataclass(frozen=True)
 class Weights:
-    """File of weights, and the SHA-256 of its content."""
+    """File of weights, and the SHA-256 of its content. note: said where none was expected."""
 
     path: Path
     sha256: str
+    note: str = ""
 
 
 def fetch(setting: str, path: str | None, url: str, sha256: str | None) -> Weights:
@@ -73,10 +74,12 @@ def fetch(setting: str, path: str | None, url: str, sha256: str | None) -> Weigh
                 f"{setting}: {url} cannot be downloaded ({' '.join(str(error).split())}); download "
                 f"it elsewhere and put it at {target}, or say {setting}: PATH"
             ) from error
-    found = file_sha256(target)
+    with target.open("rb") as stream:
+        found = hashlib.file_digest(stream, "sha256").hexdigest()
     if sha256 is None:
         _check_first_use(setting, target, found)
-    elif found != sha256:
+        return Weights(target, found, f"; {setting}_sha256 was not given: it is {found}")
+    if found != sha256:
         raise UserError(f"{setting}: {target}: its SHA-256 is {found}, not {sha256}; do not use it")
     return Weights(target, found)
 
@@ -85,25 +88,18 @@ def _check_first_use(setting: str, path: Path, found: str) -> None:
     """Keep the digest of a file at its first use; UserError for another one later."""
     stamp = path.with_name(f"{path.name}.sha256")  # a line in the format of sha256sum
     if not tables.is_there(stamp):
-        try:
+        with refusing(
+            f"{setting}: {stamp} cannot be written ({{}}); copy the file to a folder of your own, "
+            f"or give its SHA-256, {found}, if it is to be trusted",
+            OSError,
+        ):
             tables.write_file(stamp, f"{found}  {path.name}\n")
-        except OSError as error:
-            raise UserError(
-                f"{setting}: {stamp} cannot be written ({error.strerror}); copy the file to a "
-                f"folder of your own, or give its SHA-256, {found}, if it is to be trusted"
-            ) from error
     first = stamp.read_text(encoding="utf-8").partition(" ")[0]
     if first != found:
         raise UserError(
             f"{setting}: {path}: its SHA-256 is {found}, and was {first} when it was first used; "
             f"fetch it again, or remove {stamp} if another file is meant"
         )
-
-
-def file_sha256(path: Path) -> str:
-    """Hexadecimal SHA-256 of a file."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 @contextmanager
@@ -241,7 +237,8 @@ class WavLMPool(SpeakerPool):
     def __init__(self, folder: StrPath) -> None:
         """Open the folder; UserError for a file that is missing."""
         path = Path(folder)
-        check_files(path, ("wavlm.scp", "spk2utt", "spk2gender"), "extract_wavlm.py")
+        needed = (path / name for name in ("wavlm.scp", "spk2utt", "spk2gender"))
+        tables.need_files(needed, "make it with steps/extract_wavlm.py")
         super().__init__(
             path, tables.read_id_lists(path / "spk2utt"), tables.read_map(path / "spk2gender")
         )
@@ -285,24 +282,22 @@ def load_converter(
     k: int,
     max_frames: int,
     *,
-    wavlm: tuple[str | None, str | None],
-    vocoder: tuple[str, str | None],
+    wavlm: str | None,
+    wavlm_sha256: str | None,
+    vocoder: str,
+    vocoder_sha256: str | None,
     device: str = "cpu",
 ) -> WavLMConverter:
-    """Converter with public weights; wavlm, vocoder: path (vocoder: or prematched, regular) and
-    SHA-256.
+    """Converter with public weights; wavlm, vocoder: path (vocoder: or prematched, regular).
 
     UserError for a file that is missing or not the expected one, and for a missing device. Files
     that were not checked go to the note, with the SHA-256 found.
     """
     check_device(device)
     voices = WavLMPool(pool)  # the cheap part first
-    name, digest = vocoder
-    public = VOCODERS.get(name)
-    vocoder_file = fetch(
-        "vocoder", None if public else name, public or VOCODERS["prematched"], digest
-    )
-    wavlm_file = fetch("wavlm", wavlm[0], WAVLM_URL, wavlm[1])
+    public, url = VOCODERS.get(vocoder), VOCODERS["prematched"]
+    vocoder_file = fetch("vocoder", None if public else vocoder, public or url, vocoder_sha256)
+    wavlm_file = fetch("wavlm", wavlm, WAVLM_URL, wavlm_sha256)
     made_with = voices.weights.get("wavlm", wavlm_file.sha256)
     if made_with != wavlm_file.sha256:
         raise UserError(
@@ -313,10 +308,5 @@ def load_converter(
     features = WavLMFeatures.load(wavlm_file.path, device)
     spoken = Vocoder.load(vocoder_file.path, device)
     converter = WavLMConverter(voices, features, spoken, k, max_frames)
-    for setting, file, given in (
-        ("wavlm", wavlm_file, wavlm[1]),
-        ("vocoder", vocoder_file, digest),
-    ):
-        if given is None:
-            converter.note += f"; {setting}_sha256 was not given: it is {file.sha256}"
+    converter.note += wavlm_file.note + vocoder_file.note
     return converter

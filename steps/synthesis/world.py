@@ -14,7 +14,7 @@ import pyworld
 
 from steps.audio import SAMPLE_RATE, Audio, Losses, read_audio
 from steps.synthesis.f0 import VOICED_HZ, unbroken
-from utils.archives import ArchiveWriter
+from utils.archives import ArchiveWriter, ObjectReader
 from utils.arrays import Bool, Float64
 from utils.cli import UserError, refusing
 from utils.tables import atomic_write, sort_ids
@@ -165,6 +165,13 @@ def unpack(matrix: npt.NDArray[np.floating], shift: float = FRAME_SHIFT) -> Worl
         raise UserError(f"no WORLD frames: {matrix.shape}, where {expected} columns are expected")
     values = matrix.astype(np.float64)
     return WorldFrames(values[:, 0], values[:, 1 + _N_BANDS :], values[:, 1 : 1 + _N_BANDS], shift)
+
+
+def frames_of(reader: ObjectReader, utt: str) -> WorldFrames:
+    """Frames of an utterance from an archive of `pack`; UserError that names it."""
+    matrix = reader.matrix(utt)
+    with refusing(f"{reader.path}: {utt}: {{}}", UserError):
+        return unpack(matrix)
 
 
 def _analyse(
