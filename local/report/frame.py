@@ -363,32 +363,29 @@ def enumerate_words(names: Sequence[str], most: int = 3) -> str:
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
-def _template(name: str, filters: Mapping[str, Callable[..., object]]) -> Template:
+@cache
+def _template(name: str) -> Template:
     environment = Environment(
         loader=FileSystemLoader(ROOT), undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True, keep_trailing_newline=True, autoescape=".html" in name,
     )  # fmt: skip
-    environment.filters |= {"plain": plain, "number": number, "percent": percent, **filters}
+    environment.filters |= {
+        "plain": plain, "number": number, "percent": percent, "enumerate": enumerate_words,
+        "attacker": attacker, "eer": partial(show, measure=_EER), "figure": value_of,
+        "group": group_of,
+    }  # fmt: skip
     return environment.get_template(name, globals={"HEARD": HEARD})
 
 
-def render(template: str, filters: Mapping[str, Callable[..., object]], **context: object) -> str:
+def render(template: str, **context: object) -> str:
     """A template, named from the root of the project on, filled in; texts in HTML are escaped."""
-    return _template(template, filters).render(**context)
-
-
-@cache
-def _sentences() -> Any:
-    filters: dict[str, Callable[..., object]] = {
-        "enumerate": enumerate_words, "attacker": attacker, "eer": partial(show, measure=_EER),
-        "figure": value_of, "group": group_of,
-    }  # fmt: skip
-    return _template("local/report/templates/sentences.jinja", filters).module
+    return _template(template).render(**context)
 
 
 def say(name: str, /, **told: object) -> str:
     """The text of this name in templates/sentences.jinja, on one line."""
-    return " ".join(str(getattr(_sentences(), name)(**told)).split())
+    sentences = _template("local/report/templates/sentences.jinja").module
+    return " ".join(str(getattr(sentences, name)(**told)).split())
 
 
 # ---- The folder of results, read for the report: what is missing or broken is named, not fatal.

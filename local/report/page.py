@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from local.report import draw, findings, frame, select, tables
 from local.report.draw import Picture
-from local.report.frame import Group, Person, Results, attacker, number, percent, render, where
+from local.report.frame import Group, Person, Results, attacker, render, where
 from local.report.pictures import Section
 from local.report.select import ICONS, Level
 from local.report.tables import cards, terms_in
@@ -145,7 +145,7 @@ def page(
     given |= {
         "light": light, "dark": dark, "N_WORST": N_WORST, "SIDES": SIDES,
         "UTILITY_MEASURES": frame.UTILITY_MEASURES, "tables": tables,
-        "number": number, "percent": percent, "attacker": attacker, "cards": list(cards()),
+        "cards": list(cards()), "cell": cell,
         "terms_in": terms_in, "without_constants": without_constants, "colour": colour,
         "people": findings.people(results), "too_weak": findings.too_weak(results),
         "counts": _counts(results), "own": lambda system: _own(results, system), "as_json": as_json,
@@ -154,7 +154,7 @@ def page(
 
     def whole(players: Players | None) -> str:
         more = {"players": players, "contents": Headings()}
-        return render("local/report/templates/report.html.jinja", {"cell": cell}, **given, **more)
+        return render("local/report/templates/report.html.jinja", **given, **more)
 
     silent = whole(None)
     if not with_audio or not results.clips:
@@ -171,7 +171,7 @@ def markdown(results: Results) -> str:
     privacy = where(results.metrics, evaluator=results.evaluators(), metric="eer")
     missing = [attacker(name) for name in frame.absent(set(privacy["attacker"]))]
     return render(
-        "local/report/templates/report.md.jinja", {"enumerate": frame.enumerate_words}, **told,
+        "local/report/templates/report.md.jinja", **told,
         corpus=results.corpus, fronts=fronts, missing=missing,
         origin={**results.origin, "settings": settings},
     )  # fmt: skip

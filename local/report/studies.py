@@ -6,7 +6,7 @@ says the sentences between them.
 
 import math
 import statistics
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, product
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -22,7 +22,6 @@ from utils.cli import UserError
 from utils.datadir import read_noted
 from utils.tables import read_json_object, read_map, write_file, write_json
 
-Filters = dict[str, Callable[..., object]]
 EER = MEASURES["eer"]
 
 
@@ -45,12 +44,7 @@ class Study:
     def page(self, told: Mapping[str, object], **said: Any) -> str:
         """RESULTS.md. told: where the figures came from; said: what else the template names."""
         path = f"local/report/templates/{self.template}.md.jinja"
-        filters: Filters = {
-            "number": number,
-            "markdown": Table.markdown,
-            "attacker": frame.attacker,
-        }
-        return render(path, filters, study=self, origin=told, **said)
+        return render(path, study=self, origin=told, **said)
 
     def write(self, out: Path, **said: Any) -> None:
         """RESULTS.md, pictures, the table of figures, and run.json for local/keep_results.py."""
