@@ -9,7 +9,7 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, product
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from pandas import DataFrame, Series, concat, read_csv
 
@@ -476,19 +476,9 @@ PRINTED = {"II": "", "III": "", "Fig. 11": "2000000"}  # tables, and their numbe
 # One figure of a generator. of: here or 004; indices, n: of a capacity (n is empty where it means
 # nothing). Values are cosines, shares, seconds, dB and fractions.
 COLUMNS = ("generator", "figure", "value", "of", "indices", "n", "evaluator", "split")
+SUBJECT = [name for name in COLUMNS if name not in ("figure", "value")]
 LINES = {"keys": "-", "calibrated": "-", "unseen": "--", "mixed": ":", "seen": ""}
 Rows = list[dict[str, Any]]
-
-
-class Spot(NamedTuple):
-    """Subject of figures."""
-
-    generator: str
-    of: str
-    indices: str
-    n: str
-    evaluator: str
-    split: str
 
 
 def _rows(generator: str, figures: Iterable[tuple[str, float]], **where: Any) -> Rows:
@@ -542,47 +532,46 @@ def read_rows(path: Path) -> DataFrame:
 
 
 class GeneratorFigures(Study):
-    """Generators compared: a figure a row, as COLUMNS has it. found: figures by name, of equal ones
-    the last; names: generators whose time was measured, for others were only attacked."""
+    """Generators compared: a figure a row, as COLUMNS has it. found: each subject with its figures
+    by name, of equal ones the last; names: generators whose time was measured, for others were only
+    attacked."""
 
     template, table, csv = "generators", "generators.csv", {"float_format": "%.6g"}
 
     def __init__(self, figures: DataFrame) -> None:
         super().__init__(figures)
-        places = figures.groupby([*Spot._fields], sort=False)
-        self.found = {
-            Spot(*key): dict(zip(own["figure"], own["value"], strict=True)) for key, own in places
-        }
-        timed = (at.generator for at, found in self.found.items() if "cpu_seconds" in found)
+        self.found: Rows = [
+            dict(zip([*SUBJECT, *own["figure"]], [*subject, *own["value"]], strict=True))
+            for subject, own in figures.groupby(SUBJECT, sort=False)
+        ]
+        timed = (one["generator"] for one in self.found if "cpu_seconds" in one)
         self.names = [*dict.fromkeys(timed)]
 
-    def having(self, name: str, *figures: str, of: str = "") -> list[tuple[Spot, dict[str, float]]]:
-        """Places of a generator, here or in the paper (of; empty: in both), that have one of some
-        figures, and what was found there."""
-        return [
-            (at, found) for at, found in self.found.items()
-            if at.generator == name and of in ("", at.of) and not found.keys().isdisjoint(figures)
-        ]  # fmt: skip
+    def having(self, name: str, *figures: str, of: str = "") -> Rows:
+        """Subjects of a generator, here or in the paper (of; empty: in both), that have one of some
+        figures."""
+        own = [one for one in self.found if one["generator"] == name and of in ("", one["of"])]
+        return [one for one in own if not one.keys().isdisjoint(figures)]
 
     def value(self, name: str, figure: str, of: str = HERE) -> float | None:
         """A figure of a generator that there is once; None where it was not measured."""
-        return next((found[figure] for _, found in self.having(name, figure, of=of)), None)
+        return next((one[figure] for one in self.having(name, figure, of=of)), None)
 
     def voices(self) -> Table:
         """How much alike the most voices are, and their cost."""
-        most: dict[tuple[str, str], Spot] = {}
-        for at, found in self.found.items():
+        most: dict[tuple[str, str], dict[str, Any]] = {}
+        for one in self.found:
             # Of mixed ones a number tells nothing without the curve.
-            if at.of == HERE and "mean_cosine" in found and at.indices != "mixed":
-                kind = at.generator, at.indices
-                most[kind] = max(most.get(kind, at), at, key=lambda one: int(one.n))
+            if one["of"] == HERE and "mean_cosine" in one and one["indices"] != "mixed":
+                kind = one["generator"], one["indices"]
+                most[kind] = max(most.get(kind, one), one, key=lambda own: int(own["n"]))
         lines = []
-        for (name, indices), at in most.items():
-            of, cost = self.found[at], self.value(name, "cpu_seconds")
+        for (name, indices), of in most.items():
+            cost = self.value(name, "cpu_seconds")
             mean, *ends = (number(of[f"{what}_cosine"], 3) for what in ("mean", "min", "max"))
             used = indices == "calibrated" or (name, "calibrated") not in most
             lines.append(
-                [frame.code(name), indices, f"{int(at.n):,}", mean, ", ".join(ends),
+                [frame.code(name), indices, f"{int(of['n']):,}", mean, ", ".join(ends),
                  number(100 * of[_SHARE], 1) if _SHARE in of else "",
                  f"{1000 * cost:.2g}" if used and cost else ""]
             )  # fmt: skip
@@ -618,12 +607,12 @@ class GeneratorFigures(Study):
     def _draw_panel(self, axes: Any, figure: str) -> None:
         from local.report import draw
 
-        for at, found in self.having(REAL, figure, of=HERE):
+        for one in self.having(REAL, figure, of=HERE):
             style: Mapping[str, Any] = {"color": draw.INK, "markersize": 9}
-            axes.plot([int(at.n)], [found[figure]], "*", label="real speakers", **style)
+            axes.plot([int(one["n"])], [one[figure]], "*", label="real speakers", **style)
         for (place, name), (indices, line) in product(enumerate(self.names), LINES.items()):
             every = self.having(name, figure, of=HERE)
-            if own := [(int(at.n), found[figure]) for at, found in every if at.indices == indices]:
+            if own := [(int(e["n"]), e[figure]) for e in every if e["indices"] == indices]:
                 axes.plot(
                     *zip(*own, strict=True), linestyle=line,
                     color=draw.colour(place), marker=draw.marker(place), markersize=4,
