@@ -30,17 +30,12 @@ _LONG = 130  # letters of what a system says of itself on the first screen; the 
 
 @dataclass
 class Entry:
-    """A heading: what stands beneath it, and how it is called on the first screen."""
+    """A heading, and those beneath it."""
 
     level: int
     title: str
     anchor: str
     beneath: list["Entry"] = field(default_factory=list)
-
-    @property
-    def short(self) -> str:
-        """The title without what explains it."""
-        return self.title.partition(":")[0]
 
 
 class Headings:
@@ -48,22 +43,18 @@ class Headings:
     2, each with those beneath it."""
 
     def __init__(self) -> None:
-        self.entries: list[Entry] = []
         self.tree: list[Entry] = []
         self._path: list[Entry] = []
+        self._n = 0
 
     def add(self, title: str, level: int) -> str:
         """The anchor of a new heading of `level` (2 to 4)."""
-        entry = Entry(level, title, f"s{len(self.entries) + 1}")
+        self._n += 1
+        entry = Entry(level, title, f"s{self._n}")
         self._path = [above for above in self._path if above.level < level]
         (self._path[-1].beneath if self._path else self.tree).append(entry)
         self._path.append(entry)
-        self.entries.append(entry)
         return entry.anchor
-
-    def first(self, title: str) -> str:
-        """The anchor of the first heading of this title."""
-        return next((e.anchor for e in self.entries if e.title == title), "")
 
 
 class Players:
