@@ -38,12 +38,12 @@ class Table:
     rows: list[list[str]]
 
     def markdown(self) -> str:
-        """The table in Markdown."""
-        return (
-            frame.markdown_table(self.header, self.rows)
-            if self.rows
-            else frame.MISSING.capitalize() + "."
-        )
+        """The table in Markdown; its cells show what they hold, whoever named it."""
+        if not self.rows:
+            return frame.MISSING.capitalize() + "."
+        lines = [[frame.plain(text) for text in line] for line in (self.header, *self.rows)]
+        lines.insert(1, ["---"] * len(self.header))
+        return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 @dataclass(frozen=True)
