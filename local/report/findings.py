@@ -245,20 +245,15 @@ def _targets(results: Results, evaluator: str) -> list[str]:
     return said
 
 
-_UNMEASURED = {
-    "wer": "Word error rate: whether the words are still understood.",
-    "uar": "Emotion: whether it is still heard.",
-    "mos": "Quality: how good the speech sounds.",
-}
 _SHOWN = {*(m.name for m in select.SUMMARY), "linkability"}
 
 
 def not_measured(results: Results) -> list[str]:
     """Figures that a reader might take for granted and nobody measured."""
-    metrics = set(results.metrics["metric"])
-    said = [text for metric, text in _UNMEASURED.items() if metric not in metrics]
-    if metrics.isdisjoint(frame.UTILITY_MEASURES):
-        said = ["Utility (word error rate, emotion, quality): whether the speech is still of use."]
+    lacking = [m for m in frame.UTILITY_MEASURES if m not in {*results.metrics["metric"]}]
+    said = [say("unmeasured", metric=metric) for metric in lacking]
+    if len(lacking) == len(frame.UTILITY_MEASURES):
+        said = [say("unmeasured", metric="all")]
     for evaluator in results.evaluators():
         if missing := frame.absent(results.attackers(evaluator)):
             said.append(say("no_attacker", evaluator=evaluator, missing=missing))
