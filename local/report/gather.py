@@ -32,14 +32,7 @@ from utils.datadir import DataDir, load_data_dir, read_noted
 from utils.digests import sha256
 from utils.launching import read_account
 from utils.stamps import commit_of_code, provenance, read_stamp
-from utils.tables import (
-    is_there,
-    read_bytes,
-    read_json_object,
-    read_map,
-    write_file,
-    write_json,
-)
+from utils.tables import is_there, read_bytes, read_json_object, read_map, write_file, write_json
 from utils.trials import join_scores, read_scores, read_trials
 
 Row = dict[str, str]
@@ -533,9 +526,7 @@ def attacks(scores: Sequence[Path]) -> tuple[list[Json], list[Missing]]:
     return usable((path, partial(read, path)) for path in paths)
 
 
-def settings_of_systems(
-    speech: Sequence[Sequence[str]],
-) -> tuple[dict[str, Json], list[Missing]]:
+def settings_of_systems(speech: Sequence[Sequence[str]]) -> tuple[dict[str, Json], list[Missing]]:
     """conf.json of each system's protected sets: what the anonymiser was told; and what is missing.
 
     speech: system, original data directory, protected data directory. "remarks" are the lines of
