@@ -438,20 +438,17 @@ class Results:
         One without target trials has no linkability and comes after the others. How an informed
         attacker hears voices is left out.
         """
-        found: dict[Group, dict[str, dict[str, tuple[float, str]]]] = {}
+        found: dict[Group, dict[str, Person]] = {}
         for row in self.speakers.itertuples(index=False):
             group = found.setdefault((row.system, row.evaluator, row.split), {})
             if row.metric in MEASURED and not (row.family == SIMILARITY and row.attacker):
-                own = group.setdefault(row.speaker, dict.fromkeys(MEASURED, (math.nan, "")))
-                before, _ = own[row.metric]
+                known = group.setdefault(row.speaker, Person(row.speaker))
+                before = getattr(known, row.metric)
                 if math.isnan(before) or row.value > before:
-                    own[row.metric] = (row.value, row.attacker)
-        made = {
-            group: [Person(name, *own["linkability"], own["deid"][0], own["g_vd"][0])
-                    for name, own in people.items()]
-            for group, people in found.items()
-        }  # fmt: skip
-        return {group: sorted(people, key=Person.order) for group, people in made.items()}
+                    who = row.attacker if row.metric == "linkability" else known.attacker
+                    more = {row.metric: row.value, "attacker": who}
+                    group[row.speaker] = replace(known, **more)
+        return {group: sorted(own.values(), key=Person.order) for group, own in found.items()}
 
     def groups(self) -> list[Group]:
         """Groups of people of all protected systems, in the order of the table; without target
