@@ -83,10 +83,10 @@ def scores_of(figures: DataFrame, protocol: Protocol, system: str, evaluator: st
     splits = {"wer": (), "uar": protocol.emotions}
     found = [s for s in every if s.split in splits.get(s.what, lists)]
     for word, protected in product(protocol.words, (False, True)):
-        parts = [heard.get((split, protected)) for split in joined(word)[1]]
-        there = [part for part in parts if part]
-        both = _join(there) if there and len(there) == len(parts) else None
-        found += [both] if both and not math.isnan(both.value) else []
+        parts = [(split, protected) for split in joined(word)[1]]
+        if heard.keys() >= {*parts}:
+            together = _join([heard[part] for part in parts])
+            found += [] if math.isnan(together.value) else [together]
     return found
 
 
@@ -97,9 +97,8 @@ def _lists(protocol: Protocol) -> list[str]:
 def _pick(figures: DataFrame, named: Mapping[str, str], system: str) -> list[Score]:
     """The first figure of each kind, split, system and attacker. named: metrics that are taken for
     a figure, before one that is called so."""
-    own = figures.assign(what=figures["metric"].replace(named))
-    own["protected"] = own["system"] == system
-    own = where(own, what=FIGURES)
+    own = figures.assign(protected=figures["system"] == system)
+    own = where(own.assign(what=own["metric"].replace(named)), what=FIGURES)
     own = own.sort_values("metric", key=lambda name: ~name.isin(named), kind="stable")
     # Such as a system's column of an attack on original speech.
     odd = (own["attacker"] != "") & (own["protected"] == (own["attacker"] == UNPROTECTED))
@@ -115,21 +114,17 @@ def _pick(figures: DataFrame, named: Mapping[str, str], system: str) -> list[Sco
 
 def _parts(figures: DataFrame, row: Any) -> dict[str, float]:
     """Parts of a figure (see `Score`), of the same recogniser and speech."""
-    what = row.what
-    if what not in ("uar", "wer", "f0_correlation_vpc22"):
-        return {}
     same = where(figures, split=row.split, system=row.system, evaluator=row.evaluator)
     by = dict(zip(same["metric"], same["value"], strict=True))
-    if what == "uar":
+    if row.what == "uar":
         start = "recall_vpc24_" if row.metric == "uar_vpc24" else "recall_"
         found = {n.removeprefix(start): v for n, v in by.items() if n.startswith(start)}
         return {_TOLD["short"].get(n, n): v for n, v in found.items() if not n.startswith("vpc24_")}
-    if what == "wer" and "n_words" in by:
+    if row.what == "wer" and "n_words" in by:
         words = by["n_words"]
         return {"words": words} | {n: round(by[f"wer_{n}"] * words) for n in COUNTED}
-    if what == "f0_correlation_vpc22" and f"{what}_std" in by:
-        return {"std": by[f"{what}_std"]}
-    return {}
+    std = by.get(f"{row.what}_std")  # of pitch
+    return {} if std is None else {"std": std}
 
 
 def _join(scores: Sequence[Score]) -> Score:
