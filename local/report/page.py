@@ -17,7 +17,6 @@ from local.report.draw import Picture
 from local.report.frame import Group, Person, Results, attacker, render, where
 from local.report.pictures import Section
 from local.report.select import ICONS, Level
-from local.report.tables import cards, terms_in
 
 MOST = 14_500_000  # bytes of the page, which is to stay below 15 MB
 MOST_AUDIO = 8_000_000  # of these for clips
@@ -134,11 +133,8 @@ def page(
     light, dark = draw.css()
     as_json = partial(json.dumps, ensure_ascii=False, sort_keys=True)
     given |= {
-        "light": light, "dark": dark, "N_WORST": N_WORST, "SIDES": SIDES,
-        "UTILITY_MEASURES": frame.UTILITY_MEASURES, "tables": tables,
-        "cards": list(cards()), "cell": cell,
-        "terms_in": terms_in, "without_constants": without_constants, "colour": colour,
-        "people": findings.people(results), "too_weak": findings.too_weak(results),
+        "light": light, "dark": dark, "N_WORST": N_WORST, "SIDES": SIDES, "frame": frame,
+        "tables": tables, "cell": cell, "without_constants": without_constants, "colour": colour,
         "counts": _counts(results), "own": lambda system: _own(results, system), "as_json": as_json,
         "groups_of": lambda *of: _groups(results, *of),
     }  # fmt: skip
@@ -170,7 +166,6 @@ def markdown(results: Results) -> str:
 
 def _shared(results: Results) -> dict[str, Any]:
     """Contents that the page and RESULTS.md share."""
-    of_evaluators = {name: where(results.metrics, evaluator=name) for name in results.evaluators()}
     return {
         "results": results, "findings": findings, "select": select,
         "evaluators": results.evaluators(), "notes": findings.notes(results),
@@ -186,7 +181,7 @@ def _shared(results: Results) -> dict[str, Any]:
         "prosody": tables.prosody_table(results.metrics), "PROSODY": tables.PROSODY.title,
         "times": tables.rtf_table(results.timings),
         "tables_of": lambda evaluator: [
-            (spec.title, tables.tabulate(spec, of_evaluators[evaluator]))
+            (spec.title, tables.tabulate(spec, where(results.metrics, evaluator=evaluator)))
             for spec in tables.SPECS.values()
         ],
     }  # fmt: skip
