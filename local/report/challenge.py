@@ -158,12 +158,9 @@ def averages(
     split is missing."""
     who = (privacy.attacker if attacker is None else attacker) if what == "eer" else ""
     found = {s.split: s.value for s in scores if s.what == what and s.attacker == who}
-    return {
-        name: float(
-            np.average([found.get(s, math.nan) for s in own], weights=privacy.weights or None)
-        )
-        for name, own in privacy.sets.items()
-    }
+    values = {name: [found.get(s, math.nan) for s in own] for name, own in privacy.sets.items()}
+    weights = privacy.weights or None
+    return {name: float(np.average(own, weights=weights)) for name, own in values.items()}
 
 
 def kaldi_percent(value: float) -> str:
@@ -221,12 +218,9 @@ def conclusions(scores: Sequence[Score], protocol: Protocol) -> Iterator[str]:
     asked = {("wer", joined(w)[0]) for w in protocol.words}
     asked |= {("uar", split) for split in protocol.emotions}
     if protocol.layout == "summary2022":
-        asked |= {
-            (what, name)
-            for what in ("f0_correlation_vpc22", "g_vd_2020")
-            for name, mean in averages(scores, privacy, what).items()
-            if math.isnan(mean)
-        }
+        for what in ("f0_correlation_vpc22", "g_vd_2020"):
+            by = averages(scores, privacy, what)
+            asked |= {(what, name) for name, mean in by.items() if math.isnan(mean)}
     if missing := sorted(" of ".join(one) for one in asked - there):
         yield f"not measured: {', '.join(missing)}"
 
@@ -348,11 +342,8 @@ def _score(section: str, row: Mapping[str, str], informed: str) -> Score:
         low, high = (float(row.get(f"EER-ci_{end}", "nan")) / 100 for end in ("lower", "upper"))
         attacker = _attacker(section, row["enrollment"], row["trial"], informed)
         return Score(what, split, row["trial"] == "anon", value, attacker, low, high)
-    parts = {
-        name.removeprefix("ACC_"): float(cell) / 100
-        for name, cell in row.items()
-        if name.startswith("ACC_")
-    }
+    felt = [name for name in row if name.startswith("ACC_")]
+    parts = {name.removeprefix("ACC_"): float(row[name]) / 100 for name in felt}
     return Score(what, split, row[column] == "anon", value, parts=parts)
 
 
@@ -505,10 +496,8 @@ def _scores_of_line(head: str, text: str, whose: Whose) -> list[Score]:
     attacker, protected = "", True
     of = _match(_LISTS if head.startswith("ASV-") else _TRIALS, head)
     if "t" in of.groupdict():
-        attacker, protected = (
-            whose[_SIDES.index(("_anon" * bool(of["e"]), "_anon" * bool(of["t"])))],
-            bool(of["t"]),
-        )
+        protected = bool(of["t"])
+        attacker = whose[_SIDES.index(("_anon" * bool(of["e"]), "_anon" * protected))]
     gender, _, common = of["g"].partition("_")
     split = "_".join(filter(None, (of["set"], common, gender)))
     if pitch := _PITCH.fullmatch(text):
