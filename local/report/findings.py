@@ -74,10 +74,8 @@ def inferred(results: Results) -> str:
         left = where(own, metric=f"residual_risk_{name}_all_recordings")
         risks = frame.values(left, "system", "attacker", "evaluator")
         if best.keys() - {"original"}:
-            told.append((name, chance, [
-                (s, f, value_of(f), risks.get((s, f.attacker, f.evaluator)))
-                for s, f in best.items()
-            ]))  # fmt: skip
+            risk = {s: risks.get((s, f.attacker, f.evaluator)) for s, f in best.items()}
+            told.append((name, chance, [(s, f, value_of(f), risk[s]) for s, f in best.items()]))
     chosen = own.duplicated(["system", "metric"]).any()
     taught = own[own["attacker"] != "ignorant"]["system"]  # the original has no such row
     untaught = sorted({*own["system"]} - {*taught})
@@ -114,16 +112,13 @@ def _least(results: Results) -> str:
 def _fewer(results: Results) -> list[str]:
     """Systems that some attackers of others were not run on: they look better for it."""
     eers = where(results.metrics, metric="eer")
-    run = eers[eers["system"] != "original"].groupby("system", sort=False)["attacker"]
-    core = {
-        system: {c for c in frame.CORE if any(a.startswith(c) for a in own)} for system, own in run
-    }
-    every = {c for own in core.values() for c in own} - {"white_box"}  # not every one can have it
-    return [
-        say("fewer", system=system, names=[attacker(c) for c in frame.CORE if c in every - own])
-        for system, own in core.items()
-        if every - own
-    ]
+    eers = eers[eers["system"] != "original"]
+    left_out = {"white_box", *frame.absent([*eers["attacker"]])}  # not every system can have it
+    said = []
+    for system, run in eers.groupby("system", sort=False)["attacker"]:
+        if names := [attacker(c) for c in frame.absent([*run]) if c not in left_out]:
+            said.append(say("fewer", system=system, names=names))
+    return said
 
 
 def _trainings(results: Results) -> str:
