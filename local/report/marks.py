@@ -76,12 +76,8 @@ class Selection:
     @property
     def groups(self) -> dict[str, str]:
         """The ends of splits that there are, and whose voices are in them."""
-        there = set(self.figures["split"])
-        return {
-            end: people
-            for end, people in VOICES.items()
-            if end in _GENDERS or f"{self.split}_{end}" in there
-        }
+        there = {*_GENDERS, *self.figures["split"].str.removeprefix(f"{self.split}_")}
+        return {end: people for end, people in VOICES.items() if end in there}
 
     def shown(self) -> DataFrame:
         """Figures of the systems of the mark."""
@@ -406,10 +402,8 @@ def escape(text: str) -> str:
 def latex(heading: str, rows: list[list[str]]) -> str:
     """A table as a `table*` with booktabs; figures are to the right of where words are."""
     width = max(map(len, rows))
-    body = [row + [""] * (width - len(row)) for row in rows]
-    header, *lines = (" & ".join(map(escape, row)) + r" \\" for row in body)
-    return "\n".join(
-        [r"\begin{table*}", r"\centering", rf"\caption{{{escape(heading)}}}",
-         rf"\begin{{tabular}}{{{'l' * width}}}", r"\toprule", header, r"\midrule", *lines,
-         r"\bottomrule", r"\end{tabular}", r"\end{table*}", ""]
+    header, *body = ([*map(escape, row)] + [""] * (width - len(row)) for row in rows)
+    return DataFrame(body, columns=header).style.hide(axis="index").to_latex(
+        environment="table*", position_float="centering", caption=escape(heading), hrules=True,
+        column_format="l" * width,
     )  # fmt: skip
