@@ -129,6 +129,11 @@ def measure(of: str, **changes: Any) -> Measure:
     return MEASURES[of].but(**changes)
 
 
+def measure_by(of: str, by: str) -> Measure:
+    """A measure of utility by one who measured it: `WER by ctc`."""
+    return measure(of, title=f"{MEASURES[of].title} by {by}", family=UTILITY, by=by)
+
+
 def read_columns(columns: Iterable[str | Mapping[str, Any]]) -> list[Measure]:
     """Columns as tables.yaml has them."""
     return [measure(own) if isinstance(own, str) else measure(**own) for own in columns]
@@ -554,7 +559,7 @@ class Results:
         """Entries of figures.json of one evaluator, those of `targets` left out."""
         targets = set(self.targets())
         return [
-            _arrays(entry) | {name: entry[name] for name in ("where", "speakers") if name in entry}
+            _arrays(entry)
             for entry in self.pictures.get(kind) or []
             if entry["where"]["evaluator"] == evaluator and entry["where"]["system"] not in targets
         ]
@@ -579,9 +584,9 @@ class Results:
 
 
 def _arrays(value: Any) -> Any:
-    """Numbers of JSON as arrays."""
+    """Numbers of JSON as arrays, but for labels and names."""
     if isinstance(value, dict):
-        return {k: _arrays(own) for k, own in value.items() if k not in ("where", "speakers")}
+        return {k: own if k in ("where", "speakers") else _arrays(own) for k, own in value.items()}
     return None if value is None else np.array(value, np.float64)
 
 

@@ -664,16 +664,9 @@ def summary(results: Results, evaluator: str) -> list[SummaryRow]:
     """Each system of one evaluator, by split; best and worst of a column marked."""
     own, found = where(results.metrics, evaluator=evaluator), []
     best = {(s.split, s.system): s.eer.attacker for s in strongest(own) if s.eer is not None}
-    columns = [*SUMMARY] + [
-        measure(
-            name,
-            title=f"Utility: {frame.MEASURES[name].title} by {by}",
-            family=frame.UTILITY,
-            by=by,
-        )
-        for name in frame.UTILITY_MEASURES
-        for by in results.recognisers(name)
-    ]
+    useful = [frame.measure_by(name, by) for name in frame.UTILITY_MEASURES
+              for by in results.recognisers(name)]  # fmt: skip
+    columns = [*SUMMARY, *(m.but(title=f"Utility: {m.title}") for m in useful)]
     for split, system in product(results.splits(evaluator), results.systems()):
         who = best.get((split, system), "")
         values = {

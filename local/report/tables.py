@@ -15,7 +15,7 @@ from pandas import DataFrame, to_numeric
 from local.metrics.recordings import LENGTHS
 from local.protocols.attackers import ATTACKERS, CONTROLS, UNPROTECTED
 from local.report import frame, select
-from local.report.frame import MEASURES, Marked, Measure, Value, measure, show, value_of, where
+from local.report.frame import MEASURES, Marked, Measure, Value, show, value_of, where
 from local.report.select import Judged, Verdict
 from utils.cli import UserError
 
@@ -154,11 +154,6 @@ def rtf_table(timings: pd.DataFrame) -> Table:
 EER, D_ECE = MEASURES["eer"], MEASURES["d_ece"]
 
 
-def _by(metric: str, name: str) -> str:
-    """A heading of a measure of utility: `WER by ctc (%)`."""
-    return measure(metric, title=f"{MEASURES[metric].title} by {name}").heading
-
-
 def strongest_table(metrics: pd.DataFrame) -> Table:
     """The strongest attackers, a row a system and split, with what is left of use by each
     recogniser and, in brackets, what it was without protection."""
@@ -181,7 +176,7 @@ def strongest_table(metrics: pd.DataFrame) -> Table:
         rows.append(row)
     header = ["split", "system", "EER of the strongest attacker (%)", "attacker", "evaluator",
               "highest D_ECE (bit)", "attacker", "evaluator", "EER unprotected (%)", "compared",
-              "speakers", *(_by(*by) for by in measured)]  # fmt: skip
+              "speakers", *(frame.measure_by(*by).heading for by in measured)]  # fmt: skip
     return Table(header, rows)
 
 
@@ -296,7 +291,7 @@ def verdict_table(results: frame.Results) -> Table:
     beside = select.beside_words(results.metrics)
     header += ["the voice adds to the words (points of EER)"] * bool(beside)
     header += ["worst-protected person"] * (not results.speakers.empty)
-    header += [_by(*by) for by in kept]
+    header += [frame.measure_by(*by).heading for by in kept]
     rows = []
     for system, name in select.verdict_rows(found).items():
         own = found[system]
