@@ -269,20 +269,14 @@ def opinions(figures: DataFrame, metric: str = "wer") -> list[str]:
     Original speech is among the systems. Of each pair that they order the other way round it is
     told whether either is sure, that is whether the intervals of the two systems are apart.
     """
-    own = frame.values(where(figures, family=frame.UTILITY, metric=metric),
-                       "split", "evaluator", "system")  # fmt: skip
-    heard: dict[str, Heard] = {}
-    for (split, by, system), value in own.items():
-        if value.defined:
-            heard.setdefault(split, {}).setdefault(by, {})[system] = value
-    said = []
-    for split in sorted(heard):
-        for (by, first), (other, second) in combinations(heard[split].items(), 2):
-            systems = [system for system in first if system in second]
-            turned = _turned(systems, {by: first, other: second})
-            told = {"split": split, "metric": metric.upper(), "names": [by, other]}
-            if len(systems) > 1:
-                said.append(say("opinion", **told, systems=systems, turned=turned))
+    every, said = where(figures, family=frame.UTILITY, metric=metric), []
+    for split, of in every[np.isfinite(every["value"])].groupby("split"):
+        heard = {by: frame.values(own, "system") for by, own in of.groupby("evaluator", sort=False)}
+        for pair in map(dict, combinations(heard.items(), 2)):
+            first, second = pair.values()
+            if len(systems := [system for system in first if system in second]) > 1:
+                told = {"systems": systems, "turned": _turned(systems, pair), "names": [*pair]}
+                said.append(say("opinion", split=split, metric=metric.upper(), **told))
     return said
 
 
