@@ -35,7 +35,7 @@ from utils.tables import is_there, read_bytes, read_json, write_file
 LABELS = ("split", "gender", "system", "family", "attacker", "evaluator", "condition")
 WHERE = ("corpus", *LABELS)
 VERIFICATION, REIDENTIFICATION, LEGAL = "verification", "reidentification", "legal"
-SIMILARITY, GAINS, LEAKAGE, CALIBRATION = "similarity", "gains", "leakage", "calibration"
+SIMILARITY, LEAKAGE, CALIBRATION = "similarity", "leakage", "calibration"
 UTILITY, RECORDINGS, STRONGEST = "utility", "recordings", "strongest"
 INFERENCE, CROWD, GROUPS = "inference", "crowd", "groups"
 COUNTS = ("n_speakers", "n_segments", "n_target", "n_nontarget")  # people, speech, trials

@@ -13,7 +13,7 @@ import pandas as pd
 from pandas import DataFrame, to_numeric
 
 from local.metrics.recordings import LENGTHS
-from local.protocols.attackers import ATTACKERS, CONTROLS, UNPROTECTED
+from local.protocols.attackers import CONTROLS
 from local.report import frame, select
 from local.report.frame import MEASURES, Marked, Measure, Value, show, value_of, where
 from local.report.select import Judged, Verdict
@@ -22,12 +22,8 @@ from utils.cli import UserError
 Row = TypeVar("Row")
 Column = TypeVar("Column")
 CERTAIN = 1 - 1e-6  # chance of canonical correlation from which on it says nothing
-CONDITION = {"unprotected": UNPROTECTED.condition} | {
-    name: made.condition for name, made in ATTACKERS.items()
-}
-_CONDITION_OF = {frame.SIMILARITY: "OO-OP-PP", frame.GAINS: "OO-OA-AA"}
 MOST_LINES = 2  # of verdicts on the console
-SUBJECT = ("split", "system", "family", "attacker", "condition")
+SUBJECT = ("split", "system", "family", "attacker")
 
 
 @dataclass(frozen=True)
@@ -93,7 +89,7 @@ def dashed(value: Value | float | None, measure: Measure) -> str:
 def tabulate(spec: Spec, metrics: pd.DataFrame) -> Table:
     """The table of a specification, of the figures of one evaluator."""
     found = frame.values(metrics, *SUBJECT, "metric")
-    own = where(metrics, family=spec.family, attacker=[*CONDITION] if spec.attackers else "")
+    own = where(metrics, family=spec.family, attacker=[*frame.ATTACKERS] if spec.attackers else "")
     own = own.drop_duplicates([*SUBJECT]).sort_values("split", kind="stable")
     names = ["split", "system", "attacker", "condition"][: 4 if spec.attackers else 2]
     rows = [([f.split, f.system, frame.attacker(f.attacker), f.condition][: len(names)], f)
@@ -107,11 +103,10 @@ def tabulate(spec: Spec, metrics: pd.DataFrame) -> Table:
 def _cell(found: Mapping[tuple[str, ...], Value], f: Any, m: Measure) -> str:
     """The figure of a column; canonical correlation is not defined where too few segments make it 1
     by construction."""
-    of = (f.split, f.system, f.family, f.attacker, f.condition)
+    of = (f.split, f.system, f.family, f.attacker)
     if m.family:
         who = "original" if m.attacker == "unprotected" else f.system
-        condition = CONDITION.get(m.attacker) or _CONDITION_OF[m.family]
-        of = (f.split, who, m.family, m.attacker, condition)
+        of = (f.split, who, m.family, m.attacker)
     if m.name == "cca_top10" and found.get((*of, m.chance), frame.NOTHING).value > CERTAIN:
         return frame.UNDEFINED
     nobody = "–" if m.name.endswith("_recordings") else frame.MISSING  # has so many recordings
