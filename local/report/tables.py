@@ -5,9 +5,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import pandas as pd
 from pandas import DataFrame, to_numeric
@@ -324,17 +324,14 @@ def verdict_lines(results: frame.Results) -> list[str]:
     """The verdicts for a console, in at most two lines: systems by verdict, a line for each group
     of people; where more lines would differ, each system by the worst of its groups."""
     found = select.verdicts(results)
-    of_groups: dict[str, dict[str, Verdict]] = {}
-    for system in select.verdict_rows(found):
-        for own in found[system]:
-            of_groups.setdefault(own.group, {})[system] = own.verdict
+    systems = [found[system] for system in select.verdict_rows(found)]
     lines: dict[str, list[str]] = {}
-    for group, verdicts in of_groups.items():
-        lines.setdefault(_by_level(verdicts), []).append(group)
+    for group in dict.fromkeys(own.group for own in chain(*systems)):
+        alike = {own.system: own.verdict for own in chain(*systems) if own.group == group}
+        lines.setdefault(_by_level(alike), []).append(group)
     if len(lines) > MOST_LINES:
-        worst = [min(found[s], key=lambda j: j.verdict.level) for s in select.verdict_rows(found)]
-        named = zip(select.verdict_rows(found), worst, strict=True)
-        said = _by_level({f"{system}: {own.group}": own.verdict for system, own in named})
+        worst = [min(judged, key=lambda own: own.verdict.level) for judged in systems]
+        said = _by_level({f"{own.system}: {own.group}": own.verdict for own in worst})
         lines = {said: ["the worst group of each system"]}
     return [f"{' and '.join(groups)}: {said}" for said, groups in lines.items()]
 
@@ -545,8 +542,7 @@ def printed(row: Any) -> str:
 
 def _title(metric: str, unit: str, *words: str) -> str:
     name = MEASURES[metric].title if metric in MEASURES else metric
-    told = ", ".join(filter(None, (name, *words)))
-    return told + (f" ({unit})" if unit else "")
+    return Measure("", ", ".join(filter(None, (name, *words))), unit).heading
 
 
 def _beside(rows: DataFrame) -> Measure:
@@ -605,8 +601,7 @@ _SHOWN = ("Question", "Range and direction", "Hides")
 _LINK = re.compile(r"\[([^]]*)\]\([^)]*\)")
 
 
-@dataclass(frozen=True)
-class Card:
+class Card(NamedTuple):
     """name: of its file; paragraphs: what is asked, how to read it, what it hides."""
 
     name: str
