@@ -58,7 +58,6 @@ def main(
     if out:
         written = challenge.write_results(scores, asked, of_system or "theirs", time.localtime())
         for name, text in written.items():
-            (out / name).parent.mkdir(parents=True, exist_ok=True)
             write_file(out / name, text)
             print(f"{out / name}: written, of {len(scores)} figures")
     for line in challenge.conclusions(scores, asked):

@@ -572,7 +572,6 @@ def keep(results: Path, out: Path, names: dict[str, str], command: str = "") -> 
     told[name] = f"sha256:{sha256(table)}"
     told |= {what: run[what] for what in ("corpus", "corpus_note") if run.get(what)}
     told |= {"missing": json.loads(lost)} if run.get("missing") else {}
-    out.mkdir(parents=True, exist_ok=True)
     write_file(out / name, table)
     write_file(out / "command.txt", text + "\n")
     write_json(out / "origin.json", told)

@@ -49,7 +49,6 @@ class Study:
     def write(self, out: Path, **said: Any) -> None:
         """RESULTS.md, pictures, the table of figures, and run.json for local/keep_results.py."""
         told = origin()
-        out.mkdir(parents=True, exist_ok=True)
         self.draw(out, **said)
         write_file(out / "RESULTS.md", self.page(told, **said))
         write_json(out / "run.json", {"origin": told})
