@@ -27,10 +27,7 @@ _TOLD = yaml.safe_load((ROOT / "local/report/challenge.yaml").read_text(encoding
 UNPROTECTED = "unprotected"
 TRAINED = "trained"  # a recogniser that learnt from protected speech, where it hears the original
 VOICES = ("deid_2020", "g_vd_2020")
-FIGURES = (
-    "eer", "eer_rocch", "cllr_min", "cllr", "linkability", "d_ece", "l_w", *VOICES, "wer", "uar",
-    "f0_correlation_vpc22",
-)  # fmt: skip
+FIGURES = (*_TOLD["figures"], *VOICES)
 _ROUNDED = 1e-4  # by which one figure may differ in the files of a year
 COUNTED = ("substitutions", "insertions", "deletions")
 

@@ -355,12 +355,6 @@ _HEADING_OR_TABLE = re.compile(
     r"^#+ *(?P<heading>.*)|"
     r"^(?P<header>\|.*)\n\|?(?:\s*:?-+:?\s*\|)+\s*:?-*:?\s*\|?\n(?P<rows>(?:\|.*(?:\n|\Z))*)", re.M
 )  # fmt: skip
-_MEANT = {
-    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
-    "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
-    "−": "$-$", "±": r"$\pm$", "∞": r"$\infty$", "<": "$<$", ">": "$>$", "≥": r"$\geq$",
-    "≤": r"$\leq$", "–": "--", "φ": r"$\phi$", "α": r"$\alpha$", "×": r"$\times$", "’": "'",
-}  # fmt: skip
 _MARKS = (  # of Markdown, after escaping
     (re.compile(r"\[([^]]*)\]\([^)]*\)"), r"\1"),
     (re.compile(r"`+([^`]+)`+"), r"\\texttt{\1}"),
@@ -393,7 +387,7 @@ def escape(text: str) -> str:
     '\\\\texttt{b2\\\\_x} 9.1 [0.0, 28.3] \\\\% $-$1'
     """
     plain = re.sub(r"\\([\\`*_<&|])", r"\1", text)
-    found = "".join(_MEANT.get(letter, letter) for letter in plain)
+    found = "".join(frame.TABLES["latex"].get(letter, letter) for letter in plain)
     for pattern, replacement in _MARKS:
         found = pattern.sub(replacement, found)
     return found

@@ -591,11 +591,8 @@ def _render(paper: str, rows: DataFrame, by_system: bool) -> Table:
 # As headings have them, and their cards; of two that fit the same letters the first one counts.
 TERMS = {"legal linkability": "legal", "singling out": "legal", "chance": "chance"} | {
     term: next(m.card for m in MEASURES.values() if term in m.title)
-    for term in (
-        "ROCCH-EER", "EER", "C_ECE", "D_ECE", "l_w", "min Cllr", "DeID", "G_VD", "D_diag", "CMC",
-        "linkability", "mean rank", "named", "CCA", "Procrustes", "WER", "UAR", "MOS",
-    )
-}  # fmt: skip
+    for term in frame.TABLES["terms"]
+}
 _TERM = re.compile("|".join(map(re.escape, TERMS)))
 _SHOWN = ("Question", "Range and direction", "Hides")
 _LINK = re.compile(r"\[([^]]*)\]\([^)]*\)")
