@@ -80,9 +80,7 @@ class Searches(Study):
     """
 
     template = "nist"
-    marked = (
-        "patterns", "order", "trial1", "trial2", "search", "hits", "space", "significance",
-    )  # fmt: skip
+    marked = ("patterns", "order", "trial1", "trial2", "search", "hits", "space", "significance")
 
     def __init__(self, figures: DataFrame) -> None:
         super().__init__(figures)
@@ -308,8 +306,7 @@ def nist_table(words: Sequence[str], page: Path) -> Table:
 
 # ---- White-box attackers of constant target voices after Champion et al. 2021.
 
-PROSODY = ("f0_correlation", "voicing_agreement", "duration_drift", "level_change", "clipping",
-           "clipping_original")  # fmt: skip
+PROSODY = [column.name for column in tables.PROSODY.columns]
 
 
 def read_target(data: Path) -> tuple[str, str]:
@@ -356,12 +353,9 @@ class Targets(Study):
             *frame.COLUMNS["white_box"],
             *(Measure(n, f"D_sys, {n.rpartition('_')[2]} bins", digits=2) for n in bins),
         ])  # fmt: skip
-        self.places = [
-            (split, evaluator, attack)
-            for evaluator in results.evaluators()
-            for split in results.splits(evaluator)
-            for attack in results.attackers(evaluator)
-        ]
+        self.places: list[Place] = []  # split, evaluator, attacker
+        for by in results.evaluators():
+            self.places += product(results.splits(by), [by], results.attackers(by))
 
     def value(self, place: Place, system: str, measure: Measure) -> Value | None:
         """A figure; None where it was not measured. place: split, evaluator, attacker."""
