@@ -726,8 +726,7 @@ def test_svg_changes_tags_and_leaves_names_alone() -> None:
 def sheet(header: list[str], rows_: list[list[str]]) -> str:
     """The table as the page has it."""
     given = {"header": header, "rows": rows_, "contents": Headings(), "tables": tables}
-    given |= {"without_constants": without_constants, "cell": cell}
-    return render("tests/sheet.html.jinja", **given)
+    return render("tests/sheet.html.jinja", cell=cell, without_constants=without_constants, **given)
 
 
 def test_columns_with_one_value_are_told_above_a_wide_table() -> None:

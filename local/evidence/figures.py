@@ -488,9 +488,8 @@ def as_page(
     return frame.render(
         "local/evidence/evidence.html.jinja",
         hits=hits, said=said, found=found, about=about, left_out=left_out, n=len(pairs),
-        select=select, clips=clips(found, pairs), colour=colour,
-        people=len({pair.person for pair in pairs}),
-        FEWEST_ALIGNED=FEWEST_ALIGNED, LOW=LOW, MOST=MOST, TEXT=TEXT,
+        select=select, clips=clips(found, pairs), colour=colour, FEWEST_ALIGNED=FEWEST_ALIGNED,
+        people=len({pair.person for pair in pairs}), LOW=LOW, MOST=MOST, TEXT=TEXT,
     )  # fmt: skip
 
 
