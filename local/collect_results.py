@@ -83,16 +83,11 @@ def main(
     cut, no_clips = of.cut_clips(Results(speakers=people), heard, clips, out)
     missing += no_clips
     of.check_losses(missing, allow_loss)
-    stages = [
-        of.TimedStage(system, name, [Path(audio)], [Path(folder)], protects)
-        for protects, lists in ((True, timed_each), (False, timed_once))
-        for system, name, audio, folder in lists
-    ]
     run = {
         "corpus": corpus_name, "corpus_note": corpus_note, "origin": of.origin(),
         "systems": systems, "steps": of.steps(used), "attacks": records, "missing": missing,
     }  # fmt: skip
-    times = of.timings(of.join_stages(stages), corpus_name)
+    times = of.timings(of.read_stages(timed_each, timed_once), corpus_name)
     write_frame(out / "per_speaker.csv", SPEAKERS, speakers)
     write_frame(out / "rtf.csv", TIMINGS, times)
     for name, value in (("figures", pictures), ("clips", cut), ("run", run)):

@@ -33,7 +33,6 @@ def _make(
     from utils.tables import write_file
 
     page, key = make_test(load_speech(speech), n_pairs=n_pairs, n_quality=n_quality, seed=seed)
-    out.mkdir(parents=True, exist_ok=True)
     write_file(out / "key.json", key)
     write_file(out / "listening.html", page)
     print(f"{out}/listening.html: {len(page) / 1e6:.1f} MB; its key is {out}/key.json")

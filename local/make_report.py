@@ -40,8 +40,6 @@ def main(
         shutil.rmtree(folder)  # of an older report
     out.mkdir(parents=True, exist_ok=True)
     figures = folder if pdf else None
-    if figures is not None:
-        figures.mkdir()
     with ProcessPoolExecutor(2, get_context("fork")) as pool:  # nothing else of a recipe is left
         own = replace(found)  # without what `found` keeps while it is drawn
         made = {n: pool.submit(draw_all, own, n, figures) for n in found.evaluators()}

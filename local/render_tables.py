@@ -39,7 +39,6 @@ def write_latex(page: Path, out: Path) -> None:
     tables = list(find_tables(read_bytes(page).decode("utf-8", errors="replace")))
     if not tables:
         raise UserError(f"{page}: has no table")
-    out.mkdir(parents=True, exist_ok=True)
     for number, (heading, rows) in enumerate(tables, 1):
         write_file(out / f"{page.stem}_{number}.tex", latex(heading, rows))
     print(f"{page}: {len(tables)} tables written to {out}")

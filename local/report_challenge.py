@@ -33,27 +33,22 @@ def main(
     from pandas import concat
 
     from local.protocols.attackers import read_protocol
-    from local.report.challenge import (
-        check_one_run,
-        conclusions,
-        read_results,
-        scores_of,
-        write_results,
-    )
+    from local.report import challenge
     from local.report.frame import read_metrics
     from utils.tables import write_file
 
     asked = read_protocol(protocol)
     evaluator = evaluator or asked.evaluators.split()[0]
-    found = {path: read_results(path, asked) for path in results if path.is_file()}
+    found = {path: challenge.read_results(path, asked) for path in results if path.is_file()}
     scores = [score for own in found.values() for score in own]
     if folders := [path for path in results if not path.is_file()]:
         if not of_system:
             raise UserError("--of-system: name the system of the recipe whose figures are wanted")
         of = {folder: read_metrics(folder / "metrics.csv") for folder in folders}
-        found |= {at: scores_of(own, asked, of_system, evaluator) for at, own in of.items()}
-        scores += scores_of(concat([*of.values()]), asked, of_system, evaluator)
-    check_one_run(found)
+        told = asked, of_system, evaluator
+        found |= {at: challenge.scores_of(own, *told) for at, own in of.items()}
+        scores += challenge.scores_of(concat([*of.values()]), *told)
+    challenge.check_one_run(found)
     if not any(score.protected for score in scores):
         what = f"figure of {of_system}" if of_system else "figure of protected speech"
         raise UserError(
@@ -61,10 +56,9 @@ def main(
             f"(attacker {asked.privacy.attacker}, evaluator {evaluator})"
         )
     if out:
-        written = write_results(scores, asked, of_system or "theirs", time.localtime())
+        written = challenge.write_results(scores, asked, of_system or "theirs", time.localtime())
         for name, text in written.items():
-            (out / name).parent.mkdir(parents=True, exist_ok=True)
             write_file(out / name, text)
             print(f"{out / name}: written, of {len(scores)} figures")
-    for line in conclusions(scores, asked):
+    for line in challenge.conclusions(scores, asked):
         print(line)

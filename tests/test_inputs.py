@@ -20,8 +20,9 @@ import yaml
 from local import check_external
 from local.metrics.leakage import embeddings, leakage
 from local.protocols.attackers import AttackSet, describe_encoder
-from local.report.frame import code, markdown_table
+from local.report.frame import code
 from local.report.gather import origin
+from local.report.tables import Table
 from steps import train_backend
 from steps.asr import ctc
 from steps.asr.language import read_language
@@ -319,8 +320,8 @@ NAME = "a|b <i>`x`</i> *y*\n_z_ &lt; c\\d const_01_f0"
 
 def test_names_in_results_md_were_not_escaped() -> None:
     """A bar or a line break in a name moved all cells after it; HTML in it was shown as such."""
-    table = markdown_table(["system", "EER (%)"], [[NAME, "1.0 [0.5, 2.0]"], [code("a`|b"), "–"]])
-    assert table.splitlines() == [
+    table = Table(["system", "EER (%)"], [[NAME, "1.0 [0.5, 2.0]"], [code("a`|b"), "–"]])
+    assert table.markdown().splitlines() == [
         "| system | EER (%) |",
         "| --- | --- |",
         r"| a\|b \<i>\`x\`\</i> \*y\* \_z\_ \&lt; c\\d const_01_f0 | 1.0 [0.5, 2.0] |",

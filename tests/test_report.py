@@ -21,14 +21,14 @@ from local.compute_metrics import main as compute
 from local.make_report import main as make_report
 from local.metrics.detection import D_ECE_MAX
 from local.metrics.verification import attack, calibrations, empirical, prepare, prior_profile
-from local.report import pictures
+from local.report import pictures, tables
 from local.report.draw import inline, slug
 from local.report.findings import not_measured
 from local.report.frame import Results, number, percent, render
 from local.report.gather import origin
 from local.report.page import Headings, cell, without_constants
 from local.report.select import summary as rows
-from local.report.tables import SPECS, TERMS, cards, terms_in
+from local.report.tables import SPECS, TERMS, cards
 from tests.browser import check_page, opened, unfold
 from tests.refusals import refuses
 from tests.report_rows import (
@@ -725,9 +725,8 @@ def test_svg_changes_tags_and_leaves_names_alone() -> None:
 
 def sheet(header: list[str], rows_: list[list[str]]) -> str:
     """The table as the page has it."""
-    given = {"header": header, "rows": rows_, "contents": Headings(), "terms_in": terms_in}
-    given["without_constants"] = without_constants
-    return render("tests/sheet.html.jinja", {"cell": cell}, **given)
+    given = {"header": header, "rows": rows_, "contents": Headings(), "tables": tables}
+    return render("tests/sheet.html.jinja", cell=cell, without_constants=without_constants, **given)
 
 
 def test_columns_with_one_value_are_told_above_a_wide_table() -> None:

@@ -11,7 +11,7 @@ import pytest
 from local.collect_results import main as collect
 from local.make_report import main as make_report
 from local.report import gather as timing
-from local.report.gather import ALL, TimedStage, cost_of, join_stages
+from local.report.gather import ALL, TimedStage, cost_of, read_stages
 from tests.refusals import refuses
 from utils.launching import Account, read_account
 
@@ -111,7 +111,7 @@ def test_the_sum_and_the_transformation_alone(tmp_path: Path) -> None:
         TimedStage("copy", "protection", [tmp_path / "none"], [protected], protects=True),
         TimedStage("original", "words", [audio], [heard]),
     ]
-    rows = {(r.system, r.stage): r for r in timings(join_stages(stages), "toy")}
+    rows = {(r.system, r.stage): r for r in timings(stages, "toy")}
     assert next(iter(rows)) == ("original", "words")
     assert {key: row.rtf for key, row in rows.items()} == {
         ("original", "words"): "0.5",
@@ -134,7 +134,7 @@ def test_the_sum_and_the_transformation_alone(tmp_path: Path) -> None:
 
 def test_a_folder_that_two_evaluators_share_was_counted_twice(tmp_path: Path) -> None:
     audio, folder = write_audio(tmp_path / "a", 8), write_step(tmp_path / "x")
-    (row,) = timings(join_stages([TimedStage("b2", "attack", [audio], [folder])] * 2), "toy")
+    (row,) = timings(read_stages([], [("b2", "attack", str(audio), str(folder))] * 2), "toy")
     assert (row.rtf, row.seconds, row.audio_seconds) == ("0.5", "4.00", "8.00")
 
 

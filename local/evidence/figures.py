@@ -486,10 +486,10 @@ def as_page(
 ) -> str:
     """One HTML file that asks the network for nothing."""
     return frame.render(
-        "local/evidence/evidence.html.jinja", {"hits": hits, "said": said},
-        found=found, about=about, left_out=left_out, n=len(pairs), select=select,
-        people=len({pair.person for pair in pairs}), clips=clips(found, pairs), colour=colour,
-        attacker=frame.attacker, FEWEST_ALIGNED=FEWEST_ALIGNED, LOW=LOW, MOST=MOST, TEXT=TEXT,
+        "local/evidence/evidence.html.jinja",
+        hits=hits, said=said, found=found, about=about, left_out=left_out, n=len(pairs),
+        select=select, clips=clips(found, pairs), colour=colour, FEWEST_ALIGNED=FEWEST_ALIGNED,
+        people=len({pair.person for pair in pairs}), LOW=LOW, MOST=MOST, TEXT=TEXT,
     )  # fmt: skip
 
 

@@ -27,10 +27,7 @@ _TOLD = yaml.safe_load((ROOT / "local/report/challenge.yaml").read_text(encoding
 UNPROTECTED = "unprotected"
 TRAINED = "trained"  # a recogniser that learnt from protected speech, where it hears the original
 VOICES = ("deid_2020", "g_vd_2020")
-FIGURES = (
-    "eer", "eer_rocch", "cllr_min", "cllr", "linkability", "d_ece", "l_w", *VOICES, "wer", "uar",
-    "f0_correlation_vpc22",
-)  # fmt: skip
+FIGURES = (*_TOLD["figures"], *VOICES)
 _ROUNDED = 1e-4  # by which one figure may differ in the files of a year
 COUNTED = ("substitutions", "insertions", "deletions")
 
@@ -83,10 +80,10 @@ def scores_of(figures: DataFrame, protocol: Protocol, system: str, evaluator: st
     splits = {"wer": (), "uar": protocol.emotions}
     found = [s for s in every if s.split in splits.get(s.what, lists)]
     for word, protected in product(protocol.words, (False, True)):
-        parts = [heard.get((split, protected)) for split in joined(word)[1]]
-        there = [part for part in parts if part]
-        both = _join(there) if there and len(there) == len(parts) else None
-        found += [both] if both and not math.isnan(both.value) else []
+        parts = [(split, protected) for split in joined(word)[1]]
+        if heard.keys() >= {*parts}:
+            together = _join([heard[part] for part in parts])
+            found += [] if math.isnan(together.value) else [together]
     return found
 
 
@@ -97,9 +94,8 @@ def _lists(protocol: Protocol) -> list[str]:
 def _pick(figures: DataFrame, named: Mapping[str, str], system: str) -> list[Score]:
     """The first figure of each kind, split, system and attacker. named: metrics that are taken for
     a figure, before one that is called so."""
-    own = figures.assign(what=figures["metric"].replace(named))
-    own["protected"] = own["system"] == system
-    own = where(own, what=FIGURES)
+    own = figures.assign(protected=figures["system"] == system)
+    own = where(own.assign(what=own["metric"].replace(named)), what=FIGURES)
     own = own.sort_values("metric", key=lambda name: ~name.isin(named), kind="stable")
     # Such as a system's column of an attack on original speech.
     odd = (own["attacker"] != "") & (own["protected"] == (own["attacker"] == UNPROTECTED))
@@ -115,21 +111,17 @@ def _pick(figures: DataFrame, named: Mapping[str, str], system: str) -> list[Sco
 
 def _parts(figures: DataFrame, row: Any) -> dict[str, float]:
     """Parts of a figure (see `Score`), of the same recogniser and speech."""
-    what = row.what
-    if what not in ("uar", "wer", "f0_correlation_vpc22"):
-        return {}
     same = where(figures, split=row.split, system=row.system, evaluator=row.evaluator)
     by = dict(zip(same["metric"], same["value"], strict=True))
-    if what == "uar":
+    if row.what == "uar":
         start = "recall_vpc24_" if row.metric == "uar_vpc24" else "recall_"
         found = {n.removeprefix(start): v for n, v in by.items() if n.startswith(start)}
         return {_TOLD["short"].get(n, n): v for n, v in found.items() if not n.startswith("vpc24_")}
-    if what == "wer" and "n_words" in by:
+    if row.what == "wer" and "n_words" in by:
         words = by["n_words"]
         return {"words": words} | {n: round(by[f"wer_{n}"] * words) for n in COUNTED}
-    if what == "f0_correlation_vpc22" and f"{what}_std" in by:
-        return {"std": by[f"{what}_std"]}
-    return {}
+    std = by.get(f"{row.what}_std")  # of pitch
+    return {} if std is None else {"std": std}
 
 
 def _join(scores: Sequence[Score]) -> Score:
@@ -163,12 +155,9 @@ def averages(
     split is missing."""
     who = (privacy.attacker if attacker is None else attacker) if what == "eer" else ""
     found = {s.split: s.value for s in scores if s.what == what and s.attacker == who}
-    return {
-        name: float(
-            np.average([found.get(s, math.nan) for s in own], weights=privacy.weights or None)
-        )
-        for name, own in privacy.sets.items()
-    }
+    values = {name: [found.get(s, math.nan) for s in own] for name, own in privacy.sets.items()}
+    weights = privacy.weights or None
+    return {name: float(np.average(own, weights=weights)) for name, own in values.items()}
 
 
 def kaldi_percent(value: float) -> str:
@@ -226,12 +215,9 @@ def conclusions(scores: Sequence[Score], protocol: Protocol) -> Iterator[str]:
     asked = {("wer", joined(w)[0]) for w in protocol.words}
     asked |= {("uar", split) for split in protocol.emotions}
     if protocol.layout == "summary2022":
-        asked |= {
-            (what, name)
-            for what in ("f0_correlation_vpc22", "g_vd_2020")
-            for name, mean in averages(scores, privacy, what).items()
-            if math.isnan(mean)
-        }
+        for what in ("f0_correlation_vpc22", "g_vd_2020"):
+            by = averages(scores, privacy, what)
+            asked |= {(what, name) for name, mean in by.items() if math.isnan(mean)}
     if missing := sorted(" of ".join(one) for one in asked - there):
         yield f"not measured: {', '.join(missing)}"
 
@@ -353,11 +339,8 @@ def _score(section: str, row: Mapping[str, str], informed: str) -> Score:
         low, high = (float(row.get(f"EER-ci_{end}", "nan")) / 100 for end in ("lower", "upper"))
         attacker = _attacker(section, row["enrollment"], row["trial"], informed)
         return Score(what, split, row["trial"] == "anon", value, attacker, low, high)
-    parts = {
-        name.removeprefix("ACC_"): float(cell) / 100
-        for name, cell in row.items()
-        if name.startswith("ACC_")
-    }
+    felt = [name for name in row if name.startswith("ACC_")]
+    parts = {name.removeprefix("ACC_"): float(row[name]) / 100 for name in felt}
     return Score(what, split, row[column] == "anon", value, parts=parts)
 
 
@@ -510,10 +493,8 @@ def _scores_of_line(head: str, text: str, whose: Whose) -> list[Score]:
     attacker, protected = "", True
     of = _match(_LISTS if head.startswith("ASV-") else _TRIALS, head)
     if "t" in of.groupdict():
-        attacker, protected = (
-            whose[_SIDES.index(("_anon" * bool(of["e"]), "_anon" * bool(of["t"])))],
-            bool(of["t"]),
-        )
+        protected = bool(of["t"])
+        attacker = whose[_SIDES.index(("_anon" * bool(of["e"]), "_anon" * protected))]
     gender, _, common = of["g"].partition("_")
     split = "_".join(filter(None, (of["set"], common, gender)))
     if pitch := _PITCH.fullmatch(text):

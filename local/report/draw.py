@@ -73,18 +73,16 @@ def _canvas(height: float) -> Canvas:
 
 
 def new(
-    height: float, title: str = "", x: str = "", y: str = "", *, polar: bool = False,
-    grid: str = "", **settings: Any,
-) -> tuple[Canvas, Axes]:  # fmt: skip
+    height: float, title: str = "", x: str = "", y: str = "", *, grid: str = "", **settings: Any
+) -> tuple[Canvas, Axes]:
     """An empty picture with one pair of axes; height in inches; x, y: labels; grid: x, y or both;
     settings: of the axes, such as xlim."""
     canvas = _canvas(height)
-    axes = canvas.add_subplot(projection="polar" if polar else None)
+    axes = canvas.add_subplot()
     axes.set_title(title, loc="left")
     if grid:
         axes.grid(True, axis=grid)  # type: ignore[arg-type]
-    if not polar:
-        axes.set(xlabel=x, ylabel=y, **settings)
+    axes.set(xlabel=x, ylabel=y, **settings)
     return canvas, axes
 
 

@@ -74,10 +74,8 @@ def inferred(results: Results) -> str:
         left = where(own, metric=f"residual_risk_{name}_all_recordings")
         risks = frame.values(left, "system", "attacker", "evaluator")
         if best.keys() - {"original"}:
-            told.append((name, chance, [
-                (s, f, value_of(f), risks.get((s, f.attacker, f.evaluator)))
-                for s, f in best.items()
-            ]))  # fmt: skip
+            risk = {s: risks.get((s, f.attacker, f.evaluator)) for s, f in best.items()}
+            told.append((name, chance, [(s, f, value_of(f), risk[s]) for s, f in best.items()]))
     chosen = own.duplicated(["system", "metric"]).any()
     taught = own[own["attacker"] != "ignorant"]["system"]  # the original has no such row
     untaught = sorted({*own["system"]} - {*taught})
@@ -114,16 +112,13 @@ def _least(results: Results) -> str:
 def _fewer(results: Results) -> list[str]:
     """Systems that some attackers of others were not run on: they look better for it."""
     eers = where(results.metrics, metric="eer")
-    run = eers[eers["system"] != "original"].groupby("system", sort=False)["attacker"]
-    core = {
-        system: {c for c in frame.CORE if any(a.startswith(c) for a in own)} for system, own in run
-    }
-    every = {c for own in core.values() for c in own} - {"white_box"}  # not every one can have it
-    return [
-        say("fewer", system=system, names=[attacker(c) for c in frame.CORE if c in every - own])
-        for system, own in core.items()
-        if every - own
-    ]
+    eers = eers[eers["system"] != "original"]
+    left_out = {"white_box", *frame.absent([*eers["attacker"]])}  # not every system can have it
+    said = []
+    for system, run in eers.groupby("system", sort=False)["attacker"]:
+        if names := [attacker(c) for c in frame.absent([*run]) if c not in left_out]:
+            said.append(say("fewer", system=system, names=names))
+    return said
 
 
 def _trainings(results: Results) -> str:
@@ -245,20 +240,15 @@ def _targets(results: Results, evaluator: str) -> list[str]:
     return said
 
 
-_UNMEASURED = {
-    "wer": "Word error rate: whether the words are still understood.",
-    "uar": "Emotion: whether it is still heard.",
-    "mos": "Quality: how good the speech sounds.",
-}
 _SHOWN = {*(m.name for m in select.SUMMARY), "linkability"}
 
 
 def not_measured(results: Results) -> list[str]:
     """Figures that a reader might take for granted and nobody measured."""
-    metrics = set(results.metrics["metric"])
-    said = [text for metric, text in _UNMEASURED.items() if metric not in metrics]
-    if metrics.isdisjoint(frame.UTILITY_MEASURES):
-        said = ["Utility (word error rate, emotion, quality): whether the speech is still of use."]
+    lacking = [m for m in frame.UTILITY_MEASURES if m not in {*results.metrics["metric"]}]
+    said = [say("unmeasured", metric=metric) for metric in lacking]
+    if len(lacking) == len(frame.UTILITY_MEASURES):
+        said = [say("unmeasured", metric="all")]
     for evaluator in results.evaluators():
         if missing := frame.absent(results.attackers(evaluator)):
             said.append(say("no_attacker", evaluator=evaluator, missing=missing))
@@ -279,20 +269,14 @@ def opinions(figures: DataFrame, metric: str = "wer") -> list[str]:
     Original speech is among the systems. Of each pair that they order the other way round it is
     told whether either is sure, that is whether the intervals of the two systems are apart.
     """
-    own = frame.values(where(figures, family=frame.UTILITY, metric=metric),
-                       "split", "evaluator", "system")  # fmt: skip
-    heard: dict[str, Heard] = {}
-    for (split, by, system), value in own.items():
-        if value.defined:
-            heard.setdefault(split, {}).setdefault(by, {})[system] = value
-    said = []
-    for split in sorted(heard):
-        for (by, first), (other, second) in combinations(heard[split].items(), 2):
-            systems = [system for system in first if system in second]
-            turned = _turned(systems, {by: first, other: second})
-            told = {"split": split, "metric": metric.upper(), "names": [by, other]}
-            if len(systems) > 1:
-                said.append(say("opinion", **told, systems=systems, turned=turned))
+    every, said = where(figures, family=frame.UTILITY, metric=metric), []
+    for split, of in every[np.isfinite(every["value"])].groupby("split"):
+        heard = {by: frame.values(own, "system") for by, own in of.groupby("evaluator", sort=False)}
+        for pair in map(dict, combinations(heard.items(), 2)):
+            first, second = pair.values()
+            if len(systems := [system for system in first if system in second]) > 1:
+                told = {"systems": systems, "turned": _turned(systems, pair), "names": [*pair]}
+                said.append(say("opinion", split=split, metric=metric.upper(), **told))
     return said
 
 

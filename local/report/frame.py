@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -26,7 +26,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from local.metrics.intervals import is_falsely_sure
 from local.protocols import attackers
 from utils.cli import UserError
-from utils.tables import Kind, is_there, read_bytes, read_json, write_file
+from utils.tables import is_there, read_bytes, read_json, write_file
 
 # What a figure speaks of. family: what was done; attacker: who did it, or whose evaluator it was;
 # empty where that is nobody of local/protocols/attackers.py (of NIST's lists, the profile).
@@ -35,7 +35,7 @@ from utils.tables import Kind, is_there, read_bytes, read_json, write_file
 LABELS = ("split", "gender", "system", "family", "attacker", "evaluator", "condition")
 WHERE = ("corpus", *LABELS)
 VERIFICATION, REIDENTIFICATION, LEGAL = "verification", "reidentification", "legal"
-SIMILARITY, GAINS, LEAKAGE, CALIBRATION = "similarity", "gains", "leakage", "calibration"
+SIMILARITY, LEAKAGE, CALIBRATION = "similarity", "leakage", "calibration"
 UTILITY, RECORDINGS, STRONGEST = "utility", "recordings", "strongest"
 INFERENCE, CROWD, GROUPS = "inference", "crowd", "groups"
 COUNTS = ("n_speakers", "n_segments", "n_target", "n_nontarget")  # people, speech, trials
@@ -45,6 +45,7 @@ SPEAKERS = (*WHERE, "speaker", "metric", "value", "settings")
 TIMINGS = ("corpus", "system", "stage", "rtf", "seconds", "audio_seconds", "jobs", "threads",
            "hosts", "missing")  # fmt: skip
 NUMBERS = ("value", "low", "high")
+T = TypeVar("T")
 ROOT = Path(__file__).resolve().parents[2]
 MISSING, UNDEFINED = "not measured", "not defined"
 
@@ -114,14 +115,9 @@ PLAIN = Measure("", "", digits=2)
 
 def _read_measures() -> dict[str, Measure]:
     """A row a measure; better: 1, -1 or 0."""
-    rows = pd.read_csv(ROOT / "local/report/measures.csv", keep_default_na=False).itertuples()
-    return {
-        row.name: Measure(
-            row.name, row.title, row.unit, 100.0 if row.unit == "%" else 1.0,
-            row.digits, row.better, row.chance, row.card,
-        )
-        for row in rows
-    }  # fmt: skip
+    rows = pd.read_csv(ROOT / "local/report/measures.csv", keep_default_na=False)
+    rows["scale"] = rows["unit"].map({"%": 100.0}).fillna(1.0)
+    return {row["name"]: Measure(**row) for row in rows.to_dict("records")}
 
 
 MEASURES = _read_measures()
@@ -131,6 +127,11 @@ UTILITY_MEASURES = ("wer", "uar", "mos")  # those that stand beside privacy
 def measure(of: str, **changes: Any) -> Measure:
     """A measure of the registry by its name, with what is called or written otherwise."""
     return MEASURES[of].but(**changes)
+
+
+def measure_by(of: str, by: str) -> Measure:
+    """A measure of utility by one who measured it: `WER by ctc`."""
+    return measure(of, title=f"{MEASURES[of].title} by {by}", family=UTILITY, by=by)
 
 
 def read_columns(columns: Iterable[str | Mapping[str, Any]]) -> list[Measure]:
@@ -306,13 +307,6 @@ def plain(text: str) -> str:
     return _MEANING.sub(r"\\\g<0>", " ".join(text.splitlines()))
 
 
-def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table whose cells show what they hold, whoever named it."""
-    lines = [[plain(text) for text in line] for line in (header, *rows)]
-    lines.insert(1, ["---"] * len(header))
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
 def target_series(systems: Iterable[str], fewest: int = _TARGETS) -> dict[str, list[str]]:
     """The systems that are targets of one experiment (001), sorted; none of too few.
 
@@ -363,32 +357,29 @@ def enumerate_words(names: Sequence[str], most: int = 3) -> str:
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
-def _template(name: str, filters: Mapping[str, Callable[..., object]]) -> Template:
+@cache
+def _template(name: str) -> Template:
     environment = Environment(
         loader=FileSystemLoader(ROOT), undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True, keep_trailing_newline=True, autoescape=".html" in name,
     )  # fmt: skip
-    environment.filters |= {"plain": plain, "number": number, "percent": percent, **filters}
+    environment.filters |= {
+        "plain": plain, "number": number, "percent": percent, "enumerate": enumerate_words,
+        "attacker": attacker, "eer": partial(show, measure=_EER), "figure": value_of,
+        "group": group_of,
+    }  # fmt: skip
     return environment.get_template(name, globals={"HEARD": HEARD})
 
 
-def render(template: str, filters: Mapping[str, Callable[..., object]], **context: object) -> str:
+def render(template: str, **context: object) -> str:
     """A template, named from the root of the project on, filled in; texts in HTML are escaped."""
-    return _template(template, filters).render(**context)
-
-
-@cache
-def _sentences() -> Any:
-    filters: dict[str, Callable[..., object]] = {
-        "enumerate": enumerate_words, "attacker": attacker, "eer": partial(show, measure=_EER),
-        "figure": value_of, "group": group_of,
-    }  # fmt: skip
-    return _template("local/report/templates/sentences.jinja", filters).module
+    return _template(template).render(**context)
 
 
 def say(name: str, /, **told: object) -> str:
     """The text of this name in templates/sentences.jinja, on one line."""
-    return " ".join(str(getattr(_sentences(), name)(**told)).split())
+    sentences = _template("local/report/templates/sentences.jinja").module
+    return " ".join(str(getattr(sentences, name)(**told)).split())
 
 
 # ---- The folder of results, read for the report: what is missing or broken is named, not fatal.
@@ -398,11 +389,6 @@ Group = tuple[str, str, str]  # system, evaluator, split
 SETTINGS = ("oo", "op", "pp")
 Entry = dict[str, Any]  # of figures.json: `where`, `speakers`, and arrays
 MEASURED = ("linkability", "deid", "g_vd")
-READERS: dict[str, Callable[[Path], pd.DataFrame]] = {
-    "metrics": read_metrics,
-    "per_speaker": read_speakers,
-    "rtf": lambda path: read_frame(path, TIMINGS),
-}
 
 
 @dataclass(frozen=True)
@@ -457,20 +443,17 @@ class Results:
         One without target trials has no linkability and comes after the others. How an informed
         attacker hears voices is left out.
         """
-        found: dict[Group, dict[str, dict[str, tuple[float, str]]]] = {}
+        found: dict[Group, dict[str, Person]] = {}
         for row in self.speakers.itertuples(index=False):
             group = found.setdefault((row.system, row.evaluator, row.split), {})
             if row.metric in MEASURED and not (row.family == SIMILARITY and row.attacker):
-                own = group.setdefault(row.speaker, dict.fromkeys(MEASURED, (math.nan, "")))
-                before, _ = own[row.metric]
+                known = group.setdefault(row.speaker, Person(row.speaker))
+                before = getattr(known, row.metric)
                 if math.isnan(before) or row.value > before:
-                    own[row.metric] = (row.value, row.attacker)
-        made = {
-            group: [Person(name, *own["linkability"], own["deid"][0], own["g_vd"][0])
-                    for name, own in people.items()]
-            for group, people in found.items()
-        }  # fmt: skip
-        return {group: sorted(people, key=Person.order) for group, people in made.items()}
+                    who = row.attacker if row.metric == "linkability" else known.attacker
+                    more = {row.metric: row.value, "attacker": who}
+                    group[row.speaker] = replace(known, **more)
+        return {group: sorted(own.values(), key=Person.order) for group, own in found.items()}
 
     def groups(self) -> list[Group]:
         """Groups of people of all protected systems, in the order of the table; without target
@@ -576,7 +559,7 @@ class Results:
         """Entries of figures.json of one evaluator, those of `targets` left out."""
         targets = set(self.targets())
         return [
-            _arrays(entry) | {name: entry[name] for name in ("where", "speakers") if name in entry}
+            _arrays(entry)
             for entry in self.pictures.get(kind) or []
             if entry["where"]["evaluator"] == evaluator and entry["where"]["system"] not in targets
         ]
@@ -591,50 +574,49 @@ class Results:
         logger.warning("%s", why)
         self.missing.append((what, why))
 
+    def read(self, name: str, read: Callable[[Path], T], otherwise: T) -> T:
+        """The content of a file of the folder; one that is missing or broken is named."""
+        try:
+            return read(self.folder / name)
+        except UserError as error:
+            self.note(name, str(error))
+            return otherwise
+
 
 def _arrays(value: Any) -> Any:
-    """Numbers of JSON as arrays."""
+    """Numbers of JSON as arrays, but for labels and names."""
     if isinstance(value, dict):
-        return {k: _arrays(own) for k, own in value.items() if k not in ("where", "speakers")}
+        return {k: own if k in ("where", "speakers") else _arrays(own) for k, own in value.items()}
     return None if value is None else np.array(value, np.float64)
+
+
+_ANEW = "run stage 11 again"
+_read_timings = partial(read_frame, columns=TIMINGS)
+_read_object = partial(read_json, kind=dict, mend=_ANEW)
 
 
 def load_results(folder: Path) -> Results:
     """Read a folder of results; UserError only if it is not there at all."""
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder of results; run stage 11 of a recipe")
-    results, tables = Results(folder), {}
-    for name, read in READERS.items():
-        if name == "rtf" and not os.path.lexists(folder / "rtf.csv"):
-            continue  # results of an older version have none
-        try:
-            tables[name] = read(folder / f"{name}.csv")
-        except UserError as error:
-            results.note(f"{name}.csv", str(error))
-    results.metrics = tables.get("metrics", results.metrics)
-    results.speakers = tables.get("per_speaker", results.speakers)
-    results.timings = tables.get("rtf", results.timings)
-    results.pictures = _json(results, "figures.json", dict)
-    if is_there(folder / "command.txt") and not is_there(folder / "run.json"):
-        told = _json(results, "origin.json", dict)  # local/keep_results.py kept these figures
+    results = Results(folder)
+    results.metrics = results.read("metrics.csv", read_metrics, results.metrics)
+    results.speakers = results.read("per_speaker.csv", read_speakers, results.speakers)
+    if os.path.lexists(folder / "rtf.csv"):  # results of an older version have none
+        results.timings = results.read("rtf.csv", _read_timings, results.timings)
+    results.pictures = results.read("figures.json", _read_object, {})
+    if is_there(folder / "command.txt") and not is_there(folder / "run.json"):  # they were kept
+        told: dict[str, Any] = results.read("origin.json", _read_object, {})
         command = read_bytes(folder / "command.txt").decode().strip()
         results.run = {**told, "origin": {**told, "command": command}}
     else:
-        results.run = _json(results, "run.json", dict)
-    results.clips = _json(results, "clips.json", list)
+        results.run = results.read("run.json", _read_object, {})
+    results.clips = results.read("clips.json", partial(read_json, kind=list, mend=_ANEW), [])
     results.missing += [(m["what"], m["why"]) for m in results.listed("missing")]
     if results.metrics.empty and not results.missing:
         why = f"{folder}/metrics.csv: holds no figure; run stages 9 and 11"
         results.note("metrics.csv", why)
     return results
-
-
-def _json(results: Results, name: str, kind: type[Kind]) -> Kind:
-    try:
-        return read_json(results.folder / name, kind, "run stage 11 again")
-    except UserError as error:
-        results.note(name, str(error))
-        return kind()
 
 
 # ---- Definitions of the linkability of a speaker.

@@ -24,7 +24,7 @@ import numpy.typing as npt
 import soundfile
 
 from local.metrics import verification
-from local.report.frame import COUNTS, LABELS, SETTINGS, TIMINGS, Results
+from local.report.frame import COUNTS, LABELS, SETTINGS, TIMINGS, Group, Results
 from steps.audio import SAMPLE_RATE, read_audio
 from utils.arrays import Bool, Float64
 from utils.cli import LossError, UserError
@@ -32,14 +32,7 @@ from utils.datadir import DataDir, load_data_dir, read_noted
 from utils.digests import sha256
 from utils.launching import read_account
 from utils.stamps import commit_of_code, provenance, read_stamp
-from utils.tables import (
-    is_there,
-    read_bytes,
-    read_json_object,
-    read_map,
-    write_file,
-    write_json,
-)
+from utils.tables import is_there, read_bytes, read_json_object, read_map, write_file, write_json
 from utils.trials import join_scores, read_scores, read_trials
 
 Row = dict[str, str]
@@ -256,27 +249,21 @@ def cut_clips(
             made[key] = name
         return made[key]
 
-    found: list[Json] = []
-    missing: list[Missing] = []
-    for system, evaluator, split in results.groups():
-        for person in results.people[system, evaluator, split][:n_worst]:
-            sets = [s for s in speech if s.system == system and person.name in s.original.spk2utt]
-            if not sets:
-                continue
-            original, protected = sets[0].original, sets[0].protected
-            try:
-                utterance = _utterance(sets[0], person.name)
-                samples = read_audio(utterance, original.wav[utterance]).samples
-                start = loudest(np.asarray(samples, np.float64), int(SECONDS * SAMPLE_RATE))
-                found.append({
-                    "system": system, "evaluator": evaluator, "split": split,
-                    "speaker": person.name, "utterance": utterance,
-                    "original": clip(original, utterance, start),
-                    "protected": clip(protected, utterance, start),
-                })  # fmt: skip
-            except UserError as error:
-                missing.append(lacks(f"clip of {person.name}", error))
-    return found, missing
+    def pair(group: Group, speaker: str, of: ProtectedSet) -> Json:
+        utterance = _utterance(of, speaker)
+        samples = read_audio(utterance, of.original.wav[utterance]).samples
+        start = loudest(np.asarray(samples, np.float64), int(SECONDS * SAMPLE_RATE))
+        clips = (clip(data, utterance, start) for data in (of.original, of.protected))
+        names = ("system", "evaluator", "split", "speaker", "utterance", "original", "protected")
+        return dict(zip(names, (*group, speaker, utterance, *clips), strict=True))
+
+    jobs: list[tuple[object, Callable[[], Json]]] = []
+    for group in results.groups():
+        for person in results.people[group][:n_worst]:
+            sets = (s for s in speech if s.system == group[0] and person.name in s.original.spk2utt)
+            if of := next(sets, None):
+                jobs.append((f"clip of {person.name}", partial(pair, group, person.name, of)))
+    return usable(jobs)
 
 
 # Real-time factors: seconds of computing a second of audio, read off the logs of a run. Only what a
@@ -304,25 +291,25 @@ class TimedStage(NamedTuple):
 
     system: str
     name: str
-    audio: Sequence[Path]
-    folders: Sequence[Path]
+    audio: list[Path]
+    folders: list[Path]
     protects: bool = False
 
 
-def join_stages(stages: Iterable[TimedStage]) -> list[TimedStage]:
-    """Stages of one system and name become one, of all their folders; in the order of the first.
+def read_stages(each: Sequence[Sequence[str]], once: Sequence[Sequence[str]]) -> list[TimedStage]:
+    """Stages from lists of system, stage, audio and folder, those that protect first. What one
+    system and name has is one stage, of all its folders.
 
     A folder that is named twice, for two evaluators with one encoder, counts once.
     """
-    groups: dict[tuple[str, str], list[TimedStage]] = defaultdict(list)
-    for stage in stages:
-        groups[stage.system, stage.name].append(stage)
-    joined = []
-    for (system, name), own in groups.items():
-        pairs = [pair for stage in own for pair in zip(stage.audio, stage.folders, strict=True)]
-        audio, folders = zip(*dict.fromkeys(pairs), strict=True)
-        joined.append(TimedStage(system, name, audio, folders, own[0].protects))
-    return joined
+    found: dict[tuple[str, str], TimedStage] = {}
+    for i, (system, name, audio, folder) in enumerate([*each, *once]):
+        protects = i < len(each)
+        stage = found.setdefault((system, name), TimedStage(system, name, [], [], protects))
+        if Path(folder) not in stage.folders:
+            stage.audio.append(Path(audio))
+            stage.folders.append(Path(folder))
+    return [*found.values()]
 
 
 class TimeSpent(NamedTuple):
@@ -533,9 +520,7 @@ def attacks(scores: Sequence[Path]) -> tuple[list[Json], list[Missing]]:
     return usable((path, partial(read, path)) for path in paths)
 
 
-def settings_of_systems(
-    speech: Sequence[Sequence[str]],
-) -> tuple[dict[str, Json], list[Missing]]:
+def settings_of_systems(speech: Sequence[Sequence[str]]) -> tuple[dict[str, Json], list[Missing]]:
     """conf.json of each system's protected sets: what the anonymiser was told; and what is missing.
 
     speech: system, original data directory, protected data directory. "remarks" are the lines of
@@ -587,7 +572,6 @@ def keep(results: Path, out: Path, names: dict[str, str], command: str = "") -> 
     told[name] = f"sha256:{sha256(table)}"
     told |= {what: run[what] for what in ("corpus", "corpus_note") if run.get(what)}
     told |= {"missing": json.loads(lost)} if run.get("missing") else {}
-    out.mkdir(parents=True, exist_ok=True)
     write_file(out / name, table)
     write_file(out / "command.txt", text + "\n")
     write_json(out / "origin.json", told)

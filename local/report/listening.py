@@ -126,7 +126,7 @@ def make_test(
     shown = [{"kind": q.kind, "clips": q.clips} for q in asked]
     test = hashlib.sha256(json.dumps(shown).encode()).hexdigest()[:12]
     page = render(
-        "local/report/templates/listening.html.jinja", {},
+        "local/report/templates/listening.html.jinja",
         test=test, seconds=SECONDS, questions=json.dumps(shown),
         clips=json.dumps(clips.data, sort_keys=True),  # their order would tell what they are
     )  # fmt: skip

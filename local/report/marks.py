@@ -76,12 +76,8 @@ class Selection:
     @property
     def groups(self) -> dict[str, str]:
         """The ends of splits that there are, and whose voices are in them."""
-        there = set(self.figures["split"])
-        return {
-            end: people
-            for end, people in VOICES.items()
-            if end in _GENDERS or f"{self.split}_{end}" in there
-        }
+        there = {*_GENDERS, *self.figures["split"].str.removeprefix(f"{self.split}_")}
+        return {end: people for end, people in VOICES.items() if end in there}
 
     def shown(self) -> DataFrame:
         """Figures of the systems of the mark."""
@@ -359,12 +355,6 @@ _HEADING_OR_TABLE = re.compile(
     r"^#+ *(?P<heading>.*)|"
     r"^(?P<header>\|.*)\n\|?(?:\s*:?-+:?\s*\|)+\s*:?-*:?\s*\|?\n(?P<rows>(?:\|.*(?:\n|\Z))*)", re.M
 )  # fmt: skip
-_MEANT = {
-    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
-    "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
-    "−": "$-$", "±": r"$\pm$", "∞": r"$\infty$", "<": "$<$", ">": "$>$", "≥": r"$\geq$",
-    "≤": r"$\leq$", "–": "--", "φ": r"$\phi$", "α": r"$\alpha$", "×": r"$\times$", "’": "'",
-}  # fmt: skip
 _MARKS = (  # of Markdown, after escaping
     (re.compile(r"\[([^]]*)\]\([^)]*\)"), r"\1"),
     (re.compile(r"`+([^`]+)`+"), r"\\texttt{\1}"),
@@ -397,7 +387,7 @@ def escape(text: str) -> str:
     '\\\\texttt{b2\\\\_x} 9.1 [0.0, 28.3] \\\\% $-$1'
     """
     plain = re.sub(r"\\([\\`*_<&|])", r"\1", text)
-    found = "".join(_MEANT.get(letter, letter) for letter in plain)
+    found = "".join(frame.TABLES["latex"].get(letter, letter) for letter in plain)
     for pattern, replacement in _MARKS:
         found = pattern.sub(replacement, found)
     return found
@@ -406,10 +396,8 @@ def escape(text: str) -> str:
 def latex(heading: str, rows: list[list[str]]) -> str:
     """A table as a `table*` with booktabs; figures are to the right of where words are."""
     width = max(map(len, rows))
-    body = [row + [""] * (width - len(row)) for row in rows]
-    header, *lines = (" & ".join(map(escape, row)) + r" \\" for row in body)
-    return "\n".join(
-        [r"\begin{table*}", r"\centering", rf"\caption{{{escape(heading)}}}",
-         rf"\begin{{tabular}}{{{'l' * width}}}", r"\toprule", header, r"\midrule", *lines,
-         r"\bottomrule", r"\end{tabular}", r"\end{table*}", ""]
+    header, *body = ([*map(escape, row)] + [""] * (width - len(row)) for row in rows)
+    return DataFrame(body, columns=header).style.hide(axis="index").to_latex(
+        environment="table*", position_float="centering", caption=escape(heading), hrules=True,
+        column_format="l" * width,
     )  # fmt: skip

@@ -14,10 +14,9 @@ from markupsafe import Markup
 
 from local.report import draw, findings, frame, select, tables
 from local.report.draw import Picture
-from local.report.frame import Group, Person, Results, attacker, number, percent, render, where
+from local.report.frame import Group, Person, Results, attacker, render, where
 from local.report.pictures import Section
 from local.report.select import ICONS, Level
-from local.report.tables import cards, terms_in
 
 MOST = 14_500_000  # bytes of the page, which is to stay below 15 MB
 MOST_AUDIO = 8_000_000  # of these for clips
@@ -30,17 +29,12 @@ _LONG = 130  # letters of what a system says of itself on the first screen; the 
 
 @dataclass
 class Entry:
-    """A heading: what stands beneath it, and how it is called on the first screen."""
+    """A heading, and those beneath it."""
 
     level: int
     title: str
     anchor: str
     beneath: list["Entry"] = field(default_factory=list)
-
-    @property
-    def short(self) -> str:
-        """The title without what explains it."""
-        return self.title.partition(":")[0]
 
 
 class Headings:
@@ -48,22 +42,18 @@ class Headings:
     2, each with those beneath it."""
 
     def __init__(self) -> None:
-        self.entries: list[Entry] = []
         self.tree: list[Entry] = []
         self._path: list[Entry] = []
+        self._n = 0
 
     def add(self, title: str, level: int) -> str:
         """The anchor of a new heading of `level` (2 to 4)."""
-        entry = Entry(level, title, f"s{len(self.entries) + 1}")
+        self._n += 1
+        entry = Entry(level, title, f"s{self._n}")
         self._path = [above for above in self._path if above.level < level]
         (self._path[-1].beneath if self._path else self.tree).append(entry)
         self._path.append(entry)
-        self.entries.append(entry)
         return entry.anchor
-
-    def first(self, title: str) -> str:
-        """The anchor of the first heading of this title."""
-        return next((e.anchor for e in self.entries if e.title == title), "")
 
 
 class Players:
@@ -143,18 +133,15 @@ def page(
     light, dark = draw.css()
     as_json = partial(json.dumps, ensure_ascii=False, sort_keys=True)
     given |= {
-        "light": light, "dark": dark, "N_WORST": N_WORST, "SIDES": SIDES,
-        "UTILITY_MEASURES": frame.UTILITY_MEASURES, "tables": tables,
-        "number": number, "percent": percent, "attacker": attacker, "cards": list(cards()),
-        "terms_in": terms_in, "without_constants": without_constants, "colour": colour,
-        "people": findings.people(results), "too_weak": findings.too_weak(results),
+        "light": light, "dark": dark, "N_WORST": N_WORST, "SIDES": SIDES, "frame": frame,
+        "tables": tables, "cell": cell, "without_constants": without_constants, "colour": colour,
         "counts": _counts(results), "own": lambda system: _own(results, system), "as_json": as_json,
         "groups_of": lambda *of: _groups(results, *of),
     }  # fmt: skip
 
     def whole(players: Players | None) -> str:
         more = {"players": players, "contents": Headings()}
-        return render("local/report/templates/report.html.jinja", {"cell": cell}, **given, **more)
+        return render("local/report/templates/report.html.jinja", **given, **more)
 
     silent = whole(None)
     if not with_audio or not results.clips:
@@ -171,7 +158,7 @@ def markdown(results: Results) -> str:
     privacy = where(results.metrics, evaluator=results.evaluators(), metric="eer")
     missing = [attacker(name) for name in frame.absent(set(privacy["attacker"]))]
     return render(
-        "local/report/templates/report.md.jinja", {"enumerate": frame.enumerate_words}, **told,
+        "local/report/templates/report.md.jinja", **told,
         corpus=results.corpus, fronts=fronts, missing=missing,
         origin={**results.origin, "settings": settings},
     )  # fmt: skip
@@ -179,7 +166,6 @@ def markdown(results: Results) -> str:
 
 def _shared(results: Results) -> dict[str, Any]:
     """Contents that the page and RESULTS.md share."""
-    of_evaluators = {name: where(results.metrics, evaluator=name) for name in results.evaluators()}
     return {
         "results": results, "findings": findings, "select": select,
         "evaluators": results.evaluators(), "notes": findings.notes(results),
@@ -195,7 +181,7 @@ def _shared(results: Results) -> dict[str, Any]:
         "prosody": tables.prosody_table(results.metrics), "PROSODY": tables.PROSODY.title,
         "times": tables.rtf_table(results.timings),
         "tables_of": lambda evaluator: [
-            (spec.title, tables.tabulate(spec, of_evaluators[evaluator]))
+            (spec.title, tables.tabulate(spec, where(results.metrics, evaluator=evaluator)))
             for spec in tables.SPECS.values()
         ],
     }  # fmt: skip

@@ -477,8 +477,7 @@ def targets(
 
     series: of results.target_series; metric: of `load.definitions`.
     """
-    of = {"evaluator": evaluator, "split": split}
-    attack, table, before = select.over_targets(results, series, metric, **of)
+    attack, table, before = select.over_targets(results, evaluator, split, series, metric)
     n, n_voices = table.shape
     if n_voices < 3 or not n:
         return None
@@ -501,8 +500,7 @@ def target_groups(
     results: Results, evaluator: str, split: str, series: str, metric: str = frame.POOLED
 ) -> Found:
     """Means and standard deviations over badly and well protected speakers (001, Fig. 4)."""
-    of = {"evaluator": evaluator, "split": split}
-    attack, found, before = select.over_targets(results, series, metric, **of)
+    attack, found, before = select.over_targets(results, evaluator, split, series, metric)
     table, (n, n_voices) = found.to_numpy(), found.shape
     if n_voices < 3 or n < 4:
         return None

@@ -613,12 +613,12 @@ def pooled(results: Results) -> pd.DataFrame:
 
 
 def over_targets(
-    results: Results, series: str, metric: str, **of: str
+    results: Results, evaluator: str, split: str, series: str, metric: str
 ) -> tuple[str, pd.DataFrame, Float64]:
     """The best-informed attacker of those on most targets of a series; linkability by speaker (the
     worst protected first) and target; and that of the originals (speakers,), NaN where there is
     none."""
-    people = where(results.speakers, metric=metric, **of)
+    people = where(results.speakers, evaluator=evaluator, split=split, metric=metric)
     people = people.drop_duplicates(["attacker", "system", "speaker"], keep="last")
     people = people.dropna(subset="value")
     bare = where(people, system="original", attacker="unprotected").set_index("speaker")["value"]
@@ -664,16 +664,9 @@ def summary(results: Results, evaluator: str) -> list[SummaryRow]:
     """Each system of one evaluator, by split; best and worst of a column marked."""
     own, found = where(results.metrics, evaluator=evaluator), []
     best = {(s.split, s.system): s.eer.attacker for s in strongest(own) if s.eer is not None}
-    columns = [*SUMMARY] + [
-        measure(
-            name,
-            title=f"Utility: {frame.MEASURES[name].title} by {by}",
-            family=frame.UTILITY,
-            by=by,
-        )
-        for name in frame.UTILITY_MEASURES
-        for by in results.recognisers(name)
-    ]
+    useful = [frame.measure_by(name, by) for name in frame.UTILITY_MEASURES
+              for by in results.recognisers(name)]  # fmt: skip
+    columns = [*SUMMARY, *(m.but(title=f"Utility: {m.title}") for m in useful)]
     for split, system in product(results.splits(evaluator), results.systems()):
         who = best.get((split, system), "")
         values = {

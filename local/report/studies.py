@@ -6,10 +6,10 @@ says the sentences between them.
 
 import math
 import statistics
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, product
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from pandas import DataFrame, Series, concat, read_csv
 
@@ -22,7 +22,6 @@ from utils.cli import UserError
 from utils.datadir import read_noted
 from utils.tables import read_json_object, read_map, write_file, write_json
 
-Filters = dict[str, Callable[..., object]]
 EER = MEASURES["eer"]
 
 
@@ -45,17 +44,11 @@ class Study:
     def page(self, told: Mapping[str, object], **said: Any) -> str:
         """RESULTS.md. told: where the figures came from; said: what else the template names."""
         path = f"local/report/templates/{self.template}.md.jinja"
-        filters: Filters = {
-            "number": number,
-            "markdown": Table.markdown,
-            "attacker": frame.attacker,
-        }
-        return render(path, filters, study=self, origin=told, **said)
+        return render(path, study=self, origin=told, **said)
 
     def write(self, out: Path, **said: Any) -> None:
         """RESULTS.md, pictures, the table of figures, and run.json for local/keep_results.py."""
         told = origin()
-        out.mkdir(parents=True, exist_ok=True)
         self.draw(out, **said)
         write_file(out / "RESULTS.md", self.page(told, **said))
         write_json(out / "run.json", {"origin": told})
@@ -87,9 +80,7 @@ class Searches(Study):
     """
 
     template = "nist"
-    marked = (
-        "patterns", "order", "trial1", "trial2", "search", "hits", "space", "significance",
-    )  # fmt: skip
+    marked = ("patterns", "order", "trial1", "trial2", "search", "hits", "space", "significance")
 
     def __init__(self, figures: DataFrame) -> None:
         super().__init__(figures)
@@ -315,8 +306,7 @@ def nist_table(words: Sequence[str], page: Path) -> Table:
 
 # ---- White-box attackers of constant target voices after Champion et al. 2021.
 
-PROSODY = ("f0_correlation", "voicing_agreement", "duration_drift", "level_change", "clipping",
-           "clipping_original")  # fmt: skip
+PROSODY = [column.name for column in tables.PROSODY.columns]
 
 
 def read_target(data: Path) -> tuple[str, str]:
@@ -363,12 +353,9 @@ class Targets(Study):
             *frame.COLUMNS["white_box"],
             *(Measure(n, f"D_sys, {n.rpartition('_')[2]} bins", digits=2) for n in bins),
         ])  # fmt: skip
-        self.places = [
-            (split, evaluator, attack)
-            for evaluator in results.evaluators()
-            for split in results.splits(evaluator)
-            for attack in results.attackers(evaluator)
-        ]
+        self.places: list[Place] = []  # split, evaluator, attacker
+        for by in results.evaluators():
+            self.places += product(results.splits(by), [by], results.attackers(by))
 
     def value(self, place: Place, system: str, measure: Measure) -> Value | None:
         """A figure; None where it was not measured. place: split, evaluator, attacker."""
@@ -482,19 +469,9 @@ PRINTED = {"II": "", "III": "", "Fig. 11": "2000000"}  # tables, and their numbe
 # One figure of a generator. of: here or 004; indices, n: of a capacity (n is empty where it means
 # nothing). Values are cosines, shares, seconds, dB and fractions.
 COLUMNS = ("generator", "figure", "value", "of", "indices", "n", "evaluator", "split")
+SUBJECT = [name for name in COLUMNS if name not in ("figure", "value")]
 LINES = {"keys": "-", "calibrated": "-", "unseen": "--", "mixed": ":", "seen": ""}
 Rows = list[dict[str, Any]]
-
-
-class Spot(NamedTuple):
-    """Subject of figures."""
-
-    generator: str
-    of: str
-    indices: str
-    n: str
-    evaluator: str
-    split: str
 
 
 def _rows(generator: str, figures: Iterable[tuple[str, float]], **where: Any) -> Rows:
@@ -548,47 +525,46 @@ def read_rows(path: Path) -> DataFrame:
 
 
 class GeneratorFigures(Study):
-    """Generators compared: a figure a row, as COLUMNS has it. found: figures by name, of equal ones
-    the last; names: generators whose time was measured, for others were only attacked."""
+    """Generators compared: a figure a row, as COLUMNS has it. found: each subject with its figures
+    by name, of equal ones the last; names: generators whose time was measured, for others were only
+    attacked."""
 
     template, table, csv = "generators", "generators.csv", {"float_format": "%.6g"}
 
     def __init__(self, figures: DataFrame) -> None:
         super().__init__(figures)
-        places = figures.groupby([*Spot._fields], sort=False)
-        self.found = {
-            Spot(*key): dict(zip(own["figure"], own["value"], strict=True)) for key, own in places
-        }
-        timed = (at.generator for at, found in self.found.items() if "cpu_seconds" in found)
+        self.found: Rows = [
+            dict(zip([*SUBJECT, *own["figure"]], [*subject, *own["value"]], strict=True))
+            for subject, own in figures.groupby(SUBJECT, sort=False)
+        ]
+        timed = (one["generator"] for one in self.found if "cpu_seconds" in one)
         self.names = [*dict.fromkeys(timed)]
 
-    def having(self, name: str, *figures: str, of: str = "") -> list[tuple[Spot, dict[str, float]]]:
-        """Places of a generator, here or in the paper (of; empty: in both), that have one of some
-        figures, and what was found there."""
-        return [
-            (at, found) for at, found in self.found.items()
-            if at.generator == name and of in ("", at.of) and not found.keys().isdisjoint(figures)
-        ]  # fmt: skip
+    def having(self, name: str, *figures: str, of: str = "") -> Rows:
+        """Subjects of a generator, here or in the paper (of; empty: in both), that have one of some
+        figures."""
+        own = [one for one in self.found if one["generator"] == name and of in ("", one["of"])]
+        return [one for one in own if not one.keys().isdisjoint(figures)]
 
     def value(self, name: str, figure: str, of: str = HERE) -> float | None:
         """A figure of a generator that there is once; None where it was not measured."""
-        return next((found[figure] for _, found in self.having(name, figure, of=of)), None)
+        return next((one[figure] for one in self.having(name, figure, of=of)), None)
 
     def voices(self) -> Table:
         """How much alike the most voices are, and their cost."""
-        most: dict[tuple[str, str], Spot] = {}
-        for at, found in self.found.items():
+        most: dict[tuple[str, str], dict[str, Any]] = {}
+        for one in self.found:
             # Of mixed ones a number tells nothing without the curve.
-            if at.of == HERE and "mean_cosine" in found and at.indices != "mixed":
-                kind = at.generator, at.indices
-                most[kind] = max(most.get(kind, at), at, key=lambda one: int(one.n))
+            if one["of"] == HERE and "mean_cosine" in one and one["indices"] != "mixed":
+                kind = one["generator"], one["indices"]
+                most[kind] = max(most.get(kind, one), one, key=lambda own: int(own["n"]))
         lines = []
-        for (name, indices), at in most.items():
-            of, cost = self.found[at], self.value(name, "cpu_seconds")
+        for (name, indices), of in most.items():
+            cost = self.value(name, "cpu_seconds")
             mean, *ends = (number(of[f"{what}_cosine"], 3) for what in ("mean", "min", "max"))
             used = indices == "calibrated" or (name, "calibrated") not in most
             lines.append(
-                [frame.code(name), indices, f"{int(at.n):,}", mean, ", ".join(ends),
+                [frame.code(name), indices, f"{int(of['n']):,}", mean, ", ".join(ends),
                  number(100 * of[_SHARE], 1) if _SHARE in of else "",
                  f"{1000 * cost:.2g}" if used and cost else ""]
             )  # fmt: skip
@@ -624,12 +600,12 @@ class GeneratorFigures(Study):
     def _draw_panel(self, axes: Any, figure: str) -> None:
         from local.report import draw
 
-        for at, found in self.having(REAL, figure, of=HERE):
+        for one in self.having(REAL, figure, of=HERE):
             style: Mapping[str, Any] = {"color": draw.INK, "markersize": 9}
-            axes.plot([int(at.n)], [found[figure]], "*", label="real speakers", **style)
+            axes.plot([int(one["n"])], [one[figure]], "*", label="real speakers", **style)
         for (place, name), (indices, line) in product(enumerate(self.names), LINES.items()):
             every = self.having(name, figure, of=HERE)
-            if own := [(int(at.n), found[figure]) for at, found in every if at.indices == indices]:
+            if own := [(int(e["n"]), e[figure]) for e in every if e["indices"] == indices]:
                 axes.plot(
                     *zip(*own, strict=True), linestyle=line,
                     color=draw.colour(place), marker=draw.marker(place), markersize=4,

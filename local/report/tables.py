@@ -5,29 +5,25 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import pandas as pd
 from pandas import DataFrame, to_numeric
 
 from local.metrics.recordings import LENGTHS
-from local.protocols.attackers import ATTACKERS, CONTROLS, UNPROTECTED
+from local.protocols.attackers import CONTROLS
 from local.report import frame, select
-from local.report.frame import MEASURES, Marked, Measure, Value, measure, show, value_of, where
+from local.report.frame import MEASURES, Marked, Measure, Value, show, value_of, where
 from local.report.select import Judged, Verdict
 from utils.cli import UserError
 
 Row = TypeVar("Row")
 Column = TypeVar("Column")
 CERTAIN = 1 - 1e-6  # chance of canonical correlation from which on it says nothing
-CONDITION = {"unprotected": UNPROTECTED.condition} | {
-    name: made.condition for name, made in ATTACKERS.items()
-}
-_CONDITION_OF = {frame.SIMILARITY: "OO-OP-PP", frame.GAINS: "OO-OA-AA"}
 MOST_LINES = 2  # of verdicts on the console
-SUBJECT = ("split", "system", "family", "attacker", "condition")
+SUBJECT = ("split", "system", "family", "attacker")
 
 
 @dataclass(frozen=True)
@@ -38,12 +34,12 @@ class Table:
     rows: list[list[str]]
 
     def markdown(self) -> str:
-        """The table in Markdown."""
-        return (
-            frame.markdown_table(self.header, self.rows)
-            if self.rows
-            else frame.MISSING.capitalize() + "."
-        )
+        """The table in Markdown; its cells show what they hold, whoever named it."""
+        if not self.rows:
+            return frame.MISSING.capitalize() + "."
+        lines = [[frame.plain(text) for text in line] for line in (self.header, *self.rows)]
+        lines.insert(1, ["---"] * len(self.header))
+        return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 @dataclass(frozen=True)
@@ -93,7 +89,7 @@ def dashed(value: Value | float | None, measure: Measure) -> str:
 def tabulate(spec: Spec, metrics: pd.DataFrame) -> Table:
     """The table of a specification, of the figures of one evaluator."""
     found = frame.values(metrics, *SUBJECT, "metric")
-    own = where(metrics, family=spec.family, attacker=[*CONDITION] if spec.attackers else "")
+    own = where(metrics, family=spec.family, attacker=[*frame.ATTACKERS] if spec.attackers else "")
     own = own.drop_duplicates([*SUBJECT]).sort_values("split", kind="stable")
     names = ["split", "system", "attacker", "condition"][: 4 if spec.attackers else 2]
     rows = [([f.split, f.system, frame.attacker(f.attacker), f.condition][: len(names)], f)
@@ -107,11 +103,10 @@ def tabulate(spec: Spec, metrics: pd.DataFrame) -> Table:
 def _cell(found: Mapping[tuple[str, ...], Value], f: Any, m: Measure) -> str:
     """The figure of a column; canonical correlation is not defined where too few segments make it 1
     by construction."""
-    of = (f.split, f.system, f.family, f.attacker, f.condition)
+    of = (f.split, f.system, f.family, f.attacker)
     if m.family:
         who = "original" if m.attacker == "unprotected" else f.system
-        condition = CONDITION.get(m.attacker) or _CONDITION_OF[m.family]
-        of = (f.split, who, m.family, m.attacker, condition)
+        of = (f.split, who, m.family, m.attacker)
     if m.name == "cca_top10" and found.get((*of, m.chance), frame.NOTHING).value > CERTAIN:
         return frame.UNDEFINED
     nobody = "–" if m.name.endswith("_recordings") else frame.MISSING  # has so many recordings
@@ -154,11 +149,6 @@ def rtf_table(timings: pd.DataFrame) -> Table:
 EER, D_ECE = MEASURES["eer"], MEASURES["d_ece"]
 
 
-def _by(metric: str, name: str) -> str:
-    """A heading of a measure of utility: `WER by ctc (%)`."""
-    return measure(metric, title=f"{MEASURES[metric].title} by {name}").heading
-
-
 def strongest_table(metrics: pd.DataFrame) -> Table:
     """The strongest attackers, a row a system and split, with what is left of use by each
     recogniser and, in brackets, what it was without protection."""
@@ -181,7 +171,7 @@ def strongest_table(metrics: pd.DataFrame) -> Table:
         rows.append(row)
     header = ["split", "system", "EER of the strongest attacker (%)", "attacker", "evaluator",
               "highest D_ECE (bit)", "attacker", "evaluator", "EER unprotected (%)", "compared",
-              "speakers", *(_by(*by) for by in measured)]  # fmt: skip
+              "speakers", *(frame.measure_by(*by).heading for by in measured)]  # fmt: skip
     return Table(header, rows)
 
 
@@ -296,7 +286,7 @@ def verdict_table(results: frame.Results) -> Table:
     beside = select.beside_words(results.metrics)
     header += ["the voice adds to the words (points of EER)"] * bool(beside)
     header += ["worst-protected person"] * (not results.speakers.empty)
-    header += [_by(*by) for by in kept]
+    header += [frame.measure_by(*by).heading for by in kept]
     rows = []
     for system, name in select.verdict_rows(found).items():
         own = found[system]
@@ -334,17 +324,14 @@ def verdict_lines(results: frame.Results) -> list[str]:
     """The verdicts for a console, in at most two lines: systems by verdict, a line for each group
     of people; where more lines would differ, each system by the worst of its groups."""
     found = select.verdicts(results)
-    of_groups: dict[str, dict[str, Verdict]] = {}
-    for system in select.verdict_rows(found):
-        for own in found[system]:
-            of_groups.setdefault(own.group, {})[system] = own.verdict
+    systems = [found[system] for system in select.verdict_rows(found)]
     lines: dict[str, list[str]] = {}
-    for group, verdicts in of_groups.items():
-        lines.setdefault(_by_level(verdicts), []).append(group)
+    for group in dict.fromkeys(own.group for own in chain(*systems)):
+        alike = {own.system: own.verdict for own in chain(*systems) if own.group == group}
+        lines.setdefault(_by_level(alike), []).append(group)
     if len(lines) > MOST_LINES:
-        worst = [min(found[s], key=lambda j: j.verdict.level) for s in select.verdict_rows(found)]
-        named = zip(select.verdict_rows(found), worst, strict=True)
-        said = _by_level({f"{system}: {own.group}": own.verdict for system, own in named})
+        worst = [min(judged, key=lambda own: own.verdict.level) for judged in systems]
+        said = _by_level({f"{own.system}: {own.group}": own.verdict for own in worst})
         lines = {said: ["the worst group of each system"]}
     return [f"{' and '.join(groups)}: {said}" for said, groups in lines.items()]
 
@@ -555,8 +542,7 @@ def printed(row: Any) -> str:
 
 def _title(metric: str, unit: str, *words: str) -> str:
     name = MEASURES[metric].title if metric in MEASURES else metric
-    told = ", ".join(filter(None, (name, *words)))
-    return told + (f" ({unit})" if unit else "")
+    return Measure("", ", ".join(filter(None, (name, *words))), unit).heading
 
 
 def _beside(rows: DataFrame) -> Measure:
@@ -605,18 +591,14 @@ def _render(paper: str, rows: DataFrame, by_system: bool) -> Table:
 # As headings have them, and their cards; of two that fit the same letters the first one counts.
 TERMS = {"legal linkability": "legal", "singling out": "legal", "chance": "chance"} | {
     term: next(m.card for m in MEASURES.values() if term in m.title)
-    for term in (
-        "ROCCH-EER", "EER", "C_ECE", "D_ECE", "l_w", "min Cllr", "DeID", "G_VD", "D_diag", "CMC",
-        "linkability", "mean rank", "named", "CCA", "Procrustes", "WER", "UAR", "MOS",
-    )
-}  # fmt: skip
+    for term in frame.TABLES["terms"]
+}
 _TERM = re.compile("|".join(map(re.escape, TERMS)))
 _SHOWN = ("Question", "Range and direction", "Hides")
 _LINK = re.compile(r"\[([^]]*)\]\([^)]*\)")
 
 
-@dataclass(frozen=True)
-class Card:
+class Card(NamedTuple):
     """name: of its file; paragraphs: what is asked, how to read it, what it hides."""
 
     name: str
