@@ -218,7 +218,7 @@ def test_a_plda_of_two_speakers_told_nobody_apart(tmp_path):
 
 
 def test_a_backend_folder_that_does_not_fit_is_named(tmp_path):
-    refuses(r"no mean\.vec", load_backend, str(tmp_path))
+    refuses(r"mean\.vec: is missing", load_backend, str(tmp_path))
     write_backend(tmp_path, train(*table(*draw(30, 6, 12)[:2]), 8))
     write_plda(tmp_path / "plda", Plda(np.zeros(3), np.eye(3), np.ones(3)))
     refuses("do not fit", load_backend, str(tmp_path))
