@@ -2,8 +2,7 @@
 """Do constant target voices differ, do their pitch or their gender hide (Champion et al. 2021)?
 
 FOLDER is exp/whitebox/<evaluation>_<targets>[_<base>] of whitebox.sh, run in EGS: for each target
-an attacker who knows it; those that were run count. The first half of all targets (rounded up) are
-women. Every resample draws
+an attacker who knows it. The first half of the targets (rounded up) are women. Every resample draws
 people, the same for all targets; where a mean over targets is compared, also targets. Women's and
 men's differences are averaged, each weighted by one over its variance. OUT.csv has a row a figure:
 
@@ -132,7 +131,7 @@ def main() -> int:
     egs, folder = Path(sys.argv[1]), Path(sys.argv[2])
     evaluation, count = re.findall(r"(.+)_(\d+)(?:_bn_const)?$", folder.name)[0]
     n_women = (int(count) + 1) // 2
-    rows, plain, ran = [], {}, set[str]()
+    rows, plain = [], {}
     for pitch, end in (("the source's", ""), ("the target's", "_f0")):
         lists, measured = [], []
         for seed, gender in enumerate("fm"):
@@ -141,12 +140,10 @@ def main() -> int:
             )
             if not found:
                 break
-            numbers = [re.findall(rf"_(\d+)_of_{count}", str(path))[0] for path in found]
-            if (ran := ran or {*numbers}) != {*numbers}:
-                sys.exit(f"{folder}: {len(found)} attacks on {len(ran)} targets{end}, by {gender}")
+            if len(found) != int(count):
+                sys.exit(f"{folder}: {len(found)} attacks on {count} targets{end}, by {gender}")
             lists.append(eers(egs / f"data/{evaluation}_trials_{gender}/trials", found, seed))
-            cut = sum(int(number) <= n_women for number in numbers)
-            women, men = lists[-1][:, :cut], lists[-1][:, cut:]
+            women, men = lists[-1][:, :n_women], lists[-1][:, n_women:]
             more = mean_of(men, "men") - mean_of(women, "women")
             plain["gender", pitch, gender] = more if gender == "f" else -more
             plain["eer", pitch, gender] = lists[-1]
@@ -160,19 +157,17 @@ def main() -> int:
             measured.append((original, metrics))
         if len(lists) < 2:
             continue
-        rows.append(["deviation", pitch, *deviation(lists), len(ran)])
-        rows.append(
-            ["largest", pitch, *map(largest, lists), largest(joined_lists(lists)), len(ran)]
-        )
+        rows.append(["deviation", pitch, *deviation(lists), count])
+        rows.append(["largest", pitch, *map(largest, lists), largest(joined_lists(lists)), count])
         sides = [plain["gender", pitch, gender] for gender in "fm"]
-        rows.append(["gender", pitch, *map(cell, sides), cell(joined(*sides)), len(ran)])
-        rows.append(["unprotected", pitch, *unprotected(measured), len(ran)])
+        rows.append(["gender", pitch, *map(cell, sides), cell(joined(*sides)), count])
+        rows.append(["unprotected", pitch, *unprotected(measured), count])
     if ("eer", "the target's", "m") in plain and ("eer", "the source's", "m") in plain:
         sides = [
             mean_of(plain["eer", "the target's", g] - plain["eer", "the source's", g], "pitch")
             for g in "fm"
         ]
-        rows.append(["pitch", "", *map(cell, sides), cell(joined(*sides)), len(ran)])
+        rows.append(["pitch", "", *map(cell, sides), cell(joined(*sides)), count])
     for row in (HEAD, *rows):
         print(*row, sep="\t")
     with Path(sys.argv[3]).open("w", newline="") as file:
