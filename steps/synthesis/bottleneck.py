@@ -52,18 +52,22 @@ class BnAugmentation:
     """Augmentation that leaves the speaker to be found nowhere but in the x-vector.
 
     warped: share of crops whose content is that of another vocal tract and pitch (scale, bend: see
-    content.draw_warp; pitch: largest change of log F0). content_noise: in deviations of a value.
-    xvector_noise: of an x-vector of length 1, a value. no_energy: share of crops without their
-    energy.
+    content.draw_warp; pitch: largest change of log F0). centred: share of crops whose content has
+    lost its utterance's mean. content_noise: in deviations of a value. xvector_noise: of an
+    x-vector of length 1, a value. no_energy: share of crops without their energy. adversary: factor
+    on the gradient by which units unlearn what tells the speaker (Ganin and Lempitsky 2015); 0: not
+    used.
     """
 
     warped: rule.Share = 0.5
     scale: Degree = 0.15
     bend: Degree = 0.08
     pitch: Degree = 0.35
+    centred: rule.Share = 0.0
     content_noise: Degree = 0.2
     xvector_noise: Degree = 0.02
     no_energy: rule.Share = 0.5
+    adversary: rule.NotNegative = 0.0
 
 
 @dataclass(frozen=True)
@@ -122,6 +126,8 @@ class BnConfig:
     hearing: BnHearing = field(default_factory=BnHearing)
 
     def __post_init__(self) -> None:
+        if self.augmentation.adversary and self.units.kind != "scalar":
+            raise ValueError("augmentation.adversary: it needs units that learn (kind: scalar)")
         if not self.hearing.weight:
             return
         if self.hearing.steps > self.training.steps:

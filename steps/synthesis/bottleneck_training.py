@@ -33,6 +33,7 @@ from steps.synthesis.f0 import VOICED_HZ, F0Stats, compute_f0_stats, transform_q
 from steps.synthesis.trained import pulse_train
 from steps.synthesis.training import (
     AdversarialTrainer,
+    Adversary,
     Array,
     CropMaker,
     Crops,
@@ -74,6 +75,16 @@ class ContentSpeech(TrainingSpeech):
         """Content (n_frames, d) at the frames of WORLD."""
         return at_frames(self.contents(utt, warped=warped), self.contents.of, n_frames, HOP)
 
+    def centred(
+        self, content: Float32, rng: np.random.Generator, network: ContentNetwork
+    ) -> Float32:
+        """Content (T, d) of an utterance, in the share of draws that settings say with the mean of
+        all training speech for its own."""
+        share = self.config.augmentation.centred
+        if not share or rng.random() >= share:
+            return content
+        return content - content.mean(axis=0) + network.statistic("content_mean").astype(np.float32)
+
 
 class ContentCrops(CropMaker):
     """Crops of T frames for networks on content, with frames or signals as targets.
@@ -97,6 +108,8 @@ class ContentCrops(CropMaker):
         utt, frames = self.speech.draw(rng, speaker)
         warped = augmented and rng.random() < augment.warped
         content = self.speech.content(utt, len(frames), warped=warped)
+        if augmented:
+            content = self.speech.centred(content, rng, self.network)
         part = draw_part(rng, len(frames), n_frames)
         energy = self.network.energy_of(frames.envelope)
         given = not augmented or rng.random() >= augment.no_energy
@@ -298,7 +311,8 @@ class OthersCrops:
         utt, frames = speech.draw(rng, who)
         part = draw_part(rng, len(frames), n_frames)
         wanted = transform_quantised(frames.f0[part], self._f0(who), self._f0(other))
-        content = speech.content(utt, len(frames), warped=False)[part]
+        content = speech.content(utt, len(frames), warped=False)
+        content = speech.centred(content, rng, self.network)[part]
         inputs = self.network.inputs_of(content, wanted, None)
         f0, n_samples = filled(wanted, n_frames), n_frames * HOP
         xvector = speech.xvectors[other]
@@ -428,10 +442,12 @@ class ContentTrainer(SynthesiserTrainer):
 
 
 class BnTrainer(ContentTrainer):
-    """Training of the network that makes WORLD's frames."""
+    """Training of the network that makes WORLD's frames. Its batches are crops, and in steps by ear
+    others' crops, or None."""
 
     kind = BnEnvelope
     ear: Ear | None = None
+    adversary: Adversary | None = None
 
     def prepare_losses(self, speech: ContentSpeech) -> None:
         hearing, own = self.config.hearing, self.make.network
@@ -440,33 +456,55 @@ class BnTrainer(ContentTrainer):
             self.others = OthersCrops(speech, own, self.speakers)
             held = OthersCrops(speech, own, self.held)
             self.valid_others = held("validation", hearing.batch) if self.held else None
+        parameters = list(self.network.parameters())
+        if self.config.augmentation.adversary:
+            width, n_xvector = self.network.units.width, self.network.n_xvector
+            self.adversary = Adversary(width, n_xvector).to(self.device)
+            self.saved = (*self.saved, "adversary")
+            parameters += self.adversary.parameters()
         self.optimiser = torch.optim.AdamW(
-            self.network.parameters(), self.plan.learning_rate, weight_decay=self.plan.weight_decay
+            parameters, self.plan.learning_rate, weight_decay=self.plan.weight_decay
         )
         self.only_melody = self.onto is not None
         if self.only_melody:
             self.best_by = "valid_melody"
 
-    def update(self, step: int, batch: Crops) -> dict[str, float]:
+    def batch(self, step: int) -> tuple[Crops, Crops | None]:
+        hearing = self.config.hearing
+        by_ear = self.ear is not None and step >= self.plan.steps - hearing.steps
+        return self.make(step), self.others(str(step), hearing.batch) if by_ear else None
+
+    def update(self, step: int, batch: tuple[Crops, Crops | None]) -> dict[str, float]:
         self.network.train()
         set_rate(self.optimiser, learning_rate(self.plan, step))
+        crops, others = batch
         found: dict[str, Tensor] = {}
         if self.only_melody:
-            loss = found["melody"] = self.off_melody(batch)
+            loss = found["melody"] = self.off_melody(crops)
         else:
-            found["loss"] = self.distance_on(batch)
-            guess = self.network.variance(batch["xvectors"].to(self.device))
-            found["variance"] = (guess - batch["variances"].to(self.device)).abs().mean()
+            found["loss"] = self.distance_on(crops)
+            guess = self.network.variance(crops["xvectors"].to(self.device))
+            found["variance"] = (guess - crops["variances"].to(self.device)).abs().mean()
             loss = found["loss"] + _VARIANCE_WEIGHT * found["variance"]
             if self.network.melody is not None:
-                found["melody"] = self.off_melody(batch)
+                found["melody"] = self.off_melody(crops)
                 loss = loss + MELODY_WEIGHT * found["melody"]
-            hearing = self.config.hearing
-            if self.ear is not None and step >= self.plan.steps - hearing.steps:
-                found["lost"] = self.ear(self.network, self.others(str(step), hearing.batch))
-                loss = loss + hearing.weight * found["lost"]
+            if self.adversary is not None:
+                found["adversary"] = self._guessed(self.adversary, crops, step)
+                loss = loss + found["adversary"]
+            if self.ear is not None and others is not None:
+                found["lost"] = self.ear(self.network, others)
+                loss = loss + self.config.hearing.weight * found["lost"]
         descend(loss, self.optimiser, self.network.parameters(), self.plan.gradient_norm)
         return {name: float(part.detach()) for name, part in found.items()}
+
+    def _guessed(self, adversary: Adversary, crops: Crops, step: int) -> Tensor:
+        """1 - cosine of the adversary's guess of the speaker from the units; its factor grows over
+        the first fifth."""
+        content = crops["inputs"][:, : self.network.n_content].to(self.device)
+        weight = self.config.augmentation.adversary * min(1.0, step / (0.2 * self.plan.steps))
+        speaker = functional.normalize(crops["xvectors"].to(self.device), dim=1)
+        return adversary(self.network.units(content), speaker, weight)
 
     @torch.no_grad()
     def validate(self) -> dict[str, float]:

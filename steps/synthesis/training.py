@@ -2,6 +2,7 @@
 
 import logging
 import math
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -208,7 +209,7 @@ class SynthesiserTrainer(Trainer):
     def distance_on(self, batch: Crops) -> Tensor:
         """Distance between the network's output and the target of a batch."""
 
-    def batch(self, step: int) -> Crops:
+    def batch(self, step: int) -> Any:
         return self.make(step)
 
     @torch.no_grad()
@@ -250,7 +251,9 @@ def train_synthesiser(
     xvectors = speech.matrix(audio.speakers).tobytes()
     heard = (audio.spk2utt, audio.lengths, audio.content, xvectors)
     digest = identity(settings, seed, *heard, *trainer.parts)
-    train(trainer, out, digest).finish(
+    # A GPU waits for crops, which a processor makes more slowly.
+    workers = 0 if device == "cpu" else max(1, len(os.sched_getaffinity(0)) - 1)
+    train(trainer, out, digest, workers).finish(
         "synthesiser.yaml",
         settings,
         speakers=len(training.speakers),

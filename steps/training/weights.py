@@ -114,6 +114,7 @@ def use_device(device: str) -> None:
     """Compute on one thread of a process; UserError for `cuda` if there is none."""
     torch.set_num_threads(1)
     check_device(device)
+    torch.backends.cudnn.benchmark = device == "cuda"  # batches of a training have one size
 
 
 def check_device(device: str) -> None:
