@@ -4,6 +4,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,9 @@ from steps.content.units import UnitSettings, load_ear, read_weights
 from steps.synthesis import bottleneck, bottleneck_training, training
 from steps.synthesis.base import load_synthesiser
 from steps.synthesis.bottleneck import (
+    BnAugmentation,
     BnConfig,
+    BnEnvelope,
     BnHearing,
     Hifigan,
     HifiganConfig,
@@ -24,7 +27,7 @@ from steps.synthesis.bottleneck import (
     HifiganSynthesiser,
     HifiganTraining,
 )
-from steps.synthesis.bottleneck_training import WorldVoice, metric_of
+from steps.synthesis.bottleneck_training import ContentSpeech, WorldVoice, metric_of
 from steps.synthesis.trained import DiscriminatorConfig, pulse_train
 from steps.synthesis.world import WorldFrames, analyse_finely, synthesise
 from steps.training.audio import hold_out
@@ -174,6 +177,23 @@ def test_a_resumed_training_dropped_the_values_of_its_first_steps(pool, tmp_path
         train(pool, tmp_path / "stopped", config)
     train(pool, tmp_path / "stopped", config)
     assert_same_network(tmp_path / "whole", tmp_path / "stopped")
+
+
+@pytest.mark.parametrize(("share", "loses"), [(1.0, True), (0.0, False)])
+def test_content_loses_its_own_mean_in_the_share_of_draws_that_is_asked(share, loses):
+    config = replace(settings(), augmentation=BnAugmentation(centred=share))
+    network = BnEnvelope(config, 8, N_XVECTOR)
+    network.get_buffer("content_mean").copy_(torch.arange(8.0))
+    speech: Any = SimpleNamespace(config=config)
+    content = np.random.default_rng(0).standard_normal((50, 8)).astype(np.float32)
+    rng = np.random.default_rng(1)
+    found = ContentSpeech.centred(speech, content, rng, network)
+    if loses:
+        assert np.allclose(found.mean(axis=0), np.arange(8), atol=1e-5)
+        assert np.allclose(found - found.mean(axis=0), content - content.mean(axis=0), atol=1e-5)
+    else:  # and no number is drawn, or crops of earlier settings would be others
+        assert found is content
+        assert rng.random() == np.random.default_rng(1).random()
 
 
 # --- HiFi-GAN ---

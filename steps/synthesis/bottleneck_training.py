@@ -27,13 +27,13 @@ from steps.synthesis.bottleneck import (
     fine_f0,
     mean_level,
     shaped,
+    talking,
 )
 from steps.synthesis.content import Finder, SpeechContents, Stored, wanted_content
 from steps.synthesis.f0 import VOICED_HZ, F0Stats, compute_f0_stats, transform_quantised
 from steps.synthesis.trained import pulse_train
 from steps.synthesis.training import (
     AdversarialTrainer,
-    Adversary,
     Array,
     CropMaker,
     Crops,
@@ -163,12 +163,16 @@ def log_variances(outputs: Float32, frames: WorldFrames) -> Float32:
 
 def set_statistics(network: ContentNetwork, speech: ContentSpeech, speakers: Sequence[str]) -> None:
     """Means and deviations over the speech of the training speakers."""
-    content, f0, out, levels = [], [], [], []
+    content, f0, out, levels, pauses, talk = [], [], [], [], [], []
     for utt in speech.utterances(speakers):
         frames = speech.frames(utt)
         values, power = speech.content(utt, len(frames), warped=False), frames.envelope[:, 0]
         loud = power > SILENCE + _LOUD_ABOVE_SILENCE
         content.append(values[::7])
+        heard, length = speech.contents(utt, warped=False), speech.audio.lengths[utt]
+        talks = talking(speech.audio.read(utt, 0, length), speech.contents.of, len(heard))
+        talk.append(heard[talks].mean(axis=0))
+        pauses.append(heard[~talks])
         f0.append(np.log(frames.f0[frames.f0 > VOICED_HZ]))
         out.append(np.hstack((frames.envelope, frames.aperiodicity))[loud])
         levels.append(mean_level(power))
@@ -182,6 +186,9 @@ def set_statistics(network: ContentNetwork, speech: ContentSpeech, speakers: Seq
         "content_sd"
     )
     network.units.fit(scaled.astype(np.float32), derive_seed(speech.seed, "bn-units"))
+    network.get_buffer("talk").copy_(torch.from_numpy(np.mean(talk, axis=0)))
+    if sum(map(len, pauses)):
+        network.get_buffer("pause").copy_(torch.from_numpy(np.concatenate(pauses).mean(axis=0)))
     network.get_buffer("out_mean")[0] = 0.0
     network.get_buffer("level").fill_(float(np.mean(levels)))
 
@@ -447,7 +454,6 @@ class BnTrainer(ContentTrainer):
 
     kind = BnEnvelope
     ear: Ear | None = None
-    adversary: Adversary | None = None
 
     def prepare_losses(self, speech: ContentSpeech) -> None:
         hearing, own = self.config.hearing, self.make.network
@@ -456,14 +462,8 @@ class BnTrainer(ContentTrainer):
             self.others = OthersCrops(speech, own, self.speakers)
             held = OthersCrops(speech, own, self.held)
             self.valid_others = held("validation", hearing.batch) if self.held else None
-        parameters = list(self.network.parameters())
-        if self.config.augmentation.adversary:
-            width, n_xvector = self.network.units.width, self.network.n_xvector
-            self.adversary = Adversary(width, n_xvector).to(self.device)
-            self.saved = (*self.saved, "adversary")
-            parameters += self.adversary.parameters()
         self.optimiser = torch.optim.AdamW(
-            parameters, self.plan.learning_rate, weight_decay=self.plan.weight_decay
+            self.network.parameters(), self.plan.learning_rate, weight_decay=self.plan.weight_decay
         )
         self.only_melody = self.onto is not None
         if self.only_melody:
@@ -489,22 +489,11 @@ class BnTrainer(ContentTrainer):
             if self.network.melody is not None:
                 found["melody"] = self.off_melody(crops)
                 loss = loss + MELODY_WEIGHT * found["melody"]
-            if self.adversary is not None:
-                found["adversary"] = self._guessed(self.adversary, crops, step)
-                loss = loss + found["adversary"]
             if self.ear is not None and others is not None:
                 found["lost"] = self.ear(self.network, others)
                 loss = loss + self.config.hearing.weight * found["lost"]
         descend(loss, self.optimiser, self.network.parameters(), self.plan.gradient_norm)
         return {name: float(part.detach()) for name, part in found.items()}
-
-    def _guessed(self, adversary: Adversary, crops: Crops, step: int) -> Tensor:
-        """1 - cosine of the adversary's guess of the speaker from the units; its factor grows over
-        the first fifth."""
-        content = crops["inputs"][:, : self.network.n_content].to(self.device)
-        weight = self.config.augmentation.adversary * min(1.0, step / (0.2 * self.plan.steps))
-        speaker = functional.normalize(crops["xvectors"].to(self.device), dim=1)
-        return adversary(self.network.units(content), speaker, weight)
 
     @torch.no_grad()
     def validate(self) -> dict[str, float]:
