@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
@@ -29,7 +30,14 @@ from steps.speaker.vectors import read_xvectors
 from steps.standalone.export import averages, make_voices
 from steps.synthesis import bottleneck
 from steps.synthesis import content as bn_content
-from steps.synthesis.base import Target, draw_timing, load_synthesiser, pace, tilt
+from steps.synthesis.base import (
+    ContentChange,
+    Target,
+    draw_timing,
+    load_synthesiser,
+    pace,
+    tilt,
+)
 from steps.synthesis.bottleneck import (
     N_OUT,
     BnConfig,
@@ -38,6 +46,7 @@ from steps.synthesis.bottleneck import (
     BnSynthesiser,
     BnTraining,
     shaped,
+    talking,
 )
 from steps.synthesis.content import extract_content
 from steps.synthesis.f0 import (
@@ -54,6 +63,7 @@ from steps.training.settings import read_config
 from tests.making import RATE, assert_same_network, audio_of, voice
 from tests.refusals import refuses
 from utils.cli import LossError, UserError
+from utils.seeds import Draws
 from utils.settings import parse_settings, read_settings, to_plain, write_settings
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -478,12 +488,52 @@ def test_a_style_is_a_name_for_f0_and_what_is_kept(tmp_path: Path) -> None:
         ("bn_mini\nstyle: source\nf0: none", "f0: style: source says it already"),
         ("bn_mini\nstyle: gst", "style: 'gst' is unknown; known: source, reference"),
         ("world\nstyle: source", "style: it is of synthesiser: bn_<name>"),
+        ("world\nhush: true", "hush: it is of synthesiser: bn_<name>"),
     ):
         refuses(re.escape(why), resolved, base + text)
     # what models/bn says of F0 gives way to a style
     assert describe_system(ROOT / "egs/TEMPLATE/conf/systems/bn_reference.yaml").needs == (
         "model:bn",
     )
+
+
+def test_a_pause_is_what_lies_20_db_below_the_loud_frames_and_two_frames_beside() -> None:
+    of = Bands()
+    n = 100
+    wave = np.full(n * of.hop + 895, 0.1)
+    wave[40 * of.hop : 60 * of.hop] = 0.1 * 10 ** (-25 / 20)
+    found = talking(wave, of, n)
+    assert found[:40].all() and found[62:].all()
+    quiet = np.flatnonzero(~found)
+    # the 800 samples of frame t begin at 47 + 384 t: of 40 to 57 all are quiet, less two beside
+    assert (quiet.min(), quiet.max()) == (42, 55)
+    assert talking(wave * 0.01, of, n).tolist() == found.tolist()
+    assert talking(np.zeros(n * of.hop), of, n).all()
+    assert talking(wave[:2000], of, 3).all() and not len(talking(wave[:0], of, 0))
+
+
+def test_what_a_pause_sounds_like_is_in_no_content(trained: Path) -> None:
+    why = "hush: this network does not know pauses; train it again"
+    refuses(why, partial(load_synthesiser, hush=True), trained)  # its voices make none
+    known = cast("BnSynthesiser", load_synthesiser(trained))
+    network = known.network
+    assert network.statistic("talk").any()
+    network.get_buffer("pause").copy_(torch.linspace(0, 1, 8))
+    synthesiser = BnSynthesiser(known.config, network, hush=True)
+    rng = np.random.default_rng(0)
+    noise = rng.standard_normal(16000)
+    change = ContentChange(centred=1.0).make(Draws())
+    found = []
+    for level in (1e-5, 1e-3):
+        wave = np.concatenate((voice(1.0, 120, 550), level * noise, voice(1.0, 180, 900)))
+        heard = synthesiser.extractor(wave)
+        found.append(synthesiser._changed(heard, change, wave))
+        talks = talking(wave, synthesiser.extractor, len(heard))
+        assert 20 < (~talks).sum() < 45
+        assert (found[-1][~talks] == network.statistic("pause").astype(np.float32)).all()
+        assert np.allclose(found[-1][talks].mean(axis=0), network.statistic("talk"), atol=1e-4)
+    inner = slice(0, 38)
+    assert np.allclose(found[0][inner], found[1][inner], atol=0.02 * np.abs(found[0]).max())
 
 
 def test_the_file_of_models_bn_tells_of_both_of_its_trainings() -> None:
