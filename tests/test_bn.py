@@ -497,19 +497,30 @@ def test_a_style_is_a_name_for_f0_and_what_is_kept(tmp_path: Path) -> None:
     )
 
 
-def test_a_pause_is_what_lies_20_db_below_the_loud_frames_and_two_frames_beside() -> None:
+def test_a_pause_is_what_lies_20_db_below_the_loud_frames_around_it() -> None:
     of = Bands()
     n = 100
-    wave = np.full(n * of.hop + 895, 0.1)
-    wave[40 * of.hop : 60 * of.hop] = 0.1 * 10 ** (-25 / 20)
-    found = talking(wave, of, n)
-    assert found[:40].all() and found[62:].all()
-    quiet = np.flatnonzero(~found)
+
+    def levels(*decibels: float) -> np.ndarray:
+        """Parts of 20 frames each."""
+        gains = [np.full(20 * of.hop, 0.1 * 10 ** (x / 20)) for x in decibels]
+        return np.concatenate([*gains, gains[-1][:895]])
+
+    found = talking(levels(0, 0, -25, 0, 0), of, n)
     # the 800 samples of frame t begin at 47 + 384 t: of 40 to 57 all are quiet, less two beside
-    assert (quiet.min(), quiet.max()) == (42, 55)
-    assert talking(wave * 0.01, of, n).tolist() == found.tolist()
-    assert talking(np.zeros(n * of.hop), of, n).all()
-    assert talking(wave[:2000], of, 3).all() and not len(talking(wave[:0], of, 0))
+    assert np.flatnonzero(~found).tolist() == list(range(42, 56))
+    assert talking(0.01 * levels(0, 0, -25, 0, 0), of, n).tolist() == found.tolist()
+    assert talking(levels(-200), of, 20).all()
+    assert talking(levels(0), of, 4).all() and not len(talking(levels(0)[:0], of, 0))
+
+
+def test_who_is_fainter_than_another_in_a_recording_makes_no_pause() -> None:
+    of = Bands()
+    loud, faint = voice(6.0, 120, 550), 10 ** (-30 / 20) * voice(6.0, 210, 700)
+    n = (len(loud) + len(faint) - 895) // of.hop + 1
+    found = talking(np.concatenate((loud, faint)), of, n)
+    assert found[n // 2 + 100 :].all()  # 2.4 s after the loud one
+    assert found[: n // 2 - 3].all()
 
 
 def test_what_a_pause_sounds_like_is_in_no_content(trained: Path) -> None:

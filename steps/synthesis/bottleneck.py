@@ -9,10 +9,12 @@ from typing import Annotated, Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 import torch
+from scipy.ndimage import percentile_filter
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.parametrizations import weight_norm
 
+from steps.audio import SAMPLE_RATE
 from steps.content.extractors import ContentLayout, at_frames, at_places, load_extractor
 from steps.content.units import UnitSettings, make_units
 from steps.synthesis import world
@@ -200,7 +202,7 @@ _FLAT = 1e-2  # deviation below which a predicted melody counts as none
 # Mean power of 800 samples: below the first a source frame is silence; a recording whose loudest
 # frame is below the second is raised to it, unless that is below the third, the last bits of 16.
 # Recordings of six corpora have a louder one: of FSDD from 5.6e-5, of LibriSpeech from 2e-4.
-_PAUSE_DB = 20
+_LOUD_PERCENT = 95
 _QUIET, _FAINT, _LAST_BITS = 1e-7, 5e-5, 2e-9
 
 
@@ -538,11 +540,17 @@ def sounding(wave: Float64, n_frames: int) -> Bool:
 
 
 def talking(wave: npt.NDArray[np.floating], of: ContentLayout, n: int) -> Bool:
-    """Mask (n,) of the content's frames that are no pause: within _PAUSE_DB of the loud ones of the
-    signal, or two frames beside such."""
+    """Mask (n,) of the content's frames that are no pause: within 20 dB of the loud ones of 4 s
+    around it and 40 dB of those of the signal, or two frames beside such.
+
+    A speaker who is fainter than another one of the same recording makes no pause.
+    """
+    if n < 5:
+        return np.ones(n, dtype=bool)
     levels = 10 * np.log10(_energy(wave, of.first + np.arange(n) * of.hop) + 1e-9)
-    loud = levels > np.percentile(levels, 95) - _PAUSE_DB if n else np.zeros(0, dtype=bool)
-    return np.convolve(loud, np.ones(5), "same") > 0 if n > 4 else np.ones(n, dtype=bool)
+    around = percentile_filter(levels, _LOUD_PERCENT, 2 * round(2 * SAMPLE_RATE / of.hop) + 1)
+    loud = (levels > around - 20) & (levels > np.percentile(levels, _LOUD_PERCENT) - 40)
+    return np.convolve(loud, np.ones(5), "same") > 0
 
 
 def _energy(wave: npt.NDArray[np.floating], middles: npt.NDArray[np.int64]) -> Float64:
