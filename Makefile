@@ -2,8 +2,9 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 PYTEST = . ./path.sh && pytest -n 2 --dist loadfile --no-loadscope-reorder
-# Of make protect and make evidence: IN and OUT are folders; docs/protect.md has all options.
-SYSTEM := models/bn
+# Of make protect and make evidence: IN and OUT are folders; docs/protect.md has all options. A stream has a system of its
+# own, as models/bn2 needs whole recordings.
+SYSTEM := $(if $(filter -,$(IN)),models/bn,models/bn2)
 PER := file
 CHANNELS := mix
 RENAME := false

@@ -68,7 +68,8 @@ Generator = Annotated[Path | None, "The folder of a trained generator (train_gen
 Pool = Annotated[Path | None, "The folder of the pool's x-vectors (spk_xvector.scp)", "XVECTORS"]
 PoolData = Annotated[Path | None, "The data directory of the pool's speakers (spk2gender)", "DATA"]
 SafeSystem = Annotated[Path, "The system that protects speech", "SYSTEM"]
-SAFE_SYSTEM = Path(__file__).resolve().parents[1] / "models/bn"  # the default
+SAFE_SYSTEM = Path(__file__).resolve().parents[1] / "models/bn2"  # the default
+LIVE_SYSTEM = SAFE_SYSTEM.with_name("bn")
 Per = Annotated[
     Literal["file", "folder", "speaker"], "What is of one person, who gets one pseudo-speaker: a "
     "file, the files of a sub-folder, or those whose names begin alike (<speaker>-<rest>)",

@@ -14,7 +14,7 @@ import time
 from itertools import chain
 from typing import Annotated
 
-from steps.options import SAFE_SYSTEM, KeyFile, KeyText, SafeSystem
+from steps.options import LIVE_SYSTEM, KeyFile, KeyText, SafeSystem
 from utils.cli import UserError
 from utils.commands import program
 
@@ -22,7 +22,7 @@ from utils.commands import program
 @program
 def main(
     *,
-    system: SafeSystem = SAFE_SYSTEM, key: KeyText = None, key_file: KeyFile = None,
+    system: SafeSystem = LIVE_SYSTEM, key: KeyText = None, key_file: KeyFile = None,
     block: Annotated[
         float, "The length of a block that is protected at a time, in seconds (0.04 to 0.2)",
         "SECONDS",

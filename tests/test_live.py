@@ -1,5 +1,6 @@
 """Speech protected while it comes in: equal to the whole, as late as stated, on a pipe."""
 
+import inspect
 import io
 import struct
 import subprocess
@@ -89,6 +90,13 @@ def test_timing_is_refused_where_speech_arrives_block_by_block(monkeypatch, name
     monkeypatch.setattr(Turned, "settings", lambda _: {name: 0.4})
     message = f"{name}: speech that arrives block by block"
     refuses(message, make_live, Turned(), KEY, block=0.2, look_ahead=0.1, context=1.0)
+
+
+def test_what_needs_whole_recordings_is_refused_and_is_no_default_of_a_stream(monkeypatch):
+    monkeypatch.setattr(Turned, "settings", lambda _: {"hush": True})
+    message = "hush: pauses are told from whole recordings; take models/bn"
+    refuses(message, make_live, Turned(), KEY, block=0.2, look_ahead=0.1, context=1.0)
+    assert inspect.signature(main.functions[0]).parameters["system"].default.name == "bn"
 
 
 def wav(samples: np.ndarray, rate: int = 16000) -> bytes:

@@ -442,6 +442,9 @@ def make_live(
             raise UserError(f"{name}: {seconds:g} s; a number from 0 on is expected")
     if isinstance(system, McAdams):
         return LiveMcAdams(system, key, block)
-    if moves := [name for name in MOVES if system.settings().get(name)]:
+    own = system.settings()
+    if moves := [name for name in MOVES if own.get(name)]:
         raise UserError(f"{moves[0]}: speech that arrives block by block cannot be moved in time")
+    if own.get("hush"):
+        raise UserError("hush: pauses are told from whole recordings; take models/bn for a stream")
     return LiveWindows(system, key, block, look_ahead, context)
