@@ -476,8 +476,8 @@ class Work:
 
     def made_of(self, recording: Recording) -> Sequence[int | None]:
         """Channels that are protected, each by itself; None: a mix of all."""
-        apart = self.channels == "each" and recording.channels > 1
-        return range(recording.channels) if apart else [None]
+        n = recording.audio.channels
+        return range(n) if self.channels == "each" and n > 1 else [None]
 
     def notes(self, recording: Recording) -> list[str]:
         """Remarks on the mix, where it is what is made."""

@@ -136,11 +136,6 @@ class Recording:
         return [f"its channels cancel each other; channel {self.alone + 1} is taken"]
 
     @property
-    def channels(self) -> int:
-        """Their number."""
-        return self.audio.channels
-
-    @property
     def seconds(self) -> float:
         """Duration."""
         return self.audio.seconds
