@@ -122,20 +122,23 @@ class SourceFilterSynthesiser(TrainedSynthesiser):
 
 
 def in_blocks(
-    n_frames: int, block: int, reach: tuple[int, int], render: Callable[[slice], Tensor]
-) -> Float64:
-    """Signal (160 T,) of T frames, made by blocks: the layers of a long one would fill the memory.
+    gate: npt.NDArray[Any], n_samples: int, block: int, reach: tuple[int, int],
+    render: Callable[[slice], Tensor],
+) -> Float64:  # fmt: skip
+    """Signal (n_samples,) of T frames, made by blocks: the layers of a long one would fill the
+    memory.
 
-    reach: frames before and after a block that its samples depend on. render: makes the signal
-    (1, 160 t) of some frames.
+    gate: (T,) factor of each frame. reach: frames before and after a block that its samples depend
+    on. render: makes the signal (1, 160 t) of some frames.
     """
+    n_frames = len(gate)
     out = np.zeros(n_frames * HOP)
     for start in range(0, n_frames, block):
         stop = min(start + block, n_frames)
         seen = around(slice(start, stop), *reach, n_frames)
         own = slice((start - seen.start) * HOP, (stop - seen.start) * HOP)
         out[start * HOP : stop * HOP] = render(seen)[0, own].numpy()
-    return out
+    return out[:n_samples] * np.interp(np.arange(n_samples) / HOP, np.arange(n_frames), gate)
 
 
 def around(own: slice, before: int, after: int, n_frames: int) -> slice:
@@ -723,7 +726,4 @@ class B1bSynthesiser(SourceFilterSynthesiser):
             given = frames[:, :, seen], pitch[:, seen], excitation[:, :, heard], noise[:, heard]
             return self.network.render(*given)
 
-        out = in_blocks(len(content.features), B1B_BLOCK, self.network.reach, render)[:n_samples]
-        return out * np.interp(
-            np.arange(n_samples) / HOP, np.arange(len(content.gate)), content.gate
-        )
+        return in_blocks(content.gate, n_samples, B1B_BLOCK, self.network.reach, render)
