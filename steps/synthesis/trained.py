@@ -3,7 +3,7 @@
 import hashlib
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
@@ -382,7 +382,7 @@ class NsfNetwork(nn.Module):
         return pulses @ self.basis, noise @ self.noise_basis
 
 
-def render(filters: tuple[Tensor, Tensor], sources: tuple[Tensor, Tensor], gate: Tensor) -> Tensor:
+def render(filters: Sequence[Tensor], sources: Sequence[Tensor], gate: Tensor) -> Tensor:
     """Signals (B, n) of T = 1 + n / 160 frames. sources: pulses and noise (B, n), RMS 1."""
     pulses, noise = (apply_filters(s, h, gate) for s, h in zip(sources, filters, strict=True))
     return pulses + noise
@@ -424,11 +424,7 @@ class NsfSynthesiser(SourceFilterSynthesiser):
             ours[:, own.start - heard.start : own.stop - heard.start] = opened[:, own]
             place = slice(heard.start * HOP, (heard.stop - 1) * HOP)
             cut = slice(heard.start - seen.start, heard.stop - seen.start)
-            signal = render(
-                (filters[0][:, cut], filters[1][:, cut]),
-                (sources[0][:, place], sources[1][:, place]),
-                ours,
-            )
+            signal = render([x[:, cut] for x in filters], [x[:, place] for x in sources], ours)
             out[place] += signal[0].numpy()
         return out[:n_samples]
 
