@@ -138,11 +138,16 @@ class CropMaker(ABC):
         self.n_frames = round(speech.config.training.crop_seconds * 100)
 
     def __call__(self, step: int) -> Crops:
-        """Batch of step 0, 1, ..."""
-        seed, n = self.speech.seed, self.config.training.batch
+        """Batch of step 0, 1, ...: every speaker once, in an order drawn for each round, then the
+        next round."""
+        seed, n, crops = self.speech.seed, self.config.training.batch, []
         rng = make_rng(seed, f"{self.purpose}-batch", str(step))
-        turn = speakers_in_turn(self.speakers, n, step, seed, f"{self.purpose}-round")
-        return stack([self.crop(rng, speaker, augmented=True) for speaker in turn])
+        for place in range(step * n, (step + 1) * n):
+            turn, rank = divmod(place, len(self.speakers))
+            of_round = make_rng(seed, f"{self.purpose}-round", str(turn))
+            speaker = self.speakers[of_round.permutation(len(self.speakers))[rank]]
+            crops.append(self.crop(rng, speaker, augmented=True))
+        return stack(crops)
 
     def held_out(self, speakers: Sequence[str]) -> Crops | None:
         """Crops of held-out speakers, without augmentation; None without speakers."""
@@ -153,19 +158,6 @@ class CropMaker(ABC):
     @abstractmethod
     def crop(self, rng: np.random.Generator, speaker: str, *, augmented: bool) -> dict[str, Array]:
         """One crop of a speaker, filled up with silence after the utterance's end."""
-
-
-def speakers_in_turn(
-    speakers: Sequence[str], n: int, step: int, seed: int, purpose: str
-) -> list[str]:
-    """Speakers (n) of a step: every speaker once, in an order drawn for each round, then the next
-    round. purpose: seeds the draw."""
-    chosen = []
-    for place in range(step * n, (step + 1) * n):
-        turn, rank = divmod(place, len(speakers))
-        order = make_rng(seed, purpose, str(turn)).permutation(len(speakers))
-        chosen.append(speakers[order[rank]])
-    return chosen
 
 
 @dataclass
