@@ -621,7 +621,7 @@ class B1bTrainer(AdversarialTrainer):
     def prepare(self) -> None:
         self.make = SourceCrops(self.speech, self.speakers)
         config = self.config
-        statistics = input_statistics(training_frames(self.speech, self.speakers))
+        statistics = input_statistics(self.inputs())
         n_xvector = self.speech.matrix(self.speakers).shape[1]
         self.draw_weights("b1b-weights")
         self.network = B1bNetwork(config.network, 1 + config.cepstra, n_xvector)
@@ -630,6 +630,14 @@ class B1bTrainer(AdversarialTrainer):
         self.oppose(lambda parameters: torch.optim.Adam(parameters, self.plan.learning_rate))
         self.spectral = log_power_loss
         self.distance = SpectralLoss().to(self.device)
+
+    def inputs(self) -> Iterator[tuple[Float32, Float32, Float32]]:
+        """Content (T, n), F0 (T,) and x-vector (d,) of each utterance in turn, not bent."""
+        for speaker in self.speakers:
+            for utt in self.speech.utterances([speaker]):
+                frames = self.speech.frames(utt)
+                content = extract_content(frames.envelope, self.config.cepstra)
+                yield content.features, frames.f0.astype(np.float32), self.speech.xvectors[speaker]
 
     def update(self, step: int, batch: Crops) -> dict[str, float]:
         """loss: the distance of log power spectra."""
@@ -651,14 +659,3 @@ class B1bTrainer(AdversarialTrainer):
     def distance_on(self, batch: Crops) -> Tensor:
         made = self.say(batch, "validation")
         return self.distance.log_mel_distance(made, batch["right"].to(self.device))
-
-
-def training_frames(
-    speech: TrainingSpeech, speakers: Sequence[str]
-) -> Iterator[tuple[Float32, Float32, Float32]]:
-    """Content (T, n), F0 (T,) and x-vector (d,) of each utterance in turn, not bent."""
-    for speaker in speakers:
-        for utt in speech.audio.spk2utt[speaker]:
-            frames = speech.frames(utt)
-            content = extract_content(frames.envelope, speech.config.cepstra)
-            yield content.features, frames.f0.astype(np.float32), speech.xvectors[speaker]
