@@ -64,7 +64,7 @@ def time_average(data: TrainingVectors) -> float:
 
 def time_one_by_one(name: str, model: IndexModel) -> float:
     """Seconds a vector, the index of the key included."""
-    folder = TrainedFolder(name, model, 1.0, SPEAKERS, same_person=2.0)  # nobody is nearer
+    folder = TrainedFolder(name, model, 1.0, same_person=2.0)  # nobody is nearer
     model.norm_limits = (0.0, float("inf"))
     made = IdMapGenerator(IdMapSettings(name), SystemRun("bench", NOTHING, FIRST), folder)
     keys = [VoiceKey("utt", ("bench", str(place))) for place in range(ONE_BY_ONE)]

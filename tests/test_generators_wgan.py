@@ -245,7 +245,7 @@ class Listed:
 
 def speakers(model: object, same_person: float = math.nan, **more: object) -> WganSpeakers:
     settings = WganSettings("wgan", **{"centred": False, "norm": "raw", **more})  # type: ignore[arg-type]
-    generator = WganSpeakers(settings, run_of(), TrainedFolder("wgan", model, 1.0, 2, same_person))
+    generator = WganSpeakers(settings, run_of(), TrainedFolder("wgan", model, 1.0, same_person))
     generator.fit(np.eye(2), ["a", "b"], [None, None])
     return generator
 

@@ -60,15 +60,15 @@ def run(*words: object) -> int:
 
 def run_until(monkeypatch: pytest.MonkeyPatch, name: str, *words: object) -> None:
     """A run that is killed when it begins to write this file."""
-    plain = Work._write
+    plain = Work.protect
 
-    def dies(self: Work, path: Path, *args: Any) -> float:
+    def dies(self: Work, who: str, path: Path, *args: Any) -> list[str]:
         if path.name == name:
             raise KeyboardInterrupt
-        return plain(self, path, *args)
+        return plain(self, who, path, *args)
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(Work, "_write", dies)
+        patch.setattr(Work, "protect", dies)
         run(*words)
 
 
@@ -220,16 +220,16 @@ def test_a_run_that_went_on_gave_a_speaker_another_pitch(folder, tmp_path, monke
 
 def test_a_file_that_changed_during_a_run_counted_as_done(folder, tmp_path, monkeypatch):
     """Such as one that was still being copied: its mark was taken when it had been made."""
-    plain, out = Work._write, tmp_path / "out"
+    plain, out = Work.protect, tmp_path / "out"
 
-    def changes(self: Work, path: Path, *args: Any) -> float:
-        peak = plain(self, path, *args)
+    def changes(self: Work, who: str, path: Path, *args: Any) -> list[str]:
+        remarks = plain(self, who, path, *args)
         if path.name == "anna-1.wav":
             write(folder / path, speechlike(1.8, 5))
-        return peak
+        return remarks
 
     with monkeypatch.context() as patch:
-        patch.setattr(Work, "_write", changes)
+        patch.setattr(Work, "protect", changes)
         assert run("--key", KEY, folder, out) == 0
     assert len(samples(out / "anna-1.wav")) == 24000
     assert run("--key", KEY, folder, out) == 0

@@ -146,7 +146,7 @@ def test_means_are_by_speaker_in_c_order() -> None:
 def test_folders_that_are_not_whole(tmp_path: Path) -> None:
     refuses(r"generator.yaml: is missing", load_trained, tmp_path)
     train_generator(steps(MLP, 40), "conf", data(), tmp_path, seed=0)
-    assert load_trained(tmp_path, "idmap_mlp").speakers == 12
+    assert load_trained(tmp_path, "idmap_mlp").model.n_seen == 12
     conf = tmp_path / "generator.yaml"
     text = conf.read_text()
     for old, new, message in (

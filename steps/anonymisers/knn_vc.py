@@ -60,10 +60,6 @@ class KnnVcSettings:
             raise ValueError(f"max_frames: {self.max_frames}; k is {self.k}")
         if self.fusion_kind and self.fusion == 1:
             raise ValueError("fusion_kind: there is one target; give fusion, 2 or more")
-        self._check_profile()
-        self._check_features()
-
-    def _check_profile(self) -> None:
         n, profile = self.profiles, self.profile
         if not n and profile is not None:
             raise ValueError("profile: there are no profiles; give profiles, such as 8")
@@ -74,8 +70,6 @@ class KnnVcSettings:
             )
         if n and not 1 <= (1 if profile is None else profile) <= n:
             raise ValueError(f"profile: {profile}; it must be from 1 to {n}")
-
-    def _check_features(self) -> None:
         wavlm = self.features == "wavlm"
         given = [name for name in _WAVLM_ONLY if getattr(self, name) is not None]
         if given and not wavlm:

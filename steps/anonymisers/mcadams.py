@@ -311,8 +311,7 @@ def transform(
         n_slow += slow
     begin = HOP if options.pad_edges else 0
     written = out.ravel()[begin : begin + len(wave)]
-    samples = np.zeros(len(wave))
-    samples[: len(written)] = written
+    samples = np.pad(written, (0, len(wave) - len(written)))
     return Warped(samples, len(hops) - 1 - first, n_slow)
 
 
@@ -325,13 +324,11 @@ def window() -> Float64:
 def _cut(wave: Float64, pad_edges: bool) -> Float64:
     """Signal in rows of a hop, (n, HOP), n > 1; frame m is rows m and m + 1."""
     if pad_edges:
-        padded = np.zeros((-(-len(wave) // HOP) + 2, HOP))
-        padded.ravel()[HOP : HOP + len(wave)] = wave
+        padded = np.pad(wave, (HOP, -len(wave) % HOP + HOP))
     else:
-        padded = np.zeros((max(len(wave) // HOP, 2), HOP))
-        whole = wave[: padded.size]
-        padded.ravel()[: len(whole)] = whole
-    return padded + EPSILON
+        n = HOP * max(len(wave) // HOP, 2)
+        padded = np.pad(wave[:n], (0, max(0, n - len(wave))))
+    return padded.reshape(-1, HOP) + EPSILON
 
 
 def _blocks(first: int, last: int, block: int) -> Iterator[tuple[int, int]]:
@@ -358,7 +355,8 @@ def warp_frames(hops: Float64, alpha: float, options: FrameOptions) -> tuple[Flo
     warped = expand(warp_angles(factors, alpha, clamp=options.clamp))
     filtered = _filter(frames, polynomials, warped)
     if options.match_energy:
-        filtered *= _gains(frames[ORDER:], filtered)
+        wanted, given = (np.einsum("tf,tf->f", x, x) for x in (frames[ORDER:], filtered))
+        filtered *= np.sqrt(wanted / np.maximum(given, TINY))
     filtered *= shape
     return filtered, len(slow)
 
@@ -380,12 +378,6 @@ def _filter(frames: Float64, zeros: Float64, poles: Float64) -> Float64:
         np.einsum("kf,kf->f", out[t - order : t], feedback, out=echo)
         out[t] -= echo
     return out[order:]
-
-
-def _gains(before: Float64, after: Float64) -> Float64:
-    """Gains (n,) that give the columns of `after` the energies of those of `before`."""
-    wanted, given = (np.einsum("tf,tf->f", frames, frames) for frames in (before, after))
-    return np.asarray(np.sqrt(wanted / np.maximum(given, np.finfo(np.float64).tiny)))
 
 
 # ---- Systems B2 and B2r: McAdams coefficient, fixed or drawn, as here and as in the challenges.

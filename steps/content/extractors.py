@@ -61,12 +61,9 @@ class MoonshineContent:
         self.width = 288
 
     def __call__(self, wave: Float64) -> Float32:
-        return in_windows(self._frames, wave, self.hop)
-
-    def _frames(self, wave: Float64) -> Float32:
         if len(wave) < self._field:
             return np.zeros((0, self.width), np.float32)
-        return self._encode(wave)
+        return in_windows(self._encode, wave, self.hop)
 
 
 class HubContent:

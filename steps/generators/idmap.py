@@ -647,17 +647,11 @@ class MlpTrainer(TripletTrainer):
         y = self.network(self._identities[speakers], self.vectors[utterances])
         loss, cosine, distance = mlp_loss(y, x, self.given.training.alpha)
         figures = {"cosine": cosine, "distance": distance}
-        if self.critic is not None:
-            loss, critic_value = self._adversarial_loss(self.critic, x, y)
-            figures = {"critic_loss": critic_value, **figures}
+        if self.critic is not None:  # -mean D(y) of WGAN-QC's critic D; nothing ties y to its x
+            real, made = x.expand_as(y).flatten(0, 1), y.flatten(0, 1)
+            learned = critic_loss(self.critic, real, made, self.given.training.gamma)[0]
+            parameters, limit = self.critic.parameters(), self.plan.gradient_norm
+            critic_value = descend(learned, self.critic_optimiser, parameters, limit)
+            loss, figures = -self.critic(made).mean(), {"critic_loss": critic_value, **figures}
         found = descend(loss, self.optimiser, self.network.parameters(), self.plan.gradient_norm)
         return figures if self.critic is not None else {"loss": found, **figures}
-
-    def _adversarial_loss(self, critic: nn.Module, x: Tensor, y: Tensor) -> tuple[Tensor, float]:
-        """Loss -mean D(y) after a step of WGAN-QC's critic D on (x, y); nothing ties y to its x."""
-        real = x.expand_as(y).flatten(0, 1)
-        learned = critic_loss(critic, real, y.flatten(0, 1), self.given.training.gamma)[0]
-        found = descend(
-            learned, self.critic_optimiser, critic.parameters(), self.plan.gradient_norm
-        )
-        return -critic(y.flatten(0, 1)).mean(), found

@@ -242,10 +242,7 @@ def _layer_norm(h: Float32) -> Float32:
 
 
 def _silu(h: Float32) -> Float32:
-    share = np.negative(h)
-    np.exp(share, out=share)
-    share += 1
-    return np.divide(h, share, out=share)
+    return h / (1 + np.exp(-h))
 
 
 class _ConvBlock(nn.Module):

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from steps.generators.base import GENDERS, Generated, Generator, Pool, Wanted
+from steps.generators.base import GENDERS, Generated, Generator, Wanted
 from steps.sources import SystemRun
 from steps.speaker.backends import Backend, CosineBackend, read_plda
 from utils.arrays import Float64, Int64
@@ -386,25 +386,12 @@ class TargetSettings:
             raise ValueError(f"target: {self.target}; a number from 1 to {most} is expected")
 
 
-def find_targets(pool: Pool, gender: str, clusters: int, random_state: int) -> list[Int64]:
-    """Targets from K-Means of a gender's raw x-vectors: for each, positions in the pool by distance
-    to the centroid, the nearest, who is the target, first.
-
-    Distances are Euclidean. The targets stand in C order of the speakers. UserError for a gender
-    that the pool lacks.
-    """
-    from scipy.spatial.distance import cdist
-    from sklearn.cluster import KMeans
-
-    places = pool.group(gender)
-    vectors = pool.vectors[places]
-    means = KMeans(clusters, n_init=10, random_state=random_state).fit(vectors)
-    order = np.argsort(cdist(means.cluster_centers_, vectors), axis=1, kind="stable")
-    return sorted(places[order], key=tuple)
-
-
 class ConstantTarget(Generator):
-    """Generator of one fixed real speaker; key, source and target gender do not matter."""
+    """Generator of one fixed real speaker; key, source and target gender do not matter.
+
+    Targets come from K-Means of a gender's raw x-vectors, with Euclidean distances: the speakers
+    nearest to the centroids.
+    """
 
     kind = TargetSettings
     given: TargetSettings
@@ -415,16 +402,24 @@ class ConstantTarget(Generator):
         self._path = run.path
 
     def fit(self, vectors: Float64, speakers: Sequence[str], genders: Sequence[str | None]) -> None:
-        """Find all targets, females first. UserError where the requested one is not among them."""
+        """Find all targets, females first, each gender's in C order: for each, positions in the
+        pool by distance to the centroid, the target first. UserError where the requested one is not
+        among them, and for a gender that the pool lacks."""
+        from scipy.spatial.distance import cdist
+        from sklearn.cluster import KMeans
+
         super().fit(vectors, speakers, genders)
         self.targets: list[Int64] = []
         for gender in GENDERS:
-            asked, there = self.given.clusters, len(self.pool.group(gender))
-            if there < asked:
+            asked, places = self.given.clusters, self.pool.group(gender)
+            if (there := len(places)) < asked:
                 note = f"constant: clusters: {asked} asked, but the pool has {there} speakers"
                 self.note(f"{note} of gender {gender}: all are targets")
             seed = derive_seed(self.draws.seed, "k-means", gender) % 2**32
-            self.targets += find_targets(self.pool, gender, min(asked, there), seed)
+            own = self.pool.vectors[places]
+            means = KMeans(min(asked, there), n_init=10, random_state=seed).fit(own)
+            order = np.argsort(cdist(means.cluster_centers_, own), axis=1, kind="stable")
+            self.targets += sorted(places[order], key=tuple)
         chosen = [int(ranking[0]) for ranking in self.targets]
         if twice := sorted({place for place in chosen if chosen.count(place) > 1}):
             ids = ", ".join(self.pool.speakers[place] for place in twice)

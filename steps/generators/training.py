@@ -431,13 +431,12 @@ def _kind(values: dict[str, object], path: StrPath) -> type[GeneratorTrainer]:
 
 @dataclass(frozen=True)
 class TrainedFolder:
-    """Content of a finished folder: its model, the median norm of real speakers' x-vectors, the
-    number of speakers, and the median cosine of two x-vectors of one (NaN: unknown)."""
+    """Content of a finished folder: its model, the median norm of real speakers' x-vectors, and the
+    median cosine of two x-vectors of one speaker (NaN: unknown)."""
 
     name: str
     model: IndexModel
     norm: float
-    speakers: int
     same_person: float
 
 
@@ -457,19 +456,16 @@ def load_trained(folder: Path, name: str | None = None) -> TrainedFolder:
     mend = "a trained generator is a folder that steps/train_generator.py finished"
     need_files((path, folder / "final.pt"), mend)
     values = read_settings(path)
-    trained = _read_trained(values.pop("trained", None), path)
+    told = values.pop("trained", None)
+    if isinstance(told, dict):
+        told = {key: told[key] for key in _Trained.__annotations__ if key in told}
+    trained = parse_settings(_Trained, told, path, "trained")
     kind, found = _kind(values, path), str(values["generator"])
     if name is not None and found != name:
         raise UserError(f"{path}: a trained {found}, where a trained {name} is asked for")
     weights = load_state(folder / "final.pt")
     model = kind.load(values, path, weights, trained.speakers)
-    return TrainedFolder(found, model, trained.norm, trained.speakers, trained.same_person)
-
-
-def _read_trained(values: object, path: Path) -> _Trained:
-    if isinstance(values, dict):
-        values = {name: values[name] for name in _Trained.__annotations__ if name in values}
-    return parse_settings(_Trained, values, path, "trained")
+    return TrainedFolder(found, model, trained.norm, trained.same_person)
 
 
 def train_generator(

@@ -476,8 +476,8 @@ class Work:
 
     def made_of(self, recording: Recording) -> Sequence[int | None]:
         """Channels that are protected, each by itself; None: a mix of all."""
-        apart = self.channels == "each" and recording.channels > 1
-        return range(recording.channels) if apart else [None]
+        n = recording.audio.channels
+        return range(n) if self.channels == "each" and n > 1 else [None]
 
     def notes(self, recording: Recording) -> list[str]:
         """Remarks on the mix, where it is what is made."""
@@ -499,17 +499,6 @@ class Work:
         def convert(channel: int | None, samples: Float64) -> Float64:
             return self.anonymiser.transform(samples, key, SourceSpeaker(name, f0=f0[channel]))[0]
 
-        peak = self._write(path, recording, convert, tick)
-        return [*self.notes(recording), *_remarks(path, recording, peak, path in self.names)]
-
-    def _write(
-        self,
-        path: Path,
-        recording: Recording,
-        convert: Callable[[int | None, Float64], Float64],
-        tick: Tick,
-    ) -> float:
-        """Write a file; returns its peak."""
         wanted, keeps = self.made_of(recording), self.anonymiser.keeps_length
         if len(wanted) > 1 and not keeps:
             raise UserError(
@@ -544,7 +533,7 @@ class Work:
             sink.check()
             if form == "OGG":
                 renumber_ogg(place, _SERIAL)
-        return peak
+        return [*self.notes(recording), *_remarks(path, recording, peak, path in self.names)]
 
 
 def _remarks(path: Path, recording: Recording, peak: float, renamed: bool) -> list[str]:
@@ -681,12 +670,8 @@ def _result(function: Callable[..., Result], *call: Any) -> Result | UserError:
 
 def open_all(jobs: Jobs, source: Path, files: Sequence[Path]) -> dict[Path, Recording | UserError]:
     """Recordings of a folder, or what is wrong with each."""
-    found = jobs.run(_open, [(source / path,) for path in files])
+    found = jobs.run(lambda path, _: Recording.open(path), [(source / path,) for path in files])
     return {files[n]: result for n, result in found}
-
-
-def _open(path: Path, _: Tick) -> Recording:
-    return Recording.open(path)
 
 
 def protect_all(

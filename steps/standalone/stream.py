@@ -136,11 +136,6 @@ class Recording:
         return [f"its channels cancel each other; channel {self.alone + 1} is taken"]
 
     @property
-    def channels(self) -> int:
-        """Their number."""
-        return self.audio.channels
-
-    @property
     def seconds(self) -> float:
         """Duration."""
         return self.audio.seconds
@@ -344,17 +339,7 @@ class LiveMcAdams:
         n = len(self._rest) // HOP
         rows, self._rest = self._rest[: n * HOP].reshape(n, HOP), self._rest[n * HOP :]
         self._rows = np.concatenate((self._rows, rows + EPSILON))
-        return self._made()
-
-    def end(self) -> Float64:
-        n = -len(self._rest) % HOP + HOP
-        rest = np.concatenate((self._rest, np.zeros(n))).reshape(-1, HOP)
-        self._rows, self._rest = np.concatenate((self._rows, rest + EPSILON)), np.zeros(0)
-        left = self._n_in - self._n_out
-        return self._made()[:left]
-
-    def _made(self) -> Float64:
-        """Process all frames with complete rows; the last half of the last frame waits."""
+        # All frames with complete rows are processed; the last half of the last frame waits.
         n_frames = len(self._rows) - 1 - self._n_old
         # One frame alone would give other bits: the one before is made again, or waited for.
         if n_frames < 1 or len(self._rows) < 3:
@@ -369,6 +354,10 @@ class LiveMcAdams:
         self._first = False
         self._n_out += made.size
         return made.ravel()
+
+    def end(self) -> Float64:
+        left = self._n_in - self._n_out
+        return self.push(np.zeros(-len(self._rest) % HOP + HOP))[:left]
 
 
 class LiveWindows:

@@ -686,9 +686,7 @@ class HifiganSynthesiser(BnSynthesiser):
     def _say(
         self, inputs: Tensor, unit: Tensor, contour: Float64, source: SourceFeatures, n_samples: int
     ) -> Float64:
-        n_frames, reach = inputs.shape[2], self.network.reach
-        out = in_blocks(
-            n_frames, BLOCK, (reach, reach), lambda seen: self.network(inputs[:, :, seen], unit)
-        )
-        gate = np.interp(np.arange(n_samples) / world.HOP, np.arange(n_frames), source.sounds)
-        return out[:n_samples] * gate
+        def render(seen: slice) -> Tensor:
+            return self.network(inputs[:, :, seen], unit)
+
+        return in_blocks(source.sounds, n_samples, BLOCK, (self.network.reach,) * 2, render)

@@ -3,7 +3,7 @@
 import hashlib
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
@@ -122,20 +122,23 @@ class SourceFilterSynthesiser(TrainedSynthesiser):
 
 
 def in_blocks(
-    n_frames: int, block: int, reach: tuple[int, int], render: Callable[[slice], Tensor]
-) -> Float64:
-    """Signal (160 T,) of T frames, made by blocks: the layers of a long one would fill the memory.
+    gate: npt.NDArray[Any], n_samples: int, block: int, reach: tuple[int, int],
+    render: Callable[[slice], Tensor],
+) -> Float64:  # fmt: skip
+    """Signal (n_samples,) of T frames, made by blocks: the layers of a long one would fill the
+    memory.
 
-    reach: frames before and after a block that its samples depend on. render: makes the signal
-    (1, 160 t) of some frames.
+    gate: (T,) factor of each frame. reach: frames before and after a block that its samples depend
+    on. render: makes the signal (1, 160 t) of some frames.
     """
+    n_frames = len(gate)
     out = np.zeros(n_frames * HOP)
     for start in range(0, n_frames, block):
         stop = min(start + block, n_frames)
         seen = around(slice(start, stop), *reach, n_frames)
         own = slice((start - seen.start) * HOP, (stop - seen.start) * HOP)
         out[start * HOP : stop * HOP] = render(seen)[0, own].numpy()
-    return out
+    return out[:n_samples] * np.interp(np.arange(n_samples) / HOP, np.arange(n_frames), gate)
 
 
 def around(own: slice, before: int, after: int, n_frames: int) -> slice:
@@ -379,7 +382,7 @@ class NsfNetwork(nn.Module):
         return pulses @ self.basis, noise @ self.noise_basis
 
 
-def render(filters: tuple[Tensor, Tensor], sources: tuple[Tensor, Tensor], gate: Tensor) -> Tensor:
+def render(filters: Sequence[Tensor], sources: Sequence[Tensor], gate: Tensor) -> Tensor:
     """Signals (B, n) of T = 1 + n / 160 frames. sources: pulses and noise (B, n), RMS 1."""
     pulses, noise = (apply_filters(s, h, gate) for s, h in zip(sources, filters, strict=True))
     return pulses + noise
@@ -421,11 +424,7 @@ class NsfSynthesiser(SourceFilterSynthesiser):
             ours[:, own.start - heard.start : own.stop - heard.start] = opened[:, own]
             place = slice(heard.start * HOP, (heard.stop - 1) * HOP)
             cut = slice(heard.start - seen.start, heard.stop - seen.start)
-            signal = render(
-                (filters[0][:, cut], filters[1][:, cut]),
-                (sources[0][:, place], sources[1][:, place]),
-                ours,
-            )
+            signal = render([x[:, cut] for x in filters], [x[:, place] for x in sources], ours)
             out[place] += signal[0].numpy()
         return out[:n_samples]
 
@@ -723,7 +722,4 @@ class B1bSynthesiser(SourceFilterSynthesiser):
             given = frames[:, :, seen], pitch[:, seen], excitation[:, :, heard], noise[:, heard]
             return self.network.render(*given)
 
-        out = in_blocks(len(content.features), B1B_BLOCK, self.network.reach, render)[:n_samples]
-        return out * np.interp(
-            np.arange(n_samples) / HOP, np.arange(len(content.gate)), content.gate
-        )
+        return in_blocks(content.gate, n_samples, B1B_BLOCK, self.network.reach, render)

@@ -138,11 +138,16 @@ class CropMaker(ABC):
         self.n_frames = round(speech.config.training.crop_seconds * 100)
 
     def __call__(self, step: int) -> Crops:
-        """Batch of step 0, 1, ..."""
-        seed, n = self.speech.seed, self.config.training.batch
+        """Batch of step 0, 1, ...: every speaker once, in an order drawn for each round, then the
+        next round."""
+        seed, n, crops = self.speech.seed, self.config.training.batch, []
         rng = make_rng(seed, f"{self.purpose}-batch", str(step))
-        turn = speakers_in_turn(self.speakers, n, step, seed, f"{self.purpose}-round")
-        return stack([self.crop(rng, speaker, augmented=True) for speaker in turn])
+        for place in range(step * n, (step + 1) * n):
+            turn, rank = divmod(place, len(self.speakers))
+            of_round = make_rng(seed, f"{self.purpose}-round", str(turn))
+            speaker = self.speakers[of_round.permutation(len(self.speakers))[rank]]
+            crops.append(self.crop(rng, speaker, augmented=True))
+        return stack(crops)
 
     def held_out(self, speakers: Sequence[str]) -> Crops | None:
         """Crops of held-out speakers, without augmentation; None without speakers."""
@@ -153,19 +158,6 @@ class CropMaker(ABC):
     @abstractmethod
     def crop(self, rng: np.random.Generator, speaker: str, *, augmented: bool) -> dict[str, Array]:
         """One crop of a speaker, filled up with silence after the utterance's end."""
-
-
-def speakers_in_turn(
-    speakers: Sequence[str], n: int, step: int, seed: int, purpose: str
-) -> list[str]:
-    """Speakers (n) of a step: every speaker once, in an order drawn for each round, then the next
-    round. purpose: seeds the draw."""
-    chosen = []
-    for place in range(step * n, (step + 1) * n):
-        turn, rank = divmod(place, len(speakers))
-        order = make_rng(seed, purpose, str(turn)).permutation(len(speakers))
-        chosen.append(speakers[order[rank]])
-    return chosen
 
 
 @dataclass
@@ -629,7 +621,7 @@ class B1bTrainer(AdversarialTrainer):
     def prepare(self) -> None:
         self.make = SourceCrops(self.speech, self.speakers)
         config = self.config
-        statistics = input_statistics(training_frames(self.speech, self.speakers))
+        statistics = input_statistics(self.inputs())
         n_xvector = self.speech.matrix(self.speakers).shape[1]
         self.draw_weights("b1b-weights")
         self.network = B1bNetwork(config.network, 1 + config.cepstra, n_xvector)
@@ -638,6 +630,14 @@ class B1bTrainer(AdversarialTrainer):
         self.oppose(lambda parameters: torch.optim.Adam(parameters, self.plan.learning_rate))
         self.spectral = log_power_loss
         self.distance = SpectralLoss().to(self.device)
+
+    def inputs(self) -> Iterator[tuple[Float32, Float32, Float32]]:
+        """Content (T, n), F0 (T,) and x-vector (d,) of each utterance in turn, not bent."""
+        for speaker in self.speakers:
+            for utt in self.speech.utterances([speaker]):
+                frames = self.speech.frames(utt)
+                content = extract_content(frames.envelope, self.config.cepstra)
+                yield content.features, frames.f0.astype(np.float32), self.speech.xvectors[speaker]
 
     def update(self, step: int, batch: Crops) -> dict[str, float]:
         """loss: the distance of log power spectra."""
@@ -659,14 +659,3 @@ class B1bTrainer(AdversarialTrainer):
     def distance_on(self, batch: Crops) -> Tensor:
         made = self.say(batch, "validation")
         return self.distance.log_mel_distance(made, batch["right"].to(self.device))
-
-
-def training_frames(
-    speech: TrainingSpeech, speakers: Sequence[str]
-) -> Iterator[tuple[Float32, Float32, Float32]]:
-    """Content (T, n), F0 (T,) and x-vector (d,) of each utterance in turn, not bent."""
-    for speaker in speakers:
-        for utt in speech.audio.spk2utt[speaker]:
-            frames = speech.frames(utt)
-            content = extract_content(frames.envelope, speech.config.cepstra)
-            yield content.features, frames.f0.astype(np.float32), speech.xvectors[speaker]

@@ -7,8 +7,7 @@ for features: wavlm, from a path that it gives, or from torch.hub's folder, or d
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +22,7 @@ from steps.synthesis.bottleneck import ResidualBlock
 from steps.synthesis.f0 import F0Stats
 from steps.synthesis.matching import Groups, NearestConverter, average
 from steps.synthesis.voices import PoolFrames, SpeakerPool, write_speakers
-from steps.training.weights import check_device, fill_network, load_state
+from steps.training.weights import check_device, fill_network, load_state, loading
 from utils import tables
 from utils.archives import ObjectReader
 from utils.arrays import Float32, Float64
@@ -102,15 +101,6 @@ def _check_first_use(setting: str, path: Path, found: str) -> None:
         )
 
 
-@contextmanager
-def _loading(path: Path, what: str, url: str) -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:  # of many kinds: archives, pickles, names and shapes of weights
-        why = f"{type(error).__name__}: {' '.join(str(error).split())[:150]}"
-        raise UserError(f"{path}: no {what} ({why}); take the file of {url}") from error
-
-
 class WavLMFeatures:
     """Frames of layer 6. The signal is not scaled first, as the vocoder was trained."""
 
@@ -124,7 +114,9 @@ class WavLMFeatures:
     def load(cls, path: Path, device: str = "cpu") -> "WavLMFeatures":
         """torchaudio's WAVLM_LARGE from its checkpoint; UserError for another file."""
         where = {"model_dir": str(path.parent), "file_name": path.name, "weights_only": True}
-        with _loading(path, "weights of torchaudio's WAVLM_LARGE", WAVLM_URL):
+        what = "no weights of torchaudio's WAVLM_LARGE"
+        # Errors are of many kinds: archives, pickles, names and shapes of weights.
+        with loading(f"{path}: {what} ({{}}); take the file of {WAVLM_URL}", Exception):
             wrapped = torchaudio.pipelines.WAVLM_LARGE.get_model(dl_kwargs=where)
         return cls(wrapped.model, device=device)
 
@@ -172,7 +164,8 @@ class Vocoder(nn.Module):
     @classmethod
     def load(cls, path: Path, device: str = "cpu") -> "Vocoder":
         """Load a checkpoint of kNN-VC; UserError for another file."""
-        with _loading(path, "vocoder of kNN-VC", VOCODERS["prematched"]):
+        url = VOCODERS["prematched"]
+        with loading(f"{path}: no vocoder of kNN-VC ({{}}); take the file of {url}", Exception):
             vocoder = cls()
             fill_network(vocoder, fold_weight_norm(load_state(path)["generator"]), path)
         return vocoder.eval().to(device)

@@ -8,11 +8,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader
 
 from steps.training.settings import LoopSettings
 from steps.training.weights import load_state
@@ -28,27 +28,17 @@ from utils.tables import atomic_write, write_timed
 _AHEAD = 4  # batches a worker makes ahead
 
 
-class _Steps(Dataset[Any]):
-    """Batch of a step."""
-
-    def __init__(self, make: Callable[[int], Any]) -> None:
-        self._make = make
-
-    def __getitem__(self, step: int) -> Any:
-        return self._make(step)
-
-
 def batches_ahead(make: Callable[[int], Any], steps: range, n_workers: int = 1) -> Iterator[Any]:
     """Batches of some steps in order, made by `n_workers` processes (0: in this one).
 
     An error of `make` is raised with the batch that it belongs to.
     """
     # fork: the workers share the decoded audio with this process instead of copying it
-    how: dict[str, Any] = {"num_workers": n_workers, "collate_fn": lambda batch: batch}
+    how: dict[str, Any] = {"num_workers": n_workers, "collate_fn": make}  # of each step
     if n_workers:
         how |= {"prefetch_factor": _AHEAD, "multiprocessing_context": "fork"}
     own = torch.Generator()  # else it draws from the one that networks draw from
-    return iter(DataLoader(_Steps(make), None, sampler=steps, generator=own, **how))
+    return iter(DataLoader(cast(Any, steps), None, generator=own, **how))
 
 
 # ---- Checkpoints of a training: written atomically, the last few kept, never of another training.

@@ -155,26 +155,29 @@ def load_hub_model(source: str, device: str, load: Callable[[dict[str, Any]], An
         "run_opts": {"device": device},
     }
     needs = "; it needs a network, an earlier download, or a folder with hyperparams.yaml"
-    with _loading(source, Exception, needs=needs):  # of many kinds: network, files, YAML, its code
+    failed = f"hub:{source}: cannot be loaded ({{}}){needs}"
+    with loading(failed, Exception):  # of many kinds: network, files, YAML, its code
         model = load(how)
         model.eval()
     return model
 
 
 @contextmanager
-def _loading(source: str, *errors: type[Exception], needs: str = "") -> Iterator[None]:
+def loading(message: str, *kinds: type[Exception]) -> Iterator[None]:
+    """Make a UserError of errors of some kinds; in its message {} stands for the error's kind and
+    what it says, in one line of at most 200 characters."""
     try:
         yield
-    except errors as error:
-        reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-        raise UserError(f"hub:{source}: cannot be loaded ({reason}){needs}") from error
+    except kinds as error:
+        why = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        raise UserError(message.replace("{}", why)) from error
 
 
 def load_transformer(source: str, kind: str = "AutoModel") -> Any:
     """Load a model by a class of transformers, ready for use, on the CPU."""
     import transformers
 
-    with _loading(source, OSError, ValueError):
+    with loading(f"hub:{source}: cannot be loaded ({{}})", OSError, ValueError):
         model = getattr(transformers, kind).from_pretrained(source)
     return model.eval() if isinstance(model, torch.nn.Module) else model
 
