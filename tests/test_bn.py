@@ -4,7 +4,6 @@ import json
 import re
 import shutil
 from dataclasses import replace
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
@@ -31,7 +30,6 @@ from steps.standalone.export import averages, make_voices
 from steps.synthesis import bottleneck
 from steps.synthesis import content as bn_content
 from steps.synthesis.base import (
-    ContentChange,
     Target,
     draw_timing,
     load_synthesiser,
@@ -46,7 +44,6 @@ from steps.synthesis.bottleneck import (
     BnSynthesiser,
     BnTraining,
     shaped,
-    talking,
 )
 from steps.synthesis.content import extract_content
 from steps.synthesis.f0 import (
@@ -63,7 +60,6 @@ from steps.training.settings import read_config
 from tests.making import RATE, assert_same_network, audio_of, voice
 from tests.refusals import refuses
 from utils.cli import LossError, UserError
-from utils.seeds import Draws
 from utils.settings import parse_settings, read_settings, to_plain, write_settings
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -488,63 +484,12 @@ def test_a_style_is_a_name_for_f0_and_what_is_kept(tmp_path: Path) -> None:
         ("bn_mini\nstyle: source\nf0: none", "f0: style: source says it already"),
         ("bn_mini\nstyle: gst", "style: 'gst' is unknown; known: source, reference"),
         ("world\nstyle: source", "style: it is of synthesiser: bn_<name>"),
-        ("world\nhush: true", "hush: it is of synthesiser: bn_<name>"),
     ):
         refuses(re.escape(why), resolved, base + text)
     # what models/bn says of F0 gives way to a style
     assert describe_system(ROOT / "egs/TEMPLATE/conf/systems/bn_reference.yaml").needs == (
         "model:bn",
     )
-
-
-def test_a_pause_is_what_lies_20_db_below_the_loud_frames_around_it() -> None:
-    of = Bands()
-    n = 100
-
-    def levels(*decibels: float) -> np.ndarray:
-        """Parts of 20 frames each."""
-        gains = [np.full(20 * of.hop, 0.1 * 10 ** (x / 20)) for x in decibels]
-        return np.concatenate([*gains, gains[-1][:895]])
-
-    found = talking(levels(0, 0, -25, 0, 0), of, n)
-    # the 800 samples of frame t begin at 47 + 384 t: of 40 to 57 all are quiet, less two beside
-    assert np.flatnonzero(~found).tolist() == list(range(42, 56))
-    assert talking(0.01 * levels(0, 0, -25, 0, 0), of, n).tolist() == found.tolist()
-    assert talking(levels(-200), of, 20).all()
-    assert talking(levels(0), of, 4).all() and not len(talking(levels(0)[:0], of, 0))
-
-
-def test_who_is_fainter_than_another_in_a_recording_makes_no_pause() -> None:
-    of = Bands()
-    loud, faint = voice(6.0, 120, 550), 10 ** (-30 / 20) * voice(6.0, 210, 700)
-    n = (len(loud) + len(faint) - 895) // of.hop + 1
-    found = talking(np.concatenate((loud, faint)), of, n)
-    assert found[n // 2 + 100 :].all()  # 2.4 s after the loud one
-    assert found[: n // 2 - 3].all()
-
-
-def test_what_a_pause_sounds_like_is_in_no_content(trained: Path) -> None:
-    why = "hush: this network does not know pauses; train it again"
-    refuses(why, partial(load_synthesiser, hush=True), trained)  # its voices make none
-    known = cast("BnSynthesiser", load_synthesiser(trained))
-    network = known.network
-    assert network.statistic("talk").any()
-    network.get_buffer("pause").copy_(torch.linspace(0, 1, 8))
-    synthesiser = BnSynthesiser(known.config, network, hush=True)
-    rng = np.random.default_rng(0)
-    noise = rng.standard_normal(16000)
-    change = ContentChange(centred=1.0).make(Draws())
-    found = []
-    for level in (1e-5, 1e-3):
-        wave = np.concatenate((voice(1.0, 120, 550), level * noise, voice(1.0, 180, 900)))
-        heard = synthesiser.extractor(wave)
-        found.append(synthesiser._changed(heard, change, wave))
-        talks = talking(wave, synthesiser.extractor, len(heard))
-        assert 20 < (~talks).sum() < 45
-        assert (found[-1][~talks] == network.statistic("pause").astype(np.float32)).all()
-        assert np.allclose(found[-1][talks].mean(axis=0), network.statistic("talk"), atol=1e-4)
-    inner = slice(0, 38)
-    assert np.allclose(found[0][inner], found[1][inner], atol=0.02 * np.abs(found[0]).max())
 
 
 def test_the_file_of_models_bn_tells_of_both_of_its_trainings() -> None:

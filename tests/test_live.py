@@ -93,8 +93,8 @@ def test_timing_is_refused_where_speech_arrives_block_by_block(monkeypatch, name
 
 
 def test_what_needs_whole_recordings_is_refused_and_is_no_default_of_a_stream(monkeypatch):
-    monkeypatch.setattr(Turned, "settings", lambda _: {"hush": True})
-    message = "hush: pauses are told from whole recordings; take models/bn"
+    monkeypatch.setattr(Turned, "settings", lambda _: {"content": {"centred": 0.5}})
+    message = "content.centred: it needs whole recordings; take models/bn"
     refuses(message, make_live, Turned(), KEY, block=0.2, look_ahead=0.1, context=1.0)
     assert inspect.signature(main.functions[0]).parameters["system"].default.name == "bn"
 

@@ -48,7 +48,7 @@ R, TEMPERATURE = 3, 0.05  # the default of `neighbours`; of the softmax over the
 _CACHED = 1024  # pseudo-speakers to keep
 _SYNTHESISERS = r"world|(nsf|bn)(_.+)?"
 # Settings of a family of synthesisers.
-OF_FAMILY = dict.fromkeys(("style", "content", "hush", "ranges", "keep", *base.MOVES), "bn")
+OF_FAMILY = dict.fromkeys(("style", "content", "ranges", "keep", *base.MOVES), "bn")
 OF_FAMILY |= dict.fromkeys(("content_scale", "content_bend"), "nsf")
 _KNOWN = "world, or nsf_<name> or bn_<name> for what conf/synthesisers/<it>.yaml trains,"
 Bend = Annotated[float, rule.Number(least=0, most=0.5, unit="(log Hz)")]  # above, not speech
@@ -75,7 +75,6 @@ class ConversionSettings:
     f0_noise: Annotated[float, rule.Number(least=0, most=10)] = NOISE
     peak: rule.Part = 0.95
     content: base.ContentChange | None = None
-    hush: bool = False  # all pauses get one content
     ranges: base.Ranges | None = None
     timing: Move = 0.0  # largest change of rate; the length stays
     rate: Move = 0.0  # largest change of a pseudo-speaker's rate
@@ -298,8 +297,7 @@ def _load_synthesiser(
         return WorldSynthesiser(pool, settings.k, source_share=settings.source_share)
     options: dict[str, object] = {}
     if settings.synthesiser.startswith("bn"):
-        own_f0 = settings.f0 == PREDICTED
-        options = {"keep": settings.keep, "own_f0": own_f0, "hush": settings.hush}
+        options = {"keep": settings.keep, "own_f0": settings.f0 == PREDICTED}
     return base.load_synthesiser(run.folder("synthesiser"), **options)
 
 

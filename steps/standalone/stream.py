@@ -434,6 +434,7 @@ def make_live(
     own = system.settings()
     if moves := [name for name in MOVES if own.get(name)]:
         raise UserError(f"{moves[0]}: speech that arrives block by block cannot be moved in time")
-    if own.get("hush"):
-        raise UserError("hush: pauses are told from whole recordings; take models/bn for a stream")
+    content = own.get("content")
+    if isinstance(content, dict) and content["centred"]:
+        raise UserError("content.centred: it needs whole recordings; take models/bn for a stream")
     return LiveWindows(system, key, block, look_ahead, context)

@@ -9,13 +9,11 @@ from typing import Annotated, Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 import torch
-from scipy.ndimage import percentile_filter
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.parametrizations import weight_norm
 
-from steps.audio import SAMPLE_RATE
-from steps.content.extractors import ContentLayout, at_frames, at_places, load_extractor
+from steps.content.extractors import at_frames, at_places, load_extractor
 from steps.content.units import UnitSettings, make_units
 from steps.synthesis import world
 from steps.synthesis.base import REMAINS, ContentMap, F0Map, Target, tilt, trained_files
@@ -193,7 +191,6 @@ class HifiganConfig:
 # set to the value predicted for the x-vector's speaker (global variance, Toda et al. 2007), and its
 # shape may be emphasised.
 
-_PARTS = ("pause", "talk")
 N_OUT = world.CODE_DIM + 1  # envelope codes, aperiodicity
 LOUD = 8.0  # a frame so far below an utterance's mean log power is no speech
 ENERGY_RANGE = (-6.0, 4.0)  # deviations; limit of a frame's log power about the utterance's mean
@@ -202,7 +199,6 @@ _FLAT = 1e-2  # deviation below which a predicted melody counts as none
 # Mean power of 800 samples: below the first a source frame is silence; a recording whose loudest
 # frame is below the second is raised to it, unless that is below the third, the last bits of 16.
 # Recordings of six corpora have a louder one: of FSDD from 5.6e-5, of LibriSpeech from 2e-4.
-_LOUD_PERCENT = 95
 _QUIET, _FAINT, _LAST_BITS = 1e-7, 5e-5, 2e-9
 
 
@@ -211,8 +207,7 @@ class ContentNetwork(nn.Module):
 
     `units` stand in place of the content (steps/content/units.py). Buffers hold mean and deviation
     of the content (d), of log F0 and of WORLD's frames (41: envelope codes, aperiodicity; the first
-    is the deviation of log power from the utterance's mean, whose own mean is `level`). pause,
-    talk: mean content (d) of pauses and of the rest; 0 where a network does not know them.
+    is the deviation of log power from the utterance's mean, whose own mean is `level`).
     """
 
     def __init__(self, config: Any, n_content: int, n_xvector: int) -> None:
@@ -227,8 +222,6 @@ class ContentNetwork(nn.Module):
             self.register_buffer(f"{name}_mean", torch.zeros(n))
             self.register_buffer(f"{name}_sd", torch.ones(n))
         self.register_buffer("level", torch.zeros(1))
-        for name in _PARTS:
-            self.register_buffer(name, torch.zeros(n_content))
 
     def statistic(self, name: str) -> Float64:
         """Buffer as float64."""
@@ -384,21 +377,17 @@ class BnSynthesiser(TrainedSynthesiser):
         keep: Sequence[str] = (),
         *,
         own_f0: bool = False,
-        hush: bool = False,
     ) -> None:
         """keep: parts of base.REMAINS that stay the source's. own_f0: F0 is the network's, within
-        the target's range. hush: all pauses get one content. UserError where the network has no F0
-        of its own, or does not know pauses."""
+        the target's range. UserError where the network has no F0 of its own."""
         super().__init__(config, network, where)
         for name in keep:
             if name not in self.keeps:
                 raise UserError(f"{where}: keep: {name}: this synthesiser makes its own")
         if own_f0 and network.melody is None:
             raise UserError(f"{where}: f0: predicted: it was trained without network.melody")
-        if hush and not network.get_buffer("pause").any():
-            raise UserError(f"{where}: hush: this network does not know pauses; train it again")
         self.extractor = load_extractor(config.content)
-        self.keep, self._own_f0, self._hush = tuple(keep), own_f0, hush
+        self.keep, self._own_f0 = tuple(keep), own_f0
 
     @classmethod
     def load(cls, folder: StrPath, **options: Any) -> Self:
@@ -415,8 +404,6 @@ class BnSynthesiser(TrainedSynthesiser):
     @classmethod
     def make(cls, config: Any, state: dict[str, Tensor]) -> ContentNetwork:
         n_content, n_xvector = len(state["content_mean"]), state["speaker.weight"].shape[1]
-        for name in _PARTS:  # of trainings before 2026-11-27
-            state.setdefault(name, torch.zeros(n_content))
         return cls.network_kind(config, n_content, n_xvector)
 
     def convert(self, wave: Float64, target: Target, f0: F0Map) -> Float64:
@@ -428,8 +415,8 @@ class BnSynthesiser(TrainedSynthesiser):
         if not source.sounds.any():
             return np.zeros(len(wave))
         heard = self.extractor(wave)
-        if target.content is not None or self._hush:
-            heard = self._changed(heard, target.content, wave)
+        if target.content is not None:
+            heard = self._changed(heard, target.content)
         content = at_frames(heard, self.extractor, len(source.f0), world.HOP)
         if self._own_f0:
             contour = self._predict_f0(content, source.f0 > VOICED_HZ, target.f0)
@@ -449,18 +436,10 @@ class BnSynthesiser(TrainedSynthesiser):
         out *= np.sqrt(level / (float(np.mean(out**2)) or 1.0))
         return self.limited(out)
 
-    def _changed(self, heard: Float32, change: ContentMap | None, wave: Float64) -> Float32:
-        """Content (T, d) of a signal after a change of its deviations from the mean; with hush, of
-        speech alone, and all pauses get one content."""
+    def _changed(self, heard: Float32, change: ContentMap) -> Float32:
+        """Content (T, d) after a change that works on deviations from the mean."""
         mean, sd = (self.network.statistic(f"content_{name}") for name in ("mean", "sd"))
-        talks, talk = np.ones(len(heard), dtype=bool), mean
-        if self._hush:
-            talks, talk = talking(wave, self.extractor, len(heard)), self.network.statistic("talk")
-        made = heard.astype(np.float64)
-        if change is not None:
-            made[talks] = talk + sd * change((made[talks] - talk) / sd)
-        made[~talks] = self.network.statistic("pause")
-        return made.astype(np.float32)
+        return (mean + sd * change((heard - mean) / sd)).astype(np.float32)
 
     @torch.no_grad()
     def _say(
@@ -530,32 +509,19 @@ def raised(wave: Float64) -> Float64:
 
     `sounding` and the encoder of content miss words of fainter ones.
     """
-    loudest = float(_energy(wave, np.arange(1 + len(wave) // world.HOP) * world.HOP).max()) / 800
+    loudest = float(_energy(wave, 1 + len(wave) // world.HOP).max()) / 800
     return wave * np.sqrt(_FAINT / loudest) if _LAST_BITS < loudest < _FAINT else wave
 
 
 def sounding(wave: Float64, n_frames: int) -> Bool:
     """Mask (T,) of the frames of a signal that are not digital silence, or nearly so."""
-    return _energy(wave, np.arange(n_frames) * world.HOP) > _QUIET * 800
+    return _energy(wave, n_frames) > _QUIET * 800
 
 
-def talking(wave: npt.NDArray[np.floating], of: ContentLayout, n: int) -> Bool:
-    """Mask (n,) of the content's frames that are no pause: within 20 dB of the loud ones of 4 s
-    around it and 40 dB of those of the signal, or two frames beside such.
-
-    A speaker who is fainter than another one of the same recording makes no pause.
-    """
-    if n < 5:
-        return np.ones(n, dtype=bool)
-    levels = 10 * np.log10(_energy(wave, of.first + np.arange(n) * of.hop) + 1e-9)
-    around = percentile_filter(levels, _LOUD_PERCENT, 2 * round(2 * SAMPLE_RATE / of.hop) + 1)
-    loud = (levels > around - 20) & (levels > np.percentile(levels, _LOUD_PERCENT) - 40)
-    return np.convolve(loud, np.ones(5), "same") > 0
-
-
-def _energy(wave: npt.NDArray[np.floating], middles: npt.NDArray[np.int64]) -> Float64:
-    """Sum of the squares of 800 samples around each of T samples: (T,)."""
-    total = np.concatenate(([0.0], np.cumsum(np.square(wave, dtype=np.float64))))
+def _energy(wave: Float64, n_frames: int) -> Float64:
+    """Sum of the squares of 800 samples around the middle of each frame: (T,)."""
+    total = np.concatenate(([0.0], np.cumsum(wave**2)))
+    middles = np.arange(n_frames) * world.HOP
     begin, end = (np.clip(middles + by, 0, len(wave)) for by in (-400, 400))
     return total[end] - total[begin]
 

@@ -27,7 +27,6 @@ from steps.synthesis.bottleneck import (
     fine_f0,
     mean_level,
     shaped,
-    talking,
 )
 from steps.synthesis.content import Finder, SpeechContents, Stored, wanted_content
 from steps.synthesis.f0 import VOICED_HZ, F0Stats, compute_f0_stats, transform_quantised
@@ -163,16 +162,12 @@ def log_variances(outputs: Float32, frames: WorldFrames) -> Float32:
 
 def set_statistics(network: ContentNetwork, speech: ContentSpeech, speakers: Sequence[str]) -> None:
     """Means and deviations over the speech of the training speakers."""
-    content, f0, out, levels, pauses, talk = [], [], [], [], [], []
+    content, f0, out, levels = [], [], [], []
     for utt in speech.utterances(speakers):
         frames = speech.frames(utt)
         values, power = speech.content(utt, len(frames), warped=False), frames.envelope[:, 0]
         loud = power > SILENCE + _LOUD_ABOVE_SILENCE
         content.append(values[::7])
-        heard, length = speech.contents(utt, warped=False), speech.audio.lengths[utt]
-        talks = talking(speech.audio.read(utt, 0, length), speech.contents.of, len(heard))
-        talk.append(heard[talks].mean(axis=0))
-        pauses.append(heard[~talks])
         f0.append(np.log(frames.f0[frames.f0 > VOICED_HZ]))
         out.append(np.hstack((frames.envelope, frames.aperiodicity))[loud])
         levels.append(mean_level(power))
@@ -186,9 +181,6 @@ def set_statistics(network: ContentNetwork, speech: ContentSpeech, speakers: Seq
         "content_sd"
     )
     network.units.fit(scaled.astype(np.float32), derive_seed(speech.seed, "bn-units"))
-    network.get_buffer("talk").copy_(torch.from_numpy(np.mean(talk, axis=0)))
-    if sum(map(len, pauses)):
-        network.get_buffer("pause").copy_(torch.from_numpy(np.concatenate(pauses).mean(axis=0)))
     network.get_buffer("out_mean")[0] = 0.0
     network.get_buffer("level").fill_(float(np.mean(levels)))
 
