@@ -502,6 +502,14 @@ def test_the_file_of_models_bn_tells_of_both_of_its_trainings() -> None:
     assert trained["content_digest"] == melody["trained"]["content_digest"]
 
 
+def test_the_settings_of_models_bn2_are_those_of_the_recipe() -> None:
+    path = ROOT / "models/bn2/synthesiser/synthesiser.yaml"
+    assert read_config(BnConfig, path) == read_config(BnConfig, CONF / "bn_base.yaml")
+    assert read_settings(path)["trained"]["device"] == "cuda"
+    learnt = set((ROOT / "models/bn2/spklist").read_text().split())
+    assert learnt > set((ROOT / "models/bn/spklist").read_text().split()) and len(learnt) == 258
+
+
 @pytest.mark.parametrize("name", sorted({p.stem for p in CONF.glob("bn_*.yaml")} - {"bn_hifigan"}))
 def test_the_settings_of_the_recipes_are_read(name: str) -> None:
     assert read_config(BnConfig, CONF / f"{name}.yaml").content == "moonshine"

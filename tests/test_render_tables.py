@@ -162,7 +162,7 @@ def test_the_project_s_pages_are_what_their_data_say() -> None:
 
 
 @pytest.mark.parametrize(
-    "page", [*ROOT.glob("egs/*/RESULTS.md"), ROOT / "models/bn/README.md", ROOT / "README.md"]
+    "page", [*ROOT.glob("egs/*/RESULTS.md"), *ROOT.glob("models/*/README.md"), ROOT / "README.md"]
 )
 def test_an_overview_has_the_words_of_the_speech_that_was_attacked(page: Path) -> None:
     """The row of b1 had pyannote's EER on three voices, and the words of eight from a later run."""
