@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Wall time of make protect on one and on two cores: at least 0.85 of linear, and equal bytes.
 
-models/bn protects a folder of copies of LibriSpeech's utterances, so many minutes in all, by
+models/bn2 protects a folder of copies of LibriSpeech's utterances, so many minutes in all, by
 steps/protect_folder.py --nj 1 and --nj 2, starts included. The machine must be quiet: the time is
 that of a clock. Speech: $PSEUDOVOX_CORPORA or ../shared/corpora (benchmarks/measuring.py).
 
