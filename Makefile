@@ -4,7 +4,11 @@ SHELL := bash
 PYTEST = . ./path.sh && pytest -n 2 --dist loadfile --no-loadscope-reorder
 # Of make protect and make evidence: IN and OUT are folders; docs/protect.md has all options. A stream has a system of its
 # own, as models/bn2 needs whole recordings.
-SYSTEM := $(if $(filter -,$(IN)),models/bn,models/bn2)
+ifeq ($(IN),-)
+SYSTEM := models/bn
+else
+SYSTEM := models/bn2
+endif
 PER := file
 CHANNELS := mix
 RENAME := false

@@ -29,13 +29,7 @@ from steps.speaker.vectors import read_xvectors
 from steps.standalone.export import averages, make_voices
 from steps.synthesis import bottleneck
 from steps.synthesis import content as bn_content
-from steps.synthesis.base import (
-    Target,
-    draw_timing,
-    load_synthesiser,
-    pace,
-    tilt,
-)
+from steps.synthesis.base import Target, draw_timing, load_synthesiser, pace, tilt
 from steps.synthesis.bottleneck import (
     N_OUT,
     BnConfig,
