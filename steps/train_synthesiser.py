@@ -8,8 +8,8 @@ these speakers. OUT gets synthesiser.yaml (the settings and what was trained on)
 (losses, and the distance on held-out speakers, against steps), checkpoints/ and, last,
 final.pt.
 
-With --onto, a network that was trained without network.melody is taken as it is, and only the
-melody is trained, which takes minutes (docs/content_training.md).
+With --onto, a network that was trained without network.melody or network.reader is taken as it is,
+and only that part is trained, which takes minutes (docs/content.md). A reader needs DATA/text.
 
 A stopped training goes on from its last checkpoint when the same command is given again, and ends
 with the same network as one that was not stopped.
@@ -17,7 +17,7 @@ with the same network as one that was not stopped.
 
 import logging
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from steps.options import Device, Settings, begin_training
 from utils.cli import UserError
@@ -36,7 +36,7 @@ def main(
     ] = None,
     onto: Annotated[
         Path | None, "A folder of this program or of a model (models/bn/synthesiser); it stays "
-        "as it is, and only the melody is trained", "SYNTHESISER",
+        "as it is, and only a part is trained that it lacks", "SYNTHESISER",
     ] = None,
     not_speakers_of: NotSpeakersOf = (),
 ) -> None:  # fmt: skip
@@ -44,7 +44,7 @@ def main(
     from utils import datadir
 
     asked = {"content": content, "onto": onto}
-    given = {name: path for name, path in asked.items() if path}
+    given: dict[str, Any] = {name: path for name, path in asked.items() if path}
     structure = find_structure(conf, on_content=bool(given))
     config, data = begin_training(structure.settings, conf, None, data_dir, not_speakers_of)
     if onto and config.synthesiser != "bn":
@@ -62,5 +62,7 @@ def main(
     audio = load_training_audio(
         data.wav, data.utt2spk, cache_gb=config.training.cache_gb, minimum_seconds=0.5
     )
+    if onto:
+        given |= {"texts": data.text}
     train_synthesiser(structure, config, audio, pool, out, seed=seed, device=device, **given)
     datadir.write_training_speakers(out, data.utt2spk.values(), below)

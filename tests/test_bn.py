@@ -432,7 +432,7 @@ def test_a_melody_is_put_onto_a_network_that_stays_as_it_is(pool, trained, tmp_p
     assert told["trained"]["onto"] == base
     assert base["training"]["steps"] == base["trained"]["step"] == 60
     for onto, other, why in (
-        (tmp_path / "more", config, "onto a network without one"),
+        (tmp_path / "more", config, "onto a network without it.*none would be"),
         (trained, replace(config, network=replace(config.network, channels=8)), "does not hold"),
         (trained, replace(config, shaping=BnShaping(emphasis=1.2)), "emphasis=1.0.*must be"),
     ):

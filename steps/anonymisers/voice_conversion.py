@@ -48,7 +48,7 @@ R, TEMPERATURE = 3, 0.05  # the default of `neighbours`; of the softmax over the
 _CACHED = 1024  # pseudo-speakers to keep
 _SYNTHESISERS = r"world|(nsf|bn)(_.+)?"
 # Settings of a family of synthesisers.
-OF_FAMILY = dict.fromkeys(("style", "content", "ranges", "keep", *base.MOVES), "bn")
+OF_FAMILY = dict.fromkeys(("style", "content", "ranges", "keep", "reads", *base.MOVES), "bn")
 OF_FAMILY |= dict.fromkeys(("content_scale", "content_bend"), "nsf")
 _KNOWN = "world, or nsf_<name> or bn_<name> for what conf/synthesisers/<it>.yaml trains,"
 Bend = Annotated[float, rule.Number(least=0, most=0.5, unit="(log Hz)")]  # above, not speech
@@ -79,6 +79,7 @@ class ConversionSettings:
     timing: Move = 0.0  # largest change of rate; the length stays
     rate: Move = 0.0  # largest change of a pseudo-speaker's rate
     pauses: Move = 0.0  # and of each pause
+    reads: str | None = None  # recogniser whose words are all that is kept
     leak: rule.Share = 0.0  # of the source's own vector in the voice's: to test attackers with
 
     def __post_init__(self) -> None:
@@ -89,6 +90,8 @@ class ConversionSettings:
             raise ValueError("ranges: f0 must not be none")
         if self.f0 == PREDICTED and not self.synthesiser.startswith("bn"):
             raise ValueError(f"f0: {PREDICTED}: only synthesiser: bn_<name> predicts it")
+        if self.reads and (self.f0 != PREDICTED or self.keep):
+            raise ValueError(f"reads: f0 must be {PREDICTED}, and keep empty; only words are left")
 
     @property
     def moves(self) -> bool:
@@ -132,7 +135,7 @@ class VoiceConversion(Anonymiser):
             or own.ranges is not None or own.moves
             or (own.content is not None and own.content.is_random)
         )  # fmt: skip
-        self.keeps_length = not (own.rate or own.pauses)
+        self.keeps_length = not (own.rate or own.pauses or own.reads)
         self.notes = generator.notes
         self._pseudos: OrderedDict[tuple[VoiceKey, str], Pseudo] = OrderedDict()
 
@@ -298,6 +301,7 @@ def _load_synthesiser(
     options: dict[str, object] = {}
     if settings.synthesiser.startswith("bn"):
         options = {"keep": settings.keep, "own_f0": settings.f0 == PREDICTED}
+        options["reads"] = settings.reads
     return base.load_synthesiser(run.folder("synthesiser"), **options)
 
 

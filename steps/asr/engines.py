@@ -4,7 +4,7 @@ import hashlib
 import re
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -51,14 +51,16 @@ class PocketSphinx:
     def _hear(self, utt: str, samples: Float64) -> bool:
         """Decode a signal; False for digital silence."""
         heard = condition(utt, samples)
-        if heard is None:
-            return False
+        if heard is not None:
+            self._decode(heard)
+        return heard is not None
+
+    def _decode(self, heard: Float64) -> None:
         pcm = np.clip(np.rint(heard * 32767), -32768, 32767).astype("<i2")
         self._decoder.reinit_feat()  # else the result depends on the utterance before
         self._decoder.start_utt()
         self._decoder.process_raw(pcm.tobytes(), full_utt=True)  # so the mean is of all of it
         self._decoder.end_utt()
-        return True
 
 
 class Phones(PocketSphinx):
@@ -83,6 +85,48 @@ class Phones(PocketSphinx):
             return ""
         found = self._decoder.seg() or ()
         return " ".join(f"{one.word}:{one.end_frame - one.start_frame + 1}" for one in found)
+
+
+class Aligner(PocketSphinx):
+    """Begin and end of given phones in speech, by the same models."""
+
+    def __init__(self) -> None:
+        pocketsphinx.set_loglevel("FATAL")
+        model = pocketsphinx.get_model_path
+        words = model("en-us/cmudict-en-us.dict")
+        self._decoder = pocketsphinx.Decoder(
+            hmm=model("en-us/en-us"),
+            dict=words,
+            lm=None,
+            cmn="batch",
+            bestpath=False,
+            loglevel="FATAL",
+            **WIDE,
+        )
+        self._known: dict[str, str] = {}  # word of the dictionary for its phones
+
+    def align(
+        self, utt: str, samples: Float64, words: Sequence[Sequence[str]]
+    ) -> list[tuple[str, int]]:
+        """Each phone, and silences between words (`SIL`), with their frames of 10 ms.
+
+        words: phones of each. UserError where a signal (n,) at 16 kHz does not fit them. No silence
+        is added to it, so that the frames are the signal's.
+        """
+        unfit = UserError(f"{utt}: its speech does not say its text; correct it, or leave it out")
+        decoder, spelt = self._decoder, [" ".join(word) for word in words]
+        for phones in spelt:
+            if phones not in self._known:
+                self._known[phones] = f"aligned{len(self._known)}"
+                decoder.add_word(self._known[phones], phones, True)
+        decoder.set_align_text(" ".join(self._known[phones] for phones in spelt))
+        try:
+            self._decode(samples)
+            decoder.set_alignment()  # the second pass finds the phones in the words of the first
+            self._decode(samples)
+        except RuntimeError:
+            raise unfit from None
+        return [(part.name, part.duration) for word in decoder.get_alignment() for part in word]
 
 
 def _search(language: Language) -> dict[str, object]:

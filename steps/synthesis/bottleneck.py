@@ -13,7 +13,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.parametrizations import weight_norm
 
+from steps.asr.recognisers import make_recogniser
 from steps.content.extractors import at_frames, at_places, load_extractor
+from steps.content.reading import Reader
 from steps.content.units import UnitSettings, make_units
 from steps.synthesis import world
 from steps.synthesis.base import REMAINS, ContentMap, F0Map, Target, tilt, trained_files
@@ -37,7 +39,7 @@ Degree = Annotated[float, rule.Number(least=0, most=2)]
 class BnNetwork:
     """Gated dilated convolutions. condition: values that the x-vector is mapped to. dropout: share
     of values set to 0 in a training step. melody: channels of the network that predicts F0 (`f0:
-    predicted` of a system); 0: there is none."""
+    predicted` of a system); reader: of the one that reads a text (`reads`); 0: there is none."""
 
     channels: Channels = 192
     kernel: rule.OddSize = 3
@@ -45,6 +47,7 @@ class BnNetwork:
     condition: Channels = 64
     dropout: rule.Share = 0.0
     melody: Annotated[int, rule.Number(least=0, most=4096)] = 0
+    reader: Annotated[int, rule.Number(least=0, most=4096)] = 0
 
 
 @dataclass(frozen=True)
@@ -140,7 +143,7 @@ Rate = Annotated[int, rule.Number(least=2, most=world.HOP)]
 class HifiganNetwork:
     """Generator V1 of HiFi-GAN. channels: before the first upsampling; each halves them. rates: of
     the upsamplings, 160 together. kernels, dilations: of the residual blocks after each. condition,
-    melody: see BnNetwork."""
+    melody, reader: see BnNetwork."""
 
     channels: Channels = 512
     rates: Annotated[tuple[Rate, ...], rule.Long()] = (5, 4, 4, 2)
@@ -148,6 +151,7 @@ class HifiganNetwork:
     dilations: Annotated[tuple[Dilation, ...], rule.Long()] = (1, 3, 5)
     condition: Channels = 128
     melody: Annotated[int, rule.Number(least=0, most=4096)] = 0
+    reader: Annotated[int, rule.Number(least=0, most=4096)] = 0
 
     def __post_init__(self) -> None:
         if math.prod(self.rates) != world.HOP:
@@ -215,8 +219,9 @@ class ContentNetwork(nn.Module):
         super().__init__()
         self.n_content, self.n_xvector = n_content, n_xvector
         self.units = make_units(config.units, n_content)
-        melody = config.network.melody
+        melody, reader = config.network.melody, config.network.reader
         self.melody = Melody(self.units.width, melody) if melody else None
+        self.reader = Reader(n_content, reader) if reader else None
         self.n_inputs = self.units.width + 4
         for name, n in (("content", n_content), ("f0", 1), ("out", N_OUT)):
             self.register_buffer(f"{name}_mean", torch.zeros(n))
@@ -377,15 +382,20 @@ class BnSynthesiser(TrainedSynthesiser):
         keep: Sequence[str] = (),
         *,
         own_f0: bool = False,
+        reads: str | None = None,
     ) -> None:
         """keep: parts of base.REMAINS that stay the source's. own_f0: F0 is the network's, within
-        the target's range. UserError where the network has no F0 of its own."""
+        the target's range. reads: the recogniser whose words are read anew. UserError where the
+        network has no F0 of its own, or cannot read."""
         super().__init__(config, network, where)
         for name in keep:
             if name not in self.keeps:
                 raise UserError(f"{where}: keep: {name}: this synthesiser makes its own")
         if own_f0 and network.melody is None:
             raise UserError(f"{where}: f0: predicted: it was trained without network.melody")
+        if reads and network.reader is None:
+            raise UserError(f"{where}: reads: it was trained without network.reader")
+        self._recogniser = make_recogniser(reads) if reads else None
         self.extractor = load_extractor(config.content)
         self.keep, self._own_f0 = tuple(keep), own_f0
 
@@ -407,17 +417,19 @@ class BnSynthesiser(TrainedSynthesiser):
         return cls.network_kind(config, n_content, n_xvector)
 
     def convert(self, wave: Float64, target: Target, f0: F0Map) -> Float64:
-        """Only the target's x-vector counts, and its F0 if the network makes F0;
-        the mean power stays."""
+        """Only the target's x-vector counts, and its F0 if the network makes F0; the mean power
+        stays. What is read has a length of its own; without words it is silence of the source's."""
         unit = self.speaker(target)
-        level, wave = float(np.mean(wave**2)), raised(wave)
-        source = replace(self._analyse(wave), energy_range=target.energy)
+        level, n_samples, wave = float(np.mean(wave**2)), len(wave), raised(wave)
+        content, source = self._hear(wave) if self._recogniser is None else self._read(wave)
+        source = replace(source, energy_range=target.energy)
         if not source.sounds.any():
-            return np.zeros(len(wave))
-        heard = self.extractor(wave)
+            return np.zeros(n_samples)
+        if self._recogniser is not None:
+            n_samples = len(source.f0) * world.HOP
         if target.content is not None:
-            heard = self._changed(heard, target.content)
-        content = at_frames(heard, self.extractor, len(source.f0), world.HOP)
+            content = self._changed(content, target.content)
+        content = at_frames(content, self.extractor, len(source.f0), world.HOP)
         if self._own_f0:
             contour = self._predict_f0(content, source.f0 > VOICED_HZ, target.f0)
         else:
@@ -425,16 +437,34 @@ class BnSynthesiser(TrainedSynthesiser):
         if target.slope:
             tilted = np.clip(tilt(contour, target.slope), LOWEST_HZ, HIGHEST_HZ)
             contour = np.where(contour > 0, tilted, 0.0)
-        n_samples = len(wave)
         if target.timing is not None:
             places = target.timing(source.f0)
             content, contour = at_places(content, places), f0_at(contour, places)
-            n_samples = round(len(wave) * len(places) / len(source.f0))
+            n_samples = round(n_samples * len(places) / len(source.f0))
             source = source.at(places)
         inputs = self.network.inputs_of(content, contour, source.energy)
         out = self._say(torch.from_numpy(inputs.T.copy())[None], unit, contour, source, n_samples)
         out *= np.sqrt(level / (float(np.mean(out**2)) or 1.0))
         return self.limited(out)
+
+    def _hear(self, wave: Float64) -> tuple[Float32, SourceFeatures]:
+        """Content (T, d) of speech, and what else of it counts."""
+        source = self._analyse(wave)
+        if not source.sounds.any():
+            return np.zeros((0, self.extractor.width), np.float32), source
+        return self.extractor(wave), source
+
+    def _read(self, wave: Float64) -> tuple[Float32, SourceFeatures]:
+        """Content (T, d) of the words that the recogniser finds, as the network reads them."""
+        assert self._recogniser is not None and self.network.reader is not None
+        text = ""
+        if sounding(wave, 1 + len(wave) // world.HOP).any():
+            found = self._recogniser.recognise("", wave)
+            text = found if isinstance(found, str) else found.words
+        normal, voiced = self.network.reader.read(text, self.extractor)
+        mean, sd = (self.network.statistic(f"content_{name}") for name in ("mean", "sd"))
+        said = SourceFeatures(voiced * LOWEST_HZ, np.ones(len(voiced), bool), None, None)
+        return (mean + sd * normal).astype(np.float32), said
 
     def _changed(self, heard: Float32, change: ContentMap) -> Float32:
         """Content (T, d) after a change that works on deviations from the mean."""

@@ -2,9 +2,10 @@
 
 import copy
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from steps.audio import SAMPLE_RATE
+from steps.content import reading
 from steps.content.extractors import at_frames
 from steps.content.units import load_ear
 from steps.synthesis.base import trained_files
@@ -44,6 +46,7 @@ from steps.synthesis.training import (
     stack,
 )
 from steps.synthesis.world import CODE_DIM, FINE, HOP, SILENCE, WorldFrames, spectrum
+from steps.training.audio import TrainingAudio
 from steps.training.loop import descend, learning_rate, set_rate
 from steps.training.settings import read_config
 from steps.training.weights import fill_network, load_state
@@ -60,7 +63,8 @@ _VARIANCE_WEIGHT = 0.1
 _SMALLEST_VARIANCE = 1e-3
 _SMALLEST_SD = 1e-2  # of log F0
 MELODY_WEIGHT = 0.2
-_MELODY = "melody."  # of the names of its weights
+_PARTS = ("melody", "reader")  # of a network, that can be put onto a trained one
+LENGTH_WEIGHT = 0.3
 _LOUD_ABOVE_SILENCE = 8.0  # log power; below it there is no speech
 
 
@@ -185,26 +189,69 @@ def set_statistics(network: ContentNetwork, speech: ContentSpeech, speakers: Seq
     network.get_buffer("level").fill_(float(np.mean(levels)))
 
 
-def take_over(network: ContentNetwork, folder: Path, digest: str) -> bytes:
-    """Copy a trained network into this one, where only the melody then learns.
+def take_over(network: ContentNetwork, folder: Path, digest: str) -> tuple[str, bytes]:
+    """Copy a trained network into this one, where only the part that it lacks then learns.
 
-    folder: of the trained one, which has no melody. Returns the bytes of its weights. UserError
-    where its class, its shapes or its content's digest differ from this one's.
+    folder: of the trained one. Returns the part, of _PARTS, and the bytes of its weights.
+    UserError where it lacks none or both, or its shapes or its content's digest differ.
     """
     conf, weights = trained_files(folder)
-    known = content_digest(conf)
-    state = load_state(weights)
-    if network.melody is None or any(name.startswith(_MELODY) for name in state):
-        raise UserError(f"{folder}: a melody is put onto a network without one, by network.melody")
+    known, state = content_digest(conf), load_state(weights)
+    has = {name.split(".")[0] for name in state}
+    lacks = [part for part in _PARTS if getattr(network, part) is not None and part not in has]
+    if len(lacks) != 1:
+        raise UserError(
+            f"{folder}: one part is put onto a network without it, by network.melody or "
+            f"network.reader; {' and '.join(lacks) or 'none'} would be"
+        )
     if known != digest:
         raise UserError(f"{folder}: was trained on other content ({known}) than is here ({digest})")
     if (shaping := read_config(BnConfig, conf).shaping) != network.shaping:
-        raise UserError(f"{conf}: {shaping}; that of the melody's CONF must be the same")
-    own = {name: part for name, part in network.state_dict().items() if name.startswith(_MELODY)}
+        raise UserError(f"{conf}: {shaping}; that of the part's CONF must be the same")
+    own = {x: value for x, value in network.state_dict().items() if x.startswith(f"{lacks[0]}.")}
     fill_network(network, {**state, **own}, weights)
     for name, parameter in network.named_parameters():
-        parameter.requires_grad_(name.startswith(_MELODY))
-    return weights.read_bytes()
+        parameter.requires_grad_(name in own)
+    return lacks[0], weights.read_bytes()
+
+
+# ---- Crops of content with the phones that are said.
+
+
+class ReadingCrops(CropMaker):
+    """Crops of T frames of content for a reader.
+
+    windows (B, T, 9) and places (B, T, 7), of `reading`; said (B, T, d), content in deviations from
+    the utterance's mean; lasts (B, T), logarithms of the lengths of the phones; spoken (B, T),
+    1 / length in phones, else 0; known (B, T), 1, and 0 after the end.
+    """
+
+    purpose = "bn-reading"
+
+    def __init__(
+        self, speech: ContentSpeech, network: ContentNetwork, speakers: Sequence[str],
+        phones: Mapping[str, Sequence[reading.Phone]],
+    ) -> None:  # fmt: skip
+        super().__init__(speech, speakers)
+        self.network, self.phones = network, phones
+        self.n_frames = round(self.n_frames * HOP / speech.contents.of.hop)
+
+    def crop(self, rng: np.random.Generator, speaker: str, *, augmented: bool) -> dict[str, Array]:
+        utt, _ = self.speech.draw(rng, speaker)
+        said, phones = self.speech.contents(utt, warped=False), self.phones[utt]
+        said = ((said - said.mean(axis=0)) / self.network.statistic("content_sd")).astype(
+            np.float32
+        )
+        at, places = reading.frames_of(phones, self.speech.contents.of, len(said))
+        lasts = np.log([phone.lasts / reading.USUAL for phone in phones])[at]
+        spoken = np.array([phone.name != reading.SILENCE for phone in phones])[at] / np.exp(lasts)
+        found = {
+            "windows": reading.windows_of(phones)[at], "places": places, "said": said,
+            "lasts": lasts.astype(np.float32), "spoken": spoken.astype(np.float32),
+            "known": np.ones(len(said), np.float32),
+        }  # fmt: skip
+        part = draw_part(rng, len(said), self.n_frames)
+        return {name: filled(values[part], self.n_frames) for name, values in found.items()}
 
 
 # ---- Synthesis of WORLD in PyTorch, so that a loss can have a gradient to the frames.
@@ -389,11 +436,13 @@ class ContentTrainer(SynthesiserTrainer):
 
     kind: its class. signals: whether crops have signals. content: a folder of
     steps/extract_content.py; without it content is found while training. onto: see `take_over`;
-    its synthesiser.yaml becomes `trained: onto:` of the new one.
+    its synthesiser.yaml becomes `trained: onto:` of the new one. only: the part that learns, or
+    all does.
     """
 
     kind: ClassVar[type[ContentNetwork]]
     signals: ClassVar[bool] = False
+    only: str = ""
     distance_name = best_by = "valid_loss"
 
     def prepare(self) -> None:
@@ -405,6 +454,8 @@ class ContentTrainer(SynthesiserTrainer):
             else Stored(self.content, wanted, audio.lengths)
         )
         speech = ContentSpeech(**vars(self.speech), contents=contents)
+        if config.network.reader and self.onto is None:
+            raise UserError("network.reader: it is put onto a trained network (--onto)")
         digest, n_xvector = contents.of.digest, self.speech.matrix(self.speakers).shape[1]
         self.draw_weights("bn-weights")
         self.network = self.kind(config, contents.of.width, n_xvector)
@@ -412,12 +463,33 @@ class ContentTrainer(SynthesiserTrainer):
         if self.onto is None:
             set_statistics(self.network, speech, self.speakers)
         else:
-            self.parts.append(take_over(self.network, self.onto, digest))
+            self.only, weights = take_over(self.network, self.onto, digest)
+            self.parts.append(weights)
             self.known["onto"] = read_settings(trained_files(self.onto)[0])
         # Crops are made on the processor, wherever the network is.
         own = copy.deepcopy(self.network)
-        self.make = ContentCrops(speech, own, self.speakers, self.signals)
+        if self.only == "reader":
+            phones = self._align(audio)
+            self.parts.append([phones[utt] for utt in sorted(phones)])
+            self.make = ReadingCrops(speech, own, self.speakers, phones)
+        else:
+            self.make = ContentCrops(speech, own, self.speakers, self.signals)
         self.prepare_losses(speech)
+
+    def _align(self, audio: TrainingAudio) -> dict[str, list[reading.Phone]]:
+        """Phones of every utterance of the training, with their lengths in it."""
+        from steps.asr.engines import Aligner
+
+        if self.texts is None:
+            raise UserError("network.reader: the training data has no text; it is what is read")
+        aligner, every = Aligner(), chain.from_iterable(audio.spk2utt.values())
+        read, texts = self.speech.audio.read, self.texts
+        return {
+            utt: reading.aligned(
+                aligner, utt, read(utt, 0, audio.lengths[utt]).astype(np.float64), texts[utt]
+            )
+            for utt in every
+        }
 
     @abstractmethod
     def prepare_losses(self, speech: ContentSpeech) -> None:
@@ -435,7 +507,7 @@ class ContentTrainer(SynthesiserTrainer):
     def validate(self) -> dict[str, float]:
         """See SynthesiserTrainer: also the distance of F0."""
         figures = super().validate()
-        if self.valid is not None and self.network.melody is not None:
+        if self.valid is not None and "melody" in self.valid and self.network.melody is not None:
             figures["valid_melody"] = float(self.off_melody(self.valid))
         return figures
 
@@ -457,8 +529,7 @@ class BnTrainer(ContentTrainer):
         self.optimiser = torch.optim.AdamW(
             self.network.parameters(), self.plan.learning_rate, weight_decay=self.plan.weight_decay
         )
-        self.only_melody = self.onto is not None
-        if self.only_melody:
+        if self.only == "melody":
             self.best_by = "valid_melody"
 
     def batch(self, step: int) -> tuple[Crops, Crops | None]:
@@ -471,8 +542,10 @@ class BnTrainer(ContentTrainer):
         set_rate(self.optimiser, learning_rate(self.plan, step))
         crops, others = batch
         found: dict[str, Tensor] = {}
-        if self.only_melody:
+        if self.only == "melody":
             loss = found["melody"] = self.off_melody(crops)
+        elif self.only:
+            loss = found["loss"] = self.distance_on(crops)
         else:
             found["loss"] = self.distance_on(crops)
             guess = self.network.variance(crops["xvectors"].to(self.device))
@@ -496,12 +569,27 @@ class BnTrainer(ContentTrainer):
         return figures
 
     def distance_on(self, batch: Crops) -> Tensor:
-        """See ContentTrainer: weighted mean over the outputs of speech, in deviations."""
+        """See ContentTrainer: weighted mean over the outputs of speech, in deviations; of a
+        reader, see `_misread`."""
+        if self.only == "reader":
+            return self._misread(self.on_device(batch))
         x, weights = self.on_device(batch), torch.from_numpy(WEIGHTS).to(self.device)
         sounds = x["sounds"].repeat_interleave(FINE, dim=1)
         made = self.network(x["inputs"], x["xvectors"]).transpose(1, 2)
         apart = (made - x["outputs"]).abs() * weights
         return (apart.sum(dim=2) * sounds).sum() / (sounds.sum() * weights.sum() + 1e-9)
+
+    def _misread(self, x: Crops) -> Tensor:
+        """Half the log likelihood's fall per value of content, as if what the phones do not tell
+        were Gaussian with one covariance: that counts least which speakers differ in most."""
+        reader, known = self.network.reader, x["known"] > 0
+        assert reader is not None
+        off = (reader(x["windows"], x["places"]) - x["said"])[known]
+        spread = off.T @ off / len(off)
+        least = _SHRINK * spread.diagonal().mean() * torch.eye(len(spread), device=spread.device)
+        long = (reader.lengths(x["windows"]) - x["lasts"]).square()
+        content = torch.logdet(spread + least) / (2 * len(spread))
+        return content + LENGTH_WEIGHT * (long * x["spoken"]).sum() / x["spoken"].sum()
 
 
 class HifiganTrainer(AdversarialTrainer, ContentTrainer):

@@ -4,7 +4,7 @@ import logging
 import math
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -164,10 +164,10 @@ class CropMaker(ABC):
 class SynthesiserTrainer(Trainer):
     """Training of a synthesiser of any structure, with crops of `speakers`; held: those held out.
 
-    content, onto: for networks on a recogniser's content. The network has n_xvector, the values of
-    its x-vectors; `make` makes crops. parts: what beside settings, seed, audio and x-vectors
-    determines the network; known: what else synthesiser.yaml says of the training. distance_name:
-    of the distance in training.tsv; log-mel distances are in nepers.
+    content, onto, texts: for networks on a recogniser's content. The network has n_xvector, the
+    values of its x-vectors; `make` makes crops. parts: what beside settings, seed, audio and
+    x-vectors determines the network; known: what else synthesiser.yaml says of the training.
+    distance_name: of the distance in training.tsv; log-mel distances are in nepers.
     """
 
     speech: TrainingSpeech
@@ -176,6 +176,7 @@ class SynthesiserTrainer(Trainer):
     device: str = "cpu"
     content: Path | None = None
     onto: Path | None = None
+    texts: Mapping[str, str] | None = None
     make: Any = field(init=False)  # CropMaker
     distance_name: ClassVar[str] = "valid_log_mel"
     best_by = "valid_log_mel"
@@ -228,11 +229,11 @@ def train_synthesiser(
     *,
     seed: int,
     device: str = "cpu",
-    **given: Path,
+    **given: Any,
 ) -> None:
     """Train on `audio` and its data in `pool`, from the last checkpoint on.
 
-    given: content, onto; see `ContentTrainer`. `out` gets training.tsv, checkpoints/,
+    given: content, onto, texts; see `ContentTrainer`. `out` gets training.tsv, checkpoints/,
     synthesiser.yaml; final.pt last.
     """
     use_device(device)
