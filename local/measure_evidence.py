@@ -64,8 +64,8 @@ def main(
         raise UserError(f"{system}: is not what {out} was protected with; give SYSTEM=")
     if loaded and not loaded.anonymiser.keeps_length:
         raise UserError(
-            f"{system}: changes how long speech is (rate, pauses), and recordings are compared "
-            "second by second; measure it by a recipe (run.sh)"
+            f"{system}: changes how long speech is (rate, pauses, reads), and recordings are "
+            "compared second by second; measure it by a recipe (run.sh)"
         )
     pairs, left_out = evidence.pair_up(source, out, people)
     judges, missing = evidence.load_judges(loaded.anonymiser if loaded else None)

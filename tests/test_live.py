@@ -85,7 +85,7 @@ def test_endless_context_ended_with_a_traceback(name: str, seconds: float) -> No
     refuses(f"{name}: .* s; a number from 0 on", make_live, Turned(), KEY, block=0.2, **asked)
 
 
-@pytest.mark.parametrize("name", ["timing", "rate", "pauses"])
+@pytest.mark.parametrize("name", ["timing", "rate", "pauses", "reads"])
 def test_timing_is_refused_where_speech_arrives_block_by_block(monkeypatch, name):
     monkeypatch.setattr(Turned, "settings", lambda _: {name: 0.4})
     message = f"{name}: speech that arrives block by block"

@@ -133,59 +133,57 @@ def aligned(aligner: "Aligner", utt: str, samples: Float64, text: str) -> list[P
 
 # ---- Network from phones to their lengths and to content.
 
-WINDOW = 9  # phones that a frame depends on directly, its own in the middle
+MARGIN = 8  # phones on either side that a phone may depend on, and some more
+USUAL = 8.0  # frames of 10 ms of a phone
 _DILATIONS = (1, 2, 4, 8, 1, 2, 4, 8)
 _DROPOUT = 0.2
 _LONGEST = 20.0  # frames of 10 ms; a phone's ends further away do not count
-USUAL = 8.0  # frames of 10 ms of a phone
 _SHORTEST = 2
 _PACE = 1.15  # a predicted length is a median; by this a text lasts as long as people take
-_N_PLACES = 7
+_N_PLACES = 8
 
 
-def windows_of(phones: Sequence[Phone]) -> npt.NDArray[np.int64]:
-    """Numbers (P, WINDOW) of the phones about each of P phones; outside there is silence."""
+def symbols_of(phones: Sequence[Phone]) -> npt.NDArray[np.int64]:
+    """Numbers (P,), from 1 on, of phones with their stresses, and whether they end a word."""
     place = {name: i for i, name in enumerate(_signs()[0])}
-    own = [(place[x.name] * 3 + x.stress) * 2 + x.ends for x in phones]
-    half = WINDOW // 2
-    padded = np.pad(np.array(own, np.int64), half, constant_values=1)
-    found = np.lib.stride_tricks.sliding_window_view(padded, WINDOW)
-    return found + np.arange(WINDOW) * _n_symbols()
+    return np.array([(place[x.name] * 3 + x.stress) * 2 + x.ends + 1 for x in phones], np.int64)
 
 
-def _n_symbols() -> int:
-    return len(_signs()[0]) * 6
+def sizes_of(phones: Sequence[Phone]) -> Float32:
+    """Logarithms (P,) of the lengths of phones, in usual ones."""
+    return np.log([x.lasts / USUAL for x in phones]).astype(np.float32)
 
 
 def frames_of(
     phones: Sequence[Phone], of: ContentLayout, n: int
-) -> tuple[npt.NDArray[np.intp], Float32]:
-    """Place among the phones (n,) of each of n frames of content, and where in it the frame is (n,
-    7)."""
+) -> tuple[npt.NDArray[np.int64], Float32]:
+    """Place among the phones (n,) of each of n frames of content, and where in its phone the frame
+    is (n, 8)."""
     lasts = np.array([phone.lasts for phone in phones], np.float64)
     begin = np.concatenate(([0.0], np.cumsum(lasts)[:-1]))
     times = (np.arange(n) * of.hop + of.first) / SAMPLE_RATE * 100
     at = np.searchsorted(begin, times, side="right") - 1
     gone = times - begin[at]
-    left = np.clip(lasts[at] - gone, 0, _LONGEST) / 10
-    share, gone = np.minimum(gone / lasts[at], 1), np.minimum(gone, _LONGEST) / 10
+    share, left = np.minimum(gone / lasts[at], 1), np.clip(lasts[at] - gone, 0, _LONGEST) / 10
+    gone = np.minimum(gone, _LONGEST) / 10
     silent = np.array([phone.name == SILENCE for phone in phones])[at]
-    size = np.log(lasts[at] / USUAL)
-    places = (share, gone, left, np.exp(-3 * gone), np.exp(-3 * left), size, silent)
-    return at, np.stack(places, axis=1).astype(np.float32)
+    places = (
+        share, share**2, np.sin(np.pi * share), gone, left, np.exp(-3 * gone), np.exp(-3 * left),
+        silent,
+    )  # fmt: skip
+    return at.astype(np.int64), np.stack(places, axis=1).astype(np.float32)
 
 
 class Reader(nn.Module):
-    """Content of a voice without qualities, from phones: gated dilated convolutions."""
+    """Content of a voice without qualities, from phones: convolutions over phones, and gated ones
+    over frames."""
 
     def __init__(self, n_content: int, width: int) -> None:
         super().__init__()
-        self.phones = nn.Embedding(WINDOW * _n_symbols(), width)
-        nn.init.normal_(self.phones.weight, std=WINDOW**-0.5)
-        self.length = nn.Sequential(
-            nn.Dropout(_DROPOUT), nn.Linear(width, width), nn.GELU(),
-            nn.Dropout(_DROPOUT), nn.Linear(width, 1),
-        )  # fmt: skip
+        self.phones = nn.Embedding(1 + len(_signs()[0]) * 6, width, padding_idx=0)
+        self.context = nn.ModuleList(nn.Conv1d(width, width, 5, padding="same") for _ in range(3))
+        self.length = nn.Conv1d(width, 1, 1)
+        self.size = nn.Linear(1, width)
         self.place = nn.Linear(_N_PLACES, width)
         self.gated = nn.ModuleList(
             nn.Conv1d(width, 2 * width, 3, padding="same", dilation=d) for d in _DILATIONS
@@ -196,15 +194,20 @@ class Reader(nn.Module):
         )
         self.dropout = nn.Dropout(_DROPOUT)
 
-    def lengths(self, windows: Tensor) -> Tensor:
-        """Logarithms (...) of lengths, in usual ones, of phones with windows (..., WINDOW)."""
-        found: Tensor = self.length(self.phones(windows).sum(dim=-2))
-        return found[..., 0]
+    def listen(self, symbols: Tensor) -> tuple[Tensor, Tensor]:
+        """Phones in their context (B, width, P), and logarithms (B, P) of their lengths, in usual
+        ones, from symbols (B, P); 0 where there is no phone."""
+        hidden = self.phones(symbols).transpose(1, 2)
+        for layer in self.context:
+            hidden = hidden + functional.gelu(layer(self.dropout(hidden)))
+        return hidden, self.length(hidden)[:, 0]
 
-    def forward(self, windows: Tensor, places: Tensor) -> Tensor:
-        """Content (B, T, d), normalised and without its mean, of frames with windows (B, T, WINDOW)
-        of their phones, and places (B, T, 7) in them."""
-        hidden = (self.phones(windows).sum(dim=2) + self.place(places)).transpose(1, 2)
+    def forward(self, phones: Tensor, sizes: Tensor, at: Tensor, places: Tensor) -> Tensor:
+        """Content (B, T, d), normalised and without its mean, of frames in phones (B, width, P) of
+        `listen` with sizes (B, P); at, places (B, T), (B, T, 8): see `frames_of`."""
+        sized = phones + self.size(sizes[..., None]).transpose(1, 2)
+        hidden = torch.gather(sized, 2, at[:, None].expand(-1, sized.shape[1], -1))
+        hidden = hidden + self.place(places).transpose(1, 2)
         total = torch.zeros_like(hidden)
         for gated, mixed in zip(self.gated, self.mixed, strict=True):
             value, gate = gated(self.dropout(hidden)).chunk(2, dim=1)
@@ -220,15 +223,15 @@ class Reader(nn.Module):
         phones = phones_of(text)
         if not phones:
             return np.zeros((0, of.width), np.float32), np.zeros(0, bool)
-        windows = torch.from_numpy(windows_of(phones))
-        logs = self.lengths(windows).numpy().astype(np.float64)
-        sizes = np.maximum(_SHORTEST, np.rint(_PACE * USUAL * np.exp(logs))).astype(int)
+        hidden, logs = self.listen(torch.from_numpy(symbols_of(phones))[None])
+        lasts = np.rint(_PACE * USUAL * np.exp(logs[0].numpy().astype(np.float64)))
         phones = [
-            x if x.lasts else x._replace(lasts=int(n)) for x, n in zip(phones, sizes, strict=True)
+            x if x.lasts else x._replace(lasts=max(_SHORTEST, int(n)))
+            for x, n in zip(phones, lasts, strict=True)
         ]
-        lasts = [phone.lasts for phone in phones]
-        n = round(sum(lasts) * SAMPLE_RATE / 100 / of.hop)
-        at, places = frames_of(phones, of, n)
-        content = self(windows[at][None], torch.from_numpy(places)[None])[0].numpy()
-        voiced = _signs()[1]
-        return content, np.repeat([phone.name in voiced for phone in phones], lasts)
+        n_frames = sum(phone.lasts for phone in phones)
+        found = frames_of(phones, of, round(n_frames * SAMPLE_RATE / 100 / of.hop))
+        given = (torch.from_numpy(part)[None] for part in (sizes_of(phones), *found))
+        content = self(hidden, *given)[0].numpy()
+        voiced = [phone.name in _signs()[1] for phone in phones]
+        return content, np.repeat(voiced, [phone.lasts for phone in phones])

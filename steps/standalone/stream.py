@@ -432,7 +432,7 @@ def make_live(
     if isinstance(system, McAdams):
         return LiveMcAdams(system, key, block)
     own = system.settings()
-    if moves := [name for name in MOVES if own.get(name)]:
+    if moves := [name for name in (*MOVES, "reads") if own.get(name)]:
         raise UserError(f"{moves[0]}: speech that arrives block by block cannot be moved in time")
     content = own.get("content")
     if isinstance(content, dict) and content["centred"]:

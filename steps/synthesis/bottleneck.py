@@ -130,7 +130,7 @@ class BnConfig:
             return
         if self.hearing.steps > self.training.steps:
             raise ValueError(f"hearing.steps: {self.hearing.steps} is above training.steps")
-        if not self.augmentation.warped:
+        if not self.augmentation.warped and not self.network.reader:
             raise ValueError("hearing.weight: it needs other voices (augmentation.warped above 0)")
 
 

@@ -219,11 +219,11 @@ def take_over(network: ContentNetwork, folder: Path, digest: str) -> tuple[str, 
 
 
 class ReadingCrops(CropMaker):
-    """Crops of T frames of content for a reader.
+    """Crops of T frames of content for a reader, in P phones.
 
-    windows (B, T, 9) and places (B, T, 7), of `reading`; said (B, T, d), content in deviations from
-    the utterance's mean; lasts (B, T), logarithms of the lengths of the phones; spoken (B, T),
-    1 / length in phones, else 0; known (B, T), 1, and 0 after the end.
+    symbols, sizes (B, P), at (B, T), places (B, T, 8): see `reading`; said (B, T, d), content in
+    deviations from the utterance's mean; spoken (B, P), 1 where a phone of the crop is no silence;
+    known (B, T), 1, and 0 after the end.
     """
 
     purpose = "bn-reading"
@@ -238,20 +238,55 @@ class ReadingCrops(CropMaker):
 
     def crop(self, rng: np.random.Generator, speaker: str, *, augmented: bool) -> dict[str, Array]:
         utt, _ = self.speech.draw(rng, speaker)
+        n_all = len(self.speech.contents(utt, warped=False))
+        return self.part(utt, draw_part(rng, n_all, self.n_frames))
+
+    def part(self, utt: str, part: slice) -> dict[str, Array]:
+        """The crop of at most T frames of content of an utterance."""
         said, phones = self.speech.contents(utt, warped=False), self.phones[utt]
-        said = ((said - said.mean(axis=0)) / self.network.statistic("content_sd")).astype(
-            np.float32
-        )
+        said = (said - said.mean(axis=0)) / self.network.statistic("content_sd")
         at, places = reading.frames_of(phones, self.speech.contents.of, len(said))
-        lasts = np.log([phone.lasts / reading.USUAL for phone in phones])[at]
-        spoken = np.array([phone.name != reading.SILENCE for phone in phones])[at] / np.exp(lasts)
-        found = {
-            "windows": reading.windows_of(phones)[at], "places": places, "said": said,
-            "lasts": lasts.astype(np.float32), "spoken": spoken.astype(np.float32),
-            "known": np.ones(len(said), np.float32),
+        at, n_phones = at[part], self.n_frames + 2 * reading.MARGIN
+        begin, end = max(0, at[0] - reading.MARGIN), at[-1] + 1 + reading.MARGIN
+        near = phones[begin:end]
+        number = begin + np.arange(len(near))
+        spoken = (number >= at[0]) & (number <= at[-1])
+        spoken &= [phone.name != reading.SILENCE for phone in near]
+        return {
+            "symbols": filled(reading.symbols_of(near), n_phones),
+            "sizes": filled(reading.sizes_of(near), n_phones),
+            "spoken": filled(spoken.astype(np.float32), n_phones),
+            "at": filled(at - begin, self.n_frames), "places": filled(places[part], self.n_frames),
+            "said": filled(said[part].astype(np.float32), self.n_frames),
+            "known": filled(np.ones(len(at), np.float32), self.n_frames),
         }  # fmt: skip
-        part = draw_part(rng, len(said), self.n_frames)
-        return {name: filled(values[part], self.n_frames) for name, values in found.items()}
+
+    def around(self, utt: str, part: slice) -> dict[str, Array]:
+        """The crop for the frames of 10 ms of a part of an utterance, and where these lie in it:
+        before, share (T,), so that each is between two frames of content."""
+        of, n_frames = self.speech.contents.of, part.stop - part.start
+        n_all = len(self.speech.contents(utt, warped=False))
+        times = (part.start + np.arange(n_frames)) * HOP
+        where = np.clip((times - of.first) / of.hop, 0, n_all - 1)
+        begin = int(where[0])
+        where = np.minimum(where - begin, min(self.n_frames, n_all - begin) - 1)
+        before = np.minimum(where.astype(np.int64), self.n_frames - 2)
+        found = self.part(utt, slice(begin, begin + self.n_frames))
+        return {**found, "before": before, "share": (where - before).astype(np.float32)}
+
+
+def read_part(reader: reading.Reader, x: Crops) -> tuple[Tensor, Tensor]:
+    """Content (B, T, d) and logarithms (B, P) of the lengths of phones that a reader makes."""
+    phones, lengths = reader.listen(x["symbols"])
+    return reader(phones, x["sizes"], x["at"], x["places"]), lengths
+
+
+def log_spread(off: Tensor) -> Tensor:
+    """Half the fall of the log likelihood per value of differences (N, d), as if they were Gaussian
+    with one covariance: directions count least in which they are large anyway."""
+    spread = off.T @ off / len(off)
+    least = _SHRINK * spread.diagonal().mean() * torch.eye(len(spread), device=off.device)
+    return torch.logdet(spread + least) / (2 * len(spread))
 
 
 # ---- Synthesis of WORLD in PyTorch, so that a loss can have a gradient to the frames.
@@ -341,9 +376,12 @@ class OthersCrops:
     """
 
     def __init__(
-        self, speech: ContentSpeech, network: ContentNetwork, speakers: Sequence[str]
-    ) -> None:
+        self, speech: ContentSpeech, network: ContentNetwork, speakers: Sequence[str],
+        reading: ReadingCrops | None = None,
+    ) -> None:  # fmt: skip
+        """reading: crops also have what a reader needs, see `ReadingCrops.around`."""
         self.speech, self.network, self.speakers = speech, network, speakers
+        self.reading = reading
         self._f0 = cache(self._f0_of)
 
     def __call__(self, name: str, n: int) -> Crops:
@@ -371,7 +409,11 @@ class OthersCrops:
             "pulses": pulse_train(f0, n_samples, rng.uniform(0, 2 * np.pi)).astype(np.float32),
             "noise": rng.standard_normal(n_samples, dtype=np.float32),
             "signals": speech.samples(utt, part.start, n_frames),
+            **self._read(utt, slice(part.start, part.start + n_frames)),
         }
+
+    def _read(self, utt: str, part: slice) -> dict[str, Array]:
+        return {} if self.reading is None else self.reading.around(utt, part)
 
     def _f0_of(self, speaker: str) -> F0Stats:
         utts = self.speech.audio.spk2utt[speaker]
@@ -381,20 +423,19 @@ class OthersCrops:
 class Ear(nn.Module):
     """Share of the words that is lost: 0 none, 1 as if only the mean frame were heard."""
 
-    metric: Tensor
+    metric: Tensor | None
 
-    def __init__(self, speech: Any, speakers: Sequence[str], device: str) -> None:
-        """speech: ContentSpeech, with contents of warped speech."""
+    def __init__(self, content: str, metric: Float32 | None, device: str) -> None:
+        """metric: of `metric_of`; None where only `off` is asked for."""
         super().__init__()
-        self.encode = load_ear(speech.config.content, device)
+        self.encode = load_ear(content, device)
         self.voice = WorldVoice()
-        self.register_buffer("metric", torch.from_numpy(metric_of(speech, speakers)))
+        self.register_buffer("metric", None if metric is None else torch.from_numpy(metric))
         self.to(device)
 
-    def forward(self, network: BnEnvelope, crops: Crops) -> Tensor:
-        """Loss as a number, with a gradient to the network."""
-        device = self.metric.device
-        x = {name: part.to(device) for name, part in crops.items()}
+    def off(self, network: BnEnvelope, x: Crops) -> Tensor:
+        """Differences (B, T, d) of the encoder's frames of the crops from those of the source,
+        with a gradient to the network and the crops' inputs."""
         unit = functional.normalize(x["xvectors"], dim=1)
         made = network(x["inputs"], unit).transpose(1, 2)
         made = shaped(made, network.variance(unit).detach(), x["sounds"], network.shaping)
@@ -403,8 +444,13 @@ class Ear(nn.Module):
         with torch.no_grad():
             right = self.encode(x["signals"])
         wanted, own = (part.square().mean(dim=1, keepdim=True) for part in (x["signals"], said))
-        heard = self.encode(said * (wanted / own.clamp(min=1e-12)).sqrt())
-        return ((heard - right) @ self.metric).square().sum(dim=2).mean()
+        return self.encode(said * (wanted / own.clamp(min=1e-12)).sqrt()) - right
+
+    def forward(self, network: BnEnvelope, crops: Crops) -> Tensor:
+        """Loss as a number, with a gradient to the network."""
+        assert self.metric is not None
+        x = {name: part.to(self.metric.device) for name, part in crops.items()}
+        return (self.off(network, x) @ self.metric).square().sum(dim=2).mean()
 
 
 def metric_of(speech: Any, speakers: Sequence[str]) -> Float32:
@@ -522,9 +568,11 @@ class BnTrainer(ContentTrainer):
     def prepare_losses(self, speech: ContentSpeech) -> None:
         hearing, own = self.config.hearing, self.make.network
         if hearing.weight:
-            self.ear = Ear(speech, self.speakers, self.device)
-            self.others = OthersCrops(speech, own, self.speakers)
-            held = OthersCrops(speech, own, self.held)
+            read = self.make if self.only == "reader" else None
+            metric = None if read else metric_of(speech, self.speakers)
+            self.ear = Ear(self.config.content, metric, self.device)
+            self.others = OthersCrops(speech, own, self.speakers, read)
+            held = OthersCrops(speech, own, self.held, read)
             self.valid_others = held("validation", hearing.batch) if self.held else None
         self.optimiser = torch.optim.AdamW(
             self.network.parameters(), self.plan.learning_rate, weight_decay=self.plan.weight_decay
@@ -538,7 +586,9 @@ class BnTrainer(ContentTrainer):
         return self.make(step), self.others(str(step), hearing.batch) if by_ear else None
 
     def update(self, step: int, batch: tuple[Crops, Crops | None]) -> dict[str, float]:
-        self.network.train()
+        self.network.train(not self.only)
+        if self.only:
+            getattr(self.network, self.only).train()
         set_rate(self.optimiser, learning_rate(self.plan, step))
         crops, others = batch
         found: dict[str, Tensor] = {}
@@ -546,6 +596,9 @@ class BnTrainer(ContentTrainer):
             loss = found["melody"] = self.off_melody(crops)
         elif self.only:
             loss = found["loss"] = self.distance_on(crops)
+            if self.ear is not None and others is not None:
+                found["lost"] = self._misheard(others)
+                loss = loss + self.config.hearing.weight * found["lost"]
         else:
             found["loss"] = self.distance_on(crops)
             guess = self.network.variance(crops["xvectors"].to(self.device))
@@ -565,7 +618,8 @@ class BnTrainer(ContentTrainer):
         """See Trainer: also the loss of held-out speakers' words in each other's voice."""
         figures = super().validate()
         if self.ear is not None and self.valid_others is not None:
-            figures["valid_lost"] = float(self.ear(self.network, self.valid_others))
+            heard = self._misheard if self.only else partial(self.ear, self.network)
+            figures["valid_lost"] = float(heard(self.valid_others))
         return figures
 
     def distance_on(self, batch: Crops) -> Tensor:
@@ -580,16 +634,23 @@ class BnTrainer(ContentTrainer):
         return (apart.sum(dim=2) * sounds).sum() / (sounds.sum() * weights.sum() + 1e-9)
 
     def _misread(self, x: Crops) -> Tensor:
-        """Half the log likelihood's fall per value of content, as if what the phones do not tell
-        were Gaussian with one covariance: that counts least which speakers differ in most."""
-        reader, known = self.network.reader, x["known"] > 0
-        assert reader is not None
-        off = (reader(x["windows"], x["places"]) - x["said"])[known]
-        spread = off.T @ off / len(off)
-        least = _SHRINK * spread.diagonal().mean() * torch.eye(len(spread), device=spread.device)
-        long = (reader.lengths(x["windows"]) - x["lasts"]).square()
-        content = torch.logdet(spread + least) / (2 * len(spread))
-        return content + LENGTH_WEIGHT * (long * x["spoken"]).sum() / x["spoken"].sum()
+        """Spread of the content that was read, and the error of its lengths."""
+        assert self.network.reader is not None
+        made, lengths = read_part(self.network.reader, x)
+        long = ((lengths - x["sizes"]).square() * x["spoken"]).sum() / x["spoken"].sum()
+        return log_spread((made - x["said"])[x["known"] > 0]) + LENGTH_WEIGHT * long
+
+    def _misheard(self, others: Crops) -> Tensor:
+        """Spread of what the ear hears, when others say what was read, about the source."""
+        assert self.network.reader is not None and self.ear is not None
+        x = self.on_device(others)
+        made, _ = read_part(self.network.reader, x)
+        rows = torch.arange(len(made), device=made.device)[:, None]
+        before, share = x["before"], x["share"][..., None]
+        content = made[rows, before] * (1 - share) + made[rows, before + 1] * share
+        n = content.shape[2]
+        x["inputs"] = torch.cat((content.transpose(1, 2), x["inputs"][:, n:]), dim=1)
+        return log_spread(self.ear.off(self.network, x).flatten(0, 1))
 
 
 class HifiganTrainer(AdversarialTrainer, ContentTrainer):
