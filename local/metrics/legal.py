@@ -19,15 +19,7 @@ from legal_eval.metrics.singling_out import ConversationScores, score_conversati
 from legal_eval.scoring import cosine_similarity_matrix
 from scipy.stats import hypergeom
 
-from local.metrics.intervals import (
-    Figures,
-    count_labels,
-    interval_report,
-    mean_figures,
-    number_names,
-    one_run,
-    rate_intervals,
-)
+from local.metrics import intervals
 from local.metrics.leakage import directed
 from local.metrics.verification import normalise
 from utils.arrays import Float64, Int64
@@ -61,7 +53,7 @@ class Queries:
     speaker: Int64
     names: list[str]
 
-    def figures(self, prefix: str, drawn: Float64 | None = None) -> Figures:
+    def figures(self, prefix: str, drawn: Float64 | None = None) -> intervals.Figures:
         """Shares of queries whose own speaker is among the k best, and the mean rank.
 
         drawn: (S,) how often a resample holds each speaker.
@@ -71,7 +63,7 @@ class Queries:
         top = {f"{prefix}_top_{k}": float(weight @ (self.rank <= k) / total) for k in RANKS}
         return {**top, f"{prefix}_mean_rank": float(weight @ self.rank / total)}
 
-    def chance(self, prefix: str) -> Figures:
+    def chance(self, prefix: str) -> intervals.Figures:
         """Chance level of these figures: k of C candidates, and rank (C + 1)/2."""
         c = self.candidates
         top = {f"chance_{prefix}_top_{k}": float((np.minimum(k, c) / c).mean()) for k in RANKS}
@@ -105,7 +97,7 @@ def find_queries(
     if not len(tried):
         raise UserError(f"{trials_path}:1: no target trial, so nobody can be found")
     own = enrol.codes[row[first]]
-    names, speaker = number_names(utt2spk[utts.names[i]] for i in tried)
+    names, speaker = intervals.number_names(utt2spk[utts.names[i]] for i in tried)
     owners = [np.unique(own[speaker == s]) for s in range(len(names))]
     for name, found in zip(names, owners, strict=True):
         if len(found) > 1:
@@ -150,7 +142,7 @@ def reidentification(
     by_utterance = runs[0][0]
     names, who = by_utterance.names, by_utterance.speaker
     report: dict[str, object] = {
-        **count_labels(trials.target),
+        **intervals.count_labels(trials.target),
         **({"n_draws": len(runs)} if draws else {}),
         "n_speakers": len(names),
         "n_segments": len(by_utterance.rank),
@@ -158,19 +150,21 @@ def reidentification(
     }
     for prefix, queries in zip(PREFIXES, runs[0], strict=True):
         report |= queries.chance(prefix)
-    report |= mean_figures([_named(run) for run in runs])
+    report |= intervals.mean_figures([_named(run) for run in runs])
     share = np.bincount(who, by_utterance.rank == 1) / np.bincount(who)
     report["reid_top_1_per_speaker"] = dict(zip(names, share.tolist(), strict=True))
 
-    chosen = iter(one_run(len(runs), resamples.get("n_bootstrap", 0), resamples.get("seed", 0)))
-    return report | interval_report(
+    chosen = iter(
+        intervals.one_run(len(runs), resamples.get("n_bootstrap", 0), resamples.get("seed", 0))
+    )
+    return report | intervals.interval_report(
         lambda drawn: _named(runs[next(chosen)], drawn), len(names), **resamples
     )
 
 
-def _named(run: Sequence[Queries], drawn: Float64 | None = None) -> Figures:
+def _named(run: Sequence[Queries], drawn: Float64 | None = None) -> intervals.Figures:
     """Figures of the queries of one run."""
-    found: Figures = {}
+    found: intervals.Figures = {}
     for prefix, queries in zip(PREFIXES, run, strict=True):
         found |= queries.figures(prefix, drawn)
     return found
@@ -327,7 +321,7 @@ def legal_metrics(
             if len(set(figure.by_speaker.values())) == 1:
                 logger.warning("%s has no interval: all speakers have the same rate", name)
     # Candidates are fixed, so nobody is their own rival.
-    return report | rate_intervals(rates, n_bootstrap, seed)
+    return report | intervals.rate_intervals(rates, n_bootstrap, seed)
 
 
 def beaters(
