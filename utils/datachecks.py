@@ -13,15 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from utils.cli import UserError
-from utils.tables import (
-    StrPath,
-    invert,
-    is_there,
-    scan_lines,
-    sort_ids,
-    split_fields,
-    split_key,
-)
+from utils.tables import StrPath, invert, is_there, scan_lines, sort_ids, split_fields, split_key
 
 # ---- Audio files: length, sampling rate, and whether they can be used.
 

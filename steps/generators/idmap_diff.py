@@ -14,13 +14,7 @@ from torch import Tensor, nn
 
 from steps.generators import idmap
 from steps.generators.identity import identity_vectors
-from steps.generators.training import (
-    Calibration,
-    IndexModel,
-    affine,
-    move_average,
-    single,
-)
+from steps.generators.training import Calibration, IndexModel, affine, move_average, single
 from steps.training.loop import descend
 from utils.arrays import Float32, Int64
 from utils.seeds import make_rng
