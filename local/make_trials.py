@@ -111,10 +111,7 @@ def split_off_rest(data: DataDir, per_gender: int, rules: listing.Rules) -> tupl
     )
     if not others:
         raise UserError(f"--speakers {per_gender}: no speaker is left for --rest; evaluate fewer")
-    return (
-        DataDir(data.path, select(data, evaluated)),
-        DataDir(data.path, select(data, others)),
-    )
+    return DataDir(data.path, select(data, evaluated)), DataDir(data.path, select(data, others))
 
 
 @program

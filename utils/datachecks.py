@@ -58,9 +58,7 @@ def _form(right: str, fault: str) -> Callable[[str], str]:
 
 _gender = _form("|".join(GENDERS), "the gender is {!r}; only m and f are known")
 _age = _form("0*([0-9]{1,2}|1[01][0-9]|120)", "the age is {!r}; whole years are expected")
-_frames = _form(
-    "0*[1-9][0-9]*", "the number of frames is {!r}; a whole number from 1 is expected"
-)  # fmt: skip
+_frames = _form("0*[1-9][0-9]*", "the number of frames is {!r}; a whole number from 1 is expected")
 _label = _form("|".join(LABELS), "label {!r} is neither target nor nontarget")
 
 

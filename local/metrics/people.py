@@ -335,9 +335,7 @@ def _figures(
     own = [[Length.of(_only(heard, who), len(who)) for heard in runs] for runs in every]
     named = [over_runs(runs, drawn, seed, Length.named)[0] for runs in own]
     first = [over_runs(runs, drawn[:0], seed).min() for runs in own]
-    eers = np.vstack([
-        over_runs(own[i], drawn, seed) for i in np.argsort(first)[:RESAMPLED]
-    ])  # fmt: skip
+    eers = np.vstack([over_runs(own[i], drawn, seed) for i in np.argsort(first)[:RESAMPLED]])
     return {"eer": eers.min(axis=0), "named": np.max(named, axis=0)}
 
 

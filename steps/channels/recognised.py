@@ -83,17 +83,13 @@ def count_parts(utterances: Sequence[Sequence[str]]) -> Float32:
 # After Tomashenko et al. 2024, who compare mean durations of phones; here they are values for a
 # back end, each as far from what is typical.
 
-VOWELS = (
-    "AA", "AE", "AH", "AO", "AW", "AY", "EH", "ER", "EY", "IH", "IY", "OW", "OY", "UH", "UW",
-)  # fmt: skip
+VOWELS = ("AA", "AE", "AH", "AO", "AW", "AY", "EH", "ER", "EY", "IH", "IY", "OW", "OY", "UH", "UW")
 CONSONANTS = (
     "B", "CH", "D", "DH", "F", "G", "HH", "JH", "K", "L", "M", "N", "NG", "P", "R", "S", "SH", "T",
     "TH", "V", "W", "Y", "Z", "ZH",
 )  # fmt: skip
 PHONES = (*VOWELS, *CONSONANTS)
-RHYTHM = (
-    "vowels_spread", "consonants_spread", "phones_a_second", "pauses_a_second", "log_pause",
-)  # fmt: skip
+RHYTHM = ("vowels_spread", "consonants_spread", "phones_a_second", "pauses_a_second", "log_pause")
 BY_CHANCE = 2  # a phone's mean is drawn to the typical one as by so many typical phones
 FRAMES_A_SECOND = 100
 

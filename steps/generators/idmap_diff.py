@@ -81,11 +81,7 @@ def _coefficients(solver: str, t: float, h: float, last: bool) -> tuple[float, f
     var_0t, var_0s, var_st = 1.0 - g0t**2, 1.0 - g0s**2, 1.0 - gst**2
     kappa = g0s * var_st / (g0t * step) - 1.0
     omega = g0s * var_st / (var_0t * g0t) + gst * var_0s / var_0t - (0.5 * step + 1.0)
-    return (
-        1.0 + 0.5 * step + omega,
-        (1.0 + kappa) * step,
-        math.sqrt(var_0s * var_st / var_0t),
-    )
+    return 1.0 + 0.5 * step + omega, (1.0 + kappa) * step, math.sqrt(var_0s * var_st / var_0t)
 
 
 def _heun_step(score: Score, q: Array, t: float, h: float, last: bool) -> Array:
