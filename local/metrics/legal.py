@@ -91,9 +91,8 @@ def find_queries(
     if missing := [name for name in utts.names if name not in utt2spk]:
         raise UserError(f"{trials_path}: {missing[0]} is not in utt2spk")
     if left_out := len(utts.names) - len(tried):
-        logger.warning(
-            "%d of %d utterances are of nobody enrolled; left out", left_out, len(utts.names)
-        )
+        every = len(utts.names)
+        logger.warning(f"{left_out} of {every} utterances are of nobody enrolled; left out")
     if not len(tried):
         raise UserError(f"{trials_path}:1: no target trial, so nobody can be found")
     own = enrol.codes[row[first]]
@@ -384,9 +383,8 @@ class LegalAttack:
             logger.warning("%s is undefined: no speaker has %d trial utterances", name, self.length)
         elif len(rates) < n_speakers:
             logger.warning(
-                "%s is over %d of %d speakers: the others have fewer than %d trial utterances "
-                "(they stay candidates)",
-                *(name, len(rates), n_speakers, self.length),
+                f"{name} is over {len(rates)} of {n_speakers} speakers: the others have fewer than "
+                f"{self.length} trial utterances (they stay candidates)"
             )
         fewer = {
             size: float(np.mean([chance_of_rank(n, n_speakers, size, 1) for n in beaten.values()]))
@@ -410,9 +408,9 @@ class LegalAttack:
         }
         if len(counts) < FEWEST_SPEAKERS:
             logger.warning(
-                "%s is undefined: %d speakers have the %d trial utterances that a test and a "
-                "calibration conversation take, and at least %d are needed",
-                *(name, len(counts), least, FEWEST_SPEAKERS),
+                f"{name} is undefined: {len(counts)} speakers have the {least} trial utterances "
+                "that a test and a calibration conversation take, and at least "
+                f"{FEWEST_SPEAKERS} are needed"
             )
             return Figure({}, None, 0)
         if len(counts) < len(self.trial.spk2utt):
@@ -424,9 +422,9 @@ class LegalAttack:
         chance = chance_of_singling_out(len(counts), n)
         if n < MAX_CALIBRATION:
             logger.warning(
-                "%s: %d calibration conversations a speaker where the method takes %d (speaker %s "
-                "has no more); a threshold so coarse lowers the chance level to %.3f",
-                *(name, n, MAX_CALIBRATION, min(counts, key=counts.__getitem__), chance),
+                f"{name}: {n} calibration conversations a speaker where the method takes "
+                f"{MAX_CALIBRATION} (speaker {min(counts, key=counts.__getitem__)} has no more); a "
+                f"threshold so coarse lowers the chance level to {chance:.3f}"
             )
         chosen = self.enrol.only(list(counts))
         models = build_speaker_embeddings(chosen.spk2utt, chosen.vectors)

@@ -159,8 +159,8 @@ def _values(
     for value in [v for v in values if v not in kept]:
         learnt, attacked = (own.count(value) for own in people)
         logger.warning(
-            "%s: %s is left out: %d people to learn from and %d attacked; %d are needed",
-            *(attribute, value, learnt, attacked, FEWEST),
+            f"{attribute}: {value} is left out: {learnt} people to learn from and {attacked} "
+            f"attacked; {FEWEST} are needed"
         )
     return kept
 
@@ -319,9 +319,8 @@ def _members(values: Values, names: Sequence[str], sought: Bool) -> dict[str, di
         every = {v: sought & (of == v) for v in sorted({*of[sought].tolist()} - {""})}
         for value, who in every.items():
             if who.sum() < FEWEST:
-                logger.warning(
-                    "%s %s: left out: %d people with target trials", attribute, value, who.sum()
-                )
+                n = who.sum()
+                logger.warning(f"{attribute} {value}: left out: {n} people with target trials")
         kept = {value: who for value, who in every.items() if who.sum() >= FEWEST}
         if len(kept) > 1:
             found[attribute] = kept

@@ -268,8 +268,8 @@ def recordings(
     runs = [_lengths(heard, order, n_people) for heard in every]
     for name in [name for name in LENGTHS if name not in runs[0]]:
         logger.warning(
-            "%s recordings: left out, as fewer than %d people with target trials have so many",
-            *(name, FEWEST_PEOPLE),
+            f"{name} recordings: left out, as fewer than {FEWEST_PEOPLE} people with target trials "
+            "have so many"
         )
     sought = every[0].sought
     report: dict[str, object] = {

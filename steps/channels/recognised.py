@@ -188,9 +188,8 @@ def durations(vectors: Float64) -> Float64:
     """Mean durations (n, 39) of PHONES, in frames: exp of the mean log that a timing (n, 44) has. A
     phone that does not occur has its typical duration."""
     if empty := int((~vectors.any(axis=1)).sum()):
-        logger.warning(
-            "%d of %d vectors are zero: without phones, durations are typical", empty, len(vectors)
-        )
+        n = len(vectors)
+        logger.warning(f"{empty} of {n} vectors are zero: without phones, durations are typical")
     mean, deviation = _typical(PHONES)
     return np.exp(mean + deviation * vectors[:, : len(PHONES)])
 
