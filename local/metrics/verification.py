@@ -117,10 +117,8 @@ class ScoredTrials:
         counts = Counted(t, n, detection.pav(t, n), detection.pav(t, n, laplace=True))
         found = {name: figure(self, counts, weight) for name, figure in FIGURES.items()}
         bins = detection.histograms(self.ranking, weight)
-        for suffix, omega in {
-            "": 1.0,
-            **{f"_omega_{x}": v for x, v in self.omegas.items()},
-        }.items():
+        omegas = {"": 1.0} | {f"_omega_{x}": v for x, v in self.omegas.items()}
+        for suffix, omega in omegas.items():
             for name, of in (("", detection.d_sys), ("_mean", detection.d_mean)):
                 found[f"linkability{name}{suffix}"] = of(bins, omega) if bins else math.nan
         return found
