@@ -122,9 +122,6 @@ def main(
     enrol_utts: Annotated[
         int, "The number of enrolment utterances of a speaker", "N", positive,
     ] = 5,
-    min_trial_utts: Annotated[
-        int, "The number of trial utterances that an enrolled speaker must have", "N", positive,
-    ] = 1,
     genders: Annotated[
         tuple[str, ...], "The genders whose trials are made; a corpus of one gender says which",
         "G", listing.GENDERS,
@@ -161,7 +158,7 @@ def main(
         session_of = read_map(sessions) if sessions else {}
         if sessions and not session_of:
             raise UserError(f"{sessions}: is empty; it names each utterance's session")
-        rules = listing.Rules(enrol_utts, min_trial_utts, tuple(genders), seed, session_of)
+        rules = listing.Rules(enrol_utts, tuple(genders), seed, session_of)
         if speakers is not None:
             data, others = split_off_rest(data, speakers, rules)
         lists = ruled_lists(data, rules)
