@@ -15,7 +15,6 @@ import os
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -26,11 +25,11 @@ import numpy as np
 import soundfile
 import yaml
 
+from benchmarks.measuring import CORPORA, cost_of
 from steps.audio import SAMPLE_RATE, read_audio
 from utils.archives import ArchiveWriter
 from utils.datadir import write_data_dir
 
-CORPORA = Path(os.environ.get("PSEUDOVOX_CORPORA", ROOT.parent / "shared/corpora"))
 CONF = ROOT / "egs/TEMPLATE/conf/synthesisers"
 FACTOR, GIGABYTES, MINUTES = 0.1, 1.0, 20.0
 LONG, N_FILES, N_STEPS, EXCERPT, N_XVECTOR = 300.0, 40, 40, 52 * 60.0, 256
@@ -38,15 +37,8 @@ LONG, N_FILES, N_STEPS, EXCERPT, N_XVECTOR = 300.0, 40, 40, 52 * 60.0, 256
 
 def run(program: str, *words: object) -> tuple[float, float]:
     """CPU seconds of a program of ours, and the most memory that it had, in GB (10^9 bytes)."""
-    command = [sys.executable, str(ROOT / "steps" / program), *map(str, words)]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
-        assert process.stderr is not None
-        said = process.stderr.read().decode()
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        sys.exit(f"{program}: {said}")
-    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024 / 1e9
+    seconds, kilobytes = cost_of(ROOT / "steps" / program, *words)
+    return seconds, kilobytes * 1024 / 1e9
 
 
 def protect(files: list[Path], work: Path) -> tuple[float, float]:

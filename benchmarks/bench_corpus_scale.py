@@ -10,8 +10,6 @@ at most 2 kB an utterance, which is what tables take that a tool looks ids up in
 
 import argparse
 import multiprocessing
-import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -22,6 +20,7 @@ sys.path[0] = str(ROOT)
 import numpy as np
 import soundfile
 
+from benchmarks.measuring import cost_of
 from utils.archives import ArchiveWriter
 from utils.datadir import write_data_dir
 
@@ -100,33 +99,23 @@ def write_parts(data: Path, out: Path) -> None:
                 writer.write(line.split()[0], np.zeros(DIM, np.float32))
 
 
-def measure(*words: object) -> tuple[float, float]:
-    """CPU seconds and peak bytes of a program."""
-    job = subprocess.Popen([sys.executable, *map(str, words)], stdout=subprocess.DEVNULL)
-    _, status, usage = os.wait4(job.pid, 0)
-    job.returncode = os.waitstatus_to_exitcode(status)
-    if job.returncode:
-        raise SystemExit(f"{words}: failed with status {job.returncode}")
-    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024.0
-
-
 def measure_tools(folder: Path, n: int) -> Iterator[tuple[str, tuple[float, float]]]:
-    """Every tool on a corpus of n utterances."""
+    """Every tool on a corpus of n utterances: CPU seconds and peak kB."""
     data, half, other = (folder / name for name in ("data", "half", "other"))
     for part, first, size in ((data, 0, n), (half, 0, n // 2), (other, n // 2, n - n // 2)):
         apart(write_corpus, part, first, size)
     utils, out = ROOT / "utils", folder / "out"
-    yield "load (every step)", measure("-c", LOAD, data)
-    yield "validate", measure(utils / "validate_data_dir.py", "--no-audio", data)
-    yield f"split into {PARTS}", measure("-c", SPLIT, data)
+    yield "load (every step)", cost_of("-c", LOAD, data)
+    yield "validate", cost_of(utils / "validate_data_dir.py", "--no-audio", data)
+    yield f"split into {PARTS}", cost_of("-c", SPLIT, data)
     subset = (utils / "subset_data_dir.py", "--n", n // 2, data, folder / "sub")
-    yield "subset, half at random", measure(*subset)
-    yield "combine two", measure(utils / "combine_data_dirs.py", folder / "both", half, other)
+    yield "subset, half at random", cost_of(*subset)
+    yield "combine two", cost_of(utils / "combine_data_dirs.py", folder / "both", half, other)
     apart(write_parts, data, out)
-    yield f"merge {PARTS} parts", measure("-c", MERGE, data, out)
-    yield "open an .scp", measure("-c", READ, out / "xvector.scp")
-    yield "extract x-vectors", measure("-c", EXTRACT, data, folder / "whole/xvector")
-    yield "average x-vectors", measure(ROOT / "steps/average_xvectors.py", out, data, out)
+    yield f"merge {PARTS} parts", cost_of("-c", MERGE, data, out)
+    yield "open an .scp", cost_of("-c", READ, out / "xvector.scp")
+    yield "extract x-vectors", cost_of("-c", EXTRACT, data, folder / "whole/xvector")
+    yield "average x-vectors", cost_of(ROOT / "steps/average_xvectors.py", out, data, out)
 
 
 def main() -> int:
@@ -138,7 +127,8 @@ def main() -> int:
     missed = False
     for n in SIZES if args.full else SIZES[:2]:
         with tempfile.TemporaryDirectory() as name:
-            for tool, (seconds, peak) in measure_tools(Path(name), n):
+            for tool, (seconds, kilobytes) in measure_tools(Path(name), n):
+                peak = 1024.0 * kilobytes
                 first, least = reference.setdefault(tool, (seconds, peak))
                 ratio = seconds / n / (first / SIZES[0])
                 growth = (peak - least) / (n - SIZES[0]) if n > SIZES[0] else 0.0

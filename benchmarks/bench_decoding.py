@@ -12,8 +12,6 @@ import os
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"
 import argparse
-import resource
-import subprocess
 import sys
 import tempfile
 import time
@@ -21,30 +19,23 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[0] = str(ROOT)
+from benchmarks.measuring import cost_of
 from utils.datadir import load_data_dir
 from utils.parts import merge_parts, split_data_dir
 
 GOAL = 1.25
 
 
-def call(program: str, *arguments: object) -> None:
-    """Run a program of the project to its end."""
-    command = [sys.executable, str(ROOT / program), *map(str, arguments)]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-
-
 def decode(data: Path, lang: Path, out: Path, jobs: int) -> tuple[float, float, bytes]:
     """(CPU seconds, seconds, hypotheses) of decoding in so many jobs, as the recipe does it."""
     parts = split_data_dir(load_data_dir(data), jobs)
-    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-    call(
-        "utils/run.py", f"JOB=1:{parts}", out / "log/decode.JOB.log",
+    start = time.monotonic()
+    cpu, _ = cost_of(
+        ROOT / "utils/run.py", f"JOB=1:{parts}", out / "log/decode.JOB.log",
         ROOT / "steps/decode.py", "--lang", lang, "pocketsphinx",
         f"{data}/split{parts}/JOB", f"{out}/split{parts}/JOB",
     )  # fmt: skip
     seconds = time.monotonic() - start
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     merge_parts(out, parts)
     return cpu, seconds, (out / "text").read_bytes()
 
@@ -58,11 +49,11 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         data, lang = folder / "data", folder / "lang"
-        call(
-            "steps/make_synthetic_corpus.py", "--speakers", args.speakers, "--utterances", 5,
+        cost_of(
+            ROOT / "steps/make_synthetic_corpus.py", "--speakers", args.speakers, "--utterances", 5,
             folder / "audio", data,
         )  # fmt: skip
-        call("steps/make_lang.py", "--train", data, "trigram", lang)
+        cost_of(ROOT / "steps/make_lang.py", "--train", data, "trigram", lang)
         one, wall_one, text_one = decode(data, lang, folder / "one", 1)
         many, wall_many, text_many = decode(data, lang, folder / "many", args.jobs)
         audio = sum((load_data_dir(data).utt2dur or {}).values())

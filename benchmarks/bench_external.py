@@ -21,12 +21,7 @@ import numpy as np
 import soundfile
 
 from benchmarks.measuring import cpu_seconds
-from steps.anonymisers.external import (
-    External,
-    SpeechSettings,
-    find_names,
-    find_suffix,
-)
+from steps.anonymisers.external import External, SpeechSettings, find_names, find_suffix
 from steps.audio import read_audio
 from steps.sources import FIRST, Resources, SourceSpeaker, SystemRun, VoiceKey
 from utils.arrays import Float64

@@ -15,7 +15,6 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"
 import json
 import multiprocessing
-import subprocess
 import sys
 import tempfile
 import time
@@ -24,10 +23,10 @@ from pathlib import Path
 sys.path[0] = str(Path(__file__).resolve().parents[1])
 import numpy as np
 
+from benchmarks.measuring import ROOT, cost_of
 from steps.speaker.backends import train_backend, write_backend
 from utils.archives import ArchiveWriter
 
-ROOT = Path(__file__).resolve().parents[1]
 DIM = 192
 GOAL, MOST_MEMORY, MOST_SECONDS = 0.5, 2.0, 120.0  # share of the product's rate, GB, wall seconds
 
@@ -67,13 +66,8 @@ def measure(folder: Path, jobs: int, backend: str) -> tuple[float, float, float]
     sides = [str(folder / side) for side in ("enrol", "enrol", "trial", "trial")]
     command = ["--nj", str(jobs), "--backend", backend, *sides, str(folder / "metrics.json")]
     start = time.monotonic()
-    job = subprocess.Popen([sys.executable, str(ROOT / "local/large.py"), *command])
-    _, status, usage = os.wait4(job.pid, 0)
-    job.returncode = os.waitstatus_to_exitcode(status)
-    if job.returncode:
-        raise SystemExit(f"it failed with status {job.returncode}")
-    seconds = usage.ru_utime + usage.ru_stime
-    return seconds, time.monotonic() - start, usage.ru_maxrss / 1e6
+    seconds, kilobytes = cost_of(ROOT / "local/large.py", *command)
+    return seconds, time.monotonic() - start, kilobytes / 1e6
 
 
 def train(folder: Path, means: np.ndarray, rng: np.random.Generator) -> str:

@@ -16,8 +16,6 @@ import contextlib
 import io
 import math
 import random
-import resource
-import subprocess
 import sys
 import tempfile
 import time
@@ -29,13 +27,13 @@ import torch
 from distillmos import ConvTransformerSQAModel
 from distillmos.sqa import MAX_HOP_LEN, SEQ_LEN
 
+from benchmarks.measuring import CORPORA, cost_of
 from steps.audio import read_audio
 from steps.quality import load_estimator
 from utils.datadir import write_data_dir
 
 SECONDS_GOAL, DIFFERENCE_GOAL = 120.0, 0.1
 SAMPLE = 26 * 4 * 2  # utterances
-CORPORA = Path(os.environ.get("PSEUDOVOX_CORPORA", ROOT.parent / "shared/corpora"))
 N_FILES = 24
 
 
@@ -68,10 +66,8 @@ def program(files: list[Path]) -> tuple[float, float]:
         data = Path(name) / "data"
         wav = {path.stem: str(path) for path in files}
         write_data_dir(data, {"wav.scp": wav, "utt2spk": {u: u.split("-")[0] for u in wav}})
-        command = [sys.executable, str(ROOT / "steps/estimate_quality.py"), str(data), str(data)]
-        subprocess.run([*command, str(Path(name) / "out")], check=True, stdout=subprocess.DEVNULL)
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime, used.ru_maxrss / 1e6
+        cpu, kilobytes = cost_of(ROOT / "steps/estimate_quality.py", data, data, Path(name, "out"))
+    return cpu, kilobytes / 1e6
 
 
 def main() -> int:

@@ -6,17 +6,16 @@ over all processes of the recipe, sampled every half second). The recipe runs in
 egs/synth, which is removed at the end.
 """
 
-import os
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path[0] = str(ROOT)
+from benchmarks.measuring import synth_folder
+
 GOAL_MINUTES, GOAL_GB = 4.0, 3.0
-LINKS = ("run.sh", "steps", "utils", "local", "path.sh", "cmd.sh", "prepare.sh", "conf")
 
 
 def family(root_pid: int) -> list[int]:
@@ -50,10 +49,7 @@ def resident_bytes(pid: int) -> int:
 
 def main() -> int:
     """Run the recipe once and print what it took."""
-    work = Path(tempfile.mkdtemp(prefix="bench.", dir=ROOT / "egs"))
-    try:
-        for name in LINKS:
-            (work / name).symlink_to(os.path.relpath((ROOT / "egs/synth" / name).resolve(), work))
+    with synth_folder() as work:
         start, peak = time.monotonic(), 0
         with (work / "log").open("w") as log:
             recipe = subprocess.Popen(["./run.sh", *sys.argv[1:]], cwd=work, stdout=log, stderr=log)
@@ -62,8 +58,6 @@ def main() -> int:
                 time.sleep(0.5)
         minutes = (time.monotonic() - start) / 60
         print((work / "log").read_text())
-    finally:
-        shutil.rmtree(work)
     print(
         f"recipe: {minutes:.1f} minutes, goal {GOAL_MINUTES:g}: ratio {minutes / GOAL_MINUTES:.2f}"
     )

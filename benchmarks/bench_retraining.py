@@ -13,8 +13,6 @@ import os
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"
-import resource
-import subprocess
 import sys
 import tempfile
 import time
@@ -25,6 +23,7 @@ sys.path[0] = str(ROOT)
 import numpy as np
 import soundfile
 
+from benchmarks.measuring import cost_of
 from steps.audio import SAMPLE_RATE
 from steps.speaker.config import EncoderConfig, fine_tuned
 from steps.training.settings import read_config
@@ -57,11 +56,7 @@ def make_data(folder: Path) -> None:
 
 def cpu_seconds(program: str, *words: object) -> float:
     """CPU time of a program and of the processes that it starts."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    command = [sys.executable, str(ROOT / "steps" / program), *map(str, words)]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return (after.ru_utime + after.ru_stime) - (before.ru_utime + before.ru_stime)
+    return cost_of(ROOT / "steps" / program, *words)[0]
 
 
 def whole(name: str, data: Path, out: Path, steps: int, options: list[str]) -> float:

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[0] = str(ROOT)
 import numpy as np
 
-from benchmarks.bench_mcadams import load_speech
+from benchmarks.measuring import load_speech
 from steps.anonymisers.registry import Anonymiser, load_anonymiser
 from steps.audio import SAMPLE_RATE
 from steps.sources import SourceSpeaker, VoiceKey
@@ -76,7 +76,7 @@ def report(name: str, system: Anonymiser, wave: Float64) -> bool:
 
 def main() -> int:
     """Print what was measured; 1 where a goal is missed."""
-    where, waves = load_speech()
+    where, waves = load_speech(12)
     wave = np.concatenate(waves)[: round(SECONDS * SAMPLE_RATE)]
     print(f"{SECONDS:g} s of {where}, one core; look-ahead {LOOK_AHEAD:g} s, context {CONTEXT:g} s")
     system = load_system(ROOT / "models/bn", 0).anonymiser

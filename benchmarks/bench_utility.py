@@ -11,19 +11,16 @@ speech (docs/words.md), and the recipe leaves it out: what it does by itself is 
 """
 
 import argparse
-import os
 import resource
-import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[0] = str(ROOT)
+from benchmarks.measuring import synth_folder
 from utils.datadir import load_data_dir
 
-LINKS = ("run.sh", "steps", "utils", "local", "path.sh", "cmd.sh", "prepare.sh", "conf")
 SPEAKERS, CORES, GOAL_MINUTES, CONDITIONS = 40, 2, 3.0, 3
 
 
@@ -47,10 +44,7 @@ def main() -> int:
     )
     speakers = parser.parse_args().speakers
     made = f"--eval-speakers {speakers} --train-speakers {8 * speakers}"
-    work = Path(tempfile.mkdtemp(prefix="bench.", dir=ROOT / "egs"))
-    try:
-        for name in LINKS:
-            (work / name).symlink_to(os.path.relpath((ROOT / "egs/synth" / name).resolve(), work))
+    with synth_folder() as work:
         cpu_seconds(work, 0, 0, f"--prepare-options={made}")
         cpu_seconds(work, 4, 5)
         prosody = cpu_seconds(work, 10, 10, "--prosody", "true", "--asr=")
@@ -62,8 +56,6 @@ def main() -> int:
         for log in sorted(work.glob("exp/metrics/*/utility.pocketsphinx/*/*/log/*.log")):
             rates = [line for line in log.read_text().splitlines() if line.startswith("%WER")]
             print(log.parents[1].relative_to(work / "exp/metrics"), *rates)
-    finally:
-        shutil.rmtree(work)
     missed = False
     for name, cpu in (("prosody", prosody), ("prosody and words", prosody + words)):
         minutes = cpu * SPEAKERS / speakers / CORES / 60

@@ -12,7 +12,6 @@ how many correlate as high.
   benchmarks/compare_alignment.py CHALLENGE OUT.csv
 """
 
-import csv
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ sys.path[0] = str(ROOT)
 import numpy as np
 from scipy import stats
 
+from benchmarks.measuring import show
 from local.metrics.intervals import interval_report
 from local.metrics.leakage import N_FOLDS, basis, canonical_directions, cca_top10
 from utils.archives import read_vectors
@@ -178,10 +178,7 @@ def main() -> int:
         sys.exit(f"{__doc__}")
     sides = read(Path(sys.argv[1]))
     rows: Sequence[list[str]] = [HEAD, held_out(sides), in_sample(sides)]
-    for row in rows:
-        print(*row, sep="\t")
-    with Path(sys.argv[2]).open("w", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows(rows)
+    show(Path(sys.argv[2]), rows)
     return 0
 
 

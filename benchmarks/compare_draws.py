@@ -16,14 +16,13 @@ each figure, and each draw to OUT_each.csv; the interval of the difference is a 
 people and draws, both systems on the same people. What it protects stays in WORK and is used again.
 """
 
-import csv
 import json
 import os
 import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,6 +31,7 @@ sys.path[0] = str(ROOT)
 import numpy as np
 from scipy import stats
 
+from benchmarks.measuring import run, show, write
 from local.compute_metrics import main as compute_metrics
 from local.metrics import detection
 from local.metrics.detection import Ranking
@@ -83,12 +83,6 @@ ONCE = {  # of a draw, without people drawn
 }
 
 
-def run(program: Callable[[Sequence[str]], int], *words: object) -> None:
-    """A program's main."""
-    if status := program([str(word) for word in words]):
-        sys.exit(f"{program.__module__}: exit status {status}")
-
-
 def xvectors(data: Path, out: Path) -> Path:
     """Make x-vectors of every utterance, and of every speaker."""
     if not (out / "spk_xvector.scp").is_file():
@@ -131,12 +125,6 @@ def mean_of(values: Sequence[float], digits: int = 1) -> str:
     ends = (np.mean(values), np.mean(values) - half, np.mean(values) + half)
     value, low, high = (f"{end:.{digits}f}" for end in ends)
     return f"{value} [{low}, {high}]"
-
-
-def write(path: Path, rows: Sequence[Sequence[str]]) -> None:
-    """A table for the pages."""
-    with path.open("w", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows(rows)
 
 
 def of_bn(n: int, out: Path) -> None:
@@ -326,9 +314,7 @@ def against(n: int, out: Path, system: str, other: str, work: Path) -> None:
         rows += found
         each += [[one[0], str(2 * i), *one[1:]] for i, one in enumerate(single)]
     rows = [[re.sub(r"-(?=\d)", "−", cell) for cell in row] for row in rows]
-    for row in rows:
-        print(*row, sep="\t")
-    write(out, rows)
+    show(out, rows)
     write(out.with_name(f"{out.stem}_each.csv"), each)
 
 

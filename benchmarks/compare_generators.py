@@ -22,7 +22,6 @@ G_VD is above 0 for each; it does not where over one real speaker it ends below 
   benchmarks/compare_generators.py EGS EVALUATION ENCODER OUT.csv
 """
 
-import csv
 import math
 import sys
 from pathlib import Path
@@ -33,6 +32,7 @@ import numpy as np
 from scipy import stats
 
 from benchmarks.compare_targets import N_BOOTSTRAP, cell, eers
+from benchmarks.measuring import show
 from local.metrics.intervals import multiplicities
 from local.metrics.similarity import assess, d_diag, gain_db, prepare, segment_pairs
 from utils.arrays import Float64
@@ -113,10 +113,7 @@ def main() -> int:
         distinct.append(gains(egs / "exp/scores", split, evaluator, people, seed))
     eer, g_vd = (np.mean(lists, axis=0) for lists in (equal_errors, distinct))
     rows = [*compare("eer", eer), *compare("g_vd", g_vd), order(eer)]
-    for row in (HEAD, *rows):
-        print(*row, sep="\t")
-    with Path(sys.argv[4]).open("w", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows([HEAD, *rows])
+    show(Path(sys.argv[4]), [HEAD, *rows])
     return 0
 
 

@@ -14,7 +14,6 @@ way to learn: EER from one, three and all recordings of a person with 95 % inter
 and the EER on protected people who were held out of training.
 """
 
-import csv
 import os
 import sys
 from collections.abc import Mapping
@@ -25,6 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[0] = str(ROOT)
 import numpy as np
 
+from benchmarks.measuring import write
 from local.metrics.recordings import recordings
 from local.metrics.verification import eer_with_interval, find_speakers
 from steps.speaker import backends, held_out
@@ -130,8 +130,7 @@ def main() -> None:
             rows.append([name, str(len(chosen)), hours, way,
                          held(way, vectors, utt2spk, data), *eers])  # fmt: skip
             print(*rows[-1], sep="\t", flush=True)
-    with table.open("w", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows(rows)
+    write(table, rows)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ its distance from it, for a reversed leak is a leak; alignment counts above its 
   benchmarks/compare_orders.py NIST OUT.csv
 """
 
-import csv
 import sys
 from collections.abc import Sequence
 from itertools import permutations
@@ -22,6 +21,7 @@ sys.path[0] = str(ROOT)
 import numpy as np
 from scipy.stats import kendalltau
 
+from benchmarks.measuring import show
 from local.report.frame import read_metrics
 from local.report.studies import Searches
 from local.report.tables import of_table
@@ -104,10 +104,7 @@ def main() -> int:
         sys.exit(f"{__doc__}")
     study = Searches(read_metrics(Path(sys.argv[1], "metrics.csv")))
     rows = [HEAD, *printed(), *here(study)]
-    for one in rows:
-        print(*one, sep="\t")
-    with Path(sys.argv[2]).open("w", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows(rows)
+    show(Path(sys.argv[2]), rows)
     return 0
 
 

@@ -11,7 +11,6 @@ Speech: idmap_samples from $PSEUDOVOX_CORPORA or ../shared/corpora.
 """
 
 import json
-import os
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[0] = str(ROOT)
+from benchmarks.measuring import CORPORA, run
 from local.compute_utility import main as compute_utility
 from local.report.frame import METRICS, write_frame
 from steps.decode import main as decode
@@ -27,7 +27,6 @@ from steps.protect_folder import main as protect_folder
 from utils.datadir import write_data_dir
 from utils.tables import read_map
 
-CORPORA = Path(os.environ.get("PSEUDOVOX_CORPORA", ROOT.parent / "shared/corpora"))
 SAMPLES = CORPORA / "idmap_samples"
 OURS, ORIGINAL = "bn", "Original"
 BOOTSTRAP = ("--bootstrap", "1000", "--seed", "0")
@@ -45,13 +44,6 @@ def write_sets(folder: Path, out: Path) -> None:
         if name == "words":
             tables["text"] = {u: text[u] for u in utts}
         write_data_dir(out / name, tables)
-
-
-def run(program: object, *words: object) -> None:
-    """Run a program's main."""
-    assert callable(program)
-    if status := program([str(word) for word in words]):
-        sys.exit(f"{program.__module__}: exit status {status}")
 
 
 def measure(system: str, folder: Path, work: Path) -> Iterator[dict[str, str]]:

@@ -22,7 +22,6 @@ where it leaves out 0 above; half are unprotected where the interval of their sh
   benchmarks/compare_targets.py EGS FOLDER OUT.csv
 """
 
-import csv
 import json
 import math
 import re
@@ -34,6 +33,7 @@ sys.path[0] = str(ROOT)
 import numpy as np
 from scipy import stats
 
+from benchmarks.measuring import show
 from local.metrics.detection import eer, rank
 from local.metrics.intervals import multiplicities, pair_weights, percentiles
 from local.metrics.verification import find_speakers
@@ -168,10 +168,7 @@ def main() -> int:
             for g in "fm"
         ]
         rows.append(["pitch", "", *map(cell, sides), cell(joined(*sides)), count])
-    for row in (HEAD, *rows):
-        print(*row, sep="\t")
-    with Path(sys.argv[3]).open("w", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows([HEAD, *rows])
+    show(Path(sys.argv[3]), [HEAD, *rows])
     return 0
 
 

@@ -12,7 +12,6 @@ analysis and synthesis. Speech: LibriSpeech from $PSEUDOVOX_CORPORA or ../shared
 WAY: one that is measured beside `copy`; all without any.
 """
 
-import os
 import sys
 import time
 from collections.abc import Callable
@@ -26,6 +25,7 @@ from scipy.ndimage import convolve1d
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[0] = str(ROOT)
+from benchmarks.measuring import CORPORA
 from local.metrics.utility import align
 from steps.asr.engines import MoonshineRecogniser
 from steps.asr.language import normalise_english
@@ -43,7 +43,6 @@ from steps.synthesis.world import (
 )
 from utils.arrays import Float64
 
-CORPORA = Path(os.environ.get("PSEUDOVOX_CORPORA", ROOT.parent / "shared/corpora"))
 EVERY, FFT = 5, 1024
 THRESHOLD = 0.85  # of D4C: below it a voiced frame becomes noise
 

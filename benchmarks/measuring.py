@@ -1,11 +1,14 @@
 """Parts that benchmarks share: speech to measure with, and process CPU time."""
 
+import csv
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -14,13 +17,14 @@ from utils.arrays import Float64
 
 T = TypeVar("T")
 ROOT = Path(__file__).resolve().parents[1]
+CORPORA = Path(os.environ.get("PSEUDOVOX_CORPORA", ROOT.parent / "shared/corpora"))
+LINKS = ("run.sh", "steps", "utils", "local", "path.sh", "cmd.sh", "prepare.sh", "conf")
 
 
 def speech_files(n: int, folder: Path) -> tuple[str, list[Path]]:
     """Name of the source, and n files: spread over LibriSpeech, where it is; else of 8 synthetic
     speakers, made in a folder."""
-    corpora = Path(os.environ.get("PSEUDOVOX_CORPORA", ROOT.parent / "shared" / "corpora"))
-    name, files = "LibriSpeech", sorted((corpora / "librispeech").rglob("*.flac"))
+    name, files = "LibriSpeech", sorted((CORPORA / "librispeech").rglob("*.flac"))
     if len(files) < n:
         command = [ROOT / "steps/make_synthetic_corpus.py", "--speakers", 8]
         command += ["--utterances", max(3, -(-n // 8)), folder / "audio", folder / "data"]
@@ -52,12 +56,52 @@ def cpu_seconds(run: Callable[[], object], times: int = 1) -> float:
     return timed(run, times)[0]
 
 
+def cost_of(*words: object) -> tuple[float, float]:
+    """CPU seconds of a Python program, with the processes that it waits for, and its peak kB."""
+    with tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(
+            [sys.executable, *map(str, words)], stdout=subprocess.DEVNULL, stderr=said
+        )
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            said.seek(0)
+            sys.exit(f"{words}: failed: {said.read().decode()}")
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss
+
+
 def cost_of_metrics(*arguments: object) -> tuple[float, float]:
-    """CPU seconds and peak GB of local/compute_metrics.py in a process of its own."""
-    program = [sys.executable, str(ROOT / "local/compute_metrics.py"), *map(str, arguments)]
-    process = subprocess.Popen(program, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise RuntimeError(f"{' '.join(program)} failed")
-    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1e6
+    """CPU seconds and peak GB of local/compute_metrics.py."""
+    cpu, kilobytes = cost_of(ROOT / "local/compute_metrics.py", *arguments)
+    return cpu, kilobytes / 1e6
+
+
+@contextmanager
+def synth_folder() -> Iterator[Path]:
+    """A new folder beside egs/synth that is the same corpus; it is removed at the end."""
+    work = Path(tempfile.mkdtemp(prefix="bench.", dir=ROOT / "egs"))
+    try:
+        for name in LINKS:
+            (work / name).symlink_to(os.path.relpath((ROOT / "egs/synth" / name).resolve(), work))
+        yield work
+    finally:
+        shutil.rmtree(work)
+
+
+def run(program: Callable[[Sequence[str]], int], *words: object) -> None:
+    """A program's main."""
+    if status := program([str(word) for word in words]):
+        sys.exit(f"{program.__module__}: exit status {status}")
+
+
+def write(path: Path, rows: Sequence[Sequence[str]]) -> None:
+    """A table for the pages."""
+    with path.open("w", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows(rows)
+
+
+def show(path: Path, rows: Sequence[Sequence[str]]) -> None:
+    """Print a table, and write it for the pages."""
+    for row in rows:
+        print(*row, sep="\t")
+    write(path, rows)

@@ -12,6 +12,7 @@ from typing import Annotated
 from local.options import CorpusName, EncoderName, Labelled, ResultsFolder
 from utils.commands import commands
 from utils.options import OutFolder
+from utils.tables import read_json_object, write_file
 
 
 def _nist(out: OutFolder, *, corpus_name: CorpusName, figures: Labelled) -> None:
@@ -43,7 +44,6 @@ def _whitebox(
     made: means and standard deviations over constant targets, then each target and speaker."""
     from local.report.frame import load_results
     from local.report.studies import Targets, read_target
-    from utils.tables import write_file
 
     voices = {system: read_target(Path(data)) for system, data in target}
     study = Targets(load_results(results), voices)
@@ -68,7 +68,6 @@ def _generators(
     from pandas import DataFrame
 
     from local.report import studies as report
-    from utils.tables import read_json_object
 
     rows = report.capacity_rows(report.REAL, real / "capacity.tsv")
     for name, capacity, seconds in generator:

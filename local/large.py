@@ -11,7 +11,7 @@ import logging
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from local.options import Bootstrap
+from local.options import Bootstrap, write_figures
 from steps.options import Asnorm, ScoringBackend
 from utils.cli import UserError, positive, progress
 from utils.commands import program
@@ -48,7 +48,6 @@ def main(
     seed: Seed = 0, allow_loss: AllowLoss = 0, nj: Jobs = 1, bootstrap: Bootstrap = 0,
 ) -> None:  # fmt: skip
     from local.metrics.large import report
-    from local.options import write_figures
     from steps.populations import pairs
     from steps.speaker.backends import is_centred, load_normalised
 

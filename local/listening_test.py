@@ -9,6 +9,7 @@ from local.options import Figures, write_figures
 from utils.cli import UserError, positive
 from utils.commands import commands
 from utils.options import OutFolder, Seed
+from utils.tables import read_json_object, write_file
 
 
 def _make(
@@ -30,7 +31,6 @@ def _make(
     """
     from local.report.gather import load_speech
     from local.report.listening import make_test
-    from utils.tables import write_file
 
     page, key = make_test(load_speech(speech), n_pairs=n_pairs, n_quality=n_quality, seed=seed)
     write_file(out / "key.json", key)
@@ -52,7 +52,6 @@ def _score(
     speech right is left out and named.
     """
     from local.report.listening import read_answers, score
-    from utils.tables import read_json_object
 
     truth = read_json_object(key, "make the test again")
     if not {"test", "questions"} <= truth.keys():

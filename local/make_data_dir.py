@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-from utils.cli import LossError, UserError
+from utils.cli import LossError, UserError, progress
 from utils.commands import program
 from utils.options import AllowLoss, Jobs, OutFolder
 
@@ -30,7 +30,6 @@ def main(
     genders_from: Annotated[str, "The place where genders come from, for messages", "NAME"] = "",
 ) -> None:  # fmt: skip
     from local.protocols import utterances as corpus
-    from utils.cli import progress
     from utils.datadir import write_data_dir
 
     rows = corpus.read_utterances(table)

@@ -85,9 +85,8 @@ def _segments(
         tables["spk2gender"] = {who: data.spk2gender[who] for who in speakers}
     write_data_dir(out, tables)
     print(
-        f"{out}: {len(made)} segments of {len(speakers)} speakers, "
-        f"{len(kept)} sessions; {len(few)} speakers with fewer than {least_sessions} sessions "
-        "are left out"
+        f"{out}: {len(made)} segments of {len(speakers)} speakers, {len(kept)} sessions; "
+        f"{len(few)} speakers with fewer than {least_sessions} sessions are left out"
     )
 
 

@@ -23,20 +23,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
-from local.protocols.trials import (
-    GENDERS,
-    Lists,
-    Rules,
-    check_agreement,
-    check_lists,
-    choose_evaluation,
-    count_lists,
-    cut_lists,
-    lists_of_enrolled,
-    make_lists,
-    read_official,
-    with_both,
-)
+from local.protocols import trials as listing
 from utils.cli import UserError, positive
 from utils.commands import program
 from utils.datadir import DataDir, Trial, load_data_dir, select, write_data_dir
@@ -44,29 +31,29 @@ from utils.options import DataFolder, Seed
 from utils.tables import invert, read_map
 
 
-def official_lists(data: DataDir, folder: Path, evaluation: str) -> Lists:
+def official_lists(data: DataDir, folder: Path, evaluation: str) -> listing.Lists:
     """The official lists cut to the utterances of `data`; prints how much of them is left."""
-    whole, utt2spk, spk2gender = read_official(folder, evaluation)
-    check_agreement("the speaker", data.utt2spk, utt2spk)
-    check_agreement("the gender", data.spk2gender or {}, spk2gender)
-    lists = cut_lists(whole, data.utt2spk)
+    whole, utt2spk, spk2gender = listing.read_official(folder, evaluation)
+    listing.check_agreement("the speaker", data.utt2spk, utt2spk)
+    listing.check_agreement("the gender", data.spk2gender or {}, spk2gender)
+    lists = listing.cut_lists(whole, data.utt2spk)
     print(f"official lists {folder / evaluation}_* cut to the audio in {data.path}:")
     print_counts((whole, utt2spk), (lists, utt2spk))
     return lists
 
 
-def print_counts(*states: tuple[Lists, Mapping[str, str]]) -> None:
+def print_counts(*states: tuple[listing.Lists, Mapping[str, str]]) -> None:
     """A small table of what is counted, with a column for each gender; several states of the lists:
     before and after."""
-    found = [{g: count_lists(lists, g, spk) for g in lists.trials} for lists, spk in states]
+    found = [{g: listing.count_lists(lists, g, spk) for g in lists.trials} for lists, spk in states]
     for name in next(iter(found[0].values())):
         cells = (f"{g} {' -> '.join(str(one[g][name]) for one in found):<15}" for g in found[0])
         print(f"  {name:<20}  " + "  ".join(cells).rstrip())
 
 
-def ruled_lists(data: DataDir, rules: Rules) -> Lists:
+def ruled_lists(data: DataDir, rules: listing.Rules) -> listing.Lists:
     """Lists by the rules; prints what they hold and who has trial utterances only."""
-    lists = make_lists(data.utt2spk, data.spk2gender or {}, rules)
+    lists = listing.make_lists(data.utt2spk, data.spk2gender or {}, rules)
     print(
         f"lists for {data.path}: seed {rules.seed}, {rules.enrol_utts} enrolment utterances a "
         "speaker"
@@ -79,17 +66,17 @@ def ruled_lists(data: DataDir, rules: Rules) -> Lists:
     return lists
 
 
-def enrolled_lists(data: DataDir, folder: Path, genders: Sequence[str]) -> Lists:
+def enrolled_lists(data: DataDir, folder: Path, genders: Sequence[str]) -> listing.Lists:
     """Lists with the enrolment of `folder`; prints what they hold."""
     home = load_data_dir(folder, need=("utt2spk", "enrolls"))
     enrolment = invert({utt: home.utt2spk[utt] for utt in home.enrolls or []})
-    lists = lists_of_enrolled(data.utt2spk, data.spk2gender or {}, enrolment, genders)
+    lists = listing.lists_of_enrolled(data.utt2spk, data.spk2gender or {}, enrolment, genders)
     print(f"lists for {data.path}: enrolment of {folder}")
     print_counts((lists, data.utt2spk))
     return lists
 
 
-def write_sets(data: DataDir, out: Path, lists: Lists) -> None:
+def write_sets(data: DataDir, out: Path, lists: listing.Lists) -> None:
     """Write the data directories of the evaluation: enrolment, and trials of each list."""
     enrol = [utt for utts in lists.enrolment.values() for utt in utts]
     _write(data, Path(f"{out}_enrolls"), enrol, enrolls=dict.fromkeys(enrol, ""))
@@ -112,10 +99,10 @@ def _write(
     print(f"{out}: {len(speakers)} speakers, {len(tables['utt2spk'])} utterances written")
 
 
-def split_off_rest(data: DataDir, per_gender: int, rules: Rules) -> tuple[DataDir, DataDir]:
+def split_off_rest(data: DataDir, per_gender: int, rules: listing.Rules) -> tuple[DataDir, DataDir]:
     """(evaluation speakers, all others); says who has too little speech to be evaluated."""
     genders = data.spk2gender or {}
-    chosen, unable = choose_evaluation(data.utt2spk, genders, per_gender, rules)
+    chosen, unable = listing.choose_evaluation(data.utt2spk, genders, per_gender, rules)
     if unable:
         print(f"{len(unable)} speakers have too few utterances to be evaluated: {' '.join(unable)}")
     evaluated, others = (
@@ -124,10 +111,7 @@ def split_off_rest(data: DataDir, per_gender: int, rules: Rules) -> tuple[DataDi
     )
     if not others:
         raise UserError(f"--speakers {per_gender}: no speaker is left for --rest; evaluate fewer")
-    return (
-        DataDir(data.path, select(data, evaluated)),
-        DataDir(data.path, select(data, others)),
-    )
+    return DataDir(data.path, select(data, evaluated)), DataDir(data.path, select(data, others))
 
 
 @program
@@ -138,13 +122,10 @@ def main(
     enrol_utts: Annotated[
         int, "The number of enrolment utterances of a speaker", "N", positive,
     ] = 5,
-    min_trial_utts: Annotated[
-        int, "The number of trial utterances that an enrolled speaker must have", "N", positive,
-    ] = 1,
     genders: Annotated[
         tuple[str, ...], "The genders whose trials are made; a corpus of one gender says which",
-        "G", GENDERS,
-    ] = GENDERS,
+        "G", listing.GENDERS,
+    ] = listing.GENDERS,
     sessions: Annotated[
         Path | None, "The table of each utterance's session; enrolment and trials are of "
         "different sessions", "UTT2SESSION",
@@ -177,12 +158,12 @@ def main(
         session_of = read_map(sessions) if sessions else {}
         if sessions and not session_of:
             raise UserError(f"{sessions}: is empty; it names each utterance's session")
-        rules = Rules(enrol_utts, min_trial_utts, tuple(genders), seed, session_of)
+        rules = listing.Rules(enrol_utts, tuple(genders), seed, session_of)
         if speakers is not None:
             data, others = split_off_rest(data, speakers, rules)
         lists = ruled_lists(data, rules)
-    lists = with_both(lists, data.utt2spk, data.spk2gender or {})
-    check_lists(lists)
+    lists = listing.with_both(lists, data.utt2spk, data.spk2gender or {})
+    listing.check_lists(lists)
     if unused := data.utt2spk.keys() - lists.utts:
         print(f"{len(unused)} of {len(data.utt2spk)} utterances are in no list")
     write_sets(data, out, lists)

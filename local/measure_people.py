@@ -14,6 +14,7 @@ from typing import Annotated, Any
 from local.options import Bootstrap, Figures, write_figures
 from utils.cli import UserError
 from utils.commands import commands
+from utils.datadir import check_apart, load_data_dir
 from utils.options import Seed
 
 Vectors = Annotated[Path, "x-vectors of recordings", "XVECTORS"]
@@ -28,7 +29,6 @@ def _read_side(pairs: Sequence[tuple[Path, Path]]) -> tuple[Any, list[Any]]:
     """x-vectors of several folders as one side of an attack, and the data directories."""
     from local.metrics.legal import make_side
     from steps.speaker.vectors import read_xvectors, speakers_of
-    from utils.datadir import load_data_dir
 
     data = [load_data_dir(path, need=("utt2spk",)) for _, path in pairs]
     sides = [
@@ -57,7 +57,6 @@ def _inference(
     The attacker learns from XVECTORS and DATA.
     """
     from local.metrics.people import attributes, inference
-    from utils.datadir import check_apart
 
     train, [learnt] = _read_side([(xvectors, data_dir)])
     attacked, data = _read_side(trials)
@@ -109,7 +108,6 @@ def _groups(
     from local.metrics.people import attributes, groups
     from local.metrics.verification import find_speakers
     from utils import trials as pairs
-    from utils.datadir import load_data_dir
 
     data = [load_data_dir(path, need=("utt2spk",)) for _, path in listed]
     lists = [pairs.read_trials(path) for path, _ in listed]

@@ -22,13 +22,9 @@ from utils.commands import program
 def main(
     protocol: Annotated[Path, "The protocol of the challenge"],
     results: Annotated[Sequence[Path], "Folders of results, or result files", "RESULTS"], *,
-    of_system: Annotated[
-        str, "The system of the recipe whose figures are written", "NAME"
-    ] = "",
+    of_system: Annotated[str, "The system of the recipe whose figures are written", "NAME"] = "",
     evaluator: Annotated[str, "Who listened (left out: the protocol's own)", "NAME"] = "",
-    out: Annotated[
-        Path | None, "Where the result file is written", "FOLDER"
-    ] = None,
+    out: Annotated[Path | None, "Where the result file is written", "FOLDER"] = None,
 ) -> None:  # fmt: skip
     from pandas import concat
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from steps import options
-from utils.cli import UserError
+from utils.cli import UserError, progress
 from utils.commands import program
 from utils.options import AllowLoss, DataFolder, NotSpeakersOf, OutFolder, Seed
 
@@ -58,7 +58,6 @@ def main(
 ) -> None:  # fmt: skip
     from steps.anonymisers.registry import load_anonymiser, protect_audio, write_protected
     from steps.sources import Resources, make_keys, read_sources, whole_set
-    from utils.cli import progress
     from utils.datadir import TRAINING_SPEAKERS, check_unseen, load_data_dir, read_training_speakers
     from utils.seeds import Draws
 

@@ -10,7 +10,7 @@ gets `quality`, a line an utterance: its estimated mean opinion score, or `-` an
 from pathlib import Path
 from typing import Annotated
 
-from utils.cli import UserError
+from utils.cli import UserError, progress
 from utils.commands import program
 from utils.options import AllowLoss, DataFolder, OutFolder
 
@@ -22,7 +22,6 @@ def main(
     out: OutFolder, *, allow_loss: AllowLoss = 0,
 ) -> None:  # fmt: skip
     from steps.quality import estimate_all, write_quality
-    from utils.cli import progress
     from utils.datadir import load_data_dir
 
     wav = load_data_dir(speech).wav

@@ -26,7 +26,7 @@ from steps.options import Generator, GeneratorBackend, Pool, PoolData, Sources
 from utils.cli import UserError, refusing
 from utils.commands import program
 from utils.options import OutFile, Seed
-from utils.tables import write_file
+from utils.tables import is_there, read_json_object, write_file
 
 if TYPE_CHECKING:
     from steps.generators.identity import Capacity
@@ -40,8 +40,6 @@ HEADER = "#indices\tn\tmean\tmin\tmax\tpairs\tabove_threshold\n"
 
 def _threshold(text: str) -> float:
     """--threshold: a number, or what is in a file."""
-    from utils.tables import read_json_object
-
     value: object = text
     if Path(text).is_file():
         with refusing(f"{text}: no JSON file with a `threshold`", KeyError):
@@ -111,7 +109,6 @@ def main(
 ) -> None:  # fmt: skip
     from steps.generators.identity import measure_capacity
     from steps.generators.sampling import load_sampler
-    from utils.tables import is_there
 
     limit = None if threshold is None else _threshold(threshold)
     if voices.is_file():

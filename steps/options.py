@@ -4,12 +4,10 @@ import logging
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
-from utils.cli import COMMON, BadValue, UserError, natural, positive
-
-if TYPE_CHECKING:
-    from utils.datadir import DataDir
+from utils.cli import COMMON, BadValue, UserError, keep_freed_memory, natural, positive, progress
+from utils.datadir import DataDir, load_data_dir
 
 T = TypeVar("T")
 
@@ -107,12 +105,10 @@ def f0_limits(floor: float, ceiling: float) -> tuple[float, float]:
 def begin_training(
     kind: type[T], conf: Path, steps: int | None, data_dir: Path, not_speakers_of: Sequence[Path],
     *need: str, change: Callable[[T], T] = lambda config: config,
-) -> "tuple[T, DataDir]":  # fmt: skip
+) -> tuple[T, DataDir]:  # fmt: skip
     """The settings of a training, changed before its --steps, and its data, which none of the
     tested speakers may be in."""
     from steps.training.settings import read_config, with_steps
-    from utils.cli import keep_freed_memory
-    from utils.datadir import load_data_dir
 
     logging.getLogger("speechbrain").setLevel(logging.WARNING)
     keep_freed_memory()
@@ -134,8 +130,6 @@ MEASURES = {  # archive -> what makes it of a wave, and the names of its parts i
 def measure(name: str, data: Path, out: Path, allow_loss: int, *given: Any) -> None:
     """Write a measure of every wave of a set to <out>/<name>.scp; given: what it takes besides."""
     from steps.synthesis.world import measure_all
-    from utils.cli import progress
-    from utils.datadir import load_data_dir
     from utils.registry import load
 
     target, parts = MEASURES[name]

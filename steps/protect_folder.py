@@ -18,8 +18,6 @@ Exit status 3: some files could not be protected; they are named, in OUT.failed.
 too, and the others are done.
 """
 
-import contextlib
-import ctypes
 import os
 import sys
 from collections import deque
@@ -28,19 +26,10 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from steps import options
-from utils.cli import LossError, UserError, clock_time, progress
+from utils.cli import MMAP_THRESHOLD, LossError, UserError, clock_time, progress, tell_allocator
 from utils.commands import program
 from utils.options import OutFolder
 from utils.tables import write_file
-
-_M_MMAP_THRESHOLD = -3  # of glibc's mallopt
-
-
-def _return_large_arrays() -> None:
-    """Have arrays of 1 MB go back to the system when they are freed: the C library would keep them
-    in pieces, a tenth of a gigabyte in all."""
-    with contextlib.suppress(OSError, AttributeError):  # another C library than glibc
-        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, 1 << 20)
 
 
 def _check_folders(source: Path, out: Path, key: Path | None) -> None:
@@ -102,7 +91,9 @@ def main(
     nj: options.Cores = None,
 ) -> None:  # fmt: skip
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # parallelism is by processes
-    _return_large_arrays()
+    # Arrays of 1 MB go back to the system when they are freed: the C library would keep them in
+    # pieces, a tenth of a gigabyte in all.
+    tell_allocator({MMAP_THRESHOLD: 2**20})
     from steps.standalone import account, job
     from steps.standalone.stream import Recording
 

@@ -42,7 +42,7 @@ def corpus(sizes: Mapping[str, tuple[int, ...]]) -> tuple[dict[str, str], dict[s
 
 
 UTT2SPK, SESSIONS = corpus({"f1": (4, 3), "f2": (3, 5), "f3": (6,), "m1": (3, 3), "m2": (1, 4, 2)})
-RULES = Rules(enrol_utts=3, min_trial_utts=2)
+RULES = Rules(enrol_utts=3)
 
 
 def ruled(seed: int, sessions: Mapping[str, str] = {}) -> Rules:
@@ -208,7 +208,7 @@ def counts(printed: str) -> dict[str, str]:
 
 def test_program_writes_valid_sets(tmp_path, make, capsys):
     write_map(tmp_path / "utt2session", SESSIONS)
-    options = ("--enrol-utts", 3, "--min-trial-utts", 2, "--sessions", tmp_path / "utt2session")
+    options = ("--enrol-utts", 3, "--sessions", tmp_path / "utt2session")
     assert make(*options) == 0
     printed = capsys.readouterr().out
     assert "1 speakers are not enrolled and have trials only:\n    f3: 1 session(s)" in printed

@@ -185,7 +185,7 @@ def clock_time(seconds: float) -> str:
 
 # ---- Return of memory by the C library.
 
-_TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD = -1, -2, -3  # malloc.h of glibc
+_TRIM_THRESHOLD, _TOP_PAD, MMAP_THRESHOLD = -1, -2, -3  # malloc.h of glibc
 _MAXIMUM = 32 * 2**20  # limit for memory that is mapped on its own
 
 
@@ -196,12 +196,16 @@ def keep_freed_memory() -> bool:
     in between, each of their pages is mapped anew, which took a twentieth of a training of
     `ecapa_mini`. Only glibc has the option.
     """
-    import ctypes  # only trainings need it
+    return tell_allocator({_TRIM_THRESHOLD: 2**30, MMAP_THRESHOLD: _MAXIMUM, _TOP_PAD: 2**27})
+
+
+def tell_allocator(wanted: dict[int, int]) -> bool:
+    """Set options of the C library's malloc; returns whether it has them."""
+    import ctypes  # few programs need it
 
     try:
         mallopt = ctypes.CDLL(None).mallopt
-    except (AttributeError, OSError, TypeError):
+    except (AttributeError, OSError, TypeError):  # another C library than glibc
         return False
-    wanted = ((_TRIM_THRESHOLD, 2**30), (_MMAP_THRESHOLD, _MAXIMUM), (_TOP_PAD, 2**27))
-    told = [mallopt(name, value) for name, value in wanted]
+    told = [mallopt(name, value) for name, value in wanted.items()]
     return all(told)

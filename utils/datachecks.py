@@ -13,15 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from utils.cli import UserError
-from utils.tables import (
-    StrPath,
-    invert,
-    is_there,
-    scan_lines,
-    sort_ids,
-    split_fields,
-    split_key,
-)
+from utils.tables import StrPath, invert, is_there, scan_lines, sort_ids, split_fields, split_key
 
 # ---- Audio files: length, sampling rate, and whether they can be used.
 
@@ -66,9 +58,7 @@ def _form(right: str, fault: str) -> Callable[[str], str]:
 
 _gender = _form("|".join(GENDERS), "the gender is {!r}; only m and f are known")
 _age = _form("0*([0-9]{1,2}|1[01][0-9]|120)", "the age is {!r}; whole years are expected")
-_frames = _form(
-    "0*[1-9][0-9]*", "the number of frames is {!r}; a whole number from 1 is expected"
-)  # fmt: skip
+_frames = _form("0*[1-9][0-9]*", "the number of frames is {!r}; a whole number from 1 is expected")
 _label = _form("|".join(LABELS), "label {!r} is neither target nor nontarget")
 
 

@@ -252,10 +252,8 @@ class Declared(Generic[T]):
 
 
 def _convert(hint: Any, value: object, path: StrPath, where: str) -> object:
-    if typing.get_origin(hint) in (
-        types.UnionType,
-        typing.Union,
-    ):  # X | None: a given value is an X
+    # X | None: a given value is an X.
+    if typing.get_origin(hint) in (types.UnionType, typing.Union):
         (hint,) = (part for part in typing.get_args(hint) if part is not types.NoneType)
     if typing.get_origin(hint) is typing.Annotated:
         inner, *rules = typing.get_args(hint)

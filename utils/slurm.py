@@ -112,13 +112,11 @@ CANCEL_WAIT = 15.0
 CALL_WAIT = 60.0  # for the answer to a command; a controller that hangs is one that does not answer
 NO_ANSWER = 124  # as timeout(1) exits
 IN_LOG, NOT_STARTED = "in the log", "not started"  # IN_LOG: the log says all about the failure
-ACTIVE = frozenset(
-    (
-        *("PENDING", "RUNNING", "CONFIGURING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING"),
-        *("REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "RESIZING", "RESV_DEL_HOLD", "SPECIAL_EXIT"),
-        "STAGE_OUT",
-    )
-)
+ACTIVE = (
+    "PENDING", "RUNNING", "CONFIGURING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING",
+    "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "RESIZING", "RESV_DEL_HOLD", "SPECIAL_EXIT",
+    "STAGE_OUT",
+)  # fmt: skip
 ADVICE = {
     "TIMEOUT": "raise --time (cmd.sh, or the defaults of the configuration)",
     "OUT_OF_MEMORY": "raise --mem (cmd.sh, or the defaults of the configuration)",

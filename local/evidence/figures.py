@@ -143,11 +143,9 @@ class Judges:
 
     def _protect(self, half: Float64, person: str) -> Float64:
         """Protect as `make protect` does, with a voice for each person."""
-        assert self.system is not None
-        system, speaker = (
-            self.system,
-            SourceSpeaker(person, f0=compute_f0_stats([extract_f0(half)])),
-        )
+        system = self.system
+        assert system is not None
+        speaker = SourceSpeaker(person, f0=compute_f0_stats([extract_f0(half)]))
         key = VoiceKey("spk", ("folder", person), ("folder", person))
         parts = convert_stream([half], lambda samples: system.transform(samples, key, speaker)[0])
         return np.concatenate(list(parts))
@@ -306,9 +304,7 @@ def _attacks(encoder: str, vectors: Vectors, person: Mapping[str, str]) -> Itera
     bare: dict[str, Report] = {}
     for attacker, score in scores.items():
         row, column = np.nonzero(np.isfinite(score))
-        trials = Trials(
-            [people[i] for i in row], [names[j] for j in column], target[row, column]
-        )  # fmt: skip
+        trials = Trials([people[i] for i in row], [names[j] for j in column], target[row, column])
         beside = {"eer_rise": scores["unprotected"][row, column]} if bare else {}
         found = _figures(trials, score[row, column], beside, person)
         if attacker in HALVES:

@@ -158,13 +158,7 @@ def eer(t: Float64, n: Float64) -> float:
     t, n: counts in ascending order of score. By run they give `eer` (above 0.5 for a reversed
     score); by PAV block, the corners of the convex hull, `eer_rocch` (never above 0.5).
     """
-    total_t, total_n = t.sum(), n.sum()
-    miss = np.concatenate(([0.0], np.cumsum(t)))  # targets below each threshold
-    fa = total_n - np.concatenate(([0.0], np.cumsum(n)))  # nontargets above it
-    gap = miss * total_n - fa * total_t  # T·N·(P_miss − P_fa): whole numbers, rising
-    k = int(np.searchsorted(gap, 0.0))
-    share = gap[k - 1] / (gap[k - 1] - gap[k])
-    return float((miss[k - 1] + share * (miss[k] - miss[k - 1])) / total_t)
+    return float(eers(np.cumsum(t)[None], np.cumsum(t + n)[None])[0])
 
 
 def eer_speechbrain(score: Float64, target: Bool) -> float:

@@ -100,10 +100,8 @@ def interval_report(
     left_out = n_bootstrap - len(replicates)
     if left_out:
         logger.warning(
-            "%d of %d resamples of the speakers are undefined (no target or no nontarget left) "
-            "and left out of the intervals",
-            left_out,
-            n_bootstrap,
+            f"{left_out} of {n_bootstrap} resamples of the speakers are undefined (no target or no "
+            "nontarget left) and left out of the intervals"
         )
     names = replicates[0] if replicates else {}
     return {
@@ -137,11 +135,9 @@ def _interval(name: str, replicates: list[Figures]) -> list[float] | None:
     values = np.array([figures[name] for figures in replicates])
     defined = values[~np.isnan(values)]
     if 0 < len(defined) < len(values):
+        lost, n = len(values) - len(defined), len(values)
         logger.warning(
-            "%s is undefined in %d of %d resamples; its interval is over the others",
-            name,
-            len(values) - len(defined),
-            len(values),
+            f"{name} is undefined in {lost} of {n} resamples; its interval is over the others"
         )
     return interval(values, name)
 

@@ -149,9 +149,8 @@ def alignment(x: Float64, y: Float64, speaker: Int64 | None = None) -> dict[str,
         least = len(x) - max(int(held.sum()) for held in _folds(who))
         if _certain(u.shape[1], v.shape[1], least):
             logger.warning(
-                "cca_top10_held_out is undefined: %d segments of the others are too few for %d and "
-                "%d dimensions",
-                *(least, u.shape[1], v.shape[1]),
+                f"cca_top10_held_out is undefined: {least} segments of the others are too few for "
+                f"{u.shape[1]} and {v.shape[1]} dimensions"
             )
             del measures["cca_top10_held_out"]
     found = {name: measure(slice(None)) for name, measure in measures.items()}
@@ -249,9 +248,8 @@ def _check_ranks(rank_x: int, rank_y: int, n: int) -> bool:
         logger.warning("cca_top10 is over %d correlations: there are no more", least)
     if _certain(rank_x, rank_y, n):
         logger.warning(
-            "cca_top10 is 1 by construction: %d paired segments are too few for %d and %d "
-            "dimensions",
-            *(n, rank_x, rank_y),
+            f"cca_top10 is 1 by construction: {n} paired segments are too few for {rank_x} and "
+            f"{rank_y} dimensions"
         )
     return True
 
@@ -536,9 +534,8 @@ def _paired(original: Embeddings, protected: Embeddings) -> tuple[Float64, Float
     pairs = [(row[key], i) for i, key in enumerate(protected.ids) if key in row]
     if difference := describe_difference(protected.ids, original.ids, "utterance"):
         logger.warning(
-            "protected x-vectors, compared with the original ones: %s; CCA and Procrustes use the "
-            "%d utterances of both",
-            *(difference, len(pairs)),
+            f"protected x-vectors, compared with the original ones: {difference}; CCA and "
+            f"Procrustes use the {len(pairs)} utterances of both"
         )
     at = np.array(pairs, np.int64).reshape(-1, 2)
     return original.x[at[:, 0]], protected.x[at[:, 1]], protected.speaker[at[:, 1]]

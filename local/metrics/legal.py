@@ -19,15 +19,7 @@ from legal_eval.metrics.singling_out import ConversationScores, score_conversati
 from legal_eval.scoring import cosine_similarity_matrix
 from scipy.stats import hypergeom
 
-from local.metrics.intervals import (
-    Figures,
-    count_labels,
-    interval_report,
-    mean_figures,
-    number_names,
-    one_run,
-    rate_intervals,
-)
+from local.metrics import intervals
 from local.metrics.leakage import directed
 from local.metrics.verification import normalise
 from utils.arrays import Float64, Int64
@@ -61,7 +53,7 @@ class Queries:
     speaker: Int64
     names: list[str]
 
-    def figures(self, prefix: str, drawn: Float64 | None = None) -> Figures:
+    def figures(self, prefix: str, drawn: Float64 | None = None) -> intervals.Figures:
         """Shares of queries whose own speaker is among the k best, and the mean rank.
 
         drawn: (S,) how often a resample holds each speaker.
@@ -71,7 +63,7 @@ class Queries:
         top = {f"{prefix}_top_{k}": float(weight @ (self.rank <= k) / total) for k in RANKS}
         return {**top, f"{prefix}_mean_rank": float(weight @ self.rank / total)}
 
-    def chance(self, prefix: str) -> Figures:
+    def chance(self, prefix: str) -> intervals.Figures:
         """Chance level of these figures: k of C candidates, and rank (C + 1)/2."""
         c = self.candidates
         top = {f"chance_{prefix}_top_{k}": float((np.minimum(k, c) / c).mean()) for k in RANKS}
@@ -99,13 +91,12 @@ def find_queries(
     if missing := [name for name in utts.names if name not in utt2spk]:
         raise UserError(f"{trials_path}: {missing[0]} is not in utt2spk")
     if left_out := len(utts.names) - len(tried):
-        logger.warning(
-            "%d of %d utterances are of nobody enrolled; left out", left_out, len(utts.names)
-        )
+        every = len(utts.names)
+        logger.warning(f"{left_out} of {every} utterances are of nobody enrolled; left out")
     if not len(tried):
         raise UserError(f"{trials_path}:1: no target trial, so nobody can be found")
     own = enrol.codes[row[first]]
-    names, speaker = number_names(utt2spk[utts.names[i]] for i in tried)
+    names, speaker = intervals.number_names(utt2spk[utts.names[i]] for i in tried)
     owners = [np.unique(own[speaker == s]) for s in range(len(names))]
     for name, found in zip(names, owners, strict=True):
         if len(found) > 1:
@@ -150,7 +141,7 @@ def reidentification(
     by_utterance = runs[0][0]
     names, who = by_utterance.names, by_utterance.speaker
     report: dict[str, object] = {
-        **count_labels(trials.target),
+        **intervals.count_labels(trials.target),
         **({"n_draws": len(runs)} if draws else {}),
         "n_speakers": len(names),
         "n_segments": len(by_utterance.rank),
@@ -158,19 +149,21 @@ def reidentification(
     }
     for prefix, queries in zip(PREFIXES, runs[0], strict=True):
         report |= queries.chance(prefix)
-    report |= mean_figures([_named(run) for run in runs])
+    report |= intervals.mean_figures([_named(run) for run in runs])
     share = np.bincount(who, by_utterance.rank == 1) / np.bincount(who)
     report["reid_top_1_per_speaker"] = dict(zip(names, share.tolist(), strict=True))
 
-    chosen = iter(one_run(len(runs), resamples.get("n_bootstrap", 0), resamples.get("seed", 0)))
-    return report | interval_report(
+    chosen = iter(
+        intervals.one_run(len(runs), resamples.get("n_bootstrap", 0), resamples.get("seed", 0))
+    )
+    return report | intervals.interval_report(
         lambda drawn: _named(runs[next(chosen)], drawn), len(names), **resamples
     )
 
 
-def _named(run: Sequence[Queries], drawn: Float64 | None = None) -> Figures:
+def _named(run: Sequence[Queries], drawn: Float64 | None = None) -> intervals.Figures:
     """Figures of the queries of one run."""
-    found: Figures = {}
+    found: intervals.Figures = {}
     for prefix, queries in zip(PREFIXES, run, strict=True):
         found |= queries.figures(prefix, drawn)
     return found
@@ -327,7 +320,7 @@ def legal_metrics(
             if len(set(figure.by_speaker.values())) == 1:
                 logger.warning("%s has no interval: all speakers have the same rate", name)
     # Candidates are fixed, so nobody is their own rival.
-    return report | rate_intervals(rates, n_bootstrap, seed)
+    return report | intervals.rate_intervals(rates, n_bootstrap, seed)
 
 
 def beaters(
@@ -390,9 +383,8 @@ class LegalAttack:
             logger.warning("%s is undefined: no speaker has %d trial utterances", name, self.length)
         elif len(rates) < n_speakers:
             logger.warning(
-                "%s is over %d of %d speakers: the others have fewer than %d trial utterances "
-                "(they stay candidates)",
-                *(name, len(rates), n_speakers, self.length),
+                f"{name} is over {len(rates)} of {n_speakers} speakers: the others have fewer than "
+                f"{self.length} trial utterances (they stay candidates)"
             )
         fewer = {
             size: float(np.mean([chance_of_rank(n, n_speakers, size, 1) for n in beaten.values()]))
@@ -416,9 +408,9 @@ class LegalAttack:
         }
         if len(counts) < FEWEST_SPEAKERS:
             logger.warning(
-                "%s is undefined: %d speakers have the %d trial utterances that a test and a "
-                "calibration conversation take, and at least %d are needed",
-                *(name, len(counts), least, FEWEST_SPEAKERS),
+                f"{name} is undefined: {len(counts)} speakers have the {least} trial utterances "
+                "that a test and a calibration conversation take, and at least "
+                f"{FEWEST_SPEAKERS} are needed"
             )
             return Figure({}, None, 0)
         if len(counts) < len(self.trial.spk2utt):
@@ -430,9 +422,9 @@ class LegalAttack:
         chance = chance_of_singling_out(len(counts), n)
         if n < MAX_CALIBRATION:
             logger.warning(
-                "%s: %d calibration conversations a speaker where the method takes %d (speaker %s "
-                "has no more); a threshold so coarse lowers the chance level to %.3f",
-                *(name, n, MAX_CALIBRATION, min(counts, key=counts.__getitem__), chance),
+                f"{name}: {n} calibration conversations a speaker where the method takes "
+                f"{MAX_CALIBRATION} (speaker {min(counts, key=counts.__getitem__)} has no more); a "
+                f"threshold so coarse lowers the chance level to {chance:.3f}"
             )
         chosen = self.enrol.only(list(counts))
         models = build_speaker_embeddings(chosen.spk2utt, chosen.vectors)

@@ -7,31 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from local.metrics.intervals import (
-    Figures,
-    count_labels,
-    interval,
-    interval_report,
-    multiplicities,
-    number_names,
-    rate_intervals,
-)
-from local.metrics.legal import (
-    CANDIDATES,
-    FEWEST_SPEAKERS,
-    AttackSide,
-    beaters,
-    chance_of_rank,
-)
-from local.metrics.recordings import (
-    LENGTHS,
-    Heard,
-    Length,
-    group,
-    hear,
-    over_runs,
-    shuffle,
-)
+from local.metrics import intervals
+from local.metrics.legal import CANDIDATES, FEWEST_SPEAKERS, AttackSide, beaters, chance_of_rank
+from local.metrics.recordings import LENGTHS, Heard, Length, group, hear, over_runs, shuffle
 from local.metrics.verification import Speakers
 from steps.speaker.backends import CentredCosine
 from utils.arrays import Bool, Float64, Int64
@@ -146,7 +124,7 @@ def inference(
     if not right:
         logger.warning("nothing is inferred: both sides need spk2gender or spk2age, of two values")
 
-    def evaluate(drawn: Float64) -> Figures:
+    def evaluate(drawn: Float64) -> intervals.Figures:
         found = {key: balanced(*of, drawn) for key, of in right.items()}
         return found | {
             key.replace("inferred", "residual_risk"): residual(value, int(right[key][0].max()) + 1)
@@ -154,13 +132,15 @@ def inference(
         }
 
     report |= evaluate(np.ones(len(names)))
-    return report | (interval_report(evaluate, len(names), n_bootstrap, seed) if right else {})
+    return report | (
+        intervals.interval_report(evaluate, len(names), n_bootstrap, seed) if right else {}
+    )
 
 
 def _vectors(side: AttackSide) -> tuple[Float64, Int64]:
     """Centred vectors (n, D) of a side, and the person of each, (n,), by place in spk2utt."""
     utts = [utt for own in side.spk2utt.values() for utt in own]
-    _, person = number_names(
+    _, person = intervals.number_names(
         (who for who, own in side.spk2utt.items() for _ in own), list(side.spk2utt)
     )
     return CentredCosine().right(np.array([side.vectors[utt] for utt in utts])), person
@@ -179,8 +159,8 @@ def _values(
     for value in [v for v in values if v not in kept]:
         learnt, attacked = (own.count(value) for own in people)
         logger.warning(
-            "%s: %s is left out: %d people to learn from and %d attacked; %d are needed",
-            *(attribute, value, learnt, attacked, FEWEST),
+            f"{attribute}: {value} is left out: {learnt} people to learn from and {attacked} "
+            f"attacked; {FEWEST} are needed"
         )
     return kept
 
@@ -268,7 +248,7 @@ def crowd(
         "n_segments": len(trial.vectors),
         "people_candidates": total,
         **{key: float(np.nanmean(rate)) for key, rate in rates.items()},
-        **rate_intervals(rates, n_bootstrap, seed),
+        **intervals.rate_intervals(rates, n_bootstrap, seed),
     }
 
 
@@ -297,10 +277,10 @@ def groups(
     """
     every = [[hear(trials, run, speakers) for run in runs] for runs in scores]
     first, names = every[0][0], speakers.names
-    drawn = multiplicities(len(names), n_bootstrap, seed)
+    drawn = intervals.multiplicities(len(names), n_bootstrap, seed)
     sought = np.isin(np.arange(len(names)), first.person[first.sought])
     report: dict[str, object] = {
-        **count_labels(trials.target),
+        **intervals.count_labels(trials.target),
         "n_speakers": int(sought.sum()),
         "n_segments": int(first.sought.sum()),
         "n_attacks": len(scores),
@@ -327,7 +307,7 @@ def groups(
     if not n_bootstrap:
         return report
     return report | {"n_bootstrap": n_bootstrap, "intervals": {
-        key: interval(one[1:], key) for key, one in samples.items()
+        key: intervals.interval(one[1:], key) for key, one in samples.items()
     }}  # fmt: skip
 
 
@@ -339,9 +319,8 @@ def _members(values: Values, names: Sequence[str], sought: Bool) -> dict[str, di
         every = {v: sought & (of == v) for v in sorted({*of[sought].tolist()} - {""})}
         for value, who in every.items():
             if who.sum() < FEWEST:
-                logger.warning(
-                    "%s %s: left out: %d people with target trials", attribute, value, who.sum()
-                )
+                n = who.sum()
+                logger.warning(f"{attribute} {value}: left out: {n} people with target trials")
         kept = {value: who for value, who in every.items() if who.sum() >= FEWEST}
         if len(kept) > 1:
             found[attribute] = kept
@@ -355,9 +334,7 @@ def _figures(
     own = [[Length.of(_only(heard, who), len(who)) for heard in runs] for runs in every]
     named = [over_runs(runs, drawn, seed, Length.named)[0] for runs in own]
     first = [over_runs(runs, drawn[:0], seed).min() for runs in own]
-    eers = np.vstack([
-        over_runs(own[i], drawn, seed) for i in np.argsort(first)[:RESAMPLED]
-    ])  # fmt: skip
+    eers = np.vstack([over_runs(own[i], drawn, seed) for i in np.argsort(first)[:RESAMPLED]])
     return {"eer": eers.min(axis=0), "named": np.max(named, axis=0)}
 
 

@@ -10,19 +10,8 @@ from typing import Any
 import numpy as np
 from scipy.special import betaln
 
-from local.metrics import detection
+from local.metrics import detection, intervals
 from local.metrics.detection import Ranking
-from local.metrics.intervals import (
-    Figures,
-    count_labels,
-    interval,
-    interval_report,
-    mean_figures,
-    multiplicities,
-    one_run,
-    pair_weights,
-    warn_undefined,
-)
 from local.metrics.verification import Speakers, normalise
 from utils.arrays import Bool, Float64, Int64
 from utils.seeds import make_rng
@@ -194,7 +183,7 @@ class Length:
 
     def _eers(self, drawn: Float64) -> tuple[list[Float64], Float64]:
         """EERs of the scores as they are and normalised, (n,) each, and weights of the latter."""
-        pairs, eers = pair_weights(drawn).reshape(len(drawn), -1), []
+        pairs, eers = intervals.pair_weights(drawn).reshape(len(drawn), -1), []
         for ranking in (self.raw, self.normal):
             weight = pairs.take(self.cell[ranking.order], axis=1)
             t, n = ranking.counts(weight)
@@ -279,41 +268,43 @@ def recordings(
     runs = [_lengths(heard, order, n_people) for heard in every]
     for name in [name for name in LENGTHS if name not in runs[0]]:
         logger.warning(
-            "%s recordings: left out, as fewer than %d people with target trials have so many",
-            *(name, FEWEST_PEOPLE),
+            f"{name} recordings: left out, as fewer than {FEWEST_PEOPLE} people with target trials "
+            "have so many"
         )
     sought = every[0].sought
     report: dict[str, object] = {
-        **count_labels(trials.target),
+        **intervals.count_labels(trials.target),
         **({"n_draws": len(runs)} if draws else {}),
         "n_speakers": len(np.unique(every[0].person[sought])),
         "n_segments": int(sought.sum()),
     }
     whole = [figures for run in runs if (figures := _figures(run, np.ones((1, n_people)))[0])]
-    for name, value in mean_figures(whole or [{}]).items():
+    for name, value in intervals.mean_figures(whole or [{}]).items():
         why = _why_undefined(name, runs[0][name.split("_")[-2]].groups.alone)
-        report |= warn_undefined({name: value}, why)
+        report |= intervals.warn_undefined({name: value}, why)
     for name, own in runs[0].items():
         tried = own.groups.sought
         report[f"groups_{name}_recordings"] = int(tried.sum())
         report[f"people_{name}_recordings"] = len(np.unique(own.groups.person[tried]))
         report[f"chance_named_{name}_recordings"] = float(np.nanmean(own.chance))
     tests = permutation_tests([[*run.values()] for run in runs], every[0], seed)
-    report |= warn_undefined(tests, "too few people have the same candidates, and could swap them")
-    drawn = multiplicities(n_people, n_bootstrap, seed)
-    chosen = one_run(len(runs), n_bootstrap, seed)
-    resampled: dict[int, Figures | None] = {}
+    report |= intervals.warn_undefined(
+        tests, "too few people have the same candidates, and could swap them"
+    )
+    drawn = intervals.multiplicities(n_people, n_bootstrap, seed)
+    chosen = intervals.one_run(len(runs), n_bootstrap, seed)
+    resampled: dict[int, intervals.Figures | None] = {}
     for place, run in enumerate(runs):
         rows = np.flatnonzero(chosen == place)
         resampled |= zip(rows.tolist(), _figures(run, drawn[rows]), strict=True)
     found = (resampled[row] for row in range(n_bootstrap))
-    report |= interval_report(lambda _: next(found), n_people, n_bootstrap, seed)
+    report |= intervals.interval_report(lambda _: next(found), n_people, n_bootstrap, seed)
     for n, own_score in enrolled.items():
         made = _of_enrolled(hear(trials, own_score, speakers), order, drawn)
         for name, (value, *lows) in made.items():
             report[name.format(n)] = float(value)
-            if n_bootstrap and isinstance(intervals := report["intervals"], dict):
-                intervals[name.format(n)] = interval(lows, name)
+            if n_bootstrap and isinstance(ranges := report["intervals"], dict):
+                ranges[name.format(n)] = intervals.interval(lows, name)
     return report
 
 
@@ -349,7 +340,7 @@ def _lengths(heard: Heard, order: Sequence[Int64], n_people: int) -> dict[str, L
     }
 
 
-def _figures(found: Mapping[str, Length], drawn: Float64) -> list[Figures | None]:
+def _figures(found: Mapping[str, Length], drawn: Float64) -> list[intervals.Figures | None]:
     """Figures of all lengths by their keys, in each resample; of a length that it leaves nothing
     of, NaN; None where that is all. drawn: (n, n_people)."""
     if not found or not len(drawn):
@@ -372,7 +363,9 @@ def _figures(found: Mapping[str, Length], drawn: Float64) -> list[Figures | None
 # look better than chance; so for naming only those swap who were compared with the same people.
 
 
-def permutation_tests(runs: Sequence[Sequence[Length]], heard: Heard, seed: int = 0) -> Figures:
+def permutation_tests(
+    runs: Sequence[Sequence[Length]], heard: Heard, seed: int = 0
+) -> intervals.Figures:
     """P values of the lowest folded EER over all lengths, raw and normalised (`p_value_eer`), and
     of the share of people named that is farthest from chance over all lengths (`p_value_named`).
 
@@ -508,13 +501,13 @@ def strongest(
     runs. `p_value_strongest_<length>_recordings`: whether that EER may be chance, corrected for all
     attackers and lengths (`_p_values`). Nothing but counts without attackers.
     """
-    report: dict[str, object] = {**count_labels(trials.target), "n_attacks": len(scores)}
+    report: dict[str, object] = {**intervals.count_labels(trials.target), "n_attacks": len(scores)}
     if not scores:
         return report
     every = [[hear(trials, run, speakers) for run in runs] for runs in scores]
     first, n_people = every[0][0], len(speakers.names)
     order, (models, swaps, _) = shuffle(first, speakers.names, seed), _swap(first, seed)
-    drawn = multiplicities(n_people, n_bootstrap, seed)
+    drawn = intervals.multiplicities(n_people, n_bootstrap, seed)
     found: dict[str, list[Float64]] = {}
     of, leaks = [], []
     for runs in every:
@@ -532,14 +525,14 @@ def strongest(
         "n_target_speakers": len(np.unique(first.person[first.sought])),
     }
     p = _p_values(np.hstack(leaks)) if leaks else np.full(len(of), math.nan)
-    intervals = {}
+    ranges = {}
     for name in [name for name in LENGTHS if name in found]:
         key, (value, *lowest) = f"eer_strongest_{name}_recordings", np.min(found[name], axis=0)
         report[key] = float(value)
-        intervals[key] = interval(lowest)
+        ranges[key] = intervals.interval(lowest)
         lowest_of_all = int(np.argmin([own[0] for own in found[name]]))
         report[key.replace("eer", "p_value")] = float(p[np.array(of) == name][lowest_of_all])
-    return report | ({"n_bootstrap": n_bootstrap, "intervals": intervals} if n_bootstrap else {})
+    return report | ({"n_bootstrap": n_bootstrap, "intervals": ranges} if n_bootstrap else {})
 
 
 def over_runs(
@@ -551,7 +544,7 @@ def over_runs(
     """Figures in the mean of all runs, then in each resample, of one run at random, (k, 1 + n);
     drawn: (n, n_people). By default the folded EERs of the scores as they are and, unless they have
     one candidate, normalised."""
-    chosen = one_run(len(runs), len(drawn), seed)
+    chosen = intervals.one_run(len(runs), len(drawn), seed)
     whole, parts, places = [], [], [np.zeros(1, np.int64)]
     for place, own in enumerate(runs):
         of_run = np.flatnonzero(chosen == place)

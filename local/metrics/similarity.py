@@ -130,10 +130,8 @@ def check_cells(pairs: SegmentPairs, trials_path: StrPath, *, symmetric: bool) -
     once = both * (both - 1) // 2
     complete = [once, 2 * once] if symmetric else [rows * columns - (rows + columns - both)]
     if len(pairs.score) not in complete:
-        logger.warning(
-            "%s: %d pairs of %d segments, where %s are complete",
-            *(trials_path, len(pairs.score), both, " or ".join(map(str, complete))),
-        )
+        wanted, n = " or ".join(map(str, complete)), len(pairs.score)
+        logger.warning(f"{trials_path}: {n} pairs of {both} segments, where {wanted} are complete")
 
 
 # ---- Voice similarity matrices, de-identification and voice distinctiveness.
@@ -331,9 +329,8 @@ def _by_speaker(found: Mapping[str, Assessment], names: list[str]) -> dict[str, 
     flat = [name for name, own in zip(names, columns["deid"], strict=True) if math.isnan(own)]
     if flat:
         logger.warning(
-            "deid_per_speaker and g_vd_per_speaker are undefined for %s: the original voice does "
-            "not stand out from the others",
-            ", ".join(flat),
+            f"deid_per_speaker and g_vd_per_speaker are undefined for {', '.join(flat)}: the "
+            "original voice does not stand out from the others"
         )
     return {
         f"{name}_per_speaker": dict(zip(names, values, strict=True))

@@ -7,18 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from local.metrics import detection
+from local.metrics import detection, intervals
 from local.metrics.detection import Ranking, folded
-from local.metrics.intervals import (
-    Figures,
-    count_labels,
-    interval_report,
-    mean_figures,
-    number_names,
-    one_run,
-    pair_weights,
-    warn_undefined,
-)
 from utils.arrays import Bool, Float64, Int64
 from utils.cli import UserError
 from utils.tables import StrPath
@@ -69,7 +59,7 @@ def find_speakers(
         return utt2spk.get(name) or (name if name in speakers or len(own) != 1 else next(iter(own)))
 
     enrol_spk = [speaker_of(code, name) for code, name in enumerate(enrol.names)]
-    names, place = number_names([*enrol_spk, *trial_spk])
+    names, place = intervals.number_names([*enrol_spk, *trial_spk])
     found = Speakers(names, *by_trial(place, enrol, trial))
     _warn_of_odd_targets(found, trials, trials_path)
     return found
@@ -116,7 +106,7 @@ class ScoredTrials:
     cost: Float64
     gain: Float64
 
-    def figures(self, weight: Float64 | None = None) -> Figures | None:
+    def figures(self, weight: Float64 | None = None) -> intervals.Figures | None:
         """All single figures; NaN where undefined, None without targets or nontargets.
 
         weight: (n_trials,) in ascending order of score, from a resample.
@@ -127,10 +117,8 @@ class ScoredTrials:
         counts = Counted(t, n, detection.pav(t, n), detection.pav(t, n, laplace=True))
         found = {name: figure(self, counts, weight) for name, figure in FIGURES.items()}
         bins = detection.histograms(self.ranking, weight)
-        for suffix, omega in {
-            "": 1.0,
-            **{f"_omega_{x}": v for x, v in self.omegas.items()},
-        }.items():
+        omegas = {"": 1.0} | {f"_omega_{x}": v for x, v in self.omegas.items()}
+        for suffix, omega in omegas.items():
             for name, of in (("", detection.d_sys), ("_mean", detection.d_mean)):
                 found[f"linkability{name}{suffix}"] = of(bins, omega) if bins else math.nan
         return found
@@ -226,10 +214,10 @@ def verification(
     every = [found for _, figures_of in runs if (found := figures_of(None)) is not None]
     if not every:
         raise ValueError("verification needs target and nontarget trials")
-    figures = mean_figures(every)
-    counts = count_labels(trials.target) | ({"n_draws": len(runs)} if draws else {})
+    figures = intervals.mean_figures(every)
+    counts = intervals.count_labels(trials.target) | ({"n_draws": len(runs)} if draws else {})
     for name, value in figures.items():
-        warn_undefined({name: value}, _why_undefined(name, counts))
+        intervals.warn_undefined({name: value}, _why_undefined(name, counts))
     report: dict[str, object] = {
         **counts,
         "n_segments": len(np.unique(Ids.of(trials.trial).codes)),
@@ -258,15 +246,17 @@ def verification(
     report["n_target_speakers"] = len(np.unique(speakers.trial[trials.target]))
     if cell is None:
         return report
-    chosen = iter(one_run(len(runs), resamples.get("n_bootstrap", 0), resamples.get("seed", 0)))
+    chosen = iter(
+        intervals.one_run(len(runs), resamples.get("n_bootstrap", 0), resamples.get("seed", 0))
+    )
 
-    def evaluate(drawn: Float64) -> Figures | None:
-        return runs[int(next(chosen))][1](pair_weights(drawn).ravel())
+    def evaluate(drawn: Float64) -> intervals.Figures | None:
+        return runs[int(next(chosen))][1](intervals.pair_weights(drawn).ravel())
 
-    report |= interval_report(evaluate, len(names), **resamples)
-    intervals = report["intervals"]
-    if isinstance(intervals, dict) and "eer_rise" in figures:
-        low, high = intervals.get("eer_rise") or (math.nan, math.nan)
+    report |= intervals.interval_report(evaluate, len(names), **resamples)
+    ranges = report["intervals"]
+    if isinstance(ranges, dict) and "eer_rise" in figures:
+        low, high = ranges.get("eer_rise") or (math.nan, math.nan)
         report["eer_least_difference"] = FOUND * (high - low) / 2.0 if high > low else math.nan
     return report
 
@@ -281,17 +271,17 @@ def eer_with_interval(
     ranking = detection.rank(score, trials.target, speakers.cell)
     ranked = speakers.cell[ranking.order]
 
-    def evaluate(drawn: Float64) -> Figures | None:
-        t, n = ranking.counts(pair_weights(drawn).ravel()[ranked])
+    def evaluate(drawn: Float64) -> intervals.Figures | None:
+        t, n = ranking.counts(intervals.pair_weights(drawn).ravel()[ranked])
         return {"eer": detection.eer(t, n)} if t.any() and n.any() else None
 
-    report = interval_report(evaluate, len(speakers.names), n_bootstrap, seed)
-    intervals = report["intervals"]
-    assert isinstance(intervals, dict)
-    return detection.eer(*ranking.counts()), intervals.get("eer")
+    report = intervals.interval_report(evaluate, len(speakers.names), n_bootstrap, seed)
+    ranges = report["intervals"]
+    assert isinstance(ranges, dict)
+    return detection.eer(*ranking.counts()), ranges.get("eer")
 
 
-Evaluate = Callable[[Float64 | None], Figures | None]
+Evaluate = Callable[[Float64 | None], intervals.Figures | None]
 
 
 def _run(
@@ -311,7 +301,7 @@ def _run(
     every = {"": scored.ranking, **rankings}
     cells = {name: None if cell is None else cell[of.order] for name, of in every.items()}
 
-    def figures(weight: Float64 | None) -> Figures | None:
+    def figures(weight: Float64 | None) -> intervals.Figures | None:
         drawn = {name: None if weight is None else weight[at] for name, at in cells.items()}
         found = scored.figures(drawn[""])
         if found is None:
@@ -487,7 +477,7 @@ def calibration(
     target, score_f0, score_f1: (n_trials,), with targets and nontargets.
     """
     y = target.astype(np.float64)
-    report: dict[str, int | float | str | None] = {**count_labels(target)}
+    report: dict[str, int | float | str | None] = {**intervals.count_labels(target)}
     for run, score in (("f0", score_f0), ("f1", score_f1)):
         t, n = detection.rank(score, target).counts()
         plain, worst = detection.pav(t, n), detection.l_w(detection.pav(t, n, laplace=True))

@@ -10,17 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
-from local.protocols.attackers import (
-    CHANNELS,
-    FINETUNED,
-    NOT_TRAINABLE,
-    RHO,
-    SCRATCH,
-    TEXTUAL,
-    Attempt,
-    comes_trained,
-    read_protocol,
-)
+from local.protocols import attackers
 from steps.anonymisers.external import find_names, find_suffix
 from utils.cli import UserError
 from utils.settings import is_settings, list_settings, name_settings, read_settings
@@ -106,7 +96,7 @@ def follow_protocol(asked: Asked) -> Asked:
     """The options as --protocol has them, but for those that the command gives itself."""
     if not (name := asked.get("protocol")):
         return asked
-    protocol = read_protocol(Path(need_conf("protocols", name)))
+    protocol = attackers.read_protocol(Path(need_conf("protocols", name)))
     values = {
         "attackers": protocol.attackers,
         "evaluators": protocol.evaluators,
@@ -248,7 +238,7 @@ PLDA, COHORT = "backends", "cohorts"  # what is trained, and its folder in exp
 TFIDF = "tfidf"
 BACKENDS = {
     TFIDF: PLDA, "plda": PLDA, "plda_asnorm": PLDA, "cosine": "", "cosine_asnorm": COHORT,
-    **dict.fromkeys(RHO, ""), "cosine_raw": "",
+    **dict.fromkeys(attackers.RHO, ""), "cosine_raw": "",
 }  # fmt: skip
 FORM = f"<encoder>/<back end> is expected, with {', '.join([*BACKENDS][:-1])} or cosine_raw"
 
@@ -281,7 +271,7 @@ class NamedEncoder:
     @property
     def is_channel(self) -> bool:
         """Whether it hears something else than the voice."""
-        return self.word in CHANNELS
+        return self.word in attackers.CHANNELS
 
     @property
     def is_recognised(self) -> bool:
@@ -291,7 +281,7 @@ class NamedEncoder:
     @property
     def is_textual(self) -> bool:
         """Whether it counts what is said; its vectors are counts then."""
-        return self.word in TEXTUAL
+        return self.word in attackers.TEXTUAL
 
     @property
     def xvectors(self) -> str:
@@ -358,15 +348,16 @@ def find_encoder(word: str) -> NamedEncoder:
     """Encoder of a word; UserError for an unknown one."""
     settings, training = _settings_of(word)
     known = any(
-        word.startswith(kind) and (word == kind) != kind.endswith(":") for kind in NOT_TRAINABLE
+        word.startswith(kind) and (word == kind) != kind.endswith(":")
+        for kind in attackers.NOT_TRAINABLE
     )
     ours = shipped(word)
     if not (settings or known or ours or Path(word, "encoder.yaml").is_file()):
         there = " ".join(sorted(path.name for path in Path("conf/encoders").glob("*.yaml")))
         raise UserError(
             f"--evaluators, --voice-encoder: '{word}' is not an encoder; known: resemblyzer, "
-            f"pyannote, {', '.join(CHANNELS)}, hub:<model>, given:<folder>, a folder with "
-            f"encoder.yaml, and in conf/encoders: {there}"
+            f"pyannote, {', '.join(attackers.CHANNELS)}, hub:<model>, given:<folder>, a folder "
+            f"with encoder.yaml, and in conf/encoders: {there}"
         )
     hears = (ours or word).startswith("pyannote")
     if hears and find_spec("moonshine_voice") is None:  # told before hours of work
@@ -428,9 +419,9 @@ def find_evaluator(word: str, cohort_size: str) -> Evaluator:
         raise UserError(f"--evaluators: '{word}'; {FORM} as the back end")
     encoder = find_encoder(name)
     if encoder.is_textual != (backend == TFIDF):
-        known = ", ".join(f"{one}/{TFIDF}" for one in TEXTUAL)
+        known = ", ".join(f"{one}/{TFIDF}" for one in attackers.TEXTUAL)
         raise UserError(f"--evaluators: '{word}'; {TFIDF} compares what counts: {known}")
-    if backend in RHO and name != "timing":
+    if backend in attackers.RHO and name != "timing":
         raise UserError(f"--evaluators: '{word}'; {backend} compares phones: timing/{backend}")
     kind = BACKENDS[backend]
     scorer = f"exp/{kind}/{encoder.name}" if kind else backend
@@ -453,15 +444,15 @@ def check_names(encoders: Sequence[NamedEncoder]) -> None:
             )
 
 
-def inform(evaluator: Evaluator, attack: Attempt, how: str, training: str) -> Evaluator:
+def inform(evaluator: Evaluator, attack: attackers.Attempt, how: str, training: str) -> Evaluator:
     """Evaluator that an attacker trains from another with a protected training set; unchanged where
     nothing is trained."""
     if attack.level == "-":
         return evaluator
     encoder, name = evaluator.encoder, f"{evaluator.encoder.name}.{training}"
-    if how in (SCRATCH, FINETUNED):
+    if how in (attackers.SCRATCH, attackers.FINETUNED):
         name = f"{name}.{how}"
-        head = encoder if comes_trained(encoder.word) else None
+        head = encoder if attackers.comes_trained(encoder.word) else None
         model = f"exp/encoders/{name}"
         encoder = replace(encoder, title=name, model=model, given="", head_of=head)
     return replace(

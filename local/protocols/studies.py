@@ -114,9 +114,8 @@ def make_segment_lists(
         if not trials.target.any() or trials.target.all():
             kind = "nontarget" if trials.target.any() else "target"
             raise UserError(
-                f"{name}: no {kind} trial can be made of {len(ids)} segments of "
-                f"{len(set(who))} speakers; several segments of several speakers of "
-                "one gender are needed"
+                f"{name}: no {kind} trial can be made of {len(ids)} segments of {len(set(who))} "
+                "speakers; several segments of several speakers of one gender are needed"
             )
     return lists
 

@@ -29,13 +29,11 @@ Split = tuple[list[str], list[str]]  # enrolment and trial utterances
 class Rules:
     """Rules for making lists.
 
-    enrol_utts: enrolment utterances of each enrolled speaker. min_trial_utts: least number of trial
-    utterances of an enrolled speaker. genders: of the trials; a speaker of another one is an error.
-    sessions: by utterance.
+    enrol_utts: enrolment utterances of each enrolled speaker, who has one or more beside them.
+    genders: of the trials; a speaker of another one is an error. sessions: by utterance.
     """
 
     enrol_utts: int = 5
-    min_trial_utts: int = 1
     genders: Sequence[str] = GENDERS
     seed: int = 0
     sessions: Table = field(default_factory=dict)
@@ -110,22 +108,21 @@ def split_speaker(speaker: str, utts: Sequence[str], rules: Rules) -> Split | st
         in_session.setdefault(rules.sessions.get(utt, ""), []).append(utt)
     if "" in in_session and rules.sessions:
         raise UserError(f"{in_session[''][0]}: has no session; add it to the table of sessions")
-    least, trial = rules.enrol_utts + rules.min_trial_utts, None
+    trial = None
     if "" in in_session:
-        if len(utts) < least:
-            return f"{len(utts)} utterances, {least} are needed"
+        if len(utts) <= rules.enrol_utts:
+            return f"{len(utts)} utterances, {rules.enrol_utts + 1} are needed"
     else:
         long_enough = [
             session
             for session, own in in_session.items()
-            if len(own) >= rules.enrol_utts and len(utts) - len(own) >= rules.min_trial_utts
+            if rules.enrol_utts <= len(own) < len(utts)
         ]
         if not long_enough:
             sizes = "+".join(str(len(own)) for own in in_session.values())
             return (
                 f"{len(in_session)} session(s) of {sizes} utterances, but one of "
-                f"{rules.enrol_utts} or more and {rules.min_trial_utts} or more in others are "
-                "needed"
+                f"{rules.enrol_utts} or more and 1 or more in others are needed"
             )
         session = by_hash(long_enough, rules.seed, "enrolment-session", speaker)[0]
         trial = [utt for other, own in in_session.items() if other != session for utt in own]

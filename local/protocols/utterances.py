@@ -86,9 +86,7 @@ def _named(
     names: dict[str, str] = {}
     for number, row in read:
         file, sex = files[number], row["sex"].strip().lower()
-        speaker = unicodedata.normalize(
-            "NFC", row["speaker"].strip()
-        )  # names of folders may be NFD
+        speaker = unicodedata.normalize("NFC", row["speaker"].strip())  # folders' may be NFD
         spk = _as_id(speaker)
         if names.setdefault(spk, speaker) != speaker:
             both = f"'{names[spk]}' and '{speaker}'"

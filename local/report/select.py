@@ -93,9 +93,8 @@ LEVEL = 0.05  # of all tests of EERs of one system together, and of all of namin
 PRETRAINED = ("pyannote", "hub:")  # encoders that thousands of voices have made strong
 TRAINING = [name for name in ATTACKERS if name.startswith("semi_informed")]
 TAUGHT = [name for name in ATTACKERS if name.startswith(("semi_informed", "white_box"))]
-MUST_FIND = {  # by whom nearly everybody is found under a control, or they cannot hear
-    "copy": ("ignorant",), "bn_perm": ("lazy_informed", *TRAINING),
-}  # fmt: skip
+# By whom nearly everybody is found under a control, or they cannot hear.
+MUST_FIND = {"copy": ("ignorant",), "bn_perm": ("lazy_informed", *TRAINING)}
 SIGMAS = 1.96  # from the middle to the end of a 95 % interval
 POINTS = measure("eer", unit="")
 

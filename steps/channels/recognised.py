@@ -83,17 +83,13 @@ def count_parts(utterances: Sequence[Sequence[str]]) -> Float32:
 # After Tomashenko et al. 2024, who compare mean durations of phones; here they are values for a
 # back end, each as far from what is typical.
 
-VOWELS = (
-    "AA", "AE", "AH", "AO", "AW", "AY", "EH", "ER", "EY", "IH", "IY", "OW", "OY", "UH", "UW",
-)  # fmt: skip
+VOWELS = ("AA", "AE", "AH", "AO", "AW", "AY", "EH", "ER", "EY", "IH", "IY", "OW", "OY", "UH", "UW")
 CONSONANTS = (
     "B", "CH", "D", "DH", "F", "G", "HH", "JH", "K", "L", "M", "N", "NG", "P", "R", "S", "SH", "T",
     "TH", "V", "W", "Y", "Z", "ZH",
 )  # fmt: skip
 PHONES = (*VOWELS, *CONSONANTS)
-RHYTHM = (
-    "vowels_spread", "consonants_spread", "phones_a_second", "pauses_a_second", "log_pause",
-)  # fmt: skip
+RHYTHM = ("vowels_spread", "consonants_spread", "phones_a_second", "pauses_a_second", "log_pause")
 BY_CHANCE = 2  # a phone's mean is drawn to the typical one as by so many typical phones
 FRAMES_A_SECOND = 100
 
@@ -192,9 +188,8 @@ def durations(vectors: Float64) -> Float64:
     """Mean durations (n, 39) of PHONES, in frames: exp of the mean log that a timing (n, 44) has. A
     phone that does not occur has its typical duration."""
     if empty := int((~vectors.any(axis=1)).sum()):
-        logger.warning(
-            "%d of %d vectors are zero: without phones, durations are typical", empty, len(vectors)
-        )
+        n = len(vectors)
+        logger.warning(f"{empty} of {n} vectors are zero: without phones, durations are typical")
     mean, deviation = _typical(PHONES)
     return np.exp(mean + deviation * vectors[:, : len(PHONES)])
 

@@ -14,13 +14,7 @@ from torch import Tensor, nn
 
 from steps.generators import idmap
 from steps.generators.identity import identity_vectors
-from steps.generators.training import (
-    Calibration,
-    IndexModel,
-    affine,
-    move_average,
-    single,
-)
+from steps.generators.training import Calibration, IndexModel, affine, move_average, single
 from steps.training.loop import descend
 from utils.arrays import Float32, Int64
 from utils.seeds import make_rng
@@ -87,11 +81,7 @@ def _coefficients(solver: str, t: float, h: float, last: bool) -> tuple[float, f
     var_0t, var_0s, var_st = 1.0 - g0t**2, 1.0 - g0s**2, 1.0 - gst**2
     kappa = g0s * var_st / (g0t * step) - 1.0
     omega = g0s * var_st / (var_0t * g0t) + gst * var_0s / var_0t - (0.5 * step + 1.0)
-    return (
-        1.0 + 0.5 * step + omega,
-        (1.0 + kappa) * step,
-        math.sqrt(var_0s * var_st / var_0t),
-    )
+    return 1.0 + 0.5 * step + omega, (1.0 + kappa) * step, math.sqrt(var_0s * var_st / var_0t)
 
 
 def _heun_step(score: Score, q: Array, t: float, h: float, last: bool) -> Array:

@@ -213,12 +213,9 @@ class GeneratorTrainer(Declared[Any], Trainer):
         model = self.finished()
         figures = {**sanity_figures(model, self.data), **self.more_figures()}
         problem = problem_of(figures, model.norm_limits)
-        logging.log(
-            logging.WARNING if problem else logging.INFO,
-            "check: %s%s",
-            ", ".join(f"{name} {value:.3g}" for name, value in figures.items()),
-            f"; not usable yet: {problem}" if problem else "",
-        )
+        said = ", ".join(f"{name} {value:.3g}" for name, value in figures.items())
+        said += f"; not usable yet: {problem}" if problem else ""
+        logging.log(logging.WARNING if problem else logging.INFO, f"check: {said}")
         return figures
 
 
@@ -486,12 +483,8 @@ def train_generator(
     use_device(device)
     trainer = _kind(values, path).from_settings(values, path, data, seed=seed, device=device)
     logging.info(
-        "%s: %d x-vectors of %d speakers, %d dimensions, median norm of speakers %.3g",
-        values["generator"],
-        len(data.labels),
-        len(data.speakers),
-        data.dimension,
-        data.norm,
+        f"{values['generator']}: {len(data.labels)} x-vectors of {len(data.speakers)} speakers, "
+        f"{data.dimension} dimensions, median norm of speakers {data.norm:.3g}"
     )
     settings, raw = to_plain(trainer.given), data.vectors.tobytes() + data.labels.tobytes()
     training = train(trainer, out, identity(settings, seed, data.speakers, raw, free=LOOP))

@@ -96,10 +96,8 @@ def train_head(
     torch.set_num_threads(1)
     torch.manual_seed(derive_seed(seed, "head-weights") % 2**63)
     rows = torch.from_numpy(np.stack([vectors[key] for key in keys]).astype(np.float32))
-    head, of = (
-        Head(rows.shape[1], config),
-        [np.flatnonzero(classes == n) for n in range(len(names))],
-    )
+    head = Head(rows.shape[1], config)
+    of = [np.flatnonzero(classes == n) for n in range(len(names))]
     head.get_buffer("mean").copy_(rows.mean(dim=0))
     centres = nn.Parameter(torch.randn(len(names), config.embedding))
     parameters = [*head.parameters(), centres]

@@ -260,9 +260,7 @@ class HubFront(nn.Module):
         self._left = (model.requires_grad_(requires_grad=False),)  # no part of saved weights
         own = torch.tensor(list(digest_of(model)), dtype=torch.uint8)
         self.register_buffer("digest", own.clone())
-        self.register_load_state_dict_post_hook(  # type: ignore[no-untyped-call]
-            lambda *_: self._check(own)
-        )
+        self.register_load_state_dict_post_hook(lambda *_: self._check(own))  # type: ignore[no-untyped-call]
 
     def _check(self, own: Tensor) -> None:
         """Raise a ValueError if a saved encoder had other weights in front of it."""

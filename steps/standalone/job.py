@@ -702,9 +702,7 @@ def protect_all(
                 heard[own[channel]][0].append(recording)
     pitch = dict(jobs.run(_learn, heard))
     learnt = [{channel: pitch[i] for channel, i in own.items()} for own in numbers]
-    calls = [
-        (name, path, good[path], learnt[n]) for n, name, path in wanted if path in good
-    ]  # fmt: skip
+    calls = [(name, path, good[path], learnt[n]) for n, name, path in wanted if path in good]
     # So that no long file is begun last, where lengths are known; drawn names tell no order.
     keeps = work.anonymiser.keeps_length
     calls.sort(key=lambda call: (-call[2].seconds * keeps, work.target(call[1])))

@@ -188,9 +188,7 @@ def write_packed(
         beside.chmod(0o644)  # such files are readable for their owner alone
 
 
-def _unpack(
-    path: Path,
-) -> tuple[dict[str, list[str]], Float64, dict[str, F0Stats], dict[str, str]]:
+def _unpack(path: Path) -> tuple[dict[str, list[str]], Float64, dict[str, F0Stats], dict[str, str]]:
     """Tables of VoicePool from a file of `write_packed`; UserError for another file."""
     try:
         with safe_open(path, "numpy") as stream:

@@ -118,15 +118,11 @@ def load_training_audio(
             cache.pop(utt, None)
         else:
             lengths[utt] = n_samples
+    hours = sum(lengths.values()) / SAMPLE_RATE / 3600
     logging.info(
-        "audio: %d read / %d used (%.2f h, %d of them in memory) / %d skipped (under %g s)%s",
-        len(utt2spk),
-        len(lengths),
-        sum(lengths.values()) / SAMPLE_RATE / 3600,
-        len(cache),
-        len(short),
-        minimum_seconds,
-        f": {' '.join(short[:10])}" if short else "",
+        f"audio: {len(utt2spk)} read / {len(lengths)} used ({hours:.2f} h, {len(cache)} of them in "
+        f"memory) / {len(short)} skipped (under {minimum_seconds:g} s)"
+        + (f": {' '.join(short[:10])}" if short else "")
     )
     spk2utt = invert({utt: spk for utt, spk in utt2spk.items() if utt in lengths})
     if len(spk2utt) < 2:
@@ -149,11 +145,9 @@ def hold_out(
     n_held = n_held if n_held >= 2 else 0
     held = sort_ids(audio.speakers[i] for i in order[:n_held])
     training = audio.subset([spk for spk in audio.speakers if spk not in set(held)])
+    others = " ".join(held) or "none, there are too few speakers to hold any out"
     logging.info(
-        "training on %d speakers, %.2f h; validation on %d others: %s",
-        len(training.speakers),
-        training.seconds / 3600,
-        len(held),
-        " ".join(held) or "none, there are too few speakers to hold any out",
+        f"training on {len(training.speakers)} speakers, {training.seconds / 3600:.2f} h; "
+        f"validation on {len(held)} others: {others}"
     )
     return training, held

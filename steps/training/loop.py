@@ -204,13 +204,10 @@ class Training:
         plan = self.trainer.plan
         losses = {name: total / n for name, (total, n) in self.sums.items()}
         self.sums = {}
+        said = ", ".join(f"{name} {value:.4f}" for name, value in losses.items())
         logging.info(
-            "step %d of %d: %s; %.2f steps/s, %.0f s left",
-            self.step,
-            plan.steps,
-            ", ".join(f"{name} {value:.4f}" for name, value in losses.items()),
-            speed,
-            (plan.steps - self.step) / speed,
+            f"step {self.step} of {plan.steps}: {said}; {speed:.2f} steps/s, "
+            f"{(plan.steps - self.step) / speed:.0f} s left"
         )
         row = {"step": self.step, "cpu_seconds": round(self.cpu_seconds, 1), **losses}
         if self.step % plan.valid_every == 0 or self.step == plan.steps:
@@ -263,10 +260,8 @@ class Training:
         write_settings(self.out / name, settings, trained=trained)
         save_atomically(self.out / "final.pt", {name: part.cpu() for name, part in weights.items()})
         logging.info(
-            "done: %s (step %d, %.1f s of CPU time without workers)",
-            self.out / "final.pt",
-            step,
-            self.cpu_seconds,
+            f"done: {self.out / 'final.pt'} (step {step}, {self.cpu_seconds:.1f} s of CPU time "
+            "without workers)"
         )
 
 
