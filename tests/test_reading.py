@@ -172,11 +172,9 @@ def test_nothing_of_the_source_is_left_but_the_words(
         return synthesiser.convert(wave, target(), np.copy)
 
     one, other = voice(1.0, 120, 550), voice(2.5, 230, 700)
-    one, other = (x / np.sqrt(np.mean(x**2)) * 0.05 for x in (one, other))
-    first, second = say(one), say(other)
-    assert len(first) == len(second) and first.any()
-    assert np.allclose(first, second, atol=1e-9)  # the mean power is the source's
+    first = say(one)
     assert np.mean(first**2) == pytest.approx(0.05**2, rel=0.01)
+    assert (first == say(0.3 * other)).all()
     assert not say(np.zeros(RATE)).any()
     assert len(say(np.zeros(RATE))) == RATE
     said[0] = "A dog barks, and barks, and barks."

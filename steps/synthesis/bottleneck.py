@@ -204,6 +204,7 @@ _FLAT = 1e-2  # deviation below which a predicted melody counts as none
 # frame is below the second is raised to it, unless that is below the third, the last bits of 16.
 # Recordings of six corpora have a louder one: of FSDD from 5.6e-5, of LibriSpeech from 2e-4.
 _QUIET, _FAINT, _LAST_BITS = 1e-7, 5e-5, 2e-9
+_READ_LEVEL = 0.05  # root mean square of what is read, whoever was heard
 
 
 class ContentNetwork(nn.Module):
@@ -418,7 +419,8 @@ class BnSynthesiser(TrainedSynthesiser):
 
     def convert(self, wave: Float64, target: Target, f0: F0Map) -> Float64:
         """Only the target's x-vector counts, and its F0 if the network makes F0; the mean power
-        stays. What is read has a length of its own; without words it is silence of the source's."""
+        stays. What is read has a length and a power of its own; without words it is silence of the
+        source's length."""
         unit = self.speaker(target)
         level, n_samples, wave = float(np.mean(wave**2)), len(wave), raised(wave)
         content, source = self._hear(wave) if self._recogniser is None else self._read(wave)
@@ -426,7 +428,7 @@ class BnSynthesiser(TrainedSynthesiser):
         if not source.sounds.any():
             return np.zeros(n_samples)
         if self._recogniser is not None:
-            n_samples = len(source.f0) * world.HOP
+            n_samples, level = len(source.f0) * world.HOP, _READ_LEVEL**2
         if target.content is not None:
             content = self._changed(content, target.content)
         content = at_frames(content, self.extractor, len(source.f0), world.HOP)
