@@ -119,8 +119,10 @@ class Aligner(PocketSphinx):
             if phones not in self._known:
                 self._known[phones] = f"aligned{len(self._known)}"
                 decoder.add_word(self._known[phones], phones, True)
-        decoder.set_align_text(" ".join(self._known[phones] for phones in spelt))
+        if not spelt:
+            raise unfit
         try:
+            decoder.set_align_text(" ".join(self._known[phones] for phones in spelt))
             self._decode(samples)
             decoder.set_alignment()  # the second pass finds the phones in the words of the first
             self._decode(samples)

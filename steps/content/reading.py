@@ -33,7 +33,7 @@ _RETRIEVAL, _DONT_EXIT = 1, 0x8000  # of espeak_Initialize: no sound, no end of 
 _UTF8, _IPA, _PARTED = 1, 2, ord("_") << 8  # of espeak_TextToPhonemes
 _ABBREVIATION = re.compile(r"\b(Mr|Mrs|Ms|Dr|St)\.", re.IGNORECASE)
 _MARKS = r',;:.!?()"—'
-_CLAUSE = re.compile(rf"([^{_MARKS}]+)([{_MARKS}]*)")
+_CLAUSE = re.compile(rf"((?:[^{_MARKS}]|[,:.](?=\w))+)([{_MARKS}]*)")  # 1,000 is one number
 _STRESSES = "ˈˌ"
 # Frames of 10 ms: at begin and end of a text, after a comma, after another mark.
 _EDGE, _COMMA, _STOP = 12, 20, 35
