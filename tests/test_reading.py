@@ -219,3 +219,7 @@ def test_the_shipped_reader_is_understood(monkeypatch: pytest.MonkeyPatch) -> No
     made, _ = model.transform(voice(1.0, 120, 550), VoiceKey("spk", ("s",)), SourceSpeaker("s"))
     heard = MoonshineRecogniser().recognise("u", made).words
     assert normalise_english(heard) == normalise_english(said)
+    synthesiser._recogniser = Heard("...")
+    made, _ = model.transform(voice(1.0, 120, 550), VoiceKey("spk", ("s",)), SourceSpeaker("s"))
+    assert not made.any()
+    assert "no words were recognised" in str(model.notes)

@@ -160,7 +160,10 @@ class VoiceConversion(Anonymiser):
         """Speech in the voice of the key's pseudo-speaker, and columns on them."""
         target, info = self.pseudo_speaker(key, source)
         f0 = self._f0_map(source, target)
-        return self._synthesiser.convert(wave, target, f0), dict(info)
+        made = self._synthesiser.convert(wave, target, f0)
+        if self.own.reads and wave.any() and not made.any():
+            self.note("reads: a recording in which no words were recognised became silence")
+        return made, dict(info)
 
     def pseudo_speaker(self, key: VoiceKey, source: SourceSpeaker) -> Pseudo:
         """Pseudo-speaker of a key, made once; UserError if source or pool does not allow it."""
