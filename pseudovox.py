@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))  # the floors: local, steps, utils
+import utils  # noqa: F401 - no library reports what is run, from here on
 
 
 def protect(source: str | Path, out: str | Path, **options: object) -> None:
