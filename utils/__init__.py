@@ -35,7 +35,12 @@ def _keep_caches_here() -> None:
         import tempfile
 
         caches, pid = Path(tempfile.mkdtemp(prefix="pseudovox-")), os.getpid()
-        atexit.register(lambda: os.getpid() == pid and shutil.rmtree(caches, ignore_errors=True))
+
+        @atexit.register
+        def _remove() -> None:
+            if os.getpid() == pid:  # and not that of a fork
+                shutil.rmtree(caches, ignore_errors=True)
+
     os.environ.update({name: str(caches / name.lower()) for name in own})
 
 
