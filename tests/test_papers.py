@@ -161,14 +161,14 @@ def nist_eers() -> dict[str, list[tuple[str, float, float]]]:
     return found
 
 
-def test_alike_is_refuted_by_differences_of_women_and_men_together() -> None:
+def test_alike_is_decided_by_differences_of_women_and_men_together() -> None:
     with (LIBRI / "tables/b2r_draws.csv").open(encoding="utf-8", newline="") as file:
         own = [r["difference"] for r in csv.DictReader(file) if r["figure"] == "D_ECE (bit)"]
     (a, a0, a1), (b, b0, b1) = map(interval_of, own)
     first, second = ((3.92 / width) ** 2 for width in (a1 - a0, b1 - b0))
     mean, half = (first * a + second * b) / (first + second), 1.96 / (first + second) ** 0.5
     assert (mean, half) == pytest.approx((-0.063, 0.044), abs=1e-3)
-    assert verdict_on("The ECE profiles of B2 and B2r") == "does not hold"
+    assert verdict_on("The ECE profiles of B2 and B2r") == "not decided here"  # two of six sets
 
 
 def test_patterns_of_voices_hold_for_most_evaluators() -> None:
@@ -205,7 +205,7 @@ def test_search_and_alignment_are_at_most_weakly_coupled() -> None:
         half = 1.96 * (0.437 / (len(both) - 4)) ** 0.5
         assert len(both) == 27
         assert tuple(np.tanh([z - half, z + half])) == pytest.approx(wanted, abs=0.006)
-    assert verdict_on("Leakage in the search and alignment") == "holds in kind"
+    assert verdict_on("Leakage in the search and alignment") == "not decided here"
 
 
 def run_folder(tmp_path: Path, command: str) -> Path:

@@ -407,7 +407,10 @@ _OF_ONE = {"%": 100, "dB": 1, "bit": 1, "": 1}
 # place: where a statement stands in the paper; why: what was seen here, or what is missing, with a
 # link to the row that carries it (relative to docs/papers).
 CLAIM = ("paper", "place", "claim", "verdict", "why")
-VERDICTS = ("holds", "holds in kind", "does not hold", "not decided here", "cannot be run here")
+VERDICTS = (
+    "holds", "holds in kind", "fails in kind", "does not hold", "not decided here",
+    "cannot be run here",
+)  # fmt: skip
 Ours = Mapping[str, Value | None]  # by our set
 Place = tuple[str, str, str, str]  # split, family, attacker, metric
 _OPTIONS = {"sets", "evaluators", "systems", "attackers", "prefix", "rows"}
