@@ -57,7 +57,10 @@ def test_the_worst_person_caps_the_verdict() -> None:
 
 def test_who_was_never_attacked_by_several_recordings_was_called_hidden() -> None:
     found = judge(attack({"eer": [0.49, 0.45, 0.53], "several": {"1": [0.49, 0.45, 0.5]}}))
-    assert str(found) == "? no leak shown: but nobody was attacked by several recordings"
+    assert (
+        str(found)
+        == "? no leak shown: but nobody who passed a control attacked by several recordings"
+    )
 
 
 def test_an_interval_is_folded_whole() -> None:
@@ -337,7 +340,7 @@ def test_an_attacker_who_learnt_pseudo_voices_was_no_evidence_but_was_shown_as_s
     record = {"scores": "exp/scores/b2/aligned.e/OA/x_f", "held_out_eer": 0.49}
     deaf, hears = (
         results(figures, run={"attacks": [record | {"held_out_eer_ci": ends}]})
-        for ends in ([0.47, 0.51], [0.30, 0.38])
+        for ends in ([0.47, 0.51], [0.30, 0.36])
     )
     assert [a.controlled for a in select.attacks(deaf, "b2", "x_f")] == [False, False]
     assert [a.controlled for a in select.attacks(hears, "b2", "x_f")] == [False, True]
@@ -352,8 +355,8 @@ def test_a_learner_without_a_control_passed_by_a_strong_encoder() -> None:
     record = {"scores": f"exp/scores/b2/{who}.pyannote+plda/AA/x_f", "held_out_eer": None}
     for records in ([record], []):
         found = results(figures, run={"attacks": records})
-        assert [a.controlled for a in select.attacks(found, "b2", "x_f")] == [True, False]
-        assert "hidden: semi-informed (back end) by pyannote/plda." in " ".join(trust_of(found))
+        assert [a.controlled for a in select.attacks(found, "b2", "x_f")] == [False, False]
+        assert "semi-informed (back end) by pyannote/plda" in trust_of(found)[1]
 
 
 def test_results_md_and_the_first_screen_did_not_say_that_results_are_missing() -> None:
@@ -391,16 +394,6 @@ def test_the_picture_showed_whom_another_attacker_names_than_the_verdict_says() 
     assert max(float(np.max(line.get_ydata())) for line in beneath.lines) == pytest.approx(90)
 
 
-def test_a_strong_pretrained_evaluator_hears() -> None:
-    name = "pyannote/cosine"
-    strong, weak = (
-        [bare(0.01, high, evaluator=name), figure("b2", "ignorant", 0.4, 0.3, 0.5, evaluator=name)]
-        for high in (0.03, 0.2)
-    )
-    assert [a.controlled for a in select.attacks(results(strong), "b2", "x_f")] == [True]
-    assert [a.controlled for a in select.attacks(results(weak), "b2", "x_f")] == [False]
-
-
 def test_an_attacker_who_fails_a_control_is_no_evidence_and_a_control_no_system() -> None:
     """By an evaluator that is strong without protection, but finds nobody behind one voice."""
     rows = [
@@ -410,13 +403,18 @@ def test_an_attacker_who_fails_a_control_is_no_evidence_and_a_control_no_system(
     found = [figure("bn_perm", "lazy_informed", 0.05, 0.0, 0.1, evaluator="pyannote/cosine")]
     missed = [figure("bn_perm", "lazy_informed", 0.2, 0.1, 0.3, evaluator="pyannote/cosine")]
 
+    dosed, faint = (
+        [figure("bn_leak_40", "lazy_informed", *eer, evaluator="pyannote/cosine")]
+        for eer in ((0.2, 0.1, 0.3), (0.45, 0.4, 0.52))
+    )
+
     def heard(more: list[Figure]) -> bool:
         return select.attacks(results([*rows, *more]), "a", "x_f")[0].controlled
 
-    assert [heard(more) for more in ([], found, missed)] == [True, True, False]
+    ways = ([], found, faint, dosed, [*dosed, *found], [*dosed, *missed])
+    assert [heard(more) for more in ways] == [False, False, False, True, True, False]
     assert list(verdicts([*rows, *found])) == ["a"]
     assert not tables.control_table(results(rows).metrics).rows
-    dosed = [figure("bn_leak_40", "lazy_informed", 0.2, 0.1, 0.3, evaluator="pyannote/cosine")]
     table = tables.control_table(results([*rows, *found, *dosed]).metrics)
     assert table.header[3:] == ["bn_perm (%)", "bn_leak_40 (%)"]
     told = ["x_f", "lazy-informed", "pyannote/cosine", "5.0 [0.0, 10.0]", "20.0 [10.0, 30.0]"]
