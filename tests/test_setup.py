@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,8 @@ def shared(tmp_path: Path) -> Path:
     for path in (ROOT / "utils/setup.sh", ROOT / "constraints.txt", *ROOT.glob("requirements*")):
         (copy := tmp_path / path.relative_to(ROOT)).parent.mkdir(exist_ok=True)
         shutil.copy(path, copy)
-    (tmp_path / ".venv").mkdir()
+    (tmp_path / ".venv/bin").mkdir(parents=True)
+    (tmp_path / ".venv/bin/python").symlink_to(sys.executable)
     for path in tmp_path.glob("requirements*"):
         words = f"cat {path.name} constraints.txt | sha256sum >.venv/.done.{path.name}"
         subprocess.run(words, shell=True, check=True, cwd=tmp_path)
@@ -49,3 +51,11 @@ def test_a_shared_checkout_that_is_not_set_up_is_named(shared: Path) -> None:
         stream.write("more\n")
     (line,) = set_up(shared, 1).stderr.splitlines()
     assert line.startswith(f"setup: {shared} is not set up, and you may not write there; its owner")
+
+
+def test_a_venv_of_a_python_that_others_cannot_run_was_up_to_date(shared: Path) -> None:
+    """Such as one in root's home: programs took the system's Python, which has no packages."""
+    (shared / ".venv/bin/python").unlink()
+    (shared / ".venv/bin/python").symlink_to("/root/away/python3.11")
+    (line,) = set_up(shared, 1).stderr.splitlines()
+    assert "has a Python that you may not run, /root/away/python3.11, and you may not" in line

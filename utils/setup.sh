@@ -30,7 +30,7 @@ find_stale() {
   local file stamp
   for file in "${files[@]}"; do
     stamp=.venv/.done.$file
-    [[ -f $stamp && $(<"$stamp") == "$(cat "$file" constraints.txt | sha256sum)" ]] || stale+=("$file")
+    [[ -x .venv/bin/python && -f $stamp && $(<"$stamp") == "$(cat "$file" constraints.txt | sha256sum)" ]] || stale+=("$file")
   done
   if [[ ${#stale[@]} -eq 0 ]]; then
     echo "setup: .venv is up to date"
@@ -41,8 +41,10 @@ find_stale # before anything is written: who shares a checkout may only read it
 lock=.venv/.setup.lock place=$lock
 while [[ ! -e $place ]]; do place=$(dirname "$place"); done
 if [[ ! -w $place ]]; then
+  why="is not set up"
+  [[ -x .venv/bin/python || ! -L .venv/bin/python ]] || why="has a Python that you may not run, $(readlink -m .venv/bin/python)"
   for file in "${stale[@]}"; do
-    [[ -n ${lost[$file]:-} ]] || die "$PWD is not set up, and you may not write there; its owner can: utils/setup.sh${*:+ $*}"
+    [[ -n ${lost[$file]:-} ]] || die "$PWD $why, and you may not write there; its owner can: utils/setup.sh${*:+ $*}"
     echo "setup: ${lost[$file]}; all else is"
   done
   exit 0
