@@ -9,7 +9,7 @@ from typing import Annotated, NamedTuple
 import click
 import pytest
 
-from tests.refusals import refuses
+from tests.refusals import refuses, refuses_words
 from utils.commands import Program
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -121,6 +121,21 @@ def test_usage_errors_are_one_line(words: list[str], said: str) -> None:
     from steps.extract_f0 import main
 
     refuses(re.escape(said), main, words)
+
+
+def test_a_tilde_was_a_folder_of_that_name(tmp_path, monkeypatch, capsys):
+    """OUT='~/x', and every unquoted OUT=~/x where the shell is not bash."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+    def main(source: Path, *, out: Path | None = None, key: str = "") -> None:
+        print(source, out, key)
+
+    made = Program("", main)
+    assert made(["~", "--out=~/a b", "--key=~/x"]) == 0 == made(["./~", "--out=~x/y"])
+    assert capsys.readouterr().out == f"{tmp_path} {tmp_path}/a b ~/x\n~ ~x/y \n"
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr("pwd.getpwuid", lambda uid: {}[uid])
+    refuses_words("~/x: you have no home", made, "~/x")
 
 
 def test_commands_stand_in_the_program_s_order_and_one_must_be_named(capsys) -> None:

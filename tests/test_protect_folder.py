@@ -18,7 +18,7 @@ from steps.standalone import job
 from steps.standalone.job import Work, like_people
 from steps.standalone.stream import Recording, convert_stream, pieces
 from steps.synthesis.f0 import F0Stats
-from tests.recipes import ROOT, run_words
+from tests.recipes import ROOT
 from tests.refusals import refuses
 from utils.cli import LossError, progress
 
@@ -437,12 +437,6 @@ def test_a_new_secret_gave_the_names_of_an_old_table(folder: Path, tmp_path: Pat
     tmp_path.joinpath("out.names.tsv").rename(tmp_path / "aside.names.tsv")
     assert run(*given) == 0
     assert not {path.name for path in aside.glob("*.wav")} & {p.name for p in out.glob("*.wav")}
-
-
-@pytest.mark.parametrize("word", ["yes", "1", "True"])
-def test_another_word_for_true_kept_the_names(word: str) -> None:
-    words = ("make", "-n", "protect", "IN=in", "OUT=out", f"RENAME={word}")
-    assert "RENAME is true or false" in run_words(words, 2, cwd=ROOT).stderr
 
 
 @pytest.mark.parametrize(
