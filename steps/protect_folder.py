@@ -94,7 +94,7 @@ def main(
     # Arrays of 1 MB go back to the system when they are freed: the C library would keep them in
     # pieces, a tenth of a gigabyte in all.
     tell_allocator({MMAP_THRESHOLD: 2**20})
-    from steps.standalone import account, job
+    from steps.standalone import account, job, protection
     from steps.standalone.stream import Recording
 
     if sum(option is not None for option in (key, key_file, write_key)) > 1:
@@ -126,7 +126,7 @@ def main(
         given = [job.SALT, *audio]
         drawn = job.draw_names(used, given, table, fresh=fresh, begun=begun) if rename else {}
         journal.salt = str(drawn.pop(job.SALT, ""))
-        work = job.Work(source, out, loaded.anonymiser, channels, drawn)
+        work = protection.Work(source, out, loaded.anonymiser, channels, drawn)
         ready = [
             path for path in audio
             if journal.has(drawn.get(path, path), source / path, work.target(path))
@@ -153,7 +153,9 @@ def main(
               f"{n_other} other files are left out", file=sys.stderr)  # fmt: skip
         journal.begin({drawn.get(path, path): source / path for path in files})
         jobs = job.Jobs(min(nj or len(os.sched_getaffinity(0)), len(files) or 1))
-        opened = job.open_all(jobs, source, [path for name, _ in todo for path in groups[name]])
+        opened = protection.open_all(
+            jobs, source, [path for name, _ in todo for path in groups[name]]
+        )
         good = [found for path in files if isinstance(found := opened[path], Recording)]
         seconds = sum(found.seconds for found in good)
         takes = loaded.rate * max([seconds / jobs.nj, *(found.seconds for found in good)])
@@ -171,7 +173,7 @@ def main(
             told[path] = {"status": "done", **found}
 
         lengths = {found.path.relative_to(source): round(found.seconds, 2) for found in good}
-        failed = job.protect_all(jobs, work, todo, groups, opened, done)
+        failed = protection.protect_all(jobs, work, todo, groups, opened, done)
         jobs.tick(seconds)
     for note in (f"{found.path}: {note}" for found in good for note in work.notes(found)):
         print(f"protect_folder.py: {job.plain(note)}", file=sys.stderr)

@@ -14,8 +14,9 @@ import soundfile
 
 from steps.anonymisers.mcadams import McAdams, transform
 from steps.protect_folder import main
-from steps.standalone import job
-from steps.standalone.job import Work, like_people
+from steps.standalone import protection
+from steps.standalone.job import like_people
+from steps.standalone.protection import Work
 from steps.standalone.stream import Recording, convert_stream, pieces
 from steps.synthesis.f0 import F0Stats
 from tests.recipes import ROOT, run_words
@@ -200,13 +201,13 @@ def test_a_run_that_was_killed_goes_on(folder, tmp_path, monkeypatch):
 def test_a_run_that_went_on_gave_a_speaker_another_pitch(folder, tmp_path, monkeypatch):
     """It learnt the pitch from what was missing, and not from all files of the speaker."""
     heard: list[list[str]] = []
-    plain = job.learn_f0
+    plain = protection.learn_f0
 
     def learn(recordings: Sequence[Recording], channel: int | None) -> F0Stats:
         heard.append([found.path.name for found in recordings])
         return plain(recordings, channel)
 
-    monkeypatch.setattr(job, "learn_f0", learn)
+    monkeypatch.setattr(protection, "learn_f0", learn)
     out, words = tmp_path / "out", ("--key", KEY, "--per", "speaker")
     assert run(*words, folder, out) == 0
     whole = sorted(heard)
@@ -243,8 +244,8 @@ def test_a_damaged_recording_left_all_of_its_speaker_their_own_pitch(tmp_path: P
     bad[48000] = np.nan
     soundfile.write(tmp_path / "b.wav", bad, 16000, subtype="FLOAT")
     found = [Recording.open(tmp_path / name) for name in ("a.wav", "b.wav")]
-    alone = job.learn_f0(found[:1])
-    assert alone.n > 100 and job._learn(found, None, lambda _: None).n == alone.n
+    alone = protection.learn_f0(found[:1])
+    assert alone.n > 100 and protection._learn(found, None, lambda _: None).n == alone.n
 
 
 def test_who_spoke_between_the_stretches_kept_their_pitch(tmp_path: Path) -> None:
@@ -252,7 +253,7 @@ def test_who_spoke_between_the_stretches_kept_their_pitch(tmp_path: Path) -> Non
     sparse = np.zeros(300 * 16000)
     sparse[5 * 16000 : 8 * 16000] = speechlike(3.0)
     write(tmp_path / "a.wav", sparse)
-    learnt = job.learn_f0([Recording.open(tmp_path / "a.wav")])
+    learnt = protection.learn_f0([Recording.open(tmp_path / "a.wav")])
     assert learnt.n > 100 and np.exp(learnt.mean) == pytest.approx(120, rel=0.1)
 
 

@@ -24,7 +24,8 @@ from local.metrics.utility import error_figures
 from steps.anonymisers.external import find_speech
 from steps.audio import read_audio, write_wav
 from steps.protect_folder import main as protect_folder
-from steps.standalone.job import JOURNAL, MARK
+from steps.standalone.job import JOURNAL
+from steps.standalone.protection import MARK
 from steps.standalone.stream import Recording, open_pipe
 from steps.training.audio import TrainingAudio
 from tests.making import voice
