@@ -11,6 +11,7 @@ SYSTEM := models/bn2
 endif
 PER := file
 CHANNELS := mix
+LEVEL := one
 RENAME := false
 $(if $(filter-out true false,$(RENAME)),$(error RENAME is true or false))
 KEY_FILE :=
@@ -43,7 +44,7 @@ protect: # standard output is the stream's, so setting up speaks on the other on
 	@: "$${IN:?make protect IN=folder OUT=folder}" "$${OUT:?make protect IN=folder OUT=folder}"
 	@utils/setup.sh >&2
 	@. ./path.sh && if [ "$$IN $$OUT" = "- -" ]; then exec steps/protect_stream.py --system "$(SYSTEM)" \
-		$(if $(KEY_FILE),--key-file "$(KEY_FILE)"); fi && steps/protect_folder.py --system "$(SYSTEM)" --per "$(PER)" --channels "$(CHANNELS)" \
+		$(if $(KEY_FILE),--key-file "$(KEY_FILE)"); fi && steps/protect_folder.py --system "$(SYSTEM)" --per "$(PER)" --channels "$(CHANNELS)" --level "$(LEVEL)" \
 		$(if $(SPEAKERS),--speakers "$(SPEAKERS)") $(if $(KEY_FILE),--key-file "$(KEY_FILE)") $(if $(NJ),--nj "$(NJ)") \
 		$(if $(filter true,$(RENAME)),--rename) "$$IN" "$$OUT"
 

@@ -84,6 +84,10 @@ def main(
         Literal["mix", "each"], "What becomes of several channels: they are mixed down, or each "
         "is protected for itself with one voice",
     ] = "mix",
+    level: Annotated[
+        Literal["one", "source"], "The level of what is written: the system's one for all files, "
+        "or each source's, which can tell who speaks",
+    ] = "one",
     rename: Annotated[
         bool, "Whether files get drawn names and no folders; which was whose is written beside "
         "OUT, to OUT.names.tsv, for you alone to read"
@@ -106,7 +110,7 @@ def main(
     groups = job.group_files(audio, per, job.read_speakers(speakers) if speakers else None)
     used, fresh = job.choose_key(key, key_file)
     loaded = job.load_system(system, job.key_number(used))
-    settings = {"system": loaded.digest, "per": per, "channels": channels}
+    settings = {"system": loaded.digest, "per": per, "channels": channels, "level": level}
     settings |= {"names": "drawn"} if rename else {}
     if not rename and (like := job.like_people(audio)):
         print(
@@ -126,7 +130,7 @@ def main(
         given = [job.SALT, *audio]
         drawn = job.draw_names(used, given, table, fresh=fresh, begun=begun) if rename else {}
         journal.salt = str(drawn.pop(job.SALT, ""))
-        work = protection.Work(source, out, loaded.anonymiser, channels, drawn)
+        work = protection.Work(source, out, loaded.anonymiser, channels, level, drawn)
         ready = [
             path for path in audio
             if journal.has(drawn.get(path, path), source / path, work.target(path))
@@ -138,7 +142,7 @@ def main(
         which = {"key": kept if fresh else "given", "key_digest": job.fingerprint(used)}
         about = {
             "source": job.plain(source.resolve()), "per": per, "channels": channels,
-            "system": {"path": job.plain(system), "digest": loaded.digest},
+            "level": level, "system": {"path": job.plain(system), "digest": loaded.digest},
             "renamed": rename, "other_files": n_other,
         }  # fmt: skip
 

@@ -9,8 +9,9 @@ import os
 import re
 import secrets
 import signal
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -457,17 +458,36 @@ class Jobs:
     def run(
         self, function: Callable[..., Result], calls: Sequence[tuple[Any, ...]]
     ) -> Iterator[tuple[int, Result | UserError]]:
-        """Yield the number of each call and its result, or its UserError, as they come.
+        """Yield the number of each call and its result, or what went wrong, as they come.
 
         The last argument of a function is to be called with the seconds that are done.
         """
         if self.nj == 1:
-            yield from ((n, _result(function, *call, self.tick)) for n, call in enumerate(calls))
+            yield from ((n, result_of(function, *call, self.tick)) for n, call in enumerate(calls))
             return
+        left, nj = dict(enumerate(calls)), self.nj
+        while left:
+            for n, result in self._side_by_side(nj, function, left):
+                del left[n]
+                yield n, result
+            # A process was ended. One after the other shows by which call, which is the first.
+            if left and nj == 1:
+                n = next(iter(left))
+                del left[n]
+                yield n, UserError("its process was ended; is there memory for it? --nj 1")
+            nj = 1 if nj > 1 else self.nj
+
+    def _side_by_side(
+        self, nj: int, function: Callable[..., Result], calls: Mapping[int, tuple[Any, ...]]
+    ) -> Iterator[tuple[int, Result | UserError]]:
+        """Yield results of numbered calls, until a process is ended."""
         context = multiprocessing.get_context("fork")
         seconds, told = context.Value("d", 0.0), 0.0
-        with ProcessPoolExecutor(self.nj, context, _begin, (seconds, function)) as pool:
-            numbers = {pool.submit(_in_process, *call): n for n, call in enumerate(calls)}
+        with ProcessPoolExecutor(nj, context, _begin, (seconds, function)) as pool:
+            numbers = dict[Future[Any], int]()
+            with suppress(BrokenProcessPool):
+                for n, call in calls.items():
+                    numbers[pool.submit(_in_process, *call)] = n
             left = set(numbers)
             try:
                 while left:
@@ -475,9 +495,8 @@ class Jobs:
                     self.tick(seconds.value - told)
                     told = seconds.value
                     for future in ended:
-                        yield numbers[future], future.result()
-            except BrokenProcessPool as error:
-                raise UserError("a process was ended; is there memory for all? --nj 1") from error
+                        if not isinstance(future.exception(), BrokenProcessPool):
+                            yield numbers[future], future.result()
             finally:
                 for process in multiprocessing.active_children() if left else ():
                     process.terminate()
@@ -498,11 +517,17 @@ def _in_process(*call: Any) -> Any:
         with seconds.get_lock():
             seconds.value += more
 
-    return _result(function, *call, tick)
+    return result_of(function, *call, tick)
 
 
-def _result(function: Callable[..., Result], *call: Any) -> Result | UserError:
+def result_of(function: Callable[..., Result], *call: Any) -> Result | UserError:
+    """Result of a call, or what went wrong; a fault of this program, too, is one file's."""
     try:
         return function(*call)
     except UserError as error:
         return error
+    except Exception as error:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        kind = f"{type(error).__name__} in {Path(place.filename).name}:{place.lineno}"
+        told = " ".join(str(error).split())
+        return UserError(f"a fault of this program, please report it: {kind}: {told}")

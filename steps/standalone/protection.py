@@ -1,20 +1,31 @@
 """Files of a folder, protected by an anonymiser: pitch, level, form and name of what is written."""
 
+import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from tempfile import SpooledTemporaryFile
 
 import numpy as np
 import soundfile
 
-from steps.anonymisers.registry import Anonymiser
+from steps.anonymisers.registry import WIDE, Anonymiser, AsItIs
 from steps.audio import SAMPLE_RATE
 from steps.sources import SourceSpeaker, VoiceKey
-from steps.standalone.job import Jobs, Tick, made_name, plain
-from steps.standalone.stream import Recording, convert_stream
+from steps.standalone.job import Jobs, Tick, made_name, plain, result_of
+from steps.standalone.stream import (
+    Levels,
+    Piece,
+    Recording,
+    convert_pieces,
+    is_noise,
+    joined,
+    levels_of_source,
+    one_level,
+)
 from steps.synthesis.f0 import F0Stats, compute_f0_stats
 from utils.arrays import Float64
 from utils.audiofile import Sink, audio_format, renumber_ogg
@@ -28,18 +39,49 @@ _STRETCHES, _SECONDS = 12, 5.0
 _FEWEST = 100  # frames of 10 ms with voice: without any, a system leaves the speaker's own pitch
 MARK = "Synthetic speech: its voice was made by pseudovox"  # in the files, where they can hold it
 SILENT = 1e-3  # of full scale, which a silent file does not reach
+_HELD = 2**22  # bytes of a recording that memory holds
 _SERIAL = b"pvox"  # number of an Ogg stream, which libsndfile draws
+
+
+class _Pieces:
+    """Converted pieces in a file without a name, until all are there and their level is known."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = SpooledTemporaryFile(_HELD, dir=os.fspath(folder))  # noqa: SIM115
+        self._told = list[tuple[Piece, tuple[int, ...]]]()
+
+    def add(self, piece: Piece) -> None:
+        """Append one."""
+        self._file.write(piece.samples.tobytes())
+        self._told.append((replace(piece, samples=piece.samples[:0]), piece.samples.shape))
+
+    def __iter__(self) -> Iterator[Piece]:
+        self._file.seek(0)
+        for piece, shape in self._told:
+            found = np.frombuffer(self._file.read(math.prod(shape) * 8))
+            yield replace(piece, samples=found.reshape(shape))
+
+    @property
+    def levels(self) -> Levels:
+        """Levels of each, before and after."""
+        return [(piece.source, piece.made) for piece, _ in self._told]
+
+    def close(self) -> None:
+        """Remove them."""
+        self._file.close()
 
 
 @dataclass(frozen=True)
 class Work:
-    """Making of files. channels: mixed down, or each by itself with one pseudo-speaker. names:
-    those that were drawn; other files keep theirs."""
+    """Making of files. channels: mixed down, or each by itself with one pseudo-speaker. level: one
+    for all files, by the system's rule, or that of each piece's source. names: those that were
+    drawn; other files keep theirs."""
 
     source: Path
     out: Path
     anonymiser: Anonymiser
     channels: str = "mix"
+    level: str = "one"
     names: Mapping[Path, Path] = field(default_factory=dict)
 
     def target(self, path: Path) -> Path:
@@ -66,6 +108,24 @@ class Work:
         """Make a file with the voice of a pseudo-speaker's name; returns remarks on it. f0: pitch
         by channel, which may be another person's. tick: called with the seconds that are done.
         UserError for a file that cannot be protected."""
+        target = self.target(path)
+        with (
+            refusing(f"{target}: cannot be written: {{}}", soundfile.LibsndfileError, OSError),
+            closing(recording),
+            _unseen(target) as place,
+            closing(_Pieces(target.parent)) as made,
+        ):
+            for piece in self._convert(name, recording, f0):
+                made.add(piece)
+                tick((len(piece.samples) - piece.after) / SAMPLE_RATE)
+            noise = is_noise(made.levels)
+            self._write(place, audio_format(target), recording.audio.subtype, made, noise)
+        silent = noise or max(x.peak for own, _ in made.levels for x in own) < SILENT
+        return [*self.notes(recording), *_remarks(path, recording, silent, path in self.names)]
+
+    def _convert(
+        self, name: str, recording: Recording, f0: Mapping[int | None, F0Stats]
+    ) -> Iterator[Piece]:
         key = VoiceKey("spk", ("folder", name), ("folder", name))
 
         def convert(channel: int | None, samples: Float64) -> Float64:
@@ -76,43 +136,44 @@ class Work:
             raise UserError(
                 f"{recording.path}: its channels would be of different lengths; take --channels mix"
             )
-        streams = [
-            convert_stream(recording.blocks(channel), partial(convert, channel), keeps_length=keeps)
-            for channel in wanted
-        ]
-        target = self.target(path)
-        form = audio_format(target)
-        assert form is not None
-        # 16 bit where the format has it, else the codec of the source, such as Opus.
+        together = zip(*(recording.blocks(channel) for channel in wanted), strict=True)
+        blocks = (np.stack(parts, axis=1) for parts in together)
+        yield from convert_pieces(
+            blocks, [partial(convert, channel) for channel in wanted], keeps_length=keeps
+        )
+
+    def _write(self, place: int, form: str | None, own: str, made: _Pieces, noise: bool) -> None:
+        """Write pieces to an open file. own: kind of the source's samples. noise: there is no
+        speech in it, whose level would be set."""
+        rule, gains = self.anonymiser.output, one_level(made.levels, self.anonymiser.raised)
+        if self.level == "source" or noise:
+            rule, gains = AsItIs(), levels_of_source(made.levels)
+        largest = max(np.abs(part).max(initial=0.0) for part in joined(made, gains))
+        # The source's kind where it has more than 16 bit, else these; else its codec, such as Opus.
         known = soundfile.available_subtypes(form)
-        kinds = [kind for kind in ("PCM_16", recording.audio.subtype) if kind in known]
-        about, peak = ("w", SAMPLE_RATE, len(streams), kinds[0] if kinds else None), 0.0
+        kinds = [*({own} & WIDE.keys()), "PCM_16", own]
+        kind = next((kind for kind in kinds if kind in known), None)
+        about = ("w", SAMPLE_RATE, len(gains[0]), kind)
         with (
-            refusing(f"{target}: cannot be written: {{}}", soundfile.LibsndfileError, OSError),
-            closing(recording),
-            _unseen(target) as place,
             Sink(place, "r+", closefd=False) as sink,
             soundfile.SoundFile(sink, *about, format=form) as audio,
         ):
             with suppress(soundfile.LibsndfileError):  # a format that holds none
                 audio.comment = MARK
-            for parts in zip(*streams, strict=True):
-                peak = max(peak, *(np.abs(part).max(initial=0.0) for part in parts))
-                audio.write(np.stack(parts, axis=1))
+            for part in joined(made, gains):
+                audio.write(rule.written(part, float(largest), kind or ""))
                 sink.check()
-                tick(len(parts[0]) / SAMPLE_RATE)
             audio.close()
             sink.check()
             if form == "OGG":
                 renumber_ogg(place, _SERIAL)
-        return [*self.notes(recording), *_remarks(path, recording, peak, path in self.names)]
 
 
-def _remarks(path: Path, recording: Recording, peak: float, renamed: bool) -> list[str]:
+def _remarks(path: Path, recording: Recording, silent: bool, renamed: bool) -> list[str]:
     told = {
         "its tags (title, artist, comment ...) were dropped": recording.audio.tagged,
         f"it became {made_name(path).name}": not renamed and made_name(path) != path,
-        "it is silent: is it the right file?": peak < SILENT,
+        "it is silent: is it the right file?": silent,
     }
     return [plain(remark) for remark, holds in told.items() if holds]
 
@@ -136,21 +197,28 @@ def _unseen(target: Path) -> Iterator[int]:
         os.close(place)
 
 
-def learn_f0(recordings: Sequence[Recording], channel: int | None = None) -> F0Stats:
+def learn_f0(
+    recordings: Sequence[Recording],
+    channel: int | None = None,
+    faults: dict[Path, UserError] | None = None,
+) -> F0Stats:
     """Pitch of the speaker in a channel of the recordings, or in the mix: from stretches spread
     evenly over them, or from all of them where these hold less than a second of voice. Those that
-    cannot be read do not count."""
+    cannot be read do not count: faults gets why, by path."""
+    faults = {} if faults is None else faults
     total, begins = sum(recording.seconds for recording in recordings), 0.0
     n = max(1, min(_STRETCHES, int(total / _SECONDS)))
     places = [(i + 0.5) * total / n - _SECONDS / 2 for i in range(n)]
     contours = list[Float64]()
     for recording in recordings:
         parts = _stretches(recording, [at - begins for at in places], channel)
-        contours += _contours(recording, parts)
+        contours += _contours(recording, parts, faults)
         begins += recording.seconds
     if (found := compute_f0_stats(contours)).n >= _FEWEST:
         return found
-    return compute_f0_stats([x for own in recordings for x in _contours(own, own.blocks(channel))])
+    return compute_f0_stats(
+        [x for own in recordings for x in _contours(own, own.blocks(channel), faults)]
+    )
 
 
 def _stretches(
@@ -164,13 +232,21 @@ def _stretches(
             yield recording.read(start, stop, channel)
 
 
-def _contours(recording: Recording, parts: Iterable[Float64]) -> list[Float64]:
-    """F0 of parts of a recording; none where one cannot be read, which is found again."""
+def _contours(
+    recording: Recording, parts: Iterable[Float64], faults: dict[Path, UserError]
+) -> list[Float64]:
+    """F0 of parts of a recording; none where it has a fault."""
     from steps.synthesis.world import extract_f0
 
-    with closing(recording), suppress(UserError):
-        return [extract_f0(part) if part.any() else np.zeros(1) for part in parts]
-    return []
+    def contours() -> list[Float64]:
+        with closing(recording):
+            return [extract_f0(part) if part.any() else np.zeros(1) for part in parts]
+
+    found = result_of(contours)
+    if isinstance(found, UserError):
+        faults[recording.path] = found
+        return []
+    return found
 
 
 def open_all(jobs: Jobs, source: Path, files: Sequence[Path]) -> dict[Path, Recording | UserError]:
@@ -193,35 +269,55 @@ def protect_all(
     groups: all files of each, whose pitch counts: a run that goes on makes what one run would.
     done: called with each complete file, and remarks on it.
     """
+    faults = {path: found for path, found in opened.items() if isinstance(found, UserError)}
     good = {path: found for path, found in opened.items() if isinstance(found, Recording)}
+    people = [[good[path] for path in groups[name] if path in good] for name, _ in todo]
+    learnt, unheard = _learn_all(jobs, work, people)
+    faults |= {path.relative_to(work.source): error for path, error in unheard.items()}
     wanted = [(n, name, path) for n, (name, files) in enumerate(todo) for path in files]
-    failed = {path: str(opened[path]) for *_, path in wanted if path not in good}
-    heard = list[tuple[list[Recording], int | None]]()
-    numbers = [dict[int | None, int]() for _ in todo]  # of a group's channels in `heard`
-    for (name, _), own in zip(todo, numbers, strict=True):
-        for recording in (good[path] for path in groups[name] if path in good):
-            for channel in work.made_of(recording):
-                if channel not in own:
-                    own[channel] = len(heard)
-                    heard.append(([], channel))
-                heard[own[channel]][0].append(recording)
-    pitch = dict(jobs.run(_learn, heard))
-    learnt = [{channel: pitch[i] for channel, i in own.items()} for own in numbers]
-    calls = [(name, path, good[path], learnt[n]) for n, name, path in wanted if path in good]
+    calls = [(name, path, good[path], learnt[n]) for n, name, path in wanted if path not in faults]
     # So that no long file is begun last, where lengths are known; drawn names tell no order.
     keeps = work.anonymiser.keeps_length
     calls.sort(key=lambda call: (-call[2].seconds * keeps, work.target(call[1])))
     for n, result in jobs.run(work.protect, calls):
         path = calls[n][1]
         if isinstance(result, UserError):
-            failed[path] = str(result)
+            faults[path] = result
         else:
             done(path, result)
+    failed = {path: str(faults[path]) for *_, path in wanted if path in faults}
+    for path, why in failed.items():
+        where = str(work.source / path)
+        failed[path] = why if where in why or str(work.target(path)) in why else f"{where}: {why}"
     for target in filter(os.path.lexists, map(work.target, failed)):
         with suppress(IsADirectoryError):  # which was why
             target.unlink()
     return failed
 
 
-def _learn(recordings: Sequence[Recording], channel: int | None, _: Tick) -> F0Stats:
-    return learn_f0(recordings, channel)
+def _learn_all(
+    jobs: Jobs, work: Work, people: Sequence[Sequence[Recording]]
+) -> tuple[list[dict[int | None, F0Stats]], dict[Path, UserError]]:
+    """Pitch of each person, by channel, from all their recordings; and why, by path, some of these
+    could not be heard."""
+    heard = [
+        (n, channel, [own for own in recordings if channel in work.made_of(own)])
+        for n, recordings in enumerate(people)
+        for channel in dict.fromkeys(c for own in recordings for c in work.made_of(own))
+    ]
+    learnt, faults = [dict[int | None, F0Stats]() for _ in people], dict[Path, UserError]()
+    for i, found in jobs.run(_learn, [(own, channel) for _, channel, own in heard]):
+        n, channel, own = heard[i]
+        if isinstance(found, UserError):
+            faults |= {recording.path: found for recording in own}
+        else:
+            learnt[n][channel] = found[0]
+            faults |= found[1]
+    return learnt, faults
+
+
+def _learn(
+    recordings: Sequence[Recording], channel: int | None, _: Tick
+) -> tuple[F0Stats, dict[Path, UserError]]:
+    faults = dict[Path, UserError]()
+    return learn_f0(recordings, channel, faults), faults
