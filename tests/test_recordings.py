@@ -29,7 +29,8 @@ from local.metrics.utility import error_figures
 from steps.anonymisers.external import find_speech
 from steps.audio import read_audio, write_wav
 from steps.protect_folder import main as protect_folder
-from steps.standalone.job import JOURNAL, MARK
+from steps.standalone.job import JOURNAL
+from steps.standalone.protection import MARK
 from steps.standalone.stream import Recording, open_pipe
 from steps.training.audio import TrainingAudio
 from tests.making import encoded_by_av, voice
@@ -287,7 +288,7 @@ def test_channels_that_cancel_became_silence(tmp_path, capsys, share):
     put(tmp_path / "in/whole.wav", encoded(np.stack([VOICE, share * VOICE], 1), "WAV"))
     put(tmp_path / "in/apart.wav", encoded(np.stack([VOICE, NOISE / 9], 1), "WAV"))
     put(tmp_path / "in/later.wav", encoded(np.repeat(half, 4, 0), "WAV"))
-    found = protect(tmp_path)
+    found = protect(tmp_path, "--level", "source")
     assert np.isclose(power(found["whole.wav"]), power(VOICE), rtol=0.05)
     assert power(found["later.wav"][-RATE:]) > 0.1 * power(found["later.wav"][:RATE])
     said = capsys.readouterr().err
@@ -302,9 +303,12 @@ def test_an_offset_of_the_recorder_was_taken_for_loudness(tmp_path: Path) -> Non
     quiet = NOISE / 300
     put(tmp_path / "in/room.wav", encoded(quiet + 0.05, "WAV"))
     put(tmp_path / "in/constant.wav", encoded(np.full(RATE, 0.05), "WAV"))
-    found = protect(tmp_path)
-    assert np.isclose(power(found["room.wav"]), power(quiet), rtol=0.1)
+    put(tmp_path / "in/voice.wav", encoded(VOICE / 4, "WAV"))
+    put(tmp_path / "in/voice with offset.wav", encoded(VOICE / 4 + 0.05, "WAV"))
+    found = protect(tmp_path, "--per", "folder")
+    assert np.isclose(power(found["room.wav"]), power(quiet), rtol=0.1)  # is no speech
     assert power(found["constant.wav"]) < 1e-9
+    assert np.isclose(power(found["voice with offset.wav"]), power(found["voice.wav"]), rtol=0.02)
 
 
 def test_protected_opus_was_vorbis_and_not_found_as_external(tmp_path: Path) -> None:
