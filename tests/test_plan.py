@@ -159,6 +159,8 @@ def test_the_training_set_was_made_where_no_step_reads_it(plan: Plan, corpus: Pa
         }
 
     assert prepared() == {"data/train": ""}  # by a prepare.sh that cannot leave it out
+    (corpus / "prepare.sh").write_text('. utils/parse_options.sh\nsets=("$train_set")\n')
+    assert prepared() == {"data/train": ""}  # fsdd's was given --sets, which it does not have
     (corpus / "prepare.sh").write_text('sets="evaluation train"\n')
     without = {"data/e_enrolls": "--sets evaluation"}
     assert prepared() == without

@@ -488,6 +488,7 @@ def _prepare(recipe: Recipe) -> list[str]:
     of_genders = [recipe.trial_set(gender) for gender in ("f", "m", MIXED)]
     program = Path("prepare.sh")
     text = program.read_text(encoding="utf-8") if program.is_file() else ""
+    text = text.partition("parse_options.sh")[0]  # above it stand its options
     options += _training_of_protocol(asked, corpus, options, text)
     parts = {"": [recipe.train, *sets]}
     if re.search("^sets=", text, re.MULTILINE):
