@@ -9,7 +9,6 @@ import yaml
 
 from local.protocols.attackers import read_protocol
 from steps.anonymisers.registry import describe_system
-from steps.asr.ctc import CtcConfig
 from steps.generators.idmap import MlpSettings, WganConfig
 from steps.generators.idmap_diff import DiffSettings
 from steps.speaker.config import EncoderConfig
@@ -21,7 +20,6 @@ from tests.refusals import refuses
 READERS = {
     "system": describe_system,
     "encoder": partial(read_config, EncoderConfig),
-    "recogniser": partial(read_config, CtcConfig),
     "synthesiser": lambda path: read_config(find_structure(path).settings, path),
     "nsf": partial(read_config, NsfConfig),
     "b1b": partial(read_config, B1bConfig),

@@ -169,7 +169,6 @@ def test_the_training_set_was_made_where_no_step_reads_it(plan: Plan, corpus: Pa
         {"evaluators": "trained/cosine"}, {"attackers": "semi_informed_finetuned"},
         {"genders": "f m"},  # inference of sex
         {"systems": "b1"}, {"systems": "knnvc"}, {"also_prepared": "train"}, {"stop_stage": "0"},
-        {"asr": "pocketsphinx", "asr_lang": "trigram"},
     ):  # fmt: skip
         assert prepared(**options) == {**without, "data/train": "--sets train"}, options
     assert prepared(attackers="white_box", systems="const_01") != without
@@ -302,34 +301,6 @@ def test_sets_that_attackers_cannot_learn_from_together(plan: Plan, corpus: Path
         ("train other/tested", "speaker t (1 in all) is also in data/e_trials_f; who is tested"),
     ):
         refused(why, plan, attacker_train=words)
-
-
-def test_a_recogniser_is_trained_anew_for_each_system(plan: Plan, corpus: Path) -> None:
-    """ctc once, on original speech; ctc_retrained on each system's training set; each decodes."""
-    made = commands(plan(systems="b2 mcadams", asr="pocketsphinx ctc ctc_retrained", genders="f",
-                         asr_model="ctc_mini", asr_lang="trigram"))  # fmt: skip
-    trained = {out: made[out] for out in made if out.startswith("exp/recognisers/")}
-    own = "exp/recognisers/ctc_mini"
-    anew = [f"{own}.train_{system}_const" for system in ("b2", "mcadams")]
-    assert set(trained) == {own, *anew}
-    assert all("--not-speakers-of data/e_trials_f" in trained[out] for out in (own, *anew))
-    assert " data/train_b2_const " in trained[anew[0]]
-    assert "exp/lang" in made
-    decoded = {o: c for o, c in made.items() if o.startswith("exp/decode/") and "--model" in c}
-    model = {
-        out.rpartition("/")[0]: c.split("--model ")[1].split()[0] for out, c in decoded.items()
-    }
-    heard = [f"exp/decode/{who}/{asr}" for asr in ("ctc", "ctc_retrained")
-             for who in ("original", "b2", "mcadams")]  # fmt: skip
-    assert model == dict(zip(heard, [own] * 4 + anew, strict=True))
-
-
-def test_words_of_one_set_need_no_transcripts_of_another(plan: Plan, corpus: Path) -> None:
-    """A model of the hub with ctc in its name asked for those of the training set."""
-    (corpus / "data/train/utt2spk").touch()
-    plan(asr="hub:a/asr-ctc pocketsphinx")
-    refused("data/train/text is missing", plan, asr="pocketsphinx ctc")
-    plan(asr="ctc", stop_stage="9")
 
 
 def test_every_kind_of_evaluator_is_taken(plan: Plan, corpus: Path) -> None:
@@ -1017,7 +988,7 @@ def test_one_output_has_one_command() -> None:
 
 ALL = {"systems": "b2 b2r bn_trained knnvc knnvc_wavlm b1_nsf idmap_mlp psd", "prosody": "true",
        "quality": "true", "emotion": "functionals functionals_retrained hub:m",
-       "asr": "moonshine pocketsphinx ctc ctc_retrained hub:x", "genders": "f m",
+       "asr": "moonshine pocketsphinx hub:x", "genders": "f m",
        "attackers": "ignorant aligned lazy_informed semi_informed semi_informed_finetuned "
        "semi_informed_backend"}  # fmt: skip
 ASKED = {
@@ -1031,7 +1002,7 @@ ASKED = {
         "systems": "knnvc knnvc_wavlm b2r idmap_mlp b1_nsf bn voxlet_like rasp_like shadow_like "
         "phortress_like",
     },
-    "whitebox": {"how": "backend scratch finetuned", "asr": "moonshine ctc ctc_retrained"},
+    "whitebox": {"how": "backend scratch finetuned", "asr": "moonshine pocketsphinx"},
     "generators": {"generators": "psd wgan random"},
 }
 

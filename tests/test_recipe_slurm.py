@@ -22,7 +22,6 @@ nj=2
 attackers="ignorant lazy_informed semi_informed_finetuned"
 prosody=true
 asr=pocketsphinx
-asr_lang=trigram
 """
 
 # These hold times: when they were made, and how long it took.

@@ -28,11 +28,9 @@ also_prepared=                             # sets that prepare.sh makes for othe
 prosody=false                              # stage 10 compares pitch, length and level of protected speech with the original (docs/utility.md)
 quality=false                              # stage 10 estimates mean opinion scores of a sample of the trials, original and protected (docs/utility.md)
 quality_utterances=4                       # utterances of each speaker in that sample, at most
-asr=                                       # who recognises words: moonshine (English), moonshine:<folder>, pocketsphinx, ctc, ctc_retrained, hub:<model>; empty: not measured; needs text (docs/words.md)
+asr=                                       # who recognises words: moonshine (English), moonshine:<folder>, pocketsphinx, hub:<model>; empty: not measured; needs text (docs/words.md)
 asr_spelling=english                       # how words are spelt before they are compared: english, english_digits (each digit a word), plain for any language, or vpc2024 and vpc2026 as these challenges (docs/metrics/wer.md)
-asr_lang=general                           # what pocketsphinx and ctc know of the language: general, trigram (of data/train), <file>.jsgf, or a folder with lexicon.dict and lm.arpa
 asr_language=                              # language of the speech, for Whisper of the hub: en, de, ...; empty: it guesses
-asr_model=ctc_mini                         # settings of ctc and ctc_retrained: conf/asr/<name>.yaml
 emotion=                                   # who recognises emotions: functionals, functionals_retrained, hub:<model>; empty: not measured; needs utt2emotion (docs/utility.md)
 report_audio=true                          # the report holds short clips of the worst-protected speakers; false: nobody can be heard
 report_pdf=false                           # the report's pictures also as PDF, for papers: figures/*.pdf; drawing then takes twice as long
@@ -151,8 +149,6 @@ if in_stage 10 "utility"; then
   each functionals 'steps/extract_functionals.py {data} {out}'
   each emotions 'steps/recognise_emotion.py {options} {recogniser} {data} {out}'
   each emotion_figures 'local/compute_utility.py emotions --bootstrap {bootstrap} --seed {seed} {lists} {out}/metrics.json'
-  each lang 'steps/make_lang.py {options} {asr_lang} {out}'
-  each recognisers 'steps/train_recogniser.py --seed {seed} {options} {conf} {data} {out}'
   again decoded
   each word_figures 'local/compute_utility.py words --spelling {asr_spelling} --bootstrap {bootstrap} --seed {seed} {lists}
     {out}/metrics.json'

@@ -57,8 +57,8 @@ def _pools_xi(conf: str) -> bool:
 
 
 def recognise_words(asked: opt.Asked) -> str:
-    """Word of --asr by which channels have words recognised: one that needs no language data of the
-    corpus, or moonshine where it is installed; empty: there is none."""
+    """Word of --asr by which channels have words recognised: a network's, or moonshine where it is
+    installed; empty: there is none."""
     words = [word for word in asked.words("asr") if word.startswith(("moonshine", "hub:"))]
     there = ["moonshine"] if find_spec("moonshine_voice") else []
     return next(iter((*words, *there)), "")

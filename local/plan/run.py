@@ -205,9 +205,6 @@ def _timed(attacks: Attacks, utility: Utility, system: str) -> Iterator[Timed]:
             if one.attack.system == system and made != encoder:
                 yield "once", stage.format(made.title), [recipe.learnt.name], made.model
     for word in utility.asr:
-        if word == "ctc_retrained" or (word == "ctc" and system == ORIGINAL):
-            _, model = utility.ctc_of(word, system)
-            yield "once", f"words: training of {Path(model).name}", training, model
         folder = f"exp/decode/{system}/{label_of(word)}/{{}}"
         yield "once", f"words by {word}", utility.trials, folder
     for word in utility.emotion:

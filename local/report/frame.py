@@ -130,7 +130,7 @@ def measure(of: str, **changes: Any) -> Measure:
 
 
 def measure_by(of: str, by: str) -> Measure:
-    """A measure of utility by one who measured it: `WER by ctc`."""
+    """A measure of utility by one who measured it: `WER by moonshine`."""
     return measure(of, title=f"{MEASURES[of].title} by {by}", family=UTILITY, by=by)
 
 
