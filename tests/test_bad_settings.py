@@ -13,7 +13,7 @@ from steps.generators.idmap import MlpSettings, WganConfig
 from steps.generators.idmap_diff import DiffSettings
 from steps.speaker.config import EncoderConfig
 from steps.synthesis.base import find_structure
-from steps.synthesis.trained import B1bConfig, NsfConfig
+from steps.synthesis.trained import NsfConfig
 from steps.training.settings import read_config
 from tests.refusals import refuses
 
@@ -22,7 +22,6 @@ READERS = {
     "encoder": partial(read_config, EncoderConfig),
     "synthesiser": lambda path: read_config(find_structure(path).settings, path),
     "nsf": partial(read_config, NsfConfig),
-    "b1b": partial(read_config, B1bConfig),
     "idmap_mlp": partial(read_config, MlpSettings),
     "idmap_diff": partial(read_config, DiffSettings),
     "wgan": partial(read_config, WganConfig),

@@ -34,7 +34,6 @@ from steps.speaker.config import EncoderConfig
 from steps.speaker.vectors import speakers_of
 from steps.synthesis import trained
 from steps.synthesis.f0 import QUANTILES
-from steps.synthesis.trained import B1bConfig
 from steps.synthesis.voices import VoicePool
 from steps.synthesis.wavlm import Vocoder
 from steps.training.settings import read_config
@@ -240,7 +239,6 @@ NETWORKS: dict[str, Callable[[Path], object]] = {
     "encoders/ecapa_xi": partial(read_config, EncoderConfig),
     "encoders/xvector_mini": partial(read_config, EncoderConfig),
     "synthesisers/nsf_mini": partial(read_config, trained.NsfConfig),
-    "synthesisers/nsf_b1b": partial(read_config, B1bConfig),
     "generators/idmap_mlp": partial(read_config, MlpSettings),
     "generators/idmap_diff": partial(read_config, DiffSettings),
     "generators/wgan": partial(read_config, idmap.WganConfig),
