@@ -26,7 +26,6 @@ from local.report.tables import Table
 from steps import train_backend
 from steps.audio import read_audio
 from steps.generators import idmap
-from steps.generators.frames import read_frames
 from steps.generators.idmap import MlpSettings
 from steps.generators.idmap_diff import DiffSettings
 from steps.import_xvectors import find_archive
@@ -122,7 +121,6 @@ def test_a_truncated_flac_without_utt2dur_passed(tmp_path: Path) -> None:
     [
         ("utt2spk", lambda path: speakers_of(path.parent, load_data_dir(path.parent / "d"))),
         ("spk2gender", lambda path: VoicePool.load(path.parent)),
-        ("num_frames", lambda path: read_frames(path.parent, path.parent / "d", "none")),
         ("spklist", lambda path: read_training_speakers(path.parent)),
         ("conf.json", lambda path: AttackSet.read(path.parent)),
         ("encoder.yaml", lambda path: describe_encoder(str(path.parent), ())),
@@ -236,7 +234,7 @@ def test_an_offset_beyond_an_integer(tmp_path: Path) -> None:
 
 
 NETWORKS: dict[str, Callable[[Path], object]] = {
-    "encoders/ecapa_xi": partial(read_config, EncoderConfig),
+    "encoders/ecapa_mini": partial(read_config, EncoderConfig),
     "encoders/xvector_mini": partial(read_config, EncoderConfig),
     "synthesisers/nsf_mini": partial(read_config, trained.NsfConfig),
     "generators/idmap_mlp": partial(read_config, MlpSettings),
