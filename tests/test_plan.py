@@ -984,7 +984,7 @@ def test_one_output_has_one_command() -> None:
 
 
 ALL = {"systems": "b2 b2r bn_trained knnvc knnvc_wavlm b1_nsf idmap_mlp psd", "prosody": "true",
-       "quality": "true", "emotion": "functionals functionals_retrained hub:m",
+       "quality": "true", "emotion": "functionals hub:m",
        "asr": "moonshine pocketsphinx hub:x", "genders": "f m",
        "attackers": "ignorant aligned lazy_informed semi_informed semi_informed_finetuned "
        "semi_informed_backend"}  # fmt: skip

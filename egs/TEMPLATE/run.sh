@@ -31,7 +31,7 @@ quality_utterances=4                       # utterances of each speaker in that 
 asr=                                       # who recognises words: moonshine (English), moonshine:<folder>, pocketsphinx, hub:<model>; empty: not measured; needs text (docs/words.md)
 asr_spelling=english                       # how words are spelt before they are compared: english, english_digits (each digit a word), plain for any language, or vpc2024 and vpc2026 as these challenges (docs/metrics/wer.md)
 asr_language=                              # language of the speech, for Whisper of the hub: en, de, ...; empty: it guesses
-emotion=                                   # who recognises emotions: functionals, functionals_retrained, hub:<model>; empty: not measured; needs utt2emotion (docs/utility.md)
+emotion=                                   # who recognises emotions: functionals, hub:<model>; empty: not measured; needs utt2emotion (docs/utility.md)
 report_audio=true                          # the report holds short clips of the worst-protected speakers; false: nobody can be heard
 report_pdf=false                           # the report's pictures also as PDF, for papers: figures/*.pdf; drawing then takes twice as long
 drop=                                      # figures of finished runs that the report shall no longer show: names of systems, attackers, evaluators, recognisers, genders, prosody, quality, or all
@@ -143,8 +143,6 @@ if in_stage 10 "utility"; then
   each quality_samples 'utils/subset_data_dir.py --per-spk {quality_utterances} --seed {seed} {data} {out}'
   each quality 'steps/estimate_quality.py {data} {protected} {out}'
   each quality_figures 'local/compute_utility.py quality {original} --bootstrap {bootstrap} --seed {seed} {lists} {out}/metrics.json'
-  # What protects the speech that recognisers learn from:
-  again f0 xvectors given_xvectors session_xvectors averages commanded protected
   each functionals 'steps/extract_functionals.py {data} {out}'
   each emotions 'steps/recognise_emotion.py {options} {recogniser} {data} {out}'
   each emotion_figures 'local/compute_utility.py emotions --bootstrap {bootstrap} --seed {seed} {lists} {out}/metrics.json'

@@ -438,7 +438,7 @@ class Attacks:
 # exp/metrics/<system>/utility.<label>/{OO,PP,OP}/<split>: figures; split: each gender's, and all.
 
 ASR = ("moonshine", "moonshine:<folder>", "pocketsphinx", "hub:<model>")
-EMOTION = ("functionals", "functionals_retrained", "hub:<model>")
+EMOTION = ("functionals", "hub:<model>")
 QUALITY = "distillmos"
 
 
@@ -556,34 +556,21 @@ class Utility:
     def _functionals(self, name: str) -> str:
         return self.recipe.step("functionals", f"exp/functionals/{name}", name)
 
-    def _protect_training(self, system: str) -> str:
-        """Plan the training set, protected as a system does by itself; returns its name."""
-        level = self.recipe.describe(system).level
-        protected = self.recipe.protect_training(system, level, self.recipe.train)
-        return protected.removeprefix("data/")
-
-    def _emotion_training(self, word: str, system: str) -> list[str]:
-        """Options with the training sets of a recogniser: original speech, or protected."""
-        recipe = self.recipe
-        training, names = recipe.train, [recipe.sets[0], *self.trials]
-        if word == "functionals_retrained" and system != ORIGINAL:
-            training = self._protect_training(system)
-            names = [f"{name}_{system}" for name in names]
+    def _emotion_training(self) -> list[str]:
+        """Options with the sets that a recogniser learns from, of original speech."""
+        names = (self.recipe.train, self.recipe.sets[0], *self.trials)
         return [
-            word
-            for name in (training, *names)
-            for word in ("--train", f"data/{name}", self._functionals(name))
+            word for name in names for word in ("--train", f"data/{name}", self._functionals(name))
         ]
 
     def _emotions(self, word: str, system: str) -> None:
         """Plan recognition of a system's emotions by a recogniser."""
         recipe, of_hub = self.recipe, word.startswith("hub:")
-        training = [] if of_hub else self._emotion_training(word, system)
         folder = f"exp/emotions/{system}/{label_of(word)}"
         for name in self.trials:
             speech, options = side(name, system), ["--device", recipe.asked["device"]]
             if not of_hub:
-                options = ["--features", self._functionals(speech), *training]
+                options = ["--features", self._functionals(speech), *self._emotion_training()]
             recipe.step(
                 "emotions", f"{folder}/{name}", speech, cut=of_hub, options=options,
                 recogniser=word if of_hub else "functionals",
