@@ -26,7 +26,7 @@ asr=pocketsphinx
 
 # These hold times: when they were made, and how long it took.
 NOT_COMPARED = ("exp/report",)
-TIMED = {"run.json", "rtf.csv"}
+TIMED = {"run.json"}
 
 
 def make_small_folder(folder: Path) -> None:
