@@ -26,6 +26,12 @@ from utils.settings import list_settings, read_settings
 from utils.tables import write_json
 
 Plan = Callable[..., Planned]
+SYSTEMS = TEMPLATE / "conf/systems"
+OWN = {  # systems
+    "b2_lasting": "anonymiser: mcadams\ncompat: vpc22\nlevel: spk\n",
+    **{f"{of}_{level}": (SYSTEMS / f"{of}.yaml").read_text().replace(": spk", f": {level}")
+       for of, level in (("b1", "utt"), ("knnvc", "const"))},
+}  # fmt: skip
 REFUSED = yaml.safe_load(Path(__file__).with_name("bad_options.yaml").read_text())
 
 
@@ -34,6 +40,8 @@ def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A corpus's folder with the project's settings and encoder `e`, whose sets are there."""
     shutil.copytree(TEMPLATE / "conf", tmp_path / "conf")
     (tmp_path / "conf/encoders/e.yaml").write_text("encoder: ecapa\n")
+    for name, text in OWN.items():
+        (tmp_path / f"conf/systems/{name}.yaml").write_text(text)
     for name in ("train", "e_enrolls", "e_trials_f", "e_trials_m"):
         (tmp_path / "data" / name).mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
@@ -772,7 +780,7 @@ def test_further_draws_of_a_lasting_voice_met_the_enrolment_of_the_first(plan, c
     """At perm and const a person then had another voice in the trials than in the enrolment, and
     the mean over the draws hid that nearly everybody is found."""
     few = {"evaluators": "resemblyzer/cosine words/tfidf", "genders": "f", "draws": "3"}
-    for system in ("b2_vpc22", "bn_perm", "knnvc_const", "b2r"):
+    for system in ("b2_lasting", "bn_perm", "knnvc_const", "b2r"):
         protected(corpus, system)
         made = commands(plan(**few, systems=system, attackers="ignorant lazy_informed"))
         for n in ("1", "2"):
@@ -785,18 +793,18 @@ def test_further_draws_of_a_lasting_voice_met_the_enrolment_of_the_first(plan, c
             assert system == "b2r" or f"--draw {n} " in made[f"data/{enrol}"]
             other = made[f"exp/scores/{system}/ignorant_draw{n}.resemblyzer+cosine/OA/e_f"]
             assert " --enrol data/e_enrolls " in other
-    once = commands(plan(**few | {"draws": "1"}, systems="b2_vpc22"))  # calibration needs no more
+    once = commands(plan(**few | {"draws": "1"}, systems="b2_lasting"))  # calibration needs no more
     assert {out for out in once if out.startswith("data/") and "_draw" in out} == {
-        "data/e_trials_f_b2_vpc22_draw1"
+        "data/e_trials_f_b2_lasting_draw1"
     }
 
 
 def test_enrolment_was_protected_again_for_attackers_who_do_not_hear_it(plan, corpus) -> None:
-    protected(corpus, "b2_vpc22")
+    protected(corpus, "b2_lasting")
     few = {"evaluators": "resemblyzer/cosine", "genders": "f", "draws": "3"}
-    made = commands(plan(**few, systems="b2_vpc22", attackers="ignorant"))
+    made = commands(plan(**few, systems="b2_lasting", attackers="ignorant"))
     assert {out for out in made if "_draw" in out and out.startswith(("data/", "exp/x"))} == {
-        f"{folder}/e_trials_f_b2_vpc22_draw{n}"
+        f"{folder}/e_trials_f_b2_lasting_draw{n}"
         for folder in ("data", "exp/xvectors/resemblyzer") for n in (1, 2)
     }  # fmt: skip
 

@@ -54,8 +54,8 @@ SEED = 18
 MUTATIONS = 12  # at random, of each target
 MEMORY = 4 << 30  # bytes that a reader may take beside what the tests hold
 SYSTEMS = (
-    *("mcadams_r", "b2r", "b1_mini", "copy", "const_01", "average", "random", "psd"),
-    *("wgan", "idmap_mlp", "knnvc_mix", "knnvc_wavlm"),
+    *("mcadams_r", "b2r", "b1_f0", "copy", "const_01", "average", "random", "psd"),
+    *("wgan", "idmap_mlp", "knnvc_perm", "knnvc_wavlm"),
 )
 
 
