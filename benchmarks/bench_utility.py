@@ -5,8 +5,7 @@ Goal: under 3 minutes on 2 cores, that is 6 CPU-minutes, with all 40 speakers of
 reference is the length of the speech that is decoded: the trials, original and protected by each
 system. --speakers: fewer, for a figure that is extrapolated by the number of speakers; it is too
 high, for what programs take to start is then also multiplied. The corpus is made and protected in a
-new folder beside egs/synth, which is removed at the end; the language is a trigram of the training
-set, which has 8 times as many speakers as the evaluation. PocketSphinx is of little use on this
+new folder beside egs/synth, which is removed at the end. PocketSphinx is of little use on this
 speech (docs/words.md), and the recipe leaves it out: what it does by itself is the first line.
 """
 
@@ -48,9 +47,7 @@ def main() -> int:
         cpu_seconds(work, 0, 0, f"--prepare-options={made}")
         cpu_seconds(work, 4, 5)
         prosody = cpu_seconds(work, 10, 10, "--prosody", "true", "--asr=")
-        words = cpu_seconds(
-            work, 10, 10, "--prosody", "true", "--asr", "pocketsphinx", "--asr-lang", "trigram"
-        )
+        words = cpu_seconds(work, 10, 10, "--prosody", "true", "--asr", "pocketsphinx")
         trials = (load_data_dir(work / f"data/synth_test_trials_{g}") for g in "fm")
         speech = CONDITIONS * sum(sum((data.utt2dur or {}).values()) for data in trials)
         for log in sorted(work.glob("exp/metrics/*/utility.pocketsphinx/*/*/log/*.log")):

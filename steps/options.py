@@ -104,7 +104,7 @@ def f0_limits(floor: float, ceiling: float) -> tuple[float, float]:
 
 def begin_training(
     kind: type[T], conf: Path, steps: int | None, data_dir: Path, not_speakers_of: Sequence[Path],
-    *need: str, change: Callable[[T], T] = lambda config: config,
+    *, change: Callable[[T], T] = lambda config: config,
 ) -> tuple[T, DataDir]:  # fmt: skip
     """The settings of a training, changed before its --steps, and its data, which none of the
     tested speakers may be in."""
@@ -115,7 +115,7 @@ def begin_training(
     config = change(read_config(kind, conf))
     if steps is not None:
         config = with_steps(config, steps)
-    need = ("wav.scp", "utt2spk", *need)
+    need = ("wav.scp", "utt2spk")
     return config, load_data_dir(data_dir, need=need, not_speakers_of=not_speakers_of)
 
 

@@ -106,7 +106,7 @@ def test_libraries_neither_parse_arguments_nor_print() -> None:
 
 
 def test_who_recognises_words_has_all_the_options_for_it() -> None:
-    """--asr ctc ended in `asr_model: unbound variable` in a study that run.sh was ahead of."""
+    """--asr ended in an unbound variable in a study that run.sh was ahead of."""
     options = {
         path.name: re.findall(r"^(asr\w*)=", text, re.M)
         for path in (ROOT / "egs/TEMPLATE").glob("*.sh")

@@ -37,7 +37,6 @@ KINDS = {
     "--sessions": 2,
     "--speakers": 4,
     "--speech": 2,
-    "--train": 2,
     "--training": 2,
     "--unprotected": 2,
 }

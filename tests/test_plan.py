@@ -26,6 +26,12 @@ from utils.settings import list_settings, read_settings
 from utils.tables import write_json
 
 Plan = Callable[..., Planned]
+SYSTEMS = TEMPLATE / "conf/systems"
+OWN = {  # systems
+    "b2_lasting": "anonymiser: mcadams\ncompat: vpc22\nlevel: spk\n",
+    **{f"{of}_{level}": (SYSTEMS / f"{of}.yaml").read_text().replace(": spk", f": {level}")
+       for of, level in (("b1", "utt"), ("knnvc", "const"))},
+}  # fmt: skip
 REFUSED = yaml.safe_load(Path(__file__).with_name("bad_options.yaml").read_text())
 
 
@@ -34,6 +40,8 @@ def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A corpus's folder with the project's settings and encoder `e`, whose sets are there."""
     shutil.copytree(TEMPLATE / "conf", tmp_path / "conf")
     (tmp_path / "conf/encoders/e.yaml").write_text("encoder: ecapa\n")
+    for name, text in OWN.items():
+        (tmp_path / f"conf/systems/{name}.yaml").write_text(text)
     for name in ("train", "e_enrolls", "e_trials_f", "e_trials_m"):
         (tmp_path / "data" / name).mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
@@ -159,6 +167,8 @@ def test_the_training_set_was_made_where_no_step_reads_it(plan: Plan, corpus: Pa
         }
 
     assert prepared() == {"data/train": ""}  # by a prepare.sh that cannot leave it out
+    (corpus / "prepare.sh").write_text('. utils/parse_options.sh\nsets=("$train_set")\n')
+    assert prepared() == {"data/train": ""}  # fsdd's was given --sets, which it does not have
     (corpus / "prepare.sh").write_text('sets="evaluation train"\n')
     without = {"data/e_enrolls": "--sets evaluation"}
     assert prepared() == without
@@ -167,7 +177,6 @@ def test_the_training_set_was_made_where_no_step_reads_it(plan: Plan, corpus: Pa
         {"evaluators": "trained/cosine"}, {"attackers": "semi_informed_finetuned"},
         {"genders": "f m"},  # inference of sex
         {"systems": "b1"}, {"systems": "knnvc"}, {"also_prepared": "train"}, {"stop_stage": "0"},
-        {"asr": "pocketsphinx", "asr_lang": "trigram"},
     ):  # fmt: skip
         assert prepared(**options) == {**without, "data/train": "--sets train"}, options
     assert prepared(attackers="white_box", systems="const_01") != without
@@ -300,34 +309,6 @@ def test_sets_that_attackers_cannot_learn_from_together(plan: Plan, corpus: Path
         ("train other/tested", "speaker t (1 in all) is also in data/e_trials_f; who is tested"),
     ):
         refused(why, plan, attacker_train=words)
-
-
-def test_a_recogniser_is_trained_anew_for_each_system(plan: Plan, corpus: Path) -> None:
-    """ctc once, on original speech; ctc_retrained on each system's training set; each decodes."""
-    made = commands(plan(systems="b2 mcadams", asr="pocketsphinx ctc ctc_retrained", genders="f",
-                         asr_model="ctc_mini", asr_lang="trigram"))  # fmt: skip
-    trained = {out: made[out] for out in made if out.startswith("exp/recognisers/")}
-    own = "exp/recognisers/ctc_mini"
-    anew = [f"{own}.train_{system}_const" for system in ("b2", "mcadams")]
-    assert set(trained) == {own, *anew}
-    assert all("--not-speakers-of data/e_trials_f" in trained[out] for out in (own, *anew))
-    assert " data/train_b2_const " in trained[anew[0]]
-    assert "exp/lang" in made
-    decoded = {o: c for o, c in made.items() if o.startswith("exp/decode/") and "--model" in c}
-    model = {
-        out.rpartition("/")[0]: c.split("--model ")[1].split()[0] for out, c in decoded.items()
-    }
-    heard = [f"exp/decode/{who}/{asr}" for asr in ("ctc", "ctc_retrained")
-             for who in ("original", "b2", "mcadams")]  # fmt: skip
-    assert model == dict(zip(heard, [own] * 4 + anew, strict=True))
-
-
-def test_words_of_one_set_need_no_transcripts_of_another(plan: Plan, corpus: Path) -> None:
-    """A model of the hub with ctc in its name asked for those of the training set."""
-    (corpus / "data/train/utt2spk").touch()
-    plan(asr="hub:a/asr-ctc pocketsphinx")
-    refused("data/train/text is missing", plan, asr="pocketsphinx ctc")
-    plan(asr="ctc", stop_stage="9")
 
 
 def test_every_kind_of_evaluator_is_taken(plan: Plan, corpus: Path) -> None:
@@ -674,14 +655,11 @@ def test_a_pool_of_wavlm_frames_took_tested_people(plan: Plan, tmp_path, make_da
 
 def test_the_recipe_trained_generators_on_tested_speakers(plan: Plan, corpus: Path) -> None:
     """Where a corpus has nobody else its recipe.conf says why, and the log does."""
-    conf = corpus / "conf/encoders/e.yaml"
-    conf.write_text("encoder: ecapa\nnetwork:\n  pooling: xi # a distribution of each\n")
-    systems = {"systems": "idmap_mlp psd_xi"}
+    systems = {"systems": "idmap_mlp psd"}
     plain, told = plan(**systems), plan(**systems, tested_train_generators="few")
     for planned, count in ((plain, 3), (told, 0)):
         made = commands(planned)
         psd, mlp = (made[f"exp/generators/e/{name}"] for name in ("psd", "idmap_mlp"))
-        assert "extract_frames.py" in psd and "train_generator.py" in mlp
         assert psd.count("--not-speakers-of") == mlp.count("--not-speakers-of") == count
     assert any(note.endswith("also evaluated: few") for note in told.notes)
 
@@ -802,7 +780,7 @@ def test_further_draws_of_a_lasting_voice_met_the_enrolment_of_the_first(plan, c
     """At perm and const a person then had another voice in the trials than in the enrolment, and
     the mean over the draws hid that nearly everybody is found."""
     few = {"evaluators": "resemblyzer/cosine words/tfidf", "genders": "f", "draws": "3"}
-    for system in ("b2_vpc22", "bn_perm", "knnvc_const", "b2r"):
+    for system in ("b2_lasting", "bn_perm", "knnvc_const", "b2r"):
         protected(corpus, system)
         made = commands(plan(**few, systems=system, attackers="ignorant lazy_informed"))
         for n in ("1", "2"):
@@ -815,18 +793,18 @@ def test_further_draws_of_a_lasting_voice_met_the_enrolment_of_the_first(plan, c
             assert system == "b2r" or f"--draw {n} " in made[f"data/{enrol}"]
             other = made[f"exp/scores/{system}/ignorant_draw{n}.resemblyzer+cosine/OA/e_f"]
             assert " --enrol data/e_enrolls " in other
-    once = commands(plan(**few | {"draws": "1"}, systems="b2_vpc22"))  # calibration needs no more
+    once = commands(plan(**few | {"draws": "1"}, systems="b2_lasting"))  # calibration needs no more
     assert {out for out in once if out.startswith("data/") and "_draw" in out} == {
-        "data/e_trials_f_b2_vpc22_draw1"
+        "data/e_trials_f_b2_lasting_draw1"
     }
 
 
 def test_enrolment_was_protected_again_for_attackers_who_do_not_hear_it(plan, corpus) -> None:
-    protected(corpus, "b2_vpc22")
+    protected(corpus, "b2_lasting")
     few = {"evaluators": "resemblyzer/cosine", "genders": "f", "draws": "3"}
-    made = commands(plan(**few, systems="b2_vpc22", attackers="ignorant"))
+    made = commands(plan(**few, systems="b2_lasting", attackers="ignorant"))
     assert {out for out in made if "_draw" in out and out.startswith(("data/", "exp/x"))} == {
-        f"{folder}/e_trials_f_b2_vpc22_draw{n}"
+        f"{folder}/e_trials_f_b2_lasting_draw{n}"
         for folder in ("data", "exp/xvectors/resemblyzer") for n in (1, 2)
     }  # fmt: skip
 
@@ -1014,8 +992,8 @@ def test_one_output_has_one_command() -> None:
 
 
 ALL = {"systems": "b2 b2r bn_trained knnvc knnvc_wavlm b1_nsf idmap_mlp psd", "prosody": "true",
-       "quality": "true", "emotion": "functionals functionals_retrained hub:m",
-       "asr": "moonshine pocketsphinx ctc ctc_retrained hub:x", "genders": "f m",
+       "quality": "true", "emotion": "functionals hub:m",
+       "asr": "moonshine pocketsphinx hub:x", "genders": "f m",
        "attackers": "ignorant aligned lazy_informed semi_informed semi_informed_finetuned "
        "semi_informed_backend"}  # fmt: skip
 ASKED = {
@@ -1029,7 +1007,7 @@ ASKED = {
         "systems": "knnvc knnvc_wavlm b2r idmap_mlp b1_nsf bn voxlet_like rasp_like shadow_like "
         "phortress_like",
     },
-    "whitebox": {"how": "backend scratch finetuned", "asr": "moonshine ctc ctc_retrained"},
+    "whitebox": {"how": "backend scratch finetuned", "asr": "moonshine pocketsphinx"},
     "generators": {"generators": "psd wgan random"},
 }
 

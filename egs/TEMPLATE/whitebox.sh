@@ -16,9 +16,7 @@ how="backend"        # what the attacker trains on speech of the target: backend
 bins=50              # number of bins of a speaker's own linkability (001's code)
 prosody=true         # pitch, length and level of protected speech beside the original, by target
 asr=                 # as run.sh has it: who recognises words, by target; empty: not measured
-asr_lang=general     # as run.sh has it
 asr_language=        # as run.sh has it
-asr_model=ctc_mini   # as run.sh has it
 asr_spelling=english # as run.sh has it
 . local/options.sh
 . utils/parse_options.sh
@@ -38,7 +36,6 @@ if in_stage 0 "evaluators, x-vectors of the original speech, pool of voices"; th
   each pools 'steps/make_voice_pool.py {options} {unseen} {world} {data} {speakers} {out}'
   each synthesisers 'steps/train_synthesiser.py --seed {seed} --device {device} {unseen} {conf} {data} {pool} {out}'
   each generators 'steps/train_generator.py --seed {seed} {options} {conf} {xvectors} {data} {out}'
-  each frames 'steps/extract_frames.py {options} {encoder} {data} {out}'
 fi
 
 if in_stage 1 "protect the evaluation sets and the attacker's training set, by target"; then
@@ -70,8 +67,6 @@ if in_stage 6 "utility, by target"; then
   each prosody 'steps/compare_prosody.py --contours {contours} {data} {protected} {out}'
   each prosody_figures 'local/compute_utility.py prosody --utt2spk {utt2spk} --bootstrap {bootstrap} --seed {seed} {prosody}
     {out}/metrics.json'
-  each lang 'steps/make_lang.py {options} {asr_lang} {out}'
-  each recognisers 'steps/train_recogniser.py --seed {seed} {options} {conf} {data} {out}'
   each decoded 'steps/decode.py {options} {recogniser} {data} {out}'
   each word_figures 'local/compute_utility.py words --spelling {asr_spelling} --bootstrap {bootstrap} --seed {seed} {lists}
     {out}/metrics.json'

@@ -20,7 +20,6 @@ from local.plan.options import (
     NamedEncoder,
     inform,
     label_of,
-    need_conf,
 )
 from local.protocols.attackers import ALIGNED, AttackedSystem, Attempt, plan_attacks
 from utils.cli import UserError
@@ -434,13 +433,12 @@ class Attacks:
 #
 # exp/contours/<set>, exp/prosody/<system>/<set>: beside the original. exp/quality_samples/<set> and
 # exp/quality/<system>/<set>: a sample of utterances, and their scores. exp/functionals/<set>,
-# exp/emotions/<system>/<recogniser>/<set>. exp/lang: language data of recognisers.
-# exp/recognisers/<conf>, <conf>.<protected training set>: models of ctc and ctc_retrained.
+# exp/emotions/<system>/<recogniser>/<set>.
 # exp/decode/<system>/<recogniser>/<set>/text: hypotheses.
 # exp/metrics/<system>/utility.<label>/{OO,PP,OP}/<split>: figures; split: each gender's, and all.
 
-ASR = ("moonshine", "moonshine:<folder>", "pocketsphinx", "ctc", "ctc_retrained", "hub:<model>")
-EMOTION = ("functionals", "functionals_retrained", "hub:<model>")
+ASR = ("moonshine", "moonshine:<folder>", "pocketsphinx", "hub:<model>")
+EMOTION = ("functionals", "hub:<model>")
 QUALITY = "distillmos"
 
 
@@ -473,15 +471,10 @@ class Utility:
         _check_kind("--asr", word, ASR)
         if word.startswith("moonshine:") and not Path(word.partition(":")[2]).is_dir():
             raise UserError(f"--asr {word}: {word.partition(':')[2]} is not a folder")
-        if word.startswith("ctc"):
-            need_conf("asr", self.recipe.asked["asr_model"])
 
     def check_transcripts(self) -> None:
         """Check that sets have transcripts if words are to be recognised; UserError otherwise."""
-        names = list(self.trials)
-        if any(word.startswith("ctc") for word in self.asr):
-            names.append(self.recipe.train)
-        for name in names if self.asr else ():
+        for name in self.trials if self.asr else ():
             if Path("data", name, "utt2spk").exists() and not Path("data", name, "text").exists():
                 raise UserError(
                     f"--asr: data/{name}/text is missing: word error rate needs transcripts; "
@@ -523,12 +516,10 @@ class Utility:
             self._quality()
         for word, system in product(self.emotion, self.everything):
             self._emotions(word, system)
-        if any(not word.startswith(("hub:", "moonshine")) for word in self.asr):
-            self._language()
         for word, system in product(self.asr, self.everything):
             out = f"exp/decode/{system}/{label_of(word)}/{{}}"
             for name in self.trials:
-                options, kind = self._recogniser(word, system)
+                kind, options = say_recogniser(self.recipe.asked, word)
                 speech = side(name, system)
                 self.recipe.step(
                     "decoded", out.format(name), speech, options=options, recogniser=kind
@@ -565,65 +556,23 @@ class Utility:
     def _functionals(self, name: str) -> str:
         return self.recipe.step("functionals", f"exp/functionals/{name}", name)
 
-    def _protect_training(self, system: str) -> str:
-        """Plan the training set, protected as a system does by itself; returns its name."""
-        level = self.recipe.describe(system).level
-        protected = self.recipe.protect_training(system, level, self.recipe.train)
-        return protected.removeprefix("data/")
-
-    def _emotion_training(self, word: str, system: str) -> list[str]:
-        """Options with the training sets of a recogniser: original speech, or protected."""
-        recipe = self.recipe
-        training, names = recipe.train, [recipe.sets[0], *self.trials]
-        if word == "functionals_retrained" and system != ORIGINAL:
-            training = self._protect_training(system)
-            names = [f"{name}_{system}" for name in names]
+    def _emotion_training(self) -> list[str]:
+        """Options with the sets that a recogniser learns from, of original speech."""
+        names = (self.recipe.train, self.recipe.sets[0], *self.trials)
         return [
-            word
-            for name in (training, *names)
-            for word in ("--train", f"data/{name}", self._functionals(name))
+            word for name in names for word in ("--train", f"data/{name}", self._functionals(name))
         ]
 
     def _emotions(self, word: str, system: str) -> None:
         """Plan recognition of a system's emotions by a recogniser."""
         recipe, of_hub = self.recipe, word.startswith("hub:")
-        training = [] if of_hub else self._emotion_training(word, system)
         folder = f"exp/emotions/{system}/{label_of(word)}"
         for name in self.trials:
             speech, options = side(name, system), ["--device", recipe.asked["device"]]
             if not of_hub:
-                options = ["--features", self._functionals(speech), *training]
+                options = ["--features", self._functionals(speech), *self._emotion_training()]
             recipe.step(
                 "emotions", f"{folder}/{name}", speech, cut=of_hub, options=options,
                 recogniser=word if of_hub else "functionals",
             )  # fmt: skip
         self._figures("emotion_figures", system, word, f"{folder}/{{}}/emotions")
-
-    def _language(self) -> None:
-        options = [word for name in self.trials for word in ("--count", f"data/{name}")]
-        if self.recipe.asked["asr_lang"] == "trigram":
-            options += ["--train", f"data/{self.recipe.train}"]
-        self.recipe.step("lang", "exp/lang", options=options)
-
-    def ctc_of(self, word: str, system: str) -> tuple[str, str]:
-        """Training set of a ctc recogniser for a system, and the recogniser's folder."""
-        model = f"exp/recognisers/{self.recipe.asked['asr_model']}"
-        if word == "ctc" or system == ORIGINAL:
-            return self.recipe.train, model
-        training = f"{self.recipe.train}_{system}_{self.recipe.describe(system).level}"
-        return training, f"{model}.{training}"
-
-    def _recogniser(self, word: str, system: str) -> tuple[list[str], str]:
-        """Options of steps/decode.py, and its recogniser: a ctc is trained on original speech, or
-        on the same protection."""
-        recipe = self.recipe
-        if not word.startswith("ctc"):
-            kind, options = say_recogniser(recipe.asked, word)
-            return ["--lang", "exp/lang"] if kind == "pocketsphinx" else options, kind
-        training, model = self.ctc_of(word, system)
-        if training != recipe.train:
-            self._protect_training(system)
-        conf = need_conf("asr", recipe.asked["asr_model"])
-        how = (*recipe.on_device, *recipe.unseen)
-        recipe.step("recognisers", model, training, options=how, conf=conf)
-        return ["--lang", "exp/lang", "--model", model, *recipe.on_device], "ctc"

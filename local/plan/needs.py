@@ -15,7 +15,6 @@ from local.protocols.trials import MIXED
 from steps.anonymisers.registry import Description, describe_system
 from utils.cli import UserError
 from utils.recipe import Tables
-from utils.settings import read_settings
 from utils.tables import read_json_object
 
 # Stages of run.sh.
@@ -51,14 +50,9 @@ def side(name: str, system: str) -> str:
     return name if system in ("", opt.ORIGINAL) else f"{name}_{system}"
 
 
-def _pools_xi(conf: str) -> bool:
-    network = read_settings(conf).get("network")
-    return isinstance(network, dict) and network.get("pooling") == "xi"
-
-
 def recognise_words(asked: opt.Asked) -> str:
-    """Word of --asr by which channels have words recognised: one that needs no language data of the
-    corpus, or moonshine where it is installed; empty: there is none."""
+    """Word of --asr by which channels have words recognised: a network's, or moonshine where it is
+    installed; empty: there is none."""
     words = [word for word in asked.words("asr") if word.startswith(("moonshine", "hub:"))]
     there = ["moonshine"] if find_spec("moonshine_voice") else []
     return next(iter((*words, *there)), "")
@@ -392,8 +386,7 @@ class Recipe:
         return self.step("pools", out, self.pool, options=words, world=world, speakers=speakers)
 
     def generator(self, name: str) -> str:
-        """Plan a trained generator, by its settings' name; for psd the frames, where the encoder
-        has a distribution for each."""
+        """Plan a trained generator, by its settings' name."""
         xvectors = self.session_xvectors(self.voice, self.pool)
         options = self.on_device
         if why := self.asked.get("tested_train_generators"):
@@ -401,10 +394,7 @@ class Recipe:
             self.notes.append(f"{note}: {why}")
         else:
             options += self.unseen
-        out, conf = f"exp/generators/{self.voice.name}/{name}", self.voice.conf
-        if name == "psd" and conf and _pools_xi(conf):
-            return self.step("frames", out, self.pool, options=options, encoder=self.voice.model)
-        conf = f"conf/generators/{name}.yaml"
+        out, conf = f"exp/generators/{self.voice.name}/{name}", f"conf/generators/{name}.yaml"
         return self.step(
             "generators", out, self.pool, options=options, conf=conf, xvectors=xvectors
         )

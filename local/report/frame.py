@@ -10,7 +10,6 @@ import csv
 import io
 import logging
 import math
-import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -41,9 +40,6 @@ INFERENCE, CROWD, GROUPS = "inference", "crowd", "groups"
 COUNTS = ("n_speakers", "n_segments", "n_target", "n_nontarget")  # people, speech, trials
 METRICS = (*WHERE, "metric", "value", "low", "high", *COUNTS, "settings")
 SPEAKERS = (*WHERE, "speaker", "metric", "value", "settings")
-# rtf: seconds / audio_seconds; missing: why a stage was not measured
-TIMINGS = ("corpus", "system", "stage", "rtf", "seconds", "audio_seconds", "jobs", "threads",
-           "hosts", "missing")  # fmt: skip
 NUMBERS = ("value", "low", "high")
 T = TypeVar("T")
 ROOT = Path(__file__).resolve().parents[2]
@@ -130,7 +126,7 @@ def measure(of: str, **changes: Any) -> Measure:
 
 
 def measure_by(of: str, by: str) -> Measure:
-    """A measure of utility by one who measured it: `WER by ctc`."""
+    """A measure of utility by one who measured it: `WER by moonshine`."""
     return measure(of, title=f"{MEASURES[of].title} by {by}", family=UTILITY, by=by)
 
 
@@ -422,7 +418,6 @@ class Results:
     folder: Path = Path()
     metrics: pd.DataFrame = field(default_factory=lambda: _empty(METRICS))
     speakers: pd.DataFrame = field(default_factory=lambda: _empty(SPEAKERS))
-    timings: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=[*TIMINGS]))
     pictures: dict[str, Any] = field(default_factory=dict)
     clips: list[dict[str, Any]] = field(default_factory=list)
     run: dict[str, Any] = field(default_factory=dict)
@@ -591,7 +586,6 @@ def _arrays(value: Any) -> Any:
 
 
 _ANEW = "run stage 11 again"
-_read_timings = partial(read_frame, columns=TIMINGS)
 _read_object = partial(read_json, kind=dict, mend=_ANEW)
 
 
@@ -602,8 +596,6 @@ def load_results(folder: Path) -> Results:
     results = Results(folder)
     results.metrics = results.read("metrics.csv", read_metrics, results.metrics)
     results.speakers = results.read("per_speaker.csv", read_speakers, results.speakers)
-    if os.path.lexists(folder / "rtf.csv"):  # results of an older version have none
-        results.timings = results.read("rtf.csv", _read_timings, results.timings)
     results.pictures = results.read("figures.json", _read_object, {})
     if is_there(folder / "command.txt") and not is_there(folder / "run.json"):  # they were kept
         told: dict[str, Any] = results.read("origin.json", _read_object, {})

@@ -179,7 +179,6 @@ def _shared(results: Results) -> dict[str, Any]:
         "has_mos": "mos" in set(results.metrics["metric"]),
         "opinions": findings.opinions(results.metrics),
         "prosody": tables.prosody_table(results.metrics), "PROSODY": tables.PROSODY.title,
-        "times": tables.rtf_table(results.timings),
         "tables_of": lambda evaluator: [
             (spec.title, tables.tabulate(spec, where(results.metrics, evaluator=evaluator)))
             for spec in tables.SPECS.values()

@@ -133,19 +133,6 @@ def utility_table(metrics: pd.DataFrame) -> Table:
     return Table(head, rows)
 
 
-def rtf_table(timings: pd.DataFrame) -> Table:
-    """Real-time factors, a row a stage of a system; why one was not measured stands in the row."""
-    rows = [
-        [t.system, t.stage, *([f"{frame.MISSING}: {t.missing}", *["-"] * 5] if t.missing else [
-            f"{float(t.rtf):.3g}", f"{float(t.seconds):.1f}", f"{float(t.audio_seconds):.1f}",
-            t.jobs, t.threads, t.hosts,
-        ])]
-        for t in timings.itertuples()
-    ]  # fmt: skip
-    header = ["system", "stage", "RTF", "seconds", "seconds of audio", "jobs", "threads", "where"]
-    return Table(header, rows)
-
-
 EER, D_ECE = MEASURES["eer"], MEASURES["d_ece"]
 
 

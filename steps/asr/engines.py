@@ -2,7 +2,6 @@
 
 import hashlib
 import re
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pocketsphinx
 
-from steps.asr.language import GRAMMAR, LEXICON, LM, Language, read_language
 from steps.asr.recognisers import CONDITIONED, Hypothesis, condition
 from steps.audio import SAMPLE_RATE, open_graph, quietest, wheel_file
 from utils.arrays import Float32, Float64
@@ -20,28 +18,28 @@ from utils.cli import UserError
 
 # ---- PocketSphinx (Huggins-Daines et al., ICASSP 2006) with the English model of its wheel.
 
-# Protected speech fits the model badly: paths to the end must not be pruned. A second pass through
-# a grammar's lattice finds no end if there are many paths, so there is one pass there.
+# Speech may fit its text badly: paths to the end must not be pruned.
 WIDE = {"beam": 1e-80, "pbeam": 1e-80, "wbeam": 1e-60}
 ALLPHONE = {"beam": 1e-20, "pbeam": 1e-10, "lw": 2.0}  # of phones alone
 
 
-class PocketSphinx:
-    """Markov models of English phones, and a trigram, a corpus's own model or a grammar."""
+def _make_decoder(**options: object) -> pocketsphinx.Decoder:
+    pocketsphinx.set_loglevel("FATAL")
+    hmm = pocketsphinx.get_model_path("en-us/en-us")
+    return pocketsphinx.Decoder(hmm=hmm, cmn="batch", **options)
 
-    def __init__(self, lang: Path | None = None) -> None:
-        """lang: folder of a language; without one the general language of English is taken."""
-        language = Language("general") if lang is None else read_language(lang)
-        pocketsphinx.set_loglevel("FATAL")
+
+class PocketSphinx:
+    """Markov models of English phones, and a trigram of general English."""
+
+    def __init__(self) -> None:
         self.settings: Mapping[str, object] = {
-            "recogniser": "pocketsphinx",
-            "version": version("pocketsphinx"),
-            "language": language.kind,
-            "language_digest": language.digest,
-            **CONDITIONED,
-            "search": _search(language),
-        }
-        self._decoder = make_decoder(language)
+            "recogniser": "pocketsphinx", "version": version("pocketsphinx"), **CONDITIONED,
+        }  # fmt: skip
+        model = pocketsphinx.get_model_path
+        self._decoder = _make_decoder(
+            lm=model("en-us/en-us.lm.bin"), dict=model("en-us/cmudict-en-us.dict")
+        )
 
     def recognise(self, utt: str, samples: Float64) -> str:
         """Words of a signal (n,) at 16 kHz; none for digital silence."""
@@ -67,16 +65,14 @@ class Phones(PocketSphinx):
     """Phones of an utterance and their lengths, by the same models and a trigram of phones."""
 
     def __init__(self) -> None:
-        pocketsphinx.set_loglevel("FATAL")
         self.settings = {
             "recogniser": "phones",
             "version": version("pocketsphinx"),
             **CONDITIONED,
             "search": ALLPHONE,
         }
-        model = pocketsphinx.get_model_path
-        files = {"hmm": model("en-us/en-us"), "allphone": model("en-us/en-us-phone.lm.bin")}
-        self._decoder = pocketsphinx.Decoder(**files, lm=None, dict=None, cmn="batch", **ALLPHONE)
+        phones = pocketsphinx.get_model_path("en-us/en-us-phone.lm.bin")
+        self._decoder = _make_decoder(allphone=phones, lm=None, dict=None, **ALLPHONE)
 
     def recognise(self, utt: str, samples: Float64) -> str:
         """Each phone with its length in frames of 10 ms, such as `SIL:38 P:11`; none for digital
@@ -91,18 +87,8 @@ class Aligner(PocketSphinx):
     """Begin and end of given phones in speech, by the same models."""
 
     def __init__(self) -> None:
-        pocketsphinx.set_loglevel("FATAL")
-        model = pocketsphinx.get_model_path
-        words = model("en-us/cmudict-en-us.dict")
-        self._decoder = pocketsphinx.Decoder(
-            hmm=model("en-us/en-us"),
-            dict=words,
-            lm=None,
-            cmn="batch",
-            bestpath=False,
-            loglevel="FATAL",
-            **WIDE,
-        )
+        words = pocketsphinx.get_model_path("en-us/cmudict-en-us.dict")
+        self._decoder = _make_decoder(dict=words, lm=None, bestpath=False, loglevel="FATAL", **WIDE)
         self._known: dict[str, str] = {}  # word of the dictionary for its phones
 
     def align(
@@ -129,34 +115,6 @@ class Aligner(PocketSphinx):
         except RuntimeError:
             raise unfit from None
         return [(part.name, part.duration) for word in decoder.get_alignment() for part in word]
-
-
-def _search(language: Language) -> dict[str, object]:
-    """Options of the search; the general language has too many words for wide beams."""
-    if language.kind == "general":
-        return {}
-    return {**WIDE, "bestpath": GRAMMAR not in language.files}
-
-
-def make_decoder(language: Language, **more: object) -> pocketsphinx.Decoder:
-    """Decoder of a language. more: options of PocketSphinx. UserError where it refuses it."""
-    model = pocketsphinx.get_model_path
-    options = {"hmm": model("en-us/en-us"), "cmn": "batch", **_search(language), **more}
-    options["dict"], options["lm"] = model("en-us/cmudict-en-us.dict"), None
-    if language.kind == "general":
-        options["lm"] = model("en-us/en-us.lm.bin")
-    with tempfile.TemporaryDirectory() as folder:
-        for name, text in language.files.items():
-            path = Path(folder) / name
-            path.write_text(text, encoding="utf-8")
-            options[{LM: "lm", GRAMMAR: "jsgf", LEXICON: "dict"}[name]] = str(path)
-        try:
-            return pocketsphinx.Decoder(**options)
-        except (RuntimeError, ValueError) as error:
-            raise UserError(
-                f"pocketsphinx: does not take the {language.kind} language ({error}); are all "
-                "words of a grammar in the dictionary, and its phones those of CMUdict?"
-            ) from error
 
 
 # ---- Moonshine (Jeffries et al., arXiv:2410.15608): a small network for English, on one core.
