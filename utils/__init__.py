@@ -61,6 +61,8 @@ def _name_what_is_missing(
     )
 
 
-# Of a program of this project, for which path.sh found no .venv and took the system's Python.
-if not (_ROOT / ".venv").exists() and _ROOT in Path(sys.argv[0]).resolve().parents:
+# Of a program of this project, for which path.sh found no .venv, or one with a Python that may not
+# be run, and took the system's.
+_usable = os.access(_ROOT / ".venv/bin/python3", os.X_OK)
+if not _usable and _ROOT in Path(sys.argv[0]).resolve().parents:
     sys.excepthook = _name_what_is_missing
