@@ -77,10 +77,8 @@ def container(head: bytes) -> str:
     for pattern, name in _CONTAINERS:
         if pattern.match(head):
             return name
-    return next((kind for kind, codec in _FRAMED.items() if _two_frames(codec, head)), "")
-
-
-_FRAMED = {"MP3": "mp3", "AAC": "aac"}  # containers that are only frames, and FFmpeg's names
+    kind = "AAC" if re.match(rb"\xff[\xf0\xf1\xf8\xf9]", head) else "MP3"
+    return kind if _two_frames(kind.lower(), head) else ""
 
 
 def _two_frames(codec: str, head: bytes) -> bool:
@@ -282,8 +280,12 @@ def _find_links(path: str) -> list[Link]:
         if head[:3] == b"ID3":  # before MP3, and also before others
             stream.seek(_id3_size(head))
             kind = container(stream.read(HEAD))
-        if head and kind == "" and (head[:3] == b"ID3" or audio_format(Path(path)) == "MP3"):
-            kind = "MP3"  # which begins within a frame
+        if head and kind == "" and (head[:3] == b"ID3" or _is_mp3(path)):
+            kind = "MP3"
+        if found := re.match(_ASF_SIZE, head, re.DOTALL):
+            told, there = int.from_bytes(found[1], "little"), os.fstat(stream.fileno()).st_size
+            if told > there:  # libraries estimate another length then
+                raise AudioError(_cut(told, there, "bytes"))
         stream.seek(0)
         if kind in ("WAV", "RF64"):
             links = _wav_links(path, stream)
@@ -292,6 +294,14 @@ def _find_links(path: str) -> list[Link]:
     return links or [plain]
 
 
+def _is_mp3(path: str) -> bool:
+    """Whether libsndfile knows a file as MP3, or its name says so: it may begin within a frame."""
+    with suppress(soundfile.LibsndfileError), _Forward(os.fsencode(path)) as audio:
+        return bool(audio.format == "MP3")
+    return audio_format(Path(path)) == "MP3"
+
+
+_ASF_SIZE = rb"0&\xb2u.*?\xa1\xdc\xab\x8cG\xa9\xcf\x11\x8e\xe4\0\xc0\x0c Se.{24}(.{8})"
 _W64 = rb"fmt \xf3\xac\xd3\x11.{28}(..).*?data\xf3\xac\xd3\x11.{8}(.{8})"
 
 
@@ -324,6 +334,7 @@ _TELLING = {  # FFmpeg's names of containers that tell how long they are
     "wv",
 }  # fmt: skip
 _GAP = 0.1  # seconds between packets, or at the end, that a clock of a recorder may miss
+_DELAY = 0.3  # seconds at both ends that codecs add, and containers have dropped
 _LAST_PICTURE = 1.5  # seconds that it may last, where the end is one's
 _COVER = 0x400  # of a video track that is one picture
 _LOST = "CRC mismatch|ended prematurely|Truncating packet|EBML number|exceeds containing"
@@ -335,12 +346,13 @@ _STRUCTURE = {  # tags of MPEG-4 that say nothing of a recording
 class _Decoder:
     """Recording that PyAV decodes, read as libsndfile's are; it tells no length."""
 
-    frames, format, subtype = 0, "", ""
+    frames, format = 0, ""
 
     def __init__(self, container: "InputContainer", bare: bool) -> None:
         self._container, self._blocks = container, _decode(container, bare)
         self._held, self.samplerate = next(self._blocks, (np.zeros((0, 1)), RATES[0]))
         self.channels = self._held.shape[1]
+        self.subtype = _track(container).codec_context.codec.canonical_name.upper()
 
     def copy_metadata(self) -> dict[str, str]:
         """Tags of the file and of its audio track."""
@@ -404,12 +416,14 @@ def _decode(container: "InputContainer", bare: bool) -> Iterator[tuple["Float64"
     container has libraries drop of them."""
     import av
 
-    rates, to_floats = set(), av.AudioResampler("dblp")
-    packets = (av.Packet(bytes(packet)) if bare else packet for packet in _packets(container))
+    rates, to_floats, seconds, due = set(), av.AudioResampler("dblp"), 0.0, 0.0
     codec = _track(container).codec_context
     codec.thread_count, codec.options = 1, _STRICT
-    for packet in chain(packets, [None]):
-        for frame in codec.decode(packet):
+    for packet in chain(_packets(container), [None]):
+        if packet and not bare:
+            due += float((packet.duration or 0) * packet.time_base)
+        for frame in codec.decode(av.Packet(bytes(packet)) if bare and packet else packet):
+            seconds += frame.samples / frame.sample_rate
             rates.add((frame.sample_rate, frame.layout.name))
             if len(rates) > 1:
                 raise AudioError(_UNLIKE)
@@ -417,6 +431,8 @@ def _decode(container: "InputContainer", bare: bool) -> Iterator[tuple["Float64"
                 raise AudioError(f"is damaged: a frame is not whole; {_SAVE}")
             for block in to_floats.resample(frame):
                 yield np.asarray(block.to_ndarray().T, np.float64), frame.sample_rate
+    if seconds < due - _DELAY:
+        raise AudioError(f"{_cut(round(due, 1), round(seconds, 1), 'seconds')}; {_SAVE}")
 
 
 def _track(container: "InputContainer") -> "AudioStream":
@@ -432,7 +448,9 @@ def _track(container: "InputContainer") -> "AudioStream":
 
 def _packets(container: "InputContainer") -> Iterator["Packet[Any]"]:
     """Yield the packets of the audio track; AudioError where some are damaged or not there."""
-    track, last, end = _track(container), 0.0, 0.0
+    track, films = _track(container), container.streams.video
+    told, end = _told_seconds(container, track), 0.0
+    last = 0.0 if told and not films else None
     packets = container.demux()
     while (packet := _step(partial(next, packets, None))) is not None:
         if packet.is_corrupt:
@@ -442,14 +460,13 @@ def _packets(container: "InputContainer") -> Iterator["Packet[Any]"]:
             stop = begin + float((packet.duration or 0) * packet.time_base)
             end = max(end, stop)
             if packet.stream is track:
-                if last and abs(begin - last) > _GAP and container.format.name != "ogg":
+                if last is not None and abs(begin - last) > _GAP and container.format.name != "ogg":
                     raise AudioError(
                         f"is damaged: {begin:.1f} s follow behind {last:.1f} s; {_SAVE}"
                     )
                 last = stop
         if packet.size and packet.stream is track:
             yield packet
-    told, films = _told_seconds(container, track), container.streams.video
     slack = _LAST_PICTURE if any(not film.disposition & _COVER for film in films) else _GAP
     if end < told - slack:
         raise AudioError(f"{_cut(round(told, 1), round(end, 1), 'seconds')}; {_SAVE}")
@@ -622,9 +639,15 @@ def _joined_links(kind: str, path: str, stream: BinaryIO) -> list[Link]:
                 places.append(match.start())
             behind = match.start() + _id3_size(match[0])
         places.append(len(content))
-        last = content.rfind(b"OggS") if kind == "Ogg" else -1
-        if last >= 0 and (told := _page_size(content, last)) > (there := len(content) - last):
-            raise AudioError(_cut(told, there, "bytes of its last page"))
+        if kind == "Ogg":
+            page = content[content.rfind(b"OggS") :]
+            if (told := _page_size(page, 0)) > len(page):
+                raise AudioError(_cut(told, len(page), "bytes of its last page"))
+            behind_it = page[told:].lstrip(b"\0")
+            if _rewritten(page[:told], 0, b"") != page[:told] or (
+                behind_it and not behind_it.startswith(_TAGS)
+            ):
+                raise AudioError(f"is damaged: its last page is not whole; {_SAVE}")
     found = [_two_links(kind, path, *both) for both in pairwise(places)]
     links = [link for link, _ in found if link]
     if len(links) < len(found):  # all by one library: rates of Opus are libsndfile's idea
@@ -700,7 +723,7 @@ def _renumbered(*where: Any) -> io.BytesIO:
     return io.BytesIO(b"".join(_rewritten(page, 6, struct.pack("<q", n)) for n, page in numbered))
 
 
-def _page_size(content: bytes | mmap.mmap, place: int) -> int:
+def _page_size(content: bytes, place: int) -> int:
     """Bytes that a page tells of; those of the shortest where its head is cut."""
     n = int.from_bytes(content[place + 26 : place + 27])
     return 27 + n + sum(content[place + 27 : place + 27 + n])
