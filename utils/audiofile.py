@@ -12,6 +12,7 @@ import os
 import re
 import struct
 import zlib
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
@@ -630,8 +631,7 @@ _TRIMMED = 0.2  # seconds that an Ogg file may tell less than its packets have
 
 
 def _joined_links(kind: str, path: str, stream: BinaryIO) -> list[Link]:
-    """Links of a file; none where it is one recording that libsndfile reads whole. AudioError for
-    an Ogg file that ends within a page, and an MP3 file that ends before its header says."""
+    """Links of a file; none where it is one recording that libsndfile reads whole."""
     with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
         places, behind = [0] if kind == "MP3" else [], 0 if kind == "MP3" else -1
         for match in re.finditer(_BEGINS[kind], content, re.DOTALL):
@@ -640,14 +640,7 @@ def _joined_links(kind: str, path: str, stream: BinaryIO) -> list[Link]:
             behind = match.start() + _id3_size(match[0])
         places.append(len(content))
         if kind == "Ogg":
-            page = content[content.rfind(b"OggS") :]
-            if (told := _page_size(page, 0)) > len(page):
-                raise AudioError(_cut(told, len(page), "bytes of its last page"))
-            behind_it = page[told:].lstrip(b"\0")
-            if _rewritten(page[:told], 0, b"") != page[:told] or (
-                behind_it and not behind_it.startswith(_TAGS)
-            ):
-                raise AudioError(f"is damaged: its last page is not whole; {_SAVE}")
+            deque(_pages(content), maxlen=0)
     found = [_two_links(kind, path, *both) for both in pairwise(places)]
     links = [link for link, _ in found if link]
     if len(links) < len(found):  # all by one library: rates of Opus are libsndfile's idea
@@ -656,7 +649,8 @@ def _joined_links(kind: str, path: str, stream: BinaryIO) -> list[Link]:
 
 
 def _two_links(kind: str, *where: Any) -> tuple[Link | None, Link | None]:
-    """Link of a recording by libsndfile, where that reads all of its packets, and by PyAV."""
+    """Link of a recording by libsndfile, where that reads all of its packets, and by PyAV.
+    AudioError where its packets are fewer than its header tells."""
     plain = Link(partial(_open_part, *where))
     if kind == "FLAC":
         return plain, None
@@ -723,18 +717,19 @@ def _renumbered(*where: Any) -> io.BytesIO:
     return io.BytesIO(b"".join(_rewritten(page, 6, struct.pack("<q", n)) for n, page in numbered))
 
 
-def _page_size(content: bytes, place: int) -> int:
+def _page_size(content: bytes | mmap.mmap, place: int) -> int:
     """Bytes that a page tells of; those of the shortest where its head is cut."""
     n = int.from_bytes(content[place + 26 : place + 27])
     return 27 + n + sum(content[place + 27 : place + 27 + n])
 
 
-def _pages(content: bytes) -> Iterator[bytes]:
+def _pages(content: bytes | mmap.mmap) -> Iterator[bytes]:
+    """Yield the pages; AudioError where the file ends within one."""
     place = content.find(b"OggS")
-    while 0 <= place < len(content) - 27:
-        size = _page_size(content, place)
-        if place + size > len(content):
-            return
+    while place >= 0:
+        size, there = _page_size(content, place), len(content) - place
+        if size > there:
+            raise AudioError(_cut(size, there, "bytes of its last page"))
         yield content[place : place + size]
         place = content.find(b"OggS", place + size)
 
