@@ -1,11 +1,11 @@
 #!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Protect the speech of any folder: no lists, no transcripts, no training.
 
-OUT gets every audio file of IN under the same name in the same sub-folder, at 16 kHz: what
-libsndfile reads, and, where ffmpeg is installed, what that reads (as <name>.wav). SYSTEM is a
-folder with system.yaml and what that needs (pool, synthesiser, generator), such as models/bn, or a
-system's yaml file that needs nothing. Files of any length are gone through in pieces; silence stays
-silence. A run that was killed goes on where it was.
+OUT gets every audio file of IN under the same name in the same sub-folder, at 16 kHz; formats that
+are only read, such as m4a, become <name>.wav. SYSTEM is a folder with system.yaml and what that
+needs (pool, synthesiser, generator), such as models/bn, or a system's yaml file that needs nothing.
+Files of any length are gone through in pieces; silence stays silence. A run that was killed goes on
+where it was.
 
 Files with the same pseudo-speaker (--per) get the same voice. Which one is decided by the key: who
 knows it, and the models, can find out who became whom. Without --key or --key-file a secret is

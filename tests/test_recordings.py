@@ -172,6 +172,7 @@ def test_all_samples_are_read_whatever_the_header_tells(tmp_path: Path, name: st
     found = AudioFile.open(path)
     assert least <= found.frames / (3 if found.rate == 48000 else 1) <= most
     assert sum(map(len, found.blocks(1000))) == found.frames
+    assert (found.subtype == "OPUS") == name.startswith("opus")  # what is made of it is Opus, too
     assert (probe_audio(path).seconds, found.rate) == (found.seconds, found.rate)
     recording = Recording.open(path)
     whole = np.concatenate(list(recording.blocks()))

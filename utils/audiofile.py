@@ -12,6 +12,7 @@ import os
 import re
 import struct
 import zlib
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
@@ -77,10 +78,8 @@ def container(head: bytes) -> str:
     for pattern, name in _CONTAINERS:
         if pattern.match(head):
             return name
-    return next((kind for kind, codec in _FRAMED.items() if _two_frames(codec, head)), "")
-
-
-_FRAMED = {"MP3": "mp3", "AAC": "aac"}  # containers that are only frames, and FFmpeg's names
+    kind = "AAC" if re.match(rb"\xff[\xf0\xf1\xf8\xf9]", head) else "MP3"
+    return kind if _two_frames(kind.lower(), head) else ""
 
 
 def _two_frames(codec: str, head: bytes) -> bool:
@@ -282,8 +281,12 @@ def _find_links(path: str) -> list[Link]:
         if head[:3] == b"ID3":  # before MP3, and also before others
             stream.seek(_id3_size(head))
             kind = container(stream.read(HEAD))
-        if head and kind == "" and (head[:3] == b"ID3" or audio_format(Path(path)) == "MP3"):
-            kind = "MP3"  # which begins within a frame
+        if head and kind == "" and (head[:3] == b"ID3" or _is_mp3(path)):
+            kind = "MP3"
+        if found := re.match(_ASF_SIZE, head, re.DOTALL):
+            told, there = int.from_bytes(found[1], "little"), os.fstat(stream.fileno()).st_size
+            if told > there:  # libraries estimate another length then
+                raise AudioError(_cut(told, there, "bytes"))
         stream.seek(0)
         if kind in ("WAV", "RF64"):
             links = _wav_links(path, stream)
@@ -292,6 +295,14 @@ def _find_links(path: str) -> list[Link]:
     return links or [plain]
 
 
+def _is_mp3(path: str) -> bool:
+    """Whether libsndfile knows a file as MP3, or its name says so: it may begin within a frame."""
+    with suppress(soundfile.LibsndfileError), _Forward(os.fsencode(path)) as audio:
+        return bool(audio.format == "MP3")
+    return audio_format(Path(path)) == "MP3"
+
+
+_ASF_SIZE = rb"0&\xb2u.*?\xa1\xdc\xab\x8cG\xa9\xcf\x11\x8e\xe4\0\xc0\x0c Se.{24}(.{8})"
 _W64 = rb"fmt \xf3\xac\xd3\x11.{28}(..).*?data\xf3\xac\xd3\x11.{8}(.{8})"
 
 
@@ -324,6 +335,7 @@ _TELLING = {  # FFmpeg's names of containers that tell how long they are
     "wv",
 }  # fmt: skip
 _GAP = 0.1  # seconds between packets, or at the end, that a clock of a recorder may miss
+_DELAY = 0.3  # seconds at both ends that codecs add, and containers have dropped
 _LAST_PICTURE = 1.5  # seconds that it may last, where the end is one's
 _COVER = 0x400  # of a video track that is one picture
 _LOST = "CRC mismatch|ended prematurely|Truncating packet|EBML number|exceeds containing"
@@ -335,12 +347,13 @@ _STRUCTURE = {  # tags of MPEG-4 that say nothing of a recording
 class _Decoder:
     """Recording that PyAV decodes, read as libsndfile's are; it tells no length."""
 
-    frames, format, subtype = 0, "", ""
+    frames, format = 0, ""
 
     def __init__(self, container: "InputContainer", bare: bool) -> None:
         self._container, self._blocks = container, _decode(container, bare)
         self._held, self.samplerate = next(self._blocks, (np.zeros((0, 1)), RATES[0]))
         self.channels = self._held.shape[1]
+        self.subtype = _track(container).codec_context.codec.canonical_name.upper()
 
     def copy_metadata(self) -> dict[str, str]:
         """Tags of the file and of its audio track."""
@@ -404,12 +417,14 @@ def _decode(container: "InputContainer", bare: bool) -> Iterator[tuple["Float64"
     container has libraries drop of them."""
     import av
 
-    rates, to_floats = set(), av.AudioResampler("dblp")
-    packets = (av.Packet(bytes(packet)) if bare else packet for packet in _packets(container))
+    rates, to_floats, seconds, due = set(), av.AudioResampler("dblp"), 0.0, 0.0
     codec = _track(container).codec_context
     codec.thread_count, codec.options = 1, _STRICT
-    for packet in chain(packets, [None]):
-        for frame in codec.decode(packet):
+    for packet in chain(_packets(container), [None]):
+        if packet and not bare:
+            due += float((packet.duration or 0) * packet.time_base)
+        for frame in codec.decode(av.Packet(bytes(packet)) if bare and packet else packet):
+            seconds += frame.samples / frame.sample_rate
             rates.add((frame.sample_rate, frame.layout.name))
             if len(rates) > 1:
                 raise AudioError(_UNLIKE)
@@ -417,6 +432,8 @@ def _decode(container: "InputContainer", bare: bool) -> Iterator[tuple["Float64"
                 raise AudioError(f"is damaged: a frame is not whole; {_SAVE}")
             for block in to_floats.resample(frame):
                 yield np.asarray(block.to_ndarray().T, np.float64), frame.sample_rate
+    if seconds < due - _DELAY:
+        raise AudioError(f"{_cut(round(due, 1), round(seconds, 1), 'seconds')}; {_SAVE}")
 
 
 def _track(container: "InputContainer") -> "AudioStream":
@@ -432,7 +449,9 @@ def _track(container: "InputContainer") -> "AudioStream":
 
 def _packets(container: "InputContainer") -> Iterator["Packet[Any]"]:
     """Yield the packets of the audio track; AudioError where some are damaged or not there."""
-    track, last, end = _track(container), 0.0, 0.0
+    track, films = _track(container), container.streams.video
+    told, end = _told_seconds(container, track), 0.0
+    last = 0.0 if told and not films else None
     packets = container.demux()
     while (packet := _step(partial(next, packets, None))) is not None:
         if packet.is_corrupt:
@@ -442,14 +461,13 @@ def _packets(container: "InputContainer") -> Iterator["Packet[Any]"]:
             stop = begin + float((packet.duration or 0) * packet.time_base)
             end = max(end, stop)
             if packet.stream is track:
-                if last and abs(begin - last) > _GAP and container.format.name != "ogg":
+                if last is not None and abs(begin - last) > _GAP and container.format.name != "ogg":
                     raise AudioError(
                         f"is damaged: {begin:.1f} s follow behind {last:.1f} s; {_SAVE}"
                     )
                 last = stop
         if packet.size and packet.stream is track:
             yield packet
-    told, films = _told_seconds(container, track), container.streams.video
     slack = _LAST_PICTURE if any(not film.disposition & _COVER for film in films) else _GAP
     if end < told - slack:
         raise AudioError(f"{_cut(round(told, 1), round(end, 1), 'seconds')}; {_SAVE}")
@@ -613,8 +631,7 @@ _TRIMMED = 0.2  # seconds that an Ogg file may tell less than its packets have
 
 
 def _joined_links(kind: str, path: str, stream: BinaryIO) -> list[Link]:
-    """Links of a file; none where it is one recording that libsndfile reads whole. AudioError for
-    an Ogg file that ends within a page, and an MP3 file that ends before its header says."""
+    """Links of a file; none where it is one recording that libsndfile reads whole."""
     with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
         places, behind = [0] if kind == "MP3" else [], 0 if kind == "MP3" else -1
         for match in re.finditer(_BEGINS[kind], content, re.DOTALL):
@@ -622,9 +639,8 @@ def _joined_links(kind: str, path: str, stream: BinaryIO) -> list[Link]:
                 places.append(match.start())
             behind = match.start() + _id3_size(match[0])
         places.append(len(content))
-        last = content.rfind(b"OggS") if kind == "Ogg" else -1
-        if last >= 0 and (told := _page_size(content, last)) > (there := len(content) - last):
-            raise AudioError(_cut(told, there, "bytes of its last page"))
+        if kind == "Ogg":
+            deque(_pages(content), maxlen=0)
     found = [_two_links(kind, path, *both) for both in pairwise(places)]
     links = [link for link, _ in found if link]
     if len(links) < len(found):  # all by one library: rates of Opus are libsndfile's idea
@@ -633,7 +649,8 @@ def _joined_links(kind: str, path: str, stream: BinaryIO) -> list[Link]:
 
 
 def _two_links(kind: str, *where: Any) -> tuple[Link | None, Link | None]:
-    """Link of a recording by libsndfile, where that reads all of its packets, and by PyAV."""
+    """Link of a recording by libsndfile, where that reads all of its packets, and by PyAV.
+    AudioError where its packets are fewer than its header tells."""
     plain = Link(partial(_open_part, *where))
     if kind == "FLAC":
         return plain, None
@@ -706,12 +723,13 @@ def _page_size(content: bytes | mmap.mmap, place: int) -> int:
     return 27 + n + sum(content[place + 27 : place + 27 + n])
 
 
-def _pages(content: bytes) -> Iterator[bytes]:
+def _pages(content: bytes | mmap.mmap) -> Iterator[bytes]:
+    """Yield the pages; AudioError where the file ends within one."""
     place = content.find(b"OggS")
-    while 0 <= place < len(content) - 27:
-        size = _page_size(content, place)
-        if place + size > len(content):
-            return
+    while place >= 0:
+        size, there = _page_size(content, place), len(content) - place
+        if size > there:
+            raise AudioError(_cut(size, there, "bytes of its last page"))
         yield content[place : place + size]
         place = content.find(b"OggS", place + size)
 

@@ -37,6 +37,7 @@ from steps.speaker.network import EncoderNetwork
 from steps.synthesis.trained import NsfConfig, NsfNetwork, NsfSynthesiser
 from steps.training.settings import read_config
 from tests.fuzz.mutations import EVERY, RANDOM, WRONG, Change, odd_settings, odd_weights
+from tests.making import encoded_by_av
 from tests.test_encoders import TINY
 from tests.test_generators_wgan import load_trained, settings, train_generator, training_vectors
 from tests.test_inputs import NETWORKS, NO_FILES, make_no_file
@@ -138,6 +139,10 @@ def of_data(root: Path, data: Path) -> Iterator[Target]:
         soundfile.write(root / name, np.random.default_rng(0).normal(0, 0.1, 4000), 16000)
         path = str(root / name)
         yield Target(root / name, name[2:], lambda path=path: read_audio("utt", path))
+    for form, codec in (("mp4", "aac"), ("webm", "libopus"), ("asf", "wmav2"), ("ogg", "libopus")):
+        other = root / f"a.{form}"
+        other.write_bytes(encoded_by_av(np.sin(np.arange(32000) / 9), form, codec))
+        yield Target(other, "other audio", lambda path=str(other): read_audio("utt", path))
 
 
 def of_archives(root: Path) -> Iterator[Target]:
