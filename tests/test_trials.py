@@ -115,6 +115,21 @@ def test_faulty_score_files(tmp_path: Path, name: str, message: str) -> None:
     refuses(f"^{tmp_path / name}{message}", read_scores, tmp_path / name)
 
 
+@pytest.mark.parametrize("size", [1, 30, 1000])
+def test_lists_that_are_read_in_pieces_keep_their_rows_and_lines(tmp_path, monkeypatch, size):
+    monkeypatch.setattr("utils.trials._PIECE", size)
+    rows = [(f"a{i % 3}", f"b{i}", 0.5 * i) for i in range(9)]
+    lines = [f"{a} {b} {value}\n" for a, b, value in rows]
+    lines[6] = lines[6].replace(" ", "  ")
+    path = write(tmp_path / "scores", "".join(lines))
+    found = read_scores(path)
+    assert [*zip(found.enrol, found.trial, found.score.tolist(), strict=True)] == rows
+    write(path, "".join([*lines, "a b\n"]))
+    refuses(f"^{path}:10: 2 fields where 3", read_scores, path)
+    write(path, "".join([*lines[:5], "a0 b9 1_0\n", *lines[5:]]))
+    refuses(f"^{path}:6: score 1_0 is not", read_scores, path)
+
+
 def test_written_scores_are_sorted_and_read_back_exactly(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     values = np.concatenate(
