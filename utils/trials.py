@@ -120,7 +120,8 @@ def join_scores(
     """Find the score of each trial by the id pair, (n_trials,) in trial order.
 
     A trial without a score is a UserError naming line and pair; scores of pairs that are not trials
-    are left out with a warning that counts them.
+    are left out with a warning that counts them. A warning asks whether the scores are distances
+    where they order trials the wrong way, beyond chance.
     """
     (enrol, given_enrol, _), (trial, given_trial, n) = (
         _in_one_numbering(getattr(trials, side), getattr(scores, side)) for side in _SIDES
@@ -140,7 +141,45 @@ def join_scores(
     if more := len(scores) - len(trials):
         where = f"for pairs that are not in {trials_path}; left out"
         logger.warning("%s: %d of %d scores are %s", scores_path, more, len(scores), where)
+    _warn_of_distances(trials, scores.score[row], scores_path)
     return scores.score[row]
+
+
+BEYOND_CHANCE = 3.0  # standard errors
+
+
+def _warn_of_distances(trials: Trials, score: Float64, path: tables.StrPath) -> None:
+    """Warn where target trials score below the others so often that it is hardly chance.
+
+    The error is that of the area under the ROC over the enrolled and over the tried ids, whose
+    trials go together (Obuchowski 1997), added, and at least that of as many independent trials
+    without any difference (Mann and Whitney 1947).
+    """
+    target = trials.target
+    n, n_other = np.count_nonzero(target), np.count_nonzero(~target)
+    if not n or not n_other or np.median(score[target]) >= np.median(score[~target]):
+        return  # the EER is at most 50 %
+    right = np.empty(len(score))  # share of the trials of the other kind that are on the right side
+    right[target] = _share_below(score[target], score[~target])
+    right[~target] = 1.0 - _share_below(score[~target], score[target])
+    area = right[target].mean()
+    part = (right - area) / np.where(target, n, n_other)
+    ids = (np.bincount(Ids.of(side).codes, part) for side in (trials.enrol, trials.trial))
+    error = sum(float((own**2).sum()) * len(own) / max(len(own) - 1, 1) for own in ids)
+    if area < 0.5 - BEYOND_CHANCE * math.sqrt(max(error, (n + n_other + 1) / (12 * n * n_other))):
+        logger.warning(
+            "%s: the EER lies above 50 %%, beyond chance (a target trial scores below a nontarget "
+            "trial in %.1f %% of comparisons): are lower scores more alike, as distances are? Then "
+            "give them with the other sign",
+            *(path, 100.0 * (1.0 - area)),
+        )
+
+
+def _share_below(value: Float64, other: Float64) -> Float64:
+    """Share of the other values that are smaller, for each value, (n,); equal ones count half."""
+    ordered = np.sort(other)
+    both = (np.searchsorted(ordered, value, side) for side in ("left", "right"))
+    return np.asarray(sum(both) / (2.0 * len(other)))
 
 
 def merge_scores(parts: Mapping[Path, Scores]) -> Scores:
