@@ -3,11 +3,12 @@
 import logging
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, count, islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import TypeVar
 
 import numpy as np
@@ -180,6 +181,34 @@ def _share_below(value: Float64, other: Float64) -> Float64:
     ordered = np.sort(other)
     both = (np.searchsorted(ordered, value, side) for side in ("left", "right"))
     return np.asarray(sum(both) / (2.0 * len(other)))
+
+
+def check_not_itself(
+    path: tables.StrPath,
+    trials: Trials,
+    *,
+    allowed: bool = False,
+    enrolled: Mapping[str, Collection[str]] = MappingProxyType({}),
+) -> None:
+    """Raise a UserError for the first trial of a recording against itself, or against a model that
+    is made of it (enrolled: recordings by model). allowed: warn with their number instead."""
+    enrol, trial, _ = _in_one_numbering(trials.enrol, trials.trial)
+    same = enrol == trial
+    if enrolled:
+        pairs = zip(trials.enrol, trials.trial, strict=True)
+        same |= np.array([utt in enrolled.get(model, ()) for model, utt in pairs])
+    if not same.any():
+        return
+    i = int(np.argmax(same))
+    model, utt = trials.enrol[i], trials.trial[i]
+    what = "itself" if model == utt else f"{model}, a model that is made of it"
+    message = (
+        f"{path}:{line_of(trials, i)}: recording {utt} is compared with {what} "
+        f"({int(same.sum())} of {len(trials)} trials are of this kind); "
+    )
+    if not allowed:
+        raise UserError(f"{message}take them out, or give --allow-self to count them")
+    logger.warning("%sthey are counted", message)
 
 
 def merge_scores(parts: Mapping[Path, Scores]) -> Scores:
