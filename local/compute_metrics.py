@@ -16,7 +16,7 @@ from typing import Annotated, Any
 from local.options import AnotherDraw, Bootstrap, Figures, Words, read_scored, write_figures
 from utils.cli import BadValue, UserError, natural, positive
 from utils.commands import commands
-from utils.options import Seed, TrialFormat, Utt2spk
+from utils.options import AllowSelf, Seed, TrialFormat, Utt2spk
 from utils.tables import read_json_object, read_map
 
 Trials = Annotated[Path, "A list of trials"]
@@ -35,10 +35,16 @@ def _omega(text: str) -> tuple[str, float]:
 
 
 def _read_scored(
-    kind: str, trials_path: Path, *scores_paths: Path, more: Sequence[Path] = ()
+    kind: str,
+    trials_path: Path,
+    *scores_paths: Path,
+    more: Sequence[Path] = (),
+    allow_self: bool | None = False,
 ) -> tuple[Any, ...]:
     """Read as `read_scored` does; UserError for a list without targets or without nontargets."""
-    trials, *scores = read_scored(kind, trials_path, *scores_paths, more=more)
+    trials, *scores = read_scored(
+        kind, trials_path, *scores_paths, more=more, allow_self=allow_self
+    )
     for value, label in ((True, "target"), (False, "nontarget")):
         if not (trials.target == value).any():
             raise UserError(f"{trials_path}:1: no {label} trial; both kinds are needed")
@@ -58,7 +64,7 @@ def _check_bootstrap(bootstrap: int, utt2spk: Path | None) -> None:
 
 def _verification(
     trials: Trials, scores: Scores, out: Figures, *, format: TrialFormat = "auto",
-    utt2spk: Utt2spk | None = None,
+    allow_self: AllowSelf = False, utt2spk: Utt2spk | None = None,
     omega: Annotated[
         Sequence[tuple[str, float]], "The prior odds of a mated pair, which add "
         "linkability_omega_<X>; may be given again", "X", _omega,
@@ -89,13 +95,17 @@ def _verification(
     _check_bootstrap(bootstrap, utt2spk)
     if bins and not utt2spk:
         raise UserError("--bins needs --utt2spk: it takes each speaker's trials")
-    listed, score = _read_scored(format, trials, scores, more=more_scores)
+    listed, score = _read_scored(format, trials, scores, more=more_scores, allow_self=allow_self)
     beside = {
-        name: _read_scored(format, trials, path)[1]
+        name: _read_scored(format, trials, path, allow_self=allow_self)[1]
         for name, path in (("eer_rise", unprotected), ("eer_beside_words", words))
         if path
     }
-    draws = _read_scored(format, trials, *another_draw)[1:] if another_draw else ()
+    draws = (
+        _read_scored(format, trials, *another_draw, allow_self=allow_self)[1:]
+        if another_draw
+        else ()
+    )
     speakers = _find_speakers(listed, trials, utt2spk) if utt2spk else None
     write_figures(out, verification(
         listed, score, omegas=dict(omega), speakers=speakers, n_bins=bins or None,
@@ -105,7 +115,7 @@ def _verification(
 
 def _recordings(
     trials: Trials, scores: Scores, out: Figures, *, format: TrialFormat = "auto",
-    utt2spk: Utt2spk, another_draw: AnotherDraw = (),
+    allow_self: AllowSelf = False, utt2spk: Utt2spk, another_draw: AnotherDraw = (),
     enrolled: Annotated[
         Sequence[tuple[str, str]], "The number of recordings that each model was made of, and the "
         "scores of these models (score_trials.py --enrolled); may be given again", "N SCORES",
@@ -118,9 +128,14 @@ def _recordings(
     """
     from local.metrics.recordings import recordings
 
-    listed, score, *draws = _read_scored(format, trials, scores, *another_draw)
+    listed, score, *draws = _read_scored(
+        format, trials, scores, *another_draw, allow_self=allow_self
+    )
     speakers = _find_speakers(listed, trials, utt2spk)
-    few = {positive(n): _read_scored(format, trials, Path(path))[1] for n, path in enrolled}
+    few = {
+        positive(n): _read_scored(format, trials, Path(path), allow_self=allow_self)[1]
+        for n, path in enrolled
+    }
     if len(few) < len(enrolled):
         raise UserError("--enrolled: a number of recordings is given twice; give its scores once")
     write_figures(out, recordings(
@@ -130,7 +145,7 @@ def _recordings(
 
 def _strongest(
     trials: Trials, scores: Scores, out: Figures, *, format: TrialFormat = "auto",
-    utt2spk: Utt2spk,
+    allow_self: AllowSelf = False, utt2spk: Utt2spk,
     another_attacker: Annotated[
         Sequence[Path], "The scores of a further attacker on these trials; may be given again",
         "SCORES",
@@ -159,7 +174,9 @@ def _strongest(
     for path, figures in unprotected:
         if not _judges(figures):
             runs.pop(path, None)
-    listed, *every = _read_scored(format, trials, *(path for own in runs.values() for path in own))
+    listed, *every = _read_scored(
+        format, trials, *(path for own in runs.values() for path in own), allow_self=allow_self
+    )
     found = iter(every)
     attackers = [[next(found) for _ in own] for own in runs.values()]
     speakers = _find_speakers(listed, trials, utt2spk)
@@ -176,7 +193,7 @@ def _judges(figures: Path) -> bool:
 
 def _calibration(
     trials: Trials, scores_f0: Scores, scores_f1: Scores, out: Figures, *,
-    format: TrialFormat = "auto", utt2spk: Utt2spk | None = None,
+    format: TrialFormat = "auto", allow_self: AllowSelf = False, utt2spk: Utt2spk | None = None,
 ) -> None:  # fmt: skip
     """Whether a calibration learnt on run f0 of a safeguard serves the attacker on run f1.
 
@@ -184,7 +201,7 @@ def _calibration(
     """
     from local.metrics.verification import calibration
 
-    listed, f0, f1 = _read_scored(format, trials, scores_f0, scores_f1)
+    listed, f0, f1 = _read_scored(format, trials, scores_f0, scores_f1, allow_self=allow_self)
     figures = dict(calibration(listed.target, f0, f1))
     if utt2spk:
         figures["n_speakers"] = len(_find_speakers(listed, trials, utt2spk).names)
@@ -195,7 +212,8 @@ def _calibration(
 def _gains(
     trials_oo: Trials, scores_oo: Scores, trials_oa: Trials, scores_oa: Scores, trials_aa: Trials,
     scores_aa: Scores, out: Figures, *, format: TrialFormat = "auto",
-    utt2spk: Utt2spk | None = None, bootstrap: Bootstrap = 0, seed: Seed = 0,
+    allow_self: AllowSelf = False, utt2spk: Utt2spk | None = None, bootstrap: Bootstrap = 0,
+    seed: Seed = 0,
 ) -> None:  # fmt: skip
     """Disclosure lost and distinctiveness gained by protection.
 
@@ -210,7 +228,10 @@ def _gains(
         "oa": (trials_oa, scores_oa),
         "aa": (trials_aa, scores_aa),
     }
-    scored = {setting: _read_scored(format, *paths) for setting, paths in files.items()}
+    scored = {
+        setting: _read_scored(format, *paths, allow_self=allow_self)
+        for setting, paths in files.items()
+    }
     speakers = {
         setting: _find_speakers(trials, files[setting][0], utt2spk)
         for setting, (trials, _) in scored.items()
@@ -234,7 +255,7 @@ def _similarity(
     for setting, path, scores in (
         ("oo", trials_oo, scores_oo), ("op", trials_op, scores_op), ("pp", trials_pp, scores_pp),
     ):  # fmt: skip
-        listed, score = _read_scored(format, path, scores)
+        listed, score = _read_scored(format, path, scores, allow_self=None)
         paths[setting], where = path, {"trials_path": path, "utt2spk_path": utt2spk}
         sets[setting] = segment_pairs(listed, score, speaker_of, **where)
     names = common_speakers(sets, paths)
@@ -262,7 +283,8 @@ def _leakage(
 
 def _reidentification(
     trials: Trials, scores: Scores, out: Figures, *, utt2spk: Utt2spk,
-    another_draw: AnotherDraw = (), bootstrap: Bootstrap = 0, seed: Seed = 0,
+    allow_self: AllowSelf = False, another_draw: AnotherDraw = (), bootstrap: Bootstrap = 0,
+    seed: Seed = 0,
 ) -> None:  # fmt: skip
     """How often an attacker names the right one of the enrolled speakers, beside guessing.
 
@@ -271,7 +293,9 @@ def _reidentification(
     """
     from local.metrics.legal import reidentification
 
-    listed, score, *draws = read_scored("kaldi", trials, scores, *another_draw)
+    listed, score, *draws = read_scored(
+        "kaldi", trials, scores, *another_draw, allow_self=allow_self
+    )
     write_figures(out, reidentification(
         listed, score, read_map(utt2spk), trials_path=trials, draws=draws,
         n_bootstrap=bootstrap, seed=seed,
@@ -309,6 +333,7 @@ def _threshold(
         Sequence[tuple[Path, Path]], "A trial list and its scores; may be given again",
         "TRIALS SCORES",
     ],
+    allow_self: AllowSelf = False,
 ) -> None:  # fmt: skip
     """The score at which as many errors of both kinds are made, the trials of all lists together.
 
@@ -320,7 +345,7 @@ def _threshold(
     from local.metrics.detection import eer, eer_threshold, rank
     from local.metrics.intervals import count_labels
 
-    scored = [read_scored("kaldi", *paths) for paths in list]
+    scored = [read_scored("kaldi", *paths, allow_self=allow_self) for paths in list]
     score = np.concatenate([score for _, score in scored])
     target = np.concatenate([trials.target for trials, _ in scored])
     if target.all() or not target.any():

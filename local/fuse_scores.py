@@ -13,7 +13,7 @@ from typing import Annotated
 
 from local.options import Words, read_scored
 from utils.commands import program
-from utils.options import OutFolder
+from utils.options import AllowSelf, OutFolder
 
 
 @program
@@ -21,16 +21,16 @@ def main(
     trial_list: Annotated[Path, "The trials", "TRIALS"],
     out: OutFolder,
     scores: Annotated[Sequence[Path], "The scores of each evaluator", "SCORES"], *,
-    words: Words = None,
+    words: Words = None, allow_self: AllowSelf = False,
 ) -> None:  # fmt: skip
     from local.metrics.verification import fuse
     from utils.trials import Scores, write_scores
 
-    trials, *found = read_scored("kaldi", trial_list, *scores)
+    trials, *found = read_scored("kaldi", trial_list, *scores, allow_self=allow_self)
     out.mkdir(parents=True, exist_ok=True)
     fused = {"scores": found}
     if words:
-        fused["words"] = [*read_scored("kaldi", trial_list, words)[1:]]
+        fused["words"] = [*read_scored("kaldi", trial_list, words, allow_self=allow_self)[1:]]
     for name, several in fused.items():
         score = fuse(trials, several)
         write_scores(out / name, Scores(trials.enrol, trials.trial, score))

@@ -39,13 +39,20 @@ Labelled = Annotated[
 
 
 def read_scored(
-    kind: str, trials_path: Path, *scores_paths: Path, more: Sequence[Path] = ()
+    kind: str,
+    trials_path: Path,
+    *scores_paths: Path,
+    more: Sequence[Path] = (),
+    allow_self: bool | None = False,
 ) -> tuple[Any, ...]:
     """Trials, and the score of each, (n_trials,), in each score file or in `more`; UserError names
-    the first line at fault. kind: of `utils.trials`, or `auto`, which says what it found."""
-    from utils.trials import join_scores, merge_scores
+    the first line at fault. kind: of `utils.trials`, or `auto`, which says what it found.
+    allow_self: take trials of a recording against itself, with a warning (None: without one)."""
+    from utils.trials import check_not_itself, join_scores, merge_scores
 
     trials = _read(trials_path, kind, "trials")
+    if allow_self is not None:
+        check_not_itself(trials_path, trials, allowed=allow_self)
     return trials, *(
         join_scores(
             trials,

@@ -25,7 +25,7 @@ from typing import Annotated
 from steps.options import Asnorm, ScoringBackend
 from utils.cli import UserError, positive
 from utils.commands import program
-from utils.options import OutFile
+from utils.options import AllowSelf, OutFile
 
 
 @program
@@ -39,21 +39,24 @@ def main(
         "N", positive,
     ] = (),
     enrol_data: Annotated[Path | None, "The data of the enrolled speakers", "DATA"] = None,
+    allow_self: AllowSelf = False,
 ) -> None:  # fmt: skip
     from steps.speaker import backends
     from utils.datadir import load_data_dir
-    from utils.trials import Scores, read_trials, write_scores
+    from utils.trials import Scores, check_not_itself, read_trials, write_scores
 
     if enrolled and enrol_data is None:
         raise UserError("--enrolled needs --enrol-data: it takes the utterances of each speaker")
     scorer = backends.load_normalised(backend, asnorm)
     trials, segments = read_trials(trial_list), backends.read_segments(trial_xvectors)
-    models = {out: backends.read_enrolment(enrol_xvectors)}
+    models, own = {out: backends.read_enrolment(enrol_xvectors)}, {}
     if enrol_data is not None:
         data = load_data_dir(enrol_data, need=("utt2spk",))
+        own = backends.enrolled_utterances(data)
         for n in enrolled:
             few = backends.read_few(enrol_xvectors, data, n)
             models[out.with_name(f"{out.name}_enrolled_{n}")] = few
+    check_not_itself(trial_list, trials, allowed=allow_self, enrolled=own)
     for path, enrolment in models.items():
         scores = backends.score_trials(scorer, enrolment, segments, trials)
         write_scores(path, Scores(trials.enrol, trials.trial, scores))

@@ -61,7 +61,7 @@ def find_speakers(
     enrol_spk = [speaker_of(code, name) for code, name in enumerate(enrol.names)]
     names, place = intervals.number_names([*enrol_spk, *trial_spk])
     found = Speakers(names, *by_trial(place, enrol, trial))
-    _warn_of_odd_targets(found, trials, trials_path)
+    _warn_of_labels(found, trials, trials_path)
     return found
 
 
@@ -80,16 +80,22 @@ def check_known(
             raise UserError(f"{path}:{line}: utterance {name} is not in {utt2spk_path}")
 
 
-def _warn_of_odd_targets(found: Speakers, trials: Trials, trials_path: StrPath) -> None:
-    odd = trials.target & (found.enrol != found.trial)
-    if odd.any():
-        i = int(np.argmax(odd))
-        logger.warning(
-            "%s:%d: target trial %s %s joins speakers %s and %s (as %d of %d target trials do)",
-            *(trials_path, line_of(trials, i), trials.enrol[i], trials.trial[i]),
-            *(found.names[found.enrol[i]], found.names[found.trial[i]]),
-            *(int(odd.sum()), int(trials.target.sum())),
-        )
+def _warn_of_labels(found: Speakers, trials: Trials, trials_path: StrPath) -> None:
+    """Warn of labels that utt2spk contradicts, in both directions, with their number."""
+    same = found.enrol == found.trial
+    for label, kind, verb in (
+        ("target", trials.target, "joins speakers {} and {}"),
+        ("nontarget", ~trials.target, "has speaker {} on both sides"),
+    ):
+        odd = kind & (same != trials.target)
+        if odd.any():
+            i = int(np.argmax(odd))
+            logger.warning(
+                "%s:%d: %s trial %s %s %s (as %d of %d %s trials do); correct the label or utt2spk",
+                *(trials_path, line_of(trials, i), label, trials.enrol[i], trials.trial[i]),
+                verb.format(found.names[found.enrol[i]], found.names[found.trial[i]]),
+                *(int(odd.sum()), int(kind.sum()), label),
+            )
 
 
 @dataclass(frozen=True, eq=False)

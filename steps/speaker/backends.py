@@ -369,12 +369,17 @@ def read_enrolment(path: Path) -> VectorTable:
     return VectorTable(vectors, str(path), archives.read_counts(path / "num_utts.ark"))
 
 
+def enrolled_utterances(data: DataDir) -> dict[str, list[str]]:
+    """Make the table of the utterances that each speaker is enrolled with, sorted."""
+    listed = data.utt2spk.keys() if data.enrolls is None else {*data.enrolls}
+    return {speaker: sorted(listed & {*utts}) for speaker, utts in data.spk2utt.items()}
+
+
 def read_few(path: Path, data: DataDir, n: int) -> VectorTable:
     """Read x-vectors of speakers, each the mean of n of their enrolled utterances, which are drawn
     by the speaker's name; of all, where a speaker has fewer."""
     few: set[str] = set()
-    for speaker, utts in data.spk2utt.items():
-        own = sorted({*utts} & {*data.enrolls} if data.enrolls is not None else utts)
+    for speaker, own in enrolled_utterances(data).items():
         few.update(make_rng(0, "enrolment", speaker).permutation(np.array(own, object))[:n])
     vectors = xvectors.open_xvectors(path).vectors()
     means, counts = xvectors.average_by_speaker(
