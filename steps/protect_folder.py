@@ -107,7 +107,7 @@ def main(
     if speakers and per != "speaker":
         raise UserError("--speakers is for --per speaker")
     audio, n_other = job.find_audio(source, out)
-    groups = job.group_files(audio, per, job.read_speakers(speakers) if speakers else None)
+    groups = job.group_files(audio, per, job.read_speakers(speakers, source) if speakers else None)
     used, fresh = job.choose_key(key, key_file)
     loaded = job.load_system(system, job.key_number(used))
     settings = {"system": loaded.digest, "per": per, "channels": channels, "level": level}
@@ -155,6 +155,9 @@ def main(
         files = [path for _, group in todo for path in group]
         print(f"{source}: {len(audio)} audio files, {len(audio) - len(files)} done before; "
               f"{n_other} other files are left out", file=sys.stderr)  # fmt: skip
+        for made in journal.replaced:
+            print(f"protect_folder.py: {job.plain(made)}: is no longer what was written there; it "
+                  "is made anew", file=sys.stderr)  # fmt: skip
         journal.begin({drawn.get(path, path): source / path for path in files})
         jobs = job.Jobs(min(nj or len(os.sched_getaffinity(0)), len(files) or 1))
         opened = protection.open_all(
@@ -173,7 +176,8 @@ def main(
             bar.files += 1
             found = {"warnings": remarks, "seconds": lengths[path]}
             row = found if loaded.anonymiser.keeps_length else {"warnings": remarks}
-            journal.add(drawn.get(path, path), row)  # in OUT, where other lengths are hidden
+            # In OUT, where other lengths are hidden.
+            journal.add(drawn.get(path, path), work.target(path), row)
             told[path] = {"status": "done", **found}
 
         lengths = {found.path.relative_to(source): round(found.seconds, 2) for found in good}

@@ -21,6 +21,7 @@ PROGRAMS = [
 ]
 # Names that stand for things of different kinds in different programs, and how many.
 KINDS = {
+    "--level": 2,  # of what is written; of pseudo-speakers
     "--nj": 2,  # of a recipe; of a folder, where all cores are meant
     "--backend": 2,  # what scores; what a generator takes
     "--bins": 2,

@@ -16,7 +16,8 @@ import soundfile
 
 from steps.anonymisers.mcadams import McAdams, transform
 from steps.protect_folder import main
-from steps.standalone import protection
+from steps.protect_stream import main as protect_stream
+from steps.standalone import job, protection
 from steps.standalone.job import like_people
 from steps.standalone.protection import Work
 from steps.standalone.stream import Recording, convert_stream, pieces
@@ -248,6 +249,144 @@ def test_a_run_that_was_killed_goes_on(folder, tmp_path, monkeypatch):
     assert (out / "anna-1.wav").stat().st_mtime_ns != first
     refuses("another key", run, "--key", KEY[::-1], folder, out)
     refuses("other settings", run, "--key", KEY, "--per", "folder", folder, out)
+
+
+def test_a_file_that_was_overwritten_counted_as_done(folder, tmp_path, capsys):
+    """By an original, for example, which then lay among the protected ones."""
+    out, words = tmp_path / "out", ("--key", KEY, folder, tmp_path / "out")
+    assert run(*words) == 0
+    before = (out / "anna-1.wav").read_bytes()
+    (out / "anna-1.wav").write_bytes((folder / "anna-1.wav").read_bytes())
+    other = (out / "anna-2.flac").stat().st_mtime_ns
+    assert run(*words) == 0
+    assert (out / "anna-1.wav").read_bytes() == before
+    assert (out / "anna-2.flac").stat().st_mtime_ns == other
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if "made anew" in line]
+    assert "out/anna-1.wav: is no longer what was written there" in line
+
+
+# ---- Tables of speakers.
+
+
+def people(table: Path, files: Sequence[str], folder: Path) -> list[str]:
+    """Who speaks in files, by a table."""
+    groups = job.group_files([*map(Path, files)], "speaker", job.read_speakers(table, folder))
+    return [next(who for who, own in groups.items() if Path(name) in own) for name in files]
+
+
+FILES = ("a.wav", "sub/b c.wav", "Jos\u00e9.wav")  # its accent in one code point
+TABLES = {
+    "two_columns": "a.wav\tx\nsub/b c.wav\ty\nJos\u00e9.wav\tx",
+    "blank_behind": "a.wav\tx \nsub/b c.wav\t y\nJos\u00e9.wav\tx\t",
+    "more_columns": "a.wav\tx\tf\thello you\nsub/b c.wav\ty\tm\t\nJos\u00e9.wav\tx\tf\thi",
+    "header": "file\tspeaker\nsub/b c.wav\ty\na.wav\tx\nJos\u00e9.wav\tx",
+    "other_order": "#utt\tSpk\tgender\taudio\n1\tx\tf\ta.wav\n2\ty\tm\tsub/b c.wav\n3\tx\tf\t"
+    "Jos\u00e9.wav",
+    "paths": "./a.wav\tx\nIN/sub//b c.wav\ty\nsub/../Jos\u00e9.wav\tx",
+    "links": "LINK/a.wav\tx\nLINK/sub/b c.wav\ty\nLINK/Jos\u00e9.wav\tx",
+    "of_windows": "a.wav\tx\nsub\\b c.wav\ty\n.\\Jos\u00e9.wav\tx",
+    "of_a_mac": "a.wav\tx\nsub/b c.wav\ty\nJose\u0301.wav\tx",
+    "two_names_of_a_person": "a.wav\tx\u00e9 z\nsub/b c.wav\ty\nJos\u00e9.wav\txe\u0301  z",
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_people_of_a_table_fell_apart(tmp_path: Path, name: str) -> None:
+    """All behind the first tab was the person; and names that are written otherwise had none."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "link").symlink_to("in")
+    places = {"IN": str(tmp_path / "in"), "LINK": str(tmp_path / "link")}
+    text = re.sub("IN|LINK", lambda place: places[place[0]], TABLES[name])
+    (tmp_path / "table").write_text(text + "\n")
+    found = people(tmp_path / "table", FILES, tmp_path / ("link" if name == "links" else "in"))
+    assert found[0] == found[2] != found[1] == "y"
+    assert people(tmp_path / "table", ["a.wav", "Jose\u0301.wav"], tmp_path / "link")[1] == found[2]
+
+
+def test_a_table_without_tabs(tmp_path: Path) -> None:
+    table = tmp_path / "table"
+    for head in ("", "file speaker\n"):
+        table.write_text(f"{head}a.wav x  \n  b.wav  y\n")
+        assert people(table, ["a.wav", "b.wav"], tmp_path) == ["x", "y"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("name\tperson\na.wav\tx\n", "table:1: .* no header with the columns"),
+        ("a.wav\tx\nb.wav\t \n", "table:2: not `<file> TAB <speaker>`"),
+        ("a.wav\tx\nb.wav y\n", "table:2: not `<file> TAB <speaker>`"),
+        ("a.wav x\nb.wav y z\n", "table:2: 3 words; put tabs"),
+        ("a.wav\tx\n./a.wav\ty\n", "table:2: ./a.wav is there twice"),
+        ("a.wav\tx\n", "b.wav: the table of speakers does not name it"),
+    ],
+)
+def test_tables_that_do_not_say_who_speaks(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "table").write_text(text)
+    refuses(said, people, tmp_path / "table", ["a.wav", "b.wav"], tmp_path)
+
+
+def test_two_files_that_a_table_does_not_tell_apart_are_told(tmp_path: Path) -> None:
+    (tmp_path / "table").write_text("\u00e9.wav\tx\n")
+    both = ["\u00e9.wav", "e\u0301.wav"]
+    refuses("are one name, written in two ways", people, tmp_path / "table", both, tmp_path)
+    assert len(job.group_files([*map(Path, both)], "file")) == 2
+
+
+def test_a_person_was_two_by_the_accents_of_a_name(tmp_path: Path) -> None:
+    names = [
+        Path("\u00e9-1.wav"),
+        Path("e\u0301-2.wav"),
+        Path("\u00e9/1.wav"),
+        Path("e\u0301/1.wav"),
+    ]
+    assert len(job.group_files(names[:2], "speaker")) == 1
+    assert len(job.group_files(names[2:], "folder")) == 1
+
+
+def test_the_console_says_which_column_was_the_person(folder, tmp_path, caplog):
+    rows = (f"{who}\t{name}\tf\n" for who, name in (
+        ("x", "anna-1.wav"), ("x", "anna-2.flac"), ("y", "sub dir/bert-1.ogg"),
+        ("y", "sub dir/bert-2.wav"),
+    ))  # fmt: skip
+    (tmp_path / "table").write_text("speaker\tfile\tsex\n" + "".join(rows))
+    words = ("--key", KEY, "--per", "speaker", "--speakers", tmp_path / "table")
+    with caplog.at_level("INFO"):
+        assert run(*words, folder, tmp_path / "out") == 0
+    assert "table: column 1 is the person; only that and the file are read" in caplog.text
+
+
+# ---- Keys.
+
+
+@pytest.mark.parametrize("program", ["folder", "stream"])
+def test_a_key_from_a_pipe_was_no_regular_file(folder, tmp_path, monkeypatch, program):
+    """As of `--key-file <(pass show key)`; it is read once, and written nowhere."""
+    read, write_to = os.pipe()
+    os.write(write_to, f"\n{KEY}\nmore\n".encode())
+    os.close(write_to)
+    given = f"/dev/fd/{read}"
+    if program == "folder":
+        assert run("--key", KEY, folder, tmp_path / "by text") == 0
+        assert run("--key-file", given, folder, tmp_path / "out") == 0
+        for path in (tmp_path / "by text").rglob("*.wav"):
+            made = tmp_path / "out" / path.relative_to(tmp_path / "by text")
+            assert made.read_bytes() == path.read_bytes()
+        assert KEY.encode() not in b"".join(
+            path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()
+        )
+    else:
+        assert job.choose_key(None, Path(given)) == (KEY, False)
+        monkeypatch.setattr("sys.stdin", os.fdopen(os.dup(read)))
+        refuses("standard input is the speech", protect_stream, ["--key-file", given])
+    os.close(read)
+
+
+@pytest.mark.parametrize("content", [b"\xff" * 20, bytes(20), b"x" * 2**16])
+def test_a_key_that_is_no_text_is_one_line(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "key").write_bytes(content)
+    refuses("its first line is not a key of text", job.choose_key, None, tmp_path / "key")
+    refuses("cannot be read", job.choose_key, None, tmp_path)
 
 
 def test_a_run_that_went_on_gave_a_speaker_another_pitch(folder, tmp_path, monkeypatch):

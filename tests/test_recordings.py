@@ -360,6 +360,41 @@ def test_links_are_followed_once_and_none_vanishes(tmp_path, capsys):
         assert "in/lost: is a link that leads nowhere" in capsys.readouterr().err
 
 
+def test_a_named_pipe_in_the_folder_hung(tmp_path, capsys):
+    """So did a device; both are named, and the others are made, also by a run that goes on."""
+    put(tmp_path / "in/a.wav")
+    os.mkfifo(tmp_path / "in/live.wav")
+    (tmp_path / "in/zero.wav").symlink_to("/dev/zero")
+    with socket.socket(socket.AF_UNIX) as one:
+        one.bind(os.path.relpath(tmp_path / "in/s.wav"))
+        for _ in range(2):
+            refuses("3 of 4 files are not", protect, tmp_path, kind=LossError)
+            assert set(made(tmp_path)) == {"a.wav"}
+            said = capsys.readouterr().err
+            for name in ("live.wav", "zero.wav", "s.wav"):
+                assert re.search(f"in/{name}: is no", said)
+
+
+@pytest.mark.parametrize("per", ["file", "speaker"])
+def test_a_folder_that_cannot_be_listed_ended_the_run(tmp_path, capsys, monkeypatch, per):
+    put(tmp_path / "in/a-1.wav")
+    put(tmp_path / "in/private/b-1.wav")
+    plain, access = os.scandir, os.access
+
+    def scan(place):
+        if Path(place).name == "private":
+            raise PermissionError(13, "Permission denied", os.fspath(place))
+        return plain(place)
+
+    monkeypatch.setattr(os, "scandir", scan)
+    monkeypatch.setattr(
+        os, "access", lambda path, mode: Path(path).name != "private" and access(path, mode)
+    )
+    refuses("1 of 2 files are not", protect, tmp_path, "--per", per, kind=LossError)
+    assert "in/private: is missing or may not be read" in capsys.readouterr().err
+    assert set(made(tmp_path)) == {"a-1.wav"}
+
+
 FOREIGN = {  # FFmpeg's container, codec, rate
     "m4a": ("mp4", "aac", RATE),
     "mov": ("mov", "pcm_s16le", RATE),

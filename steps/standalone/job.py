@@ -4,12 +4,16 @@ import ctypes
 import hashlib
 import hmac
 import json
+import logging
 import multiprocessing
 import os
+import posixpath
 import re
 import secrets
 import signal
+import stat
 import traceback
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -17,7 +21,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 import soundfile
 
@@ -25,12 +29,12 @@ from steps.anonymisers.registry import CPU_SECONDS, Anonymiser, describe_system,
 from steps.anonymisers.voice_conversion import CONF, HELD, held
 from steps.sources import Resources
 from utils.audiofile import audio_format
-from utils.cli import UserError
+from utils.cli import UserError, refusing
 from utils.digests import contents, digest_file, digest_json
 from utils.orphans import lock
 from utils.seeds import Draws
 from utils.settings import is_settings, read_settings
-from utils.tables import StrPath, is_there, read_lines, read_map, replacing
+from utils.tables import StrPath, is_there, read_lines, replacing, split_fields
 
 Result = TypeVar("Result")
 
@@ -86,35 +90,43 @@ def load_system(path: Path, seed: int) -> LoadedSystem:
 
 JOURNAL = ".protected.jsonl"  # in the output: the settings, and the finished files
 SHORTEST_KEY = 16  # characters
+_LONGEST_KEY = 2**16  # bytes of a line that holds one
 
 
 def find_audio(folder: Path, out: Path) -> tuple[list[Path], int]:
     """Find audio files under a folder, relative to it and sorted, and the number of other files.
 
     Hidden files and folders do not count. Linked folders are gone through once, after all others,
-    `out` never; a link that leads nowhere counts as audio. UserError if there is no audio, or two
-    files would have one name.
+    `out` never. A link that leads nowhere and a folder that cannot be listed count as audio, so
+    that they are named where it is opened. UserError if there is no audio, or two files would have
+    one name.
     """
     if not folder.is_dir():
         raise UserError(f"{folder}: is not a folder")
-    files: list[Path] = []
+    files, lost = list[Path](), set[Path]()
     places, seen = [folder], {_identity(out)} if out.exists() else set()
     for place in places:
-        for root, folders, names in os.walk(place, onerror=_fail):
-            if _identity(root) in seen:
+        for root, folders, names in os.walk(place, onerror=lambda e: lost.add(Path(e.filename))):
+            if not os.access(root, os.X_OK):
+                lost.add(Path(root))
+            if Path(root) in lost or _identity(root) in seen:
                 folders.clear()
                 continue
             seen.add(_identity(root))
             folders[:] = (name for name in folders if not name.startswith("."))
             places += (Path(root, name) for name in folders if Path(root, name).is_symlink())
             files += (Path(root, name) for name in names if not name.startswith("."))
-    lost = {path for path in files if not path.exists()}
-    audio = sorted(path.relative_to(folder) for path in files if path in lost or audio_format(path))
+    if folder in lost:
+        raise UserError(f"{folder}: may not be read; look at its permissions")
+    lost |= {path for path in files if path.is_symlink() and not os.access(path, os.F_OK)}
+    audio = sorted(
+        path.relative_to(folder) for path in {*files, *lost} if path in lost or audio_format(path)
+    )
     if not audio:
         raise UserError(f"{folder}: holds no audio file")
     if twice := [path for path in audio if made_name(path) != path and made_name(path) in audio]:
         raise UserError(f"{folder / twice[0]}: would become {made_name(twice[0])}, which is there")
-    return audio, len(files) - len(audio)
+    return audio, len({*files, *lost}) - len(audio)
 
 
 def _identity(folder: StrPath) -> tuple[int, int]:
@@ -122,20 +134,31 @@ def _identity(folder: StrPath) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
-def _fail(error: OSError) -> NoReturn:
-    raise error
-
-
 def made_name(path: Path) -> Path:
     """Name of what a file becomes: its own, or with .wav behind it where nothing here writes it."""
     name = audio_format(path)
-    written = name in soundfile.available_formats() and soundfile.check_format(name)
-    return path if written else path.with_name(f"{path.name}.wav")
+    kept = name is None or (name in soundfile.available_formats() and soundfile.check_format(name))
+    return path if kept else path.with_name(f"{path.name}.wav")
 
 
 def plain(text: StrPath) -> str:
     """Name of a file as UTF-8; bytes that are none (of an old archive) become `\\xe4`."""
     return os.fsencode(text).decode("utf-8", "backslashreplace")
+
+
+def same_name(text: StrPath, folder: Path | None = None) -> str:
+    """Form of a file's or a person's name that is one however it was written: accents in one code
+    point (Macs write two), `/` for `\\`, without `./`; and, of a file, from the folder on."""
+    name = unicodedata.normalize("NFC", plain(text)).strip()
+    if folder is None:
+        return name
+    name = name.replace("\\", "/")
+    for base in (folder.absolute(), folder.resolve()):
+        start = same_name(base)
+        found = posixpath.relpath(posixpath.join(start, name), start)
+        if not found.startswith("../"):
+            return found
+    return name
 
 
 def group_files(
@@ -144,25 +167,35 @@ def group_files(
     """Group files by shared pseudo-speaker, in the order of the files.
 
     per: `file`, `folder`, or `speaker`, whose name is the part before the first `-` or `_` of a
-    file's name, or the value of its path in `speakers`. UserError for a file with neither.
+    file's name, or the value of its path in `speakers`. UserError for a file with neither, and for
+    two files that a table cannot tell apart.
     """
+    named = {path: same_name(path, Path()) for path in files}
+    first = dict[str, Path]()
+    for path, name in named.items():
+        if first.setdefault(name, path) != path and speakers is not None:
+            raise UserError(
+                f"{first[name]} and {path}: are one name, written in two ways, so that a table "
+                "does not tell them apart; rename one"
+            )
     names: dict[str, Callable[[Path], str]] = {
         "file": Path.as_posix,
-        "folder": lambda path: path.parent.as_posix(),
-        "speaker": lambda path: _speaker(path, speakers),
+        "folder": lambda path: same_name(path.parent.as_posix()),
+        "speaker": lambda path: _speaker(path, named[path], speakers),
     }
     groups: dict[str, list[Path]] = {}
     for path in files:
-        groups.setdefault(plain(names[per](path)), []).append(path)
+        lost = audio_format(path) is None  # such as a folder that cannot be listed
+        groups.setdefault(plain(path if lost else names[per](path)), []).append(path)
     return groups
 
 
-def _speaker(path: Path, speakers: Mapping[str, str] | None) -> str:
+def _speaker(path: Path, name: str, speakers: Mapping[str, str] | None) -> str:
     if speakers is not None:
-        if path.as_posix() not in speakers:
+        if name not in speakers:
             raise UserError(f"{path}: the table of speakers does not name it")
-        return speakers[path.as_posix()]
-    head = path.stem.replace("_", "-").partition("-")
+        return speakers[name]
+    head = Path(name).stem.replace("_", "-").partition("-")
     if not head[0] or not head[1]:
         raise UserError(
             f"{path}: its name does not begin with a speaker (<speaker>-<rest>); "
@@ -171,15 +204,52 @@ def _speaker(path: Path, speakers: Mapping[str, str] | None) -> str:
     return head[0]
 
 
-def read_speakers(path: Path) -> dict[str, str]:
-    """Read a table `<file> <speaker>`, files relative to the folder; UserError for another line. A
-    tab may separate them, where names of files hold blanks."""
-    if not any("\t" in line or len(line.split()) > 2 for _, line in read_lines(path)):
-        return read_map(path)
-    return _read_pairs(path, "speaker")
+# Names of columns in a first line, as utils/new_corpus.sh knows them.
+_FILE, _PERSON = {"file", "audio"}, {"speaker", "spk"}
 
 
-def _read_pairs(path: Path, what: str, fits: Callable[[str], bool] = bool) -> dict[str, str]:
+def read_speakers(path: Path, folder: Path) -> dict[str, str]:
+    """Read a table of files in a folder and who speaks in them: person by `same_name` of the file.
+
+    Tabs part the columns, or blanks where there are two and no tab. The second is the person, or
+    the one that the first line calls `speaker`. UserError for a line without either, a file twice,
+    and a first line that is neither.
+    """
+    lines = [(number, line) for number, line in read_lines(path)]
+    tabs = any("\t" in line for _, line in lines)
+    rows = [(n, line.split("\t") if tabs else split_fields(line)) for n, line in lines]
+    rows = [(number, [same_name(cell) for cell in row]) for number, row in rows]
+    file, person, titles = 0, 1, list[str]()
+    if rows and audio_format(Path(rows[0][1][0])) is None:
+        titles = [cell.lower().removeprefix("#").strip() for cell in rows.pop(0)[1]]
+        where = [[i for i, t in enumerate(titles) if t in known] for known in (_FILE, _PERSON)]
+        if [len(found) for found in where] != [1, 1]:
+            raise UserError(
+                f"{path}:1: not `<file> TAB <speaker>` of an audio file, and no header with the "
+                "columns `file` and `speaker`"
+            )
+        (file,), (person,) = where
+    found: dict[str, str] = {}
+    for number, row in rows:
+        if len(row) <= max(file, person) or not (row[file] and row[person]):
+            raise UserError(f"{path}:{number}: not `<file> TAB <speaker>`")
+        if not tabs and len(row) > max(2, len(titles)):
+            raise UserError(
+                f"{path}:{number}: {len(row)} words; put tabs between the columns, as names of "
+                "files or people may hold blanks"
+            )
+        name = same_name(row[file], folder)
+        if name in found:
+            raise UserError(f"{path}:{number}: {row[file]} is there twice; keep one line for it")
+        found[name] = " ".join(row[person].split())
+    if max(len(row) for _, row in rows or [(0, [])]) > 2:
+        logging.info(
+            "%s: column %d is the person; only that and the file are read", path, person + 1
+        )
+    return found
+
+
+def _read_pairs(path: Path, what: str, fits: Callable[[str], bool]) -> dict[str, str]:
     """Read a table `<file> TAB <what>`; UserError for another line, and for a file twice."""
     found: dict[str, str] = {}
     for number, line in read_lines(path):
@@ -192,19 +262,36 @@ def _read_pairs(path: Path, what: str, fits: Callable[[str], bool] = bool) -> di
 
 def choose_key(key: str | None, key_file: Path | None) -> tuple[str, bool]:
     """The key, or the secret in the first line of its file, or a fresh secret of 128 bits; and
-    whether it is fresh. UserError for a file without one, and for a key that is soon guessed."""
+    whether it is fresh. The file may be a pipe, which is read once. UserError for a file without a
+    key, and for a key that is soon guessed."""
     if key is None and key_file is None:
         return secrets.token_hex(16), True
-    if key_file is not None and os.access(key_file, os.F_OK):
-        key = next((line.strip() for _, line in read_lines(key_file) if line.strip()), None)
-    if key is None:
+    if key_file is not None and not (key := _read_key(key_file)):
         raise UserError(f"{key_file}: no key; `openssl rand -hex 16` prints one for its first line")
+    assert key is not None
     if len(key) < SHORTEST_KEY:
         raise UserError(
             f"{key_file or '--key'}: the key has {len(key)} characters, and who guesses it finds "
             f"out who became whom; give at least {SHORTEST_KEY}, or none, and one is drawn"
         )
     return key, False
+
+
+def _read_key(path: Path) -> str:
+    """First line of a file that is not blank; empty where it has none, or is not there."""
+    with (
+        suppress(FileNotFoundError),
+        refusing(f"{path}: its first line is not a key of text", UnicodeDecodeError),
+        refusing(f"{path}: the key cannot be read: {{}}", IsADirectoryError, PermissionError),
+        path.open("rb") as stream,
+    ):
+        while raw := stream.readline(_LONGEST_KEY):
+            line = raw.decode("utf-8-sig").strip()
+            if len(raw) == _LONGEST_KEY or "\0" in line:
+                raise UserError(f"{path}: its first line is not a key of text")
+            if line:
+                return line
+    return ""
 
 
 def key_number(key: str) -> int:
@@ -255,13 +342,18 @@ class Journal:
                 f"{'another key' if same else 'other settings'}; choose another output folder"
             )
         self.salt = ""  # of marks; secret where names are drawn
+        self.replaced = list[Path]()  # made files that are no longer what was written
         self._marks = dict[str, str]()
         self.done = _done(rows)
 
     def has(self, name: Path, source: Path, made: Path) -> bool:
         """Whether a file is done, and neither it nor its source has changed or gone since."""
         known = self.done.get(name.as_posix())
-        return known is not None and made.is_file() and known["source"] == _mark(source, self.salt)
+        if known is None or not made.is_file() or known["source"] != _mark(source, self.salt):
+            return False
+        if changed := known.get("made") != _digest(made):
+            self.replaced.append(made)
+        return not changed
 
     def begin(self, sources: Mapping[Path, Path]) -> None:
         """Record that files are made anew, by name, of sources that were not read yet: what a run
@@ -270,12 +362,11 @@ class Journal:
             self._marks[name.as_posix()] = _mark(source, self.salt)
             self._append({"file": name.as_posix(), "source": None})
 
-    def add(self, name: Path, told: Mapping[str, object]) -> None:
-        """Record a finished file, of what its source was when it began, and what the account tells
-        of it."""
-        self._append(
-            {"file": name.as_posix(), "source": self._marks[name.as_posix()], "told": told}
-        )
+    def add(self, name: Path, made: Path, told: Mapping[str, object]) -> None:
+        """Record a finished file: what its source was when it began, what was written, and what the
+        account tells of it."""
+        row = {"source": self._marks[name.as_posix()], "made": _digest(made), "told": told}
+        self._append({"file": name.as_posix(), **row})
 
     def told(self, name: Path) -> dict[str, object]:
         """Record of a file that is done."""
@@ -345,11 +436,18 @@ def fingerprint(key: str, salt: str = "") -> str:
 
 
 def _mark(source: Path, salt: str) -> str:
-    """Mark of a file's content, empty for one that is gone: enough to notice another recording.
-    Whoever has the original can find it out, unless they lack the salt."""
-    with suppress(OSError), source.open("rb") as stream:
-        salted = hashlib.file_digest(stream, lambda: hashlib.sha256(salt.encode("utf-8")))
-        return salted.hexdigest()[:4]
+    """Mark of a file's content, empty for one that is gone or is no file, such as a named pipe:
+    enough to notice another recording. Whoever has the original can find it out, unless they lack
+    the salt."""
+    return _digest(source, salt)[:4]
+
+
+def _digest(path: Path, salt: str = "") -> str:
+    with suppress(OSError):
+        if stat.S_ISREG(path.stat().st_mode):
+            with path.open("rb") as stream:
+                start = hashlib.sha256(salt.encode("utf-8"))
+                return hashlib.file_digest(stream, lambda: start).hexdigest()
     return ""
 
 
