@@ -69,7 +69,7 @@ class Listed:
     def compares(self) -> bool:
         """Whether voice similarity is also measured with this attacker's evaluator: VoicePAT takes
         G_VD from an evaluator that was trained on protected speech."""
-        learnt = self.hears.training and not self.hears.encoder.is_textual
+        learnt = self.hears.training and self.hears.encoder.is_compared
         return bool(learnt) and not self.attack.parts.knows_target
 
     @property
@@ -359,7 +359,7 @@ class Attacks:
         recipe.figures("metrics", one.labels(Family.RECORDINGS), lists=[*few, *lists])
         of = one.labels(Family.REIDENTIFICATION)
         recipe.figures(Family.REIDENTIFICATION, of, trials=trials, scores=scores, draws=draws)
-        if one.how == ALIGNED or one.hears.encoder.is_textual or one.fused:
+        if one.how == ALIGNED or not one.hears.encoder.is_compared or one.fused:
             return  # legal criteria need x-vectors of each utterance, which are missing here
         xvectors = one.hears.encoder.xvectors
         recipe.figures_of_encoder(
@@ -372,9 +372,9 @@ class Attacks:
     def _compare(self, evaluator: Evaluator, gender: str, system: str) -> None:
         """Plan figures of a system that depend on no attacker."""
         recipe, trials = self.recipe, f"data/{self.recipe.trial_set(gender)}/trials"
-        split, voice = recipe.split(gender), not evaluator.encoder.is_textual
+        split, encoder = recipe.split(gender), evaluator.encoder
         of = Labels(split, gender, system, Family.GAINS, "", evaluator.title, "OO-OA-AA")
-        if voice:
+        if encoder.is_compared:
             self._similarity(of._replace(family=Family.SIMILARITY, condition="OO-OP-PP"), evaluator)
         one_of = {
             one.attack.attacker: one
@@ -386,13 +386,13 @@ class Attacks:
             scores = (plain, one_of["ignorant"].scores, one_of["lazy_informed"].scores)
             lists = [word for path in scores for word in (trials, path)]
             recipe.at(Stage.MEASURE).figures("metrics", of, lists=lists)
-        if voice:  # of what counts words there are no such vectors
+        if encoder.is_compared:
             names = [side(recipe.trial_set(gender), of) for of in ("", system)]
-            sides = [f"{evaluator.encoder.xvectors}/{name}/xvector.scp" for name in names]
+            sides = [f"{encoder.xvectors}/{name}/xvector.scp" for name in names]
             leaks = of._replace(family=Family.LEAKAGE, condition="OP")
             recipe.at(Stage.MEASURE).figures_of_encoder("metrics", leaks, lists=sides)
-            if recipe.is_random(system):
-                self._calibrate(evaluator, gender, system)
+        if not encoder.is_textual and recipe.is_random(system):
+            self._calibrate(evaluator, gender, system)
 
     def _similarity(self, of: Labels, evaluator: Evaluator) -> None:
         """Plan scores and figures of voice similarity, also as an attacker's evaluator hears it."""

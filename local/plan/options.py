@@ -271,17 +271,23 @@ class NamedEncoder:
     @property
     def is_channel(self) -> bool:
         """Whether it hears something else than the voice."""
-        return self.word in attackers.CHANNELS
+        return bool(attackers.channel_of(self.word))
 
     @property
     def is_recognised(self) -> bool:
         """Whether its vectors are made of what is recognised: words, or phones."""
-        return self.is_channel and self.word != "melody"
+        return self.word in attackers.RECOGNISED
 
     @property
     def is_textual(self) -> bool:
         """Whether it counts what is said; its vectors are counts then."""
         return self.word in attackers.TEXTUAL
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether its vectors are compared as those of voices are: legal criteria, similarity,
+        leakage, crowds. Of others there are scores alone."""
+        return attackers.channel_of(self.word) not in attackers.SCORED
 
     @property
     def xvectors(self) -> str:
@@ -359,10 +365,10 @@ def find_encoder(word: str) -> NamedEncoder:
             f"pyannote, {', '.join(attackers.CHANNELS)}, hub:<model>, given:<folder>, a folder "
             f"with encoder.yaml, and in conf/encoders: {there}"
         )
-    hears = (ours or word).startswith("pyannote")
+    hears = (ours or word).startswith("pyannote") or word == "content"
     if hears and find_spec("moonshine_voice") is None:  # told before hours of work
         raise UserError(
-            "pyannote: its network comes in moonshine-voice==0.0.49 for Linux, which is not "
+            f"{word}: its network comes in moonshine-voice==0.0.49 for Linux, which is not "
             "installed: utils/setup.sh installs it where it can be; or name --evaluators without it"
         )
     given = word.partition(":")[2] if word.startswith("given:") else ""
@@ -412,19 +418,27 @@ class Evaluator:
         return f"exp/held_out/{name}"
 
 
+def _backends_of(encoder: str) -> tuple[str, ...]:
+    """Back ends of an encoder: those of voices, or those of its channel."""
+    channel = attackers.channel_of(encoder)
+    of_phones = attackers.RHO if channel == "timing" else ()
+    return attackers.COMPARED.get(channel, (*attackers.OF_VOICES, *of_phones))
+
+
 def find_evaluator(word: str, cohort_size: str) -> Evaluator:
     """Evaluator of <encoder>/<back end>; UserError for an unknown one."""
     name, _, backend = word.rpartition("/")
     if not name or backend not in BACKENDS:
         raise UserError(f"--evaluators: '{word}'; {FORM} as the back end")
     encoder = find_encoder(name)
-    if encoder.is_textual != (backend == TFIDF):
-        known = ", ".join(f"{one}/{TFIDF}" for one in attackers.TEXTUAL)
-        raise UserError(f"--evaluators: '{word}'; {TFIDF} compares what counts: {known}")
-    if backend in attackers.RHO and name != "timing":
-        raise UserError(f"--evaluators: '{word}'; {backend} compares phones: timing/{backend}")
-    kind = BACKENDS[backend]
-    scorer = f"exp/{kind}/{encoder.name}" if kind else backend
+    if backend not in (known := _backends_of(name)):
+        taken = ", ".join(f"{name}/{one}" for one in known)
+        raise UserError(f"--evaluators: '{word}'; {name} takes {taken}")
+    kind, scorer = BACKENDS[backend], backend
+    if kind:
+        scorer = f"exp/{kind}/{encoder.name}"
+    elif attackers.channel_of(name) in attackers.WRITTEN and backend == "cosine":
+        scorer = "cosine_scaled"  # its values have different units
     return Evaluator(
         word, encoder, backend, f"{encoder.title}/{backend}",
         encoder.backend if kind == PLDA and encoder.backend else scorer,

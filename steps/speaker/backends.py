@@ -28,6 +28,7 @@ from utils.trials import Ids, Trials
 BACKENDS = {
     "cosine": "steps.speaker.backends:CentredCosine",
     "cosine_raw": "steps.speaker.backends:CosineBackend",
+    "cosine_scaled": "steps.speaker.backends:ScaledCosine",
     "rho1": "steps.channels.recognised:Rho1",
     "rho2": "steps.channels.recognised:Rho2",
     "<folder>": "steps.speaker.backends:read_folder",
@@ -102,6 +103,26 @@ class CentredCosine(CosineBackend):
         units[some] -= units[some].mean(axis=0)
         norms = np.linalg.norm(units, axis=1, keepdims=True)
         return np.where(norms > LEAST_LENGTH, units / np.maximum(norms, 1e-30), 0.0)
+
+
+def standardise(vectors: Float64) -> Float64:
+    """Vectors (n, D) of a side, each value less its mean over the side, in its deviations there; 0
+    where all are equal.
+
+    >>> standardise(np.array([[1.0, 5.0], [3.0, 5.0]])).tolist()
+    [[-1.0, 0.0], [1.0, 0.0]]
+    """
+    centred = vectors - vectors.mean(axis=0)
+    spread = np.sqrt(np.square(centred).mean(axis=0))
+    some = spread > LEAST_LENGTH * np.abs(vectors).max(axis=0, initial=0.0)
+    return np.where(some, centred / np.where(some, spread, 1.0), 0.0)
+
+
+class ScaledCosine(CentredCosine):
+    """CentredCosine of values of different units: each is standardised over its side first."""
+
+    def right(self, vectors: Float64) -> Float64:
+        return super().right(standardise(vectors))
 
 
 @dataclass(frozen=True)
