@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from steps import score_trials
+from steps import score_pairs, score_trials
 from steps.channels import written
-from steps.channels.written import ContentEncoder
-from steps.speaker.backends import ScaledCosine, standardise
+from steps.channels.written import ContentEncoder, energy_contour
+from steps.speaker.backends import Distance, ScaledCosine, standardise
 from steps.speaker.encoders import TooShortError, load_encoder
 from tests.making import say
 from tests.refusals import refuses
@@ -70,3 +70,80 @@ def test_a_value_that_is_equal_for_all_tells_nothing() -> None:
     rows = np.array([[0.1, 1], [0.1, 2], [0.1, 4]])
     assert not standardise(rows)[:, 0].any() and standardise(rows)[:, 1].std() == pytest.approx(1)
     refuses("3 x-vectors are zero: there is nothing", ScaledCosine().right, rows[[0, 0, 0]])
+
+
+# ---- Level and energy.
+
+RATE = 16000
+
+
+def test_level_by_hand(tmp_path: Path) -> None:
+    """A sine of amplitude 1 has -3 dB, a tenth of it 20 dB less, silence a floor; the score is
+    minus the distance in deviations of each side."""
+    encoder = load_encoder("level")
+    sine = np.sin(2 * np.pi * 100 * np.arange(RATE) / RATE)
+    levels = [encoder.embed(wave) for wave in (sine, sine / 10, -sine, np.zeros(9))]
+    assert [float(level[0]) for level in levels] == pytest.approx(
+        [-3.01, -23.01, -3.01, -100], abs=0.01
+    )
+    write_archive(tmp_path / "e", {"a": levels[0], "b": levels[1]})
+    write_archive(tmp_path / "t", {"u": np.float32([7]), "v": np.float32([8])})
+    pairs = {"a u": "nontarget", "a v": "target", "b u": "target", "b v": "nontarget"}
+    write_map(tmp_path / "trials", pairs, blanks=True)
+    files = [str(tmp_path / name) for name in ("e.scp", "t.scp", "trials", "s")]
+    assert score_trials.main(["--backend", "distance", *files]) == 0
+    found = [float(line.split()[2]) for line in Path(files[-1]).read_text().splitlines()]
+    assert found == pytest.approx([-2, 0, 0, -2], abs=1e-6)
+    words = [
+        "--backend",
+        "distance",
+        "--utt2spk",
+        str(tmp_path / "u"),
+        files[1],
+        files[1],
+        "t",
+        "s",
+    ]
+    write_map(tmp_path / "u", {"u": "p", "v": "q"})
+    refuses("distance scores lists of trials alone", score_pairs.main, words)
+
+
+def test_one_person_has_no_level_among_others(tmp_path: Path) -> None:
+    """And equal levels tell nobody apart."""
+    write_archive(tmp_path / "e", {"a": np.float32([1])})
+    write_map(tmp_path / "trials", {"a a": "target"}, blanks=True)
+    files = [str(tmp_path / name) for name in ("e.scp", "e.scp", "trials", "s")]
+    refuses("1 person is enrolled", score_trials.main, ["--backend", "distance", *files])
+    assert not Distance().rows(np.full((3, 1), -20.0)).any()
+
+
+def test_contour_of_energy_by_hand() -> None:
+    """Loud and 20 dB less by turns of 0.1 s, between silences of 0.2 s: half of the speech at
+    0 dB, the other half at -20, in one run; with silence of 0.3 s in it, two, and one pause."""
+    half = np.tile(np.repeat([1.0, 0.1], RATE // 10), 5)
+    quiet = np.zeros(RATE // 5)
+    wave = 0.5 * np.concatenate([quiet, half, quiet])
+    contour = energy_contour(wave)
+    assert sorted({*contour.round(6)}) == [-60, -20, 0] and len(contour) == 140
+    encoder = load_encoder("energy")
+    one, two = (
+        encoder.embed(x)
+        for x in (wave, np.concatenate([wave[:19200], np.zeros(4800), wave[3200:]]))
+    )
+    assert one[:2] == pytest.approx([-10, 10])  # mean and deviation of speech
+    assert one[6:13] == pytest.approx([1, np.log(100), 0, 0, 0, 0, 1], abs=1e-6)
+    assert two[12] == pytest.approx(200 / 230) and two[11] == pytest.approx(np.log(30))
+    shares = np.square(one[13:25])
+    assert shares[[0, 10]] == pytest.approx([40 / 140, 50 / 140]) and shares.sum() == pytest.approx(
+        1
+    )
+    assert one[25:].argmax() == 6  # of 0.5, 0.7, ... Hz: 5 Hz are in the seventh band
+
+
+def test_contour_does_not_hear_the_level_and_the_words_do_not_end_it() -> None:
+    """Nor the sign; silence and noise have one, speech of half a second too, less is refused."""
+    encoder, wave = load_encoder("energy"), say(3)
+    assert encoder.embed(-0.1 * wave) == pytest.approx(encoder.embed(wave), abs=1e-3)
+    for odd in (np.zeros(RATE), np.random.default_rng(0).standard_normal(RATE), wave[: RATE // 2]):
+        assert np.isfinite(encoder.embed(odd)).all()
+    refuses("0.49 s long; at least 0.5 s are needed", encoder.embed, wave[:7900])

@@ -238,7 +238,7 @@ PLDA, COHORT = "backends", "cohorts"  # what is trained, and its folder in exp
 TFIDF = "tfidf"
 BACKENDS = {
     TFIDF: PLDA, "plda": PLDA, "plda_asnorm": PLDA, "cosine": "", "cosine_asnorm": COHORT,
-    **dict.fromkeys(attackers.RHO, ""), "cosine_raw": "",
+    **dict.fromkeys((*attackers.RHO, "distance"), ""), "cosine_raw": "",
 }  # fmt: skip
 FORM = f"<encoder>/<back end> is expected, with {', '.join([*BACKENDS][:-1])} or cosine_raw"
 

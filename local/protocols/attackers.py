@@ -24,13 +24,18 @@ FINETUNED = "finetuned"  # encoder, or a head on it, tuned on protected speech, 
 BACKEND = "backend"  # frozen encoder, back end trained anew on protected speech
 TEXTUAL = ("words", "sounds")  # channels of what is said, which the back end tfidf compares
 RECOGNISED = (*TEXTUAL, "timing")  # channels made of what is recognised: words, or phones
-WRITTEN = ("content",)  # channels of the file as written, of which there are scores alone
+WRITTEN = (
+    "content",
+    "level",
+    "energy",
+)  # channels of the file as written, of which there are scores alone
 SCORED = (*TEXTUAL, *WRITTEN)  # without figures that compare x-vectors as voices
 # Encoders that hear something else than the voice:
 CHANNELS = (*SCORED, "timing", "melody")
 OF_VOICES = ("plda", "plda_asnorm", "cosine", "cosine_asnorm", "cosine_raw")  # back ends
 COMPARED = {  # back ends of channels that do not take those of voices
     **dict.fromkeys(TEXTUAL, ("tfidf",)), **dict.fromkeys(WRITTEN, ("cosine", "plda")),
+    "level": ("distance",),
 }  # fmt: skip
 RHO = ("rho1", "rho2")  # back ends of timing alone, which compare mean durations of phones
 # Encoders with nothing to train here; those of the voice are tuned by a head on their x-vectors.
@@ -183,7 +188,7 @@ def _why_not(attacker: Attacker, system: AttackedSystem, evaluator: str, level: 
         return f"{has}; this one is {system.level}"
     if attacker.evaluator == ALIGNED and channel_of(encoder):
         return f"{encoder} is not a space of voices that protection could have rotated"
-    if attacker.evaluator == BACKEND and backend in ("cosine", "cosine_raw", *RHO):
+    if attacker.evaluator == BACKEND and backend in ("cosine", "cosine_raw", "distance", *RHO):
         has = f"--evaluators {encoder}/plda or {encoder}/cosine_asnorm"
         return f"the back end {backend} has nothing to train; {has} has"
     if attacker.evaluator in (SCRATCH, FINETUNED) and comes_trained(encoder):

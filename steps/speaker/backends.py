@@ -29,6 +29,7 @@ BACKENDS = {
     "cosine": "steps.speaker.backends:CentredCosine",
     "cosine_raw": "steps.speaker.backends:CosineBackend",
     "cosine_scaled": "steps.speaker.backends:ScaledCosine",
+    "distance": "steps.speaker.backends:Distance",
     "rho1": "steps.channels.recognised:Rho1",
     "rho2": "steps.channels.recognised:Rho2",
     "<folder>": "steps.speaker.backends:read_folder",
@@ -123,6 +124,20 @@ class ScaledCosine(CentredCosine):
 
     def right(self, vectors: Float64) -> Float64:
         return super().right(standardise(vectors))
+
+
+class Distance(ScaledCosine):
+    """Minus the sum of the absolute differences of values that are standardised over their side:
+    for one or few values, which have no direction."""
+
+    def rows(self, vectors: Float64) -> Float64:
+        return standardise(vectors)
+
+    def pairs(self, left: Float64, right: Float64) -> Float64:
+        return -np.abs(left - right).sum(axis=1)
+
+    def right(self, vectors: Float64) -> Float64:
+        raise UserError("distance scores lists of trials alone; take cosine_raw")
 
 
 @dataclass(frozen=True)
