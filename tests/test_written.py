@@ -4,15 +4,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import soundfile
 
-from steps import score_pairs, score_trials
+from steps import extract_channel, score_pairs, score_trials, train_backend
 from steps.channels import written
-from steps.channels.written import ContentEncoder, energy_contour
+from steps.channels.written import ContentEncoder, energy_contour, rhythm_of
 from steps.speaker.backends import Distance, ScaledCosine, standardise
 from steps.speaker.encoders import TooShortError, load_encoder
 from tests.making import say
 from tests.refusals import refuses
-from utils.archives import write_archive
+from utils.archives import read_vectors, write_archive
 from utils.arrays import Float32, Float64
 from utils.tables import write_map
 
@@ -147,3 +148,72 @@ def test_contour_does_not_hear_the_level_and_the_words_do_not_end_it() -> None:
     for odd in (np.zeros(RATE), np.random.default_rng(0).standard_normal(RATE), wave[: RATE // 2]):
         assert np.isfinite(encoder.embed(odd)).all()
     refuses("0.49 s long; at least 0.5 s are needed", encoder.embed, wave[:7900])
+
+
+# ---- Rhythm, and the Gaussian that compares it.
+
+
+def test_rhythm_by_hand() -> None:
+    """0.3 s of silence, 0.5 s of speech, 0.6 s of pause, 0.2 s of speech, 0.1 s of silence; frames
+    within 30 ms of speech count as speech, and letters alone count."""
+    parts = [(0.3, 0), (0.5, 1), (0.6, 0), (0.2, 1), (0.1, 0)]
+    wave = np.concatenate([np.full(round(s * RATE), 0.1 * on) for s, on in parts])
+    seconds = np.array([0.3 - 0.03, 0.1 - 0.03, 0.6 - 0.06, 0.7 + 0.12])
+    found = rhythm_of(wave, "It's 5, all!")
+    assert found == pytest.approx(np.log([*(seconds + 0.1), 1 + 6]))
+    assert rhythm_of(-3 * wave, "it s all") == pytest.approx(found)  # nor level, nor spelling
+    assert np.isfinite(rhythm_of(np.zeros(RATE), "")).all()
+
+
+def test_gaussian_by_hand(tmp_path: Path) -> None:
+    """People of mean 0 and deviation 3, recordings of deviation 1 around them. By Gaussians of one
+    value: a recording at y is one of a person at x, of n recordings, by the ratio of two densities.
+    What scales to length hears the sign alone, and is refused."""
+    rng, n_people = np.random.default_rng(0), 2000
+    people = rng.normal(0, 3, n_people)
+    people -= people.mean()
+    noise = rng.normal(0, 1, (n_people, 4))
+    noise -= noise.mean(axis=1, keepdims=True)
+    names = {f"p{p:04}-{r}": f"p{p:04}" for p in range(n_people) for r in range(4)}
+    rows = dict(zip(names, np.float32((people[:, None] + noise).reshape(-1, 1)), strict=True))
+    write_archive(tmp_path / "xvector", rows)
+    write_map(tmp_path / "utt2spk", names)
+    paths = [str(tmp_path), str(tmp_path), str(tmp_path / "g")]
+    assert train_backend.main(["--gaussian", *paths]) == 0
+    write_archive(tmp_path / "e/spk_xvector", {"a": np.float32([5]), "b": np.float32([-1])})
+    write_map(tmp_path / "e/num_utts.ark", {"a": 1, "b": 3})
+    write_archive(tmp_path / "t/xvector", {"u": np.float32([4]), "v": np.float32([20])})
+    pairs = {f"{m} {u}": "target" for m in "ab" for u in "uv"}
+    write_map(tmp_path / "pairs", pairs, blanks=True)
+    files = [str(tmp_path / name) for name in ("e", "t", "pairs", "s")]
+    assert score_trials.main(["--backend", paths[2], *files]) == 0
+    found = [float(line.split()[2]) for line in Path(files[-1]).read_text().splitlines()]
+    within, between = noise.var() * 4 / 3, people.var() - noise.var() / 3
+
+    def score(x: float, n: int, y: float) -> float:
+        known = within / n / (between + within / n)  # of the person's mean, what is not
+        mean, rest = (1 - known) * x, between * known + within
+        total = between + within
+        return float(np.log(total / rest) + y**2 / total - (y - mean) ** 2 / rest) / 2
+
+    wanted = [score(*x, y) for x in ((5, 1), (-1, 3)) for y in (4, 20)]
+    assert found == pytest.approx(wanted, rel=0.02)
+    assert train_backend.main(paths) == 0
+    refuses("is of one dimension", score_trials.main, ["--backend", paths[2], *files])
+
+
+def test_rhythm_of_a_set(tmp_path: Path) -> None:
+    """Of its audio, and of the text that was recognised; without words a recording has a
+    rhythm, and without audio the channel says so."""
+    write_map(tmp_path / "text", {"a-1": "go on", "a-2": ""}, blanks=True)
+    for utt in ("a-1", "a-2"):
+        soundfile.write(tmp_path / f"{utt}.wav", say(len(utt)), RATE)
+    data = tmp_path / "d"
+    write_map(data / "utt2spk", {"a-1": "a", "a-2": "a"})
+    write_map(data / "spk2utt", {"a": "a-1 a-2"})
+    words = ["rhythm", str(tmp_path), str(data), str(tmp_path / "x")]
+    refuses("wav.scp", extract_channel.main, words)
+    write_map(data / "wav.scp", {utt: tmp_path / f"{utt}.wav" for utt in ("a-1", "a-2")})
+    assert extract_channel.main(words) == 0
+    found = read_vectors(tmp_path / "x/xvector.scp")
+    assert found["a-1"][:4] == pytest.approx(found["a-2"][:4]) and found["a-2"][4] == 0

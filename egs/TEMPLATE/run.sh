@@ -70,7 +70,7 @@ if in_stage 3 "x-vectors of the original speech, back ends"; then
   each channels 'steps/extract_channel.py {options} {channel} {source} {data} {out}' \
     'steps/average_xvectors.py {out} {data} {out}'
   each tfidf 'steps/train_backend.py --idf {unseen} {xvectors} {data} {out}'
-  each backends 'steps/train_backend.py --lda-dim {lda_dim} {unseen} {xvectors} {data} {out}'
+  each backends 'steps/train_backend.py --lda-dim {lda_dim} {options} {unseen} {xvectors} {data} {out}'
 fi
 
 if in_stage 4 "what the systems need: pitch, voices, and what is trained"; then

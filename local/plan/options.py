@@ -234,10 +234,11 @@ class Labels(NamedTuple):
 
 MODELS = "steps/../models"  # what this project trained and ships, seen from a recipe's folder
 NORMALISED = "_asnorm"
-PLDA, COHORT = "backends", "cohorts"  # what is trained, and its folder in exp
+PLDA, GAUSSIAN, COHORT = "backends", "gaussians", "cohorts"  # what is trained: its folder in exp
 TFIDF = "tfidf"
 BACKENDS = {
-    TFIDF: PLDA, "plda": PLDA, "plda_asnorm": PLDA, "cosine": "", "cosine_asnorm": COHORT,
+    TFIDF: PLDA, "plda": PLDA, "plda_asnorm": PLDA, "gaussian": GAUSSIAN,
+    "cosine": "", "cosine_asnorm": COHORT,
     **dict.fromkeys((*attackers.RHO, "distance"), ""), "cosine_raw": "",
 }  # fmt: skip
 FORM = f"<encoder>/<back end> is expected, with {', '.join([*BACKENDS][:-1])} or cosine_raw"
@@ -402,8 +403,13 @@ class Evaluator:
 
     @property
     def trained(self) -> str:
-        """The form in which the back end is trained: PLDA, COHORT, or nothing."""
+        """The form in which the back end is trained: PLDA, GAUSSIAN, COHORT, or nothing."""
         return BACKENDS[self.backend]
+
+    @property
+    def kind(self) -> str:
+        """Back end that learns people, in the words of steps/score_held_out.py; else cosine."""
+        return {PLDA: "plda", GAUSSIAN: "gaussian"}.get(self.trained, "cosine")
 
     @property
     def pairing(self) -> tuple[str, str]:
@@ -414,8 +420,8 @@ class Evaluator:
     @property
     def held_out(self) -> str:
         """Folder of the scores of training people whom the attacker held out."""
-        name = Path(self.scorer).name if self.trained == PLDA else f"{self.encoder.name}.cosine"
-        return f"exp/held_out/{name}"
+        name = self.encoder.name if self.kind == "cosine" else Path(self.scorer).name
+        return f"exp/held_out/{name}" + ("" if self.kind == "plda" else f".{self.kind}")
 
 
 def _backends_of(encoder: str) -> tuple[str, ...]:

@@ -23,19 +23,15 @@ SCRATCH = "scratch"  # encoder and back end trained anew on protected speech
 FINETUNED = "finetuned"  # encoder, or a head on it, tuned on protected speech, back end anew
 BACKEND = "backend"  # frozen encoder, back end trained anew on protected speech
 TEXTUAL = ("words", "sounds")  # channels of what is said, which the back end tfidf compares
-RECOGNISED = (*TEXTUAL, "timing")  # channels made of what is recognised: words, or phones
-WRITTEN = (
-    "content",
-    "level",
-    "energy",
-)  # channels of the file as written, of which there are scores alone
+RECOGNISED = (*TEXTUAL, "timing", "rhythm")  # channels made of what is recognised: words, or phones
+WRITTEN = ("content", "level", "energy", "rhythm")  # channels of the file as it is written
 SCORED = (*TEXTUAL, *WRITTEN)  # without figures that compare x-vectors as voices
 # Encoders that hear something else than the voice:
 CHANNELS = (*SCORED, "timing", "melody")
 OF_VOICES = ("plda", "plda_asnorm", "cosine", "cosine_asnorm", "cosine_raw")  # back ends
 COMPARED = {  # back ends of channels that do not take those of voices
     **dict.fromkeys(TEXTUAL, ("tfidf",)), **dict.fromkeys(WRITTEN, ("cosine", "plda")),
-    "level": ("distance",),
+    "level": ("distance", "gaussian"), "rhythm": ("gaussian",),
 }  # fmt: skip
 RHO = ("rho1", "rho2")  # back ends of timing alone, which compare mean durations of phones
 # Encoders with nothing to train here; those of the voice are tuned by a head on their x-vectors.

@@ -1,8 +1,8 @@
-"""Vectors of a file as it is written, in which nobody listens for a voice: content and level."""
+"""Vectors of a file as it is written, in which nobody listens for a voice."""
 
 import numpy as np
 
-from steps.audio import FRAME, SAMPLE_RATE
+from steps.audio import CONTEXT, FRAME, SAMPLE_RATE
 from steps.content.extractors import load_extractor
 from steps.speaker.encoders import Samples, TooShortError, need_seconds
 from utils.arrays import Float32, Float64
@@ -117,3 +117,21 @@ def _modulation(contour: Float64) -> Float64:
     band = np.digitize(np.fft.rfftfreq(size, FRAME / SAMPLE_RATE), BANDS_HZ)
     shares = np.bincount(band, power, len(BANDS_HZ) + 1) / max(power.sum(), _SILENT)
     return np.log(shares[1:-1] + LEAST_SHARE)
+
+
+# ---- Rhythm: five numbers of a recording, which a Gaussian of their differences compares.
+
+LEAST_SECONDS = 0.1  # added to each length, whose logarithm counts
+
+
+def rhythm_of(samples: Samples, text: str) -> Float32:
+    """Logarithms (5,) of the silences at both ends, of the pauses within, of the time of speech, in
+    seconds, and of the length of the text in letters."""
+    need_seconds(samples, SHORTEST_SECONDS)
+    speech = np.convolve(energy_contour(samples) > SPEECH_DB, np.ones(CONTEXT), "same") > 0
+    first, last = np.flatnonzero(speech)[[0, -1]]
+    said = speech.sum()
+    frames = np.array([first, len(speech) - 1 - last, last + 1 - first - said, said])
+    seconds = frames * FRAME / SAMPLE_RATE
+    letters = sum(map(str.isalpha, text))
+    return np.log([*(seconds + LEAST_SECONDS), 1 + letters]).astype(np.float32)
