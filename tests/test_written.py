@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 import soundfile
 
+from local import fuse_scores
+from local.metrics.verification import fuse, learn_weights
 from steps import extract_channel, score_pairs, score_trials, train_backend
 from steps.channels import written
 from steps.channels.written import ContentEncoder, energy_contour, rhythm_of
@@ -15,7 +17,8 @@ from tests.making import say
 from tests.refusals import refuses
 from utils.archives import read_vectors, write_archive
 from utils.arrays import Float32, Float64
-from utils.tables import write_map
+from utils.tables import read_json_object, write_json, write_map
+from utils.trials import Trials, read_scores
 
 
 class Frames:
@@ -217,3 +220,71 @@ def test_rhythm_of_a_set(tmp_path: Path) -> None:
     assert extract_channel.main(words) == 0
     found = read_vectors(tmp_path / "x/xvector.scp")
     assert found["a-1"][:4] == pytest.approx(found["a-2"][:4]) and found["a-2"][4] == 0
+
+
+# ---- Weights of the fusion, learnt from people who were held out.
+
+
+def pairs_of(n_people: int, n_each: int) -> Trials:
+    """All pairs of recordings of some people."""
+    utts = [f"p{p:02}-{r}" for p in range(n_people) for r in range(n_each)]
+    pairs = [(a, b) for i, a in enumerate(utts) for b in utts[i + 1 :]]
+    left, right = zip(*pairs, strict=True)
+    return Trials(left, right, np.array([a[:3] == b[:3] for a, b in pairs]))
+
+
+def test_what_tells_nothing_has_no_weight() -> None:
+    """One evaluator hears people, another nothing, the third is the first on another scale; without
+    weights the scores are those of equal weights."""
+    trials, rng = pairs_of(12, 5), np.random.default_rng(0)
+    heard, noise = trials.target + rng.normal(0, 0.7, len(trials)), rng.normal(0, 9, len(trials))
+    good, bad = learn_weights(trials, [heard, noise])
+    assert good > 1 and abs(bad) < 0.1 * good
+    one, other = learn_weights(trials, [heard, 5 * heard - 3])
+    assert one == pytest.approx(other, rel=1e-3)
+    equal = fuse(trials, [heard, noise])
+    assert fuse(trials, [heard, noise], [1, 1]).tolist() == equal.tolist()
+    assert fuse(trials, [heard, noise], [2, 0]) == pytest.approx(2 * fuse(trials, [heard]))
+
+
+def write_held_out(folder: Path, trials: Trials, score: Float64, suffix: str = "") -> list[str]:
+    """Scores of held-out people, whose recordings have a suffix by their draw; the option."""
+    ids = sorted({*trials.enrol, *trials.trial})
+    write_map(folder / "data/utt2spk", {f"{utt}{suffix}": utt[:3] for utt in ids})
+    own: dict[str, list[str]] = {}
+    for utt in ids:
+        own.setdefault(utt[:3], []).append(f"{utt}{suffix}")
+    write_map(folder / "data/spk2utt", {spk: " ".join(utts) for spk, utts in own.items()})
+    write_map(folder / "data/utt2uniq", {f"{utt}{suffix}": utt for utt in ids})
+    kinds = ["target" if target else "nontarget" for target in trials.target]
+    for name, values in (("trials", kinds), ("scores", score)):
+        lines = zip(trials.enrol, trials.trial, values, strict=True)
+        (folder / "held").mkdir(exist_ok=True)
+        text = "".join(f"{a}{suffix} {b}{suffix} {value}\n" for a, b, value in lines)
+        (folder / "held" / name).write_text(text)
+    write_json(folder / "held/held_out.json", {"held_out_why_undefined": ""})
+    return ["--held-out", str(folder / "held"), str(folder / "data")]
+
+
+def test_weights_of_held_out_people(tmp_path: Path) -> None:
+    """Pairs are those of the recordings before protection, whichever draw was compared. Where
+    nobody was held out all weigh the same, and it is said why."""
+    trials, rng = pairs_of(12, 4), np.random.default_rng(1)
+    heard, noise = trials.target + rng.normal(0, 0.5, len(trials)), rng.normal(0, 1, len(trials))
+    held = write_held_out(tmp_path / "a", trials, heard)
+    held += write_held_out(tmp_path / "b", trials, noise, "-draw1")
+    for name, values in (("t", ["target", "nontarget"]), ("x", [1, 2]), ("y", [9, 0])):
+        text = f"a u {values[0]}\nb u {values[1]}\n"
+        (tmp_path / name).write_text(text)
+    files = [str(tmp_path / name) for name in ("t", "out", "x", "y")]
+    assert fuse_scores.main([*held, *files]) == 0
+    weights = read_json_object(tmp_path / "out/weights.json", "")["weights"]
+    wanted = learn_weights(trials, [heard, noise])
+    assert [*weights.values()] == pytest.approx(wanted, rel=0.05) and wanted[0] > 1
+    found = read_scores(tmp_path / "out/scores").score
+    assert found == pytest.approx(np.array([1, -1]) * (weights[files[3]] - weights[files[2]]))
+    write_json(tmp_path / "b/held/held_out.json", {"held_out_why_undefined": "3 people"})
+    assert fuse_scores.main([*held, *files]) == 0
+    told = read_json_object(tmp_path / "out/weights.json", "")
+    assert set(told["weights"].values()) == {1.0} and "b/held: 3 people" in told["why_equal"]
+    refuses("1 --held-out for 2 SCORES", fuse_scores.main, [*held[:3], *files])

@@ -114,7 +114,7 @@ if in_stage 8 "scores: enrolment-trial lists, and all pairs of segments"; then
   each scores 'steps/score_trials.py --backend {backend} --asnorm {asnorm} {enrolled} {enrol} {trial} {trials} {out}/scores' \
     'local/record_attack.py --attacker {attacker} --enrol {enrol_data} --trial {trial_data} {learnt}
       --encoder {encoder} --backend {backend} --asnorm {asnorm} {out}/attacker.json'
-  each fused 'local/fuse_scores.py {words} {trials} {out} {scores}' \
+  each fused 'local/fuse_scores.py {options} {trials} {out} {scores}' \
     'local/record_attack.py --attacker {attacker} --enrol {enrol_data} --trial {trial_data} {learnt}
       --encoder fused --backend {parts} {out}/attacker.json'
   each similarity 'steps/score_pairs.py --backend {backend} --asnorm {asnorm} --utt2spk {utt2spk} {rows} {columns}

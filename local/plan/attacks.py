@@ -11,6 +11,7 @@ from local.plan.needs import Recipe, Stage, say_recogniser, side
 from local.plan.options import (
     EVERYBODY,
     FUSED,
+    LEARNT,
     ORIGINAL,
     PLDA,
     PROSODY,
@@ -131,9 +132,12 @@ class Listed:
     def _fuse(self, folder: str) -> str:
         """Plan fused scores; beside them those of the words alone, if these are among them."""
         found = {one.tells.encoder.word: f"{folder}/{one.path}/scores" for one in self.fused}
-        words = ("--words", found["words"]) if "words" in found else ()
+        words: tuple[str, ...] = ("--words", found["words"]) if "words" in found else ()
+        if self.tells.word == LEARNT:
+            of = [(one.hears.held_out, f"data/{one.hears.training}") for one in self.fused]
+            words = tuple(word for pair in of for word in ("--held-out", *pair))
         return self.recipe.step(
-            "fused", f"{folder}/{self.path}", words=words,
+            "fused", f"{folder}/{self.path}", options=words,
             scores=[f"{folder}/{one.path}/scores" for one in self.fused],
             parts=" + ".join(one.tells.title for one in self.fused), **self.fused[0]._record,
         )  # fmt: skip
@@ -234,10 +238,12 @@ class Attacks:
         return [one for one in self.all if (one.tells, one.gender) == (evaluator, gender)]
 
     def _fuse(self, name: str, gender: str) -> list[Listed]:
-        """Attacks by which two evaluators or more heard the same trials, fused."""
+        """Attacks by which two evaluators or more heard the same trials, fused; by weights that are
+        learnt only those who learn."""
         found: dict[tuple[str, str], list[Listed]] = {}
         for one in self.all:
-            if one.gender == gender and one.tells.encoder.word not in FUSED[name]:
+            heard = one.tells.encoder.word not in FUSED[name]
+            if one.gender == gender and heard and (name != LEARNT or one.hears.learns):
                 found.setdefault((one.attack.system, one.attack.attacker), []).append(one)
         tells = Evaluator(name, NamedEncoder(name, name, name), name, name, "", "0")
         return [

@@ -547,11 +547,9 @@ class Recipe:
             self.backend(evaluator.encoder, evaluator.training, evaluator.scorer, kind)
 
     def held_out(self, evaluator: opt.Evaluator) -> None:
-        """Plan the scores of training people whom an attacker held out, where it learnt people: not
-        of words that are counted, nor of a cohort."""
+        """Plan the scores of training people whom an attacker held out, where it learnt people."""
         encoder, base, training = evaluator.encoder, evaluator.base, evaluator.training
-        learns = evaluator.kind != "cosine" or encoder != base
-        if base is None or encoder.is_textual or not learns:
+        if base is None or not evaluator.learns:
             return
         options: tuple[str, ...] = () if encoder == base else ("--own-encoder", encoder.model)
         if encoder.head_of:  # a new head learns from those who are not held out

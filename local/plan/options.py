@@ -245,7 +245,12 @@ FORM = f"<encoder>/<back end> is expected, with {', '.join([*BACKENDS][:-1])} or
 
 
 # Words of --evaluators that name no encoder, but what the others have said together.
-FUSED = {"fused": (), "fused_without_words": ("words",)}  # name -> the encoders that are left out
+LEARNT = "fused_learnt"  # of those who learnt, by weights that are learnt
+FUSED = {
+    "fused": (),
+    "fused_without_words": ("words",),
+    LEARNT: (),
+}  # the encoders that are left out
 
 
 @dataclass(frozen=True)
@@ -416,6 +421,13 @@ class Evaluator:
         """Back end and cohort size of voice similarity matrices, which are defined by PLDA or by
         the raw cosine, whichever cosine attacks."""
         return (self.scorer, self.asnorm) if self.trained == PLDA else ("cosine_raw", "0")
+
+    @property
+    def learns(self) -> bool:
+        """Whether an attacker has people learnt by it, some of whom can be held out: not words that
+        are counted, nor a cohort."""
+        learns = self.kind != "cosine" or self.encoder != self.base
+        return bool(self.training) and not self.encoder.is_textual and learns
 
     @property
     def held_out(self) -> str:
