@@ -34,9 +34,9 @@ Steps = Annotated[
 ]
 ScoringBackend = Annotated[
     str,
-    "The back end that scores: cosine (centred), cosine_raw, rho1 or rho2 (of timing), or a folder "
-    "of train_backend.py",
-    "cosine|cosine_raw|rho1|rho2|DIR",
+    "The back end that scores: cosine (centred), cosine_scaled, cosine_raw, distance, rho1 or rho2 "
+    "(of timing), or a folder of train_backend.py",
+    "cosine|cosine_scaled|cosine_raw|distance|rho1|rho2|DIR",
 ]
 ChunkSeconds = Annotated[
     float | None, "The length of the pieces that utterances are cut into (see above), in seconds",

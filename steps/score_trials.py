@@ -8,9 +8,11 @@ lines in C order; the higher the score, the more likely the same speaker.
 
 cosine: of vectors of length 1, less the mean of their side (of the enrolled people, or of the trial
 utterances, that TRIALS names), scaled to length 1 again; it needs two people on both sides.
-cosine_raw: of the vectors as they are. A folder of steps/train_backend.py: log-likelihood ratio of
-the PLDA (natural logarithm, not calibrated), knowing how many utterances each speaker enrolled; of
-one with the cohort alone: cosine. rho1, rho2: of mean durations of phones (docs/channels.md).
+cosine_raw: of the vectors as they are. cosine_scaled: cosine of values that are standardised over
+their side first (content, energy). distance: minus the absolute difference of these (level). A
+folder of steps/train_backend.py: log-likelihood ratio of the PLDA (natural logarithm, not
+calibrated), knowing how many utterances each speaker enrolled; of one with the cohort alone:
+cosine. rho1, rho2: of mean durations of phones (docs/channels.md).
 
 --enrolled N adds OUT_enrolled_<N>: scores of speakers who enrolled N of their utterances, drawn by
 the speaker's name, or all where they have fewer.

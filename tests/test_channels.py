@@ -256,7 +256,7 @@ def test_an_utterance_without_anything_is_a_vector_of_zeros(tmp_path: Path, chan
     assert empty == 1 and vectors["a"].any() and not vectors["b"].any()
     refuses("1 of 2 utterances missing", extract, channel, tmp_path, ["a", "c"])
     if channel != "timing":
-        refuses("counted in whole utterances", extract, channel, tmp_path, ["a"], 4.0)
+        refuses("is of whole utterances", extract, channel, tmp_path, ["a"], 4.0)
 
 
 @pytest.mark.parametrize("word", ["HELLO", "AY:x", "AY:0"])

@@ -1258,3 +1258,32 @@ def test_figures_of_controls_were_not_gathered(plan: Plan, corpus: Path) -> None
     made = "exp/metrics/copy/ignorant.e+cosine/OA/e_f"
     (corpus / made).mkdir(parents=True)
     assert f" {made} " in commands(plan(**options), **options)["exp/results"]
+
+
+def test_the_file_as_written_is_attacked_by_scores_alone(plan: Plan, corpus: Path) -> None:
+    """Content is standardised over its side, and what is no voice has no figures of voices. Of the
+    attackers who learn, weights are learnt from the people whom all of them held out."""
+    (corpus / "data/train/text").touch()
+    asked = WORDS | {
+        "evaluators": "content/cosine content/plda level/distance level/gaussian rhythm/gaussian "
+        "words/tfidf e/plda fused fused_learnt",
+    }  # fmt: skip
+    found = commands(plan(**asked), **asked)
+    at = "exp/scores/b2/{}.{}/e_f"
+    assert "--backend cosine_scaled " in found[at.format("ignorant", "content+cosine/OA")]
+    assert "--backend distance " in found[at.format("ignorant", "level+distance/OA")]
+    trained = found["exp/gaussians/rhythm"]
+    assert "train_backend.py --lda-dim 100 --gaussian " in trained
+    assert "extract_channel.py rhythm data/train data/train" in found["exp/xvectors/rhythm/train"]
+    of = "exp/held_out/level.train_b2_const.gaussian"
+    assert "--kind gaussian " in found[of] and "exp/xvectors/level/train_b2_const" in found[of]
+    fused = found[at.format("semi_informed_backend", "fused_learnt/AA")]
+    names = ("content.train_b2_const", "level.train_b2_const.gaussian",
+             "rhythm.train_b2_const.gaussian", "e.train_b2_const")  # fmt: skip
+    held = " ".join(f"--held-out exp/held_out/{name} data/train_b2_const" for name in names)
+    assert fused.startswith(f"local/fuse_scores.py {held} data/e_trials_f/trials ")
+    attacks = {Path(out).parts[3] for out in found if "/scores/" in out and "fused_learnt" in out}
+    assert attacks == {"semi_informed_backend.fused_learnt"}
+    voices = [out for out in found if re.search("similarity|legal|leakage", out)]
+    assert voices and all("e+plda" in out for out in voices)
+    assert "exp/metrics/b2/recordings_ignorant.level+distance/OA/e_f" in found

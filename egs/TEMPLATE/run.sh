@@ -68,7 +68,7 @@ if in_stage 3 "x-vectors of the original speech, back ends"; then
   each channels 'steps/extract_channel.py {options} {channel} {source} {data} {out}' \
     'steps/average_xvectors.py {out} {data} {out}'
   each tfidf 'steps/train_backend.py --idf {unseen} {xvectors} {data} {out}'
-  each backends 'steps/train_backend.py --lda-dim {lda_dim} {unseen} {xvectors} {data} {out}'
+  each backends 'steps/train_backend.py --lda-dim {lda_dim} {options} {unseen} {xvectors} {data} {out}'
 fi
 
 if in_stage 4 "what the systems need: pitch, voices, and what is trained"; then
@@ -111,7 +111,7 @@ if in_stage 8 "scores: enrolment-trial lists, and all pairs of segments"; then
   each scores 'steps/score_trials.py --backend {backend} --asnorm {asnorm} {enrolled} {enrol} {trial} {trials} {out}/scores' \
     'local/record_attack.py --attacker {attacker} --enrol {enrol_data} --trial {trial_data} {learnt}
       --encoder {encoder} --backend {backend} --asnorm {asnorm} {out}/attacker.json'
-  each fused 'local/fuse_scores.py {words} {trials} {out} {scores}' \
+  each fused 'local/fuse_scores.py {options} {trials} {out} {scores}' \
     'local/record_attack.py --attacker {attacker} --enrol {enrol_data} --trial {trial_data} {learnt}
       --encoder fused --backend {parts} {out}/attacker.json'
   each similarity 'steps/score_pairs.py --backend {backend} --asnorm {asnorm} --utt2spk {utt2spk} {rows} {columns}

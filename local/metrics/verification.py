@@ -4,6 +4,7 @@ import logging
 import math
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -11,13 +12,15 @@ from local.metrics import detection, intervals
 from local.metrics.detection import Ranking, folded
 from utils.arrays import Bool, Float64, Int64
 from utils.cli import UserError
-from utils.tables import StrPath
-from utils.trials import Ids, Trials, line_of
+from utils.datadir import load_data_dir
+from utils.tables import StrPath, read_json_object
+from utils.trials import Ids, Trials, join_scores, line_of, read_scores, read_trials
 
 # ---- All figures of one trial list: detection, ZEBRA and linkability from one sort, with
 # intervals.
 
 logger = logging.getLogger(__name__)
+Pair = tuple[str, str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -349,16 +352,67 @@ def normalise(heard: Int64, score: Float64) -> Float64:
     return np.round(centred * factor[heard], DECIMALS)
 
 
-def fuse(trials: Trials, scores: Sequence[Float64]) -> Float64:
-    """Sum (n_trials,) of the scores of several evaluators, each normalised over the candidates; 0
-    for an utterance with one, as a warning says. UserError where all have one."""
+def fuse(
+    trials: Trials, scores: Sequence[Float64], weights: Sequence[float] | None = None
+) -> Float64:
+    """Sum (n_trials,) of the scores of several evaluators, each normalised over the candidates and
+    multiplied by its weight (left out: 1); 0 for an utterance with one, as a warning says.
+    UserError where all have one."""
     codes = Ids.of(trials.trial).codes
     if (alone := np.bincount(codes) < 2).all():
         raise UserError("each utterance has one candidate, over whom no score can be normalised")
     if alone.any():
         n, every = int(alone.sum()), len(alone)
         logger.warning("%d of %d utterances have one candidate: their scores are 0", n, every)
-    return np.sum([normalise(codes, score) for score in scores], axis=0)
+    weighed = zip(weights or [1.0] * len(scores), scores, strict=True)
+    return np.sum([weight * normalise(codes, score) for weight, score in weighed], axis=0)
+
+
+def learn_weights(trials: Trials, scores: Sequence[Float64]) -> list[float]:
+    """Weights of several evaluators' scores (n_trials,) in `fuse`, by logistic regression on pairs
+    of recordings, each of which is a candidate of the other; targets and nontargets weigh the same.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    heard = Ids.of([*trials.trial, *trials.enrol]).codes
+    values = np.stack([normalise(heard, np.tile(score, 2)) for score in scores], axis=1)
+    model = LogisticRegression(class_weight="balanced")
+    return [float(weight) for weight in model.fit(values, np.tile(trials.target, 2)).coef_[0]]
+
+
+def weigh(held_out: Sequence[tuple[Path, Path]]) -> tuple[list[float], str]:
+    """Weights of evaluators, by their folders of steps/score_held_out.py and data directories, and
+    an empty text; or no weights, and why there are none.
+
+    A pair is that of the recordings before protection, whichever draw of each was compared.
+    """
+    tables: list[dict[Pair, tuple[bool, float]]] = []
+    for folder, data in held_out:
+        told = read_json_object(folder / "held_out.json", "run steps/score_held_out.py")
+        if why := str(told["held_out_why_undefined"]):
+            return [], f"{folder}: {why}"
+        tables.append(_read_pairs(folder, data))
+    common = [pair for pair in tables[0] if all(pair in table for table in tables)]
+    target = np.array([tables[0][pair][0] for pair in common], dtype=bool)
+    if target.all() or not target.any():
+        return [], f"{held_out[0][0]} and the others: they have no pairs of both kinds in common"
+    left, right = zip(*common, strict=True)
+    scores = [np.array([table[pair][1] for pair in common]) for table in tables]
+    return learn_weights(Trials(left, right, target), scores), ""
+
+
+def _read_pairs(folder: Path, data: Path) -> dict[Pair, tuple[bool, float]]:
+    """Whether a pair of recordings is of one person, and its score."""
+    before = load_data_dir(data, need=("utt2spk",)).tables.get("utt2uniq", {})
+    trials = read_trials(folder / "trials")
+    scores = join_scores(trials, read_scores(folder / "scores"))
+    found: dict[Pair, tuple[bool, float]] = {}
+    for one, other, target, score in zip(
+        trials.enrol, trials.trial, trials.target, scores, strict=True
+    ):
+        left, right = sorted((before.get(one, one), before.get(other, other)))
+        found[left, right] = bool(target), float(score)
+    return found
 
 
 def _why_undefined(name: str, counts: Mapping[str, int]) -> str:

@@ -11,6 +11,7 @@ from local.plan.needs import Recipe, Stage, say_recogniser, side
 from local.plan.options import (
     EVERYBODY,
     FUSED,
+    LEARNT,
     ORIGINAL,
     PLDA,
     PROSODY,
@@ -68,7 +69,7 @@ class Listed:
     def compares(self) -> bool:
         """Whether voice similarity is also measured with this attacker's evaluator: VoicePAT takes
         G_VD from an evaluator that was trained on protected speech."""
-        learnt = self.hears.training and not self.hears.encoder.is_textual
+        learnt = self.hears.training and self.hears.encoder.is_compared
         return bool(learnt) and not self.attack.parts.knows_target
 
     @property
@@ -130,9 +131,12 @@ class Listed:
     def _fuse(self, folder: str) -> str:
         """Plan fused scores; beside them those of the words alone, if these are among them."""
         found = {one.tells.encoder.word: f"{folder}/{one.path}/scores" for one in self.fused}
-        words = ("--words", found["words"]) if "words" in found else ()
+        words: tuple[str, ...] = ("--words", found["words"]) if "words" in found else ()
+        if self.tells.word == LEARNT:
+            of = [(one.hears.held_out, f"data/{one.hears.training}") for one in self.fused]
+            words = tuple(word for pair in of for word in ("--held-out", *pair))
         return self.recipe.step(
-            "fused", f"{folder}/{self.path}", words=words,
+            "fused", f"{folder}/{self.path}", options=words,
             scores=[f"{folder}/{one.path}/scores" for one in self.fused],
             parts=" + ".join(one.tells.title for one in self.fused), **self.fused[0]._record,
         )  # fmt: skip
@@ -233,10 +237,12 @@ class Attacks:
         return [one for one in self.all if (one.tells, one.gender) == (evaluator, gender)]
 
     def _fuse(self, name: str, gender: str) -> list[Listed]:
-        """Attacks by which two evaluators or more heard the same trials, fused."""
+        """Attacks by which two evaluators or more heard the same trials, fused; by weights that are
+        learnt only those who learn."""
         found: dict[tuple[str, str], list[Listed]] = {}
         for one in self.all:
-            if one.gender == gender and one.tells.encoder.word not in FUSED[name]:
+            heard = one.tells.encoder.word not in FUSED[name]
+            if one.gender == gender and heard and (name != LEARNT or one.hears.learns):
                 found.setdefault((one.attack.system, one.attack.attacker), []).append(one)
         tells = Evaluator(name, NamedEncoder(name, name, name), name, name, "", "0")
         return [
@@ -358,7 +364,7 @@ class Attacks:
         recipe.figures("metrics", one.labels(Family.RECORDINGS), lists=[*few, *lists])
         of = one.labels(Family.REIDENTIFICATION)
         recipe.figures(Family.REIDENTIFICATION, of, trials=trials, scores=scores, draws=draws)
-        if one.how == ALIGNED or one.hears.encoder.is_textual or one.fused:
+        if one.how == ALIGNED or not one.hears.encoder.is_compared or one.fused:
             return  # legal criteria need x-vectors of each utterance, which are missing here
         xvectors = one.hears.encoder.xvectors
         recipe.figures_of_encoder(
@@ -371,9 +377,9 @@ class Attacks:
     def _compare(self, evaluator: Evaluator, gender: str, system: str) -> None:
         """Plan figures of a system that depend on no attacker."""
         recipe, trials = self.recipe, f"data/{self.recipe.trial_set(gender)}/trials"
-        split, voice = recipe.split(gender), not evaluator.encoder.is_textual
+        split, encoder = recipe.split(gender), evaluator.encoder
         of = Labels(split, gender, system, Family.GAINS, "", evaluator.title, "OO-OA-AA")
-        if voice:
+        if encoder.is_compared:
             self._similarity(of._replace(family=Family.SIMILARITY, condition="OO-OP-PP"), evaluator)
         one_of = {
             one.attack.attacker: one
@@ -385,13 +391,13 @@ class Attacks:
             scores = (plain, one_of["ignorant"].scores, one_of["lazy_informed"].scores)
             lists = [word for path in scores for word in (trials, path)]
             recipe.at(Stage.MEASURE).figures("metrics", of, lists=lists)
-        if voice:  # of what counts words there are no such vectors
+        if encoder.is_compared:
             names = [side(recipe.trial_set(gender), of) for of in ("", system)]
-            sides = [f"{evaluator.encoder.xvectors}/{name}/xvector.scp" for name in names]
+            sides = [f"{encoder.xvectors}/{name}/xvector.scp" for name in names]
             leaks = of._replace(family=Family.LEAKAGE, condition="OP")
             recipe.at(Stage.MEASURE).figures_of_encoder("metrics", leaks, lists=sides)
-            if recipe.is_random(system):
-                self._calibrate(evaluator, gender, system)
+        if not encoder.is_textual and recipe.is_random(system):
+            self._calibrate(evaluator, gender, system)
 
     def _similarity(self, of: Labels, evaluator: Evaluator) -> None:
         """Plan scores and figures of voice similarity, also as an attacker's evaluator hears it."""

@@ -73,8 +73,8 @@ def _hearing(
 ) -> tuple[tuple[opt.Evaluator, ...], list[str]]:
     """Evaluators that can hear something here, and notes on the others."""
     why = "nothing recognises words: moonshine is not installed, and --asr names no hub:<model>"
-    there = recognise_words(asked)
-    kept = tuple(one for one in evaluators if there or one.encoder.word != "words")
+    lost = () if recognise_words(asked) else ("words", "rhythm")
+    kept = tuple(one for one in evaluators if one.encoder.word not in lost)
     if not kept:
         raise UserError(f"--evaluators: {why}")
     return kept, [f"evaluator left out: {e.word}: {why}" for e in evaluators if e not in kept]
@@ -322,7 +322,7 @@ class Recipe:
             before = self.xvectors(encoder.head_of, name, sessions=sessions)
             return self.step("head_xvectors", out, name, head=encoder.model, xvectors=before)
         if encoder.is_recognised:
-            return self._channel(encoder, name, () if encoder.is_textual else cut)
+            return self._channel(encoder, name, cut if encoder.word == "timing" else ())
         if encoder.given:
             return self.step("given_xvectors", out, name, given=f"{encoder.given}/{name}")
         table = "session_xvectors" if sessions else "xvectors"
@@ -334,12 +334,12 @@ class Recipe:
         """Plan the vectors of a set, made of what is recognised in it, whatever protects it; for
         the words of the training set its own text will do."""
         channel, word = encoder.word, "phones"
-        if channel == "words":
+        if channel in ("words", "rhythm"):
             word = recognise_words(self.asked)
         sets = (*self.sets, self.train, self.learnt.name, *self.asked.words("distractors"))
         of = max((one for one in sets if name.startswith(one)), key=len)
         source = f"exp/decode/{name[len(of) + 1 :] or 'original'}/{opt.label_of(word)}/{of}"
-        if channel == "words" and name == self.train and Path("data", name, "text").is_file():
+        if word != "phones" and name == self.train and Path("data", name, "text").is_file():
             source = f"data/{name}"
         else:
             recogniser, more = say_recogniser(self.asked, word)
@@ -357,9 +357,10 @@ class Recipe:
         return self.step("averages", f"{xvectors}_speakers", name, xvectors=xvectors)
 
     def backend(self, encoder: opt.NamedEncoder, name: str, out: str, kind: str = opt.PLDA) -> str:
-        """Plan a back end, PLDA or COHORT, trained on a set's x-vectors."""
+        """Plan a back end, PLDA, GAUSSIAN or COHORT, trained on a set's x-vectors."""
         xvectors = self.session_xvectors(encoder, name)
-        more = {"lda_dim": "0"} if kind == opt.COHORT else {}
+        more: dict[str, Any] = {"lda_dim": "0"} if kind == opt.COHORT else {}
+        more["options"] = ("--gaussian",) if kind == opt.GAUSSIAN else ()
         table = "tfidf" if encoder.is_textual else "backends"
         return self.step(table, out, name, xvectors=xvectors, **more)
 
@@ -536,15 +537,14 @@ class Recipe:
             self.backend(evaluator.encoder, evaluator.training, evaluator.scorer, kind)
 
     def held_out(self, evaluator: opt.Evaluator) -> None:
-        """Plan the scores of training people whom an attacker held out, where it learnt people: not
-        of words that are counted, nor of a cohort."""
+        """Plan the scores of training people whom an attacker held out, where it learnt people."""
         encoder, base, training = evaluator.encoder, evaluator.base, evaluator.training
-        learns = evaluator.trained == opt.PLDA or encoder != base
-        if base is None or encoder.is_textual or not learns:
+        if base is None or not evaluator.learns:
             return
-        kind = "plda" if evaluator.trained == opt.PLDA else "cosine"
         options: tuple[str, ...] = () if encoder == base else ("--own-encoder", encoder.model)
         if encoder.head_of:  # a new head learns from those who are not held out
             encoder, options = base, ("--head",)
         xvectors, out = self.session_xvectors(encoder, training), evaluator.held_out
-        self.step("held_out", out, training, kind=kind, options=options, xvectors=xvectors)
+        self.step(
+            "held_out", out, training, kind=evaluator.kind, options=options, xvectors=xvectors
+        )

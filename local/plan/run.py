@@ -233,6 +233,7 @@ class People:
         for encoder in dict.fromkeys(one.encoder for one in recipe.evaluators):
             made = f"{encoder.xvectors}/{train}" in recipe.tables.every_out()
             costly = encoder.is_recognised or encoder.given or encoder.backend
+            costly = costly or not encoder.is_compared
             if encoder.is_textual or (costly and not made):
                 continue  # vectors of the training set that nobody else needs, or are not there
             attacks = [one for one in self.attacks.all if one.tells.encoder == encoder]
@@ -265,7 +266,7 @@ class People:
         names, encoder = self.recipe.asked.words("distractors"), one.tells.encoder
         learnt = encoder.conf and self.recipe.train in names
         drawn = one.attack.level == "-" and one.how != ALIGNED
-        return bool(names and drawn and not learnt and not encoder.is_textual)
+        return bool(names and drawn and not learnt and encoder.is_compared)
 
     def _crowd(self, one: Listed) -> None:
         """Plan legal linkability and naming with the distractors among the candidates."""
@@ -375,7 +376,8 @@ def _package_of(option: str, word: str) -> str:
         return MOONSHINE if any(need.startswith("model:") for need in needs) else ""
     name = word.partition("/")[0]
     name = shipped(name) or name
-    return {"moonshine": MOONSHINE, "pyannote": MOONSHINE, "resemblyzer": name}.get(name, "")
+    in_moonshine = dict.fromkeys(("moonshine", "pyannote", "content"), MOONSHINE)
+    return {**in_moonshine, "resemblyzer": name}.get(name, "")
 
 
 def _plan_all(asked: Asked, before: Sequence[Listed] = ()) -> tuple[Recipe, Attacks, Utility]:

@@ -627,7 +627,7 @@ def channels(results: Results) -> Found:
     rows = where(results.metrics, family=frame.VERIFICATION, metric="eer", system=shown)
     rows = rows[np.isfinite(rows["value"])]
     heard_by = SAID["channels"]["parts"]
-    encoder = rows["evaluator"].str.split("/").str[0]
+    encoder = rows["evaluator"].str.split("[:/]").str[0]
     heard = encoder.where(encoder.isin([*heard_by]), "")
     known = [name for name in heard_by if name in set(heard)]
     if len(known) < 2:

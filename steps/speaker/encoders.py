@@ -28,6 +28,9 @@ from utils.tables import need_files, write_map
 # | `resemblyzer` | pretrained d-vectors, comes with its package | 256, length 1 |
 # | `pyannote` | pretrained x-vectors, comes in Moonshine's package | 512 |
 # | `melody` | pitch, voicing and energy, no network | 16 |
+# | `level` | level of the file in dB | 1 |
+# | `energy` | contour of energy | 37 |
+# | `content`, `content:<extractor>` | moments of a recogniser's frames | twice the frame's |
 # | `hub:<model>` | SpeechBrain model of the Hugging Face hub, or a folder of one | the model's |
 
 Samples = npt.NDArray[np.float32] | npt.NDArray[np.float64]
@@ -37,6 +40,10 @@ ENCODERS = {
     "resemblyzer": "steps.speaker.encoders:ResemblyzerEncoder",
     "pyannote": "steps.speaker.pyannote:PyannoteEncoder",
     "melody": "steps.channels.recognised:MelodyEncoder",
+    "level": "steps.channels.written:LevelEncoder",
+    "energy": "steps.channels.written:EnergyEncoder",
+    "content": "steps.channels.written:ContentEncoder",
+    "content:<extractor>": "steps.channels.written:ContentEncoder",
     "hub:<model>": "steps.speaker.encoders:HubEncoder",
     "<folder>": "steps.speaker.encoders:load_trained",
 }
