@@ -236,7 +236,7 @@ def _reason(error: Exception) -> str:
 
 
 def _refusal(path: Path, error: Exception, other: Exception) -> str:
-    """What is wrong with a file that neither library reads, by what each says of it."""
+    """What is wrong with a file that neither library reads, by what each says."""
     with path.open("rb") as stream:
         kind = container(stream.read(HEAD))
     if kind and getattr(error, "code", 0) == _UNKNOWN_FORMAT:
@@ -420,9 +420,8 @@ def _decode(container: "InputContainer", bare: bool) -> Iterator[tuple["Float64"
     rates, to_floats, seconds, due = set(), av.AudioResampler("dblp"), 0.0, 0.0
     codec = _track(container).codec_context
     codec.thread_count, codec.options = 1, _STRICT
-    for packet in chain(_packets(container), [None]):
-        if packet and not bare:
-            due += float((packet.duration or 0) * packet.time_base)
+    for packet, length in chain(_packets(container), [(None, 0.0)]):
+        due += 0 if bare else length
         for frame in codec.decode(av.Packet(bytes(packet)) if bare and packet else packet):
             seconds += frame.samples / frame.sample_rate
             rates.add((frame.sample_rate, frame.layout.name))
@@ -447,27 +446,31 @@ def _track(container: "InputContainer") -> "AudioStream":
     return tracks[0]
 
 
-def _packets(container: "InputContainer") -> Iterator["Packet[Any]"]:
-    """Yield the packets of the audio track; AudioError where some are damaged or not there."""
+def _packets(container: "InputContainer") -> Iterator[tuple["Packet[Any]", float]]:
+    """Yield the packets of the audio track and their seconds; AudioError where some are damaged or
+    not there."""
     track, films = _track(container), container.streams.video
     told, end = _told_seconds(container, track), 0.0
     last = 0.0 if told and not films else None
+    timed, tick = container.format.name != "ogg", float(track.time_base or 0)
     packets = container.demux()
-    while (packet := _step(partial(next, packets, None))) is not None:
+    advance = partial(next, packets, None)
+    while (packet := _step(advance)) is not None:
         if packet.is_corrupt:
             raise AudioError(f"is truncated or damaged at {end:.1f} seconds; {_SAVE}")
-        if packet.size and packet.pts is not None:
-            begin = float(packet.pts * packet.time_base)
-            stop = begin + float((packet.duration or 0) * packet.time_base)
-            end = max(end, stop)
-            if packet.stream is track:
-                if last is not None and abs(begin - last) > _GAP and container.format.name != "ogg":
-                    raise AudioError(
-                        f"is damaged: {begin:.1f} s follow behind {last:.1f} s; {_SAVE}"
-                    )
-                last = stop
-        if packet.size and packet.stream is track:
-            yield packet
+        if not packet.size:
+            continue  # which tells of the end
+        ours = packet.stream is track
+        unit = tick if ours else float(packet.time_base)
+        length = (packet.duration or 0) * unit
+        if packet.pts is not None:
+            begin = packet.pts * unit
+            end = max(end, begin + length)
+            if ours and last is not None and timed and abs(begin - last) > _GAP:
+                raise AudioError(f"is damaged: {begin:.1f} s follow behind {last:.1f} s; {_SAVE}")
+            last = begin + length if ours else last
+        if ours:
+            yield packet, length
     slack = _LAST_PICTURE if any(not film.disposition & _COVER for film in films) else _GAP
     if end < told - slack:
         raise AudioError(f"{_cut(round(told, 1), round(end, 1), 'seconds')}; {_SAVE}")
@@ -680,8 +683,8 @@ def _measure(part: Callable[[], Any]) -> tuple[int, float]:
     """Packets, and the seconds that they have together."""
     n, seconds = 0, 0.0
     with _open_container(part()) as container:
-        for packet in _packets(container):
-            n, seconds = n + 1, seconds + float((packet.duration or 0) * packet.time_base)
+        for _, length in _packets(container):
+            n, seconds = n + 1, seconds + length
     return n, seconds
 
 
