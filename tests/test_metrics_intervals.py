@@ -42,7 +42,9 @@ def test_percentiles_are_replicates_rounded_outwards() -> None:
 def test_the_interval_of_a_mean_is_the_textbook_one() -> None:
     rng = np.random.default_rng(0)
     value = rng.normal(size=400)
-    report = interval_report(lambda w: {"mean": float(w @ value / w.sum())}, 400, 2000, 0)
+    report = interval_report(
+        ({"mean": float(w @ value / w.sum())} for w in multiplicities(400, 2000)), 400
+    )
     low, high = report["intervals"]["mean"]
     half = 1.96 * value.std() / 20
     assert low == pytest.approx(value.mean() - half, abs=0.2 * half)
@@ -51,14 +53,15 @@ def test_the_interval_of_a_mean_is_the_textbook_one() -> None:
 
 def test_undefined_resamples_are_counted_and_said(caplog: pytest.LogCaptureFixture) -> None:
     report = interval_report(
-        lambda w: {"x": 1.0, "y": math.nan if w[0] > 1 else 2.0} if w[0] else None, 3, 200, 0
-    )
+        ({"x": 1.0, "y": math.nan if w[0] > 1 else 2.0} if w[0] else None
+         for w in multiplicities(3, 200)), 3,
+    )  # fmt: skip
     left_out = report["n_bootstrap_undefined"]
     assert 20 < left_out < 120  # (2/3)³ of 200
     assert f"{left_out} of 200 resamples of the speakers are undefined" in caplog.text
     assert "y is undefined in" in caplog.text
     assert report["intervals"] == {"x": [1.0, 1.0], "y": [2.0, 2.0]}
-    nothing = interval_report(lambda w: {"x": math.nan}, 3, 5, 0)
+    nothing = interval_report([{"x": math.nan}] * 5, 3)
     assert nothing["intervals"] == {"x": None}
 
 

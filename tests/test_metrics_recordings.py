@@ -334,7 +334,8 @@ def test_runs_of_a_random_system_are_averaged_and_drawn() -> None:
 def test_beside_one_of_three_runs_the_first_of_two_was_drawn_twice_as_often() -> None:
     """An attacker's own runs are equally likely, however many another has."""
     runs: list[Any] = [0.0, 1.0]
-    made = module.over_runs(runs, np.ones((600, 1)), 0, lambda run, drawn: drawn[:, 0] * run)  # type: ignore[operator]
+    figures: Any = lambda run, drawn: drawn[:, 0] * run  # noqa: E731
+    made = module.over_runs(runs, 1, figures, n_bootstrap=600)
     assert made[0, 0] == 0.5 and made[0, 1:].mean() == pytest.approx(0.5, abs=0.06)
 
 

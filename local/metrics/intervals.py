@@ -2,7 +2,7 @@
 
 import logging
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -42,9 +42,9 @@ def count_labels(target: Bool, suffix: str = "") -> dict[str, int]:
     return {f"n_target{suffix}": n, f"n_nontarget{suffix}": len(target) - n}
 
 
-def multiplicities(n_speakers: int, n_bootstrap: int, seed: int) -> Float64:
-    """Draw the speakers: counts (n_bootstrap, n_speakers); speakers in C order of their ids, so
-    that the draws do not depend on the order of any file."""
+def multiplicities(n_speakers: int, n_bootstrap: int = 0, seed: int = 0) -> Float64:
+    """How often each resample holds each speaker, (n_bootstrap, n_speakers); speakers in C order of
+    their ids, so that the resamples do not depend on the order of any file."""
     rng = make_rng(seed, "bootstrap over speakers")
     return rng.multinomial(n_speakers, np.full(n_speakers, 1.0 / n_speakers), n_bootstrap).astype(
         np.float64
@@ -59,15 +59,19 @@ def warn_undefined(figures: Figures, why: str) -> Figures:
     return figures
 
 
-def mean_figures(runs: Sequence[Figures]) -> Figures:
-    """Mean of each figure over runs of a random system; NaN where it is undefined in one."""
-    return {name: float(np.mean([run[name] for run in runs])) for name in runs[0]}
+def resample(
+    n_speakers: int, n_draws: int, n_bootstrap: int = 0, seed: int = 0
+) -> tuple[Float64, Int64]:
+    """Resamples of people and of the draws of a random system, so that intervals cover both:
+    `multiplicities`, (n_bootstrap, n_speakers), and the place of the one draw that each resample is
+    taken of, (n_bootstrap,)."""
+    draw = make_rng(seed, "bootstrap over draws").integers(n_draws, size=n_bootstrap)
+    return multiplicities(n_speakers, n_bootstrap, seed), draw
 
 
-def one_run(n_runs: int, n_bootstrap: int, seed: int) -> Int64:
-    """Draw the run of which each resample of people is taken, so that intervals cover both; places,
-    (n_bootstrap,)."""
-    return make_rng(seed, "bootstrap over draws").integers(n_runs, size=n_bootstrap)
+def mean_figures(draws: Sequence[Figures]) -> Figures:
+    """Mean of each figure over draws of a random system; NaN where it is undefined in one."""
+    return {name: float(np.mean([draw[name] for draw in draws])) for name in draws[0]}
 
 
 def pair_weights(drawn: Float64) -> Float64:
@@ -79,24 +83,19 @@ def pair_weights(drawn: Float64) -> Float64:
     return weight
 
 
-def interval_report(
-    evaluate: Callable[[Float64], Figures | None],
-    n_speakers: int,
-    n_bootstrap: int = 0,
-    seed: int = 0,
-) -> dict[str, object]:
+def interval_report(resampled: Iterable[Figures | None], n_speakers: int) -> dict[str, object]:
     """Compute `intervals` of each figure, with the counts behind them, for a report.
 
-    evaluate: figures of a resample from how often each speaker is drawn, (n_speakers,); None where
-    nothing is defined (no target or no nontarget left, for example). Nothing without resamples; of
-    one speaker, who is in all of them, every interval is None.
+    resampled: figures of each resample; None where nothing is defined (no target or no nontarget
+    left, for example). Nothing without resamples; of one speaker, who is in all of them, every
+    interval is None.
     """
-    if not n_bootstrap:
+    every = [*resampled]
+    if not (n_bootstrap := len(every)):
         return {}
     if n_speakers < 2:
         logger.warning("intervals are undefined: they are over speakers, and there is one")
-    draws = multiplicities(n_speakers, n_bootstrap, seed)
-    replicates = [figures for drawn in draws if (figures := evaluate(drawn)) is not None]
+    replicates = [figures for figures in every if figures is not None]
     left_out = n_bootstrap - len(replicates)
     if left_out:
         logger.warning(
@@ -125,7 +124,8 @@ def rate_intervals(
             return {n: drawn[has[n]] @ rates[n][has[n]] / drawn[has[n]].sum() for n in varied}
 
     n_people = len(next(iter(rates.values()), ()))
-    report = interval_report(evaluate, n_people, n_bootstrap if varied else 0, seed)
+    drawn = multiplicities(n_people, n_bootstrap if varied else 0, seed)
+    report = interval_report(map(evaluate, drawn), n_people)
     found = report.get("intervals", {})
     assert isinstance(found, dict)
     return report | ({"intervals": dict.fromkeys(rates) | found} if n_bootstrap else {})

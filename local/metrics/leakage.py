@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from local.metrics.intervals import Figures, interval_report, number_names
+from local.metrics.intervals import Figures, interval_report, multiplicities, number_names
 from utils.arrays import Float64, Int64
 from utils.cli import UserError
 from utils.datadir import describe_difference
@@ -486,7 +486,9 @@ def leakage(
             resampled |= {f"{name}{suffix}": value for name, value in figures.items()}
         return resampled
 
-    return report | interval_report(evaluate, len(asked), n_bootstrap, seed)
+    return report | interval_report(
+        map(evaluate, multiplicities(len(asked), n_bootstrap, seed)), len(asked)
+    )
 
 
 def _figures_or_undefined(found: Search, suffix: str, protected: Embeddings) -> Figures:

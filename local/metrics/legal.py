@@ -135,7 +135,7 @@ def reidentification(
     """All figures (keys of the JSON: docs/metrics/reidentification.md).
 
     draws: (n_trials,) each, of further runs of a random system: figures are means over all runs, a
-    resample takes one of them. resamples: n_bootstrap and seed of `interval_report`.
+    resample takes one of them. resamples: n_bootstrap and seed of `intervals.resample`.
     """
     runs = [find_queries(trials, run, utt2spk, trials_path=trials_path) for run in (score, *draws)]
     by_utterance = runs[0][0]
@@ -152,12 +152,9 @@ def reidentification(
     report |= intervals.mean_figures([_named(run) for run in runs])
     share = np.bincount(who, by_utterance.rank == 1) / np.bincount(who)
     report["reid_top_1_per_speaker"] = dict(zip(names, share.tolist(), strict=True))
-
-    chosen = iter(
-        intervals.one_run(len(runs), resamples.get("n_bootstrap", 0), resamples.get("seed", 0))
-    )
+    weights, draw = intervals.resample(len(names), len(runs), **resamples)
     return report | intervals.interval_report(
-        lambda drawn: _named(runs[next(chosen)], drawn), len(names), **resamples
+        (_named(runs[of], own) for own, of in zip(weights, draw, strict=True)), len(names)
     )
 
 

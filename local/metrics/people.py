@@ -132,9 +132,8 @@ def inference(
         }
 
     report |= evaluate(np.ones(len(names)))
-    return report | (
-        intervals.interval_report(evaluate, len(names), n_bootstrap, seed) if right else {}
-    )
+    weights = intervals.multiplicities(len(names), n_bootstrap if right else 0, seed)
+    return report | intervals.interval_report(map(evaluate, weights), len(names))
 
 
 def _vectors(side: AttackSide) -> tuple[Float64, Int64]:
@@ -277,7 +276,6 @@ def groups(
     """
     every = [[hear(trials, run, speakers) for run in runs] for runs in scores]
     first, names = every[0][0], speakers.names
-    drawn = intervals.multiplicities(len(names), n_bootstrap, seed)
     sought = np.isin(np.arange(len(names)), first.person[first.sought])
     report: dict[str, object] = {
         **intervals.count_labels(trials.target),
@@ -286,13 +284,14 @@ def groups(
         "n_attacks": len(scores),
     }
     samples: dict[str, Float64] = {}  # of each figure, (1 + n_bootstrap,)
+    resamples = {"n_bootstrap": n_bootstrap, "seed": seed}
     members = _members(values, names, sought)
     order = shuffle(first, names, seed)
     for length in ENDS:
         heard = [[group(one, order, LENGTHS[length]) for one in runs] for runs in every]
         found = [[one for one in runs if one is not None] for runs in heard]
         for attribute, own in members.items():
-            of = {value: _figures(found, who, drawn, seed) for value, who in own.items()}
+            of = {value: _figures(found, who, **resamples) for value, who in own.items()}
             for figure, sign in BETTER.items():
                 key = f"{figure}_{length}_recordings"
                 samples |= {f"{key}_{attribute}_{v}": one[figure] for v, one in of.items()}
@@ -328,13 +327,16 @@ def _members(values: Values, names: Sequence[str], sought: Bool) -> dict[str, di
 
 
 def _figures(
-    every: Sequence[Sequence[Heard]], who: Bool, drawn: Float64, seed: int
+    every: Sequence[Sequence[Heard]], who: Bool, **resamples: int
 ) -> Mapping[str, Float64]:
     """Figures of all attackers on some people, first as they are, then in each resample."""
     own = [[Length.of(_only(heard, who), len(who)) for heard in runs] for runs in every]
-    named = [over_runs(runs, drawn, seed, Length.named)[0] for runs in own]
-    first = [over_runs(runs, drawn[:0], seed).min() for runs in own]
-    eers = np.vstack([over_runs(own[i], drawn, seed) for i in np.argsort(first)[:RESAMPLED]])
+    n = len(who)
+    named = [over_runs(runs, n, Length.named, **resamples)[0] for runs in own]
+    first = [over_runs(runs, n, Length.eers).min() for runs in own]
+    eers = np.vstack(
+        [over_runs(own[i], n, Length.eers, **resamples) for i in np.argsort(first)[:RESAMPLED]]
+    )
     return {"eer": eers.min(axis=0), "named": np.max(named, axis=0)}
 
 

@@ -291,14 +291,13 @@ def recordings(
     report |= intervals.warn_undefined(
         tests, "too few people have the same candidates, and could swap them"
     )
-    drawn = intervals.multiplicities(n_people, n_bootstrap, seed)
-    chosen = intervals.one_run(len(runs), n_bootstrap, seed)
-    resampled: dict[int, intervals.Figures | None] = {}
+    drawn, draw = intervals.resample(n_people, len(runs), n_bootstrap, seed)
+    resampled: list[intervals.Figures | None] = [None] * n_bootstrap
     for place, run in enumerate(runs):
-        rows = np.flatnonzero(chosen == place)
-        resampled |= zip(rows.tolist(), _figures(run, drawn[rows]), strict=True)
-    found = (resampled[row] for row in range(n_bootstrap))
-    report |= intervals.interval_report(lambda _: next(found), n_people, n_bootstrap, seed)
+        rows = np.flatnonzero(draw == place)
+        for row, figures in zip(rows.tolist(), _figures(run, drawn[rows]), strict=True):
+            resampled[row] = figures
+    report |= intervals.interval_report(resampled, n_people)
     for n, own_score in enrolled.items():
         made = _of_enrolled(hear(trials, own_score, speakers), order, drawn)
         for name, (value, *lows) in made.items():
@@ -507,14 +506,14 @@ def strongest(
     every = [[hear(trials, run, speakers) for run in runs] for runs in scores]
     first, n_people = every[0][0], len(speakers.names)
     order, (models, swaps, _) = shuffle(first, speakers.names, seed), _swap(first, seed)
-    drawn = intervals.multiplicities(n_people, n_bootstrap, seed)
+    resamples = {"n_bootstrap": n_bootstrap, "seed": seed}
     found: dict[str, list[Float64]] = {}
     of, leaks = [], []
     for runs in every:
         lengths = [_lengths(heard, order, n_people) for heard in runs]
         for name in lengths[0]:
             own = [of_run[name] for of_run in lengths]
-            eers = over_runs(own, drawn, seed)
+            eers = over_runs(own, n_people, Length.eers, **resamples)
             found.setdefault(name, []).extend(eers)
             of += [name] * len(eers)
             if len(swaps):
@@ -537,14 +536,13 @@ def strongest(
 
 def over_runs(
     runs: Sequence[Length],
-    drawn: Float64,
-    seed: int,
-    figures: Callable[[Length, Float64], Float64] = Length.eers,
+    n_people: int,
+    figures: Callable[[Length, Float64], Float64],
+    **resamples: int,
 ) -> Float64:
-    """Figures in the mean of all runs, then in each resample, of one run at random, (k, 1 + n);
-    drawn: (n, n_people). By default the folded EERs of the scores as they are and, unless they have
-    one candidate, normalised."""
-    chosen = intervals.one_run(len(runs), len(drawn), seed)
+    """Figures in the mean of all runs, then in each resample, of one run at random, (k, 1 + n).
+    figures: a method of `Length`. resamples: n_bootstrap and seed of `intervals.resample`."""
+    drawn, chosen = intervals.resample(n_people, len(runs), **resamples)
     whole, parts, places = [], [], [np.zeros(1, np.int64)]
     for place, own in enumerate(runs):
         of_run = np.flatnonzero(chosen == place)

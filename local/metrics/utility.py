@@ -1,6 +1,6 @@
 """Utility of protected speech: words, emotions, prosody and estimated quality.
 
-All figures have intervals over speakers; resamples: n_bootstrap and seed of `interval_report`.
+All figures have intervals over speakers; resamples: n_bootstrap and seed of `multiplicities`.
 """
 
 import math
@@ -10,7 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from local.metrics.intervals import Figures, interval_report, logger, warn_undefined
+from local.metrics.intervals import (
+    Figures,
+    interval_report,
+    logger,
+    multiplicities,
+    warn_undefined,
+)
 from steps.asr.language import NORMALISERS, describe_normaliser
 from utils.arrays import Float64
 from utils.cli import UserError
@@ -108,7 +114,7 @@ def error_figures(
             "says nothing of the speech (docs/words.md)"
         )
     return report | interval_report(
-        lambda drawn: _error_rates(drawn @ counts), len(spk2utt), **resamples
+        map(_error_rates, multiplicities(len(spk2utt), **resamples) @ counts), len(spk2utt)
     )
 
 
@@ -187,7 +193,7 @@ def recall_figures(
             emotion: {name: int(n) for name, n in zip(said, row, strict=True) if n}
             for emotion, row in zip(emotions, total, strict=True)
         },
-        **interval_report(evaluate, len(speakers), **resamples),
+        **interval_report(map(evaluate, multiplicities(len(speakers), **resamples)), len(speakers)),
     }
 
 
@@ -269,7 +275,7 @@ def prosody_figures(
         "n_segments": len(table),
         "n_undefined": {name: n for name, n in undefined.items() if n},
         "f0_correlation_per_speaker": _ratios(spk2utt, total[:, 0], count[:, 0]),
-        **interval_report(evaluate, len(values), **resamples),
+        **interval_report(map(evaluate, multiplicities(len(values), **resamples)), len(values)),
     }
 
 
@@ -343,7 +349,9 @@ def quality_figures(
     }
     if original is not None:
         report["n_undefined_original"] = _reasons({utt: original[utt] for utt in scores})
-    return report | interval_report(evaluate, len(means), **resamples)
+    return report | interval_report(
+        map(evaluate, multiplicities(len(means), **resamples)), len(means)
+    )
 
 
 def _number(score: float | str) -> float:

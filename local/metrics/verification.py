@@ -206,7 +206,7 @@ def verification(
     draws: (n_trials,) each, of further runs of a random system: figures are means over all runs, a
     resample takes one of them, and what is of speakers is of the first.
     challenges: adds `eer_speechbrain` and `eer_kaldi`, without intervals.
-    resamples: n_bootstrap and seed of `interval_report`.
+    resamples: n_bootstrap and seed of `intervals.resample`.
     """
     cell = speakers.cell if speakers is not None and resamples.get("n_bootstrap") else None
     runs = [_run(trials, run, beside or {}, omegas, cell) for run in (score, *draws)]
@@ -246,14 +246,11 @@ def verification(
     report["n_target_speakers"] = len(np.unique(speakers.trial[trials.target]))
     if cell is None:
         return report
-    chosen = iter(
-        intervals.one_run(len(runs), resamples.get("n_bootstrap", 0), resamples.get("seed", 0))
-    )
-
-    def evaluate(drawn: Float64) -> intervals.Figures | None:
-        return runs[int(next(chosen))][1](intervals.pair_weights(drawn).ravel())
-
-    report |= intervals.interval_report(evaluate, len(names), **resamples)
+    weights, draw = intervals.resample(len(names), len(runs), **resamples)
+    report |= intervals.interval_report(
+        (runs[of][1](intervals.pair_weights(own).ravel())
+         for own, of in zip(weights, draw.tolist(), strict=True)), len(names),
+    )  # fmt: skip
     ranges = report["intervals"]
     if isinstance(ranges, dict) and "eer_rise" in figures:
         low, high = ranges.get("eer_rise") or (math.nan, math.nan)
@@ -275,7 +272,9 @@ def eer_with_interval(
         t, n = ranking.counts(intervals.pair_weights(drawn).ravel()[ranked])
         return {"eer": detection.eer(t, n)} if t.any() and n.any() else None
 
-    report = intervals.interval_report(evaluate, len(speakers.names), n_bootstrap, seed)
+    n = len(speakers.names)
+    drawn = intervals.multiplicities(n, n_bootstrap, seed)
+    report = intervals.interval_report(map(evaluate, drawn), n)
     ranges = report["intervals"]
     assert isinstance(ranges, dict)
     return detection.eer(*ranking.counts()), ranges.get("eer")
