@@ -1,8 +1,9 @@
-"""Statistics over speakers: 95 % intervals, and p values of several tests."""
+"""Names of figures, and statistics over speakers: 95 % intervals, and p values of several tests."""
 
 import logging
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +22,45 @@ from utils.tables import sort_ids
 
 LEVEL = 0.95
 
+# What a figure is of, beside its metric: columns of metrics.csv. recordings: how many of a person
+# are heard together (any: the test of all these numbers); enrolled, candidates: numbers (enrolled:
+# empty for all); attribute, group: of which people (of
+# a recall: the emotion; of linkability_bins: how many); gallery: in what is searched; kind: value,
+# chance, p, or what _PREFIXES and docs/metrics also name.
+COLUMNS = ("recordings", "enrolled", "candidates", "attribute", "group", "gallery", "kind")
+_UNSAID = {"recordings": ("1", "any")}  # by names
+_PREFIXES = {"value": "", "p": "p_value", "p_two_sided": "p_value_two_sided"}
 Figures = dict[str, float]  # NaN: undefined
 
 logger = logging.getLogger(__name__)
+
+
+class Key(str):
+    """Name of a figure in a JSON file; made by `key`. columns: of metrics.csv, with the metric."""
+
+    columns: dict[str, str]
+
+
+def key(metric: str, **columns: object) -> Key:
+    """Name of a figure from what it is of: `COLUMNS`, and n_speakers and n_segments behind it where
+    these are not those of the whole file.
+
+    >>> key("eer", recordings="all", enrolled=3), key("cmc_1", kind="p", gallery="no_same_utt")
+    ('eer_3_enrolled_all_recordings', 'p_value_cmc_1_no_same_utt')
+    """
+    of = {"metric": metric, "kind": "value"} | {name: str(own) for name, own in columns.items()}
+    numbers = (f"{of[name]}_{name}" for name in ("enrolled", "recordings", "candidates")
+               if of.get(name, "") not in ("", *_UNSAID.get(name, ())))  # fmt: skip
+    parts = (of.get(name, "") for name in ("attribute", "group", "gallery"))
+    kind = _PREFIXES.get(of["kind"], of["kind"])
+    found = Key("_".join(filter(None, (kind, metric, *numbers, *parts))))
+    found.columns = of
+    return found
+
+
+def but(name: str, **columns: object) -> Key:
+    """The name of the same figure, but of other `columns`."""
+    return key(**{"metric": name} | getattr(name, "columns", {}) | columns)
 
 
 def number_names(
@@ -131,6 +168,26 @@ def rate_intervals(
     return report | ({"intervals": dict.fromkeys(rates) | found} if n_bootstrap else {})
 
 
+def sampled(samples: Mapping[str, Float64], n_people: int) -> dict[str, object]:
+    """Values and `interval_report` of figures, each as it is and then in each resample, (1 + n,).
+    A resample in which all are undefined counts as one of nothing."""
+    table = np.array([*samples.values()])
+    resampled = (
+        dict(zip(samples, own.tolist(), strict=True)) if not np.isnan(own).all() else None
+        for own in table.T[1:]
+    )
+    values = dict(zip(samples, table.T[0].tolist(), strict=True)) if samples else {}
+    return values | interval_report(resampled, n_people)
+
+
+def both(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, object]:
+    """Two reports with intervals as one; what both have is that of the first."""
+    ranges = [report["intervals"] for report in (second, first) if "intervals" in report]
+    more = {name: value for name, value in second.items() if name not in first}
+    merged = {name: ends for own in ranges for name, ends in own.items()}
+    return {**first, **more, **({"intervals": merged} if ranges else {})}
+
+
 def _interval(name: str, replicates: list[Figures]) -> list[float] | None:
     values = np.array([figures[name] for figures in replicates])
     defined = values[~np.isnan(values)]
@@ -143,7 +200,7 @@ def _interval(name: str, replicates: list[Figures]) -> list[float] | None:
 
 
 # Parts of the names of shares of people.
-SHARES = ("cmc_", "named", "reid", "inferred", "residual_risk")
+SHARES = ("cmc_", "named", "by_recording", "inferred", "residual_risk")
 
 
 def is_falsely_sure(name: str, low: float, high: float) -> bool:

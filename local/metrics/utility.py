@@ -13,6 +13,7 @@ import numpy as np
 from local.metrics.intervals import (
     Figures,
     interval_report,
+    key,
     logger,
     multiplicities,
     warn_undefined,
@@ -173,10 +174,10 @@ def recall_figures(
         by_part = np.tensordot(drawn, counts, (0, 1))
         whole = by_part.sum(axis=0)
         each = recalls(whole)
-        found = {
+        found: Figures = {
             "uar": float(each.mean()) if len(emotions) > 1 else math.nan,
             "accuracy": float(np.diagonal(whole).sum() / whole.sum()),
-            **{f"recall_{name}": float(r) for name, r in zip(emotions, each, strict=True)},
+            **{key("recall", group=e): float(r) for e, r in zip(emotions, each, strict=True)},
         }
         return found | (_over_folds(by_part, emotions) if folds else {})
 
@@ -185,7 +186,7 @@ def recall_figures(
         logger.warning("uar is undefined: %s is the only emotion of the reference", emotions[0])
     return {
         **evaluate(np.ones(len(speakers))),
-        "chance_uar": 1 / len(emotions) if len(emotions) > 1 else math.nan,
+        key("uar", kind="chance"): 1 / len(emotions) if len(emotions) > 1 else math.nan,
         "n_speakers": len(speakers),
         "n_segments": len(reference),
         "n_emotions": len(emotions),
@@ -206,7 +207,7 @@ def _over_folds(counts: Float64, emotions: Sequence[str]) -> Figures:
     used = [np.count_nonzero(_padded(part).any(axis=1) | part.any(axis=0)) for part in there]
     macro = np.nansum(each, axis=1) / used
     columns = [macro, *(own[~np.isnan(own)] for own in each.T)]
-    names = ("uar_vpc24", *(f"recall_vpc24_{emotion}" for emotion in emotions))
+    names = ("uar_vpc24", *(key("recall_vpc24", group=emotion) for emotion in emotions))
     return {
         name: float(np.round(100 * column, 3).mean() / 100) if len(column) else math.nan
         for name, column in zip(names, columns, strict=True)

@@ -221,7 +221,10 @@ def verification(
     report: dict[str, object] = {
         **counts,
         "n_segments": len(np.unique(Ids.of(trials.trial).codes)),
-        **figures,
+        **{
+            intervals.key(name, recordings="1") if name in BY_LENGTH else name: value
+            for name, value in figures.items()
+        },
         "tag": detection.tag(figures["l_w"]),
         "linkability_per_speaker": None,
     }
@@ -238,7 +241,7 @@ def verification(
         logger.warning("linkability_per_speaker is null: linkability is undefined")
     if n_bins:  # all trials, and by enrolled speaker (Champion et al. 2021)
         own = detection.by_enrolment(scored.ranking, speakers.enrol, len(names), n_bins)
-        name = f"linkability_bins_{n_bins}"
+        name = intervals.key("linkability_bins", group=n_bins)
         binned = [detection.histograms(run.ranking, n_bins=n_bins) for run, _ in runs]
         report[name] = float(np.mean([detection.d_sys(b) if b else math.nan for b in binned]))
         report[f"{name}_per_speaker"] = _defined(names, own)
@@ -313,6 +316,7 @@ def _run(
 
 
 NORMALISED = "eer_normalised"
+BY_LENGTH = ("eer", NORMALISED)  # that local/metrics/recordings.py has by number of recordings
 LEAST_SPREAD = 1e-12  # of the largest score; less is rounding
 DECIMALS = 10  # of normalised scores: a smaller difference is a tie
 
