@@ -180,8 +180,8 @@ def test_W5_the_mean_over_folds_wins_over_the_pooled_recall(tmp_path: Path) -> N
     rows = """
     IEMOCAP_dev theirs utility - e PP uar 0.5
     IEMOCAP_dev theirs utility - e PP uar_vpc24 0.6
-    IEMOCAP_dev theirs utility - e PP recall_sad 0.4
-    IEMOCAP_dev theirs utility - e PP recall_vpc24_sad 0.3
+    IEMOCAP_dev theirs utility - e PP recall/group=sad 0.4
+    IEMOCAP_dev theirs utility - e PP recall_vpc24/group=sad 0.3
     """
     found = scores(tmp_path, "vpc2024", rows)["uar", "IEMOCAP_dev"]
     assert found.value == 0.6 and found.parts == {"sad": 0.3}

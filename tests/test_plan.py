@@ -751,10 +751,9 @@ def test_further_draws_are_protected_heard_and_averaged(plan: Plan, corpus: Path
     assert "exp/xvectors/e/e_enrolls_b2r exp/xvectors/e/e_trials_f_b2r_draw2 " in lazy
     for attack, n in (("ignorant.e+plda/OA", 2), ("lazy_informed.e+plda/AA", 2),
                       ("aligned.e+plda/OA", 0)):  # fmt: skip
-        for family in ("", "reid_", "recordings_"):
-            figures = f"exp/metrics/b2r/{family}{attack}/e_f"
-            assert made[figures].count("--another-draw exp/scores/b2r/") == n
-            assert "--another-draw" not in once[figures]
+        figures = f"exp/metrics/b2r/{attack}/e_f"
+        assert made[figures].count("--another-draw exp/scores/b2r/") == n
+        assert "--another-draw" not in once[figures]
     chosen = made["exp/metrics/b2r/strongest.all/-/e_f"]
     assert chosen.count("--draw-of exp/scores/b2r/") == 4
     first = "exp/scores/b2r/ignorant.e+plda/OA/e_f/scores"
@@ -940,7 +939,7 @@ def test_few_enrolled_recordings_are_scored_in_the_same_call(plan: Plan) -> None
     scored = "exp/scores/b2/ignorant.e+plda/OA/e_f"
     assert "--enrol-data data/e_enrolls --enrolled 1 --enrolled 3 exp/xvectors" in made[scored]
     few = f"--enrolled 1 {scored}/scores_enrolled_1 --enrolled 3 {scored}/scores_enrolled_3 "
-    assert few in made["exp/metrics/b2/recordings_ignorant.e+plda/OA/e_f"]
+    assert few in made["exp/metrics/b2/ignorant.e+plda/OA/e_f"]
     aligned = {out: text for out, text in made.items() if "aligned.e+plda/OA" in out}
     assert aligned and not any("--enrolled" in text for text in aligned.values())
 
@@ -1178,8 +1177,7 @@ def test_words_are_attacked_like_a_voice(plan: Plan, corpus: Path) -> None:
     assert " exp/xvectors/words/e_enrolls_b2 " in found[path]
     attackers = {"ignorant", "semi_informed_backend", "unprotected"}
     of_words = {Path(out).parts[3].partition(".")[0] for out in found if "words+tfidf" in out}
-    kinds = ("reid", "recordings")
-    assert of_words == attackers | {f"{kind}_{who}" for kind in kinds for who in attackers}
+    assert of_words == attackers
     skipped = [note for note in planned.notes if "words/tfidf" in note]
     assert len(skipped) == 2
     assert "not a space of voices" in skipped[0] and "comes trained" in skipped[1]

@@ -123,8 +123,6 @@ if in_stage 9 "privacy metrics"; then
   each metrics 'local/compute_metrics.py {kind} --utt2spk {utt2spk} --bootstrap {bootstrap} --seed {seed} {lists}
     {out}/metrics.json'
   each calibration 'local/compute_metrics.py calibration --utt2spk {utt2spk} {lists} {out}/metrics.json'
-  each reidentification 'local/compute_metrics.py reidentification --utt2spk {utt2spk} --bootstrap {bootstrap}
-    --seed {seed} {draws} {trials} {scores} {out}/metrics.json'
   each inference 'local/measure_people.py inference --bootstrap {bootstrap} --seed {seed} {lists} {xvectors} {data}
     {out}/metrics.json' # sex and age
   each crowd 'local/measure_people.py crowd --bootstrap {bootstrap} --seed {seed} {lists} {enrol} {enrol_data}

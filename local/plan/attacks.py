@@ -357,13 +357,10 @@ class Attacks:
             before += ["--words", f"exp/scores/{one.path}/words"]
         if recipe.asked.get("protocol"):
             before += ["--challenges"]
-        lists = [*draws, trials, scores]
-        recipe.figures("metrics", one.labels(Family.VERIFICATION), lists=[*before, *lists])
         few = [word for n in (ENROLLED if one.few and not one.fused else ())
                for word in ("--enrolled", n, f"{scores}_enrolled_{n}")]  # fmt: skip
-        recipe.figures("metrics", one.labels(Family.RECORDINGS), lists=[*few, *lists])
-        of = one.labels(Family.REIDENTIFICATION)
-        recipe.figures(Family.REIDENTIFICATION, of, trials=trials, scores=scores, draws=draws)
+        lists = ["--recordings", *before, *few, *draws, trials, scores]
+        recipe.figures("metrics", one.labels(Family.VERIFICATION), lists=lists)
         if one.how == ALIGNED or not one.hears.encoder.is_compared or one.fused:
             return  # legal criteria need x-vectors of each utterance, which are missing here
         xvectors = one.hears.encoder.xvectors

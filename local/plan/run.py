@@ -232,8 +232,9 @@ class People:
         recipe, train = self.recipe, self.recipe.train
         for encoder in dict.fromkeys(one.encoder for one in recipe.evaluators):
             made = f"{encoder.xvectors}/{train}" in recipe.tables.every_out()
-            costly = encoder.is_recognised or encoder.given or encoder.backend
-            costly = costly or not encoder.is_compared
+            costly = any(
+                (encoder.is_recognised, encoder.given, encoder.backend, not encoder.is_compared)
+            )
             if encoder.is_textual or (costly and not made):
                 continue  # vectors of the training set that nobody else needs, or are not there
             attacks = [one for one in self.attacks.all if one.tells.encoder == encoder]

@@ -624,7 +624,7 @@ def _who_names(judged: Judged) -> Evidence:
 def channels(results: Results) -> Found:
     """Lowest EER from one recording by what the attackers hear, a colour a system."""
     shown = [system for system in results.systems() if system not in CONTROLS[1:]]
-    rows = where(results.metrics, family=frame.VERIFICATION, metric="eer", system=shown)
+    rows = frame.eers(results.metrics, system=shown)
     rows = rows[np.isfinite(rows["value"])]
     heard_by = SAID["channels"]["parts"]
     encoder = rows["evaluator"].str.split("[:/]").str[0]

@@ -315,7 +315,8 @@ def read_plda(path: StrPath) -> Plda:
     """Read Kaldi's object, binary (single or double) or text; UserError for anything else."""
     data = read_bytes(path)
     try:
-        plda = Plda(*(_parse_binary(data) if data.startswith(b"\0B") else _parse_text(data)))
+        mean, transform, psi = (_parse_binary if data.startswith(b"\0B") else _parse_text)(data)
+        plda = Plda(mean, transform, psi)
         d = len(plda.mean)
         if plda.transform.shape != (d, d) or plda.psi.shape != (d,) or d == 0:
             raise ValueError("sizes do not agree")
