@@ -365,6 +365,8 @@ FOREIGN = {  # FFmpeg's container, codec, rate
     "mka": ("matroska", "aac", RATE),
     "wma": ("asf", "wmav2", RATE),
     "aac": ("adts", "aac", RATE),
+    "call": ("mp4", "aac", 8000),
+    "caf": ("caf", "alac", 22050),
     "ac3": ("ac3", "ac3", 48000),
     "wv": ("wv", "wavpack", RATE),
     "avi": ("avi", "mp3", RATE),
