@@ -367,6 +367,7 @@ FOREIGN = {  # FFmpeg's container, codec, rate
     "aac": ("adts", "aac", RATE),
     "call": ("mp4", "aac", 8000),
     "caf": ("caf", "alac", 22050),
+    "mkv": ("matroska", "aac", 8000),
     "ac3": ("ac3", "ac3", 48000),
     "wv": ("wv", "wavpack", RATE),
     "avi": ("avi", "mp3", RATE),

@@ -469,7 +469,8 @@ def _packets(container: "InputContainer") -> Iterator[tuple["Packet[Any]", float
             jump = 0 if last is None else abs(max(begin, 0) - last)  # a codec begins before 0
             if ours and timed and jump > _GAP:
                 raise AudioError(f"is damaged: {begin:.1f} s follow behind {last:.1f} s; {_SAVE}")
-            last = begin + length if ours else last
+            if ours:
+                last = begin + length if length else None
         if ours:
             yield packet, length
     slack = _LAST_PICTURE if any(not film.disposition & _COVER for film in films) else _GAP
