@@ -53,6 +53,8 @@ def encoded_by_av(
         container.metadata.update(tags or {})
         pictures = [container.add_stream("mpeg4", rate=25)] if film else []
         streams = [container.add_stream(codec, rate=rate, layout="mono") for _ in range(tracks)]
+        for stream in streams:
+            stream.bit_rate = 12200 if codec == "libopencore_amrnb" else 32000
         for stream in pictures:
             stream.width, stream.height, stream.pix_fmt = 64, 64, "yuv420p"
             for number in range(25):
@@ -62,7 +64,6 @@ def encoded_by_av(
             container.mux(stream.encode())
         for stream in streams:
             codec_context = stream.codec_context
-            stream.bit_rate = 12200 if codec == "libopencore_amrnb" else 32000
             if not codec_context.is_open:  # as with a first track
                 codec_context.open()
             whole = av.AudioFrame.from_ndarray(samples.astype(np.float32)[None], "fltp", "mono")

@@ -466,9 +466,11 @@ def _packets(container: "InputContainer") -> Iterator[tuple["Packet[Any]", float
         if packet.pts is not None:
             begin = packet.pts * unit
             end = max(end, begin + length)
-            if ours and last is not None and timed and abs(begin - last) > _GAP:
+            jump = 0 if last is None else abs(max(begin, 0) - last)  # a codec begins before 0
+            if ours and timed and jump > _GAP:
                 raise AudioError(f"is damaged: {begin:.1f} s follow behind {last:.1f} s; {_SAVE}")
-            last = begin + length if ours else last
+            if ours:
+                last = begin + length if length else None
         if ours:
             yield packet, length
     slack = _LAST_PICTURE if any(not film.disposition & _COVER for film in films) else _GAP
@@ -480,8 +482,9 @@ def _told_seconds(container: "InputContainer", track: "AudioStream") -> float:
     """Seconds of which a container tells; 0 where it tells none."""
     if container.format.name not in _TELLING:
         return 0
-    if track.duration and track.time_base:
-        return float(max(track.duration, track.frames) * track.time_base)
+    length = track.frames if container.format.name == "avi" else track.duration
+    if length and track.time_base:
+        return float(length * track.time_base)
     return (container.duration or 0) / 1e6
 
 
