@@ -284,5 +284,5 @@ def test_ids_that_are_no_file_names_are_refused(make_data_dir, tmp_path: Path) -
             .replace(" s1-000\n", " s1/../x\n")
         )
         (data / name).write_text(text)
-    with pytest.raises(UserError, match=r"s1/\.\./x: cannot name an audio file"):
+    with pytest.raises(UserError, match=r"set/utt2spk:1: utterance 's1/\.\./x' cannot name a file"):
         protect(SYSTEMS / "b2.yaml", data, tmp_path / "out")

@@ -179,7 +179,8 @@ class AudioFile:
         """Open a file of a data directory; also AudioError for several channels."""
         found = cls.open(path)
         if found.channels != 1:
-            raise AudioError(f"has {found.channels} channels; only mono is read")
+            part = "make a file of each, as by: sox FILE NEW.wav remix 1"
+            raise AudioError(f"has {found.channels} channels; only mono is read; {part}")
         return found
 
     @property

@@ -249,8 +249,7 @@ def protect_audio(
     """Read, transform, level and write each utterance to `folder`/<utterance>.wav.
 
     who: the speaker of each utterance. progress: wraps the utterances, to show progress. Audio that
-    cannot be used is skipped, with its reason. UserError for an id that is not a file name, and for
-    a file that cannot be written.
+    cannot be used is skipped, with its reason. UserError for a file that cannot be written.
     """
     result = Protected()
 
@@ -264,10 +263,6 @@ def protect_audio(
             raise UserError(f"{utt}: the protected signal is digital silence, from speech")
         return audio, levelled, {"key": keys[utt], **info, "seconds": f"{seconds:.4f}"}
 
-    if unfit := [utt for utt in wav if "/" in utt or utt.startswith(".")]:
-        raise UserError(
-            f"{unfit[0]}: cannot name an audio file; ids with / or a leading . are refused"
-        )
     for utt, (audio, levelled, row) in result.each(progress(wav), protect):
         path = f"{os.fspath(folder)}/{utt}.wav"
         write_pcm16(path, levelled)
