@@ -74,7 +74,8 @@ Per = Annotated[
 ]  # fmt: skip
 SpeakerTable = Annotated[
     Path | None, "The table of lines `<file> <speaker>`, instead of the names of files, for --per "
-    "speaker; a tab stands between them where file names hold blanks", "TABLE",
+    "speaker; tabs part its columns where there are more, or names hold blanks, and a first line "
+    "may name the columns `file` and `speaker`", "TABLE",
 ]  # fmt: skip
 Cores = Annotated[
     int | None, "The number of processes at a time; left out: as many as there are cores. The "

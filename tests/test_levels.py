@@ -1,5 +1,6 @@
 """The level of what is written: one for all recordings, whatever the source's, and the recipe's."""
 
+import tracemalloc
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,8 +13,8 @@ import soundfile
 from steps.anonymisers.registry import Anonymiser, OutputLevel, protect_audio
 from steps.sources import SourceSpeaker, VoiceKey
 from steps.standalone.job import key_number, load_system
-from steps.standalone.protection import Work
-from steps.standalone.stream import LONGEST, Loudness, Recording, one_level
+from steps.standalone.protection import Work, _Pieces
+from steps.standalone.stream import LONGEST, Loudness, Piece, Recording, one_level
 from steps.synthesis.f0 import compute_f0_stats
 from tests.making import voice
 from tests.recipes import ROOT
@@ -145,6 +146,21 @@ def test_24_bit_and_floats_became_16_bit(make: Make, kind: str, form: str, step:
     if step:
         assert (made / step == np.rint(made / step)).all()
     assert (made * 2**15 == np.rint(made * 2**15)).all() == (kind == "PCM_16")
+
+
+def test_a_long_recording_stays_out_of_memory(tmp_path: Path) -> None:
+    """Its pieces wait in a file without a name until their level is known."""
+    silence = Loudness(0, 0, 0, 0)
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    pieces = _Pieces(tmp_path)
+    for number in range(20):
+        pieces.add(Piece(np.full((300000, 1), float(number)), 0, 0, [silence], [silence]))
+    assert tracemalloc.get_traced_memory()[0] - before < 8e6  # of 48 MB
+    tracemalloc.stop()
+    assert [float(piece.samples[-1, 0]) for piece in pieces] == [*range(20)]
+    assert not [*tmp_path.iterdir()]
+    pieces.close()
 
 
 def test_levels_by_hand() -> None:

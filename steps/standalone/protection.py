@@ -53,7 +53,7 @@ class _Pieces:
     def add(self, piece: Piece) -> None:
         """Append one."""
         self._file.write(piece.samples.tobytes())
-        self._told.append((replace(piece, samples=piece.samples[:0]), piece.samples.shape))
+        self._told.append((replace(piece, samples=np.zeros((0, 0))), piece.samples.shape))
 
     def __iter__(self) -> Iterator[Piece]:
         self._file.seek(0)
