@@ -431,14 +431,13 @@ def test_a_table_beside_a_module_did_not_count() -> None:
         assert f"steps/{table}" in stamps.code_of(stamps.ROOT / f"steps/{program}.py")
 
 
-@pytest.mark.parametrize("line", ["{}", "sox {} -t wav -R -b 16 - |"])
-def test_speech_that_others_name_from_a_folder_above_was_not_read_again(work, line) -> None:
+def test_speech_that_others_name_from_a_folder_above_was_not_read_again(work) -> None:
     """In VoicePrivacy 2020 audio lies in exp/, and data/<set>/wav.scp names it from the root."""
     folder, audio = Path("theirs/data"), Path("theirs/exp/wav/a.wav")
     for place in (folder / "x_anon", audio.parent):
         place.mkdir(parents=True)
     audio.write_bytes(b"one")
-    (folder / "x_anon/wav.scp").write_text(f"a {line.format('exp/wav/a.wav')}\n")
+    (folder / "x_anon/wav.scp").write_text("a exp/wav/a.wav\n")
     assert find_names(folder)["a"] == str(audio.absolute())
     make(Path("taken"), ["anonymise", "--external", str(folder)])
     assert why("taken", "anonymise", "--external", str(folder)) is None
