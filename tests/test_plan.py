@@ -397,9 +397,13 @@ def test_similarity_is_also_measured_as_the_semi_informed_attacker_hears_it(plan
 
 
 def test_whisper_is_told_the_language(plan: Plan) -> None:
-    made = commands(plan(asr="hub:m moonshine", asr_language="de", systems="b2"))
+    made = commands(
+        plan(asr="hub:m moonshine whisper whisper:data", asr_language="de", systems="b2")
+    )
     assert "--language de hub:m" in made["exp/decode/b2/hub:m/e_trials_f"]
     assert "--language" not in made["exp/decode/b2/moonshine/e_trials_f"]
+    assert "--language de whisper " in made["exp/decode/b2/whisper/e_trials_f"]
+    assert "--model data --language de whisper " in made["exp/decode/b2/whisper:data/e_trials_f"]
 
 
 def test_further_trainings_of_an_encoder_differ_in_their_seed_alone(plan: Plan) -> None:

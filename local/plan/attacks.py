@@ -445,7 +445,10 @@ class Attacks:
 # exp/decode/<system>/<recogniser>/<set>/text: hypotheses.
 # exp/metrics/<system>/utility.<label>/{OO,PP,OP}/<split>: figures; split: each gender's, and all.
 
-ASR = ("moonshine", "moonshine:<folder>", "pocketsphinx", "ctc", "ctc_retrained", "hub:<model>")
+ASR = (
+    "moonshine", "moonshine:<folder>", "whisper", "whisper:<folder>", "pocketsphinx", "ctc",
+    "ctc_retrained", "hub:<model>",
+)  # fmt: skip
 EMOTION = ("functionals", "functionals_retrained", "hub:<model>")
 QUALITY = "distillmos"
 
@@ -477,7 +480,10 @@ class Utility:
 
     def _check_asr(self, word: str) -> None:
         _check_kind("--asr", word, ASR)
-        if word.startswith("moonshine:") and not Path(word.partition(":")[2]).is_dir():
+        if (
+            word.startswith(("moonshine:", "whisper:"))
+            and not Path(word.partition(":")[2]).is_dir()
+        ):
             raise UserError(f"--asr {word}: {word.partition(':')[2]} is not a folder")
         if word.startswith("ctc"):
             need_conf("asr", self.recipe.asked["asr_model"])
@@ -529,7 +535,7 @@ class Utility:
             self._quality()
         for word, system in product(self.emotion, self.everything):
             self._emotions(word, system)
-        if any(not word.startswith(("hub:", "moonshine")) for word in self.asr):
+        if any(not word.startswith(("hub:", "moonshine", "whisper")) for word in self.asr):
             self._language()
         for word, system in product(self.asr, self.everything):
             out = f"exp/decode/{system}/{label_of(word)}/{{}}"
