@@ -148,7 +148,12 @@ def test_contour_does_not_hear_the_level_and_the_words_do_not_end_it() -> None:
     """Nor the sign; silence and noise have one, a tenth of a second too, less is refused."""
     encoder, wave = load_encoder("energy"), say(3)
     assert encoder.embed(-0.1 * wave) == pytest.approx(encoder.embed(wave), abs=1e-3)
-    for odd in (np.zeros(RATE), np.random.default_rng(0).standard_normal(RATE), wave[:1600], wave[: RATE // 2]):
+    for odd in (
+        np.zeros(RATE),
+        np.random.default_rng(0).standard_normal(RATE),
+        wave[:1600],
+        wave[: RATE // 2],
+    ):
         assert np.isfinite(encoder.embed(odd)).all()
     refuses("0.09 s long; at least 0.1 s are needed", encoder.embed, wave[:1500])
 
