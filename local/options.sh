@@ -2,7 +2,7 @@
 # share, then path.sh, cmd.sh, and the corpus's own defaults. What is a recipe's own stands in its block.
 
 # shellcheck shell=bash disable=SC2034  # the variables are the recipe's
-evaluators="ecapa_mini/plda ecapa_mini/cosine" # who listens: <encoder>/<back end>; encoder: conf/encoders/<encoder>.yaml, a trained folder, resemblyzer, pyannote or hub:<model>; back end: plda, plda_asnorm, cosine, cosine_asnorm or cosine_raw (of channels also tfidf, rho1, rho2: docs/channels.md)
+evaluators="ecapa_mini/plda ecapa_mini/cosine content/cosine level/distance energy/cosine fused" # who listens: <encoder>/<back end>; encoder: conf/encoders/<encoder>.yaml, a trained folder, resemblyzer, pyannote or hub:<model>; back end: plda, plda_asnorm, cosine, cosine_asnorm or cosine_raw (of channels also others: docs/channels.md, docs/written.md)
 trainings=1                                    # how often an encoder of conf/encoders is trained, with other seeds: the report says how far the figures move (<encoder>_seed1, ...)
 train_evaluator=false                          # true: the recipe trains ecapa_mini where --evaluators names one of models/, which comes trained (docs/evaluators.md)
 voice_encoder=                                 # encoder of the x-vectors that systems choose voices by, named as in --evaluators; empty: that of the first evaluator

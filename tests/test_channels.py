@@ -356,3 +356,26 @@ def test_every_channel_attacks(world: Path, tmp_path: Path) -> None:
     assert voices == {"tiny/plda", "timing/plda", "timing/rho2", "melody/plda"}
     again = run_recipe(folder, *options, "--report-audio=false")
     assert "making" not in again.stdout
+
+
+@pytest.mark.slow
+def test_the_file_as_written_attacks(world: Path, tmp_path: Path) -> None:
+    """Of each evaluator there are scores and no figures of voices; weights of
+    those who learn are theirs."""
+    pytest.importorskip("moonshine_voice", reason="Moonshine has no wheel here")
+    folder = copy_world(world, tmp_path / "small")
+    learnt = ["content/plda", "energy/plda", "level/gaussian", "rhythm/gaussian"]
+    others = ["content/cosine", "energy/cosine", "level/distance"]
+    options = ["--systems=b2", "--genders=mixed", "--attackers=ignorant semi_informed_backend"]
+    options += [f"--evaluators=tiny/plda {' '.join([*others, *learnt])} fused fused_learnt"]
+    run_recipe(folder, *options, "--report-audio=false")
+    rows = list(csv.DictReader((folder / "exp/results/metrics.csv").open()))
+    eers = {(row["evaluator"], row["attacker"]) for row in rows if row["metric"] == "eer"}
+    assert eers >= {*product([*others, *learnt, "fused"], ("unprotected", "ignorant"))}
+    assert eers >= {*product([*learnt, "fused", "fused_learnt"], ("semi_informed_backend",))}
+    assert ("fused_learnt", "ignorant") not in eers
+    voices = {row["evaluator"] for row in rows if row["family"] in ("legal", "similarity")}
+    assert voices == {"tiny/plda"}
+    (told,) = (folder / "exp/scores").glob("b2/semi*.fused_learnt/*/*/weights.json")
+    weights = json.loads(told.read_text())["weights"]
+    assert len(weights) == 5 and len(set(weights.values())) == 5

@@ -189,7 +189,19 @@ def test_what_a_study_cannot_be_asked(corpus, study):
         (corpus / name).mkdir()
     asked = options_of(TEMPLATE / f"{study}.sh") | {"evaluators": "e/plda", "systems": ""}
     for options, message in REFUSED[study]:
-        refuses(re.escape(message), STUDIES[study], Asked(asked | options))
+        told = {"command_line": " ".join(f"--{name.replace('_', '-')}=" for name in options)}
+        refuses(re.escape(message), STUDIES[study], Asked(asked | options | told))
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_a_study_takes_the_voices_of_a_corpus_s_evaluators(corpus: Path, study: str) -> None:
+    """The corpus's own name channels, too, which are for run.sh."""
+    asked = options_of(TEMPLATE / f"{study}.sh") | {"systems": "b2"}
+    evaluators = "content/cosine e/plda level/distance fused"
+    own = {"evaluators": evaluators, "generators": "random", "voice_encoder": "e"}
+    planned = STUDIES[study](Asked(asked | own))
+    made = planned.tables.every_out()
+    assert made and not any(re.search("content|level|fused", out) for out in made)
 
 
 def test_wavlm_never_asked_for_a_gpu(plan: Plan) -> None:
@@ -369,9 +381,13 @@ def test_similarity_is_also_measured_as_the_semi_informed_attacker_hears_it(plan
 
 
 def test_whisper_is_told_the_language(plan: Plan) -> None:
-    made = commands(plan(asr="hub:m moonshine", asr_language="de", systems="b2"))
+    made = commands(
+        plan(asr="hub:m moonshine whisper whisper:data", asr_language="de", systems="b2")
+    )
     assert "--language de hub:m" in made["exp/decode/b2/hub:m/e_trials_f"]
     assert "--language" not in made["exp/decode/b2/moonshine/e_trials_f"]
+    assert "--language de whisper " in made["exp/decode/b2/whisper/e_trials_f"]
+    assert "--model data --language de whisper " in made["exp/decode/b2/whisper:data/e_trials_f"]
 
 
 def test_further_trainings_of_an_encoder_differ_in_their_seed_alone(plan: Plan) -> None:

@@ -440,7 +440,10 @@ class Attacks:
 # exp/decode/<system>/<recogniser>/<set>/text: hypotheses.
 # exp/metrics/<system>/utility.<label>/{OO,PP,OP}/<split>: figures; split: each gender's, and all.
 
-ASR = ("moonshine", "moonshine:<folder>", "pocketsphinx", "hub:<model>")
+ASR = (
+    "moonshine", "moonshine:<folder>", "whisper", "whisper:<folder>", "pocketsphinx",
+    "hub:<model>",
+)  # fmt: skip
 EMOTION = ("functionals", "hub:<model>")
 QUALITY = "distillmos"
 
@@ -472,7 +475,10 @@ class Utility:
 
     def _check_asr(self, word: str) -> None:
         _check_kind("--asr", word, ASR)
-        if word.startswith("moonshine:") and not Path(word.partition(":")[2]).is_dir():
+        if (
+            word.startswith(("moonshine:", "whisper:"))
+            and not Path(word.partition(":")[2]).is_dir()
+        ):
             raise UserError(f"--asr {word}: {word.partition(':')[2]} is not a folder")
 
     def check_transcripts(self) -> None:

@@ -53,7 +53,8 @@ def side(name: str, system: str) -> str:
 def recognise_words(asked: opt.Asked) -> str:
     """Word of --asr by which channels have words recognised: a network's, or moonshine where it is
     installed; empty: there is none."""
-    words = [word for word in asked.words("asr") if word.startswith(("moonshine", "hub:"))]
+    networks = ("moonshine", "whisper", "hub:")
+    words = [word for word in asked.words("asr") if word.startswith(networks)]
     there = ["moonshine"] if find_spec("moonshine_voice") else []
     return next(iter((*words, *there)), "")
 
@@ -61,11 +62,11 @@ def recognise_words(asked: opt.Asked) -> str:
 def say_recogniser(asked: opt.Asked, word: str) -> tuple[str, list[str]]:
     """Recogniser and options of steps/decode.py for such a word."""
     kind, _, of = word.partition(":")
+    language = asked.get("asr_language")
+    spoken = ["--language", language] if language else []
     if kind == "hub":
-        language = asked.get("asr_language")
-        options = ["--language", language] if language else []
-        return word, ["--device", asked["device"], *options]
-    return kind, ["--model", of] if of else []
+        return word, ["--device", asked["device"], *spoken]
+    return kind, [*(["--model", of] if of else []), *(spoken if kind == "whisper" else [])]
 
 
 def _hearing(

@@ -253,6 +253,11 @@ FUSED = {
 }  # the encoders that are left out
 
 
+def is_of_voices(word: str) -> bool:
+    """Whether an evaluator of --evaluators hears voices."""
+    return word not in FUSED and not attackers.channel_of(word.rpartition("/")[0])
+
+
 @dataclass(frozen=True)
 class NamedEncoder:
     """Encoder. word: as --evaluators spells it. title: the word in tables, of a path only the last

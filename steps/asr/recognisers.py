@@ -26,6 +26,7 @@ from utils.tables import is_there, sort_ids, write_json, write_map, write_timed
 # and device that it names.
 RECOGNISERS = {
     "moonshine": "steps.asr.engines:MoonshineRecogniser",
+    "whisper": "steps.asr.engines:WhisperRecogniser",
     "pocketsphinx": "steps.asr.engines:PocketSphinx",
     "phones": "steps.asr.engines:Phones",
     "hub:<model>": "steps.asr.hub:load_recogniser",
