@@ -9,8 +9,9 @@ import pytest
 
 from local.align_xvectors import main as align_main
 from local.compute_metrics import main as compute_metrics
-from local.metrics.recordings import recordings
-from local.metrics.verification import find_speakers
+from local.metrics.intervals import number_names
+from local.metrics.recordings import Length, hear, recordings
+from local.metrics.verification import Speakers, find_speakers
 from local.protocols.studies import Pairs, align, learn_by_group, learn_rotation
 from steps.score_trials import main as score_main
 from tests.refusals import refuses
@@ -195,11 +196,12 @@ def named(rows: list[Any], score: np.ndarray, utt2spk: dict[str, str]) -> dict[s
     return recordings(trials, score, people)
 
 
-def test_naming_counts_ties_against_the_attacker_and_forgets_order() -> None:
+def test_naming_counts_ties_against_the_attacker_and_forgets_order(caplog) -> None:
     rows = [(s, u, s == u[0]) for u in ("a1", "a2", "b1", "z1") for s in "abc"]
     score = np.array([0.0] * 3 + [3, 1, 2] + [1, 2, 9] + [1, 2, 3])
     utt2spk = {u: u[0] for u in ("a1", "a2", "b1", "z1")}
-    found = named(rows, score, utt2spk)  # z1 is of nobody enrolled
+    found = named(rows, score, utt2spk)
+    assert "1 of 4 recordings are of nobody enrolled" in caplog.text
     assert found["named_by_recording"] == pytest.approx(1 / 3)  # a1 ties at rank 3, b1 is second
     rank = found["mean_rank_by_recording"], found["chance_mean_rank_by_recording"]
     assert rank == pytest.approx((2.0, 2.0))
@@ -209,6 +211,17 @@ def test_naming_counts_ties_against_the_attacker_and_forgets_order() -> None:
     again = named([rows[i] for i in order], score[order], utt2spk)
     for name in (name for name in found if "named" in name and not name.startswith("p_")):
         assert again[name] == found[name], name
+
+
+def test_a_guesser_has_as_many_tries_as_the_person_has_models() -> None:
+    """Two of four models are of a: guessing names a in 1/2, among three surely, at rank 5/3."""
+    rows = [(m, "a1", m[0] == "a") for m in ("a", "aa", "b", "c")]
+    people = ["a", "a", "b", "c"], ["a"] * 4
+    names, place = number_names(people[0])
+    speakers = Speakers(names, place, number_names(people[1], names)[1])
+    table = Length.of(hear(trials_of(rows), np.array([1.0, 4, 3, 2]), speakers), 3)
+    assert [*table.guessed().values()] == pytest.approx([1 / 2, 1.0, 5 / 3])
+    assert table.by_group(np.ones((1, 3)))[:, 0].tolist() == [1.0, 1.0, 1.0]
 
 
 @pytest.mark.corpora

@@ -192,10 +192,13 @@ class Length:
         return np.asarray(found / np.where(total > 0, total, np.nan), np.float64)
 
     def guessed(self) -> intervals.Figures:
-        """`EACH` by guessing: k of C candidates, and rank (C + 1)/2, all groups alike."""
-        n = np.isfinite(self.groups.score).sum(axis=1)[self.groups.sought]
-        values = ((np.minimum(1, n) / n).mean(), (np.minimum(3, n) / n).mean(), (n + 1).mean() / 2)
-        return dict(zip(EACH, map(float, values), strict=True))
+        """`EACH` by guessing, all groups alike: with m own ones of C models P(none of k is own) is
+        that none of k drawn is, and the mean rank 1 + (C - m)/(m + 1)."""
+        known = np.isfinite(self.groups.score)[self.groups.sought]
+        n, own = known.sum(axis=1), (known & self.groups.target[self.groups.sought]).sum(axis=1)
+        miss = [np.maximum(n - own - i, 0) / np.maximum(n - i, 1) for i in range(3)]
+        values = (1 - miss[0], 1 - np.prod(miss, axis=0), 1 + (n - own) / (own + 1))
+        return {name: float(one.mean()) for name, one in zip(EACH, values, strict=True)}
 
     def _eers(self, drawn: Float64) -> tuple[list[Float64], Float64]:
         """EERs of the scores as they are and normalised, (n,) each, and weights of the latter."""
@@ -287,6 +290,10 @@ def recordings(
         logger.warning(
             f"{name} recordings: left out, as fewer than {FEWEST_PEOPLE} people with target trials "
             "have so many"
+        )
+    if alien := int((~every[0].sought).sum()):
+        logger.warning(
+            f"{alien} of {len(every[0].person)} recordings are of nobody enrolled, and not named"
         )
     samples: dict[str, Float64] = {}  # of each figure, as it is and in each resample
     report: dict[str, object] = {}
