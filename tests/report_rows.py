@@ -16,6 +16,7 @@ from local.report.frame import (
     METRICS,
     SPEAKERS,
     VERIFICATION,
+    WHERE,
     Results,
     read_frame,
     with_numbers,
@@ -49,6 +50,14 @@ def figure(
     of = {"corpus": "toy", "split": "t_f", "gender": "f", "condition": "X", "n_speakers": "8"}
     more |= of_metric(more.get("metric", metric))
     return Figure(**dict.fromkeys(METRICS, "") | of | own | {"settings": "digest"} | more)
+
+
+def speaker_figure(*values: str) -> SpeakerFigure:
+    """A figure of one speaker, of the values of WHERE, then speaker, metric, value and settings."""
+    *where, speaker, metric, value, settings = values
+    found = dict(zip(WHERE, where, strict=True)) | of_metric(metric)
+    told = {"speaker": speaker, "value": value, "settings": settings}
+    return SpeakerFigure(**dict.fromkeys(SPEAKERS, "") | found | told)
 
 
 def of_metric(words: str) -> dict[str, str]:

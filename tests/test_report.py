@@ -38,6 +38,7 @@ from tests.report_rows import (
     findings,
     named,
     page_of,
+    speaker_figure,
     words,
     write_table,
 )  # fmt: skip
@@ -684,7 +685,7 @@ def test_a_dash_stays_last_when_a_column_is_sorted(tmp_path: Path, browser: Any)
 def test_the_worst_protected_come_first() -> None:
     def of(speaker: str, attacker: str, metric: str, value: object) -> SpeakerFigure:
         where = ("c", "t_f", "f", "b2", *named(attacker), "e", "X")
-        return SpeakerFigure(*where, speaker, metric, str(value), "digest")
+        return speaker_figure(*where, speaker, metric, str(value), "digest")
 
     table = [
         *(of("hidden", a, "linkability", v) for a, v in (("ignorant", 0.1), ("lazy_informed", 0))),

@@ -34,6 +34,7 @@ from tests.report_rows import (
     named,
     page_of,
     read_table,
+    speaker_figure,
     words,
     write_table,
 )  # fmt: skip
@@ -72,7 +73,7 @@ class Made:
     def speaker(self, of: tuple[str, ...], speaker: str, metric: str, value: float) -> None:
         evaluator, split, system, attacker = of
         where = ("toy", split, split[-1], system, *named(attacker), evaluator, "X")
-        self.speakers.append(SpeakerFigure(*where, speaker, metric, f"{value:.4f}", "digest"))
+        self.speakers.append(speaker_figure(*where, speaker, metric, f"{value:.4f}", "digest"))
 
     def results(self) -> Results:
         return of_rows(self.figures, self.speakers)

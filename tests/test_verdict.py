@@ -20,7 +20,7 @@ from local.report.frame import NOTHING, Value
 from local.report.page import markdown
 from local.report.pictures import recordings
 from local.report.select import Evidence, Level, fold, judge
-from tests.report_rows import Figure, SpeakerFigure, named, results
+from tests.report_rows import Figure, SpeakerFigure, named, results, speaker_figure
 from tests.report_rows import figure as made_up
 from tests.scored import trials_of
 
@@ -191,7 +191,7 @@ def test_named_people_stand_beside_guessing_and_the_same_evaluator_unprotected()
 def test_the_worst_person_is_that_of_all_evaluators() -> None:
     def linkability(name: str, evaluator: str, value: str) -> SpeakerFigure:
         where = ("c", "x_f", "f", "b2", *named("aligned"), evaluator, "OA")
-        return SpeakerFigure(*where, name, "linkability", value, "digest")
+        return speaker_figure(*where, name, "linkability", value, "digest")
 
     speakers = [
         linkability("a", "e", "0.4"), linkability("b", "other", "0.9"), linkability("c", "e", ""),

@@ -42,7 +42,7 @@ STRONGEST = "strongest"
 INFERENCE, CROWD, GROUPS = "inference", "crowd", "groups"
 COUNTS = ("n_speakers", "n_segments", "n_target", "n_nontarget")  # people, speech, trials
 METRICS = (*WHERE, "metric", *FIGURE, "value", "low", "high", *COUNTS, "settings")
-SPEAKERS = (*WHERE, "speaker", "metric", "value", "settings")
+SPEAKERS = (*WHERE, "speaker", "metric", *FIGURE, "value", "settings")
 NUMBERS = ("value", "low", "high")
 T = TypeVar("T")
 ROOT = Path(__file__).resolve().parents[2]
@@ -651,16 +651,13 @@ def load_results(folder: Path) -> Results:
 # ---- Definitions of the linkability of a speaker.
 
 POOLED = "linkability"  # of a speaker: D↔ from the densities of all trials, mean over their own
-ALONE = re.compile(r"linkability_bins_(\d+)")  # D_sys of their trials alone
+ALONE = "linkability_bins"  # D_sys of their trials alone, by as many bins as `group` says
 
 
-def definitions(results: Results) -> list[str]:
-    """The definitions of a speaker's linkability that were measured (docs/metrics)."""
-    measured = set(results.speakers["metric"])
-    return [POOLED, *sorted(name for name in measured if ALONE.fullmatch(name))]
-
-
-def definition(metric: str) -> str:
-    """A definition in words."""
-    alone = ALONE.fullmatch(metric)
-    return f"each speaker's trials alone, {alone[1]} bins" if alone else "densities of all trials"
+def definitions(results: Results) -> dict[str, str]:
+    """The definitions of a speaker's linkability that were measured (docs/metrics), in words, by
+    the names of their figures."""
+    alone = where(results.speakers, metric=ALONE).sort_values("group")
+    bins = dict(zip(alone["figure"], alone["group"], strict=True))
+    said = {name: f"each speaker's trials alone, {n} bins" for name, n in bins.items()}
+    return {POOLED: "densities of all trials"} | said

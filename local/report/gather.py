@@ -23,6 +23,7 @@ import numpy.typing as npt
 import soundfile
 
 from local.metrics import verification
+from local.metrics.intervals import COLUMNS
 from local.report.frame import (
     COUNTS,
     LABELS,
@@ -92,12 +93,12 @@ def tabulate(folder: Path, where: Row) -> tuple[list[Row], list[Row]]:
     counts = {name: _text(_count(figures, name)) for name in COUNTS}
     rows, speaker_rows = [], []
     for metric, value in figures.items():
-        if isinstance(value, Mapping) and metric.endswith("_per_speaker"):
-            of = where | {"metric": metric.removesuffix("_per_speaker")}
+        name = metric.removesuffix("_per_speaker")
+        of = dict.fromkeys(COLUMNS, "") | {"metric": name, "kind": "value"} | columns.get(name, {})
+        if isinstance(value, Mapping) and name != metric:
+            of = where | of
             speaker_rows += [of | {"speaker": s, "value": _text(own)} for s, own in value.items()]
-            continue
-        of = {"metric": metric, "kind": "value"} | columns.get(metric, {})
-        if of["metric"] in MEASURES:  # others are counts, or of single people
+        elif not isinstance(value, Mapping) and of["metric"] in MEASURES:  # others are counts
             low, high = (_text(bound) for bound in bounds.get(metric) or (None, None))
             own = {"value": _text(value), "low": low, "high": high}
             rows.append(where | counts | of | own)
