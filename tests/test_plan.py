@@ -1318,7 +1318,7 @@ def test_the_file_as_written_is_attacked_by_scores_alone(plan: Plan, corpus: Pat
     fused = found[at.format("semi_informed_backend", "fused_learnt/AA")]
     names = ("content.train_b2_const", "level.train_b2_const.gaussian",
              "rhythm.train_b2_const.gaussian", "e.train_b2_const")  # fmt: skip
-    held = " ".join(f"--held-out exp/held_out/{name} data/train_b2_const" for name in names)
+    held = " ".join(f"--learn-from exp/held_out/{name} data/train_b2_const" for name in names)
     assert fused.startswith(f"local/fuse_scores.py {held} data/e_trials_f/trials ")
     attacks = {Path(out).parts[3] for out in found if "/scores/" in out and "fused_learnt" in out}
     assert attacks == {"semi_informed_backend.fused_learnt"}

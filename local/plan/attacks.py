@@ -135,7 +135,7 @@ class Listed:
         words: tuple[str, ...] = ("--words", found["words"]) if "words" in found else ()
         if self.tells.word == LEARNT:
             of = [(one.hears.held_out, f"data/{one.hears.training}") for one in self.fused]
-            words = tuple(word for pair in of for word in ("--held-out", *pair))
+            words = tuple(word for pair in of for word in ("--learn-from", *pair))
         return self.recipe.step(
             "fused", f"{folder}/{self.path}", options=words,
             scores=[f"{folder}/{one.path}/scores" for one in self.fused],
