@@ -748,12 +748,16 @@ def test_who_learns_timing_heard_one_draw_of_it(plan: Plan, corpus: Path) -> Non
         protected(corpus, system)
     made = commands(plan(
         systems="bn bn_paced", attackers="semi_informed_backend", informed_draws="2",
-        evaluators="resemblyzer/cosine timing/plda sounds/tfidf", voice_encoder="resemblyzer",
+        evaluators="resemblyzer/cosine timing/plda sounds/tfidf rhythm/gaussian",
+        voice_encoder="resemblyzer",
     ))  # fmt: skip
-    learnt = {out for out in made if out.startswith("exp/backends/") and "train_bn" in out}
+    learnt = {
+        out for out in made if re.match("exp/(backends|gaussians)/", out) and "train_bn" in out
+    }
     assert learnt == {
         "exp/backends/timing.train_bn_utt", "exp/backends/timing.train_bn_paced_utt_draws2",
         "exp/backends/sounds.train_bn_utt", "exp/backends/sounds.train_bn_paced_utt",
+        "exp/gaussians/rhythm.train_bn_utt", "exp/gaussians/rhythm.train_bn_paced_utt_draws2",
     }  # fmt: skip
     assert "data/train_bn_paced_utt_draws2" in made
 
