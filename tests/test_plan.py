@@ -717,12 +717,16 @@ def test_who_learns_timing_heard_one_draw_of_it(plan: Plan, corpus: Path) -> Non
         protected(corpus, system)
     made = commands(plan(
         systems="bn bn_paced", attackers="semi_informed_backend", informed_draws="2",
-        evaluators="resemblyzer/cosine timing/plda sounds/tfidf", voice_encoder="resemblyzer",
+        evaluators="resemblyzer/cosine timing/plda sounds/tfidf rhythm/gaussian",
+        voice_encoder="resemblyzer",
     ))  # fmt: skip
-    learnt = {out for out in made if out.startswith("exp/backends/") and "train_bn" in out}
+    learnt = {
+        out for out in made if re.match("exp/(backends|gaussians)/", out) and "train_bn" in out
+    }
     assert learnt == {
         "exp/backends/timing.train_bn_utt", "exp/backends/timing.train_bn_paced_utt_draws2",
         "exp/backends/sounds.train_bn_utt", "exp/backends/sounds.train_bn_paced_utt",
+        "exp/gaussians/rhythm.train_bn_utt", "exp/gaussians/rhythm.train_bn_paced_utt_draws2",
     }  # fmt: skip
     assert "data/train_bn_paced_utt_draws2" in made
 
@@ -1284,7 +1288,7 @@ def test_the_file_as_written_is_attacked_by_scores_alone(plan: Plan, corpus: Pat
     fused = found[at.format("semi_informed_backend", "fused_learnt/AA")]
     names = ("content.train_b2_const", "level.train_b2_const.gaussian",
              "rhythm.train_b2_const.gaussian", "e.train_b2_const")  # fmt: skip
-    held = " ".join(f"--held-out exp/held_out/{name} data/train_b2_const" for name in names)
+    held = " ".join(f"--learn-from exp/held_out/{name} data/train_b2_const" for name in names)
     assert fused.startswith(f"local/fuse_scores.py {held} data/e_trials_f/trials ")
     attacks = {Path(out).parts[3] for out in found if "/scores/" in out and "fused_learnt" in out}
     assert attacks == {"semi_informed_backend.fused_learnt"}

@@ -268,7 +268,7 @@ def write_held_out(folder: Path, trials: Trials, score: Float64, suffix: str = "
         text = "".join(f"{a}{suffix} {b}{suffix} {value}\n" for a, b, value in lines)
         (folder / "held" / name).write_text(text)
     write_json(folder / "held/held_out.json", {"held_out_why_undefined": ""})
-    return ["--held-out", str(folder / "held"), str(folder / "data")]
+    return ["--learn-from", str(folder / "held"), str(folder / "data")]
 
 
 def test_weights_of_held_out_people(tmp_path: Path) -> None:
@@ -292,4 +292,4 @@ def test_weights_of_held_out_people(tmp_path: Path) -> None:
     assert fuse_scores.main([*held, *files]) == 0
     told = read_json_object(tmp_path / "out/weights.json", "")
     assert set(told["weights"].values()) == {1.0} and "b/held: 3 people" in told["why_equal"]
-    refuses("1 --held-out for 2 SCORES", fuse_scores.main, [*held[:3], *files])
+    refuses("1 --learn-from for 2 SCORES", fuse_scores.main, [*held[:3], *files])

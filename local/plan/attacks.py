@@ -134,7 +134,7 @@ class Listed:
         words: tuple[str, ...] = ("--words", found["words"]) if "words" in found else ()
         if self.tells.word == LEARNT:
             of = [(one.hears.held_out, f"data/{one.hears.training}") for one in self.fused]
-            words = tuple(word for pair in of for word in ("--held-out", *pair))
+            words = tuple(word for pair in of for word in ("--learn-from", *pair))
         return self.recipe.step(
             "fused", f"exp/scores/{self.path}", options=words,
             scores=[one.scores for one in self.fused],

@@ -499,7 +499,7 @@ class Recipe:
         """How often an attacker protects the training set: once where a draw changes nothing that
         they hear, and where speech is given; known once the system has protected its first set."""
         asked = int(self.asked.get("informed_draws", "1"))
-        moved = encoder.word == "timing" and self.describe(system).moves
+        moved = encoder.word in ("timing", "rhythm") and self.describe(system).moves
         alike = level == "const" or (encoder.is_recognised and not moved)
         return asked if not (alike or self.is_given(system)) and self.is_random(system) else 1
 
