@@ -62,6 +62,21 @@ def _check_bootstrap(bootstrap: int, utt2spk: Path | None) -> None:
         raise UserError("--bootstrap needs --utt2spk: it resamples speakers")
 
 
+def _read_enrolled(
+    kind: str, trials: Path, enrolled: Sequence[tuple[str, str]], wanted: bool, allow_self: bool
+) -> dict[int, Any]:
+    """Scores of models of few recordings, by their number. wanted: whether they are of use."""
+    if enrolled and not wanted:
+        raise UserError("--enrolled is for --recordings; give both")
+    few = {
+        positive(n): _read_scored(kind, trials, Path(path), allow_self=allow_self)[1]
+        for n, path in enrolled
+    }
+    if len(few) < len(enrolled):
+        raise UserError("--enrolled: a number of recordings is given twice; give its scores once")
+    return few
+
+
 def _verification(
     trials: Trials, scores: Scores, out: Figures, *, format: TrialFormat = "auto",
     allow_self: AllowSelf = False, utt2spk: Utt2spk | None = None,
@@ -105,14 +120,7 @@ def _verification(
     for option, given in (("bins", bins), ("recordings", recordings)):
         if given and not utt2spk:
             raise UserError(f"--{option} needs --utt2spk: it takes each speaker's trials")
-    few = {
-        positive(n): _read_scored(format, trials, Path(path), allow_self=allow_self)[1]
-        for n, path in enrolled
-    }
-    if len(few) < len(enrolled):
-        raise UserError("--enrolled: a number of recordings is given twice; give its scores once")
-    if few and not recordings:
-        raise UserError("--enrolled is for --recordings; give both")
+    few = _read_enrolled(format, trials, enrolled, recordings, allow_self)
     listed, score = _read_scored(format, trials, scores, more=more_scores, allow_self=allow_self)
     beside = {
         name: _read_scored(format, trials, path, allow_self=allow_self)[1]
@@ -130,12 +138,13 @@ def _verification(
         beside=beside, draws=draws, challenges=challenges, n_bootstrap=bootstrap, seed=seed,
     )  # fmt: skip
     if recordings and speakers:
-        from local.metrics import intervals
+        from local.metrics.intervals import both
         from local.metrics.recordings import recordings as by_length
 
-        how = {"n_bootstrap": bootstrap, "seed": seed}
-        several = by_length(listed, score, speakers, draws=draws, enrolled=few, **how)
-        found = intervals.both(found, several)
+        several = by_length(
+            listed, score, speakers, draws=draws, enrolled=few, n_bootstrap=bootstrap, seed=seed
+        )
+        found = both(found, several)
     write_figures(out, found)
 
 

@@ -420,6 +420,8 @@ def test_the_last_of_two_scores_of_as_many_enrolled_recordings_was_taken(tmp_pat
     options = ("--recordings", "--utt2spk", utt2spk, *twice)
     words = map(str, ("verification", *options, listed, scores, "-"))
     refuses("--enrolled: a number of recordings is given twice", main, [*words])
+    words = map(str, ("verification", "--enrolled", "3", scores, listed, scores, "-"))
+    refuses("--enrolled is for --recordings; give both", main, [*words])
 
 
 def test_the_strongest_of_attackers_whose_draws_are_given(tmp_path: Path) -> None:

@@ -1294,4 +1294,4 @@ def test_the_file_as_written_is_attacked_by_scores_alone(plan: Plan, corpus: Pat
     assert attacks == {"semi_informed_backend.fused_learnt"}
     voices = [out for out in found if re.search("similarity|legal|leakage", out)]
     assert voices and all("e+plda" in out for out in voices)
-    assert "exp/metrics/b2/recordings_ignorant.level+distance/OA/e_f" in found
+    assert "exp/metrics/b2/ignorant.level+distance/OA/e_f" in found

@@ -278,59 +278,63 @@ def recordings(
 
     score: (n_trials,). draws: the same of further runs of a random system: figures are means over
     all runs, a resample takes one of them. enrolled: (n_trials,) of models of few enrolled
-    recordings, by their number: folded EERs. A length that fewer than two people
-    with target trials have is left out, and a warning says so. resamples: n_bootstrap and seed of
+    recordings, by their number: folded EERs. A length that fewer than two people with target trials
+    have is left out, and a warning says so. resamples: n_bootstrap and seed of
     `intervals.resample`.
     """
     every = [hear(trials, run, speakers) for run in (score, *draws)]
     n_people, seed = len(speakers.names), resamples.get("seed", 0)
     order = shuffle(every[0], speakers.names, seed)
     runs = [_lengths(heard, order, n_people) for heard in every]
-    for name in [name for name in LENGTHS if name not in runs[0]]:
+    _warn_of_missing(runs[0], every[0])
+    samples: dict[str, Float64] = {}  # of each figure, as it is and in each resample
+    report: dict[str, object] = {}
+    for name, own in runs[0].items():
+        tried, found = own.groups.sought, [run[name] for run in runs]
+        n = len(np.unique(own.groups.person[tried]))
+        of = {"recordings": name, "n_speakers": n, "n_segments": int(tried.sum())}
+        samples |= _sample(found, n_people, of, FIGURES, Length.figures, **resamples)
+        chance = {"named": float(np.nanmean(own.chance))}
+        if name == "1":
+            samples |= _sample(found, n_people, of, EACH, Length.by_group, **resamples)
+            chance |= own.guessed()
+            share = dict(zip(speakers.names, own.share.tolist(), strict=True))
+            report["named_per_speaker"] = {w: s for w, s in share.items() if not math.isnan(s)}
+        report |= {key(figure, **of, kind="chance"): value for figure, value in chance.items()}
+    for number, scores in enrolled.items():
+        for name, own in _lengths(hear(trials, scores, speakers), order, n_people).items():
+            of, names = {"recordings": name, "enrolled": number}, ("eer", "eer_normalised")
+            samples |= _sample([own], n_people, of, names, Length.eers, **resamples)
+    alone = any(own.groups.alone for own in runs[0].values())
+    for name, sampled in samples.items():
+        intervals.warn_undefined({name: float(sampled[0])}, _why_undefined(name, alone))
+    tests = permutation_tests([[*run.values()] for run in runs], every[0], seed)
+    few = "too few people have the same candidates, and could swap them"
+    return report | intervals.sampled(samples, n_people) | intervals.warn_undefined(tests, few)
+
+
+def _warn_of_missing(found: Mapping[str, Length], heard: Heard) -> None:
+    for name in [name for name in LENGTHS if name not in found]:
         logger.warning(
             f"{name} recordings: left out, as fewer than {FEWEST_PEOPLE} people with target trials "
             "have so many"
         )
-    if alien := int((~every[0].sought).sum()):
-        logger.warning(
-            f"{alien} of {len(every[0].person)} recordings are of nobody enrolled, and not named"
-        )
-    samples: dict[str, Float64] = {}  # of each figure, as it is and in each resample
-    report: dict[str, object] = {}
+    if alien := int((~heard.sought).sum()):
+        n = len(heard.person)
+        logger.warning(f"{alien} of {n} recordings are of nobody enrolled, and not named")
 
-    def sample(of: Mapping[str, object], found: Sequence[Length], names: Sequence[str],
-               figures: Callable[[Length, Float64], Float64]) -> None:  # fmt: skip
-        made = over_runs(found, n_people, figures, **resamples)
-        samples.update(zip((key(name, **of) for name in names), made, strict=False))
 
-    for name, own in runs[0].items():
-        tried, found = own.groups.sought, [run[name] for run in runs]
-        n = {"n_speakers": len(np.unique(own.groups.person[tried])), "n_segments": int(tried.sum())}
-        sample({"recordings": name, **n}, found, FIGURES, Length.figures)
-        chance = {"named": float(np.nanmean(own.chance))}
-        if name == "1":
-            sample({"recordings": name, **n}, found, EACH, Length.by_group)
-            chance |= own.guessed()
-            share = dict(zip(speakers.names, own.share.tolist(), strict=True))
-            report["named_per_speaker"] = {w: s for w, s in share.items() if not math.isnan(s)}
-        for figure, value in chance.items():
-            report[key(figure, recordings=name, kind="chance", **n)] = value
-    for number, own_score in enrolled.items():
-        for name, own in _lengths(hear(trials, own_score, speakers), order, n_people).items():
-            of = {"recordings": name, "enrolled": number}
-            sample(of, [own], ("eer", "eer_normalised"), Length.eers)
-    made = intervals.sampled(samples, n_people)
-    alone = runs[0]["1"].groups.alone if "1" in runs[0] else False
-    for name, sampled in samples.items():
-        intervals.warn_undefined({name: float(sampled[0])}, _why_undefined(name, alone))
-    tests = permutation_tests([[*run.values()] for run in runs], every[0], seed)
-    return (
-        report
-        | made
-        | intervals.warn_undefined(
-            tests, "too few people have the same candidates, and could swap them"
-        )
-    )
+def _sample(
+    found: Sequence[Length],
+    n_people: int,
+    of: Mapping[str, object],
+    names: Sequence[str],
+    figures: Callable[[Length, Float64], Float64],
+    **resamples: int,
+) -> dict[str, Float64]:
+    """What `over_runs` finds, by name; of: columns of the names."""
+    made = over_runs(found, n_people, figures, **resamples)
+    return dict(zip((key(name, **of) for name in names), made, strict=False))
 
 
 def _why_undefined(name: str, alone: bool) -> str:
