@@ -1325,7 +1325,9 @@ def test_the_file_as_written_is_attacked_by_scores_alone(plan: Plan, corpus: Pat
     held = " ".join(f"--learn-from exp/held_out/{name} data/train_b2_const" for name in names)
     assert fused.startswith(f"local/fuse_scores.py {held} data/e_trials_f/trials ")
     attacks = {Path(out).parts[3] for out in found if "/scores/" in out and "fused_learnt" in out}
-    assert attacks == {"semi_informed_backend.fused_learnt"}
+    assert attacks == {f"{who}.fused_learnt" for who in ("semi_informed_backend", "unprotected")}
+    bare = found["exp/scores/original/unprotected.fused_learnt/OO/e_f"]
+    assert "--learn-from" not in bare and "words" not in bare and "cosine" not in bare
     voices = [out for out in found if re.search("similarity|legal|leakage", out)]
     assert voices and all("e+plda" in out for out in voices)
     assert "exp/metrics/b2/recordings_ignorant.level+distance/OA/e_f" in found

@@ -419,7 +419,8 @@ class Evaluator:
     @property
     def kind(self) -> str:
         """Back end that learns people, in the words of steps/score_held_out.py; else cosine."""
-        return {PLDA: "plda", GAUSSIAN: "gaussian"}.get(self.trained, "cosine")
+        learnt = "" if self.encoder.is_textual else self.trained
+        return {PLDA: "plda", GAUSSIAN: "gaussian"}.get(learnt, "cosine")
 
     @property
     def pairing(self) -> tuple[str, str]:
