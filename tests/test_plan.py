@@ -1317,6 +1317,9 @@ def test_the_file_as_written_is_attacked_by_scores_alone(plan: Plan, corpus: Pat
     trained = found["exp/gaussians/rhythm"]
     assert "train_backend.py --lda-dim 100 --gaussian " in trained
     assert "extract_channel.py rhythm data/train data/train" in found["exp/xvectors/rhythm/train"]
+    for out in ("backends", "held_out"):
+        assert "--pca-dim 100 " in found[f"exp/{out}/content.train_b2_const"]
+        assert "--pca-dim" not in found[f"exp/{out}/e.train_b2_const"]
     of = "exp/held_out/level.train_b2_const.gaussian"
     assert "--kind gaussian " in found[of] and "exp/xvectors/level/train_b2_const" in found[of]
     fused = found[at.format("semi_informed_backend", "fused_learnt/AA")]

@@ -368,7 +368,8 @@ class Recipe:
         """Plan a back end, PLDA, GAUSSIAN or COHORT, trained on a set's x-vectors."""
         xvectors = self.session_xvectors(encoder, name)
         more: dict[str, Any] = {"lda_dim": "0"} if kind == opt.COHORT else {}
-        more["options"] = ("--gaussian",) if kind == opt.GAUSSIAN else ()
+        options = {opt.GAUSSIAN: ("--gaussian",), opt.PLDA: encoder.options_of_plda}
+        more["options"] = () if encoder.is_textual else options.get(kind, ())
         table = "tfidf" if encoder.is_textual else "backends"
         return self.step(table, out, name, xvectors=xvectors, **more)
 
@@ -556,6 +557,8 @@ class Recipe:
         options: tuple[str, ...] = () if encoder == base else ("--own-encoder", encoder.model)
         if encoder.head_of:  # a new head learns from those who are not held out
             encoder, options = base, ("--head",)
+        if evaluator.trained == opt.PLDA:
+            options += encoder.options_of_plda
         xvectors, out = self.session_xvectors(encoder, training), evaluator.held_out
         self.step(
             "held_out", out, training, kind=evaluator.kind, options=options, xvectors=xvectors

@@ -295,6 +295,11 @@ class NamedEncoder:
         return self.word in attackers.TEXTUAL
 
     @property
+    def options_of_plda(self) -> tuple[str, ...]:
+        """Options of the training of its PLDA: content has more values than people show to vary."""
+        return ("--pca-dim", "100") if self.is_channel and not self.is_compared else ()
+
+    @property
     def is_compared(self) -> bool:
         """Whether its vectors are compared as those of voices are: legal criteria, similarity,
         leakage, crowds. Of others there are scores alone."""
