@@ -13,7 +13,6 @@ from local.plan.options import (
     FUSED,
     LEARNT,
     ORIGINAL,
-    PLDA,
     PROSODY,
     Evaluator,
     Family,
@@ -146,7 +145,7 @@ class Listed:
         """Plan x-vectors of the aligned attacker, who has the enrolment before and after
         protection, and rotates the protected trials as these pairs show. For a PLDA trained on
         original x-vectors they stay in that space; for a cosine they are centred."""
-        space = "original" if self.hears.trained == PLDA else "centred"
+        space = "original" if self.hears.kind == "plda" else "centred"
         xvectors, enrol = self.hears.encoder.xvectors, self.recipe.sets[0]
         out = f"exp/aligned/{self.tells.label}/{self.trial}"
         self.recipe.step(

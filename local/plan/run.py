@@ -292,7 +292,7 @@ class People:
         recipe, train = self.recipe, self.recipe.train
         for encoder in dict.fromkeys(one.encoder for one in recipe.evaluators):
             made = f"{encoder.xvectors}/{train}" in recipe.tables.every_out()
-            costly = encoder.is_recognised or encoder.given or encoder.backend
+            costly = bool(encoder.is_recognised or encoder.given or encoder.backend)
             costly = costly or not encoder.is_compared
             if encoder.is_textual or (costly and not made):
                 continue  # vectors of the training set that nobody else needs, or are not there
