@@ -49,6 +49,9 @@ LdaDim = Annotated[
     int, "The number of dimensions that LDA keeps; 0: neither LDA nor PLDA, the cohort alone", "D",
     natural,
 ]  # fmt: skip
+PcaDim = Annotated[
+    int, "The number of principal axes that are kept before LDA; 0: all", "D", natural
+]  # fmt: skip
 Dataset = Annotated[
     str | None,
     "The set's name in keys (left out: that of DATA, or of the set that it is a part of)", "NAME",

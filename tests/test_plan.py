@@ -1274,7 +1274,7 @@ def test_the_file_as_written_is_attacked_by_scores_alone(plan: Plan, corpus: Pat
     (corpus / "data/train/text").touch()
     asked = WORDS | {
         "evaluators": "content/cosine content/plda level/distance level/gaussian rhythm/gaussian "
-        "words/tfidf e/plda fused fused_learnt",
+        "words/tfidf e/plda e/plda_pca fused fused_learnt",
     }  # fmt: skip
     found = commands(plan(**asked), **asked)
     at = "exp/scores/b2/{}.{}/e_f"
@@ -1283,15 +1283,24 @@ def test_the_file_as_written_is_attacked_by_scores_alone(plan: Plan, corpus: Pat
     trained = found["exp/gaussians/rhythm"]
     assert "train_backend.py --lda-dim 100 --gaussian " in trained
     assert "extract_channel.py rhythm data/train data/train" in found["exp/xvectors/rhythm/train"]
+    for out in ("backends", "held_out"):
+        assert "--pca-dim 100 " in found[f"exp/{out}/content.train_b2_const"]
+        assert "--pca-dim" not in found[f"exp/{out}/e.train_b2_const"]
+    assert "--pca-dim 100 " in found["exp/backends_pca/e.train_b2_const"]
+    assert "--pca-dim 100 " in found["exp/held_out/e.train_b2_const.plda"]
     of = "exp/held_out/level.train_b2_const.gaussian"
     assert "--kind gaussian " in found[of] and "exp/xvectors/level/train_b2_const" in found[of]
     fused = found[at.format("semi_informed_backend", "fused_learnt/AA")]
-    names = ("content.train_b2_const", "level.train_b2_const.gaussian",
-             "rhythm.train_b2_const.gaussian", "e.train_b2_const")  # fmt: skip
-    held = " ".join(f"--learn-from exp/held_out/{name} data/train_b2_const" for name in names)
+    names = ("content{}", "level{}.gaussian", "rhythm{}.gaussian", "e{}", "e{}.plda")
+    paths = (f"exp/held_out/{name.format('.train_b2_const')}" for name in names)
+    held = " ".join(f"--learn-from {path} data/train_b2_const" for path in paths)
     assert fused.startswith(f"local/fuse_scores.py {held} data/e_trials_f/trials ")
     attacks = {Path(out).parts[3] for out in found if "/scores/" in out and "fused_learnt" in out}
-    assert attacks == {"semi_informed_backend.fused_learnt"}
+    assert attacks == {
+        f"{who}.fused_learnt" for who in ("semi_informed", "semi_informed_backend", "unprotected")
+    }
+    bare = found["exp/scores/original/unprotected.fused_learnt/OO/e_f"]
+    assert "--learn-from" not in bare and "words" not in bare and "cosine" not in bare
     voices = [out for out in found if re.search("similarity|legal|leakage", out)]
     assert voices and all("e+plda" in out for out in voices)
     assert "exp/metrics/b2/ignorant.level+distance/OA/e_f" in found

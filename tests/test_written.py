@@ -11,6 +11,7 @@ from local.metrics.verification import fuse, learn_weights
 from steps import extract_channel, score_pairs, score_trials, train_backend
 from steps.channels import written
 from steps.channels.written import ContentEncoder, energy_contour, rhythm_of
+from steps.speaker import backends
 from steps.speaker.backends import Distance, ScaledCosine, standardise
 from steps.speaker.encoders import TooShortError, load_encoder
 from tests.making import say
@@ -293,3 +294,27 @@ def test_weights_of_held_out_people(tmp_path: Path) -> None:
     told = read_json_object(tmp_path / "out/weights.json", "")
     assert set(told["weights"].values()) == {1.0} and "b/held: 3 people" in told["why_equal"]
     refuses("1 --learn-from for 2 SCORES", fuse_scores.main, [*held[:3], *files])
+
+
+def test_many_values_of_few_people_hid_what_a_plda_learns() -> None:
+    """300 values, of which three tell people apart, and 24 people: on others of them the PLDA finds
+    more with few principal axes than with all. As many axes as there are values change nothing."""
+    rng = np.random.default_rng(0)
+    spread = np.concatenate([np.full(6, 3.0), np.full(294, 0.3)])
+
+    def draw(n_people: int, n_each: int) -> tuple[Float64, list[str]]:
+        people = rng.normal(0, 1, (n_people, 300)) * np.r_[np.full(3, 3.0), np.zeros(297)]
+        rows = people[:, None] + rng.normal(0, 1, (n_people, n_each, 300)) * spread
+        return rows.reshape(-1, 300), [f"p{i}" for i in range(n_people) for _ in range(n_each)]
+
+    (rows, who), (tested, own) = draw(24, 12), draw(40, 2)
+    vectors = {f"{i}": row.astype(np.float32) for i, row in enumerate(rows)}
+    utt2spk = dict(zip(vectors, who, strict=True))
+
+    def named(**how: int) -> int:
+        backend = backends.train_backend(vectors, utt2spk, 20, **how)
+        left = backend.left(tested[::2], np.ones(40))
+        return int(((left @ backend.right(tested[1::2]).T).argmax(axis=0) == np.arange(40)).sum())
+
+    assert len(own) == 80 and named(pca_dim=10) > 1.5 * named()
+    assert named(pca_dim=300) == named(pca_dim=999) == named()

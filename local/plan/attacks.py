@@ -13,7 +13,6 @@ from local.plan.options import (
     FUSED,
     LEARNT,
     ORIGINAL,
-    PLDA,
     PROSODY,
     Evaluator,
     Family,
@@ -132,7 +131,7 @@ class Listed:
         """Plan fused scores; beside them those of the words alone, if these are among them."""
         found = {one.tells.encoder.word: one.scores for one in self.fused}
         words: tuple[str, ...] = ("--words", found["words"]) if "words" in found else ()
-        if self.tells.word == LEARNT:
+        if self.tells.word == LEARNT and self.attack.attacker != "unprotected":
             of = [(one.hears.held_out, f"data/{one.hears.training}") for one in self.fused]
             words = tuple(word for pair in of for word in ("--learn-from", *pair))
         return self.recipe.step(
@@ -145,7 +144,7 @@ class Listed:
         """Plan x-vectors of the aligned attacker, who has the enrolment before and after
         protection, and rotates the protected trials as these pairs show. For a PLDA trained on
         original x-vectors they stay in that space; for a cosine they are centred."""
-        space = "original" if self.hears.trained == PLDA else "centred"
+        space = "original" if self.hears.kind == "plda" else "centred"
         xvectors, enrol = self.hears.encoder.xvectors, self.recipe.sets[0]
         out = f"exp/aligned/{self.tells.label}/{self.trial}"
         self.recipe.step(
@@ -237,12 +236,16 @@ class Attacks:
         return [one for one in self.all if (one.tells, one.gender) == (evaluator, gender)]
 
     def _fuse(self, name: str, gender: str) -> list[Listed]:
-        """Attacks by which two evaluators or more heard the same trials, fused; by weights that are
-        learnt only those who learn."""
+        """Attacks by which two evaluators or more heard the same trials, fused. By weights that are
+        learnt only those whose back ends learn; the same, of equal weights, stand for them without
+        protection, as whose judge they are measured."""
         found: dict[tuple[str, str], list[Listed]] = {}
         for one in self.all:
             heard = one.tells.encoder.word not in FUSED[name]
-            if one.gender == gender and heard and (name != LEARNT or one.hears.learns):
+            if name == LEARNT:
+                bare = one.attack.attacker == "unprotected"
+                heard = one.tells.kind != "cosine" and (bare or one.hears.learns)
+            if one.gender == gender and heard:
                 found.setdefault((one.attack.system, one.attack.attacker), []).append(one)
         tells = Evaluator(name, NamedEncoder(name, name, name), name, name, "", "0")
         return [

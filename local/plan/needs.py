@@ -358,10 +358,10 @@ class Recipe:
         return self.step("averages", f"{xvectors}_speakers", name, xvectors=xvectors)
 
     def backend(self, encoder: opt.NamedEncoder, name: str, out: str, kind: str = opt.PLDA) -> str:
-        """Plan a back end, PLDA, GAUSSIAN or COHORT, trained on a set's x-vectors."""
+        """Plan a back end, PLDA, PCA, GAUSSIAN or COHORT, trained on a set's x-vectors."""
         xvectors = self.session_xvectors(encoder, name)
         more: dict[str, Any] = {"lda_dim": "0"} if kind == opt.COHORT else {}
-        more["options"] = ("--gaussian",) if kind == opt.GAUSSIAN else ()
+        more["options"] = opt.training_options(encoder, kind)
         table = "tfidf" if encoder.is_textual else "backends"
         return self.step(table, out, name, xvectors=xvectors, **more)
 
@@ -545,6 +545,8 @@ class Recipe:
         options: tuple[str, ...] = () if encoder == base else ("--own-encoder", encoder.model)
         if encoder.head_of:  # a new head learns from those who are not held out
             encoder, options = base, ("--head",)
+        if evaluator.kind == "plda":
+            options += opt.training_options(encoder, evaluator.trained)
         xvectors, out = self.session_xvectors(encoder, training), evaluator.held_out
         self.step(
             "held_out", out, training, kind=evaluator.kind, options=options, xvectors=xvectors

@@ -234,10 +234,11 @@ class Labels(NamedTuple):
 
 MODELS = "steps/../models"  # what this project trained and ships, seen from a recipe's folder
 NORMALISED = "_asnorm"
-PLDA, GAUSSIAN, COHORT = "backends", "gaussians", "cohorts"  # what is trained: its folder in exp
+# What is trained: its folder in exp.
+PLDA, PCA, GAUSSIAN, COHORT = "backends", "backends_pca", "gaussians", "cohorts"
 TFIDF = "tfidf"
 BACKENDS = {
-    TFIDF: PLDA, "plda": PLDA, "plda_asnorm": PLDA, "gaussian": GAUSSIAN,
+    TFIDF: PLDA, "plda": PLDA, "plda_asnorm": PLDA, "plda_pca": PCA, "gaussian": GAUSSIAN,
     "cosine": "", "cosine_asnorm": COHORT,
     **dict.fromkeys((*attackers.RHO, "distance"), ""), "cosine_raw": "",
 }  # fmt: skip
@@ -413,19 +414,20 @@ class Evaluator:
 
     @property
     def trained(self) -> str:
-        """The form in which the back end is trained: PLDA, GAUSSIAN, COHORT, or nothing."""
+        """The form in which the back end is trained: PLDA, PCA, GAUSSIAN, COHORT, or nothing."""
         return BACKENDS[self.backend]
 
     @property
     def kind(self) -> str:
         """Back end that learns people, in the words of steps/score_held_out.py; else cosine."""
-        return {PLDA: "plda", GAUSSIAN: "gaussian"}.get(self.trained, "cosine")
+        learnt = "" if self.encoder.is_textual else self.trained
+        return {PLDA: "plda", PCA: "plda", GAUSSIAN: "gaussian"}.get(learnt, "cosine")
 
     @property
     def pairing(self) -> tuple[str, str]:
         """Back end and cohort size of voice similarity matrices, which are defined by PLDA or by
         the raw cosine, whichever cosine attacks."""
-        return (self.scorer, self.asnorm) if self.trained == PLDA else ("cosine_raw", "0")
+        return (self.scorer, self.asnorm) if self.kind == "plda" else ("cosine_raw", "0")
 
     @property
     def learns(self) -> bool:
@@ -438,7 +440,15 @@ class Evaluator:
     def held_out(self) -> str:
         """Folder of the scores of training people whom the attacker held out."""
         name = self.encoder.name if self.kind == "cosine" else Path(self.scorer).name
-        return f"exp/held_out/{name}" + ("" if self.kind == "plda" else f".{self.kind}")
+        return f"exp/held_out/{name}" + ("" if self.trained == PLDA else f".{self.kind}")
+
+
+def training_options(encoder: NamedEncoder, kind: str) -> tuple[str, ...]:
+    """Options of the training of a back end of a kind. Content always has more values than few
+    training people show to vary."""
+    if kind == PCA or (kind == PLDA and encoder.is_channel and not encoder.is_compared):
+        return () if encoder.is_textual else ("--pca-dim", "100")
+    return ("--gaussian",) if kind == GAUSSIAN else ()
 
 
 def _backends_of(encoder: str) -> tuple[str, ...]:

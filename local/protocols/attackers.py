@@ -28,7 +28,14 @@ WRITTEN = ("content", "level", "energy", "rhythm")  # channels of the file as it
 SCORED = (*TEXTUAL, *WRITTEN)  # without figures that compare x-vectors as voices
 # Encoders that hear something else than the voice:
 CHANNELS = (*SCORED, "timing", "melody")
-OF_VOICES = ("plda", "plda_asnorm", "cosine", "cosine_asnorm", "cosine_raw")  # back ends
+OF_VOICES = (
+    "plda",
+    "plda_asnorm",
+    "plda_pca",
+    "cosine",
+    "cosine_asnorm",
+    "cosine_raw",
+)  # back ends
 COMPARED = {  # back ends of channels that do not take those of voices
     **dict.fromkeys(TEXTUAL, ("tfidf",)), **dict.fromkeys(WRITTEN, ("cosine", "plda")),
     "level": ("distance", "gaussian"), "rhythm": ("gaussian",),

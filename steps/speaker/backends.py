@@ -261,9 +261,12 @@ def scale_to_length(vectors: Float64, length: float) -> Float64:
 
 
 def train_backend(
-    vectors: Mapping[str, Float32], utt2spk: Mapping[str, str], lda_dim: int, *, scaled: bool = True
-) -> PldaBackend:
-    """Train global mean, LDA and PLDA on x-vectors of training speakers; scaled: to one length.
+    vectors: Mapping[str, Float32], utt2spk: Mapping[str, str], lda_dim: int, *,
+    scaled: bool = True, pca_dim: int = 0,
+) -> PldaBackend:  # fmt: skip
+    """Train global mean, LDA and PLDA on x-vectors of training speakers; scaled: to one length;
+    pca_dim: before LDA so many principal axes are kept (0: all), as few x-vectors do not show how
+    many values vary within speakers.
 
     Raises UserError without two speakers, or without a speaker of two x-vectors: the variation
     within speakers cannot be learnt then.
@@ -281,8 +284,11 @@ def train_backend(
     x = np.stack(list(vectors.values())).astype(np.float64)
     mean = x.mean(axis=0)
     _check_varies(x, classes)
-    dim = xvectors.clamp_dimension(lda_dim, x.shape[1], len(names), n_vectors)
-    transform = xvectors.train_lda(x - mean, classes, dim)
+    axes = np.eye(x.shape[1])
+    if 0 < pca_dim < len(axes):
+        axes = np.linalg.eigh(np.cov(x.T))[1][:, : -pca_dim - 1 : -1].T
+    dim = xvectors.clamp_dimension(lda_dim, len(axes), len(names), n_vectors)
+    transform = xvectors.train_lda((x - mean) @ axes.T, classes, dim) @ axes
     projected = (x - mean) @ transform.T
     if scaled:
         projected = scale_to_length(projected, np.sqrt(dim))
