@@ -53,7 +53,8 @@ bootstrap=20
 report_audio=false
 """
 NAMES = ("split", "gender", "system", "family", "attacker", "evaluator", "condition", "metric",
-         "recordings", "enrolled", "attribute", "group", "gallery", "kind")  # fmt: skip
+         "recordings", "enrolled", "candidates", "attribute", "group", "gallery",
+         "kind")  # fmt: skip
 FIGURES = ("value", "low", "high", "n_speakers", "n_segments", "n_target", "n_nontarget")
 
 Golden = dict[tuple[str, str], str]

@@ -3,6 +3,7 @@
 import csv
 import html
 import json
+import math
 import re
 import shutil
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ from typing import Any
 
 import markupsafe
 import numpy as np
+import pandas as pd
 import pytest
 import soundfile
 
@@ -20,12 +22,15 @@ from local.collect_results import main as collect
 from local.compute_metrics import main as compute
 from local.make_report import main as make_report
 from local.metrics.detection import D_ECE_MAX
+from local.metrics.intervals import key
 from local.metrics.verification import attack, calibrations, empirical, prepare, prior_profile
+from local.options import write_figures
 from local.report import pictures, tables
 from local.report.draw import inline, slug
 from local.report.findings import not_measured
-from local.report.frame import Results, number, percent, render
+from local.report.frame import METRICS, WHERE, Results, number, percent, render, with_numbers
 from local.report.gather import origin
+from local.report.gather import tabulate as tabulate_figures
 from local.report.page import Headings, cell, without_constants
 from local.report.select import summary as rows
 from local.report.tables import SPECS, TERMS, cards
@@ -680,6 +685,22 @@ def test_a_dash_stays_last_when_a_column_is_sorted(tmp_path: Path, browser: Any)
             names = table.locator("tbody tr > :first-child").all_inner_texts()
             assert names == [*order]
         assert complaints == []
+
+
+def test_figures_tabulated_in_memory_lacked_columns_and_a_row_of_people_was_of_all(tmp_path):
+    """A study looked for `eer` and found `eer_nan_enrolled_nan_recordings`."""
+    (tmp_path / ".done").write_text("{}")
+    found = {
+        key("eer", recordings="1"): 0.25, "deid": 0.5, "n_speakers": 4,
+        key("legal_linkability", recordings="3"): math.nan,
+        "legal_linkability_3_recordings_per_speaker": None, "deid_per_speaker": {"a": 0.5},
+    }  # fmt: skip
+    write_figures(tmp_path / "metrics.json", found)
+    found_rows, people = tabulate_figures(tmp_path, dict.fromkeys(WHERE, ""))
+    table = with_numbers(pd.DataFrame(found_rows, columns=[*METRICS]))
+    assert table["figure"].tolist() == ["eer", "deid", "legal_linkability_3_recordings"]
+    assert table["recordings"].tolist() == ["1", "", "3"]
+    assert [row["speaker"] for row in people] == ["a"]
 
 
 def test_the_worst_protected_come_first() -> None:

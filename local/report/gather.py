@@ -95,9 +95,10 @@ def tabulate(folder: Path, where: Row) -> tuple[list[Row], list[Row]]:
     for metric, value in figures.items():
         name = metric.removesuffix("_per_speaker")
         of = dict.fromkeys(COLUMNS, "") | {"metric": name, "kind": "value"} | columns.get(name, {})
-        if isinstance(value, Mapping) and name != metric:
+        if name != metric:  # of single people; null where it is not defined
+            people = value if isinstance(value, Mapping) else {}
             of = where | of
-            speaker_rows += [of | {"speaker": s, "value": _text(own)} for s, own in value.items()]
+            speaker_rows += [of | {"speaker": s, "value": _text(own)} for s, own in people.items()]
         elif not isinstance(value, Mapping) and of["metric"] in MEASURES:  # others are counts
             low, high = (_text(bound) for bound in bounds.get(metric) or (None, None))
             own = {"value": _text(value), "low": low, "high": high}
