@@ -219,7 +219,7 @@ def crowd(
     n_bootstrap: int = 0, seed: int = 0,
 ) -> dict[str, object]:  # fmt: skip
     """Legal linkability and naming among N candidates by groups of L recordings (keys of the JSON:
-    docs/metrics/crowd.md).
+    docs/metrics/named.md).
 
     sides: (data directory, side) of those enrolled, and of each set of candidates whom nobody
     attacks. For naming, each is centred by itself: its channel is no voice. The attacked are those
