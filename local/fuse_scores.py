@@ -3,7 +3,7 @@
 
 Each evaluator's scores are normalised over the candidates of each trial utterance (mean 0,
 deviation 1) and added. TRIALS and SCORES are as for compute_metrics.py; each SCORES must have every
-trial. OUT gets `scores`, and with --words `words`, too: the scores of the words alone, normalised
+trial. OUT gets `scores`, and with --words also `words`: the scores of the words alone, normalised
 likewise, so that both can be compared.
 
 Without --held-out nothing is learnt, and all weigh the same. With --held-out for each of SCORES, in
