@@ -124,7 +124,7 @@ def main(
     ] = 5,
     genders: Annotated[
         tuple[str, ...], "The genders whose trials are made; a corpus of one gender says which. "
-        "mixed, which has everybody, takes people of another sex, too",
+        "mixed has everybody, also people of another sex",
         "G", (*listing.GENDERS, listing.MIXED),
     ] = listing.GENDERS,
     sessions: Annotated[

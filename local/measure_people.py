@@ -3,7 +3,7 @@
 
 DATA are data directories (utt2spk, and spk2gender and spk2age as far as they are known), XVECTORS
 folders of steps/extract_xvectors.py. OUT is a JSON file, or - for standard output. Values are
-fractions; the cards inference, crowd and groups of docs/metrics explain every key.
+fractions; the cards inference, named and groups of docs/metrics explain every key.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Options that programs share; without what they compute with, so that --help is quick."""
+"""Options that programs share; heavy imports stand in the functions, so that --help is quick."""
 
 import logging
 import math
@@ -94,8 +94,8 @@ Sources = Annotated[
 
 
 def f0_limits(floor: float, ceiling: float) -> tuple[float, float]:
-    """--f0-floor and --f0-ceiling, in Hz; UserError unless 50 <= floor, 2 floor <= ceiling <= 600:
-    nothing can be found between others."""
+    """--f0-floor and --f0-ceiling, in Hz. UserError unless 50 <= floor and 2 floor <= ceiling <=
+    600: no pitch can be found between other limits."""
     from steps.synthesis.f0 import HIGHEST_HZ, LOWEST_HZ
 
     if not LOWEST_HZ <= floor <= ceiling / 2 <= HIGHEST_HZ / 2:
@@ -110,8 +110,8 @@ def begin_training(
     kind: type[T], conf: Path, steps: int | None, data_dir: Path, not_speakers_of: Sequence[Path],
     *, change: Callable[[T], T] = lambda config: config,
 ) -> tuple[T, DataDir]:  # fmt: skip
-    """The settings of a training, changed before its --steps, and its data, which none of the
-    tested speakers may be in."""
+    """Settings of a training, with `change` and --steps applied, and its data. UserError if the
+    data hold a tested speaker."""
     from steps.training.settings import read_config, with_steps
 
     logging.getLogger("speechbrain").setLevel(logging.WARNING)
@@ -132,7 +132,7 @@ MEASURES = {  # archive -> what makes it of a wave, and the names of its parts i
 
 
 def measure(name: str, data: Path, out: Path, allow_loss: int, *given: Any) -> None:
-    """Write a measure of every wave of a set to <out>/<name>.scp; given: what it takes besides."""
+    """Write a measure of every wave of a set to <out>/<name>.scp; given: its further arguments."""
     from steps.synthesis.world import measure_all
     from utils.registry import load
 

@@ -50,7 +50,7 @@ class _Signals:
             signal.signal(number, before)
 
     def read(self, take: Callable[[], T]) -> T | None:
-        """What a function reads; None after a signal."""
+        """Return the result of a function that reads, or None after a signal."""
         try:
             self._reading = True
             return None if self.number else take()

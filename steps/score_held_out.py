@@ -1,5 +1,6 @@
 #!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
-"""Score training people whom an attacker did not learn from, to see that people were learnt at all.
+"""Score training people from whom an attacker did not learn, to see whether people were learnt at
+all.
 
 XVECTORS and DATA are those of steps/train_backend.py, of a protected set. People with two
 utterances or more are held out of training in turns and compared with each other, women with women

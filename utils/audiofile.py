@@ -73,7 +73,7 @@ HEAD = 6000  # bytes that `container` looks at
 
 
 def container(head: bytes) -> str:
-    """Name of the container that a file's first bytes tell of; empty for an unknown one, as of bare
+    """Name of the container that a file's first bytes show; empty for an unknown one, such as bare
     samples."""
     for pattern, name in _CONTAINERS:
         if pattern.match(head):
@@ -93,7 +93,7 @@ def _two_frames(codec: str, head: bytes) -> bool:
 
 def audio_format(path: Path) -> str | None:
     """Format name of libsndfile for a suffix, or the suffix of one that libsndfile does not read;
-    None for what is no audio."""
+    None for a suffix of no audio format."""
     name = path.suffix[1:].upper()
     name = _ALIASES.get(name, name)
     # To read RAW takes more than a suffix.
@@ -114,8 +114,8 @@ class _Forward(soundfile.SoundFile):  # type: ignore[misc]  # it has no types
 
 @dataclass(frozen=True)
 class Link:
-    """Recording in a file. told: its header tells its length, so that less means a cut file.
-    samples: what a header tells of that libsndfile believes less than the size of the file."""
+    """Recording in a file. told: its header states its length, so that less means a cut file.
+    samples: number that the header states, where libsndfile trusts the size of the file more."""
 
     open: Callable[[], AbstractContextManager[Any]]  # a _Forward or a _Decoder
     told: bool = True
@@ -190,7 +190,7 @@ class AudioFile:
 
     def blocks(self, size: int = 0) -> Iterator["Float64"]:
         """Yield all samples, full scale 1, at most (size, channels) at a time; 0: as few times as
-        there are links. AudioError where fewer decode than were counted."""
+        there are links. AudioError where fewer samples decode than were counted."""
         n = 0
         with _reading():
             for link in self.links:
@@ -219,7 +219,7 @@ class Sink(io.FileIO):
         return len(data)
 
     def check(self) -> None:
-        """Raise the OSError of what was not written."""
+        """Raise the OSError of a failed write."""
         if self._failed:
             raise self._failed
 
@@ -237,7 +237,7 @@ def _reason(error: Exception) -> str:
 
 
 def _refusal(path: Path, error: Exception, other: Exception) -> str:
-    """What is wrong with a file that neither library reads, by what each says."""
+    """Describe why a file cannot be read, from the errors of both libraries."""
     with path.open("rb") as stream:
         kind = container(stream.read(HEAD))
     if kind and getattr(error, "code", 0) == _UNKNOWN_FORMAT:

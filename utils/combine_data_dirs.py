@@ -20,7 +20,7 @@ from utils.tables import sort_ids
 
 
 def combine(sources: Sequence[DataDir]) -> Tables:
-    """The tables of all sources together; UserError where two of them disagree or overlap."""
+    """Joined tables of all sources; UserError where two of them disagree or overlap."""
     names = set().union(*(source.tables for source in sources))
     everywhere = {name for name in names if all(name in source.tables for source in sources)}
     if "segments" in names - everywhere:

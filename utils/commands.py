@@ -151,7 +151,7 @@ def _repeat(words: Sequence[str], command: click.Command) -> list[str]:
 
 
 class Program:
-    """The program that a function is, or several functions, which are its commands.
+    """Program made from one function, or from several, which are its commands.
 
     text: what the program does, for --help; of a command its docstring says that.
     """

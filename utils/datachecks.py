@@ -28,7 +28,7 @@ class AudioInfo:
 
 
 def probe_audio(path: StrPath) -> AudioInfo:
-    """Open one audio file, and find its length in samples that are there."""
+    """Open one audio file, and count the samples that can be decoded."""
     from utils.audiofile import AudioError, AudioFile  # tables alone need no audio library
 
     try:
@@ -274,7 +274,7 @@ class FileTable:
 
 
 def read_tables(directory: Path) -> dict[str, FileTable]:
-    """Known files of a data directory, by name, with what is wrong in each."""
+    """Known files of a data directory by name, with the problems of each."""
     found = {}
     for name in FILES:
         for called in (name, OTHER_NAMES.get(name, name)):

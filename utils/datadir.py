@@ -278,7 +278,7 @@ def write_validation_speakers(model: Path, speakers: Iterable[str], before: Path
 
 
 def read_validation_speakers(model: Path) -> list[str]:
-    """Speakers whom no weight of a model was learnt from; none where it has no list."""
+    """Speakers from whom no weight of a model was learnt; none if the model has no list."""
     return read_training_speakers(model, VALIDATION_SPEAKERS) or []
 
 

@@ -304,7 +304,8 @@ def _refuse_living_jobs(outs: Sequence[Path]) -> None:
 
 
 def made_by(out: Path) -> list[str]:
-    """The command by which OUT was made, as far as it counts; empty where OUT is not finished."""
+    """Command that made OUT, without the options that cannot change a result; empty where OUT is
+    not finished."""
     stamp = read_stamp(out) or _read_stamp(_aside(out, "old") / DONE)
     return [] if stamp is None else [*stamp.get("command", [])]
 
@@ -337,7 +338,7 @@ class Step:
     """Outputs of a command, of which those of `maybe` may be made or not.
 
     The command's words that name files and folders are its inputs; options that cannot change a
-    result are no part of it.
+    result do not count.
     """
 
     def __init__(

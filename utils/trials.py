@@ -97,7 +97,7 @@ def line_of(pairs: Trials | Scores, row: int) -> int:
 
 def read_trials(path: tables.StrPath) -> Trials:
     """Read a trial list; UserError names file and line of the first fault (a pair listed twice, an
-    unknown label, a wrong number of fields, a file that is empty or no text)."""
+    unknown label, a wrong number of fields, a file that is empty or not text)."""
     pairs = Trials(*_read_columns(path, _parse_labels))
     check_pairs_once(path, pairs, "listed")
     return pairs

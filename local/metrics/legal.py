@@ -176,7 +176,7 @@ def legal_metrics(
     return report | intervals.rate_intervals(rates, n_bootstrap, seed)
 
 
-def beaters(
+def count_rivals(
     candidates: AttackSide, trial: AttackSide, length: int, seed: int
 ) -> Iterator[tuple[str, Int64]]:
     """Each person of `trial` and, for each of their disjoint groups of `length` recordings (0: one
@@ -223,7 +223,7 @@ class LegalAttack:
         if n_speakers < FEWEST_SPEAKERS:
             logger.warning("%s is undefined: one speaker, who can be mistaken for nobody", name)
             return Figure({}, None)
-        found = beaters(self.enrol, self.trial, self.length, self.seed)
+        found = count_rivals(self.enrol, self.trial, self.length, self.seed)
         beaten = {who: n for who, n in found if len(n)}
         rates = {who: float(np.mean(n == 0)) for who, n in beaten.items()}
         if not rates:

@@ -10,7 +10,7 @@ from scipy.stats import hypergeom
 
 from local.metrics import intervals
 from local.metrics.intervals import but, key
-from local.metrics.legal import FEWEST_SPEAKERS, LINKABILITY, AttackSide, beaters
+from local.metrics.legal import FEWEST_SPEAKERS, LINKABILITY, AttackSide, count_rivals
 from local.metrics.recordings import LENGTHS, Heard, Length, group, hear, over_runs, shuffle
 from local.metrics.verification import Speakers
 from steps.speaker.backends import CentredCosine
@@ -73,7 +73,7 @@ def learn(x: Float64, value: Int64) -> tuple[Float64, Float64]:
     return weights, -0.5 * (mean.T * weights).sum(axis=0)
 
 
-def rightly(score: Float64, own: Int64) -> Float64:
+def correct(score: Float64, own: Int64) -> Float64:
     """Share (n,) of the guesses that are right: 1 where the own value scores highest, its part of
     them where several do. score: (n, K); own: (n,)."""
     best = score == score.max(axis=1, keepdims=True)
@@ -112,9 +112,9 @@ def inference(
         weights, offset = learn(x[heard >= 0], heard[heard >= 0])
         score = y @ weights + offset
         n = np.bincount(person, minlength=len(names))
-        one = np.bincount(person, rightly(score, np.maximum(own[person], 0))) / n
+        one = np.bincount(person, correct(score, np.maximum(own[person], 0))) / n
         means = np.stack([np.bincount(person, column) / n for column in score.T], axis=1)
-        every = rightly(means, np.maximum(own, 0))
+        every = correct(means, np.maximum(own, 0))
         of = {"attribute": attribute, "n_speakers": int((own >= 0).sum())}
         report[key("inferred", **of, recordings="any", kind="chance")] = 1.0 / len(kept)
         for length, share in zip(ENDS, (one, every), strict=True):
@@ -219,13 +219,13 @@ def crowd(
     n_bootstrap: int = 0, seed: int = 0,
 ) -> dict[str, object]:  # fmt: skip
     """Legal linkability and naming among N candidates by groups of L recordings (keys of the JSON:
-    docs/metrics/crowd.md).
+    docs/metrics/named.md).
 
     sides: (data directory, side) of those enrolled, and of each set of candidates whom nobody
-    attacks. For naming, each is centred by itself: its channel is no voice. The attacked are those
-    of `trial` who are candidates; others are left out with a warning, and so is a side of nobody.
-    Each figure is the expectation over the N - 1 others drawn from all candidates. UserError where
-    nobody of `trial` is one.
+    attacks. For naming, each set is centred by itself, which removes its channel. The attacked are
+    those of `trial` who are candidates; others are left out with a warning, and so is a side of
+    nobody. Each figure is the expectation over the N - 1 others drawn from all candidates.
+    UserError where nobody of `trial` is one.
     """
     for path, _ in (one for one in sides if not one[1].spk2utt):
         logger.warning("%s: has nobody of the sex of those attacked; left out", path)
@@ -244,7 +244,7 @@ def crowd(
     for name_of, rank in RANKS.items():
         both = sides_of.get(name_of, centred)
         for name, length in LENGTHS.items():
-            found = [own for _, own in beaters(*both, length, seed)]
+            found = [own for _, own in count_rivals(*both, length, seed)]
             if sum(len(own) > 0 for own in found) < FEWEST_SPEAKERS:
                 logger.warning("%s recordings: fewer than two people have so many", name)
                 continue

@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 class Heard:
     """Scores as a table of what is heard (rows: recordings, or groups of them) and models.
 
-    score: (n, M), NaN where a pair is no trial; target: (n, M); person: (n,) and model: (M,),
+    score: (n, M), NaN where a pair is not a trial; target: (n, M); person: (n,) and model: (M,),
     whose they are, as positions in the names of `Speakers`.
     """
 

@@ -41,7 +41,8 @@ class OutputLevel:
         return self.written(samples, float(np.max(np.abs(samples), initial=0.0)))
 
     def written(self, samples: Float64, largest: float, kind: str = "PCM_16") -> npt.NDArray[Any]:
-        """Samples to write as a kind of libsndfile's, whose largest in the whole file is given."""
+        """Samples in the form that libsndfile writes as a kind; the largest of the whole file is
+        given."""
         if not np.isfinite(largest):
             raise UserError("the protected signal is not finite")
         if largest == 0.0:
@@ -66,7 +67,7 @@ class AsItIs:
 
 
 WIDE = {"PCM_24": 24, "ALAC_24": 24, "PCM_32": 32, "ALAC_32": 32, "FLOAT": 0, "DOUBLE": 0}
-"""Bits of the kinds of samples that hold more than 16; 0: they are no whole numbers."""
+"""Bits of the kinds of samples that hold more than 16; 0: they are not whole numbers."""
 
 
 def whole_numbers(

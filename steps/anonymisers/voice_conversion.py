@@ -214,8 +214,8 @@ class VoiceConversion(Anonymiser):
         return Pseudo(target, info)
 
     def _timing(self, key: VoiceKey, contour: Float64) -> Float64:
-        """Places in the source that are spoken; another draw for each recording of a voice, but of
-        the rate."""
+        """Places in the source that are spoken. They are drawn anew for each recording of a voice,
+        but the rate is drawn once."""
         spoken, own = hashlib.sha256(contour.tobytes()).hexdigest(), self.own
         rng = self.draws.rng("voice_conversion timing", *key.parts, spoken)
         bent = base.draw_timing(rng, len(contour), own.timing)

@@ -317,7 +317,7 @@ def cut_repeats(tokens: list[int]) -> tuple[list[int], int]:
 def read_tokens(path: Path) -> list[bytes]:
     """Bytes of each token; each follows its length, of one byte or, from 128 on, two.
 
-    UserError where the file is no such table.
+    UserError where the file is not such a table.
     """
     data, tokens, at = path.read_bytes(), [], 0
     while at < len(data):

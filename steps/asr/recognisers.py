@@ -141,7 +141,8 @@ def decode_all(
 
 
 def _hear(recogniser: Recogniser, utt: str, samples: Float64) -> Hypothesis:
-    """Words on one line, whatever characters a recogniser uses; without width they part none."""
+    """Hypothesis on one line: unprintable characters become blanks, but for those without width,
+    which part no words."""
     heard = recogniser.recognise(utt, samples)
     if isinstance(heard, str):
         heard = Hypothesis(heard)

@@ -126,7 +126,8 @@ class HubContent:
 
 
 def in_windows(encode: Callable[[Float64], Float32], wave: Float64, hop: int) -> Float32:
-    """Frames of speech of any length: of windows with context on either side, which is cut off.
+    """Frames of speech of any length, encoded in windows with context on either side, which is cut
+    off.
 
     encode: frames (T, d) of a signal of at most LONGEST seconds.
     """

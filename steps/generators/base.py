@@ -86,7 +86,8 @@ class Generator(FromSettings):
         return wanted.x.astype(np.float64)
 
     def check_size(self, whose: str, size: int | None) -> None:
-        """Raise a UserError where vectors have another size than the pool's; None: any is right."""
+        """Raise a UserError where vectors have another size than the pool's; None: any size is
+        right."""
         if size not in (None, dim := self.pool.vectors.shape[1]):
             raise UserError(
                 f"generator {self.name}: {whose} {size} values, and the pool's have {dim}; make "

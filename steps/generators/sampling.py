@@ -257,7 +257,8 @@ class IdMapGenerator(TrainedSpeakers):
         return np.array([hashed_index(name, first) for name in names], dtype=np.int64)
 
     def _voices(self, indices: Int64) -> tuple[Float64, Float64]:
-        """Vectors (n, d) of (n,) for use, and norms of the network's own over real ones (n,)."""
+        """Pseudo-speaker vectors (n, d) of indices (n,), and how long the raw vectors are beside
+        real ones (n,)."""
         made, (least, most) = self._model.vectors(indices), self._model.norm_limits
         vectors = made.astype(np.float64)
         ratios = np.sqrt(np.einsum("nd,nd->n", vectors, vectors)) / self._trained.norm

@@ -115,7 +115,7 @@ def move_average(average: nn.Module, network: nn.Module, keep: float) -> None:
 
 
 class IndexModel(ABC):
-    """Network in use: identity indices to x-vectors, by the weights of the time of the call.
+    """Network in use: identity indices to x-vectors, by the weights at the time of the call.
 
     dimension: d. n_seen: indices 0 ... n_seen - 1 stand for the training speakers (0: none does).
     norm_limits: of the norm of a vector of an unseen index over that of real ones: `NORM_RATIO`,
@@ -205,7 +205,7 @@ class GeneratorTrainer(Declared[Any], Trainer):
         return dict(self._calibrated().state_dict())
 
     def more_figures(self) -> dict[str, float]:
-        """Further figures of a kind."""
+        """Further figures of this kind of generator."""
         return {}
 
     def validate(self) -> dict[str, float]:

@@ -59,7 +59,7 @@ class Backend(Protocol):
 
 @runtime_checkable
 class PairBackend(Protocol):
-    """Scores of pairs that are no inner products, for lists of trials alone."""
+    """Scores of pairs that are not inner products, for lists of trials alone."""
 
     def rows(self, vectors: Float64) -> Float64:
         """Rows (n, k) of x-vectors (n, D) of either side."""
@@ -322,7 +322,8 @@ def write_backend(folder: Path, backend: PldaBackend) -> None:
 
 
 def load_normalised(name: str, top: int) -> Backend:
-    """Load the back end of an evaluator: normalised over the `top` nearest of its cohort; 0: not.
+    """Load the back end of an evaluator: normalised over the `top` nearest of its cohort; 0: not
+    normalised.
 
     UserError for a PLDA of one dimension: scaling a number to length leaves only its sign.
     """
@@ -362,7 +363,7 @@ def read_folder(name: str) -> Backend:
 
 
 def read_plda(folder: Path) -> PldaBackend:
-    """Read the PLDA in a folder; UserError where it is none."""
+    """Read the PLDA in a folder; UserError for anything else."""
     mend = "a back end is a folder that steps/train_backend.py wrote, cosine or cosine_raw"
     need_files((folder / part for part in PARTS), mend)
     mean = archives.read_object(folder / "mean.vec", 1)
@@ -508,7 +509,7 @@ def _missing(what: str, ids: Sequence[str], known: Collection[str], source: str)
 
 
 def check_dimensions(backend: Backend, left: VectorTable, right: VectorTable) -> None:
-    """Raise a UserError if x-vectors of different encoders meet, or meet another's back end."""
+    """Raise a UserError if x-vectors are of different encoders, or the back end is another's."""
     if left.dim != right.dim:
         raise UserError(
             f"{left.source} has x-vectors of {left.dim} dimensions, {right.source} of {right.dim}; "

@@ -294,7 +294,7 @@ class DualEcapa(ECAPA_TDNN):  # type: ignore[misc]
 
 def match_frames(x: Tensor, length: int) -> Tensor:
     """Frames (B, C, length) of (B, C, T) as DAST has them: means of neighbours, of one frame more
-    towards the end; where there are too few, all of them again and again."""
+    towards the end; too few frames are repeated as a whole."""
     n = x.shape[2]
     if n <= length:
         return x[:, :, torch.arange(length, device=x.device) % n]

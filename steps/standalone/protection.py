@@ -1,4 +1,4 @@
-"""Files of a folder, protected by an anonymiser: pitch, level, form and name of what is written."""
+"""Files of a folder, protected by an anonymiser: pitch, level, format and name of the output."""
 
 import math
 import os
@@ -73,9 +73,9 @@ class _Pieces:
 
 @dataclass(frozen=True)
 class Work:
-    """Making of files. channels: mixed down, or each by itself with one pseudo-speaker. level: one
-    for all files, by the system's rule, or that of each piece's source. names: those that were
-    drawn; other files keep theirs."""
+    """Settings for making files. channels: mixed down, or each by itself with one pseudo-speaker.
+    level: one for all files, by the system's rule, or that of each piece's source. names: those
+    that were drawn; other files keep theirs."""
 
     source: Path
     out: Path
@@ -85,16 +85,16 @@ class Work:
     names: Mapping[Path, Path] = field(default_factory=dict)
 
     def target(self, path: Path) -> Path:
-        """Path of what a file becomes."""
+        """Path of the protected file."""
         return self.out / self.names.get(path, made_name(path))
 
     def made_of(self, recording: Recording) -> Sequence[int | None]:
-        """Channels that are protected, each by itself; None: a mix of all."""
+        """Channels to protect, each by itself; None: a mix of all."""
         n = recording.audio.channels
         return range(n) if self.channels == "each" and n > 1 else [None]
 
     def notes(self, recording: Recording) -> list[str]:
-        """Remarks on the mix, where it is what is made."""
+        """Remarks on the mix, if a mix is made."""
         return recording.notes if None in self.made_of(recording) else []
 
     def protect(
@@ -203,8 +203,8 @@ def learn_f0(
     faults: dict[Path, UserError] | None = None,
 ) -> F0Stats:
     """Pitch of the speaker in a channel of the recordings, or in the mix: from stretches spread
-    evenly over them, or from all of them where these hold less than a second of voice. Those that
-    cannot be read do not count: faults gets why, by path."""
+    evenly over them, or from all of them where these hold less than a second of voice. Recordings
+    that cannot be read do not count: faults gets the reasons by path."""
     faults = {} if faults is None else faults
     total, begins = sum(recording.seconds for recording in recordings), 0.0
     n = max(1, min(_STRETCHES, int(total / _SECONDS)))
@@ -250,7 +250,7 @@ def _contours(
 
 
 def open_all(jobs: Jobs, source: Path, files: Sequence[Path]) -> dict[Path, Recording | UserError]:
-    """Recordings of a folder, or what is wrong with each."""
+    """Recordings of a folder, or the error of each."""
     found = jobs.run(lambda path, _: Recording.open(path), [(source / path,) for path in files])
     return {files[n]: result for n, result in found}
 
@@ -266,8 +266,8 @@ def protect_all(
     """Make files of groups that share a pseudo-speaker; returns the failed ones, with reasons, of
     which no earlier version stays.
 
-    groups: all files of each, whose pitch counts: a run that goes on makes what one run would.
-    done: called with each complete file, and remarks on it.
+    groups: all files of each, whose pitch counts, so that a continued run gives the same output as
+    one run. done: called with each complete file, and remarks on it.
     """
     faults = {path: found for path, found in opened.items() if isinstance(found, UserError)}
     good = {path: found for path, found in opened.items() if isinstance(found, Recording)}

@@ -132,7 +132,7 @@ class Recording:
 
     @property
     def notes(self) -> list[str]:
-        """Remarks on what becomes of it."""
+        """Remarks on the output."""
         if self.alone is None:
             return []
         return [f"its channels cancel each other; channel {self.alone + 1} is taken"]
@@ -229,8 +229,8 @@ class Piece:
 
 
 class Loudness(NamedTuple):
-    """Levels of a signal without its mean, which nobody hears: its power, that of its loudest 0.4 s
-    and of its softest 0.1 s, and its largest sample."""
+    """Levels of a signal without its inaudible mean: its power, that of its loudest 0.4 s and of
+    its softest 0.1 s, and its largest sample."""
 
     power: float
     loudest: float
@@ -332,7 +332,7 @@ def joined(made: Iterable[Piece], gains: Iterable[Float64]) -> Iterator[Float64]
 
 
 Levels = Sequence[tuple[Sequence[Loudness], Sequence[Loudness]]]
-"""Of each piece, by channel: levels of the source, and of what was made of it."""
+"""Levels of each piece by channel: of the source, and of the converted speech."""
 
 
 def one_level(levels: Levels, raised: float | None) -> list[Float64]:

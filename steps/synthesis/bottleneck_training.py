@@ -222,7 +222,7 @@ class ReadingCrops(CropMaker):
     """Crops of T frames of content for a reader, in P phones.
 
     symbols, sizes (B, P), at (B, T), places (B, T, 8): see `reading`; said (B, T, d), content in
-    deviations from the utterance's mean; spoken (B, P), 1 where a phone of the crop is no silence;
+    deviations from the utterance's mean; spoken (B, P), 1 where a phone of the crop is not silence;
     known (B, T), 1, and 0 after the end.
     """
 

@@ -375,7 +375,8 @@ def compare_contours(f0: Float64, other: Float64, **figures: float) -> Prosody:
     """Compare F0 contours (T,), (U,) in Hz, 0 where unvoiced; `figures` are the other fields.
 
     Frames are compared at the same place of the utterance: where U is not T, frame t of the first
-    with frame t·(U - 1)/(T - 1), rounded, of the second, so a change of speed is no error of pitch.
+    with frame t·(U - 1)/(T - 1), rounded, of the second, so a change of speed does not count as an
+    error of pitch.
     """
     if not len(f0) or not len(other):
         raise UserError("a contour of F0 is empty")
