@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from local.make_report import main as make_report
-from local.report import select, tables
+from local.report import select
 from local.report.findings import opinions
 from local.report.page import markdown
 from local.report.pictures import trade_off
@@ -185,11 +185,3 @@ def test_two_recognisers_are_compared() -> None:
     assert opinions(frame(same)) == ["t_f, WER: asr and old put all 5 systems in the same order."]
     assert opinions(frame(figures())) == []
     assert said in render(both)
-
-
-def test_words_stand_in_the_first_table() -> None:
-    table = tables.strongest_table(frame(figures()))
-    assert table.header[-2:] == ["UAR by ser (%)", "WER by asr (%)"]
-    (first,) = (r for r in table.rows if r[1] == "a")
-    assert first[-1] == "5.0 [4.0, 6.0] (3.0 [2.0, 4.0])"
-    assert "| WER by asr (%) |" in render(figures()).split("## Evaluator")[0]

@@ -11,15 +11,12 @@ import pytest
 import soundfile
 
 from local.metrics.utility import quality_figures, read_quality
-from local.report.page import markdown
-from local.report.tables import strongest_table, utility_table
 from steps.audio import write_wav
 from steps.estimate_quality import main as estimate_quality
 from steps.quality import WINDOW, Quality, load_estimator, middle, problem_of
 from tests.making import RATE, voice
 from tests.recipes import ROOT
 from tests.refusals import refuses, refuses_words
-from tests.report_rows import figure, frame, results
 from tests.utility import compute_quality
 from utils.cli import LossError
 from utils.datadir import load_data_dir, write_data_dir
@@ -153,20 +150,6 @@ def test_sets_that_do_not_fit(data: Path) -> None:
     ):  # fmt: skip
         (data / "q").write_text(f"{scored} 3.5\n")
         refuses_words(said, compute_quality, *more, *own, "-")
-
-
-def test_the_report_shows_scores_as_they_are_and_says_what_they_cannot_say() -> None:
-    figures = [
-        figure("b2", "ignorant", "eer", "0.4"),
-        figure("b2", "utility", "mos", "3.456", evaluator="distillmos"),
-        figure("b2", "utility", "mos_drop", "0.5", evaluator="distillmos"),
-    ]
-    table = strongest_table(frame(figures))
-    assert table.rows[0][table.header.index("MOS by distillmos")] == "3.46"
-    shown = [line[4:6] for line in utility_table(frame(figures)).rows]
-    assert shown == [["MOS", "3.46"], ["MOS lost", "0.50"]]
-    assert "nobody has\nlistened" in markdown(results(figures))
-    assert "DistillMOS" not in markdown(results(figures[:1]))
 
 
 @pytest.mark.parametrize("line", ["u 7", "u nan", "u x", "u - because", "u -"])
