@@ -204,23 +204,6 @@ def test_audio_that_cannot_be_used_is_named_and_counted(make_data_dir, tmp_path,
     assert not (out / "wav.scp").exists()
 
 
-def test_other_rates_are_resampled_and_counted(make_data_dir, tmp_path, capsys):
-    data = make_data_dir(tmp_path / "set", {"s1": 2}, rate=22050, seconds=0.5)
-    protect(SYSTEMS / "b2.yaml", data, tmp_path / "out")
-    assert "2 resampled" in capsys.readouterr().out
-    assert soundfile.info(tmp_path / "out/wav/s1-000.wav").frames == 8000
-
-
-def test_silence_and_a_single_sample_are_written(make_data_dir, tmp_path: Path) -> None:
-    data = make_data_dir(tmp_path / "set", {"s1": 2})
-    soundfile.write(data / "wav/s1-000.wav", np.zeros(4000), 16000)
-    soundfile.write(data / "wav/s1-001.wav", np.array([0.5]), 16000)
-    protect(SYSTEMS / "b2.yaml", data, tmp_path / "out")
-    samples = [soundfile.read(tmp_path / f"out/wav/s1-00{n}.wav")[0] for n in (0, 1)]
-    assert [len(wave) for wave in samples] == [4000, 1]
-    assert not samples[0].any()
-
-
 def test_silence_made_of_speech_counts_as_lost(make_data_dir, tmp_path: Path) -> None:
     """A system that writes zeros for some utterances would look more private."""
     data = load_data_dir(make_data_dir(tmp_path / "set", {"s1": 2}))

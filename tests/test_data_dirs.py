@@ -366,16 +366,6 @@ def test_a_table_is_read_without_a_second_copy(tmp_path: Path) -> None:
     assert peak < path.stat().st_size / 4
 
 
-def test_a_speaker_with_one_utterance_is_a_list_of_one(make_data_dir, tmp_path: Path) -> None:
-    """The 2024 challenge reads such a speaker as a string and iterates over its characters."""
-    data = load_data_dir(make_data_dir(tmp_path / "data", {"anna": 1, "bob": 2}))
-    assert data.spk2utt["anna"] == ["anna-000"]
-    write_data_dir(tmp_path / "one", select(data, ["anna-000"]))
-    one = load_data_dir(tmp_path / "one")
-    assert one.spk2utt == {"anna": ["anna-000"]}
-    assert (tmp_path / "one/spk2utt").read_text() == "anna anna-000\n"
-
-
 def test_writing_removes_what_an_older_directory_left(data: Path) -> None:
     loaded = load_data_dir(data)
     (data / "trials").write_text("s1 s1-000 target\n")

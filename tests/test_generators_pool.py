@@ -8,7 +8,6 @@ import pytest
 from steps.generators import pool as clusters_module
 from steps.generators import sampling
 from steps.generators.base import (
-    GENERATORS,
     Wanted,
     choose_gender,
     describe_generator,
@@ -116,16 +115,6 @@ def test_farthest_and_nearest_of_a_gender(name, target_gender, expected, plda):
     # without centring another order: the expected sets do not come by themselves
     by_cosine = chosen(make(name, fan(OFFSET), **settings), x=SOURCE + OFFSET, **options)
     assert by_cosine != {*expected}
-
-
-def test_affinities_are_the_back_ends_scores(plda):
-    pool = fan(OFFSET)
-    generator = make("farthest", pool, distance="plda", backend=plda, averaged=1, candidates=1)
-    _, info = generator.generate(Wanted(KEY, SOURCE + OFFSET))
-    backend, one = load_backend(str(plda)), np.ones(1)
-    scores = backend.left((SOURCE + OFFSET)[None], one) @ backend.right(pool[0]).T
-    assert info["affinity_min"] == info["affinity_max"] == round(float(scores.min()), 4)
-    assert info["speakers"] == "m11"
 
 
 def test_utterances_share_the_candidates_of_their_speaker():
@@ -385,18 +374,6 @@ def test_bad_settings_name_file_and_setting(values, message):
     with pytest.raises(UserError) as error:
         load_generator(values, run_of("a/x.yaml"))
     assert f"a/x.yaml: {message}" in str(error.value) and "\n" not in str(error.value)
-
-
-def test_all_settings_are_told():
-    told = make("dense").settings()
-    assert told["name"] == "dense" and told["max_iterations"] == 1000 and told["proportion"] == 0.5
-    assert make("nearest").settings()["candidates"] == 200 and set(NAMES) <= set(GENERATORS)
-    values = {"name": "dense", "exclude_closest_cluster": False}
-    assert describe_generator(values, "x.yaml") == ("backend",)
-    for distance, needs in (("cosine", ()), ("plda", ("backend",))):
-        values = {"name": "average", "distance": distance}
-        assert describe_generator(values, "x.yaml") == ("xvectors", *needs)
-    assert not make("farthest", fan(), candidates=5, averaged=5).is_random
 
 
 def test_bad_pools_and_sources(plda):

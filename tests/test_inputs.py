@@ -302,10 +302,6 @@ def test_weights_of_the_vocoder_of_knn_vc(tmp_path, monkeypatch, how):
     refuses(rf"{tmp_path}/g\.pt: no vocoder of kNN-VC", Vocoder.load, tmp_path / "g.pt")
 
 
-def test_git_ignores_exp_as_a_link() -> None:
-    assert "/egs/*/exp" in (ROOT / ".gitignore").read_text().splitlines()
-
-
 NAME = "a|b <i>`x`</i> *y*\n_z_ &lt; c\\d const_01_f0"
 
 

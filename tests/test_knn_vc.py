@@ -161,27 +161,6 @@ class TestAcceptance11:
             codes[:, 0].mean() - np.sort(envelope[:, 0])[45:].mean(), abs=1e-9
         )
 
-    def test_the_order_of_the_pools_frames_does_not_matter(self) -> None:
-        envelope, target = random_frames(1, 200).envelope, random_frames(2, 2000).envelope
-        match, order = match_vectors(target), np.random.default_rng(0).permutation(2000)
-        one, other = (
-            match_envelope(envelope, [IndexedVoice(FrameIndex(m), codes)], (1.0,), k=4)
-            for m, codes in ((match, target), (match[order], target[order]))
-        )
-        assert np.array_equal(one[:, 1:], other[:, 1:])
-        np.testing.assert_allclose(one[:, 0], other[:, 0], rtol=0, atol=1e-12)  # a mean of all
-
-    def test_a_source_whose_frames_are_the_voice_keeps_his_sound(self, load, pool: Path) -> None:
-        """Through the whole system: f00's own speech is nearest to f00's frames."""
-        system = WorldConverter(VoicePool.load(pool), 1, "none", 30000)
-        wave = say(0, 200.0)
-        own, other = (
-            analyse(system.convert(wave, [(speaker,)], (1.0,), None)).envelope[10:-10, 1:25]
-            for speaker in ("f00", "f01")
-        )
-        expected = analyse(wave).envelope[10:-10, 1:25]
-        assert np.abs(own - expected).mean() < 0.25 * np.abs(other - expected).mean()
-
 
 class TestSourceShare:
     """A share of the source's own frames comes along, moved to the voice's mean and deviation."""
@@ -235,18 +214,6 @@ class TestTargets:
         assert choice.gender == expected
         assert {GENDERS[target] for target in choice.targets} == {expected}
 
-    def test_random_gender_is_a_coin_of_the_speaker(self, load) -> None:
-        system = load("gender: random\nlevel: utt\n")
-        got = {
-            speaker: {
-                system.choose(key("utt", f"{speaker}-{n}"), source(speaker, None)).gender
-                for n in range(6)
-            }
-            for speaker in (f"s{n}" for n in range(12))
-        }
-        assert all(len(genders) == 1 for genders in got.values())
-        assert {g for genders in got.values() for g in genders} == {"f", "m"}
-
     @pytest.mark.parametrize("level", ["utt", "spk", "perm", "const"])
     def test_a_source_in_the_pool_is_never_his_own_target(self, load, level: str) -> None:
         system = load(f"level: {level}\nfusion: 17\n")  # all of a gender but one
@@ -265,10 +232,6 @@ class TestTargets:
         voices = [target for choice in drawn for target in choice.targets]
         assert len(set(voices)) == len(voices) == 16
         assert speaker not in voices
-
-    def test_one_profile_of_one_target_is_the_plain_system(self, load) -> None:
-        plain = load("level: perm\n").choose(key("perm"), source())
-        assert load("level: perm\nprofiles: 8\n").choose(key("perm"), source()) == plain
 
     def test_fusion_weights(self, load) -> None:
         system = load("level: perm\nfusion: 3\nfusion_kind: mix\n")
@@ -331,20 +294,6 @@ class TestSound:
             f0 = analyse(out).f0
             assert np.median(f0[f0 > 0]) == pytest.approx(expected, rel=0.08), settings
 
-    def test_union_and_mix_of_one_voice_twice_are_that_voice(self, pool: Path) -> None:
-        wave = say(1)
-        system = WorldConverter(VoicePool.load(pool), 1, "linear", 30000)
-        alone, union, mix = (
-            system.convert(wave, voices, weights, source().f0)
-            for voices, weights in (
-                ([("f01",)], (1.0,)),
-                ([("f01", "f01")], (1.0,)),
-                ([("f01",), ("f01",)], (0.3, 0.7)),
-            )
-        )
-        np.testing.assert_allclose(union, alone, rtol=0, atol=1e-9 * np.abs(alone).max())
-        np.testing.assert_allclose(mix, alone, rtol=0, atol=1e-6 * np.abs(alone).max())
-
     def test_a_louder_voice_leaves_digital_silence_silent(self) -> None:
         source, target = random_frames(1, 100), random_frames(2, 100)
         envelope = source.envelope.copy()
@@ -370,10 +319,6 @@ class TestSound:
             assert np.array_equal(got[kind], expected)
             assert info["targets"] == f"{one},{other}"
         assert not np.array_equal(got["mix"], got["pool"])
-
-    def test_max_frames(self, load, pool: Path) -> None:
-        few = WorldConverter(VoicePool.load(pool), 4, "linear", 10)
-        assert len(few._voice(("f01", "f02")).codes) == 20
 
 
 class TestContent:

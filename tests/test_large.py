@@ -144,14 +144,6 @@ def test_first_pass_finds_squeezed_scores() -> None:
     assert made["eer"] == pytest.approx(wanted["eer"], abs=max(3e-3, high - low))
 
 
-def test_any_number_at_a_time_gives_the_same_counts(sides: Sides) -> None:
-    one = total_of(*sides, CosineBackend())
-    many = total_of(*sides, CosineBackend(), nj=5)
-    assert (one.counts.places == many.counts.places).all()
-    assert (one.coarse == many.coarse).all()
-    assert report(one, n_bootstrap=20) == report(many, n_bootstrap=20)
-
-
 def test_order_of_the_input_makes_no_difference(sides: Sides) -> None:
     def shuffled(side: PairSide, seed: int) -> PairSide:
         order = np.random.default_rng(seed).permutation(len(side)).tolist()
@@ -213,16 +205,6 @@ def test_short_rows_of_plda_give_the_same_scores() -> None:
     wanted = backend.left(x, counts) @ backend.right(y).T
     np.testing.assert_allclose(short.left(x, counts) @ short.right(y).T, wanted, atol=1e-10)
     assert shorten(backend, np.arange(1.0, 31.0)) is backend  # as many counts as dimensions
-
-
-def test_counts_add_whatever_the_order() -> None:
-    bins = Bins(0.0, 1.0, 4)
-    a, b = ScoreCounts.empty(bins), ScoreCounts.empty(bins)
-    a.places[TARGET, 2], a.extremes[TARGET] = 3, (0.3, 0.4)
-    b.places[TARGET, 5], b.extremes[TARGET] = 1, (1.0, 1.5)
-    a.add(b)
-    assert a.places[TARGET].tolist() == [0, 0, 3, 0, 0, 1]
-    assert a.extremes[TARGET].tolist() == pytest.approx([0.3, 1.5])
 
 
 def test_hand_computed_bounds() -> None:

@@ -100,11 +100,6 @@ def test_a_folder_keeps_names_lengths_and_silence(folder: Path, tmp_path: Path) 
     assert np.abs(made).max() == pytest.approx(0.95, abs=1e-4)
 
 
-def test_each_channel_may_be_protected_for_itself(folder: Path, tmp_path: Path) -> None:
-    assert run("--key", KEY, "--channels", "each", folder, tmp_path / "out") == 0
-    assert samples(tmp_path / "out/sub dir/bert-1.ogg").shape == (16000, 2)
-
-
 def test_channels_that_pause_at_different_times_ended_in_a_traceback(tmp_path):
     """Each was cut where it was quiet itself, so that no two pieces were of one length."""
     calls = [speechlike(50.0), speechlike(50.0, 1)]

@@ -486,12 +486,6 @@ def test_one_of_several_tracks_was_taken(tmp_path, tracks, film, said):
         assert abs(AudioFile.open(tmp_path / "a.mp4").seconds - SECONDS) < 0.15
 
 
-def test_joined_aac_of_two_rates(tmp_path: Path) -> None:
-    other = encoded_by_av(steps(8000), "adts", "aac", 8000)
-    put(tmp_path / "a.aac", foreign("aac") + other)
-    refuses("unlike rates|damaged", AudioFile.open, tmp_path / "a.aac", kind=AudioError)
-
-
 @pytest.mark.parametrize(
     "content",
     [

@@ -148,12 +148,6 @@ def test_silent_failure_16_scores_go_with_ids_not_with_places(folder):
         assert again[pair] == pytest.approx(score, abs=1e-12)
 
 
-def test_enrolment_may_be_an_utterance(folder):
-    (folder / "trials").write_text("p1-00 p1-01 target\np1-00 p2-00 nontarget\n")
-    run_trials(folder, "cosine_raw", enrol="o/xvector.scp")
-    assert len(read_scores(folder / "scores")) == 2
-
-
 def test_xvectors_of_another_encoder_are_refused(folder):
     write_archive(folder / "long" / "xvector", {u: np.ones(7) for u in UTTS})
     refuses(r"6 dimensions.*of 7", run_trials, folder, "cosine_raw", trial="long")

@@ -3,7 +3,6 @@
 import ast
 import contextlib
 import fcntl
-import json
 import os
 import re
 import shutil
@@ -217,17 +216,6 @@ def test_the_code_of_a_system_that_a_registry_names_in_a_string_counts() -> None
     assert stamps.ROOT / "steps/anonymisers/knn_vc.py" in found
 
 
-def test_several_outputs_are_stamped_together(work: Path) -> None:
-    step = stamps.Step(["x", "y"], ["tool"])
-    step.begin()
-    for out in step.outs:
-        out.mkdir()
-    step.finish()
-    assert step.why() is None
-    Path("y/.done").unlink()
-    assert step.why() == "not made yet"
-
-
 def test_a_corpus_is_listed_once(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A million files were listed once for each output, once more to begin, and once to finish."""
     listed: list[Path] = []
@@ -251,14 +239,6 @@ def test_a_corpus_is_listed_once(work: Path, monkeypatch: pytest.MonkeyPatch) ->
         assert listed == [Path("corpus")]
         assert is_current([*step, seed])
         assert listed == [Path("corpus")] * 2
-
-
-def test_a_stamp_says_what_made_it(work: Path) -> None:
-    make(Path("a"), ["tool", "conf.yaml"])
-    stamp = json.loads(Path("a/.done").read_text())
-    assert stamp["command"] == ["tool", "conf.yaml"]
-    assert set(stamp["inputs"]) == {"conf.yaml"}
-    assert set(stamp["outputs"]) == {"result"}
 
 
 def test_an_scp_stands_for_what_it_names(work: Path) -> None:

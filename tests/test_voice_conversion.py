@@ -204,13 +204,6 @@ def test_random_gender_is_drawn_once_a_speaker(load) -> None:
     assert 6 <= sum(drawn == {"f"} for drawn in genders.values()) <= 18
 
 
-def test_any_gender_takes_the_nearest_voices_there_are(load) -> None:
-    system = load(RANDOM.replace("averaged: 2", "averaged: 10") + "gender: any\n")
-    made = pseudo(system, source(gender=None))  # which needs no gender of the source
-    assert made.info["target_gender"] == "-"
-    assert len(str(made.info["speakers"]).split(",")) == 10
-
-
 def test_a_source_in_the_pool_is_never_his_own_voice(load, pool: Path) -> None:
     vectors = dict(zip(VoicePool.load(pool).speakers, VoicePool.load(pool).xvectors, strict=True))
     nearest = FARTHEST.replace("farthest", "nearest").replace("averaged: 2", "averaged: 3")
