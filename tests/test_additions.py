@@ -40,11 +40,11 @@ from steps.synthesis import base as synthesisers
 from steps.training.loop import descend
 from steps.training.settings import read_config
 from tests.corpus_trees import ROOT, write_audio
-from tests.making import run_of
 from tests.recipes import run_words
 from tests.refusals import refuses
 from tests.scored import write_lists
 from tests.test_house import check_links
+from tests.world import run_of
 from utils.archives import write_archive
 from utils.cli import UserError
 from utils.datadir import load_data_dir

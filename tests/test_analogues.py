@@ -15,7 +15,7 @@ from steps.synthesis import bottleneck
 from steps.synthesis import content as bn_content
 from steps.synthesis.base import ContentChange, Ranges, draw_noise, gaussian_sd
 from steps.synthesis.f0 import compute_f0_stats
-from tests.making import voice
+from tests.world import voice
 from utils.arrays import Float64
 from utils.seeds import Draws
 

@@ -12,8 +12,8 @@ from local.report.gather import settings_of_systems
 from steps.anonymise import main
 from steps.anonymisers.registry import Protected, load_anonymiser, protect_audio, write_protected
 from steps.sources import LEVELS, VoiceKey, make_keys, whole_set
-from tests.making import check_in_parts, pseudo_rows
 from tests.refusals import refuses
+from tests.world import check_in_parts, pseudo_rows
 from utils.cli import LossError, UserError
 from utils.datadir import DataDir, load_data_dir
 from utils.parts import merge_parts

@@ -23,7 +23,7 @@ from steps.generators.training import (
     train_generator,
 )
 from steps.sources import VoiceKey
-from tests.making import run_of
+from tests.world import run_of
 from utils.cli import UserError
 from utils.settings import list_settings
 

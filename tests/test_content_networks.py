@@ -32,8 +32,8 @@ from steps.synthesis.trained import DiscriminatorConfig, pulse_train
 from steps.synthesis.world import WorldFrames, analyse_finely, synthesise
 from steps.training.audio import hold_out
 from steps.training.settings import read_config
-from tests.making import assert_same_network, audio_of, stopped_at, voice
 from tests.refusals import refuses
+from tests.world import assert_same_network, audio_of, stopped_at, voice
 
 __all__ = ["no_recogniser", "pool"]  # fixtures
 

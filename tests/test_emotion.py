@@ -18,12 +18,12 @@ from steps.emotion.functionals import NAMES, Labelled, functionals, recognise_le
 from steps.extract_functionals import main as extract_functionals
 from steps.recognise_emotion import main as recognise_emotion
 from tests.corpus_trees import ROOT, make_recipe
-from tests.making import HUB_FRONT, RATE
 from tests.refusals import refuses, refuses_words
 from tests.utility import compute_uar
+from tests.world import HUB_FRONT, RATE, write_speech
 from utils.archives import read_vectors
 from utils.cli import LossError, UserError
-from utils.datadir import load_data_dir, write_data_dir
+from utils.datadir import load_data_dir
 from utils.seeds import make_rng
 from utils.tables import read_map, write_map
 
@@ -156,18 +156,13 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Data directory `d` of four speakers, high voices wild and low ones calm; `train` of two."""
     tmp_path = tmp_path_factory.mktemp("recorded")
     for name, speakers in (("d", "abcd"), ("train", "ef")):
-        wav, emotion = {}, {}
-        for spk in speakers:
-            for number in range(4):
-                utt = f"{spk}-{number}"
-                wav[utt] = str(tmp_path / "wav" / f"{utt}.wav")
-                emotion[utt] = ("calm", "wild")[number % 2]
-                f0 = (120.0, 260.0)[number % 2] + 3 * number + ord(spk) - 97
-                noise = 0.001 * make_rng(0, utt).standard_normal(RATE // 2)
-                write_wav(Path(wav[utt]), sung(0.5, f0) + noise)
-        utt2spk = {utt: utt[0] for utt in wav}
-        tables = {"wav.scp": wav, "utt2spk": utt2spk, "utt2emotion": emotion}
-        write_data_dir(tmp_path / name, tables)
+        waves, emotion = {}, {}
+        for utt in (f"{spk}-{number}" for spk in speakers for number in range(4)):
+            number = int(utt[-1])
+            emotion[utt] = ("calm", "wild")[number % 2]
+            f0 = (120.0, 260.0)[number % 2] + 3 * number + ord(utt[0]) - 97
+            waves[utt] = sung(0.5, f0) + 0.001 * make_rng(0, utt).standard_normal(RATE // 2)
+        write_speech(tmp_path / name, waves, utt2emotion=emotion)
         assert extract_functionals([str(tmp_path / name), str(tmp_path / f"{name}_f")]) == 0
     return tmp_path
 

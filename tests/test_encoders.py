@@ -26,10 +26,10 @@ from steps.speaker.training import EncoderTrainer, equal_error_rate, make_valida
 from steps.training.audio import TrainingAudio, hold_out, load_training_audio
 from steps.training.loop import batches_ahead, count_parameters, learning_rate
 from steps.training.settings import read_config
-from tests.making import HUB_FRONT, NETWORK, assert_same_network, stopped_at
 from tests.recipes import ROOT
 from tests.refusals import refuses
 from tests.waiting import ended, wait_for
+from tests.world import HUB_FRONT, NETWORK, assert_same_network, stopped_at
 from utils.archives import read_vectors
 from utils.cli import LossError
 from utils.datadir import load_data_dir

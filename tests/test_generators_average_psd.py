@@ -14,8 +14,8 @@ from steps.generators.frames import (
     train_mixture,
 )
 from steps.sources import VoiceKey
-from tests.making import run_of
 from tests.refusals import refuses
+from tests.world import run_of
 from utils.archives import ArchiveWriter
 from utils.seeds import make_rng
 

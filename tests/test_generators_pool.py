@@ -18,9 +18,9 @@ from steps.generators.sampling import read_speaker_settings
 from steps.sources import Resources, SourceSpeaker, VoiceKey, make_keys
 from steps.speaker.backends import PldaBackend, load_backend, train_backend, write_backend
 from steps.speaker.vectors import Plda, read_xvectors
-from tests.making import run_of
 from tests.recipes import ROOT, run_words
 from tests.refusals import refuses
+from tests.world import run_of
 from utils.cli import UserError
 from utils.seeds import Draws, make_rng
 from utils.tables import read_map

@@ -24,8 +24,8 @@ from steps.generators.training import (
     train_generator,
 )
 from steps.sources import VoiceKey
-from tests.making import run_of
 from tests.refusals import refuses
+from tests.world import run_of
 from utils.cli import UserError
 
 SIZE = 6

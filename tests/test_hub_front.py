@@ -22,8 +22,8 @@ from steps.speaker.training import EncoderTrainer
 from steps.training.audio import TrainingAudio
 from steps.training.loop import cyclic_rate
 from steps.training.settings import read_config
-from tests.making import NETWORK
 from tests.refusals import refuses
+from tests.world import NETWORK
 from utils.archives import read_vectors
 from utils.seeds import make_rng
 

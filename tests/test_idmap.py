@@ -28,8 +28,8 @@ from steps.generators.idmap_diff import (
 )
 from steps.generators.training import TrainingVectors, sanity_figures, train_generator
 from steps.sources import VoiceKey
-from tests.making import run_of
 from tests.refusals import refuses
+from tests.world import run_of
 from utils.cli import UserError
 from utils.settings import parse_settings
 

@@ -12,7 +12,7 @@ from tests.recipes import run_words
 from tests.refusals import refuses
 from utils.archives import read_vectors, write_archive
 from utils.cli import LossError
-from utils.tables import write_id_lists, write_map
+from utils.datadir import write_data_dir
 
 SETS = ("libri_test_enrolls", "libri_test_trials_f", "libri_test_trials_m")
 
@@ -20,18 +20,14 @@ SETS = ("libri_test_enrolls", "libri_test_trials_f", "libri_test_trials_m")
 def write_xvectors(folder: Path, utts: list[str]) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(0)
     vectors = {utt: rng.standard_normal(3).astype(np.float32) for utt in utts}
-    folder.mkdir(parents=True)
     write_archive(folder / "xvector", vectors)
     return vectors
 
 
 def write_data(folder: Path, spk2utt: dict[str, list[str]], genders: dict[str, str]) -> None:
-    folder.mkdir(parents=True)
     utts = {utt: spk for spk, of in spk2utt.items() for utt in of}
     durations = dict.fromkeys(utts, "4.0")
-    write_id_lists(folder / "spk2utt", spk2utt)
-    for name, rows in (("utt2spk", utts), ("spk2gender", genders), ("utt2dur", durations)):
-        write_map(folder / name, rows)
+    write_data_dir(folder, {"utt2spk": utts, "spk2gender": genders, "utt2dur": durations})
 
 
 @pytest.fixture

@@ -33,7 +33,8 @@ from steps.synthesis.matching import (
 )
 from steps.synthesis.voices import VoicePool, loud_frames, match_vectors
 from steps.synthesis.world import WorldFrames, analyse
-from tests.making import (
+from tests.refusals import refuses
+from tests.world import (
     ODD_SIGNALS,
     check_in_parts,
     check_odd_signal,
@@ -41,7 +42,6 @@ from tests.making import (
     say,
     write_voices,
 )
-from tests.refusals import refuses
 from utils.archives import write_archive
 from utils.cli import LossError, UserError
 from utils.seeds import Draws

@@ -29,7 +29,7 @@ from steps.populations.pairs import (
 from steps.speaker.backends import CosineBackend, PldaBackend, shorten, train_backend
 from tests.refusals import refuses
 from tests.waiting import LIMIT
-from utils.archives import write_archive
+from tests.world import write_people
 from utils.cli import LossError, UserError
 from utils.trials import Trials
 
@@ -225,13 +225,9 @@ def test_hand_computed_bounds() -> None:
 
 def write_side(folder: Path, side: PairSide) -> tuple[str, str]:
     """x-vectors and a data directory."""
-    folder.mkdir(parents=True)
-    write_archive(folder / "xvector", dict(zip(side.ids, np.asarray(side.vectors), strict=True)))
-    rows = sorted(zip(side.ids, side.speakers, strict=True))
-    (folder / "utt2spk").write_text("".join(f"{utt} {spk}\n" for utt, spk in rows))
-    of = dict(zip(side.speakers, side.genders or ["f"] * len(side), strict=True))
-    (folder / "spk2gender").write_text("".join(f"{s} {of[s]}\n" for s in sorted(of)))
-    return str(folder), str(folder)
+    genders = dict(zip(side.speakers, side.genders or ["f"] * len(side), strict=True))
+    vectors, of = (dict(zip(side.ids, own, strict=True)) for own in (side.vectors, side.speakers))
+    return write_people(folder, vectors, of, spk2gender=genders)
 
 
 @pytest.fixture
@@ -302,6 +298,7 @@ def test_bad_input_is_one_line(written: list[str], sides: Sides, tmp_path: Path)
 
     utt2spk = tmp_path / "trial" / "utt2spk"
     whole = utt2spk.read_text()
+    (tmp_path / "trial/spk2utt").unlink()
     utt2spk.write_text(whole.split("\n", 1)[1])
     fails("without a speaker in utt2spk", *written)
     utt2spk.write_text(whole + "zzz s000\n")

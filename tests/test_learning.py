@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from steps.training.loop import Trainer, Training, descend, save_atomically, train
 from steps.training.settings import LoopSettings, identity
-from tests.making import assert_same_network
 from tests.refusals import refuses
+from tests.world import assert_same_network
 from utils.cli import UserError
 from utils.seeds import make_rng
 from utils.settings import read_settings

@@ -16,11 +16,11 @@ from steps.standalone.job import key_number, load_system
 from steps.standalone.protection import Work, _Pieces
 from steps.standalone.stream import LONGEST, Loudness, Piece, Recording, one_level
 from steps.synthesis.f0 import compute_f0_stats
-from tests.making import voice
 from tests.recipes import ROOT
 from tests.refusals import refuses
 from tests.test_protect_folder import KEY, SYSTEM, run, samples, speechlike
 from tests.test_reading import Heard
+from tests.world import voice
 from utils.arrays import Float64
 
 needs_wheel = pytest.mark.skipif(

@@ -11,10 +11,9 @@ import pytest
 
 from local.listening_test import main as listening_test
 from local.report.listening import accuracy, d_prime, score
-from steps.audio import write_wav
 from tests.browser import chromium, opened
-from tests.making import voice
 from tests.refusals import refuses, refuses_words
+from tests.world import voice, write_speech
 from utils.datadir import write_data_dir
 
 
@@ -98,19 +97,12 @@ def test_who_does_not_hear_the_anchors_is_left_out() -> None:
 def speech(tmp_path: Path) -> Path:
     """Original and protected speech of four speakers with three utterances each."""
     for name, shift in (("o", 1.0), ("p", 1.2)):
-        wav, speakers = {}, {}
-        for s in range(4):
-            for i in range(3):
-                utt = f"s{s}-{i}"
-                wav[utt] = str(tmp_path / name / "wav" / f"{utt}.wav")
-                write_wav(
-                    wav[utt], voice(1.0, shift * (110 + 30 * s), 500 + 40 * i, seed=3 * s + i)
-                )
-                speakers[utt] = f"s{s}"
+        waves = {
+            f"s{s}-{i}": voice(1.0, shift * (110 + 30 * s), 500 + 40 * i, seed=3 * s + i)
+            for s in range(4) for i in range(3)
+        }  # fmt: skip
         genders = {f"s{s}": gender for s, gender in enumerate("ffmm")}
-        write_data_dir(
-            tmp_path / name, {"wav.scp": wav, "utt2spk": speakers, "spk2gender": genders}
-        )
+        write_speech(tmp_path / name, waves, spk2gender=genders)
     return tmp_path
 
 

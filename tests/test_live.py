@@ -17,10 +17,10 @@ from steps.anonymisers.registry import AsItIs, OutputLevel
 from steps.protect_stream import main
 from steps.sources import SourceSpeaker, VoiceKey
 from steps.standalone.stream import LiveMcAdams, LiveWindows, make_live, open_pipe, to_bytes
-from tests.making import run_of, voice
 from tests.recipes import ROOT
 from tests.refusals import refuses
 from tests.waiting import wait_for
+from tests.world import run_of, voice
 from utils.arrays import Float64
 
 KEY = VoiceKey("spk", ("stream", "speaker"), ("stream", "speaker"))

@@ -20,8 +20,8 @@ from steps.anonymisers.mcadams import (
     transform,
 )
 from steps.anonymisers.registry import OutputLevel
-from tests.making import run_of
 from tests.refusals import refuses
+from tests.world import run_of
 
 WHOLE_FRAMES = FrameOptions(pad_edges=False)
 CHALLENGE_2020 = FrameOptions(pad_edges=False, skip_first_frame=True)

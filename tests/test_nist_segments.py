@@ -12,8 +12,8 @@ from local.make_nist import main as make_nist
 from local.protocols.studies import NominalSegment, deal, enough_sessions, make_segment_lists
 from steps import audio
 from steps.audio import DETECTORS, VAD_FRAME, detect_speech, read_audio, write_wav
-from tests.making import voice
 from tests.refusals import refuses
+from tests.world import voice
 from utils.tables import read_map, write_map
 
 

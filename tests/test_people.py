@@ -24,7 +24,7 @@ from local.plan.run import plan_run
 from tests.recipes import TEMPLATE, commands, options_of
 from tests.refusals import refuses, refuses_words
 from tests.test_metrics_legal import people, side
-from utils.archives import write_archive
+from tests.world import write_people
 from utils.tables import write_map
 from utils.trials import Scores, Trials, write_scores, write_trials
 
@@ -285,13 +285,8 @@ def test_a_group_of_one_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def folder(path: Path, own: AttackSide, **tables: Mapping[str, str]) -> tuple[str, str]:
-    path.mkdir()
-    write_archive(path / "xvector", {u: v.astype(np.float32) for u, v in own.vectors.items()})
-    write_map(path / "utt2spk", {u: s for s, utts in own.spk2utt.items() for u in utts})
-    (path / "spk2utt").write_text("".join(f"{s} {' '.join(u)}\n" for s, u in own.spk2utt.items()))
-    for name, table in tables.items():
-        write_map(path / name, table)
-    return str(path), str(path)
+    of = {utt: who for who, utts in own.spk2utt.items() for utt in utts}
+    return write_people(path, own.vectors, of, **tables)
 
 
 def test_the_program_infers_and_refuses_its_own_people(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 import soundfile
 
 from tests.conftest import ROOT
-from tests.making import voice
+from tests.world import voice
 
 LEFT = re.compile(r"^\d+ +(creat|mkdir|rename|symlink|link)|O_WRONLY|O_RDWR|O_CREAT")
 CALLS = re.compile(r"AF_INET6?, SOCK|sa_family=AF_INET")

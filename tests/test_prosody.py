@@ -15,8 +15,8 @@ from steps.synthesis import world
 from steps.synthesis.world import compare, compare_contours, correlate_hz, pitch_of_praat
 from tests.refusals import refuses
 from tests.utility import compute_prosody
+from tests.world import write_speech
 from utils.cli import LossError, UserError
-from utils.datadir import write_data_dir
 
 NOTHING = {"duration_change": 0.0, "level_change": 0.0, "clipping": 0.0, "clipping_original": 0.0}
 RATE = 16000
@@ -109,12 +109,8 @@ def test_M2_the_spread_of_the_challenges_correlation_is_over_utterances() -> Non
 def data(tmp_path: Path) -> Path:
     """Data directories `o` and `p` of two speakers with two utterances; p an octave higher."""
     for name, base in (("o", 110.0), ("p", 220.0)):
-        wav = {}
-        for number, utt in enumerate(("f1-1", "f1-2", "f2-1", "f2-2")):
-            wav[utt] = str(tmp_path / name / "wav" / f"{utt}.wav")
-            write_wav(wav[utt], sung(1 + number, 0.5, base))
-        utt2spk = {utt: utt[:2] for utt in wav}
-        write_data_dir(tmp_path / name, {"wav.scp": wav, "utt2spk": utt2spk})
+        utts = enumerate(("f1-1", "f1-2", "f2-1", "f2-2"))
+        write_speech(tmp_path / name, {utt: sung(1 + n, 0.5, base) for n, utt in utts})
     return tmp_path
 
 

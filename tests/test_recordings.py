@@ -33,10 +33,10 @@ from steps.standalone.job import JOURNAL
 from steps.standalone.protection import MARK
 from steps.standalone.stream import Recording, open_pipe
 from steps.training.audio import TrainingAudio
-from tests.making import encoded_by_av, voice
 from tests.recipes import ROOT
 from tests.refusals import refuses
 from tests.waiting import wait_for
+from tests.world import encoded_by_av, voice
 from utils.audiofile import AudioError, AudioFile, _pages, _rewritten, find_samples
 from utils.cli import LossError
 from utils.datachecks import probe_audio

@@ -41,15 +41,15 @@ from steps.synthesis.training import (
 from steps.synthesis.world import analyse, extract_f0
 from steps.train_synthesiser import main
 from steps.training.audio import load_training_audio
-from tests import making
-from tests.making import RATE, assert_same_network, audio_of, voice, write_pool
+from tests import world
 from tests.refusals import refuses
+from tests.world import RATE, assert_same_network, audio_of, voice, write_pool
 from utils.arrays import Float64
 from utils.settings import to_plain
 
 CONF = Path(__file__).resolve().parents[1] / "egs/TEMPLATE/conf/synthesisers"
 N_XVECTOR = 6
-some_target = partial(making.some_target, N_XVECTOR)
+some_target = partial(world.some_target, N_XVECTOR)
 SMALL = NsfLayers(24, dilations=(1, 2), condition=8, bands=40, noise_bands=20, encoder_channels=16)
 NSF = NsfConfig(
     "nsf",
@@ -281,7 +281,7 @@ def test_blocks_change_nothing(trained, monkeypatch):
 def test_foreign_xvectors_weights_and_folders_are_refused(trained, tmp_path):
     convert, wave = load_synthesiser(trained).convert, voice(0.3, 120, 500)
     other = "x-vectors of 6 dimensions, and the target has 7"
-    refuses(other, convert, wave, making.some_target(7), keep)
+    refuses(other, convert, wave, world.some_target(7), keep)
     zero = replace(some_target(), xvector=np.zeros(N_XVECTOR))
     refuses("is 0 or not finite", convert, wave, zero, keep)
     refuses(r"synthesiser\.yaml: is missing", load_synthesiser, tmp_path)

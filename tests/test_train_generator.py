@@ -19,10 +19,11 @@ from steps.generators.training import (
 )
 from steps.measure_capacity import main as measure
 from steps.train_generator import main as train
-from tests.making import assert_same_network
 from tests.refusals import refuses
+from tests.world import assert_same_network
 from utils.archives import read_vectors, write_archive
 from utils.cli import UserError
+from utils.tables import write_map
 
 SMALL = {"identity": 24, "width": 32}
 LOOP = {"steps": 60, "log_every": 7, "valid_every": 25, "checkpoint_every": 10}
@@ -165,8 +166,7 @@ def test_folders_that_are_not_whole(tmp_path: Path) -> None:
 def write_inputs(folder: Path) -> None:
     made = vectors()
     write_archive(folder / "xvectors" / "xvector", made)
-    (folder / "data").mkdir()
-    (folder / "data" / "utt2spk").write_text("".join(f"{utt} {utt[:3]}\n" for utt in made))
+    write_map(folder / "data/utt2spk", {utt: utt[:3] for utt in made})
     (folder / "conf.yaml").write_text(yaml.safe_dump(MLP))
 
 

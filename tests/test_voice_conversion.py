@@ -24,7 +24,8 @@ from steps.synthesis.f0 import F0Stats, compute_f0_stats, mix_f0_stats
 from steps.synthesis.matching import WorldSynthesiser
 from steps.synthesis.voices import VoicePool, match_vectors
 from steps.synthesis.world import analyse, extract_f0, synthesise
-from tests.making import (
+from tests.refusals import refuses
+from tests.world import (
     ODD_SIGNALS,
     RATE,
     check_in_parts,
@@ -34,7 +35,6 @@ from tests.making import (
     say,
     write_voices,
 )
-from tests.refusals import refuses
 from utils.archives import read_vectors, write_archive
 from utils.cli import UserError
 from utils.seeds import Draws

@@ -10,8 +10,8 @@ from steps.asr.engines import WHISPER_DIGESTS, WhisperNetwork, WhisperRecogniser
 from steps.audio import SAMPLE_RATE, read_audio
 from steps.content.extractors import load_extractor
 from steps.decode import main as decode
-from tests.making import say
 from tests.refusals import refuses, refuses_words
+from tests.world import say
 from utils.cli import UserError
 
 
