@@ -31,7 +31,7 @@ PERM = AttackedSystem("p", "perm", ("spk", "perm"))
 
 
 class TestPlan:
-    def test_each_attacker_with_each_evaluator_unprotected_speech_first(self) -> None:
+    def test_each_attacker_with_each_evaluator_unprotected_speech_first(self):
         plan = plan_attacks(["ignorant", "semi_informed"], [DRAWN], ["e/plda", "f/plda"], "utt")
         assert [
             (a.evaluator, a.system, a.parts.condition, a.protection, a.parts.evaluator, a.level)
@@ -66,7 +66,7 @@ class TestPlan:
         assert why in reason
         assert reason.startswith(f"{name} on {system.name} with {evaluator}: ")
 
-    def test_the_level_of_the_training_set(self) -> None:
+    def test_the_level_of_the_training_set(self):
         def levels(system: AttackedSystem, asked: str) -> list[str]:
             names = [n for n in ATTACKERS if n.startswith("semi_informed")]
             plan = plan_attacks(names, [system], ["e/plda"], asked)
@@ -77,17 +77,17 @@ class TestPlan:
         assert levels(FIXED, "utt") == ["const"]  # it draws nothing, so it knows no other
         assert levels(AttackedSystem("v", "position", ("spk", "utt")), "utt") == ["position"]
 
-    def test_the_aligned_one_trains_nothing(self) -> None:
+    def test_the_aligned_one_trains_nothing(self):
         _, attack = plan_attacks(["aligned"], [DRAWN], ["resemblyzer/cosine"], "utt").attacks
         assert (attack.parts.evaluator, attack.level) == ("aligned", "-")
         assert attack.protection == ("", "b2r")
 
-    def test_white_box_hears_the_very_target(self) -> None:
+    def test_white_box_hears_the_very_target(self):
         constant = AttackedSystem("c", "const", ("utt", "spk", "perm", "const"))
         plan = plan_attacks(["semi_informed", "white_box"], [constant], ["e/plda"], "utt")
         assert [a.level for a in plan.attacks[1:]] == ["utt", "const"]
 
-    def test_unknown_names_are_told_with_those_known(self) -> None:
+    def test_unknown_names_are_told_with_those_known(self):
         for said, names, level in (
             (r"psychic is unknown; known: ignorant aligned lazy_informed ", ["psychic"], "utt"),
             (r"const is unknown; known: utt spk same", [], "const"),
@@ -104,7 +104,7 @@ def b2r(data: Path, out: Path, *options: object) -> Path:
 
 class TestLevels:
     @pytest.mark.parametrize("name", [n for n in list_settings(SYSTEMS) if n != READING])
-    def test_every_system_can_have_the_levels_that_it_says(self, name: str) -> None:
+    def test_every_system_can_have_the_levels_that_it_says(self, name):
         conf = SYSTEMS / f"{name}.yaml"
         for level in describe_system(conf).levels:
             described = describe_system(conf, level)
@@ -112,7 +112,7 @@ class TestLevels:
             assert described.needs == describe_system(conf).needs
 
     @pytest.mark.parametrize("name", ["b2", "copy", "const_01"])
-    def test_a_system_that_draws_nothing_has_none(self, name: str) -> None:
+    def test_a_system_that_draws_nothing_has_none(self, name):
         refuses("known: none: it draws nothing", describe_system, SYSTEMS / f"{name}.yaml", "utt")
 
     def test_utterances_of_a_training_set_get_draws_of_their_own(self, tmp_path, make_data_dir):

@@ -290,7 +290,7 @@ def test_published_xvectors_separate_speakers(corpora, monkeypatch):
     assert sum(counts.values()) == 734
 
 
-def test_averages_of_a_stream_are_the_bytes_of_the_mean_of_all() -> None:
+def test_averages_of_a_stream_are_the_bytes_of_the_mean_of_all():
     rng = np.random.default_rng(0)
     utts = [f"s{n % 7}-{n:03d}" for n in range(200)]
     vectors = {utt: rng.standard_normal(33).astype(np.float32) for utt in sorted(utts)}

@@ -398,7 +398,7 @@ def test_bad_pools_and_sources(plda):
             make(name, alone).generate(Wanted(KEY, SOURCE, gender="f", exclude=["a"]))
 
 
-def test_a_pool_of_one_cluster_gives_it_and_says_so() -> None:
+def test_a_pool_of_one_cluster_gives_it_and_says_so():
     """With 12 speakers, dense lost every utterance of a gender that had one cluster."""
     alone = make("dense", (np.ones((1, 2)), ["a"], ["f"]))
     y, info = alone.generate(Wanted(KEY, SOURCE, gender="f"))
@@ -450,7 +450,7 @@ def test_published_xvectors(published, distance):
 
 
 @pytest.mark.slow
-def test_what_a_system_needs_is_told_without_torch() -> None:
+def test_what_a_system_needs_is_told_without_torch():
     """A recipe asks it of every system, in a process of its own."""
     code = (
         "import sys, pathlib; from steps.anonymisers.registry import describe_system;"

@@ -45,7 +45,7 @@ def page(name: str) -> str:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_golden_pages(name: str) -> None:
+def test_golden_pages(name):
     assert page(name) == (PAGES / f"{name}.md").read_text()
 
 

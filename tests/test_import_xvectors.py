@@ -36,7 +36,7 @@ def data(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-def test_vectors_of_the_data_are_taken_and_no_others(data: Path, tmp_path: Path) -> None:
+def test_vectors_of_the_data_are_taken_and_no_others(data, tmp_path):
     given = write_xvectors(tmp_path / "given", ["b-1", "c-1", "a-2", "a-1"])
     (tmp_path / "given/xvector.scp").write_text("a-1 elsewhere/xvector.ark:4\n")  # not to be read
     main([str(tmp_path / "given"), str(data), str(tmp_path / "out")])
@@ -46,7 +46,7 @@ def test_vectors_of_the_data_are_taken_and_no_others(data: Path, tmp_path: Path)
         np.testing.assert_array_equal(vector, given[utt])
 
 
-def test_what_is_missing_is_named(data: Path, tmp_path: Path) -> None:
+def test_what_is_missing_is_named(data, tmp_path):
     write_xvectors(tmp_path / "given", ["a-1", "b-1"])
     command = [str(tmp_path / "given"), str(data), str(tmp_path / "out")]
     refuses("a-2", main, command, kind=LossError)
@@ -78,7 +78,7 @@ def write_corpus(root: Path) -> None:
 
 
 @pytest.mark.slow
-def test_public_xvectors_are_prepared_and_compared(tmp_path: Path) -> None:
+def test_public_xvectors_are_prepared_and_compared(tmp_path):
     write_corpus(tmp_path / "corpus")
     recipe = make_recipe(tmp_path / "recipe", "vpc2020")
     (recipe / "generators.sh").symlink_to(ROOT / "egs/TEMPLATE/generators.sh")
@@ -96,7 +96,7 @@ def test_public_xvectors_are_prepared_and_compared(tmp_path: Path) -> None:
     assert "given:nowhere: no such folder" in ran.stderr
 
 
-def test_a_set_that_is_missing_is_named(tmp_path: Path) -> None:
+def test_a_set_that_is_missing_is_named(tmp_path):
     write_corpus(tmp_path / "corpus")
     shutil.rmtree(tmp_path / "corpus/xvectors" / SETS[1])
     recipe = make_recipe(tmp_path / "recipe", "vpc2020")

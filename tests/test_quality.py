@@ -34,7 +34,7 @@ def data(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_silence_clipped_and_empty_audio_has_no_score() -> None:
+def test_silence_clipped_and_empty_audio_has_no_score():
     """DistillMOS gives digital silence 1.97, more than it gives noise."""
     wave = buzz()
     assert problem_of(wave) == ""
@@ -49,7 +49,7 @@ def test_silence_clipped_and_empty_audio_has_no_score() -> None:
 
 
 @pytest.mark.slow
-def test_the_score_is_that_of_the_package_and_of_the_middle_of_long_speech() -> None:
+def test_the_score_is_that_of_the_package_and_of_the_middle_of_long_speech():
     import torch
     from distillmos import ConvTransformerSQAModel
 
@@ -68,7 +68,7 @@ def test_the_score_is_that_of_the_package_and_of_the_middle_of_long_speech() -> 
     assert math.isnan(estimate(np.zeros(RATE)).mos)
 
 
-def test_figures_by_hand() -> None:
+def test_figures_by_hand():
     """Speakers weigh the same, and the drop is of what has both scores."""
     before = {"a1": 4.0, "a2": 3.0, "b1": 4.5, "b2": "silent"}
     after = {"a1": 3.0, "a2": "clipped", "b1": 2.0, "b2": 1.0}
@@ -90,7 +90,7 @@ def test_figures_by_hand() -> None:
 
 
 @pytest.mark.slow
-def test_programs_say_what_has_no_score(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_programs_say_what_has_no_score(data, capsys):
     for name in ("o", "p"):
         assert estimate_quality([str(data / "o"), str(data / name), str(data / "out" / name)]) == 0
     said = capsys.readouterr().out
@@ -108,7 +108,7 @@ def test_programs_say_what_has_no_score(data: Path, capsys: pytest.CaptureFixtur
 
 
 @pytest.mark.slow
-def test_jobs_change_no_byte(data: Path) -> None:
+def test_jobs_change_no_byte(data):
     original = load_data_dir(data / "o")
     for n in (1, 2):
         parts, out = split_data_dir(original, n), data / f"out{n}"
@@ -119,7 +119,7 @@ def test_jobs_change_no_byte(data: Path) -> None:
     assert (data / "out1/quality").read_bytes() == (data / "out2/quality").read_bytes()
 
 
-def test_what_cannot_be_read_is_a_loss_not_a_score(data: Path) -> None:
+def test_what_cannot_be_read_is_a_loss_not_a_score(data):
     (data / "p/wav/f1-1.wav").write_text("no audio")
     command = [str(data / "o"), str(data / "p"), str(data / "out")]
     refuses(r"1 of 4 utterances lost, 0 allowed.*f1-1", estimate_quality, command, kind=LossError)
@@ -130,7 +130,7 @@ def test_what_cannot_be_read_is_a_loss_not_a_score(data: Path) -> None:
     refuses("has no f1-1, which", estimate_quality, command)
 
 
-def test_sets_that_do_not_fit(data: Path) -> None:
+def test_sets_that_do_not_fit(data):
     own = (data / "o", data / "q")
     (data / "other").write_text("f2-1 3.5\n")
     for scored, said, *more in (

@@ -64,7 +64,7 @@ def noise(n: int, level: float = 0.1) -> np.ndarray:
 
 
 @pytest.mark.parametrize("f0", [90.0, 137.3, 220.0, 330.0])
-def test_a_vowel_keeps_its_pitch_and_its_formants(f0: float) -> None:
+def test_a_vowel_keeps_its_pitch_and_its_formants(f0):
     wave = vowel(f0)
     frames = analyse(wave)
     middle = slice(5, -5)
@@ -86,7 +86,7 @@ def _peak(wave: np.ndarray, near: float, f0: float) -> float:
 
 
 @pytest.mark.parametrize("mains", [50.0, 60.0])
-def test_mains_hum_is_not_taken_for_a_voice(mains: float) -> None:
+def test_mains_hum_is_not_taken_for_a_voice(mains):
     """Speakers 103 and 1116 of LibriSpeech had a pitch of 62 Hz in 4 % of their frames."""
     hum = 0.02 * np.sin(2 * np.pi * mains * np.arange(RATE) / RATE)
     wave = np.concatenate((np.zeros(4000), vowel(200.0), np.zeros(4000)))
@@ -98,7 +98,7 @@ def test_mains_hum_is_not_taken_for_a_voice(mains: float) -> None:
 @pytest.mark.parametrize(
     "n", [1, 2, 79, 80, 159, 160, 161, 479, 800, 801, 1000, 3199, 3200, 3201, 8000, 15999, 16000]
 )
-def test_frames_and_samples_are_as_many_as_they_should_be(n: int) -> None:
+def test_frames_and_samples_are_as_many_as_they_should_be(n):
     for wave in (noise(n), vowel(150.0, 1.0)[:n], np.zeros(n)):
         frames = analyse(wave)
         n_frames = 1 + n // HOP
@@ -111,14 +111,14 @@ def test_frames_and_samples_are_as_many_as_they_should_be(n: int) -> None:
         assert np.isfinite(out).all()
 
 
-def test_unvoiced_speech_stays_noise_of_its_level() -> None:
+def test_unvoiced_speech_stays_noise_of_its_level():
     wave = noise(3200)
     out = copy(wave)
     assert not extract_f0(wave).any()
     assert np.std(out[400:-400]) == pytest.approx(np.std(wave), rel=0.25)
 
 
-def test_fine_frames_have_a_pitch_everywhere_and_the_aperiodicity_says_what_is_noise() -> None:
+def test_fine_frames_have_a_pitch_everywhere_and_the_aperiodicity_says_what_is_noise():
     """Copies of DIO's voicing lost words: of 1,576, 102 were wrong, of fine frames 70."""
     gap = slice(RATE // 2, RATE // 2 + 4800)
     wave = np.concatenate((vowel(200.0), noise(4800, 0.05), vowel(100.0)))
@@ -140,7 +140,7 @@ def test_fine_frames_have_a_pitch_everywhere_and_the_aperiodicity_says_what_is_n
     assert unbroken(broken) == pytest.approx([100, 100, 200, 400, 400])
 
 
-def test_digital_silence_stays_silent() -> None:
+def test_digital_silence_stays_silent():
     assert not copy(np.zeros(3200)).any()
     assert not copy(np.full(3200, 0.25)).any()  # a constant is no sound
     wave = np.concatenate((np.zeros(4000), noise(4000), np.zeros(4000)))
@@ -151,14 +151,14 @@ def test_digital_silence_stays_silent() -> None:
     assert not silent_frames(analyse(noise(3200, 2**-15)).envelope).any()  # the last bit is sound
 
 
-def test_frames_that_end_early_are_followed_by_silence() -> None:
+def test_frames_that_end_early_are_followed_by_silence():
     frames = analyse(noise(1600))
     out = synthesise(frames, 4000)
     assert len(out) == 4000
     assert not out[11 * HOP :].any()
 
 
-def test_packing() -> None:
+def test_packing():
     frames = analyse(vowel(150.0))
     matrix = pack(frames)
     assert matrix.shape == (len(frames), 42)
@@ -170,11 +170,11 @@ def test_packing() -> None:
 
 
 @pytest.mark.parametrize("wave", [np.zeros(0), np.array([0.0, np.nan]), np.zeros((2, 2))])
-def test_what_is_no_signal_is_an_error(wave: np.ndarray) -> None:
+def test_what_is_no_signal_is_an_error(wave):
     refuses("empty, or holds a sample", analyse, wave)
 
 
-def test_what_are_no_frames_is_an_error() -> None:
+def test_what_are_no_frames_is_an_error():
     frames = analyse(noise(1600))
     with pytest.raises(ValueError, match="no WORLD frames"):
         synthesise(WorldFrames(frames.f0, frames.envelope[:, :39], frames.aperiodicity), 1600)
@@ -184,7 +184,7 @@ def test_what_are_no_frames_is_an_error() -> None:
         synthesise(replace(frames, envelope=frames.envelope + 1e4), 1600)
 
 
-def test_the_programs_write_archives(make_data_dir, tmp_path: Path, capsys) -> None:
+def test_the_programs_write_archives(make_data_dir, tmp_path, capsys):
     data = make_data_dir(tmp_path / "set", {"s1": 2, "s2": 1})
     soundfile.write(data / "wav/s1-000.wav", vowel(150.0), RATE, subtype="PCM_16")
     assert extract_f0_program([str(data), str(tmp_path / "f0")]) == 0
@@ -208,7 +208,7 @@ def test_a_range_that_cannot_be_is_an_error(floor, ceiling, make_data_dir, tmp_p
         extract_f0_program([*options, str(data), str(tmp_path / "out")])
 
 
-def test_the_range_is_used(make_data_dir, tmp_path: Path) -> None:
+def test_the_range_is_used(make_data_dir, tmp_path):
     data = make_data_dir(tmp_path / "set", {"s1": 1})
     soundfile.write(data / "wav/s1-000.wav", vowel(500.0), RATE, subtype="PCM_16")
     options = ["--f0-ceiling", "600"]
@@ -239,7 +239,7 @@ def signals() -> dict[str, np.ndarray]:
     }
 
 
-def test_the_program_on_hard_input(make_data_dir, tmp_path: Path) -> None:
+def test_the_program_on_hard_input(make_data_dir, tmp_path):
     data, out = make_data_dir(tmp_path / "set", {"s1": 5}), tmp_path / "out"
     for utt, wave in signals().items():
         soundfile.write(data / f"wav/{utt}.wav", wave, RATE, subtype="PCM_16")
@@ -260,7 +260,7 @@ def test_the_program_on_hard_input(make_data_dir, tmp_path: Path) -> None:
     assert not late[:1200].any()
 
 
-def test_its_settings(tmp_path: Path) -> None:
+def test_its_settings(tmp_path):
     assert load_anonymiser(conf(tmp_path, "peak: 0.5\n")).output.peak == 0.5
     _, info = load_anonymiser(conf(tmp_path, "fine: true\n")).transform(
         signals()["s1-003"], VoiceKey("const"), SourceSpeaker("a")
@@ -276,14 +276,14 @@ def test_its_settings(tmp_path: Path) -> None:
         ("level: spk", "system.yaml: level"),
     ],
 )  # fmt: skip
-def test_settings_that_cannot_be(text: str, message: str, tmp_path: Path) -> None:
+def test_settings_that_cannot_be(text, message, tmp_path):
     refuses(message, load_anonymiser, conf(tmp_path, f"{text}\n"))
     refuses(message, describe_system, conf(tmp_path, f"{text}\n"))
 
 
 @pytest.mark.corpora
 @pytest.mark.slow
-def test_real_speech_keeps_its_length_and_its_pitch(corpora: Path) -> None:
+def test_real_speech_keeps_its_length_and_its_pitch(corpora):
     """A dozen speakers; pitch of the copy against pitch of the original, where both are voiced."""
     system = load_anonymiser(COPY)
     files = sorted((corpora / "librispeech/test-clean").rglob("*.flac"))[::9][:12]
