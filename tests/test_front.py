@@ -122,19 +122,6 @@ def test_a_front_is_of_one_recogniser():
     assert list(second.left_out) == [f"{s} (WER not measured)" for s in "bce"]
 
 
-@pytest.mark.slow
-def test_without_utility_there_is_none_and_the_page_says_so(tmp_path):
-    private = [f for f in figures() if f.metric == "eer"]
-    useful = [f for f in figures() if f.metric == "uar"]
-    assert trades(private) == trades(useful) == trades([]) == []
-    assert "Pareto" not in render(private)
-    for found, words in ((private, "Not measured."), (useful, "no system has both on one split")):
-        pages = write_page(tmp_path, found)
-        text = (pages / "report.html").read_text()
-        assert words in text[text.index(">Utility</h2>") :].split("</section>")[0]
-        assert "picture-privacy" not in text and not (pages / "figures").exists()
-
-
 def write_page(folder: Path, found: list[Figure]) -> Path:
     (folder / "results").mkdir(exist_ok=True)
     write_table(folder / "results/metrics.csv", Figure, found)

@@ -16,14 +16,13 @@ from steps.generators.base import (
 )
 from steps.generators.sampling import read_speaker_settings
 from steps.sources import Resources, SourceSpeaker, VoiceKey, make_keys
-from steps.speaker.backends import PldaBackend, load_backend, train_backend, write_backend
-from steps.speaker.vectors import Plda, read_xvectors
+from steps.speaker.backends import PldaBackend, write_backend
+from steps.speaker.vectors import Plda
 from tests.recipes import ROOT, run_words
 from tests.refusals import refuses
 from tests.world import run_of
 from utils.cli import UserError
 from utils.seeds import Draws, make_rng
-from utils.tables import read_map
 
 NAMES = ("random", "farthest", "nearest", "average", "dense", "sparse", "constant")
 KEY = VoiceKey("spk", ("set", "s"), ("set", "s"))
@@ -406,47 +405,6 @@ def test_a_pool_of_one_cluster_gives_it_and_says_so():
     assert any("the source's own cluster had to be taken" in note for note in alone.notes)
     with pytest.raises(UserError, match="1 clusters, but no clusters of gender f"):
         alone.generate(Wanted(KEY, SOURCE, gender="f", exclude=["a"]))
-
-
-@pytest.fixture
-def published(corpora, monkeypatch, tmp_path):
-    """Real x-vectors (512-d): pool of 40 trial speakers, 29 sources, PLDA of all trials."""
-    folder = corpora / "vpc2020_libri_test"
-    monkeypatch.chdir(folder)  # the paths in its .scp files are relative to it
-    vectors, utt2spk, pool, genders = {}, {}, {}, {}
-    for name in ("libri_test_trials_f", "libri_test_trials_m"):
-        vectors |= read_xvectors(f"xvectors/{name}")
-        utt2spk |= read_map(f"data/{name}/utt2spk")
-        pool |= read_xvectors(f"xvectors/{name}", "spk_xvector")
-        genders |= read_map(f"data/{name}/spk2gender")
-    write_backend(tmp_path, train_backend(vectors, utt2spk, 200))
-    sources = read_xvectors("xvectors/libri_test_enrolls", "spk_xvector")
-    ready = np.stack(list(pool.values())), list(pool), [genders[speaker] for speaker in pool]
-    return ready, {s: x.astype(np.float64) for s, x in sources.items()}, genders, tmp_path
-
-
-@pytest.mark.corpora
-@pytest.mark.parametrize("distance", ["plda", "cosine"])
-def test_published_xvectors(published, distance):
-    """The mean of the farthest is less like the source than that of the nearest, for everybody."""
-    pool, sources, genders, folder = published
-    settings = {"candidates": 10, "averaged": 5, "distance": distance, "backend": folder}
-    backend = load_backend(str(folder) if distance == "plda" else "cosine_raw")
-    far, near = make("farthest", pool, **settings), make("nearest", pool, **settings)
-    for speaker, x in sources.items():
-        key = VoiceKey("spk", ("set", speaker), ("set", speaker))
-        options = {"gender": genders[speaker], "exclude": [speaker]}
-        ys = np.stack([g.generate(Wanted(key, x, **options))[0] for g in (far, near)])
-        low, high = (backend.left(x[None], np.ones(1)) @ backend.right(ys).T)[0]
-        assert low < high
-    dense = make("dense", pool, distance=distance, backend=folder)
-    for speaker, x in sources.items():
-        dense.generate(Wanted(key, x, gender=genders[speaker], exclude=[speaker]))
-    assert not any("settle" in note for note in dense.notes)
-    targets = make("constant", pool, clusters=5).targets
-    ids = [sorted(pool[1])[ranking[0]] for ranking in targets]
-    assert [genders[speaker] for speaker in ids] == ["f"] * 5 + ["m"] * 5
-    assert len(set(ids)) == 10
 
 
 @pytest.mark.slow

@@ -250,9 +250,14 @@ def text_and_audio(tree: Tree, utt: str, spk: str) -> tuple[str, str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "n_utts"), N_UTTS.items())
-def test_sets_made_and_made_again(tree, name, n_utts):
+def test_sets_made_and_made_again(tree, name, n_utts, monkeypatch):
+    """Files named .FLAC or .WAV were left out; with CDPATH the corpus's name was two lines."""
     small = tree(name)
-    done = small.made("--nj", 3)
+    for path in sorted(small.root.rglob("*.*"))[::2]:
+        if path.suffix in (".flac", ".wav", ".sph"):
+            path.rename(path.with_suffix(path.suffix.upper()))
+    monkeypatch.setenv("CDPATH", ".:/elsewhere")
+    done = small.made("--nj", 3, "--corpus", Path("../my = corpora", name))
     genders = ("m",) if name == "fsdd" else ("f", "m", "mixed")
     parts = ["enrolls", *(f"trials_{gender}" for gender in genders)]
     wanted = {"train", *(f"{e}_{part}" for e in EVALUATION[name] for part in parts)}
@@ -265,7 +270,7 @@ def test_sets_made_and_made_again(tree, name, n_utts):
         seen += [] if again else data.utt2spk
         for utt, spk in data.utt2spk.items():
             words, where = text_and_audio(small, utt, spk)
-            assert utt.startswith(spk) and data.wav[utt] == f"{small.root}{where}"
+            assert utt.startswith(spk) and data.wav[utt].lower() == f"{small.root}{where}".lower()
             assert (name == "emodb" and not words) or (data.text or {})[utt] == words
             assert (data.utt2dur or {})[utt] == 0.2
     assert len(seen) == len(set(seen)) == n_utts  # every utterance in one set
@@ -359,22 +364,8 @@ def check_vctk(small: Tree, done: Done) -> None:
         # 2 enrolled speakers and 2 x 2 different, 2 x 3 common utterances.
         assert (targets(different), targets(same)) == ((4, 4), (6, 6))
     small.made("--mic", "mic1", "--sentences", "different")
-    assert all("_mic1.flac" in path for path in small.table("train/wav.scp").values())
+    assert all("_mic1.flac" in path.lower() for path in small.table("train/wav.scp").values())
     small.made()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "n_utts"), N_UTTS.items())
-def test_extensions_in_capitals_and_cdpath(tree, name, n_utts, monkeypatch):
-    """Files named .FLAC or .WAV were left out; with CDPATH the corpus's name was two lines."""
-    small = tree(name)
-    for path in sorted(small.root.rglob("*.*"))[::2]:
-        if path.suffix in (".flac", ".wav", ".sph"):
-            path.rename(path.with_suffix(path.suffix.upper()))
-    monkeypatch.setenv("CDPATH", ".:/elsewhere")
-    monkeypatch.setattr(small, "root", Path("../my = corpora", name))
-    small.made()
-    assert len({utt for data in small.sets() for utt in data.utt2spk}) == n_utts
 
 
 @pytest.mark.slow
