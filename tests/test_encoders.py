@@ -202,6 +202,13 @@ def test_a_killed_training_leaves_nothing_finished_and_no_process(conf, data, tm
     wait_for(lambda: all(ended(int(child)) for child in children))
 
 
+def test_checkpoints_of_other_settings_are_not_mixed(conf, data, tmp_path):
+    run_training(conf(), data, tmp_path / "enc")
+    said, out = "other settings, seed or data; remove", tmp_path / "enc"
+    refuses(said, run_training, conf(training__margin=0.3), data, out)
+    refuses(said, run_training, conf(), data, out, "--seed", "1")
+
+
 @pytest.mark.parametrize("cache_gb", [1.0, 0.0], ids=["in memory", "on demand"])
 def test_speech_protected_anew_left_the_encoder_of_the_old(conf, data, tmp_path, cache_gb):
     """It has the same ids and lengths, so that a finished training had nothing left to do."""

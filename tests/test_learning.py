@@ -121,4 +121,4 @@ def test_how_often_it_is_saved_does_not_make_it_another_training():
         return identity({"training": {"steps": 3, "valid_every": 5, **more}}, 0, b"x")
 
     assert of(checkpoint_every=1, log_every=2) == of(checkpoint_every=7)
-    assert len({of(), of(steps=4), of(valid_every=4), identity({}, 0), identity({}, 1)}) == 5
+    assert of() != of(steps=4) and of() != of(valid_every=4)

@@ -102,6 +102,14 @@ def test_a_training_is_prolonged_and_its_table_is_readable(tmp_path):
         train_generator(steps(MLP, 70), "conf", data(), tmp_path, seed=0)
 
 
+def test_another_training_in_the_same_folder_is_refused(tmp_path):
+    train_generator(MLP, "conf", data(), tmp_path, seed=0)
+    alpha = {**MLP, "training": {**MLP["training"], "alpha": 1.0}}
+    for values, training, seed in ((MLP, data(), 1), (MLP, data(each=5), 0), (alpha, data(), 0)):
+        with pytest.raises(UserError, match="of a training with other settings, seed or data"):
+            train_generator(values, "conf", training, tmp_path, seed=seed)
+
+
 def test_norms_out_of_bounds_fail_loudly(tmp_path):
     """Diff of noise explodes when it is trained too little."""
     values = {**steps(DIFF, 20), "network": {**DIFF["network"], "predicts": "noise"}}
