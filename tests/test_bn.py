@@ -51,8 +51,8 @@ from steps.synthesis.voices import PACKED, VoicePool, write_packed
 from steps.synthesis.world import WorldFrames, analyse
 from steps.train_synthesiser import main as train_program
 from steps.training.settings import read_config
-from tests.making import RATE, assert_same_network, audio_of, voice
 from tests.refusals import refuses
+from tests.world import RATE, assert_same_network, audio_of, voice
 from utils.cli import LossError, UserError
 from utils.settings import parse_settings, read_settings, to_plain, write_settings
 

@@ -35,9 +35,9 @@ from steps.protect_folder import main as protect
 from steps.quality import Quality
 from steps.standalone.job import JOURNAL
 from steps.standalone.stream import Recording
-from tests.making import voice
 from tests.refusals import refuses, refuses_words
 from tests.test_protect_folder import KEY, SYSTEM, write
+from tests.world import voice
 from utils.arrays import Float32
 from utils.cli import LossError
 

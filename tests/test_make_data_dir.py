@@ -23,7 +23,7 @@ def make(table: Path, out: Path, *options: str) -> None:
     assert main([*options, str(table), str(out)]) == 0
 
 
-def test_what_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_written(tmp_path, capsys):
     write_audio(tmp_path / "a b.wav", seconds=0.5)
     write_audio(tmp_path / "c.flac", seconds=0.25)
     first = f"s1-2|s1|f|{tmp_path}/a b.wav|  DÉJÀ   VU "
@@ -42,7 +42,7 @@ def test_what_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert files(tmp_path / "out") == before  # whatever the order of the table
 
 
-def test_a_corpus_without_transcripts_and_genders(tmp_path: Path) -> None:
+def test_a_corpus_without_transcripts_and_genders(tmp_path):
     write_audio(tmp_path / "c.flac")
     table = write_table(tmp_path, f"s1-1|s1|{tmp_path}/c.flac|x", header="utt spk audio channel")
     make(table, tmp_path / "out")
@@ -106,7 +106,7 @@ def test_a_recording_under_two_ids_was_both_enrolled_and_tried(tmp_path, capsys)
     assert f"s2-1: {tmp_path}/c.wav is already that of s1-1" in capsys.readouterr().err
 
 
-def test_a_name_in_two_normal_forms_was_two_people(tmp_path: Path) -> None:
+def test_a_name_in_two_normal_forms_was_two_people(tmp_path):
     """macOS names folders in the decomposed form; on the screen both are alike."""
     for name in "ab":
         write_audio(tmp_path / f"{name}.wav")

@@ -51,7 +51,7 @@ def new_corpus(root: Path, *words: object, status: int | None = 0, **more: objec
 
 
 @pytest.mark.slow
-def test_a_table_becomes_a_corpus_that_runs(root: Path, mine: Path) -> None:
+def test_a_table_becomes_a_corpus_that_runs(root, mine):
     """The first stages of the recipe: sets, audio, and speech that McAdams protects."""
     done = new_corpus(root, "mine", mine)
     assert "32 recordings of 8 speakers (4 f, 4 m)" in done.stdout
@@ -76,7 +76,7 @@ def test_a_table_becomes_a_corpus_that_runs(root: Path, mine: Path) -> None:
                        for n, sex in PEOPLE.items()}  # fmt: skip
 
 
-def test_people_of_another_sex_are_a_group_of_their_own(root: Path, mine: Path) -> None:
+def test_people_of_another_sex_are_a_group_of_their_own(root, mine):
     mine.write_text(mine.read_text().replace("\temil\tm\t", "\temil\tDivers\t"))
     done = new_corpus(root, "mine", mine)
     assert "32 recordings of 8 speakers (4 f, 3 m, 1 other)" in done.stdout
@@ -90,7 +90,7 @@ def test_people_of_another_sex_are_a_group_of_their_own(root: Path, mine: Path) 
 
 
 @pytest.mark.slow
-def test_the_template_is_a_recipe_for_such_a_table(tmp_path: Path, mine: Path) -> None:
+def test_the_template_is_a_recipe_for_such_a_table(tmp_path, mine):
     folder = tmp_path / "recipe"
     folder.mkdir()
     shutil.copy(TEMPLATE / "prepare.sh", folder)
@@ -164,7 +164,7 @@ def write_kaldi(folder: Path) -> Path:
     return data
 
 
-def test_a_kaldi_directory_with_pipes_and_segments(root: Path, tmp_path: Path) -> None:
+def test_a_kaldi_directory_with_pipes_and_segments(root, tmp_path):
     data = write_kaldi(tmp_path)
     new_corpus(root, "theirs", data, cwd=tmp_path)
     corpus = root / "egs/theirs/corpus"
@@ -187,7 +187,7 @@ def test_a_kaldi_directory_with_pipes_and_segments(root: Path, tmp_path: Path) -
                          f"b-x2\tb\tm\t{tmp_path}/wav/b.flac"]  # fmt: skip
 
 
-def test_two_channels_in_wav_scp_are_told_with_the_cure(root: Path, tmp_path: Path) -> None:
+def test_two_channels_in_wav_scp_are_told_with_the_cure(root, tmp_path):
     data = write_kaldi(tmp_path)
     soundfile.write(tmp_path / "wav/b.flac", [[0.1, 0.2]] * 16000, 16000)
     done = new_corpus(root, "theirs", data, cwd=tmp_path, status=2)

@@ -31,7 +31,7 @@ def anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_of_a_page_lead_somewhere(page: Path) -> None:
+def test_links_of_a_page_lead_somewhere(page):
     for link in re.findall(r"\]\(([^)\s]+)\)", text_of(page)):
         if link.startswith(("http:", "https:")):
             continue
@@ -42,11 +42,11 @@ def test_links_of_a_page_lead_somewhere(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", sorted(ROOT.glob("egs/*/RESULTS.md")), ids=lambda p: p.parent.name)
-def test_results_are_an_overview(page: Path) -> None:
+def test_results_are_an_overview(page):
     assert len(page.read_text(encoding="utf-8").splitlines()) <= 120
 
 
-def test_a_reader_has_at_most_27500_written_words() -> None:
+def test_a_reader_has_at_most_27500_written_words():
     """README, docs and the results of corpora; rendered tables are not written."""
     pages = (*ROOT.glob("README.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("egs/*/RESULTS.md"))
     text = "".join(page.read_text(encoding="utf-8") for page in pages)
@@ -55,12 +55,12 @@ def test_a_reader_has_at_most_27500_written_words() -> None:
 
 
 @pytest.mark.parametrize("page", sorted(ROOT.glob("docs/*.md")), ids=lambda page: page.stem)
-def test_a_page_of_docs_has_at_most_800_words(page: Path) -> None:
+def test_a_page_of_docs_has_at_most_800_words(page):
     """Words stand in tables and commands, too."""
     assert len(re.findall(WORD, page.read_text(encoding="utf-8"))) <= 800
 
 
-def test_no_paragraph_of_what_a_user_reads_has_more_than_60_words() -> None:
+def test_no_paragraph_of_what_a_user_reads_has_more_than_60_words():
     pages = (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("egs/*/*.md"))
     for page in (page for page in pages if page.name != "CHANGELOG.md"):
         written = re.sub(r"<!-- table: .*?<!-- end -->", "", text_of(page), flags=re.S)

@@ -21,12 +21,10 @@ from local.metrics.people import crowd, groups, inference, learn
 from local.metrics.verification import Speakers
 from local.plan.options import Asked
 from local.plan.run import plan_run
-from local.report import findings, tables
 from tests.recipes import TEMPLATE, commands, options_of
 from tests.refusals import refuses, refuses_words
-from tests.report_rows import figure, results
 from tests.test_metrics_legal import people, side
-from utils.archives import write_archive
+from tests.world import write_people
 from utils.tables import write_map
 from utils.trials import Scores, Trials, write_scores, write_trials
 
@@ -287,13 +285,8 @@ def test_a_group_of_one_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def folder(path: Path, own: AttackSide, **tables: Mapping[str, str]) -> tuple[str, str]:
-    path.mkdir()
-    write_archive(path / "xvector", {u: v.astype(np.float32) for u, v in own.vectors.items()})
-    write_map(path / "utt2spk", {u: s for s, utts in own.spk2utt.items() for u in utts})
-    (path / "spk2utt").write_text("".join(f"{s} {' '.join(u)}\n" for s, u in own.spk2utt.items()))
-    for name, table in tables.items():
-        write_map(path / name, table)
-    return str(path), str(path)
+    of = {utt: who for who, utts in own.spk2utt.items() for utt in utts}
+    return write_people(path, own.vectors, of, **tables)
 
 
 def test_the_program_infers_and_refuses_its_own_people(tmp_path: Path) -> None:
@@ -444,61 +437,3 @@ def test_a_training_set_in_pieces_gives_distractors(tmp_path, monkeypatch):
 def test_distractors_who_are_evaluated_or_missing_are_refused(tmp_path, monkeypatch):
     for name, why in (("e_enrolls", "is evaluated"), ("gone", "data/gone is missing")):
         refuses(why, planned, tmp_path / name, monkeypatch, distractors=name)
-
-
-def test_the_only_attacker_on_a_system_is_not_chosen_by_chance() -> None:
-    own = {"split": "t", "gender": "", "evaluator": "e"}
-    keys = (f"inferred/attribute=sex/{of}" for of in ("recordings=all", "kind=chance"))
-    shown = results([figure("b", "inference ignorant", key, 0.5, **own) for key in keys])
-    told = findings.inferred(shown)
-    assert "(people judged rightly, each sex or age band counting alike). Sex: b 50.0" in told
-    assert told.endswith("learnt this from speech protected by b, and who does may tell more.")
-
-
-def test_controls_are_not_shown_among_systems() -> None:
-    own, sex = {"split": "t", "gender": "", "evaluator": "e"}, "inferred/attribute=sex"
-    shown = results([
-        figure("bn_perm", "inference ignorant", f"{sex}/recordings=all", 0.6, **own),
-        figure("bn_perm", "inference ignorant", f"{sex}/kind=chance", 0.5, **own),
-        figure("bn_leak_10", "groups", "eer/attribute=sex/kind=gap/recordings=1", 0.1, **own),
-        figure("bn_leak_10", "groups", "eer/attribute=sex/group=f/recordings=1", 0.3, **own),
-        figure("bn_perm", "crowd ignorant", "named/recordings=1/candidates=20", 0.2),
-    ])  # fmt: skip
-    assert not findings.inferred(shown)
-    assert not tables.group_table(shown.metrics).rows
-    assert not tables.crowd_table(shown.metrics).rows
-
-
-def test_the_report_tells_attributes_groups_and_crowds() -> None:
-    everybody = {"split": "t", "gender": "", "evaluator": "pyannote/cosine"}
-    sex, of_all = "inferred/attribute=sex/recordings=all", everybody | {"evaluator": "all"}
-    age = "eer/attribute=age/recordings=1"
-    shown = results([
-        figure("b", "ignorant", "eer", 0.4),
-        figure("original", "inference unprotected", sex, 0.99, 0.97, 1.0, **everybody),
-        figure("b", "inference ignorant", sex, 0.6, 0.5, 0.7, **everybody),
-        figure("b", "inference semi_informed_backend", sex, 0.8, 0.7, 0.9, **everybody),
-        figure("b", "inference semi_informed_backend", "residual_risk/attribute=sex/recordings=all",
-               0.6, 0.4, 0.8, **everybody),
-        figure("b", "inference ignorant", "inferred/attribute=sex/kind=chance", 0.5, **everybody),
-        figure("b", "groups", f"{age}/group=under_18", 0.3, 0.2, 0.4, **of_all),
-        figure("b", "groups", f"{age}/group=18_to_59", 0.45, **of_all),
-        figure("b", "groups", f"{age}/kind=gap", 0.15, -0.01, 0.3, **of_all),
-        figure("b", "crowd ignorant", "named/recordings=1/candidates=20", 0.2, 0.1, 0.3),
-        figure("b", "crowd ignorant", "named/recordings=1/candidates=100", 0.1),
-    ])  # fmt: skip
-    assert "which chance favours)." in findings.inferred(shown)
-    assert findings.inferred(shown).endswith(
-        "Sex: without protection 99.0 [97.0, 100.0] %, b 80.0 [70.0, 90.0] % "
-        "(semi-informed (back end) attacker, risk left 60.0 [40.0, 80.0] %), guessing 50 %."
-    )
-    assert tables.group_table(shown.metrics).rows == [
-        ["b", "EER", "age 18 to 59: 45.0; age under 18: 30.0 [20.0, 40.0]", "age under 18",
-         "15.0 [−1.0, 30.0]"],
-    ]  # fmt: skip
-    crowd = tables.crowd_table(shown.metrics)
-    assert crowd.header[-2:] == ["of 20 (%)", "of 100 (%)"]
-    assert crowd.rows == [
-        ["t_f", "b", "ignorant", "e", "named at first", "1", "20.0 [10.0, 30.0]", "10.0"]
-    ]
-    assert "all" not in shown.evaluators()

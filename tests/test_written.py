@@ -14,8 +14,8 @@ from steps.channels.written import ContentEncoder, energy_contour, rhythm_of
 from steps.speaker import backends
 from steps.speaker.backends import Distance, ScaledCosine, standardise
 from steps.speaker.encoders import TooShortError, load_encoder
-from tests.making import say
 from tests.refusals import refuses
+from tests.world import say
 from utils.archives import read_vectors, write_archive
 from utils.arrays import Float32, Float64
 from utils.tables import read_json_object, write_json, write_map
