@@ -204,6 +204,13 @@ def test_audio_that_cannot_be_used_is_named_and_counted(make_data_dir, tmp_path,
     assert not (out / "wav.scp").exists()
 
 
+def test_other_rates_are_resampled_and_counted(make_data_dir, tmp_path, capsys):
+    data = make_data_dir(tmp_path / "set", {"s1": 2}, rate=22050, seconds=0.5)
+    protect(SYSTEMS / "b2.yaml", data, tmp_path / "out")
+    assert "2 resampled" in capsys.readouterr().out
+    assert soundfile.info(tmp_path / "out/wav/s1-000.wav").frames == 8000
+
+
 def test_silence_made_of_speech_counts_as_lost(make_data_dir, tmp_path):
     """A system that writes zeros for some utterances would look more private."""
     data = load_data_dir(make_data_dir(tmp_path / "set", {"s1": 2}))

@@ -159,6 +159,18 @@ def near_the_mean(found: dict, kind: str, runs: list[dict], names: Iterable[str]
 
 
 @pytest.mark.slow
+def test_chance_of_permuted_labels_is_the_mean_of_simulations() -> None:
+    rng = np.random.default_rng(3)
+    speaker = np.sort(rng.integers(0, 12, 90))
+    speaker[:12] = range(12)
+    original, protected = noise(3, speaker, 4)
+    found = chance_figures(search(original, protected, same_utt=True))
+    shuffled = (make(original.x, rng.permutation(speaker)) for _ in range(300))
+    runs = [figures_of(one, protected) for one in shuffled]
+    near_the_mean(found, "chance", runs, [*CURVE, "mean_rank", "mean_rank_all_mates"])
+
+
+@pytest.mark.slow
 def test_chance_of_permuted_speakers_is_the_mean_of_simulations():
     rng = np.random.default_rng(4)
     speaker = np.repeat(np.arange(12), 8)

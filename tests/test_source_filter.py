@@ -278,6 +278,15 @@ def test_blocks_change_nothing(trained, monkeypatch):
         assert np.allclose(parts, whole, atol=1e-4 * np.abs(whole).max())
 
 
+def test_silence_stays_silence(trained):
+    synthesiser = load_synthesiser(trained)
+    assert not synthesiser.convert(np.zeros(3200), some_target(), keep).any()
+    wave = np.concatenate((voice(0.5, 120, 500), np.zeros(8000)))
+    out = synthesiser.convert(wave, some_target(), keep)
+    assert np.abs(out[:8000]).max() > 0.001
+    assert not out[8000 + 2000 :].any()
+
+
 def test_foreign_xvectors_weights_and_folders_are_refused(trained, tmp_path):
     convert, wave = load_synthesiser(trained).convert, voice(0.3, 120, 500)
     other = "x-vectors of 6 dimensions, and the target has 7"
