@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from scipy.sparse.csgraph import connected_components
 from scipy.stats import beta
 
+from local.evidence import identity
+from local.evidence.identity import Identity
 from local.metrics.legal import AttackSide, LegalAttack, reidentification
 from local.metrics.recordings import LENGTHS, recordings
 from local.metrics.utility import error_figures, quality_figures, recall_figures
@@ -20,23 +23,24 @@ from local.report import frame, select
 from local.report.frame import Value, measure, percent
 from local.report.gather import SECONDS, loudest, mp3
 from local.report.page import colour
-from local.report.select import NAMED, PRETRAINED, Evidence, Verdict, fold, judge
+from local.report.select import LEVEL, NAMED, Evidence, Level, Verdict, fold, judge
 from steps.anonymisers.registry import Anonymiser
 from steps.asr.recognisers import Recogniser, make_recogniser
 from steps.audio import SAMPLE_RATE
 from steps.quality import Quality, load_estimator
 from steps.sources import SourceSpeaker, VoiceKey
-from steps.speaker.backends import CentredCosine
+from steps.speaker.backends import Backend, PairBackend, load_backend
 from steps.speaker.encoders import Encoder, TooShortError, load_encoder
 from steps.standalone.account import beside
 from steps.standalone.job import SALT, TABLE, Jobs, Tick, known_names, made_name, made_of, plain
 from steps.standalone.stream import Recording, convert_stream
 from steps.synthesis.f0 import VOICED_HZ, compute_f0_stats
 from steps.synthesis.world import extract_f0
-from utils.arrays import Float32, Float64
+from utils.arrays import Bool, Float32, Float64
 from utils.cli import UserError
+from utils.seeds import make_rng
 from utils.tables import invert, sort_ids
-from utils.trials import Trials
+from utils.trials import Ids, Trials
 
 T = TypeVar("T")
 SHORTEST = 2.0  # seconds of a recording, less of which is no voice in each half
@@ -71,18 +75,38 @@ class Heard:
     pitch: tuple[float, float]
 
 
+class Versions:
+    """Names in OUT of recordings' protected versions, drawn or not, and whether these are of what
+    the recordings are now."""
+
+    def __init__(self, out: Path, paths: Sequence[Path]) -> None:
+        drawn = known_names([SALT, *paths], beside(out, TABLE))
+        self._is_of = made_of(out, str(drawn.pop(SALT, "")))
+        self.names = {path: drawn.get(path, made_name(path)) for path in paths}
+        self._rows = {self.names[path]: drawn.get(path, path) for path in paths}
+
+    def is_of(self, made: Path, original: Path) -> bool:
+        """Whether a file of OUT was made of an original as it is; also where no name tells."""
+        return made not in self._rows or self._is_of(self._rows[made], original)
+
+
 def pair_up(
-    source: Path, out: Path, people: Mapping[str, Sequence[Path]]
+    source: Path, out: Path, people: Mapping[str, Sequence[Path]], known: Versions, held: Identity
 ) -> tuple[list[Pair], dict[str, str]]:
     """Pairs of all recordings, by person, and why others have none: OUT lacks them, they are no
-    audio, too short, as long as no protected version of theirs would be, or have changed since."""
+    audio, too short, as long as no protected version of theirs would be, have changed since, or
+    were there before. What a file of OUT holds is more than its name."""
     pairs, left_out = list[Pair](), dict[str, str]()
-    every = [SALT, *(path for own in people.values() for path in own)]
-    drawn = known_names(every, beside(out, TABLE))
-    as_it_was = made_of(out, str(drawn.pop(SALT, "")))
+    holds = {path: name for name, path in reversed(held.whose.items())}
+    holds |= {path: name for path, name in known.names.items() if held.whose.get(name) == path}
     for person, path in ((person, path) for person, paths in people.items() for path in paths):
-        name, made = plain(path), out / drawn.get(path, made_name(path))
+        name, made = plain(path), out / holds.get(path, known.names[path])
         try:
+            if path in held.copies:
+                first = source / held.copies[path]
+                raise UserError(f"{source / path}: is the same recording as {first}, counted once")
+            if made.is_file() and path not in holds:
+                raise UserError(f"{made}: does not hold what {source / path} says")
             if not made.is_file():
                 raise UserError(f"{made}: is missing; protect it first (make protect)")
             pair = Pair(name, person, Recording.open(source / path), Recording.open(made))
@@ -94,7 +118,7 @@ def pair_up(
                     f"{made}: has {seconds[1]:.1f} s, and {source / path} has {seconds[0]:.1f} s; "
                     "it is not a protected version of it"
                 )
-            if not as_it_was(drawn.get(path, path), source / path):
+            if holds[path] == known.names[path] and not known.is_of(holds[path], source / path):
                 raise UserError(
                     f"{source / path}: is not what {made} was made of; protect it again"
                 )
@@ -116,8 +140,8 @@ class Judges:
 
     def hear(self, pair: Pair, tick: Tick) -> Heard:
         """Hear a pair; UserError where a half has too little speech."""
-        halves = dict(zip((KNOWN, SAID), _halves(pair.original), strict=True))
-        halves |= dict(zip((PAIR, PROTECTED), _halves(pair.protected), strict=True))
+        halves = dict(zip((KNOWN, SAID), identity.halves(pair.original, MOST), strict=True))
+        halves |= dict(zip((PAIR, PROTECTED), identity.halves(pair.protected, MOST), strict=True))
         if not all(half.any() for half in halves.values()):
             raise UserError(f"{pair.original.path}: half of it is silent, before or after")
         if self.system is not None:
@@ -157,7 +181,9 @@ class Judges:
         return heard if isinstance(heard, str) else heard.words
 
 
-ENCODERS = ("pyannote", "resemblyzer")  # that come trained, and offline
+EVALUATORS = {"pyannote": "cosine", "resemblyzer": "cosine"}
+"""Encoders of steps/speaker that come trained, and offline, and the back ends that compare them."""
+VOICES = {"pyannote", "resemblyzer"}  # those that hear nothing but who speaks
 
 
 def load_judges(system: Anonymiser | None) -> tuple[Judges, dict[str, str]]:
@@ -171,7 +197,7 @@ def load_judges(system: Anonymiser | None) -> tuple[Judges, dict[str, str]]:
             missing[name] = str(error)
             return None
 
-    found = {name: load(name, load_encoder) for name in ENCODERS}
+    found = {name: load(name, load_encoder) for name in EVALUATORS}
     encoders = {name: encoder for name, encoder in found.items() if encoder is not None}
     if not encoders:
         raise UserError(next(iter(missing.values())))
@@ -187,12 +213,6 @@ def hear_all(
     order = sorted(pairs, key=lambda pair: -pair.original.seconds)
     for n, result in jobs.run(judges.hear, [(pair,) for pair in order]):
         yield order[n], result
-
-
-def _halves(recording: Recording) -> tuple[Float64, Float64]:
-    n, most = len(recording), round(MOST * SAMPLE_RATE)
-    first = recording.read(0, min(n // 2, most))
-    return first, recording.read(max(n // 2, n - most), n)
 
 
 def _middle(recording: Recording) -> Float64:
@@ -224,6 +244,7 @@ def _pitch(samples: Float64) -> float:
 
 N_BOOTSTRAP = 500
 FEWEST_ALIGNED = 10  # people: half of them teach what protection does to the others
+MOST_TRIALS, FEWEST_CANDIDATES = 100_000, 10  # of an attack, and of a recording in it
 LOW = 165.0  # Hz: most men's voices are below it, most women's and children's above
 HALVES = {  # of a person that attackers know, and of a recording whose person they look for
     "unprotected": (KNOWN, SAID),
@@ -236,12 +257,15 @@ Report = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Attack:
-    """An attacker with an encoder: figures by family, and what the verdict takes of them."""
+    """An attacker with an encoder: figures by family, what the verdict takes of them, and the
+    recordings whose person they name, of which guessing would name a share, `chance`."""
 
     attacker: str
     encoder: str
     figures: Mapping[str, Report]
     evidence: Evidence
+    named: Sequence[str] = ()
+    chance: float = math.nan
 
     @property
     def hits(self) -> tuple[int, int]:
@@ -253,7 +277,8 @@ class Attack:
 @dataclass(frozen=True)
 class Found:
     """Attacks, the verdict, and what words, quality and pitch became (each empty where it was not
-    measured); left_out: attackers who were not run, and why."""
+    measured); left_out: attackers who were not run, and why; doubles: recordings that are probably
+    of one person, and count as several people's."""
 
     attacks: Sequence[Attack]
     verdict: Verdict
@@ -261,10 +286,17 @@ class Found:
     quality: Report
     pitch: Report
     left_out: Mapping[str, str]
+    doubles: Sequence[Sequence[str]]
+
+    @property
+    def protected(self) -> list[Attack]:
+        """Attacks on what was protected."""
+        return [attack for attack in self.attacks if attack.attacker != "unprotected"]
 
 
-def assess(pairs: Sequence[Pair], heard: Sequence[Heard]) -> Found:
-    """Run all attackers who train nothing on what was heard of pairs, and compare their use."""
+def assess(pairs: Sequence[Pair], heard: Sequence[Heard], originals: int = 0) -> Found:
+    """Run all attackers who train nothing on what was heard of pairs, and compare their use.
+    originals: how many files of OUT are originals, which no attacker has to find first."""
     names = [pair.name for pair in pairs]
     person = {pair.name: f"person {pair.person}" for pair in pairs}  # nor a name of a recording
     attacks = [
@@ -277,6 +309,9 @@ def assess(pairs: Sequence[Pair], heard: Sequence[Heard]) -> Found:
     protected = [attack for attack in attacks if attack.attacker != "unprotected"]
     each = [attack.figures["linking"]["linkability_per_speaker"] or {} for attack in protected]
     worst = max((value for own in each for value in own.values()), default=math.nan)
+    verdict = judge([attack.evidence for attack in protected], worst, _chosen(protected))
+    if originals and verdict.level is not Level.NOTHING:
+        verdict = replace(verdict, level=Level.NOTHING, why=f"{originals} originals are in OUT")
     tried = {attack.attacker for attack in protected}
     left_out = {
         "aligned": f"fewer than {FEWEST_ALIGNED} people, and half of them would teach",
@@ -284,33 +319,77 @@ def assess(pairs: Sequence[Pair], heard: Sequence[Heard]) -> Found:
     }
     return Found(
         attacks,
-        judge([attack.evidence for attack in protected], worst, _chosen(protected)),
+        verdict,
         *_use(dict(zip(names, heard, strict=True)), person),
         {who: why for who, why in left_out.items() if who not in tried},
+        _doubles(dict(zip(names, heard, strict=True)), person),
     )  # fmt: skip
+
+
+DOUBLE = 0.25
+"""Share of recordings whose own halves are less alike than two recordings that are called one
+person's. Of 17 people's recordings (docs/evidence.md) 94 of 250 pairs are found, of 17,520 pairs of
+two people none."""
+
+
+def _doubles(heard: Mapping[str, Heard], person: Mapping[str, str]) -> list[list[str]]:
+    """Recordings of several people that are nearer to each other than a recording's own halves are,
+    by all encoders of voices; in groups."""
+    names = sort_ids(heard)
+    who = np.array([person[name] for name in names])
+    near = np.not_equal.outer(who, who)
+    for encoder in next(iter(heard.values())).vectors:
+        if encoder in VOICES:
+            vectors = {name: own.vectors[encoder] for name, own in heard.items()}
+            halves = (_stack(vectors, names, half) for half in (KNOWN, SAID))
+            score = _scores(load_backend(EVALUATORS[encoder]), *halves)
+            near &= (score + score.T) / 2.0 > np.quantile(np.diag(score), DOUBLE)
+    _, group = connected_components(near, directed=False)
+    found = invert(dict(zip(names, map(str, group.tolist()), strict=True)))
+    return [own for own in found.values() if len(own) > 1]
 
 
 def _attacks(encoder: str, vectors: Vectors, person: Mapping[str, str]) -> Iterator[Attack]:
     people, names = sort_ids(set(person.values())), sort_ids(vectors)
     target = np.array([[person[name] == who for name in names] for who in people])
-
+    backend = load_backend(EVALUATORS[encoder])
     scores = {
-        attacker: _cosines(_models(vectors, person, people, known), _stack(vectors, names, said))
+        attacker: _scores(
+            backend, _models(vectors, person, people, known), _stack(vectors, names, said)
+        )
         for attacker, (known, said) in HALVES.items()
         if all(known in own for own in vectors.values())
     }
-    if len(people) >= FEWEST_ALIGNED:
-        scores["aligned"] = _aligned(vectors, person, people, names)
+    by_direction = not isinstance(backend, PairBackend)
+    if len(people) >= FEWEST_ALIGNED and by_direction:
+        scores["aligned"] = _aligned(backend, vectors, person, people, names)
+    compared = _drawn_candidates(target)
     bare: dict[str, Report] = {}
     for attacker, score in scores.items():
+        score[~compared] = np.nan
         row, column = np.nonzero(np.isfinite(score))
-        trials = Trials([people[i] for i in row], [names[j] for j in column], target[row, column])
+        trials = Trials(Ids(row, people), Ids(column, names), target[row, column])
         beside = {"eer_rise": scores["unprotected"][row, column]} if bare else {}
         found = _figures(trials, score[row, column], beside, person)
-        if attacker in HALVES:
+        if attacker in HALVES and by_direction:
             found["legal"] = _legal(vectors, person, *HALVES[attacker])
         bare = bare or found
-        yield Attack(attacker, encoder, found, _evidence(attacker, encoder, found, bare))
+        own = score[target.argmax(axis=0), np.arange(len(names))]
+        first = (score >= own).sum(axis=0) == 1  # a tie names nobody
+        yield Attack(
+            attacker, encoder, found, _evidence(attacker, encoder, found, bare),
+            [name for name, right in zip(names, first.tolist(), strict=True) if right],
+            float((1.0 / np.isfinite(score).sum(axis=0)).mean()),
+        )  # fmt: skip
+
+
+def _drawn_candidates(target: Bool) -> Bool:
+    """Whom each recording is compared with, (people, recordings): everybody, or where these were
+    more than MOST_TRIALS the people of a group, which are drawn."""
+    n_people, n = target.shape
+    groups = math.ceil(n_people / max(FEWEST_CANDIDATES, MOST_TRIALS // n))
+    group = make_rng(0, "candidates").permutation(n_people) % groups
+    return np.asarray(group[:, None] == group[target.argmax(axis=0)], bool)
 
 
 def _chosen(attacks: Sequence[Attack]) -> dict[str, tuple[Value, float]]:
@@ -340,14 +419,18 @@ def _models(
     return np.stack([_stack(vectors, own[who], half).mean(axis=0) for who in people])
 
 
-def _cosines(models: Float64, said: Float64) -> Float64:
-    backend = CentredCosine()
+def _scores(backend: Backend | PairBackend, models: Float64, said: Float64) -> Float64:
+    """Scores (people, recordings)."""
+    if isinstance(backend, PairBackend):
+        left, right = backend.rows(models), backend.rows(said)
+        return np.stack([backend.pairs(np.tile(row, (len(right), 1)), right) for row in left])
     return backend.left(models, np.ones(len(models))) @ backend.right(said).T
 
 
 def _aligned(
-    vectors: Vectors, person: Mapping[str, str], people: Sequence[str], names: Sequence[str]
-) -> Float64:
+    backend: Backend, vectors: Vectors, person: Mapping[str, str],
+    people: Sequence[str], names: Sequence[str],
+) -> Float64:  # fmt: skip
     """Scores (people, recordings) of the attacker who learns a rotation from the other half of the
     people; NaN between the halves."""
     found = np.full((len(people), len(names)), np.nan)
@@ -362,7 +445,8 @@ def _aligned(
         enrol = {people[i]: models[i] for i in rows}
         trial = {names[j]: vectors[names[j]][PROTECTED] for j in columns}
         sides = align(rotations, enrol, trial, dict.fromkeys([*enrol, *trial], "all"))
-        found[np.ix_(rows, columns)] = _cosines(*(np.stack([*side.values()]) for side in sides))
+        left, right = (np.stack([*side.values()]) for side in sides)
+        found[np.ix_(rows, columns)] = _scores(backend, left, right)
     return found
 
 
@@ -399,15 +483,14 @@ def _evidence(attacker: str, encoder: str, found: Report, bare: Report) -> Evide
         for n in LENGTHS
     }  # fmt: skip
     named = {n: value(several, f"named_{n}_recordings") for n in LENGTHS}
-    made = Evidence(
-        attacker, f"{encoder}/cosine", value(linking, "eer"), unprotected,
+    return Evidence(
+        attacker, f"{encoder}/{EVALUATORS[encoder]}", value(linking, "eer"), unprotected,
         value(linking, "eer_rise"), named=naming[NAMED], chance=naming[f"chance_{NAMED}"],
         named_bare=bare["naming"][NAMED], people=naming["n_speakers"],
         recordings=naming["n_segments"] / naming["n_speakers"],
         several={n: min(map(fold, own), key=lambda v: v.value) for n, own in eers.items() if own},
         naming={n: value for n, value in named.items() if value.defined},
     )  # fmt: skip
-    return replace(made, controlled=made.judges and encoder.startswith(PRETRAINED))
 
 
 def value(report: Report, name: str) -> Value:
@@ -459,16 +542,26 @@ class Clip(NamedTuple):
 
 
 def as_data(
-    found: Found, about: Mapping[str, object], pairs: Sequence[Pair], left_out: Mapping[str, str]
-) -> dict[str, object]:
+    found: Found, about: Mapping[str, object], pairs: Sequence[Pair], left_out: Mapping[str, str],
+    held: Identity,
+) -> dict[str, object]:  # fmt: skip
     """All of it."""
     return {
         **about,
         "recordings": {pair.name: pair.person for pair in pairs},
         "left_out": left_out,
+        "originals": {
+            plain(name): {"of": plain(held.whose[name]), "coherence": coherence}
+            for name, coherence in held.originals.items()
+        },
+        "swapped": {plain(name): plain(held.whose[name]) for name in held.swapped},
+        "copies": {plain(name): plain(first) for name, first in held.copies.items()},
+        "doubles": found.doubles,
         "verdict": str(found.verdict),
+        "decision": decide(found, held, left_out),
         "attacks": [
-            {"attacker": a.attacker, "encoder": a.encoder, **a.figures} for a in found.attacks
+            {"attacker": a.attacker, "encoder": a.encoder, "named": a.named, **a.figures}
+            for a in found.attacks
         ],
         "not_run": found.left_out,
         "words": found.words,
@@ -478,15 +571,88 @@ def as_data(
 
 
 def as_page(
-    found: Found, about: Mapping[str, Any], pairs: Sequence[Pair], left_out: Mapping[str, str]
-) -> str:
+    found: Found, about: Mapping[str, Any], pairs: Sequence[Pair], left_out: Mapping[str, str],
+    held: Identity,
+) -> str:  # fmt: skip
     """One HTML file that asks the network for nothing."""
+    doubled = {name: group[0] for group in found.doubles for name in group}
     return frame.render(
         "local/evidence/evidence.html.jinja",
         hits=hits, said=said, found=found, about=about, left_out=left_out, n=len(pairs),
-        select=select, clips=clips(found, pairs), colour=colour, FEWEST_ALIGNED=FEWEST_ALIGNED,
-        people=len({pair.person for pair in pairs}), LOW=LOW, MOST=MOST, TEXT=TEXT,
+        select=select, clips=clips(found, pairs), colour=colour, LOW=LOW, MOST=MOST, TEXT=TEXT,
+        people=len({pair.person for pair in pairs}), decision=decide(found, held, left_out),
+        notes=notes(held), named=named(found), N_NAMED=N_NAMED,
+        guessed=len(pairs) * sum(attack.chance for attack in found.protected),
+        speakers={pair.name: doubled.get(pair.name, pair.person) for pair in pairs},
     )  # fmt: skip
+
+
+N_NAMED = 100  # recordings in the page's table
+
+
+def named(found: Found) -> list[tuple[str, list[Attack]]]:
+    """Recordings whose person attackers name after protection, and these; the most often named
+    first."""
+    who: dict[str, list[Attack]] = {}
+    for attack in found.protected:
+        for name in attack.named:
+            who.setdefault(name, []).append(attack)
+    return sorted(who.items(), key=lambda one: (-len(one[1]), one[0]))
+
+
+def notes(held: Identity) -> list[str]:
+    """Sentences on files of OUT that do not hold what their names say."""
+    return [
+        *(
+            f"{plain(name)}: is the original {plain(held.whose[name])}, unprotected"
+            for name in sorted(held.originals)
+        ),
+        *(
+            f"{plain(name)}: is a protected version of {plain(held.whose[name])}"
+            for name in held.swapped
+        ),
+        *(f"{plain(name)}: is a version of none of the recordings" for name in held.strange),
+    ]
+
+
+def decide(found: Found, held: Identity, left_out: Mapping[str, str]) -> dict[str, str]:
+    """What to decide by, in three lines: from whom people are hidden, what is not hidden, and what
+    to do before anything is published."""
+    leak = found.verdict.level < Level.UNJUDGED
+    quiet = [
+        attack for attack in found.protected
+        if attack.evidence.p_named >= LEVEL and fold(attack.evidence.eer).high >= 0.5
+    ]  # fmt: skip
+    who = _several([f"{frame.attacker(a.attacker)} ({a.encoder})" for a in quiet])
+    open_to = [
+        f"{len(held.originals)} files of OUT are originals" if held.originals else "",
+        f"who speaks ({select.WORDS[found.verdict.level]})" if leak else "",
+        "what is said, and when",
+        "whether a voice is low or high" if value(found.pitch, "uar").low > 0.5 else "",
+    ]
+    originals, wrong = (
+        [plain(name) for name in names]
+        for names in (sorted(held.originals), (*held.swapped, *held.strange))
+    )
+    to_do = [
+        f"protect anew what became {_several(originals)}" if originals else "",
+        f"put right the names of {_several(wrong)}" if wrong else "",
+        "write who is one person into SPEAKERS (below), and measure again" if found.doubles else "",
+        f"see why {len(left_out)} recordings were left out" if left_out else "",
+        "take a system that hides more, or publish less of each person" if leak else "",
+        "have attackers train on speech of this system (run.sh), as none did",
+    ]
+    return {
+        "Hidden from": f"nobody for certain; no leak is shown by attackers who train nothing: {who}"
+        if who
+        else "nobody who was run",
+        "Not hidden": "; ".join(filter(None, open_to)),
+        "Before you publish": "; ".join(filter(None, to_do)),
+    }
+
+
+def _several(names: Sequence[str], most: int = 5) -> str:
+    return ", ".join([*names[:most], *[f"{len(names) - most} more"] * (len(names) > most)])
 
 
 def hits(attack: Attack) -> str:
@@ -508,7 +674,7 @@ def said(report: Mapping[str, Any], name: str, of: str = "eer") -> str:
 def clips(found: Found, pairs: Sequence[Pair]) -> list[Clip]:
     """Clips of a recording each of the people who are named most often by all attackers."""
     named: dict[str, float] = {}
-    for attack in (a for a in found.attacks if a.attacker != "unprotected"):
+    for attack in found.protected:
         for person, rate in attack.figures["naming"]["reid_top_1_per_speaker"].items():
             named[person] = named.get(person, 0.0) + rate
     first = {f"person {pair.person}": pair for pair in reversed(pairs)}
