@@ -80,14 +80,13 @@ class Versions:
     the recordings are now."""
 
     def __init__(self, out: Path, paths: Sequence[Path]) -> None:
-        drawn = known_names([SALT, *paths], beside(out, TABLE))
-        self._is_of = made_of(out, str(drawn.pop(SALT, "")))
-        self.names = {path: drawn.get(path, made_name(path)) for path in paths}
-        self._rows = {self.names[path]: drawn.get(path, path) for path in paths}
+        self._drawn = known_names([SALT, *paths], beside(out, TABLE))
+        self._is_of = made_of(out, str(self._drawn.pop(SALT, "")))
+        self.names = {path: self._drawn.get(path, made_name(path)) for path in paths}
 
-    def is_of(self, made: Path, original: Path) -> bool:
-        """Whether a file of OUT was made of an original as it is; also where no name tells."""
-        return made not in self._rows or self._is_of(self._rows[made], original)
+    def is_of(self, path: Path, source: Path) -> bool:
+        """Whether the version of a recording's name was made of the recording as it is."""
+        return self._is_of(self._drawn.get(path, path), source)
 
 
 def pair_up(
@@ -102,13 +101,11 @@ def pair_up(
     for person, path in ((person, path) for person, paths in people.items() for path in paths):
         name, made = plain(path), out / holds.get(path, known.names[path])
         try:
+            if not made.is_file():
+                raise UserError(f"{made}: is missing; protect it first (make protect)")
             if path in held.copies:
                 first = source / held.copies[path]
                 raise UserError(f"{source / path}: is the same recording as {first}, counted once")
-            if made.is_file() and path not in holds:
-                raise UserError(f"{made}: does not hold what {source / path} says")
-            if not made.is_file():
-                raise UserError(f"{made}: is missing; protect it first (make protect)")
             pair = Pair(name, person, Recording.open(source / path), Recording.open(made))
             seconds = pair.original.seconds, pair.protected.seconds
             if min(seconds) < SHORTEST:
@@ -118,10 +115,12 @@ def pair_up(
                     f"{made}: has {seconds[1]:.1f} s, and {source / path} has {seconds[0]:.1f} s; "
                     "it is not a protected version of it"
                 )
-            if holds[path] == known.names[path] and not known.is_of(holds[path], source / path):
+            if made == out / known.names[path] and not known.is_of(path, source / path):
                 raise UserError(
                     f"{source / path}: is not what {made} was made of; protect it again"
                 )
+            if path not in holds:
+                raise UserError(f"{made}: does not hold what {source / path} says")
             pairs.append(pair)
         except UserError as error:
             left_out[name] = plain(str(error))

@@ -24,6 +24,7 @@ FRAME = SAMPLE_RATE // 40
 _WIDTH = round(SECONDS * SAMPLE_RATE) // FRAME
 _SHIFT = 0.2  # seconds, by which one may lag behind the other
 _PAUSES = 0.1  # of the frames, which are as loud as their loudest: digital silence says nothing
+_FLAT = 1e-3  # range of the logarithm of power, below which it is rounding
 ALIKE = 0.7  # correlation of two versions of a recording
 APART = 0.15  # by which another's correlation must exceed the own one's
 NONE = 0.4  # correlation below which a file is no version of a recording, where most are
@@ -32,7 +33,7 @@ _NEAREST = 2  # recordings whose waveforms are compared with each half
 
 # ---- Waveforms: the share of the power of one that a fixed filter makes of the other.
 
-SAME = 0.94  # coherence from which on a half holds the original (docs/evidence.md has figures)
+SAME = 0.93  # coherence from which on a half holds the original (docs/evidence.md has figures)
 _BAND = 100.0, 3400.0  # Hz, which telephones pass
 _WINDOW = 512  # samples
 
@@ -46,8 +47,8 @@ def halves(recording: Recording, most: float) -> tuple[Float64, Float64]:
 
 
 def contours(path: Path, _: Tick) -> Float32:
-    """Contours (2, d) of loudness in the halves of a file, of mean 0 and length 1; UserError where
-    it cannot be read."""
+    """Contours (2, d) of loudness in the halves of a file, of mean 0 and length 1, or 0 where it
+    does not move; UserError where it cannot be read."""
     recording = Recording.open(path)
     found = np.zeros((2, _WIDTH), np.float32)
     for own, samples in zip(found, halves(recording, SECONDS), strict=True):
@@ -55,8 +56,9 @@ def contours(path: Path, _: Tick) -> Float32:
         if len(frames):
             loudness = np.log(np.mean(frames**2, axis=1) + 1e-12)
             loudness = np.maximum(loudness, np.quantile(loudness, _PAUSES))
-            own[: len(frames)] = loudness - loudness.mean()
-            own /= max(float(np.linalg.norm(own)), 1e-9)
+            if np.ptp(loudness) > _FLAT:
+                own[: len(frames)] = loudness - loudness.mean()
+                own /= np.linalg.norm(own)
     recording.close()
     return found
 
@@ -96,8 +98,9 @@ def _coherence(a: Float64, b: Float64) -> float:
     hertz, cross = csd(a[:n], b[:n], **about)
     power = welch(a[:n], **about)[1] * welch(b[:n], **about)[1]
     band = (hertz >= _BAND[0]) & (hertz <= _BAND[1]) & (power > 0.0)
-    weight = np.sqrt(power[band])
-    return float((np.abs(cross[band]) ** 2 / weight).sum() / max(weight.sum(), 1e-30))
+    weight = power[band] ** 0.25  # so that weak bands count, where McAdams moves formants
+    share = np.abs(cross[band]) ** 2 / power[band]
+    return float((share * weight).sum() / max(weight.sum(), 1e-30))
 
 
 # ---- Files of IN and of OUT, each compared with all of IN.
