@@ -110,9 +110,5 @@ def main(
     print(found.verdict)
     print(f"{job.plain(page)}: read it; it names recordings, and plays some unprotected")
     if left_out or wrong:
-        raise LossError(
-            f"{len(left_out)} of {len(audio)} recordings were left out, and {len(wrong)} files are "
-            f"not what their names say (above)"
-            if wrong
-            else f"{len(left_out)} of {len(audio)} recordings were left out (above)"
-        )
+        also = f", and {len(wrong)} files are not what their names say" if wrong else ""
+        raise LossError(f"{len(left_out)} of {len(audio)} recordings were left out{also} (above)")

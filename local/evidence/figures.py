@@ -637,14 +637,13 @@ def decide(found: Found, held: Identity, left_out: Mapping[str, str]) -> dict[st
         f"protect anew what became {_several(originals)}" if originals else "",
         f"put right the names of {_several(wrong)}" if wrong else "",
         "write who is one person into SPEAKERS (below), and measure again" if found.doubles else "",
-        f"see why {len(left_out)} recordings were left out" if left_out else "",
+        f"see what was left out ({len(left_out)})" if left_out else "",
         "take a system that hides more, or publish less of each person" if leak else "",
         "have attackers train on speech of this system (run.sh), as none did",
     ]
+    hidden = "nobody" if leak else "nobody for certain, as no attacker trained or passed a control"
     return {
-        "Hidden from": f"nobody for certain; no leak is shown by attackers who train nothing: {who}"
-        if who
-        else "nobody who was run",
+        "Hidden from": f"{hidden}; no leak is shown by {who or 'none of those who were run'}",
         "Not hidden": "; ".join(filter(None, open_to)),
         "Before you publish": "; ".join(filter(None, to_do)),
     }
