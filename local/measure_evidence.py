@@ -10,8 +10,11 @@ of what was protected: pyannote and Resemblyzer, where they are installed, ignor
 lazy-informed where OUT was protected with SYSTEM: with a key of their own, drawn from that of OUT
 where it is given. Words are compared where Moonshine is installed.
 
-Exit status 3: some recordings could not be measured; they are named, also on the page, and the
-others are measured.
+Before that, every file of OUT is compared with every recording: originals that were passed on,
+swapped names and copies are named.
+
+Exit status 3: files are not what their names say, or some recordings could not be measured; they
+are named, also on the page, and the others are measured.
 """
 
 import logging
