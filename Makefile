@@ -2,21 +2,16 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 PYTEST = . ./path.sh && pytest -n 2 --dist loadfile --no-loadscope-reorder
-# Of make protect and make evidence: IN and OUT are folders; docs/protect.md has all options. A stream has a system of its
-# own, as models/bn2 needs whole recordings.
-ifeq ($(IN),-)
-SYSTEM := models/bn
-else
-SYSTEM := models/bn2
-endif
-PER := file
-CHANNELS := mix
-RENAME := false
-$(if $(filter-out true false,$(RENAME)),$(error RENAME is true or false))
-KEY_FILE :=
-SPEAKERS :=
-NJ :=
-export IN OUT
+# Values that a user gives are never expanded by make: each is exported as it was typed, and only the shell reads it.
+GIVEN := $(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name)))
+$(foreach name,$(GIVEN),$(eval override export $(name) := $$(value $(name))))
+# Of make protect and make evidence: IN and OUT are folders; docs/protect.md has all options.
+NAMES := IN OUT SYSTEM PER CHANNELS LEVEL SPEAKERS KEY_FILE NJ RENAME
+SMALL := $(sort $(filter in out system per channels level speakers key_file nj rename,$(GIVEN)))
+check = $(if $(SMALL),$(error make $@: nothing is called $(SMALL:%=%=); write $(NAMES:%=%=) in capital letters)) \
+	$(foreach name,IN OUT,$(if $(value $(name)),,$(error make $@: $(name) is missing; write make $@ IN=folder OUT=folder))) \
+	$(if $(filter-out x xtrue xfalse,x$(value RENAME)),$(error make $@: RENAME is true or false))
+OPTIONS = --per="$${PER:-file}" $${SPEAKERS:+--speakers="$$SPEAKERS"} $${KEY_FILE:+--key-file="$$KEY_FILE"} $${NJ:+--nj="$$NJ"}
 unexport CDPATH
 .PHONY: help setup recipe protect evidence test test-fast test-slurm test-browser lint clean
 
@@ -39,19 +34,18 @@ setup:
 recipe: setup
 	@cd egs/synth && ./run.sh
 
-protect: # standard output is the stream's, so setting up speaks on the other one
-	@: "$${IN:?make protect IN=folder OUT=folder}" "$${OUT:?make protect IN=folder OUT=folder}"
+protect: # standard output is the stream's, so setting up speaks on the other one; a stream cannot use models/bn2
+	@: $(check)
 	@utils/setup.sh >&2
-	@. ./path.sh && if [ "$$IN $$OUT" = "- -" ]; then exec steps/protect_stream.py --system "$(SYSTEM)" \
-		$(if $(KEY_FILE),--key-file "$(KEY_FILE)"); fi && steps/protect_folder.py --system "$(SYSTEM)" --per "$(PER)" --channels "$(CHANNELS)" \
-		$(if $(SPEAKERS),--speakers "$(SPEAKERS)") $(if $(KEY_FILE),--key-file "$(KEY_FILE)") $(if $(NJ),--nj "$(NJ)") \
-		$(if $(filter true,$(RENAME)),--rename) "$$IN" "$$OUT"
+	@. ./path.sh && if [[ $$IN/$$OUT == -/- ]]; then \
+		exec steps/protect_stream.py --system="$${SYSTEM:-models/bn}" $${KEY_FILE:+--key-file="$$KEY_FILE"}; fi && \
+		steps/protect_folder.py --system="$${SYSTEM:-models/bn2}" $(OPTIONS) --channels="$${CHANNELS:-mix}" \
+		--level="$${LEVEL:-one}" $(if $(filter true,$(value RENAME)),--rename) -- "$$IN" "$$OUT"
 
 evidence:
-	@: "$${IN:?make evidence IN=folder OUT=folder}" "$${OUT:?make evidence IN=folder OUT=folder}"
+	@: $(check)
 	@utils/setup.sh
-	@. ./path.sh && local/measure_evidence.py --system "$(SYSTEM)" --per "$(PER)" $(if $(SPEAKERS),--speakers "$(SPEAKERS)") \
-		$(if $(KEY_FILE),--key-file "$(KEY_FILE)") $(if $(NJ),--nj "$(NJ)") "$$IN" "$$OUT"
+	@. ./path.sh && local/measure_evidence.py --system="$${SYSTEM:-models/bn2}" $(OPTIONS) -- "$$IN" "$$OUT"
 
 test: # tests/test_house.py checks style and types
 	@utils/setup.sh test

@@ -6,6 +6,10 @@ export PSEUDOVOX_ROOT
 export PATH="$PSEUDOVOX_ROOT/.venv/bin:$PSEUDOVOX_ROOT/utils:$PATH"
 export PYTHONPATH="$PSEUDOVOX_ROOT${PYTHONPATH:+:$PYTHONPATH}"
 export LC_ALL=C PYTHONUTF8=1 PYTHONUNBUFFERED=1
+set -a
+# shellcheck source=utils/environment.sh
+. "$PSEUDOVOX_ROOT/utils/environment.sh"
+set +a
 unset PYTHONDONTWRITEBYTECODE # each of hundreds of jobs would compile what it imports
 # Parallelism is by processes (--nj); threads that spin on a shared machine cost a factor of 20 and more.
 export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))  # the floors: local, steps, utils
+import utils  # noqa: F401 - no library reports what is run, from here on
 
 
 def protect(source: str | Path, out: str | Path, **options: object) -> None:
@@ -30,10 +31,11 @@ def evidence(source: str | Path, out: str | Path, **options: object) -> dict[str
     errors as of `protect`, those of local/measure_evidence.py."""
     from local.measure_evidence import main
     from steps.standalone.account import beside
+    from utils.cli import user_path
     from utils.tables import read_json_object
 
     main([str(source), str(out), *_words(options)])
-    return read_json_object(beside(Path(out), "evidence.json"), "measure it again")
+    return read_json_object(beside(user_path(str(out)), "evidence.json"), "measure it again")
 
 
 def _words(options: dict[str, object]) -> list[str]:

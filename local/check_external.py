@@ -34,7 +34,7 @@ def main(
         if "segments" in external.tables:
             raise UserError(f"{external_data}: has segments; cut the audio by utterance first")
         speakers = external.utt2spk
-    speech = find_speech(external_data)  # also of `sox FILE ... |` and of another machine's paths
+    speech = find_speech(external_data)
     if missing := [utt for utt in original.utt2spk if utt not in speech]:
         raise LossError(
             f"{external_data}: {len(missing)} of {len(original.utt2spk)} utterances of "

@@ -7,8 +7,6 @@ metrics.csv     one figure a row; values are fractions (EER 0.05 is 5 %), gains 
 per_speaker.csv figures of one speaker a row
 figures.json    what the pictures need: matrices, zoo points, ECE profiles, histograms, rank curves
 clips/          short clips of the worst-protected speakers (MP3), listed in clips.json
-rtf.csv         real-time factors, a stage of a system a row: seconds of computing (wall time of its
-                jobs, added up) a second of audio; read off the logs of the folders of --timed-*
 run.json        command, commit, versions, settings of the systems, how each figure was made, what
                 each attack was (attacker.json beside its scores), and what is missing
 
@@ -26,12 +24,6 @@ from utils.cli import natural
 from utils.commands import program
 from utils.options import AllowLoss, OutFolder
 from utils.tables import write_json
-
-TIMED = (
-    "A stage of a system that is done {}: FOLDER, which a step made with logs, of the speech whose "
-    "durations stand in AUDIO/utt2dur; given again, its folders are added up"
-)
-Timed = Sequence[tuple[str, str, str, str]]
 
 
 @program
@@ -53,12 +45,6 @@ def main(
         "The data directories of a system: settings, and the speech that clips are cut from",
         "SYSTEM DATA PROTECTED_DATA",
     ] = (),
-    timed_each: Annotated[
-        Timed, TIMED.format("each time that speech is protected"), "SYSTEM STAGE AUDIO FOLDER"
-    ] = (),
-    timed_once: Annotated[
-        Timed, TIMED.format("once, or by the attacker"), "SYSTEM STAGE AUDIO FOLDER"
-    ] = (),
     clips: Annotated[
         int, "The number of speakers with clips, of each system and split; 0: none", "N", natural
     ] = 10,
@@ -67,7 +53,7 @@ def main(
     from pandas import DataFrame
 
     from local.report import gather as of
-    from local.report.frame import METRICS, SPEAKERS, TIMINGS, Results, with_numbers, write_frame
+    from local.report.frame import METRICS, SPEAKERS, Results, with_numbers, write_frame
 
     folders = of.labelled(figures)
     rows, speakers, no_figures = of.tabulate_all(folders, corpus_name)
@@ -87,9 +73,7 @@ def main(
         "corpus": corpus_name, "corpus_note": corpus_note, "origin": of.origin(),
         "systems": systems, "steps": of.steps(used), "attacks": records, "missing": missing,
     }  # fmt: skip
-    times = of.timings(of.read_stages(timed_each, timed_once), corpus_name)
     write_frame(out / "per_speaker.csv", SPEAKERS, speakers)
-    write_frame(out / "rtf.csv", TIMINGS, times)
     for name, value in (("figures", pictures), ("clips", cut), ("run", run)):
         write_json(out / f"{name}.json", value, indent=None, ensure_ascii=False, allow_nan=False)
     write_frame(out / "metrics.csv", METRICS, rows)

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 from local.options import AnotherDraw, Bootstrap, Figures, Words, read_scored, write_figures
 from utils.cli import BadValue, UserError, natural, positive
 from utils.commands import commands
-from utils.options import Seed, TrialFormat, Utt2spk
+from utils.options import AllowSelf, Seed, TrialFormat, Utt2spk
 from utils.tables import read_json_object, read_map
 
 Trials = Annotated[Path, "A list of trials"]
@@ -35,10 +35,16 @@ def _omega(text: str) -> tuple[str, float]:
 
 
 def _read_scored(
-    kind: str, trials_path: Path, *scores_paths: Path, more: Sequence[Path] = ()
+    kind: str,
+    trials_path: Path,
+    *scores_paths: Path,
+    more: Sequence[Path] = (),
+    allow_self: bool | None = False,
 ) -> tuple[Any, ...]:
     """Read as `read_scored` does; UserError for a list without targets or without nontargets."""
-    trials, *scores = read_scored(kind, trials_path, *scores_paths, more=more)
+    trials, *scores = read_scored(
+        kind, trials_path, *scores_paths, more=more, allow_self=allow_self
+    )
     for value, label in ((True, "target"), (False, "nontarget")):
         if not (trials.target == value).any():
             raise UserError(f"{trials_path}:1: no {label} trial; both kinds are needed")
@@ -56,9 +62,24 @@ def _check_bootstrap(bootstrap: int, utt2spk: Path | None) -> None:
         raise UserError("--bootstrap needs --utt2spk: it resamples speakers")
 
 
+def _read_enrolled(
+    kind: str, trials: Path, enrolled: Sequence[tuple[str, str]], wanted: bool, allow_self: bool
+) -> dict[int, Any]:
+    """Scores of models of few recordings, by their number. wanted: whether they are of use."""
+    if enrolled and not wanted:
+        raise UserError("--enrolled is for --recordings; give both")
+    few = {
+        positive(n): _read_scored(kind, trials, Path(path), allow_self=allow_self)[1]
+        for n, path in enrolled
+    }
+    if len(few) < len(enrolled):
+        raise UserError("--enrolled: a number of recordings is given twice; give its scores once")
+    return few
+
+
 def _verification(
     trials: Trials, scores: Scores, out: Figures, *, format: TrialFormat = "auto",
-    utt2spk: Utt2spk | None = None,
+    allow_self: AllowSelf = False, utt2spk: Utt2spk | None = None,
     omega: Annotated[
         Sequence[tuple[str, float]], "The prior odds of a mated pair, which add "
         "linkability_omega_<X>; may be given again", "X", _omega,
@@ -81,56 +102,55 @@ def _verification(
         bool, "Whether eer_speechbrain and eer_kaldi are added, which the VoicePrivacy challenges "
         "report"
     ] = False,
+    recordings: Annotated[
+        bool, "Also measure what an attacker finds out who has 1, 3, 10, 30 or all recordings of "
+        "one person, and whether it may be chance; needs --utt2spk"
+    ] = False,
+    enrolled: Annotated[
+        Sequence[tuple[str, str]], "With --recordings: the number of recordings that each model "
+        "was made of, and the scores of these models (score_trials.py --enrolled); may be given "
+        "again", "N SCORES",
+    ] = (),
     another_draw: AnotherDraw = (), bootstrap: Bootstrap = 0, seed: Seed = 0,
 ) -> None:  # fmt: skip
     """Detection, ZEBRA and linkability of a trial list. --bootstrap needs --utt2spk."""
     from local.metrics.verification import verification
 
     _check_bootstrap(bootstrap, utt2spk)
-    if bins and not utt2spk:
-        raise UserError("--bins needs --utt2spk: it takes each speaker's trials")
-    listed, score = _read_scored(format, trials, scores, more=more_scores)
+    for option, given in (("bins", bins), ("recordings", recordings)):
+        if given and not utt2spk:
+            raise UserError(f"--{option} needs --utt2spk: it takes each speaker's trials")
+    few = _read_enrolled(format, trials, enrolled, recordings, allow_self)
+    listed, score = _read_scored(format, trials, scores, more=more_scores, allow_self=allow_self)
     beside = {
-        name: _read_scored(format, trials, path)[1]
+        name: _read_scored(format, trials, path, allow_self=allow_self)[1]
         for name, path in (("eer_rise", unprotected), ("eer_beside_words", words))
         if path
     }
-    draws = _read_scored(format, trials, *another_draw)[1:] if another_draw else ()
+    draws = (
+        _read_scored(format, trials, *another_draw, allow_self=allow_self)[1:]
+        if another_draw
+        else ()
+    )
     speakers = _find_speakers(listed, trials, utt2spk) if utt2spk else None
-    write_figures(out, verification(
+    found = verification(
         listed, score, omegas=dict(omega), speakers=speakers, n_bins=bins or None,
         beside=beside, draws=draws, challenges=challenges, n_bootstrap=bootstrap, seed=seed,
-    ))  # fmt: skip
+    )  # fmt: skip
+    if recordings and speakers:
+        from local.metrics.intervals import both
+        from local.metrics.recordings import recordings as by_length
 
-
-def _recordings(
-    trials: Trials, scores: Scores, out: Figures, *, format: TrialFormat = "auto",
-    utt2spk: Utt2spk, another_draw: AnotherDraw = (),
-    enrolled: Annotated[
-        Sequence[tuple[str, str]], "The number of recordings that each model was made of, and the "
-        "scores of these models (score_trials.py --enrolled); may be given again", "N SCORES",
-    ] = (),
-    bootstrap: Bootstrap = 0, seed: Seed = 0,
-) -> None:  # fmt: skip
-    """Measure what an attacker finds out who has 1, 3, 10, 30 or all recordings of one person.
-
-    Scores of recordings are averaged by enrolled model; with permutation tests against chance.
-    """
-    from local.metrics.recordings import recordings
-
-    listed, score, *draws = _read_scored(format, trials, scores, *another_draw)
-    speakers = _find_speakers(listed, trials, utt2spk)
-    few = {positive(n): _read_scored(format, trials, Path(path))[1] for n, path in enrolled}
-    if len(few) < len(enrolled):
-        raise UserError("--enrolled: a number of recordings is given twice; give its scores once")
-    write_figures(out, recordings(
-        listed, score, speakers, draws=draws, enrolled=few, n_bootstrap=bootstrap, seed=seed
-    ))  # fmt: skip
+        several = by_length(
+            listed, score, speakers, draws=draws, enrolled=few, n_bootstrap=bootstrap, seed=seed
+        )
+        found = both(found, several)
+    write_figures(out, found)
 
 
 def _strongest(
     trials: Trials, scores: Scores, out: Figures, *, format: TrialFormat = "auto",
-    utt2spk: Utt2spk,
+    allow_self: AllowSelf = False, utt2spk: Utt2spk,
     another_attacker: Annotated[
         Sequence[Path], "The scores of a further attacker on these trials; may be given again",
         "SCORES",
@@ -159,7 +179,9 @@ def _strongest(
     for path, figures in unprotected:
         if not _judges(figures):
             runs.pop(path, None)
-    listed, *every = _read_scored(format, trials, *(path for own in runs.values() for path in own))
+    listed, *every = _read_scored(
+        format, trials, *(path for own in runs.values() for path in own), allow_self=allow_self
+    )
     found = iter(every)
     attackers = [[next(found) for _ in own] for own in runs.values()]
     speakers = _find_speakers(listed, trials, utt2spk)
@@ -176,7 +198,7 @@ def _judges(figures: Path) -> bool:
 
 def _calibration(
     trials: Trials, scores_f0: Scores, scores_f1: Scores, out: Figures, *,
-    format: TrialFormat = "auto", utt2spk: Utt2spk | None = None,
+    format: TrialFormat = "auto", allow_self: AllowSelf = False, utt2spk: Utt2spk | None = None,
 ) -> None:  # fmt: skip
     """Whether a calibration learnt on run f0 of a safeguard serves the attacker on run f1.
 
@@ -184,7 +206,7 @@ def _calibration(
     """
     from local.metrics.verification import calibration
 
-    listed, f0, f1 = _read_scored(format, trials, scores_f0, scores_f1)
+    listed, f0, f1 = _read_scored(format, trials, scores_f0, scores_f1, allow_self=allow_self)
     figures = dict(calibration(listed.target, f0, f1))
     if utt2spk:
         figures["n_speakers"] = len(_find_speakers(listed, trials, utt2spk).names)
@@ -195,7 +217,8 @@ def _calibration(
 def _gains(
     trials_oo: Trials, scores_oo: Scores, trials_oa: Trials, scores_oa: Scores, trials_aa: Trials,
     scores_aa: Scores, out: Figures, *, format: TrialFormat = "auto",
-    utt2spk: Utt2spk | None = None, bootstrap: Bootstrap = 0, seed: Seed = 0,
+    allow_self: AllowSelf = False, utt2spk: Utt2spk | None = None, bootstrap: Bootstrap = 0,
+    seed: Seed = 0,
 ) -> None:  # fmt: skip
     """Disclosure lost and distinctiveness gained by protection.
 
@@ -210,7 +233,10 @@ def _gains(
         "oa": (trials_oa, scores_oa),
         "aa": (trials_aa, scores_aa),
     }
-    scored = {setting: _read_scored(format, *paths) for setting, paths in files.items()}
+    scored = {
+        setting: _read_scored(format, *paths, allow_self=allow_self)
+        for setting, paths in files.items()
+    }
     speakers = {
         setting: _find_speakers(trials, files[setting][0], utt2spk)
         for setting, (trials, _) in scored.items()
@@ -234,7 +260,7 @@ def _similarity(
     for setting, path, scores in (
         ("oo", trials_oo, scores_oo), ("op", trials_op, scores_op), ("pp", trials_pp, scores_pp),
     ):  # fmt: skip
-        listed, score = _read_scored(format, path, scores)
+        listed, score = _read_scored(format, path, scores, allow_self=None)
         paths[setting], where = path, {"trials_path": path, "utt2spk_path": utt2spk}
         sets[setting] = segment_pairs(listed, score, speaker_of, **where)
     names = common_speakers(sets, paths)
@@ -258,24 +284,6 @@ def _leakage(
     )
     original, protected = check_same_space(original, protected, *paths)
     write_figures(out, leakage(original, protected, n_bootstrap=bootstrap, seed=seed))
-
-
-def _reidentification(
-    trials: Trials, scores: Scores, out: Figures, *, utt2spk: Utt2spk,
-    another_draw: AnotherDraw = (), bootstrap: Bootstrap = 0, seed: Seed = 0,
-) -> None:  # fmt: skip
-    """How often an attacker names the right one of the enrolled speakers, beside guessing.
-
-    Trials are `<enrolled speaker> <utterance> target|nontarget`; each utterance's candidates are
-    the speakers that it is scored against.
-    """
-    from local.metrics.legal import reidentification
-
-    listed, score, *draws = read_scored("kaldi", trials, scores, *another_draw)
-    write_figures(out, reidentification(
-        listed, score, read_map(utt2spk), trials_path=trials, draws=draws,
-        n_bootstrap=bootstrap, seed=seed,
-    ))  # fmt: skip
 
 
 def _legal(
@@ -309,6 +317,7 @@ def _threshold(
         Sequence[tuple[Path, Path]], "A trial list and its scores; may be given again",
         "TRIALS SCORES",
     ],
+    allow_self: AllowSelf = False,
 ) -> None:  # fmt: skip
     """The score at which as many errors of both kinds are made, the trials of all lists together.
 
@@ -320,7 +329,7 @@ def _threshold(
     from local.metrics.detection import eer, eer_threshold, rank
     from local.metrics.intervals import count_labels
 
-    scored = [read_scored("kaldi", *paths) for paths in list]
+    scored = [read_scored("kaldi", *paths, allow_self=allow_self) for paths in list]
     score = np.concatenate([score for _, score in scored])
     target = np.concatenate([trials.target for trials, _ in scored])
     if target.all() or not target.any():
@@ -330,6 +339,5 @@ def _threshold(
 
 
 main = commands(
-    _verification, _recordings, _strongest, _calibration, _gains, _similarity, _leakage,
-    _reidentification, _legal, _threshold,
+    _verification, _strongest, _calibration, _gains, _similarity, _leakage, _legal, _threshold,
 )  # fmt: skip

@@ -54,7 +54,7 @@ def main(
     if not out.is_dir():
         raise UserError(f"{out}: is not a folder; protect {source} first (make protect)")
     audio, _ = job.find_audio(source, out)
-    people = job.group_files(audio, per, job.read_speakers(speakers) if speakers else None)
+    people = job.group_files(audio, per, job.read_speakers(speakers, source) if speakers else None)
     key = job.choose_key(None, key_file)[0] if key_file else None
     made = job.made_with(out, key)
     if per == "file" != (made_per := made.get("per", "file")):

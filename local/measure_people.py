@@ -15,7 +15,7 @@ from local.options import Bootstrap, Figures, write_figures
 from utils.cli import UserError
 from utils.commands import commands
 from utils.datadir import check_apart, load_data_dir
-from utils.options import Seed
+from utils.options import AllowSelf, Seed
 
 Vectors = Annotated[Path, "x-vectors of recordings", "XVECTORS"]
 Folder = Annotated[Path, "The data directory of these recordings", "DATA"]
@@ -100,7 +100,7 @@ def _groups(
         Sequence[tuple[str, str, str]], "An attacker, the run of a random system, and the scores "
         "of a list; given again for each", "ATTACKER RUN SCORES",
     ],
-    bootstrap: Bootstrap = 0, seed: Seed = 0,
+    allow_self: AllowSelf = False, bootstrap: Bootstrap = 0, seed: Seed = 0,
 ) -> None:  # fmt: skip
     """Which group of people the strongest attacker finds best, and by how much."""
     import numpy as np
@@ -111,6 +111,8 @@ def _groups(
 
     data = [load_data_dir(path, need=("utt2spk",)) for _, path in listed]
     lists = [pairs.read_trials(path) for path, _ in listed]
+    for (trial_list, _), one in zip(listed, lists, strict=True):
+        pairs.check_not_itself(trial_list, one, allowed=allow_self)
     enrol, trial = ([*chain.from_iterable(getattr(one, side) for one in lists)]
                     for side in ("enrol", "trial"))  # fmt: skip
     whole = pairs.Trials(enrol, trial, np.concatenate([one.target for one in lists]))

@@ -39,13 +39,20 @@ Labelled = Annotated[
 
 
 def read_scored(
-    kind: str, trials_path: Path, *scores_paths: Path, more: Sequence[Path] = ()
+    kind: str,
+    trials_path: Path,
+    *scores_paths: Path,
+    more: Sequence[Path] = (),
+    allow_self: bool | None = False,
 ) -> tuple[Any, ...]:
     """Trials, and the score of each, (n_trials,), in each score file or in `more`; UserError names
-    the first line at fault. kind: of `utils.trials`, or `auto`, which says what it found."""
-    from utils.trials import join_scores, merge_scores
+    the first line at fault. kind: of `utils.trials`, or `auto`, which says what it found.
+    allow_self: take trials of a recording against itself, with a warning (None: without one)."""
+    from utils.trials import check_not_itself, join_scores, merge_scores
 
     trials = _read(trials_path, kind, "trials")
+    if allow_self is not None:
+        check_not_itself(trials_path, trials, allowed=allow_self)
     return trials, *(
         join_scores(
             trials,
@@ -85,7 +92,10 @@ def to_json(value: object) -> object:
 
 
 def write_figures(out: StrPath, figures: Mapping[str, object]) -> None:
-    """Write figures to a file, atomically, or to standard output for `-`."""
+    """Write figures to a file, atomically, or to standard output for `-`. `columns` says of what
+    those are whose name is a `Key` of local/metrics/intervals.py."""
+    columns = {name: name.columns for name in figures if hasattr(name, "columns")}
+    figures = {**figures, **({"columns": columns} if columns else {})}
     text = json.dumps(to_json(figures), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     if out == "-":
         sys.stdout.write(text)

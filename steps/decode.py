@@ -2,15 +2,16 @@
 """Recognise the words of each utterance of a data directory.
 
 RECOGNISER is `moonshine`, a network that writes English (--model: another size or language of it);
-`pocketsphinx`, an older recogniser of English; `phones`, the same of English phones (OUT/text then
-has `<phone>:<frames of 10 ms> ...`); `ctc`, one that train_recogniser.py trained
-(--model); or `hub:<model>`, a Whisper (--language) or a SpeechBrain model of the Hugging Face hub,
-or a folder of one (SpeechBrain runs the code that its settings name). DATA needs wav.scp and
-utt2spk. OUT gets `text` (<utterance> <words>, as the recogniser spells them; nothing after the
-utterance where nothing was recognised) and recogniser.json (how it was made); moonshine also writes
-seconds.tsv (of encoder and decoder) and notes.txt (<utterance> <note>: hypotheses that came to no
-end and were cut), where there are any. Only ctc and models of the hub compute on --device. A killed
-run goes on where it was, from text.partial in OUT.
+`whisper`, one of 99 languages (--language; else it guesses; --model: another size, in CTranslate2's
+form); `pocketsphinx`, an older recogniser of English; `phones`, the same of English phones
+(OUT/text then has `<phone>:<frames of 10 ms> ...`); or `hub:<model>`, a Whisper (--language) or a
+SpeechBrain model of the Hugging Face hub, or a folder of one (SpeechBrain runs the code that its
+settings name). DATA needs wav.scp and utt2spk. OUT gets `text` (<utterance> <words>, as the
+recogniser spells them; nothing after the utterance where nothing was recognised) and
+recogniser.json (how it was made); moonshine also writes seconds.tsv (of encoder and decoder);
+moonshine and whisper write notes.txt (<utterance> <note>: hypotheses that came to no end and were
+cut), where there are any. Only models of the hub
+compute on --device. A killed run goes on where it was, from text.partial in OUT.
 """
 
 from pathlib import Path
@@ -25,13 +26,7 @@ from utils.options import DataFolder, OutFolder
 def main(
     recogniser: Annotated[str, "The recogniser (see above)"],
     data_dir: DataFolder, out: OutFolder, *,
-    lang: Annotated[
-        Path | None, "The folder of the language of pocketsphinx and ctc (make_lang.py); left "
-        "out: general English for pocketsphinx, any spelling for ctc", "DIR",
-    ] = None,
-    model: Annotated[
-        Path | None, "The folder of what ctc hears with, or of another moonshine", "DIR",
-    ] = None,
+    model: Annotated[Path | None, "The folder of another moonshine or whisper", "DIR"] = None,
     language: Annotated[
         str | None, "Language of the speech for Whisper, such as de; else it guesses", "CODE",
     ] = None,
@@ -42,7 +37,7 @@ def main(
     from utils.datadir import load_data_dir
 
     data = load_data_dir(data_dir)
-    made = make_recogniser(recogniser, device, lang=lang, model=model, language=language)
+    made = make_recogniser(recogniser, device, model=model, language=language)
     n_kept, notes = decode_all(made, data.wav, out, progress("decode"))
     for utt, note in notes.items():
         print(f"{utt}: {note}")

@@ -3,8 +3,9 @@
 
 CHANNEL is words: how often each word and run of letters occurs in SOURCE/text (<utterance> <words>;
 a folder of steps/decode.py, or a data directory); sounds: how often each run of phones occurs there
-(of `steps/decode.py phones`); or timing: how long the phones last, pauses, and the rate. DATA needs
-utt2spk. OUT gets xvector.{ark,scp}, as steps/extract_xvectors.py writes them, so that whatever
+(of `steps/decode.py phones`); timing: how long the phones last, pauses, and the rate; or rhythm:
+silences and time of speech of the audio, and length of the text. DATA needs utt2spk, and for rhythm
+wav.scp. OUT gets xvector.{ark,scp}, as steps/extract_xvectors.py writes them, so that whatever
 reads x-vectors reads these; with --chunk-seconds, pieces (of timing only) and utt2spk, as there.
 
 An utterance in which nothing was recognised has a vector of 0; SOURCE must have a line for it.
@@ -20,7 +21,9 @@ from utils.options import DataFolder, OutFolder
 
 @program
 def main(
-    channel: Annotated[Literal["words", "sounds", "timing"], "The channel (see above)", "CHANNEL"],
+    channel: Annotated[
+        Literal["words", "sounds", "timing", "rhythm"], "The channel (see above)", "CHANNEL"
+    ],
     source: Annotated[Path, "The folder of what was recognised", "SOURCE"],
     data_dir: DataFolder, out: OutFolder, *,
     chunk_seconds: ChunkSeconds = None,
@@ -30,8 +33,10 @@ def main(
     from utils.datadir import load_data_dir
     from utils.tables import write_map
 
-    utt2spk = load_data_dir(data_dir, need=("utt2spk",)).utt2spk
-    vectors, empty = extract_channel(channel, source, utt2spk, chunk_seconds)
+    need = ("utt2spk", "wav.scp") if channel == "rhythm" else ("utt2spk",)
+    data = load_data_dir(data_dir, need=need)
+    wav, utt2spk = data.tables.get("wav.scp"), data.utt2spk
+    vectors, empty = extract_channel(channel, source, utt2spk, chunk_seconds, wav)
     (out / "utt2spk").unlink(missing_ok=True)
     write_archive(out / "xvector", vectors)
     if chunk_seconds is not None:

@@ -34,9 +34,9 @@ Steps = Annotated[
 ]
 ScoringBackend = Annotated[
     str,
-    "The back end that scores: cosine (centred), cosine_raw, rho1 or rho2 (of timing), or a folder "
-    "of train_backend.py",
-    "cosine|cosine_raw|rho1|rho2|DIR",
+    "The back end that scores: cosine (centred), cosine_scaled, cosine_raw, distance, rho1 or rho2 "
+    "(of timing), or a folder of train_backend.py",
+    "cosine|cosine_scaled|cosine_raw|distance|rho1|rho2|DIR",
 ]
 ChunkSeconds = Annotated[
     float | None, "The length of the pieces that utterances are cut into (see above), in seconds",
@@ -48,6 +48,9 @@ Asnorm = Annotated[
 LdaDim = Annotated[
     int, "The number of dimensions that LDA keeps; 0: neither LDA nor PLDA, the cohort alone", "D",
     natural,
+]  # fmt: skip
+PcaDim = Annotated[
+    int, "The number of principal axes that are kept before LDA; 0: all", "D", natural
 ]  # fmt: skip
 Dataset = Annotated[
     str | None,
@@ -74,7 +77,8 @@ Per = Annotated[
 ]  # fmt: skip
 SpeakerTable = Annotated[
     Path | None, "The table of lines `<file> <speaker>`, instead of the names of files, for --per "
-    "speaker; a tab stands between them where file names hold blanks", "TABLE",
+    "speaker; tabs part its columns where there are more, or names hold blanks, and a first line "
+    "may name the columns `file` and `speaker`", "TABLE",
 ]  # fmt: skip
 Cores = Annotated[
     int | None, "The number of processes at a time; left out: as many as there are cores. The "
@@ -104,7 +108,7 @@ def f0_limits(floor: float, ceiling: float) -> tuple[float, float]:
 
 def begin_training(
     kind: type[T], conf: Path, steps: int | None, data_dir: Path, not_speakers_of: Sequence[Path],
-    *need: str, change: Callable[[T], T] = lambda config: config,
+    *, change: Callable[[T], T] = lambda config: config,
 ) -> tuple[T, DataDir]:  # fmt: skip
     """The settings of a training, changed before its --steps, and its data, which none of the
     tested speakers may be in."""
@@ -115,7 +119,7 @@ def begin_training(
     config = change(read_config(kind, conf))
     if steps is not None:
         config = with_steps(config, steps)
-    need = ("wav.scp", "utt2spk", *need)
+    need = ("wav.scp", "utt2spk")
     return config, load_data_dir(data_dir, need=need, not_speakers_of=not_speakers_of)
 
 

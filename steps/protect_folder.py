@@ -1,11 +1,11 @@
 #!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Protect the speech of any folder: no lists, no transcripts, no training.
 
-OUT gets every audio file of IN under the same name in the same sub-folder, at 16 kHz: what
-libsndfile reads, and, where ffmpeg is installed, what that reads (as <name>.wav). SYSTEM is a
-folder with system.yaml and what that needs (pool, synthesiser, generator), such as models/bn, or a
-system's yaml file that needs nothing. Files of any length are gone through in pieces; silence stays
-silence. A run that was killed goes on where it was.
+OUT gets every audio file of IN under the same name in the same sub-folder, at 16 kHz; formats that
+are only read, such as m4a, become <name>.wav. SYSTEM is a folder with system.yaml and what that
+needs (pool, synthesiser, generator), such as models/bn, or a system's yaml file that needs nothing.
+Files of any length are gone through in pieces; silence stays silence. A run that was killed goes on
+where it was.
 
 Files with the same pseudo-speaker (--per) get the same voice. Which one is decided by the key: who
 knows it, and the models, can find out who became whom. Without --key or --key-file a secret is
@@ -84,6 +84,10 @@ def main(
         Literal["mix", "each"], "What becomes of several channels: they are mixed down, or each "
         "is protected for itself with one voice",
     ] = "mix",
+    level: Annotated[
+        Literal["one", "source"], "The level of what is written: the system's one for all files, "
+        "or each source's, which can tell who speaks",
+    ] = "one",
     rename: Annotated[
         bool, "Whether files get drawn names and no folders; which was whose is written beside "
         "OUT, to OUT.names.tsv, for you alone to read"
@@ -94,7 +98,7 @@ def main(
     # Arrays of 1 MB go back to the system when they are freed: the C library would keep them in
     # pieces, a tenth of a gigabyte in all.
     tell_allocator({MMAP_THRESHOLD: 2**20})
-    from steps.standalone import account, job
+    from steps.standalone import account, job, protection
     from steps.standalone.stream import Recording
 
     if sum(option is not None for option in (key, key_file, write_key)) > 1:
@@ -103,10 +107,10 @@ def main(
     if speakers and per != "speaker":
         raise UserError("--speakers is for --per speaker")
     audio, n_other = job.find_audio(source, out)
-    groups = job.group_files(audio, per, job.read_speakers(speakers) if speakers else None)
+    groups = job.group_files(audio, per, job.read_speakers(speakers, source) if speakers else None)
     used, fresh = job.choose_key(key, key_file)
     loaded = job.load_system(system, job.key_number(used))
-    settings = {"system": loaded.digest, "per": per, "channels": channels}
+    settings = {"system": loaded.digest, "per": per, "channels": channels, "level": level}
     settings |= {"names": "drawn"} if rename else {}
     if not rename and (like := job.like_people(audio)):
         print(
@@ -126,7 +130,7 @@ def main(
         given = [job.SALT, *audio]
         drawn = job.draw_names(used, given, table, fresh=fresh, begun=begun) if rename else {}
         journal.salt = str(drawn.pop(job.SALT, ""))
-        work = job.Work(source, out, loaded.anonymiser, channels, drawn)
+        work = protection.Work(source, out, loaded.anonymiser, channels, level, drawn)
         ready = [
             path for path in audio
             if journal.has(drawn.get(path, path), source / path, work.target(path))
@@ -138,7 +142,7 @@ def main(
         which = {"key": kept if fresh else "given", "key_digest": job.fingerprint(used)}
         about = {
             "source": job.plain(source.resolve()), "per": per, "channels": channels,
-            "system": {"path": job.plain(system), "digest": loaded.digest},
+            "level": level, "system": {"path": job.plain(system), "digest": loaded.digest},
             "renamed": rename, "other_files": n_other,
         }  # fmt: skip
 
@@ -151,9 +155,14 @@ def main(
         files = [path for _, group in todo for path in group]
         print(f"{source}: {len(audio)} audio files, {len(audio) - len(files)} done before; "
               f"{n_other} other files are left out", file=sys.stderr)  # fmt: skip
+        for made in journal.replaced:
+            print(f"protect_folder.py: {job.plain(made)}: is no longer what was written there; it "
+                  "is made anew", file=sys.stderr)  # fmt: skip
         journal.begin({drawn.get(path, path): source / path for path in files})
         jobs = job.Jobs(min(nj or len(os.sched_getaffinity(0)), len(files) or 1))
-        opened = job.open_all(jobs, source, [path for name, _ in todo for path in groups[name]])
+        opened = protection.open_all(
+            jobs, source, [path for name, _ in todo for path in groups[name]]
+        )
         good = [found for path in files if isinstance(found := opened[path], Recording)]
         seconds = sum(found.seconds for found in good)
         takes = loaded.rate * max([seconds / jobs.nj, *(found.seconds for found in good)])
@@ -167,11 +176,12 @@ def main(
             bar.files += 1
             found = {"warnings": remarks, "seconds": lengths[path]}
             row = found if loaded.anonymiser.keeps_length else {"warnings": remarks}
-            journal.add(drawn.get(path, path), row)  # in OUT, where other lengths are hidden
+            # In OUT, where other lengths are hidden.
+            journal.add(drawn.get(path, path), work.target(path), row)
             told[path] = {"status": "done", **found}
 
         lengths = {found.path.relative_to(source): round(found.seconds, 2) for found in good}
-        failed = job.protect_all(jobs, work, todo, groups, opened, done)
+        failed = protection.protect_all(jobs, work, todo, groups, opened, done)
         jobs.tick(seconds)
     for note in (f"{found.path}: {note}" for found in good for note in work.notes(found)):
         print(f"protect_folder.py: {job.plain(note)}", file=sys.stderr)

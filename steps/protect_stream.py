@@ -4,19 +4,60 @@
 Input: 16 kHz, one channel, 16 bit, little-endian; bare samples, or a WAV file, found by its first
 bytes. The output is of the same kind. One voice speaks from beginning to end; the key decides
 which; without --key or --key-file a secret is drawn and forgotten.
-How late the output is, and how long the blocks took, is said on standard error at the end.
+How late the output is, and how long the blocks took, is said on standard error at the end, also
+where that is Ctrl-C or SIGTERM: what was heard by then is spoken, and the exit status is 130 or
+143.
 
   arecord -f S16_LE -r 16000 -t raw | steps/protect_stream.py --key-file key | aplay -f S16_LE
 """
 
+import os
+import signal
 import sys
 import time
-from itertools import chain
-from typing import Annotated
+from collections.abc import Callable
+from contextlib import suppress
+from types import FrameType
+from typing import Annotated, TypeVar
 
 from steps.options import LIVE_SYSTEM, KeyFile, KeyText, SafeSystem
 from utils.cli import UserError
 from utils.commands import program
+
+T = TypeVar("T")
+
+
+class _Signals:
+    """The first SIGINT or SIGTERM ends what is read, at once or when a block is done; a second one
+    ends the program."""
+
+    class _Ended(Exception):
+        pass
+
+    def __init__(self) -> None:
+        self.number, self._reading = 0, False
+        self._before = {n: signal.signal(n, self._take) for n in (signal.SIGINT, signal.SIGTERM)}
+
+    def _take(self, number: int, _: FrameType | None) -> None:
+        self.number = number
+        self.restore()
+        if self._reading:
+            raise self._Ended
+
+    def restore(self) -> None:
+        """Have signals end the program."""
+        for number, before in self._before.items():
+            signal.signal(number, before)
+
+    def read(self, take: Callable[[], T]) -> T | None:
+        """What a function reads; None after a signal."""
+        try:
+            self._reading = True
+            return None if self.number else take()
+        except self._Ended:
+            return None
+        finally:
+            self._reading = False
 
 
 @program
@@ -43,29 +84,45 @@ def main(
 
     if key is not None and key_file is not None:
         raise UserError("--key and --key-file: give one of them")
+    with suppress(OSError, ValueError):
+        if key_file is not None and os.path.samestat(key_file.stat(), os.fstat(sys.stdin.fileno())):
+            raise UserError(f"{key_file}: standard input is the speech; give the key another way")
     loaded = load_system(system, key_number(choose_key(key, key_file)[0]))
     live = make_live(
         loaded.anonymiser, VoiceKey("spk", ("stream", "speaker"), ("stream", "speaker")),
         block=block, look_ahead=look_ahead, context=context,
     )  # fmt: skip
     out = sys.stdout.buffer
-    head, blocks = open_pipe(sys.stdin.buffer, live.step)
-    out.write(head)
+    signals = _Signals()
     took, n_samples, clipped = list[float](), 0, 0
-    for piece in chain(blocks, [None]):
-        begun = time.perf_counter()
-        written, cut = to_bytes(live.end() if piece is None else live.push(piece))
-        out.write(written)
-        out.flush()
-        clipped += cut
-        took.append(time.perf_counter() - begun)
-        n_samples += 0 if piece is None else len(piece)
+    try:
+        opened = signals.read(lambda: open_pipe(sys.stdin.buffer, live.step))
+        head, blocks = opened or (b"", iter(()))
+        out.write(head)
+        more = True
+        while more:
+            piece = signals.read(lambda: next(blocks, None))
+            begun, more = time.perf_counter(), piece is not None
+            written, cut = to_bytes(live.end() if piece is None else live.push(piece))
+            out.write(written)
+            out.flush()
+            clipped += cut
+            took.append(time.perf_counter() - begun)
+            n_samples += 0 if piece is None else len(piece)
+    except BrokenPipeError:
+        if not signals.number:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), out.fileno())  # the player was ended as well
+    finally:
+        signals.restore()
     seconds = n_samples / SAMPLE_RATE
     # The end speaks several blocks at once; of speech shorter than a block it does all the work.
     of_blocks = took[:-1] if n_samples >= live.delay else took
     print(
         f"protect_stream.py: {seconds:.1f} s of speech; {live.delay / SAMPLE_RATE:.3f} s behind it "
-        f"by design, and up to {max(of_blocks):.3f} s a block of {block:g} s; real-time factor "
-        f"{sum(took) / seconds if seconds else 0:.3f}; {clipped} samples cut at full scale",
+        f"by design, and up to {max(of_blocks, default=0):.3f} s a block of {block:g} s; real-time "
+        f"factor {sum(took) / seconds if seconds else 0:.3f}; {clipped} samples cut at full scale",
         file=sys.stderr,
     )
+    if signals.number:
+        sys.exit(128 + signals.number)

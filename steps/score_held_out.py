@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
-from steps.options import LdaDim, Xvectors
+from steps.options import LdaDim, PcaDim, Xvectors
 from utils.cli import refusing
 from utils.commands import program
 from utils.options import AllowLoss, DataFolder, OutFolder, Seed
@@ -22,8 +22,10 @@ from utils.options import AllowLoss, DataFolder, OutFolder, Seed
 @program
 def main(
     xvectors: Xvectors, data_dir: DataFolder, out: OutFolder, *,
-    kind: Annotated[Literal["plda", "cosine"], "The back end, trained on the others"] = "plda",
-    lda_dim: LdaDim = 100,
+    kind: Annotated[
+        Literal["plda", "gaussian", "cosine"], "The back end, trained on the others"
+    ] = "plda",
+    lda_dim: LdaDim = 100, pca_dim: PcaDim = 0,
     own_encoder: Annotated[
         Path | None, "The folder of the encoder that the attacker trained on the set: only people "
         "of its validlist count", "MODEL",
@@ -49,7 +51,7 @@ def main(
     def after(vectors: Vectors, utt2spk: Mapping[str, str]) -> Backend:
         if kind == "cosine":
             return load_backend(kind)
-        return train_backend(vectors, utt2spk, lda_dim)
+        return train_backend(vectors, utt2spk, lda_dim, scaled=kind == "plda", pca_dim=pca_dim)
 
     data, vectors, utt2spk = read_training(xvectors, data_dir, allow_loss)
     unheard = None if own_encoder is None else read_validation_speakers(own_encoder)

@@ -8,9 +8,11 @@ lines in C order; the higher the score, the more likely the same speaker.
 
 cosine: of vectors of length 1, less the mean of their side (of the enrolled people, or of the trial
 utterances, that TRIALS names), scaled to length 1 again; it needs two people on both sides.
-cosine_raw: of the vectors as they are. A folder of steps/train_backend.py: log-likelihood ratio of
-the PLDA (natural logarithm, not calibrated), knowing how many utterances each speaker enrolled; of
-one with the cohort alone: cosine. rho1, rho2: of mean durations of phones (docs/channels.md).
+cosine_raw: of the vectors as they are. cosine_scaled: cosine of values that are standardised over
+their side first (content, energy). distance: minus the absolute difference of these (level). A
+folder of steps/train_backend.py: log-likelihood ratio of the PLDA (natural logarithm, not
+calibrated), knowing how many utterances each speaker enrolled; of one with the cohort alone:
+cosine. rho1, rho2: of mean durations of phones (docs/channels.md).
 
 --enrolled N adds OUT_enrolled_<N>: scores of speakers who enrolled N of their utterances, drawn by
 the speaker's name, or all where they have fewer.
@@ -25,7 +27,7 @@ from typing import Annotated
 from steps.options import Asnorm, ScoringBackend
 from utils.cli import UserError, positive
 from utils.commands import program
-from utils.options import OutFile
+from utils.options import AllowSelf, OutFile
 
 
 @program
@@ -39,21 +41,24 @@ def main(
         "N", positive,
     ] = (),
     enrol_data: Annotated[Path | None, "The data of the enrolled speakers", "DATA"] = None,
+    allow_self: AllowSelf = False,
 ) -> None:  # fmt: skip
     from steps.speaker import backends
     from utils.datadir import load_data_dir
-    from utils.trials import Scores, read_trials, write_scores
+    from utils.trials import Scores, check_not_itself, read_trials, write_scores
 
     if enrolled and enrol_data is None:
         raise UserError("--enrolled needs --enrol-data: it takes the utterances of each speaker")
     scorer = backends.load_normalised(backend, asnorm)
     trials, segments = read_trials(trial_list), backends.read_segments(trial_xvectors)
-    models = {out: backends.read_enrolment(enrol_xvectors)}
+    models, own = {out: backends.read_enrolment(enrol_xvectors)}, {}
     if enrol_data is not None:
         data = load_data_dir(enrol_data, need=("utt2spk",))
+        own = backends.enrolled_utterances(data)
         for n in enrolled:
             few = backends.read_few(enrol_xvectors, data, n)
             models[out.with_name(f"{out.name}_enrolled_{n}")] = few
+    check_not_itself(trial_list, trials, allowed=allow_self, enrolled=own)
     for path, enrolment in models.items():
         scores = backends.score_trials(scorer, enrolment, segments, trials)
         write_scores(path, Scores(trials.enrol, trials.trial, scores))

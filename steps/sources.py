@@ -158,8 +158,8 @@ class FromSettings(Declared[Any]):
 class SourceSpeaker:
     """Speaker of an utterance. Values that were not given are None.
 
-    speaker: only to exclude them from their own targets. gender: f or m. xvector: (d,) mean of the
-    speaker in this set. f0: their log-F0 statistics in this set.
+    speaker: only to exclude them from their own targets. gender: f, m or other. xvector: (d,)
+    mean of the speaker in this set. f0: their log-F0 statistics in this set.
     """
 
     speaker: str

@@ -6,13 +6,14 @@ directory of the training speakers. OUT gets mean.vec, transform.mat, plda, spkl
 from) and cohort.{ark,scp} (the mean x-vector of each speaker, for score normalisation). LDA has at
 most as many dimensions as the data can bear, min(--lda-dim, S - 1, N - S) for N x-vectors of S
 speakers. With --lda-dim 0 OUT gets cohort and spklist alone, and is the cosine with something to
-normalise by. With --idf XVECTORS are counts of steps/extract_channel.py (words, sounds), and OUT
-gets idf.vec: ln((1 + n) / (1 + m)) + 1 for a part that occurs in m of n utterances.
+normalise by. --gaussian is a PLDA that scales nothing to length, and OUT also gets `unscaled`.
+With --idf XVECTORS are counts of steps/extract_channel.py (words, sounds), and OUT gets idf.vec:
+ln((1 + n) / (1 + m)) + 1 for a part that occurs in m of n utterances.
 """
 
 from typing import Annotated
 
-from steps.options import LdaDim, Xvectors
+from steps.options import LdaDim, PcaDim, Xvectors
 from utils.cli import refusing
 from utils.commands import program
 from utils.options import AllowLoss, DataFolder, NotSpeakersOf, OutFolder
@@ -21,7 +22,9 @@ from utils.options import AllowLoss, DataFolder, NotSpeakersOf, OutFolder
 @program
 def main(
     xvectors: Xvectors, data_dir: DataFolder, out: OutFolder, *,
-    lda_dim: LdaDim = 100, idf: Annotated[bool, "Learn how telling each count is"] = False,
+    lda_dim: LdaDim = 100, pca_dim: PcaDim = 0,
+    gaussian: Annotated[bool, "Scale nothing to length: for a few lengths or levels"] = False,
+    idf: Annotated[bool, "Learn how telling each count is"] = False,
     allow_loss: AllowLoss = 0, not_speakers_of: NotSpeakersOf = (),
 ) -> None:  # fmt: skip
     import numpy as np
@@ -43,7 +46,7 @@ def main(
     if lda_dim:
         why = f"{xvectors}: {{}}; extract them again"
         with refusing(why, ArithmeticError, np.linalg.LinAlgError):
-            backend = train_backend(vectors, utt2spk, lda_dim)
+            backend = train_backend(vectors, utt2spk, lda_dim, scaled=not gaussian, pca_dim=pca_dim)
     write_training_speakers(out, counts)
     if backend is not None:
         write_backend(out, backend)

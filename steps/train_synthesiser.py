@@ -1,8 +1,8 @@
 #!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Train a synthesiser on the voices of a pool.
 
-CONF is a YAML file such as conf/synthesisers/bn_mini.yaml, whose `synthesiser` is bn, nsf or b1b
-(docs/source_filter.md); DATA needs wav.scp and utt2spk; POOL is a folder of
+CONF is a YAML file such as conf/synthesisers/bn_mini.yaml, whose `synthesiser` is bn,
+bn_hifigan or nsf (docs/source_filter.md); DATA needs wav.scp and utt2spk; POOL is a folder of
 steps/make_voice_pool.py with the WORLD frames of these utterances and the x-vectors of
 these speakers. OUT gets synthesiser.yaml (the settings and what was trained on), training.tsv
 (losses, and the distance on held-out speakers, against steps), checkpoints/ and, last,

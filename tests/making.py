@@ -1,10 +1,12 @@
 """Small data for tests: archives, voices of pulses, pools of them, trainings that are stopped."""
 
+import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import av
 import numpy as np
 import pytest
 import soundfile
@@ -39,6 +41,40 @@ modules: {compute_features: !ref <compute_features>, mean_var_norm: !ref <mean_v
 def run_of(path: Path | str = "x.yaml", seed: int = 0, draw: int = 0, **folders: Any) -> SystemRun:
     """A run of a system, by the options of steps/anonymise.py."""
     return SystemRun(path, Resources(**folders), Draws(seed, draw))
+
+
+def encoded_by_av(
+    samples: Float64, form: str, codec: str | None, rate: int = RATE, *, tracks: int = 1,
+    film: bool = False, tags: Mapping[str, str] | None = None, **options: str,
+) -> bytes:  # fmt: skip
+    """A file of FFmpeg's container and codec, with one channel; film: a second of grey before."""
+    out = io.BytesIO()
+    with av.open(out, "w", format=form, options=options) as container:
+        container.metadata.update(tags or {})
+        pictures = [container.add_stream("mpeg4", rate=25)] if film else []
+        streams = [container.add_stream(codec, rate=rate, layout="mono") for _ in range(tracks)]
+        for stream in streams:
+            stream.bit_rate = 12200 if codec == "libopencore_amrnb" else 32000
+        for stream in pictures:
+            stream.width, stream.height, stream.pix_fmt = 64, 64, "yuv420p"
+            for number in range(25):
+                picture = av.VideoFrame(64, 64, "yuv420p")
+                picture.pts = number
+                container.mux(stream.encode(picture))
+            container.mux(stream.encode())
+        for stream in streams:
+            codec_context = stream.codec_context
+            if not codec_context.is_open:  # as with a first track
+                codec_context.open()
+            whole = av.AudioFrame.from_ndarray(samples.astype(np.float32)[None], "fltp", "mono")
+            whole.sample_rate, whole.pts = rate, 0
+            resampler = av.AudioResampler(
+                codec_context.format.name, "mono", codec_context.sample_rate,
+                codec_context.frame_size or None,
+            )  # fmt: skip
+            for frame in [*resampler.resample(whole), *resampler.resample(None), None]:
+                container.mux(stream.encode(frame))
+    return out.getvalue()
 
 
 def voice(seconds: float, pitch: float, formant: float, seed: int = 0) -> Float64:

@@ -44,7 +44,7 @@ JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
-SchedulerParameters=bf_interval=1,sched_interval=1,batch_sched_delay=0,sched_min_interval=0
+SchedulerParameters=bf_interval=1,sched_interval=1,batch_sched_delay=0,sched_min_interval=0,max_array_tasks={max_array_tasks}
 SlurmdParameters=config_overrides
 ReturnToService=2
 MpiDefault=none
@@ -68,7 +68,12 @@ def why_no_slurm() -> str:
 
 @contextmanager
 def local_slurm(
-    folder: Path, *, cpus: int = 8, max_array_size: int = 1001, min_job_age: int = 300
+    folder: Path,
+    *,
+    cpus: int = 8,
+    max_array_size: int = 1001,
+    max_array_tasks: int = 1001,
+    min_job_age: int = 300,
 ) -> Iterator[dict[str, str]]:
     """Start a Slurm in a folder that must be empty; give the environment that its clients need.
 
@@ -88,6 +93,7 @@ def local_slurm(
             root=folder,
             cpus=cpus,
             max_array_size=max_array_size,
+            max_array_tasks=max_array_tasks,
             min_job_age=min_job_age,
         )
     )

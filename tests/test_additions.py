@@ -252,8 +252,8 @@ def test_a_recogniser_is_a_class_and_a_line(tmp_path, monkeypatch, make_data_dir
     data, out = make_data_dir(tmp_path / "data"), tmp_path / "out"
     assert decode.main(["toy:so", str(data), str(out)]) == 0
     assert set(read_map(out / "text").values()) == {"so"}
-    with pytest.raises(UserError, match="toy:so: takes no --lang"):
-        decode.main(["--lang", str(data), "toy:so", str(data), str(out)])
+    with pytest.raises(UserError, match="toy:so: takes no --model"):
+        decode.main(["--model", str(data), "toy:so", str(data), str(out)])
 
 
 def test_a_recogniser_of_emotions_is_a_function_and_a_line(tmp_path, monkeypatch, make_data_dir):

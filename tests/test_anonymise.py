@@ -22,6 +22,10 @@ from utils.tables import read_map
 
 SYSTEMS = Path(__file__).resolve().parents[1] / "egs/TEMPLATE/conf/systems"
 RANDOM = "anonymiser: mcadams\nalpha_range: [0.7, 0.9]\n"
+VPC20, VPC22, VPC24 = (
+    f"anonymiser: mcadams\ncompat: {year}\n{level}"
+    for year, level in (("vpc20", ""), ("vpc22", "level: spk\n"), ("vpc24", "level: utt\n"))
+)
 
 
 def conf(folder: Path, text: str) -> Path:
@@ -123,11 +127,12 @@ def test_draws_of_a_random_system_differ_and_a_deterministic_one_has_none(make_d
         alphas(protect(SYSTEMS / "b2r.yaml", data, tmp_path / str(n), "--draw", n)) for n in (0, 1)
     )
     assert first["s1-000"] != second["s1-000"]
-    for name in ("b2", "b2_vpc20", "b2_vpc24"):
-        protect(SYSTEMS / f"{name}.yaml", data, tmp_path / name)
-        assert json.loads((tmp_path / name / "conf.json").read_text())["is_random"] is False
+    for text in ((SYSTEMS / "b2.yaml").read_text(), VPC20, VPC24):
+        system, out = conf(tmp_path, text), tmp_path / "out"
+        protect(system, data, out)
+        assert json.loads((out / "conf.json").read_text())["is_random"] is False
         with pytest.raises(UserError, match="draws nothing at random"):
-            protect(SYSTEMS / f"{name}.yaml", data, tmp_path / name, "--draw", 1)
+            protect(system, data, out, "--draw", 1)
 
 
 class TestPresets:
@@ -135,7 +140,7 @@ class TestPresets:
 
     def test_vpc20_is_fixed_and_leaves_out_the_first_frame(self, make_data_dir, tmp_path) -> None:
         data = make_data_dir(tmp_path / "set", {"s1": 1}, seconds=0.5)
-        rows = protect(SYSTEMS / "b2_vpc20.yaml", data, tmp_path / "out")
+        rows = protect(conf(tmp_path, VPC20), data, tmp_path / "out")
         assert rows["s1-000"][:2] == ["const", "0.8"]
         samples = soundfile.read(tmp_path / "out/wav/s1-000.wav", dtype="int16")[0].astype(int)
         assert not samples[:160].any()
@@ -144,7 +149,7 @@ class TestPresets:
     def test_vpc22_shares_the_draw_of_a_speaker_among_sets(self, make_data_dir, tmp_path) -> None:
         data = make_data_dir(tmp_path / "set", {"s1": 2, "s2": 1})
         one, other = (
-            alphas(protect(SYSTEMS / "b2_vpc22.yaml", data, tmp_path / name, "--dataset", name))
+            alphas(protect(conf(tmp_path, VPC22), data, tmp_path / name, "--dataset", name))
             for name in ("x_enrolls", "x_trials")
         )
         assert one == other
@@ -155,20 +160,20 @@ class TestPresets:
 
     def test_acceptance_3_vpc24_numbers_utterances(self, make_data_dir, tmp_path) -> None:
         data = make_data_dir(tmp_path / "set", {"s1": 2, "s2": 3, "s3": 1})
-        got = alphas(protect(SYSTEMS / "b2_vpc24.yaml", data, tmp_path / "out", "--seed", 77))
+        got = alphas(protect(conf(tmp_path, VPC24), data, tmp_path / "out", "--seed", 77))
         seed = int(hashlib.sha256(b"VPC2024").hexdigest()[:8], 16)
         assert list(got.values()) == np.random.default_rng(seed).uniform(0.5, 0.9, 6).tolist()
         assert list(got) == sorted(got)
 
     def test_vpc24_counts_in_the_whole_set_when_it_is_split(self, make_data_dir, tmp_path) -> None:
         data = make_data_dir(tmp_path / "set", {"s1": 2, "s2": 2})
-        whole = alphas(protect(SYSTEMS / "b2_vpc24.yaml", data, tmp_path / "whole"))
+        whole = alphas(protect(conf(tmp_path, VPC24), data, tmp_path / "whole"))
         part = make_data_dir(data / "split2/2", {"s2": 2})
-        assert alphas(protect(SYSTEMS / "b2_vpc24.yaml", part, tmp_path / "part")) == {
+        assert alphas(protect(conf(tmp_path, VPC24), part, tmp_path / "part")) == {
             utt: whole[utt] for utt in ("s2-000", "s2-001")
         }
         alone = make_data_dir(tmp_path / "alone", {"s2": 2})
-        moved = alphas(protect(SYSTEMS / "b2_vpc24.yaml", alone, tmp_path / "moved"))
+        moved = alphas(protect(conf(tmp_path, VPC24), alone, tmp_path / "moved"))
         assert list(moved.values()) == [whole["s1-000"], whole["s1-001"]]
 
     def test_vpc24_speakers_are_hashed(self, tmp_path) -> None:
@@ -279,5 +284,5 @@ def test_ids_that_are_no_file_names_are_refused(make_data_dir, tmp_path: Path) -
             .replace(" s1-000\n", " s1/../x\n")
         )
         (data / name).write_text(text)
-    with pytest.raises(UserError, match=r"s1/\.\./x: cannot name an audio file"):
+    with pytest.raises(UserError, match=r"set/utt2spk:1: utterance 's1/\.\./x' cannot name a file"):
         protect(SYSTEMS / "b2.yaml", data, tmp_path / "out")

@@ -1,4 +1,4 @@
-"""Words: normalisation, languages, PocketSphinx, decoding that goes on, word error rate."""
+"""Words: normalisation, PocketSphinx, decoding that goes on, word error rate."""
 
 import json
 import math
@@ -13,20 +13,17 @@ from hypothesis import strategies as st
 
 from local.metrics.utility import align, error_figures, kaldi_lines
 from steps.asr import language
-from steps.asr.language import Language, normalise, normalise_english, read_source, trigram
+from steps.asr.language import normalise, normalise_english
 from steps.asr.recognisers import JOURNAL, decode_all, make_recogniser
 from steps.audio import read_audio
 from steps.decode import main as decode
-from steps.make_lang import main as make_lang
 from tests.recipes import ROOT, link_recipe, run_recipe
-from tests.refusals import refuses, refuses_words
+from tests.refusals import refuses_words
 from tests.utility import compute_wer
 from utils.arrays import Float64
 from utils.cli import LossError
 from utils.tables import read_map
 
-NAMES = ["ZERO", "ONE", "TWO", "THREE", "FOUR", "FIVE", "SIX", "SEVEN", "EIGHT", "NINE"]
-DIGITS = ROOT / "egs/fsdd/conf/digits.jsgf"
 WORDS = st.lists(st.sampled_from("abcd"), max_size=8)
 
 
@@ -178,36 +175,6 @@ def test_the_spelling_of_2026_was_called_wrong_for_its_languages(caplog) -> None
     assert "read cer, not wer" in caplog.text
 
 
-@pytest.mark.slow
-def test_vocabularies() -> None:
-    digits = read_source(str(DIGITS))
-    assert language.vocabulary(digits) == set(NAMES)
-    assert language.count_unknown(set(NAMES), {"a": "one, ELEVEN", "b": "nine"}) == (1, 3)
-    learnt = trigram(["go to the house", "THE HOUSE-BOAT xyzzyq", ""])
-    assert language.vocabulary(learnt) == {"GO", "TO", "THE", "HOUSE", "BOAT"}
-    assert learnt == trigram(["go to the house", "THE HOUSE-BOAT xyzzyq", ""])
-    general = language.vocabulary(Language("general"))
-    assert len(general) > 50_000
-    assert "XYZZYQ" not in general
-    for nothing in (["", "--"], []):
-        refuses("hold no word", trigram, nothing)
-
-
-def test_languages_that_are_none(tmp_path: Path) -> None:
-    refuses("known: general, trigram", read_source, "latin")
-    grammar = tmp_path / "x.jsgf"
-    for text, said in (
-        ("<a> = one;", "not '#JSGF"),
-        ("#JSGF V1.0; grammar g; public <a> = qqq;", "no word of it has a pronunciation"),
-    ):
-        grammar.write_text(text)
-        refuses(said, read_source, str(grammar))
-    refuses("lexicon.dict: cannot be read", read_source, str(tmp_path))
-    (tmp_path / "lexicon.dict").write_text("ONE W AH N\n")
-    (tmp_path / "lm.arpa").write_text("nothing")
-    refuses(r"has no '\\1-grams:'", read_source, str(tmp_path))
-
-
 class StandIn:
     """Hears how long an utterance is; fails at the `dies_at`th."""
 
@@ -253,9 +220,8 @@ def test_characters_without_width_parted_what_was_heard(tmp_path, make_data_dir,
     assert normalise_english("\ufeffco\xadlour") == ["color"]
 
 
-def test_silence_is_nothing(tmp_path: Path) -> None:
-    assert make_lang([str(DIGITS), str(tmp_path)]) == 0
-    recogniser = make_recogniser("pocketsphinx", lang=tmp_path)
+def test_silence_is_nothing() -> None:
+    recogniser = make_recogniser("pocketsphinx")
     assert recogniser.recognise("a", np.zeros(8000)) == ""
     recogniser.recognise("b", np.full(10, 0.1))  # shorter than a frame
 
@@ -263,11 +229,8 @@ def test_silence_is_nothing(tmp_path: Path) -> None:
 def test_bad_inputs(tmp_path: Path, make_data_dir) -> None:  # type: ignore[no-untyped-def]
     data, out, hypothesis = make_data_dir(tmp_path / "d"), tmp_path / "out", tmp_path / "hyp"
     end = (data, hypothesis, out)
-    known = "kaldi: no recogniser; known: moonshine, pocketsphinx"
+    known = "kaldi: no recogniser; known: moonshine, whisper, pocketsphinx"
     refuses_words(known, decode, "kaldi", data, out)
-    said = "lang.json: cannot be read"
-    refuses_words(said, decode, "--lang", data, "pocketsphinx", data, out)
-    refuses_words("--train DATA is needed", make_lang, "trigram", out)
     hypothesis.write_text("s1-000 words\n")
     said = r"hyp: compared with .*s1-001"
     refuses_words(said, compute_wer, data, hypothesis, "-", kind=LossError)
@@ -278,7 +241,6 @@ def test_bad_inputs(tmp_path: Path, make_data_dir) -> None:  # type: ignore[no-u
     refuses_words("s1-000 is also in another set", compute_wer, "--also", data, hypothesis, *end)
     (data / "text").unlink()
     refuses_words("text: is missing", compute_wer, *end)
-    refuses_words("text: is missing", make_lang, "--count", data, "general", out)
     assert not out.exists()
 
 
@@ -310,7 +272,7 @@ def test_the_recipe_measures_it(tmp_path: Path, make_data_dir) -> None:  # type:
     """Stage 10 on original speech: figures, nothing done twice, and words that there must be."""
     folder = tmp_path / "egs"
     make_data_dir(folder / "data/x_trials_f", {"s1": 2, "s2": 2})
-    conf = f"corpus_name=x\nevaluation=x\ngenders=f\nasr=pocketsphinx\nasr_lang={DIGITS}\nnj=2\n"
+    conf = "corpus_name=x\nevaluation=x\ngenders=f\nasr=pocketsphinx\nnj=2\n"
     link_recipe(folder, conf)
     (folder / "conf/encoders").symlink_to(ROOT / "egs/TEMPLATE/conf/encoders")
     stage_10 = partial(run_recipe, folder, "--stage", "10", "--stop-stage", "10", "--systems=")
@@ -319,8 +281,7 @@ def test_the_recipe_measures_it(tmp_path: Path, make_data_dir) -> None:  # type:
     found = json.loads((made / "metrics.json").read_text())
     assert (found["n_segments"], found["n_speakers"], found["n_words"]) == (4, 2, 20)
     assert "%WER " in (made / "log/compute_utility.log").read_text()
-    assert json.loads((folder / "exp/lang/lang.json").read_text())["oov"]["x_trials_f"] > 0.5
-    assert "nothing to do: all 3 steps" in stage_10("--bootstrap", "10").stdout
+    assert "nothing to do: all 2 steps" in stage_10("--bootstrap", "10").stdout
     # Moonshine, in two jobs: what each wrote is put together, and is what one would have written.
     stage_10("--bootstrap", "10", "--asr", "moonshine")
     made, heard = made.parents[2] / "utility.moonshine", folder / "exp/decode/original/moonshine"
@@ -331,7 +292,7 @@ def test_the_recipe_measures_it(tmp_path: Path, make_data_dir) -> None:  # type:
     for name in ("text", "recogniser.json"):
         assert (tmp_path / "one" / name).read_bytes() == (heard / "x_trials_f" / name).read_bytes()
     refused = stage_10("--asr", "kaldi", status=2)
-    assert "pocketsphinx, ctc, ctc_retrained, hub:<model>" in refused.stderr
+    assert "pocketsphinx, hub:<model>" in refused.stderr
     (folder / "data/x_trials_f/text").unlink()
     assert "data/x_trials_f/text is missing" in stage_10(status=2).stderr
 
@@ -369,41 +330,22 @@ def test_a_model_of_the_hub_that_is_here(tmp_path: Path, make_data_dir) -> None:
     told = json.loads((tmp_path / "out/recogniser.json").read_text())
     assert told["interface"] == "EncoderASR"
     end = (f"hub:{folder}", data, tmp_path / "out2")
-    for option in ("--lang", "--model"):
-        refuses_words(f"takes no {option}", decode, option, folder, *end)
+    refuses_words("takes no --model", decode, "--model", folder, *end)
     pretrainer = HUB_MODEL.splitlines()[-1]
     (folder / "hyperparams.yaml").write_text(f"{pretrainer}\nmodules: {{}}\n")
     refuses_words(r"cannot be loaded \(ValueError: Need hparams", decode, *end)
 
 
-@pytest.mark.corpora
-def test_an4_has_its_own_language(tmp_path: Path, corpora: Path) -> None:
-    for name, own in (("lexicon.dict", "an4.dic"), ("lm.arpa", "an4.lm")):
-        (tmp_path / name).write_text((corpora / "an4/etc" / own).read_text())
-    words = language.vocabulary(read_source(str(tmp_path)))
-    assert {"A", "RUBOUT", "TWENTIETH"} <= words
-    assert 95 < len(words) < 110
-    path = corpora / "an4/wav/an4_clstk/fash/an251-fash-b.flac"  # it says yes
-    assert make_lang([str(tmp_path), str(tmp_path / "lang")]) == 0
-    recogniser = make_recogniser("pocketsphinx", lang=tmp_path / "lang")
-    assert recogniser.recognise("yes", read_audio("yes", str(path)).samples) == "YES"
-
-
 @pytest.mark.slow
 @pytest.mark.corpora
-def test_digits_of_people_whatever_was_heard_before(tmp_path: Path, corpora: Path) -> None:
+def test_digits_of_people_whatever_was_heard_before(corpora: Path) -> None:
     files = sorted((corpora / "fsdd/recordings").glob("*_theo_[01].flac"))
     assert len(files) == 20
-    make_lang([str(DIGITS), str(tmp_path)])
-    recogniser = make_recogniser("pocketsphinx", lang=tmp_path)
+    recogniser = make_recogniser("pocketsphinx")
     audio = {path.stem: read_audio(path.stem, str(path)).samples for path in files}
     first = {name: recogniser.recognise(name, audio[name]) for name in audio}
     names = list(audio)
     random.Random(0).shuffle(names)
     assert {name: recogniser.recognise(name, audio[name]) for name in names} == first
-    reference = {name: NAMES[int(name[0])] for name in audio}
-    wer = error_figures(reference, first, dict.fromkeys(audio, "theo"))["wer"]
-    assert isinstance(wer, float)
-    assert wer <= 0.3
     # The level of a recording says nothing.
     assert recogniser.recognise(names[0], 0.1 * audio[names[0]]) == first[names[0]]

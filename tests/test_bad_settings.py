@@ -9,22 +9,19 @@ import yaml
 
 from local.protocols.attackers import read_protocol
 from steps.anonymisers.registry import describe_system
-from steps.asr.ctc import CtcConfig
 from steps.generators.idmap import MlpSettings, WganConfig
 from steps.generators.idmap_diff import DiffSettings
 from steps.speaker.config import EncoderConfig
 from steps.synthesis.base import find_structure
-from steps.synthesis.trained import B1bConfig, NsfConfig
+from steps.synthesis.trained import NsfConfig
 from steps.training.settings import read_config
 from tests.refusals import refuses
 
 READERS = {
     "system": describe_system,
     "encoder": partial(read_config, EncoderConfig),
-    "recogniser": partial(read_config, CtcConfig),
     "synthesiser": lambda path: read_config(find_structure(path).settings, path),
     "nsf": partial(read_config, NsfConfig),
-    "b1b": partial(read_config, B1bConfig),
     "idmap_mlp": partial(read_config, MlpSettings),
     "idmap_diff": partial(read_config, DiffSettings),
     "wgan": partial(read_config, WganConfig),

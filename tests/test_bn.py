@@ -374,22 +374,11 @@ def test_kmeans_gives_each_frame_its_cluster_s_centre() -> None:
     refuses(r"units.n: 3, but there are 2 frames", units.fit, frames[:2], seed=0)
 
 
-def test_scalar_units_have_few_levels_and_a_gradient() -> None:
-    units = make_units(UnitSettings("scalar", values=2, levels=3), 6)
-    content = torch.randn(1, 6, 400, generator=torch.manual_seed(0), requires_grad=True)
-    made = units(content)
-    assert made.shape == (1, 2, 400)
-    assert len(torch.unique(made.detach()[0], dim=1).T) <= 9
-    made.sum().backward()
-    assert content.grad is not None and content.grad.abs().max() > 0
-
-
-@pytest.mark.parametrize("kind", ["kmeans", "scalar"])
-def test_of_units_and_a_melody_of_its_own_the_source_s_f0_is_nothing(pool, trained, tmp_path, kind):
+def test_of_units_and_a_melody_of_its_own_the_source_s_f0_is_nothing(pool, trained, tmp_path):
     plain = settings(6)
     config = replace(
         plain,
-        units=UnitSettings(kind, n=5, values=2, levels=3),
+        units=UnitSettings("kmeans", n=5),
         network=replace(plain.network, melody=8),
     )
     train(pool, tmp_path, config)

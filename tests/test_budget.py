@@ -1,4 +1,4 @@
-"""The budget of code lines: what counts, and who is told that a room is over it."""
+"""The budget of tokens: what counts, and who is told that a room is over it."""
 
 from pathlib import Path
 
@@ -47,12 +47,12 @@ def test_a_room_over_its_budget_is_named(tmp_path: Path, run_program: RunProgram
     write_tree(tree)
     written = run_program("utils/count_code.py", "--write", budget, tree)
     assert written.stdout.splitlines() == [
-        "room\tmodules\tlines\tcode",
-        "egs\t0\t14\t8",
-        "floors\t4\t75\t32",
-        "steps/asr\t1\t17\t7",
-        "steps/speaker\t2\t34\t14",
-        "utils\t1\t24\t11",
+        "room\tfiles\ttokens\twords",
+        "egs\t2\t0\t24",
+        "floors\t5\t72\t12",
+        "steps/asr\t1\t18\t0",
+        "steps/speaker\t2\t36\t0",
+        "utils\t2\t18\t12",
     ]
     kept = run_program("utils/count_code.py", "--check", budget, tree)
     assert (kept.returncode, kept.stdout, kept.stderr) == (0, "", "")
@@ -62,10 +62,12 @@ def test_a_room_over_its_budget_is_named(tmp_path: Path, run_program: RunProgram
     (tree / "steps/asr/b.py").write_text("a = 1\n")
     over = run_program("utils/count_code.py", "--check", budget, tree)
     assert over.returncode == 2
-    assert "steps/asr: 8 lines of code, 7 allowed by budget.txt; take out as m" in over.stderr
-    assert "floors: 33 lines of code, 32 allowed" in over.stderr
-    assert "floors:modules: 5 modules, 4 allowed" in over.stderr
-    assert len(over.stderr.splitlines()) == 3
+    assert "steps/asr: 21 tokens, 18 allowed by budget.txt; take out as m" in over.stderr
+    assert "floors: 75 tokens, 72 allowed" in over.stderr
+    assert len(over.stderr.splitlines()) == 2
+    (tree / "steps/asr/page.css").write_text("/* wide */ table { width: 9em }\n")
+    over = run_program("utils/count_code.py", "--check", budget, tree)
+    assert "steps/asr: 4 words, 0 allowed by budget.txt" in over.stderr
 
 
 def test_a_room_that_is_not_in_the_budget_has_none(tmp_path: Path, run_program: RunProgram) -> None:
@@ -74,4 +76,4 @@ def test_a_room_that_is_not_in_the_budget_has_none(tmp_path: Path, run_program: 
     run_program("utils/count_code.py", "--write", budget, tree)
     (tree / "steps/asr").rename(tree / "steps/words")
     over = run_program("utils/count_code.py", "--check", budget, tree)
-    assert over.stderr.startswith("count_code.py: steps/words: 7 lines of code, 0 allowed")
+    assert over.stderr.startswith("count_code.py: steps/words: 18 tokens, 0 allowed")

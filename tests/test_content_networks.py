@@ -207,7 +207,7 @@ def hifigan_settings(steps: int) -> HifiganConfig:
         steps, batch=2, crop_seconds=0.2, valid_every=4, log_every=4,
         valid_speakers=2, learning_rate=2e-3,
     )  # fmt: skip
-    units = UnitSettings("scalar", values=6)
+    units = UnitSettings("kmeans", n=6)
     return HifiganConfig("bn_hifigan", plan, "x", units, TINY, JUDGES)
 
 

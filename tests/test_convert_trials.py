@@ -1,5 +1,6 @@
 """Trials and scores of other toolkits."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,27 @@ def test_metrics_take_lists_of_other_toolkits(tmp_path, trials, scores, said, ca
         figures.append(out.read_text())
         assert options or said in capsys.readouterr().err
     assert figures[0] == figures[1]
+
+
+@pytest.mark.parametrize(
+    ("trials", "line"),
+    [
+        ("a b target\na c nontarget\na a target\n", 3),
+        ("1 a b\n0 a c\n1 a a\n", 3),
+        ("a b 1 0.3\na c 0 0.1\na a 1 1\n", 3),
+        ("enrol,trial,label\na,b,1\na,c,0\na,a,1\n", 4),
+    ],
+)
+def test_recordings_compared_with_themselves_were_counted(tmp_path, trials, line, caplog):
+    paths = [str(tmp_path / "trials"), str(tmp_path / "scores"), str(tmp_path / "out")]
+    Path(paths[0]).write_text(trials)
+    Path(paths[1]).write_text("a b 0.3\na c 0.1\na a 1\n")
+    message = rf"trials:{line}: recording a is compared with itself \(1 of 3 .*--allow-self"
+    refuses(message, compute_metrics, ["verification", *paths])
+    assert not Path(paths[2]).exists()
+    assert compute_metrics(["verification", "--allow-self", *paths]) == 0
+    assert json.loads(Path(paths[2]).read_text())["n_target"] == 2
+    assert "they are counted" in caplog.text
 
 
 def test_scores_without_labels_are_no_trials(tmp_path: Path) -> None:

@@ -67,6 +67,21 @@ def test_a_good_directory_is_valid_and_loads(data: Path, run_program) -> None:
     assert loaded.trials == [tuple(line.split()) for line in trials.splitlines()]
 
 
+def test_kaldis_table_of_channels_with_three_fields_was_refused(data: Path) -> None:
+    utts = load_data_dir(data).utt2spk
+    (data / "reco2file_and_channel").write_text(
+        "".join(f"{utt} call {'AB1'[i % 3]}\n" for i, utt in enumerate(utts))
+    )
+    assert not problems(data)
+    assert load_data_dir(data).tables["reco2file_and_channel"]["s1-001"] == "call B"
+
+
+def test_people_of_another_sex_are_kept(data: Path) -> None:
+    edit(data / "spk2gender", "^s2 .*", "s2 O")
+    assert not problems(data)
+    assert load_data_dir(data).spk2gender == {"s1": "f", "s2": "other"}
+
+
 def test_several_directories_are_all_looked_at(make_data_dir, tmp_path: Path, run_program) -> None:
     good, bad = make_data_dir(tmp_path / "good"), make_data_dir(tmp_path / "bad")
     (bad / "spk2utt").unlink()

@@ -114,11 +114,11 @@ def test_a_folder_without_labels_has_evidence_beside_it(folder, capsys):
     told = json.loads((folder / "out.evidence.json").read_text())
     attacks = {own["attacker"]: own for own in told["attacks"]}
     assert list(attacks) == ["unprotected", "ignorant", "lazy_informed"]
-    assert attacks["unprotected"]["naming"]["reid_top_1"] == 1.0
+    assert attacks["unprotected"]["recordings"]["named_by_recording"] == 1.0
     assert attacks["ignorant"]["linking"]["n_target"] == 9
     assert attacks["ignorant"]["linking"]["n_nontarget"] == 36
-    assert attacks["ignorant"]["naming"]["chance_reid_top_1"] == pytest.approx(1 / 5)
-    assert attacks["ignorant"]["legal"]["chance_legal_linkability_l1"] == pytest.approx(1 / 5)
+    assert attacks["ignorant"]["recordings"]["chance_named_by_recording"] == pytest.approx(1 / 5)
+    assert attacks["ignorant"]["legal"]["chance_legal_linkability"] == pytest.approx(1 / 5)
     assert "fewer than 10 people" in told["not_run"]["aligned"]
     assert told["recordings"]["ann-1.wav"] == told["recordings"]["ann-2.wav"] == "ann"
     page = (folder / "out.evidence.html").read_text()
@@ -133,10 +133,11 @@ def test_a_folder_without_labels_has_evidence_beside_it(folder, capsys):
 
 def test_recordings_of_a_person_were_counted_as_people_in_the_interval() -> None:
     """Of ten people either all of six recordings are named or none: the interval had to be wide."""
-    naming = {"reid_top_1": 0.3, "n_segments": 60, "n_speakers": 10}
-    attack = evidence.Attack("ignorant", "pyannote", {"naming": naming}, Evidence("", ""))
+    linking, named = {"n_segments": 60, "n_target_speakers": 10}, {"named_by_recording": 0.3}
+    found = {"linking": linking, "recordings": named}
+    attack = evidence.Attack("ignorant", "pyannote", found, Evidence("", ""))
     assert evidence.hits(attack) == "18 of 60: 30.0 % [6.7, 65.2]"  # Clopper and Pearson: 3 of 10
-    none = replace(attack, figures={"naming": naming | {"reid_top_1": 0.0}})
+    none = replace(attack, figures={**found, "recordings": {"named_by_recording": 0.0}})
     assert evidence.hits(none) == "0 of 60: 0.0 % [0.0, 30.8]"
 
 
@@ -145,7 +146,7 @@ def test_without_a_word_on_people_each_recording_is_a_person(folder: Path) -> No
     told = json.loads((folder / "out.evidence.json").read_text())
     bare = told["attacks"][0]
     assert bare["linking"]["n_nontarget"] == 72
-    assert bare["naming"]["n_speakers"] == 9
+    assert bare["linking"]["n_target_speakers"] == 9
     assert "each recording counts as a person" in (folder / "out.evidence.html").read_text()
 
 

@@ -139,17 +139,6 @@ def test_paths_of_their_recipe_were_taken_for_those_of_ours(tmp_path, monkeypatc
     assert found == {"u": str(tmp_path / "theirs/data/x_anon/wav/u.wav")}
 
 
-def test_of_two_files_of_a_name_beside_a_table_the_last_was_taken(tmp_path: Path) -> None:
-    """Of another recording, where each speaker's folder counts from one; copies do not differ."""
-    for who, said in (("ann", b"a"), ("ben", b"b")):
-        (tmp_path / who).mkdir()
-        (tmp_path / who / "1.wav").write_bytes(said)
-    (tmp_path / "wav.scp").write_text("ann-1 /gone/ann/1.wav\nben-1 /gone/ben/1.wav\n")
-    refuses("ann-1: /gone/ann/1.wav is not there, and unlike files", find_speech, tmp_path)
-    (tmp_path / "ben/1.wav").write_bytes(b"a")
-    assert len(find_speech(tmp_path)) == 2
-
-
 def test_a_factor_of_no_length_was_a_traceback(tmp_path: Path) -> None:
     (tmp_path / "c.yaml").write_text("anonymiser: command\ncommand: x {in} {out}\nlonger: 0\n")
     refuses("longer: 0; at least 1 is expected", describe_system, tmp_path / "c.yaml")

@@ -16,7 +16,7 @@ from steps.generators.frames import (
 from steps.sources import VoiceKey
 from tests.making import run_of
 from tests.refusals import refuses
-from utils.archives import ArchiveWriter, write_archive
+from utils.archives import ArchiveWriter
 from utils.seeds import make_rng
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -200,24 +200,11 @@ def test_psd_cohort_is_that_of_the_speaker_and_not_the_sources(write_frames: Wri
     assert clusters == {"g0", "g2"}
 
 
-def test_psd_takes_given_variances_and_weights(write_frames: WriteFrames) -> None:
-    folder = write_frames()
-    utts = [line.split()[0] for line in (folder / "utt2spk").read_text().splitlines()]
-    refuses(r"variance\.scp: cannot be read", psd, folder, uncertainty="given")
-    write_archive(folder / "variance", {utt: np.full(SIZE, 2.0, np.float32) for utt in utts})
-    (folder / "num_frames").write_text("".join(f"{utt} {n + 1}\n" for n, utt in enumerate(utts)))
-    frames = read_frames(folder, None, "given").frames
-    assert (frames.variances == 2.0).all()
-    assert frames.weights.tolist() == list(range(1, len(utts) + 1))
-
-
 def test_psd_frames_of_nobody_were_a_traceback(write_frames: WriteFrames) -> None:
     folder = write_frames()
-    for name in ("num_frames", "utt2spk"):
-        lines = (folder / "utt2spk").read_text().splitlines(keepends=True)[1:]
-        (folder / name).write_text("".join(f"{line.split()[0]} 1\n" for line in lines))
-        refuses("g.* has an x-vector, but not all of a speaker", psd, folder)
-        (folder / "num_frames").unlink(missing_ok=True)
+    rows = (folder / "utt2spk").read_text().splitlines(keepends=True)
+    (folder / "utt2spk").write_text("".join(rows[1:]))
+    refuses("g.* has an x-vector, but no speaker", psd, folder)
 
 
 def test_psd_folder_of_the_program_that_trains_generators(write_frames, tmp_path, run_program):

@@ -350,6 +350,8 @@ def test_gender_policies():
     assert 70 < coins.count("f") < 130
     for policy in ("same", "other"):
         refuses("spk2gender", choose_gender, policy, None, make_rng(0))
+        tossed = [choose_gender(policy, "other", make_rng(0, str(i))) for i in range(200)]
+        assert tossed == coins
 
 
 def test_one_voice_for_all_depends_on_no_source():

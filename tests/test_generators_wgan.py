@@ -29,7 +29,7 @@ from tests.refusals import refuses
 from utils.cli import UserError
 
 SIZE = 6
-NETWORK = {"arch": "mlp", "noise": 8, "distribution": "gaussian"}
+NETWORK = {"noise": 8, "distribution": "gaussian"}
 TRAINING = {"steps": 12, "batch": 16, "learning_rate": 1e-3, "checkpoint_every": 6, "log_every": 6}
 
 
@@ -121,10 +121,9 @@ def test_critic_loss_by_hand() -> None:
     assert penalty_of_exact == pytest.approx(0.0, abs=1e-9)
 
 
-@pytest.mark.parametrize("arch", ["mlp", "resnet8"])
-def test_a7_gradients_are_finite_even_where_the_critic_is_flat(arch: str) -> None:
+def test_a7_gradients_are_finite_even_where_the_critic_is_flat() -> None:
     torch.manual_seed(0)
-    generator, critic = make_networks(arch, 5, SIZE)
+    generator, critic = make_networks(5, SIZE)
     for flat in (False, True):
         if flat:
             for parameter in critic.parameters():
@@ -141,7 +140,7 @@ def test_a7_gradients_are_finite_even_where_the_critic_is_flat(arch: str) -> Non
 
 def test_a7_on_two_gaussians_the_critic_loss_falls() -> None:
     torch.manual_seed(0)
-    _, critic = make_networks("mlp", 4, 2)
+    _, critic = make_networks(4, 2)
     of_critic = torch.optim.Adam(critic.parameters(), 1e-3, (0.5, 0.999))
     losses = []
     for _ in range(100):
@@ -178,15 +177,12 @@ def test_training_spreads_the_vectors_as_the_real_ones_are(tmp_path: Path) -> No
 
 
 @pytest.mark.usefixtures("few_indices")
-@pytest.mark.parametrize("arch", ["mlp", pytest.param("resnet8", marks=pytest.mark.slow)])
-def test_a_resumed_training_ends_with_the_same_bits(tmp_path: Path, arch: str) -> None:
+def test_a_resumed_training_ends_with_the_same_bits(tmp_path: Path) -> None:
     data = training_vectors()
     torch.set_num_threads(1)
 
     def trainer() -> WganTrainer:
-        return WganTrainer.from_settings(
-            settings(arch=arch), "wgan.yaml", data, seed=7, device="cpu"
-        )
+        return WganTrainer.from_settings(settings(), "wgan.yaml", data, seed=7, device="cpu")
 
     whole = trainer()
     for step in range(4):
@@ -201,10 +197,9 @@ def test_a_resumed_training_ends_with_the_same_bits(tmp_path: Path, arch: str) -
     assert all(torch.equal(weights[name], value) for name, value in second.weights().items())
 
 
-@pytest.mark.parametrize("arch", ["mlp", "resnet8"])
 @pytest.mark.parametrize("distribution", ["gaussian", "uniform"])
-def test_the_vector_of_an_index_depends_on_nothing_else(arch: str, distribution: str) -> None:
-    values, data = settings(arch=arch, distribution=distribution), training_vectors()
+def test_the_vector_of_an_index_depends_on_nothing_else(distribution: str) -> None:
+    values, data = settings(distribution=distribution), training_vectors()
     model = WganTrainer.from_settings(values, "f", data, seed=0, device="cpu").finished()
     many = model.vectors(np.array([5, 2**62, 9], dtype=np.int64))
     assert np.array_equal(many[1], model.vectors(np.array([2**62], dtype=np.int64))[0])

@@ -73,7 +73,6 @@ MODELS = {
     "mlp": mlp,
     "mlp of three layers": lambda: mlp(generator_layers=3),
     "diff": diff,
-    "diff conv1d": lambda: diff(unet="conv1d", channels=8),
     "diff of noise": lambda: diff(predicts="noise"),
 }
 

@@ -24,11 +24,8 @@ from local.report.frame import code
 from local.report.gather import origin
 from local.report.tables import Table
 from steps import train_backend
-from steps.asr import ctc
-from steps.asr.language import read_language
 from steps.audio import read_audio
 from steps.generators import idmap
-from steps.generators.frames import read_frames
 from steps.generators.idmap import MlpSettings
 from steps.generators.idmap_diff import DiffSettings
 from steps.import_xvectors import find_archive
@@ -36,7 +33,6 @@ from steps.speaker.config import EncoderConfig
 from steps.speaker.vectors import speakers_of
 from steps.synthesis import trained
 from steps.synthesis.f0 import QUANTILES
-from steps.synthesis.trained import B1bConfig
 from steps.synthesis.voices import VoicePool
 from steps.synthesis.wavlm import Vocoder
 from steps.training.settings import read_config
@@ -125,12 +121,10 @@ def test_a_truncated_flac_without_utt2dur_passed(tmp_path: Path) -> None:
     [
         ("utt2spk", lambda path: speakers_of(path.parent, load_data_dir(path.parent / "d"))),
         ("spk2gender", lambda path: VoicePool.load(path.parent)),
-        ("num_frames", lambda path: read_frames(path.parent, path.parent / "d", "none")),
         ("spklist", lambda path: read_training_speakers(path.parent)),
         ("conf.json", lambda path: AttackSet.read(path.parent)),
         ("encoder.yaml", lambda path: describe_encoder(str(path.parent), ())),
         ("xvector.ark", lambda path: find_archive(path.parent)),
-        ("lm.arpa", lambda path: read_language(path.parent)),
         ("cmdline.log", origin),
     ],
 )
@@ -149,7 +143,6 @@ def test_what_may_be_absent_was_absent_where_it_is_no_file(
     for table in ("spk2utt", "utt2spk"):
         shutil.copy(data / table, tmp_path)
     (tmp_path / "world.scp").write_text("")
-    (tmp_path / "lang.json").write_text('{"kind": "corpus", "digest": ""}')
     make_no_file(tmp_path / name, what)
     refuses(rf"{tmp_path / name}: is ", read, tmp_path / name)
 
@@ -241,11 +234,9 @@ def test_an_offset_beyond_an_integer(tmp_path: Path) -> None:
 
 
 NETWORKS: dict[str, Callable[[Path], object]] = {
-    "encoders/ecapa_xi": partial(read_config, EncoderConfig),
+    "encoders/ecapa_mini": partial(read_config, EncoderConfig),
     "encoders/xvector_mini": partial(read_config, EncoderConfig),
-    "asr/ctc_mini": partial(read_config, ctc.CtcConfig),
     "synthesisers/nsf_mini": partial(read_config, trained.NsfConfig),
-    "synthesisers/nsf_b1b": partial(read_config, B1bConfig),
     "generators/idmap_mlp": partial(read_config, MlpSettings),
     "generators/idmap_diff": partial(read_config, DiffSettings),
     "generators/wgan": partial(read_config, idmap.WganConfig),

@@ -2,6 +2,8 @@
 
 import inspect
 import io
+import re
+import signal
 import struct
 import subprocess
 import sys
@@ -18,6 +20,7 @@ from steps.standalone.stream import LiveMcAdams, LiveWindows, make_live, open_pi
 from tests.making import run_of, voice
 from tests.recipes import ROOT
 from tests.refusals import refuses
+from tests.waiting import wait_for
 from utils.arrays import Float64
 
 KEY = VoiceKey("spk", ("stream", "speaker"), ("stream", "speaker"))
@@ -176,3 +179,34 @@ def test_the_program_on_a_pipe(tmp_path: Path) -> None:
     assert done.stdout != samples.tobytes()
     refused = run(*asked, given=wav(samples, 8000))
     assert refused.returncode == 2 and refused.stderr.count(b"\n") == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("heard", [0, 16001])
+def test_ctrl_c_lost_what_was_heard_and_the_closing_line(how: signal.Signals, heard: int) -> None:
+    """It ended with `interrupted`, within a block."""
+    words = ["--system", str(ROOT / "egs/TEMPLATE/conf/systems/mcadams.yaml")]
+    program = [sys.executable, str(ROOT / "steps/protect_stream.py"), *words]
+    pipe = subprocess.PIPE
+    given = np.rint(32768 * voice(1.3, 120, 550)).astype("<i2").tobytes()[: 2 * heard]
+    with subprocess.Popen(program, stdin=pipe, stdout=pipe, stderr=pipe) as run:
+        assert run.stdin and run.stdout and run.stderr
+        run.stdin.write(given)
+        run.stdin.flush()
+        made = run.stdout.read(2 * 12000) if heard else b""  # the rest waits for more
+        status = Path(f"/proc/{run.pid}/status")
+        wait_for(lambda: catches(status.read_text(), signal.SIGTERM))  # Python itself does not
+        run.send_signal(how)
+        made += run.stdout.read()
+        said = run.stderr.read().decode()
+    assert run.returncode == 128 + how
+    assert len(made) // 2 in range(heard - 2 * 3200, heard + 1)  # what was not read is not heard
+    assert re.search(r"\d s of speech; .* samples cut at full scale", said)
+    assert "Traceback" not in said
+
+
+def catches(status: str, number: int) -> bool:
+    """Whether a process handles a signal, by its /proc/<pid>/status."""
+    (mask,) = re.findall(r"SigCgt:\s*(\w+)", status)
+    return bool(int(mask, 16) >> number - 1 & 1)

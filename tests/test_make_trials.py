@@ -20,6 +20,7 @@ from local.protocols.trials import (
     cut_lists,
     make_lists,
     read_official,
+    with_both,
 )
 from tests.corpus_trees import table
 from tests.refusals import refuses
@@ -125,6 +126,21 @@ def test_evaluation_speakers_are_drawn_from_those_who_have_enough() -> None:
     more = {**utt2spk, **{f"f9-0-{n}": "f9" for n in range(9)}}
     grown, _ = choose_evaluation(more, {**gender, "f9": "f"}, 3, Rules())
     assert len(grown - chosen) <= 1
+
+
+def test_people_of_another_sex_are_in_mixed_trials_alone() -> None:
+    utt2spk, _ = corpus({"f1": (9,), "f2": (9,), "o1": (9,), "o2": (2,)})
+    gender = {"f1": "f", "f2": "f", "o1": "other", "o2": "other"}
+    refuses("o1: the gender is other, but lists are made for f m only", make_lists, utt2spk, gender,
+            Rules())  # fmt: skip
+    rules = Rules(genders=("f", "mixed"))
+    chosen, unable = choose_evaluation(utt2spk, gender, 2, rules)
+    assert (chosen, unable) == ({"f1", "f2", "o1"}, ["o2"])
+    lists = with_both(make_lists(utt2spk, gender, rules), utt2spk, gender)
+    assert lists.trials.keys() == {"f", "mixed"}
+    assert {utt2spk[utt] for utt in lists.trial_utts("f")} == {"f1", "f2"}
+    assert {utt2spk[utt] for utt in lists.trial_utts("mixed")} == {*gender}
+    assert lists.enrolled("mixed") == ["f1", "f2", "o1"]
 
 
 def test_lists_must_have_both_labels_and_both_genders() -> None:

@@ -174,3 +174,12 @@ def test_target_trials_of_two_speakers_are_pointed_out(caplog: pytest.LogCapture
     trials = trials_of([("a-1", "a-2", True), ("a-1", "b-1", True)])
     find(trials, {"a-1": "a", "a-2": "a", "b-1": "b"})
     assert "trials:2: target trial a-1 b-1 joins speakers a and b (as 1 of 2" in caplog.text
+    assert "nontarget" not in caplog.text
+
+
+def test_trials_of_one_speaker_labelled_nontarget_were_not_pointed_out(caplog) -> None:
+    rows = [("a-1", "a-2", True), ("a-1", "a-3", False), ("b-1", "a-3", False)]
+    find(trials_of(rows), {"a-1": "a", "a-2": "a", "a-3": "a", "b-1": "b"})
+    wrong = "trials:2: nontarget trial a-1 a-3 has speaker a on both sides (as 1 of 2 nontarget"
+    assert wrong in caplog.text
+    assert " target trial" not in caplog.text

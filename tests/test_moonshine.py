@@ -89,7 +89,6 @@ def test_without_the_wheel_it_says_what_to_do(tmp_path, make_data_dir, monkeypat
 
 def test_options_that_do_not_go_together(tmp_path: Path, make_data_dir) -> None:  # type: ignore[no-untyped-def]
     data, out = str(make_data_dir(tmp_path / "d")), str(tmp_path / "out")
-    refuses("moonshine: takes no --lang", decode, ["--lang", data, "moonshine", data, out])
     refuses("is missing; give a folder", decode, ["--model", data, "moonshine", data, out])
     refuses("pocketsphinx: takes no --model", decode, ["--model", data, "pocketsphinx", data, out])
 

@@ -33,7 +33,7 @@ def test_a_program_finds_the_project_in_a_fresh_shell(program: str, tmp_path: Pa
 
 
 def test_without_packages_one_line_says_what_to_do(tmp_path: Path) -> None:
-    """No .venv, and a Python with none of the packages."""
+    """A .venv without a Python, or with one that cannot be run; the other has no packages."""
     for floor in ("local", "steps", "utils"):
         for path in (ROOT / floor).rglob("*.py"):
             copy = tmp_path / path.relative_to(ROOT)
@@ -42,8 +42,12 @@ def test_without_packages_one_line_says_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "path.sh").write_bytes((ROOT / "path.sh").read_bytes())
     (tmp_path / "utils/seeds.py").write_text("import a_package_that_nobody_has\n")
     (program := tmp_path / "local/make_trials.py").chmod(0o755)
-    (line,) = help_in_a_fresh_shell(program, 1).stderr.splitlines()
-    assert re.match(r"make_trials.py: the Python package \w+ is not installed; run `make", line)
+    (tmp_path / ".venv/bin").mkdir(parents=True)
+    for linked in (False, True):
+        if linked:  # as to another's pyenv
+            (tmp_path / ".venv/bin/python3").symlink_to("/root/away/python3")
+        (line,) = help_in_a_fresh_shell(program, 1).stderr.splitlines()
+        assert re.match(r"make_trials.py: the Python package \w+ is not installed; run `make", line)
 
 
 def commands() -> Iterator[tuple[str, str]]:

@@ -9,7 +9,7 @@ from typing import Annotated, NamedTuple
 import click
 import pytest
 
-from tests.refusals import refuses
+from tests.refusals import refuses, refuses_words
 from utils.commands import Program
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -21,6 +21,7 @@ PROGRAMS = [
 ]
 # Names that stand for things of different kinds in different programs, and how many.
 KINDS = {
+    "--level": 2,  # of what is written; of pseudo-speakers
     "--nj": 2,  # of a recipe; of a folder, where all cores are meant
     "--backend": 2,  # what scores; what a generator takes
     "--bins": 2,
@@ -37,7 +38,6 @@ KINDS = {
     "--sessions": 2,
     "--speakers": 4,
     "--speech": 2,
-    "--train": 2,
     "--training": 2,
     "--unprotected": 2,
 }
@@ -123,6 +123,21 @@ def test_usage_errors_are_one_line(words: list[str], said: str) -> None:
     refuses(re.escape(said), main, words)
 
 
+def test_a_tilde_was_a_folder_of_that_name(tmp_path, monkeypatch, capsys):
+    """OUT='~/x', and every unquoted OUT=~/x where the shell is not bash."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+    def main(source: Path, *, out: Path | None = None, key: str = "") -> None:
+        print(source, out, key)
+
+    made = Program("", main)
+    assert made(["~", "--out=~/a b", "--key=~/x"]) == 0 == made(["./~", "--out=~x/y"])
+    assert capsys.readouterr().out == f"{tmp_path} {tmp_path}/a b ~/x\n~ ~x/y \n"
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr("pwd.getpwuid", lambda uid: {}[uid])
+    refuses_words("~/x: you have no home", made, "~/x")
+
+
 def test_commands_stand_in_the_program_s_order_and_one_must_be_named(capsys) -> None:
     """No word at all ended in a traceback."""
     from local.compute_metrics import main
@@ -131,7 +146,7 @@ def test_commands_stand_in_the_program_s_order_and_one_must_be_named(capsys) -> 
         refuses(said, main, words)
     assert main(["--help"]) == 0
     told = capsys.readouterr().out.partition("Commands:")[2]
-    assert told.index("verification") < told.index("recordings") < told.index("calibration")
+    assert told.index("verification") < told.index("strongest") < told.index("calibration")
 
 
 def test_an_option_of_several_words_ends_at_the_next_option() -> None:

@@ -1,9 +1,12 @@
 """The pages: links and their anchors lead somewhere, and pages stay short."""
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
+
+from benchmarks import run_all
 
 ROOT = Path(__file__).resolve().parents[1]
 PATTERNS = ("*.md", "docs/**/*.md", "egs/*.md", "egs/*/*.md", "egs/*/results/**/*.md")
@@ -64,3 +67,26 @@ def test_no_paragraph_of_what_a_user_reads_has_more_than_60_words() -> None:
         written = re.sub(r"\]\([^)]*\)", "]", written)
         for part in re.split(r"\n\s*\n|\n(?=- |\||\d+\. )", written):
             assert len(re.findall(WORD, part)) <= 60, (page, part)
+
+
+def test_a_benchmark_that_missed_its_goal_went_without_a_word(tmp_path, monkeypatch, capsys):
+    for name, ends in {
+        "fast": 'judge(("times", 14.1, LEAST, 10), ("s", 2.0, MOST, 3))',
+        "slow": 'judge(("times", 4.6, LEAST, 10))',
+        "broken": "1 / 0",
+        "far": 'skip("no corpus here")',
+    }.items():
+        text = "import sys\nfrom benchmarks.measuring import *\nsys.exit(" + ends + ")\n"
+        (tmp_path / f"bench_{name}.py").write_text(text)
+    monkeypatch.setattr(run_all, "FOLDER", tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setattr(sys, "argv", ["run_all.py"])
+    assert run_all.main() == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert "fast\ttimes\t14.1\tat least 10\tmet" in lines
+    assert "far\tno corpus here\t-\t-\tskipped" in lines
+    end = lines.index("2 of 4 goals are missed")
+    assert lines[end + 1].startswith("  broken: exit status 1: ZeroDivisionError")
+    assert lines[end + 2 :] == ["  slow: times: 4.6"]
+    monkeypatch.setattr(sys, "argv", ["run_all.py", "--only", "fast"])
+    assert run_all.main() == 0

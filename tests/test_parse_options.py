@@ -88,6 +88,14 @@ def test_values_are_never_evaluated(run: Run, tmp_path: Path, text: str) -> None
     assert not (tmp_path / "pwned").exists()
 
 
+def test_a_tilde_that_no_shell_expands_made_a_folder_of_that_name(run, tmp_path, monkeypatch):
+    """bash puts the home in --corpus ~/x, and leaves --corpus=~/x and quoted ones as they are."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "c.conf").write_text("alpha=~/a b # all\nvalue=~x\n")
+    given = {"alpha": f"{tmp_path}/a b", "value": "~x", "name": str(tmp_path)}
+    expect(run("--config=~/c.conf", "--name=~"), **given)
+
+
 def test_an_option_of_prepare_sh_was_taken_for_a_typo(run: Run, tmp_path: Path) -> None:
     """`./run.sh --lists DIR` said: did you mean --list-stages?"""
     (tmp_path / "prepare.sh").write_text("named_sets=  # some\n")

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import soundfile
 
+from local.metrics.intervals import COLUMNS
 from tests.browser import check_page
 from tests.recipes import (
     ROOT,
@@ -89,28 +90,6 @@ class TestRecipe:
         assert float(eer["low"]) <= float(eer["value"]) <= float(eer["high"])
         assert (eer["n_speakers"], eer["n_target"], eer["n_nontarget"]) == ("4", "16", "48")
         assert all(len(r["settings"]) == 12 for r in rows)
-
-    def test_how_long_each_stage_took_is_read_off_its_logs(self, recipe: tuple[Path, Run]) -> None:
-        folder, _ = recipe
-        with (folder / "exp/results/rtf.csv").open() as stream:
-            rows = {(r["system"], r["stage"]): r for r in csv.DictReader(stream)}
-        assert {system for system, _ in rows} == {"original", "b2", "b2r"}
-        training = rows.pop(("original", "attack: training of tiny"))
-        assert training["audio_seconds"] or "goes on from a stopped run" in training["missing"]
-        assert {r["missing"] for r in rows.values()} == {""}
-        row = rows["b2", "protection"]
-        sets = [f"small_test_{name}" for name in ("enrolls", "trials_f", "trials_m")]
-        durations = [read_map(folder / f"data/{name}/utt2dur").values() for name in sets]
-        audio = sum(float(text) for own in durations for text in own)
-        assert float(row["audio_seconds"]) == pytest.approx(audio, abs=0.1)
-        assert float(row["rtf"]) == pytest.approx(float(row["seconds"]) / audio, rel=0.01)
-        assert row["jobs"] == "1"
-        # One job at a time cannot take more than the time of the step, which is rounded to 0.1 s,
-        # as the job's is to 0.01 s.
-        stamps = [json.loads((folder / f"data/{name}_b2/.done").read_text()) for name in sets]
-        longest = sum(stamp["seconds"] + 0.06 for stamp in stamps)
-        assert 0 < float(row["seconds"]) <= longest
-        assert 0 < float(rows["b2", "protection: transformation alone"]["rtf"]) < float(row["rtf"])
 
     def test_protected_sets_keep_ids_and_say_what_was_drawn(self, recipe: tuple[Path, Run]) -> None:
         folder, _ = recipe
@@ -218,12 +197,13 @@ class TestRecipe:
         assert re.search(r"1 of \d+ files are of no utterance .*: nobody", done.stdout)
         with (folder / "exp/results/metrics.csv").open() as stream:
             rows = [r for r in csv.DictReader(stream) if r["split"] == "small_test_f"]
+        of = ("family", "attacker", "evaluator", "metric", *COLUMNS)
         found = {
-            s: {(r["family"], r["attacker"], r["evaluator"], r["metric"]): r["value"] for r in rows
+            s: {tuple(r[name] for name in of): r["value"] for r in rows
                 if r["system"] == s and r["family"] != "calibration"}
             for s in ("b2", "theirs", "mine")
         }  # fmt: skip
-        assert len(found["b2"]) > 40
+        assert len(found["b2"]) > 60
         assert found["theirs"] == found["b2"] == found["mine"]
         told = json.loads((folder / "data/small_test_trials_f_theirs/conf.json").read_text())
         assert told["system"]["anonymiser"] == "external"

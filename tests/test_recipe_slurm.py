@@ -22,12 +22,11 @@ nj=2
 attackers="ignorant lazy_informed semi_informed_finetuned"
 prosody=true
 asr=pocketsphinx
-asr_lang=trigram
 """
 
 # These hold times: when they were made, and how long it took.
 NOT_COMPARED = ("exp/report",)
-TIMED = {"run.json", "rtf.csv"}
+TIMED = {"run.json"}
 
 
 def make_small_folder(folder: Path) -> None:

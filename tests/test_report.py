@@ -38,6 +38,7 @@ from tests.report_rows import (
     findings,
     named,
     page_of,
+    speaker_figure,
     words,
     write_table,
 )  # fmt: skip
@@ -556,12 +557,12 @@ def test_the_origin_is_not_the_command_of_another_recipe_that_began_since(tmp_pa
     """NIST's results named the white-box study, which was started in the same folder meanwhile."""
     log = tmp_path / "cmdline.log"
     log.write_text(
-        "2026-11-22 07:43:28  73ddc50  ./nist.sh\n2026-11-22 07:56:59  73ddc50  ./whitebox.sh\n"
+        "2026-11-22 07:43:28  73ddc50  ./nist.sh\n2026-11-22 07:56:59  73ddc50  ./generators.sh\n"
     )
     monkeypatch.setenv("PSEUDOVOX_COMMAND", "./nist.sh")
     assert origin(log)["command"] == "./nist.sh"
     monkeypatch.delenv("PSEUDOVOX_COMMAND")
-    assert origin(log)["command"] == "./whitebox.sh"
+    assert origin(log)["command"] == "./generators.sh"
     assert origin(tmp_path / "none")["command"] == "not recorded"
 
 
@@ -627,26 +628,26 @@ def columns(results: Results) -> dict[str, list[str]]:
 
 
 def test_a_system_that_one_recogniser_lacks_stood_beside_the_original_by_another() -> None:
-    """b by pocketsphinx was told beside original speech by ctc, and marked better than a by ctc."""
+    """b by pocketsphinx was told beside original speech by moonshine, and marked better than a."""
     results = of_rows([
         *ATTACKED[:2],
         *heard("pocketsphinx", "wer", original=0.1, a=0.2, b=0.5),
-        *heard("ctc", "wer", original=0.9, a=0.95),
+        *heard("moonshine", "wer", original=0.9, a=0.95),
     ])  # fmt: skip
     assert columns(results) == {
         "Utility: WER by pocketsphinx": ["20.0 % [19.0, 21.0] best", "50.0 % [49.0, 51.0] worst"],
-        "Utility: WER by ctc": ["95.0 % [94.0, 96.0]", "–"],
+        "Utility: WER by moonshine": ["95.0 % [94.0, 96.0]", "–"],
     }
     a, b = findings(results, "e")
     by_pocketsphinx = "Word error rate by pocketsphinx: {} (10.0 % [9.0, 11.0] without protection)."
     assert by_pocketsphinx.format("20.0 % [19.0, 21.0]") in a
     assert by_pocketsphinx.format("50.0 % [49.0, 51.0]") in b
-    assert "Word error rate by ctc: 95.0 % [94.0, 96.0] (90.0 % [89.0, 91.0] without" in a
-    assert "ctc" not in b and "90.0" not in b
+    assert "Word error rate by moonshine: 95.0 % [94.0, 96.0] (90.0 % [89.0, 91.0] without" in a
+    assert "moonshine" not in b and "90.0" not in b
 
 
 def test_of_three_recognisers_the_summary_showed_the_last_without_its_name() -> None:
-    names = ("pocketsphinx", "ctc", "ctc_retrained")
+    names = ("pocketsphinx", "moonshine", "hub:m")
     figures = [*ATTACKED, *heard("functionals", "uar", original=0.9, a=0.6, b=0.7)]
     for i, name in enumerate(names):
         figures += heard(name, "wer", original=0.1, a=0.2, b=0.3 + 0.1 * i, c=0.4)
@@ -667,7 +668,7 @@ def test_of_three_recognisers_the_summary_showed_the_last_without_its_name() -> 
 
 @pytest.mark.slow
 def test_a_dash_stays_last_when_a_column_is_sorted(tmp_path: Path, browser: Any) -> None:
-    figures = [*ATTACKED, *heard("ctc", "wer", b=0.2, c=0.1)]
+    figures = [*ATTACKED, *heard("moonshine", "wer", b=0.2, c=0.1)]
     results = of_rows(figures)
     path = tmp_path / "report.html"
     path.write_text(page_of(results))
@@ -675,7 +676,7 @@ def test_a_dash_stays_last_when_a_column_is_sorted(tmp_path: Path, browser: Any)
         unfold(shown)
         table = shown.locator('table[aria-label="Summary, evaluator e"]')
         for order in ("cba", "bca"):
-            table.get_by_role("button", name="Utility: WER by ctc").click()
+            table.get_by_role("button", name="Utility: WER by moonshine").click()
             names = table.locator("tbody tr > :first-child").all_inner_texts()
             assert names == [*order]
         assert complaints == []
@@ -684,7 +685,7 @@ def test_a_dash_stays_last_when_a_column_is_sorted(tmp_path: Path, browser: Any)
 def test_the_worst_protected_come_first() -> None:
     def of(speaker: str, attacker: str, metric: str, value: object) -> SpeakerFigure:
         where = ("c", "t_f", "f", "b2", *named(attacker), "e", "X")
-        return SpeakerFigure(*where, speaker, metric, str(value), "digest")
+        return speaker_figure(*where, speaker, metric, str(value), "digest")
 
     table = [
         *(of("hidden", a, "linkability", v) for a, v in (("ignorant", 0.1), ("lazy_informed", 0))),

@@ -89,7 +89,10 @@ def test_models_of_few_enrolled_utterances(folder):
     few = ["--enrolled", "1", "--enrolled", "5"]
     options = ["--backend", str(folder / "plda"), *few]
     refuses("--enrolled needs --enrol-data", score_trials.main, [*options, *paths])
-    assert score_trials.main([*options, "--enrol-data", str(folder / "d"), *paths]) == 0
+    options += ["--enrol-data", str(folder / "d")]
+    message = r"trials:1: recording p2-03 is compared with p2, a model .* \(6 of 36 .*--allow-self"
+    refuses(message, score_trials.main, [*options, *paths])
+    assert score_trials.main([*options, "--allow-self", *paths]) == 0
     whole, one, five = (
         as_dict(read_scores(folder / f"scores{end}")) for end in ("", "_enrolled_1", "_enrolled_5")
     )

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.recipes import ROOT, run_words
+from tests.recipes import ROOT, Done, run_words
 from tests.refusals import refuses
 from tests.slurm_cluster import local_slurm
 from tests.waiting import LIMIT, ended, wait_for
 from utils.cli import UserError
-from utils.slurm import Slurm, plan_arrays, read_slurm_config, why_not
+from utils.slurm import Slurm, next_array, read_slurm_config, why_not
 
 SLURM_PY = [sys.executable, str(ROOT / "utils/slurm.py")]
 CONF = ROOT / "egs/TEMPLATE/conf/slurm.conf"
@@ -210,7 +210,7 @@ def test_a_controller_that_hung_held_the_launcher_for_ever(tmp_path, monkeypatch
     monkeypatch.setattr("utils.slurm.CALL_WAIT", 0.1)
     monkeypatch.setattr("utils.slurm.TRIES", 1)
     assert Slurm().states(["1"]) is None
-    refuses(r"sbatch: no answer in 0.1 s; it may be submitted", Slurm().submit, ["sbatch", "x.sh"])
+    refuses(r"sbatch: no answer in 0.3 s; it may be submitted", Slurm().submit, ["sbatch", "x.sh"])
     Slurm().cancel(["1"])
     told = "could not cancel: scancel: no answer in 0.1 s; do it: scancel 1"
     assert told in capsys.readouterr().err
@@ -230,10 +230,11 @@ def test_a_refusal_has_sbatchs_own_words(start: Start) -> None:
 
 @pytest.mark.slow
 @pytest.mark.slurm
-def test_arrays_beyond_the_limit_and_tasks_that_slurm_forgot(tmp_path: Path) -> None:
-    """MaxArraySize 4: indices to 3; MinJobAge 2 s: squeue forgets, and the logs' feet judge."""
+@pytest.mark.parametrize("limit", [{"max_array_size": 4}, {"max_array_tasks": 3}])
+def test_arrays_beyond_the_limit_and_tasks_that_slurm_forgot(tmp_path: Path, limit) -> None:
+    """Indices to 3, or three tasks; MinJobAge 2 s: squeue forgets, and the logs' feet judge."""
     script = ["bash", "-c", "sleep $((JOB % 3 * 3)); echo this is $JOB"]
-    with local_slurm(tmp_path / "slurm", max_array_size=4, min_job_age=2) as environment:
+    with local_slurm(tmp_path / "slurm", min_job_age=2, **limit) as environment:
         words = [*SLURM_PY, "--config", CONF, "--max-jobs-run", "3", "JOB=1:8", "x.JOB.log"]
         done = run_words([*words, *script], 0, cwd=tmp_path, env=environment, timeout=LIMIT)
     assert not done.stderr
@@ -241,12 +242,91 @@ def test_arrays_beyond_the_limit_and_tasks_that_slurm_forgot(tmp_path: Path) -> 
         assert f"this is {number}\n" in (tmp_path / f"x.{number}.log").read_text()
 
 
-def test_plan_of_arrays() -> None:
-    assert plan_arrays(range(1, 2502), 1000) == [
-        (0, list(range(1, 1001))),
-        (1000, list(range(1, 1001))),
-        (2000, list(range(1, 502))),
-    ]
+# A cluster that takes so many jobs of a user at a time, and arrays of indices to 6.
+FULL = """\
+#!/bin/bash
+case ${0##*/} in
+  sbatch)
+    range=1-1 argument=${!#}
+    for word; do [[ $word != --array=* ]] || range=${word#--array=}; done
+    first=${range%-*} last=${range#*-} queued=$(ls queue | wc -l)
+    ((last <= 6)) || { echo "$FAILED Invalid job array specification" >&2; exit 1; }
+    ((queued + last - first + 1 <= MOST)) || { printf %s "$REFUSAL" >&2; exit 1; }
+    exec 3>&1 >/dev/null 2>&1
+    id=$(date +%N)
+    for ((i = first; i <= last; i++)); do
+      touch "queue/$id|$i|RUNNING|None"
+      (SLURM_ARRAY_TASK_ID=$i bash q/x.all.sh "$argument"; rm "queue/$id|$i|RUNNING|None") 3>&- &
+    done
+    echo "$id" >&3 ;;
+  squeue) ls queue; touch asked ;;
+  scontrol) exit 1 ;;
+esac
+"""
+FAILED = "sbatch: error: Batch job submission failed:"
+REFUSED = (
+    f"{FAILED} Job violates accounting/QOS policy (job submit limit, user's size and/or time "
+    "limits)\n"
+)
+
+
+def on_a_full_cluster(folder: Path, most: int, refusal: str, jobs: int) -> Done:
+    for name in ("sbatch", "squeue", "scontrol", "scancel"):
+        (path := folder / "bin" / name).parent.mkdir(exist_ok=True)
+        path.write_text(FULL)
+        path.chmod(0o755)
+    (folder / "queue").mkdir(exist_ok=True)
+    env = {**os.environ, "PATH": f"{folder}/bin:{os.environ['PATH']}"}
+    env |= {"MOST": str(most), "REFUSAL": refusal, "FAILED": FAILED}
+    job = "until [[ -e asked ]]; do sleep 0.1; done; touch done.JOB"  # while it waits for places
+    words = [*SLURM_PY, "--config", str(CONF), f"JOB=1:{jobs}", "x.JOB.log", "bash", "-c", job]
+    return run_words(words, None, cwd=folder, env=env, timeout=LIMIT)
+
+
+@pytest.mark.parametrize(
+    ("refusal", "limit"),
+    [
+        (f"sbatch: error: QOSMaxSubmitJobPerUserLimit\n{REFUSED}", "QOSMaxSubmitJobPerUserLimit"),
+        (f"sbatch: error: AssocGrpSubmitJobsLimit\n{REFUSED}", "AssocGrpSubmitJobsLimit"),
+        (REFUSED, "violates accounting/QOS policy"),
+        (
+            "sbatch: error: Slurm temporarily unable to accept job, sleeping and retrying\n"
+            f"{FAILED} Resource temporarily unavailable\n",
+            "Slurm temporarily unable to accept job, sleeping and retrying",
+        ),
+    ],
+)
+def test_more_jobs_than_a_user_may_submit_were_refused(tmp_path, refusal, limit):
+    """Eight jobs, three places: the recipe ended."""
+    done = on_a_full_cluster(tmp_path, 3, refusal, 8)
+    assert (done.returncode, len([*tmp_path.glob("done.*")])) == (0, 8), done.stderr
+    (line,) = done.stderr.splitlines() or [""]
+    assert line.startswith("slurm.py: x.JOB.log: 3 of 8 jobs are submitted; the others wait for")
+    assert f"({limit})" in line
+
+
+def test_arrays_were_refused_where_nobody_says_how_large_they_may_be(tmp_path: Path) -> None:
+    done = on_a_full_cluster(tmp_path, 99, "", 20)
+    assert (done.returncode, done.stderr, len([*tmp_path.glob("done.*")])) == (0, "", 20)
+
+
+@pytest.mark.parametrize(
+    ("refusal", "jobs"),
+    [(REFUSED, 1), (REFUSED, 3), (f"sbatch: error: QOSMaxCpuPerJobLimit\n{REFUSED}", 3)],
+)
+def test_a_job_that_asks_for_more_than_it_may_have_is_not_waited_for(tmp_path, refusal, jobs):
+    done = on_a_full_cluster(tmp_path, 0, refusal, jobs)
+    (line,) = done.stderr.splitlines()
+    assert done.returncode == 2 and "; ask for less (--mem, --time ...), or rerun it" in line
+
+
+def test_next_array() -> None:
+    numbers, arrays = [*range(1, 2502)], []
+    while numbers:
+        offset, chosen = next_array(numbers, 1000, 1000)
+        arrays.append((offset, chosen[0] - offset, chosen[-1] - offset))
+        numbers = numbers[len(chosen) :]
+    assert arrays == [(0, 1, 1000), (1000, 1, 1000), (2000, 1, 501)]
 
 
 def test_configuration_is_kaldis_language(tmp_path: Path) -> None:

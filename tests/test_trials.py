@@ -115,6 +115,21 @@ def test_faulty_score_files(tmp_path: Path, name: str, message: str) -> None:
     refuses(f"^{tmp_path / name}{message}", read_scores, tmp_path / name)
 
 
+@pytest.mark.parametrize("size", [1, 30, 1000])
+def test_lists_that_are_read_in_pieces_keep_their_rows_and_lines(tmp_path, monkeypatch, size):
+    monkeypatch.setattr("utils.trials._PIECE", size)
+    rows = [(f"a{i % 3}", f"b{i}", 0.5 * i) for i in range(9)]
+    lines = [f"{a} {b} {value}\n" for a, b, value in rows]
+    lines[6] = lines[6].replace(" ", "  ")
+    path = write(tmp_path / "scores", "".join(lines))
+    found = read_scores(path)
+    assert [*zip(found.enrol, found.trial, found.score.tolist(), strict=True)] == rows
+    write(path, "".join([*lines, "a b\n"]))
+    refuses(f"^{path}:10: 2 fields where 3", read_scores, path)
+    write(path, "".join([*lines[:5], "a0 b9 1_0\n", *lines[5:]]))
+    refuses(f"^{path}:6: score 1_0 is not", read_scores, path)
+
+
 def test_written_scores_are_sorted_and_read_back_exactly(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     values = np.concatenate(
@@ -150,3 +165,39 @@ def test_a_column_of_ids_behaves_as_a_list() -> None:
     assert list(ids) == ["b", "a", "b"] and len(ids) == 3
     assert (ids[1], ids[-1]) == ("a", "b") and "a" in ids and "c" not in ids
     assert Ids.of(ids) is ids
+
+
+def distances(
+    people: int, utts: int, seed: int, gap: float, spread: float
+) -> tuple[Trials, Scores]:
+    """Scores of each person's model with all utterances, and what belongs to an utterance alone in
+    them; target scores are `gap` lower."""
+    rng, names = np.random.default_rng(seed), [f"m{i}" for i in range(people)]
+    model, utt = (x.ravel() for x in np.meshgrid(range(people), range(people * utts)))
+    target = model == utt // utts
+    score = (
+        rng.normal(size=len(utt))
+        - gap * target
+        + rng.normal(0, spread, (people, people))[model, utt // utts]
+    )
+    pairs = [names[i] for i in model.tolist()], [f"u{i}" for i in utt.tolist()]
+    return Trials(*pairs, target), Scores(*pairs, score)
+
+
+def test_scores_that_are_distances_read_as_perfect_privacy(caplog) -> None:
+    join_scores(*distances(8, 10, 0, gap=1.0, spread=0.0), scores_path="mine")
+    assert "mine: the EER lies above 50 %, beyond chance" in caplog.text
+    assert "are lower scores more alike" in caplog.text
+
+
+def test_chance_alone_is_not_taken_for_distances(caplog) -> None:
+    """Nor are few trials, or few people whose many trials go together (but once in a hundred)."""
+    for seed in range(100):
+        join_scores(*distances(8, 10, seed, gap=0.0, spread=0.5))
+    assert len(caplog.records) <= 1
+    caplog.clear()
+    for seed in range(20):
+        join_scores(*distances(8, 10, seed, gap=-0.3, spread=0.0))
+    a_few = Trials(["a", "b", "a"], ["x", "y", "y"], np.array([True, True, False]))
+    join_scores(a_few, Scores(a_few.enrol, a_few.trial, np.array([0.0, 0.1, 1.0])))
+    assert not caplog.records

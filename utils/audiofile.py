@@ -2,36 +2,38 @@
 
 A header may tell of more, less or nothing, lengths of compressed audio may be estimates, some
 codecs cannot seek, and files are joined by `cat`. So every user of audio reads it here: a file is
-a list of links, each a recording that libsndfile reads in one go. What it does not read is read
-through ffmpeg, where that is installed.
+a list of links, each a recording that is read in one go: by libsndfile, or, where that reads less
+or nothing, by PyAV, which has FFmpeg's libraries inside.
 """
 
 import io
 import mmap
 import os
 import re
-import shlex
-import shutil
 import struct
-import subprocess
-import tempfile
-import threading
 import zlib
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
+import numpy as np
 import soundfile
 
 from utils.cli import UserError
 from utils.tables import StrPath, file_problem
 
 if TYPE_CHECKING:
+    from av import AudioStream, Packet
+    from av.container import InputContainer
+
     from utils.arrays import Float64
+
+T = TypeVar("T")
 
 
 class AudioError(UserError):
@@ -39,7 +41,10 @@ class AudioError(UserError):
 
 
 NO_SAMPLES = "has no samples (zero length)"
+_UNLIKE = "is joined of recordings with unlike rates or channels; part them"
+_SAVE = "a program that plays it can save what is there as WAV"
 RATES = (1000, 768000)  # Hz; a higher rate means a damaged header, and resampling would never end
+_UNKNOWN_FORMAT = 1  # code of libsndfile
 _UNKNOWN = 2**40  # samples; headers without a length tell of more
 _BLOCK = 1 << 16  # samples read at a time where they are only counted
 
@@ -73,21 +78,22 @@ def container(head: bytes) -> str:
     for pattern, name in _CONTAINERS:
         if pattern.match(head):
             return name
-    if (frame := _mpeg_frame(head, 0)) and _mpeg_frame(head, frame.size):
-        return "MP3"
-    return "AAC" if (size := _aac_size(head)) and _aac_size(head[size:]) else ""
+    kind = "AAC" if re.match(rb"\xff[\xf0\xf1\xf8\xf9]", head) else "MP3"
+    return kind if _two_frames(kind.lower(), head) else ""
 
 
-def _aac_size(data: bytes) -> int:
-    """Bytes of the ADTS frame that data begins with; 0 where it begins with none."""
-    if len(data) < 7 or data[0] != 0xFF or data[1] & 0xF6 != 0xF0:
-        return 0
-    return (data[3] & 3) << 11 | data[4] << 3 | data[5] >> 5
+def _two_frames(codec: str, head: bytes) -> bool:
+    if head[:1] != b"\xff":
+        return False
+    import av  # most files begin otherwise
+
+    found = av.CodecContext.create(codec, "r").parse(head)[:2]
+    return [bytes(frame)[:2] for frame in found] == 2 * [head[:2]]
 
 
 def audio_format(path: Path) -> str | None:
-    """Format name of libsndfile for a suffix, or the suffix of one that only ffmpeg reads; None for
-    what is no audio."""
+    """Format name of libsndfile for a suffix, or the suffix of one that libsndfile does not read;
+    None for what is no audio."""
     name = path.suffix[1:].upper()
     name = _ALIASES.get(name, name)
     # To read RAW takes more than a suffix.
@@ -111,7 +117,7 @@ class Link:
     """Recording in a file. told: its header tells its length, so that less means a cut file.
     samples: what a header tells of that libsndfile believes less than the size of the file."""
 
-    open: Callable[[], AbstractContextManager[_Forward]]
+    open: Callable[[], AbstractContextManager[Any]]  # a _Forward or a _Decoder
     told: bool = True
     samples: int = 0
 
@@ -144,10 +150,11 @@ class AudioFile:
         try:
             return cls._survey(name, _find_links(name))
         except (soundfile.LibsndfileError, OSError) as error:
-            if shutil.which("ffmpeg"):
-                with _reading():
-                    return cls._survey(name, [Link(partial(_through_ffmpeg, name), told=False)])
-            raise AudioError(_refusal(Path(name), error)) from error
+            try:
+                part = partial(_Part, name, 0, Path(name).stat().st_size)
+                return cls._survey(name, [Link(partial(_open_decoder, part), told=False)])
+            except OSError as other:
+                raise AudioError(_refusal(Path(name), error, other)) from other
 
     @classmethod
     def _survey(cls, name: str, links: Sequence[Link]) -> "AudioFile":
@@ -161,7 +168,7 @@ class AudioFile:
                 tagged |= any(audio.copy_metadata().values())
                 frames += _count(link, audio)
         if len(kinds) > 1:
-            raise AudioError("is joined of recordings with unlike rates or channels; part them")
+            raise AudioError(_UNLIKE)
         if not frames:
             raise AudioError(NO_SAMPLES)
         (((rate, channels), subtype),) = kinds.items()
@@ -172,7 +179,8 @@ class AudioFile:
         """Open a file of a data directory; also AudioError for several channels."""
         found = cls.open(path)
         if found.channels != 1:
-            raise AudioError(f"has {found.channels} channels; only mono is read")
+            part = "make a file of each, as by: sox FILE NEW.wav remix 1"
+            raise AudioError(f"has {found.channels} channels; only mono is read; {part}")
         return found
 
     @property
@@ -228,22 +236,20 @@ def _reason(error: Exception) -> str:
     return str(getattr(error, "error_string", error))
 
 
-def _refusal(path: Path, error: Exception) -> str:
+def _refusal(path: Path, error: Exception, other: Exception) -> str:
+    """What is wrong with a file that neither library reads, by what each says."""
     with path.open("rb") as stream:
         kind = container(stream.read(HEAD))
-    reason = f"cannot be read as audio: {_reason(error)}"
-    if not kind and audio_format(path) not in _FOREIGN:
-        return reason
-    what = f" (it is {kind})" if kind else ""
-    names = shlex.join((path.name, f"{path.stem}.wav"))
-    return f"{reason.rstrip('.')}{what}; convert it: ffmpeg -i {names}"
+    if kind and getattr(error, "code", 0) == _UNKNOWN_FORMAT:
+        return f"cannot be read as audio: {other} (it is {kind}); {_SAVE}"
+    return f"cannot be read as audio: {_reason(error)}"
 
 
-def _cut(told: int, there: int, unit: str = "samples") -> str:
+def _cut(told: float, there: float, unit: str = "samples") -> str:
     return f"is truncated or damaged: its header tells of {told} {unit}, {there} are there"
 
 
-def _count(link: Link, audio: _Forward) -> int:
+def _count(link: Link, audio: Any) -> int:
     """Samples of a link: as told where the last of these is there; else all are decoded."""
     told: int | None = audio.frames if link.told and audio.frames < _UNKNOWN else None
     if told is not None and told < link.samples:
@@ -263,7 +269,7 @@ def _count(link: Link, audio: _Forward) -> int:
     return there
 
 
-def _blocks(audio: _Forward, size: int) -> Iterator["Float64"]:
+def _blocks(audio: Any, size: int) -> Iterator["Float64"]:
     while len(block := audio.read(size, "float64", always_2d=True)):
         yield block
 
@@ -276,15 +282,28 @@ def _find_links(path: str) -> list[Link]:
         if head[:3] == b"ID3":  # before MP3, and also before others
             stream.seek(_id3_size(head))
             kind = container(stream.read(HEAD))
-        if kind == "" and (head[:3] == b"ID3" or audio_format(Path(path)) == "MP3"):
-            kind = "MP3"  # which begins within a frame
+        if head and kind == "" and (head[:3] == b"ID3" or _is_mp3(path)):
+            kind = "MP3"
+        if found := re.match(_ASF_SIZE, head, re.DOTALL):
+            told, there = int.from_bytes(found[1], "little"), os.fstat(stream.fileno()).st_size
+            if told > there:  # libraries estimate another length then
+                raise AudioError(_cut(told, there, "bytes"))
         stream.seek(0)
-        known = {"WAV": _wav_links, "RF64": _wav_links, "Ogg": _ogg_links, "MP3": _mpeg_links}
-        known["FLAC"] = _flac_links
-        links = known[kind](path, stream) if kind in known else []
+        if kind in ("WAV", "RF64"):
+            links = _wav_links(path, stream)
+        else:
+            links = _joined_links(kind, path, stream) if kind in _BEGINS else []
     return links or [plain]
 
 
+def _is_mp3(path: str) -> bool:
+    """Whether libsndfile knows a file as MP3, or its name says so: it may begin within a frame."""
+    with suppress(soundfile.LibsndfileError), _Forward(os.fsencode(path)) as audio:
+        return bool(audio.format == "MP3")
+    return audio_format(Path(path)) == "MP3"
+
+
+_ASF_SIZE = rb"0&\xb2u.*?\xa1\xdc\xab\x8cG\xa9\xcf\x11\x8e\xe4\0\xc0\x0c Se.{24}(.{8})"
 _W64 = rb"fmt \xf3\xac\xd3\x11.{28}(..).*?data\xf3\xac\xd3\x11.{8}(.{8})"
 
 
@@ -304,33 +323,170 @@ def _told_samples(kind: str, head: bytes) -> int:
     return 0
 
 
+# ---- What libsndfile does not read: PyAV, which stops at the first fault.
+
+_OPTIONS = {  # of FFmpeg's libraries
+    "format_whitelist": "aac,ac3,aiff,amr,ape,asf,avi,caf,dss,eac3,gsm,matroska,mov,mp3,mpeg,"
+    "mpegts,ogg,qcp,tta,wav,wv",  # none of these opens other files, as a play list does
+    "protocol_whitelist": "none",
+}
+_STRICT = {"err_detect": "crccheck+bitstream+buffer+explode"}
+_TELLING = {  # FFmpeg's names of containers that tell how long they are
+    "aiff", "ape", "asf", "avi", "caf", "matroska,webm", "mov,mp4,m4a,3gp,3g2,mj2", "tta", "wav",
+    "wv",
+}  # fmt: skip
+_GAP = 0.1  # seconds between packets, or at the end, that a clock of a recorder may miss
+_DELAY = 0.3  # seconds at both ends that codecs add, and containers have dropped
+_LAST_PICTURE = 1.5  # seconds that it may last, where the end is one's
+_COVER = 0x400  # of a video track that is one picture
+_LOST = "CRC mismatch|ended prematurely|Truncating packet|EBML number|exceeds containing"
+_STRUCTURE = {  # tags of MPEG-4 that say nothing of a recording
+    "major_brand", "minor_version", "compatible_brands", "handler_name", "vendor_id", "language",
+}  # fmt: skip
+
+
+class _Decoder:
+    """Recording that PyAV decodes, read as libsndfile's are; it tells no length."""
+
+    frames, format = 0, ""
+
+    def __init__(self, container: "InputContainer", bare: bool) -> None:
+        self._container, self._blocks = container, _decode(container, bare)
+        self._held, self.samplerate = next(self._blocks, (np.zeros((0, 1)), RATES[0]))
+        self.channels = self._held.shape[1]
+        self.subtype = _track(container).codec_context.codec.canonical_name.upper()
+
+    def copy_metadata(self) -> dict[str, str]:
+        """Tags of the file and of its audio track."""
+        tags = self._container.metadata | self._container.streams.audio[0].metadata
+        return {name: value for name, value in tags.items() if name.lower() not in _STRUCTURE}
+
+    def read(self, n: int, *_: object, **__: object) -> "Float64":
+        """Up to n samples (n, channels), full scale 1; fewer at the end."""
+        held, there = [self._held], len(self._held)
+        while there < n and (block := next(self._blocks, None)):
+            held.append(block[0])
+            there += len(block[0])
+        whole = np.concatenate(held)
+        self._held = whole[n:]
+        return whole[:n]
+
+
 @contextmanager
-def _through_ffmpeg(path: str) -> Iterator[_Forward]:
-    """Read what ffmpeg decodes; OSError with its first message where it fails, or finds the file
-    damaged or cut, for which it has no status with all containers."""
-    words = ["ffmpeg", "-v", "error", "-xerror", "-nostdin", "-protocol_whitelist", "file", "-i"]
-    words += [f"file:{path}", "-f", "wav", "-c:a", "pcm_s16le", "-"]
-    with (
-        tempfile.TemporaryFile() as said,
-        subprocess.Popen(words, stdout=subprocess.PIPE, stderr=said) as process,
-    ):
-        assert process.stdout
-        try:
-            with _Forward(process.stdout.fileno(), closefd=False) as audio:
-                yield audio
-            ended = process.stdout.read(1) == b""
-            failed = ended and process.wait() != 0
-            names = shlex.join((Path(path).name, f"{Path(path).stem}.wav"))
-            mend = f"; to take what is there, convert it: ffmpeg -i {names}"
-        except soundfile.LibsndfileError:
-            ended, failed, mend = True, True, ""
-        finally:
-            process.kill()
-        said.seek(0)
-        told = said.read().decode(errors="replace").strip()
-        if failed or (ended and "File ended prematurely" in told):
-            why = re.sub(r"^\[.*?\] ", "", told.partition("\n")[0])
-            raise OSError(f"ffmpeg: {why or 'no audio'}{mend}")
+def _open_decoder(part: Callable[[], Any], bare: bool = False) -> Iterator[_Decoder]:
+    with _open_container(part()) as container:
+        yield _Decoder(container, bare)
+
+
+@contextmanager
+def _open_container(part: Any) -> Iterator["InputContainer"]:
+    """Open a file; OSError where FFmpeg's libraries do not know it, AudioError for later faults."""
+    import av  # most files are read without
+
+    av.logging.set_level(av.logging.PANIC)  # they count errors, and print none
+    options = {"container_options": _OPTIONS, "metadata_errors": "replace"}
+    try:
+        container = _step(partial(av.open, part, "r", **options))
+    except av.FFmpegError as error:
+        raise OSError(_said(error)) from error
+    try:
+        with container:
+            yield container
+    except av.FFmpegError as error:
+        raise AudioError(f"is damaged: {_said(error)}; {_SAVE}") from error
+
+
+def _said(error: Any) -> str:
+    return str((error.log or [error.strerror])[-1]).strip().rstrip(".")
+
+
+def _step(go: Callable[[], T]) -> T:
+    """Result of a step of FFmpeg's libraries; AudioError where they only said that they lack some
+    of a file."""
+    from av.logging import get_last_error
+
+    before, _ = get_last_error()
+    found = go()
+    count, said = get_last_error()
+    if count > before and said and re.search(_LOST, said[2]):
+        raise AudioError(f"is truncated or damaged: {said[2].strip()}; {_SAVE}")
+    return found
+
+
+def _decode(container: "InputContainer", bare: bool) -> Iterator[tuple["Float64", int]]:
+    """Yield samples (n, channels) and their rate. bare: packets as they are, without what the
+    container has libraries drop of them."""
+    import av
+
+    rates, to_floats, seconds, due = set(), av.AudioResampler("dblp"), 0.0, 0.0
+    codec = _track(container).codec_context
+    codec.thread_count, codec.options = 1, _STRICT
+    for packet, length in chain(_packets(container), [(None, 0.0)]):
+        due += 0 if bare else length
+        for frame in codec.decode(av.Packet(bytes(packet)) if bare and packet else packet):
+            seconds += frame.samples / frame.sample_rate
+            rates.add((frame.sample_rate, frame.layout.name))
+            if len(rates) > 1:
+                raise AudioError(_UNLIKE)
+            if frame.is_corrupt:
+                raise AudioError(f"is damaged: a frame is not whole; {_SAVE}")
+            for block in to_floats.resample(frame):
+                yield np.asarray(block.to_ndarray().T, np.float64), frame.sample_rate
+    if seconds < due - _DELAY:
+        raise AudioError(f"{_cut(round(due, 1), round(seconds, 1), 'seconds')}; {_SAVE}")
+
+
+def _track(container: "InputContainer") -> "AudioStream":
+    tracks = container.streams.audio
+    if not tracks:
+        raise AudioError("has no audio track, or is damaged")
+    if len(tracks) > 1:
+        raise AudioError(f"has {len(tracks)} audio tracks; one is read, so save each as a file")
+    if not tracks[0].codec_context:
+        raise AudioError(f"is of a codec that nothing here decodes; {_SAVE}")
+    return tracks[0]
+
+
+def _packets(container: "InputContainer") -> Iterator[tuple["Packet[Any]", float]]:
+    """Yield the packets of the audio track and their seconds; AudioError where some are damaged or
+    not there."""
+    track, films = _track(container), container.streams.video
+    told, end = _told_seconds(container, track), 0.0
+    last = 0.0 if told and not films else None
+    timed, tick = container.format.name != "ogg", float(track.time_base or 0)
+    packets = container.demux()
+    advance = partial(next, packets, None)
+    while (packet := _step(advance)) is not None:
+        if packet.is_corrupt:
+            raise AudioError(f"is truncated or damaged at {end:.1f} seconds; {_SAVE}")
+        if not packet.size:
+            continue  # which tells of the end
+        ours = packet.stream is track
+        unit = tick if ours else float(packet.time_base)
+        length = (packet.duration or 0) * unit
+        if packet.pts is not None:
+            begin = packet.pts * unit
+            end = max(end, begin + length)
+            jump = 0 if last is None else abs(max(begin, 0) - last)  # a codec begins before 0
+            if ours and timed and jump > _GAP:
+                raise AudioError(f"is damaged: {begin:.1f} s follow behind {last:.1f} s; {_SAVE}")
+            if ours:
+                last = begin + length if length else None
+        if ours:
+            yield packet, length
+    slack = _LAST_PICTURE if any(not film.disposition & _COVER for film in films) else _GAP
+    if end < told - slack:
+        raise AudioError(f"{_cut(round(told, 1), round(end, 1), 'seconds')}; {_SAVE}")
+
+
+def _told_seconds(container: "InputContainer", track: "AudioStream") -> float:
+    """Seconds of which a container tells; 0 where it tells none."""
+    if container.format.name not in _TELLING:
+        return 0
+    length = track.frames if container.format.name == "avi" else track.duration
+    if length and track.time_base:
+        return float(length * track.time_base)
+    return (container.duration or 0) / 1e6
 
 
 # ---- WAV: a header that tells more, less or nothing of its samples, and what stands behind them.
@@ -351,6 +507,12 @@ class _Part(io.RawIOBase):
         self._file = Path(path).open("rb")  # noqa: SIM115  # as long as this object
         self._begin, self._head = begin, head
         self._size, self._place = len(head) + end - begin, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
 
     def seek(self, offset: int, whence: int = 0) -> int:
         self._place = (0, self._place, self._size)[whence] + offset
@@ -464,119 +626,119 @@ def _behind(stream: BinaryIO, place: int, size: int) -> int | None:
     return size
 
 
-# ---- FLAC: joined files.
+# ---- FLAC, Ogg, MP3: joined files, and lengths that are wrong or estimated.
+
+_XING = rb"\xff[\xe2-\xff]..(?:..)?(?:\0{9}|\0{17}|\0{32})(?:Xing|Info)"  # table of contents
+_BEGINS = {  # what each of several recordings in a file begins with
+    "FLAC": rb"fLaC[\0\x80]\0\0\x22",  # and the length of what follows
+    "Ogg": rb"OggS\0\x02.{20}\x01.(?:OpusHead|\x01vorbis|\x7fFLAC|Speex)",
+    "MP3": rb"ID3[\x02-\x04].{2}[\0-\x7f]{4}|" + _XING,
+}
+_TRIMMED = 0.2  # seconds that an Ogg file may tell less than its packets have
 
 
-def _flac_links(path: str, stream: BinaryIO) -> list[Link]:
-    """Links of a FLAC file; none where it is one recording."""
+def _joined_links(kind: str, path: str, stream: BinaryIO) -> list[Link]:
+    """Links of a file; none where it is one recording that libsndfile reads whole."""
     with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        found = re.finditer(rb"fLaC[\0\x80]\0\0\x22", content)  # and the length of what follows
-        places = [*(match.start() for match in found), len(content)]
-    pairs = [] if len(places) < 3 else pairwise(places)
-    return [Link(partial(_open_part, path, begin, end)) for begin, end in pairs]
+        places, behind = [0] if kind == "MP3" else [], 0 if kind == "MP3" else -1
+        for match in re.finditer(_BEGINS[kind], content, re.DOTALL):
+            if match.start() > behind:
+                places.append(match.start())
+            behind = match.start() + _id3_size(match[0])
+        places.append(len(content))
+        if kind == "Ogg":
+            deque(_pages(content), maxlen=0)
+    found = [_two_links(kind, path, *both) for both in pairwise(places)]
+    links = [link for link, _ in found if link]
+    if len(links) < len(found):  # all by one library: rates of Opus are libsndfile's idea
+        return [link for _, link in found if link]
+    return links if len(links) > 1 else []
 
 
-# ---- Ogg: joined files, and places of pages (granules) that tell another length than the packets.
+def _two_links(kind: str, *where: Any) -> tuple[Link | None, Link | None]:
+    """Link of a recording by libsndfile, where that reads all of its packets, and by PyAV.
+    AudioError where its packets are fewer than its header tells."""
+    plain = Link(partial(_open_part, *where))
+    if kind == "FLAC":
+        return plain, None
+    part: Callable[[], Any] = partial(_Part, *where)
+    try:
+        n, seconds = _measure(part)
+    except (AudioError, OSError):
+        part = partial(_renumbered, *where)
+        n, seconds = _measure(part)
+    decoded = Link(partial(_open_decoder, part, bare=True), told=False)
+    if kind == "MP3":
+        told = _listed(_Part(*where))
+        if told and n + 1 < told:
+            raise AudioError(_cut(told, n, "frames"))
+        return plain if told and n <= told + 1 else None, decoded
+    try:
+        with plain.open() as audio:
+            there = audio.frames / audio.samplerate
+    except soundfile.LibsndfileError:
+        return None, decoded
+    if there > seconds + _TRIMMED:
+        raise AudioError(_cut(round(there, 1), round(seconds, 1), "seconds"))
+    return plain if there > seconds - _TRIMMED else None, decoded
+
+
+def _measure(part: Callable[[], Any]) -> tuple[int, float]:
+    """Packets, and the seconds that they have together."""
+    n, seconds = 0, 0.0
+    with _open_container(part()) as container:
+        for _, length in _packets(container):
+            n, seconds = n + 1, seconds + length
+    return n, seconds
+
+
+def _id3_size(head: bytes) -> int:
+    """Bytes of the tags that begin so; 0 for anything else."""
+    if head[:3] != b"ID3":
+        return 0
+    size = 0
+    for byte in head[6:10]:
+        size = size << 7 | byte & 127
+    return 10 + size
+
+
+def _listed(part: Any) -> int | None:
+    """Frames that the table of contents at the beginning of an MP3 file lists; None without one."""
+    part.seek(_id3_size(part.read(10)))
+    table = _XING + rb"\0\0\0[\x01\x03\x05\x07\t\v\r\x0f](.{4})"
+    found = re.search(table, part.read(HEAD), re.DOTALL)
+    return int.from_bytes(found[1], "big") if found else None
+
+
+# ---- Ogg: its pages.
 
 _REVERSED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
-_BEGINS = 2  # flag of a stream's first page
-_SILK, _HYBRID, _CELT = (480, 960, 1920, 2880), (480, 960), (120, 240, 480, 960)  # at 48 kHz
 
 
-def _ogg_links(path: str, stream: BinaryIO) -> list[Link]:
-    """Links of an Ogg file; none where it is one recording whose places are right. AudioError for
-    one that ends within a page: no header tells how many there are."""
-    content = stream.read()
-    last = content.rfind(b"OggS")
-    told, there = _page_size(content, last), len(content) - last
-    if told > there:
-        raise AudioError(_cut(told, there, "bytes of its last page"))
-    given = _recordings(content)
-    if len(given) == 1 and _mend_places(given[0]) is given[0]:
-        return []
-    return [Link(partial(_open_ogg, path, number), told=False) for number in range(len(given))]
+def _renumbered(*where: Any) -> io.BytesIO:
+    """Ogg file whose pages tell numbers instead of no places of samples; empty for another."""
+    pages = list(_pages(_Part(*where).read()))
+    if {page[6:14] for page in pages} - {bytes(8), b"\xff" * 8}:
+        pages = []
+    numbered = enumerate(pages)
+    return io.BytesIO(b"".join(_rewritten(page, 6, struct.pack("<q", n)) for n, page in numbered))
 
 
-def _open_ogg(path: str, number: int) -> _Forward:
-    pages = _recordings(Path(path).read_bytes())[number]
-    return _Forward(io.BytesIO(b"".join(_mend_places(pages))))
-
-
-def _recordings(content: bytes) -> list[list[bytes]]:
-    """Pages of each of the recordings that were joined."""
-    parts: list[list[bytes]] = []
-    for page in _pages(content):
-        if page[5] & _BEGINS and not (parts and parts[-1][-1][5] & _BEGINS):
-            parts.append([])
-        if parts:
-            parts[-1].append(page)
-    return parts
-
-
-def _page_size(content: bytes, place: int) -> int:
+def _page_size(content: bytes | mmap.mmap, place: int) -> int:
     """Bytes that a page tells of; those of the shortest where its head is cut."""
     n = int.from_bytes(content[place + 26 : place + 27])
     return 27 + n + sum(content[place + 27 : place + 27 + n])
 
 
-def _pages(content: bytes) -> Iterator[bytes]:
+def _pages(content: bytes | mmap.mmap) -> Iterator[bytes]:
+    """Yield the pages; AudioError where the file ends within one."""
     place = content.find(b"OggS")
-    while 0 <= place < len(content) - 27:
-        size = _page_size(content, place)
-        if place + size > len(content):
-            return
+    while place >= 0:
+        size, there = _page_size(content, place), len(content) - place
+        if size > there:
+            raise AudioError(_cut(size, there, "bytes of its last page"))
         yield content[place : place + size]
         place = content.find(b"OggS", place + size)
-
-
-def _mend_places(pages: list[bytes]) -> list[bytes]:
-    """The pages, with other places where theirs are not those of their packets."""
-    codec = pages[0][27 + pages[0][26] :][:8]
-    if codec != b"OpusHead" and codec[:7] != b"\x01vorbis":
-        return pages
-    given = [struct.unpack_from("<q", page, 6)[0] for page in pages]
-    if codec == b"OpusHead":
-        right = _opus_places(pages)
-        audio = [both for both in zip(given, right, strict=True) if both[1] > 0]
-        late = audio[0][0] - audio[0][1] if len(audio) > 1 else 0  # of one cut from a broadcast
-        before = max((place for _, place in audio[:-1]), default=0)
-        fits = late >= 0 and all(told - late == place for told, place in audio[:-1])
-        fits &= bool(audio) and before < audio[-1][0] - late <= audio[-1][1]  # the end is trimmed
-    else:
-        told = [place for place in given if place >= 0]
-        fits = told == sorted(told) and given[-1] > 0
-        # A packet of Vorbis does not tell its length: an endless stream's last place cuts nothing.
-        right = [min(place, 0) or -(place > 0) for place in given[:-1]] + [_UNKNOWN]
-    if fits:
-        return pages
-    return [_rewritten(page, 6, struct.pack("<q", n)) for page, n in zip(pages, right, strict=True)]
-
-
-def _opus_places(pages: Sequence[bytes]) -> list[int]:
-    """Place of each page: samples at 48 kHz of the packets that end by then (RFC 7845), 0 for the
-    two headers, -1 where none ends."""
-    total = number = samples = 0
-    inside, found = False, []
-    for page in pages:
-        place, ended = 27 + page[26], False
-        for lace in page[27 : 27 + page[26]]:
-            if not inside:
-                number += 1
-                samples = _opus_samples(page[place : place + 2]) if number > 2 else 0
-            place, inside = place + lace, lace == 255
-            if not inside:
-                ended, total = True, total + samples
-        found.append(total if ended else -1)
-    return found
-
-
-def _opus_samples(begin: bytes) -> int:
-    """Samples at 48 kHz of the packet that begins so (RFC 6716, 3.1)."""
-    if not begin:
-        return 0
-    kind, code = begin[0] >> 3, begin[0] & 3
-    sizes = _SILK if kind < 12 else _HYBRID if kind < 16 else _CELT
-    return (1, 2, 2, begin[-1] & 63)[code] * sizes[kind % len(sizes)]
 
 
 def _rewritten(page: bytes, at: int, new: bytes) -> bytes:
@@ -590,127 +752,3 @@ def renumber_ogg(file: int, serial: bytes) -> None:
     """Give the stream in an open Ogg file this number (4 bytes) instead of one that was drawn."""
     content = os.pread(file, os.fstat(file).st_size, 0)
     os.pwrite(file, b"".join(_rewritten(page, 14, serial) for page in _pages(content)), 0)
-
-
-# ---- MP3: joined files, and lengths that are estimated from the first frames.
-
-_KBPS = {  # by layer, and whether it is MPEG 1
-    (3, True): (32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320),
-    (2, True): (32, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384),
-    (3, False): (8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160),
-}
-_KBPS[2, False] = _KBPS[3, False]
-_HZ = (44100, 48000, 32000)  # of MPEG 1; 2 has half of it, 2.5 a quarter
-
-
-@dataclass(frozen=True)
-class _Frame:
-    """MPEG frame: its bytes, where a table of contents would stand, and what all frames of a
-    recording share."""
-
-    size: int
-    contents: int
-    kind: tuple[int, int, int, bool]
-
-
-def _mpeg_frame(data: bytes, place: int) -> _Frame | None:
-    head = data[place : place + 4]
-    if len(head) < 4 or head[0] != 0xFF or head[1] & 0xE0 != 0xE0:
-        return None
-    version, layer = head[1] >> 3 & 3, 4 - (head[1] >> 1 & 3)
-    rate, mono = head[2] >> 2 & 3, head[3] >> 6 == 3
-    kbps = _KBPS.get((layer, version == 3), ())
-    if version == 1 or rate == 3 or not 1 <= head[2] >> 4 <= len(kbps):
-        return None
-    hz = _HZ[rate] >> (0, 1, 2)[(3, 2, 0).index(version)]
-    samples = 576 if layer == 3 and version != 3 else 1152
-    size = samples * 125 * kbps[(head[2] >> 4) - 1] // hz + (head[2] >> 1 & 1)
-    side = (17 if mono else 32) if version == 3 else 9 if mono else 17
-    return _Frame(size, 4 + side, (version, layer, rate, mono))
-
-
-@dataclass
-class _Track:
-    """Frames of one recording: places of its table of contents, where it has one, of the first and
-    behind the last; listed: their number in that table."""
-
-    toc: int
-    begin: int
-    end: int
-    n: int = 0
-    listed: int | None = None
-
-
-def _mpeg_links(path: str, stream: BinaryIO) -> list[Link]:
-    """Links of an MP3 file; none where it is one recording whose header tells its length."""
-    content = stream.read()
-    tracks, place, kind = list[_Track](), 0, None
-    while place < len(content):
-        frame = _mpeg_frame(content, place)
-        if frame is None or place + frame.size > len(content):
-            place = _next_frame(content, place)
-            continue
-        listed = _listed(content, place, frame)
-        if listed is not None or frame.kind != kind:
-            behind = place if listed is None else place + frame.size
-            tracks.append(_Track(place, behind, behind, -(listed is not None), listed))
-        place, kind = place + frame.size, frame.kind
-        tracks[-1].end, tracks[-1].n = place, tracks[-1].n + 1
-    links = []
-    for track in (track for track in tracks if track.n):
-        if track.listed is None or track.n > track.listed + 1:
-            links.append(Link(partial(_piped, path, track.begin, track.end), told=False))
-        elif track.n + 1 < track.listed:
-            raise AudioError(_cut(track.listed, track.n, "frames"))
-        else:
-            links.append(Link(partial(_open_part, path, track.toc, track.end)))
-    return [] if len(links) == 1 and links[0].told else links
-
-
-def _next_frame(content: bytes, place: int) -> int:
-    """Where frames go on behind tags, or what else stands there."""
-    if content[place : place + 3] == b"ID3":
-        return place + _id3_size(content[place : place + 10])
-    while (place := content.find(b"\xff", place + 1)) >= 0:
-        frame = _mpeg_frame(content, place)
-        if frame and _mpeg_frame(content, place + frame.size):
-            return place
-    return len(content)
-
-
-def _id3_size(head: bytes) -> int:
-    """Bytes of the tags that begin so."""
-    size = 0
-    for byte in head[6:10]:
-        size = size << 7 | byte & 127
-    return 10 + size
-
-
-def _listed(content: bytes, place: int, frame: _Frame) -> int | None:
-    """Frames that the table of contents (Xing) in this frame lists; None where there is none."""
-    for start in (place + frame.contents, place + frame.contents + 2):  # with a checksum
-        name, flags, n = struct.unpack(">4sII", content[start : start + 12].ljust(12, b"\0"))
-        if name in (b"Xing", b"Info") and flags & 1:
-            return int(n)
-    return None
-
-
-@contextmanager
-def _piped(path: str, begin: int, end: int) -> Iterator[_Forward]:
-    """Open a stretch of a file as a pipe, of which libsndfile estimates no length."""
-    file = Path(path).open("rb")  # noqa: SIM115
-    out, into = os.pipe()
-
-    def feed() -> None:
-        with suppress(BrokenPipeError), os.fdopen(into, "wb") as stream, file:
-            file.seek(begin)
-            stream.write(file.read(end - begin))
-
-    feeder = threading.Thread(target=feed, daemon=True)
-    feeder.start()
-    try:
-        with _Forward(out, closefd=False) as audio:
-            yield audio
-    finally:
-        os.close(out)
-        feeder.join()

@@ -73,6 +73,16 @@ def positive(text: str) -> int:
     return natural(text, 1)
 
 
+def user_path(text: str) -> Path:
+    """Parse a path; a leading ~ or ~/ is the home, where no shell put that in its place."""
+    if text != "~" and not text.startswith("~/"):
+        return Path(text)
+    try:
+        return Path(text).expanduser()
+    except RuntimeError as error:
+        raise BadValue(f"{text}: you have no home (HOME); write the whole path") from error
+
+
 def _file_error(error: OSError) -> str:
     """The system's message for a file: not there, not allowed, no space left."""
     name = "" if error.filename is None else f"{error.filename}: "

@@ -25,14 +25,15 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 import click
 
-from utils.cli import COMMON, BadValue, UserError, run_program
+from utils.cli import COMMON, BadValue, UserError, run_program, user_path
 
 
 class _Value(click.ParamType[Any]):
     """A value that a function makes of its text."""
 
     def __init__(self, parse: Callable[[str], Any]) -> None:
-        self.parse, self.name = parse, getattr(parse, "__name__", "text").lower()
+        self.parse = user_path if parse is Path else parse
+        self.name = getattr(parse, "__name__", "text").lower()
 
     def __call__(self, value: Any, param: Any = None, ctx: Any = None) -> Any:
         """The value; a default is one already."""

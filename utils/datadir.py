@@ -58,7 +58,7 @@ class DataDir:
 
     @property
     def spk2gender(self) -> dict[str, str] | None:
-        """speaker -> m or f."""
+        """speaker -> m, f or other."""
         return self.tables.get("spk2gender")
 
     @property

@@ -2,6 +2,7 @@
 # Installs from the system's packages what some tests need, because somebody asked for it:
 #   utils/install_for_tests.sh slurm      `make test-slurm`: a Slurm of one node (tests/slurm_cluster.py)
 #   utils/install_for_tests.sh browser    `make test-browser`: Chromium (tests/browser.py)
+#   utils/install_for_tests.sh strace     what shows whom a program calls (tests/test_private.py)
 # It does nothing where the programs are there, and fails where they cannot be installed. No service is
 # started, and none is left enabled to run (there is no configuration under /etc/slurm).
 set -euo pipefail
@@ -23,7 +24,11 @@ case ${1-} in
     packages=(chromium)
     if command -v chromium || command -v chromium-browser; then exit 0; fi >/dev/null
     ;;
-  *) die "'${1-}'; known: slurm, browser" ;;
+  strace)
+    packages=(strace)
+    if command -v strace; then exit 0; fi >/dev/null
+    ;;
+  *) die "'${1-}'; known: slurm, browser, strace" ;;
 esac
 command -v apt-get >/dev/null \
   || die "no apt-get here; install what Debian has as ${packages[*]}, then run this again"

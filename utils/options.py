@@ -31,3 +31,6 @@ TrialFormat = Annotated[
     "all lines of a file have",
     COMMON,
 ]  # fmt: skip
+AllowSelf = Annotated[
+    bool, "Whether trials of a recording against itself are counted; else they are an error", COMMON
+]

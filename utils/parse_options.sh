@@ -113,7 +113,7 @@ command_line=${command_line% }
 # What may be meant as true or false, of which _po_check_value takes two spellings.
 _po_truth='^([Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee]|[Yy][Ee][Ss]|[Nn][Oo]|[Oo][Nn]|[Oo][Ff][Ff])$'
 declare -A _po_comment=() _po_default=()
-config_names=() _po_names=() _po_head='' _po_set=() _po_given=() _po_configs=() _po_ended=false _po_wants_help=false
+config_names=() _po_names=() _po_head='' _po_set=() _po_given=() _po_configs=() _po_ended=false _po_wants_help=false _po_home=~
 _po_read_block "${BASH_SOURCE[1]}"
 for _po_name in "${_po_names[@]}"; do
   if [[ -v $_po_name ]]; then _po_default[$_po_name]=${!_po_name}; fi
@@ -151,6 +151,7 @@ while [[ $# -gt 0 ]]; do
   fi
   shift
   if [[ $_po_name == config ]]; then
+    [[ ${_po_value%%/*} != '~' ]] || _po_value=$_po_home${_po_value#'~'}
     _po_configs+=("$_po_value")
   else
     _po_check_value "$_po_name" "$_po_value" "$_po_option"
@@ -166,7 +167,9 @@ fi
 for _po_value in "${_po_configs[@]}"; do _po_read_config "$_po_value"; done
 _po_set+=("${_po_given[@]}") # last, for the command line wins
 for ((_po_i = 0; _po_i < ${#_po_set[@]}; _po_i += 2)); do
-  printf -v "${_po_set[_po_i]}" %s "${_po_set[_po_i + 1]}"
+  _po_value=${_po_set[_po_i + 1]}
+  [[ ${_po_value%%/*} != '~' ]] || _po_value=$_po_home${_po_value#'~'} # bash leaves --corpus=~/x as it is
+  printf -v "${_po_set[_po_i]}" %s "$_po_value"
 done
 if $_po_wants_help; then
   _po_help
@@ -177,4 +180,4 @@ fi
 option_names=("${_po_names[@]}")
 unset -f _po_fail _po_read_block _po_help _po_check_name _po_check_value _po_read_config
 unset _po_comment _po_default _po_names _po_head _po_set _po_given _po_configs _po_ended _po_wants_help \
-  _po_name _po_option _po_value _po_truth _po_i
+  _po_name _po_option _po_value _po_truth _po_i _po_home

@@ -15,6 +15,7 @@ resemblyzer=requirements-resemblyzer.txt
 declare -A lost=( # what is not available without an optional package
   ["requirements-moonshine.txt"]="no Moonshine, so --asr moonshine is not available"
   ["requirements-silero.txt"]="no Silero, so --vad silero is not available"
+  ["requirements-whisper.txt"]="no Whisper, so --asr whisper is not available"
 )
 files=(requirements.txt "$resemblyzer" "${!lost[@]}")
 for part in "$@"; do
@@ -24,6 +25,32 @@ for part in "$@"; do
   esac
 done
 
+# A stamp for each requirements file, so that `make recipe` does not undo what `make test` added.
+find_stale() {
+  stale=()
+  local file stamp
+  for file in "${files[@]}"; do
+    stamp=.venv/.done.$file
+    [[ -x .venv/bin/python && -f $stamp && $(<"$stamp") == "$(cat "$file" constraints.txt | sha256sum)" ]] || stale+=("$file")
+  done
+  if [[ ${#stale[@]} -eq 0 ]]; then
+    echo "setup: .venv is up to date"
+    exit 0
+  fi
+}
+find_stale # before anything is written: who shares a checkout may only read it
+lock=.venv/.setup.lock place=$lock
+while [[ ! -e $place ]]; do place=$(dirname "$place"); done
+if [[ ! -w $place ]]; then
+  why="is not set up"
+  [[ -x .venv/bin/python || ! -L .venv/bin/python ]] || why="has a Python that you may not run, $(readlink -m .venv/bin/python)"
+  for file in "${stale[@]}"; do
+    [[ -n ${lost[$file]:-} ]] || die "$PWD $why, and you may not write there; its owner can: utils/setup.sh${*:+ $*}"
+    echo "setup: ${lost[$file]}; all else is"
+  done
+  exit 0
+fi
+
 python=${PYTHON:-python3.11}
 command -v "$python" >/dev/null || die "$python was not found." \
   "Install Python 3.11 (Debian: apt-get install python3.11 python3.11-venv), or name it: PYTHON=/path/to/python3.11 make setup"
@@ -32,20 +59,10 @@ command -v "$python" >/dev/null || die "$python was not found." \
 "$python" -c 'import ensurepip, venv' \
   || die "$python has no venv module (Debian: apt-get install python3.11-venv)"
 
-# A stamp for each requirements file, so that `make recipe` does not undo what `make test` added.
 mkdir -p .venv
-exec 9>.venv/.setup.lock
+exec 9>"$lock"
 flock 9
-stale=()
-for file in "${files[@]}"; do
-  digest=$(cat "$file" constraints.txt | sha256sum)
-  stamp=.venv/.done.$file
-  [[ -f $stamp && $(<"$stamp") == "$digest" ]] || stale+=("$file")
-done
-if [[ ${#stale[@]} -eq 0 ]]; then
-  echo "setup: .venv is up to date"
-  exit 0
-fi
+find_stale # somebody else may just have set it up
 
 [[ -x .venv/bin/python ]] || "$python" -m venv .venv
 pip=(.venv/bin/python -m pip --disable-pip-version-check)

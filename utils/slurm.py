@@ -8,6 +8,7 @@ started in the folder of this call after its path.sh, where there is one. Return
 ended: 0 when every one returned 0, else 1 with what happened (FAILED, TIMEOUT, OUT_OF_MEMORY,
 CANCELLED, NODE_FAIL ...) and the end of the first failing log. After a failure the jobs that wait
 are cancelled. When this program is stopped (INT, TERM, HUP), all that it submitted is cancelled.
+Where a limit lets no more jobs into the queue, the others are submitted as places become free.
 
 Options are those of the configuration (--config FILE, by default conf/slurm.conf), which maps them
 to sbatch's: usually --mem 4G, --time 8:00:00, --num-threads N, --gpu N, --partition X, --account X.
@@ -16,6 +17,7 @@ to sbatch's: usually --mem 4G, --time 8:00:00, --num-threads N, --gpu N, --parti
                      tries are kept as LOG.bak
 """
 
+import math
 import os
 import re
 import shlex
@@ -110,6 +112,9 @@ KILLED_LOG_WAIT = 5.0  # the same for a job that failed: its log is only shown
 TRIES = 4  # of a command that the controller did not answer
 CANCEL_WAIT = 15.0
 CALL_WAIT = 60.0  # for the answer to a command; a controller that hangs is one that does not answer
+SUBMIT_WAITS = 3  # times as long: sbatch itself tries for 120 s where all users have too many jobs
+PLACE_WAIT = 30.0  # until a job that the queue did not take is tried again, though none ended
+POLICY = "violates accounting/QOS policy"
 NO_ANSWER = 124  # as timeout(1) exits
 IN_LOG, NOT_STARTED = "in the log", "not started"  # IN_LOG: the log says all about the failure
 ACTIVE = (
@@ -130,14 +135,23 @@ tell = partial(launching.tell_under, "slurm.py")
 Task = tuple[str, str]  # id of the job or array, index in the array or N/A
 
 
+class FullError(UserError):
+    """An array with more jobs than Slurm takes now, or ever; limit: which one, where it says so."""
+
+    def __init__(self, message: str, limit: str) -> None:
+        super().__init__(message)
+        self.limit = limit
+
+
 class Slurm:
     """Slurm's commands. They run in sessions of their own, so that Ctrl-C does not cut them off."""
 
     def __init__(self) -> None:
         self.silent_since: float | None = None
 
-    def call(self, *words: str) -> subprocess.CompletedProcess[str]:
+    def call(self, *words: str, waits: int = 1) -> subprocess.CompletedProcess[str]:
         """Run one command; NO_ANSWER where it takes too long. UserError: it is not installed."""
+        longest = waits * CALL_WAIT
         try:
             return subprocess.run(
                 words,
@@ -146,24 +160,26 @@ class Slurm:
                 text=True,
                 errors="replace",
                 start_new_session=True,
-                timeout=CALL_WAIT,
+                timeout=longest,
             )
         except subprocess.TimeoutExpired:
-            said = f"{words[0]}: no answer in {CALL_WAIT:g} s"
+            said = f"{words[0]}: no answer in {longest:g} s"
             return subprocess.CompletedProcess(words, NO_ANSWER, "", said)
         except FileNotFoundError as error:
             raise UserError(f"{words[0]}: not found; is this a machine of the cluster?") from error
 
     def largest_index(self) -> int:
-        """The highest index that an array may have (MaxArraySize - 1)."""
+        """The highest index that an array may have (MaxArraySize - 1), or its most tasks."""
         done = self.call("scontrol", "show", "config")
         found = re.search(r"^MaxArraySize\s*=\s*(\d+)", done.stdout, re.MULTILINE)
-        return max(1, int(found[1]) - 1) if found else 1000
+        tasks = re.findall(r"max_array_tasks=(\d+)", done.stdout)
+        return max(1, min([int(found[1]) - 1 if found else 1000, *map(int, tasks)]))
 
     def submit(self, words: Sequence[str]) -> str:
-        """Submit; the id of the job. UserError with sbatch's own words where it refuses."""
+        """Submit; the id of the job. UserError with sbatch's own words where it refuses: FullError
+        where fewer jobs, or the same ones later, may be taken."""
         for attempt in range(TRIES):
-            done = self.call(*words)
+            done = self.call(*words, waits=SUBMIT_WAITS)
             if done.returncode == 0:
                 return done.stdout.strip().splitlines()[-1].partition(";")[0]
             message = " ".join(done.stderr.split())
@@ -173,7 +189,14 @@ class Slurm:
             time.sleep(2**attempt)
         if done.returncode == NO_ANSWER:
             message += "; it may be submitted all the same: look with squeue, and scancel it"
-        raise UserError(f"not submitted: {message} (command: {shlex.join(words)})")
+        said = f"not submitted: {message} (command: {shlex.join(words)})"
+        limits = r"\b(?:QOS|Assoc)\w+|\b(?:Slurm|Job creation) .*retrying|Invalid job array"
+        limit = "".join(re.findall(limits, message)[:1])
+        if POLICY in message:
+            said += "; ask for less (--mem, --time ...), or rerun it when other jobs have ended"
+        if re.search("Submit|retrying|array", limit) or (POLICY in message and not limit):
+            raise FullError(said, limit)
+        raise UserError(said)
 
     def states(self, ids: Sequence[str]) -> dict[Task, tuple[str, str]] | None:
         """State and reason of all tasks that Slurm still knows; None where it did not answer."""
@@ -236,17 +259,17 @@ def job_script(request: launching.Request) -> bytes:
     )
 
 
-def plan_arrays(numbers: Sequence[int], largest: int) -> list[tuple[int, list[int]]]:
-    """Arrays of at most `largest` jobs: (offset, indices), number = offset + index.
+def next_array(numbers: Sequence[int], size: int, largest: int) -> tuple[int, list[int]]:
+    """Offset and jobs of the next array, of at most `size`: number = offset + index.
 
-    >>> plan_arrays([1, 2, 3, 4, 7], 3)
-    [(0, [1, 2, 3]), (3, [1]), (6, [1])]
+    An index is the number where that is no larger than the largest index.
+
+    >>> next_array([2, 3, 4, 7], 3, 5), next_array([4, 7, 9, 12], 4, 6)
+    ((0, [2, 3, 4]), (3, [4, 7, 9]))
     """
-    arrays: dict[int, list[int]] = {}
-    for number in numbers:
-        offset = (number - 1) // largest * largest
-        arrays.setdefault(offset, []).append(number - offset)
-    return list(arrays.items())
+    chosen = numbers[:size]
+    offset = 0 if chosen[-1] <= largest else chosen[0] - 1
+    return offset, [number for number in chosen if number - offset <= largest]
 
 
 @dataclass
@@ -265,11 +288,16 @@ class Launcher:
     _first_seen: dict[int, float] = field(default_factory=dict)
     _wake: threading.Event = field(default_factory=threading.Event)
     _cancelled: bool = False
+    _told_full: bool = False
+
+    def __post_init__(self) -> None:
+        self._progress = launching.Progress("slurm.py", self.request)
 
     @property
     def ids(self) -> list[str]:
-        """The ids of all that was submitted."""
-        return list(dict.fromkeys(job for job, _ in self.tasks))
+        """The ids of all that was submitted and has not ended."""
+        alive = (task[0] for task, number in self.tasks.items() if number not in self.ended)
+        return list(dict.fromkeys(alive))
 
     def stop(self, signum: int, _frame: FrameType | None = None) -> None:
         """Handle a signal: wake the loop, which cancels everything."""
@@ -279,23 +307,44 @@ class Launcher:
     def run(self) -> None:
         """Submit, and wait until every job has ended, or a signal came."""
         most = self.request.most(0) if "max-jobs-run" in self.request.options else 0
-        one = len(self.request.numbers) == 1
-        largest = self.request.numbers[0] if one else self.slurm.largest_index()
-        arrays = plan_arrays(self.request.numbers, largest)
+        todo = list(self.request.numbers)
+        size = largest = todo[0] if len(todo) == 1 else self.slurm.largest_index()
         try:
-            # With a limit the arrays go one after the other: Slurm's own limit is one of an array.
-            for wave in [[array] for array in arrays] if most else [arrays]:
-                for array in wave:
-                    if not self.stopped_by:
-                        self._submit(*array, most)
-                self._wait()
-                if self.stopped_by or any(self.ended.values()):
-                    break
+            while todo and not self.stopped_by and not any(self.ended.values()):
+                offset, chosen = next_array(todo, size, largest)
+                try:
+                    self._submit(offset, chosen, most)
+                except FullError as error:
+                    size = self._make_room(error, len(chosen))
+                    largest = size if "array" in error.limit else largest
+                    continue
+                todo = todo[len(chosen) :]
+                size = min(2 * size, largest)
+                if most:  # one after the other: Slurm's own limit is one of an array
+                    self._wait(len(self.tasks))
+            self._wait(len(self.tasks))
         finally:
             if len(self.ended) < len(self.tasks):
                 self._cancel_all()
 
-    def _submit(self, offset: int, indices: Sequence[int], most: int) -> None:
+    def _make_room(self, error: FullError, refused: int) -> int:
+        """How many jobs to submit next where so many were refused: half, or, after a single one,
+        as many as have ended meanwhile."""
+        if refused > 1:
+            return refused // 2
+        if "array" in error.limit or not (error.limit or self.tasks):
+            raise error  # the job itself asks for too much, or another one's place
+        before = len(self.ended)
+        if not self._told_full:
+            tell(
+                f"{self.request.log}: {len(self.tasks)} of {len(self.request.numbers)} jobs are "
+                f"submitted; the others wait for places ({error.limit or POLICY})"
+            )
+            self._told_full = True
+        self._wait(before + 1, PLACE_WAIT)
+        return max(1, len(self.ended) - before)
+
+    def _submit(self, offset: int, numbers: Sequence[int], most: int) -> None:
         script = scheduler_file(self.request, ".sh")
         output = str(scheduler_file(self.request, ".log").absolute()).replace("%", "%%")
         words = [*self.submit_words, "--parsable", "--no-requeue", "--job-name", script.stem]
@@ -305,10 +354,9 @@ class Launcher:
             self.tasks[job, "N/A"] = self.request.numbers[0]
             return
         limit = f"%{most}" if most else ""
-        array = f"--array={launching.show_numbers(indices, '-')}{limit}"
-        words += [array, str(script), f"+{offset}"]
-        job = self.slurm.submit(words)
-        self.tasks.update({(job, str(index)): offset + index for index in indices})
+        indices = launching.show_numbers([number - offset for number in numbers], "-")
+        job = self.slurm.submit([*words, f"--array={indices}{limit}", str(script), f"+{offset}"])
+        self.tasks.update({(job, str(number - offset)): number for number in numbers})
 
     def write_script(self) -> None:
         """Put the jobs' script in place, and remove what an older call left beside it."""
@@ -317,16 +365,16 @@ class Launcher:
         scheduler_file(self.request, ".log").unlink(missing_ok=True)
         script.write_bytes(job_script(self.request))
 
-    def _wait(self) -> None:
-        progress = launching.Progress("slurm.py", self.request)
-        wait = FIRST_WAIT
-        while not self.stopped_by:
-            states = self.slurm.states(self.ids)
+    def _wait(self, enough: int, longest: float = math.inf) -> None:
+        """Follow the jobs until so many have ended in all, a signal came, or the time is over."""
+        wait, began = FIRST_WAIT, time.monotonic()
+        while not self.stopped_by and time.monotonic() - began < longest:
+            states = self.slurm.states(self.ids) if self.ids else {}
             self._note_silence(states is None)
             for task, number in self.tasks.items():
                 if number not in self.ended:
                     self._judge(number, states, task)
-            if len(self.ended) == len(self.tasks):
+            if len(self.ended) >= enough:
                 return
             if any(self.ended.values()) and not self._cancelled:
                 self._cancelled = True
@@ -336,7 +384,7 @@ class Launcher:
             more = f", {len(waiting)} waiting ({reasons})" * bool(waiting)
             known = {number: _state_of(task, states or {}) for task, number in self.tasks.items()}
             running = sorted(number for number, state in known.items() if state == "RUNNING")
-            progress.tell(len(self.ended), running, more)
+            self._progress.tell(len(self.ended), running, more)
             self._wake.wait(wait)
             wait = min(LONGEST_WAIT, wait * GROWTH)
 

@@ -62,12 +62,27 @@ def _path_in(word: str) -> Path | None:
 
 
 def commit_of_code() -> str:
-    """Commit of this checkout, with -dirty where files differ from it."""
-    words = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
-    said = ""
-    with suppress(FileNotFoundError):  # without git
-        said = subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
-    return said or "not a git checkout"
+    """Commit of this checkout, with -dirty where files differ from it, or of the archive that it
+    was unpacked from.
+
+    A repository around the project is not its own. Named outright, the project's own also counts
+    where somebody else owns it, and whatever a git hook has in its environment.
+    """
+    if not (ROOT / ".git").exists():  # a file in worktrees and submodules
+        with suppress(OSError):
+            commit = (ROOT / ".commit").read_text("utf-8").strip()
+            if "$" not in commit:  # git archive wrote it
+                return f"{commit} (an archive of it)"
+        return "not a git checkout"
+    words = ["git", f"--git-dir={ROOT}/.git", f"--work-tree={ROOT}", "describe", "--always"]
+    env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    with suppress(OSError):  # without git
+        done = subprocess.run(
+            [*words, "--dirty"], cwd=ROOT, env=env, capture_output=True, text=True
+        )
+        if done.returncode == 0:
+            return done.stdout.strip()
+    return "unknown: git cannot read .git"
 
 
 def provenance(folder: Path) -> str | None:

@@ -2,15 +2,17 @@
 
 import logging
 import math
-import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, count, islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from utils import tables
 from utils.arrays import Bool, Float64, Int64
@@ -19,15 +21,16 @@ from utils.cli import UserError
 # ---- Trial lists and score files: checked reading, joining by id pair, atomic writing.
 #
 # Trials: `<enrol> <trial> target|nontarget`; scores: `<enrol> <trial> <score>`. Any run of blanks
-# or tabs separates fields. A line is one row, so row i stands on line i + 1. The readers split a
-# file as a whole (pandas takes longer), and ids are kept as codes into a list of the distinct
-# names. A file of another form is read again line by line, for the message.
+# or tabs separates fields. A line is one row, so row i stands on line i + 1. The readers split
+# pieces of many lines where one blank or tab separates, which is the fastest (pandas takes longer),
+# and read the rest of any other file line by line. Ids are codes into a list of distinct names.
 
 T = TypeVar("T", str, bytes)
-_LABELS = (b"nontarget", b"target")
+V = TypeVar("V", np.bool_, np.float64)
 _SIDES = ("enrol", "trial")
-_FIELD, _GAP = rb"[^\s\0]++", rb"[ \t]++"
-_ROWS = re.compile(rb"(?:[ \t]*+" + _GAP.join([_FIELD] * 3) + rb"[ \t]*+\n)++")
+_PIECE = 1 << 17  # bytes, so that all that is made of a piece stays in the processor's cache
+_TAB_AS_BLANK = bytes.maketrans(b"\t", b" ")
+_OF_FIELDS = bytes({*range(256)} - {*b" \t\n\v\f\r\0"})
 
 logger = logging.getLogger(__name__)
 
@@ -95,9 +98,7 @@ def line_of(pairs: Trials | Scores, row: int) -> int:
 def read_trials(path: tables.StrPath) -> Trials:
     """Read a trial list; UserError names file and line of the first fault (a pair listed twice, an
     unknown label, a wrong number of fields, a file that is empty or no text)."""
-    enrol, trial, labels = _read_columns(path)
-    target = _parse_labels(path, labels)
-    pairs = Trials(_ids(enrol), _ids(trial), target)
+    pairs = Trials(*_read_columns(path, _parse_labels))
     check_pairs_once(path, pairs, "listed")
     return pairs
 
@@ -105,9 +106,7 @@ def read_trials(path: tables.StrPath) -> Trials:
 def read_scores(path: tables.StrPath) -> Scores:
     """Read a score file; UserError names file and line of the first fault (a pair scored twice, a
     score that is not a finite number, and the faults of `read_trials`)."""
-    enrol, trial, scores = _read_columns(path)
-    values = _parse_scores(path, scores)
-    pairs = Scores(_ids(enrol), _ids(trial), values)
+    pairs = Scores(*_read_columns(path, _parse_scores))
     check_pairs_once(path, pairs, "scored")
     return pairs
 
@@ -122,7 +121,8 @@ def join_scores(
     """Find the score of each trial by the id pair, (n_trials,) in trial order.
 
     A trial without a score is a UserError naming line and pair; scores of pairs that are not trials
-    are left out with a warning that counts them.
+    are left out with a warning that counts them. A warning asks whether the scores are distances
+    where they order trials the wrong way, beyond chance.
     """
     (enrol, given_enrol, _), (trial, given_trial, n) = (
         _in_one_numbering(getattr(trials, side), getattr(scores, side)) for side in _SIDES
@@ -142,7 +142,73 @@ def join_scores(
     if more := len(scores) - len(trials):
         where = f"for pairs that are not in {trials_path}; left out"
         logger.warning("%s: %d of %d scores are %s", scores_path, more, len(scores), where)
+    _warn_of_distances(trials, scores.score[row], scores_path)
     return scores.score[row]
+
+
+BEYOND_CHANCE = 3.0  # standard errors
+
+
+def _warn_of_distances(trials: Trials, score: Float64, path: tables.StrPath) -> None:
+    """Warn where target trials score below the others so often that it is hardly chance.
+
+    The error is that of the area under the ROC over the enrolled and over the tried ids, whose
+    trials go together (Obuchowski 1997), added, and at least that of as many independent trials
+    without any difference (Mann and Whitney 1947).
+    """
+    target = trials.target
+    n, n_other = np.count_nonzero(target), np.count_nonzero(~target)
+    if not n or not n_other or np.median(score[target]) >= np.median(score[~target]):
+        return  # the EER is at most 50 %
+    right = np.empty(len(score))  # share of the trials of the other kind that are on the right side
+    right[target] = _share_below(score[target], score[~target])
+    right[~target] = 1.0 - _share_below(score[~target], score[target])
+    area = right[target].mean()
+    part = (right - area) / np.where(target, n, n_other)
+    ids = (np.bincount(Ids.of(side).codes, part) for side in (trials.enrol, trials.trial))
+    error = sum(float((own**2).sum()) * len(own) / max(len(own) - 1, 1) for own in ids)
+    if area < 0.5 - BEYOND_CHANCE * math.sqrt(max(error, (n + n_other + 1) / (12 * n * n_other))):
+        logger.warning(
+            "%s: the EER lies above 50 %%, beyond chance (a target trial scores below a nontarget "
+            "trial in %.1f %% of comparisons): are lower scores more alike, as distances are? Then "
+            "give them with the other sign",
+            *(path, 100.0 * (1.0 - area)),
+        )
+
+
+def _share_below(value: Float64, other: Float64) -> Float64:
+    """Share of the other values that are smaller, for each value, (n,); equal ones count half."""
+    ordered = np.sort(other)
+    both = (np.searchsorted(ordered, value, side) for side in ("left", "right"))
+    return np.asarray(sum(both) / (2.0 * len(other)))
+
+
+def check_not_itself(
+    path: tables.StrPath,
+    trials: Trials,
+    *,
+    allowed: bool = False,
+    enrolled: Mapping[str, Collection[str]] = MappingProxyType({}),
+) -> None:
+    """Raise a UserError for the first trial of a recording against itself, or against a model that
+    is made of it (enrolled: recordings by model). allowed: warn with their number instead."""
+    enrol, trial, _ = _in_one_numbering(trials.enrol, trials.trial)
+    same = enrol == trial
+    if enrolled:
+        pairs = zip(trials.enrol, trials.trial, strict=True)
+        same |= np.array([utt in enrolled.get(model, ()) for model, utt in pairs])
+    if not same.any():
+        return
+    i = int(np.argmax(same))
+    model, utt = trials.enrol[i], trials.trial[i]
+    what = "itself" if model == utt else f"{model}, a model that is made of it"
+    message = (
+        f"{path}:{line_of(trials, i)}: recording {utt} is compared with {what} "
+        f"({int(same.sum())} of {len(trials)} trials are of this kind); "
+    )
+    if not allowed:
+        raise UserError(f"{message}take them out, or give --allow-self to count them")
+    logger.warning("%sthey are counted", message)
 
 
 def merge_scores(parts: Mapping[Path, Scores]) -> Scores:
@@ -186,21 +252,49 @@ def _write(path: tables.StrPath, pairs: Trials | Scores, values: Sequence[str], 
         stream.writelines(sorted(row.encode("utf-8") for row in rows))
 
 
-def _read_columns(path: tables.StrPath) -> tuple[list[bytes], list[bytes], list[bytes]]:
-    """Columns of a table of three. UserError names the first line that is not so."""
-    content = tables.read_bytes(path).rstrip(b" \t\n") + b"\n"
-    if (
-        _ROWS.fullmatch(content)
-        and not content.startswith(tables.BYTE_ORDER_MARK)
-        and _is_utf8(content)
-    ):
-        fields = content.split()
-        return fields[::3], fields[1::3], fields[2::3]
-    rows = 0
-    for rows, fields_of_row in tables.read_rows(path, 3):
-        if " ".join(fields_of_row).split() != fields_of_row:
-            raise UserError(f"{path}:{rows}: a field holds a blank that is none: not text")
-    raise UserError(f"{path}:1: the file is empty")
+def _read_columns(
+    path: tables.StrPath, parse: Callable[[tables.StrPath, int, list[bytes]], npt.NDArray[V]]
+) -> tuple[Ids, Ids, npt.NDArray[V]]:
+    """Ids of both sides, and what `parse` makes of the third column. UserError names the first line
+    that is not so."""
+    enrol, trial = (defaultdict[bytes, int](count().__next__) for _ in _SIDES)
+    rows = [
+        (_encode(enrol, fields[::3]), _encode(trial, fields[1::3]), parse(path, line, fields[2::3]))
+        for line, fields in _pieces(path)
+    ]
+    if not rows:
+        raise UserError(f"{path}:1: the file is empty")
+    codes, other_codes, values = (np.concatenate(parts) for parts in zip(*rows, strict=True))
+    names, other_names = ([name.decode() for name in code] for code in (enrol, trial))
+    return Ids(codes, names), Ids(other_codes, other_names), values
+
+
+def _pieces(path: tables.StrPath) -> Iterator[tuple[int, list[bytes]]]:
+    """Yield the number of a line, and the fields of it and of lines behind it, three of each."""
+    content, line, start = tables.read_bytes(path), 1, 0
+    while start < len(content):
+        end = content.find(b"\n", start + _PIECE) + 1 or len(content)
+        if not (fields := _split_plain(content[start:end])):
+            break
+        yield line, fields
+        line, start = line + len(fields) // 3, end
+    else:
+        return
+    fields = []
+    for number, row in islice(tables.read_rows(path, 3), line - 1, None):
+        fields += (encoded := [field.encode() for field in row])
+        if b" ".join(encoded).split() != encoded:
+            raise UserError(f"{path}:{number}: a field holds a blank that is none: not text")
+    if fields:
+        yield line, fields
+
+
+def _split_plain(content: bytes) -> list[bytes]:
+    """Fields of lines that have three, one blank or tab between them; none of any other text."""
+    between, fields = content.translate(_TAB_AS_BLANK, _OF_FIELDS), content.split()
+    plain = between == b"  \n" * (len(fields) // 3) and len(between) == len(fields)
+    mark = content.startswith(tables.BYTE_ORDER_MARK)
+    return fields if plain and not mark and _is_utf8(content) else []
 
 
 def _is_utf8(content: bytes) -> bool:
@@ -210,35 +304,32 @@ def _is_utf8(content: bytes) -> bool:
         return False
 
 
-def _ids(column: list[bytes]) -> Ids:
-    codes, names = _number(column)
-    return Ids(codes, [name.decode("utf-8") for name in names])
-
-
-def _number(column: Sequence[T]) -> tuple[Int64, list[T]]:
+def _number(column: Sequence[str]) -> tuple[Int64, list[str]]:
     """Column as codes (n,) from 0, and the distinct values that they number."""
-    code = {value: i for i, value in enumerate(dict.fromkeys(column))}
-    return np.fromiter(map(code.__getitem__, column), np.int64, count=len(column)), list(code)
+    code = defaultdict[str, int](count().__next__)
+    return _encode(code, column), list(code)
 
 
-def _parse_labels(path: tables.StrPath, column: list[bytes]) -> Bool:
-    codes, labels = _number(column)
-    for code, label in enumerate(labels):
-        if label not in _LABELS:
-            line = int(np.argmax(codes == code)) + 1
-            raise UserError(
-                f"{path}:{line}: label {label.decode()} is neither target nor nontarget"
-            )
-    return np.array([label == b"target" for label in labels])[codes]
+def _encode(code: Mapping[T, int], column: Sequence[T]) -> Int64:
+    return np.fromiter(map(code.__getitem__, column), np.int64, count=len(column))
 
 
-def _parse_scores(path: tables.StrPath, column: list[bytes]) -> Float64:
+def _parse_labels(path: tables.StrPath, line: int, column: list[bytes]) -> Bool:
+    if wrong := set(column).difference((b"target", b"nontarget")):
+        i, label = next((i, label) for i, label in enumerate(column, line) if label in wrong)
+        raise UserError(f"{path}:{i}: label {label.decode()} is neither target nor nontarget")
+    return np.fromiter(map(b"target".__eq__, column), np.bool_, count=len(column))
+
+
+def _parse_scores(path: tables.StrPath, line: int, column: list[bytes]) -> Float64:
     """Numbers of a column; UserError names the first that is none or not finite."""
-    values = np.fromiter(map(_finite, column), np.float64, count=len(column))
-    if np.isnan(values).any():
-        i = int(np.argmax(np.isnan(values)))
-        raise UserError(f"{path}:{i + 1}: score {column[i].decode()} is not a finite number")
-    return values
+    if b"_" not in b"".join(column):
+        with suppress(ValueError):
+            values = np.fromiter(map(float, column), np.float64, count=len(column))
+            if np.isfinite(values).all():
+                return values
+    i, text = next((i, t) for i, t in enumerate(column, line) if math.isnan(_finite(t)))
+    raise UserError(f"{path}:{i}: score {text.decode()} is not a finite number")
 
 
 def _finite(text: bytes) -> float:

@@ -29,7 +29,6 @@ if in_stage 0 "x-vectors, trained generators"; then
   each averages 'steps/average_xvectors.py {xvectors} {data} {out}'
   each backends 'steps/train_backend.py --lda-dim {lda_dim} {unseen} {xvectors} {data} {out}'
   each generators 'steps/train_generator.py --seed {seed} {options} {conf} {xvectors} {data} {out}'
-  each frames 'steps/extract_frames.py {options} {encoder} {data} {out}'
 fi
 
 if in_stage 1 "the cosine at which the encoder's error rates are equal, original speech"; then

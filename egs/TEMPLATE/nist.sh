@@ -44,7 +44,6 @@ if in_stage 1 "evaluators, x-vectors of the original segments, what the systems 
   each pools 'steps/make_voice_pool.py {options} {unseen} {world} {data} {speakers} {out}'
   each synthesisers 'steps/train_synthesiser.py --seed {seed} --device {device} {unseen} {conf} {data} {pool} {out}'
   each generators 'steps/train_generator.py --seed {seed} {options} {conf} {xvectors} {data} {out}'
-  each frames 'steps/extract_frames.py {options} {encoder} {data} {out}'
 fi
 
 if in_stage 2 "protect: the profiles tested"; then

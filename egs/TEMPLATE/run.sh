@@ -28,12 +28,10 @@ also_prepared=                             # sets that prepare.sh makes for othe
 prosody=false                              # stage 10 compares pitch, length and level of protected speech with the original (docs/utility.md)
 quality=false                              # stage 10 estimates mean opinion scores of a sample of the trials, original and protected (docs/utility.md)
 quality_utterances=4                       # utterances of each speaker in that sample, at most
-asr=                                       # who recognises words: moonshine (English), moonshine:<folder>, pocketsphinx, ctc, ctc_retrained, hub:<model>; empty: not measured; needs text (docs/words.md)
+asr=                                       # who recognises words: moonshine (English), moonshine:<folder>, whisper (99 languages), whisper:<folder>, pocketsphinx, hub:<model>; empty: not measured; needs text (docs/words.md)
 asr_spelling=english                       # how words are spelt before they are compared: english, english_digits (each digit a word), plain for any language, or vpc2024 and vpc2026 as these challenges (docs/metrics/wer.md)
-asr_lang=general                           # what pocketsphinx and ctc know of the language: general, trigram (of data/train), <file>.jsgf, or a folder with lexicon.dict and lm.arpa
-asr_language=                              # language of the speech, for Whisper of the hub: en, de, ...; empty: it guesses
-asr_model=ctc_mini                         # settings of ctc and ctc_retrained: conf/asr/<name>.yaml
-emotion=                                   # who recognises emotions: functionals, functionals_retrained, hub:<model>; empty: not measured; needs utt2emotion (docs/utility.md)
+asr_language=                              # language of the speech, for Whisper: en, de, ...; empty: it guesses
+emotion=                                   # who recognises emotions: functionals, hub:<model>; empty: not measured; needs utt2emotion (docs/utility.md)
 report_audio=true                          # the report holds short clips of the worst-protected speakers; false: nobody can be heard
 report_pdf=false                           # the report's pictures also as PDF, for papers: figures/*.pdf; drawing then takes twice as long
 drop=                                      # figures of finished runs that the report shall no longer show: names of systems, attackers, evaluators, recognisers, genders, prosody, quality, or all
@@ -70,7 +68,7 @@ if in_stage 3 "x-vectors of the original speech, back ends"; then
   each channels 'steps/extract_channel.py {options} {channel} {source} {data} {out}' \
     'steps/average_xvectors.py {out} {data} {out}'
   each tfidf 'steps/train_backend.py --idf {unseen} {xvectors} {data} {out}'
-  each backends 'steps/train_backend.py --lda-dim {lda_dim} {unseen} {xvectors} {data} {out}'
+  each backends 'steps/train_backend.py --lda-dim {lda_dim} {options} {unseen} {xvectors} {data} {out}'
 fi
 
 if in_stage 4 "what the systems need: pitch, voices, and what is trained"; then
@@ -84,7 +82,6 @@ if in_stage 4 "what the systems need: pitch, voices, and what is trained"; then
   each pools 'steps/make_voice_pool.py {options} {unseen} {world} {data} {speakers} {out}'
   each synthesisers 'steps/train_synthesiser.py --seed {seed} --device {device} {unseen} {conf} {data} {pool} {out}'
   each generators 'steps/train_generator.py --seed {seed} {options} {conf} {xvectors} {data} {out}'
-  each frames 'steps/extract_frames.py {options} {encoder} {data} {out}'
 fi
 
 if in_stage 5 "anonymise the evaluation sets"; then
@@ -114,7 +111,7 @@ if in_stage 8 "scores: enrolment-trial lists, and all pairs of segments"; then
   each scores 'steps/score_trials.py --backend {backend} --asnorm {asnorm} {enrolled} {enrol} {trial} {trials} {out}/scores' \
     'local/record_attack.py --attacker {attacker} --enrol {enrol_data} --trial {trial_data} {learnt}
       --encoder {encoder} --backend {backend} --asnorm {asnorm} {out}/attacker.json'
-  each fused 'local/fuse_scores.py {words} {trials} {out} {scores}' \
+  each fused 'local/fuse_scores.py {options} {trials} {out} {scores}' \
     'local/record_attack.py --attacker {attacker} --enrol {enrol_data} --trial {trial_data} {learnt}
       --encoder fused --backend {parts} {out}/attacker.json'
   each similarity 'steps/score_pairs.py --backend {backend} --asnorm {asnorm} --utt2spk {utt2spk} {rows} {columns}
@@ -126,8 +123,6 @@ if in_stage 9 "privacy metrics"; then
   each metrics 'local/compute_metrics.py {kind} --utt2spk {utt2spk} --bootstrap {bootstrap} --seed {seed} {lists}
     {out}/metrics.json'
   each calibration 'local/compute_metrics.py calibration --utt2spk {utt2spk} {lists} {out}/metrics.json'
-  each reidentification 'local/compute_metrics.py reidentification --utt2spk {utt2spk} --bootstrap {bootstrap}
-    --seed {seed} {draws} {trials} {scores} {out}/metrics.json'
   each inference 'local/measure_people.py inference --bootstrap {bootstrap} --seed {seed} {lists} {xvectors} {data}
     {out}/metrics.json' # sex and age
   each crowd 'local/measure_people.py crowd --bootstrap {bootstrap} --seed {seed} {lists} {enrol} {enrol_data}
@@ -146,13 +141,9 @@ if in_stage 10 "utility"; then
   each quality_samples 'utils/subset_data_dir.py --per-spk {quality_utterances} --seed {seed} {data} {out}'
   each quality 'steps/estimate_quality.py {data} {protected} {out}'
   each quality_figures 'local/compute_utility.py quality {original} --bootstrap {bootstrap} --seed {seed} {lists} {out}/metrics.json'
-  # What protects the speech that recognisers learn from:
-  again f0 xvectors given_xvectors session_xvectors averages commanded protected
   each functionals 'steps/extract_functionals.py {data} {out}'
   each emotions 'steps/recognise_emotion.py {options} {recogniser} {data} {out}'
   each emotion_figures 'local/compute_utility.py emotions --bootstrap {bootstrap} --seed {seed} {lists} {out}/metrics.json'
-  each lang 'steps/make_lang.py {options} {asr_lang} {out}'
-  each recognisers 'steps/train_recogniser.py --seed {seed} {options} {conf} {data} {out}'
   again decoded
   each word_figures 'local/compute_utility.py words --spelling {asr_spelling} --bootstrap {bootstrap} --seed {seed} {lists}
     {out}/metrics.json'

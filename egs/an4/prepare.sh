@@ -3,7 +3,6 @@
 # Reads etc/an4_{train,test}.{fileids,transcription} (one or both) and wav/<fileid>.{flac,wav,sph}.
 # A file id is <folder>/<speaker>/<name>; the utterance id is <speaker>-<name>, for example
 # fash-an251-fash-b. The first letter of a speaker is the gender.
-# etc/an4.{dic,lm}, where they are there -> data/lang/{lexicon.dict,lm.arpa}, for --asr.
 #   ./prepare.sh --corpus /data/an4
 set -euo pipefail
 
@@ -72,10 +71,4 @@ local/make_data_dir.py --nj "$nj" --allow-loss "$allow_loss" \
   --genders-from "the first letter of its name" "$work/all.tsv" "$work/all"
 local/make_trials.py --seed "$seed" --enrol-utts "$enrol_utts" \
   --speakers "$speakers" --rest "data/$train_set" "$work/all" "data/$evaluation"
-rm -rf data/lang
-if [[ -f $corpus/etc/an4.dic && -f $corpus/etc/an4.lm ]]; then
-  mkdir -p data/lang
-  cp "$corpus/etc/an4.dic" data/lang/lexicon.dict
-  cp "$corpus/etc/an4.lm" data/lang/lm.arpa
-fi
 validate_sets "$train_set" "$evaluation"_{enrolls,trials_f,trials_m}

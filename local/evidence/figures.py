@@ -14,7 +14,8 @@ from scipy.stats import beta
 
 from local.evidence import identity
 from local.evidence.identity import Identity
-from local.metrics.legal import AttackSide, LegalAttack, reidentification
+from local.metrics.intervals import key
+from local.metrics.legal import LINKABILITY, AttackSide, LegalAttack
 from local.metrics.recordings import LENGTHS, recordings
 from local.metrics.utility import error_figures, quality_figures, recall_figures
 from local.metrics.verification import find_speakers, verification
@@ -269,8 +270,8 @@ class Attack:
     @property
     def hits(self) -> tuple[int, int]:
         """Recordings whose person is named rightly, and of how many."""
-        found = self.figures["naming"]
-        return round(found["reid_top_1"] * found["n_segments"]), found["n_segments"]
+        n = self.figures["linking"]["n_segments"]
+        return round(self.figures["recordings"]["named_by_recording"] * n), n
 
 
 @dataclass(frozen=True)
@@ -456,7 +457,6 @@ def _figures(
     n = N_BOOTSTRAP
     return {
         "linking": verification(trials, score, speakers=speakers, beside=beside, n_bootstrap=n),
-        "naming": reidentification(trials, score, person, n_bootstrap=n),
         "recordings": recordings(trials, score, speakers, n_bootstrap=n),
     }
 
@@ -469,24 +469,24 @@ def _legal(vectors: Vectors, person: Mapping[str, str], known: str, said: str) -
         }
         return AttackSide(units, invert({name: person[name] for name in units}))
 
-    name = "legal_linkability_l1"
+    name = key(LINKABILITY, recordings=1)
     return LegalAttack(side(known), side(said), 1, 0).linkability().report(name)
 
 
 def _evidence(attacker: str, encoder: str, found: Report, bare: Report) -> Evidence:
-    linking, naming, several = (found[name] for name in ("linking", "naming", "recordings"))
+    linking, several = found["linking"], found["recordings"]
     unprotected = value(bare["linking"], "eer")
     eers = {
         n: [v for figure in ("eer", "eer_normalised")
-            if (v := value(several, f"{figure}_{n}_recordings")).defined]
+            if (v := value(several, key(figure, recordings=n))).defined]
         for n in LENGTHS
     }  # fmt: skip
-    named = {n: value(several, f"named_{n}_recordings") for n in LENGTHS}
+    named = {n: value(several, key("named", recordings=n)) for n in LENGTHS}
     return Evidence(
         attacker, f"{encoder}/{EVALUATORS[encoder]}", value(linking, "eer"), unprotected,
-        value(linking, "eer_rise"), named=naming[NAMED], chance=naming[f"chance_{NAMED}"],
-        named_bare=bare["naming"][NAMED], people=naming["n_speakers"],
-        recordings=naming["n_segments"] / naming["n_speakers"],
+        value(linking, "eer_rise"), named=several[NAMED], chance=several[f"chance_{NAMED}"],
+        named_bare=bare["recordings"][NAMED], people=linking["n_target_speakers"],
+        recordings=linking["n_segments"] / linking["n_target_speakers"],
         several={n: min(map(fold, own), key=lambda v: v.value) for n, own in eers.items() if own},
         naming={n: value for n, value in named.items() if value.defined},
     )  # fmt: skip
@@ -657,7 +657,7 @@ def hits(attack: Attack) -> str:
     """Recordings that are named, with the binomial interval (Clopper and Pearson 1934) of as many
     people, as those of one person are alike: `3 of 40: 7.5 % [1.6, 20.4]` where each has one."""
     right, n = attack.hits
-    people = attack.figures["naming"]["n_speakers"]
+    people = attack.figures["linking"]["n_target_speakers"]
     own = right / n * people
     low = beta.ppf(0.025, own, people - own + 1) if right else 0.0
     high = beta.ppf(0.975, own + 1, people - own) if right < n else 1.0
@@ -673,7 +673,7 @@ def clips(found: Found, pairs: Sequence[Pair]) -> list[Clip]:
     """Clips of a recording each of the people who are named most often by all attackers."""
     named: dict[str, float] = {}
     for attack in found.protected:
-        for person, rate in attack.figures["naming"]["reid_top_1_per_speaker"].items():
+        for person, rate in attack.figures["recordings"]["named_per_speaker"].items():
             named[person] = named.get(person, 0.0) + rate
     first = {f"person {pair.person}": pair for pair in reversed(pairs)}
     most = sorted(named, key=lambda person: (-named[person], person))[:N_CLIPS]

@@ -4,6 +4,7 @@ import logging
 import math
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -11,13 +12,15 @@ from local.metrics import detection, intervals
 from local.metrics.detection import Ranking, folded
 from utils.arrays import Bool, Float64, Int64
 from utils.cli import UserError
-from utils.tables import StrPath
-from utils.trials import Ids, Trials, line_of
+from utils.datadir import load_data_dir
+from utils.tables import StrPath, read_json_object
+from utils.trials import Ids, Trials, join_scores, line_of, read_scores, read_trials
 
 # ---- All figures of one trial list: detection, ZEBRA and linkability from one sort, with
 # intervals.
 
 logger = logging.getLogger(__name__)
+Pair = tuple[str, str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +64,7 @@ def find_speakers(
     enrol_spk = [speaker_of(code, name) for code, name in enumerate(enrol.names)]
     names, place = intervals.number_names([*enrol_spk, *trial_spk])
     found = Speakers(names, *by_trial(place, enrol, trial))
-    _warn_of_odd_targets(found, trials, trials_path)
+    _warn_of_labels(found, trials, trials_path)
     return found
 
 
@@ -80,16 +83,22 @@ def check_known(
             raise UserError(f"{path}:{line}: utterance {name} is not in {utt2spk_path}")
 
 
-def _warn_of_odd_targets(found: Speakers, trials: Trials, trials_path: StrPath) -> None:
-    odd = trials.target & (found.enrol != found.trial)
-    if odd.any():
-        i = int(np.argmax(odd))
-        logger.warning(
-            "%s:%d: target trial %s %s joins speakers %s and %s (as %d of %d target trials do)",
-            *(trials_path, line_of(trials, i), trials.enrol[i], trials.trial[i]),
-            *(found.names[found.enrol[i]], found.names[found.trial[i]]),
-            *(int(odd.sum()), int(trials.target.sum())),
-        )
+def _warn_of_labels(found: Speakers, trials: Trials, trials_path: StrPath) -> None:
+    """Warn of labels that utt2spk contradicts, in both directions, with their number."""
+    same = found.enrol == found.trial
+    for label, kind, verb in (
+        ("target", trials.target, "joins speakers {} and {}"),
+        ("nontarget", ~trials.target, "has speaker {} on both sides"),
+    ):
+        odd = kind & (same != trials.target)
+        if odd.any():
+            i = int(np.argmax(odd))
+            logger.warning(
+                "%s:%d: %s trial %s %s %s (as %d of %d %s trials do); correct the label or utt2spk",
+                *(trials_path, line_of(trials, i), label, trials.enrol[i], trials.trial[i]),
+                verb.format(found.names[found.enrol[i]], found.names[found.trial[i]]),
+                *(int(odd.sum()), int(kind.sum()), label),
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,7 +215,7 @@ def verification(
     draws: (n_trials,) each, of further runs of a random system: figures are means over all runs, a
     resample takes one of them, and what is of speakers is of the first.
     challenges: adds `eer_speechbrain` and `eer_kaldi`, without intervals.
-    resamples: n_bootstrap and seed of `interval_report`.
+    resamples: n_bootstrap and seed of `intervals.resample`.
     """
     cell = speakers.cell if speakers is not None and resamples.get("n_bootstrap") else None
     runs = [_run(trials, run, beside or {}, omegas, cell) for run in (score, *draws)]
@@ -221,7 +230,10 @@ def verification(
     report: dict[str, object] = {
         **counts,
         "n_segments": len(np.unique(Ids.of(trials.trial).codes)),
-        **figures,
+        **{
+            intervals.key(name, recordings="1") if name in BY_LENGTH else name: value
+            for name, value in figures.items()
+        },
         "tag": detection.tag(figures["l_w"]),
         "linkability_per_speaker": None,
     }
@@ -238,7 +250,7 @@ def verification(
         logger.warning("linkability_per_speaker is null: linkability is undefined")
     if n_bins:  # all trials, and by enrolled speaker (Champion et al. 2021)
         own = detection.by_enrolment(scored.ranking, speakers.enrol, len(names), n_bins)
-        name = f"linkability_bins_{n_bins}"
+        name = intervals.key("linkability_bins", group=n_bins)
         binned = [detection.histograms(run.ranking, n_bins=n_bins) for run, _ in runs]
         report[name] = float(np.mean([detection.d_sys(b) if b else math.nan for b in binned]))
         report[f"{name}_per_speaker"] = _defined(names, own)
@@ -246,14 +258,11 @@ def verification(
     report["n_target_speakers"] = len(np.unique(speakers.trial[trials.target]))
     if cell is None:
         return report
-    chosen = iter(
-        intervals.one_run(len(runs), resamples.get("n_bootstrap", 0), resamples.get("seed", 0))
-    )
-
-    def evaluate(drawn: Float64) -> intervals.Figures | None:
-        return runs[int(next(chosen))][1](intervals.pair_weights(drawn).ravel())
-
-    report |= intervals.interval_report(evaluate, len(names), **resamples)
+    weights, draw = intervals.resample(len(names), len(runs), **resamples)
+    report |= intervals.interval_report(
+        (runs[of][1](intervals.pair_weights(own).ravel())
+         for own, of in zip(weights, draw.tolist(), strict=True)), len(names),
+    )  # fmt: skip
     ranges = report["intervals"]
     if isinstance(ranges, dict) and "eer_rise" in figures:
         low, high = ranges.get("eer_rise") or (math.nan, math.nan)
@@ -275,7 +284,9 @@ def eer_with_interval(
         t, n = ranking.counts(intervals.pair_weights(drawn).ravel()[ranked])
         return {"eer": detection.eer(t, n)} if t.any() and n.any() else None
 
-    report = intervals.interval_report(evaluate, len(speakers.names), n_bootstrap, seed)
+    n = len(speakers.names)
+    drawn = intervals.multiplicities(n, n_bootstrap, seed)
+    report = intervals.interval_report(map(evaluate, drawn), n)
     ranges = report["intervals"]
     assert isinstance(ranges, dict)
     return detection.eer(*ranking.counts()), ranges.get("eer")
@@ -314,6 +325,7 @@ def _run(
 
 
 NORMALISED = "eer_normalised"
+BY_LENGTH = ("eer", NORMALISED)  # that local/metrics/recordings.py has by number of recordings
 LEAST_SPREAD = 1e-12  # of the largest score; less is rounding
 DECIMALS = 10  # of normalised scores: a smaller difference is a tie
 
@@ -343,16 +355,67 @@ def normalise(heard: Int64, score: Float64) -> Float64:
     return np.round(centred * factor[heard], DECIMALS)
 
 
-def fuse(trials: Trials, scores: Sequence[Float64]) -> Float64:
-    """Sum (n_trials,) of the scores of several evaluators, each normalised over the candidates; 0
-    for an utterance with one, as a warning says. UserError where all have one."""
+def fuse(
+    trials: Trials, scores: Sequence[Float64], weights: Sequence[float] | None = None
+) -> Float64:
+    """Sum (n_trials,) of the scores of several evaluators, each normalised over the candidates and
+    multiplied by its weight (left out: 1); 0 for an utterance with one, as a warning says.
+    UserError where all have one."""
     codes = Ids.of(trials.trial).codes
     if (alone := np.bincount(codes) < 2).all():
         raise UserError("each utterance has one candidate, over whom no score can be normalised")
     if alone.any():
         n, every = int(alone.sum()), len(alone)
         logger.warning("%d of %d utterances have one candidate: their scores are 0", n, every)
-    return np.sum([normalise(codes, score) for score in scores], axis=0)
+    weighed = zip(weights or [1.0] * len(scores), scores, strict=True)
+    return np.sum([weight * normalise(codes, score) for weight, score in weighed], axis=0)
+
+
+def learn_weights(trials: Trials, scores: Sequence[Float64]) -> list[float]:
+    """Weights of several evaluators' scores (n_trials,) in `fuse`, by logistic regression on pairs
+    of recordings, each of which is a candidate of the other; targets and nontargets weigh the same.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    heard = Ids.of([*trials.trial, *trials.enrol]).codes
+    values = np.stack([normalise(heard, np.tile(score, 2)) for score in scores], axis=1)
+    model = LogisticRegression(class_weight="balanced")
+    return [float(weight) for weight in model.fit(values, np.tile(trials.target, 2)).coef_[0]]
+
+
+def weigh(held_out: Sequence[tuple[Path, Path]]) -> tuple[list[float], str]:
+    """Weights of evaluators, by their folders of steps/score_held_out.py and data directories, and
+    an empty text; or no weights, and why there are none.
+
+    A pair is that of the recordings before protection, whichever draw of each was compared.
+    """
+    tables: list[dict[Pair, tuple[bool, float]]] = []
+    for folder, data in held_out:
+        told = read_json_object(folder / "held_out.json", "run steps/score_held_out.py")
+        if why := str(told["held_out_why_undefined"]):
+            return [], f"{folder}: {why}"
+        tables.append(_read_pairs(folder, data))
+    common = [pair for pair in tables[0] if all(pair in table for table in tables)]
+    target = np.array([tables[0][pair][0] for pair in common], dtype=bool)
+    if target.all() or not target.any():
+        return [], f"{held_out[0][0]} and the others: they have no pairs of both kinds in common"
+    left, right = zip(*common, strict=True)
+    scores = [np.array([table[pair][1] for pair in common]) for table in tables]
+    return learn_weights(Trials(left, right, target), scores), ""
+
+
+def _read_pairs(folder: Path, data: Path) -> dict[Pair, tuple[bool, float]]:
+    """Whether a pair of recordings is of one person, and its score."""
+    before = load_data_dir(data, need=("utt2spk",)).tables.get("utt2uniq", {})
+    trials = read_trials(folder / "trials")
+    scores = join_scores(trials, read_scores(folder / "scores"))
+    found: dict[Pair, tuple[bool, float]] = {}
+    for one, other, target, score in zip(
+        trials.enrol, trials.trial, trials.target, scores, strict=True
+    ):
+        left, right = sorted((before.get(one, one), before.get(other, other)))
+        found[left, right] = bool(target), float(score)
+    return found
 
 
 def _why_undefined(name: str, counts: Mapping[str, int]) -> str:

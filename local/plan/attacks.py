@@ -11,8 +11,8 @@ from local.plan.needs import Recipe, Stage, say_recogniser, side
 from local.plan.options import (
     EVERYBODY,
     FUSED,
+    LEARNT,
     ORIGINAL,
-    PLDA,
     PROSODY,
     Evaluator,
     Family,
@@ -20,7 +20,6 @@ from local.plan.options import (
     NamedEncoder,
     inform,
     label_of,
-    need_conf,
 )
 from local.protocols.attackers import ALIGNED, AttackedSystem, Attempt, plan_attacks
 from utils.cli import UserError
@@ -69,7 +68,7 @@ class Listed:
     def compares(self) -> bool:
         """Whether voice similarity is also measured with this attacker's evaluator: VoicePAT takes
         G_VD from an evaluator that was trained on protected speech."""
-        learnt = self.hears.training and not self.hears.encoder.is_textual
+        learnt = self.hears.training and self.hears.encoder.is_compared
         return bool(learnt) and not self.attack.parts.knows_target
 
     @property
@@ -89,19 +88,19 @@ class Listed:
         labels = self.labels(Family.VERIFICATION)._replace(system=ORIGINAL, condition="OO")
         return labels._replace(attacker="unprotected").path
 
-    def score(self, *, folder: str = "exp/scores") -> str:
+    def score(self) -> str:
         """Plan the scores, and a record of the attack (attacker.json)."""
         if self.fused:
-            return self._fuse(folder)
+            return self._fuse()
         hears, xvectors = self.hears, self.hears.encoder.xvectors
         enrol, trial = f"{xvectors}/{self.enrol}", f"{xvectors}/{self.trial}"
         record = self._record
         if self.how == ALIGNED:
             enrol, trial = self._align()
         if hears.held_out and hears.held_out in self.recipe.tables.every_out():
-            record["learnt"] += ("--held-out", hears.held_out)  # a study of targets has none
+            record["learnt"] += ("--held-out", hears.held_out)
         return self.recipe.step(
-            "scores", f"{folder}/{self.path}", backend=hears.scorer, asnorm=hears.asnorm,
+            "scores", f"exp/scores/{self.path}", backend=hears.scorer, asnorm=hears.asnorm,
             enrol=enrol, trial=trial, encoder=hears.encoder.model,
             enrolled=self.few, **record,
         )  # fmt: skip
@@ -128,13 +127,16 @@ class Listed:
             "trials": f"data/{self.trials}/trials",
         }  # fmt: skip
 
-    def _fuse(self, folder: str) -> str:
+    def _fuse(self) -> str:
         """Plan fused scores; beside them those of the words alone, if these are among them."""
-        found = {one.tells.encoder.word: f"{folder}/{one.path}/scores" for one in self.fused}
-        words = ("--words", found["words"]) if "words" in found else ()
+        found = {one.tells.encoder.word: one.scores for one in self.fused}
+        words: tuple[str, ...] = ("--words", found["words"]) if "words" in found else ()
+        if self.tells.word == LEARNT and self.attack.attacker != "unprotected":
+            of = [(one.hears.held_out, f"data/{one.hears.training}") for one in self.fused]
+            words = tuple(word for pair in of for word in ("--learn-from", *pair))
         return self.recipe.step(
-            "fused", f"{folder}/{self.path}", words=words,
-            scores=[f"{folder}/{one.path}/scores" for one in self.fused],
+            "fused", f"exp/scores/{self.path}", options=words,
+            scores=[one.scores for one in self.fused],
             parts=" + ".join(one.tells.title for one in self.fused), **self.fused[0]._record,
         )  # fmt: skip
 
@@ -142,7 +144,7 @@ class Listed:
         """Plan x-vectors of the aligned attacker, who has the enrolment before and after
         protection, and rotates the protected trials as these pairs show. For a PLDA trained on
         original x-vectors they stay in that space; for a cosine they are centred."""
-        space = "original" if self.hears.trained == PLDA else "centred"
+        space = "original" if self.hears.kind == "plda" else "centred"
         xvectors, enrol = self.hears.encoder.xvectors, self.recipe.sets[0]
         out = f"exp/aligned/{self.tells.label}/{self.trial}"
         self.recipe.step(
@@ -234,10 +236,16 @@ class Attacks:
         return [one for one in self.all if (one.tells, one.gender) == (evaluator, gender)]
 
     def _fuse(self, name: str, gender: str) -> list[Listed]:
-        """Attacks by which two evaluators or more heard the same trials, fused."""
+        """Attacks by which two evaluators or more heard the same trials, fused. By weights that are
+        learnt only those whose back ends learn; the same, of equal weights, stand for them without
+        protection, as whose judge they are measured."""
         found: dict[tuple[str, str], list[Listed]] = {}
         for one in self.all:
-            if one.gender == gender and one.tells.encoder.word not in FUSED[name]:
+            heard = one.tells.encoder.word not in FUSED[name]
+            if name == LEARNT:
+                bare = one.attack.attacker == "unprotected"
+                heard = one.tells.kind != "cosine" and (bare or one.hears.learns)
+            if one.gender == gender and heard:
                 found.setdefault((one.attack.system, one.attack.attacker), []).append(one)
         tells = Evaluator(name, NamedEncoder(name, name, name), name, name, "", "0")
         return [
@@ -352,14 +360,11 @@ class Attacks:
             before += ["--words", f"exp/scores/{one.path}/words"]
         if recipe.asked.get("protocol"):
             before += ["--challenges"]
-        lists = [*draws, trials, scores]
-        recipe.figures("metrics", one.labels(Family.VERIFICATION), lists=[*before, *lists])
         few = [word for n in (ENROLLED if one.few and not one.fused else ())
                for word in ("--enrolled", n, f"{scores}_enrolled_{n}")]  # fmt: skip
-        recipe.figures("metrics", one.labels(Family.RECORDINGS), lists=[*few, *lists])
-        of = one.labels(Family.REIDENTIFICATION)
-        recipe.figures(Family.REIDENTIFICATION, of, trials=trials, scores=scores, draws=draws)
-        if one.how == ALIGNED or one.hears.encoder.is_textual or one.fused:
+        lists = ["--recordings", *before, *few, *draws, trials, scores]
+        recipe.figures("metrics", one.labels(Family.VERIFICATION), lists=lists)
+        if one.how == ALIGNED or not one.hears.encoder.is_compared or one.fused:
             return  # legal criteria need x-vectors of each utterance, which are missing here
         xvectors = one.hears.encoder.xvectors
         recipe.figures_of_encoder(
@@ -372,9 +377,9 @@ class Attacks:
     def _compare(self, evaluator: Evaluator, gender: str, system: str) -> None:
         """Plan figures of a system that depend on no attacker."""
         recipe, trials = self.recipe, f"data/{self.recipe.trial_set(gender)}/trials"
-        split, voice = recipe.split(gender), not evaluator.encoder.is_textual
+        split, encoder = recipe.split(gender), evaluator.encoder
         of = Labels(split, gender, system, Family.GAINS, "", evaluator.title, "OO-OA-AA")
-        if voice:
+        if encoder.is_compared:
             self._similarity(of._replace(family=Family.SIMILARITY, condition="OO-OP-PP"), evaluator)
         one_of = {
             one.attack.attacker: one
@@ -386,13 +391,13 @@ class Attacks:
             scores = (plain, one_of["ignorant"].scores, one_of["lazy_informed"].scores)
             lists = [word for path in scores for word in (trials, path)]
             recipe.at(Stage.MEASURE).figures("metrics", of, lists=lists)
-        if voice:  # of what counts words there are no such vectors
+        if encoder.is_compared:
             names = [side(recipe.trial_set(gender), of) for of in ("", system)]
-            sides = [f"{evaluator.encoder.xvectors}/{name}/xvector.scp" for name in names]
+            sides = [f"{encoder.xvectors}/{name}/xvector.scp" for name in names]
             leaks = of._replace(family=Family.LEAKAGE, condition="OP")
             recipe.at(Stage.MEASURE).figures_of_encoder("metrics", leaks, lists=sides)
-            if recipe.is_random(system):
-                self._calibrate(evaluator, gender, system)
+        if not encoder.is_textual and recipe.is_random(system):
+            self._calibrate(evaluator, gender, system)
 
     def _similarity(self, of: Labels, evaluator: Evaluator) -> None:
         """Plan scores and figures of voice similarity, also as an attacker's evaluator hears it."""
@@ -434,13 +439,15 @@ class Attacks:
 #
 # exp/contours/<set>, exp/prosody/<system>/<set>: beside the original. exp/quality_samples/<set> and
 # exp/quality/<system>/<set>: a sample of utterances, and their scores. exp/functionals/<set>,
-# exp/emotions/<system>/<recogniser>/<set>. exp/lang: language data of recognisers.
-# exp/recognisers/<conf>, <conf>.<protected training set>: models of ctc and ctc_retrained.
+# exp/emotions/<system>/<recogniser>/<set>.
 # exp/decode/<system>/<recogniser>/<set>/text: hypotheses.
 # exp/metrics/<system>/utility.<label>/{OO,PP,OP}/<split>: figures; split: each gender's, and all.
 
-ASR = ("moonshine", "moonshine:<folder>", "pocketsphinx", "ctc", "ctc_retrained", "hub:<model>")
-EMOTION = ("functionals", "functionals_retrained", "hub:<model>")
+ASR = (
+    "moonshine", "moonshine:<folder>", "whisper", "whisper:<folder>", "pocketsphinx",
+    "hub:<model>",
+)  # fmt: skip
+EMOTION = ("functionals", "hub:<model>")
 QUALITY = "distillmos"
 
 
@@ -471,17 +478,15 @@ class Utility:
 
     def _check_asr(self, word: str) -> None:
         _check_kind("--asr", word, ASR)
-        if word.startswith("moonshine:") and not Path(word.partition(":")[2]).is_dir():
+        if (
+            word.startswith(("moonshine:", "whisper:"))
+            and not Path(word.partition(":")[2]).is_dir()
+        ):
             raise UserError(f"--asr {word}: {word.partition(':')[2]} is not a folder")
-        if word.startswith("ctc"):
-            need_conf("asr", self.recipe.asked["asr_model"])
 
     def check_transcripts(self) -> None:
         """Check that sets have transcripts if words are to be recognised; UserError otherwise."""
-        names = list(self.trials)
-        if any(word.startswith("ctc") for word in self.asr):
-            names.append(self.recipe.train)
-        for name in names if self.asr else ():
+        for name in self.trials if self.asr else ():
             if Path("data", name, "utt2spk").exists() and not Path("data", name, "text").exists():
                 raise UserError(
                     f"--asr: data/{name}/text is missing: word error rate needs transcripts; "
@@ -523,12 +528,10 @@ class Utility:
             self._quality()
         for word, system in product(self.emotion, self.everything):
             self._emotions(word, system)
-        if any(not word.startswith(("hub:", "moonshine")) for word in self.asr):
-            self._language()
         for word, system in product(self.asr, self.everything):
             out = f"exp/decode/{system}/{label_of(word)}/{{}}"
             for name in self.trials:
-                options, kind = self._recogniser(word, system)
+                kind, options = say_recogniser(self.recipe.asked, word)
                 speech = side(name, system)
                 self.recipe.step(
                     "decoded", out.format(name), speech, options=options, recogniser=kind
@@ -565,65 +568,23 @@ class Utility:
     def _functionals(self, name: str) -> str:
         return self.recipe.step("functionals", f"exp/functionals/{name}", name)
 
-    def _protect_training(self, system: str) -> str:
-        """Plan the training set, protected as a system does by itself; returns its name."""
-        level = self.recipe.describe(system).level
-        protected = self.recipe.protect_training(system, level, self.recipe.train)
-        return protected.removeprefix("data/")
-
-    def _emotion_training(self, word: str, system: str) -> list[str]:
-        """Options with the training sets of a recogniser: original speech, or protected."""
-        recipe = self.recipe
-        training, names = recipe.train, [recipe.sets[0], *self.trials]
-        if word == "functionals_retrained" and system != ORIGINAL:
-            training = self._protect_training(system)
-            names = [f"{name}_{system}" for name in names]
+    def _emotion_training(self) -> list[str]:
+        """Options with the sets that a recogniser learns from, of original speech."""
+        names = (self.recipe.train, self.recipe.sets[0], *self.trials)
         return [
-            word
-            for name in (training, *names)
-            for word in ("--train", f"data/{name}", self._functionals(name))
+            word for name in names for word in ("--train", f"data/{name}", self._functionals(name))
         ]
 
     def _emotions(self, word: str, system: str) -> None:
         """Plan recognition of a system's emotions by a recogniser."""
         recipe, of_hub = self.recipe, word.startswith("hub:")
-        training = [] if of_hub else self._emotion_training(word, system)
         folder = f"exp/emotions/{system}/{label_of(word)}"
         for name in self.trials:
             speech, options = side(name, system), ["--device", recipe.asked["device"]]
             if not of_hub:
-                options = ["--features", self._functionals(speech), *training]
+                options = ["--features", self._functionals(speech), *self._emotion_training()]
             recipe.step(
                 "emotions", f"{folder}/{name}", speech, cut=of_hub, options=options,
                 recogniser=word if of_hub else "functionals",
             )  # fmt: skip
         self._figures("emotion_figures", system, word, f"{folder}/{{}}/emotions")
-
-    def _language(self) -> None:
-        options = [word for name in self.trials for word in ("--count", f"data/{name}")]
-        if self.recipe.asked["asr_lang"] == "trigram":
-            options += ["--train", f"data/{self.recipe.train}"]
-        self.recipe.step("lang", "exp/lang", options=options)
-
-    def ctc_of(self, word: str, system: str) -> tuple[str, str]:
-        """Training set of a ctc recogniser for a system, and the recogniser's folder."""
-        model = f"exp/recognisers/{self.recipe.asked['asr_model']}"
-        if word == "ctc" or system == ORIGINAL:
-            return self.recipe.train, model
-        training = f"{self.recipe.train}_{system}_{self.recipe.describe(system).level}"
-        return training, f"{model}.{training}"
-
-    def _recogniser(self, word: str, system: str) -> tuple[list[str], str]:
-        """Options of steps/decode.py, and its recogniser: a ctc is trained on original speech, or
-        on the same protection."""
-        recipe = self.recipe
-        if not word.startswith("ctc"):
-            kind, options = say_recogniser(recipe.asked, word)
-            return ["--lang", "exp/lang"] if kind == "pocketsphinx" else options, kind
-        training, model = self.ctc_of(word, system)
-        if training != recipe.train:
-            self._protect_training(system)
-        conf = need_conf("asr", recipe.asked["asr_model"])
-        how = (*recipe.on_device, *recipe.unseen)
-        recipe.step("recognisers", model, training, options=how, conf=conf)
-        return ["--lang", "exp/lang", "--model", model, *recipe.on_device], "ctc"

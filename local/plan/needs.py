@@ -15,7 +15,6 @@ from local.protocols.trials import MIXED
 from steps.anonymisers.registry import Description, describe_system
 from utils.cli import UserError
 from utils.recipe import Tables
-from utils.settings import read_settings
 from utils.tables import read_json_object
 
 # Stages of run.sh.
@@ -51,15 +50,11 @@ def side(name: str, system: str) -> str:
     return name if system in ("", opt.ORIGINAL) else f"{name}_{system}"
 
 
-def _pools_xi(conf: str) -> bool:
-    network = read_settings(conf).get("network")
-    return isinstance(network, dict) and network.get("pooling") == "xi"
-
-
 def recognise_words(asked: opt.Asked) -> str:
-    """Word of --asr by which channels have words recognised: one that needs no language data of the
-    corpus, or moonshine where it is installed; empty: there is none."""
-    words = [word for word in asked.words("asr") if word.startswith(("moonshine", "hub:"))]
+    """Word of --asr by which channels have words recognised: a network's, or moonshine where it is
+    installed; empty: there is none."""
+    networks = ("moonshine", "whisper", "hub:")
+    words = [word for word in asked.words("asr") if word.startswith(networks)]
     there = ["moonshine"] if find_spec("moonshine_voice") else []
     return next(iter((*words, *there)), "")
 
@@ -67,11 +62,11 @@ def recognise_words(asked: opt.Asked) -> str:
 def say_recogniser(asked: opt.Asked, word: str) -> tuple[str, list[str]]:
     """Recogniser and options of steps/decode.py for such a word."""
     kind, _, of = word.partition(":")
+    language = asked.get("asr_language")
+    spoken = ["--language", language] if language else []
     if kind == "hub":
-        language = asked.get("asr_language")
-        options = ["--language", language] if language else []
-        return word, ["--device", asked["device"], *options]
-    return kind, ["--model", of] if of else []
+        return word, ["--device", asked["device"], *spoken]
+    return kind, [*(["--model", of] if of else []), *(spoken if kind == "whisper" else [])]
 
 
 def _hearing(
@@ -79,8 +74,8 @@ def _hearing(
 ) -> tuple[tuple[opt.Evaluator, ...], list[str]]:
     """Evaluators that can hear something here, and notes on the others."""
     why = "nothing recognises words: moonshine is not installed, and --asr names no hub:<model>"
-    there = recognise_words(asked)
-    kept = tuple(one for one in evaluators if there or one.encoder.word != "words")
+    lost = () if recognise_words(asked) else ("words", "rhythm")
+    kept = tuple(one for one in evaluators if one.encoder.word not in lost)
     if not kept:
         raise UserError(f"--evaluators: {why}")
     return kept, [f"evaluator left out: {e.word}: {why}" for e in evaluators if e not in kept]
@@ -328,7 +323,7 @@ class Recipe:
             before = self.xvectors(encoder.head_of, name, sessions=sessions)
             return self.step("head_xvectors", out, name, head=encoder.model, xvectors=before)
         if encoder.is_recognised:
-            return self._channel(encoder, name, () if encoder.is_textual else cut)
+            return self._channel(encoder, name, cut if encoder.word == "timing" else ())
         if encoder.given:
             return self.step("given_xvectors", out, name, given=f"{encoder.given}/{name}")
         table = "session_xvectors" if sessions else "xvectors"
@@ -340,12 +335,12 @@ class Recipe:
         """Plan the vectors of a set, made of what is recognised in it, whatever protects it; for
         the words of the training set its own text will do."""
         channel, word = encoder.word, "phones"
-        if channel == "words":
+        if channel in ("words", "rhythm"):
             word = recognise_words(self.asked)
         sets = (*self.sets, self.train, self.learnt.name, *self.asked.words("distractors"))
         of = max((one for one in sets if name.startswith(one)), key=len)
         source = f"exp/decode/{name[len(of) + 1 :] or 'original'}/{opt.label_of(word)}/{of}"
-        if channel == "words" and name == self.train and Path("data", name, "text").is_file():
+        if word != "phones" and name == self.train and Path("data", name, "text").is_file():
             source = f"data/{name}"
         else:
             recogniser, more = say_recogniser(self.asked, word)
@@ -363,9 +358,10 @@ class Recipe:
         return self.step("averages", f"{xvectors}_speakers", name, xvectors=xvectors)
 
     def backend(self, encoder: opt.NamedEncoder, name: str, out: str, kind: str = opt.PLDA) -> str:
-        """Plan a back end, PLDA or COHORT, trained on a set's x-vectors."""
+        """Plan a back end, PLDA, PCA, GAUSSIAN or COHORT, trained on a set's x-vectors."""
         xvectors = self.session_xvectors(encoder, name)
-        more = {"lda_dim": "0"} if kind == opt.COHORT else {}
+        more: dict[str, Any] = {"lda_dim": "0"} if kind == opt.COHORT else {}
+        more["options"] = opt.training_options(encoder, kind)
         table = "tfidf" if encoder.is_textual else "backends"
         return self.step(table, out, name, xvectors=xvectors, **more)
 
@@ -392,8 +388,7 @@ class Recipe:
         return self.step("pools", out, self.pool, options=words, world=world, speakers=speakers)
 
     def generator(self, name: str) -> str:
-        """Plan a trained generator, by its settings' name; for psd the frames, where the encoder
-        has a distribution for each."""
+        """Plan a trained generator, by its settings' name."""
         xvectors = self.session_xvectors(self.voice, self.pool)
         options = self.on_device
         if why := self.asked.get("tested_train_generators"):
@@ -401,10 +396,7 @@ class Recipe:
             self.notes.append(f"{note}: {why}")
         else:
             options += self.unseen
-        out, conf = f"exp/generators/{self.voice.name}/{name}", self.voice.conf
-        if name == "psd" and conf and _pools_xi(conf):
-            return self.step("frames", out, self.pool, options=options, encoder=self.voice.model)
-        conf = f"conf/generators/{name}.yaml"
+        out, conf = f"exp/generators/{self.voice.name}/{name}", f"conf/generators/{name}.yaml"
         return self.step(
             "generators", out, self.pool, options=options, conf=conf, xvectors=xvectors
         )
@@ -507,7 +499,7 @@ class Recipe:
         """How often an attacker protects the training set: once where a draw changes nothing that
         they hear, and where speech is given; known once the system has protected its first set."""
         asked = int(self.asked.get("informed_draws", "1"))
-        moved = encoder.word == "timing" and self.describe(system).moves
+        moved = encoder.word in ("timing", "rhythm") and self.describe(system).moves
         alike = level == "const" or (encoder.is_recognised and not moved)
         return asked if not (alike or self.is_given(system)) and self.is_random(system) else 1
 
@@ -546,15 +538,16 @@ class Recipe:
             self.backend(evaluator.encoder, evaluator.training, evaluator.scorer, kind)
 
     def held_out(self, evaluator: opt.Evaluator) -> None:
-        """Plan the scores of training people whom an attacker held out, where it learnt people: not
-        of words that are counted, nor of a cohort."""
+        """Plan the scores of training people whom an attacker held out, where it learnt people."""
         encoder, base, training = evaluator.encoder, evaluator.base, evaluator.training
-        learns = evaluator.trained == opt.PLDA or encoder != base
-        if base is None or encoder.is_textual or not learns:
+        if base is None or not evaluator.learns:
             return
-        kind = "plda" if evaluator.trained == opt.PLDA else "cosine"
         options: tuple[str, ...] = () if encoder == base else ("--own-encoder", encoder.model)
         if encoder.head_of:  # a new head learns from those who are not held out
             encoder, options = base, ("--head",)
+        if evaluator.kind == "plda":
+            options += opt.training_options(encoder, evaluator.trained)
         xvectors, out = self.session_xvectors(encoder, training), evaluator.held_out
-        self.step("held_out", out, training, kind=kind, options=options, xvectors=xvectors)
+        self.step(
+            "held_out", out, training, kind=evaluator.kind, options=options, xvectors=xvectors
+        )

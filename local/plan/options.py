@@ -193,13 +193,13 @@ def _speakers_of(folder: str) -> set[str]:
 
 Family = StrEnum(
     "Family",
-    "VERIFICATION SIMILARITY CALIBRATION RECORDINGS REIDENTIFICATION STRONGEST LEGAL LEAKAGE GAINS "
+    "VERIFICATION SIMILARITY CALIBRATION STRONGEST LEGAL LEAKAGE GAINS "
     "INFERENCE CROWD GROUPS UTILITY",
 )
 PROSODY = "prosody"  # what it measures in place of an evaluator, for utility
 ORIGINAL = "original"  # speech, in the place of a system
 EVERYBODY = "all"  # evaluator of figures that choose among all
-_FOLDERS: dict[str, str] = {Family.VERIFICATION: "", Family.REIDENTIFICATION: "reid"}
+_FOLDERS: dict[str, str] = {Family.VERIFICATION: ""}
 
 
 def label_of(word: str) -> str:
@@ -234,17 +234,29 @@ class Labels(NamedTuple):
 
 MODELS = "steps/../models"  # what this project trained and ships, seen from a recipe's folder
 NORMALISED = "_asnorm"
-PLDA, COHORT = "backends", "cohorts"  # what is trained, and its folder in exp
+# What is trained: its folder in exp.
+PLDA, PCA, GAUSSIAN, COHORT = "backends", "backends_pca", "gaussians", "cohorts"
 TFIDF = "tfidf"
 BACKENDS = {
-    TFIDF: PLDA, "plda": PLDA, "plda_asnorm": PLDA, "cosine": "", "cosine_asnorm": COHORT,
-    **dict.fromkeys(attackers.RHO, ""), "cosine_raw": "",
+    TFIDF: PLDA, "plda": PLDA, "plda_asnorm": PLDA, "plda_pca": PCA, "gaussian": GAUSSIAN,
+    "cosine": "", "cosine_asnorm": COHORT,
+    **dict.fromkeys((*attackers.RHO, "distance"), ""), "cosine_raw": "",
 }  # fmt: skip
 FORM = f"<encoder>/<back end> is expected, with {', '.join([*BACKENDS][:-1])} or cosine_raw"
 
 
 # Words of --evaluators that name no encoder, but what the others have said together.
-FUSED = {"fused": (), "fused_without_words": ("words",)}  # name -> the encoders that are left out
+LEARNT = "fused_learnt"  # of those who learnt, by weights that are learnt
+FUSED = {
+    "fused": (),
+    "fused_without_words": ("words",),
+    LEARNT: (),
+}  # the encoders that are left out
+
+
+def is_of_voices(word: str) -> bool:
+    """Whether an evaluator of --evaluators hears voices."""
+    return word not in FUSED and not attackers.channel_of(word.rpartition("/")[0])
 
 
 @dataclass(frozen=True)
@@ -271,17 +283,23 @@ class NamedEncoder:
     @property
     def is_channel(self) -> bool:
         """Whether it hears something else than the voice."""
-        return self.word in attackers.CHANNELS
+        return bool(attackers.channel_of(self.word))
 
     @property
     def is_recognised(self) -> bool:
         """Whether its vectors are made of what is recognised: words, or phones."""
-        return self.is_channel and self.word != "melody"
+        return self.word in attackers.RECOGNISED
 
     @property
     def is_textual(self) -> bool:
         """Whether it counts what is said; its vectors are counts then."""
         return self.word in attackers.TEXTUAL
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether its vectors are compared as those of voices are: legal criteria, similarity,
+        leakage, crowds. Of others there are scores alone."""
+        return attackers.channel_of(self.word) not in attackers.SCORED
 
     @property
     def xvectors(self) -> str:
@@ -359,10 +377,10 @@ def find_encoder(word: str) -> NamedEncoder:
             f"pyannote, {', '.join(attackers.CHANNELS)}, hub:<model>, given:<folder>, a folder "
             f"with encoder.yaml, and in conf/encoders: {there}"
         )
-    hears = (ours or word).startswith("pyannote")
+    hears = (ours or word).startswith("pyannote") or word == "content"
     if hears and find_spec("moonshine_voice") is None:  # told before hours of work
         raise UserError(
-            "pyannote: its network comes in moonshine-voice==0.0.49 for Linux, which is not "
+            f"{word}: its network comes in moonshine-voice==0.0.49 for Linux, which is not "
             "installed: utils/setup.sh installs it where it can be; or name --evaluators without it"
         )
     given = word.partition(":")[2] if word.startswith("given:") else ""
@@ -396,20 +414,48 @@ class Evaluator:
 
     @property
     def trained(self) -> str:
-        """The form in which the back end is trained: PLDA, COHORT, or nothing."""
+        """The form in which the back end is trained: PLDA, PCA, GAUSSIAN, COHORT, or nothing."""
         return BACKENDS[self.backend]
+
+    @property
+    def kind(self) -> str:
+        """Back end that learns people, in the words of steps/score_held_out.py; else cosine."""
+        learnt = "" if self.encoder.is_textual else self.trained
+        return {PLDA: "plda", PCA: "plda", GAUSSIAN: "gaussian"}.get(learnt, "cosine")
 
     @property
     def pairing(self) -> tuple[str, str]:
         """Back end and cohort size of voice similarity matrices, which are defined by PLDA or by
         the raw cosine, whichever cosine attacks."""
-        return (self.scorer, self.asnorm) if self.trained == PLDA else ("cosine_raw", "0")
+        return (self.scorer, self.asnorm) if self.kind == "plda" else ("cosine_raw", "0")
+
+    @property
+    def learns(self) -> bool:
+        """Whether an attacker has people learnt by it, some of whom can be held out: not words that
+        are counted, nor a cohort."""
+        learns = self.kind != "cosine" or self.encoder != self.base
+        return bool(self.training) and not self.encoder.is_textual and learns
 
     @property
     def held_out(self) -> str:
         """Folder of the scores of training people whom the attacker held out."""
-        name = Path(self.scorer).name if self.trained == PLDA else f"{self.encoder.name}.cosine"
-        return f"exp/held_out/{name}"
+        name = self.encoder.name if self.kind == "cosine" else Path(self.scorer).name
+        return f"exp/held_out/{name}" + ("" if self.trained == PLDA else f".{self.kind}")
+
+
+def training_options(encoder: NamedEncoder, kind: str) -> tuple[str, ...]:
+    """Options of the training of a back end of a kind. Content always has more values than few
+    training people show to vary."""
+    if kind == PCA or (kind == PLDA and encoder.is_channel and not encoder.is_compared):
+        return () if encoder.is_textual else ("--pca-dim", "100")
+    return ("--gaussian",) if kind == GAUSSIAN else ()
+
+
+def _backends_of(encoder: str) -> tuple[str, ...]:
+    """Back ends of an encoder: those of voices, or those of its channel."""
+    channel = attackers.channel_of(encoder)
+    of_phones = attackers.RHO if channel == "timing" else ()
+    return attackers.COMPARED.get(channel, (*attackers.OF_VOICES, *of_phones))
 
 
 def find_evaluator(word: str, cohort_size: str) -> Evaluator:
@@ -418,13 +464,14 @@ def find_evaluator(word: str, cohort_size: str) -> Evaluator:
     if not name or backend not in BACKENDS:
         raise UserError(f"--evaluators: '{word}'; {FORM} as the back end")
     encoder = find_encoder(name)
-    if encoder.is_textual != (backend == TFIDF):
-        known = ", ".join(f"{one}/{TFIDF}" for one in attackers.TEXTUAL)
-        raise UserError(f"--evaluators: '{word}'; {TFIDF} compares what counts: {known}")
-    if backend in attackers.RHO and name != "timing":
-        raise UserError(f"--evaluators: '{word}'; {backend} compares phones: timing/{backend}")
-    kind = BACKENDS[backend]
-    scorer = f"exp/{kind}/{encoder.name}" if kind else backend
+    if backend not in (known := _backends_of(name)):
+        taken = ", ".join(f"{name}/{one}" for one in known)
+        raise UserError(f"--evaluators: '{word}'; {name} takes {taken}")
+    kind, scorer = BACKENDS[backend], backend
+    if kind:
+        scorer = f"exp/{kind}/{encoder.name}"
+    elif attackers.channel_of(name) in attackers.WRITTEN and backend == "cosine":
+        scorer = "cosine_scaled"  # its values have different units
     return Evaluator(
         word, encoder, backend, f"{encoder.title}/{backend}",
         encoder.backend if kind == PLDA and encoder.backend else scorer,

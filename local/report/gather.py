@@ -1,4 +1,4 @@
-"""Figures, curves, records, clips and times of a run, gathered for the folder of results.
+"""Figures, curves, records and clips of a run, gathered for the folder of results.
 
 `figures.json` has what the pictures need, in the lists `similarity`, `attacks`, `calibrations` and
 `searches`; each entry holds its `where` (the labels of metrics.csv) and its curves; `prior` holds
@@ -12,7 +12,6 @@ import os
 import platform
 import re
 import time
-from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -24,13 +23,23 @@ import numpy.typing as npt
 import soundfile
 
 from local.metrics import verification
-from local.report.frame import COUNTS, LABELS, SETTINGS, TIMINGS, Group, Results
+from local.metrics.intervals import COLUMNS
+from local.report.frame import (
+    COUNTS,
+    LABELS,
+    MEASURES,
+    METRICS,
+    SETTINGS,
+    Group,
+    Results,
+    read_frame,
+    read_somewhere,
+)
 from steps.audio import SAMPLE_RATE, read_audio
 from utils.arrays import Bool, Float64
 from utils.cli import LossError, UserError
-from utils.datadir import DataDir, load_data_dir, read_noted
+from utils.datadir import DataDir, load_data_dir
 from utils.digests import sha256
-from utils.launching import read_account
 from utils.stamps import commit_of_code, provenance, read_stamp
 from utils.tables import is_there, read_bytes, read_json_object, read_map, write_file, write_json
 from utils.trials import join_scores, read_scores, read_trials
@@ -69,35 +78,31 @@ def _count(figures: Json, name: str) -> object:
 
 
 def tabulate(folder: Path, where: Row) -> tuple[list[Row], list[Row]]:
-    """The rows of one folder of figures: scalars, and figures by speaker. where: its labels.
+    """The rows of one folder of figures: those with a title in measures.csv, and figures by
+    speaker. where: its labels.
 
-    Matrices and zoo points stay in the JSON.
+    Matrices, zoo points and other figures stay in the JSON.
     """
     digest = provenance(folder)  # of all that made the figures
     if digest is None:
         raise UserError(f"{folder}: has no stamp, so nobody can say how it was made; run stage 9")
     where = where | {"settings": digest[:12]}  # as short as git has them
     figures = read_figures(folder)
-    intervals = figures.get("intervals")
-    bounds = intervals if isinstance(intervals, dict) else {}
+    bounds, columns = (own if isinstance(own := figures.get(name), dict) else {}
+                       for name in ("intervals", "columns"))  # fmt: skip
     counts = {name: _text(_count(figures, name)) for name in COUNTS}
     rows, speaker_rows = [], []
     for metric, value in figures.items():
-        if isinstance(value, Mapping) and metric.endswith("_per_speaker"):
-            of = where | {"metric": metric.removesuffix("_per_speaker")}
+        name = metric.removesuffix("_per_speaker")
+        of = dict.fromkeys(COLUMNS, "") | {"metric": name, "kind": "value"} | columns.get(name, {})
+        if isinstance(value, Mapping) and name != metric:
+            of = where | of
             speaker_rows += [of | {"speaker": s, "value": _text(own)} for s, own in value.items()]
-        elif not isinstance(value, Mapping | list) and _is_figure(metric):
+        elif not isinstance(value, Mapping) and of["metric"] in MEASURES:  # others are counts
             low, high = (_text(bound) for bound in bounds.get(metric) or (None, None))
-            of = {"metric": metric, "value": _text(value), "low": low, "high": high}
-            rows.append(where | counts | of)
+            own = {"value": _text(value), "low": low, "high": high}
+            rows.append(where | counts | of | own)
     return rows, speaker_rows
-
-
-def _is_figure(metric: str) -> bool:
-    """Whether a scalar of a metrics.json has a row of its own; counts are columns, but for those of
-    people with target trials, of draws and of words."""
-    own = ("n_target_speakers", "n_draws", "n_words")
-    return metric in own or not metric.startswith(("n_", "cmc_curve"))
 
 
 def tabulate_all(
@@ -266,162 +271,6 @@ def cut_clips(
     return usable(jobs)
 
 
-# Real-time factors: seconds of computing a second of audio, read off the logs of a run. Only what a
-# log says is a measurement. A stage of which any log is missing, failed, belongs to another run, or
-# goes on from a stopped one is not measured, and the reason is given.
-
-# Tables of seconds by utterance that a stage may have made: their columns, and what these are.
-PARTS = {
-    "pseudo.tsv": {"seconds": "transformation alone"},
-    "seconds.tsv": {"encoder": "encoder alone", "decoder": "decoder alone"},
-}
-ALL = "all that protects"  # the sum of the stages that whoever protects speech needs
-_LOG = re.compile(r"(?P<program>.+?)(?:\.(?P<job>\d+))?\.log")
-_RESUMED = re.compile(
-    rb"\bresumed at step [1-9]|\b[1-9]\d* of them by a run that was ended before$", re.M
-)
-_PART = re.compile(r"\A# .*/split(\d+)/1\b")
-
-
-class TimedStage(NamedTuple):
-    """A stage of a system. audio: folders with utt2dur, folders: what it made, one each.
-
-    protects: whether it is repeated for all new speech that is protected.
-    """
-
-    system: str
-    name: str
-    audio: list[Path]
-    folders: list[Path]
-    protects: bool = False
-
-
-def read_stages(each: Sequence[Sequence[str]], once: Sequence[Sequence[str]]) -> list[TimedStage]:
-    """Stages from lists of system, stage, audio and folder, those that protect first. What one
-    system and name has is one stage, of all its folders.
-
-    A folder that is named twice, for two evaluators with one encoder, counts once.
-    """
-    found: dict[tuple[str, str], TimedStage] = {}
-    for i, (system, name, audio, folder) in enumerate([*each, *once]):
-        protects = i < len(each)
-        stage = found.setdefault((system, name), TimedStage(system, name, [], [], protects))
-        if Path(folder) not in stage.folders:
-            stage.audio.append(Path(audio))
-            stage.folders.append(Path(folder))
-    return [*found.values()]
-
-
-class TimeSpent(NamedTuple):
-    """seconds: wall time of all jobs added up; jobs: side by side; threads: of a job, at most."""
-
-    seconds: float
-    jobs: int
-    threads: int
-    hosts: frozenset[str]
-
-
-def _together(costs: Iterable[TimeSpent]) -> TimeSpent:
-    """All of them, one after the other."""
-    seconds, jobs, threads, hosts = zip(*costs, strict=True)
-    return TimeSpent(sum(seconds), max(jobs), max(threads), frozenset().union(*hosts))
-
-
-def cost_of(folder: Path) -> TimeSpent:
-    """Time that a finished step took, by its logs. UserError where it is not finished, has no logs,
-    or went on from a stopped run, whose time is not in them."""
-    costs, hosts = [], frozenset({_host(folder)})
-    logs: dict[str, dict[int, Path]] = defaultdict(dict)
-    for path in sorted((folder / "log").glob("*.log")):
-        if match := _LOG.fullmatch(path.name):
-            logs[match["program"]][int(match["job"] or 0)] = path
-    if not logs:
-        raise UserError(f"{folder}/log: holds no log")
-    for program, found in sorted(logs.items()):
-        # The first says how many there are: an interrupted run with more may have left some.
-        first = found.get(0) or found.get(1)
-        jobs = _PART.search(first.read_text(errors="replace")) if first and 0 not in found else None
-        numbers = range(1, int(jobs[1]) + 1) if jobs else [0 if 0 in found else 1]
-        if lost := [number for number in numbers if number not in found]:
-            raise UserError(f"{folder}/log/{program}.{lost[0]}.log: is missing")
-        for log in (found[number] for number in numbers):
-            account = read_account(log)
-            if account is None or account.code != 0:
-                raise UserError(f"{log}: does not end well")
-            if _RESUMED.search(log.read_bytes()):
-                raise UserError(f"{log}: goes on from a stopped run, whose time is not in it")
-            costs.append(TimeSpent(account.seconds, len(numbers), account.threads, hosts))
-    return _together(costs)
-
-
-def _host(folder: Path) -> str:
-    stamp = read_stamp(folder)
-    if stamp is None or "host" not in stamp:
-        raise UserError(f"{folder}: has no stamp of a finished step")
-    return str(stamp["host"])
-
-
-def seconds_of(folders: Iterable[Path]) -> float:
-    """Seconds of speech: the sum over the tables utt2dur of some folders."""
-    tables = [folder / "utt2dur" for folder in folders]
-    total = sum(float(text) for table in tables for text in read_map(table).values())
-    if total <= 0:
-        raise UserError("no audio: its duration is 0 s")
-    return total
-
-
-def _noted_seconds(stage: TimedStage, table: str, column: str) -> float:
-    """Seconds of a part of a stage, which its program notes for each utterance of its audio."""
-    total = 0.0
-    for audio, folder in zip(stage.audio, stage.folders, strict=True):
-        rows = read_noted(folder / table, (column,), read_map(audio / "utt2dur"))
-        total += sum(float(text) for (text,) in rows.values())
-    return total
-
-
-def measure(stage: TimedStage, corpus: str, part: tuple[str, str] | None = None) -> Row:
-    """A row of the table; where it is not measured, with the reason.
-
-    part: table and column of a part of the stage, without what is around it: start of programs,
-    reading, writing.
-    """
-    name = f"{stage.name}: {PARTS[part[0]][part[1]]}" if part else stage.name
-    row = dict.fromkeys(TIMINGS, "") | {"corpus": corpus, "system": stage.system, "stage": name}
-    try:
-        audio = seconds_of(stage.audio)
-        seconds = _noted_seconds(stage, *part) if part else 0.0
-        costs = [cost_of(folder) for folder in stage.folders]
-    except UserError as error:
-        return row | {"missing": str(error)}
-    cost = _together(costs)
-    if part:
-        cost = cost._replace(seconds=seconds, threads=1)
-    return row | {
-        "rtf": f"{cost.seconds / audio:.6g}", "seconds": f"{cost.seconds:.2f}",
-        "audio_seconds": f"{audio:.2f}", "jobs": str(cost.jobs), "threads": str(cost.threads),
-        "hosts": " ".join(sorted(cost.hosts)),
-    }  # fmt: skip
-
-
-def timings(stages: Sequence[TimedStage], corpus: str) -> list[Row]:
-    """All rows, of the original speech first, then system by system; after each system's stages the
-    sum of those that protect."""
-    rows = []
-    systems = dict.fromkeys(stage.system for stage in stages)
-    for system in sorted(systems, key=lambda name: name != "original"):
-        own = [stage for stage in stages if stage.system == system]
-        for stage in own:
-            rows.append(measure(stage, corpus))
-            for table, columns in PARTS.items():
-                if all(is_there(folder / table) for folder in stage.folders):
-                    rows += [measure(stage, corpus, (table, column)) for column in columns]
-        protecting = [stage for stage in own if stage.protects]
-        if protecting:
-            folders = [folder for stage in protecting for folder in stage.folders]
-            rows.append(measure(TimedStage(system, ALL, protecting[0].audio, folders), corpus))
-    return rows
-
-
 # ---- Where the figures came from: command, commit, machine, versions, settings.
 
 PACKAGES = ("torch", "speechbrain", "numpy", "scipy", "kaldiio", "matplotlib", "resemblyzer")
@@ -550,8 +399,9 @@ KEPT = ("metrics.csv", "generators.csv")  # of collect_results.py and collect_st
 
 
 def keep(results: Path, out: Path, names: dict[str, str], command: str = "") -> str:
-    """Copy a run's figures to a folder that is committed, with command.txt and origin.json, which
-    also says whose speech it is, and which figures were lost; returns the name of the table.
+    """Copy those of a run's figures that pages read to a folder that is committed, with command.txt
+    and origin.json, which also says whose speech it is, and which figures were lost; returns the
+    name of the table.
 
     names: what to write for a path of this machine. UserError where the run has no
     command, or one with an absolute path that has no name: the page would not say what to run.
@@ -569,6 +419,9 @@ def keep(results: Path, out: Path, names: dict[str, str], command: str = "") -> 
         raise UserError(f"{left[0]}: a path of this machine; give --name {left[0]}=NAME")
     name = next((name for name in KEPT if is_there(results / name)), KEPT[0])
     table = read_bytes(results / name)
+    if name == "metrics.csv":
+        rows = read_somewhere(read_frame(results / name, METRICS))
+        table = rows.to_csv(index=False, lineterminator="\n").encode()
     told[name] = f"sha256:{sha256(table)}"
     told |= {what: run[what] for what in ("corpus", "corpus_note") if run.get(what)}
     told |= {"missing": json.loads(lost)} if run.get("missing") else {}

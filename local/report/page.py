@@ -155,7 +155,7 @@ def markdown(results: Results) -> str:
     n = results.metrics["settings"].nunique()
     settings = frame.Marked(f"{n} digests, in the column `settings` of metrics.csv")
     fronts = [t.finding() for t in select.trades(results.metrics) if t.points]
-    privacy = where(results.metrics, evaluator=results.evaluators(), metric="eer")
+    privacy = frame.eers(results.metrics, evaluator=results.evaluators())
     missing = [attacker(name) for name in frame.absent(set(privacy["attacker"]))]
     return render(
         "local/report/templates/report.md.jinja", **told,
@@ -179,7 +179,6 @@ def _shared(results: Results) -> dict[str, Any]:
         "has_mos": "mos" in set(results.metrics["metric"]),
         "opinions": findings.opinions(results.metrics),
         "prosody": tables.prosody_table(results.metrics), "PROSODY": tables.PROSODY.title,
-        "times": tables.rtf_table(results.timings),
         "tables_of": lambda evaluator: [
             (spec.title, tables.tabulate(spec, where(results.metrics, evaluator=evaluator)))
             for spec in tables.SPECS.values()

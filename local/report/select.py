@@ -15,14 +15,14 @@ import pandas as pd
 from scipy.stats import binom, norm
 
 from local.metrics.detection import WEAK, folded
-from local.metrics.intervals import holm
+from local.metrics.intervals import but, holm, key
 from local.metrics.recordings import LENGTHS
 from local.protocols.attackers import ATTACKERS, CONTROLS
 from local.report import frame
 from local.report.frame import NOTHING, Measure, Results, Value, measure, percent, show, where
 from utils.arrays import Float64
 
-NAMED = "reid_speaker_top_1"
+NAMED = key("named", recordings="all")
 ALL = "all groups (lowest EER)"
 
 
@@ -41,11 +41,11 @@ class Strongest:
 def strongest(metrics: pd.DataFrame) -> list[Strongest]:
     """For each protected system and split, by split; of equal ones the first in the table. An EER
     of 80 % counts as 20 %: the attacker turns the scores round."""
-    attacks = where(metrics, metric=["eer", "d_ece"])
+    attacks = where(metrics, family=frame.VERIFICATION)
     attacks = attacks[(attacks["attacker"] != "unprotected") & (attacks["system"] != "original")]
     found = []
     for (split, system), own in attacks.groupby(["split", "system"], sort=False):
-        eers, d_eces = where(own, metric="eer"), where(own, metric="d_ece")
+        eers, d_eces = where(own, figure="eer"), where(own, figure="d_ece")
         lowest = _highest(eers, -eers["value"].map(folded))
         highest = _highest(d_eces, d_eces["value"])
         found.append(Strongest(split, system, lowest, highest, len(eers)))
@@ -61,7 +61,7 @@ def _highest(frame: pd.DataFrame, rank: pd.Series) -> Any | None:
 
 def unprotected(metrics: pd.DataFrame) -> dict[tuple[str, str], Any]:
     """(split, evaluator) -> row of the EER of unprotected speech, where it is defined."""
-    bare = where(metrics, system="original", attacker="unprotected", metric="eer")
+    bare = frame.eers(metrics, system="original", attacker="unprotected")
     return {
         (f.split, f.evaluator): f for f in bare.itertuples(index=False) if math.isfinite(f.value)
     }
@@ -91,6 +91,8 @@ FEWEST = 10  # people with target trials; fewer speak for nobody else
 LINKED = 0.5  # linkability of the worst-protected person from which on nobody is called hidden
 LEVEL = 0.05  # of all tests of EERs of one system together, and of all of naming
 PRETRAINED = ("pyannote", "hub:")  # encoders that thousands of voices have made strong
+HEADROOM = 0.1  # that a control must find more than the attack's lower bound, to be passed
+DOSED = [name for name in CONTROLS if "_leak_" in name]  # controls that leak a known share
 TRAINING = [name for name in ATTACKERS if name.startswith("semi_informed")]
 TAUGHT = [name for name in ATTACKERS if name.startswith(("semi_informed", "white_box"))]
 # By whom nearly everybody is found under a control, or they cannot hear.
@@ -106,9 +108,10 @@ class Level(IntEnum):
     MOSTLY = 1
     OFTEN = 2
     NOW_AND_THEN = 3
-    UNJUDGED = 4
-    UNSHOWN = 5
-    HIDDEN = 6
+    SMALL = 4
+    UNJUDGED = 5
+    UNSHOWN = 6
+    HIDDEN = 7
 
 
 ICONS, WORDS = (dict(zip(Level, own, strict=True))
@@ -125,8 +128,8 @@ class Evidence:
     chance: of that by guessing; named_bare: by the same evaluator without protection.
     several, naming: folded EER (the lower of that of the scores as they are and normalised) and
     share of people named, by number of recordings of a person (`LENGTHS`). control: EER of an
-    attacker who learns on protected people that they did not learn from; controlled: it, or who
-    they are, shows that they can hear.
+    attacker who learns on protected people that they did not learn from; controlled: it, or a dose
+    of the speaker that they establish, shows that they can hear.
     """
 
     attacker: str
@@ -210,7 +213,8 @@ def judge(
     most = max(beyond, key=lambda a: a.named, default=None)
     defined = [a for a in attacks if math.isfinite(a.eer.value)]
     judges = [a for a in defined if a.judges]
-    every = _candidates(judges or defined, chosen)
+    others = [a for a in defined if not a.judges]  # whoever succeeds refutes
+    every = _candidates(judges, chosen, len(defined)) + _candidates(others, None, len(defined))
     own = {n: [one for one in every if (one.recordings or "1") == n] for n in LENGTHS}
     eers = {n: min(some, key=lambda one: one.eer.value) for n, some in own.items() if some}
     strongest = min(eers.values(), key=lambda one: one.eer.value).attack if eers else None
@@ -218,12 +222,11 @@ def judge(
         return Verdict(Level.NOTHING, _say_named(most), strongest or most, eers)
     if strongest is None:
         return Verdict(Level.UNJUDGED, "no EER is defined", None)
-    if not judges:
+    found = replace(_by_eer(judges, every, LEVEL / groups), eers=eers)
+    if found.level >= Level.UNJUDGED and not judges:
         ends = (a.bare.high for a in defined if math.isfinite(a.bare.high))
         why = frame.say("not_able", high=min(ends, default=math.inf))
         found = Verdict(Level.UNJUDGED, why, strongest, eers)
-    else:
-        found = replace(_by_eer(judges, every, LEVEL / groups), eers=eers)
     if most is not None:
         level = Level.OFTEN if most.named > NAMED_OFTEN else Level.NOW_AND_THEN
         by_name = Verdict(level, _say_named(most), strongest, eers)
@@ -238,10 +241,10 @@ def judge(
     return found
 
 
-def _candidates(attacks: Sequence[Evidence], chosen: Choice | None) -> list[Lowest]:
+def _candidates(attacks: Sequence[Evidence], chosen: Choice | None, n_all: int) -> list[Lowest]:
     """The EERs that may decide. Those of single attacks count where no choice covers them, as it
     was made among fewer attackers: p is that of the list as it is, from its interval as of a normal
-    distribution, times the number of attacks."""
+    distribution, times the number of all attacks."""
     found = [
         Lowest(min(attacks, key=lambda a: _away(a.several.get(n), eer)), n, eer, p)
         for n, (eer, p) in (chosen or {}).items()
@@ -253,7 +256,7 @@ def _candidates(attacks: Sequence[Evidence], chosen: Choice | None) -> list[Lowe
         eer, p = fold(attack.eer), 1.0
         if eer.high < 0.5:
             off = (0.5 - eer.value) / max(eer.high - eer.value, 1e-9)
-            p = min(1.0, 2.0 * float(norm.sf(off * SIGMAS)) * len(attacks))
+            p = min(1.0, 2.0 * float(norm.sf(off * SIGMAS)) * n_all)
         found += [] if eer.value > lowest - 1e-6 else [Lowest(attack, "", eer, p)]
         found += [Lowest(attack, n, v, 1.0) for n, v in attack.several.items() if n not in covered]
     return found
@@ -271,19 +274,23 @@ def _away(value: Value | None, other: Value) -> float:
 
 
 def _by_eer(judges: Sequence[Evidence], every: Sequence[Lowest], level: float) -> Verdict:
-    """The verdict by the EERs of evaluators that can hear, from however many recordings of a
-    person. level: of the tests whether they may be chance."""
+    """The verdict by EERs, from however many recordings of a person: whoever succeeds refutes, and
+    only evaluators that can hear support. level: of the tests whether they may be chance."""
     if same := [a for a in judges if a.rise.high <= NO_RISE]:
         own = min(same, key=lambda a: a.rise.value)
         gain = show(own.rise, POINTS)
         return Verdict(Level.NOTHING, f"the EER is {gain} points above that without it", own)
-    if leaks := [one for one in every if one.p < level and _known(one.eer.low) <= MARGIN]:
-        one = min(leaks, key=lambda leak: leak.eer.value)
-        found = Level.MOSTLY if one.eer.value < MOSTLY else Level.OFTEN
-        found = found if one.eer.value < OFTEN else Level.NOW_AND_THEN
-        why = f"an EER of {percent(one.eer.value)} {_from(one.recordings)}"
-        return Verdict(found, why if _from(one.recordings) else "", one.attack)
-    one = min(every, key=lambda own: _known(own.eer.low))
+    if leaks := [one for one in every if one.p < level]:
+        one = min(leaks, key=lambda leak: (_known(leak.eer.low) > MARGIN, leak.eer.value))
+        above = (MOSTLY, OFTEN, math.inf)
+        levels = zip(above, (Level.MOSTLY, Level.OFTEN, Level.NOW_AND_THEN), strict=True)
+        found = next(own for most, own in levels if one.eer.value < most)
+        found = found if _known(one.eer.low) <= MARGIN else Level.SMALL
+        why = f"an EER of {percent(one.eer.value)} {_from(one.recordings)}".rstrip()
+        told = found is Level.SMALL or _from(one.recordings)
+        return Verdict(found, why if told else "", one.attack)
+    by_judges = [own for own in every if own.attack.judges] or every
+    one = min(by_judges, key=lambda own: _known(own.eer.low))
     if _known(one.eer.low) <= MARGIN:
         possible = percent(one.eer.low) if math.isfinite(one.eer.low) else "any size"
         why = f"but an EER down to {possible} is possible {_from(one.recordings)}".rstrip()
@@ -306,6 +313,9 @@ def _hidden(
 ) -> dict[str, Any]:
     """Level and why: the best verdict, or why it cannot be given."""
     heard = [a for a in judges if a.controlled]
+    if all(a.control.defined and not a.controlled for a in judges):
+        best = min(judges, key=lambda a: a.control.value).control
+        return {"level": Level.UNJUDGED, "why": frame.say("fails", control=best)}
     surest = min(naming, key=lambda a: a.p_named, default=None)
     named = _say_named(surest) if surest and surest.p_named < LEVEL else ""
     reasons = {  # the first that holds is given
@@ -314,11 +324,11 @@ def _hidden(
             worst_person > LINKED,
         f"fewer than {FEWEST} people have target trials":
             not all(a.people >= FEWEST for a in judges),
-        "nobody tried to name people":
-            not any(math.isfinite(a.named) for a in heard or judges),
-        "nobody was attacked by several recordings":
-            not any(n != "1" for a in heard or judges for n in a.several),
-        "no control shows that these attackers find people whose voices change": not heard,
+        "nobody learnt from protected speech, or passed a control": not heard,
+        "nobody who passed a control tried to name people":
+            not any(math.isfinite(a.named) for a in heard),
+        "nobody who passed a control attacked by several recordings":
+            not any(n != "1" for a in heard for n in a.several),
     }  # fmt: skip
     why = next((f"but {said}" for said, holds in reasons.items() if holds), "")
     return {"level": Level.UNSHOWN if why else Level.HIDDEN, "why": why}
@@ -356,7 +366,7 @@ def no_controls(figures: pd.DataFrame) -> pd.DataFrame:
 
 def subjects(metrics: pd.DataFrame) -> list[tuple[str, str]]:
     """Protected systems with their splits, by split, without controls."""
-    eers = no_controls(where(metrics, metric="eer"))
+    eers = no_controls(frame.eers(metrics))
     eers = eers[eers["system"] != "original"]
     found = dict.fromkeys(zip(eers["system"], eers["split"], strict=True))
     return sorted(found, key=lambda subject: subject[1])
@@ -364,7 +374,7 @@ def subjects(metrics: pd.DataFrame) -> list[tuple[str, str]]:
 
 def attacks(results: Results, system: str, split: str) -> list[Evidence]:
     """Every attack on a system and split."""
-    run = where(results.metrics, system=system, split=split, metric="eer")
+    run = frame.eers(results.metrics, system=system, split=split)
     run = run.drop_duplicates(["attacker", "evaluator"])
     return [_attack(results, f) for f in run.itertuples()]
 
@@ -372,40 +382,39 @@ def attacks(results: Results, system: str, split: str) -> list[Evidence]:
 def _chosen(results: Results, system: str, split: str) -> Choice:
     """The lowest EERs of all attackers, where these were measured, by number of recordings."""
     of = partial(results.several, "all", split, system, "", family=frame.STRONGEST)
-    eers, ps = (of(metrics=[f"{figure}_strongest_{n}_recordings" for n in LENGTHS])
-                for figure in ("eer", "p_value"))  # fmt: skip
+    eers, ps = (of(figures=[key("eer", recordings=n, kind=kind) for n in LENGTHS])
+                for kind in ("value", "p"))  # fmt: skip
     return {n: (eer, p.value) for n, eer, p in zip(LENGTHS, eers, ps, strict=True) if p.defined}
 
 
 def _attack(results: Results, f: Any) -> Evidence:
-    reid = frame.REIDENTIFICATION
-    named = results.rows.get((reid, f.evaluator, f.split, f.system, f.attacker, NAMED))
+    of = (frame.VERIFICATION, f.evaluator, f.split, f.system, f.attacker)
+    named, each = (results.rows.get((*of, figure)) for figure in (NAMED, "named_by_recording"))
     at, bare = (f.system, f.attacker), ("original", "unprotected")
     several = partial(results.several, f.evaluator, f.split)
     eer, rise, targets = several(*at, ("eer", "eer_rise", "n_target_speakers"))
     people = frame.parse(named.n_speakers) if named is not None else targets.value
-    (bare_eer,), (chance,) = several(*bare, ["eer"]), several(*at, [f"chance_{NAMED}"], reid)
-    (named_bare,) = several(*bare, [NAMED], reid)
+    (bare_eer,), (chance,) = several(*bare, ["eer"]), several(*at, [but(NAMED, kind="chance")])
+    (named_bare,) = several(*bare, [NAMED])
 
     def by_length(*figures: str) -> dict[str, list[Value]]:
-        found = {
-            n: several(*at, [f"{name}_{n}_recordings" for name in figures], frame.RECORDINGS)
-            for n in LENGTHS
-        }
+        found = {n: several(*at, [key(name, recordings=n) for name in figures]) for n in LENGTHS}
         return {n: own for n, own in found.items() if any(value.defined for value in own)}
 
     eers, control = by_length("eer", "eer_normalised"), results.control(f.evaluator, f.split, *at)
-    pretrained = f.evaluator.startswith(PRETRAINED) and bare_eer.high <= WEAK
-    pretrained = pretrained and f.attacker not in TAUGHT  # who may have unlearnt to hear
+    doses = [own for (own,) in (several(system, f.attacker, ["eer"]) for system in DOSED)]
+    hears = any(fold(dose).high < 0.5 for dose in doses if dose.defined)
+    if control.defined:
+        hears = control.high <= fold(eer).low - HEADROOM
     return Evidence(
         f.attacker, f.evaluator, eer, bare_eer, rise,
         named=named.value if named else math.nan, chance=chance.value, named_bare=named_bare.value,
-        recordings=frame.parse(named.n_segments) / people if named and people else math.nan,
+        recordings=frame.parse(each.n_segments) / people if each and people else math.nan,
         people=people,
         several={n: min((fold(v) for v in own if v.defined), key=lambda v: v.value)
                  for n, own in eers.items()},
         naming={n: own[0] for n, own in by_length("named").items()}, control=control,
-        controlled=(control.high < MARGIN if control.defined else pretrained) and not any(
+        controlled=hears and not any(
             fold(own).high >= OFTEN
             for system, attackers in MUST_FIND.items()
             if f.attacker in attackers
@@ -440,7 +449,7 @@ def beside_words(metrics: pd.DataFrame) -> dict[tuple[str, str], Value]:
     """(system, split) -> by how much the EER falls where an attacker has all channels beside the
     words, the most of all attackers; empty where no channels were fused."""
     found: dict[tuple[str, str], Value] = {}
-    for f in where(metrics, metric="eer_beside_words", evaluator="fused").itertuples(index=False):
+    for f in where(metrics, figure="eer_beside_words", evaluator="fused").itertuples(index=False):
         own, at = Value(-f.value, -f.high, -f.low), (f.system, f.split)
         if own.defined and own.value > found.get(at, Value(-math.inf)).value:
             found[at] = own
@@ -617,7 +626,7 @@ def over_targets(
     """The best-informed attacker of those on most targets of a series; linkability by speaker (the
     worst protected first) and target; and that of the originals (speakers,), NaN where there is
     none."""
-    people = where(results.speakers, evaluator=evaluator, split=split, metric=metric)
+    people = where(results.speakers, evaluator=evaluator, split=split, figure=metric)
     people = people.drop_duplicates(["attacker", "system", "speaker"], keep="last")
     people = people.dropna(subset="value")
     bare = where(people, system="original", attacker="unprotected").set_index("speaker")["value"]

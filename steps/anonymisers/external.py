@@ -1,6 +1,5 @@
 """Systems of others: speech that they protected, their commands, and models of torch.hub."""
 
-import filecmp
 import os
 import re
 import shlex
@@ -32,12 +31,6 @@ NOTE = (
 )
 _SAME_LENGTH = 0.01  # least part of the original's length
 _FRAME = 400  # samples: 25 ms
-# What recipes of the challenges write, whose output is what the file holds: it is read itself.
-_SOX = r"(?: -t wav| -R| -b 16)*"
-_CONVERTED = re.compile(
-    rf"(?:\S*/)?sox{_SOX} (?P<sox>[^-\s]\S*){_SOX} - ?\|"
-    r"|(?:\S*/)?flac(?: -[cds]+| --(?:decode|stdout|silent))* (?P<flac>[^-\s]\S*) ?\|"
-)
 _OTHER_LENGTH = 2.0  # factor of length, up or down, beyond which the utterance is another one
 
 
@@ -81,12 +74,10 @@ def find_names(folder: Path, suffix: str = "") -> dict[str, str]:
 
 
 def _once(folder: Path, named: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Audio by name. UserError for a name that is there twice, unless both files are the same:
-    mixed trials stand beside those of each gender."""
+    """Audio by name. UserError for a name that is there twice, with two files."""
     found: dict[str, str] = {}
     for name, path in named:
-        first = found.setdefault(name, path)
-        if first != path and not _same(first, path):
+        if found.setdefault(name, path) != path:
             raise UserError(
                 f"{folder}: {name} is there twice: {found[name]} and {path}; remove one"
             )
@@ -120,10 +111,6 @@ def find_suffix(folder: Path, names: Iterable[str], utts: Iterable[str]) -> str:
     return behind.most_common(1)[0][0]
 
 
-def _same(one: str, other: str) -> bool:
-    return Path(one).is_file() and Path(other).is_file() and filecmp.cmp(one, other, shallow=False)
-
-
 def _named(folder: Path, suffix: str) -> Iterator[tuple[str, str]]:
     """Audio of a data directory, or of those in the folder: each by its wav.scp, or all in it."""
     own = [path for path in sorted(folder.glob(f"*{suffix}")) if suffix and path.is_dir()]
@@ -149,25 +136,11 @@ def _audio(paths: Iterable[Path]) -> Iterator[tuple[str, str]]:
 
 
 def _listed(table: Path) -> Iterator[tuple[str, str]]:
-    """Names and audio of a wav.scp. Paths in it may be relative to a folder above it, or of another
-    machine: then the file of that name beside the table is meant. UserError for unlike ones."""
+    """Names and audio of a wav.scp, whose paths may be relative to a folder above it."""
     bases = table.absolute().parents
-    beside: dict[str, list[Path]] = {}
-    for name, said in read_map(table, rest_of_line=True).items():
-        piped = _CONVERTED.fullmatch(said)
-        file = (piped["sox"] or piped["flac"]) if piped else said
-        found = next((base / file for base in bases if (base / file).exists()), None)
-        if found is None:
-            for path in () if beside else sorted(table.parent.rglob("*.*")):
-                beside.setdefault(path.name, []).append(path)
-            alike = beside.get(Path(file).name, [])
-            if unlike := [path for path in alike[1:] if not _same(str(alike[0]), str(path))]:
-                raise UserError(
-                    f"{table}: {name}: {file} is not there, and unlike files beside the table have "
-                    f"its name: {alike[0]} and {unlike[0]}"
-                )
-            found = alike[0] if alike else None
-        yield name, str(found or said)
+    for name, file in read_map(table, rest_of_line=True).items():
+        found = next((base / file for base in bases if (base / file).exists()), file)
+        yield name, str(found)
 
 
 class External(Anonymiser):

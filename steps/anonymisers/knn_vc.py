@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
-from steps.anonymisers.registry import Anonymiser, Description, OutputLevel, Spoken
+from steps.anonymisers.registry import RAISED, Anonymiser, Description, OutputLevel, Spoken
 from steps.generators.base import POLICIES, choose_gender
 from steps.sources import LEVELS, SourceSpeaker, SystemRun, VoiceKey
 from steps.synthesis.base import SOURCE_SHARE
@@ -109,6 +109,7 @@ class KnnVc(Anonymiser):
         self._pool = run.folder("pool")
         self._converter = converter = _load_converter(settings, self._pool, run.resources.device)
         self.level, self.output = settings.level, OutputLevel(settings.peak)
+        self.raised = RAISED
         self.notes.append(converter.note)
         if dropped := converter.unvoiced:
             self.notes.append(

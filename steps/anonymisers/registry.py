@@ -36,27 +36,50 @@ class OutputLevel:
     full_scale: int = 32768
     truncate: bool = False
 
-    def to_pcm16(self, samples: npt.NDArray[np.float64]) -> npt.NDArray[np.int16]:
+    def to_pcm16(self, samples: Float64) -> npt.NDArray[np.int16]:
         """16-bit samples at that level; digital silence stays silent. UserError if not finite."""
-        largest = float(np.max(np.abs(samples), initial=0.0))
+        return self.written(samples, float(np.max(np.abs(samples), initial=0.0)))
+
+    def written(self, samples: Float64, largest: float, kind: str = "PCM_16") -> npt.NDArray[Any]:
+        """Samples to write as a kind of libsndfile's, whose largest in the whole file is given."""
         if not np.isfinite(largest):
             raise UserError("the protected signal is not finite")
         if largest == 0.0:
-            return np.zeros(len(samples), np.int16)
+            return whole_numbers(np.zeros(samples.shape), kind, np.rint)
         scaled = samples / largest * (self.peak * self.full_scale)
-        whole = np.trunc(scaled) if self.truncate else np.rint(scaled)
-        return np.minimum(whole, 32767).astype(np.int16)
+        return whole_numbers(scaled, kind, np.trunc if self.truncate else np.rint)
 
 
 @dataclass(frozen=True)
 class AsItIs:
-    """Rule that keeps another program's level: 1 is full scale, and values above are clipped."""
+    """Rule that keeps a given level: 1 is full scale, and values above are clipped."""
 
-    def to_pcm16(self, samples: npt.NDArray[np.float64]) -> npt.NDArray[np.int16]:
+    def to_pcm16(self, samples: Float64) -> npt.NDArray[np.int16]:
         """Samples of 16 bit. UserError if not finite."""
-        if not np.isfinite(samples).all():
+        return self.written(samples, float(np.max(np.abs(samples), initial=0.0)))
+
+    def written(self, samples: Float64, largest: float, kind: str = "PCM_16") -> npt.NDArray[Any]:
+        """As `OutputLevel.written`."""
+        if not np.isfinite(largest):
             raise UserError("the protected signal is not finite")
-        return np.clip(np.rint(samples * 32768), -32768, 32767).astype(np.int16)
+        return whole_numbers(samples * 32768, kind, np.rint)
+
+
+WIDE = {"PCM_24": 24, "ALAC_24": 24, "PCM_32": 32, "ALAC_32": 32, "FLOAT": 0, "DOUBLE": 0}
+"""Bits of the kinds of samples that hold more than 16; 0: they are no whole numbers."""
+
+
+def whole_numbers(
+    samples: Float64, kind: str, round_: Callable[[Float64], Float64]
+) -> npt.NDArray[Any]:
+    """Samples, full scale 32768, as numbers of a kind of libsndfile's: int16, the upper bits of
+    int32, or, where the kind is of floating point or compressed, float64 of full scale 1."""
+    bits = 16 if kind == "PCM_16" else WIDE.get(kind, 0)
+    if not bits:
+        return np.clip(samples / 32768, -1.0, 1.0)
+    scale = 2.0 ** (bits - 16)
+    whole = np.clip(round_(samples * scale), -32768 * scale, 32768 * scale - 1)
+    return whole.astype(np.int16) if bits == 16 else whole.astype(np.int32) << (32 - bits)
 
 
 # ---- Anonymisers by name, their common interface, and their construction from a YAML file.
@@ -83,6 +106,8 @@ class Description:
     moves: bool = False
 
 
+RAISED = 6.0
+"""`Anonymiser.raised` of systems that give a piece of mere noise the level of speech."""
 Spoken = tuple[Float64, dict[str, object]]
 """Protected speech float64 at 16 kHz, and columns of pseudo.tsv."""
 
@@ -92,13 +117,16 @@ class Anonymiser(sources.FromSettings):
 
     level: of its keys (`make_keys`). output: the level of its files. is_random: a second run
     (`--draw 1`) gives other speech; calibration distortion needs two runs. None: unknown.
-    keeps_length: whether its speech is as long as the source's.
+    keeps_length: whether its speech is as long as the source's. raised: dB by which its own level
+    may raise a soft piece of a long recording, whose pieces it converts one by one; None: its
+    speech has the level of each piece.
     """
 
     level: str
     output: OutputLevel | AsItIs
     is_random: bool | None = True
     keeps_length: bool = True
+    raised: float | None = None
 
     @classmethod
     def describe(cls, settings: Any, path: StrPath) -> Description:
@@ -221,8 +249,7 @@ def protect_audio(
     """Read, transform, level and write each utterance to `folder`/<utterance>.wav.
 
     who: the speaker of each utterance. progress: wraps the utterances, to show progress. Audio that
-    cannot be used is skipped, with its reason. UserError for an id that is not a file name, and for
-    a file that cannot be written.
+    cannot be used is skipped, with its reason. UserError for a file that cannot be written.
     """
     result = Protected()
 
@@ -236,10 +263,6 @@ def protect_audio(
             raise UserError(f"{utt}: the protected signal is digital silence, from speech")
         return audio, levelled, {"key": keys[utt], **info, "seconds": f"{seconds:.4f}"}
 
-    if unfit := [utt for utt in wav if "/" in utt or utt.startswith(".")]:
-        raise UserError(
-            f"{unfit[0]}: cannot name an audio file; ids with / or a leading . are refused"
-        )
     for utt, (audio, levelled, row) in result.each(progress(wav), protect):
         path = f"{os.fspath(folder)}/{utt}.wav"
         write_pcm16(path, levelled)

@@ -11,7 +11,14 @@ from typing import Annotated, Any, NamedTuple, cast
 
 import numpy as np
 
-from steps.anonymisers.registry import Anonymiser, Description, OutputLevel, Spoken, find_kind
+from steps.anonymisers.registry import (
+    RAISED,
+    Anonymiser,
+    Description,
+    OutputLevel,
+    Spoken,
+    find_kind,
+)
 from steps.generators.base import (
     ANY,
     GENDERS,
@@ -136,6 +143,8 @@ class VoiceConversion(Anonymiser):
             or (own.content is not None and own.content.is_random)
         )  # fmt: skip
         self.keeps_length = not (own.rate or own.pauses or own.reads)
+        if not own.synthesiser.startswith("nsf") and "energy" not in own.keep:
+            self.raised = math.inf if own.reads else RAISED  # what is read is no noise
         self.notes = generator.notes
         self._pseudos: OrderedDict[tuple[VoiceKey, str], Pseudo] = OrderedDict()
 

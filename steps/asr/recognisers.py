@@ -22,13 +22,13 @@ from utils.tables import is_there, sort_ids, write_json, write_map, write_timed
 
 # ---- Recognisers, by name.
 
-# Each takes the values for <...>, and those of the options lang (folder of make_lang.py), model
-# (folder of its trained model), language (such as de) and device that it names.
+# Each takes the values for <...>, and those of the options model (folder), language (such as de)
+# and device that it names.
 RECOGNISERS = {
     "moonshine": "steps.asr.engines:MoonshineRecogniser",
+    "whisper": "steps.asr.engines:WhisperRecogniser",
     "pocketsphinx": "steps.asr.engines:PocketSphinx",
     "phones": "steps.asr.engines:Phones",
-    "ctc": "steps.asr.ctc:CtcRecogniser",
     "hub:<model>": "steps.asr.hub:load_recogniser",
 }
 

@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from steps.asr.language import normalise
+from steps.audio import read_audio
+from steps.channels.written import rhythm_of
 from steps.speaker.backends import CosineBackend
 from utils.arrays import Float32, Float64
 from utils.cli import UserError, refusing
@@ -217,10 +219,15 @@ class MelodyEncoder:
 
 
 def extract_channel(
-    channel: str, source: Path, utts: Collection[str], chunk_seconds: float | None = None
+    channel: str,
+    source: Path,
+    utts: Collection[str],
+    chunk_seconds: float | None = None,
+    wav: Mapping[str, str] | None = None,
 ) -> tuple[dict[str, Float32], int]:
     """Vectors (d,) of the utterances by a channel, in C order, and how many of these hold nothing.
     With chunk_seconds, vectors of pieces (timing only), as steps/extract_xvectors.py names them.
+    wav: the audio of the utterances, which rhythm also needs.
 
     UserError where source/text lacks an utterance, or another channel shall be cut.
     """
@@ -230,9 +237,12 @@ def extract_channel(
         why = describe_difference(said, utts, "utterance")
         raise UserError(f"{path}: {why}; recognise all of them")
     if channel != "timing" and chunk_seconds is not None:
-        raise UserError(f"--chunk-seconds: {channel} are counted in whole utterances; leave it out")
+        raise UserError(f"--chunk-seconds: {channel} is of whole utterances; leave it out")
     own = {utt: said[utt] for utt in sort_ids(utts)}
-    if channel == "words":
+    if channel == "rhythm":
+        heard = ((utt, read_audio(utt, (wav or {})[utt]).samples) for utt in own)
+        vectors = {utt: rhythm_of(samples, own[utt]) for utt, samples in heard}
+    elif channel == "words":
         vectors = _count({utt: parts_of_text(text) for utt, text in own.items()})
     else:
         spoken: dict[str, list[Spoken]] = {}

@@ -21,18 +21,15 @@ from utils.settings import Number, OneOf
 # ---- Hard units in place of content, with less of the manner of speaking, and of the speaker.
 #
 # `kmeans` is the quantisation of bottleneck features in Liu et al. 2025 ("VQ-BN"): the nearest of n
-# centres stands for a frame. `scalar` is finite scalar quantisation (Mentzer et al. 2023): a few
-# values a frame, each of a few levels, learnt together with their user.
+# centres stands for a frame.
 
 
 @dataclass(frozen=True)
 class UnitSettings:
-    """n: centres of kmeans. values, levels: of scalar, a frame's values and the levels of each."""
+    """n: centres of kmeans."""
 
-    kind: Annotated[str, OneOf("none", "kmeans", "scalar")] = "none"
+    kind: Annotated[str, OneOf("none", "kmeans")] = "none"
     n: Annotated[int, Number(least=2, most=4096)] = 200
-    values: Annotated[int, Number(least=1, most=512)] = 16
-    levels: Annotated[int, Number(least=3, most=255, odd=True)] = 5
 
 
 class PlainUnits(nn.Module):
@@ -75,19 +72,6 @@ class KMeansUnits(PlainUnits):
         self.centres.copy_(torch.from_numpy(found.fit(frames).cluster_centers_))
 
 
-class ScalarUnits(PlainUnits):
-    """Values of a projection, bounded and rounded; the gradient passes."""
-
-    def __init__(self, n_content: int, values: int, levels: int) -> None:
-        super().__init__(values)
-        self.levels = levels
-        self.project = nn.Conv1d(n_content, values, 1)
-
-    def forward(self, content: Tensor) -> Tensor:
-        """Values lie between -1 and 1."""
-        return quantise(self.project(content), self.levels)
-
-
 def quantise(values: Tensor, n_levels: int) -> Tensor:
     """Bound and round values to `n_levels` (odd) levels in -1 ... 1; the gradient passes.
 
@@ -100,11 +84,8 @@ def quantise(values: Tensor, n_levels: int) -> Tensor:
 
 def make_units(settings: UnitSettings, n_content: int) -> PlainUnits:
     """Make units for content of n_content values a frame."""
-    match settings.kind:
-        case "kmeans":
-            return KMeansUnits(n_content, settings.n)
-        case "scalar":
-            return ScalarUnits(n_content, settings.values, settings.levels)
+    if settings.kind == "kmeans":
+        return KMeansUnits(n_content, settings.n)
     return PlainUnits(n_content)
 
 

@@ -20,7 +20,7 @@ from steps.generators.base import Generated, Wanted
 from steps.generators.pool import ClusterChoice, ClusteredSpeakers
 from steps.sources import SystemRun
 from steps.speaker.vectors import read_xvectors
-from utils.archives import read_counts, read_vectors, write_archive
+from utils.archives import write_archive
 from utils.arrays import Float32, Float64, Int64
 from utils.cli import UserError, refusing
 from utils.settings import NotNegative, OneOf, parse_settings
@@ -31,12 +31,11 @@ if TYPE_CHECKING:
 
 # ---- Frames of a speaker's utterances as evidence about the speaker: a Gaussian each.
 #
-# An encoder with xi-vector pooling gives a mean and a precision for each frame. Any other encoder
-# gives x-vectors of windows or utterances, which then count as frames: each stands for its
-# speaker's mean, as uncertain as x-vectors vary around their speakers' means (both together vary as
-# much as the x-vectors do), or for itself, without uncertainty.
+# X-vectors of windows or utterances count as frames: each stands for its speaker's mean, as
+# uncertain as x-vectors vary around their speakers' means (both together vary as much as the
+# x-vectors do), or for itself, without uncertainty.
 
-UNCERTAINTIES = ("within", "given", "none")
+UNCERTAINTIES = ("within", "none")
 
 
 @dataclass(frozen=True)
@@ -137,8 +136,7 @@ def read_frames(folder: Path, pool: Path | None, uncertainty: str) -> FrameTable
     """Read the folder's xvector.scp as frames.
 
     Speakers are in its own utt2spk, else in that of the `pool` folder. uncertainty: `within`, see
-    the module; `given`, variance.scp of the folder; `none`, zero. num_frames, where it exists,
-    gives the number of frames behind each vector. UserError for missing or unfit files.
+    the module; `none`, zero. UserError for missing or unfit files.
     """
     vectors = read_xvectors(folder)
     utts = sorted(vectors)
@@ -147,20 +145,14 @@ def read_frames(folder: Path, pool: Path | None, uncertainty: str) -> FrameTable
     need_files([table], "it says of which speaker each x-vector is")
     utt2spk = read_map(table)
     means = np.stack([vectors[utt] for utt in utts]).astype(np.float64)
-    what = "has an x-vector, but not all of a speaker, a variance and a number of frames"
+    what = "has an x-vector, but no speaker"
     with refusing(f"{folder}: {{}} {what}; make the folder again", KeyError):
         speakers = np.array([utt2spk[utt] for utt in utts])
-        variances, weights = np.zeros_like(means), np.ones(len(utts))
-        if uncertainty == "within":
-            means, within = split_variance(means, speakers)
-            variances = np.broadcast_to(within, means.shape)
-        elif uncertainty == "given":
-            found = read_vectors(folder / "variance.scp")  # of steps/extract_frames.py
-            variances = np.stack([found[utt] for utt in utts]).astype(np.float64)
-        if is_there(folder / "num_frames"):
-            counts = read_counts(folder / "num_frames")
-            weights = np.array([counts[utt] for utt in utts], dtype=np.float64)
-    return FrameTable(FrameGaussians(means, variances, weights), speakers)
+    variances = np.zeros_like(means)
+    if uncertainty == "within":
+        means, within = split_variance(means, speakers)
+        variances = np.broadcast_to(within, means.shape)
+    return FrameTable(FrameGaussians(means, variances, np.ones(len(utts))), speakers)
 
 
 # ---- A small network for one pseudo-speaker: noise to the Gaussians of their distribution.
@@ -226,7 +218,7 @@ METHODS = ("closed", "network")
 class PsdSettings(ClusterChoice):
     """method: closed or network. scale: tau, on the deviations; 0 gives means, 1 the estimate.
 
-    uncertainty: of frames, within, given or none. The cohort is a cluster as of `dense`, all of
+    uncertainty: of frames, within or none. The cohort is a cluster as of `dense`, all of
     whose members count.
     """
 

@@ -1,8 +1,6 @@
 """Networks of generators: WGAN-QC, and IDMap-MLP (Liu et al. 2025, IV.A-B)."""
 
 import copy
-import math
-from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -11,7 +9,6 @@ import ot
 import torch
 from scipy.spatial.distance import cdist
 from torch import Tensor, nn
-from torch.nn import functional
 
 from steps.generators.base import units
 from steps.generators.identity import DISTRIBUTIONS, END, identity_vectors
@@ -87,25 +84,15 @@ def solve_duals(cost: Float64) -> Duals:
 
 # ---- Networks and losses of WGAN-QC (Liu et al. 2019), for vectors of any size.
 #
-# `mlp`: generator z-256-256-d, critic d-256-256-1, leaky ReLU 0.2. `resnet8`: the residual networks
-# for images of 8 x 8 that Meyer et al. (2022) used for speaker vectors, with one more linear layer
-# on either side: a vector becomes an image of 3 x 8 x 8 and back. Only the generators of `resnet8`
-# have batch normalisation: in a critic it would tie the value of one vector to the others of its
-# batch.
+# Generator z-256-256-d, critic d-256-256-1, leaky ReLU 0.2.
 
-ARCHITECTURES = ("mlp", "resnet8")
 HIDDEN = 256
 SLOPE = 0.2  # of the leaky ReLU
-FILTERS, WIDE = 8, 16
-IMAGE = (3, 8, 8)
-RESIDUAL = 0.1  # h + 0.1 F(h)
 
 
-def make_networks(arch: str, noise: int, size: int) -> tuple[nn.Module, nn.Module]:
+def make_networks(noise: int, size: int) -> tuple[nn.Module, nn.Module]:
     """Generator (n, noise) -> (n, size) and critic (n, size) -> (n,)."""
-    if arch == "mlp":
-        return _mlp(noise, size), nn.Sequential(_mlp(size, 1), nn.Flatten(0))
-    return _image_generator(noise, size), _image_critic(size)
+    return _mlp(noise, size), nn.Sequential(_mlp(size, 1), nn.Flatten(0))
 
 
 def _mlp(n_in: int, n_out: int) -> nn.Sequential:
@@ -115,64 +102,6 @@ def _mlp(n_in: int, n_out: int) -> nn.Sequential:
         nn.Linear(HIDDEN, HIDDEN),
         nn.LeakyReLU(SLOPE),
         nn.Linear(HIDDEN, n_out),
-    )
-
-
-class _ImageBlock(nn.Module):
-    """Two 3 x 3 convolutions beside a shortcut, a 1 x 1 convolution where the widths differ."""
-
-    def __init__(self, n_in: int, n_out: int, norm: bool) -> None:
-        super().__init__()
-
-        def layers(a: int, b: int) -> list[nn.Module]:
-            convolution = nn.Conv2d(a, b, 3, padding=1, bias=not norm)
-            return [convolution, nn.BatchNorm2d(b)] if norm else [convolution]
-
-        self.body = nn.Sequential(*layers(n_in, n_out), nn.LeakyReLU(SLOPE), *layers(n_out, n_out))
-        self.shortcut: nn.Module = nn.Identity()
-        if n_in != n_out:
-            self.shortcut = nn.Conv2d(n_in, n_out, 1, bias=False)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Block output (n, n_out, h, w) of (n, n_in, h, w)."""
-        return functional.leaky_relu(self.shortcut(x) + RESIDUAL * self.body(x), SLOPE)
-
-
-def _named(*layers: nn.Module) -> nn.Module:
-    """Layers one after another, whose weights are named `layers.<place>`, as trained ones are."""
-    return nn.Sequential(OrderedDict(layers=nn.Sequential(*layers)))
-
-
-def _image_generator(noise: int, size: int) -> nn.Module:
-    return _named(
-        nn.Linear(noise, WIDE * 16),
-        nn.Unflatten(1, (WIDE, 4, 4)),
-        nn.BatchNorm2d(WIDE),
-        nn.LeakyReLU(SLOPE),
-        _ImageBlock(WIDE, WIDE, norm=True),
-        nn.Upsample(scale_factor=2),
-        _ImageBlock(WIDE, WIDE, norm=True),
-        _ImageBlock(WIDE, FILTERS, norm=True),
-        nn.Conv2d(FILTERS, IMAGE[0], 3, padding=1),
-        nn.LeakyReLU(SLOPE),
-        nn.Flatten(),
-        nn.Linear(math.prod(IMAGE), size),
-    )
-
-
-def _image_critic(size: int) -> nn.Module:
-    return _named(
-        nn.Linear(size, math.prod(IMAGE)),
-        nn.Unflatten(1, IMAGE),
-        nn.Conv2d(IMAGE[0], FILTERS, 3, padding=1),
-        nn.LeakyReLU(SLOPE),
-        _ImageBlock(FILTERS, WIDE, norm=False),
-        _ImageBlock(WIDE, WIDE, norm=False),
-        nn.AvgPool2d(2),
-        _ImageBlock(WIDE, WIDE, norm=False),
-        nn.Flatten(),
-        nn.Linear(WIDE * 16, 1),
-        nn.Flatten(0),
     )
 
 
@@ -220,12 +149,11 @@ BETAS = (0.5, 0.999)  # of Adam
 
 @dataclass(frozen=True)
 class WganNetwork:
-    """arch: mlp or resnet8. noise: values of the random vector. distribution: theirs.
+    """noise: values of the random vector. distribution: theirs.
 
     Each random vector is normalised to mean 0 and variance 1 (Liu et al. 2025, VI.A).
     """
 
-    arch: Annotated[str, rule.OneOf(*ARCHITECTURES)] = "mlp"
     noise: Annotated[int, rule.Number(least=2, most=rule.LARGEST)] = 64
     distribution: Annotated[str, rule.OneOf(*DISTRIBUTIONS)] = "gaussian"
 
@@ -261,7 +189,7 @@ class WganShell(nn.Module):
 
     def __init__(self, config: WganNetwork, dimension: int) -> None:
         super().__init__()
-        self.generator, _ = make_networks(config.arch, config.noise, dimension)
+        self.generator, _ = make_networks(config.noise, dimension)
         self.calibration = Calibration(dimension)
         self.register_buffer("mean", torch.zeros(dimension))
         self.register_buffer("deviation", torch.ones(dimension))
@@ -305,7 +233,7 @@ class WganTrainer(GeneratorTrainer):
         kept = np.where(deviation < NO_CHANGE * deviation.max(), 0.0, scale)
         self._shell.deviation.copy_(torch.from_numpy(kept))
         torch.manual_seed(derive_seed(self.seed, "wgan weights") % 2**63)
-        made = make_networks(network.arch, network.noise, dimension)
+        made = make_networks(network.noise, dimension)
         self.network, self._critic = (part.to(self.device) for part in made)
         self._average = copy.deepcopy(self.network)
         self._optimiser, self._critic_optimiser = (
@@ -626,7 +554,7 @@ class MlpTrainer(TripletTrainer):
     def prepare(self) -> None:
         super().prepare()
         if self.given.training.loss == "wgan_qc":
-            self.critic = make_networks("mlp", 1, self.data.dimension)[1].to(self.device)
+            self.critic = make_networks(1, self.data.dimension)[1].to(self.device)
             self.critic_optimiser = self.make_optimiser(self.critic)
             self.saved = (*self.saved, "critic", "critic_optimiser")
 

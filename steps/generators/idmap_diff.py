@@ -18,7 +18,7 @@ from steps.generators.training import Calibration, IndexModel, affine, move_aver
 from steps.training.loop import descend
 from utils.arrays import Float32, Int64
 from utils.seeds import make_rng
-from utils.settings import LARGEST, Count, Number, OneOf, Size
+from utils.settings import Count, Number, OneOf, Size
 
 # ---- Diffusion of vectors: the noise schedule, and three ways to solve the reverse equation.
 #
@@ -235,121 +235,21 @@ def _silu(h: Float32) -> Float32:
     return h / (1 + np.exp(-h))
 
 
-class _ConvBlock(nn.Module):
-    """Two of [group norm of 8, Mish, convolution], with the features of the time added between."""
-
-    def __init__(self, n_in: int, n_out: int) -> None:
-        super().__init__()
-        self.first_norm, self.second_norm = nn.GroupNorm(8, n_in), nn.GroupNorm(8, n_out)
-        self.first = nn.Conv1d(n_in, n_out, 3, padding=1)
-        self.second = nn.Conv1d(n_out, n_out, 3, padding=1)
-        self.time = nn.Linear(2 * TIMES, n_out)
-        self.shortcut = nn.Conv1d(n_in, n_out, 1) if n_in != n_out else nn.Identity()
-
-    def forward(self, h: Tensor, time: Tensor) -> Tensor:
-        inner = self.first(nn.functional.mish(self.first_norm(h))) + self.time(time)[:, :, None]
-        inner = self.second(nn.functional.mish(self.second_norm(inner)))
-        return self.shortcut(h) + inner
-
-
-class _LinearAttention(nn.Module):
-    """Attention along the vector in linear time, four heads of 32, its share learned from 0."""
-
-    def __init__(self, channels: int) -> None:
-        super().__init__()
-        self.enter = nn.Conv1d(channels, 3 * 128, 1, bias=False)
-        self.leave = nn.Conv1d(128, channels, 1)
-        self.share = nn.Parameter(torch.zeros(1))
-
-    def forward(self, h: Tensor) -> Tensor:
-        query, key, value = self.enter(h).unflatten(1, (3, 4, 32)).unbind(1)
-        context = torch.einsum("nhkp,nhvp->nhkv", key.softmax(dim=3), value)
-        mixed = torch.einsum("nhkv,nhkp->nhvp", context, query).flatten(1, 2)
-        return h + self.share * self.leave(mixed)
-
-
-class Unet1d(nn.Module):
-    """Convolutions along a signal of d values: channels q, and two made of the condition's halves
-    (u and phi); resolutions d, d/2, d/4 with 1, 2, 4 times the channels, two blocks and linear
-    attention at each.
-    """
-
-    def __init__(self, dimension: int, condition: int, channels: int) -> None:
-        super().__init__()
-        self.time = TimeFeatures()
-        self.to_channels = nn.Linear(condition, 2 * dimension)
-        sizes = [channels, 2 * channels, 4 * channels]
-        self.enter, self.leave = nn.Conv1d(3, channels, 3, padding=1), nn.Conv1d(channels, 1, 1)
-        self.down, self.up = nn.ModuleList(), nn.ModuleList()
-        for n_in, n_out in zip([channels, *sizes], sizes, strict=False):
-            self.down.append(self._level(n_in, n_out))
-        for n_below, n_out in ((sizes[2], sizes[1]), (sizes[1], sizes[0])):
-            self.up.append(self._level(n_below + n_out, n_out))
-        nn.init.zeros_(self.leave.weight)
-
-    @staticmethod
-    def _level(n_in: int, n_out: int) -> nn.ModuleList:
-        blocks = [_ConvBlock(n_in, n_out), _ConvBlock(n_out, n_out), _LinearAttention(n_out)]
-        return nn.ModuleList(blocks)
-
-    def forward(self, q: Tensor, z: Tensor, t: Tensor) -> Tensor:
-        size, time = q.shape[1], self.time(t)
-        signals = torch.cat([q[:, None], self.to_channels(z).unflatten(1, (2, size))], dim=1)
-        h = self.enter(nn.functional.pad(signals, (0, -size % 4)))
-        skips = []
-        for place, level in enumerate(self.down):
-            h = _through(level, nn.functional.avg_pool1d(h, 2) if place else h, time)
-            skips.append(h)
-        skips.pop()
-        for level in self.up:
-            h = nn.functional.interpolate(h, scale_factor=2.0)
-            h = _through(level, torch.cat([h, skips.pop()], dim=1), time)
-        return self.leave(h)[:, 0, :size]
-
-    def in_use(self, conditioner: idmap.Conditioner) -> Callable[[Float32], Denoiser]:
-        """See VectorUnet.in_use; in torch."""
-
-        @torch.no_grad()
-        def prepare(e: Float32) -> Denoiser:
-            fixed = conditioner.fixed.expand(len(e), 1, -1)
-            z = conditioner(torch.from_numpy(e), fixed)[:, 0]
-
-            @torch.no_grad()
-            def denoise(q: Float32, t: float) -> Float32:
-                out = self(
-                    torch.from_numpy(np.asarray(q, dtype=np.float32)), z, torch.full((len(q),), t)
-                )
-                return np.asarray(out.numpy(), dtype=np.float32)
-
-            return denoise
-
-        return prepare
-
-
-def _through(level: Any, h: Tensor, time: Tensor) -> Tensor:
-    first, second, attention = level
-    return attention(second(first(h, time), time))
-
-
 # ---- IDMap-Diff (Liu et al. 2025, IV.C): diffusion from random vectors of indices to x-vectors.
 #
 # The conditioner is that of IDMap-MLP. The noise of an index comes from the index too, so that an
 # index is one voice.
 
-UNETS = ("vector", "conv1d")
 PREDICTIONS = ("noise", "vector")
 EARLIEST = 1e-3  # t in training; at 0 the score of a single point is infinite
 
 
 @dataclass(frozen=True)
 class DiffNetworkSettings(idmap.IdentitySettings):
-    """unet: vector (dense layers of `sizes`, one for each of three resolutions) or conv1d (the
-    vector as a signal; `channels` at the first). predicts: the network's output, the noise in its
-    input or the clean vector; the score of Eq. (6) follows from either."""
+    """sizes: of the dense layers, one for each of three resolutions. predicts: the network's
+    output, the noise in its input or the clean vector; the score of Eq. (6) follows from either."""
 
-    unet: Annotated[str, OneOf(*UNETS)] = "vector"
     sizes: tuple[Size, Size, Size] = (256, 128, 64)
-    channels: Annotated[int, Number(least=8, most=LARGEST, multiple=8)] = 16
     predicts: Annotated[str, OneOf(*PREDICTIONS)] = "vector"
 
 
@@ -388,11 +288,7 @@ class DiffNetwork(nn.Module):
     def __init__(self, settings: DiffNetworkSettings, dimension: int) -> None:
         super().__init__()
         self.conditioner = idmap.Conditioner(settings.identity, settings.width, dimension)
-        self.unet: VectorUnet | Unet1d
-        if settings.unet == "vector":
-            self.unet = VectorUnet(dimension, 2 * settings.width, settings.sizes)
-        else:
-            self.unet = Unet1d(dimension, 2 * settings.width, settings.channels)
+        self.unet = VectorUnet(dimension, 2 * settings.width, settings.sizes)
         self.calibration = Calibration(dimension)
         self.register_buffer("mean", torch.zeros(dimension))
         self.register_buffer("scale", torch.ones(dimension))

@@ -28,6 +28,8 @@ from utils.trials import Ids, Trials
 BACKENDS = {
     "cosine": "steps.speaker.backends:CentredCosine",
     "cosine_raw": "steps.speaker.backends:CosineBackend",
+    "cosine_scaled": "steps.speaker.backends:ScaledCosine",
+    "distance": "steps.speaker.backends:Distance",
     "rho1": "steps.channels.recognised:Rho1",
     "rho2": "steps.channels.recognised:Rho2",
     "<folder>": "steps.speaker.backends:read_folder",
@@ -104,6 +106,40 @@ class CentredCosine(CosineBackend):
         return np.where(norms > LEAST_LENGTH, units / np.maximum(norms, 1e-30), 0.0)
 
 
+def standardise(vectors: Float64) -> Float64:
+    """Vectors (n, D) of a side, each value less its mean over the side, in its deviations there; 0
+    where all are equal.
+
+    >>> standardise(np.array([[1.0, 5.0], [3.0, 5.0]])).tolist()
+    [[-1.0, 0.0], [1.0, 0.0]]
+    """
+    centred = vectors - vectors.mean(axis=0)
+    spread = np.sqrt(np.square(centred).mean(axis=0))
+    some = spread > LEAST_LENGTH * np.abs(vectors).max(axis=0, initial=0.0)
+    return np.where(some, centred / np.where(some, spread, 1.0), 0.0)
+
+
+class ScaledCosine(CentredCosine):
+    """CentredCosine of values of different units: each is standardised over its side first."""
+
+    def right(self, vectors: Float64) -> Float64:
+        return super().right(standardise(vectors))
+
+
+class Distance(ScaledCosine):
+    """Minus the sum of the absolute differences of values that are standardised over their side:
+    for one or few values, which have no direction."""
+
+    def rows(self, vectors: Float64) -> Float64:
+        return standardise(vectors)
+
+    def pairs(self, left: Float64, right: Float64) -> Float64:
+        return -np.abs(left - right).sum(axis=1)
+
+    def right(self, vectors: Float64) -> Float64:
+        raise UserError("distance scores lists of trials alone; take cosine_raw")
+
+
 @dataclass(frozen=True)
 class PldaBackend:
     """Centring, LDA, length normalisation, PLDA: Kaldi's chain, in this order.
@@ -123,10 +159,12 @@ class PldaBackend:
         return len(self.mean)
 
     def project(self, vectors: Float64) -> Float64:
-        """Project x-vectors (n, D) to (n, d) of length sqrt(d)."""
+        """Project x-vectors (n, D) to (n, d), if the PLDA scales them of length sqrt(d)."""
         dim = len(self.mean)
         projected = (vectors - self.mean) @ self.transform[:, :dim].T
         projected += self.transform[:, dim:].sum(axis=1)
+        if not self.plda.scaled:
+            return projected
         return scale_to_length(projected, np.sqrt(len(self.transform)))
 
     def left(self, vectors: Float64, counts: Float64) -> Float64:
@@ -223,9 +261,12 @@ def scale_to_length(vectors: Float64, length: float) -> Float64:
 
 
 def train_backend(
-    vectors: Mapping[str, Float32], utt2spk: Mapping[str, str], lda_dim: int
-) -> PldaBackend:
-    """Train global mean, LDA and PLDA on x-vectors of training speakers.
+    vectors: Mapping[str, Float32], utt2spk: Mapping[str, str], lda_dim: int, *,
+    scaled: bool = True, pca_dim: int = 0,
+) -> PldaBackend:  # fmt: skip
+    """Train global mean, LDA and PLDA on x-vectors of training speakers; scaled: to one length;
+    pca_dim: before LDA so many principal axes are kept (0: all), as few x-vectors do not show how
+    many values vary within speakers.
 
     Raises UserError without two speakers, or without a speaker of two x-vectors: the variation
     within speakers cannot be learnt then.
@@ -243,10 +284,16 @@ def train_backend(
     x = np.stack(list(vectors.values())).astype(np.float64)
     mean = x.mean(axis=0)
     _check_varies(x, classes)
-    dim = xvectors.clamp_dimension(lda_dim, x.shape[1], len(names), n_vectors)
-    transform = xvectors.train_lda(x - mean, classes, dim)
-    projected = scale_to_length((x - mean) @ transform.T, np.sqrt(dim))
-    return PldaBackend(mean, transform, xvectors.train_plda(projected, classes))
+    axes = np.eye(x.shape[1])
+    if 0 < pca_dim < len(axes):
+        axes = np.linalg.eigh(np.cov(x.T))[1][:, : -pca_dim - 1 : -1].T
+    dim = xvectors.clamp_dimension(lda_dim, len(axes), len(names), n_vectors)
+    transform = xvectors.train_lda((x - mean) @ axes.T, classes, dim) @ axes
+    projected = (x - mean) @ transform.T
+    if scaled:
+        projected = scale_to_length(projected, np.sqrt(dim))
+    plda = xvectors.train_plda(projected, classes)
+    return PldaBackend(mean, transform, replace(plda, scaled=scaled))
 
 
 def _check_varies(x: Float64, classes: npt.NDArray[np.int64]) -> None:
@@ -259,12 +306,16 @@ def _check_varies(x: Float64, classes: npt.NDArray[np.int64]) -> None:
 
 
 PARTS = ("mean.vec", "transform.mat", "plda")
+UNSCALED = "unscaled"  # an empty file, of a back end that scales nothing to length
 
 
 def write_backend(folder: Path, backend: PldaBackend) -> None:
     """Write mean.vec (text), transform.mat (d, D + 1) and plda, in Kaldi's formats; plda last."""
     dim = len(backend.mean)
     offset = backend.transform[:, dim:].sum(axis=1, keepdims=True)
+    (folder / UNSCALED).unlink(missing_ok=True)
+    if not backend.plda.scaled:
+        (folder / UNSCALED).touch()
     archives.write_object(folder / "mean.vec", backend.mean)
     archives.write_object(folder / "transform.mat", np.hstack([backend.transform[:, :dim], offset]))
     xvectors.write_plda(folder / "plda", backend.plda)
@@ -276,7 +327,7 @@ def load_normalised(name: str, top: int) -> Backend:
     UserError for a PLDA of one dimension: scaling a number to length leaves only its sign.
     """
     backend = load_backend(name)
-    if isinstance(backend, PldaBackend) and len(backend.transform) == 1:
+    if isinstance(backend, PldaBackend) and backend.plda.scaled and len(backend.transform) == 1:
         raise UserError(
             f"{name}: is of one dimension (trained on two speakers, or with an LDA of 1), of which "
             "scaling to length leaves only the sign, so that nobody is told apart; use cosine"
@@ -316,7 +367,8 @@ def read_plda(folder: Path) -> PldaBackend:
     need_files((folder / part for part in PARTS), mend)
     mean = archives.read_object(folder / "mean.vec", 1)
     transform = archives.read_object(folder / "transform.mat", 2)
-    plda = xvectors.read_plda(folder / "plda")
+    scaled = not (folder / UNSCALED).is_file()
+    plda = replace(xvectors.read_plda(folder / "plda"), scaled=scaled)
     if transform.shape[1] not in (len(mean), len(mean) + 1) or len(transform) != len(plda.mean):
         raise UserError(
             f"{folder}: mean.vec ({len(mean)}), transform.mat ({transform.shape[0]} x "
@@ -369,12 +421,17 @@ def read_enrolment(path: Path) -> VectorTable:
     return VectorTable(vectors, str(path), archives.read_counts(path / "num_utts.ark"))
 
 
+def enrolled_utterances(data: DataDir) -> dict[str, list[str]]:
+    """Make the table of the utterances that each speaker is enrolled with, sorted."""
+    listed = data.utt2spk.keys() if data.enrolls is None else {*data.enrolls}
+    return {speaker: sorted(listed & {*utts}) for speaker, utts in data.spk2utt.items()}
+
+
 def read_few(path: Path, data: DataDir, n: int) -> VectorTable:
     """Read x-vectors of speakers, each the mean of n of their enrolled utterances, which are drawn
     by the speaker's name; of all, where a speaker has fewer."""
     few: set[str] = set()
-    for speaker, utts in data.spk2utt.items():
-        own = sorted({*utts} & {*data.enrolls} if data.enrolls is not None else utts)
+    for speaker, own in enrolled_utterances(data).items():
         few.update(make_rng(0, "enrolment", speaker).permutation(np.array(own, object))[:n])
     vectors = xvectors.open_xvectors(path).vectors()
     means, counts = xvectors.average_by_speaker(

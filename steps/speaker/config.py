@@ -31,9 +31,8 @@ Crop = Annotated[tuple[Seconds, Seconds], rule.Ascending()]
 class NetworkConfig:
     """Layers of the network; `channels`, `kernel_sizes` and `dilations` have one entry a layer.
 
-    The last layer of ECAPA is the aggregation of the ones before. `attention_channels`,
-    `se_channels` and `pooling` are ECAPA's only. pooling: attention (mean and deviation weighted
-    by attention), or xi (by precision, with `xi_hidden` units: steps/speaker/network.py).
+    The last layer of ECAPA is the aggregation of the ones before. `attention_channels`
+    and `se_channels` are ECAPA's only.
     """
 
     channels: rule.Sizes
@@ -42,8 +41,6 @@ class NetworkConfig:
     embedding: rule.Size
     attention_channels: rule.Size = 128
     se_channels: rule.Size = 128
-    pooling: Annotated[str, rule.OneOf("attention", "xi")] = "attention"
-    xi_hidden: rule.Size = 256
     final_norm: bool = False  # batch normalisation of the embedding, as in the ECAPA paper
     unit_length: bool = False  # x-vectors of length 1: each weighs the same in a mean
     dropout: rule.Share = 0.0  # of channels in training; ECAPA's only
@@ -156,8 +153,6 @@ class EncoderConfig:
             raise ValueError(f"network.channels: not multiples of {RES2NET_SCALE}")
         if self.encoder == "ecapa_dual" and self.features.kind != "hub":
             raise ValueError("features.kind: encoder: ecapa_dual needs hub")
-        if network.pooling == "xi" and not ecapa:
-            raise ValueError("network.pooling: xi is for encoder: ecapa")
         if self.training.crop_seconds[0] < self.features.least_seconds:
             raise ValueError(
                 f"training.crop_seconds: kind: hub needs {self.features.least_seconds:g} s"

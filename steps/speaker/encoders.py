@@ -1,7 +1,6 @@
 """Speaker encoders behind one interface, and x-vectors of data directories by them."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,7 +15,6 @@ from steps.speaker.features import Features
 from steps.speaker.network import MINIMUM_FRAMES, EncoderNetwork
 from steps.training.settings import read_config
 from steps.training.weights import fill_network, load_hub_model, load_state, use_device
-from utils.archives import ArchiveWriter
 from utils.arrays import Float32
 from utils.cli import UserError, refusing
 from utils.registry import find
@@ -30,6 +28,9 @@ from utils.tables import need_files, write_map
 # | `resemblyzer` | pretrained d-vectors, comes with its package | 256, length 1 |
 # | `pyannote` | pretrained x-vectors, comes in Moonshine's package | 512 |
 # | `melody` | pitch, voicing and energy, no network | 16 |
+# | `level` | level of the file in dB | 1 |
+# | `energy` | contour of energy | 37 |
+# | `content`, `content:<extractor>` | moments of a recogniser's frames | twice the frame's |
 # | `hub:<model>` | SpeechBrain model of the Hugging Face hub, or a folder of one | the model's |
 
 Samples = npt.NDArray[np.float32] | npt.NDArray[np.float64]
@@ -39,6 +40,10 @@ ENCODERS = {
     "resemblyzer": "steps.speaker.encoders:ResemblyzerEncoder",
     "pyannote": "steps.speaker.pyannote:PyannoteEncoder",
     "melody": "steps.channels.recognised:MelodyEncoder",
+    "level": "steps.channels.written:LevelEncoder",
+    "energy": "steps.channels.written:EnergyEncoder",
+    "content": "steps.channels.written:ContentEncoder",
+    "content:<extractor>": "steps.channels.written:ContentEncoder",
     "hub:<model>": "steps.speaker.encoders:HubEncoder",
     "<folder>": "steps.speaker.encoders:load_trained",
 }
@@ -82,13 +87,6 @@ class NetworkEncoder:
         if self.unit_length:
             vector = torch.nn.functional.normalize(vector, dim=0)
         return vector.cpu().numpy()
-
-    @torch.inference_mode()
-    def frames(self, samples: Samples) -> tuple[Float32, Float32]:
-        """Means and variances (T, d) of each frame's estimate of the speaker; xi pooling only."""
-        self.network.eval()
-        means, variances = self.network.frame_gaussians(self._features(samples)[None])
-        return means[0].cpu().numpy(), variances[0].cpu().numpy()
 
     def _features(self, samples: Samples) -> torch.Tensor:
         speech_only = self.config.speech_only
@@ -293,50 +291,3 @@ def finish(out: Path, result: Extraction, allow_loss: int) -> None:
     (out / "utt2spk").unlink(missing_ok=True)
     if result.chunked:
         write_map(out / "utt2spk", result.utt2spk)
-
-
-# ---- Frames of an utterance as evidence about its speaker, by an encoder with xi pooling.
-#
-# The mean m = mean_t mu_t and the variance v = mean_t (1/L_t) + var_t(mu_t) of the mixture of an
-# utterance's frame Gaussians are kept, and their number T. Those of many utterances follow exactly,
-# so that a corpus needs two vectors an utterance and not one a frame.
-
-
-class FrameEncoder:
-    """Encoder whose vector is (2 d + 1,): mean, variance, and number of frames."""
-
-    n_whole = 0
-
-    def __init__(self, encoder: Encoder, name: str) -> None:
-        """Check that an encoder (folder `name`) has xi pooling; UserError otherwise."""
-        if not (isinstance(encoder, NetworkEncoder) and encoder.network.has_frame_gaussians):
-            raise UserError(
-                f"{name}: an encoder with xi pooling is needed (network.pooling: xi); with others "
-                "x-vectors of windows stand in: steps/extract_xvectors.py --chunk-seconds 1"
-            )
-        self._encoder = encoder
-
-    def embed(self, samples: Samples) -> Float32:
-        means, variances = (part.astype(np.float64) for part in self._encoder.frames(samples))
-        variance = variances.mean(axis=0) + means.var(axis=0)
-        return np.concatenate([means.mean(axis=0), variance, [len(means)]]).astype(np.float32)
-
-
-@contextmanager
-def open_frames(out: Path) -> Iterator[Callable[[str, Float32], None]]:
-    """Yield what writes the vectors (2 d + 1,) of a FrameEncoder to a folder.
-
-    It gets num_frames, and xvector (the means) and variance (.ark, .scp), of which both .scp appear
-    if the `with` block succeeds, else neither does.
-    """
-    num_frames: dict[str, int] = {}
-    with ArchiveWriter(out / "xvector") as means, ArchiveWriter(out / "variance") as variances:
-
-        def write(key: str, vector: Float32) -> None:
-            size = len(vector) // 2
-            means.write(key, vector[:size])
-            variances.write(key, vector[size:-1])
-            num_frames[key] = int(vector[-1])
-
-        yield write
-        write_map(out / "num_frames", num_frames)

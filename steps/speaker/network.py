@@ -181,62 +181,6 @@ def use_faster_layers(body: nn.Module) -> None:
             module.__class__ = AttentivePooling
 
 
-# ---- Pooling of frames by their precision (xi-vector; Lee, Wang and Koshinaka 2021).
-#
-# Each frame t gives an estimate h_t of the speaker and a log precision l_t, both per dimension.
-# With a Gaussian prior (m_p, l_p), learned, the speaker is Gaussian given the frames:
-#
-#     a_t = exp(l_t) / (exp(l_p) + sum_s exp(l_s)),   a_p = exp(l_p) / (the same)
-#     mean phi = sum_t a_t h_t + a_p m_p,   precision exp(l_p) + sum_t exp(l_t)
-#
-# Frames with little information (noise, pauses) get a low precision and weigh little. Liu et al.
-# 2025 take the mean as the speaker's vector; their generator PSD also uses the single frames.
-
-
-def pool_frames(
-    frames: Tensor, log_precision: Tensor, prior_mean: Tensor, prior_log_precision: Tensor
-) -> tuple[Tensor, Tensor]:
-    """Posterior mean and log precision (B, D), whose variance is exp(-it), of (B, D, T) frames and
-    log precisions (natural logarithms) under a prior (D,), (D,)."""
-    shape = (len(frames), -1, 1)
-    logits = torch.cat([log_precision, prior_log_precision[:, None].expand(shape)], dim=2)
-    values = torch.cat([frames, prior_mean[:, None].expand(shape)], dim=2)
-    weights = torch.softmax(logits, dim=2)
-    return (weights * values).sum(dim=2), torch.logsumexp(logits, dim=2)
-
-
-class XiPooling(nn.Module):
-    """Layer from frame features (B, C, T) to the speaker's posterior, D dimensions.
-
-    A linear map C -> D gives h_t. l_t = 2 log softplus(W2 BN(ReLU(W1 h_t + b1)) + b2), `hidden`
-    units. The prior starts at mean 0 and log precision 0, so a short utterance is drawn towards it.
-    """
-
-    def __init__(self, channels: int, size: int, hidden: int = 256) -> None:
-        super().__init__()
-        self.estimate = nn.Conv1d(channels, size, 1)
-        self.inward = nn.Conv1d(size, hidden, 1)
-        self.norm = nn.BatchNorm1d(hidden)
-        self.outward = nn.Conv1d(hidden, size, 1)
-        self.prior_mean = nn.Parameter(torch.zeros(size))
-        self.prior_log_precision = nn.Parameter(torch.zeros(size))
-
-    def frame_gaussians(self, features: Tensor) -> tuple[Tensor, Tensor]:
-        """Means h_t and log precisions l_t, both (B, D, T), of (B, C, T)."""
-        means = self.estimate(features)
-        hidden = self.norm(functional.relu(self.inward(means)))
-        # In bfloat16 the sums over frames would be off by a percent.
-        wide = self.prior_mean.dtype
-        # The floor keeps the logarithm finite where softplus underflows: a precision of 1e-12.
-        positive = functional.softplus(self.outward(hidden).to(wide)).clamp_min(1e-6)
-        return means.to(wide), 2.0 * positive.log()
-
-    def forward(self, features: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and log precision (B, D)."""
-        gaussians = self.frame_gaussians(features)
-        return pool_frames(*gaussians, self.prior_mean, self.prior_log_precision)
-
-
 # ---- Hidden layers of WavLM, HuBERT or wav2vec 2.0 in front of a speaker encoder.
 #
 # A learnt weighted mean of the model's layers takes the place of filter banks, as in the attacker
@@ -295,19 +239,6 @@ class _QuietPooling(StatisticsPooling):  # type: ignore[misc]
         return torch.zeros(shape_of_tensor, device=device)
 
 
-class _XiHead(nn.Module):
-    """Pooling in place of ECAPA's attention and later layers: the posterior mean is the vector."""
-
-    def __init__(self, channels: int, size: int, hidden: int) -> None:
-        super().__init__()
-        self.pooling = XiPooling(channels, size, hidden)
-
-    def forward(self, x: Tensor, **_: None) -> Tensor:
-        """Pool (B, C, T), all of a length, to (B, E, 1)."""
-        mean: Tensor = self.pooling(x)[0]
-        return mean.unsqueeze(2)
-
-
 class EncoderNetwork(nn.Module):
     """Network from features (B, T, D), or samples (B, n) of the kinds that are, to embeddings
     (B, E)."""
@@ -334,30 +265,6 @@ class EncoderNetwork(nn.Module):
         for banks in self._banks:
             heard = banks.to(features.device)(features if samples is None else samples), heard
         return self.final_norm(self.body(heard).squeeze(1))
-
-    @property
-    def has_frame_gaussians(self) -> bool:
-        """Whether the pooling is xi."""
-        return isinstance(getattr(self.body, "asp", None), _XiHead)
-
-    def frame_gaussians(self, features: Tensor) -> tuple[Tensor, Tensor]:
-        """Estimates of the speaker by each frame, in the space of the embeddings (xi pooling only).
-
-        Features (B, T, D) -> means and variances (B, T, E), for networks in eval mode.
-        """
-        head: Any = self.body.asp
-        found: list[tuple[Tensor, Tensor]] = []
-        take = lambda pooling, given: found.append(pooling.frame_gaussians(*given))  # noqa: E731
-        with head.pooling.register_forward_pre_hook(take):
-            self(features)
-        means, log_precision = found[0]
-        means, variances = means.transpose(1, 2), torch.exp(-log_precision).transpose(1, 2)
-        if isinstance(self.final_norm, nn.BatchNorm1d):
-            shape = means.shape
-            means = self.final_norm(means.flatten(0, 1)).view(shape)
-            assert self.final_norm.running_var is not None
-            variances = variances / (self.final_norm.running_var + self.final_norm.eps)
-        return means, variances
 
 
 class DualEcapa(ECAPA_TDNN):  # type: ignore[misc]
@@ -398,7 +305,7 @@ def match_frames(x: Tensor, length: int) -> Tensor:
 
 
 def make_ecapa(config: EncoderConfig) -> nn.Module:
-    """ECAPA-TDNN with attentive or xi pooling, of features or of filter banks and a hub model."""
+    """ECAPA-TDNN with attentive pooling, of features or of filter banks and a hub model."""
     network = config.network
     kind = DualEcapa if config.encoder == "ecapa_dual" else ECAPA_TDNN
     layers = {name: list(getattr(network, name)) for name in LAYERS}
@@ -407,9 +314,6 @@ def make_ecapa(config: EncoderConfig) -> nn.Module:
     body: nn.Module = kind(
         config.features.bins, lin_neurons=network.embedding, groups=groups, **layers, **sizes
     )
-    if network.pooling == "xi":
-        body.asp = _XiHead(network.channels[-1], network.embedding, network.xi_hidden)
-        body.asp_bn, body.fc = nn.Identity(), nn.Identity()
     return body
 
 

@@ -195,19 +195,24 @@ _PLDA_TEXT = re.compile(rb"<Plda>" + 3 * rb"\s*\[([^\[\]]*)\]" + rb"\s*</Plda>")
 
 @dataclass(frozen=True)
 class Plda:
-    """mean: (d,); transform: (d, d); psi: (d,) between-speaker variances, largest first."""
+    """mean: (d,); transform: (d, d); psi: (d,) between-speaker variances, largest first. scaled:
+    whether vectors get one length; without it this is a Gaussian of people and of their recordings,
+    for few values that are lengths or levels, not directions."""
 
     mean: Float64
     transform: Float64
     psi: Float64
+    scaled: bool = True
 
     def project(self, vectors: Float64, counts: Float64) -> Float64:
-        """Project to u (n, d), scaled to the mean length of a mean of `counts` (n,) vectors.
+        """Project to u (n, d), if `scaled` to the mean length of a mean of `counts` (n,) vectors.
 
         As Kaldi's TransformIvector with --normalize-length=true: the sum over the dimensions of
         u^2 / (psi + 1/n) becomes d.
         """
         u = (vectors - self.mean) @ self.transform.T
+        if not self.scaled:
+            return u
         expected = self.psi + 1.0 / counts[:, None]
         return u * np.sqrt(u.shape[1] / np.sum(u**2 / expected, axis=1, keepdims=True))
 
@@ -310,7 +315,8 @@ def read_plda(path: StrPath) -> Plda:
     """Read Kaldi's object, binary (single or double) or text; UserError for anything else."""
     data = read_bytes(path)
     try:
-        plda = Plda(*(_parse_binary(data) if data.startswith(b"\0B") else _parse_text(data)))
+        mean, transform, psi = (_parse_binary if data.startswith(b"\0B") else _parse_text)(data)
+        plda = Plda(mean, transform, psi)
         d = len(plda.mean)
         if plda.transform.shape != (d, d) or plda.psi.shape != (d,) or d == 0:
             raise ValueError("sizes do not agree")

@@ -31,10 +31,9 @@ def write_account(
     """Write `<out>.account.json` and, for people, `<out>.account.html`; returns the latter.
 
     run: what is only of this run, such as its key's digest, by which it is known again when it has
-    ended (before, `ended` is None); settings: what all runs share, with
-    `source`, `system`, `per` and `channels`; files: by name, with the `status` of each. An account
-    of an earlier run with the same settings is merged: what it says of files that are done, and of
-    its run, stays.
+    ended (before, `ended` is None); settings: what all runs share, with `source`, `system`, `per`,
+    `channels` and `level`; files: by name, with the `status` of each. An account of an earlier run
+    with the same settings is merged: what it says of files that are done, and of its run, stays.
     """
     path = beside(out, "account.json")
     before = _earlier(path, settings)
@@ -77,7 +76,7 @@ def _earlier(path: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def _same(settings: Mapping[str, Any]) -> list[object]:
     """Settings that two runs share if their accounts may be merged."""
-    names = ("source", "per", "channels")
+    names = ("source", "per", "channels", "level")
     return [settings["system"]["digest"], *(settings[name] for name in names)]
 
 

@@ -1,41 +1,40 @@
-"""A folder of audio through a system: the system's own folder, the files, and their protection."""
+"""A folder of audio through a system: the system's own folder, the plan, and jobs side by side."""
 
 import ctypes
 import hashlib
 import hmac
 import json
+import logging
 import multiprocessing
 import os
+import posixpath
 import re
 import secrets
 import signal
+import stat
+import traceback
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field
-from functools import partial
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
-import numpy as np
 import soundfile
 
 from steps.anonymisers.registry import CPU_SECONDS, Anonymiser, describe_system, load_anonymiser
 from steps.anonymisers.voice_conversion import CONF, HELD, held
-from steps.audio import SAMPLE_RATE
-from steps.sources import Resources, SourceSpeaker, VoiceKey
-from steps.standalone.stream import Recording, convert_stream
-from steps.synthesis.f0 import F0Stats, compute_f0_stats
-from utils.arrays import Float64
-from utils.audiofile import Sink, audio_format, renumber_ogg
+from steps.sources import Resources
+from utils.audiofile import audio_format
 from utils.cli import UserError, refusing
 from utils.digests import contents, digest_file, digest_json
 from utils.orphans import lock
 from utils.seeds import Draws
 from utils.settings import is_settings, read_settings
-from utils.tables import StrPath, is_there, read_lines, read_map, replacing
+from utils.tables import StrPath, is_there, read_lines, replacing, split_fields
 
 Result = TypeVar("Result")
 
@@ -91,35 +90,43 @@ def load_system(path: Path, seed: int) -> LoadedSystem:
 
 JOURNAL = ".protected.jsonl"  # in the output: the settings, and the finished files
 SHORTEST_KEY = 16  # characters
+_LONGEST_KEY = 2**16  # bytes of a line that holds one
 
 
 def find_audio(folder: Path, out: Path) -> tuple[list[Path], int]:
     """Find audio files under a folder, relative to it and sorted, and the number of other files.
 
     Hidden files and folders do not count. Linked folders are gone through once, after all others,
-    `out` never; a link that leads nowhere counts as audio. UserError if there is no audio, or two
-    files would have one name.
+    `out` never. A link that leads nowhere and a folder that cannot be listed count as audio, so
+    that they are named where it is opened. UserError if there is no audio, or two files would have
+    one name.
     """
     if not folder.is_dir():
         raise UserError(f"{folder}: is not a folder")
-    files: list[Path] = []
+    files, lost = list[Path](), set[Path]()
     places, seen = [folder], {_identity(out)} if out.exists() else set()
     for place in places:
-        for root, folders, names in os.walk(place, onerror=_fail):
-            if _identity(root) in seen:
+        for root, folders, names in os.walk(place, onerror=lambda e: lost.add(Path(e.filename))):
+            if not os.access(root, os.X_OK):
+                lost.add(Path(root))
+            if Path(root) in lost or _identity(root) in seen:
                 folders.clear()
                 continue
             seen.add(_identity(root))
             folders[:] = (name for name in folders if not name.startswith("."))
             places += (Path(root, name) for name in folders if Path(root, name).is_symlink())
             files += (Path(root, name) for name in names if not name.startswith("."))
-    lost = {path for path in files if not path.exists()}
-    audio = sorted(path.relative_to(folder) for path in files if path in lost or audio_format(path))
+    if folder in lost:
+        raise UserError(f"{folder}: may not be read; look at its permissions")
+    lost |= {path for path in files if path.is_symlink() and not os.access(path, os.F_OK)}
+    audio = sorted(
+        path.relative_to(folder) for path in {*files, *lost} if path in lost or audio_format(path)
+    )
     if not audio:
         raise UserError(f"{folder}: holds no audio file")
     if twice := [path for path in audio if made_name(path) != path and made_name(path) in audio]:
         raise UserError(f"{folder / twice[0]}: would become {made_name(twice[0])}, which is there")
-    return audio, len(files) - len(audio)
+    return audio, len({*files, *lost}) - len(audio)
 
 
 def _identity(folder: StrPath) -> tuple[int, int]:
@@ -127,20 +134,31 @@ def _identity(folder: StrPath) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
-def _fail(error: OSError) -> NoReturn:
-    raise error
-
-
 def made_name(path: Path) -> Path:
     """Name of what a file becomes: its own, or with .wav behind it where nothing here writes it."""
     name = audio_format(path)
-    written = name in soundfile.available_formats() and soundfile.check_format(name)
-    return path if written else path.with_name(f"{path.name}.wav")
+    kept = name is None or (name in soundfile.available_formats() and soundfile.check_format(name))
+    return path if kept else path.with_name(f"{path.name}.wav")
 
 
 def plain(text: StrPath) -> str:
     """Name of a file as UTF-8; bytes that are none (of an old archive) become `\\xe4`."""
     return os.fsencode(text).decode("utf-8", "backslashreplace")
+
+
+def same_name(text: StrPath, folder: Path | None = None) -> str:
+    """Form of a file's or a person's name that is one however it was written: accents in one code
+    point (Macs write two), `/` for `\\`, without `./`; and, of a file, from the folder on."""
+    name = unicodedata.normalize("NFC", plain(text)).strip()
+    if folder is None:
+        return name
+    name = name.replace("\\", "/")
+    for base in (folder.absolute(), folder.resolve()):
+        start = same_name(base)
+        found = posixpath.relpath(posixpath.join(start, name), start)
+        if not found.startswith("../"):
+            return found
+    return name
 
 
 def group_files(
@@ -149,25 +167,35 @@ def group_files(
     """Group files by shared pseudo-speaker, in the order of the files.
 
     per: `file`, `folder`, or `speaker`, whose name is the part before the first `-` or `_` of a
-    file's name, or the value of its path in `speakers`. UserError for a file with neither.
+    file's name, or the value of its path in `speakers`. UserError for a file with neither, and for
+    two files that a table cannot tell apart.
     """
+    named = {path: same_name(path, Path()) for path in files}
+    first = dict[str, Path]()
+    for path, name in named.items():
+        if first.setdefault(name, path) != path and speakers is not None:
+            raise UserError(
+                f"{first[name]} and {path}: are one name, written in two ways, so that a table "
+                "does not tell them apart; rename one"
+            )
     names: dict[str, Callable[[Path], str]] = {
         "file": Path.as_posix,
-        "folder": lambda path: path.parent.as_posix(),
-        "speaker": lambda path: _speaker(path, speakers),
+        "folder": lambda path: same_name(path.parent.as_posix()),
+        "speaker": lambda path: _speaker(path, named[path], speakers),
     }
     groups: dict[str, list[Path]] = {}
     for path in files:
-        groups.setdefault(plain(names[per](path)), []).append(path)
+        lost = audio_format(path) is None  # such as a folder that cannot be listed
+        groups.setdefault(plain(path if lost else names[per](path)), []).append(path)
     return groups
 
 
-def _speaker(path: Path, speakers: Mapping[str, str] | None) -> str:
+def _speaker(path: Path, name: str, speakers: Mapping[str, str] | None) -> str:
     if speakers is not None:
-        if path.as_posix() not in speakers:
+        if name not in speakers:
             raise UserError(f"{path}: the table of speakers does not name it")
-        return speakers[path.as_posix()]
-    head = path.stem.replace("_", "-").partition("-")
+        return speakers[name]
+    head = Path(name).stem.replace("_", "-").partition("-")
     if not head[0] or not head[1]:
         raise UserError(
             f"{path}: its name does not begin with a speaker (<speaker>-<rest>); "
@@ -176,15 +204,52 @@ def _speaker(path: Path, speakers: Mapping[str, str] | None) -> str:
     return head[0]
 
 
-def read_speakers(path: Path) -> dict[str, str]:
-    """Read a table `<file> <speaker>`, files relative to the folder; UserError for another line. A
-    tab may separate them, where names of files hold blanks."""
-    if not any("\t" in line or len(line.split()) > 2 for _, line in read_lines(path)):
-        return read_map(path)
-    return _read_pairs(path, "speaker")
+# Names of columns in a first line, as utils/new_corpus.sh knows them.
+_FILE, _PERSON = {"file", "audio"}, {"speaker", "spk"}
 
 
-def _read_pairs(path: Path, what: str, fits: Callable[[str], bool] = bool) -> dict[str, str]:
+def read_speakers(path: Path, folder: Path) -> dict[str, str]:
+    """Read a table of files in a folder and who speaks in them: person by `same_name` of the file.
+
+    Tabs part the columns, or blanks where there are two and no tab. The second is the person, or
+    the one that the first line calls `speaker`. UserError for a line without either, a file twice,
+    and a first line that is neither.
+    """
+    lines = [(number, line) for number, line in read_lines(path)]
+    tabs = any("\t" in line for _, line in lines)
+    rows = [(n, line.split("\t") if tabs else split_fields(line)) for n, line in lines]
+    rows = [(number, [same_name(cell) for cell in row]) for number, row in rows]
+    file, person, titles = 0, 1, list[str]()
+    if rows and audio_format(Path(rows[0][1][0])) is None:
+        titles = [cell.lower().removeprefix("#").strip() for cell in rows.pop(0)[1]]
+        where = [[i for i, t in enumerate(titles) if t in known] for known in (_FILE, _PERSON)]
+        if [len(found) for found in where] != [1, 1]:
+            raise UserError(
+                f"{path}:1: not `<file> TAB <speaker>` of an audio file, and no header with the "
+                "columns `file` and `speaker`"
+            )
+        (file,), (person,) = where
+    found: dict[str, str] = {}
+    for number, row in rows:
+        if len(row) <= max(file, person) or not (row[file] and row[person]):
+            raise UserError(f"{path}:{number}: not `<file> TAB <speaker>`")
+        if not tabs and len(row) > max(2, len(titles)):
+            raise UserError(
+                f"{path}:{number}: {len(row)} words; put tabs between the columns, as names of "
+                "files or people may hold blanks"
+            )
+        name = same_name(row[file], folder)
+        if name in found:
+            raise UserError(f"{path}:{number}: {row[file]} is there twice; keep one line for it")
+        found[name] = " ".join(row[person].split())
+    if max(len(row) for _, row in rows or [(0, [])]) > 2:
+        logging.info(
+            "%s: column %d is the person; only that and the file are read", path, person + 1
+        )
+    return found
+
+
+def _read_pairs(path: Path, what: str, fits: Callable[[str], bool]) -> dict[str, str]:
     """Read a table `<file> TAB <what>`; UserError for another line, and for a file twice."""
     found: dict[str, str] = {}
     for number, line in read_lines(path):
@@ -197,19 +262,36 @@ def _read_pairs(path: Path, what: str, fits: Callable[[str], bool] = bool) -> di
 
 def choose_key(key: str | None, key_file: Path | None) -> tuple[str, bool]:
     """The key, or the secret in the first line of its file, or a fresh secret of 128 bits; and
-    whether it is fresh. UserError for a file without one, and for a key that is soon guessed."""
+    whether it is fresh. The file may be a pipe, which is read once. UserError for a file without a
+    key, and for a key that is soon guessed."""
     if key is None and key_file is None:
         return secrets.token_hex(16), True
-    if key_file is not None and os.access(key_file, os.F_OK):
-        key = next((line.strip() for _, line in read_lines(key_file) if line.strip()), None)
-    if key is None:
+    if key_file is not None and not (key := _read_key(key_file)):
         raise UserError(f"{key_file}: no key; `openssl rand -hex 16` prints one for its first line")
+    assert key is not None
     if len(key) < SHORTEST_KEY:
         raise UserError(
             f"{key_file or '--key'}: the key has {len(key)} characters, and who guesses it finds "
             f"out who became whom; give at least {SHORTEST_KEY}, or none, and one is drawn"
         )
     return key, False
+
+
+def _read_key(path: Path) -> str:
+    """First line of a file that is not blank; empty where it has none, or is not there."""
+    with (
+        suppress(FileNotFoundError),
+        refusing(f"{path}: its first line is not a key of text", UnicodeDecodeError),
+        refusing(f"{path}: the key cannot be read: {{}}", IsADirectoryError, PermissionError),
+        path.open("rb") as stream,
+    ):
+        while raw := stream.readline(_LONGEST_KEY):
+            line = raw.decode("utf-8-sig").strip()
+            if len(raw) == _LONGEST_KEY or "\0" in line:
+                raise UserError(f"{path}: its first line is not a key of text")
+            if line:
+                return line
+    return ""
 
 
 def key_number(key: str) -> int:
@@ -260,13 +342,18 @@ class Journal:
                 f"{'another key' if same else 'other settings'}; choose another output folder"
             )
         self.salt = ""  # of marks; secret where names are drawn
+        self.replaced = list[Path]()  # made files that are no longer what was written
         self._marks = dict[str, str]()
         self.done = _done(rows)
 
     def has(self, name: Path, source: Path, made: Path) -> bool:
         """Whether a file is done, and neither it nor its source has changed or gone since."""
         known = self.done.get(name.as_posix())
-        return known is not None and made.is_file() and known["source"] == _mark(source, self.salt)
+        if known is None or not made.is_file() or known["source"] != _mark(source, self.salt):
+            return False
+        if changed := known.get("made") != _digest(made):
+            self.replaced.append(made)
+        return not changed
 
     def begin(self, sources: Mapping[Path, Path]) -> None:
         """Record that files are made anew, by name, of sources that were not read yet: what a run
@@ -275,12 +362,11 @@ class Journal:
             self._marks[name.as_posix()] = _mark(source, self.salt)
             self._append({"file": name.as_posix(), "source": None})
 
-    def add(self, name: Path, told: Mapping[str, object]) -> None:
-        """Record a finished file, of what its source was when it began, and what the account tells
-        of it."""
-        self._append(
-            {"file": name.as_posix(), "source": self._marks[name.as_posix()], "told": told}
-        )
+    def add(self, name: Path, made: Path, told: Mapping[str, object]) -> None:
+        """Record a finished file: what its source was when it began, what was written, and what the
+        account tells of it."""
+        row = {"source": self._marks[name.as_posix()], "made": _digest(made), "told": told}
+        self._append({"file": name.as_posix(), **row})
 
     def told(self, name: Path) -> dict[str, object]:
         """Record of a file that is done."""
@@ -350,11 +436,18 @@ def fingerprint(key: str, salt: str = "") -> str:
 
 
 def _mark(source: Path, salt: str) -> str:
-    """Mark of a file's content, empty for one that is gone: enough to notice another recording.
-    Whoever has the original can find it out, unless they lack the salt."""
-    with suppress(OSError), source.open("rb") as stream:
-        salted = hashlib.file_digest(stream, lambda: hashlib.sha256(salt.encode("utf-8")))
-        return salted.hexdigest()[:4]
+    """Mark of a file's content, empty for one that is gone or is no file, such as a named pipe:
+    enough to notice another recording. Whoever has the original can find it out, unless they lack
+    the salt."""
+    return _digest(source, salt)[:4]
+
+
+def _digest(path: Path, salt: str = "") -> str:
+    with suppress(OSError):
+        if stat.S_ISREG(path.stat().st_mode):
+            with path.open("rb") as stream:
+                start = hashlib.sha256(salt.encode("utf-8"))
+                return hashlib.file_digest(stream, lambda: start).hexdigest()
     return ""
 
 
@@ -446,163 +539,9 @@ def _read_names(table: Path) -> dict[str, str]:
     return _read_pairs(table, "name", lambda name: name == Path(name).name and "\t" not in name)
 
 
-# ---- Protection of a folder's files by an anonymiser; data on the speaker come from the files.
-
-# The speaker's pitch is measured in so many stretches, spread over their files.
-_STRETCHES, _SECONDS = 12, 5.0
-_FEWEST = 100  # frames of 10 ms with voice: without any, a system leaves the speaker's own pitch
-MARK = "Synthetic speech: its voice was made by pseudovox"  # in the files, where they can hold it
-SILENT = 1e-3  # of full scale, which a silent file does not reach
-_SERIAL = b"pvox"  # number of an Ogg stream, which libsndfile draws
-
-
-Tick = Callable[[float], None]
-
-
-@dataclass(frozen=True)
-class Work:
-    """Making of files. channels: mixed down, or each by itself with one pseudo-speaker. names:
-    those that were drawn; other files keep theirs."""
-
-    source: Path
-    out: Path
-    anonymiser: Anonymiser
-    channels: str = "mix"
-    names: Mapping[Path, Path] = field(default_factory=dict)
-
-    def target(self, path: Path) -> Path:
-        """Path of what a file becomes."""
-        return self.out / self.names.get(path, made_name(path))
-
-    def made_of(self, recording: Recording) -> Sequence[int | None]:
-        """Channels that are protected, each by itself; None: a mix of all."""
-        n = recording.audio.channels
-        return range(n) if self.channels == "each" and n > 1 else [None]
-
-    def notes(self, recording: Recording) -> list[str]:
-        """Remarks on the mix, where it is what is made."""
-        return recording.notes if None in self.made_of(recording) else []
-
-    def protect(
-        self,
-        name: str,
-        path: Path,
-        recording: Recording,
-        f0: Mapping[int | None, F0Stats],
-        tick: Tick,
-    ) -> list[str]:
-        """Make a file with the voice of a pseudo-speaker's name; returns remarks on it. f0: pitch
-        by channel, which may be another person's. tick: called with the seconds that are done.
-        UserError for a file that cannot be protected."""
-        key = VoiceKey("spk", ("folder", name), ("folder", name))
-
-        def convert(channel: int | None, samples: Float64) -> Float64:
-            return self.anonymiser.transform(samples, key, SourceSpeaker(name, f0=f0[channel]))[0]
-
-        wanted, keeps = self.made_of(recording), self.anonymiser.keeps_length
-        if len(wanted) > 1 and not keeps:
-            raise UserError(
-                f"{recording.path}: its channels would be of different lengths; take --channels mix"
-            )
-        streams = [
-            convert_stream(recording.blocks(channel), partial(convert, channel), keeps_length=keeps)
-            for channel in wanted
-        ]
-        target = self.target(path)
-        form = audio_format(target)
-        assert form is not None
-        # 16 bit where the format has it, else the codec of the source, such as Opus.
-        known = soundfile.available_subtypes(form)
-        kinds = [kind for kind in ("PCM_16", recording.audio.subtype) if kind in known]
-        about, peak = ("w", SAMPLE_RATE, len(streams), kinds[0] if kinds else None), 0.0
-        with (
-            refusing(f"{target}: cannot be written: {{}}", soundfile.LibsndfileError, OSError),
-            closing(recording),
-            _unseen(target) as place,
-            Sink(place, "r+", closefd=False) as sink,
-            soundfile.SoundFile(sink, *about, format=form) as audio,
-        ):
-            with suppress(soundfile.LibsndfileError):  # a format that holds none
-                audio.comment = MARK
-            for parts in zip(*streams, strict=True):
-                peak = max(peak, *(np.abs(part).max(initial=0.0) for part in parts))
-                audio.write(np.stack(parts, axis=1))
-                sink.check()
-                tick(len(parts[0]) / SAMPLE_RATE)
-            audio.close()
-            sink.check()
-            if form == "OGG":
-                renumber_ogg(place, _SERIAL)
-        return [*self.notes(recording), *_remarks(path, recording, peak, path in self.names)]
-
-
-def _remarks(path: Path, recording: Recording, peak: float, renamed: bool) -> list[str]:
-    told = {
-        "its tags (title, artist, comment ...) were dropped": recording.audio.tagged,
-        f"it became {made_name(path).name}": not renamed and made_name(path) != path,
-        "it is silent: is it the right file?": peak < SILENT,
-    }
-    return [plain(remark) for remark, holds in told.items() if holds]
-
-
-@contextmanager
-def _unseen(target: Path) -> Iterator[int]:
-    """Open a file without a name, which becomes the target on success: a run that is killed leaves
-    nothing. Where the file system has none, it has a name beside the target."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        place = os.open(target.parent, os.O_TMPFILE | os.O_RDWR, 0o666)
-    except OSError:
-        with replacing(target) as beside, beside.open("w+b") as stream:
-            yield stream.fileno()
-        return
-    try:
-        yield place
-        with replacing(target) as beside:
-            os.link(f"/proc/self/fd/{place}", beside, src_dir_fd=place)  # which follows the link
-    finally:
-        os.close(place)
-
-
-def learn_f0(recordings: Sequence[Recording], channel: int | None = None) -> F0Stats:
-    """Pitch of the speaker in a channel of the recordings, or in the mix: from stretches spread
-    evenly over them, or from all of them where these hold less than a second of voice. Those that
-    cannot be read do not count."""
-    total, begins = sum(recording.seconds for recording in recordings), 0.0
-    n = max(1, min(_STRETCHES, int(total / _SECONDS)))
-    places = [(i + 0.5) * total / n - _SECONDS / 2 for i in range(n)]
-    contours = list[Float64]()
-    for recording in recordings:
-        parts = _stretches(recording, [at - begins for at in places], channel)
-        contours += _contours(recording, parts)
-        begins += recording.seconds
-    if (found := compute_f0_stats(contours)).n >= _FEWEST:
-        return found
-    return compute_f0_stats([x for own in recordings for x in _contours(own, own.blocks(channel))])
-
-
-def _stretches(
-    recording: Recording, places: Iterable[float], channel: int | None
-) -> Iterator[Float64]:
-    """Yield stretches that begin at these seconds, in order: the file is gone through once."""
-    for place in places:
-        if -_SECONDS < place < recording.seconds:
-            start = max(0, int(place * SAMPLE_RATE))
-            stop = min(len(recording), start + round(_SECONDS * SAMPLE_RATE))
-            yield recording.read(start, stop, channel)
-
-
-def _contours(recording: Recording, parts: Iterable[Float64]) -> list[Float64]:
-    """F0 of parts of a recording; none where one cannot be read, which is found again."""
-    from steps.synthesis.world import extract_f0
-
-    with closing(recording), suppress(UserError):
-        return [extract_f0(part) if part.any() else np.zeros(1) for part in parts]
-    return []
-
-
 # ---- Side by side: a task for each file, in processes that share the loaded system.
 
+Tick = Callable[[float], None]
 _PR_SET_PDEATHSIG = 1  # of Linux's prctl
 _shared: list[Any] = []  # of a process: how many seconds are done
 
@@ -617,17 +556,36 @@ class Jobs:
     def run(
         self, function: Callable[..., Result], calls: Sequence[tuple[Any, ...]]
     ) -> Iterator[tuple[int, Result | UserError]]:
-        """Yield the number of each call and its result, or its UserError, as they come.
+        """Yield the number of each call and its result, or what went wrong, as they come.
 
         The last argument of a function is to be called with the seconds that are done.
         """
         if self.nj == 1:
-            yield from ((n, _result(function, *call, self.tick)) for n, call in enumerate(calls))
+            yield from ((n, result_of(function, *call, self.tick)) for n, call in enumerate(calls))
             return
+        left, nj = dict(enumerate(calls)), self.nj
+        while left:
+            for n, result in self._side_by_side(nj, function, left):
+                del left[n]
+                yield n, result
+            # A process was ended. One after the other shows by which call, which is the first.
+            if left and nj == 1:
+                n = next(iter(left))
+                del left[n]
+                yield n, UserError("its process was ended; is there memory for it? --nj 1")
+            nj = 1 if nj > 1 else self.nj
+
+    def _side_by_side(
+        self, nj: int, function: Callable[..., Result], calls: Mapping[int, tuple[Any, ...]]
+    ) -> Iterator[tuple[int, Result | UserError]]:
+        """Yield results of numbered calls, until a process is ended."""
         context = multiprocessing.get_context("fork")
         seconds, told = context.Value("d", 0.0), 0.0
-        with ProcessPoolExecutor(self.nj, context, _begin, (seconds, function)) as pool:
-            numbers = {pool.submit(_in_process, *call): n for n, call in enumerate(calls)}
+        with ProcessPoolExecutor(nj, context, _begin, (seconds, function)) as pool:
+            numbers = dict[Future[Any], int]()
+            with suppress(BrokenProcessPool):
+                for n, call in calls.items():
+                    numbers[pool.submit(_in_process, *call)] = n
             left = set(numbers)
             try:
                 while left:
@@ -635,9 +593,8 @@ class Jobs:
                     self.tick(seconds.value - told)
                     told = seconds.value
                     for future in ended:
-                        yield numbers[future], future.result()
-            except BrokenProcessPool as error:
-                raise UserError("a process was ended; is there memory for all? --nj 1") from error
+                        if not isinstance(future.exception(), BrokenProcessPool):
+                            yield numbers[future], future.result()
             finally:
                 for process in multiprocessing.active_children() if left else ():
                     process.terminate()
@@ -658,65 +615,17 @@ def _in_process(*call: Any) -> Any:
         with seconds.get_lock():
             seconds.value += more
 
-    return _result(function, *call, tick)
+    return result_of(function, *call, tick)
 
 
-def _result(function: Callable[..., Result], *call: Any) -> Result | UserError:
+def result_of(function: Callable[..., Result], *call: Any) -> Result | UserError:
+    """Result of a call, or what went wrong; a fault of this program, too, is one file's."""
     try:
         return function(*call)
     except UserError as error:
         return error
-
-
-def open_all(jobs: Jobs, source: Path, files: Sequence[Path]) -> dict[Path, Recording | UserError]:
-    """Recordings of a folder, or what is wrong with each."""
-    found = jobs.run(lambda path, _: Recording.open(path), [(source / path,) for path in files])
-    return {files[n]: result for n, result in found}
-
-
-def protect_all(
-    jobs: Jobs,
-    work: Work,
-    todo: Sequence[tuple[str, Sequence[Path]]],
-    groups: Mapping[str, Sequence[Path]],
-    opened: Mapping[Path, Recording | UserError],
-    done: Callable[[Path, list[str]], None],
-) -> dict[Path, str]:
-    """Make files of groups that share a pseudo-speaker; returns the failed ones, with reasons, of
-    which no earlier version stays.
-
-    groups: all files of each, whose pitch counts: a run that goes on makes what one run would.
-    done: called with each complete file, and remarks on it.
-    """
-    good = {path: found for path, found in opened.items() if isinstance(found, Recording)}
-    wanted = [(n, name, path) for n, (name, files) in enumerate(todo) for path in files]
-    failed = {path: str(opened[path]) for *_, path in wanted if path not in good}
-    heard = list[tuple[list[Recording], int | None]]()
-    numbers = [dict[int | None, int]() for _ in todo]  # of a group's channels in `heard`
-    for (name, _), own in zip(todo, numbers, strict=True):
-        for recording in (good[path] for path in groups[name] if path in good):
-            for channel in work.made_of(recording):
-                if channel not in own:
-                    own[channel] = len(heard)
-                    heard.append(([], channel))
-                heard[own[channel]][0].append(recording)
-    pitch = dict(jobs.run(_learn, heard))
-    learnt = [{channel: pitch[i] for channel, i in own.items()} for own in numbers]
-    calls = [(name, path, good[path], learnt[n]) for n, name, path in wanted if path in good]
-    # So that no long file is begun last, where lengths are known; drawn names tell no order.
-    keeps = work.anonymiser.keeps_length
-    calls.sort(key=lambda call: (-call[2].seconds * keeps, work.target(call[1])))
-    for n, result in jobs.run(work.protect, calls):
-        path = calls[n][1]
-        if isinstance(result, UserError):
-            failed[path] = str(result)
-        else:
-            done(path, result)
-    for target in filter(os.path.lexists, map(work.target, failed)):
-        with suppress(IsADirectoryError):  # which was why
-            target.unlink()
-    return failed
-
-
-def _learn(recordings: Sequence[Recording], channel: int | None, _: Tick) -> F0Stats:
-    return learn_f0(recordings, channel)
+    except Exception as error:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        kind = f"{type(error).__name__} in {Path(place.filename).name}:{place.lineno}"
+        told = " ".join(str(error).split())
+        return UserError(f"a fault of this program, please report it: {kind}: {told}")

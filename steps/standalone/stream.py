@@ -3,10 +3,10 @@
 import logging
 import re
 import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, NamedTuple, Protocol
 
 import numpy as np
 from scipy.signal import resample_poly
@@ -110,6 +110,8 @@ _PAUSE = 0.05  # seconds over which it must be quiet
 _CANCELS = 0.25  # of the power of unlike channels, where the mix has less of it
 _HEARD_SHARE = 0.01  # of the mean power of a recording, for a second that is looked at
 _LARGEST = 0.99  # of full scale
+_LOUD, _SOFT = round(0.4 * SAMPLE_RATE), round(0.1 * SAMPLE_RATE)  # windows
+_FAINT, _STEADY = 3e-7, 10.0  # power of noise, and how far its loudest is above its softest window
 
 
 @dataclass(frozen=True)
@@ -171,7 +173,7 @@ class Recording:
         self._tracks.clear()
 
     def blocks(self, channel: int | None = None) -> Iterator[Float64]:
-        """Yield the whole at 16 kHz, some seconds at a time."""
+        """Yield the whole (n,) at 16 kHz, some seconds at a time."""
         width = _BLOCK * SAMPLE_RATE
         for start in range(0, len(self), width):
             yield self.read(start, min(start + width, len(self)), channel)
@@ -211,27 +213,164 @@ def _alone(audio: AudioFile) -> int | None:
     return int(each.sum(axis=0).argmax()) if cancels else None
 
 
+@dataclass(frozen=True)
+class Piece:
+    """Converted piece of a recording.
+
+    samples: (m, c) of its channels, of any level. before, after: samples that it shares with its
+    neighbours. source, made: levels before and after, by channel.
+    """
+
+    samples: Float64
+    before: int
+    after: int
+    source: Sequence["Loudness"]
+    made: Sequence["Loudness"]
+
+
+class Loudness(NamedTuple):
+    """Levels of a signal without its mean, which nobody hears: its power, that of its loudest 0.4 s
+    and of its softest 0.1 s, and its largest sample."""
+
+    power: float
+    loudest: float
+    softest: float
+    peak: float
+
+    @classmethod
+    def of(cls, samples: Float64) -> "Loudness":
+        """Levels of (n,); UserError where a sample is not finite."""
+        peak = float(np.max(np.abs(samples), initial=0.0))
+        if not np.isfinite(peak):
+            raise UserError("the protected signal is not finite")
+        loud, soft = (
+            [float(np.var(part)) for part in np.array_split(samples, max(1, len(samples) // n))]
+            for n in (_LOUD, _SOFT)
+        )
+        return cls(float(np.var(samples)), max(loud), min(soft), peak)
+
+
 def pieces(
     blocks: Iterable[Float64], longest: float = LONGEST, context_seconds: float = CONTEXT
 ) -> Iterator[tuple[Float64, slice]]:
-    """Cut a signal that arrives in blocks into stretches, and mark the own part of each.
+    """Cut a signal (n,), or channels (n, c), that arrives in blocks into stretches, all channels at
+    the same places, and mark the own part of each.
 
     A stretch holds context_seconds more on either side, where there is more. The parts follow one
     another without gap.
     """
     most, context = round(longest * SAMPLE_RATE), round(context_seconds * SAMPLE_RATE)
     pause = round(_PAUSE * SAMPLE_RATE)
-    before, waiting = np.zeros(0), np.zeros(0)
+    before = waiting = np.zeros(0)
     for block in blocks:
-        waiting = np.concatenate((waiting, block))
+        waiting = np.concatenate((waiting, block)) if len(waiting) else block
         while len(waiting) > most + context:
-            cut = quietest(waiting, most // 2, most, pause)
-            stretch = np.concatenate((before, waiting[: cut + context]))
+            size = np.abs(waiting) if waiting.ndim == 1 else np.linalg.norm(waiting, axis=1)
+            cut = quietest(size, most // 2, most, pause)
+            stretch = waiting[: cut + context]
+            stretch = np.concatenate((before, stretch)) if len(before) else stretch
             yield stretch, slice(len(before), len(before) + cut)
             begin = max(0, len(before) + cut - context)
             before, waiting = stretch[begin : len(before) + cut], waiting[cut:]
     if len(waiting):
-        yield np.concatenate((before, waiting)), slice(len(before), len(before) + len(waiting))
+        whole = np.concatenate((before, waiting)) if len(before) else waiting
+        yield whole, slice(len(before), len(before) + len(waiting))
+
+
+def convert_pieces(
+    blocks: Iterable[Float64],
+    converts: Sequence[Convert],
+    longest: float = LONGEST,
+    *,
+    keeps_length: bool = True,
+) -> Iterator[Piece]:
+    """Yield converted pieces of channels that arrive in blocks (n, c).
+
+    converts: of each channel, speech (n,) -> (n,), of any level. A stretch without any change, such
+    as digital silence, becomes silence. Without keeps_length speech may become of any length, and
+    pieces follow one another where it is quiet.
+    """
+    half, before = round(FADE * SAMPLE_RATE / 2), 0
+    for stretch, own in pieces(blocks, longest, CONTEXT if keeps_length else 0.0):
+        given = [_centred(channel) for channel in stretch.T]
+        parts = [
+            convert(channel) if channel.any() else channel
+            for convert, channel in zip(converts, given, strict=True)
+        ]
+        made = np.stack(parts, axis=1)
+        told = [Loudness.of(x) for x in given], [Loudness.of(x) for x in parts]
+        if not keeps_length:
+            yield Piece(made, 0, 0, *told)
+            continue
+        if len(made) != len(stretch):
+            raise UserError("the protected signal is of another length")
+        after = 2 * half if len(stretch) > own.stop else 0
+        begin, end = own.start - before // 2, own.stop + after // 2
+        yield Piece(made[begin:end], before, after, *told)
+        before = after
+
+
+def _centred(samples: Float64) -> Float64:
+    """The signal without an offset of the recorder that is larger than all that is heard."""
+    if not np.ptp(samples):
+        return np.zeros(len(samples))
+    mean = float(samples.mean())
+    return samples - mean if abs(mean) > float(samples.std()) else samples
+
+
+def joined(made: Iterable[Piece], gains: Iterable[Float64]) -> Iterator[Float64]:
+    """Yield pieces (m, c), faded into each other, each with its channels' gains (c,)."""
+    tail = np.zeros((0, 1))
+    for piece, gain in zip(made, gains, strict=True):
+        samples = piece.samples * gain
+        fade = (np.arange(piece.before)[:, None] + 0.5) / max(1, piece.before)
+        samples[: piece.before] *= fade
+        samples[: piece.before] += tail * (1 - fade)
+        end = len(samples) - piece.after
+        tail = samples[end:]
+        yield samples[:end]
+
+
+Levels = Sequence[tuple[Sequence[Loudness], Sequence[Loudness]]]
+"""Of each piece, by channel: levels of the source, and of what was made of it."""
+
+
+def one_level(levels: Levels, raised: float | None) -> list[Float64]:
+    """Gains (c,) of pieces whose file gets one level, relative to that of the loudest piece.
+
+    raised: see `Anonymiser.raised`. With it the loudest window of a piece is as loud as that of the
+    loudest piece; or, where its source is softer by more than that, by so much less.
+    """
+    given = np.array([[x.loudest for x in source] for source, _ in levels])
+    made = np.array([[x.loudest for x in own] for _, own in levels])
+    if raised is None or not made.any():
+        return list(np.ones(made.shape))
+    most = np.unravel_index(np.where(made > 0, given, 0).argmax(), made.shape)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        wanted = np.minimum(given / given[most] * 10 ** (raised / 10), 1.0)
+        gains = np.sqrt(wanted / made * made[most])
+    return list(np.where(np.isfinite(gains), gains, 1.0))  # of silence
+
+
+def levels_of_source(levels: Levels) -> list[Float64]:
+    """Gains (c,) by which each piece has its source's power, below full scale."""
+    return [
+        np.array([_as_loud(*both) for both in zip(source, made, strict=True)])
+        for source, made in levels
+    ]
+
+
+def _as_loud(source: Loudness, made: Loudness) -> float:
+    gain = np.sqrt(source.power / made.power) if made.power > 0 else 1.0
+    return min(float(gain), _LARGEST / made.peak if made.peak else 1.0)
+
+
+def is_noise(levels: Levels) -> bool:
+    """Whether a recording is faint and steady everywhere, so that it holds no speech to be raised
+    to a level."""
+    every = [x for source, _ in levels for x in source]
+    loudest, softest = max(x.loudest for x in every), min(x.softest for x in every)
+    return loudest < min(_FAINT, _STEADY * softest)
 
 
 def convert_stream(
@@ -240,41 +379,14 @@ def convert_stream(
     longest: float = LONGEST,
     *,
     keeps_length: bool = True,
+    raised: float | None = None,
 ) -> Iterator[Float64]:
-    """Yield converted speech, as long in all as the blocks; each piece as loud as its source.
-
-    convert: speech (n,) -> (n,), of any level. A piece of digital silence stays so. Without
-    keeps_length speech may become of any length, and pieces follow one another where it is quiet.
-    """
-    if not keeps_length:
-        for stretch, _ in pieces(blocks, longest, 0.0):
-            yield _as_loud(convert(stretch) if stretch.any() else stretch, stretch)
-        return
-    half = round(FADE * SAMPLE_RATE / 2)
-    tail = np.zeros(0)  # the previous piece's share of the fade
-    for stretch, own in pieces(blocks, longest):
-        made = _as_loud(convert(stretch) if stretch.any() else np.zeros(len(stretch)), stretch)
-        if len(made) != len(stretch):
-            raise UserError("the protected signal is of another length")
-        start = max(own.start - half, 0) if len(tail) else own.start
-        if len(tail):
-            fade = (np.arange(len(tail)) + 0.5) / len(tail)
-            made[start : start + len(tail)] *= fade
-            made[start : start + len(tail)] += tail * (1 - fade)
-        more = len(stretch) > own.stop
-        stop = own.stop - half if more else own.stop
-        tail = made[stop : stop + 2 * half].copy() if more else np.zeros(0)
-        yield made[start:stop]
-
-
-def _as_loud(made: Float64, source: Float64) -> Float64:
-    """Scale to the variance of the source, below full scale."""
-    if not np.isfinite(made).all():
-        raise UserError("the protected signal is not finite")
-    power = float(np.var(made))  # without the mean: an offset of the recorder is not heard
-    scaled = made * np.sqrt(float(np.var(source)) / power) if power > 0 else made.copy()
-    peak = float(np.max(np.abs(scaled), initial=0.0))
-    return scaled * (_LARGEST / peak) if peak > _LARGEST else scaled
+    """Yield converted speech of one channel (n,), as `make protect` makes it but for the level of
+    the whole; raised: of the system."""
+    channels = (block[:, None] for block in blocks)
+    made = list(convert_pieces(channels, [convert], longest, keeps_length=keeps_length))
+    gains = one_level([(piece.source, piece.made) for piece in made], raised)
+    yield from (samples[:, 0] for samples in joined(made, gains))
 
 
 # ---- Protection of speech as it arrives, block by block, with a stated look-ahead.

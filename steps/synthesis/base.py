@@ -235,7 +235,6 @@ class Synthesiser(Protocol):
 # Classes with `load(folder)`, which may have options; see `trained.TrainedSynthesiser`.
 STRUCTURES = {
     "nsf": "steps.synthesis.trained:NsfSynthesiser",
-    "b1b": "steps.synthesis.trained:B1bSynthesiser",
     "bn": "steps.synthesis.bottleneck:BnSynthesiser",
     "bn_hifigan": "steps.synthesis.bottleneck:HifiganSynthesiser",
 }

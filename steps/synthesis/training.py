@@ -1,4 +1,4 @@
-"""Training of synthesisers: crops, losses, discriminators; the small source-filter, and B1.b."""
+"""Training of synthesisers: crops, losses, discriminators; the small source-filter."""
 
 import logging
 import math
@@ -22,12 +22,9 @@ from steps.speaker.vectors import read_xvectors
 from steps.synthesis.content import draw_warp, extract_content
 from steps.synthesis.trained import (
     FULL_LEVEL,
-    B1bNetwork,
     DiscriminatorConfig,
     NsfNetwork,
     TrainedSynthesiser,
-    input_statistics,
-    make_sources,
     pulse_train,
     render,
     unit_length,
@@ -264,23 +261,14 @@ def train_synthesiser(
 RESOLUTIONS = ((512, 160), (1024, 320), (2048, 640))  # size of FFT and window, hop; in samples
 _MEL_FFT, _MEL_HOP, _MEL_BINS = 1024, 320, 80
 _FLOOR = 1e-6  # of power; speech has about 0.05 RMS
-POWER_RESOLUTIONS = ((80, 320, 512), (40, 80, 128), (640, 1920, 2048))  # hop, window, FFT
-_POWER_FLOOR = 1e-5
 _MEL_FLOOR = 1e-4  # of magnitude
 
 
 def magnitudes(signals: Tensor, n_fft: int, hop: int) -> Tensor:
     """STFT magnitudes (B, n_fft // 2 + 1, 1 + n // hop) of signals (B, n), never 0; Hann window."""
-    return torch.sqrt(power(signals, hop, n_fft, n_fft, "reflect") + _FLOOR)
-
-
-def power(signals: Tensor, hop: int, length: int, n_fft: int, pad_mode: str) -> Tensor:
-    """STFT power (B, n_fft // 2 + 1, 1 + n // hop) of signals (B, n); Hann windows of `length`."""
-    window = torch.hann_window(length, dtype=signals.dtype, device=signals.device)
-    spectrum = torch.stft(
-        signals, n_fft, hop, length, window, pad_mode=pad_mode, return_complex=True
-    )
-    return spectrum.real.square() + spectrum.imag.square()
+    window = torch.hann_window(n_fft, dtype=signals.dtype, device=signals.device)
+    spectrum = torch.stft(signals, n_fft, hop, window=window, return_complex=True)
+    return torch.sqrt(spectrum.real.square() + spectrum.imag.square() + _FLOOR)
 
 
 class SpectralLoss(nn.Module):
@@ -318,18 +306,6 @@ class SpectralLoss(nn.Module):
 
     def _log_mel(self, spectrum: Tensor) -> Tensor:
         return (spectrum.transpose(1, 2) @ self.filters).clamp_min(_MEL_FLOOR).log()
-
-
-def log_power_loss(signals: Tensor, right: Tensor) -> Tensor:
-    """L1 distance of log power spectra of signals (B, n), a sum over three resolutions; the loss of
-    B1.b, in nepers of power."""
-    distances = []
-    for sizes in POWER_RESOLUTIONS:  # of signals that are continued by zeros
-        found, wanted = (
-            (power(x, *sizes, "constant") + _POWER_FLOOR).log() for x in (signals, right)
-        )
-        distances.append((found - wanted).abs().mean())
-    return torch.stack(distances).sum()
 
 
 # ---- Discriminators of real and synthetic speech, and their losses.
@@ -536,7 +512,7 @@ class Adversary(nn.Module):
 
 
 class SourceCrops(CropMaker):
-    """Crops of T frames and n = 160 (T - 1) samples, for `trained.render` and B1.b.
+    """Crops of T frames and n = 160 (T - 1) samples, for `trained.render`.
 
     content (B, T, 1 + n), f0, gate (B, T); xvectors (B, d), of length 1 and without noise; pulses,
     noise, right (B, n), the target signals.
@@ -611,52 +587,3 @@ class NsfTrainer(SynthesiserTrainer):
         codes = self.network.encode(x["content"])
         signals = self._say(x, codes, self.network.place(x["xvectors"]))
         return self.distance.log_mel_distance(signals, x["right"])
-
-
-# ---- Training of B1.b's structure against discriminators, on the crops of the small source-filter.
-
-
-class B1bTrainer(AdversarialTrainer):
-    """B1.b's structure under training."""
-
-    def prepare(self) -> None:
-        self.make = SourceCrops(self.speech, self.speakers)
-        config = self.config
-        statistics = input_statistics(self.inputs())
-        n_xvector = self.speech.matrix(self.speakers).shape[1]
-        self.draw_weights("b1b-weights")
-        self.network = B1bNetwork(config.network, 1 + config.cepstra, n_xvector)
-        self.network.set_statistics(*statistics)
-        self.network.to(self.device)
-        self.oppose(lambda parameters: torch.optim.Adam(parameters, self.plan.learning_rate))
-        self.spectral = log_power_loss
-        self.distance = SpectralLoss().to(self.device)
-
-    def inputs(self) -> Iterator[tuple[Float32, Float32, Float32]]:
-        """Content (T, n), F0 (T,) and x-vector (d,) of each utterance in turn, not bent."""
-        for speaker in self.speakers:
-            for utt in self.speech.utterances([speaker]):
-                frames = self.speech.frames(utt)
-                content = extract_content(frames.envelope, self.config.cepstra)
-                yield content.features, frames.f0.astype(np.float32), self.speech.xvectors[speaker]
-
-    def update(self, step: int, batch: Crops) -> dict[str, float]:
-        """loss: the distance of log power spectra."""
-        self.network.train()
-        return self.play(self.say(batch, f"step {step}"), batch["right"].to(self.device))
-
-    def say(self, batch: Crops, purpose: str) -> Tensor:
-        """Signals (B, n) of a batch, without the last frame of a crop, which begins where the crop
-        ends. purpose: seeds phases and noise."""
-        n_harmonics = self.config.network.harmonics
-        sources = [
-            make_sources(f0[:-1], n_harmonics, make_rng(self.seed, "b1b-source", purpose, str(i)))
-            for i, f0 in enumerate(batch["f0"].numpy())
-        ]
-        made = (torch.from_numpy(np.stack(part)) for part in zip(*sources, strict=True))
-        parts = (batch["content"][:, :-1], batch["f0"][:, :-1], batch["xvectors"], *made)
-        return self.network(*(part.to(self.device) for part in parts))
-
-    def distance_on(self, batch: Crops) -> Tensor:
-        made = self.say(batch, "validation")
-        return self.distance.log_mel_distance(made, batch["right"].to(self.device))

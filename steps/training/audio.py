@@ -67,7 +67,7 @@ def _read_part(path: str, start: int, n_samples: int) -> Int16 | None:
     """Read a stretch of a 16-bit file at 16 kHz; None where the whole must be read for it."""
     try:
         stream = soundfile.SoundFile(path)
-    except soundfile.LibsndfileError:  # such as of what is read through ffmpeg
+    except soundfile.LibsndfileError:  # such as of what PyAV reads
         return None
     with stream:
         whole = start + n_samples <= stream.frames  # as far as its header tells

@@ -92,6 +92,7 @@ WRONG: dict[str, dict[str, Change]] = {
         "long": _at(40, "<I", 10**6),
     },
     "flac": CUT,
+    "other audio": {"half": CUT["half"]},
     "csv": {},
 }
 

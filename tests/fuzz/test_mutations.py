@@ -27,9 +27,6 @@ from local.protocols.attackers import AttackSet
 from local.report.frame import METRICS, SPEAKERS, WHERE, load_results, write_frame
 from local.report.gather import attacks, gather, settings_of_systems, tabulate
 from steps.anonymisers.registry import describe_system
-from steps.asr.ctc import CtcConfig, CtcRecogniser, CtcUnits
-from steps.asr.ctc import make_network as make_ctc
-from steps.asr.language import Language, read_language, write_language
 from steps.audio import read_audio
 from steps.generators.idmap import MlpNetwork, MlpSettings
 from steps.populations import pairs as large
@@ -40,6 +37,7 @@ from steps.speaker.network import EncoderNetwork
 from steps.synthesis.trained import NsfConfig, NsfNetwork, NsfSynthesiser
 from steps.training.settings import read_config
 from tests.fuzz.mutations import EVERY, RANDOM, WRONG, Change, odd_settings, odd_weights
+from tests.making import encoded_by_av
 from tests.test_encoders import TINY
 from tests.test_generators_wgan import load_trained, settings, train_generator, training_vectors
 from tests.test_inputs import NETWORKS, NO_FILES, make_no_file
@@ -57,8 +55,8 @@ SEED = 18
 MUTATIONS = 12  # at random, of each target
 MEMORY = 4 << 30  # bytes that a reader may take beside what the tests hold
 SYSTEMS = (
-    *("mcadams_r", "b2r", "b1_mini", "b1_b1b", "copy", "const_01", "average", "random", "psd"),
-    *("wgan", "idmap_mlp", "knnvc_mix", "knnvc_wavlm"),
+    *("mcadams_r", "b2r", "b1_f0", "copy", "const_01", "average", "random", "psd"),
+    *("wgan", "idmap_mlp", "knnvc_perm", "knnvc_wavlm"),
 )
 
 
@@ -141,6 +139,10 @@ def of_data(root: Path, data: Path) -> Iterator[Target]:
         soundfile.write(root / name, np.random.default_rng(0).normal(0, 0.1, 4000), 16000)
         path = str(root / name)
         yield Target(root / name, name[2:], lambda path=path: read_audio("utt", path))
+    for form, codec in (("mp4", "aac"), ("webm", "libopus"), ("asf", "wmav2"), ("ogg", "libopus")):
+        other = root / f"a.{form}"
+        other.write_bytes(encoded_by_av(np.sin(np.arange(32000) / 9), form, codec))
+        yield Target(other, "other audio", lambda path=str(other): read_audio("utt", path))
 
 
 def of_archives(root: Path) -> Iterator[Target]:
@@ -242,7 +244,7 @@ def of_results(root: Path) -> Iterator[Target]:
 
 
 def of_plans(root: Path) -> Iterator[Target]:
-    """A count of pairs that goes on, and a language."""
+    """A count of pairs that goes on."""
     rng, kept = np.random.default_rng(0), root / "counts.partial"
     speakers = [f"s{n // 3}" for n in range(12)]
     ids = [f"u{n}" for n in range(12)]
@@ -250,14 +252,6 @@ def of_plans(root: Path) -> Iterator[Target]:
     plan = large.make_plan(side, side, CosineBackend(), n_bins=256, n_groups=4)
     total = large.count_pairs(plan, checkpoint=kept, every=0.0)
     yield Target(kept, "binary", lambda: large._resume(total, kept))
-    language = root / "lang"
-    language.mkdir()
-    write_language(
-        language,
-        Language("grammar", {"grammar.jsgf": "#JSGF V1.0;\npublic <s> = one | two;\n"}),
-        {},
-    )
-    yield Target(language / "lang.json", "json", lambda: read_language(language))
 
 
 def of_networks(root: Path) -> Iterator[Target]:
@@ -269,14 +263,6 @@ def of_networks(root: Path) -> Iterator[Target]:
         EncoderNetwork(read_config(EncoderConfig, path)).state_dict(), path.with_name("final.pt")
     )
     folders["encoder"] = "encoder.yaml", load_network
-    values = {
-        "recogniser": "ctc", "network": {"channels": 4, "dilations": [1]}, "training": {"steps": 1},
-        "features": {"bins": 8}, "trained": {"tokens": ["a", "b"], "held_out": []},
-    }  # fmt: skip
-    path = _write(root / "asr/recogniser.yaml", yaml.safe_dump(values))
-    network = make_ctc(read_config(CtcConfig, path), CtcUnits("characters", ("a", "b")))
-    torch.save(network.state_dict(), path.with_name("final.pt"))
-    folders["asr"] = "recogniser.yaml", lambda folder: CtcRecogniser(folder)
     sizes = {"channels": 4, "condition": 2, "bands": 4, "noise_bands": 2, "encoder_channels": 2}
     values = {"synthesiser": "nsf", "training": {"steps": 1}, "network": sizes}
     path = _write(root / "nsf/synthesiser.yaml", yaml.safe_dump(values))

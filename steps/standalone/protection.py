@@ -1,0 +1,323 @@
+"""Files of a folder, protected by an anonymiser: pitch, level, form and name of what is written."""
+
+import math
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from tempfile import SpooledTemporaryFile
+
+import numpy as np
+import soundfile
+
+from steps.anonymisers.registry import WIDE, Anonymiser, AsItIs
+from steps.audio import SAMPLE_RATE
+from steps.sources import SourceSpeaker, VoiceKey
+from steps.standalone.job import Jobs, Tick, made_name, plain, result_of
+from steps.standalone.stream import (
+    Levels,
+    Piece,
+    Recording,
+    convert_pieces,
+    is_noise,
+    joined,
+    levels_of_source,
+    one_level,
+)
+from steps.synthesis.f0 import F0Stats, compute_f0_stats
+from utils.arrays import Float64
+from utils.audiofile import Sink, audio_format, renumber_ogg
+from utils.cli import UserError, refusing
+from utils.tables import replacing
+
+# ---- Protection of a folder's files by an anonymiser; data on the speaker come from the files.
+
+# The speaker's pitch is measured in so many stretches, spread over their files.
+_STRETCHES, _SECONDS = 12, 5.0
+_FEWEST = 100  # frames of 10 ms with voice: without any, a system leaves the speaker's own pitch
+MARK = "Synthetic speech: its voice was made by pseudovox"  # in the files, where they can hold it
+SILENT = 1e-3  # of full scale, which a silent file does not reach
+_HELD = 2**22  # bytes of a recording that memory holds
+_SERIAL = b"pvox"  # number of an Ogg stream, which libsndfile draws
+
+
+class _Pieces:
+    """Converted pieces in a file without a name, until all are there and their level is known."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = SpooledTemporaryFile(_HELD, dir=os.fspath(folder))  # noqa: SIM115
+        self._told = list[tuple[Piece, tuple[int, ...]]]()
+
+    def add(self, piece: Piece) -> None:
+        """Append one."""
+        self._file.write(piece.samples.tobytes())
+        self._told.append((replace(piece, samples=np.zeros((0, 0))), piece.samples.shape))
+
+    def __iter__(self) -> Iterator[Piece]:
+        self._file.seek(0)
+        for piece, shape in self._told:
+            found = np.frombuffer(self._file.read(math.prod(shape) * 8))
+            yield replace(piece, samples=found.reshape(shape))
+
+    @property
+    def levels(self) -> Levels:
+        """Levels of each, before and after."""
+        return [(piece.source, piece.made) for piece, _ in self._told]
+
+    def close(self) -> None:
+        """Remove them."""
+        self._file.close()
+
+
+@dataclass(frozen=True)
+class Work:
+    """Making of files. channels: mixed down, or each by itself with one pseudo-speaker. level: one
+    for all files, by the system's rule, or that of each piece's source. names: those that were
+    drawn; other files keep theirs."""
+
+    source: Path
+    out: Path
+    anonymiser: Anonymiser
+    channels: str = "mix"
+    level: str = "one"
+    names: Mapping[Path, Path] = field(default_factory=dict)
+
+    def target(self, path: Path) -> Path:
+        """Path of what a file becomes."""
+        return self.out / self.names.get(path, made_name(path))
+
+    def made_of(self, recording: Recording) -> Sequence[int | None]:
+        """Channels that are protected, each by itself; None: a mix of all."""
+        n = recording.audio.channels
+        return range(n) if self.channels == "each" and n > 1 else [None]
+
+    def notes(self, recording: Recording) -> list[str]:
+        """Remarks on the mix, where it is what is made."""
+        return recording.notes if None in self.made_of(recording) else []
+
+    def protect(
+        self,
+        name: str,
+        path: Path,
+        recording: Recording,
+        f0: Mapping[int | None, F0Stats],
+        tick: Tick,
+    ) -> list[str]:
+        """Make a file with the voice of a pseudo-speaker's name; returns remarks on it. f0: pitch
+        by channel, which may be another person's. tick: called with the seconds that are done.
+        UserError for a file that cannot be protected."""
+        target = self.target(path)
+        with (
+            refusing(f"{target}: cannot be written: {{}}", soundfile.LibsndfileError, OSError),
+            closing(recording),
+            _unseen(target) as place,
+            closing(_Pieces(target.parent)) as made,
+        ):
+            for piece in self._convert(name, recording, f0):
+                made.add(piece)
+                tick((len(piece.samples) - piece.after) / SAMPLE_RATE)
+            noise = is_noise(made.levels)
+            self._write(place, audio_format(target), recording.audio.subtype, made, noise)
+        silent = noise or max(x.peak for own, _ in made.levels for x in own) < SILENT
+        return [*self.notes(recording), *_remarks(path, recording, silent, path in self.names)]
+
+    def _convert(
+        self, name: str, recording: Recording, f0: Mapping[int | None, F0Stats]
+    ) -> Iterator[Piece]:
+        key = VoiceKey("spk", ("folder", name), ("folder", name))
+
+        def convert(channel: int | None, samples: Float64) -> Float64:
+            return self.anonymiser.transform(samples, key, SourceSpeaker(name, f0=f0[channel]))[0]
+
+        wanted, keeps = self.made_of(recording), self.anonymiser.keeps_length
+        if len(wanted) > 1 and not keeps:
+            raise UserError(
+                f"{recording.path}: its channels would be of different lengths; take --channels mix"
+            )
+        together = zip(*(recording.blocks(channel) for channel in wanted), strict=True)
+        blocks = (np.stack(parts, axis=1) for parts in together)
+        yield from convert_pieces(
+            blocks, [partial(convert, channel) for channel in wanted], keeps_length=keeps
+        )
+
+    def _write(self, place: int, form: str | None, own: str, made: _Pieces, noise: bool) -> None:
+        """Write pieces to an open file. own: kind of the source's samples. noise: there is no
+        speech in it, whose level would be set."""
+        rule, gains = self.anonymiser.output, one_level(made.levels, self.anonymiser.raised)
+        if self.level == "source" or noise:
+            rule, gains = AsItIs(), levels_of_source(made.levels)
+        largest = max(np.abs(part).max(initial=0.0) for part in joined(made, gains))
+        # The source's kind where it has more than 16 bit, else these; else its codec, such as Opus.
+        known = soundfile.available_subtypes(form)
+        kinds = [*({own} & WIDE.keys()), "PCM_16", own]
+        kind = next((kind for kind in kinds if kind in known), None)
+        about = ("w", SAMPLE_RATE, len(gains[0]), kind)
+        with (
+            Sink(place, "r+", closefd=False) as sink,
+            soundfile.SoundFile(sink, *about, format=form) as audio,
+        ):
+            with suppress(soundfile.LibsndfileError):  # a format that holds none
+                audio.comment = MARK
+            for part in joined(made, gains):
+                audio.write(rule.written(part, float(largest), kind or ""))
+                sink.check()
+            audio.close()
+            sink.check()
+            if form == "OGG":
+                renumber_ogg(place, _SERIAL)
+
+
+def _remarks(path: Path, recording: Recording, silent: bool, renamed: bool) -> list[str]:
+    told = {
+        "its tags (title, artist, comment ...) were dropped": recording.audio.tagged,
+        f"it became {made_name(path).name}": not renamed and made_name(path) != path,
+        "it is silent: is it the right file?": silent,
+    }
+    return [plain(remark) for remark, holds in told.items() if holds]
+
+
+@contextmanager
+def _unseen(target: Path) -> Iterator[int]:
+    """Open a file without a name, which becomes the target on success: a run that is killed leaves
+    nothing. Where the file system has none, it has a name beside the target."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        place = os.open(target.parent, os.O_TMPFILE | os.O_RDWR, 0o666)
+    except OSError:
+        with replacing(target) as beside, beside.open("w+b") as stream:
+            yield stream.fileno()
+        return
+    try:
+        yield place
+        with replacing(target) as beside:
+            os.link(f"/proc/self/fd/{place}", beside, src_dir_fd=place)  # which follows the link
+    finally:
+        os.close(place)
+
+
+def learn_f0(
+    recordings: Sequence[Recording],
+    channel: int | None = None,
+    faults: dict[Path, UserError] | None = None,
+) -> F0Stats:
+    """Pitch of the speaker in a channel of the recordings, or in the mix: from stretches spread
+    evenly over them, or from all of them where these hold less than a second of voice. Those that
+    cannot be read do not count: faults gets why, by path."""
+    faults = {} if faults is None else faults
+    total, begins = sum(recording.seconds for recording in recordings), 0.0
+    n = max(1, min(_STRETCHES, int(total / _SECONDS)))
+    places = [(i + 0.5) * total / n - _SECONDS / 2 for i in range(n)]
+    contours = list[Float64]()
+    for recording in recordings:
+        parts = _stretches(recording, [at - begins for at in places], channel)
+        contours += _contours(recording, parts, faults)
+        begins += recording.seconds
+    if (found := compute_f0_stats(contours)).n >= _FEWEST:
+        return found
+    return compute_f0_stats(
+        [x for own in recordings for x in _contours(own, own.blocks(channel), faults)]
+    )
+
+
+def _stretches(
+    recording: Recording, places: Iterable[float], channel: int | None
+) -> Iterator[Float64]:
+    """Yield stretches that begin at these seconds, in order: the file is gone through once."""
+    for place in places:
+        if -_SECONDS < place < recording.seconds:
+            start = max(0, int(place * SAMPLE_RATE))
+            stop = min(len(recording), start + round(_SECONDS * SAMPLE_RATE))
+            yield recording.read(start, stop, channel)
+
+
+def _contours(
+    recording: Recording, parts: Iterable[Float64], faults: dict[Path, UserError]
+) -> list[Float64]:
+    """F0 of parts of a recording; none where it has a fault."""
+    from steps.synthesis.world import extract_f0
+
+    def contours() -> list[Float64]:
+        with closing(recording):
+            return [extract_f0(part) if part.any() else np.zeros(1) for part in parts]
+
+    found = result_of(contours)
+    if isinstance(found, UserError):
+        faults[recording.path] = found
+        return []
+    return found
+
+
+def open_all(jobs: Jobs, source: Path, files: Sequence[Path]) -> dict[Path, Recording | UserError]:
+    """Recordings of a folder, or what is wrong with each."""
+    found = jobs.run(lambda path, _: Recording.open(path), [(source / path,) for path in files])
+    return {files[n]: result for n, result in found}
+
+
+def protect_all(
+    jobs: Jobs,
+    work: Work,
+    todo: Sequence[tuple[str, Sequence[Path]]],
+    groups: Mapping[str, Sequence[Path]],
+    opened: Mapping[Path, Recording | UserError],
+    done: Callable[[Path, list[str]], None],
+) -> dict[Path, str]:
+    """Make files of groups that share a pseudo-speaker; returns the failed ones, with reasons, of
+    which no earlier version stays.
+
+    groups: all files of each, whose pitch counts: a run that goes on makes what one run would.
+    done: called with each complete file, and remarks on it.
+    """
+    faults = {path: found for path, found in opened.items() if isinstance(found, UserError)}
+    good = {path: found for path, found in opened.items() if isinstance(found, Recording)}
+    people = [[good[path] for path in groups[name] if path in good] for name, _ in todo]
+    learnt, unheard = _learn_all(jobs, work, people)
+    faults |= {path.relative_to(work.source): error for path, error in unheard.items()}
+    wanted = [(n, name, path) for n, (name, files) in enumerate(todo) for path in files]
+    calls = [(name, path, good[path], learnt[n]) for n, name, path in wanted if path not in faults]
+    # So that no long file is begun last, where lengths are known; drawn names tell no order.
+    keeps = work.anonymiser.keeps_length
+    calls.sort(key=lambda call: (-call[2].seconds * keeps, work.target(call[1])))
+    for n, result in jobs.run(work.protect, calls):
+        path = calls[n][1]
+        if isinstance(result, UserError):
+            faults[path] = result
+        else:
+            done(path, result)
+    failed = {path: str(faults[path]) for *_, path in wanted if path in faults}
+    for path, why in failed.items():
+        where = str(work.source / path)
+        failed[path] = why if where in why or str(work.target(path)) in why else f"{where}: {why}"
+    for target in filter(os.path.lexists, map(work.target, failed)):
+        with suppress(IsADirectoryError):  # which was why
+            target.unlink()
+    return failed
+
+
+def _learn_all(
+    jobs: Jobs, work: Work, people: Sequence[Sequence[Recording]]
+) -> tuple[list[dict[int | None, F0Stats]], dict[Path, UserError]]:
+    """Pitch of each person, by channel, from all their recordings; and why, by path, some of these
+    could not be heard."""
+    heard = [
+        (n, channel, [own for own in recordings if channel in work.made_of(own)])
+        for n, recordings in enumerate(people)
+        for channel in dict.fromkeys(c for own in recordings for c in work.made_of(own))
+    ]
+    learnt, faults = [dict[int | None, F0Stats]() for _ in people], dict[Path, UserError]()
+    for i, found in jobs.run(_learn, [(own, channel) for _, channel, own in heard]):
+        n, channel, own = heard[i]
+        if isinstance(found, UserError):
+            faults |= {recording.path: found for recording in own}
+        else:
+            learnt[n][channel] = found[0]
+            faults |= found[1]
+    return learnt, faults
+
+
+def _learn(
+    recordings: Sequence[Recording], channel: int | None, _: Tick
+) -> tuple[F0Stats, dict[Path, UserError]]:
+    faults = dict[Path, UserError]()
+    return learn_f0(recordings, channel, faults), faults

@@ -1,0 +1,91 @@
+"""make protect and make evidence: what a user gives reaches the programs as it was typed."""
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.recipes import ROOT, Done, run_words
+
+ODD = (
+    "Kunde$AB", "$$", "$(shell touch pwned)", "${shell touch pwned}", "`touch pwned`",
+    "$(touch pwned)", "a'b\"c", '"; touch pwned; "', "a b ", "#a", "a#b", "%", "a\\", "a\\#", "-x",
+    "--help", "a\nb", "a=b:c,d)", "*", "~", "$", "é", "$(IN)", "$@",
+)  # fmt: skip
+TELL = f"#!{sys.executable}\nimport json, sys\nprint(json.dumps(sys.argv[1:]))\n"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """The Makefile, with programs that tell their arguments."""
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    for name, text in (
+        ("utils/setup.sh", "#!/bin/sh\n"),
+        ("path.sh", ""),
+        ("steps/protect_folder.py", TELL),
+        ("steps/protect_stream.py", TELL),
+        ("local/measure_evidence.py", TELL),
+    ):
+        (path := tmp_path / name).parent.mkdir(exist_ok=True)
+        path.write_text(text)
+        path.chmod(0o755)
+    return tmp_path
+
+
+def make(project: Path, *words: str, status: int = 0, **given: str) -> Done:
+    return run_words(
+        ("make", "-s", "--no-print-directory", *words), status, cwd=project,
+        env={**os.environ, **given},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_make_expanded_a_name_with_a_dollar(project: Path, odd: str) -> None:
+    """IN='Kunde$AB' protected the folder KundeB, and $(shell ...) was run."""
+    names = ("IN", "OUT", "SYSTEM", "PER", "CHANNELS", "SPEAKERS", "KEY_FILE", "NJ")
+    given = {name: f"{odd}{name}" for name in names} | {"IN": odd, "OUT": odd, "KEY_FILE": odd}
+    words = [
+        f"--system={odd}SYSTEM", f"--per={odd}PER", f"--speakers={odd}SPEAKERS",
+        f"--key-file={odd}", f"--nj={odd}NJ",
+    ]  # fmt: skip
+    for target, more in (("protect", [f"--channels={odd}CHANNELS"]), ("evidence", [])):
+        typed = [f"{name}={value}" for name, value in given.items()]
+        for done in (
+            make(project, target, *typed, "OTHER=$(shell touch pwned)"),
+            make(project, target, **given),
+        ):
+            assert json.loads(done.stdout) == [*words, *more, "--", odd, odd]
+    assert not (project / "pwned").exists()
+
+
+def test_defaults_of_make(project: Path) -> None:
+    folder = ["--system=models/bn2", "--per=file", "--channels=mix"]
+    for words, expected in (
+        (["protect", "IN=a", "OUT=b"], [*folder, "--", "a", "b"]),
+        (["protect", "IN=a", "OUT=b", "RENAME=true"], [*folder, "--rename", "--", "a", "b"]),
+        (["protect", "IN=-", "OUT=-"], ["--system=models/bn"]),
+        (["evidence", "IN=a", "OUT=b", "RENAME=false"], [*folder[:2], "--", "a", "b"]),
+    ):
+        assert json.loads(make(project, *words).stdout) == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "IN is missing; write make protect IN=folder OUT=folder"),
+        (["IN=a"], "OUT is missing; write make protect IN=folder OUT=folder"),
+        (["in=a", "out=b"], "nothing is called in= out=; write IN= OUT="),
+        (["IN=a", "OUT=b", "key_file=k"], "nothing is called key_file=; write IN= OUT="),
+        *(
+            (["IN=a", "OUT=b", f"RENAME={word}"], "RENAME is true or false")
+            for word in ("yes", "1", "True", "true false", "%", "$(IN)")
+        ),
+    ],
+)
+def test_what_make_cannot_use_was_not_named_in_one_line(project, words, message) -> None:
+    """`bash: line 1: IN: make protect ...`; in= counted for nothing, RENAME=yes kept the names."""
+    (line,) = make(project, "protect", *words, status=2).stderr.splitlines()
+    assert f"*** make protect: {message}" in line
