@@ -71,7 +71,9 @@ def main(
             f"{system}: changes how long speech is (rate, pauses, reads), and recordings are "
             "compared second by second; measure it by a recipe (run.sh)"
         )
-    judges, missing = evidence.load_judges(loaded.anonymiser if loaded else None)
+    judges, missing = evidence.load_judges(
+        loaded.anonymiser if loaded else None, made.get("level", "one")
+    )
     jobs = job.Jobs(min(nj or len(os.sched_getaffinity(0)), len(audio)))
     known = evidence.Versions(out, audio)
     watch = progress("measure_evidence, which file is which", unit="comparisons")
@@ -82,11 +84,11 @@ def main(
     for _ in progress("measure_evidence", unit="recordings")(pairs):
         pair, result = next(results)
         if isinstance(result, UserError):
-            left_out[pair.name] = job.plain(str(result))
+            left_out[pair.name] = job.plain(job.with_name(pair.original.path, result))
         else:
             heard[pair.name] = result
     pairs = [pair for pair in pairs if pair.name in heard]
-    wrong = evidence.notes(held)
+    wrong = held.notes
     for note in wrong:
         print(f"measure_evidence.py: {job.plain(out)}/{note}", file=sys.stderr)
     for why in left_out.values():
@@ -96,7 +98,7 @@ def main(
             f"{source}: {len(pairs)} recordings of fewer than {FEWEST} people can be compared "
             f"with {out}; so few cannot be judged, give recordings of more people"
         )
-    found = evidence.assess(pairs, [heard[pair.name] for pair in pairs], len(held.originals))
+    found = evidence.assess(pairs, heard, len(held.are("original")))
     about = {
         "source": job.plain(source), "out": job.plain(out), "per": per, **account.origin(),
         "system": {"path": job.plain(system), "digest": loaded.digest} if loaded else None,

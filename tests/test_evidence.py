@@ -26,6 +26,7 @@ from local.evidence.figures import (
     Heard,
     Judges,
     Pair,
+    Use,
     assess,
     value,
 )
@@ -84,11 +85,12 @@ def judges(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Instead of networks, which take seconds to load; intervals of few resamples."""
     monkeypatch.setattr(evidence, "N_BOOTSTRAP", 100)
     monkeypatch.setitem(evidence.EVALUATORS, "ear", "cosine")
+    monkeypatch.setattr(evidence, "VOICES", (*evidence.VOICES, "ear"))
     monkeypatch.setattr(identity, "SAME", 0.98)  # as a warp hardly changes these vowels
     monkeypatch.setattr(
         evidence, "load_judges",
-        lambda system: (Judges({"ear": Ear()}, None, lambda _: Quality(3.0), system),
-                        {"moonshine": "is not installed"}),
+        lambda *made: (Judges({"ear": Ear()}, None, lambda _: Quality(3.0), *made),
+                       {"moonshine": "is not installed"}),
     )  # fmt: skip
     yield
     logging.getLogger("local").setLevel(logging.NOTSET)
@@ -150,7 +152,7 @@ def test_without_a_word_on_people_each_recording_is_a_person(folder: Path) -> No
     assert "each recording counts as a person" in (folder / "out.evidence.html").read_text()
 
 
-def heard(known: Vector, protected: Vector, n: int = N) -> Found:
+def heard(known: Vector, protected: Vector, n: int = N, encoder: str = "pyannote") -> Found:
     """Evidence on n people, whose vectors these functions make."""
     pairs = [Pair(f"{i:02d}.wav", f"{i:02d}", *2 * (Recording(Path(), None),)) for i in range(n)]  # type: ignore[arg-type]
     vectors = [
@@ -158,13 +160,13 @@ def heard(known: Vector, protected: Vector, n: int = N) -> Found:
          AGAIN: protected(i + N)}
         for i in range(n)
     ]  # fmt: skip
-    both = Quality(4.0), Quality(3.0)
-    said = ("we read good books", "we read good boots")
-    return assess(
-        pairs,
-        [Heard({"pyannote": own}, said, both, (100.0 + 10 * i, 200.0))
-         for i, own in enumerate(vectors)],
-    )  # fmt: skip
+    after = Use("we read good boots", Quality(3.0), 200.0)
+    return assess(pairs, {
+        pair.name: Heard(
+            {encoder: own}, (Use("we read good books", Quality(4.0), 100.0 + 10 * i), after)
+        )
+        for i, (pair, own) in enumerate(zip(pairs, vectors, strict=True))
+    })  # fmt: skip
 
 
 def drawn(seed: int) -> Vector:
@@ -353,7 +355,8 @@ def test_originals_in_out_were_not_seen(folder, tmp_path, capsys, words):
     }
     refuses("4 files are not what their names say", run, folder / "in", out, kind=LossError)
     told = json.loads((tmp_path / "out.evidence.json").read_text())
-    assert {name: own["of"] for name, own in told["originals"].items()} == wrong
+    assert {name: own["of"] for name, own in told["wrong"].items()} == wrong
+    assert {own["is"] for own in told["wrong"].values()} == {"original"}
     assert "4 files of OUT are originals" in told["decision"]["Not hidden"]
     assert told["verdict"].startswith("✗ does not anonymise")
     printed, page = capsys.readouterr().err, (tmp_path / "out.evidence.html").read_text()
@@ -365,15 +368,17 @@ def test_originals_in_out_were_not_seen(folder, tmp_path, capsys, words):
 def test_voices_under_each_others_names_counted_as_hidden(folder, tmp_path):
     """Protected or not: whoever is attacked is whose voice it is, and the names are put right."""
     names = sorted(path.name for path in (folder / "in").iterdir())
-    for side, what in (("in", "originals"), ("out", "swapped")):
+    for side, what in (("in", "original"), ("out", "swapped")):
         out = tmp_path / what
         for name, other in zip(names, names[1:] + names[:1], strict=True):
             write(out / name, soundfile.read(folder / side / other)[0])
         given = ("--per", "speaker", folder / "in", out)
         refuses("9 files are not what", run, *given, kind=LossError)
         told = json.loads((tmp_path / f"{what}.evidence.json").read_text())
-        assert set(told[what]) == set(names)
-        assert told["attacks"][1]["naming"]["reid_top_1"] > 0.5
+        assert {name: own["is"] for name, own in told["wrong"].items()} == dict.fromkeys(
+            names, what
+        )
+        assert told["attacks"][1]["recordings"]["named_by_recording"] > 0.5
         assert told["verdict"].startswith("✗")
 
 
@@ -401,4 +406,4 @@ def test_pairs_of_many_recordings_grew_with_their_square(monkeypatch) -> None:
     figures = heard(drawn(0), drawn(0)).attacks[1].figures
     assert figures["linking"]["n_target"] == N
     assert figures["linking"]["n_nontarget"] == 9 * N
-    assert figures["naming"]["reid_top_1"] == 1.0
+    assert figures["recordings"]["named_by_recording"] == 1.0

@@ -3,7 +3,9 @@ and heard by all judges; attacks by those who train nothing, the verdict, and a 
 
 import base64
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -34,7 +36,8 @@ from steps.speaker.backends import Backend, PairBackend, load_backend
 from steps.speaker.encoders import Encoder, TooShortError, load_encoder
 from steps.standalone.account import beside
 from steps.standalone.job import SALT, TABLE, Jobs, Tick, known_names, made_name, made_of, plain
-from steps.standalone.stream import Recording, convert_stream
+from steps.standalone.protection import level_of
+from steps.standalone.stream import Recording, convert_pieces, joined
 from steps.synthesis.f0 import VOICED_HZ, compute_f0_stats
 from steps.synthesis.world import extract_f0
 from utils.arrays import Bool, Float32, Float64
@@ -65,29 +68,34 @@ class Pair:
     protected: Recording
 
 
+class Use(NamedTuple):
+    """What is heard in the middle of a recording: words, quality, and pitch (median F0 in Hz, NaN
+    without voice)."""
+
+    text: str
+    quality: Quality
+    pitch: float
+
+
 @dataclass(frozen=True)
 class Heard:
-    """Measurements of a pair. vectors: (d,) by encoder and half; text, quality and pitch (median
-    F0 in Hz, NaN without voice): before and after."""
+    """What is heard of a pair. vectors: (d,) by encoder and half; uses: before and after."""
 
     vectors: Mapping[str, Mapping[str, Float32]]
-    text: tuple[str, str]
-    quality: tuple[Quality, Quality]
-    pitch: tuple[float, float]
+    uses: tuple[Use, Use]
 
 
 class Versions:
-    """Names in OUT of recordings' protected versions, drawn or not, and whether these are of what
-    the recordings are now."""
+    """Names in OUT of recordings' protected versions, drawn or not, and what `made_of` says."""
 
     def __init__(self, out: Path, paths: Sequence[Path]) -> None:
         self._drawn = known_names([SALT, *paths], beside(out, TABLE))
-        self._is_of = made_of(out, str(self._drawn.pop(SALT, "")))
+        self._made_of = made_of(out, str(self._drawn.pop(SALT, "")))
         self.names = {path: self._drawn.get(path, made_name(path)) for path in paths}
 
-    def is_of(self, path: Path, source: Path) -> bool:
-        """Whether the version of a recording's name was made of the recording as it is."""
-        return self._is_of(self._drawn.get(path, path), source)
+    def made_of(self, path: Path, source: Path, made: Path) -> tuple[bool, bool]:
+        """Whether a version was made of the recording as it is, and is what was written."""
+        return self._made_of(self._drawn.get(path, path), source, made)
 
 
 def pair_up(
@@ -95,114 +103,115 @@ def pair_up(
 ) -> tuple[list[Pair], dict[str, str]]:
     """Pairs of all recordings, by person, and why others have none: OUT lacks them, they are no
     audio, too short, as long as no protected version of theirs would be, have changed since, or
-    were there before. What a file of OUT holds is more than its name."""
+    were there before. What a file of OUT holds is more than its name; held gets those that were
+    changed since they were made."""
     pairs, left_out = list[Pair](), dict[str, str]()
     holds = {path: name for name, path in reversed(held.whose.items())}
     holds |= {path: name for path, name in known.names.items() if held.whose.get(name) == path}
     for person, path in ((person, path) for person, paths in people.items() for path in paths):
-        name, made = plain(path), out / holds.get(path, known.names[path])
+        name = holds.get(path, known.names[path])
+        own, made = source / path, out / name
         try:
             if not made.is_file():
                 raise UserError(f"{made}: is missing; protect it first (make protect)")
-            if path in held.copies:
-                first = source / held.copies[path]
-                raise UserError(f"{source / path}: is the same recording as {first}, counted once")
-            pair = Pair(name, person, Recording.open(source / path), Recording.open(made))
-            seconds = pair.original.seconds, pair.protected.seconds
-            if min(seconds) < SHORTEST:
-                raise UserError(f"{source / path}: is shorter than {SHORTEST:g} s")
-            if abs(seconds[0] - seconds[1]) > _APART:
-                raise UserError(
-                    f"{made}: has {seconds[1]:.1f} s, and {source / path} has {seconds[0]:.1f} s; "
-                    "it is not a protected version of it"
-                )
-            if made == out / known.names[path] and not known.is_of(path, source / path):
-                raise UserError(
-                    f"{source / path}: is not what {made} was made of; protect it again"
-                )
-            if path not in holds:
-                raise UserError(f"{made}: does not hold what {source / path} says")
+            pair = Pair(plain(path), person, Recording.open(own), Recording.open(made))
+            before, after = pair.original.seconds, pair.protected.seconds
+            of_own, as_made = True, True
+            if name == known.names[path]:
+                of_own, as_made = known.made_of(path, own, made)
+            faults = {
+                f"{own}: is the same recording as {held.copies.get(path)}, counted once":
+                    path in held.copies,
+                f"{own}: is shorter than {SHORTEST:g} s": min(before, after) < SHORTEST,
+                f"{made}: has {after:.1f} s, and {own} has {before:.1f} s; it is not a protected "
+                "version of it": abs(before - after) > _APART,
+                f"{own}: is not what {made} was made of; protect it again": not of_own,
+                f"{made}: does not hold what {own} says": path not in holds,
+                **{held.unread[one]: True for one in (own, made) if one in held.unread},
+            }  # fmt: skip
+            if why := next((why for why, is_so in faults.items() if is_so), ""):
+                raise UserError(why)
+            if not as_made:
+                held.wrong.setdefault(name, "changed")
             pairs.append(pair)
         except UserError as error:
-            left_out[name] = plain(str(error))
+            left_out[plain(path)] = plain(str(error))
     return pairs, left_out
 
 
 @dataclass(frozen=True)
 class Judges:
     """All who hear; what is not installed is not among the encoders, or None. system: what the
-    attacker who knows it protects with."""
+    attacker who knows it protects with, at a level as `make protect` has it."""
 
     encoders: Mapping[str, Encoder]
     recogniser: Recogniser | None
     estimate: Callable[[Float64], Quality]
     system: Anonymiser | None
+    level: str = "one"
 
     def hear(self, pair: Pair, tick: Tick) -> Heard:
         """Hear a pair; UserError where a half has too little speech."""
         halves = dict(zip((KNOWN, SAID), identity.halves(pair.original, MOST), strict=True))
         halves |= dict(zip((PAIR, PROTECTED), identity.halves(pair.protected, MOST), strict=True))
         if not all(half.any() for half in halves.values()):
-            raise UserError(f"{pair.original.path}: half of it is silent, before or after")
+            raise UserError("half of it is silent, before or after")
         if self.system is not None:
-            halves[AGAIN] = self._protect(halves[KNOWN], pair.person)
-        try:
-            vectors = {
-                name: {side: _vector(encoder, half) for side, half in halves.items()}
-                for name, encoder in self.encoders.items()
-            }
-        except TooShortError as error:
-            raise UserError(f"{pair.original.path}: {error}") from error
-        middles = [_middle(recording) for recording in (pair.original, pair.protected)]
-        found = Heard(
-            vectors,
-            (self._words(pair.name, middles[0]), self._words(pair.name, middles[1])),
-            (self.estimate(middles[0]), self.estimate(middles[1])),
-            (_pitch(middles[0]), _pitch(middles[1])),
-        )
-        pair.original.close()
-        pair.protected.close()
+            halves[AGAIN] = _protect(halves[KNOWN], pair.person, self.system, self.level)
+        vectors = {
+            name: {side: _vector(encoder, half) for side, half in halves.items()}
+            for name, encoder in self.encoders.items()
+        }
+        with closing(pair.original) as original, closing(pair.protected) as protected:
+            uses = self._use(pair.name, original), self._use(pair.name, protected)
         tick(pair.original.seconds)
-        return found
+        return Heard(vectors, uses)
 
-    def _protect(self, half: Float64, person: str) -> Float64:
-        """Protect as `make protect` does, with a voice for each person."""
-        system = self.system
-        assert system is not None
-        speaker = SourceSpeaker(person, f0=compute_f0_stats([extract_f0(half)]))
-        key = VoiceKey("spk", ("folder", person), ("folder", person))
-        parts = convert_stream([half], lambda samples: system.transform(samples, key, speaker)[0])
-        return np.concatenate(list(parts))
-
-    def _words(self, name: str, samples: Float64) -> str:
-        if self.recogniser is None:
-            return ""
-        heard = self.recogniser.recognise(name, samples)
-        return heard if isinstance(heard, str) else heard.words
+    def _use(self, name: str, recording: Recording) -> Use:
+        n, most = len(recording), round(TEXT * SAMPLE_RATE)
+        start = max(0, (n - most) // 2)
+        middle = recording.read(start, min(n, start + most))
+        heard = self.recogniser.recognise(name, middle) if self.recogniser else ""
+        f0 = extract_f0(middle)
+        pitch = float(np.median(voiced)) if len(voiced := f0[f0 > VOICED_HZ]) else math.nan
+        text = heard if isinstance(heard, str) else heard.words
+        return Use(text, self.estimate(middle), pitch)
 
 
-EVALUATORS = {"pyannote": "cosine", "resemblyzer": "cosine"}
-"""Encoders of steps/speaker that come trained, and offline, and the back ends that compare them."""
-VOICES = {"pyannote", "resemblyzer"}  # those that hear nothing but who speaks
+def _protect(half: Float64, person: str, system: Anonymiser, level: str) -> Float64:
+    """Protect as `make protect` does, with a voice for each person."""
+    speaker = SourceSpeaker(person, f0=compute_f0_stats([extract_f0(half)]))
+    key = VoiceKey("spk", ("folder", person), ("folder", person))
+    made = [*convert_pieces([half[:, None]], [lambda x: system.transform(x, key, speaker)[0]])]
+    rule, gains = level_of([(piece.source, piece.made) for piece in made], system, level)
+    samples = np.concatenate([*joined(made, gains)])[:, 0]
+    return rule.written(samples, float(np.abs(samples).max()), "FLOAT")
 
 
-def load_judges(system: Anonymiser | None) -> tuple[Judges, dict[str, str]]:
-    """All who hear, and why others, by name, cannot; UserError without an encoder."""
+VOICES = ("pyannote", "resemblyzer")
+WRITTEN = {"content": "cosine_scaled", "level": "distance", "energy": "cosine_scaled"}
+EVALUATORS = {**dict.fromkeys(VOICES, "cosine"), **WRITTEN}
+"""Encoders that come trained, and offline, and the back ends that compare them: of voices, and of
+the file as it is written."""
+
+
+def load_judges(system: Anonymiser | None, level: str) -> tuple[Judges, dict[str, str]]:
+    """All who hear, and why others, by name, cannot; UserError without an encoder of voices."""
     missing = dict[str, str]()
 
-    def load(name: str, make: Callable[[str], T]) -> T | None:
+    def load(name: str, make: Callable[[str], T]) -> list[T]:
         try:
-            return make(name)
+            return [make(name)]
         except UserError as error:
             missing[name] = str(error)
-            return None
+            return []
 
-    found = {name: load(name, load_encoder) for name in EVALUATORS}
-    encoders = {name: encoder for name, encoder in found.items() if encoder is not None}
-    if not encoders:
-        raise UserError(next(iter(missing.values())))
+    encoders = {name: own for name in EVALUATORS for own in load(name, load_encoder)}
+    if not encoders.keys() & VOICES:
+        raise UserError(missing[VOICES[0]])
     words = load("moonshine", make_recogniser)
-    return Judges(encoders, words, load_estimator(), system), missing
+    judges = Judges(encoders, words[0] if words else None, load_estimator(), system, level)
+    return judges, missing
 
 
 def hear_all(
@@ -213,12 +222,6 @@ def hear_all(
     order = sorted(pairs, key=lambda pair: -pair.original.seconds)
     for n, result in jobs.run(judges.hear, [(pair,) for pair in order]):
         yield order[n], result
-
-
-def _middle(recording: Recording) -> Float64:
-    n, most = len(recording), round(TEXT * SAMPLE_RATE)
-    start = max(0, (n - most) // 2)
-    return recording.read(start, min(n, start + most))
 
 
 def _vector(encoder: Encoder, half: Float64) -> Float32:
@@ -233,11 +236,6 @@ def _vector(encoder: Encoder, half: Float64) -> Float32:
     if short is not None and not found:
         raise short
     return np.asarray(np.mean(found, axis=0), np.float32)
-
-
-def _pitch(samples: Float64) -> float:
-    f0 = extract_f0(samples)
-    return float(np.median(voiced)) if len(voiced := f0[f0 > VOICED_HZ]) else math.nan
 
 
 # ---- Attacks, and the verdict on them.
@@ -294,17 +292,15 @@ class Found:
         return [attack for attack in self.attacks if attack.attacker != "unprotected"]
 
 
-def assess(pairs: Sequence[Pair], heard: Sequence[Heard], originals: int = 0) -> Found:
-    """Run all attackers who train nothing on what was heard of pairs, and compare their use.
-    originals: how many files of OUT are originals, which no attacker has to find first."""
-    names = [pair.name for pair in pairs]
+def assess(pairs: Sequence[Pair], heard: Mapping[str, Heard], originals: int = 0) -> Found:
+    """Run all attackers who train nothing on what was heard of pairs, by name, and compare their
+    use. originals: how many files of OUT are originals, which no attacker has to find first."""
     person = {pair.name: f"person {pair.person}" for pair in pairs}  # nor a name of a recording
+    heard = {name: heard[name] for name in person}
     attacks = [
         attack
-        for encoder in heard[0].vectors
-        for attack in _attacks(
-            encoder, {n: h.vectors[encoder] for n, h in zip(names, heard, strict=True)}, person
-        )
+        for encoder in heard[pairs[0].name].vectors
+        for attack in _attacks(encoder, {n: h.vectors[encoder] for n, h in heard.items()}, person)
     ]
     protected = [attack for attack in attacks if attack.attacker != "unprotected"]
     each = [attack.figures["linking"]["linkability_per_speaker"] or {} for attack in protected]
@@ -317,13 +313,8 @@ def assess(pairs: Sequence[Pair], heard: Sequence[Heard], originals: int = 0) ->
         "aligned": f"fewer than {FEWEST_ALIGNED} people, and half of them would teach",
         "lazy_informed": "the recordings were not protected by make protect",
     }
-    return Found(
-        attacks,
-        verdict,
-        *_use(dict(zip(names, heard, strict=True)), person),
-        {who: why for who, why in left_out.items() if who not in tried},
-        _doubles(dict(zip(names, heard, strict=True)), person),
-    )  # fmt: skip
+    left_out = {who: why for who, why in left_out.items() if who not in tried}
+    return Found(attacks, verdict, *_use(heard, person), left_out, _doubles(heard, person))
 
 
 DOUBLE = 0.25
@@ -338,12 +329,11 @@ def _doubles(heard: Mapping[str, Heard], person: Mapping[str, str]) -> list[list
     names = sort_ids(heard)
     who = np.array([person[name] for name in names])
     near = np.not_equal.outer(who, who)
-    for encoder in next(iter(heard.values())).vectors:
-        if encoder in VOICES:
-            vectors = {name: own.vectors[encoder] for name, own in heard.items()}
-            halves = (_stack(vectors, names, half) for half in (KNOWN, SAID))
-            score = _scores(load_backend(EVALUATORS[encoder]), *halves)
-            near &= (score + score.T) / 2.0 > np.quantile(np.diag(score), DOUBLE)
+    for encoder in next(iter(heard.values())).vectors.keys() & VOICES:
+        vectors = {name: own.vectors[encoder] for name, own in heard.items()}
+        halves = (_stack(vectors, names, half) for half in (KNOWN, SAID))
+        score = _scores(load_backend(EVALUATORS[encoder]), *halves)
+        near &= (score + score.T) / 2.0 > np.quantile(np.diag(score), DOUBLE)
     _, group = connected_components(near, directed=False)
     found = invert(dict(zip(names, map(str, group.tolist()), strict=True)))
     return [own for own in found.values() if len(own) > 1]
@@ -502,42 +492,29 @@ def _use(heard: Mapping[str, Heard], person: Mapping[str, str]) -> tuple[Report,
     """Words by the recogniser before protection, and estimated quality; and whether a low pitch
     stays low and a high one high."""
     n = N_BOOTSTRAP
-    before, after = ({name: own.text[i] for name, own in heard.items()} for i in (0, 1))
-    words = (
-        error_figures(before, after, person, "english", n_bootstrap=n)
-        if any(before.values())
-        else {}
+    sides = [{name: own.uses[i] for name, own in heard.items()} for i in (0, 1)]
+    said, heard_after = ({name: use.text for name, use in side.items()} for side in sides)
+    before, after = (
+        {name: use.quality.problem or use.quality.mos for name, use in side.items()}
+        for side in sides
     )
-    scores = [
-        {name: own.quality[i].problem or own.quality[i].mos for name, own in heard.items()}
-        for i in (1, 0)
-    ]
-    low = [
-        {
-            name: "low" if own.pitch[i] < LOW else "high"
-            for name, own in heard.items()
-            if min(own.pitch) > 0
-        }
-        for i in (0, 1)
-    ]
-    pitch = (
-        recall_figures(low[0], low[1], person, n_bootstrap=n) if len({*low[0].values()}) > 1 else {}
+    voiced = [name for name, own in heard.items() if all(use.pitch > 0 for use in own.uses)]
+    low, stays = (
+        {name: "low" if side[name].pitch < LOW else "high" for name in voiced} for side in sides
     )
-    return words, quality_figures(scores[0], person, scores[1], n_bootstrap=n), pitch
+    return (
+        error_figures(said, heard_after, person, "english", n_bootstrap=n)
+        if any(said.values())
+        else {},
+        quality_figures(after, person, before, n_bootstrap=n),
+        recall_figures(low, stays, person, n_bootstrap=n) if len({*low.values()}) > 1 else {},
+    )
 
 
 # ---- Evidence as data and as one page, with clips of those who are named most often.
 
 
 N_CLIPS = 3
-
-
-class Clip(NamedTuple):
-    """A recording's name, and the same seconds of it before and after protection, MP3 in base64."""
-
-    name: str
-    before: str
-    after: str
 
 
 def as_data(
@@ -549,11 +526,14 @@ def as_data(
         **about,
         "recordings": {pair.name: pair.person for pair in pairs},
         "left_out": left_out,
-        "originals": {
-            plain(name): {"of": plain(held.whose[name]), "coherence": coherence}
-            for name, coherence in held.originals.items()
+        "wrong": {
+            plain(name): {
+                "is": kind,
+                "of": plain(held.whose.get(name, "")),
+                "coherence": held.coherence.get(name),
+            }
+            for name, kind in held.wrong.items()
         },
-        "swapped": {plain(name): plain(held.whose[name]) for name in held.swapped},
         "copies": {plain(name): plain(first) for name, first in held.copies.items()},
         "doubles": found.doubles,
         "verdict": str(found.verdict),
@@ -580,7 +560,7 @@ def as_page(
         hits=hits, said=said, found=found, about=about, left_out=left_out, n=len(pairs),
         select=select, clips=clips(found, pairs), colour=colour, LOW=LOW, MOST=MOST, TEXT=TEXT,
         people=len({pair.person for pair in pairs}), decision=decide(found, held, left_out),
-        notes=notes(held), named=named(found), N_NAMED=N_NAMED,
+        notes=held.notes, named=named(found), N_NAMED=N_NAMED,
         guessed=len(pairs) * sum(attack.chance for attack in found.protected),
         speakers={pair.name: doubled.get(pair.name, pair.person) for pair in pairs},
     )  # fmt: skip
@@ -599,53 +579,35 @@ def named(found: Found) -> list[tuple[str, list[Attack]]]:
     return sorted(who.items(), key=lambda one: (-len(one[1]), one[0]))
 
 
-def notes(held: Identity) -> list[str]:
-    """Sentences on files of OUT that do not hold what their names say."""
-    return [
-        *(
-            f"{plain(name)}: is the original {plain(held.whose[name])}, unprotected"
-            for name in sorted(held.originals)
-        ),
-        *(
-            f"{plain(name)}: is a protected version of {plain(held.whose[name])}"
-            for name in held.swapped
-        ),
-        *(f"{plain(name)}: is a version of none of the recordings" for name in held.strange),
-    ]
-
-
 def decide(found: Found, held: Identity, left_out: Mapping[str, str]) -> dict[str, str]:
     """What to decide by, in three lines: from whom people are hidden, what is not hidden, and what
     to do before anything is published."""
     leak = found.verdict.level < Level.UNJUDGED
     quiet = [
-        attack for attack in found.protected
-        if attack.evidence.p_named >= LEVEL and fold(attack.evidence.eer).high >= 0.5
+        f"{frame.attacker(attack.attacker)} ({attack.encoder})" for attack in found.protected
+        if (own := attack.evidence).judges and own.p_named >= LEVEL and fold(own.eer).high >= 0.5
     ]  # fmt: skip
-    who = _several([f"{frame.attacker(a.attacker)} ({a.encoder})" for a in quiet])
-    open_to = [
-        f"{len(held.originals)} files of OUT are originals" if held.originals else "",
-        f"who speaks ({select.WORDS[found.verdict.level]})" if leak else "",
-        "what is said, and when",
-        "whether a voice is low or high" if value(found.pitch, "uar").low > 0.5 else "",
-    ]
-    originals, wrong = (
-        [plain(name) for name in names]
-        for names in (sorted(held.originals), (*held.swapped, *held.strange))
-    )
-    to_do = [
-        f"protect anew what became {_several(originals)}" if originals else "",
-        f"put right the names of {_several(wrong)}" if wrong else "",
-        "write who is one person into SPEAKERS (below), and measure again" if found.doubles else "",
-        f"see what was left out ({len(left_out)})" if left_out else "",
-        "take a system that hides more, or publish less of each person" if leak else "",
-        "have attackers train on speech of this system (run.sh), as none did",
-    ]
+    originals = len(held.are("original"))
+    open_to = {
+        f"{originals} files of OUT are originals": originals,
+        f"who speaks ({select.WORDS[found.verdict.level]})": leak,
+        "what is said, and when": True,
+        "whether a voice is low or high": value(found.pitch, "uar").low > 0.5,
+    }
+    to_do = {
+        **{what.format(_several(held.are(kind))): held.are(kind)
+           for kind, (_, what) in identity.WRONG.items()},
+        "write who is one person into SPEAKERS (below), and measure again": found.doubles,
+        f"see what was left out ({len(left_out)})": left_out,
+        "take a system that hides more, or publish less of each person": leak,
+        "have attackers train on speech of this system (run.sh), as none did": True,
+    }  # fmt: skip
     hidden = "nobody" if leak else "nobody for certain, as no attacker trained or passed a control"
+    who = _several(quiet) or "none of those who were run"
     return {
-        "Hidden from": f"{hidden}; no leak is shown by {who or 'none of those who were run'}",
-        "Not hidden": "; ".join(filter(None, open_to)),
-        "Before you publish": "; ".join(filter(None, to_do)),
+        "Hidden from": f"{hidden}; no leak is shown by {who}",
+        "Not hidden": "; ".join(what for what, is_so in open_to.items() if is_so),
+        "Before you publish": "; ".join(what for what, is_so in to_do.items() if is_so),
     }
 
 
@@ -669,21 +631,20 @@ def said(report: Mapping[str, Any], name: str, of: str = "eer") -> str:
     return measure(of).say(value(report, name))
 
 
-def clips(found: Found, pairs: Sequence[Pair]) -> list[Clip]:
-    """Clips of a recording each of the people who are named most often by all attackers."""
-    named: dict[str, float] = {}
+def clips(found: Found, pairs: Sequence[Pair]) -> list[tuple[str, ...]]:
+    """Names of a recording each of the people who are named most often by all attackers, with the
+    same seconds of it before and after protection, MP3 in base64."""
+    named = Counter[str]()
     for attack in found.protected:
-        for person, rate in attack.figures["recordings"]["named_per_speaker"].items():
-            named[person] = named.get(person, 0.0) + rate
+        named.update(attack.figures["recordings"]["named_per_speaker"])
     first = {f"person {pair.person}": pair for pair in reversed(pairs)}
-    most = sorted(named, key=lambda person: (-named[person], person))[:N_CLIPS]
-    return [_clip(first[person]) for person in most]
+    return [_clip(first[person]) for person, _ in named.most_common(N_CLIPS)]
 
 
-def _clip(pair: Pair) -> Clip:
+def _clip(pair: Pair) -> tuple[str, ...]:
     n, length = len(pair.original), round(SECONDS * SAMPLE_RATE)
-    heard = pair.original.read(0, min(n, round(MOST * SAMPLE_RATE)))
-    start = loudest(heard, length)
-    sides = (pair.original, pair.protected)
-    cut = (own.read(start, min(start + length, len(own))) for own in sides)
-    return Clip(pair.name, *(base64.b64encode(mp3(one)).decode("ascii") for one in cut))
+    start = loudest(pair.original.read(0, min(n, round(MOST * SAMPLE_RATE))), length)
+    cuts = (
+        own.read(start, min(start + length, len(own))) for own in (pair.original, pair.protected)
+    )
+    return pair.name, *(base64.b64encode(mp3(cut)).decode("ascii") for cut in cuts)

@@ -1,7 +1,7 @@
 """Which recording a file holds: originals that were passed on, swapped names, copies, and people
 who stand under two names."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +11,7 @@ import numpy as np
 from scipy.signal import csd, welch
 
 from steps.audio import SAMPLE_RATE
-from steps.standalone.job import Jobs, Tick, find_audio
+from steps.standalone.job import Jobs, Tick, find_audio, plain, with_name
 from steps.standalone.stream import Recording
 from utils.arrays import Float32, Float64
 from utils.cli import UserError
@@ -108,20 +108,42 @@ def _coherence(a: Float64, b: Float64) -> float:
 T = TypeVar("T")
 
 
+WRONG = {
+    "original": ("is the original {}, unprotected", "protect anew what became {}"),
+    "swapped": ("is a protected version of {}", "put right the names of {}"),
+    "strange": ("is a version of none of the recordings", "find out what {} is of"),
+    "changed": ("is not what was written there", "find out what changed {}"),
+}
+"""What may be wrong with a file of OUT: in words, of which recording, and what to do with these."""
+
+
 @dataclass(frozen=True)
 class Identity:
     """What files hold, by paths relative to their folders.
 
-    whose: recording that each file of OUT is a version of; strange: files of OUT that are versions
-    of none, while others are of theirs. originals: files of OUT that hold an original, and their
-    coherence with it; copies: files of IN, and the earlier one that is the same recording.
+    whose: recording that each file of OUT is a version of, but for those of none, where others are
+    of theirs; wrong: files of OUT that are not what their names say, of `WRONG`; coherence: of
+    those that hold an original with it. copies: files of IN, and the earlier one that is the same
+    recording. unread: why files could not be compared, by whole path.
     """
 
     whose: dict[Path, Path]
-    originals: dict[Path, float] = field(default_factory=dict)
-    swapped: list[Path] = field(default_factory=list)
-    strange: list[Path] = field(default_factory=list)
+    unread: dict[Path, str] = field(default_factory=dict)
+    wrong: dict[Path, str] = field(default_factory=dict)
+    coherence: dict[Path, float] = field(default_factory=dict)
     copies: dict[Path, Path] = field(default_factory=dict)
+
+    def are(self, kind: str) -> list[str]:
+        """Names of files with which this is wrong."""
+        return sorted(plain(name) for name, own in self.wrong.items() if own == kind)
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences on files of OUT that do not hold what their names say."""
+        return [
+            f"{plain(name)}: {WRONG[kind][0].format(plain(self.whose.get(name, '')))}"
+            for name, kind in sorted(self.wrong.items())
+        ]
 
 
 @dataclass(frozen=True)
@@ -141,7 +163,8 @@ class Comparison:
         with suppress(UserError):  # nothing but these
             every += [name for name in find_audio(self.out, self.source)[0] if name not in whose]
         found = Identity(whose)
-        before, after = self._contours(self.source, [*made]), self._contours(self.out, every)
+        before = self._contours(self.source, [*made], found)
+        after = self._contours(self.out, every, found)
         if not (before and after):
             return found
         recordings, files = list(before), list(after)
@@ -150,41 +173,45 @@ class Comparison:
         own = np.array([place.get(whose.get(name, Path()), -1) for name in files])
         alike = correlations(versions, originals)
         likely = _likely(alike) | {(i, n) for i, n in enumerate(own.tolist()) if n >= 0}
-        calls = {(self.out / files[i], self.source / recordings[j]): (i, j) for i, j in likely}
+        calls: dict[tuple[Path, ...], Any] = {
+            (self.out / files[i], self.source / recordings[j]): (i, j) for i, j in likely
+        }
         # The likeliest original of a file comes last.
-        for call, halves_of in sorted(self._compare(calls), key=lambda one: max(one[1])):
-            if max(halves_of) >= SAME:
+        near = self._run(coherences, calls, found)
+        for call, own_halves in sorted(near.items(), key=lambda one: max(one[1])):
+            if max(own_halves) >= SAME:
                 i, j = calls[call]
-                found.originals[files[i]], whose[files[i]] = max(halves_of), recordings[j]
+                found.coherence[files[i]], whose[files[i]] = max(own_halves), recordings[j]
+        found.wrong.update(dict.fromkeys(found.coherence, "original"))
         _find_swapped(found, files, recordings, alike.mean(axis=0), own)
-        near = {(max(pair), min(pair)) for pair in _likely(correlations(originals, originals))}
-        calls = {(self.source / recordings[i], self.source / recordings[j]): (i, j)
-                 for i, j in near if i != j}  # fmt: skip
-        for call, halves_of in self._compare(calls):
-            if min(halves_of) >= SAME:
-                i, j = calls[call]
-                found.copies.setdefault(recordings[i], recordings[j])
+        calls = {
+            (self.source / recordings[max(pair)], self.source / recordings[min(pair)]): pair
+            for pair in _likely(correlations(originals, originals)) if len({*pair}) == 2
+        }  # fmt: skip
+        for call, own_halves in self._run(coherences, calls, found).items():
+            if min(own_halves) >= SAME:
+                copy, first = (path.relative_to(self.source) for path in call)
+                found.copies.setdefault(copy, first)
         return found
 
-    def _contours(self, folder: Path, names: Sequence[Path]) -> dict[Path, Float32]:
+    def _contours(
+        self, folder: Path, names: Sequence[Path], found: Identity
+    ) -> dict[Path, Float32]:
         """Contours of the files of a folder that can be read, by name."""
-        found = self._run(contours, [(folder / name,) for name in names])
-        return {path.relative_to(folder): own for (path,), own in found.items()}
-
-    def _compare(self, pairs: Iterable[tuple[Path, Path]]) -> Iterable[Any]:
-        """Pairs of files in order, with the coherence of each half."""
-        return self._run(coherences, sorted(pairs)).items()
+        own = self._run(contours, [(folder / name,) for name in names], found)
+        return {path.relative_to(folder): contour for (path,), contour in own.items()}
 
     def _run(
-        self, function: Callable[..., T], calls: Sequence[tuple[Path, ...]]
+        self, function: Callable[..., T], calls: Collection[tuple[Path, ...]], found: Identity
     ) -> dict[tuple[Path, ...], T]:
-        """Results of calls, without those whose files cannot be read, in their order."""
-        found = dict(
-            own for _, own in zip(self.watch(calls), self.jobs.run(function, calls), strict=True)
-        )
-        return {
-            call: own for n, call in enumerate(calls) if not isinstance(own := found[n], UserError)
-        }
+        """Results of calls in C order, without those whose files cannot be read."""
+        order, results = sorted(calls), dict[tuple[Path, ...], T]()
+        for _, (n, own) in zip(self.watch(order), self.jobs.run(function, order), strict=True):
+            if isinstance(own, UserError):
+                found.unread.update({path: with_name(path, own) for path in order[n]})
+            else:
+                results[order[n]] = own
+        return dict(sorted(results.items()))
 
 
 def _find_swapped(
@@ -197,13 +224,13 @@ def _find_swapped(
     kept = len(rows) and np.median(mine) >= ALIKE
     for i, correlation in zip(rows.tolist(), mine.tolist(), strict=True):
         best = int(alike[i].argmax())
-        if files[i] in found.originals or not correlation:
+        if files[i] in found.wrong or not correlation:
             continue
         if alike[i, best] >= ALIKE and alike[i, best] > correlation + APART:
-            found.swapped.append(files[i])
+            found.wrong[files[i]] = "swapped"
             found.whose[files[i]] = recordings[best]
         elif kept and correlation < NONE:
-            found.strange.append(files[i])
+            found.wrong[files[i]] = "strange"
             del found.whose[files[i]]
 
 
