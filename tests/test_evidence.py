@@ -27,15 +27,17 @@ from local.evidence.figures import (
     Judges,
     Pair,
     Use,
+    _evidence,
     assess,
     value,
 )
 from local.measure_evidence import main
-from local.report.select import Evidence, Level
+from local.metrics.intervals import key
+from local.report.select import NAMED, Evidence, Level, judge
 from steps.anonymisers.mcadams import McAdams
 from steps.protect_folder import main as protect
 from steps.quality import Quality
-from steps.standalone.job import JOURNAL
+from steps.standalone.job import JOURNAL, key_number, load_system
 from steps.standalone.stream import Recording
 from tests.making import voice
 from tests.refusals import refuses, refuses_words
@@ -196,6 +198,22 @@ def test_who_hears_nothing_names_by_chance_and_the_verdict_does_not_say_found() 
     for attack in found.attacks[1:]:
         assert attack.hits[0] <= 4
         assert attack.evidence.bare.high == 0.0
+
+
+@pytest.mark.parametrize("bare", [0.0, 0.4])
+def test_without_a_learner_or_a_control_evidence_never_says_hides(monkeypatch, bare) -> None:
+    """Whatever attackers find, and however narrow the intervals are that find nothing."""
+    blind = {key("eer", recordings=n): 0.5 for n in ("1", "3", "10", "30", "all")}
+    blind |= {NAMED: 1 / N, f"chance_{NAMED}": 1 / N}
+    blind |= {"intervals": {name: (value - 0.01, value + 0.01) for name, value in blind.items()}}
+    linking = {"n_segments": N, "n_target_speakers": N, "eer": 0.5, "eer_rise": 0.5 - bare}
+    linking |= {"intervals": {"eer": (0.49, 0.51), "eer_rise": (0.4, 0.5)}}
+    able = {"linking": {"eer": bare, "intervals": {"eer": (bare, bare)}}, "recordings": blind}
+    found = {"linking": linking, "recordings": blind}
+    attacks = [_evidence(who, "pyannote", found, able) for who in ("ignorant", "lazy_informed")]
+    assert all(own.several and not own.controlled for own in attacks)
+    level = Level.UNJUDGED if bare else Level.UNSHOWN
+    assert judge(attacks).level is level
 
 
 @pytest.mark.parametrize(
@@ -380,6 +398,43 @@ def test_voices_under_each_others_names_counted_as_hidden(folder, tmp_path):
         )
         assert told["attacks"][1]["recordings"]["named_by_recording"] > 0.5
         assert told["verdict"].startswith("✗")
+
+
+def test_overwritten_files_counted_as_what_was_made(folder, tmp_path, capsys):
+    """They are heard as they are, which is what would be published, and named."""
+    ins, out = (shutil.copytree(folder / side, tmp_path / side) for side in ("in", "out"))
+    write(out / "ben-1.wav", 0.5 * soundfile.read(out / "ben-1.wav")[0])
+    refuses("1 files are not what their names say", run, ins, out, kind=LossError)
+    assert "ben-1.wav: is not what was written there" in capsys.readouterr().err
+    told = json.loads((tmp_path / "out.evidence.json").read_text())
+    assert "ben-1.wav" in told["recordings"]
+    assert "find out what changed ben-1.wav" in told["decision"]["Before you publish"]
+
+
+def test_a_fault_of_a_judge_named_no_file(folder, tmp_path, monkeypatch, capsys):
+    """Nor what was wrong with it, where files were compared."""
+    ins, out = (shutil.copytree(folder / side, tmp_path / side) for side in ("in", "out"))
+
+    def fails(self: Judges, pair: Pair, tick: object) -> Heard:
+        if pair.name == "cat-1.wav":
+            raise ZeroDivisionError
+        return hear(self, pair, lambda _: None)
+
+    hear = Judges.hear
+    monkeypatch.setattr(Judges, "hear", fails)
+    refuses("1 of 9 recordings were left out", run, ins, out, kind=LossError)
+    assert re.search("left out: .*cat-1.wav: a fault .*ZeroDivision", capsys.readouterr().err)
+
+
+@pytest.mark.parametrize("level", ["one", "source"])
+def test_the_attacker_with_the_system_heard_another_level(folder, tmp_path, level):
+    """They protect as `make protect` does, at the level that it writes."""
+    write(tmp_path / "in/ben-1.wav", 0.2 * soundfile.read(folder / "in/ben-1.wav")[0])
+    words = ("--system", SYSTEM, "--nj", 1, "--key-file", folder / "key", "--level", level)
+    assert protect([str(word) for word in (*words, tmp_path / "in", tmp_path / "out")]) == 0
+    samples, made = (soundfile.read(tmp_path / side / "ben-1.wav")[0] for side in ("in", "out"))
+    system = load_system(SYSTEM, key_number(KEY)).anonymiser
+    assert np.abs(evidence._protect(samples, "ben-1.wav", system, level) - made).max() < 1e-4
 
 
 def test_a_copy_counted_as_another_person(folder, tmp_path, capsys):
