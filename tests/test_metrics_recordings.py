@@ -193,6 +193,16 @@ def test_lengths_that_nobody_has_are_left_out(caplog: pytest.LogCaptureFixture) 
     assert found["eer"] == found["eer_all_recordings"]
 
 
+def test_figures_of_more_than_1000_people_crashed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their resamples were cut into more parts than there were; figures stay those of one part."""
+    whole = recordings(*made_up(3, 1.0), n_bootstrap=5)
+    monkeypatch.setattr(module, "_AT_ONCE", 10)
+    parts = recordings(*made_up(3, 1.0), n_bootstrap=5)
+    assert parts.keys() == whole.keys()
+    for name, ends in whole["intervals"].items():
+        assert parts["intervals"][name] == pytest.approx(ends, nan_ok=True)
+
+
 def test_one_person_can_be_mistaken_for_nobody(caplog: pytest.LogCaptureFixture) -> None:
     trials, people = listed(2, 4, "ax")
     found = recordings(trials, np.arange(16.0), people, n_bootstrap=5)

@@ -46,12 +46,12 @@ def test_results_are_an_overview(page):
     assert len(page.read_text(encoding="utf-8").splitlines()) <= 120
 
 
-def test_a_reader_has_at_most_27500_written_words():
+def test_a_reader_has_at_most_28000_written_words():
     """README, docs and the results of corpora; rendered tables are not written."""
     pages = (*ROOT.glob("README.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("egs/*/RESULTS.md"))
     text = "".join(page.read_text(encoding="utf-8") for page in pages)
     text = re.sub(r"<!-- table: .*?<!-- end -->", "", text, flags=re.S)
-    assert len(re.findall(WORD, text)) <= 27_500
+    assert len(re.findall(WORD, text)) <= 28_000
 
 
 @pytest.mark.parametrize("page", sorted(ROOT.glob("docs/*.md")), ids=lambda page: page.stem)

@@ -20,7 +20,7 @@ from steps.protect_stream import main as protect_stream
 from steps.standalone import job, protection
 from steps.standalone.job import like_people
 from steps.standalone.protection import Work
-from steps.standalone.stream import Recording, convert_stream, pieces
+from steps.standalone.stream import Recording, convert_pieces, joined, pieces
 from steps.synthesis.f0 import F0Stats
 from tests.recipes import ROOT
 from tests.refusals import refuses
@@ -519,6 +519,12 @@ def test_a_long_recording_is_read_in_blocks_like_in_one(tmp_path):
     assert (recording.read(16001, 32003) == whole[16001:32003]).all()
 
 
+def converted(blocks: list[np.ndarray], longest: float) -> np.ndarray:
+    channels = (block[:, None] for block in blocks)
+    made = [*convert_pieces(channels, [lambda s: transform(s, 0.8).samples], longest)]
+    return np.concatenate(list(joined(made, np.ones((len(made), 1)))))[:, 0]
+
+
 def test_pieces_follow_one_another_and_seams_are_like_the_middle():
     wave = speechlike(24)
     blocks = [wave[i : i + 50000] for i in range(0, len(wave), 50000)]
@@ -527,8 +533,7 @@ def test_pieces_follow_one_another_and_seams_are_like_the_middle():
     assert (np.concatenate([stretch[own] for stretch, own in parts]) == wave).all()
     assert max(len(stretch) for stretch, _ in parts) <= 7.1 * 16000
     seams = np.cumsum([own.stop - own.start for _, own in parts])[:-1]
-    apart = np.concatenate(list(convert_stream(blocks, lambda s: transform(s, 0.8).samples, 6.0)))
-    whole = np.concatenate(list(convert_stream([wave], lambda s: transform(s, 0.8).samples, 99.0)))
+    apart, whole = converted(blocks, 6.0), converted([wave], 99.0)
     assert len(apart) == len(wave)
     wrong = np.abs(apart - whole) / np.abs(whole).std()
     near = np.concatenate([wrong[seam - 800 : seam + 800] for seam in seams])

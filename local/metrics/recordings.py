@@ -225,7 +225,7 @@ class Length:
 
 def _parts(rows: Any, size: int) -> list[Any]:
     """Rows, some at a time, where each takes so many numbers."""
-    return np.array_split(rows, max(1, len(rows) * size // _AT_ONCE))
+    return np.array_split(rows, max(1, min(len(rows), len(rows) * size // _AT_ONCE)))
 
 
 def disclosures(rank: Float64, weight: Float64, n_models: int) -> tuple[Float64, Float64]:

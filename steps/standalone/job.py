@@ -391,15 +391,16 @@ def made_with(out: Path, key: str | None) -> dict[str, Any]:
     return dict(rows[0]["settings"]) if rows else {}
 
 
-def made_of(out: Path, salt: str) -> Callable[[Path, Path], bool]:
-    """Function that tells whether a file of a folder is finished and its source unchanged since;
-    always true for another program's folder."""
+def made_of(out: Path, salt: str) -> Callable[[Path, Path, Path], tuple[bool, bool]]:
+    """Function that tells of a file in a folder whether it was made of a source as it is now, and
+    whether what was made is what was written; always so in another program's folder."""
     known = is_there(out / JOURNAL)
     done = _done(_rows(out)) if known else {}
 
-    def holds(name: Path, source: Path) -> bool:
+    def holds(name: Path, source: Path, made: Path) -> tuple[bool, bool]:
         row = done.get(name.as_posix(), {})
-        return not known or row.get("source") == _mark(source, salt)
+        of_source = row.get("source") == _mark(source, salt)
+        return not known or of_source, not known or row.get("made") == _digest(made)
 
     return holds
 
@@ -539,6 +540,11 @@ def _read_names(table: Path) -> dict[str, str]:
     if not table.is_file():
         return {}
     return _read_pairs(table, "name", lambda name: name == Path(name).name and "\t" not in name)
+
+
+def with_name(path: Path, error: Exception) -> str:
+    """What is wrong with a file, by its name."""
+    return str(error) if str(path) in str(error) else f"{path}: {error}"
 
 
 # ---- Side by side: a task for each file, in processes that share the loaded system.

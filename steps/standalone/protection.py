@@ -12,7 +12,7 @@ from tempfile import SpooledTemporaryFile
 import numpy as np
 import soundfile
 
-from steps.anonymisers.registry import WIDE, Anonymiser, AsItIs
+from steps.anonymisers.registry import WIDE, Anonymiser, AsItIs, OutputLevel
 from steps.audio import SAMPLE_RATE
 from steps.sources import SourceSpeaker, VoiceKey
 from steps.standalone.job import Jobs, Tick, made_name, plain, result_of
@@ -71,6 +71,16 @@ class _Pieces:
         self._file.close()
 
 
+def level_of(
+    levels: Levels, anonymiser: Anonymiser, level: str
+) -> tuple[OutputLevel | AsItIs, Sequence[Float64]]:
+    """Rule of a file's level, and gains of its pieces. level: see `Work`; where there is no speech,
+    it is that of the source."""
+    if level == "source" or is_noise(levels):
+        return AsItIs(), levels_of_source(levels)
+    return anonymiser.output, one_level(levels, anonymiser.raised)
+
+
 @dataclass(frozen=True)
 class Work:
     """Settings for making files. channels: mixed down, or each by itself with one pseudo-speaker.
@@ -119,7 +129,7 @@ class Work:
                 made.add(piece)
                 tick((len(piece.samples) - piece.after) / SAMPLE_RATE)
             noise = is_noise(made.levels)
-            self._write(place, audio_format(target), recording.audio.subtype, made, noise)
+            self._write(place, audio_format(target), recording.audio.subtype, made)
         silent = noise or max(x.peak for own, _ in made.levels for x in own) < SILENT
         return [*self.notes(recording), *_remarks(path, recording, silent, path in self.names)]
 
@@ -142,12 +152,9 @@ class Work:
             blocks, [partial(convert, channel) for channel in wanted], keeps_length=keeps
         )
 
-    def _write(self, place: int, form: str | None, own: str, made: _Pieces, noise: bool) -> None:
-        """Write pieces to an open file. own: kind of the source's samples. noise: there is no
-        speech in it, whose level would be set."""
-        rule, gains = self.anonymiser.output, one_level(made.levels, self.anonymiser.raised)
-        if self.level == "source" or noise:
-            rule, gains = AsItIs(), levels_of_source(made.levels)
+    def _write(self, place: int, form: str | None, own: str, made: _Pieces) -> None:
+        """Write pieces to an open file. own: kind of the source's samples."""
+        rule, gains = level_of(made.levels, self.anonymiser, self.level)
         largest = max(np.abs(part).max(initial=0.0) for part in joined(made, gains))
         # The source's kind where it has more than 16 bit, else these; else its codec, such as Opus.
         known = soundfile.available_subtypes(form)

@@ -373,22 +373,6 @@ def is_noise(levels: Levels) -> bool:
     return loudest < min(_FAINT, _STEADY * softest)
 
 
-def convert_stream(
-    blocks: Iterable[Float64],
-    convert: Convert,
-    longest: float = LONGEST,
-    *,
-    keeps_length: bool = True,
-    raised: float | None = None,
-) -> Iterator[Float64]:
-    """Yield converted speech of one channel (n,), as `make protect` makes it but for the level of
-    the whole; raised: of the system."""
-    channels = (block[:, None] for block in blocks)
-    made = list(convert_pieces(channels, [convert], longest, keeps_length=keeps_length))
-    gains = one_level([(piece.source, piece.made) for piece in made], raised)
-    yield from (samples[:, 0] for samples in joined(made, gains))
-
-
 # ---- Protection of speech as it arrives, block by block, with a stated look-ahead.
 #
 # McAdams needs a hop more than it gives out, and its samples are those of the whole recording.
