@@ -38,9 +38,11 @@ def made_up(name: str) -> Results:
 
 
 def page(name: str) -> str:
-    """What is said of these results: on the console, in RESULTS.md and on the page."""
+    """What is said of these results: on the console, in RESULTS.md and on the page before its cards
+    of metrics, which are docs/metrics."""
     results = made_up(name)
-    shown = words(page_of(results)).replace(". ", ".\n")  # a change is of few lines
+    shown = words(page_of(results).partition(' id="card-')[0].rpartition("<")[0])
+    shown = shown.replace(". ", ".\n")  # a change is of few lines
     return "\n\n".join(("\n".join(verdict_lines(results)), markdown(results), shown)) + "\n"
 
 

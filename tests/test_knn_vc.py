@@ -214,6 +214,18 @@ class TestTargets:
         assert choice.gender == expected
         assert {GENDERS[target] for target in choice.targets} == {expected}
 
+    def test_random_gender_is_a_coin_of_the_speaker(self, load):
+        system = load("gender: random\nlevel: utt\n")
+        got = {
+            speaker: {
+                system.choose(key("utt", f"{speaker}-{n}"), source(speaker, None)).gender
+                for n in range(6)
+            }
+            for speaker in (f"s{n}" for n in range(12))
+        }
+        assert all(len(genders) == 1 for genders in got.values())
+        assert {g for genders in got.values() for g in genders} == {"f", "m"}
+
     @pytest.mark.parametrize("level", ["utt", "spk", "perm", "const"])
     def test_a_source_in_the_pool_is_never_his_own_target(self, load, level):
         system = load(f"level: {level}\nfusion: 17\n")  # all of a gender but one

@@ -216,6 +216,17 @@ def test_the_code_of_a_system_that_a_registry_names_in_a_string_counts():
     assert stamps.ROOT / "steps/anonymisers/knn_vc.py" in found
 
 
+def test_several_outputs_are_stamped_together(work):
+    step = stamps.Step(["x", "y"], ["tool"])
+    step.begin()
+    for out in step.outs:
+        out.mkdir()
+    step.finish()
+    assert step.why() is None
+    Path("y/.done").unlink()
+    assert step.why() == "not made yet"
+
+
 def test_a_corpus_is_listed_once(work, monkeypatch):
     """A million files were listed once for each output, once more to begin, and once to finish."""
     listed: list[Path] = []
