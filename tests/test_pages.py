@@ -43,7 +43,7 @@ def test_links_of_a_page_lead_somewhere(page):
 
 @pytest.mark.parametrize("page", sorted(ROOT.glob("egs/*/RESULTS.md")), ids=lambda p: p.parent.name)
 def test_results_are_an_overview(page):
-    assert len(page.read_text(encoding="utf-8").splitlines()) <= 120
+    assert len(page.read_text(encoding="utf-8").splitlines()) <= 140
 
 
 def test_a_reader_has_at_most_28000_written_words():

@@ -119,30 +119,45 @@ def use_table(block: Selection) -> Table:
     return pivot(["system"], rows, headed(block.measured()), block.cell)
 
 
+def _decisive(block: Selection) -> Iterator[tuple[list[str], Row, Any]]:
+    """Systems and groups of voices, each with the EER that decides: of the strongest attacker, and
+    of original speech the lowest."""
+    best = {(s.system, s.split): s.eer for s in strongest(block.figures)}
+    for (split, _), row in sorted(unprotected(block.figures).items(), key=lambda of: of[1].value):
+        best.setdefault(("original", split), row)
+    yield from ((names, at, best[at]) for names, at in block.voices() if best.get(at) is not None)
+
+
 def overview_table(block: Selection) -> Table:
     """EER of the strongest attacker of each system and gender, with that evaluator's EER without
-    protection, DeID and G_VD; and beside them words, emotions and quality."""
-    best = {(s.system, s.split): s.eer for s in strongest(block.figures)}
+    protection; and beside them words, emotions and quality."""
     bare = unprotected(block.figures)
-    for (split, _), row in sorted(bare.items(), key=lambda of: of[1].value):
-        best.setdefault(("original", split), row)  # the lowest
     columns, lines = block.measured("wer", "uar", "mos"), []
-    for names, at in block.voices():
-        if (eer := best.get(at)) is None:
-            continue
+    for names, at, eer in _decisive(block):
         before = bare.get((at[1], eer.evaluator))
-        protected = [show(before and value_of(before), _EER)]
-        protected += [block.cell(at, made.but(by=eer.evaluator)) for made in _ALIKE]
+        told = show(before and value_of(before), _EER) if at[0] != "original" else ""
         lines.append(
-            [*names, show(value_of(eer), _EER), attacker(eer.attacker), eer.evaluator,
-             *(protected if at[0] != "original" else [""] * len(protected)),
+            [*names, show(value_of(eer), _EER), attacker(eer.attacker), eer.evaluator, told,
              *(block.cell(at, made) for made in columns)]
         )  # fmt: skip
     header = [
         "system", "voices", _EER.heading, "attacker", "evaluator", "without protection (%)",
-        *(made.heading for made in (*_ALIKE, *columns)),
+        *(made.heading for made in columns),
     ]  # fmt: skip
     return Table(header, lines)
+
+
+def alike_table(block: Selection) -> Table:
+    """DeID and G_VD of each system and gender, which the ignorant attacker hears, by the evaluator
+    of the row in the overview."""
+    lines = [
+        [*names, attacker("ignorant"), eer.evaluator,
+         *(block.cell(at, made.but(by=eer.evaluator)) for made in _ALIKE)]
+        for names, at, eer in _decisive(block) if at[0] != "original"
+    ]  # fmt: skip
+    headings = [made.heading for made in _ALIKE]
+    kept = [line for line in lines if any(line[4:])]
+    return Table(["system", "voices", "attacker", "evaluator", *headings], kept)
 
 
 def front_table(block: Selection) -> Table:
@@ -306,6 +321,7 @@ def _of_block(make: Callable[[Selection], Table], words: Sequence[str], page: Pa
 KINDS: Mapping[str, Callable[[Sequence[str], Path], Table]] = {
     "use": partial(_of_block, use_table),
     "overview": partial(_of_block, overview_table),
+    "alike": partial(_of_block, alike_table),
     "front": partial(_of_block, front_table),
     "attackers": partial(_of_block, attackers_table),
     "trainings": partial(_of_block, trainings_table),
