@@ -14,7 +14,14 @@ import yaml
 from local.report.frame import Results, with_numbers
 from local.report.page import markdown
 from local.report.tables import verdict_lines
-from tests.report_rows import SpeakerFigure, frame, metrics_csv, page_of, words
+from tests.report_rows import (
+    SpeakerFigure,
+    frame,
+    metrics_csv,
+    page_of,
+    speaker_figure,
+    words,
+)
 
 PAGES = Path(__file__).with_name("golden_pages")
 NAMES = ("verdicts", "utility", "missing")
@@ -27,7 +34,7 @@ def made_up(name: str) -> Results:
     table = io.StringIO(metrics_csv("\n".join(lines)))
     figures = pd.read_csv(table, dtype=object, keep_default_na=False)
     people = [
-        SpeakerFigure("c", split, split[-1], system, "verification", *of, "aa")
+        speaker_figure("c", split, split[-1], system, "verification", *of, "aa")
         for split, system, *of in map(str.split, given["speakers"].splitlines())
     ]
     missing = [*map(tuple, given.get("missing", []))]
