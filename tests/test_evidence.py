@@ -37,7 +37,7 @@ from local.report.select import NAMED, Evidence, Level, judge
 from steps.anonymisers.mcadams import McAdams
 from steps.protect_folder import main as protect
 from steps.quality import Quality
-from steps.standalone.job import JOURNAL, key_number, load_system
+from steps.standalone.job import JOURNAL, Versions, key_number, load_system
 from steps.standalone.stream import Recording
 from tests.making import voice
 from tests.refusals import refuses, refuses_words
@@ -352,7 +352,9 @@ def test_originals_in_out_were_not_seen(folder, tmp_path, capsys, words):
     out = tmp_path / "out"
     given = ("--system", SYSTEM, "--nj", 1, "--key-file", folder / "key", *words)
     assert protect([str(word) for word in (*given, folder / "in", out)]) == 0
-    made = evidence.Versions(out, [Path(path.name) for path in (folder / "in").iterdir()]).names
+    made = Versions(
+        out, [Path(path.name) for path in (folder / "in").iterdir()], out.with_name("out.names.tsv")
+    ).names
     (out / JOURNAL).unlink()  # as if by another program
 
     def change(name: str, samples: np.ndarray) -> str:
