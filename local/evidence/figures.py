@@ -3,9 +3,9 @@ and heard by all judges; attacks by those who train nothing, the verdict, and a 
 
 import base64
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -31,13 +31,12 @@ from steps.anonymisers.registry import Anonymiser
 from steps.asr.recognisers import Recogniser, make_recogniser
 from steps.audio import SAMPLE_RATE
 from steps.quality import Quality, load_estimator
-from steps.sources import SourceSpeaker, VoiceKey
 from steps.speaker.backends import Backend, PairBackend, load_backend
 from steps.speaker.encoders import Encoder, TooShortError, load_encoder
 from steps.standalone.job import Tick, Versions, plain
-from steps.standalone.protection import level_of
-from steps.standalone.stream import Recording, convert_pieces, joined
-from steps.synthesis.f0 import VOICED_HZ, compute_f0_stats
+from steps.standalone.protection import protect_samples
+from steps.standalone.stream import Recording
+from steps.synthesis.f0 import VOICED_HZ
 from steps.synthesis.world import extract_f0
 from utils.arrays import Bool, Float32, Float64
 from utils.cli import UserError
@@ -68,12 +67,12 @@ class Pair:
 
 
 class Use(NamedTuple):
-    """What is heard in the middle of a recording: words, quality, and pitch (median F0 in Hz, NaN
-    without voice)."""
+    """What is heard in the middle of a recording: words, estimated quality (MOS, or why there is
+    none), and whether its median F0 is low or high, empty without voice."""
 
     text: str
-    quality: Quality
-    pitch: float
+    mos: float | str
+    height: str
 
 
 @dataclass(frozen=True)
@@ -94,7 +93,7 @@ def pair_up(
     pairs, left_out = list[Pair](), dict[str, str]()
     holds = {path: name for name, path in reversed(held.whose.items())}
     holds |= {path: name for path, name in versions.names.items() if held.whose.get(name) == path}
-    for person, path in ((person, path) for person, paths in people.items() for path in paths):
+    for person, path in ((who, path) for who, paths in people.items() for path in paths):
         name = holds.get(path, versions.names[path])
         own, made = held.source / path, held.out / name
         try:
@@ -138,40 +137,34 @@ class Judges:
 
     def hear(self, pair: Pair, tick: Tick) -> Heard:
         """Hear a pair; UserError where a half has too little speech."""
-        halves = dict(zip((KNOWN, SAID), identity.halves(pair.original, MOST), strict=True))
-        halves |= dict(zip((PAIR, PROTECTED), identity.halves(pair.protected, MOST), strict=True))
+        sides = (pair.original, pair.protected)
+        cut = (half for recording in sides for half in identity.halves(recording, MOST))
+        halves = dict(zip((KNOWN, SAID, PAIR, PROTECTED), cut, strict=True))
         if not all(half.any() for half in halves.values()):
             raise UserError("half of it is silent, before or after")
         if self.system is not None:
-            halves[AGAIN] = _protect(halves[KNOWN], pair.person, self.system, self.level)
+            given = halves[KNOWN], pair.person, self.system, self.level
+            halves[AGAIN] = protect_samples(*given)
         vectors = {
             name: {side: _vector(encoder, half) for side, half in halves.items()}
             for name, encoder in self.encoders.items()
         }
-        with closing(pair.original) as original, closing(pair.protected) as protected:
-            uses = self._use(pair.name, original), self._use(pair.name, protected)
+        before, after = (self._use(pair.name, recording) for recording in sides)
+        for recording in sides:
+            recording.close()
         tick(pair.original.seconds)
-        return Heard(vectors, uses)
+        return Heard(vectors, (before, after))
 
     def _use(self, name: str, recording: Recording) -> Use:
         n, most = len(recording), round(TEXT * SAMPLE_RATE)
         start = max(0, (n - most) // 2)
         middle = recording.read(start, min(n, start + most))
         heard = self.recogniser.recognise(name, middle) if self.recogniser else ""
-        f0 = extract_f0(middle)
-        pitch = float(np.median(voiced)) if len(voiced := f0[f0 > VOICED_HZ]) else math.nan
         text = heard if isinstance(heard, str) else heard.words
-        return Use(text, self.estimate(middle), pitch)
-
-
-def _protect(half: Float64, person: str, system: Anonymiser, level: str) -> Float64:
-    """Protect as `make protect` does, with a voice for each person."""
-    speaker = SourceSpeaker(person, f0=compute_f0_stats([extract_f0(half)]))
-    key = VoiceKey("spk", ("folder", person), ("folder", person))
-    made = [*convert_pieces([half[:, None]], [lambda x: system.transform(x, key, speaker)[0]])]
-    rule, gains = level_of([(piece.source, piece.made) for piece in made], system, level)
-    samples = np.concatenate([*joined(made, gains)])[:, 0]
-    return rule.written(samples, float(np.abs(samples).max()), "FLOAT")
+        quality, f0 = self.estimate(middle), extract_f0(middle)
+        voiced = f0[f0 > VOICED_HZ]
+        height = ("low" if np.median(voiced) < LOW else "high") if len(voiced) else ""
+        return Use(text, quality.problem or quality.mos, height)
 
 
 VOICES = ("pyannote", "resemblyzer")
@@ -236,12 +229,6 @@ class Attack:
     evidence: Evidence
     named: Sequence[str] = ()
     chance: float = math.nan
-
-    @property
-    def hits(self) -> tuple[int, int]:
-        """Recordings whose person is named rightly, and of how many."""
-        n = self.figures["linking"]["n_segments"]
-        return round(self.figures["recordings"]["named_by_recording"] * n), n
 
 
 @dataclass(frozen=True)
@@ -425,14 +412,11 @@ def _evidence(attacker: str, encoder: str, found: Report, bare: Report) -> Evide
             if (v := value(several, key(figure, recordings=n))).defined]
         for n in LENGTHS
     }  # fmt: skip
-    named = {n: value(several, key("named", recordings=n)) for n in LENGTHS}
     return Evidence(
         attacker, f"{encoder}/{EVALUATORS[encoder]}", value(linking, "eer"), unprotected,
         value(linking, "eer_rise"), named=several[NAMED], chance=several[f"chance_{NAMED}"],
         named_bare=bare["recordings"][NAMED], people=linking["n_target_speakers"],
-        recordings=linking["n_segments"] / linking["n_target_speakers"],
         several={n: min(map(fold, own), key=lambda v: v.value) for n, own in eers.items() if own},
-        naming={n: value for n, value in named.items() if value.defined},
     )  # fmt: skip
 
 
@@ -446,22 +430,18 @@ def _use(heard: Mapping[str, Heard], person: Mapping[str, str]) -> tuple[Report,
     """Words by the recogniser before protection, and estimated quality; and whether a low pitch
     stays low and a high one high."""
     n = N_BOOTSTRAP
-    sides = [{name: own.uses[i] for name, own in heard.items()} for i in (0, 1)]
-    said, heard_after = ({name: use.text for name, use in side.items()} for side in sides)
-    before, after = (
-        {name: use.quality.problem or use.quality.mos for name, use in side.items()}
-        for side in sides
+    text, mos, height = (
+        [{name: getattr(own.uses[i], what) for name, own in heard.items()} for i in (0, 1)]
+        for what in Use._fields
     )
-    voiced = [name for name, own in heard.items() if all(use.pitch > 0 for use in own.uses)]
-    low, stays = (
-        {name: "low" if side[name].pitch < LOW else "high" for name in voiced} for side in sides
-    )
+    voiced = [name for name in heard if height[0][name] and height[1][name]]
+    before, after = ({name: side[name] for name in voiced} for side in height)
     return (
-        error_figures(said, heard_after, person, "english", n_bootstrap=n)
-        if any(said.values())
+        error_figures(text[0], text[1], person, "english", n_bootstrap=n)
+        if any(text[0].values())
         else {},
-        quality_figures(after, person, before, n_bootstrap=n),
-        recall_figures(low, stays, person, n_bootstrap=n) if len({*low.values()}) > 1 else {},
+        quality_figures(mos[1], person, mos[0], n_bootstrap=n),
+        recall_figures(before, after, person, n_bootstrap=n) if len({*before.values()}) > 1 else {},
     )
 
 
@@ -512,7 +492,7 @@ def as_page(
     return frame.render(
         "local/evidence/evidence.html.jinja",
         hits=hits, said=said, found=found, about=about, left_out=left_out, n=len(pairs),
-        select=select, clips=clips(found, pairs), colour=colour, LOW=LOW, MOST=MOST, TEXT=TEXT,
+        select=select, clips=[*clips(found, pairs)], colour=colour, LOW=LOW, MOST=MOST, TEXT=TEXT,
         people=len({pair.person for pair in pairs}), decision=decide(found, held, left_out),
         notes=held.notes, named=named(found), N_NAMED=N_NAMED,
         guessed=len(pairs) * sum(attack.chance for attack in found.protected),
@@ -526,10 +506,10 @@ N_NAMED = 100  # recordings in the page's table
 def named(found: Found) -> list[tuple[str, list[Attack]]]:
     """Recordings whose person attackers name after protection, and these; the most often named
     first."""
-    who: dict[str, list[Attack]] = {}
+    who = defaultdict[str, list[Attack]](list)
     for attack in found.protected:
         for name in attack.named:
-            who.setdefault(name, []).append(attack)
+            who[name].append(attack)
     return sorted(who.items(), key=lambda one: (-len(one[1]), one[0]))
 
 
@@ -572,7 +552,7 @@ def _several(names: Sequence[str], most: int = 5) -> str:
 def hits(attack: Attack) -> str:
     """Recordings that are named, with the binomial interval (Clopper and Pearson 1934) of as many
     people, as those of one person are alike: `3 of 40: 7.5 % [1.6, 20.4]` where each has one."""
-    right, n = attack.hits
+    right, n = len(attack.named), attack.figures["linking"]["n_segments"]
     people = attack.figures["linking"]["n_target_speakers"]
     own = right / n * people
     low = beta.ppf(0.025, own, people - own + 1) if right else 0.0
@@ -585,20 +565,15 @@ def said(report: Mapping[str, Any], name: str, of: str = "eer") -> str:
     return measure(of).say(value(report, name))
 
 
-def clips(found: Found, pairs: Sequence[Pair]) -> list[tuple[str, ...]]:
-    """Names of a recording each of the people who are named most often by all attackers, with the
-    same seconds of it before and after protection, MP3 in base64."""
-    named = Counter[str]()
+def clips(found: Found, pairs: Sequence[Pair]) -> Iterator[tuple[str, ...]]:
+    """Yield names of a recording each of the people who are named most often by all attackers, with
+    the same seconds of it before and after protection, MP3 in base64."""
+    named, length = Counter[str](), round(SECONDS * SAMPLE_RATE)
     for attack in found.protected:
         named.update(attack.figures["recordings"]["named_per_speaker"])
     first = {f"person {pair.person}": pair for pair in reversed(pairs)}
-    return [_clip(first[person]) for person, _ in named.most_common(N_CLIPS)]
-
-
-def _clip(pair: Pair) -> tuple[str, ...]:
-    n, length = len(pair.original), round(SECONDS * SAMPLE_RATE)
-    start = loudest(pair.original.read(0, min(n, round(MOST * SAMPLE_RATE))), length)
-    cuts = (
-        own.read(start, min(start + length, len(own))) for own in (pair.original, pair.protected)
-    )
-    return pair.name, *(base64.b64encode(mp3(cut)).decode("ascii") for cut in cuts)
+    for pair in (first[person] for person, _ in named.most_common(N_CLIPS)):
+        n, sides = len(pair.original), (pair.original, pair.protected)
+        start = loudest(pair.original.read(0, min(n, round(MOST * SAMPLE_RATE))), length)
+        cuts = (own.read(start, min(start + length, len(own))) for own in sides)
+        yield pair.name, *(base64.b64encode(mp3(cut)).decode("ascii") for cut in cuts)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-from scipy.signal import csd, welch
+from scipy.signal import correlate, csd, welch
 
 from steps.audio import SAMPLE_RATE
 from steps.standalone.job import Jobs, Tick, find_audio, plain, with_name
@@ -89,9 +89,8 @@ def _coherence(a: Float64, b: Float64) -> float:
     most = round(_SHIFT * SAMPLE_RATE)
     if min(len(a), len(b)) < most + _WINDOW or not (a.any() and b.any()):
         return 0.0
-    size = 1 << (len(a) + len(b)).bit_length()
-    product = np.fft.irfft(np.conj(np.fft.rfft(a, size)) * np.fft.rfft(b, size), size)
-    lag = int(np.abs(np.concatenate((product[-most:], product[: most + 1]))).argmax()) - most
+    near = correlate(b, a, method="fft")[len(a) - 1 - most : len(a) + most]
+    lag = int(np.abs(near).argmax()) - most
     a, b = a[max(-lag, 0) :], b[max(lag, 0) :]
     n = min(len(a), len(b))
     about = {"fs": SAMPLE_RATE, "nperseg": _WINDOW}
