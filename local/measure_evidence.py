@@ -44,7 +44,7 @@ def main(
     logging.getLogger("speechbrain").setLevel(logging.WARNING)
     logging.getLogger("local").setLevel(logging.ERROR)  # the page also says what is not defined
     from local.evidence import figures as evidence
-    from local.evidence.identity import Comparison
+    from local.evidence.identity import Identity
     from local.options import write_figures
     from steps.standalone import account, job
     from utils.tables import write_file
@@ -75,14 +75,17 @@ def main(
         loaded.anonymiser if loaded else None, made.get("level", "one")
     )
     jobs = job.Jobs(min(nj or len(os.sched_getaffinity(0)), len(audio)))
-    known = evidence.Versions(out, audio)
+    versions = job.Versions(out, audio, account.beside(out, job.TABLE))
     watch = progress("measure_evidence, which file is which", unit="comparisons")
-    held = Comparison(jobs, source, out, watch).identify(known.names)
-    pairs, left_out = evidence.pair_up(source, out, people, known, held)
+    held = Identity(jobs, source, out, watch)
+    held.identify(versions.names)
+    pairs, left_out = evidence.pair_up(people, versions, held)
     heard = dict[str, evidence.Heard]()
-    results = evidence.hear_all(jobs, judges, pairs)
+    order = sorted(pairs, key=lambda pair: -pair.original.seconds)  # no long one is begun last
+    results = jobs.run(judges.hear, [(pair,) for pair in order])
     for _ in progress("measure_evidence", unit="recordings")(pairs):
-        pair, result = next(results)
+        n, result = next(results)
+        pair = order[n]
         if isinstance(result, UserError):
             left_out[pair.name] = job.plain(job.with_name(pair.original.path, result))
         else:

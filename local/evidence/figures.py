@@ -3,9 +3,9 @@ and heard by all judges; attacks by those who train nothing, the verdict, and a 
 
 import base64
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -17,11 +17,11 @@ from scipy.stats import beta
 from local.evidence import identity
 from local.evidence.identity import Identity
 from local.metrics.intervals import key
-from local.metrics.legal import LINKABILITY, AttackSide, LegalAttack
+from local.metrics.legal import LINKABILITY, LegalAttack, make_side
 from local.metrics.recordings import LENGTHS, recordings
 from local.metrics.utility import error_figures, quality_figures, recall_figures
 from local.metrics.verification import find_speakers, verification
-from local.protocols.studies import Pairs, align, learn_by_group
+from local.protocols.studies import learn_rotation
 from local.report import frame, select
 from local.report.frame import Value, measure, percent
 from local.report.gather import SECONDS, loudest, mp3
@@ -31,14 +31,12 @@ from steps.anonymisers.registry import Anonymiser
 from steps.asr.recognisers import Recogniser, make_recogniser
 from steps.audio import SAMPLE_RATE
 from steps.quality import Quality, load_estimator
-from steps.sources import SourceSpeaker, VoiceKey
 from steps.speaker.backends import Backend, PairBackend, load_backend
 from steps.speaker.encoders import Encoder, TooShortError, load_encoder
-from steps.standalone.account import beside
-from steps.standalone.job import SALT, TABLE, Jobs, Tick, known_names, made_name, made_of, plain
-from steps.standalone.protection import level_of
-from steps.standalone.stream import Recording, convert_pieces, joined
-from steps.synthesis.f0 import VOICED_HZ, compute_f0_stats
+from steps.standalone.job import Tick, Versions, plain
+from steps.standalone.protection import protect_samples
+from steps.standalone.stream import Recording
+from steps.synthesis.f0 import VOICED_HZ
 from steps.synthesis.world import extract_f0
 from utils.arrays import Bool, Float32, Float64
 from utils.cli import UserError
@@ -69,12 +67,12 @@ class Pair:
 
 
 class Use(NamedTuple):
-    """What is heard in the middle of a recording: words, quality, and pitch (median F0 in Hz, NaN
-    without voice)."""
+    """What is heard in the middle of a recording: words, estimated quality (MOS, or why there is
+    none), and whether its median F0 is low or high, empty without voice."""
 
     text: str
-    quality: Quality
-    pitch: float
+    mos: float | str
+    height: str
 
 
 @dataclass(frozen=True)
@@ -85,21 +83,8 @@ class Heard:
     uses: tuple[Use, Use]
 
 
-class Versions:
-    """Names in OUT of recordings' protected versions, drawn or not, and what `made_of` says."""
-
-    def __init__(self, out: Path, paths: Sequence[Path]) -> None:
-        self._drawn = known_names([SALT, *paths], beside(out, TABLE))
-        self._made_of = made_of(out, str(self._drawn.pop(SALT, "")))
-        self.names = {path: self._drawn.get(path, made_name(path)) for path in paths}
-
-    def made_of(self, path: Path, source: Path, made: Path) -> tuple[bool, bool]:
-        """Whether a version was made of the recording as it is, and is what was written."""
-        return self._made_of(self._drawn.get(path, path), source, made)
-
-
 def pair_up(
-    source: Path, out: Path, people: Mapping[str, Sequence[Path]], known: Versions, held: Identity
+    people: Mapping[str, Sequence[Path]], versions: Versions, held: Identity
 ) -> tuple[list[Pair], dict[str, str]]:
     """Pairs of all recordings, by person, and why others have none: OUT lacks them, they are no
     audio, too short, as long as no protected version of theirs would be, have changed since, or
@@ -107,18 +92,18 @@ def pair_up(
     changed since they were made."""
     pairs, left_out = list[Pair](), dict[str, str]()
     holds = {path: name for name, path in reversed(held.whose.items())}
-    holds |= {path: name for path, name in known.names.items() if held.whose.get(name) == path}
-    for person, path in ((person, path) for person, paths in people.items() for path in paths):
-        name = holds.get(path, known.names[path])
-        own, made = source / path, out / name
+    holds |= {path: name for path, name in versions.names.items() if held.whose.get(name) == path}
+    for person, path in ((who, path) for who, paths in people.items() for path in paths):
+        name = holds.get(path, versions.names[path])
+        own, made = held.source / path, held.out / name
         try:
             if not made.is_file():
                 raise UserError(f"{made}: is missing; protect it first (make protect)")
             pair = Pair(plain(path), person, Recording.open(own), Recording.open(made))
             before, after = pair.original.seconds, pair.protected.seconds
             of_own, as_made = True, True
-            if name == known.names[path]:
-                of_own, as_made = known.made_of(path, own, made)
+            if name == versions.names[path]:
+                of_own, as_made = versions.made_of(path, own, made)
             faults = {
                 f"{own}: is the same recording as {held.copies.get(path)}, counted once":
                     path in held.copies,
@@ -152,44 +137,39 @@ class Judges:
 
     def hear(self, pair: Pair, tick: Tick) -> Heard:
         """Hear a pair; UserError where a half has too little speech."""
-        halves = dict(zip((KNOWN, SAID), identity.halves(pair.original, MOST), strict=True))
-        halves |= dict(zip((PAIR, PROTECTED), identity.halves(pair.protected, MOST), strict=True))
+        sides = (pair.original, pair.protected)
+        cut = (half for recording in sides for half in identity.halves(recording, MOST))
+        halves = dict(zip((KNOWN, SAID, PAIR, PROTECTED), cut, strict=True))
         if not all(half.any() for half in halves.values()):
             raise UserError("half of it is silent, before or after")
         if self.system is not None:
-            halves[AGAIN] = _protect(halves[KNOWN], pair.person, self.system, self.level)
+            given = halves[KNOWN], pair.person, self.system, self.level
+            halves[AGAIN] = protect_samples(*given)
         vectors = {
             name: {side: _vector(encoder, half) for side, half in halves.items()}
             for name, encoder in self.encoders.items()
         }
-        with closing(pair.original) as original, closing(pair.protected) as protected:
-            uses = self._use(pair.name, original), self._use(pair.name, protected)
+        before, after = (self._use(pair.name, recording) for recording in sides)
+        for recording in sides:
+            recording.close()
         tick(pair.original.seconds)
-        return Heard(vectors, uses)
+        return Heard(vectors, (before, after))
 
     def _use(self, name: str, recording: Recording) -> Use:
         n, most = len(recording), round(TEXT * SAMPLE_RATE)
         start = max(0, (n - most) // 2)
         middle = recording.read(start, min(n, start + most))
         heard = self.recogniser.recognise(name, middle) if self.recogniser else ""
-        f0 = extract_f0(middle)
-        pitch = float(np.median(voiced)) if len(voiced := f0[f0 > VOICED_HZ]) else math.nan
         text = heard if isinstance(heard, str) else heard.words
-        return Use(text, self.estimate(middle), pitch)
-
-
-def _protect(half: Float64, person: str, system: Anonymiser, level: str) -> Float64:
-    """Protect as `make protect` does, with a voice for each person."""
-    speaker = SourceSpeaker(person, f0=compute_f0_stats([extract_f0(half)]))
-    key = VoiceKey("spk", ("folder", person), ("folder", person))
-    made = [*convert_pieces([half[:, None]], [lambda x: system.transform(x, key, speaker)[0]])]
-    rule, gains = level_of([(piece.source, piece.made) for piece in made], system, level)
-    samples = np.concatenate([*joined(made, gains)])[:, 0]
-    return rule.written(samples, float(np.abs(samples).max()), "FLOAT")
+        quality, f0 = self.estimate(middle), extract_f0(middle)
+        voiced = f0[f0 > VOICED_HZ]
+        height = ("low" if np.median(voiced) < LOW else "high") if len(voiced) else ""
+        return Use(text, quality.problem or quality.mos, height)
 
 
 VOICES = ("pyannote", "resemblyzer")
 WRITTEN = {"content": "cosine_scaled", "level": "distance", "energy": "cosine_scaled"}
+WORDS = "moonshine"
 EVALUATORS = {**dict.fromkeys(VOICES, "cosine"), **WRITTEN}
 """Encoders that come trained, and offline, and the back ends that compare them: of voices, and of
 the file as it is written."""
@@ -197,44 +177,30 @@ the file as it is written."""
 
 def load_judges(system: Anonymiser | None, level: str) -> tuple[Judges, dict[str, str]]:
     """All who hear, and why others, by name, cannot; UserError without an encoder of voices."""
-    missing = dict[str, str]()
-
-    def load(name: str, make: Callable[[str], T]) -> list[T]:
+    found, missing = dict[str, Any](), dict[str, str]()
+    makers: dict[str, Callable[[str], Any]] = {
+        **dict.fromkeys(EVALUATORS, load_encoder),
+        WORDS: make_recogniser,
+    }
+    for name, make in makers.items():
         try:
-            return [make(name)]
+            found[name] = make(name)
         except UserError as error:
             missing[name] = str(error)
-            return []
-
-    encoders = {name: own for name in EVALUATORS for own in load(name, load_encoder)}
-    if not encoders.keys() & VOICES:
+    words = found.pop(WORDS, None)
+    if not found.keys() & VOICES:
         raise UserError(missing[VOICES[0]])
-    words = load("moonshine", make_recogniser)
-    judges = Judges(encoders, words[0] if words else None, load_estimator(), system, level)
-    return judges, missing
-
-
-def hear_all(
-    jobs: Jobs, judges: Judges, pairs: Sequence[Pair]
-) -> Iterator[tuple[Pair, Heard | UserError]]:
-    """Yield each pair and what is heard of it, or what is wrong with it, as they come; long ones
-    first, so that no long one is begun last."""
-    order = sorted(pairs, key=lambda pair: -pair.original.seconds)
-    for n, result in jobs.run(judges.hear, [(pair,) for pair in order]):
-        yield order[n], result
+    return Judges(found, words, load_estimator(), system, level), missing
 
 
 def _vector(encoder: Encoder, half: Float64) -> Float32:
     """Mean (d,) of the vectors of a half's stretches that have enough speech; TooShortError where
     none has."""
-    found, short = list[Float32](), None
+    found = list[Float32]()
     for part in np.array_split(half, max(1, round(len(half) / SAMPLE_RATE / STRETCH))):
-        try:
+        with suppress(TooShortError):
             found.append(encoder.embed(part.astype(np.float32)))
-        except TooShortError as error:
-            short = error
-    if short is not None and not found:
-        raise short
+    found = found or [encoder.embed(half.astype(np.float32))]
     return np.asarray(np.mean(found, axis=0), np.float32)
 
 
@@ -249,7 +215,6 @@ HALVES = {  # of a person that attackers know, and of a recording whose person t
     "ignorant": (KNOWN, PROTECTED),
     "lazy_informed": (AGAIN, PROTECTED),
 }
-Vectors = Mapping[str, Mapping[str, Float32]]  # by recording and half
 Report = Mapping[str, Any]
 
 
@@ -264,12 +229,6 @@ class Attack:
     evidence: Evidence
     named: Sequence[str] = ()
     chance: float = math.nan
-
-    @property
-    def hits(self) -> tuple[int, int]:
-        """Recordings whose person is named rightly, and of how many."""
-        n = self.figures["linking"]["n_segments"]
-        return round(self.figures["recordings"]["named_by_recording"] * n), n
 
 
 @dataclass(frozen=True)
@@ -296,11 +255,18 @@ def assess(pairs: Sequence[Pair], heard: Mapping[str, Heard], originals: int = 0
     """Run all attackers who train nothing on what was heard of pairs, by name, and compare their
     use. originals: how many files of OUT are originals, which no attacker has to find first."""
     person = {pair.name: f"person {pair.person}" for pair in pairs}  # nor a name of a recording
+    person = {name: person[name] for name in sort_ids(person)}
     heard = {name: heard[name] for name in person}
+    first, *_ = heard.values()
+    vectors = {
+        encoder: {
+            half: np.stack([own.vectors[encoder][half] for own in heard.values()], dtype=float)
+            for half in halves
+        }
+        for encoder, halves in first.vectors.items()
+    }
     attacks = [
-        attack
-        for encoder in heard[pairs[0].name].vectors
-        for attack in _attacks(encoder, {n: h.vectors[encoder] for n, h in heard.items()}, person)
+        own for encoder, halves in vectors.items() for own in _attacks(encoder, halves, person)
     ]
     protected = [attack for attack in attacks if attack.attacker != "unprotected"]
     each = [attack.figures["linking"]["linkability_per_speaker"] or {} for attack in protected]
@@ -314,7 +280,7 @@ def assess(pairs: Sequence[Pair], heard: Mapping[str, Heard], originals: int = 0
         "lazy_informed": "the recordings were not protected by make protect",
     }
     left_out = {who: why for who, why in left_out.items() if who not in tried}
-    return Found(attacks, verdict, *_use(heard, person), left_out, _doubles(heard, person))
+    return Found(attacks, verdict, *_use(heard, person), left_out, _doubles(vectors, person))
 
 
 DOUBLE = 0.25
@@ -323,45 +289,51 @@ person's. Of 17 people's recordings (docs/evidence.md) 94 of 250 pairs are found
 two people none."""
 
 
-def _doubles(heard: Mapping[str, Heard], person: Mapping[str, str]) -> list[list[str]]:
+def _doubles(
+    vectors: Mapping[str, Mapping[str, Float64]], person: Mapping[str, str]
+) -> list[list[str]]:
     """Recordings of several people that are nearer to each other than a recording's own halves are,
-    by all encoders of voices; in groups."""
-    names = sort_ids(heard)
-    who = np.array([person[name] for name in names])
+    by all encoders of voices; in groups. vectors: (n, d) by encoder and half."""
+    who = np.array([*person.values()])
     near = np.not_equal.outer(who, who)
-    for encoder in next(iter(heard.values())).vectors.keys() & VOICES:
-        vectors = {name: own.vectors[encoder] for name, own in heard.items()}
-        halves = (_stack(vectors, names, half) for half in (KNOWN, SAID))
+    for encoder in vectors.keys() & VOICES:
+        halves = (vectors[encoder][half] for half in (KNOWN, SAID))
         score = _scores(load_backend(EVALUATORS[encoder]), *halves)
         near &= (score + score.T) / 2.0 > np.quantile(np.diag(score), DOUBLE)
     _, group = connected_components(near, directed=False)
-    found = invert(dict(zip(names, map(str, group.tolist()), strict=True)))
+    found = invert(dict(zip(person, map(str, group.tolist()), strict=True)))
     return [own for own in found.values() if len(own) > 1]
 
 
-def _attacks(encoder: str, vectors: Vectors, person: Mapping[str, str]) -> Iterator[Attack]:
-    people, names = sort_ids(set(person.values())), sort_ids(vectors)
-    target = np.array([[person[name] == who for name in names] for who in people])
+def _attacks(
+    encoder: str, vectors: Mapping[str, Float64], person: Mapping[str, str]
+) -> Iterator[Attack]:
+    """Attacks of all attackers with an encoder. vectors: (n, d) by half, in the order of person."""
+    people, names = sort_ids({*person.values()}), [*person]
+    target = np.array([[who == own for own in person.values()] for who in people])
+    share = target / target.sum(axis=1, keepdims=True)  # of each recording in the mean of a person
     backend = load_backend(EVALUATORS[encoder])
     scores = {
-        attacker: _scores(
-            backend, _models(vectors, person, people, known), _stack(vectors, names, said)
-        )
+        attacker: _scores(backend, share @ vectors[known], vectors[said])
         for attacker, (known, said) in HALVES.items()
-        if all(known in own for own in vectors.values())
+        if known in vectors
     }
-    by_direction = not isinstance(backend, PairBackend)
-    if len(people) >= FEWEST_ALIGNED and by_direction:
-        scores["aligned"] = _aligned(backend, vectors, person, people, names)
+    if len(people) >= FEWEST_ALIGNED and not isinstance(backend, PairBackend):
+        scores["aligned"] = _aligned(backend, vectors, share)
     compared = _drawn_candidates(target)
     bare: dict[str, Report] = {}
     for attacker, score in scores.items():
         score[~compared] = np.nan
         row, column = np.nonzero(np.isfinite(score))
         trials = Trials(Ids(row, people), Ids(column, names), target[row, column])
+        speakers = find_speakers(trials, person, trials_path="trials", utt2spk_path="people")
+        given, n = (trials, score[row, column]), N_BOOTSTRAP
         beside = {"eer_rise": scores["unprotected"][row, column]} if bare else {}
-        found = _figures(trials, score[row, column], beside, person)
-        if attacker in HALVES and by_direction:
+        found: dict[str, Report] = {
+            "linking": verification(*given, speakers=speakers, beside=beside, n_bootstrap=n),
+            "recordings": recordings(*given, speakers, n_bootstrap=n),
+        }
+        if attacker in HALVES and encoder in VOICES:
             found["legal"] = _legal(vectors, person, *HALVES[attacker])
         bare = bare or found
         own = score[target.argmax(axis=0), np.arange(len(names))]
@@ -371,6 +343,20 @@ def _attacks(encoder: str, vectors: Vectors, person: Mapping[str, str]) -> Itera
             [name for name, right in zip(names, first.tolist(), strict=True) if right],
             float((1.0 / np.isfinite(score).sum(axis=0)).mean()),
         )  # fmt: skip
+
+
+def _legal(
+    vectors: Mapping[str, Float64], person: Mapping[str, str], known: str, said: str
+) -> Report:
+    enrol, trial = (
+        make_side(
+            dict(zip(person, vectors[half].astype(np.float32), strict=True)), person,
+            vectors_path="halves", utt2spk_path="people",
+        )
+        for half in (known, said)
+    )  # fmt: skip
+    attack = LegalAttack(enrol, trial, 1, 0)
+    return attack.linkability().report(key(LINKABILITY, recordings=1))
 
 
 def _drawn_candidates(target: Bool) -> Bool:
@@ -397,18 +383,6 @@ def _chosen(attacks: Sequence[Attack]) -> dict[str, tuple[Value, float]]:
     return found
 
 
-def _stack(vectors: Vectors, names: Sequence[str], half: str) -> Float64:
-    return np.stack([vectors[name][half] for name in names]).astype(np.float64)
-
-
-def _models(
-    vectors: Vectors, person: Mapping[str, str], people: Sequence[str], half: str
-) -> Float64:
-    """Mean vectors (n_people, d) of each person's recordings."""
-    own = invert({name: person[name] for name in vectors})
-    return np.stack([_stack(vectors, own[who], half).mean(axis=0) for who in people])
-
-
 def _scores(backend: Backend | PairBackend, models: Float64, said: Float64) -> Float64:
     """Scores (people, recordings)."""
     if isinstance(backend, PairBackend):
@@ -417,50 +391,17 @@ def _scores(backend: Backend | PairBackend, models: Float64, said: Float64) -> F
     return backend.left(models, np.ones(len(models))) @ backend.right(said).T
 
 
-def _aligned(
-    backend: Backend, vectors: Vectors, person: Mapping[str, str],
-    people: Sequence[str], names: Sequence[str],
-) -> Float64:  # fmt: skip
+def _aligned(backend: Backend, vectors: Mapping[str, Float64], share: Float64) -> Float64:
     """Scores (people, recordings) of the attacker who learns a rotation from the other half of the
-    people; NaN between the halves."""
-    found = np.full((len(people), len(names)), np.nan)
-    for rows in ([*range(0, len(people), 2)], [*range(1, len(people), 2)]):
-        attacked = {people[i] for i in rows}
-        columns = [j for j, name in enumerate(names) if person[name] in attacked]
-        teachers = [name for name in names if person[name] not in attacked]
-        before, after = ({n: vectors[n][half] for n in teachers} for half in (KNOWN, PAIR))
-        every = dict.fromkeys(teachers, "all")
-        rotations = learn_by_group(Pairs(before, after, every, {n: person[n] for n in teachers}))
-        models = _models(vectors, person, people, KNOWN).astype(np.float32)
-        enrol = {people[i]: models[i] for i in rows}
-        trial = {names[j]: vectors[names[j]][PROTECTED] for j in columns}
-        sides = align(rotations, enrol, trial, dict.fromkeys([*enrol, *trial], "all"))
-        left, right = (np.stack([*side.values()]) for side in sides)
-        found[np.ix_(rows, columns)] = _scores(backend, left, right)
+    people; NaN between the halves. share: (people, recordings) in the mean of a person."""
+    found = np.full(share.shape, np.nan)
+    for rows in (np.arange(len(share)) % 2 == side for side in (0, 1)):
+        columns = share[rows].any(axis=0)
+        rotation = learn_rotation(vectors[PAIR][~columns], vectors[KNOWN][~columns])
+        models = rotation.centre(share[rows] @ vectors[KNOWN])
+        said = rotation.carry(vectors[PROTECTED][columns])
+        found[np.ix_(rows, columns)] = _scores(backend, models, said)
     return found
-
-
-def _figures(
-    trials: Trials, score: Float64, beside: Mapping[str, Float64], person: Mapping[str, str]
-) -> dict[str, Report]:
-    speakers = find_speakers(trials, person, trials_path="trials", utt2spk_path="people")
-    n = N_BOOTSTRAP
-    return {
-        "linking": verification(trials, score, speakers=speakers, beside=beside, n_bootstrap=n),
-        "recordings": recordings(trials, score, speakers, n_bootstrap=n),
-    }
-
-
-def _legal(vectors: Vectors, person: Mapping[str, str], known: str, said: str) -> Report:
-    def side(half: str) -> AttackSide:
-        units = {
-            name: own[half].astype(np.float64) / np.linalg.norm(own[half])
-            for name, own in vectors.items()
-        }
-        return AttackSide(units, invert({name: person[name] for name in units}))
-
-    name = key(LINKABILITY, recordings=1)
-    return LegalAttack(side(known), side(said), 1, 0).linkability().report(name)
 
 
 def _evidence(attacker: str, encoder: str, found: Report, bare: Report) -> Evidence:
@@ -471,14 +412,11 @@ def _evidence(attacker: str, encoder: str, found: Report, bare: Report) -> Evide
             if (v := value(several, key(figure, recordings=n))).defined]
         for n in LENGTHS
     }  # fmt: skip
-    named = {n: value(several, key("named", recordings=n)) for n in LENGTHS}
     return Evidence(
         attacker, f"{encoder}/{EVALUATORS[encoder]}", value(linking, "eer"), unprotected,
         value(linking, "eer_rise"), named=several[NAMED], chance=several[f"chance_{NAMED}"],
         named_bare=bare["recordings"][NAMED], people=linking["n_target_speakers"],
-        recordings=linking["n_segments"] / linking["n_target_speakers"],
         several={n: min(map(fold, own), key=lambda v: v.value) for n, own in eers.items() if own},
-        naming={n: value for n, value in named.items() if value.defined},
     )  # fmt: skip
 
 
@@ -492,22 +430,18 @@ def _use(heard: Mapping[str, Heard], person: Mapping[str, str]) -> tuple[Report,
     """Words by the recogniser before protection, and estimated quality; and whether a low pitch
     stays low and a high one high."""
     n = N_BOOTSTRAP
-    sides = [{name: own.uses[i] for name, own in heard.items()} for i in (0, 1)]
-    said, heard_after = ({name: use.text for name, use in side.items()} for side in sides)
-    before, after = (
-        {name: use.quality.problem or use.quality.mos for name, use in side.items()}
-        for side in sides
+    text, mos, height = (
+        [{name: getattr(own.uses[i], what) for name, own in heard.items()} for i in (0, 1)]
+        for what in Use._fields
     )
-    voiced = [name for name, own in heard.items() if all(use.pitch > 0 for use in own.uses)]
-    low, stays = (
-        {name: "low" if side[name].pitch < LOW else "high" for name in voiced} for side in sides
-    )
+    voiced = [name for name in heard if height[0][name] and height[1][name]]
+    before, after = ({name: side[name] for name in voiced} for side in height)
     return (
-        error_figures(said, heard_after, person, "english", n_bootstrap=n)
-        if any(said.values())
+        error_figures(text[0], text[1], person, "english", n_bootstrap=n)
+        if any(text[0].values())
         else {},
-        quality_figures(after, person, before, n_bootstrap=n),
-        recall_figures(low, stays, person, n_bootstrap=n) if len({*low.values()}) > 1 else {},
+        quality_figures(mos[1], person, mos[0], n_bootstrap=n),
+        recall_figures(before, after, person, n_bootstrap=n) if len({*before.values()}) > 1 else {},
     )
 
 
@@ -558,7 +492,7 @@ def as_page(
     return frame.render(
         "local/evidence/evidence.html.jinja",
         hits=hits, said=said, found=found, about=about, left_out=left_out, n=len(pairs),
-        select=select, clips=clips(found, pairs), colour=colour, LOW=LOW, MOST=MOST, TEXT=TEXT,
+        select=select, clips=[*clips(found, pairs)], colour=colour, LOW=LOW, MOST=MOST, TEXT=TEXT,
         people=len({pair.person for pair in pairs}), decision=decide(found, held, left_out),
         notes=held.notes, named=named(found), N_NAMED=N_NAMED,
         guessed=len(pairs) * sum(attack.chance for attack in found.protected),
@@ -572,10 +506,10 @@ N_NAMED = 100  # recordings in the page's table
 def named(found: Found) -> list[tuple[str, list[Attack]]]:
     """Recordings whose person attackers name after protection, and these; the most often named
     first."""
-    who: dict[str, list[Attack]] = {}
+    who = defaultdict[str, list[Attack]](list)
     for attack in found.protected:
         for name in attack.named:
-            who.setdefault(name, []).append(attack)
+            who[name].append(attack)
     return sorted(who.items(), key=lambda one: (-len(one[1]), one[0]))
 
 
@@ -618,7 +552,7 @@ def _several(names: Sequence[str], most: int = 5) -> str:
 def hits(attack: Attack) -> str:
     """Recordings that are named, with the binomial interval (Clopper and Pearson 1934) of as many
     people, as those of one person are alike: `3 of 40: 7.5 % [1.6, 20.4]` where each has one."""
-    right, n = attack.hits
+    right, n = len(attack.named), attack.figures["linking"]["n_segments"]
     people = attack.figures["linking"]["n_target_speakers"]
     own = right / n * people
     low = beta.ppf(0.025, own, people - own + 1) if right else 0.0
@@ -631,20 +565,15 @@ def said(report: Mapping[str, Any], name: str, of: str = "eer") -> str:
     return measure(of).say(value(report, name))
 
 
-def clips(found: Found, pairs: Sequence[Pair]) -> list[tuple[str, ...]]:
-    """Names of a recording each of the people who are named most often by all attackers, with the
-    same seconds of it before and after protection, MP3 in base64."""
-    named = Counter[str]()
+def clips(found: Found, pairs: Sequence[Pair]) -> Iterator[tuple[str, ...]]:
+    """Yield names of a recording each of the people who are named most often by all attackers, with
+    the same seconds of it before and after protection, MP3 in base64."""
+    named, length = Counter[str](), round(SECONDS * SAMPLE_RATE)
     for attack in found.protected:
         named.update(attack.figures["recordings"]["named_per_speaker"])
     first = {f"person {pair.person}": pair for pair in reversed(pairs)}
-    return [_clip(first[person]) for person, _ in named.most_common(N_CLIPS)]
-
-
-def _clip(pair: Pair) -> tuple[str, ...]:
-    n, length = len(pair.original), round(SECONDS * SAMPLE_RATE)
-    start = loudest(pair.original.read(0, min(n, round(MOST * SAMPLE_RATE))), length)
-    cuts = (
-        own.read(start, min(start + length, len(own))) for own in (pair.original, pair.protected)
-    )
-    return pair.name, *(base64.b64encode(mp3(cut)).decode("ascii") for cut in cuts)
+    for pair in (first[person] for person, _ in named.most_common(N_CLIPS)):
+        n, sides = len(pair.original), (pair.original, pair.protected)
+        start = loudest(pair.original.read(0, min(n, round(MOST * SAMPLE_RATE))), length)
+        cuts = (own.read(start, min(start + length, len(own))) for own in sides)
+        yield pair.name, *(base64.b64encode(mp3(cut)).decode("ascii") for cut in cuts)

@@ -1,19 +1,19 @@
 """Which recording a file holds: originals that were passed on, swapped names, copies, and people
 who stand under two names."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-from scipy.signal import csd, welch
+from scipy.signal import correlate, csd, welch
 
 from steps.audio import SAMPLE_RATE
 from steps.standalone.job import Jobs, Tick, find_audio, plain, with_name
 from steps.standalone.stream import Recording
-from utils.arrays import Float32, Float64
+from utils.arrays import Float32, Float64, Int64
 from utils.cli import UserError
 
 # ---- Contours of loudness, 25 ms a step, which protection keeps as long as it keeps the time. They
@@ -89,9 +89,8 @@ def _coherence(a: Float64, b: Float64) -> float:
     most = round(_SHIFT * SAMPLE_RATE)
     if min(len(a), len(b)) < most + _WINDOW or not (a.any() and b.any()):
         return 0.0
-    size = 1 << (len(a) + len(b)).bit_length()
-    product = np.fft.irfft(np.conj(np.fft.rfft(a, size)) * np.fft.rfft(b, size), size)
-    lag = int(np.abs(np.concatenate((product[-most:], product[: most + 1]))).argmax()) - most
+    near = correlate(b, a, method="fft")[len(a) - 1 - most : len(a) + most]
+    lag = int(np.abs(near).argmax()) - most
     a, b = a[max(-lag, 0) :], b[max(lag, 0) :]
     n = min(len(a), len(b))
     about = {"fs": SAMPLE_RATE, "nperseg": _WINDOW}
@@ -119,7 +118,8 @@ WRONG = {
 
 @dataclass(frozen=True)
 class Identity:
-    """What files hold, by paths relative to their folders.
+    """What files of IN, `source`, and OUT hold, by paths relative to their folders, as far as
+    `identify` found out. watch: wraps calls of jobs, to show progress.
 
     whose: recording that each file of OUT is a version of, but for those of none, where others are
     of theirs; wrong: files of OUT that are not what their names say, of `WRONG`; coherence: of
@@ -127,11 +127,15 @@ class Identity:
     recording. unread: why files could not be compared, by whole path.
     """
 
-    whose: dict[Path, Path]
-    unread: dict[Path, str] = field(default_factory=dict)
+    jobs: Jobs
+    source: Path
+    out: Path
+    watch: Callable[[Sequence[Any]], Iterable[Any]]
+    whose: dict[Path, Path] = field(default_factory=dict)
     wrong: dict[Path, str] = field(default_factory=dict)
     coherence: dict[Path, float] = field(default_factory=dict)
     copies: dict[Path, Path] = field(default_factory=dict)
+    unread: dict[Path, str] = field(default_factory=dict)
 
     def are(self, kind: str) -> list[str]:
         """Names of files with which this is wrong."""
@@ -145,93 +149,73 @@ class Identity:
             for name, kind in sorted(self.wrong.items())
         ]
 
-
-@dataclass(frozen=True)
-class Comparison:
-    """Jobs on files of two folders. watch: wraps calls, to show progress."""
-
-    jobs: Jobs
-    source: Path
-    out: Path
-    watch: Callable[[Sequence[Any]], Iterable[Any]]
-
-    def identify(self, made: Mapping[Path, Path]) -> Identity:
-        """Find out what the files of a folder and of its protected version hold. made: name in OUT
-        of each recording's protected version, which need not be there."""
-        whose = {name: path for path, name in made.items() if (self.out / name).is_file()}
-        every = list(whose)
+    def identify(self, made: Mapping[Path, Path]) -> None:
+        """Compare all files. made: name in OUT of each recording's protected version, which need
+        not be there."""
+        self.whose.update(
+            {name: path for path, name in made.items() if (self.out / name).is_file()}
+        )
+        every = [*self.whose]
         with suppress(UserError):  # nothing but these
-            every += [name for name in find_audio(self.out, self.source)[0] if name not in whose]
-        found = Identity(whose)
-        before = self._contours(self.source, [*made], found)
-        after = self._contours(self.out, every, found)
+            every += find_audio(self.out, self.source)[0]
+        before, after = (
+            self._run(contours, [folder], {(name,) for name in names})
+            for folder, names in ((self.source, made), (self.out, every))
+        )
         if not (before and after):
-            return found
-        recordings, files = list(before), list(after)
-        originals, versions = np.stack([*before.values()]), np.stack([*after.values()])
+            return
+        recordings, files = ([name for (name,) in own] for own in (before, after))
+        originals, versions = (np.stack([*own.values()]) for own in (before, after))
         place = {path: n for n, path in enumerate(recordings)}
-        own = np.array([place.get(whose.get(name, Path()), -1) for name in files])
+        own = np.array([place.get(self.whose.get(name, Path()), -1) for name in files])
         alike = correlations(versions, originals)
         likely = _likely(alike) | {(i, n) for i, n in enumerate(own.tolist()) if n >= 0}
-        calls: dict[tuple[Path, ...], Any] = {
-            (self.out / files[i], self.source / recordings[j]): (i, j) for i, j in likely
-        }
+        near = self._run(
+            coherences, [self.out, self.source], {(files[i], recordings[j]) for i, j in likely}
+        )
         # The likeliest original of a file comes last.
-        near = self._run(coherences, calls, found)
-        for call, own_halves in sorted(near.items(), key=lambda one: max(one[1])):
-            if max(own_halves) >= SAME:
-                i, j = calls[call]
-                found.coherence[files[i]], whose[files[i]] = max(own_halves), recordings[j]
-        found.wrong.update(dict.fromkeys(found.coherence, "original"))
-        _find_swapped(found, files, recordings, alike.mean(axis=0), own)
-        calls = {
-            (self.source / recordings[max(pair)], self.source / recordings[min(pair)]): pair
-            for pair in _likely(correlations(originals, originals)) if len({*pair}) == 2
-        }  # fmt: skip
-        for call, own_halves in self._run(coherences, calls, found).items():
-            if min(own_halves) >= SAME:
-                copy, first = (path.relative_to(self.source) for path in call)
-                found.copies.setdefault(copy, first)
-        return found
+        for (name, path), found in sorted(near.items(), key=lambda one: max(one[1])):
+            if max(found) >= SAME:
+                self.wrong[name], self.whose[name] = "original", path
+                self.coherence[name] = max(found)
+        self._find_swapped(files, recordings, alike.mean(axis=0), own)
+        pairs = {(max(pair), min(pair)) for pair in _likely(correlations(originals, originals))}
+        calls = {(recordings[i], recordings[j]) for i, j in pairs if i > j}
+        for (copy, first), found in self._run(coherences, 2 * [self.source], calls).items():
+            if min(found) >= SAME:
+                self.copies.setdefault(copy, first)
 
-    def _contours(
-        self, folder: Path, names: Sequence[Path], found: Identity
-    ) -> dict[Path, Float32]:
-        """Contours of the files of a folder that can be read, by name."""
-        own = self._run(contours, [(folder / name,) for name in names], found)
-        return {path.relative_to(folder): contour for (path,), contour in own.items()}
+    def _find_swapped(
+        self, files: Sequence[Path], recordings: Sequence[Path], alike: Float32, own: Int64
+    ) -> None:
+        """Find files whose contour is another recording's, or of none while most are of their own.
+        alike: (n_files, n_recordings); own: (n_files,) number of the recording, -1 for none."""
+        rows = np.flatnonzero(own >= 0)
+        mine = alike[rows, own[rows]]
+        kept = len(rows) and np.median(mine) >= ALIKE
+        for i, correlation in zip(rows.tolist(), mine.tolist(), strict=True):
+            name, best = files[i], int(alike[i].argmax())
+            if name in self.wrong or not correlation:
+                continue
+            if alike[i, best] >= max(ALIKE, correlation + APART):
+                self.wrong[name], self.whose[name] = "swapped", recordings[best]
+            elif kept and correlation < NONE:
+                self.wrong[name] = "strange"
+                del self.whose[name]
 
     def _run(
-        self, function: Callable[..., T], calls: Collection[tuple[Path, ...]], found: Identity
+        self, function: Callable[..., T], folders: Sequence[Path], calls: Set[tuple[Path, ...]]
     ) -> dict[tuple[Path, ...], T]:
-        """Results of calls in C order, without those whose files cannot be read."""
-        order, results = sorted(calls), dict[tuple[Path, ...], T]()
-        for _, (n, own) in zip(self.watch(order), self.jobs.run(function, order), strict=True):
+        """Results of calls with names of files in these folders, in C order, without those whose
+        files cannot be read."""
+        order, found = sorted(calls), dict[tuple[Path, ...], T]()
+        paths = [tuple(map(Path.joinpath, folders, call)) for call in order]
+        for _, (n, own) in zip(self.watch(order), self.jobs.run(function, paths), strict=True):
             if isinstance(own, UserError):
-                found.unread.update({path: with_name(path, own) for path in order[n]})
+                self.unread.update({path: with_name(path, own) for path in paths[n]})
             else:
-                results[order[n]] = own
-        return dict(sorted(results.items()))
-
-
-def _find_swapped(
-    found: Identity, files: Sequence[Path], recordings: Sequence[Path], alike: Float32, own: Float64
-) -> None:
-    """Find files whose contour is another recording's, or of none while most are of their own.
-    alike: (n_files, n_recordings); own: (n_files,) number of the recording, -1 for none."""
-    rows = np.flatnonzero(own >= 0)
-    mine = alike[rows, own[rows]]
-    kept = len(rows) and np.median(mine) >= ALIKE
-    for i, correlation in zip(rows.tolist(), mine.tolist(), strict=True):
-        best = int(alike[i].argmax())
-        if files[i] in found.wrong or not correlation:
-            continue
-        if alike[i, best] >= ALIKE and alike[i, best] > correlation + APART:
-            found.wrong[files[i]] = "swapped"
-            found.whose[files[i]] = recordings[best]
-        elif kept and correlation < NONE:
-            found.wrong[files[i]] = "strange"
-            del found.whose[files[i]]
+                found[order[n]] = own
+        return dict(sorted(found.items()))
 
 
 def _likely(alike: Float32) -> set[tuple[int, int]]:

@@ -391,18 +391,24 @@ def made_with(out: Path, key: str | None) -> dict[str, Any]:
     return dict(rows[0]["settings"]) if rows else {}
 
 
-def made_of(out: Path, salt: str) -> Callable[[Path, Path, Path], tuple[bool, bool]]:
-    """Function that tells of a file in a folder whether it was made of a source as it is now, and
-    whether what was made is what was written; always so in another program's folder."""
-    known = is_there(out / JOURNAL)
-    done = _done(_rows(out)) if known else {}
+class Versions:
+    """Protected versions of files in a folder, by their names there, drawn or not; table: of drawn
+    ones."""
 
-    def holds(name: Path, source: Path, made: Path) -> tuple[bool, bool]:
-        row = done.get(name.as_posix(), {})
-        of_source = row.get("source") == _mark(source, salt)
-        return not known or of_source, not known or row.get("made") == _digest(made)
+    def __init__(self, out: Path, paths: Sequence[Path], table: Path) -> None:
+        drawn = known_names([SALT, *paths], table)
+        self._salt = str(drawn.pop(SALT, ""))
+        self._listed = {path: drawn.get(path, path).as_posix() for path in paths}
+        self._done = _done(_rows(out)) if is_there(out / JOURNAL) else None
+        self.names = {path: drawn.get(path, made_name(path)) for path in paths}
 
-    return holds
+    def made_of(self, path: Path, source: Path, made: Path) -> tuple[bool, bool]:
+        """Whether the version of a file was made of it as it is, and is what was written; always
+        where another program made it."""
+        if self._done is None:
+            return True, True
+        row = self._done.get(self._listed[path], {})
+        return row.get("source") == _mark(source, self._salt), row.get("made") == _digest(made)
 
 
 def _done(rows: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:

@@ -176,6 +176,22 @@ class Work:
                 renumber_ogg(place, _SERIAL)
 
 
+def protect_samples(
+    samples: Float64, name: str, anonymiser: Anonymiser, level: str = "one"
+) -> Float64:
+    """Samples (n,) of a recording as `Work` makes them, with the voice of a pseudo-speaker's name.
+    level: see `Work`."""
+    from steps.synthesis.world import extract_f0
+
+    speaker = SourceSpeaker(name, f0=compute_f0_stats([extract_f0(samples)]))
+    key = VoiceKey("spk", ("folder", name), ("folder", name))
+    convert = partial(anonymiser.transform, key=key, source=speaker)
+    made = [*convert_pieces([samples[:, None]], [lambda part: convert(part)[0]])]
+    rule, gains = level_of([(piece.source, piece.made) for piece in made], anonymiser, level)
+    found = np.concatenate([*joined(made, gains)])[:, 0]
+    return rule.written(found, float(np.abs(found).max()), "FLOAT")
+
+
 def _remarks(path: Path, recording: Recording, silent: bool, renamed: bool) -> list[str]:
     told = {
         "its tags (title, artist, comment ...) were dropped": recording.audio.tagged,
