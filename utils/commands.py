@@ -46,7 +46,7 @@ class _Value(click.ParamType[Any]):
         except BadValue as error:
             raise click.BadParameter(str(error), ctx, param) from error
         except ValueError as error:
-            raise click.BadParameter(f"{value!r} is no {self.name}", ctx, param) from error
+            raise click.BadParameter(f"{value!r} is not a valid {self.name}", ctx, param) from error
 
 
 class _Option(click.Option):

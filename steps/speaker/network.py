@@ -209,7 +209,7 @@ class HubFront(nn.Module):
     def _check(self, own: Tensor) -> None:
         """Raise a ValueError if a saved encoder had other weights in front of it."""
         if not torch.equal(self.get_buffer("digest").cpu(), own):
-            raise ValueError(f"features.model: {self.name} has other weights than it had then")
+            raise ValueError(f"features.model: {self.name} has other weights than in training")
 
     def forward(self, samples: Tensor) -> Tensor:
         """All signals of a batch have the same length."""

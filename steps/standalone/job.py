@@ -273,8 +273,8 @@ def choose_key(key: str | None, key_file: Path | None) -> tuple[str, bool]:
     assert key is not None
     if len(key) < SHORTEST_KEY:
         raise UserError(
-            f"{key_file or '--key'}: the key has {len(key)} characters, and who guesses it finds "
-            f"out who became whom; give at least {SHORTEST_KEY}, or none, and one is drawn"
+            f"{key_file or '--key'}: the key has {len(key)} characters, and whoever guesses it "
+            f"finds out who became whom; give at least {SHORTEST_KEY}, or none, and one is drawn"
         )
     return key, False
 

@@ -157,7 +157,10 @@ class HifiganNetwork:
         if math.prod(self.rates) != world.HOP:
             raise ValueError(f"rates: {math.prod(self.rates)} together; {world.HOP} are needed")
         if self.channels % 2 ** len(self.rates):
-            raise ValueError(f"channels: {self.channels}; {len(self.rates)} times it is halved")
+            raise ValueError(
+                f"channels: {self.channels} is not divisible by {2 ** len(self.rates)}: each of "
+                f"{len(self.rates)} layers halves it"
+            )
 
 
 @dataclass(frozen=True)

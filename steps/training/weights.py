@@ -48,7 +48,7 @@ def saved_vector(weights: Mapping[str, Any], name: str, path: StrPath) -> torch.
         or not len(vector)
         or not torch.isfinite(vector).all()
     ):
-        raise UserError(f"{path}: {name}: no vector of finite numbers; train it again")
+        raise UserError(f"{path}: {name}: not a vector of finite numbers; train it again")
     return vector
 
 
