@@ -160,7 +160,8 @@ class Program:
         self.text, self.functions = text or "", functions
 
     def __call__(self, argv: Sequence[str] | None = None) -> int:
-        """Run it on the words of a command line, or on those of this process; the exit status.
+        """Run it on the words of a command line, or on those of this process; return the exit
+        status.
 
         UserError where the words are not what is asked for.
         """

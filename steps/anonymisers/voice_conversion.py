@@ -144,7 +144,7 @@ class VoiceConversion(Anonymiser):
         )  # fmt: skip
         self.keeps_length = not (own.rate or own.pauses or own.reads)
         if not own.synthesiser.startswith("nsf") and "energy" not in own.keep:
-            self.raised = math.inf if own.reads else RAISED  # what is read is no noise
+            self.raised = math.inf if own.reads else RAISED  # read speech is not noise
         self.notes = generator.notes
         self._pseudos: OrderedDict[tuple[VoiceKey, str], Pseudo] = OrderedDict()
 

@@ -472,7 +472,7 @@ def unfinished(
 _WORDS = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _BETWEEN = re.compile(r"[ _.,-]+")
 TABLE = "names.tsv"  # beside the output
-SALT = Path(".salt")  # a row of it, which is no recording: what is drawn is the salt of marks
+SALT = Path(".salt")  # its row, which is not a recording's, keeps the drawn salt of marks
 _DIGITS = 16  # of a drawn name, hexadecimal
 
 

@@ -199,7 +199,7 @@ class HifiganConfig:
 # shape may be emphasised.
 
 N_OUT = world.CODE_DIM + 1  # envelope codes, aperiodicity
-LOUD = 8.0  # a frame so far below an utterance's mean log power is no speech
+LOUD = 8.0  # a frame so far below an utterance's mean log power is not speech
 ENERGY_RANGE = (-6.0, 4.0)  # deviations; limit of a frame's log power about the utterance's mean
 _MELODY = (1, 3, 9, 27)  # dilations; a frame's F0 depends on 1.6 s around it
 _FLAT = 1e-2  # deviation below which a predicted melody counts as none

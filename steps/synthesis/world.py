@@ -419,10 +419,10 @@ def compare_all(
 ) -> str:
     """Compare the audio files (utterance -> file) of every utterance of `original`.
 
-    contours: what `write_contours` wrote of these files and of others. The table `prosody` in `out`
-    has a header line, then a line an utterance, `-` where undefined. Utterances that `protected`
-    lacks or that cannot be read are skipped; LossError beyond `allow_loss`. Returns the counts in
-    one line.
+    contours: output of `write_contours` for these files, and perhaps others. The table `prosody` in
+    `out` has a header line, then a line an utterance, `-` where undefined. Utterances that
+    `protected` lacks or that cannot be read are skipped; LossError beyond `allow_loss`. Returns the
+    counts in one line.
     """
 
     damaged = f"{contours}: no contours ({{}}); extract them again"

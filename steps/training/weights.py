@@ -164,8 +164,8 @@ def load_hub_model(source: str, device: str, load: Callable[[dict[str, Any]], An
 
 @contextmanager
 def loading(message: str, *kinds: type[Exception]) -> Iterator[None]:
-    """Make a UserError of errors of some kinds; in its message {} stands for the error's kind and
-    what it says, in one line of at most 200 characters."""
+    """Turn errors of some kinds into a UserError; in its message {} stands for the error's kind and
+    text, in one line of at most 200 characters."""
     try:
         yield
     except kinds as error:
