@@ -56,8 +56,8 @@ def timed(run: Callable[[], T], times: int) -> tuple[float, T]:
 
 
 def judge(*figures: Judged) -> int:
-    """Print a line for each figure with its goal, which run_all.py reads; the exit status: 1 where
-    a goal is missed."""
+    """Print a line for each figure with its goal, which run_all.py reads; return the exit status: 1
+    where a goal is missed."""
     met = [value >= goal if bound == LEAST else value <= goal for _, value, bound, goal in figures]
     for (what, value, bound, goal), right in zip(figures, met, strict=True):
         print("goal", what, f"{value:.4g}", f"{bound} {goal:.4g}", TOLD[right], sep="\t")

@@ -4,7 +4,7 @@
     . ./path.sh && benchmarks/run_all.py [--only NAME ...]
 
 A benchmark that needs a corpus which is not here is skipped with its reason; one that fails counts
-as missed; the exit status is 1 then. The goals stand in the scripts alone. It takes hours on two
+as missed, with exit status 1. The goals stand in the scripts alone. It takes hours on two
 cores, which nothing else should use.
 """
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
-"""Compute the privacy figures of scores or x-vectors and write them as JSON.
+"""Compute privacy figures from scores or x-vectors and write them as JSON.
 
 Trials are `<enrol> <trial> target|nontarget`, scores `<enrol> <trial> <score>` (higher: more
 alike); they are joined by the id pair. x-vectors are .scp or .ark, binary or text. OUT is a file,

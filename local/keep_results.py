@@ -1,5 +1,5 @@
 #!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
-"""Keep the figures of a finished run as data beside a page: what is committed of a run.
+"""Keep the figures of a finished run as data beside a page, to be committed.
 
 RESULTS is what collect_results.py (exp/results) or collect_study.py wrote. OUT, for example
 egs/an4/results/words, becomes metrics.csv (rows that a table, picture or sentence of a report or

@@ -32,7 +32,7 @@ def main(
     out: OutFile, *, backend: ScoringBackend = "cosine_raw", asnorm: Asnorm = 0,
     enrol: Annotated[
         Literal["each", "mean"],
-        "What is enrolled: each utterance, or the mean of a speaker's with their number",
+        "Whether each utterance is enrolled, or the mean of a speaker's with their number",
     ] = "each",
     same_gender: Annotated[bool, "Compare speakers of one gender only"] = False,
     range: Annotated[

@@ -30,7 +30,7 @@ EncoderName = Annotated[str, "The name of the encoder", "NAME"]
 ResultsFolder = Annotated[Path, "The folder of results", "RESULTS"]
 Labelled = Annotated[
     Sequence[tuple[str, str, str, str, str, str, str, str]],
-    "A folder of figures and what it speaks of, - for nothing; may be given again",
+    "A folder of figures and the columns that describe it, - for none; may be given again",
     "FOLDER SPLIT GENDER SYSTEM FAMILY ATTACKER EVALUATOR CONDITION",
 ]
 

@@ -43,7 +43,7 @@ ChunkSeconds = Annotated[
     "S", above_zero,
 ]  # fmt: skip
 Asnorm = Annotated[
-    int, "The number of nearest training speakers whose scores normalise a score; 0: not", "N"
+    int, "The number of nearest training speakers whose scores normalise a score; 0: none", "N"
 ]
 LdaDim = Annotated[
     int, "The number of dimensions that LDA keeps; 0: neither LDA nor PLDA, the cohort alone", "D",
@@ -72,7 +72,7 @@ SafeSystem = Annotated[Path, "The system that protects speech", "SYSTEM"]
 SAFE_SYSTEM = Path(__file__).resolve().parents[1] / "models/bn2"  # the default
 LIVE_SYSTEM = SAFE_SYSTEM.with_name("bn")
 Per = Annotated[
-    Literal["file", "folder", "speaker"], "What is of one person, who gets one pseudo-speaker: a "
+    Literal["file", "folder", "speaker"], "The unit of a person, who gets one pseudo-speaker: a "
     "file, the files of a sub-folder, or those whose names begin alike (<speaker>-<rest>)",
 ]  # fmt: skip
 SpeakerTable = Annotated[

@@ -104,7 +104,7 @@ def silence(theirs: Path, data: Path) -> None:
         (empty, "holds neither audio nor a wav.scp"),
         (shutil.rmtree, "no such folder"),
         (keep_original, "s1-000_anon.flac is the original speech, not protected"),
-        (silence, "digital silence, from speech"),
+        (silence, "digital silence, but the original is speech"),
     ],
 )
 def test_bad_input_is_one_line(tmp_path, data, theirs, break_it, said):

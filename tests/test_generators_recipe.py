@@ -115,7 +115,7 @@ def test_bad_input_is_one_line(tmp_path):
     pool = ("--pool", sources[0], "--pool-data", sources[1])
     threshold.write_text('{"eer": 0.1}')
     for asked, message in (
-        (pool, "no source to make pseudo-speakers of; give --sources"),
+        (pool, "no source for pseudo-speakers; give --sources"),
         (("--sources", *sources, "--"), "this generator needs --pool XVECTORS"),
         (("--threshold", threshold, "--"), "no JSON file with a `threshold`"),
         (("--threshold", "1.5", "--"), "a cosine, from -1 to 1"),

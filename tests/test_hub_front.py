@@ -280,7 +280,7 @@ def test_another_model_in_its_place_is_refused(tmp_path, make_data_dir):
     conf, out = write_conf(tmp_path / "conf.yaml", model), tmp_path / "out"
     assert train_encoder.main(["--steps", "1", str(conf), str(data), str(out)]) == 0
     make_model(model, seed=1)
-    refuses("has other weights than it had then", load_encoder, str(out))
+    refuses("has other weights than in training", load_encoder, str(out))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The level of what is written: one for all recordings, whatever the source's, and the recipe's."""
+"""The level of the output: one for all recordings, whatever the source's, and the recipe's."""
 
 import tracemalloc
 from collections.abc import Callable

@@ -243,7 +243,7 @@ def test_tags_behind_samples_were_protected_as_speech(name):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (encoded(NOISE, "RF64"), "RF64, and no WAV file; 16 kHz"),
+        (encoded(NOISE, "RF64"), "RF64, not a WAV file; 16 kHz"),
         (encoded(NOISE, "FLAC"), "FLAC"), (encoded(NOISE, "OGG"), "Ogg"), (MP3, "MP3"),
         (encoded(NOISE, "AIFF"), "AIFF"), (encoded(NOISE, "W64"), "W64"), (b"#!AMR\n12345", "AMR"),
         (mp3(NOISE, table=False), "MP3"), (2 * b"\xff\xf1P\x80\x01\x1f\xfc1", "AAC"),

@@ -115,7 +115,7 @@ def soften(data: Path) -> None:
     ("samples", "said"),
     [
         (None, "is the original speech, not protected"),
-        (np.zeros(1600), "is digital silence, from speech"),
+        (np.zeros(1600), "is digital silence, but the original is speech"),
         (np.full(4800, 0.1), r"is 0\.3 s long, the original 0\.1 s"),
     ],
 )

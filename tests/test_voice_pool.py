@@ -166,7 +166,7 @@ def test_making_of_bad_input(sources, tmp_path):
     write_archive(xvectors / "spk_xvector", {spk: np.ones(3) for spk in SPEAKERS})
     refuses("all frames of s2 are silent", make, sources, tmp_path / "pool")
     write_archive(world / "world", {utt: frames(utt)[:, :30] for utt in UTTS})
-    refuses(r"world.scp: s1-000: no WORLD frames: \(40, 30\)", make, sources, tmp_path / "pool")
+    refuses(r"world.scp: s1-000: not WORLD frames: \(40, 30\)", make, sources, tmp_path / "pool")
     (world / "world.scp").unlink()
     with pytest.raises(UserError, match=r"world.scp: is missing; make it with steps/extract_world"):
         make(sources, tmp_path / "pool")

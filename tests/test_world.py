@@ -175,7 +175,7 @@ def test_what_is_no_signal_is_an_error(wave):
 
 def test_what_are_no_frames_is_an_error():
     frames = analyse(noise(1600))
-    with pytest.raises(ValueError, match="no WORLD frames"):
+    with pytest.raises(ValueError, match="not WORLD frames"):
         synthesise(WorldFrames(frames.f0, frames.envelope[:, :39], frames.aperiodicity), 1600)
     with pytest.raises(UserError, match="not a finite number"):
         synthesise(replace(frames, envelope=frames.envelope * np.nan), 1600)

@@ -347,7 +347,7 @@ class Driver:
             log(self.script.results.format_map(outs))
 
     def _tell_lacking(self, planned: Planned) -> int:
-        """Say what is missing of all that a dry run was asked for; the exit status."""
+        """Report the requested parts that a dry run lacks; return the exit status."""
         lacking = [*planned.lacking]
         launcher, *_ = os.environ["cpu_cmd"].split()  # noqa: SIM112
         if Path(launcher).name == "slurm.py":

@@ -94,9 +94,9 @@ def provenance(folder: Path) -> str | None:
 def digest_path(path: Path) -> str:
     """Digest of an input: a file's content, or all that a folder holds and how it was made.
 
-    A folder that no step made, and that is no data directory, is a corpus or a model: everything in
-    it counts. An .scp only says where things are: what it names counts, and how the folder was made
-    in which it stands.
+    A folder that no step made and that is not a data directory is a corpus or a model: everything
+    in it counts. An .scp only says where things are: what it names counts, and how the folder was
+    made in which it stands.
     """
     if path.is_file() or digests.is_variant(path):
         if path.suffix != ".scp":

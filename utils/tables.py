@@ -169,7 +169,7 @@ def file_problem(path: StrPath) -> str:
     except OSError as error:
         what = "is a link that leads nowhere" if Path(path).is_symlink() else "cannot be read"
         return f"{what}: {error.strerror}"
-    return "" if stat.S_ISREG(mode) else "is no regular file"
+    return "" if stat.S_ISREG(mode) else "is not a regular file"
 
 
 def read_bytes(path: StrPath) -> bytes:

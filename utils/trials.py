@@ -284,7 +284,9 @@ def _pieces(path: tables.StrPath) -> Iterator[tuple[int, list[bytes]]]:
     for number, row in islice(tables.read_rows(path, 3), line - 1, None):
         fields += (encoded := [field.encode() for field in row])
         if b" ".join(encoded).split() != encoded:
-            raise UserError(f"{path}:{number}: a field holds a blank that is none: not text")
+            raise UserError(
+                f"{path}:{number}: a field holds a blank character other than a space or tab"
+            )
     if fields:
         yield line, fields
 

@@ -42,8 +42,8 @@ class Key(str):
 
 
 def key(metric: str, **columns: object) -> Key:
-    """Name of a figure from what it is of: `COLUMNS`, and n_speakers and n_segments behind it where
-    these are not those of the whole file.
+    """Name of a figure from its columns, `COLUMNS`; n_speakers and n_segments are kept with it
+    where they differ from those of the whole file.
 
     >>> key("eer", recordings="all", enrolled=3), key("cmc_1", kind="p", gallery="no_same_utt")
     ('eer_3_enrolled_all_recordings', 'p_value_cmc_1_no_same_utt')
@@ -59,7 +59,7 @@ def key(metric: str, **columns: object) -> Key:
 
 
 def but(name: str, **columns: object) -> Key:
-    """The name of the same figure, but of other `columns`."""
+    """Name of the same figure with other `columns`."""
     return key(**{"metric": name} | getattr(name, "columns", {}) | columns)
 
 
@@ -181,7 +181,7 @@ def sampled(samples: Mapping[str, Float64], n_people: int) -> dict[str, object]:
 
 
 def both(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, object]:
-    """Two reports with intervals as one; what both have is that of the first."""
+    """Join two reports with intervals; of what both have, that of the first counts."""
     ranges = [report["intervals"] for report in (second, first) if "intervals" in report]
     more = {name: value for name, value in second.items() if name not in first}
     merged = {name: ends for own in ranges for name, ends in own.items()}

@@ -201,7 +201,7 @@ class Length:
         return {name: float(one.mean()) for name, one in zip(EACH, values, strict=True)}
 
     def _eers(self, drawn: Float64) -> tuple[list[Float64], Float64]:
-        """EERs of the scores as they are and normalised, (n,) each, and weights of the latter."""
+        """EERs by raw and by normalised scores, (n,) each, and weights of the latter."""
         pairs, eers = intervals.pair_weights(drawn).reshape(len(drawn), -1), []
         for ranking in (self.raw, self.normal):
             weight = pairs.take(self.cell[ranking.order], axis=1)
@@ -210,7 +210,7 @@ class Length:
         return eers, weight
 
     def eers(self, drawn: Float64) -> Float64:
-        """Folded EERs of the scores as they are and, unless they have one candidate, normalised,
+        """Folded EERs by raw scores and, unless they have one candidate, by normalised ones,
         with people drawn so often; drawn: (n, n_people); (1 or 2, n)."""
         made = np.hstack([self._eers(some)[0] for some in self._parts(drawn)])
         found = made[: 1 if self.groups.alone else 2]
@@ -360,7 +360,7 @@ def _lengths(heard: Heard, order: Sequence[Int64], n_people: int) -> dict[str, L
 # Null hypothesis: scores have nothing to do with who is who. The people who have a model swap their
 # models, all recordings of a person together, so that what recordings of one person share stays.
 # A swapped pair may be no trial, which leaves fewer targets: the EER then varies more, and its p
-# value errs upwards. Who is no candidate cannot be named either, which would make the right one
+# value errs upwards. Who is not a candidate cannot be named either, which would make the right one
 # look better than chance; so for naming only those swap who were compared with the same people.
 
 

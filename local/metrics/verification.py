@@ -300,7 +300,7 @@ def _run(
     omegas: Mapping[str, float] | None, cell: Int64 | None,
 ) -> tuple[ScoredTrials, Evaluate]:  # fmt: skip
     """Scores (n_trials,) of one run of a system, and a function of a resample's weights by cell:
-    figures of `ScoredTrials.figures`, the EER of scores normalised over candidates, and by name how
+    figures of `ScoredTrials.figures`, the EER by scores normalised over candidates, and by name how
     far the folded EER lies above that of the scores beside."""
     further = {NORMALISED: normalise_over_candidates(trials, score), **beside}
     scored = prepare(score, trials.target, omegas, cell)

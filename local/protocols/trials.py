@@ -201,7 +201,8 @@ def lists_of_enrolled(
 def choose_evaluation(
     utt2spk: Table, spk2gender: Table, per_gender: int, rules: Rules
 ) -> tuple[set[str], list[str]]:
-    """Choose (speakers to evaluate, so many of each gender; those with too few utterances).
+    """Choose speakers to evaluate, so many of each gender; also returns those with too few
+    utterances.
 
     With mixed trials as many people of another sex are added, as far as there are so many. Seeded
     and independent of order. Raises UserError with both numbers when a gender has fewer.

@@ -483,7 +483,7 @@ def _match(pattern: re.Pattern[str], text: str) -> re.Match[str]:
 
 
 def _scores_of_line(head: str, text: str, whose: Whose) -> list[Score]:
-    """The figures of an item. KeyError or ValueError: it is none."""
+    """The figures of an item. KeyError or ValueError for anything else."""
     if errors := _ERRORS.fullmatch(text):
         of = _match(_WORDS, head)
         counts = {name: int(errors[name]) for name in ("words", *COUNTED)}

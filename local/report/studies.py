@@ -384,7 +384,7 @@ def published_rows(generator: str) -> Rows:
 
 
 def read_rows(path: Path) -> DataFrame:
-    """The table that the study wrote; UserError where it is none."""
+    """The table that the study wrote; UserError for anything else."""
     found = frame.read_frame(path, COLUMNS)
     try:
         return found.assign(value=found["value"].astype(float))

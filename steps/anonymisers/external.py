@@ -193,7 +193,7 @@ def check_speech(where: str, made: Float64, wave: Float64, longer: float = _OTHE
     if wave.any() and np.array_equal(made, wave):
         raise UserError(f"{where} is the original speech, not protected")
     if wave.any() and not made.any():
-        raise UserError(f"{where} is digital silence, from speech")
+        raise UserError(f"{where} is digital silence, but the original is speech")
     if not 1 / longer <= len(made) / len(wave) <= longer:
         raise UserError(
             f"{where} is {len(made) / SAMPLE_RATE:.1f} s long, the original "

@@ -261,7 +261,9 @@ def protect_audio(
         seconds = time.perf_counter() - start
         levelled = anonymiser.output.to_pcm16(samples)
         if audio.samples.any() and not levelled.any():
-            raise UserError(f"{utt}: the protected signal is digital silence, from speech")
+            raise UserError(
+                f"{utt}: the protected signal is digital silence, but the original is speech"
+            )
         return audio, levelled, {"key": keys[utt], **info, "seconds": f"{seconds:.4f}"}
 
     for utt, (audio, levelled, row) in result.each(progress(wav), protect):

@@ -92,7 +92,7 @@ class ConversionSettings:
     def __post_init__(self) -> None:
         for name, family in OF_FAMILY.items():
             if getattr(self, name) and not self.synthesiser.startswith(family):
-                raise ValueError(f"{name}: it is of synthesiser: {family}_<name>")
+                raise ValueError(f"{name}: this setting belongs to synthesiser: {family}_<name>")
         if self.ranges and self.f0 == "none":
             raise ValueError("ranges: f0 must not be none")
         if self.f0 == PREDICTED and not self.synthesiser.startswith("bn"):
@@ -144,7 +144,7 @@ class VoiceConversion(Anonymiser):
         )  # fmt: skip
         self.keeps_length = not (own.rate or own.pauses or own.reads)
         if not own.synthesiser.startswith("nsf") and "energy" not in own.keep:
-            self.raised = math.inf if own.reads else RAISED  # what is read is no noise
+            self.raised = math.inf if own.reads else RAISED  # read speech is not noise
         self.notes = generator.notes
         self._pseudos: OrderedDict[tuple[VoiceKey, str], Pseudo] = OrderedDict()
 
@@ -362,7 +362,7 @@ def _styled(values: dict[str, object], path: StrPath) -> dict[str, object]:
     style = values.get("style")
     named = base.STYLES.get(style, {}) if isinstance(style, str) else {}
     for name in named.keys() & values.keys():
-        raise UserError(f"{path}: {name}: style: {style} says it already; leave one of them out")
+        raise UserError(f"{path}: {name}: style: {style} sets it already; leave one of them out")
     return {**values, **named}
 
 

@@ -18,7 +18,7 @@ from utils.cli import UserError, refusing
 from utils.datadir import describe_difference
 from utils.tables import read_headed, read_map, sort_ids
 
-# ---- Values as far from what is typical of read speech: what an utterance lacks is typical, 0.
+# ---- Values as far from what is typical of read speech: what an utterance lacks is 0, typical.
 
 # Mean and standard deviation of each value: of phones over the phones, of all else over the
 # utterances of 67 people of LibriSpeech (train-clean-100, dev-clean, test-other), one of each.

@@ -435,7 +435,7 @@ def load_sampler(
     loaded = settings.load(conf, draws, resources, pool, pool_data)
     found = [one for xvectors, data in sources for one in _read_sources(xvectors, data)]
     if not found:
-        raise UserError(f"{conf}: no source to make pseudo-speakers of; give --sources")
+        raise UserError(f"{conf}: no source for pseudo-speakers; give --sources")
     speakers, durations = zip(*found, strict=True)
     return Sampler(loaded, settings, speakers, float(np.mean(durations)), draws)
 

@@ -324,7 +324,7 @@ def problem_of(figures: Mapping[str, float], limits: tuple[float, float]) -> str
 N_INDICES = 4096
 # The last indices; a key has one of them with a probability of 5 in 10^16.
 INDICES: Int64 = np.arange(END - N_INDICES, END, dtype=np.int64)
-LEAST_VARIANCE = 1e-6  # of real speakers, over that in the widest direction; below, it is none
+LEAST_VARIANCE = 1e-6  # of real speakers, over that in the widest direction; below, there is none
 # Variance of new voices in a direction, over their mean variance: no smaller one is amplified.
 FLOOR = 1e-4
 

@@ -273,8 +273,8 @@ def choose_key(key: str | None, key_file: Path | None) -> tuple[str, bool]:
     assert key is not None
     if len(key) < SHORTEST_KEY:
         raise UserError(
-            f"{key_file or '--key'}: the key has {len(key)} characters, and who guesses it finds "
-            f"out who became whom; give at least {SHORTEST_KEY}, or none, and one is drawn"
+            f"{key_file or '--key'}: the key has {len(key)} characters, and whoever guesses it "
+            f"finds out who became whom; give at least {SHORTEST_KEY}, or none, and one is drawn"
         )
     return key, False
 
@@ -479,7 +479,7 @@ def unfinished(
 _WORDS = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _BETWEEN = re.compile(r"[ _.,-]+")
 TABLE = "names.tsv"  # beside the output
-SALT = Path(".salt")  # a row of it, which is no recording: what is drawn is the salt of marks
+SALT = Path(".salt")  # its row, which is not a recording's, keeps the drawn salt of marks
 _DIGITS = 16  # of a drawn name, hexadecimal
 
 

@@ -43,7 +43,7 @@ def open_pipe(stream: BinaryIO, size: int) -> tuple[bytes, Iterator[Float64]]:
         begin += stream.read(HEAD - 12)
     kind = container(begin)
     if kind not in ("", "WAV"):
-        raise UserError(f"standard input: {kind}, and no WAV file; {WHAT}")
+        raise UserError(f"standard input: {kind}, not a WAV file; {WHAT}")
     if not kind:
         return b"", _blocks(stream, begin, size)
     return _HEADER, _blocks(stream, b"", size, _skip_to_samples(stream))

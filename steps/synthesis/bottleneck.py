@@ -157,7 +157,10 @@ class HifiganNetwork:
         if math.prod(self.rates) != world.HOP:
             raise ValueError(f"rates: {math.prod(self.rates)} together; {world.HOP} are needed")
         if self.channels % 2 ** len(self.rates):
-            raise ValueError(f"channels: {self.channels}; {len(self.rates)} times it is halved")
+            raise ValueError(
+                f"channels: {self.channels} is not divisible by {2 ** len(self.rates)}: each of "
+                f"{len(self.rates)} layers halves it"
+            )
 
 
 @dataclass(frozen=True)
@@ -196,7 +199,7 @@ class HifiganConfig:
 # shape may be emphasised.
 
 N_OUT = world.CODE_DIM + 1  # envelope codes, aperiodicity
-LOUD = 8.0  # a frame so far below an utterance's mean log power is no speech
+LOUD = 8.0  # a frame so far below an utterance's mean log power is not speech
 ENERGY_RANGE = (-6.0, 4.0)  # deviations; limit of a frame's log power about the utterance's mean
 _MELODY = (1, 3, 9, 27)  # dilations; a frame's F0 depends on 1.6 s around it
 _FLAT = 1e-2  # deviation below which a predicted melody counts as none
