@@ -67,7 +67,7 @@ class Pair:
 
 
 class Use(NamedTuple):
-    """What is heard in the middle of a recording: words, estimated quality (MOS, or why there is
+    """Sound of the middle of a recording: words, estimated quality (MOS, or why there is
     none), and whether its median F0 is low or high, empty without voice."""
 
     text: str
@@ -77,7 +77,7 @@ class Use(NamedTuple):
 
 @dataclass(frozen=True)
 class Heard:
-    """What is heard of a pair. vectors: (d,) by encoder and half; uses: before and after."""
+    """Measurements of a pair. vectors: (d,) by encoder and half; uses: before and after."""
 
     vectors: Mapping[str, Mapping[str, Float32]]
     uses: tuple[Use, Use]
@@ -85,7 +85,7 @@ class Heard:
 
 def pair_up(people: Mapping[str, Sequence[Path]], versions: Versions, held: Identity) -> list[Pair]:
     """Pairs of all recordings, by person. What a file of OUT holds is more than its name. held gets
-    why others have none (OUT lacks them, they are no audio, too short, as long as no protected
+    why others have none (OUT lacks them, they are not audio, too short, as long as no protected
     version of theirs would be, have changed since, or were there before), and which files of OUT
     were changed since they were made."""
     pairs = list[Pair]()
@@ -505,7 +505,7 @@ def named(found: Found) -> list[tuple[str, list[Attack]]]:
 
 
 def decide(found: Found, held: Identity) -> dict[str, str]:
-    """What to decide by, in three lines: from whom people are hidden, what is not hidden, and what
+    """Lines to decide by: from whom people are hidden, what is not hidden, and what
     to do before anything is published."""
     leak = found.verdict.level < Level.UNJUDGED
     quiet = [

@@ -111,12 +111,12 @@ WRONG = {
     "strange": ("is a version of none of the recordings", "find out what {} is of"),
     "changed": ("was changed after it was made", "find out what changed {}"),
 }
-"""What may be wrong with a file of OUT: in words, of which recording, and what to do with these."""
+"""Possible faults of a file of OUT: in words, and what to do."""
 
 
 @dataclass(frozen=True)
 class Identity:
-    """What files of IN, `source`, and OUT hold, by paths relative to their folders, as far as
+    """Contents of files of IN, `source`, and OUT, by paths relative to their folders, as far as
     `identify` found out. watch: wraps calls of jobs, to show progress.
 
     whose: recording that each file of OUT is a version of, but for those of none, where others are
