@@ -39,7 +39,8 @@ def test_without_packages_one_line_says_what_to_do(tmp_path):
             copy = tmp_path / path.relative_to(ROOT)
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy.write_bytes(path.read_bytes())
-    (tmp_path / "path.sh").write_bytes((ROOT / "path.sh").read_bytes())
+    for name in ("path.sh", "utils/environment.sh"):
+        (tmp_path / name).write_bytes((ROOT / name).read_bytes())
     (tmp_path / "utils/seeds.py").write_text("import a_package_that_nobody_has\n")
     (program := tmp_path / "local/make_trials.py").chmod(0o755)
     (tmp_path / ".venv/bin").mkdir(parents=True)
