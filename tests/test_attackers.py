@@ -152,7 +152,7 @@ class TestDraws:
         data = make_data_dir(tmp_path / "train", {"s1": 2, "s2": 1})
         first, other = draw(tmp_path, data, 0), draw(tmp_path, data, 1, "--seed", "5")
         words = [str(tmp_path / "joined"), str(first)]
-        refuses("is no draw of .*: another seed", join_draws.main, [*words, str(other)])
+        refuses("is not a draw of .*: another seed", join_draws.main, [*words, str(other)])
         refuses("two of the draws have the same number", join_draws.main, [*words, str(first)])
 
 

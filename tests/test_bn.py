@@ -668,7 +668,7 @@ def test_the_length_follows_rate_and_pauses(
         made.append(soundfile.read(tmp_path / out / "a.wav")[0])
     assert (made[0] == made[1]).all()
     assert 0.05 < abs(len(made[0]) / len(wave) - 1) < 0.6
-    assert np.var(made[0]) == pytest.approx(np.var(wave), rel=0.4)
+    assert np.abs(made[0]).max() == pytest.approx(0.95, abs=1e-3)  # at nobody's level
     soundfile.write(tmp_path / "in/a.wav", np.stack([wave, wave[::-1]], axis=1), RATE)
     words = ["--channels", "each", *words, tmp_path / "two"]
     with pytest.raises(LossError):

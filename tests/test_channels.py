@@ -188,7 +188,12 @@ def test_rho_by_hand(tmp_path: Path) -> None:
     scp, found = str(tmp_path / "x/xvector.scp"), {}
     for name in ("rho1", "rho2"):
         out = tmp_path / name
-        assert score_trials.main(["--backend", name, scp, scp, str(tmp_path / "t"), str(out)]) == 0
+        assert (
+            score_trials.main(
+                ["--allow-self", "--backend", name, scp, scp, str(tmp_path / "t"), str(out)]
+            )
+            == 0
+        )
         found[name] = read_scores(out).score
     typical = durations(np.zeros((1, 44)))[0]
     assert typical[PHONES.index("B")] == pytest.approx(np.exp(1.9650))

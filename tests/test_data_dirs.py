@@ -244,7 +244,7 @@ def test_fix_drops_unreadable_audio_when_asked(data, run_program):
 def test_combine_refuses_equal_ids_in_two_sources(data, tmp_path, run_program):
     """combine_data.sh makes 9 utterances of 18 and logs `kept all 9`."""
     done = run_program(COMBINE, tmp_path / "both", data, data, status=2)
-    assert "utterance s1-000 and 4 more stands in" in done.stderr
+    assert "utterance s1-000 and 4 more: also in" in done.stderr
     assert not (tmp_path / "both").exists()
     other = tmp_path / "other"
     run_program(COPY, "--utt-prefix=x-", "--spk-prefix=x-", data, other, status=0)
@@ -256,7 +256,7 @@ def test_combine_refuses_equal_ids_in_two_sources(data, tmp_path, run_program):
     edit(other / "spk2gender", "x-s1 f", "x-s1 m")
     run_program(COPY, "--utt-suffix=-b", tmp_path / "both", tmp_path / "b")
     done = run_program(COMBINE, tmp_path / "all", tmp_path / "b", other)
-    assert "speaker x-s1 stands in" in done.stderr and "with another value" in done.stderr
+    assert "speaker x-s1: also in" in done.stderr and "with another value" in done.stderr
 
 
 def test_two_people_of_one_id_were_combined_without_a_word(data, tmp_path, run_program):

@@ -344,5 +344,5 @@ def test_vectors_beside_the_weights_were_not_looked_at(tmp_path, name, value):
     values, conf = {"generator": kind.__name__[:-7]}, tmp_path / "generator.yaml"
     weights = kind.network_class(kind.kind("x").network, 2).state_dict()
     assert kind.load(values, conf, weights, 1).dimension == 2
-    message = rf"{tmp_path}/final\.pt: ({name}: no vector|does not hold the weights)"
+    message = rf"{tmp_path}/final\.pt: ({name}: not a vector|does not hold the weights)"
     refuses(message, kind.load, values, conf, {**weights, name: value}, 1)

@@ -127,7 +127,7 @@ def test_pipes():
     for bad, message in (
         (wav(samples, 8000), "8000 Hz, 1 channels, 16 bit"), (b"abc", "ends within a sample"),
         (2 * wav(samples), "another WAV file follows"),  # which was dropped in silence
-        (b"RIFF1234WAVE", "without samples"), (b"RIFF1234AVI ", "no WAV file"),
+        (b"RIFF1234WAVE", "without samples"), (b"RIFF1234AVI ", "not a WAV file"),
     ):  # fmt: skip
         refuses(message, read, bad)
 

@@ -110,7 +110,7 @@ def test_a_number_says_of_what_it_is_the_number_or_its_unit() -> None:
     [
         (["d", "o", "--f0-floor"], "'--f0-floor' requires an argument"),
         (["d", "o", "--f0-flo", "50"], "No such option '--f0-flo'"),
-        (["d", "o", "--f0-floor", "low"], "'--f0-floor': 'low' is no float"),
+        (["d", "o", "--f0-floor", "low"], "'--f0-floor': 'low' is not a valid float"),
         (["d", "o", "--allow-loss", "-1"], "'--allow-loss': expected a whole number from 0, not"),
         (["d", "o", "--f0-floor", "--help"], "'--f0-floor': a value is expected, not '--help'"),
         (["d"], "Missing argument 'OUT'"),

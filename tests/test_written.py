@@ -115,9 +115,10 @@ def test_level_by_hand(tmp_path: Path) -> None:
 
 def test_one_person_has_no_level_among_others(tmp_path: Path) -> None:
     """And equal levels tell nobody apart."""
-    write_archive(tmp_path / "e", {"a": np.float32([1])})
-    write_map(tmp_path / "trials", {"a a": "target"}, blanks=True)
-    files = [str(tmp_path / name) for name in ("e.scp", "e.scp", "trials", "s")]
+    for name in "ab":
+        write_archive(tmp_path / name, {name: np.float32([1])})
+    write_map(tmp_path / "trials", {"a b": "target"}, blanks=True)
+    files = [str(tmp_path / name) for name in ("a.scp", "b.scp", "trials", "s")]
     refuses("1 person is enrolled", score_trials.main, ["--backend", "distance", *files])
     assert not Distance().rows(np.full((3, 1), -20.0)).any()
 

@@ -45,7 +45,7 @@ def _join(name: str, table: dict[str, str], source: DataDir, sources: Sequence[D
         why = " with another value"
         if FILES[name].key != "speaker":
             why = "; give one source other ids with utils/copy_data_dir.py"
-        raise UserError(f"{source.path / name}: {what}{more} is also in {first.path}{why}")
+        raise UserError(f"{source.path / name}: {what}{more}: also in {first.path}{why}")
     table.update(new)
 
 
