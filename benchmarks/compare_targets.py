@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Do constant target voices differ, do their pitch or their gender hide (Champion et al. 2021)?
 
-FOLDER is exp/whitebox/<evaluation>_<targets>[_<base>] of whitebox.sh, run in EGS: for each target
-an attacker who knows it. The first half of the targets (rounded up) are women. Every resample draws
-people, the same for all targets; where a mean over targets is compared, also targets. Women's and
-men's differences are averaged, each weighted by one over its variance. OUT.csv has a row a figure:
+SYSTEM is the name of all targets in EGS, where run.sh made for each an attacker who knows it:
+bn_const for bn_const_01_of_6 and so on, and _f0 behind those with the target's pitch. The first
+half of the targets (rounded up) are women. Every resample draws people, the same for all targets;
+where a mean over targets is compared, also targets. Women's and men's differences are averaged,
+each weighted by one over its variance. OUT.csv has a row a figure:
 
   deviation   of the EER over targets, both lists pooled; interval by the chi-square distribution
               of one list, as both have the same targets
@@ -19,7 +20,7 @@ interval ends below 2 points; none is better where all differences lie within 5 
 where p is below 0.05; pitch and gender do not help where the interval ends below 3 points, and do
 where it leaves out 0 above; half are unprotected where the interval of their share holds a half.
 
-  benchmarks/compare_targets.py EGS FOLDER OUT.csv
+  benchmarks/compare_targets.py EGS EVALUATION SYSTEM OUT.csv
 """
 
 import json
@@ -126,22 +127,22 @@ def unprotected(metrics: list[tuple[Path, list[Path]]]) -> list[str]:
 
 def main() -> int:
     """Compute, print, write."""
-    if len(sys.argv) != 4:
+    if len(sys.argv) != 5:
         sys.exit(f"{__doc__}")
-    egs, folder = Path(sys.argv[1]), Path(sys.argv[2])
-    evaluation, count = re.findall(r"(.+)_(\d+)(?:_bn_const)?$", folder.name)[0]
-    n_women = (int(count) + 1) // 2
-    rows, plain = [], {}
+    egs, evaluation, system = Path(sys.argv[1]), *sys.argv[2:4]
+    rows, plain, exp = [], {}, egs / "exp"
     for pitch, end in (("the source's", ""), ("the target's", "_f0")):
-        lists, measured = [], []
+        lists, measured, count = [], [], ""
         for seed, gender in enumerate("fm"):
-            found = sorted(
-                folder.glob(f"scores/*_of_{count}{end}/white_box*/AA/{evaluation}_{gender}/scores")
-            )
+            made = exp.glob(f"scores/{system}_*/white_box*/AA/{evaluation}_{gender}/scores")
+            name = re.compile(rf"{system}_\d+_of_(\d+){end}")
+            found = sorted(path for path in made if name.fullmatch(path.parts[-5]))
             if not found:
                 break
+            count = name.fullmatch(found[0].parts[-5])[1]
             if len(found) != int(count):
-                sys.exit(f"{folder}: {len(found)} attacks on {count} targets{end}, by {gender}")
+                sys.exit(f"{exp}: {len(found)} attacks on {count} targets{end}, by {gender}")
+            n_women = (int(count) + 1) // 2
             lists.append(eers(egs / f"data/{evaluation}_trials_{gender}/trials", found, seed))
             women, men = lists[-1][:, :n_women], lists[-1][:, n_women:]
             more = mean_of(men, "men") - mean_of(women, "women")
@@ -151,7 +152,7 @@ def main() -> int:
                 Path(str(path.parent).replace("/scores/", "/metrics/"), "metrics.json")
                 for path in found
             ]
-            (original,) = folder.glob(
+            (original,) = exp.glob(
                 f"metrics/original/unprotected*/OO/{evaluation}_{gender}/metrics.json"
             )
             measured.append((original, metrics))
@@ -168,7 +169,7 @@ def main() -> int:
             for g in "fm"
         ]
         rows.append(["pitch", "", *map(cell, sides), cell(joined(*sides)), count])
-    show(Path(sys.argv[3]), [HEAD, *rows])
+    show(Path(sys.argv[4]), [HEAD, *rows])
     return 0
 
 

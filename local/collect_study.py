@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-from local.options import CorpusName, EncoderName, Labelled, ResultsFolder
+from local.options import CorpusName, EncoderName, Labelled
 from utils.commands import commands
 from utils.options import OutFolder
-from utils.tables import read_json_object, write_file
+from utils.tables import read_json_object
 
 
 def _nist(out: OutFolder, *, corpus_name: CorpusName, figures: Labelled) -> None:
@@ -31,24 +31,6 @@ def _nist(out: OutFolder, *, corpus_name: CorpusName, figures: Labelled) -> None
     rows = [row for folder, of in folders.items() for row in tabulate(folder, corpus | of)[0]]
     Searches(DataFrame(rows, columns=METRICS)).write(out, corpus=corpus_name)
     print(f"{len(rows)} figures of {len(folders)} folders written to {out}")
-
-
-def _whitebox(
-    results: ResultsFolder, *,
-    target: Annotated[
-        Sequence[tuple[str, str]], "A target's system, and a set that was protected with it; may "
-        "be given again", "SYSTEM DATA",
-    ],
-) -> None:  # fmt: skip
-    """The white-box study (Champion et al. 2021), RESULTS.md only, into what collect_results.py
-    made: means and standard deviations over constant targets, then each target and speaker."""
-    from local.report.frame import load_results
-    from local.report.studies import Targets, read_target
-
-    voices = {system: read_target(Path(data)) for system, data in target}
-    study = Targets(load_results(results), voices)
-    write_file(results / "RESULTS.md", study.page(study.results.origin))
-    print(f"{len(study.figures)} figures of {len(voices)} targets tabulated in {results}")
 
 
 def _generators(
@@ -82,4 +64,4 @@ def _generators(
     print(f"{len(rows)} figures of {len(generator)} generators written to {out}")
 
 
-main = commands(_nist, _whitebox, _generators)
+main = commands(_nist, _generators)

@@ -1,4 +1,4 @@
-# Sourced by run.sh and by the studies beside it (nist.sh, whitebox.sh, generators.sh): the options that they
+# Sourced by run.sh and by the studies beside it (nist.sh, generators.sh): the options that they
 # share, then path.sh, cmd.sh, and the corpus's own defaults. What is a recipe's own stands in its block.
 
 # shellcheck shell=bash disable=SC2034  # the variables are the recipe's
@@ -24,7 +24,7 @@ list_stages=false                              # only list the stages
 
 # A name that no recipe has would be ignored; one in capitals is the corpus's own.
 while read -r _name; do
-  [[ -v $_name || $_name == tested_train_generators ]] || grep -qs "^$_name=" {run,nist,whitebox,generators}.sh || {
+  [[ -v $_name || $_name == tested_train_generators ]] || grep -qs "^$_name=" {run,nist,generators}.sh || {
     echo "${0##*/}: conf/recipe.conf: $_name: no such option; see --help (of prepare.sh: in prepare_options)" >&2
     exit 2
   }

@@ -3,7 +3,7 @@
 
   run_recipe.py SCRIPT RECIPE NAME=VALUE... -- LINE...
 
-SCRIPT is its name in messages, RECIPE run, nist, whitebox or generators, NAME=VALUE the
+SCRIPT is its name in messages, RECIPE run, nist or generators, NAME=VALUE the
 options of the script, LINE what it says of its stages. exp/plan then holds a table of each kind: a
 step in each row, with its stage, output and command.
 """

@@ -105,20 +105,6 @@ def test_libraries_neither_parse_arguments_nor_print() -> None:
     assert named(filter(parses_or_prints, libraries)) == []
 
 
-def test_who_recognises_words_has_all_the_options_for_it() -> None:
-    """--asr ended in an unbound variable in a study that run.sh was ahead of."""
-    options = {
-        path.name: re.findall(r"^(asr\w*)=", text, re.M)
-        for path in (ROOT / "egs/TEMPLATE").glob("*.sh")
-        if "steps/decode.py" in (text := path.read_text(encoding="utf-8"))
-    }
-    assert options.keys() == {"run.sh", "whitebox.sh"}
-    assert (
-        set(options["run.sh"]) == set(options["whitebox.sh"])
-        and "asr_spelling" in options["run.sh"]
-    )
-
-
 def test_a_public_method_is_documented_by_its_class_or_by_the_one_that_it_follows() -> None:
     """137 docstrings said "See X."; a method whose protocol has the docstring needs none."""
     documented, bare = set(), {}
@@ -166,7 +152,7 @@ def test_there_are_corpora() -> None:
 
 
 def check_links(corpus: Path) -> None:
-    for name in ("run.sh", "generators.sh", "nist.sh", "whitebox.sh"):
+    for name in ("run.sh", "generators.sh", "nist.sh"):
         assert (corpus / name).resolve() == ROOT / "egs/TEMPLATE" / name
     for name in ("steps", "utils", "local", "path.sh", "cmd.sh"):
         assert (corpus / name).is_symlink()

@@ -16,7 +16,6 @@ from local.plan.run import FILE, plan_run, what_counts
 from local.plan.studies import STUDIES
 from local.report.frame import LABELS
 from steps import extract_wavlm
-from steps.anonymisers.registry import describe_system
 from tests.recipes import ROOT, TEMPLATE, commands, link_recipe, options_of, run_recipe
 from tests.refusals import refuses
 from utils import stamps
@@ -257,14 +256,6 @@ def test_a_pool_in_pieces_whose_people_are_distractors_ended_in_a_traceback(plan
     who = {"voice_encoder": "e", "evaluators": "resemblyzer/plda", "attackers": "lazy_informed"}
     made = commands(plan(**where, **who, systems="wgan"))
     assert "--xvectors exp/xvectors/e/voices_speakers " in made["data/voices_wgan"]
-
-
-def test_a_pool_of_other_frames_had_the_time_of_wavlm_s(plan: Plan) -> None:
-    heard_of = {"knnvc_wavlm": "exp/pools/wavlm ", "knnvc_content": "exp/world/train "}
-    for system, heard in heard_of.items():
-        told = commands(plan(systems=system, evaluators="e/plda"))["exp/results"]
-        times = re.findall(r"pool: \w+ frames exp/audio/train (\S+ )", told)
-        assert times == [heard]
 
 
 def test_informed_attackers_learn_from_several_sets_joined(plan: Plan, corpus: Path) -> None:
@@ -595,7 +586,7 @@ def test_a_command_is_run_for_each_set_before_its_speech_is_taken(plan: Plan, th
 
 
 def test_speech_of_others_stood_for_a_system_that_came_later(plan: Plan, theirs: Path) -> None:
-    plan(systems="", external=f"mine={theirs}")
+    plan(systems="", external=f"mine={theirs}/one")
     assert "exp/external/mine.yaml" in commands(plan(systems="mine"))["data/e_trials_f_mine"]
     shutil.copy("conf/systems/b2.yaml", "conf/systems/mine.yaml")
     assert "conf/systems/mine.yaml" in commands(plan(systems="mine"))["data/e_trials_f_mine"]
@@ -1007,7 +998,6 @@ ASKED = {
         "systems": "knnvc knnvc_wavlm b2r idmap_mlp b1_nsf bn voxlet_like rasp_like shadow_like "
         "phortress_like",
     },
-    "whitebox": {"how": "backend scratch finetuned", "asr": "moonshine pocketsphinx"},
     "generators": {"generators": "psd wgan random"},
 }
 
@@ -1026,7 +1016,7 @@ def test_every_stage_names_the_programs_that_it_runs(name: str, corpus: Path) ->
     protected(corpus, "b2r")
     measured("fm")
     path = TEMPLATE / f"{name}.sh"
-    defaults = options_of(path) | {"evaluators": "e/plda", "targets": "1"}
+    defaults = options_of(path) | {"evaluators": "e/plda"}
     planned = {"run": plan_run, **STUDIES}[name](Asked(defaults | ASKED[name]))
     for command in commands(planned, path.name, bootstrap="1000").values():
         for one in command.split(" && "):
@@ -1034,16 +1024,18 @@ def test_every_stage_names_the_programs_that_it_runs(name: str, corpus: Path) ->
             assert (ROOT / program).is_file() or program in ("./prepare.sh", "mkdir", "cp")
 
 
-def test_constant_voices_of_a_model_are_a_study_of_their_own(corpus: Path) -> None:
-    """--base bn_const: no pool, and names and folders apart from those over WORLD's frames."""
-    defaults = options_of(TEMPLATE / "whitebox.sh") | {"evaluators": "e/plda", "targets": "1"}
-    made = commands(STUDIES["whitebox"](Asked(defaults | {"base": "bn_const"})), "whitebox.sh")
-    for suffix, f0 in (("", "none"), ("_f0", "linear")):
-        conf = corpus / f"exp/whitebox/e_1_bn_const/conf/bn_const_01_of_1{suffix}.yaml"
-        assert read_settings(conf)["f0"] == f0
-        command = made[f"data/e_trials_f_bn_const_01_of_1{suffix}"]
-        assert "models/bn" in command and "--pool" not in command
-        assert describe_system(conf).level == "const"
+def test_who_knows_the_constant_voice_is_an_attacker_of_run_sh(plan: Plan) -> None:
+    """Everybody speaks with one voice, of a pool or of a model, and the back end learns from it."""
+    systems = ("const_01", "bn_const_01")
+    made = commands(plan(systems=" ".join(systems), attackers="white_box_backend"))
+    for system in systems:
+        learnt = f"data/train_{system}_const"
+        assert ("models/bn" in made[learnt]) == ("--pool" not in made[learnt])
+        assert f"exp/scores/{system}/white_box_backend.e+plda/AA/e_f" in made
+        assert (
+            f"{learnt} exp/backends/e.train_{system}_const"
+            in made[f"exp/backends/e.train_{system}_const"]
+        )
 
 
 def test_systems_are_varied(corpus: Path) -> None:
@@ -1062,15 +1054,13 @@ def test_systems_are_varied(corpus: Path) -> None:
     refuses("--tested 9: from 1 to 8", STUDIES["nist"], asked.changed({"tested": "9"}))
     conf = Path("conf/systems/const_01.yaml")
     text = conf.read_text()
-    whitebox = Asked(options_of(TEMPLATE / "whitebox.sh") | {"evaluators": "e/plda"})
-    folder = corpus / "exp/whitebox/e_40/conf"
     for changed, message in (
         (text.replace("synthesiser: world", "synthesiser: word"), "synthesiser: 'word'; world"),
-        (re.sub("generator:.*", "generator: 3", text), "generator.name: None is unknown"),
+        (re.sub("generator:.*", "generator: 3", text), "generator: settings are expected"),
     ):
         conf.write_text(changed)
-        refuses(message, STUDIES["whitebox"], whitebox)
-        assert not folder.exists() or not any(folder.iterdir())
+        refuses(message, STUDIES["nist"], asked.changed({"systems": "const_01"}))
+        assert not (folder / "const_01_p1.yaml").exists()
 
 
 def test_voices_of_both_genders_stand_in_one_matrix_as_in_004(corpus: Path) -> None:

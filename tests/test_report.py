@@ -556,12 +556,12 @@ def test_the_origin_is_not_the_command_of_another_recipe_that_began_since(tmp_pa
     """NIST's results named the white-box study, which was started in the same folder meanwhile."""
     log = tmp_path / "cmdline.log"
     log.write_text(
-        "2026-11-22 07:43:28  73ddc50  ./nist.sh\n2026-11-22 07:56:59  73ddc50  ./whitebox.sh\n"
+        "2026-11-22 07:43:28  73ddc50  ./nist.sh\n2026-11-22 07:56:59  73ddc50  ./generators.sh\n"
     )
     monkeypatch.setenv("PSEUDOVOX_COMMAND", "./nist.sh")
     assert origin(log)["command"] == "./nist.sh"
     monkeypatch.delenv("PSEUDOVOX_COMMAND")
-    assert origin(log)["command"] == "./whitebox.sh"
+    assert origin(log)["command"] == "./generators.sh"
     assert origin(tmp_path / "none")["command"] == "not recorded"
 
 

@@ -37,7 +37,7 @@ for file in prepare.sh conf/recipe.conf; do
 done
 [[ ${#sexes[@]} -gt 1 ]] || echo "genders=${sexes[0]} # of all its speakers" >>conf/recipe.conf
 chmod +x prepare.sh
-ln -s ../TEMPLATE/{run,generators,nist,whitebox}.sh ../../{steps,utils,local} ../../{path,cmd}.sh .
+ln -s ../TEMPLATE/{run,generators,nist}.sh ../../{steps,utils,local} ../../{path,cmd}.sh .
 for link in ../TEMPLATE/conf/*; do
   [[ $link == */recipe.conf ]] || ln -s "../$link" conf/
 done

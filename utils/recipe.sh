@@ -8,7 +8,7 @@
 
 declare -gA job_options # of cmd.sh
 
-recipe_name=    # run, nist, whitebox, generators or large
+recipe_name=    # run, nist, generators or large
 recipe_lines=() # what the recipe says, a line each; fields are separated by $recipe_mark
 recipe_mark=$'\x1f'
 

@@ -89,19 +89,19 @@ class Listed:
         labels = self.labels(Family.VERIFICATION)._replace(system=ORIGINAL, condition="OO")
         return labels._replace(attacker="unprotected").path
 
-    def score(self, *, folder: str = "exp/scores") -> str:
+    def score(self) -> str:
         """Plan the scores, and a record of the attack (attacker.json)."""
         if self.fused:
-            return self._fuse(folder)
+            return self._fuse()
         hears, xvectors = self.hears, self.hears.encoder.xvectors
         enrol, trial = f"{xvectors}/{self.enrol}", f"{xvectors}/{self.trial}"
         record = self._record
         if self.how == ALIGNED:
             enrol, trial = self._align()
         if hears.held_out and hears.held_out in self.recipe.tables.every_out():
-            record["learnt"] += ("--held-out", hears.held_out)  # a study of targets has none
+            record["learnt"] += ("--held-out", hears.held_out)
         return self.recipe.step(
-            "scores", f"{folder}/{self.path}", backend=hears.scorer, asnorm=hears.asnorm,
+            "scores", f"exp/scores/{self.path}", backend=hears.scorer, asnorm=hears.asnorm,
             enrol=enrol, trial=trial, encoder=hears.encoder.model,
             enrolled=self.few, **record,
         )  # fmt: skip
@@ -128,16 +128,16 @@ class Listed:
             "trials": f"data/{self.trials}/trials",
         }  # fmt: skip
 
-    def _fuse(self, folder: str) -> str:
+    def _fuse(self) -> str:
         """Plan fused scores; beside them those of the words alone, if these are among them."""
-        found = {one.tells.encoder.word: f"{folder}/{one.path}/scores" for one in self.fused}
+        found = {one.tells.encoder.word: one.scores for one in self.fused}
         words: tuple[str, ...] = ("--words", found["words"]) if "words" in found else ()
         if self.tells.word == LEARNT:
             of = [(one.hears.held_out, f"data/{one.hears.training}") for one in self.fused]
             words = tuple(word for pair in of for word in ("--held-out", *pair))
         return self.recipe.step(
-            "fused", f"{folder}/{self.path}", options=words,
-            scores=[f"{folder}/{one.path}/scores" for one in self.fused],
+            "fused", f"exp/scores/{self.path}", options=words,
+            scores=[one.scores for one in self.fused],
             parts=" + ".join(one.tells.title for one in self.fused), **self.fused[0]._record,
         )  # fmt: skip
 

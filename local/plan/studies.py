@@ -1,13 +1,12 @@
-"""Plans of the studies beside run.sh: nist.sh, whitebox.sh, generators.sh.
+"""Plans of the studies beside run.sh: nist.sh, generators.sh.
 
 They use corpus and encoders of run.sh, and make missing ones.
 """
 
 from collections.abc import Callable, Sequence
-from itertools import product
 from pathlib import Path
 
-from local.plan.attacks import Attacks, Listed, Utility, matrices, scores_of
+from local.plan.attacks import matrices, scores_of
 from local.plan.needs import Recipe, side
 from local.plan.options import (
     ORIGINAL,
@@ -196,117 +195,6 @@ class Nist:
         return recipe.figures("metrics", of, folder, kind=kind, utt2spk=utt2spk, lists=lists)
 
 
-# whitebox.sh: Champion et al. 2021.
-
-BASES = "const|bn_const"  # conf/systems/<base>_01.yaml is target 1
-
-
-def _why_untrained(evaluator: Evaluator, how: Sequence[str]) -> str:
-    """Reason why an evaluator cannot be trained on a target; empty: there is none."""
-    for word in how:
-        said = f"--how {word}: "
-        if word == "backend" and not evaluator.trained:
-            said += f"the back end {evaluator.backend} of {evaluator.word} has nothing to train"
-            return said
-        if word != "backend" and not evaluator.encoder.conf:
-            said += f"{evaluator.word} comes trained; its back end can be (--how backend)"
-            return said
-    return ""
-
-
-def _targets(recipe: Recipe, base: str, out: str, series: Sequence[str]) -> list[str]:
-    """Names of systems: target NN of a series, <base>_NN_of_<targets>[_f0]."""
-    settings = read_settings(need_conf("systems", f"{base}_01"))
-    targets, generator = int(recipe.asked["targets"]), settings.get("generator")
-    own = {**(generator if isinstance(generator, dict) else {}), "clusters": (targets + 1) // 2}
-    for kind, number in product(series, range(1, targets + 1)):
-        name = f"{base}_{number:0{max(2, len(str(targets)))}}_of_{targets}"
-        name += "" if kind == "none" else "_f0"
-        conf = Path(out, "conf", f"{name}.yaml")
-        _write_system(conf, {**settings, "generator": own | {"target": number}, "f0": kind})
-        recipe.conf_of[name] = str(conf)
-    return [*recipe.conf_of]
-
-
-def plan_whitebox(asked: Asked) -> Planned:
-    """Plan whitebox.sh: everybody speaks with one constant voice, which the attacker knows."""
-    asked.number("targets")
-    series = asked.choice("f0", "none|linear")
-    how = asked.choice("how", "backend|finetuned|scratch")
-    (base,) = asked.choice("base", BASES)
-    asked.number("bins")
-    attackers = ["white_box" if word == "scratch" else f"white_box_{word}" for word in how]
-    more = {"attackers": " ".join(attackers), "informed_level": "same"}
-    recipe = _begin(asked.changed(more))
-    left_out = {evaluator.word: _why_untrained(evaluator, how) for evaluator in recipe.evaluators}
-    kept = tuple(evaluator for evaluator in recipe.evaluators if not left_out[evaluator.word])
-    whys = [why for why in left_out.values() if why]
-    if not kept:
-        raise UserError(f"no evaluator is left to train: {whys[-1]}")
-    recipe.notes += [f"evaluator left out: {why}" for why in whys]
-    recipe.evaluators, out = kept, f"exp/whitebox/{asked['evaluation']}_{asked['targets']}"
-    out += "" if base == "const" else f"_{base}"
-    systems = _targets(recipe, base, out, series)
-    utility = Utility(recipe, systems)
-    for evaluator in kept:
-        recipe.evaluator(evaluator)
-    for system in systems:
-        recipe.at(0).needs(system, recipe.train)
-        for name in recipe.sets:
-            recipe.at(1).protect(system, name, f"{name}_{system}")
-        recipe.protect_training(system, "const", recipe.train)
-    attacks, who = Attacks(recipe, systems), ["unprotected", *attackers]
-
-    def place(one: Listed) -> tuple[int, int]:
-        return attacks.parts.index((one.tells, one.gender)), who.index(one.attack.attacker)
-
-    listed = sorted(attacks.all, key=place)
-    for one in listed:
-        _attack_target(recipe, one, out)
-    recipe.at(6)
-    utility.plan()
-    _show_targets(utility, listed, out)
-    return _planned(recipe)
-
-
-def _attack_target(recipe: Recipe, one: Listed, out: str) -> None:
-    """Plan stages 2 to 5 of an attack: encoder, x-vectors, back end, scores and figures."""
-    if one.attack.system != ORIGINAL:
-        recipe.at(2).informed_encoder(one.hears)
-        for name in recipe.sets:
-            recipe.at(3).xvectors(one.hears.encoder, f"{name}_{one.attack.system}")
-        if one.hears.trained:
-            recipe.session_xvectors(one.hears.encoder, one.hears.training)
-        recipe.at(4).informed_backend(one.hears)
-    recipe.at(5)
-    scores, trials = one.score(folder=f"{out}/scores"), f"data/{one.trials}/trials"
-    of, folder = one.labels(Family.VERIFICATION), f"{out}/metrics"
-    recipe.figures("metrics", of, folder, trials=trials, scores=f"{scores}/scores")
-
-
-def _show_targets(utility: Utility, listed: Sequence[Listed], out: str) -> None:
-    """Plan stage 7: tables, and the radars over targets."""
-    recipe, first = utility.recipe.at(7), utility.trials[0]
-    gather: list[str] = []
-    tell: list[str] = []
-    for system in utility.systems:
-        protected = f"data/{first}_{system}"
-        gather += ["--speech", system, f"data/{first}", protected]
-        tell += ["--target", system, protected]
-    for one in listed:
-        paths = (f"{out}/metrics/{one.path}", f"data/{one.trials}/trials")
-        gather += ["--attack", *paths, f"{out}/scores/{one.path}"]
-    figures = recipe.given(
-        folder
-        for folder, of in recipe.labels.items()
-        if of.evaluator not in utility.asr or Path(folder, ".done").is_file()
-    )
-    results = recipe.step(
-        "results", f"{out}/results", options=gather, figures=figures, targets=tell
-    )
-    recipe.step("report", f"{out}/report", results=results)
-
-
 # generators.sh: Liu et al. 2025, without speech.
 
 
@@ -459,6 +347,5 @@ class Generators:
 
 STUDIES: dict[str, Callable[[Asked], Planned]] = {
     "nist": lambda asked: Nist(asked).plan(),
-    "whitebox": plan_whitebox,
     "generators": lambda asked: Generators(asked).plan(),
 }

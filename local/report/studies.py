@@ -1,4 +1,4 @@
-"""Studies with a page of their own: what they share, NIST's, constant voices, and generators.
+"""Studies with a page of their own: what they share, NIST's, and generators.
 
 A study is its figures and the tables made of them, which are methods: its template calls them, and
 says the sentences between them.
@@ -15,12 +15,11 @@ from pandas import DataFrame, Series, concat, read_csv
 
 from local.metrics.intervals import holm
 from local.report import frame, tables
-from local.report.frame import MEASURES, NOTHING, Measure, Value, number, render, target_series
+from local.report.frame import MEASURES, NOTHING, Measure, Value, number, render
 from local.report.gather import labelled, origin, tabulate
-from local.report.tables import CERTAIN, Table, dashed, headed, of_table, pivot, printed, published
+from local.report.tables import CERTAIN, Table, dashed, headed, of_table, pivot, published
 from utils.cli import UserError
-from utils.datadir import read_noted
-from utils.tables import read_json_object, read_map, write_file, write_json
+from utils.tables import read_json_object, write_file, write_json
 
 EER = MEASURES["eer"]
 
@@ -304,17 +303,7 @@ def nist_table(words: Sequence[str], page: Path) -> Table:
     return of.trials(name) if made == "trial" else getattr(of, name)()
 
 
-# ---- White-box attackers of constant target voices after Champion et al. 2021.
-
-PROSODY = [column.name for column in tables.PROSODY.columns]
-
-
-def read_target(data: Path) -> tuple[str, str]:
-    """Speaker and gender of the target of a protected set (pseudo.tsv); of several, with commas."""
-    utts = read_map(data / "utt2spk")
-    named = read_noted(data / "pseudo.tsv", ("speakers", "target_gender"), utts).values()
-    speakers, genders = (",".join(dict.fromkeys(column)) for column in zip(*named, strict=True))
-    return speakers, genders
+# ---- Constant target voices (Champion et al. 2021).
 
 
 def spread(values: Sequence[Value], measure: Measure) -> str:
@@ -331,129 +320,6 @@ def spread(values: Sequence[Value], measure: Measure) -> str:
         text += f" ± {number(statistics.stdev(defined), measure.digits)}"
     lost = len(values) - len(defined)
     return f"{text} ({lost} of {len(values)} not defined)" if lost else text
-
-
-class Targets(Study):
-    """Results of constant targets. voices: speaker and gender of each target that was asked for.
-
-    UserError for a target without figures.
-    """
-
-    template = "whitebox"
-
-    def __init__(self, results: frame.Results, voices: Mapping[str, tuple[str, str]]) -> None:
-        super().__init__(results.metrics)
-        self.results, self.voices = results, voices
-        if missing := [system for system in voices if system not in set(self.figures["system"])]:
-            path = results.folder / "metrics.csv"
-            raise UserError(f"{path}: no figure of {missing[0]}; run stage 5")
-        self.series = target_series(voices, fewest=1)
-        bins = sorted(n for n in set(self.figures["metric"]) if n.startswith("linkability_bins_"))
-        self.columns = headed([
-            *frame.COLUMNS["white_box"],
-            *(Measure(n, f"D_sys, {n.rpartition('_')[2]} bins", digits=2) for n in bins),
-        ])  # fmt: skip
-        self.places: list[Place] = []  # split, evaluator, attacker
-        for by in results.evaluators():
-            self.places += product(results.splits(by), [by], results.attackers(by))
-
-    def value(self, place: Place, system: str, measure: Measure) -> Value | None:
-        """A figure; None where it was not measured. place: split, evaluator, attacker."""
-        split, evaluator, attack = place
-        return self.results.value(evaluator, split, system, attack, measure.name)
-
-    def over_targets(self) -> Table:
-        """A row original speech and each series, evaluator, attacker and split."""
-        original = {ORIGINAL: [ORIGINAL]}
-        rows = [
-            ([*place, name, "" if name == ORIGINAL else str(len(own))], (place, own))
-            for place in self.places
-            for name, own in (original if place[2] == "unprotected" else self.series).items()
-        ]
-
-        def cell(row: tuple[Place, list[str]], measure: Measure) -> str:
-            found = [self.value(row[0], system, measure) or NOTHING for system in row[1]]
-            alone = row[0][2] == "unprotected"
-            return dashed(found[0], measure) if alone else spread(found, measure)
-
-        names = ["split", "evaluator", "attacker", "speech", "targets"]
-        return pivot(names, rows, self.columns, cell)
-
-    def by_target(self) -> Table:
-        """A row a target, evaluator, attacker and split."""
-        rows = [
-            ([*place, system, *voice], (place, system))
-            for place in self.places
-            for system, voice in self.voices.items()
-            if any(self.value(place, system, measure) for _, measure in self.columns)
-        ]
-        names = ["split", "evaluator", "attacker", "system", "target", "gender"]
-        return pivot(names, rows, self.columns, lambda row, measure: dashed(
-            self.value(row[0], row[1], measure), measure
-        ))  # fmt: skip
-
-    def utility(self) -> Table:
-        """A row a series, split and measure: mean ± deviation over targets, lowest and highest.
-
-        Word error rate, recall of emotions and opinion score are there where they were measured.
-        """
-        use = frame.where(self.figures, family=frame.UTILITY)
-        index = frame.values(use, "split", "evaluator", "metric", "system")
-        places = sorted({key[:2] for key in index})
-        speech = {ORIGINAL: [ORIGINAL], **self.series}
-        rows = []
-        for place, name, metric in product(places, speech, (*frame.UTILITY_MEASURES, *PROSODY)):
-            found = {s: index[at] for s in speech[name] if (at := (*place, metric, s)) in index}
-            if found:
-                measure = MEASURES[metric]
-                cells = [spread([*found.values()], measure), *_ends(found, measure)]
-                rows.append([*place, name, measure.heading, str(len(found)), *cells])
-        header = ["split", "measured by", "speech", "figure", "targets"]
-        return Table([*header, "mean", "lowest", "highest"], rows)
-
-    def by_speaker(self) -> Table:
-        """A row a speaker, evaluator and attacker: linkability by each definition, before and
-        after."""
-        people = self.results.speakers
-        people = people[people["metric"].str.startswith("linkab")]  # not prosody
-        places = ("split", "evaluator", "attacker")
-        index = frame.values(people, *places, "system", "speaker", "metric")
-        header, rows, own = [*places, "speech", "speaker"], [], frame.COLUMNS["white_box"][1]
-        metrics = sorted(set(people["metric"]))
-        for metric in metrics:
-            bins = metric.rpartition("_")[2]
-            alone = f"own trials, {bins} bins"
-            what = "all trials' densities" if metric == "linkability" else alone
-            header += [f"{what}: original", "over targets", "highest"]
-        attacked = dict.fromkeys(key[:3] for key in index if key[2] != "unprotected")
-        for place, (name, systems) in product(attacked, self.series.items()):
-            for speaker in sorted({k[4] for k in index if k[:3] == place and k[3] in systems}):
-                row = [*place, name, speaker]
-                for of in ((speaker, metric) for metric in metrics):
-                    before = index.get((*place[:2], "unprotected", ORIGINAL, *of))
-                    found = [index.get((*place, system, *of), NOTHING) for system in systems]
-                    most = max((v.value for v in found if v.defined), default=math.nan)
-                    row += [dashed(before, own), spread(found, own), dashed(most, own)]
-                rows.append(row)
-        return Table(header, rows)
-
-    def published(self) -> dict[str, list[str]]:
-        """Table 2 of the paper by kind of speech: mean and deviation over 40 targets.
-
-        On LibriSpeech test-clean, of B1 of VoicePrivacy 2020; x-vector and PLDA were retrained for
-        each target.
-        """
-        kinds = of_table("001", "2").groupby("system", sort=False)
-        return {name: [*map(printed, own.itertuples())] for name, own in kinds}
-
-
-def _ends(found: Mapping[str, Value], measure: Measure) -> list[str]:
-    """The lowest and the highest, and which targets have them."""
-    defined = {system: value.value for system, value in found.items() if value.defined}
-    if not defined:
-        return ["–", "–"]
-    ends = (choose(defined, key=lambda system: defined[system]) for choose in (min, max))
-    return [f"{dashed(defined[system], measure)} ({system})" for system in ends]
 
 
 # ---- Generators of pseudo-speakers beside each other, and the curves of Liu et al. 2025, Fig. 11.
