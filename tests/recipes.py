@@ -150,6 +150,5 @@ def commands(planned: Planned, script: str = "run.sh", **options: str) -> dict[s
     """Output -> commands of every step that is planned, with && between them."""
     said = script_of(TEMPLATE / script)
     values = options_of(TEMPLATE / script) | options
-    said.check(planned.tables)
-    rows = [row for rows in planned.tables.rows.values() for row in rows]
-    return {row.out: " && ".join(map(" ".join, said.commands(row, values))) for row in rows}
+    rows = said.arrange(planned.tables, values)
+    return {row.out: " ".join(said.words(row, values)) for row in rows}

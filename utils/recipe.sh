@@ -30,16 +30,11 @@ in_stage() {
   recipe_say stage "$@"
 }
 
-# each TABLE 'COMMAND {column} ...'...: run the commands for each row of a table that belongs to this stage.
+# each TABLE 'COMMAND {column} ...'...: run the commands for each row of a table. A step of which a later stage makes what
+# it reads belongs to that stage.
 each() { recipe_say each "$@"; }
 
-# again TABLE...: the same, by the commands that these tables were given.
-again() {
-  local table
-  for table; do recipe_say each "$table"; done
-}
-
-# Plan anew where steps were made: whether a system draws something is known once it has protected speech.
+# Plan anew after this stage: whether a system draws something is known once it has protected speech.
 plan_again() { recipe_say plan_again; }
 
 recipe_say() {

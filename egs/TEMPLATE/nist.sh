@@ -46,16 +46,14 @@ if in_stage 1 "evaluators, x-vectors of the original segments, what the systems 
   each generators 'steps/train_generator.py --seed {seed} {options} {conf} {xvectors} {data} {out}'
 fi
 
-if in_stage 2 "protect: the profiles tested"; then
+if in_stage 2 "protect: the profiles tested, and their x-vectors"; then
   each commanded 'steps/protect_by_command.py --dataset {set} --seed {seed} --draw {draw} {conf} {data} {out}'
   each protected 'steps/anonymise.py --dataset {set} --seed {seed} {options} {conf} {data} {out} {wav}'
-  plan_again # a system that draws nothing has one profile
-  again commanded protected
   each external 'local/check_external.py {data} {folder} {out}'
+  plan_again # a system that draws nothing has one profile
 fi
 
-if in_stage 3 "x-vectors of the protected segments"; then
-  again xvectors given_xvectors
+if in_stage 3 "x-vectors of two profiles together"; then
   each joined 'steps/join_xvectors.py {out} {parts}'
 fi
 

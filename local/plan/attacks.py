@@ -7,7 +7,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from local.plan.needs import Recipe, Stage, say_recogniser, side
+from local.plan.needs import Recipe, say_recogniser, side
 from local.plan.options import (
     EVERYBODY,
     FUSED,
@@ -264,11 +264,11 @@ class Attacks:
             for i in range(1, self.recipe.n_draws(system) if heard else 1)
         ]  # fmt: skip
 
-    # Stages of run.sh.
+    # What run.sh makes, in its order.
 
     def learn(self) -> None:
         """Plan informed attackers: their training sets and models."""
-        recipe = self.recipe.at(Stage.LEARN)
+        recipe = self.recipe
         for one in self.all:
             if one.attack.level != "-":
                 of = (one.attack.system, one.attack.level, one.tells.encoder)
@@ -280,7 +280,7 @@ class Attacks:
 
     def hear(self) -> None:
         """Plan x-vectors of the protected speech."""
-        recipe = self.recipe.at(Stage.HEAR)
+        recipe = self.recipe
         for evaluator, system in product(recipe.evaluators, self.systems):
             draws = () if evaluator.encoder.is_textual else recipe.drawn_again(system)
             names = [side(name, system) for name in recipe.sets_of(system)]
@@ -298,7 +298,6 @@ class Attacks:
         attacks: dict[tuple[str, str], list[Listed]] = {}
         for one in (*self.fused, *self.all):
             for run in (one, *self.further(one)):
-                self.recipe.at(Stage.SCORE)
                 run.score()
             self._verify(one)
             if one.compares:
@@ -343,11 +342,11 @@ class Attacks:
         of = every[0].labels(Family.STRONGEST)
         of = of._replace(attacker="", evaluator=EVERYBODY, condition="-")
         lists += [f"data/{every[0].trials}/trials", every[0].scores]
-        self.recipe.at(Stage.MEASURE).figures("metrics", of, lists=lists)
+        self.recipe.figures("metrics", of, lists=lists)
 
     def _verify(self, one: Listed) -> None:
         """Plan the figures of an attack."""
-        recipe, scores = self.recipe.at(Stage.MEASURE), one.scores
+        recipe, scores = self.recipe, one.scores
         trials = f"data/{one.trials}/trials"
         draws = [word for run in self.further(one) for word in ("--another-draw", run.scores)]
         before: list[str] = []
@@ -390,12 +389,12 @@ class Attacks:
             plain = f"exp/scores/{one_of['ignorant'].unprotected}/scores"
             scores = (plain, one_of["ignorant"].scores, one_of["lazy_informed"].scores)
             lists = [word for path in scores for word in (trials, path)]
-            recipe.at(Stage.MEASURE).figures("metrics", of, lists=lists)
+            recipe.figures("metrics", of, lists=lists)
         if encoder.is_compared:
             names = [side(recipe.trial_set(gender), of) for of in ("", system)]
             sides = [f"{encoder.xvectors}/{name}/xvector.scp" for name in names]
             leaks = of._replace(family=Family.LEAKAGE, condition="OP")
-            recipe.at(Stage.MEASURE).figures_of_encoder("metrics", leaks, lists=sides)
+            recipe.figures_of_encoder("metrics", leaks, lists=sides)
         if not encoder.is_textual and recipe.is_random(system):
             self._calibrate(evaluator, gender, system)
 
@@ -405,34 +404,22 @@ class Attacks:
         folder = f"{evaluator.encoder.xvectors}/{name}"
         vectors = {ORIGINAL: folder, of.system: f"{folder}_{of.system}"}
         utt2spk = f"data/{name}/utt2spk"
-        lists = matrices(recipe.at(Stage.SCORE), of, evaluator, vectors, utt2spk, scores_of)
+        lists = matrices(recipe, of, evaluator, vectors, utt2spk, scores_of)
         of = of._replace(condition="OO-OP-PP")
-        recipe.at(Stage.MEASURE).figures("metrics", of, lists=lists)
+        recipe.figures("metrics", of, lists=lists)
 
     def _calibrate(self, evaluator: Evaluator, gender: str, system: str) -> None:
         """Plan a second run under the ignorant attacker, whoever attacks, and calibration
-        distortion (C_ECE) across both. It is undefined for a list without random draws: a small
-        pool can leave no choice for one gender."""
-        recipe = self.recipe.at(Stage.SCORE)
+        distortion (C_ECE) across both."""
+        recipe = self.recipe
         attack = Attempt(evaluator.word, system, "ignorant", "-")
         first = list_attack(recipe, attack, evaluator, gender)
         again = replace(first, name=f"ignorant_{DRAW}", trial=f"{first.trial}_{DRAW}")
         for run in (first, again):
             run.score()
-        files = [Path(run.scores) for run in (first, again)]
-        if not all(file.is_file() for file in files):
-            begin, end = int(recipe.asked["stage"]), int(recipe.asked["stop_stage"])
-            if Stage.SCORE < begin <= Stage.MEASURE <= end and recipe.asked["dry_run"] == "false":
-                raise UserError(f"{files[0]} or {files[1]} is missing; run stage {Stage.SCORE}")
-        elif files[0].read_bytes() == files[1].read_bytes():
-            split = recipe.split(gender)
-            recipe.notes.append(
-                f"both runs of {system} are the same for {split}: C_ECE is not defined"
-            )
-            return
-        of, lists = first.labels(Family.CALIBRATION)._replace(attacker=""), [*map(str, files)]
-        lists.insert(0, f"data/{first.trials}/trials")
-        recipe.at(Stage.MEASURE).figures(Family.CALIBRATION, of, lists=lists)
+        of = first.labels(Family.CALIBRATION)._replace(attacker="")
+        lists = [f"data/{first.trials}/trials", first.scores, again.scores]
+        recipe.figures(Family.CALIBRATION, of, lists=lists)
 
 
 # ---- Utility of protected speech: pitch and level, estimated quality, emotions, words.

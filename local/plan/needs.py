@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,12 +16,8 @@ from utils.cli import UserError
 from utils.recipe import Tables
 from utils.tables import read_json_object
 
-# Stages of run.sh.
-Stage = IntEnum(
-    "Stage",
-    "PREPARE AUDIO ENCODERS XVECTORS SYSTEMS PROTECT LEARN HEAR SCORE MEASURE UTILITY RESULTS",
-    start=0,
-)
+# Stages of run.sh of which a plan asks whether they are run.
+PREPARE, MEASURE, UTILITY = 0, 9, 10
 
 _GIVEN = re.compile("external:.")  # a need of a system whose speech somebody else has made
 
@@ -35,8 +30,8 @@ def _describe(conf: str) -> Description:
 # Tables whose first command can be run for parts of its data; and those that train, on nobody who
 # is tested.
 CUT = (
-    "audio", "xvectors", "decoded", "f0", "world", "wavlm", "protected", "prosody", "quality",
-    "functionals",
+    "audio", "xvectors", "heard", "decoded", "f0", "world", "wavlm", "protected", "others",
+    "prosody", "quality", "functionals",
 )  # fmt: skip
 TRAINED = ("encoders", "tfidf", "backends", "pools", "wavlm", "synthesisers", "heads")
 
@@ -88,7 +83,7 @@ class Recipe:
     speakers must not occur in training. learnt: what informed attackers protect and learn from.
     fused: what the evaluators' scores are fused to, by name. conf_of: settings of a system that a
     study made; else conf/systems/<system>.yaml. labels: what each folder of figures speaks of.
-    notes: messages for the log. stage: the one that is planned.
+    notes: messages for the log.
     """
 
     asked: opt.Asked
@@ -105,7 +100,6 @@ class Recipe:
     labels: dict[str, opt.Labels] = field(default_factory=dict)
     conf_of: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    stage: int = 0
     _found: dict[str, opt.Found] = field(default_factory=dict)
     _made: dict[str, str] = field(default_factory=dict)  # folders of figures by how they are made
 
@@ -167,19 +161,14 @@ class Recipe:
             notes=notes,
         )  # fmt: skip
 
-    def at(self, stage: int) -> "Recipe":
-        """Itself, which from here on plans steps of a stage."""
-        self.stage = stage
-        return self
-
     def step(self, table: str, out: str, name: str = "", **values: Any) -> str:
-        """Plan a step of this stage, which reads a set where its name is given; returns OUT."""
+        """Plan a step, which reads a set where its name is given; returns OUT."""
         values.setdefault("cut", table in CUT)
         if name:
             values["data"] = f"data/{name}"
         if table in TRAINED:
             values["unseen"] = self.unseen
-        return self.tables.add(table, self.stage, out, **values)
+        return self.tables.add(table, out, **values)
 
     def figures(
         self, table: str, of: opt.Labels, folder: str = "exp/metrics", **values: Any
@@ -304,7 +293,7 @@ class Recipe:
             both = is_heard and self.shares_voices(system) and draw < self.n_draws(system)
             yield from ((name, draw) for name in (self.sets if both else self.sets[1:]))
 
-    # Each of the following methods plans steps of this stage and returns the folder that they make.
+    # Each of the following methods plans steps and returns the folder that they make.
 
     def encoder(self, encoder: opt.NamedEncoder) -> str:
         """Plan a speaker encoder, where the recipe trains it."""
@@ -343,7 +332,7 @@ class Recipe:
             source = f"data/{name}"
         else:
             recogniser, more = say_recogniser(self.asked, word)
-            self.step("decoded", source, name, options=more, recogniser=recogniser)
+            self.step("heard", source, name, options=more, recogniser=recogniser)
         out = f"{encoder.xvectors}/{name}"
         return self.step("channels", out, name, options=options, channel=channel, source=source)
 
@@ -448,8 +437,9 @@ class Recipe:
         """Plan a set, protected by a system: data/OUT."""
         speech, more = self._speech(system, name, options)
         return self.step(
-            "protected", f"data/{out}", name, set=name, conf=self.conf(system),
-            wav=f"data/{out}/wav", options=(*more, *self.needs(system, name, speech)),
+            "protected" if name in self.sets else "others", f"data/{out}", name, set=name,
+            wav=f"data/{out}/wav", conf=self.conf(system),
+            options=(*more, *self.needs(system, name, speech)),
         )  # fmt: skip
 
     def _speech(self, system: str, name: str, options: Sequence[str]) -> tuple[str, Sequence[str]]:

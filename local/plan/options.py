@@ -80,6 +80,10 @@ class Asked:
             raise UserError(f"--{name.replace('_', '-')}: '{text}'; {expected}")
         return int(text)
 
+    def runs(self, stage: int) -> bool:
+        """Whether a stage is among those to run."""
+        return int(self["stage"]) <= stage <= int(self["stop_stage"])
+
     def sizes(self) -> tuple[str, ...]:
         """The sizes of --sizes."""
         return self.choice("sizes", "[2-9]|[1-9][0-9]+", "a whole number from 2 on is expected")

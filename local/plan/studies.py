@@ -139,15 +139,15 @@ class Nist:
         also = [f"{trials}/{one}" for one in ("trial1", "trial2", "cross")]
         recipe.step("trials", trials, self.set, also=also, options=options)
         for evaluator in recipe.evaluators:
-            recipe.at(1).evaluator(evaluator)
+            recipe.evaluator(evaluator)
         for system, draw in self.draws.items():
             out = f"{self.set}_{system}"
-            recipe.at(1).needs(system)
-            recipe.at(2).protect(system, self.set, out, "--draw", draw)
+            recipe.needs(system)
+            recipe.protect(system, self.set, out, "--draw", draw)
         for system, folder in self.folders.items():
-            recipe.at(2).step("external", f"data/{self.set}_{system}", self.set, folder=folder)
+            recipe.step("external", f"data/{self.set}_{system}", self.set, folder=folder)
         folders = [one for evaluator in recipe.evaluators for one in self._evaluate(evaluator)]
-        recipe.at(5).step("results", f"{self.out}/results", figures=recipe.given(folders))
+        recipe.step("results", f"{self.out}/results", figures=recipe.given(folders))
         return _planned(recipe)
 
     def _evaluate(self, evaluator: Evaluator) -> list[str]:
@@ -160,7 +160,7 @@ class Nist:
             joined = []
             for place, (profile, system) in enumerate(systems.items(), start=1):
                 mine = f"{name}_{system}"
-                protected = recipe.at(3).xvectors(evaluator.encoder, mine)
+                protected = recipe.xvectors(evaluator.encoder, mine)
                 joined.append(f"p{place}={protected}")
                 of = plain._replace(system=title, attacker=f"p{profile}")
                 both = [f"{folder}/xvector.scp" for folder in (f"{xvectors}/{name}", protected)]
@@ -171,7 +171,7 @@ class Nist:
                     folders.append(self._compare(evaluator, of, of_set, enrol, mine))
             if len(joined) > 1:
                 pair = f"{name}_{title}_cross"
-                recipe.at(3).step("joined", f"{xvectors}/{pair}", parts=joined[:2])
+                recipe.step("joined", f"{xvectors}/{pair}", parts=joined[:2])
                 speakers = f"{self.out}/trials/cross/utt2spk"
                 of = plain._replace(system=title, family="cross", condition="PP")
                 folders.append(self._compare(evaluator, of, speakers, pair, pair))
@@ -184,14 +184,14 @@ class Nist:
         their attacker; returns the folder of the figures."""
         recipe, trials = self.recipe, f"{self.out}/trials/{of.family}/trials"
         xvectors, scores = evaluator.encoder.xvectors, f"{self.out}/scores/{of.path}"
-        recipe.at(4).step(
+        recipe.step(
             "scores", scores, backend=evaluator.scorer, asnorm=evaluator.asnorm, trials=trials,
             enrol=f"{xvectors}/{enrol}/xvector.scp", trial=f"{xvectors}/{trial}/xvector.scp",
         )  # fmt: skip
         return self._figures(of, utt2spk, Family.VERIFICATION, [trials, f"{scores}/scores"])
 
     def _figures(self, of: Labels, utt2spk: str, kind: str, lists: Sequence[str]) -> str:
-        recipe, folder = self.recipe.at(4), f"{self.out}/metrics"
+        recipe, folder = self.recipe, f"{self.out}/metrics"
         return recipe.figures("metrics", of, folder, kind=kind, utt2spk=utt2spk, lists=lists)
 
 
@@ -227,16 +227,16 @@ class Generators:
         threshold = self._threshold()
         how = ["--sizes", *sizes, "--threshold", threshold, "--"]
         everybody = f"{voice.xvectors}/{recipe.pool}_speakers"
-        recipe.at(2).step("capacity", f"{out}/capacity/real", options=how, of=everybody)
+        recipe.step("capacity", f"{out}/capacity/real", options=how, of=everybody)
         gather = ["--encoder", voice.title]
         for name in self.names:
             resources, network, conf = self.resources(name), self.network(name), recipe.conf(name)
             capacity, time = f"{out}/capacity/{name}", f"{out}/time/{name}"
             options = how if network else [*resources, *how]
-            recipe.at(2).step("capacity", capacity, options=options, of=network or conf)
-            recipe.at(3).step("time", time, options=resources, conf=conf)
+            recipe.step("capacity", capacity, options=options, of=network or conf)
+            recipe.step("time", time, options=resources, conf=conf)
             gather += ["--generator", name, capacity, time, *self._speech(name)]
-        recipe.at(4).step(
+        recipe.step(
             "results", f"{out}/results", options=gather, threshold=threshold,
             real=f"{out}/capacity/real",
         )  # fmt: skip
@@ -244,7 +244,7 @@ class Generators:
 
     def _threshold(self) -> str:
         """Plan the cosine at which the error rates of original speech are equal."""
-        recipe, voice = self.recipe.at(1), self.voice
+        recipe, voice = self.recipe, self.voice
         cosine = find_evaluator(f"{voice.word}/cosine_raw", recipe.asked["cohort_size"])
         lists: list[str] = []
         for gender in (name.rpartition("_")[2] for name in recipe.trials):
@@ -291,7 +291,7 @@ class Generators:
                     found.append(folder)
             if {"f", "m"} <= {recipe.labels[folder].gender for folder in found}:
                 sets = [f"data/{name}" for name in recipe.trials]
-                data = recipe.at(4).step("segments", f"{self.out}/pooled/data", sources=sets)
+                data = recipe.step("segments", f"{self.out}/pooled/data", sources=sets)
                 found.append(self._pooled(evaluator, both, data))
                 found += self._attacked(evaluator, both, data)
             words += recipe.given(found, "--attacked")

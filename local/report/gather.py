@@ -156,6 +156,11 @@ def _scores(trials_path: Path, *folders: Path) -> list[Bool | Float64]:
     ]
 
 
+def _is_defined(folder: Path) -> bool:
+    """Whether two runs differ, so that their C_ECE is defined."""
+    return read_figures(folder)["c_ece_linear"] is not None
+
+
 def gather(
     folders: Mapping[Path, Row], used: Container[Path],
     attacks: Sequence[Sequence[Path]], runs: Sequence[Sequence[Path]],
@@ -172,7 +177,8 @@ def gather(
         return _entry(folders[of], curves(*_scores(trials, *scores)))
 
     attacked, lost = usable((own[2], partial(draw, verification.attack, *own)) for own in attacks)
-    ran, also = usable((own[2], partial(draw, verification.calibrations, *own)) for own in runs)
+    defined = (own for own in runs if own[0] not in used or _is_defined(own[0]))
+    ran, also = usable((own[2], partial(draw, verification.calibrations, *own)) for own in defined)
     found = of_metrics({folder: where for folder, where in folders.items() if folder in used})
     found |= {"attacks": attacked, "calibrations": ran}
     return {**found, "prior": shorten(verification.prior_profile())}, [*lost, *also]
