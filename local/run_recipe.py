@@ -13,8 +13,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
+from local.plan.evaluators import train_again, train_instead
+from local.plan.external import FOLDER
 from local.plan.forecast import sum_up
-from local.plan.options import FOLDER, Asked, follow_protocol, train_again, train_instead
+from local.plan.options import Asked, follow_protocol
 from local.plan.run import plan_run
 from local.plan.studies import STUDIES
 from utils.cli import run_program

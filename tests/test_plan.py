@@ -10,8 +10,10 @@ import pytest
 import yaml
 
 from local.plan import needs
+from local.plan.evaluators import train_again, train_instead
+from local.plan.labels import Labels
 from local.plan.needs import Recipe
-from local.plan.options import Asked, Labels, follow_protocol, train_again, train_instead
+from local.plan.options import Asked, follow_protocol
 from local.plan.run import FILE, plan_run, what_counts
 from local.plan.studies import STUDIES
 from local.report.frame import LABELS
@@ -409,7 +411,7 @@ def test_defaults_go_without_packages_that_are_not_installed(plan, monkeypatch):
 
 
 def test_an_evaluator_of_models_comes_with_its_back_end(plan, corpus, monkeypatch):
-    monkeypatch.setattr("local.plan.options.MODELS", "models")
+    monkeypatch.setattr("local.plan.evaluators.MODELS", "models")
     (corpus / "models/own/backend").mkdir(parents=True)
     (corpus / "models/own/evaluator.yaml").write_text("encoder: pyannote\n")
     words = "own/plda own/cosine resemblyzer/cosine"

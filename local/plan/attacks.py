@@ -7,21 +7,9 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from local.plan.evaluators import FUSED, LEARNT, PLDA, Evaluator, NamedEncoder, inform
+from local.plan.labels import EVERYBODY, ORIGINAL, PROSODY, Family, Labels, label_of
 from local.plan.needs import Recipe, say_recogniser, side
-from local.plan.options import (
-    EVERYBODY,
-    FUSED,
-    LEARNT,
-    ORIGINAL,
-    PLDA,
-    PROSODY,
-    Evaluator,
-    Family,
-    Labels,
-    NamedEncoder,
-    inform,
-    label_of,
-)
 from local.protocols.attackers import ALIGNED, AttackedSystem, Attempt, plan_attacks
 from utils.cli import UserError
 from utils.digests import remembering

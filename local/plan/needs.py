@@ -8,7 +8,21 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from local.plan import options as opt
+from local.plan.evaluators import (
+    COHORT,
+    FUSED,
+    GAUSSIAN,
+    MODELS,
+    PLDA,
+    Evaluator,
+    NamedEncoder,
+    check_names,
+    find_encoder,
+    find_evaluator,
+)
+from local.plan.external import ENROLMENT, Found, folder_for, look_at, settings_of
+from local.plan.labels import ORIGINAL, Labels, label_of
+from local.plan.options import Asked, Learnt, check_learnt, find_learnt, need_conf
 from local.protocols.attackers import FINETUNED, SHARED_LEVELS
 from local.protocols.trials import MIXED
 from steps.anonymisers.registry import Description, describe_system
@@ -42,10 +56,10 @@ WHOLE = {"nj": 1, "lda_dim": 1, "cohort_size": 2, "bootstrap": 0, "seed": 0}
 
 def side(name: str, system: str) -> str:
     """Name of a set as protected by a system; the set itself as original speech."""
-    return name if system in ("", opt.ORIGINAL) else f"{name}_{system}"
+    return name if system in ("", ORIGINAL) else f"{name}_{system}"
 
 
-def recognise_words(asked: opt.Asked) -> str:
+def recognise_words(asked: Asked) -> str:
     """Word of --asr by which channels have words recognised: a network's, or moonshine where it is
     installed; empty: there is none."""
     words = [word for word in asked.words("asr") if word.startswith(("moonshine", "hub:"))]
@@ -53,7 +67,7 @@ def recognise_words(asked: opt.Asked) -> str:
     return next(iter((*words, *there)), "")
 
 
-def say_recogniser(asked: opt.Asked, word: str) -> tuple[str, list[str]]:
+def say_recogniser(asked: Asked, word: str) -> tuple[str, list[str]]:
     """Recogniser and options of steps/decode.py for such a word."""
     kind, _, of = word.partition(":")
     if kind == "hub":
@@ -64,8 +78,8 @@ def say_recogniser(asked: opt.Asked, word: str) -> tuple[str, list[str]]:
 
 
 def _hearing(
-    evaluators: Sequence[opt.Evaluator], asked: opt.Asked
-) -> tuple[tuple[opt.Evaluator, ...], list[str]]:
+    evaluators: Sequence[Evaluator], asked: Asked
+) -> tuple[tuple[Evaluator, ...], list[str]]:
     """Evaluators that can hear something here, and notes on the others."""
     why = "nothing recognises words: moonshine is not installed, and --asr names no hub:<model>"
     lost = () if recognise_words(asked) else ("words", "rhythm")
@@ -86,25 +100,25 @@ class Recipe:
     notes: messages for the log.
     """
 
-    asked: opt.Asked
-    evaluators: tuple[opt.Evaluator, ...]
-    voice: opt.NamedEncoder
+    asked: Asked
+    evaluators: tuple[Evaluator, ...]
+    voice: NamedEncoder
     genders: tuple[str, ...]
     sets: tuple[str, ...]
     evaluated: tuple[str, ...]
     train: str
     pool: str
-    learnt: opt.Learnt
+    learnt: Learnt
     fused: tuple[str, ...] = ()
     tables: Tables = field(default_factory=Tables)
-    labels: dict[str, opt.Labels] = field(default_factory=dict)
+    labels: dict[str, Labels] = field(default_factory=dict)
     conf_of: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    _found: dict[str, opt.Found] = field(default_factory=dict)
+    _found: dict[str, Found] = field(default_factory=dict)
     _made: dict[str, str] = field(default_factory=dict)  # folders of figures by how they are made
 
     @classmethod
-    def make(cls, asked: opt.Asked) -> "Recipe":
+    def make(cls, asked: Asked) -> "Recipe":
         """Recipe from the options that all recipes have; UserError for a wrong one."""
         for option, least in WHOLE.items():
             asked.number(option, least)
@@ -112,12 +126,12 @@ class Recipe:
         for name in ("systems", "generators", "asr", "emotion"):
             asked.words(name)
         asked_for = asked.words("evaluators")
-        words, cohort = [word for word in asked_for if word not in opt.FUSED], asked["cohort_size"]
-        evaluators = tuple(opt.find_evaluator(word, cohort) for word in words)
+        words, cohort = [word for word in asked_for if word not in FUSED], asked["cohort_size"]
+        evaluators = tuple(find_evaluator(word, cohort) for word in words)
         if not evaluators:
             raise UserError("--evaluators: names none; <encoder>/<back end> is expected")
         own = asked["voice_encoder"]
-        found = [opt.find_encoder(own)] if own else [evaluator.encoder for evaluator in evaluators]
+        found = [find_encoder(own)] if own else [evaluator.encoder for evaluator in evaluators]
         voice = next((encoder for encoder in found if not encoder.is_channel), None)
         if voice is None:
             raise UserError(
@@ -126,7 +140,7 @@ class Recipe:
             )
         evaluators, notes = _hearing(evaluators, asked)
         encoders = [*(evaluator.encoder for evaluator in evaluators), voice]
-        opt.check_names(encoders)
+        check_names(encoders)
         for encoder in encoders:
             if encoder.given and asked["chunk_seconds"]:
                 raise UserError(
@@ -147,14 +161,14 @@ class Recipe:
                     f"{option}: data/{name} is missing; link or make it, or name it in "
                     "also_prepared if prepare.sh makes it"
                 )
-        learnt = opt.find_learnt(asked)
+        learnt = find_learnt(asked)
         if asked.get("attacker_train"):
-            opt.check_learnt(learnt, made, sets)
-        fused = tuple(word for word in asked_for if word in opt.FUSED)
+            check_learnt(learnt, made, sets)
+        fused = tuple(word for word in asked_for if word in FUSED)
         notes += [
             f"nothing is {name.replace('_', ' ')}: it takes two evaluators or more"
             for name in fused
-            if len([one for one in evaluators if one.encoder.word not in opt.FUSED[name]]) < 2
+            if len([one for one in evaluators if one.encoder.word not in FUSED[name]]) < 2
         ]
         return cls(
             asked, evaluators, voice, genders, sets, sets, train, pool, learnt, fused=fused,
@@ -170,9 +184,7 @@ class Recipe:
             values["unseen"] = self.unseen
         return self.tables.add(table, out, **values)
 
-    def figures(
-        self, table: str, of: opt.Labels, folder: str = "exp/metrics", **values: Any
-    ) -> str:
+    def figures(self, table: str, of: Labels, folder: str = "exp/metrics", **values: Any) -> str:
         """Plan figures of one comparison; returns their folder below `folder`. Without other values
         they are of their family, and of the speakers of the trials of their gender."""
         out = f"{folder}/{of.path}"
@@ -188,7 +200,7 @@ class Recipe:
         """Name in tables of the trials of a gender, or of all."""
         return side(self.asked["evaluation"], gender)
 
-    def figures_of_encoder(self, table: str, of: opt.Labels, **values: Any) -> None:
+    def figures_of_encoder(self, table: str, of: Labels, **values: Any) -> None:
         """Plan figures that know no back end: a copy for the second evaluator of one encoder."""
         key = str((table, of.family, of.gender, values))
         first = self._made.setdefault(key, f"exp/metrics/{of.path}")
@@ -239,23 +251,21 @@ class Recipe:
 
     def conf(self, system: str) -> str:
         """Settings of a system; UserError where they are missing."""
-        return (
-            self.conf_of.get(system) or opt.settings_of(system) or opt.need_conf("systems", system)
-        )
+        return self.conf_of.get(system) or settings_of(system) or need_conf("systems", system)
 
     def describe(self, system: str) -> Description:
         """Description of a system, with its needs."""
         return _describe(self.conf(system))
 
-    def found(self, system: str) -> opt.Found:
+    def found(self, system: str) -> Found:
         """Externally protected speech found for a system."""
         if system not in self._found:
-            self._found[system] = opt.look_at(self.conf(system), self.sets, self.learnt.name)
+            self._found[system] = look_at(self.conf(system), self.sets, self.learnt.name)
         return self._found[system]
 
     def sets_of(self, system: str) -> tuple[str, ...]:
         """Sets that a system protects: all, except enrolment that is missing."""
-        lacks = len(self.sets) > 1 and opt.ENROLMENT in self.found(system).lacks
+        lacks = len(self.sets) > 1 and ENROLMENT in self.found(system).lacks
         return self.sets[1:] if lacks else self.sets
 
     def is_random(self, system: str) -> bool:
@@ -295,14 +305,14 @@ class Recipe:
 
     # Each of the following methods plans steps and returns the folder that they make.
 
-    def encoder(self, encoder: opt.NamedEncoder) -> str:
+    def encoder(self, encoder: NamedEncoder) -> str:
         """Plan a speaker encoder, where the recipe trains it."""
         if encoder.conf:
             seed, conf = self._seed(encoder.training), encoder.conf
             self.step("encoders", encoder.model, self.train, seed=seed, start=(), conf=conf)
         return encoder.model
 
-    def xvectors(self, encoder: opt.NamedEncoder, name: str, *, sessions: bool = False) -> str:
+    def xvectors(self, encoder: NamedEncoder, name: str, *, sessions: bool = False) -> str:
         """Plan x-vectors of a set and of its speakers, and counts of each speaker's utterances;
         sessions: of a training set, which is cut into sessions if chunk_seconds is set."""
         out, seconds = f"{encoder.xvectors}/{name}", self.asked["chunk_seconds"]
@@ -319,7 +329,7 @@ class Recipe:
             table, out, name, cut=True, options=(*self.on_device, *cut), encoder=encoder.model
         )
 
-    def _channel(self, encoder: opt.NamedEncoder, name: str, options: Sequence[str]) -> str:
+    def _channel(self, encoder: NamedEncoder, name: str, options: Sequence[str]) -> str:
         """Plan the vectors of a set, made of what is recognised in it, whatever protects it; for
         the words of the training set its own text will do."""
         channel, word = encoder.word, "phones"
@@ -327,7 +337,7 @@ class Recipe:
             word = recognise_words(self.asked)
         sets = (*self.sets, self.train, self.learnt.name, *self.asked.words("distractors"))
         of = max((one for one in sets if name.startswith(one)), key=len)
-        source = f"exp/decode/{name[len(of) + 1 :] or 'original'}/{opt.label_of(word)}/{of}"
+        source = f"exp/decode/{name[len(of) + 1 :] or 'original'}/{label_of(word)}/{of}"
         if word != "phones" and name == self.train and Path("data", name, "text").is_file():
             source = f"data/{name}"
         else:
@@ -336,24 +346,24 @@ class Recipe:
         out = f"{encoder.xvectors}/{name}"
         return self.step("channels", out, name, options=options, channel=channel, source=source)
 
-    def session_xvectors(self, encoder: opt.NamedEncoder, name: str) -> str:
+    def session_xvectors(self, encoder: NamedEncoder, name: str) -> str:
         """Plan x-vectors of a training set."""
         return self.xvectors(encoder, name, sessions=True)
 
-    def speakers(self, encoder: opt.NamedEncoder, name: str) -> str:
+    def speakers(self, encoder: NamedEncoder, name: str) -> str:
         """Plan x-vectors of the speakers of a training set."""
         xvectors = self.session_xvectors(encoder, name)
         return self.step("averages", f"{xvectors}_speakers", name, xvectors=xvectors)
 
-    def backend(self, encoder: opt.NamedEncoder, name: str, out: str, kind: str = opt.PLDA) -> str:
+    def backend(self, encoder: NamedEncoder, name: str, out: str, kind: str = PLDA) -> str:
         """Plan a back end, PLDA, GAUSSIAN or COHORT, trained on a set's x-vectors."""
         xvectors = self.session_xvectors(encoder, name)
-        more: dict[str, Any] = {"lda_dim": "0"} if kind == opt.COHORT else {}
-        more["options"] = ("--gaussian",) if kind == opt.GAUSSIAN else ()
+        more: dict[str, Any] = {"lda_dim": "0"} if kind == COHORT else {}
+        more["options"] = ("--gaussian",) if kind == GAUSSIAN else ()
         table = "tfidf" if encoder.is_textual else "backends"
         return self.step(table, out, name, xvectors=xvectors, **more)
 
-    def evaluator(self, evaluator: opt.Evaluator) -> None:
+    def evaluator(self, evaluator: Evaluator) -> None:
         """Plan all that an evaluator needs of original speech."""
         self.encoder(evaluator.encoder)
         for name in self.sets:
@@ -420,7 +430,7 @@ class Recipe:
             case "generator":
                 folder = self.generator(of)
             case "model":
-                return ["--model", of if "/" in of else f"{opt.MODELS}/{of}", *self.unseen]
+                return ["--model", of if "/" in of else f"{MODELS}/{of}", *self.unseen]
             case "external":
                 pass  # is there
             case _:
@@ -449,11 +459,11 @@ class Recipe:
             return "", options
         conf = self.conf(system)
         train = name if name in (self.train, self.learnt.name) else ""
-        first, second = (opt.folder_for(conf, name, train=train, draw=d) for d in ("0", "1"))
+        first, second = (folder_for(conf, name, train=train, draw=d) for d in ("0", "1"))
         if name == self.sets[0] and len(self.sets) > 1 and first != second:
             options = ("--draw", "1")
         draw = options[1] if options[:1] == ("--draw",) else "0"
-        if folder := opt.folder_for(conf, name, train=train, draw=draw):
+        if folder := folder_for(conf, name, train=train, draw=draw):
             return folder, options
         made = f"exp/external/{system}/{name}.{draw}"
         self.step("commanded", made, name, set=name, draw=draw, conf=conf)
@@ -484,7 +494,7 @@ class Recipe:
         out = f"{name}_{system}_{level}" + (f"_draw{draw}" if draw else "")
         return self.protect(system, name, out, *options)
 
-    def informed_draws(self, system: str, level: str, encoder: opt.NamedEncoder) -> int:
+    def informed_draws(self, system: str, level: str, encoder: NamedEncoder) -> int:
         """How often an attacker protects the training set: once where a draw changes nothing that
         they hear, and where speech is given; known once the system has protected its first set."""
         asked = int(self.asked.get("informed_draws", "1"))
@@ -492,7 +502,7 @@ class Recipe:
         alike = level == "const" or (encoder.is_recognised and not moved)
         return asked if not (alike or self.is_given(system)) and self.is_random(system) else 1
 
-    def training_set(self, system: str, level: str, encoder: opt.NamedEncoder) -> str:
+    def training_set(self, system: str, level: str, encoder: NamedEncoder) -> str:
         """Name of an attacker's protected training set; empty for one who does not train."""
         if level == "-":
             return ""
@@ -500,14 +510,14 @@ class Recipe:
         name = f"{self.learnt.name}_{system}_{level}"
         return name if draws == 1 else f"{name}_draws{draws}"
 
-    def protect_training_again(self, system: str, level: str, encoder: opt.NamedEncoder) -> None:
+    def protect_training_again(self, system: str, level: str, encoder: NamedEncoder) -> None:
         """Plan an attacker's training set: several draws of it, in one data directory."""
         numbers = range(self.informed_draws(system, level, encoder))
         draws = [self.protect_training(system, level, self.learnt.name, n) for n in numbers]
         if len(draws) > 1:
             self.step("joined", f"data/{self.training_set(system, level, encoder)}", draws=draws)
 
-    def informed_encoder(self, evaluator: opt.Evaluator) -> None:
+    def informed_encoder(self, evaluator: Evaluator) -> None:
         """Plan the encoder that an attacker trains, anew or further."""
         encoder, base, training = evaluator.encoder, evaluator.base, evaluator.training
         if base is None or encoder == base:
@@ -521,12 +531,12 @@ class Recipe:
         seed = self._seed(base.training)
         self.step("encoders", encoder.model, training, seed=seed, start=start, conf=conf)
 
-    def informed_backend(self, evaluator: opt.Evaluator) -> None:
+    def informed_backend(self, evaluator: Evaluator) -> None:
         """Plan the back end that an attacker trains."""
         if evaluator.base is not None and (kind := evaluator.trained):
             self.backend(evaluator.encoder, evaluator.training, evaluator.scorer, kind)
 
-    def held_out(self, evaluator: opt.Evaluator) -> None:
+    def held_out(self, evaluator: Evaluator) -> None:
         """Plan the scores of training people whom an attacker held out, where it learnt people."""
         encoder, base, training = evaluator.encoder, evaluator.base, evaluator.training
         if base is None or not evaluator.learns:

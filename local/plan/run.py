@@ -10,19 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from local.plan.attacks import Attacks, Listed, Utility
+from local.plan.evaluators import Evaluator, shipped, train_instead
+from local.plan.external import take_external
+from local.plan.labels import EVERYBODY, ORIGINAL, Family, Labels
 from local.plan.needs import MEASURE, PREPARE, UTILITY, Recipe, side
-from local.plan.options import (
-    EVERYBODY,
-    ORIGINAL,
-    Asked,
-    Evaluator,
-    Family,
-    Labels,
-    given,
-    shipped,
-    take_external,
-    train_instead,
-)
+from local.plan.options import Asked, given
 from local.protocols.attackers import ALIGNED, ATTACKERS, CONTROLS, READING, UNPROTECTED
 from local.protocols.trials import MIXED
 from steps.anonymisers.registry import describe_system

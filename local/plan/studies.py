@@ -7,19 +7,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from local.plan.attacks import matrices, scores_of
+from local.plan.evaluators import Evaluator, find_evaluator
+from local.plan.external import Speech, read_external
+from local.plan.labels import ORIGINAL, Family, Labels
 from local.plan.needs import Recipe, side
-from local.plan.options import (
-    ORIGINAL,
-    Asked,
-    Evaluator,
-    Family,
-    Labels,
-    Speech,
-    find_evaluator,
-    need_conf,
-    need_folders,
-    read_external,
-)
+from local.plan.options import Asked, need_conf, need_folders
 from local.protocols.attackers import ATTACKERS
 from steps.anonymisers.registry import describe_system
 from utils.cli import UserError

@@ -1,0 +1,272 @@
+"""Evaluators: encoders and back ends, and the folders of their results."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+
+from local.plan.labels import label_of
+from local.protocols import attackers
+from utils.cli import UserError
+from utils.settings import read_settings
+
+MODELS = "steps/../models"  # what this project trained and ships, seen from a recipe's folder
+NORMALISED = "_asnorm"
+PLDA, GAUSSIAN, COHORT = "backends", "gaussians", "cohorts"  # what is trained: its folder in exp
+TFIDF = "tfidf"
+BACKENDS = {
+    TFIDF: PLDA, "plda": PLDA, "plda_asnorm": PLDA, "gaussian": GAUSSIAN,
+    "cosine": "", "cosine_asnorm": COHORT,
+    **dict.fromkeys((*attackers.RHO, "distance"), ""), "cosine_raw": "",
+}  # fmt: skip
+FORM = f"<encoder>/<back end> is expected, with {', '.join([*BACKENDS][:-1])} or cosine_raw"
+
+
+# Words of --evaluators that name no encoder, but what the others have said together.
+LEARNT = "fused_learnt"  # of those who learnt, by weights that are learnt
+FUSED = {
+    "fused": (),
+    "fused_without_words": ("words",),
+    LEARNT: (),
+}  # the encoders that are left out
+
+
+@dataclass(frozen=True)
+class NamedEncoder:
+    """Encoder. word: as --evaluators spells it. title: the word in tables, of a path only the last
+    part. name: in its folders. model: name for the steps. xvectors: their folder. conf: settings by
+    which the recipe trains it; empty: it comes trained. given: the folder of x-vectors that another
+    toolkit made. training: number of the repeated training (<encoder>_seed<N>), which differs in
+    its seed; 0: the first. head_of: the encoder whose x-vectors a head turns into others."""
+
+    word: str
+    title: str
+    model: str
+    conf: str = ""
+    given: str = ""
+    training: int = 0
+    head_of: "NamedEncoder | None" = None
+
+    @property
+    def name(self) -> str:
+        """Name in the folders of its results."""
+        return label_of(self.title)
+
+    @property
+    def is_channel(self) -> bool:
+        """Whether it hears something else than the voice."""
+        return bool(attackers.channel_of(self.word))
+
+    @property
+    def is_recognised(self) -> bool:
+        """Whether its vectors are made of what is recognised: words, or phones."""
+        return self.word in attackers.RECOGNISED
+
+    @property
+    def is_textual(self) -> bool:
+        """Whether it counts what is said; its vectors are counts then."""
+        return self.word in attackers.TEXTUAL
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether its vectors are compared as those of voices are: legal criteria, similarity,
+        leakage, crowds. Of others there are scores alone."""
+        return attackers.channel_of(self.word) not in attackers.SCORED
+
+    @property
+    def xvectors(self) -> str:
+        """Folder of its x-vectors."""
+        return f"exp/xvectors/{self.name}"
+
+    @property
+    def backend(self) -> str:
+        """Folder of the back end that comes with it, in models/; empty: it has none."""
+        own = f"{MODELS}/{self.word}/backend"
+        return own if Path(own).is_dir() else ""
+
+
+_AGAIN = re.compile(r"(?P<of>.+)_seed(?P<number>[1-9][0-9]*)")
+
+
+def _settings_of(word: str) -> tuple[str, int]:
+    """Settings of an encoder that the recipe trains, and the number of the training in its word; no
+    settings for an encoder that comes trained."""
+    conf = "conf/encoders/{}.yaml"
+    if Path(conf.format(word)).is_file():
+        return conf.format(word), 0
+    again = _AGAIN.fullmatch(word)
+    if again and Path(conf.format(again["of"])).is_file():
+        return conf.format(again["of"]), int(again["number"])
+    return "", 0
+
+
+def train_again(words: Sequence[str], trainings: int) -> list[str]:
+    """Evaluators of --evaluators, each followed by the further trainings of an encoder that the
+    recipe trains: <encoder>_seed<N>/<back end>, N from 1 to trainings - 1. UserError where it
+    trains none."""
+    found: list[str] = []
+    for word in words:
+        encoder, _, backend = word.rpartition("/")
+        found.append(word)
+        if _settings_of(encoder) == (f"conf/encoders/{encoder}.yaml", 0):
+            found += [f"{encoder}_seed{n}/{backend}" for n in range(1, trainings)]
+    if trainings > 1 and len(found) == len(words):
+        raise UserError(
+            "--trainings: the recipe trains none of --evaluators; --train-evaluator true has it "
+            "train ecapa_mini in place of those of models/"
+        )
+    return list(dict.fromkeys(found))
+
+
+def shipped(word: str) -> str:
+    """Encoder of an evaluator of models/, whose back end was trained here; else empty."""
+    path = Path(MODELS, word, "evaluator.yaml")
+    return str(read_settings(path)["encoder"]) if path.is_file() else ""
+
+
+def train_instead(words: Sequence[str]) -> list[str]:
+    """Evaluators of --evaluators with ecapa_mini, which the recipe trains, in place of each of
+    models/ (--train-evaluator)."""
+    found = []
+    for word in words:
+        encoder, _, backend = word.rpartition("/")
+        found.append(f"ecapa_mini/{backend}" if shipped(encoder) else word)
+    return list(dict.fromkeys(found))
+
+
+def find_encoder(word: str) -> NamedEncoder:
+    """Encoder of a word; UserError for an unknown one."""
+    settings, training = _settings_of(word)
+    known = any(
+        word.startswith(kind) and (word == kind) != kind.endswith(":")
+        for kind in attackers.NOT_TRAINABLE
+    )
+    ours = shipped(word)
+    if not (settings or known or ours or Path(word, "encoder.yaml").is_file()):
+        there = " ".join(sorted(path.name for path in Path("conf/encoders").glob("*.yaml")))
+        raise UserError(
+            f"--evaluators, --voice-encoder: '{word}' is not an encoder; known: resemblyzer, "
+            f"pyannote, {', '.join(attackers.CHANNELS)}, hub:<model>, given:<folder>, a folder "
+            f"with encoder.yaml, and in conf/encoders: {there}"
+        )
+    hears = (ours or word).startswith("pyannote") or word == "content"
+    if hears and find_spec("moonshine_voice") is None:  # told before hours of work
+        raise UserError(
+            f"{word}: its network comes in moonshine-voice==0.0.49 for Linux, which is not "
+            "installed: utils/setup.sh installs it where it can be; or name --evaluators without it"
+        )
+    given = word.partition(":")[2] if word.startswith("given:") else ""
+    # A folder was trained elsewhere, for example for another corpus.
+    name = Path(given or word).name if given or Path(word).is_dir() else word
+    title = f"given:{name}" if given else name
+    model = f"exp/encoders/{word}" if settings else ours or word
+    return NamedEncoder(word, title, model, settings, given, training)
+
+
+@dataclass(frozen=True)
+class Evaluator:
+    """Encoder with a back end. word: as --evaluators spells it. title: the name in tables.
+    scorer: a cosine, or the folder of the trained back end. asnorm: cohort size; 0: none.
+    training: the protected set on which an attacker trained it; empty: none. base: the encoder that
+    the attacker retrained or trained anew."""
+
+    word: str
+    encoder: NamedEncoder
+    backend: str
+    title: str
+    scorer: str
+    asnorm: str
+    training: str = ""
+    base: NamedEncoder | None = None
+
+    @property
+    def label(self) -> str:
+        """The name in paths."""
+        return label_of(self.title)
+
+    @property
+    def trained(self) -> str:
+        """The form in which the back end is trained: PLDA, GAUSSIAN, COHORT, or nothing."""
+        return BACKENDS[self.backend]
+
+    @property
+    def kind(self) -> str:
+        """Back end that learns people, in the words of steps/score_held_out.py; else cosine."""
+        return {PLDA: "plda", GAUSSIAN: "gaussian"}.get(self.trained, "cosine")
+
+    @property
+    def pairing(self) -> tuple[str, str]:
+        """Back end and cohort size of voice similarity matrices, which are defined by PLDA or by
+        the raw cosine, whichever cosine attacks."""
+        return (self.scorer, self.asnorm) if self.trained == PLDA else ("cosine_raw", "0")
+
+    @property
+    def learns(self) -> bool:
+        """Whether an attacker has people learnt by it, some of whom can be held out: not words that
+        are counted, nor a cohort."""
+        learns = self.kind != "cosine" or self.encoder != self.base
+        return bool(self.training) and not self.encoder.is_textual and learns
+
+    @property
+    def held_out(self) -> str:
+        """Folder of the scores of training people whom the attacker held out."""
+        name = self.encoder.name if self.kind == "cosine" else Path(self.scorer).name
+        return f"exp/held_out/{name}" + ("" if self.kind == "plda" else f".{self.kind}")
+
+
+def _backends_of(encoder: str) -> tuple[str, ...]:
+    """Back ends of an encoder: those of voices, or those of its channel."""
+    channel = attackers.channel_of(encoder)
+    of_phones = attackers.RHO if channel == "timing" else ()
+    return attackers.COMPARED.get(channel, (*attackers.OF_VOICES, *of_phones))
+
+
+def find_evaluator(word: str, cohort_size: str) -> Evaluator:
+    """Evaluator of <encoder>/<back end>; UserError for an unknown one."""
+    name, _, backend = word.rpartition("/")
+    if not name or backend not in BACKENDS:
+        raise UserError(f"--evaluators: '{word}'; {FORM} as the back end")
+    encoder = find_encoder(name)
+    if backend not in (known := _backends_of(name)):
+        taken = ", ".join(f"{name}/{one}" for one in known)
+        raise UserError(f"--evaluators: '{word}'; {name} takes {taken}")
+    kind, scorer = BACKENDS[backend], backend
+    if kind:
+        scorer = f"exp/{kind}/{encoder.name}"
+    elif attackers.channel_of(name) in attackers.WRITTEN and backend == "cosine":
+        scorer = "cosine_scaled"  # its values have different units
+    return Evaluator(
+        word, encoder, backend, f"{encoder.title}/{backend}",
+        encoder.backend if kind == PLDA and encoder.backend else scorer,
+        cohort_size if backend.endswith(NORMALISED) else "0",
+    )  # fmt: skip
+
+
+def check_names(encoders: Sequence[NamedEncoder]) -> None:
+    """Raise a UserError if two encoders share the folders of their x-vectors and scores."""
+    word_of: dict[str, str] = {}
+    for encoder in encoders:
+        first = word_of.setdefault(encoder.name, encoder.word)
+        if first != encoder.word:
+            raise UserError(
+                f"--evaluators, --voice-encoder: {first} and {encoder.word} would both be called "
+                f"{encoder.name}; rename a folder"
+            )
+
+
+def inform(evaluator: Evaluator, attack: attackers.Attempt, how: str, training: str) -> Evaluator:
+    """Evaluator that an attacker trains from another with a protected training set; unchanged where
+    nothing is trained."""
+    if attack.level == "-":
+        return evaluator
+    encoder, name = evaluator.encoder, f"{evaluator.encoder.name}.{training}"
+    if how in (attackers.SCRATCH, attackers.FINETUNED):
+        name = f"{name}.{how}"
+        head = encoder if attackers.comes_trained(encoder.word) else None
+        model = f"exp/encoders/{name}"
+        encoder = replace(encoder, title=name, model=model, given="", head_of=head)
+    return replace(
+        evaluator, encoder=encoder, training=training, base=evaluator.encoder,
+        scorer=f"exp/{evaluator.trained}/{name}" if evaluator.trained else evaluator.scorer,
+    )  # fmt: skip
