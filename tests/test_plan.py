@@ -412,6 +412,7 @@ def test_defaults_go_without_packages_that_are_not_installed(plan, monkeypatch):
 
 def test_an_evaluator_of_models_comes_with_its_back_end(plan, corpus, monkeypatch):
     monkeypatch.setattr("local.plan.evaluators.MODELS", "models")
+    monkeypatch.setattr("steps.speaker.kinds.MODELS", corpus / "models")
     (corpus / "models/own/backend").mkdir(parents=True)
     (corpus / "models/own/evaluator.yaml").write_text("encoder: pyannote\n")
     words = "own/plda own/cosine resemblyzer/cosine"

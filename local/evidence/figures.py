@@ -20,7 +20,7 @@ from local.report import frame, select
 from local.report.frame import Value, measure, percent
 from local.report.gather import SECONDS, loudest, mp3
 from local.report.page import colour
-from local.report.select import NAMED, PRETRAINED, Evidence, Verdict, fold, judge
+from local.report.select import NAMED, Evidence, Verdict, fold, judge
 from steps.anonymisers.registry import Anonymiser
 from steps.asr.recognisers import Recogniser, make_recogniser
 from steps.audio import SAMPLE_RATE
@@ -28,6 +28,7 @@ from steps.quality import Quality, load_estimator
 from steps.sources import SourceSpeaker, VoiceKey
 from steps.speaker.backends import CentredCosine
 from steps.speaker.encoders import Encoder, TooShortError, load_encoder
+from steps.speaker.kinds import STRONG
 from steps.standalone.account import beside
 from steps.standalone.job import SALT, TABLE, Jobs, Tick, known_names, made_name, made_of, plain
 from steps.standalone.stream import Recording, convert_stream
@@ -407,7 +408,7 @@ def _evidence(attacker: str, encoder: str, found: Report, bare: Report) -> Evide
         several={n: min(map(fold, own), key=lambda v: v.value) for n, own in eers.items() if own},
         naming={n: value for n, value in named.items() if value.defined},
     )  # fmt: skip
-    return replace(made, controlled=made.judges and encoder.startswith(PRETRAINED))
+    return replace(made, controlled=made.judges and encoder.startswith(STRONG))
 
 
 def value(report: Report, name: str) -> Value:

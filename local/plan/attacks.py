@@ -1,18 +1,20 @@
 """Measurements: attacks on protected speech, and what the speech is still good for."""
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from local.plan.evaluators import FUSED, LEARNT, PLDA, Evaluator, NamedEncoder, inform
+from local.plan.evaluators import FUSED, LEARNT, Evaluator, NamedEncoder, inform
 from local.plan.labels import EVERYBODY, ORIGINAL, PROSODY, Family, Labels, label_of
-from local.plan.needs import Recipe, say_recogniser, side
+from local.plan.needs import Recipe, find_recogniser, say_recogniser, side
 from local.protocols.attackers import ALIGNED, AttackedSystem, Attempt, plan_attacks
+from steps.emotion.recognisers import RECOGNISERS, EmotionKind
+from steps.speaker.kinds import PLDA
 from utils.cli import UserError
 from utils.digests import remembering
+from utils.registry import match
 from utils.stamps import MEMORY, is_current
 
 # ---- Attacks: scores of trial lists and of all pairs, and the figures of both.
@@ -57,7 +59,7 @@ class Listed:
     def compares(self) -> bool:
         """Whether voice similarity is also measured with this attacker's evaluator: VoicePAT takes
         G_VD from an evaluator that was trained on protected speech."""
-        learnt = self.hears.training and self.hears.encoder.is_compared
+        learnt = self.hears.training and self.hears.encoder.kind.compared
         return bool(learnt) and not self.attack.parts.knows_target
 
     @property
@@ -242,7 +244,7 @@ class Attacks:
     def further(self, one: Listed) -> list[Listed]:
         """An attack on the further runs of --draws; none where the speech is not drawn anew."""
         attacker, system = one.attack.attacker, one.attack.system
-        heard = attacker in DRAWN and not one.fused and not one.tells.encoder.is_textual
+        heard = attacker in DRAWN and not one.fused and not one.tells.encoder.kind.counts
         both = one.attack.protection[0] and self.recipe.shares_voices(system)
         return [
             replace(
@@ -270,7 +272,7 @@ class Attacks:
         """Plan x-vectors of the protected speech."""
         recipe = self.recipe
         for evaluator, system in product(recipe.evaluators, self.systems):
-            draws = () if evaluator.encoder.is_textual else recipe.drawn_again(system)
+            draws = () if evaluator.encoder.kind.counts else recipe.drawn_again(system)
             names = [side(name, system) for name in recipe.sets_of(system)]
             names += [f"{side(name, system)}_draw{i}" for name, i in draws]
             for name in names:
@@ -351,7 +353,7 @@ class Attacks:
         recipe.figures("metrics", one.labels(Family.RECORDINGS), lists=[*few, *lists])
         of = one.labels(Family.REIDENTIFICATION)
         recipe.figures(Family.REIDENTIFICATION, of, trials=trials, scores=scores, draws=draws)
-        if one.how == ALIGNED or not one.hears.encoder.is_compared or one.fused:
+        if one.how == ALIGNED or not one.hears.encoder.kind.compared or one.fused:
             return  # legal criteria need x-vectors of each utterance, which are missing here
         xvectors = one.hears.encoder.xvectors
         recipe.figures_of_encoder(
@@ -366,7 +368,7 @@ class Attacks:
         recipe, trials = self.recipe, f"data/{self.recipe.trial_set(gender)}/trials"
         split, encoder = recipe.split(gender), evaluator.encoder
         of = Labels(split, gender, system, Family.GAINS, "", evaluator.title, "OO-OA-AA")
-        if encoder.is_compared:
+        if encoder.kind.compared:
             self._similarity(of._replace(family=Family.SIMILARITY, condition="OO-OP-PP"), evaluator)
         one_of = {
             one.attack.attacker: one
@@ -378,12 +380,12 @@ class Attacks:
             scores = (plain, one_of["ignorant"].scores, one_of["lazy_informed"].scores)
             lists = [word for path in scores for word in (trials, path)]
             recipe.figures("metrics", of, lists=lists)
-        if encoder.is_compared:
+        if encoder.kind.compared:
             names = [side(recipe.trial_set(gender), of) for of in ("", system)]
             sides = [f"{encoder.xvectors}/{name}/xvector.scp" for name in names]
             leaks = of._replace(family=Family.LEAKAGE, condition="OP")
             recipe.figures_of_encoder("metrics", leaks, lists=sides)
-        if not encoder.is_textual and recipe.is_random(system):
+        if not encoder.kind.counts and recipe.is_random(system):
             self._calibrate(evaluator, gender, system)
 
     def _similarity(self, of: Labels, evaluator: Evaluator) -> None:
@@ -418,15 +420,14 @@ class Attacks:
 # exp/decode/<system>/<recogniser>/<set>/text: hypotheses.
 # exp/metrics/<system>/utility.<label>/{OO,PP,OP}/<split>: figures; split: each gender's, and all.
 
-ASR = ("moonshine", "moonshine:<folder>", "pocketsphinx", "hub:<model>")
-EMOTION = ("functionals", "hub:<model>")
 QUALITY = "distillmos"
 
 
-def _check_kind(option: str, word: str, known: Sequence[str]) -> None:
-    """Raise a UserError for a word that matches none of known (<...> stands for anything)."""
-    if not any(re.fullmatch(re.sub("<.*>", ".+", kind), word) for kind in known):
-        raise UserError(f"{option}: '{word}'; known: {', '.join(known)}")
+def find_emotions(word: str) -> EmotionKind:
+    """Kind of recogniser of a word of --emotion; UserError for an unknown one."""
+    if found := match(RECOGNISERS, word):
+        return RECOGNISERS[found[0]]
+    raise UserError(f"--emotion: '{word}'; known: {', '.join(RECOGNISERS)}")
 
 
 class Utility:
@@ -439,19 +440,14 @@ class Utility:
         self.asr = recipe.asked.words("asr")
         self.emotion = recipe.asked.words("emotion")
         for word in self.asr:
-            self._check_asr(word)
+            find_recogniser(word)
         for word in self.emotion:
-            _check_kind("--emotion", word, EMOTION)
+            find_emotions(word)
             if word in self.asr:
                 raise UserError(
                     f"--emotion {word}: --asr also names it; a model recognises words or emotions, "
                     "so leave it out of one"
                 )
-
-    def _check_asr(self, word: str) -> None:
-        _check_kind("--asr", word, ASR)
-        if word.startswith("moonshine:") and not Path(word.partition(":")[2]).is_dir():
-            raise UserError(f"--asr {word}: {word.partition(':')[2]} is not a folder")
 
     def check_transcripts(self) -> None:
         """Check that sets have transcripts if words are to be recognised; UserError otherwise."""
@@ -546,14 +542,14 @@ class Utility:
 
     def _emotions(self, word: str, system: str) -> None:
         """Plan recognition of a system's emotions by a recogniser."""
-        recipe, of_hub = self.recipe, word.startswith("hub:")
+        recipe, learns = self.recipe, find_emotions(word).learns
         folder = f"exp/emotions/{system}/{label_of(word)}"
         for name in self.trials:
             speech, options = side(name, system), ["--device", recipe.asked["device"]]
-            if not of_hub:
+            if learns:
                 options = ["--features", self._functionals(speech), *self._emotion_training()]
             recipe.step(
-                "emotions", f"{folder}/{name}", speech, cut=of_hub, options=options,
-                recogniser=word if of_hub else "functionals",
+                "emotions", f"{folder}/{name}", speech, cut=not learns, options=options,
+                recogniser=word,
             )  # fmt: skip
         self._figures("emotion_figures", system, word, f"{folder}/{{}}/emotions")

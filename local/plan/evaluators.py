@@ -8,20 +8,21 @@ from pathlib import Path
 
 from local.plan.labels import label_of
 from local.protocols import attackers
+from steps.speaker.kinds import (
+    BACKENDS,
+    ENCODERS,
+    GAUSSIAN,
+    MOONSHINE,
+    PLDA,
+    TRAINED,
+    EncoderKind,
+    kind_of,
+    shipped,
+)
 from utils.cli import UserError
-from utils.settings import read_settings
 
 MODELS = "steps/../models"  # what this project trained and ships, seen from a recipe's folder
-NORMALISED = "_asnorm"
-PLDA, GAUSSIAN, COHORT = "backends", "gaussians", "cohorts"  # what is trained: its folder in exp
-TFIDF = "tfidf"
-BACKENDS = {
-    TFIDF: PLDA, "plda": PLDA, "plda_asnorm": PLDA, "gaussian": GAUSSIAN,
-    "cosine": "", "cosine_asnorm": COHORT,
-    **dict.fromkeys((*attackers.RHO, "distance"), ""), "cosine_raw": "",
-}  # fmt: skip
-FORM = f"<encoder>/<back end> is expected, with {', '.join([*BACKENDS][:-1])} or cosine_raw"
-
+FORM = f"<encoder>/<back end> is expected, with {', '.join([*BACKENDS][:-1])} or {[*BACKENDS][-1]}"
 
 # Words of --evaluators that name no encoder, but what the others have said together.
 LEARNT = "fused_learnt"  # of those who learnt, by weights that are learnt
@@ -38,7 +39,8 @@ class NamedEncoder:
     part. name: in its folders. model: name for the steps. xvectors: their folder. conf: settings by
     which the recipe trains it; empty: it comes trained. given: the folder of x-vectors that another
     toolkit made. training: number of the repeated training (<encoder>_seed<N>), which differs in
-    its seed; 0: the first. head_of: the encoder whose x-vectors a head turns into others."""
+    its seed; 0: the first. head_of: the encoder whose x-vectors a head turns into others. kind: in
+    ENCODERS of steps/speaker/kinds.py."""
 
     word: str
     title: str
@@ -47,32 +49,12 @@ class NamedEncoder:
     given: str = ""
     training: int = 0
     head_of: "NamedEncoder | None" = None
+    kind: EncoderKind = TRAINED
 
     @property
     def name(self) -> str:
         """Name in the folders of its results."""
         return label_of(self.title)
-
-    @property
-    def is_channel(self) -> bool:
-        """Whether it hears something else than the voice."""
-        return bool(attackers.channel_of(self.word))
-
-    @property
-    def is_recognised(self) -> bool:
-        """Whether its vectors are made of what is recognised: words, or phones."""
-        return self.word in attackers.RECOGNISED
-
-    @property
-    def is_textual(self) -> bool:
-        """Whether it counts what is said; its vectors are counts then."""
-        return self.word in attackers.TEXTUAL
-
-    @property
-    def is_compared(self) -> bool:
-        """Whether its vectors are compared as those of voices are: legal criteria, similarity,
-        leakage, crowds. Of others there are scores alone."""
-        return attackers.channel_of(self.word) not in attackers.SCORED
 
     @property
     def xvectors(self) -> str:
@@ -119,12 +101,6 @@ def train_again(words: Sequence[str], trainings: int) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def shipped(word: str) -> str:
-    """Encoder of an evaluator of models/, whose back end was trained here; else empty."""
-    path = Path(MODELS, word, "evaluator.yaml")
-    return str(read_settings(path)["encoder"]) if path.is_file() else ""
-
-
 def train_instead(words: Sequence[str]) -> list[str]:
     """Evaluators of --evaluators with ecapa_mini, which the recipe trains, in place of each of
     models/ (--train-evaluator)."""
@@ -137,21 +113,16 @@ def train_instead(words: Sequence[str]) -> list[str]:
 
 def find_encoder(word: str) -> NamedEncoder:
     """Encoder of a word; UserError for an unknown one."""
-    settings, training = _settings_of(word)
-    known = any(
-        word.startswith(kind) and (word == kind) != kind.endswith(":")
-        for kind in attackers.NOT_TRAINABLE
-    )
-    ours = shipped(word)
-    if not (settings or known or ours or Path(word, "encoder.yaml").is_file()):
+    (settings, training), ours = _settings_of(word), shipped(word)
+    kind = TRAINED if settings else kind_of(word)
+    if kind is TRAINED and not settings and not Path(word, "encoder.yaml").is_file():
         there = " ".join(sorted(path.name for path in Path("conf/encoders").glob("*.yaml")))
         raise UserError(
-            f"--evaluators, --voice-encoder: '{word}' is not an encoder; known: resemblyzer, "
-            f"pyannote, {', '.join(attackers.CHANNELS)}, hub:<model>, given:<folder>, a folder "
-            f"with encoder.yaml, and in conf/encoders: {there}"
+            f"--evaluators, --voice-encoder: '{word}' is not an encoder; known: "
+            f"{', '.join([*ENCODERS][:-1])}, a folder with encoder.yaml, and in conf/encoders: "
+            f"{there}"
         )
-    hears = (ours or word).startswith("pyannote") or word == "content"
-    if hears and find_spec("moonshine_voice") is None:  # told before hours of work
+    if kind.package == MOONSHINE and find_spec(MOONSHINE) is None:  # told before hours of work
         raise UserError(
             f"{word}: its network comes in moonshine-voice==0.0.49 for Linux, which is not "
             "installed: utils/setup.sh installs it where it can be; or name --evaluators without it"
@@ -161,7 +132,7 @@ def find_encoder(word: str) -> NamedEncoder:
     name = Path(given or word).name if given or Path(word).is_dir() else word
     title = f"given:{name}" if given else name
     model = f"exp/encoders/{word}" if settings else ours or word
-    return NamedEncoder(word, title, model, settings, given, training)
+    return NamedEncoder(word, title, model, settings, given, training, kind=kind)
 
 
 @dataclass(frozen=True)
@@ -188,7 +159,7 @@ class Evaluator:
     @property
     def trained(self) -> str:
         """The form in which the back end is trained: PLDA, GAUSSIAN, COHORT, or nothing."""
-        return BACKENDS[self.backend]
+        return BACKENDS[self.backend].learns
 
     @property
     def kind(self) -> str:
@@ -206,7 +177,7 @@ class Evaluator:
         """Whether an attacker has people learnt by it, some of whom can be held out: not words that
         are counted, nor a cohort."""
         learns = self.kind != "cosine" or self.encoder != self.base
-        return bool(self.training) and not self.encoder.is_textual and learns
+        return bool(self.training) and not self.encoder.kind.counts and learns
 
     @property
     def held_out(self) -> str:
@@ -215,32 +186,23 @@ class Evaluator:
         return f"exp/held_out/{name}" + ("" if self.kind == "plda" else f".{self.kind}")
 
 
-def _backends_of(encoder: str) -> tuple[str, ...]:
-    """Back ends of an encoder: those of voices, or those of its channel."""
-    channel = attackers.channel_of(encoder)
-    of_phones = attackers.RHO if channel == "timing" else ()
-    return attackers.COMPARED.get(channel, (*attackers.OF_VOICES, *of_phones))
-
-
 def find_evaluator(word: str, cohort_size: str) -> Evaluator:
     """Evaluator of <encoder>/<back end>; UserError for an unknown one."""
     name, _, backend = word.rpartition("/")
     if not name or backend not in BACKENDS:
         raise UserError(f"--evaluators: '{word}'; {FORM} as the back end")
     encoder = find_encoder(name)
-    if backend not in (known := _backends_of(name)):
-        taken = ", ".join(f"{name}/{one}" for one in known)
+    kind, learns = encoder.kind, BACKENDS[backend].learns
+    if backend not in kind.backends:
+        taken = ", ".join(f"{name}/{one}" for one in kind.backends)
         raise UserError(f"--evaluators: '{word}'; {name} takes {taken}")
-    kind, scorer = BACKENDS[backend], backend
-    if kind:
-        scorer = f"exp/{kind}/{encoder.name}"
-    elif attackers.channel_of(name) in attackers.WRITTEN and backend == "cosine":
-        scorer = "cosine_scaled"  # its values have different units
-    return Evaluator(
-        word, encoder, backend, f"{encoder.title}/{backend}",
-        encoder.backend if kind == PLDA and encoder.backend else scorer,
-        cohort_size if backend.endswith(NORMALISED) else "0",
-    )  # fmt: skip
+    scorer = f"exp/{learns}/{encoder.name}" if learns else backend
+    if backend == "cosine":
+        scorer = kind.cosine
+    elif learns == PLDA and encoder.backend:
+        scorer = encoder.backend
+    asnorm = cohort_size if BACKENDS[backend].normalised else "0"
+    return Evaluator(word, encoder, backend, f"{encoder.title}/{backend}", scorer, asnorm)
 
 
 def check_names(encoders: Sequence[NamedEncoder]) -> None:
@@ -263,7 +225,7 @@ def inform(evaluator: Evaluator, attack: attackers.Attempt, how: str, training: 
     encoder, name = evaluator.encoder, f"{evaluator.encoder.name}.{training}"
     if how in (attackers.SCRATCH, attackers.FINETUNED):
         name = f"{name}.{how}"
-        head = encoder if attackers.comes_trained(encoder.word) else None
+        head = None if encoder.kind.trainable else encoder
         model = f"exp/encoders/{name}"
         encoder = replace(encoder, title=name, model=model, given="", head_of=head)
     return replace(

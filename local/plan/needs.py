@@ -9,11 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from local.plan.evaluators import (
-    COHORT,
     FUSED,
-    GAUSSIAN,
     MODELS,
-    PLDA,
     Evaluator,
     NamedEncoder,
     check_names,
@@ -26,8 +23,11 @@ from local.plan.options import Asked, Learnt, check_learnt, find_learnt, need_co
 from local.protocols.attackers import FINETUNED, SHARED_LEVELS
 from local.protocols.trials import MIXED
 from steps.anonymisers.registry import Description, describe_system
+from steps.asr.recognisers import RECOGNISERS, RecogniserKind
+from steps.speaker.kinds import COHORT, GAUSSIAN, PLDA, VOICE
 from utils.cli import UserError
 from utils.recipe import Tables
+from utils.registry import match
 from utils.tables import read_json_object
 
 # Stages of run.sh of which a plan asks whether they are run.
@@ -54,6 +54,9 @@ TRAINED = ("encoders", "tfidf", "backends", "pools", "wavlm", "synthesisers", "h
 WHOLE = {"nj": 1, "lda_dim": 1, "cohort_size": 2, "bootstrap": 0, "seed": 0}
 
 
+DEFAULT = "moonshine"  # recognises what channels are made of where --asr names no network
+
+
 def side(name: str, system: str) -> str:
     """Name of a set as protected by a system; the set itself as original speech."""
     return name if system in ("", ORIGINAL) else f"{name}_{system}"
@@ -62,19 +65,36 @@ def side(name: str, system: str) -> str:
 def recognise_words(asked: Asked) -> str:
     """Word of --asr by which channels have words recognised: a network's, or moonshine where it is
     installed; empty: there is none."""
-    words = [word for word in asked.words("asr") if word.startswith(("moonshine", "hub:"))]
-    there = ["moonshine"] if find_spec("moonshine_voice") else []
+    words = [word for word in asked.words("asr") if find_recogniser(word)[0].network]
+    there = [DEFAULT] if find_spec(RECOGNISERS[DEFAULT].package) else []
     return next(iter((*words, *there)), "")
 
 
+def find_recogniser(word: str) -> tuple[RecogniserKind, str]:
+    """Kind of recogniser of a word of --asr, and the folder of another model of it; UserError for
+    an unknown word."""
+    name, _, of = word.partition(":")
+    if (own := RECOGNISERS.get(name)) and of and "model" in own.takes:
+        if not Path(of).is_dir():
+            raise UserError(f"--asr {word}: {of} is not a folder")
+        return own, of
+    known = [form for form, kind in RECOGNISERS.items() if kind.words]
+    if found := match(known, word):
+        return RECOGNISERS[found[0]], ""
+    forms = [f for form in known for f in (form, f"{form}:<folder>")
+             if f == form or "model" in RECOGNISERS[form].takes]  # fmt: skip
+    raise UserError(f"--asr: '{word}'; known: {', '.join(forms)}")
+
+
 def say_recogniser(asked: Asked, word: str) -> tuple[str, list[str]]:
-    """Recogniser and options of steps/decode.py for such a word."""
-    kind, _, of = word.partition(":")
-    if kind == "hub":
-        language = asked.get("asr_language")
-        options = ["--language", language] if language else []
-        return word, ["--device", asked["device"], *options]
-    return kind, ["--model", of] if of else []
+    """Recogniser and options of steps/decode.py for a word of --asr, or for phones."""
+    if word == "phones":
+        return word, []
+    kind, model = find_recogniser(word)
+    values = {"model": model, "device": asked["device"], "language": asked.get("asr_language")}
+    given = [(option, values[option]) for option in kind.takes if values[option]]
+    name = word.removesuffix(f":{model}") if model else word
+    return name, [w for option, value in given for w in (f"--{option}", value)]
 
 
 def _hearing(
@@ -82,8 +102,8 @@ def _hearing(
 ) -> tuple[tuple[Evaluator, ...], list[str]]:
     """Evaluators that can hear something here, and notes on the others."""
     why = "nothing recognises words: moonshine is not installed, and --asr names no hub:<model>"
-    lost = () if recognise_words(asked) else ("words", "rhythm")
-    kept = tuple(one for one in evaluators if one.encoder.word not in lost)
+    there = recognise_words(asked)
+    kept = tuple(one for one in evaluators if there or one.encoder.kind.made_of != "words")
     if not kept:
         raise UserError(f"--evaluators: {why}")
     return kept, [f"evaluator left out: {e.word}: {why}" for e in evaluators if e not in kept]
@@ -132,7 +152,7 @@ class Recipe:
             raise UserError("--evaluators: names none; <encoder>/<back end> is expected")
         own = asked["voice_encoder"]
         found = [find_encoder(own)] if own else [evaluator.encoder for evaluator in evaluators]
-        voice = next((encoder for encoder in found if not encoder.is_channel), None)
+        voice = next((encoder for encoder in found if encoder.kind.hears == VOICE), None)
         if voice is None:
             raise UserError(
                 f"--voice-encoder: {found[0].word} hears no voice; name an encoder that does, such "
@@ -288,7 +308,7 @@ class Recipe:
     def draws_of(self, system: str) -> range:
         """Further runs of a random system, by number: one for calibration, and those of --draws;
         none where every evaluator counts what is said, of which no figure compares runs."""
-        heard = any(not evaluator.encoder.is_textual for evaluator in self.evaluators)
+        heard = any(not evaluator.encoder.kind.counts for evaluator in self.evaluators)
         return range(1, max(2, self.n_draws(system)) if heard and self.is_random(system) else 1)
 
     def shares_voices(self, system: str) -> bool:
@@ -320,8 +340,8 @@ class Recipe:
         if encoder.head_of:
             before = self.xvectors(encoder.head_of, name, sessions=sessions)
             return self.step("head_xvectors", out, name, head=encoder.model, xvectors=before)
-        if encoder.is_recognised:
-            return self._channel(encoder, name, cut if encoder.word == "timing" else ())
+        if encoder.kind.made_of:
+            return self._channel(encoder, name, cut if encoder.kind.pieces else ())
         if encoder.given:
             return self.step("given_xvectors", out, name, given=f"{encoder.given}/{name}")
         table = "session_xvectors" if sessions else "xvectors"
@@ -332,13 +352,14 @@ class Recipe:
     def _channel(self, encoder: NamedEncoder, name: str, options: Sequence[str]) -> str:
         """Plan the vectors of a set, made of what is recognised in it, whatever protects it; for
         the words of the training set its own text will do."""
-        channel, word = encoder.word, "phones"
-        if channel in ("words", "rhythm"):
+        channel, word = encoder.word, encoder.kind.made_of
+        if word == "words":
             word = recognise_words(self.asked)
         sets = (*self.sets, self.train, self.learnt.name, *self.asked.words("distractors"))
         of = max((one for one in sets if name.startswith(one)), key=len)
         source = f"exp/decode/{name[len(of) + 1 :] or 'original'}/{label_of(word)}/{of}"
-        if word != "phones" and name == self.train and Path("data", name, "text").is_file():
+        written = encoder.kind.made_of == "words" and name == self.train
+        if written and Path("data", name, "text").is_file():
             source = f"data/{name}"
         else:
             recogniser, more = say_recogniser(self.asked, word)
@@ -360,7 +381,7 @@ class Recipe:
         xvectors = self.session_xvectors(encoder, name)
         more: dict[str, Any] = {"lda_dim": "0"} if kind == COHORT else {}
         more["options"] = ("--gaussian",) if kind == GAUSSIAN else ()
-        table = "tfidf" if encoder.is_textual else "backends"
+        table = "tfidf" if encoder.kind.counts else "backends"
         return self.step(table, out, name, xvectors=xvectors, **more)
 
     def evaluator(self, evaluator: Evaluator) -> None:
@@ -498,8 +519,8 @@ class Recipe:
         """How often an attacker protects the training set: once where a draw changes nothing that
         they hear, and where speech is given; known once the system has protected its first set."""
         asked = int(self.asked.get("informed_draws", "1"))
-        moved = encoder.word == "timing" and self.describe(system).moves
-        alike = level == "const" or (encoder.is_recognised and not moved)
+        moved = encoder.kind.timed and self.describe(system).moves
+        alike = level == "const" or (encoder.kind.made_of and not moved)
         return asked if not (alike or self.is_given(system)) and self.is_random(system) else 1
 
     def training_set(self, system: str, level: str, encoder: NamedEncoder) -> str:

@@ -10,14 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from local.plan.attacks import Attacks, Listed, Utility
-from local.plan.evaluators import Evaluator, shipped, train_instead
+from local.plan.evaluators import Evaluator, train_instead
 from local.plan.external import take_external
 from local.plan.labels import EVERYBODY, ORIGINAL, Family, Labels
-from local.plan.needs import MEASURE, PREPARE, UTILITY, Recipe, side
+from local.plan.needs import MEASURE, PREPARE, UTILITY, Recipe, find_recogniser, side
 from local.plan.options import Asked, given
 from local.protocols.attackers import ALIGNED, ATTACKERS, CONTROLS, READING, UNPROTECTED
 from local.protocols.trials import MIXED
 from steps.anonymisers.registry import describe_system
+from steps.speaker.kinds import MOONSHINE, kind_of
 from utils.cli import UserError, refusing
 from utils.digests import remembering
 from utils.recipe import Planned
@@ -222,9 +223,9 @@ class People:
         recipe, train = self.recipe, self.recipe.train
         for encoder in dict.fromkeys(one.encoder for one in recipe.evaluators):
             made = f"{encoder.xvectors}/{train}" in recipe.tables.every_out()
-            costly = encoder.is_recognised or bool(encoder.given or encoder.backend)
-            costly = costly or not encoder.is_compared
-            if encoder.is_textual or (costly and not made):
+            costly = encoder.kind.made_of or bool(encoder.given or encoder.backend)
+            costly = costly or not encoder.kind.compared
+            if encoder.kind.counts or (costly and not made):
                 continue  # vectors of the training set that nobody else needs, or are not there
             attacks = [one for one in self.attacks.all if one.tells.encoder == encoder]
             learnt = [(ORIGINAL, "unprotected", train)]
@@ -255,7 +256,7 @@ class People:
         names, encoder = self.recipe.asked.words("distractors"), one.tells.encoder
         learnt = encoder.conf and self.recipe.train in names
         drawn = one.attack.level == "-" and one.how != ALIGNED
-        return bool(names and drawn and not learnt and encoder.is_compared)
+        return bool(names and drawn and not learnt and encoder.kind.compared)
 
     def _crowd(self, one: Listed) -> None:
         """Plan legal linkability and naming with the distractors among the candidates."""
@@ -339,9 +340,6 @@ def _no_attack(asked: Asked, attacks: Attacks) -> list[str]:
     return [why for whys in lacking.values() for why in whys]
 
 
-MOONSHINE = "moonshine_voice"  # also the network of pyannote, and the content of models/bn
-
-
 def take_available(asked: Asked) -> tuple[Asked, list[str]]:
     """Options without what a corpus's defaults name and what needs a package that is not installed,
     and a message for each; what the command or a protocol names stays. ecapa_mini takes the place
@@ -362,11 +360,10 @@ def _package_of(option: str, word: str) -> str:
     if option == "systems":
         conf = f"conf/systems/{word}.yaml"
         needs = describe_system(conf).needs if is_settings(conf) else ()
-        return MOONSHINE if any(need.startswith("model:") for need in needs) else ""
-    name = word.partition("/")[0]
-    name = shipped(name) or name
-    in_moonshine = dict.fromkeys(("moonshine", "pyannote", "content"), MOONSHINE)
-    return {**in_moonshine, "resemblyzer": name}.get(name, "")
+        return MOONSHINE if any(need.startswith("model:") for need in needs) else ""  # its content
+    if option == "asr":
+        return find_recogniser(word)[0].package
+    return kind_of(word.rpartition("/")[0]).package
 
 
 def _plan_all(asked: Asked, before: Sequence[Listed] = ()) -> tuple[Recipe, Attacks, Utility]:

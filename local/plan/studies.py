@@ -14,6 +14,7 @@ from local.plan.needs import Recipe, side
 from local.plan.options import Asked, need_conf, need_folders
 from local.protocols.attackers import ATTACKERS
 from steps.anonymisers.registry import describe_system
+from steps.speaker.kinds import VOICE
 from utils.cli import UserError
 from utils.digests import remembering
 from utils.recipe import Planned
@@ -28,7 +29,7 @@ def _planned(recipe: Recipe) -> Planned:
 def _begin(asked: Asked) -> Recipe:
     """Recipe of a study; UserError where run.sh has not made the corpus."""
     recipe = Recipe.make(asked)
-    channels = [one.word for one in recipe.evaluators if one.encoder.is_channel]
+    channels = [one.word for one in recipe.evaluators if one.encoder.kind.hears != VOICE]
     for word in (*channels, *recipe.fused):
         raise UserError(f"--evaluators: {word} is for run.sh; this study is of voices")
     recipe.need_given()
