@@ -25,6 +25,8 @@ durations=          # table of each segment's nominal duration: segments of one 
 . utils/recipe.sh
 begin_recipe nist "$@"
 
+label='local/label_figures.py {labels} {out}' # says what figures speak of
+
 if in_stage 0 "segments, trial sets"; then
   each segments 'utils/combine_data_dirs.py {out} {sources}'
   each trials 'local/make_nist.py trials {options} {data} {out}'
@@ -60,7 +62,7 @@ fi
 if in_stage 4 "scores and figures"; then
   each scores 'steps/score_trials.py --backend {backend} --asnorm {asnorm} {enrol} {trial} {trials} {out}/scores'
   each metrics 'local/compute_metrics.py {kind} --utt2spk {utt2spk} --bootstrap {bootstrap} --seed {seed} {lists}
-    {out}/metrics.json'
+    {out}/metrics.json' "$label"
 fi
 
 if in_stage 5 "tables"; then

@@ -45,6 +45,8 @@ begin_recipe run "$@"
 # row has there, or for an option. A step belongs to the stage of its table, or to a later one that makes what it reads: an
 # encoder of informed attackers is trained in stage 6. Steps wait only for what their commands name (docs/recipe.md).
 
+label='local/label_figures.py {labels} {out}' # says what figures speak of
+
 if in_stage 0 "prepare the corpus"; then
   each prepare './prepare.sh --nj {nj} --download {download} --seed {seed} {options}'
   plan_again # now it is known which sets there are
@@ -113,34 +115,34 @@ fi
 
 if in_stage 9 "privacy metrics"; then
   each metrics 'local/compute_metrics.py {kind} --utt2spk {utt2spk} --bootstrap {bootstrap} --seed {seed} {lists}
-    {out}/metrics.json'
-  each calibration 'local/compute_metrics.py calibration --utt2spk {utt2spk} {lists} {out}/metrics.json'
+    {out}/metrics.json' "$label"
+  each calibration 'local/compute_metrics.py calibration --utt2spk {utt2spk} {lists} {out}/metrics.json' "$label"
   each reidentification 'local/compute_metrics.py reidentification --utt2spk {utt2spk} --bootstrap {bootstrap}
-    --seed {seed} {draws} {trials} {scores} {out}/metrics.json'
+    --seed {seed} {draws} {trials} {scores} {out}/metrics.json' "$label"
   each inference 'local/measure_people.py inference --bootstrap {bootstrap} --seed {seed} {lists} {xvectors} {data}
-    {out}/metrics.json' # sex and age
+    {out}/metrics.json' "$label" # sex and age
   each crowd 'local/measure_people.py crowd --bootstrap {bootstrap} --seed {seed} {lists} {enrol} {enrol_data}
-    {out}/metrics.json'
-  each groups 'local/measure_people.py groups --bootstrap {bootstrap} --seed {seed} {lists} {out}/metrics.json'
+    {out}/metrics.json' "$label"
+  each groups 'local/measure_people.py groups --bootstrap {bootstrap} --seed {seed} {lists} {out}/metrics.json' "$label"
   each legal 'local/compute_metrics.py legal --utt2spk-enrol {enrol_utt2spk} --utt2spk-trial {trial_utt2spk}
-    --bootstrap {bootstrap} --seed {seed} {enrol} {trial} {out}/metrics.json'
-  each copied 'mkdir -p {out}' 'cp {figures} {out}/metrics.json' # of x-vectors, for another back end
+    --bootstrap {bootstrap} --seed {seed} {enrol} {trial} {out}/metrics.json' "$label"
+  each copied 'mkdir -p {out}' 'cp {figures} {out}/metrics.json' "$label" # of x-vectors, for another back end
 fi
 
 if in_stage 10 "utility"; then
   each contours 'steps/extract_contours.py {data} {out}'
   each prosody 'steps/compare_prosody.py --contours {contours} {data} {protected} {out}'
   each prosody_figures 'local/compute_utility.py prosody --utt2spk {utt2spk} --bootstrap {bootstrap} --seed {seed} {prosody}
-    {out}/metrics.json'
+    {out}/metrics.json' "$label"
   each quality_samples 'utils/subset_data_dir.py --per-spk {quality_utterances} --seed {seed} {data} {out}'
   each quality 'steps/estimate_quality.py {data} {protected} {out}'
-  each quality_figures 'local/compute_utility.py quality {original} --bootstrap {bootstrap} --seed {seed} {lists} {out}/metrics.json'
+  each quality_figures 'local/compute_utility.py quality {original} --bootstrap {bootstrap} --seed {seed} {lists} {out}/metrics.json' "$label"
   each functionals 'steps/extract_functionals.py {data} {out}'
   each emotions 'steps/recognise_emotion.py {options} {recogniser} {data} {out}'
-  each emotion_figures 'local/compute_utility.py emotions --bootstrap {bootstrap} --seed {seed} {lists} {out}/metrics.json'
+  each emotion_figures 'local/compute_utility.py emotions --bootstrap {bootstrap} --seed {seed} {lists} {out}/metrics.json' "$label"
   each decoded 'steps/decode.py {options} {recogniser} {data} {out}'
   each word_figures 'local/compute_utility.py words --spelling {asr_spelling} --bootstrap {bootstrap} --seed {seed} {lists}
-    {out}/metrics.json'
+    {out}/metrics.json' "$label"
 fi
 
 if in_stage 11 "results and report"; then

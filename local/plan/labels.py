@@ -1,7 +1,11 @@
 """What figures speak of, and where they lie."""
 
 from enum import StrEnum
+from pathlib import Path
 from typing import NamedTuple
+
+from utils.cli import refusing
+from utils.tables import read_json_object, write_json
 
 Family = StrEnum(
     "Family",
@@ -37,6 +41,20 @@ class Labels(NamedTuple):
         who = "_".join(filter(None, (_FOLDERS.get(self.family, self.family), self.attacker)))
         return f"{self.system}/{who}.{label_of(self.evaluator)}/{self.condition}/{self.split}"
 
-    def words(self, option: str, folder: str) -> list[str]:
-        """The option of a program that collects figures, with the folder and all labels."""
-        return [option, folder, *(text or "-" for text in self)]
+    @property
+    def words(self) -> list[str]:
+        """All of them, `-` for none, as local/label_figures.py takes them."""
+        return [text or "-" for text in self]
+
+
+def write_labels(folder: Path, labels: Labels) -> None:
+    """Write labels.json of a folder of figures."""
+    write_json(folder / "labels.json", labels._asdict())
+
+
+def read_labels(folder: Path) -> Labels:
+    """Labels of a folder of figures; UserError where it has none."""
+    path = folder / "labels.json"
+    found = read_json_object(path, "make the figures anew, or run local/label_figures.py")
+    with refusing(f"{path}: {{}}; make the figures anew", TypeError):
+        return Labels(**found)

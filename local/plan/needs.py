@@ -86,6 +86,11 @@ def find_recogniser(word: str) -> tuple[RecogniserKind, str]:
     raise UserError(f"--asr: '{word}'; known: {', '.join(forms)}")
 
 
+def figures_of(folders: Iterable[str], option: str = "--figures") -> list[str]:
+    """Options of a program that collects folders of figures."""
+    return [word for folder in folders for word in (option, folder)]
+
+
 def say_recogniser(asked: Asked, word: str) -> tuple[str, list[str]]:
     """Recogniser and options of steps/decode.py for a word of --asr, or for phones."""
     if word == "phones":
@@ -209,7 +214,11 @@ class Recipe:
         they are of their family, and of the speakers of the trials of their gender."""
         out = f"{folder}/{of.path}"
         self.labels[out] = of
-        common = {"kind": of.family, "utt2spk": f"data/{self.trial_set(of.gender)}/utt2spk"}
+        common = {
+            "kind": of.family,
+            "labels": of.words,
+            "utt2spk": f"data/{self.trial_set(of.gender)}/utt2spk",
+        }
         return self.step(table, out, **common | values)
 
     def trial_set(self, gender: str) -> str:
@@ -227,10 +236,6 @@ class Recipe:
         if first != f"exp/metrics/{of.path}":
             table, values = "copied", {"figures": f"{first}/metrics.json"}
         self.figures(table, of, **values)
-
-    def given(self, folders: Iterable[str], option: str = "--figures") -> list[str]:
-        """Options of a program that collects folders of figures, with the labels of each."""
-        return [word for folder in folders for word in self.labels[folder].words(option, folder)]
 
     def need_given(self) -> None:
         """Check that given x-vectors exist or will be made; UserError otherwise."""

@@ -13,7 +13,7 @@ from local.plan.attacks import Attacks, Listed, Utility
 from local.plan.evaluators import Evaluator, train_instead
 from local.plan.external import take_external
 from local.plan.labels import EVERYBODY, ORIGINAL, Family, Labels
-from local.plan.needs import MEASURE, PREPARE, UTILITY, Recipe, find_recogniser, side
+from local.plan.needs import MEASURE, PREPARE, UTILITY, Recipe, figures_of, find_recogniser, side
 from local.plan.options import Asked, given
 from local.protocols.attackers import ALIGNED, ATTACKERS, CONTROLS, READING, UNPROTECTED
 from local.protocols.trials import MIXED
@@ -144,7 +144,7 @@ def plan_report(own: Recipe, attacks: Attacks, utility: Utility) -> list[str]:
             words += ["--speech", system, f"data/{name}", protected]
     if not own.asked.flag("report_audio"):
         words += ["--clips", "0"]
-    results = own.step("results", "exp/results", options=words, figures=shown.given(figures))
+    results = own.step("results", "exp/results", options=words, figures=figures_of(figures))
     pdf = ["--pdf"] if own.asked.flag("report_pdf") else []
     own.step("report", "exp/report", options=pdf, results=results)
     return stale

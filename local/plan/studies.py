@@ -10,7 +10,7 @@ from local.plan.attacks import matrices, scores_of
 from local.plan.evaluators import Evaluator, find_evaluator
 from local.plan.external import Speech, read_external
 from local.plan.labels import ORIGINAL, Family, Labels
-from local.plan.needs import Recipe, side
+from local.plan.needs import Recipe, figures_of, side
 from local.plan.options import Asked, need_conf, need_folders
 from local.protocols.attackers import ATTACKERS
 from steps.anonymisers.registry import describe_system
@@ -140,7 +140,7 @@ class Nist:
         for system, folder in self.folders.items():
             recipe.step("external", f"data/{self.set}_{system}", self.set, folder=folder)
         folders = [one for evaluator in recipe.evaluators for one in self._evaluate(evaluator)]
-        recipe.step("results", f"{self.out}/results", figures=recipe.given(folders))
+        recipe.step("results", f"{self.out}/results", figures=figures_of(folders))
         return _planned(recipe)
 
     def _evaluate(self, evaluator: Evaluator) -> list[str]:
@@ -287,7 +287,7 @@ class Generators:
                 data = recipe.step("segments", f"{self.out}/pooled/data", sources=sets)
                 found.append(self._pooled(evaluator, both, data))
                 found += self._attacked(evaluator, both, data)
-            words += recipe.given(found, "--attacked")
+            words += figures_of(found, "--attacked")
         return words
 
     def _has(self, folder: str) -> bool:

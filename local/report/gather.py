@@ -23,7 +23,8 @@ import numpy.typing as npt
 import soundfile
 
 from local.metrics import verification
-from local.report.frame import COUNTS, LABELS, SETTINGS, Group, Results
+from local.plan.labels import read_labels
+from local.report.frame import COUNTS, SETTINGS, Group, Results
 from steps.audio import SAMPLE_RATE, read_audio
 from utils.arrays import Bool, Float64
 from utils.cli import LossError, UserError
@@ -40,13 +41,15 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 
-def labelled(lists: Iterable[Sequence[str]]) -> dict[Path, Row]:
-    """Subject of each folder of figures; lists: a folder and the words for LABELS, `-` for none
-    (`Labelled` of local/options.py)."""
-    return {
-        Path(folder): dict(zip(LABELS, ("" if w == "-" else w for w in words), strict=True))
-        for folder, *words in lists
-    }
+def labelled(folders: Iterable[Path]) -> tuple[dict[Path, Row], list[Missing]]:
+    """Labels of each folder of figures (`Labelled` of local/options.py), and the folders that have
+    none, each with why."""
+    found, missing = usable((folder, partial(_labels, folder)) for folder in folders)
+    return dict(found), missing
+
+
+def _labels(folder: Path) -> tuple[Path, Row]:
+    return folder, read_labels(folder)._asdict()
 
 
 def read_figures(folder: Path) -> Json:
