@@ -458,12 +458,6 @@ class Utility:
                     "give --asr= without them"
                 )
 
-    @property
-    def set_of(self) -> dict[str, str]:
-        """Trial sets by their gender."""
-        before = self.recipe.trial_set("")
-        return {name.removeprefix(before): name for name in self.trials}
-
     def labels(self, system: str, word: str, gender: str, condition: str = "") -> Labels:
         """Labels of figures by a recogniser, for a gender or all trials together; condition:
         OO for original speech, PP for protected, unless another is given."""
@@ -476,7 +470,7 @@ class Utility:
     ) -> None:
         """Plan figures of recognition, for all together and for each trial set. files: of what was
         recognised, with {} for the set. original: options with the original's."""
-        sets = {of: [f"data/{name}", files.format(name)] for of, name in self.set_of.items()}
+        sets = {of: [f"data/{name}", files.format(name)] for of, name in self.recipe.set_of.items()}
         first, *others = sets.values()
         whole = [*(word for pair in others for word in ("--also", *pair)), *first]
         if others:
@@ -505,7 +499,7 @@ class Utility:
 
     def _prosody(self) -> None:
         """Plan pitch, length and level of protected trials beside the original."""
-        for system, (gender, name) in product(self.systems, self.set_of.items()):
+        for system, (gender, name) in product(self.systems, self.recipe.set_of.items()):
             contours = self.recipe.step("contours", f"exp/contours/{name}", name)
             out = self.recipe.step(
                 "prosody", f"exp/prosody/{system}/{name}", name,

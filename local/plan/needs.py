@@ -122,7 +122,7 @@ class Recipe:
     speakers must not occur in training. learnt: what informed attackers protect and learn from.
     fused: what the evaluators' scores are fused to, by name. conf_of: settings of a system that a
     study made; else conf/systems/<system>.yaml. labels: what each folder of figures speaks of.
-    notes: messages for the log.
+    original: of a protected set the set, and how it was protected. notes: messages for the log.
     """
 
     asked: Asked
@@ -139,6 +139,7 @@ class Recipe:
     labels: dict[str, Labels] = field(default_factory=dict)
     conf_of: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    original: dict[str, tuple[str, str]] = field(default_factory=dict)
     _found: dict[str, Found] = field(default_factory=dict)
     _made: dict[str, str] = field(default_factory=dict)  # folders of figures by how they are made
 
@@ -257,10 +258,15 @@ class Recipe:
         return str(int(self.asked["seed"]) + training)
 
     @property
+    def set_of(self) -> dict[str, str]:
+        """Trial sets that share no utterance, by gender: mixed trials where they are alone."""
+        every = {gender: self.trial_set(gender) for gender in self.genders}
+        return {gender: name for gender, name in every.items() if gender != MIXED} or every
+
+    @property
     def trials(self) -> tuple[str, ...]:
-        """Trial sets that share no utterance: mixed trials where they are alone."""
-        mixed = self.trial_set(MIXED)
-        return tuple(name for name in self.sets[1:] if name != mixed) or self.sets[1:]
+        """Trial sets that share no utterance."""
+        return tuple(self.set_of.values())
 
     @property
     def unseen(self) -> tuple[str, ...]:
@@ -360,9 +366,8 @@ class Recipe:
         channel, word = encoder.word, encoder.kind.made_of
         if word == "words":
             word = recognise_words(self.asked)
-        sets = (*self.sets, self.train, self.learnt.name, *self.asked.words("distractors"))
-        of = max((one for one in sets if name.startswith(one)), key=len)
-        source = f"exp/decode/{name[len(of) + 1 :] or 'original'}/{label_of(word)}/{of}"
+        of, how = self.original.get(name, (name, ORIGINAL))
+        source = f"exp/decode/{how}/{label_of(word)}/{of}"
         written = encoder.kind.made_of == "words" and name == self.train
         if written and Path("data", name, "text").is_file():
             source = f"data/{name}"
@@ -469,14 +474,20 @@ class Recipe:
         met = (self.meet(need, name, description.level, speech) for need in description.needs)
         return [word for words in met for word in words]
 
-    def protect(self, system: str, name: str, out: str, *options: str) -> str:
-        """Plan a set, protected by a system: data/OUT."""
+    def protect(self, system: str, name: str, how: str, *options: str) -> str:
+        """Plan a set, protected by a system: data/<name>_<how>."""
+        out = self._protected(name, how)
         speech, more = self._speech(system, name, options)
         return self.step(
             "protected" if name in self.sets else "others", f"data/{out}", name, set=name,
             wav=f"data/{out}/wav", conf=self.conf(system),
             options=(*more, *self.needs(system, name, speech)),
         )  # fmt: skip
+
+    def _protected(self, name: str, how: str) -> str:
+        """Name of a set as protected; remembers of which set it is."""
+        self.original[f"{name}_{how}"] = name, how
+        return f"{name}_{how}"
 
     def _speech(self, system: str, name: str, options: Sequence[str]) -> tuple[str, Sequence[str]]:
         """Folder of a set's externally protected speech, and the options with its draw: attackers
@@ -508,7 +519,7 @@ class Recipe:
             else:
                 found.append(side(name, system))
                 if system:
-                    self.protect(system, name, found[-1])
+                    self.protect(system, name, system)
         return found
 
     def protect_training(self, system: str, level: str, name: str, draw: int = 0) -> str:
@@ -517,8 +528,8 @@ class Recipe:
         options: tuple[str, ...] = ("--draw", str(draw)) if draw else ()
         if level != self.describe(system).level:
             options += ("--level", level)
-        out = f"{name}_{system}_{level}" + (f"_draw{draw}" if draw else "")
-        return self.protect(system, name, out, *options)
+        how = f"{system}_{level}" + (f"_draw{draw}" if draw else "")
+        return self.protect(system, name, how, *options)
 
     def informed_draws(self, system: str, level: str, encoder: NamedEncoder) -> int:
         """How often an attacker protects the training set: once where a draw changes nothing that
@@ -533,8 +544,8 @@ class Recipe:
         if level == "-":
             return ""
         draws = self.informed_draws(system, level, encoder)
-        name = f"{self.learnt.name}_{system}_{level}"
-        return name if draws == 1 else f"{name}_draws{draws}"
+        how = f"{system}_{level}" + (f"_draws{draws}" if draws > 1 else "")
+        return self._protected(self.learnt.name, how)
 
     def protect_training_again(self, system: str, level: str, encoder: NamedEncoder) -> None:
         """Plan an attacker's training set: several draws of it, in one data directory."""

@@ -382,10 +382,9 @@ def _plan_all(asked: Asked, before: Sequence[Listed] = ()) -> tuple[Recipe, Atta
         recipe.needs(system)
         recipe.notes += recipe.found(system).notes
         for name in recipe.sets_of(system):
-            recipe.protect(system, name, f"{name}_{system}")
+            recipe.protect(system, name, system)
         for name, draw in recipe.drawn_again(system):
-            out = f"{name}_{system}_draw{draw}"
-            recipe.protect(system, name, out, "--draw", str(draw))
+            recipe.protect(system, name, f"{system}_draw{draw}", "--draw", str(draw))
     attacks.learn()
     attacks.hear()
     attacks.measure()

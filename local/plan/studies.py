@@ -9,7 +9,7 @@ from pathlib import Path
 from local.plan.attacks import matrices, scores_of
 from local.plan.evaluators import Evaluator, find_evaluator
 from local.plan.external import Speech, read_external
-from local.plan.labels import ORIGINAL, Family, Labels
+from local.plan.labels import ORIGINAL, Family, Labels, read_labels
 from local.plan.needs import Recipe, figures_of, side
 from local.plan.options import Asked, need_conf, need_folders
 from local.protocols.attackers import ATTACKERS
@@ -134,9 +134,8 @@ class Nist:
         for evaluator in recipe.evaluators:
             recipe.evaluator(evaluator)
         for system, draw in self.draws.items():
-            out = f"{self.set}_{system}"
             recipe.needs(system)
-            recipe.protect(system, self.set, out, "--draw", draw)
+            recipe.protect(system, self.set, system, "--draw", draw)
         for system, folder in self.folders.items():
             recipe.step("external", f"data/{self.set}_{system}", self.set, folder=folder)
         folders = [one for evaluator in recipe.evaluators for one in self._evaluate(evaluator)]
@@ -240,10 +239,15 @@ class Generators:
         recipe, voice = self.recipe, self.voice
         cosine = find_evaluator(f"{voice.word}/cosine_raw", recipe.asked["cohort_size"])
         lists: list[str] = []
-        for gender in (name.rpartition("_")[2] for name in recipe.trials):
-            name, split = recipe.trial_set(gender), recipe.split(gender)
+        for gender, name in recipe.set_of.items():
             of = Labels(
-                split, gender, ORIGINAL, Family.VERIFICATION, "unprotected", cosine.title, "OO"
+                recipe.split(gender),
+                gender,
+                ORIGINAL,
+                Family.VERIFICATION,
+                "unprotected",
+                cosine.title,
+                "OO",
             )
             scores = recipe.step(
                 "scores", scores_of(of), enrol=f"{voice.xvectors}/{recipe.sets[0]}",
@@ -305,16 +309,16 @@ class Generators:
         """Plan figures of each attack on both genders together, where run.sh has the scores of
         both."""
         made = []
-        scores = Path("exp/scores", both.system)
-        for folder in sorted(scores.glob(f"*.{evaluator.label}/*/{both.split}_f")):
-            attacker = folder.parts[-3].removesuffix(f".{evaluator.label}")
-            folders = [folder, folder.with_name(f"{both.split}_m")]
-            if attacker in ATTACKERS and all(self._has(str(one)) for one in folders):
-                women, men = (f"{one}/scores" for one in folders)
-                of = both._replace(
-                    family=Family.VERIFICATION, attacker=attacker, condition=folder.parts[-2]
-                )
-                lists = ["--more-scores", men, f"{data}/trials", women]
+        for path in sorted(Path("exp/metrics", both.system).glob("*/*/*/labels.json")):
+            of = read_labels(path.parent)
+            women, men = (
+                scores_of(of._replace(gender=gender, split=self.recipe.split(gender)))
+                for gender in "fm"
+            )
+            own = (of.family, of.gender, of.evaluator) == (Family.VERIFICATION, "f", both.evaluator)
+            if own and of.attacker in ATTACKERS and self._has(women) and self._has(men):
+                lists = ["--more-scores", f"{men}/scores", f"{data}/trials", f"{women}/scores"]
+                of = of._replace(split=both.split, gender="")
                 made.append(self._figures(of, data, lists))
         return made
 
