@@ -130,7 +130,8 @@ def options_of(script: Path, *confs: Path) -> dict[str, str]:
         found = re.findall(r'^([a-z][a-z0-9_]*)=(?:"([^"]*)"|(\S*))', text, re.M)
         values |= {name: quoted or plain for name, quoted, plain in found}
         if path == script:
-            values |= {"nj": "2", "evaluation": "e", "corpus_name": "toy"}
+            values |= {"nj": "2", "evaluation": "e", "corpus_name": "toy", "corpus_note": "",
+                       "quality_utterances": "4", "also_prepared": ""}  # fmt: skip
     return values | {"command_line": str(script)}
 
 
@@ -138,7 +139,7 @@ def script_of(path: Path) -> Script:
     """Stages of a recipe and their commands, without running any."""
     body = path.read_text().partition("begin_recipe")[2]
     words = f"""
-list_stages=false command_line= cpu_cmd= gpu_cmd= option_names=(stage) stage=
+command_line= cpu_cmd= gpu_cmd= option_names=(stage) stage=
 declare -A job_options=()
 . {ROOT}/utils/recipe.sh
 exec() {{ printf '%s\\0' "${{recipe_lines[@]}}"; }}

@@ -239,9 +239,9 @@ def test_a_pretrained_encoder_and_content_are_a_class_and_a_line(monkeypatch):
     for module in (encoders, kinds, evaluators):
         monkeypatch.setattr(module, "ENCODERS", {"toy": own, **kinds.ENCODERS})  # <folder> is last
     assert type(encoders.load_encoder("toy")).__name__ == "ToyContent"
-    made = evaluators.find_evaluator("toy/cosine", "100")
+    made = evaluators.find_evaluator("toy/cosine")
     assert (made.encoder.kind, made.scorer) == (own, "cosine")
-    refuses("'toy/plda'; toy takes toy/cosine", evaluators.find_evaluator, "toy/plda", "100")
+    refuses("'toy/plda'; toy takes toy/cosine", evaluators.find_evaluator, "toy/plda")
 
 
 def test_a_back_end_is_a_class_and_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

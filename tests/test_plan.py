@@ -21,7 +21,6 @@ from steps import extract_wavlm
 from tests.recipes import ROOT, TEMPLATE, commands, link_recipe, options_of, run_recipe
 from tests.refusals import refuses
 from utils import stamps
-from utils.cli import UserError
 from utils.recipe import Planned, Tables
 from utils.settings import list_settings, read_settings
 from utils.tables import write_json
@@ -130,7 +129,7 @@ def test_a_dry_run_changed_the_settings_of_speech_of_others(tmp_path: Path) -> N
 
 def test_a_mistyped_name_in_recipe_conf_was_ignored(tmp_path: Path) -> None:
     folder = link_recipe(tmp_path, "evaluation=e\nOWN=1\nevalutors=e/plda\n")
-    done = run_recipe(folder, "--list-stages", status=2)
+    done = run_recipe(folder, "--dry-run", status=2)
     assert done.stderr.startswith("run.sh: conf/recipe.conf: evalutors: no such option; see --help")
 
 
@@ -388,9 +387,6 @@ def test_further_trainings_of_an_encoder_differ_in_their_seed_alone(plan: Plan) 
     assert "--seed 9 " in informed and "conf/encoders/e.yaml data/train_b2r_utt" in informed
     assert "exp/scores/b2r/ignorant.e_seed2+plda/OA/e_f" in made
     refuses("--trainings: the recipe trains none", train_again, ["resemblyzer/cosine"], 2)
-    for wrong in ("0", "two", "2 3"):
-        with pytest.raises(UserError, match="a whole number above 0 is expected"):
-            Asked({"trainings": wrong}).number("trainings")
 
 
 def test_defaults_go_without_packages_that_are_not_installed(plan, monkeypatch):

@@ -91,7 +91,7 @@ class Driver:
         with refusing("--stage, --stop-stage: {}", ValueError):
             first, last = int(self.options["stage"]), int(self.options["stop_stage"])
             if not any(first <= stage <= last for stage in self.script.titles):
-                raise ValueError(f"no stage from {first} to {last}; --list-stages names them")
+                raise ValueError(f"no stage from {first} to {last}; the last is {self.script.last}")
         with self._owned():
             (planned, rows), planned_at = self._plan(), 0  # which writes settings of others' speech
             self._record()

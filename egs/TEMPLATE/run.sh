@@ -2,7 +2,7 @@
 # The one recipe: protect a speech corpus with several systems, attack each, and measure what was left.
 # A corpus differs by its prepare.sh and conf/ only (egs/README.md). Run it in egs/<corpus>:
 #   ./run.sh                              everything that is not up to date
-#   ./run.sh --stage 5 --stop-stage 9     some stages; --list-stages names them
+#   ./run.sh --stage 5 --stop-stage 9     some stages; --dry-run names them
 #   ./run.sh --systems "b2 b2r" --dry-run what would be done, and why
 # Results: exp/results/metrics.csv (one figure a row), exp/report/report.html and RESULTS.md.
 # shellcheck disable=SC2034  # local/run_recipe.py is given the options
@@ -24,16 +24,13 @@ distractors=                               # sets of data/ whose people are cand
 informed_level=utt                         # level at which semi-informed attackers protect their training set: utt, spk or same (as the system)
 informed_draws=4                           # how often, with other draws, attackers who train protect their training set; once where a draw changes nothing
 prepare_options=                           # further options of prepare.sh
-also_prepared=                             # sets that prepare.sh makes for other evaluations
 prosody=false                              # stage 10 compares pitch, length and level of protected speech with the original (docs/utility.md)
 quality=false                              # stage 10 estimates mean opinion scores of a sample of the trials, original and protected (docs/utility.md)
-quality_utterances=4                       # utterances of each speaker in that sample, at most
 asr=                                       # who recognises words: moonshine (English), moonshine:<folder>, pocketsphinx, hub:<model>; empty: not measured; needs text (docs/words.md)
 asr_spelling=english                       # how words are spelt before they are compared: english, english_digits (each digit a word), plain for any language, or vpc2024 and vpc2026 as these challenges (docs/metrics/wer.md)
 asr_language=                              # language of the speech, for Whisper of the hub: en, de, ...; empty: it guesses
 emotion=                                   # who recognises emotions: functionals, hub:<model>; empty: not measured; needs utt2emotion (docs/utility.md)
 report_audio=true                          # the report holds short clips of the worst-protected speakers; false: nobody can be heard
-report_pdf=false                           # the report's pictures also as PDF, for papers: figures/*.pdf; drawing then takes twice as long
 drop=                                      # figures of finished runs that the report shall no longer show: names of systems, attackers, evaluators, recognisers, genders, prosody, quality, or all
 
 . local/options.sh
@@ -147,6 +144,6 @@ fi
 
 if in_stage 11 "results and report"; then
   each results 'local/collect_results.py --corpus-name {corpus_name} --corpus-note={corpus_note} {options} {figures} {out}'
-  each report 'local/make_report.py {options} {results} {out}'
+  each report 'local/make_report.py {results} {out}'
 fi
 end_recipe 11 "report: {report}/report.html (tables: {report}/RESULTS.md)" "{report}/verdicts.txt"

@@ -22,6 +22,7 @@ from steps.speaker.kinds import (
 from utils.cli import UserError
 
 MODELS = "steps/../models"  # what this project trained and ships, seen from a recipe's folder
+COHORT_SIZE = "100"  # training speakers nearest to a voice that its scores are normalised by
 FORM = f"<encoder>/<back end> is expected, with {', '.join([*BACKENDS][:-1])} or {[*BACKENDS][-1]}"
 
 # Words of --evaluators that name no encoder, but what the others have said together.
@@ -95,15 +96,15 @@ def train_again(words: Sequence[str], trainings: int) -> list[str]:
             found += [f"{encoder}_seed{n}/{backend}" for n in range(1, trainings)]
     if trainings > 1 and len(found) == len(words):
         raise UserError(
-            "--trainings: the recipe trains none of --evaluators; --train-evaluator true has it "
-            "train ecapa_mini in place of those of models/"
+            "--trainings: the recipe trains none of --evaluators; name an encoder of "
+            "conf/encoders, such as ecapa_mini"
         )
     return list(dict.fromkeys(found))
 
 
 def train_instead(words: Sequence[str]) -> list[str]:
     """Evaluators of --evaluators with ecapa_mini, which the recipe trains, in place of each of
-    models/ (--train-evaluator)."""
+    models/ (--trainings)."""
     found = []
     for word in words:
         encoder, _, backend = word.rpartition("/")
@@ -186,7 +187,7 @@ class Evaluator:
         return f"exp/held_out/{name}" + ("" if self.kind == "plda" else f".{self.kind}")
 
 
-def find_evaluator(word: str, cohort_size: str) -> Evaluator:
+def find_evaluator(word: str) -> Evaluator:
     """Evaluator of <encoder>/<back end>; UserError for an unknown one."""
     name, _, backend = word.rpartition("/")
     if not name or backend not in BACKENDS:
@@ -201,7 +202,7 @@ def find_evaluator(word: str, cohort_size: str) -> Evaluator:
         scorer = kind.cosine
     elif learns == PLDA and encoder.backend:
         scorer = encoder.backend
-    asnorm = cohort_size if BACKENDS[backend].normalised else "0"
+    asnorm = COHORT_SIZE if BACKENDS[backend].normalised else "0"
     return Evaluator(word, encoder, backend, f"{encoder.title}/{backend}", scorer, asnorm)
 
 

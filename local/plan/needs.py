@@ -51,7 +51,7 @@ TRAINED = ("encoders", "tfidf", "backends", "pools", "wavlm", "synthesisers", "h
 
 
 # Options that are whole numbers, and the least of each.
-WHOLE = {"nj": 1, "lda_dim": 1, "cohort_size": 2, "bootstrap": 0, "seed": 0}
+WHOLE = {"nj": 1, "lda_dim": 1, "bootstrap": 0, "seed": 0}
 
 
 DEFAULT = "moonshine"  # recognises what channels are made of where --asr names no network
@@ -152,8 +152,7 @@ class Recipe:
         for name in ("systems", "generators", "asr", "emotion"):
             asked.words(name)
         asked_for = asked.words("evaluators")
-        words, cohort = [word for word in asked_for if word not in FUSED], asked["cohort_size"]
-        evaluators = tuple(find_evaluator(word, cohort) for word in words)
+        evaluators = tuple(find_evaluator(word) for word in asked_for if word not in FUSED)
         if not evaluators:
             raise UserError("--evaluators: names none; <encoder>/<back end> is expected")
         own = asked["voice_encoder"]

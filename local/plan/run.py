@@ -34,9 +34,9 @@ FLAGS = ("prosody", "quality", "controls")
 # Options that change no figure, or only the figures that they name (trainings: evaluators;
 # external: systems).
 FREE = (
-    *LISTS, *FLAGS, "stage", "stop_stage", "nj", "download", "dry_run", "list_stages", "corpus",
-    "prepare_options", "also_prepared", "corpus_name", "corpus_note", "report_audio", "report_pdf",
-    "drop", "command_line", "configured", "trainings", "train_evaluator", "external",
+    *LISTS, *FLAGS, "stage", "stop_stage", "nj", "download", "dry_run", "corpus",
+    "prepare_options", "also_prepared", "corpus_name", "corpus_note", "report_audio",
+    "drop", "command_line", "configured", "trainings", "external",
     "external_command", "protocol", "protocol_training",
 )  # fmt: skip
 
@@ -145,8 +145,7 @@ def plan_report(own: Recipe, attacks: Attacks, utility: Utility) -> list[str]:
     if not own.asked.flag("report_audio"):
         words += ["--clips", "0"]
     results = own.step("results", "exp/results", options=words, figures=figures_of(figures))
-    pdf = ["--pdf"] if own.asked.flag("report_pdf") else []
-    own.step("report", "exp/report", options=pdf, results=results)
+    own.step("report", "exp/report", results=results)
     return stale
 
 
@@ -410,8 +409,8 @@ def _prepare(recipe: Recipe) -> list[str]:
     asked = recipe.asked
     corpus, options = _remember(recipe)
     also = [one for one in asked["also_prepared"].split() if one != recipe.train]
-    sets = [*dict.fromkeys((*recipe.sets, *also))]
-    of_genders = [recipe.trial_set(gender) for gender in ("f", "m", MIXED)]
+    sets = [*recipe.sets]
+    may = dict.fromkeys((*(recipe.trial_set(gender) for gender in ("f", "m", MIXED)), *also))
     program = Path("prepare.sh")
     text = program.read_text(encoding="utf-8") if program.is_file() else ""
     text = text.partition("parse_options.sh")[0]  # above it stand its options
@@ -420,7 +419,7 @@ def _prepare(recipe: Recipe) -> list[str]:
     if re.search("^sets=", text, re.MULTILINE):
         parts = {"evaluation": sets, **({"train": [recipe.train]} if _trains(recipe) else {})}
     for part, (first, *more) in parts.items():
-        maybe = [one for one in of_genders if one not in sets] if part != "train" else []
+        maybe = [one for one in may if one not in sets] if part != "train" else []
         recipe.step(
             "prepare", f"data/{first}", also=[f"data/{one}" for one in more],
             maybe=[f"data/{one}" for one in maybe],  # of one not asked for

@@ -237,7 +237,7 @@ class Generators:
     def _threshold(self) -> str:
         """Plan the cosine at which the error rates of original speech are equal."""
         recipe, voice = self.recipe, self.voice
-        cosine = find_evaluator(f"{voice.word}/cosine_raw", recipe.asked["cohort_size"])
+        cosine = find_evaluator(f"{voice.word}/cosine_raw")
         lists: list[str] = []
         for gender, name in recipe.set_of.items():
             of = Labels(

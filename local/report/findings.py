@@ -161,15 +161,13 @@ def what_now(results: Results) -> list[Advice]:
     learnt = not run.isdisjoint(select.TAUGHT)
     anew = [a for a in ATTACKERS if a in run or a == "semi_informed"]
     encoders = {name.rpartition("/")[0] for name in evaluators}
-    own_training = any(kind_of(name).trainable for name in encoders)
-    again = "3" if own_training else "3 --train-evaluator true"
-    trains = own_training or any(map(shipped, encoders))
+    trains = any(kind_of(name).trainable or shipped(name) for name in encoders)
     more = ["semi_informed_backend", "semi_informed_finetuned"]
     steps = (
         (deaf and not hears, "evaluators", [*evaluators, "pyannote/cosine"]),
         (not learnt, "attackers", [*own, *more]),
         (learnt and anew != own, "attackers anew", anew),
-        (trains and not any(map(_TRAINING.search, evaluators)), "trainings", again),
+        (trains and not any(map(_TRAINING.search, evaluators)), "trainings", "3"),
         (_too_few(results), "corpus", "FOLDER"),
     )
     return [
