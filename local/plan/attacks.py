@@ -113,7 +113,7 @@ class Listed:
         if self.how == ALIGNED:
             learnt = ("--pairs", f"data/{side(self.recipe.sets[0], self.attack.system)}")
         return {
-            "attacker": self.name or self.attack.attacker, "enrol_data": f"data/{self.enrol}",
+            "attacker": self.attack.attacker, "enrol_data": f"data/{self.enrol}",
             "trial_data": f"data/{self.trial}", "learnt": learnt,
             "trials": f"data/{self.trials}/trials",
         }  # fmt: skip

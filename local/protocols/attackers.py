@@ -358,11 +358,11 @@ def record_attack(
 ) -> Json:
     """Make the record of an attack. UserError if the data do not fit the attacker.
 
-    name: of the table of attackers, or unprotected; a further run ends in _draw<n>. pairs: the
+    name: of the table of attackers, or unprotected. pairs: the
     protected set of which an aligned attacker also has the original.
     """
     known = {"unprotected": UNPROTECTED, **ATTACKERS}
-    if (attacker := known.get(name.partition("_draw")[0])) is None:
+    if (attacker := known.get(name)) is None:
         raise UserError(f"--attacker: {name} is unknown; known: {' '.join(ATTACKERS)}")
     sides = AttackSet.read(enrol), AttackSet.read(trial)
     for side, wanted in zip(sides, attacker.condition, strict=True):
