@@ -347,13 +347,16 @@ fi
     assert begun <= times["exp/encoder"] <= times["exp/xvectors"]
 
 
-def test_a_step_belongs_to_the_stage_that_makes_what_it_reads(recipe) -> None:
+def test_a_step_belongs_to_the_stage_that_makes_what_it_reads(recipe, tmp_path: Path) -> None:
     """An encoder that learns from protected speech is not of the stage of encoders."""
     rows = (*TWO, row("exp/c", of=["exp/b"]))
     first = recipe(TWO_STAGES, *rows, options=("--stop-stage", "1"), status=0)
     assert "done: 1 of 1 steps were made" in first.stdout
     rest = recipe(TWO_STAGES, *rows, options=("--stage", "2"), status=0)
     assert "exp/c (not made yet)" in rest.stdout and "done: 2 of 2 steps" in rest.stdout
+    (tmp_path / "exp/b/result").write_text("changed by hand")
+    foreseen = recipe(TWO_STAGES, *rows, options=("--dry-run", "full")).stdout
+    assert "would make exp/c (exp/b is made anew)" in foreseen  # though its table stands before
 
 
 def test_what_a_step_waits_for_is_what_its_words_name() -> None:

@@ -151,19 +151,20 @@ class Script:
         return [word for one in commands for word in ("&&", *one)][1:]
 
     def arrange(self, tables: Tables, options: Mapping[str, str]) -> list[Row]:
-        """All steps in the order of their stages. A step belongs to the stage of its table, or to
-        the one that makes what it reads, if that is later. RuntimeError for a table without
-        commands."""
+        """All steps in the order of their stages, each behind what it reads. A step belongs to the
+        stage of its table, or to the one that makes what it reads, if that is later. RuntimeError
+        for a table without commands."""
         if strange := tables.rows.keys() - self.stages.keys():
             raise RuntimeError(f"no stage makes {min(strange)} of its plan")
         rows = [row for table in self.stages for row in tables.rows.get(table, ())]
         needs = dependencies(rows, [self.words(row, options) for row in rows])
-        stage: dict[int, int] = {}
+        at: dict[int, tuple[int, int]] = {}  # stage, and steps of it before this one
         for place in TopologicalSorter(dict(enumerate(needs))).static_order():
-            before = (stage[need] for need in needs[place])
-            stage[place] = max([self.stages[rows[place].table], *before])
-        staged = (replace(row, stage=stage[place]) for place, row in enumerate(rows))
-        return sorted(staged, key=lambda row: row.stage)
+            before = [at[need] for need in needs[place]]
+            stage, depth = max([(self.stages[rows[place].table], -1), *before])
+            at[place] = stage, depth + 1
+        order = sorted(range(len(rows)), key=at.__getitem__)
+        return [replace(rows[place], stage=at[place][0]) for place in order]
 
 
 def dependencies(rows: Sequence[Row], commands: Sequence[Sequence[str]]) -> list[set[int]]:
