@@ -1,7 +1,8 @@
 # Two commands do everything on a fresh machine: `make recipe` and `make test`.
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
-PYTEST = . ./path.sh && pytest -n 2 --dist loadfile --no-loadscope-reorder
+# In CI the sixty slowest tests are printed.
+PYTEST = . ./path.sh && pytest -n 2 --dist loadfile --no-loadscope-reorder $${CI:+--durations=60}
 # Values that a user gives are never expanded by make: each is exported as it was typed, and only the shell reads it.
 GIVEN := $(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name)))
 $(foreach name,$(GIVEN),$(eval override export $(name) := $$(value $(name))))

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[0] = str(ROOT)
 import numpy as np
 
-from benchmarks.measuring import cpu_seconds, speech_files
+from benchmarks.measuring import MOST, cpu_seconds, judge, speech_files
 from steps.anonymisers.registry import load_anonymiser
 from steps.audio import read_audio
 from steps.sources import Resources, SourceSpeaker, make_keys
@@ -99,8 +99,7 @@ def main() -> int:
     print(f"copy-synthesis: {copy:.3f} CPU-s, real-time factor {copy / seconds:.5f}")
     print(f"B1 (offline):   {b1:.3f} CPU-s, real-time factor {factor:.5f}")
     print(f"B1 / copy-synthesis: {b1 / copy:.2f}")
-    print(f"real-time factor / goal: {factor / GOAL:.3f} (goal: {GOAL:g}, so at most 1)")
-    return 0 if factor <= GOAL else 1
+    return judge(("real-time factor", factor, MOST, GOAL))
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ import numpy as np
 import soundfile
 import yaml
 
-from benchmarks.measuring import CORPORA, cost_of
+from benchmarks.measuring import CORPORA, MOST, cost_of, judge, skip
 from steps.audio import SAMPLE_RATE, read_audio
 from utils.archives import ArchiveWriter
 from utils.datadir import write_data_dir
@@ -83,10 +83,9 @@ def main() -> int:
     """Measure, print, and say by the exit status whether the goals were met."""
     files = sorted((CORPORA / "librispeech/dev-clean").rglob("*.flac"))
     if len(files) < N_FILES:
-        sys.exit(f"{__doc__}\n{CORPORA}/librispeech/dev-clean: needed; set PSEUDOVOX_CORPORA")
+        skip(f"{CORPORA}/librispeech/dev-clean: needed; set PSEUDOVOX_CORPORA")
     with tempfile.TemporaryDirectory() as name:
         factor, memory = protect(files, Path(name))
-        print(f"protecting: {factor:.3f} CPU-s a second (goal {FACTOR}), {memory:.2f} GB (goal 1)")
         found, step, by_ear, more = train(files[:N_FILES], Path(name))
     print(
         f"training: content and frames {found:.4f} CPU-s a second, a step {step:.3f} and one by "
@@ -95,11 +94,11 @@ def main() -> int:
     conf = yaml.safe_load((CONF / "bn_mini.yaml").read_text())
     steps, last = conf["training"]["steps"], conf["hearing"]["steps"]
     minutes = (EXCERPT * found + (steps - last) * step + last * by_ear) / 60
-    print(
-        f"bn_mini: 52 minutes and {steps} steps, {last} of them by ear: {minutes:.1f} CPU-minutes "
-        f"(goal {MINUTES:g})"
+    return judge(
+        ("CPU-s to protect a second", factor, MOST, FACTOR),
+        ("GB to protect", memory, MOST, GIGABYTES),
+        (f"CPU-minutes of {steps} steps, {last} by ear, of 52 minutes", minutes, MOST, MINUTES),
     )
-    return int(factor > FACTOR or memory > GIGABYTES or minutes > MINUTES)
 
 
 if __name__ == "__main__":

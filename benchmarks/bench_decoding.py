@@ -18,7 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[0] = str(ROOT)
-from benchmarks.measuring import cost_of
+from benchmarks.measuring import LEAST, MOST, cost_of, judge
 from utils.datadir import load_data_dir
 from utils.parts import merge_parts, split_data_dir
 
@@ -58,11 +58,14 @@ def main() -> int:
     same = text_one == text_many
     print(
         f"{audio:.0f} s of speech: one job {one:.1f} CPU-s ({one / audio:.3f} a second of it), "
-        f"{args.jobs} jobs {many:.1f}: {many / one:.2f} times (goal {GOAL}); wall clock "
+        f"{args.jobs} jobs {many:.1f}: {many / one:.2f} times; wall clock "
         f"{wall_one:.1f} and {wall_many:.1f} s: {wall_one / wall_many:.2f} times faster; "
         f"hypotheses are {'the same' if same else 'NOT the same'}"
     )
-    return 0 if same and many / one <= GOAL else 1
+    return judge(
+        (f"times the CPU time in {args.jobs} jobs", many / one, MOST, GOAL),
+        ("share of hypotheses that are the same", float(same), LEAST, 1),
+    )
 
 
 if __name__ == "__main__":

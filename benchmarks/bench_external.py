@@ -20,7 +20,7 @@ sys.path[0] = str(ROOT)
 import numpy as np
 import soundfile
 
-from benchmarks.measuring import cpu_seconds
+from benchmarks.measuring import MOST, cpu_seconds, judge
 from steps.anonymisers.external import External, SpeechSettings, find_names, find_suffix
 from steps.audio import read_audio
 from steps.sources import FIRST, Resources, SourceSpeaker, SystemRun, VoiceKey
@@ -67,8 +67,7 @@ def main() -> int:
         reading, taking = (cpu_seconds(lambda f=f: f(folder, original), 2) for f in (read, take))
     more = (taking - reading) / n
     print(f"{n} files: read once {reading:.2f} CPU-s, taken {taking:.2f} CPU-s")
-    print(f"beside reading: {1e3 * more:.3f} ms a file, {more / GOAL:.2f} of the goal (1 ms)")
-    return int(more > GOAL)
+    return judge(("CPU-s a file beside reading", more, MOST, GOAL))
 
 
 if __name__ == "__main__":

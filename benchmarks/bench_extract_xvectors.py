@@ -22,7 +22,7 @@ import numpy as np
 import soundfile
 import torch
 
-from benchmarks.measuring import cpu_seconds
+from benchmarks.measuring import MOST, cpu_seconds, judge
 from steps.audio import SAMPLE_RATE, read_audio
 from steps.speaker.config import EncoderConfig
 from steps.speaker.encoders import NetworkEncoder, extract
@@ -96,9 +96,7 @@ def main() -> int:
     for name in LENGTHS:
         with tempfile.TemporaryDirectory() as folder:
             ratios[name] = measure(name, encoder, Path(folder))
-    met = ratios[GOAL_KIND] <= GOAL_RATIO
-    print(f"goal: {GOAL_RATIO:g} times for {GOAL_KIND}: {'met' if met else 'MISSED'}")
-    return 0 if met else 1
+    return judge((f"times batches, for {GOAL_KIND}", ratios[GOAL_KIND], MOST, GOAL_RATIO))
 
 
 if __name__ == "__main__":

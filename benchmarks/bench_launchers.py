@@ -18,6 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[0] = str(ROOT)
+from benchmarks.measuring import MOST, Judged, judge, skip
 from tests.slurm_cluster import local_slurm, why_no_slurm
 
 JOBS, TASKS, ROUNDS = 100, 8, 5
@@ -79,15 +80,12 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         local = local_overhead(folder)
-        print(f"run.py: {local * 1e3:.2f} ms a job, ratio to goal {local / GOAL_LOCAL:.3f}")
-        missed = local > GOAL_LOCAL
+        found: list[Judged] = [("run.py: s a job", local, MOST, GOAL_LOCAL)]
         if reason := why_no_slurm():
-            print(f"slurm.py: not measured: {reason}")
-            return 1
+            return judge(*found) or skip(f"slurm.py: {reason}")
         with local_slurm(folder / "slurm") as environment:
             stage = slurm_overhead(folder, environment)
-        print(f"slurm.py: {stage:.2f} s a stage, ratio to goal {stage / GOAL_SLURM:.3f}")
-    return int(missed or stage > GOAL_SLURM)
+    return judge(*found, ("slurm.py: s a stage", stage, MOST, GOAL_SLURM))
 
 
 if __name__ == "__main__":

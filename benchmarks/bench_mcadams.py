@@ -20,7 +20,7 @@ import librosa
 import numpy as np
 from scipy.signal import lfilter
 
-from benchmarks.measuring import cpu_seconds, load_speech
+from benchmarks.measuring import LEAST, MOST, cpu_seconds, judge, load_speech
 from steps.anonymisers.mcadams import EPSILON, HOP, FrameOptions, transform
 from utils.arrays import Float64
 
@@ -64,9 +64,10 @@ def main() -> int:
     print(f"speech: {len(waves)} files of {name}, {seconds:.1f} s in all; alpha {ALPHA}")
     print(f"plain loop: {loop:.3f} CPU-s, real-time factor {loop / seconds:.5f}")
     print(f"pseudovox:  {fast:.3f} CPU-s, real-time factor {fast / seconds:.5f}")
-    print(f"ratio: {loop / fast:.2f} (goal: at least {GOAL:g})")
-    print(f"largest difference: {difference:.2g} of full scale (goal: at most {MAX_DIFFERENCE:g})")
-    return 0 if loop / fast >= GOAL and difference <= MAX_DIFFERENCE else 1
+    return judge(
+        ("times a loop", loop / fast, LEAST, GOAL),
+        ("largest difference, of full scale", difference, MOST, MAX_DIFFERENCE),
+    )
 
 
 if __name__ == "__main__":

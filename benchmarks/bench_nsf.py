@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[0] = str(ROOT)
 import numpy as np
 
-from benchmarks.measuring import cpu_seconds, load_speech
+from benchmarks.measuring import MOST, cpu_seconds, judge, load_speech
 from steps.synthesis.base import Target
 from steps.synthesis.content import analyse_content, extract_content
 from steps.synthesis.f0 import compute_f0_stats
@@ -53,8 +53,7 @@ def main() -> int:
     }
     for part, factor in factors.items():
         print(f"{part}: real-time factor {factor:.5f}")
-    print(f"ratio to the goal of {GOAL:g}: {factors['conversion'] / GOAL:.2f} (at most 1)")
-    return 0 if factors["conversion"] <= GOAL else 1
+    return judge(("real-time factor of conversion", factors["conversion"], MOST, GOAL))
 
 
 if __name__ == "__main__":

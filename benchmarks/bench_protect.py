@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[0] = str(ROOT)
 import soundfile
 
-from benchmarks.measuring import speech_files
+from benchmarks.measuring import LEAST, judge, speech_files
 
 GOAL, N_FILES = 0.85, 60
 
@@ -54,9 +54,10 @@ def main() -> int:
     share = alone / (2 * both)
     print(f"{said}: {seconds:.0f} s in {n} files: {alone:.1f} s on one core, {both:.1f} s on two: "
           f"{share:.2f} of linear; bytes {'equal' if first == again else 'DIFFER'}")  # fmt: skip
-    met = share >= GOAL and first == again
-    print(f"goal {GOAL}: {'met' if met else 'missed'}")
-    return 0 if met else 1
+    return judge(
+        ("share of linear, two cores", share, LEAST, GOAL),
+        ("whether bytes are equal", float(first == again), LEAST, 1),
+    )
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[0] = str(ROOT)
-from benchmarks.measuring import synth_folder
+from benchmarks.measuring import MOST, judge, synth_folder
 
 GOAL_MINUTES, GOAL_GB = 4.0, 3.0
 
@@ -58,11 +58,9 @@ def main() -> int:
                 time.sleep(0.5)
         minutes = (time.monotonic() - start) / 60
         print((work / "log").read_text())
-    print(
-        f"recipe: {minutes:.1f} minutes, goal {GOAL_MINUTES:g}: ratio {minutes / GOAL_MINUTES:.2f}"
+    return recipe.returncode or judge(
+        ("minutes", minutes, MOST, GOAL_MINUTES), ("GB", peak / 1e9, MOST, GOAL_GB)
     )
-    print(f"memory: {peak / 1e9:.2f} GB, goal {GOAL_GB:g}: ratio {peak / 1e9 / GOAL_GB:.2f}")
-    return int(recipe.returncode != 0 or minutes > GOAL_MINUTES or peak > GOAL_GB * 1e9)
 
 
 if __name__ == "__main__":

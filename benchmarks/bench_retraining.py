@@ -23,7 +23,7 @@ sys.path[0] = str(ROOT)
 import numpy as np
 import soundfile
 
-from benchmarks.measuring import cost_of
+from benchmarks.measuring import MOST, cost_of, judge
 from steps.audio import SAMPLE_RATE
 from steps.speaker.config import EncoderConfig, fine_tuned
 from steps.training.settings import read_config
@@ -107,9 +107,7 @@ def main() -> int:
         backend = cpu_seconds("train_backend.py", data / "xvectors", data, data / "backend")
         print(f"backend (LDA and PLDA of {SPEAKERS * UTTERANCES} x-vectors): {backend:.1f} CPU-s")
     print(f"{time.time() - start:.0f} s of wall time")
-    passed = spent <= GOAL_MINUTES
-    print(f"goal: {GOAL_MINUTES:.0f} CPU-minutes for an encoder: {'met' if passed else 'MISSED'}")
-    return 0 if passed else 1
+    return judge(("CPU-minutes for an encoder", spent, MOST, GOAL_MINUTES))
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ sys.path[0] = str(Path(__file__).resolve().parents[1])
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.measuring import cpu_seconds
+from benchmarks.measuring import LEAST, MOST, cpu_seconds, judge
 from local.metrics import detection, similarity
 from local.metrics.similarity import SegmentPairs, check_cells, segment_pairs
 from utils.arrays import Float64
@@ -135,9 +135,10 @@ def main() -> int:
         f"Python strings, {masks['U']:.3f} s of fixed width, {ours_in_memory:.4f} s here: "
         f"{masks['object'] / ours_in_memory:.0f} and {masks['U'] / ours_in_memory:.0f} times"
     )
-    passed = ratio >= GOAL and difference < 1e-9
-    print(f"goal: {GOAL:.0f} times from the files: {'met' if passed else 'MISSED'}")
-    return 0 if passed else 1
+    return judge(
+        ("times the plain way, from the files", ratio, LEAST, GOAL),
+        ("largest difference of matrices", float(difference), MOST, 1e-9),
+    )
 
 
 if __name__ == "__main__":

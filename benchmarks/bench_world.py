@@ -20,7 +20,7 @@ sys.path[0] = str(ROOT)
 import numpy as np
 import pyworld
 
-from benchmarks.measuring import cpu_seconds, load_speech
+from benchmarks.measuring import LEAST, MOST, cpu_seconds, judge, load_speech
 from steps.synthesis.world import F0_RANGE, analyse, extract_f0, synthesise
 from utils.arrays import Float64
 
@@ -67,8 +67,10 @@ def main() -> int:
         f"pseudovox: real-time factor {fast / seconds:.4f}, {analysis / seconds:.4f} of it analysis"
     )
     print(f"copies: {agreement(waves)}")
-    print(f"ratio: {theirs / fast:.2f} (goal: at least {GOAL:g}; factor at most {MAX_FACTOR:g})")
-    return 0 if theirs / fast >= GOAL and fast / seconds <= MAX_FACTOR else 1
+    return judge(
+        ("times as fast as Harvest", theirs / fast, LEAST, GOAL),
+        ("real-time factor", fast / seconds, MOST, MAX_FACTOR),
+    )
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ import numpy as np
 from scipy import stats
 
 from benchmarks.measuring import show
-from local.metrics.intervals import interval_report
+from local.metrics.intervals import interval_report, multiplicities
 from local.metrics.leakage import N_FOLDS, basis, canonical_directions, cca_top10
 from utils.archives import read_vectors
 from utils.arrays import Float64, Int64
@@ -156,9 +156,9 @@ def held_out(sides: Sides) -> list[str]:
         return float(np.mean(found))
 
     every = np.arange(len(sides.who))
-    report = interval_report(
-        lambda drawn: {"cca": correlation(every, every, drawn[sides.who])}, len(sides.man), 1000, 0
-    )
+    drawn = multiplicities(len(sides.man), 1000, 0)
+    resampled = ({"cca": correlation(every, every, own[sides.who])} for own in drawn)
+    report = interval_report(resampled, len(sides.man))
     low, high = report["intervals"]["cca"]  # type: ignore[index]
     cell = f"{correlation(every, every):.3f} [{low:.3f}, {high:.3f}]"
     return ["the same, held out", str(len(every)), str(len(sides.man)), cell,

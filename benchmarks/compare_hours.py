@@ -25,6 +25,7 @@ sys.path[0] = str(ROOT)
 import numpy as np
 
 from benchmarks.measuring import write
+from local.metrics.intervals import key
 from local.metrics.recordings import recordings
 from local.metrics.verification import eer_with_interval, find_speakers
 from steps.speaker import backends, held_out
@@ -89,7 +90,7 @@ def attacked(
     found = recordings(listed, score, who, n_bootstrap=N_BOOTSTRAP)
     ends = found["intervals"]
     assert isinstance(ends, dict)
-    names = [f"eer_{length}_recordings" for length in LENGTHS]
+    names = [key("eer", recordings=length) for length in LENGTHS]
     return [percent(float(str(found[name])), ends.get(name)) for name in names]
 
 

@@ -69,7 +69,7 @@ def measure(system: str, folder: Path, work: Path) -> Iterator[dict[str, str]]:
                 "corpus": "idmap_samples", "split": "dev_clean",
                 "system": "original" if system == ORIGINAL else system, "family": "utility",
                 "evaluator": evaluator, "condition": "OO" if system == ORIGINAL else "PP",
-                "metric": metric, "value": str(figures[metric]), "low": str(low),
+                "metric": metric, "kind": "value", "value": str(figures[metric]), "low": str(low),
                 "high": str(high), "n_speakers": "3",
             }  # fmt: skip
 

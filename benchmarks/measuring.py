@@ -10,12 +10,16 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 from steps.audio import read_audio
 from utils.arrays import Float64
 
 T = TypeVar("T")
+LEAST, MOST = "at least", "at most"
+Judged = tuple[str, float, str, float]  # what a figure is, its value, LEAST or MOST, its goal
+TOLD = {True: "met", False: "MISSED"}
+SKIPPED = 77  # exit status, as of Automake's tests
 ROOT = Path(__file__).resolve().parents[1]
 CORPORA = Path(os.environ.get("PSEUDOVOX_CORPORA", ROOT.parent / "shared/corpora"))
 LINKS = ("run.sh", "steps", "utils", "local", "path.sh", "cmd.sh", "prepare.sh", "conf")
@@ -49,6 +53,21 @@ def timed(run: Callable[[], T], times: int) -> tuple[float, T]:
         result = run()
         found.append(time.process_time() - start)
     return min(found), result
+
+
+def judge(*figures: Judged) -> int:
+    """Print a line for each figure with its goal, which run_all.py reads; return the exit status: 1
+    where a goal is missed."""
+    met = [value >= goal if bound == LEAST else value <= goal for _, value, bound, goal in figures]
+    for (what, value, bound, goal), right in zip(figures, met, strict=True):
+        print("goal", what, f"{value:.4g}", f"{bound} {goal:.4g}", TOLD[right], sep="\t")
+    return int(not all(met))
+
+
+def skip(why: str) -> NoReturn:
+    """End a benchmark that cannot be run here."""
+    print(f"skipped: {why}", file=sys.stderr)
+    sys.exit(SKIPPED)
 
 
 def cpu_seconds(run: Callable[[], object], times: int = 1) -> float:

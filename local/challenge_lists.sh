@@ -34,12 +34,9 @@ for g in f m; do
   OA=("$corpus/data/${trial}/trials" "$corpus/results/ASV-$enrol-${trial}_anon/scores")
   AA=("$corpus/data/${trial}/trials" "$corpus/results/ASV-${enrol}_anon-${trial}_anon/scores")
   spk=(--utt2spk "$corpus/data/$trial/utt2spk" --bootstrap 1000)
-  figures "libri_test_$g" $g original verification unprotected x-vector/plda OO local/compute_metrics.py verification "${spk[@]}" "${OO[@]}"
-  figures "libri_test_$g" $g B1 verification ignorant x-vector/plda OA local/compute_metrics.py verification "${spk[@]}" "${OA[@]}"
-  figures "libri_test_$g" $g B1 verification lazy_informed x-vector/plda AA local/compute_metrics.py verification "${spk[@]}" "${AA[@]}"
-  figures "libri_test_$g" $g original recordings unprotected x-vector/plda OO local/compute_metrics.py recordings "${spk[@]}" "${OO[@]}"
-  figures "libri_test_$g" $g B1 recordings ignorant x-vector/plda OA local/compute_metrics.py recordings "${spk[@]}" "${OA[@]}"
-  figures "libri_test_$g" $g B1 recordings lazy_informed x-vector/plda AA local/compute_metrics.py recordings "${spk[@]}" "${AA[@]}"
+  figures "libri_test_$g" $g original verification unprotected x-vector/plda OO local/compute_metrics.py verification --recordings "${spk[@]}" "${OO[@]}"
+  figures "libri_test_$g" $g B1 verification ignorant x-vector/plda OA local/compute_metrics.py verification --recordings "${spk[@]}" "${OA[@]}"
+  figures "libri_test_$g" $g B1 verification lazy_informed x-vector/plda AA local/compute_metrics.py verification --recordings "${spk[@]}" "${AA[@]}"
   figures "libri_test_$g" $g B1 gains - x-vector/plda OO-OA-AA local/compute_metrics.py gains "${spk[@]}" "${OO[@]}" "${OA[@]}" "${AA[@]}"
   original=$corpus/xvectors/$trial/xvector.ark protected=$corpus/xvectors/${trial}_anon/xvector.ark
   if [[ ! -f $original || ! -f $protected ]]; then

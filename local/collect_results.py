@@ -29,7 +29,7 @@ from utils.tables import write_json
 @program
 def main(
     out: OutFolder, *, corpus_name: CorpusName, figures: Labelled = (),
-    corpus_note: Annotated[str, "What a reader must know of the speech", "TEXT"] = "",
+    corpus_note: Annotated[str, "What a reader must know about the speech", "TEXT"] = "",
     attack: Annotated[
         Sequence[tuple[Path, Path, Path]],
         "A FOLDER of --figures that is of an attack, with its scores, for its curves; each option "

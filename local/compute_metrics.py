@@ -1,5 +1,5 @@
 #!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
-"""Compute the privacy figures of scores or x-vectors and write them as JSON.
+"""Compute privacy figures from scores or x-vectors and write them as JSON.
 
 Trials are `<enrol> <trial> target|nontarget`, scores `<enrol> <trial> <score>` (higher: more
 alike); they are joined by the id pair. x-vectors are .scp or .ark, binary or text. OUT is a file,
@@ -62,6 +62,21 @@ def _check_bootstrap(bootstrap: int, utt2spk: Path | None) -> None:
         raise UserError("--bootstrap needs --utt2spk: it resamples speakers")
 
 
+def _read_enrolled(
+    kind: str, trials: Path, enrolled: Sequence[tuple[str, str]], wanted: bool, allow_self: bool
+) -> dict[int, Any]:
+    """Scores of models of few recordings, by their number. wanted: whether they are of use."""
+    if enrolled and not wanted:
+        raise UserError("--enrolled is for --recordings; give both")
+    few = {
+        positive(n): _read_scored(kind, trials, Path(path), allow_self=allow_self)[1]
+        for n, path in enrolled
+    }
+    if len(few) < len(enrolled):
+        raise UserError("--enrolled: a number of recordings is given twice; give its scores once")
+    return few
+
+
 def _verification(
     trials: Trials, scores: Scores, out: Figures, *, format: TrialFormat = "auto",
     allow_self: AllowSelf = False, utt2spk: Utt2spk | None = None,
@@ -87,14 +102,25 @@ def _verification(
         bool, "Whether eer_speechbrain and eer_kaldi are added, which the VoicePrivacy challenges "
         "report"
     ] = False,
+    recordings: Annotated[
+        bool, "Also measure what an attacker finds out who has 1, 3, 10, 30 or all recordings of "
+        "one person, and whether it may be chance; needs --utt2spk"
+    ] = False,
+    enrolled: Annotated[
+        Sequence[tuple[str, str]], "With --recordings: the number of recordings that each model "
+        "was made of, and the scores of these models (score_trials.py --enrolled); may be given "
+        "again", "N SCORES",
+    ] = (),
     another_draw: AnotherDraw = (), bootstrap: Bootstrap = 0, seed: Seed = 0,
 ) -> None:  # fmt: skip
     """Detection, ZEBRA and linkability of a trial list. --bootstrap needs --utt2spk."""
     from local.metrics.verification import verification
 
     _check_bootstrap(bootstrap, utt2spk)
-    if bins and not utt2spk:
-        raise UserError("--bins needs --utt2spk: it takes each speaker's trials")
+    for option, given in (("bins", bins), ("recordings", recordings)):
+        if given and not utt2spk:
+            raise UserError(f"--{option} needs --utt2spk: it takes each speaker's trials")
+    few = _read_enrolled(format, trials, enrolled, recordings, allow_self)
     listed, score = _read_scored(format, trials, scores, more=more_scores, allow_self=allow_self)
     beside = {
         name: _read_scored(format, trials, path, allow_self=allow_self)[1]
@@ -107,40 +133,19 @@ def _verification(
         else ()
     )
     speakers = _find_speakers(listed, trials, utt2spk) if utt2spk else None
-    write_figures(out, verification(
+    found = verification(
         listed, score, omegas=dict(omega), speakers=speakers, n_bins=bins or None,
         beside=beside, draws=draws, challenges=challenges, n_bootstrap=bootstrap, seed=seed,
-    ))  # fmt: skip
+    )  # fmt: skip
+    if recordings and speakers:
+        from local.metrics.intervals import both
+        from local.metrics.recordings import recordings as by_length
 
-
-def _recordings(
-    trials: Trials, scores: Scores, out: Figures, *, format: TrialFormat = "auto",
-    allow_self: AllowSelf = False, utt2spk: Utt2spk, another_draw: AnotherDraw = (),
-    enrolled: Annotated[
-        Sequence[tuple[str, str]], "The number of recordings that each model was made of, and the "
-        "scores of these models (score_trials.py --enrolled); may be given again", "N SCORES",
-    ] = (),
-    bootstrap: Bootstrap = 0, seed: Seed = 0,
-) -> None:  # fmt: skip
-    """Measure what an attacker finds out who has 1, 3, 10, 30 or all recordings of one person.
-
-    Scores of recordings are averaged by enrolled model; with permutation tests against chance.
-    """
-    from local.metrics.recordings import recordings
-
-    listed, score, *draws = _read_scored(
-        format, trials, scores, *another_draw, allow_self=allow_self
-    )
-    speakers = _find_speakers(listed, trials, utt2spk)
-    few = {
-        positive(n): _read_scored(format, trials, Path(path), allow_self=allow_self)[1]
-        for n, path in enrolled
-    }
-    if len(few) < len(enrolled):
-        raise UserError("--enrolled: a number of recordings is given twice; give its scores once")
-    write_figures(out, recordings(
-        listed, score, speakers, draws=draws, enrolled=few, n_bootstrap=bootstrap, seed=seed
-    ))  # fmt: skip
+        several = by_length(
+            listed, score, speakers, draws=draws, enrolled=few, n_bootstrap=bootstrap, seed=seed
+        )
+        found = both(found, several)
+    write_figures(out, found)
 
 
 def _strongest(
@@ -281,27 +286,6 @@ def _leakage(
     write_figures(out, leakage(original, protected, n_bootstrap=bootstrap, seed=seed))
 
 
-def _reidentification(
-    trials: Trials, scores: Scores, out: Figures, *, utt2spk: Utt2spk,
-    allow_self: AllowSelf = False, another_draw: AnotherDraw = (), bootstrap: Bootstrap = 0,
-    seed: Seed = 0,
-) -> None:  # fmt: skip
-    """How often an attacker names the right one of the enrolled speakers, beside guessing.
-
-    Trials are `<enrolled speaker> <utterance> target|nontarget`; each utterance's candidates are
-    the speakers that it is scored against.
-    """
-    from local.metrics.legal import reidentification
-
-    listed, score, *draws = read_scored(
-        "kaldi", trials, scores, *another_draw, allow_self=allow_self
-    )
-    write_figures(out, reidentification(
-        listed, score, read_map(utt2spk), trials_path=trials, draws=draws,
-        n_bootstrap=bootstrap, seed=seed,
-    ))  # fmt: skip
-
-
 def _legal(
     enrol_xvectors: Annotated[Path, "The x-vectors that the attacker enrols"],
     trial_xvectors: Annotated[Path, "The x-vectors of the trials"],
@@ -355,6 +339,5 @@ def _threshold(
 
 
 main = commands(
-    _verification, _recordings, _strongest, _calibration, _gains, _similarity, _leakage,
-    _reidentification, _legal, _threshold,
+    _verification, _strongest, _calibration, _gains, _similarity, _leakage, _legal, _threshold,
 )  # fmt: skip

@@ -1,5 +1,5 @@
 #!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
-"""Compute what protected speech is still good for and write it as JSON.
+"""Compute how usable protected speech still is, and write the figures as JSON.
 
 DATA is a data directory with utt2spk; the tables hold the same utterances. OUT is a file, or - for
 standard output. Values are fractions; an undefined one is null. The cards in docs/metrics explain
@@ -111,7 +111,7 @@ def _quality(
     ] = (),
     bootstrap: Bootstrap = 0, seed: Seed = 0,
 ) -> None:  # fmt: skip
-    """Estimated mean opinion scores, and what protection took of them.
+    """Estimated mean opinion scores, and how far protection lowers them.
 
     QUALITY is the table of steps/estimate_quality.py, of some or all utterances of DATA. OUT gets
     mos (1 to 5) and, with --original, mos_original and mos_drop of the utterances that have both
@@ -140,7 +140,7 @@ def _prosody(
     prosody: Annotated[Path, "The table of compare_prosody.py"],
     out: Figures, *, utt2spk: Utt2spk, bootstrap: Bootstrap = 0, seed: Seed = 0,
 ) -> None:  # fmt: skip
-    """Means over utterances of what protection did to pitch, length and level.
+    """Mean changes, over utterances, of pitch, length and level.
 
     OUT gets f0_correlation (of log F0, -1 to 1), voicing_agreement, duration_change (signed),
     duration_drift (its size), clipping and clipping_original (fractions), level_change (dB); by

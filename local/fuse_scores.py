@@ -3,13 +3,13 @@
 
 Each evaluator's scores are normalised over the candidates of each trial utterance (mean 0,
 deviation 1) and added. TRIALS and SCORES are as for compute_metrics.py; each SCORES must have every
-trial. OUT gets `scores`, and with --words `words`, too: the scores of the words alone, normalised
+trial. OUT gets `scores`, and with --words also `words`: the scores of the words alone, normalised
 likewise, so that both can be compared.
 
-Without --held-out nothing is learnt, and all weigh the same. With --held-out for each of SCORES, in
-their order, weights are learnt from pairs of training people whom no evaluator had learnt from
-(logistic regression on the pairs that all have), and stand in OUT/weights.json. All weigh the same
-where such pairs are not defined; weights.json says why.
+Without --learn-from nothing is learnt, and all weigh the same. With it for each of SCORES, in their
+order, weights are learnt from pairs of training people whom no evaluator had learnt from (logistic
+regression on the pairs that all have), and stand in OUT/weights.json. All weigh the same where such
+pairs are not defined; weights.json says why.
 """
 
 import logging
@@ -28,7 +28,7 @@ def main(
     trial_list: Annotated[Path, "The trials", "TRIALS"],
     out: OutFolder,
     scores: Annotated[Sequence[Path], "The scores of each evaluator", "SCORES"], *,
-    held_out: Annotated[
+    learn_from: Annotated[
         Sequence[tuple[Path, Path]],
         "A folder of steps/score_held_out.py, and the data directory that it is of", "HELD DATA",
     ] = (),
@@ -38,12 +38,14 @@ def main(
     from utils.tables import write_json
     from utils.trials import Scores, write_scores
 
-    if held_out and len(held_out) != len(scores):
-        raise UserError(f"{len(held_out)} --held-out for {len(scores)} SCORES; give one for each")
+    if learn_from and len(learn_from) != len(scores):
+        raise UserError(
+            f"{len(learn_from)} --learn-from for {len(scores)} SCORES; give one for each"
+        )
     trials, *found = read_scored("kaldi", trial_list, *scores, allow_self=allow_self)
     out.mkdir(parents=True, exist_ok=True)
-    weights, why = weigh(held_out) if held_out else ([], "")
-    if held_out:
+    weights, why = weigh(learn_from) if learn_from else ([], "")
+    if learn_from:
         if why:
             logging.warning("%s: all evaluators weigh the same: %s", out, why)
         of = dict(zip(map(str, scores), weights or [1.0] * len(scores), strict=True))

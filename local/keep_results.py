@@ -1,10 +1,11 @@
 #!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
-"""Keep the figures of a finished run as data beside a page: what is committed of a run.
+"""Keep the figures of a finished run as data beside a page, to be committed.
 
 RESULTS is what collect_results.py (exp/results) or collect_study.py wrote. OUT, for example
-egs/an4/results/words, becomes metrics.csv or generators.csv as it is, command.txt (the run's
-command) and origin.json (commit, date, machine, versions, whose speech it is, which figures were
-lost, the digest of the table). Tables are rendered from it by render_tables.py.
+egs/an4/results/words, becomes metrics.csv (rows that a table, picture or sentence of a report or
+page reads) or generators.csv as it is, command.txt (the run's command) and origin.json (commit,
+date, machine, versions, whose speech it is, which figures were lost, the digest of the table).
+Tables are rendered from it by render_tables.py.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 #!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Score every enrolment x-vector against every trial x-vector without storing scores.
 
-Target pairs are those of one speaker (utt2spk); a pair of an utterance with itself is no trial.
+Target pairs are those of one speaker (utt2spk); a pair of an utterance with itself is not a trial.
 XVECTORS is an .scp or .ark file or a folder with xvector.scp, DATA a data directory. OUT gets the
 figures as JSON, each with bounds of its exact value. A killed run goes on by OUT.partial, and ends
 with the same figures. See docs/populations.md.
@@ -32,7 +32,7 @@ def main(
     out: OutFile, *, backend: ScoringBackend = "cosine_raw", asnorm: Asnorm = 0,
     enrol: Annotated[
         Literal["each", "mean"],
-        "What is enrolled: each utterance, or the mean of a speaker's with their number",
+        "Whether each utterance is enrolled, or the mean of a speaker's with their number",
     ] = "each",
     same_gender: Annotated[bool, "Compare speakers of one gender only"] = False,
     range: Annotated[

@@ -1,9 +1,9 @@
 #!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Make a data directory from a table of utterances, such as a corpus's prepare.sh writes.
 
-TABLE is tab-separated with a header line naming its columns: `utt spk audio`, and `gender` (f or
-m), `age` (whole years), `text` and `emotion` where the corpus has them. An empty field says that
-the corpus lacks it. Each audio file's header is read. OUT gets wav.scp utt2spk spk2utt utt2dur
+TABLE is tab-separated with a header line naming its columns: `utt spk audio`, and `gender` (f, m
+or other), `age` (whole years), `text` and `emotion` where the corpus has them. An empty field says
+that the corpus lacks it. Each audio file's header is read. OUT gets wav.scp utt2spk spk2utt utt2dur
 (seconds), and where known spk2gender, spk2age, text and utt2emotion.
 
 An utterance is left out, with a line that says why, when its speaker does not begin its id, or it

@@ -1,5 +1,5 @@
 #!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
-"""Make what the NIST study (Seo et al. 2025) compares: segments of sessions, and trial sets."""
+"""Make the material of the NIST study (Seo et al. 2025): segments of sessions, and trial sets."""
 
 from collections.abc import Sequence
 from pathlib import Path

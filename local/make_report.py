@@ -7,7 +7,7 @@ figures/*.pdf    the same pictures for papers, with --pdf
 RESULTS.md       the tables in Markdown
 verdicts.txt     the verdicts in at most two lines, which run.sh ends with
 
-Whatever is missing of RESULTS is named in the page. Clips let people be heard: --no-audio leaves
+The page names whatever RESULTS lacks. Clips let people be heard: --no-audio leaves
 them out.
 """
 

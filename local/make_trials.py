@@ -123,8 +123,9 @@ def main(
         int, "The number of enrolment utterances of a speaker", "N", positive,
     ] = 5,
     genders: Annotated[
-        tuple[str, ...], "The genders whose trials are made; a corpus of one gender says which",
-        "G", listing.GENDERS,
+        tuple[str, ...], "The genders whose trials are made; a corpus of one gender says which. "
+        "mixed has everybody, also people of another sex",
+        "G", (*listing.GENDERS, listing.MIXED),
     ] = listing.GENDERS,
     sessions: Annotated[
         Path | None, "The table of each utterance's session; enrolment and trials are of "

@@ -10,8 +10,11 @@ of what was protected: pyannote and Resemblyzer, where they are installed, ignor
 lazy-informed where OUT was protected with SYSTEM: with a key of their own, drawn from that of OUT
 where it is given. Words are compared where Moonshine is installed.
 
-Exit status 3: some recordings could not be measured; they are named, also on the page, and the
-others are measured.
+Before that, every file of OUT is compared with every recording: originals that were passed on,
+swapped names and copies are named.
+
+Exit status 3: files are not what their names say, or some recordings could not be measured; they
+are named, also on the page, and the others are measured.
 """
 
 import logging
@@ -41,6 +44,7 @@ def main(
     logging.getLogger("speechbrain").setLevel(logging.WARNING)
     logging.getLogger("local").setLevel(logging.ERROR)  # the page also says what is not defined
     from local.evidence import figures as evidence
+    from local.evidence.identity import Identity
     from local.options import write_figures
     from steps.standalone import account, job
     from utils.tables import write_file
@@ -67,18 +71,29 @@ def main(
             f"{system}: changes how long speech is (rate, pauses, reads), and recordings are "
             "compared second by second; measure it by a recipe (run.sh)"
         )
-    pairs, left_out = evidence.pair_up(source, out, people)
-    judges, missing = evidence.load_judges(loaded.anonymiser if loaded else None)
-    jobs = job.Jobs(min(nj or len(os.sched_getaffinity(0)), len(pairs) or 1))
+    judges, missing = evidence.load_judges(
+        loaded.anonymiser if loaded else None, made.get("level", "one")
+    )
+    jobs = job.Jobs(min(nj or len(os.sched_getaffinity(0)), len(audio)))
+    versions = job.Versions(out, audio, account.beside(out, job.TABLE))
+    watch = progress("measure_evidence, which file is which", unit="comparisons")
+    held = Identity(jobs, source, out, watch)
+    held.identify(versions.names)
+    pairs, left_out = evidence.pair_up(people, versions, held)
     heard = dict[str, evidence.Heard]()
-    results = evidence.hear_all(jobs, judges, pairs)
+    order = sorted(pairs, key=lambda pair: -pair.original.seconds)  # no long one is begun last
+    results = jobs.run(judges.hear, [(pair,) for pair in order])
     for _ in progress("measure_evidence", unit="recordings")(pairs):
-        pair, result = next(results)
+        n, result = next(results)
+        pair = order[n]
         if isinstance(result, UserError):
-            left_out[pair.name] = job.plain(str(result))
+            left_out[pair.name] = job.plain(job.with_name(pair.original.path, result))
         else:
             heard[pair.name] = result
     pairs = [pair for pair in pairs if pair.name in heard]
+    wrong = held.notes
+    for note in wrong:
+        print(f"measure_evidence.py: {job.plain(out)}/{note}", file=sys.stderr)
     for why in left_out.values():
         print(f"measure_evidence.py: left out: {why}", file=sys.stderr)
     if len({pair.person for pair in pairs}) < FEWEST:
@@ -86,7 +101,7 @@ def main(
             f"{source}: {len(pairs)} recordings of fewer than {FEWEST} people can be compared "
             f"with {out}; so few cannot be judged, give recordings of more people"
         )
-    found = evidence.assess(pairs, [heard[pair.name] for pair in pairs])
+    found = evidence.assess(pairs, heard, len(held.are("original")))
     about = {
         "source": job.plain(source), "out": job.plain(out), "per": per, **account.origin(),
         "system": {"path": job.plain(system), "digest": loaded.digest} if loaded else None,
@@ -95,10 +110,13 @@ def main(
         "key": "checked: it is that of the protected recordings" if key else "not given",
     }  # fmt: skip
     page = account.beside(out, "evidence.html")
-    told = (found, about, pairs, left_out)
+    told = (found, about, pairs, left_out, held)
     write_figures(account.beside(out, "evidence.json"), evidence.as_data(*told))
     write_file(page, evidence.as_page(*told))
+    for name, what in evidence.decide(found, held, left_out).items():
+        print(f"{name}: {what}.")
     print(found.verdict)
     print(f"{job.plain(page)}: read it; it names recordings, and plays some unprotected")
-    if left_out:
-        raise LossError(f"{len(left_out)} of {len(audio)} recordings were left out (above)")
+    if left_out or wrong:
+        also = f", and {len(wrong)} files are not what their names say" if wrong else ""
+        raise LossError(f"{len(left_out)} of {len(audio)} recordings were left out{also} (above)")

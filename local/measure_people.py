@@ -1,9 +1,9 @@
 #!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
-"""Compute what attackers learn of people: their sex and age, who they are among many, and by group.
+"""Compute what attackers learn about people: sex and age, who they are among many, and by group.
 
 DATA are data directories (utt2spk, and spk2gender and spk2age as far as they are known), XVECTORS
 folders of steps/extract_xvectors.py. OUT is a JSON file, or - for standard output. Values are
-fractions; the cards inference, crowd and groups of docs/metrics explain every key.
+fractions; the cards inference, named and groups of docs/metrics explain every key.
 """
 
 from collections.abc import Sequence

@@ -90,7 +90,10 @@ def to_json(value: object) -> object:
 
 
 def write_figures(out: StrPath, figures: Mapping[str, object]) -> None:
-    """Write figures to a file, atomically, or to standard output for `-`."""
+    """Write figures to a file, atomically, or to standard output for `-`. `columns` says of what
+    those are whose name is a `Key` of local/metrics/intervals.py."""
+    columns = {name: name.columns for name in figures if hasattr(name, "columns")}
+    figures = {**figures, **({"columns": columns} if columns else {})}
     text = json.dumps(to_json(figures), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     if out == "-":
         sys.stdout.write(text)

@@ -3,9 +3,10 @@
 
 A table stands between `<!-- table: KIND FOLDER... split=SPLIT [systems=A,B] [evaluators=C,D] -->`
 and `<!-- end -->`; its data are FOLDER/metrics.csv beside the page. KIND is use (words, emotions,
-quality), overview (the strongest attacker, and use beside it), front (who is behind whom in both),
-attackers (all of them; figures=eer,d_ece,reid_top_1 says which figures), trainings (one evaluator,
-trained several times) or targets (the white box over constant voices). Others:
+quality), overview (the strongest attacker, and use beside it), alike (DeID and G_VD), front (who is
+behind whom in both), attackers (all of them; figures=eer,d_ece,named_by_recording says which
+figures), trainings (one evaluator, trained several times) or targets (the white box over constant
+voices). Others:
 
   voices FOLDER                  FOLDER/generators.csv of generators.sh: how much alike voices are
   csv FILE [rows=A,B]            a table as it is

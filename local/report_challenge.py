@@ -1,12 +1,12 @@
 #!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
-"""Write what a challenge's own tools would: its result file, averages and category.
+"""Write the result file, averages and category that a challenge's own tools would give.
 
 PROTOCOL is a file of conf/protocols, RESULTS folders with a metrics.csv (exp/results of a recipe
 for each evaluation), or result files of the challenge, whose averages are also printed. Written
 are result_for_rank_<system> (2024, 2026), results.txt (2020, 2022), and of 2022 results_summary.txt
 and results.orig/results.txt, whose evaluator was trained on original speech.
-What the protocol asks for and nobody measured is named; no average is printed of a set that lacks a
-split. Two RESULTS with different figures of one split are refused.
+Figures that the protocol asks for and nobody measured are named; a set that lacks a split has no
+average. Two RESULTS with different figures of one split are refused.
 """
 
 import time

@@ -10,7 +10,7 @@ says. OUT becomes a data directory with the same utterance ids, the other tables
                alpha), and the seconds that it took
   conf.json    all settings, and is_random: whether another --draw gives other speech
   skipped.txt  <utterance> <reason>, only where some were skipped
-  notes.txt    what was asked of the system and could not be had, where there is any: <id> <note>
+  notes.txt    requests that the system could not meet, if any: <id> <note>
 
 Some systems need more than the speech, and say which option is lacking. WavLM and its vocoder
 compute on --device, all else on the processor.

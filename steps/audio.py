@@ -94,7 +94,7 @@ class Losses:
             logging.warning("skipped: %s", self._told(utt))
 
     def each(self, utts: Iterable[str], measure: Callable[[str], T]) -> Iterator[tuple[str, T]]:
-        """Utterances and what is measured of them, one at a time; those that raise are skipped."""
+        """Yield each utterance with the result of measuring it; skip those that raise."""
         for utt in utts:
             with self.noting(utt):
                 yield utt, measure(utt)
@@ -231,8 +231,8 @@ def wheel_file(package: str, name: str, lacking: str) -> Path:
 
 
 def open_graph(path: Path, model: bytes = b"") -> "onnxruntime.InferenceSession":
-    """Open a network in ONNX's form, on one thread; model: its bytes, where the file has more than
-    it. UserError where it is none."""
+    """Open a network in ONNX's form, on one thread; model: the network's bytes, where the file
+    holds more. UserError where it is not one."""
     import onnxruntime  # most programs need none
 
     options = onnxruntime.SessionOptions()

@@ -2,13 +2,15 @@
 """Recognise the words of each utterance of a data directory.
 
 RECOGNISER is `moonshine`, a network that writes English (--model: another size or language of it);
-`pocketsphinx`, an older recogniser of English; `phones`, the same of English phones (OUT/text then
-has `<phone>:<frames of 10 ms> ...`); or `hub:<model>`, a Whisper (--language) or a SpeechBrain
-model of the Hugging Face hub, or a folder of one (SpeechBrain runs the code that its settings
-name). DATA needs wav.scp and utt2spk. OUT gets `text` (<utterance> <words>, as the recogniser
-spells them; nothing after the utterance where nothing was recognised) and recogniser.json (how it
-was made); moonshine also writes seconds.tsv (of encoder and decoder) and notes.txt (<utterance>
-<note>: hypotheses that came to no end and were cut), where there are any. Only models of the hub
+`whisper`, one of 99 languages (--language; else it guesses; --model: another size, in CTranslate2's
+form); `pocketsphinx`, an older recogniser of English; `phones`, the same of English phones
+(OUT/text then has `<phone>:<frames of 10 ms> ...`); or `hub:<model>`, a Whisper (--language) or a
+SpeechBrain model of the Hugging Face hub, or a folder of one (SpeechBrain runs the code that its
+settings name). DATA needs wav.scp and utt2spk. OUT gets `text` (<utterance> <words>, as the
+recogniser spells them; nothing after the utterance where nothing was recognised) and
+recogniser.json (how it was made); moonshine also writes seconds.tsv (of encoder and decoder);
+moonshine and whisper write notes.txt (<utterance> <note>: hypotheses that came to no end and were
+cut), where there are any. Only models of the hub
 compute on --device. A killed run goes on where it was, from text.partial in OUT.
 """
 
@@ -24,7 +26,7 @@ from utils.options import DataFolder, OutFolder
 def main(
     recogniser: Annotated[str, "The recogniser (see above)"],
     data_dir: DataFolder, out: OutFolder, *,
-    model: Annotated[Path | None, "The folder of another moonshine", "DIR"] = None,
+    model: Annotated[Path | None, "The folder of another moonshine or whisper", "DIR"] = None,
     language: Annotated[
         str | None, "Language of the speech for Whisper, such as de; else it guesses", "CODE",
     ] = None,

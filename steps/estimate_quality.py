@@ -1,5 +1,5 @@
 #!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
-"""Estimate what listeners would say of the quality of speech, from 1 (bad) to 5 (excellent).
+"""Estimate listeners' opinion of the quality of speech, from 1 (bad) to 5 (excellent).
 
 The utterances of DATA are looked up in SPEECH (a data directory that may hold more: the original
 or a protected set) and heard by DistillMOS, each by itself, at most 7.68 s from its middle. OUT
@@ -18,7 +18,7 @@ from utils.options import AllowLoss, DataFolder, OutFolder
 @program
 def main(
     data: DataFolder,
-    speech: Annotated[Path, "The data directory of what is heard"],
+    speech: Annotated[Path, "The data directory of the speech to be judged"],
     out: OutFolder, *, allow_loss: AllowLoss = 0,
 ) -> None:  # fmt: skip
     from steps.quality import estimate_all, write_quality

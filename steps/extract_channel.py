@@ -24,7 +24,7 @@ def main(
     channel: Annotated[
         Literal["words", "sounds", "timing", "rhythm"], "The channel (see above)", "CHANNEL"
     ],
-    source: Annotated[Path, "The folder of what was recognised", "SOURCE"],
+    source: Annotated[Path, "The folder of the recognised words or phones", "SOURCE"],
     data_dir: DataFolder, out: OutFolder, *,
     chunk_seconds: ChunkSeconds = None,
 ) -> None:  # fmt: skip

@@ -1,5 +1,5 @@
 #!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
-"""Find once what several trainings of synthesisers on content learn of every utterance.
+"""Extract once the inputs that several trainings of synthesisers on content share.
 
 CONF and DATA are those of steps/train_synthesiser.py, which finds the same itself where it is not
 given OUT by --content. OUT gets content.{ark,scp}: matrices (T, d); where the settings ask for

@@ -8,7 +8,7 @@ spk2gender where the gender counts. OUT gets
   xvector.{ark,scp}  what each utterance's speaker becomes; equal keys have equal vectors
   pseudo.tsv         the key of each utterance, the generator's columns (for idmap_*, the identity
                      index), and the seconds that the vector took
-  conf.json          all settings, and what was asked and could not be had
+  conf.json          all settings, and requests that could not be met
 
 Draws depend on the seed, the draw and the key only.
 """

@@ -29,7 +29,7 @@ def main(
     confs = [read_json_object(path / "conf.json", "protect the set again") for path in draws]
     for n, (path, conf) in enumerate(zip(draws, confs, strict=True)):
         if differ := [name for name in SAME if conf.get(name) != confs[0].get(name)]:
-            raise UserError(f"{path}: is no draw of {draws[0]}: another {differ[0]}")
+            raise UserError(f"{path}: is not a draw of {draws[0]}: another {differ[0]}")
         data = load_data_dir(path)
         suffix = f"-draw{n}" if n else ""
         for name, table in data.tables.items():

@@ -1,4 +1,4 @@
-"""Options that programs share; without what they compute with, so that --help is quick."""
+"""Options that programs share; heavy imports stand in the functions, so that --help is quick."""
 
 import logging
 import math
@@ -43,11 +43,14 @@ ChunkSeconds = Annotated[
     "S", above_zero,
 ]  # fmt: skip
 Asnorm = Annotated[
-    int, "The number of nearest training speakers whose scores normalise a score; 0: not", "N"
+    int, "The number of nearest training speakers whose scores normalise a score; 0: none", "N"
 ]
 LdaDim = Annotated[
     int, "The number of dimensions that LDA keeps; 0: neither LDA nor PLDA, the cohort alone", "D",
     natural,
+]  # fmt: skip
+PcaDim = Annotated[
+    int, "The number of principal axes that are kept before LDA; 0: all", "D", natural
 ]  # fmt: skip
 Dataset = Annotated[
     str | None,
@@ -69,12 +72,13 @@ SafeSystem = Annotated[Path, "The system that protects speech", "SYSTEM"]
 SAFE_SYSTEM = Path(__file__).resolve().parents[1] / "models/bn2"  # the default
 LIVE_SYSTEM = SAFE_SYSTEM.with_name("bn")
 Per = Annotated[
-    Literal["file", "folder", "speaker"], "What is of one person, who gets one pseudo-speaker: a "
+    Literal["file", "folder", "speaker"], "The unit of a person, who gets one pseudo-speaker: a "
     "file, the files of a sub-folder, or those whose names begin alike (<speaker>-<rest>)",
 ]  # fmt: skip
 SpeakerTable = Annotated[
     Path | None, "The table of lines `<file> <speaker>`, instead of the names of files, for --per "
-    "speaker; a tab stands between them where file names hold blanks", "TABLE",
+    "speaker; tabs part its columns where there are more, or names hold blanks, and a first line "
+    "may name the columns `file` and `speaker`", "TABLE",
 ]  # fmt: skip
 Cores = Annotated[
     int | None, "The number of processes at a time; left out: as many as there are cores. The "
@@ -90,8 +94,8 @@ Sources = Annotated[
 
 
 def f0_limits(floor: float, ceiling: float) -> tuple[float, float]:
-    """--f0-floor and --f0-ceiling, in Hz; UserError unless 50 <= floor, 2 floor <= ceiling <= 600:
-    nothing can be found between others."""
+    """--f0-floor and --f0-ceiling, in Hz. UserError unless 50 <= floor and 2 floor <= ceiling <=
+    600: no pitch can be found between other limits."""
     from steps.synthesis.f0 import HIGHEST_HZ, LOWEST_HZ
 
     if not LOWEST_HZ <= floor <= ceiling / 2 <= HIGHEST_HZ / 2:
@@ -106,8 +110,8 @@ def begin_training(
     kind: type[T], conf: Path, steps: int | None, data_dir: Path, not_speakers_of: Sequence[Path],
     *, change: Callable[[T], T] = lambda config: config,
 ) -> tuple[T, DataDir]:  # fmt: skip
-    """The settings of a training, changed before its --steps, and its data, which none of the
-    tested speakers may be in."""
+    """Settings of a training, with `change` and --steps applied, and its data. UserError if the
+    data hold a tested speaker."""
     from steps.training.settings import read_config, with_steps
 
     logging.getLogger("speechbrain").setLevel(logging.WARNING)
@@ -128,7 +132,7 @@ MEASURES = {  # archive -> what makes it of a wave, and the names of its parts i
 
 
 def measure(name: str, data: Path, out: Path, allow_loss: int, *given: Any) -> None:
-    """Write a measure of every wave of a set to <out>/<name>.scp; given: what it takes besides."""
+    """Write a measure of every wave of a set to <out>/<name>.scp; given: its further arguments."""
     from steps.synthesis.world import measure_all
     from utils.registry import load
 

@@ -14,8 +14,8 @@ drawn, and forgotten unless --write-key names a file.
 Beside OUT, OUT.account.html and OUT.account.json say what was done with which file, for whoever
 must answer for it.
 
-Exit status 3: some files could not be protected; they are named, in OUT.failed.txt beside OUT,
-too, and the others are done.
+Exit status 3: some files could not be protected; they are named, also in OUT.failed.txt beside
+OUT, and the others are done.
 """
 
 import os
@@ -35,7 +35,9 @@ from utils.tables import write_file
 def _check_folders(source: Path, out: Path, key: Path | None) -> None:
     inside, made = source.resolve(), out.resolve()
     if made == inside or made.is_relative_to(inside) or inside.is_relative_to(made):
-        raise UserError(f"{out}: lies in {source}, or the other way round; choose a folder apart")
+        raise UserError(
+            f"{out}: lies in {source}, or the other way round; choose a separate folder"
+        )
     if key is not None and key.resolve().is_relative_to(made):
         raise UserError(
             f"{key}: the key must not lie beside what it protects; choose another place"
@@ -81,11 +83,11 @@ def main(
         "can be repeated", "FILE",
     ] = None,
     channels: Annotated[
-        Literal["mix", "each"], "What becomes of several channels: they are mixed down, or each "
+        Literal["mix", "each"], "Several channels: they are mixed down, or each "
         "is protected for itself with one voice",
     ] = "mix",
     level: Annotated[
-        Literal["one", "source"], "The level of what is written: the system's one for all files, "
+        Literal["one", "source"], "The level of the output: the system's one for all files, "
         "or each source's, which can tell who speaks",
     ] = "one",
     rename: Annotated[

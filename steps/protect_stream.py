@@ -4,9 +4,8 @@
 Input: 16 kHz, one channel, 16 bit, little-endian; bare samples, or a WAV file, found by its first
 bytes. The output is of the same kind. One voice speaks from beginning to end; the key decides
 which; without --key or --key-file a secret is drawn and forgotten.
-How late the output is, and how long the blocks took, is said on standard error at the end, also
-where that is Ctrl-C or SIGTERM: what was heard by then is spoken, and the exit status is 130 or
-143.
+At the end standard error gets the delay of the output and the time that blocks took, also after
+Ctrl-C or SIGTERM: the speech heard by then is spoken, and the exit status is 130 or 143.
 
   arecord -f S16_LE -r 16000 -t raw | steps/protect_stream.py --key-file key | aplay -f S16_LE
 """
@@ -50,7 +49,7 @@ class _Signals:
             signal.signal(number, before)
 
     def read(self, take: Callable[[], T]) -> T | None:
-        """What a function reads; None after a signal."""
+        """Return the result of a function that reads, or None after a signal."""
         try:
             self._reading = True
             return None if self.number else take()

@@ -21,7 +21,7 @@ from utils.cli import UserError
 from utils.tables import write_map
 
 WINDOW = 122880  # samples of the network's window, 7.68 s
-SHORTEST = 0.2  # seconds; less is no syllable
+SHORTEST = 0.2  # seconds; less is not a syllable
 SILENT = -60.0  # dB of full scale: nothing is heard where no frame of 20 ms reaches this level
 CLIPPED = 0.01  # share of samples at full scale from which on a file counts as clipped
 _FULL_SCALE = 32767 / 32768

@@ -2,8 +2,8 @@
 """Read a set's transcripts aloud with one synthetic voice: nothing of the speakers but their words.
 
 OUT gets <utterance>.wav (16 kHz, mono, 16 bit). The voice and its seed are the same for every set,
-so that whoever is found in these files is found by words alone: the floor of the words through a
-voice encoder. A transcript without letters is an error.
+so that an attacker who recognises somebody in these files does so by words alone: the floor of the
+words through a voice encoder. A transcript without letters is an error.
 """
 
 from pathlib import Path

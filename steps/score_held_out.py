@@ -1,5 +1,6 @@
 #!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
-"""Score training people whom an attacker did not learn from, to see that people were learnt at all.
+"""Score training people from whom an attacker did not learn, to see whether people were learnt at
+all.
 
 XVECTORS and DATA are those of steps/train_backend.py, of a protected set. People with two
 utterances or more are held out of training in turns and compared with each other, women with women
@@ -13,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
-from steps.options import LdaDim, Xvectors
+from steps.options import LdaDim, PcaDim, Xvectors
 from utils.cli import refusing
 from utils.commands import program
 from utils.options import AllowLoss, DataFolder, OutFolder, Seed
@@ -25,7 +26,7 @@ def main(
     kind: Annotated[
         Literal["plda", "gaussian", "cosine"], "The back end, trained on the others"
     ] = "plda",
-    lda_dim: LdaDim = 100,
+    lda_dim: LdaDim = 100, pca_dim: PcaDim = 0,
     own_encoder: Annotated[
         Path | None, "The folder of the encoder that the attacker trained on the set: only people "
         "of its validlist count", "MODEL",
@@ -51,7 +52,7 @@ def main(
     def after(vectors: Vectors, utt2spk: Mapping[str, str]) -> Backend:
         if kind == "cosine":
             return load_backend(kind)
-        return train_backend(vectors, utt2spk, lda_dim, scaled=kind == "plda")
+        return train_backend(vectors, utt2spk, lda_dim, scaled=kind == "plda", pca_dim=pca_dim)
 
     data, vectors, utt2spk = read_training(xvectors, data_dir, allow_loss)
     unheard = None if own_encoder is None else read_validation_speakers(own_encoder)

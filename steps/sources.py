@@ -1,4 +1,4 @@
-"""Knowledge of a system about its speech: keys of pseudo-speakers, models, who speaks."""
+"""Facts about speech that a system asks for: keys of pseudo-speakers, models, who speaks."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -158,8 +158,8 @@ class FromSettings(Declared[Any]):
 class SourceSpeaker:
     """Speaker of an utterance. Values that were not given are None.
 
-    speaker: only to exclude them from their own targets. gender: f or m. xvector: (d,) mean of the
-    speaker in this set. f0: their log-F0 statistics in this set.
+    speaker: only to exclude them from their own targets. gender: f, m or other. xvector: (d,)
+    mean of the speaker in this set. f0: their log-F0 statistics in this set.
     """
 
     speaker: str
@@ -169,7 +169,7 @@ class SourceSpeaker:
 
 
 def read_sources(data: DataDir, resources: Resources) -> dict[str, SourceSpeaker]:
-    """Data on each speaker. UserError for a speaker that a given folder lacks."""
+    """Data on each speaker. UserError for a speaker who is missing from a given folder."""
     speakers = sorted(set(data.utt2spk.values()))
     genders = data.spk2gender or {}
     xvectors = _first_xvectors(speakers, resources.xvectors)

@@ -13,7 +13,7 @@ ln((1 + n) / (1 + m)) + 1 for a part that occurs in m of n utterances.
 
 from typing import Annotated
 
-from steps.options import LdaDim, Xvectors
+from steps.options import LdaDim, PcaDim, Xvectors
 from utils.cli import refusing
 from utils.commands import program
 from utils.options import AllowLoss, DataFolder, NotSpeakersOf, OutFolder
@@ -22,7 +22,7 @@ from utils.options import AllowLoss, DataFolder, NotSpeakersOf, OutFolder
 @program
 def main(
     xvectors: Xvectors, data_dir: DataFolder, out: OutFolder, *,
-    lda_dim: LdaDim = 100,
+    lda_dim: LdaDim = 100, pca_dim: PcaDim = 0,
     gaussian: Annotated[bool, "Scale nothing to length: for a few lengths or levels"] = False,
     idf: Annotated[bool, "Learn how telling each count is"] = False,
     allow_loss: AllowLoss = 0, not_speakers_of: NotSpeakersOf = (),
@@ -46,7 +46,7 @@ def main(
     if lda_dim:
         why = f"{xvectors}: {{}}; extract them again"
         with refusing(why, ArithmeticError, np.linalg.LinAlgError):
-            backend = train_backend(vectors, utt2spk, lda_dim, scaled=not gaussian)
+            backend = train_backend(vectors, utt2spk, lda_dim, scaled=not gaussian, pca_dim=pca_dim)
     write_training_speakers(out, counts)
     if backend is not None:
         write_backend(out, backend)

@@ -52,7 +52,9 @@ quality_utterances=1
 bootstrap=20
 report_audio=false
 """
-NAMES = ("split", "gender", "system", "family", "attacker", "evaluator", "condition", "metric")
+NAMES = ("split", "gender", "system", "family", "attacker", "evaluator", "condition", "metric",
+         "recordings", "enrolled", "candidates", "attribute", "group", "gallery",
+         "kind")  # fmt: skip
 FIGURES = ("value", "low", "high", "n_speakers", "n_segments", "n_target", "n_nontarget")
 
 Golden = dict[tuple[str, str], str]

@@ -9,12 +9,14 @@ from typing import Any
 
 import pandas as pd
 
+from local.metrics.intervals import COLUMNS as FIGURE
 from local.report import findings as said_of
 from local.report import page as pages
 from local.report.frame import (
     METRICS,
     SPEAKERS,
     VERIFICATION,
+    WHERE,
     Results,
     read_frame,
     with_numbers,
@@ -31,7 +33,7 @@ COLUMNS = {Figure: METRICS, SpeakerFigure: SPEAKERS}
 
 
 def named(who: str) -> tuple[str, str]:
-    """Family and attacker of `utility`, of `reidentification aligned` or, verified, `ignorant`."""
+    """Family and attacker of `utility`, of `inference aligned` or, verified, `ignorant`."""
     family, _, attacker = who.partition(" ")
     return (family, attacker) if attacker or family in FAMILIES else (VERIFICATION, who)
 
@@ -40,12 +42,29 @@ def figure(
     system: str, who: str, metric: str, value: object, low: object = "", high: object = "",
     **more: str,
 ) -> Figure:  # fmt: skip
-    """A figure of women by evaluator e, if nothing else is said; who: as `named` has it."""
+    """A figure of women by evaluator e, if nothing else is said; who: as `named` has it, metric: as
+    `of_metric` has it."""
     family, attacker = named(who)
     own = {"system": system, "family": family, "attacker": attacker, "evaluator": "e",
-           "metric": metric, "value": str(value), "low": str(low), "high": str(high)}  # fmt: skip
+           "value": str(value), "low": str(low), "high": str(high)}  # fmt: skip
     of = {"corpus": "toy", "split": "t_f", "gender": "f", "condition": "X", "n_speakers": "8"}
+    more |= of_metric(more.get("metric", metric))
     return Figure(**dict.fromkeys(METRICS, "") | of | own | {"settings": "digest"} | more)
+
+
+def speaker_figure(*values: str) -> SpeakerFigure:
+    """A figure of one speaker, of the values of WHERE, then speaker, metric, value and settings."""
+    *where, speaker, metric, value, settings = values
+    found = dict(zip(WHERE, where, strict=True)) | of_metric(metric)
+    told = {"speaker": speaker, "value": value, "settings": settings}
+    return SpeakerFigure(**dict.fromkeys(SPEAKERS, "") | found | told)
+
+
+def of_metric(words: str) -> dict[str, str]:
+    """Columns of a figure such as `eer/recordings=all/kind=p`, or of a `Key`."""
+    metric, *columns = words.split("/")
+    found: dict[str, str] = {"metric": metric, "kind": "value"}
+    return found | getattr(words, "columns", dict(word.split("=") for word in columns))
 
 
 def frame(rows: Iterable[Any], kind: Any = Figure) -> pd.DataFrame:
@@ -78,7 +97,9 @@ def metrics_csv(text: str) -> str:
         split, *words = ("" if word == "-" else word for word in row)
         gender = split.rpartition("_")[2] if "_" in split else ""
         values = ["c", split, gender, *words, "", ""][:12]
-        lines.append(",".join([*values, "13,120,99,1210,aa"]))
+        of = of_metric(values[8])
+        columns = [of.get(name, "") for name in ("metric", *FIGURE)]
+        lines.append(",".join([*values[:8], *columns, *values[9:], "13,120,99,1210,aa"]))
     return "\n".join(lines) + "\n"
 
 

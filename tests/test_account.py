@@ -103,7 +103,7 @@ def test_an_account_of_something_else_begins_anew(folder, tmp_path, found):
     assert len(account(tmp_path)["runs"]) == 1
 
 
-def test_the_account_of_any_system_said_that_it_hides_the_voice() -> None:
+def test_the_account_of_any_system_said_that_it_hides_the_voice():
     """So did that of B2, behind which attackers find nearly everybody."""
     ours = [Path(__file__).parents[1] / "models" / name / LIMITS for name in ("bn", "bn2")]
     assert "This hides" not in "".join(path.read_text() for path in (UNMEASURED, *ours))

@@ -44,11 +44,11 @@ from steps.synthesis import base as synthesisers
 from steps.training.loop import descend
 from steps.training.settings import read_config
 from tests.corpus_trees import ROOT, write_audio
-from tests.making import run_of
 from tests.recipes import run_words
 from tests.refusals import refuses
 from tests.scored import write_lists
 from tests.test_house import check_links
+from tests.world import run_of
 from utils.archives import write_archive
 from utils.cli import UserError
 from utils.datadir import load_data_dir
@@ -189,7 +189,7 @@ def test_an_anonymiser_is_a_class_a_line_and_a_yaml(tmp_path, monkeypatch):
     refuses("by: 2; above 0 and at most 1 is expected", anonymisers.load_anonymiser, path)
 
 
-def test_a_generator_is_a_class_a_line_and_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_generator_is_a_class_a_line_and_settings(monkeypatch):
     monkeypatch.setitem(generators.GENERATORS, "toy", f"{__name__}:ToyGenerator")
     made = generators.load_generator({"name": "toy"}, run_of())
     made.fit(np.eye(2), ["b", "a"], [None, None])
@@ -244,7 +244,7 @@ def test_a_pretrained_encoder_and_content_are_a_class_and_a_line(monkeypatch):
     refuses("'toy/plda'; toy takes toy/cosine", evaluators.find_evaluator, "toy/plda")
 
 
-def test_a_back_end_is_a_class_and_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_back_end_is_a_class_and_a_line(tmp_path, monkeypatch):
     monkeypatch.setitem(kinds.BACKENDS, "toy", kinds.BackendKind(f"{__name__}:ToyBackend"))
     for name, stem in (("a", "spk_xvector"), ("u", "xvector")):
         write_archive(tmp_path / stem, {name: np.float32([1, 2])})
@@ -275,7 +275,7 @@ def test_a_recogniser_of_emotions_is_a_function_and_a_line(tmp_path, monkeypatch
     assert set(read_map(out / "emotions").values()) == {"glad"}
 
 
-def test_a_metric_is_a_function_and_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_metric_is_a_function_and_a_line(tmp_path, monkeypatch):
     """Its card is asked for by tests/test_metrics_cards.py."""
 
     def share_below(_: object, of: verification.Counted, __: object) -> float:
@@ -315,7 +315,7 @@ local/make_trials.py --seed "$seed" --enrol-utts 1 --speakers 2 --rest data/trai
 
 
 @pytest.mark.slow
-def test_a_corpus_is_a_prepare_sh_and_a_conf(tmp_path: Path) -> None:
+def test_a_corpus_is_a_prepare_sh_and_a_conf(tmp_path):
     """By the commands of egs/README.md, in a house that has no other."""
     (tmp_path / "egs").mkdir()
     (tmp_path / "egs/TEMPLATE").symlink_to(ROOT / "egs/TEMPLATE")

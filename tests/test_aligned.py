@@ -2,13 +2,16 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from local.align_xvectors import main as align_main
 from local.compute_metrics import main as compute_metrics
-from local.metrics.legal import reidentification
+from local.metrics.intervals import number_names
+from local.metrics.recordings import Length, hear, recordings
+from local.metrics.verification import Speakers, find_speakers
 from local.protocols.studies import Pairs, align, learn_by_group, learn_rotation
 from steps.score_trials import main as score_main
 from tests.refusals import refuses
@@ -18,7 +21,7 @@ from utils.tables import invert, read_map, write_id_lists, write_map
 
 
 def compute(words: list[str]) -> int:
-    return compute_metrics(["reidentification", *words])
+    return compute_metrics(["verification", "--recordings", *words])
 
 
 RNG = np.random.default_rng(7)
@@ -162,9 +165,9 @@ def test_the_attack_by_its_programs(attacked: Path) -> None:
     before = reidentify(attacked, attacked / "xvectors/enrolls", attacked / "xvectors/trials_p")
     assert align_main(words(attacked)) == 0
     after = reidentify(attacked, out / "enrol", out / "trial")
-    assert after["reid_top_1"] == after["reid_speaker_top_1"] == 1.0
-    assert before["reid_top_1"] < 0.8
-    assert after["chance_reid_top_1"] == 0.25 and after["n_candidates"] == 4
+    assert after["named_by_recording"] == after["named_all_recordings"] == 1.0
+    assert before["named_by_recording"] < 0.8
+    assert after["chance_named_by_recording"] == 0.25
     described = json.loads((out / "alignment.json").read_text())
     assert described["pairs"] == {"f": 24, "m": 24} and described["trial_speakers_in_pairs"] == 8
 
@@ -186,27 +189,39 @@ def test_bad_input_is_one_line_and_nothing_is_written(attacked: Path) -> None:
     assert not out.exists()
 
 
-def test_reidentification_counts_ties_against_the_attacker_and_forgets_order(caplog):
+def named(rows: list[Any], score: np.ndarray, utt2spk: dict[str, str]) -> dict[str, Any]:
+    """Figures of naming of a list."""
+    trials = trials_of(rows)
+    people = find_speakers(trials, utt2spk, trials_path="trials", utt2spk_path="utt2spk")
+    return recordings(trials, score, people)
+
+
+def test_naming_counts_ties_against_the_attacker_and_forgets_order(caplog) -> None:
     rows = [(s, u, s == u[0]) for u in ("a1", "a2", "b1", "z1") for s in "abc"]
     score = np.array([0.0] * 3 + [3, 1, 2] + [1, 2, 9] + [1, 2, 3])
     utt2spk = {u: u[0] for u in ("a1", "a2", "b1", "z1")}
-    found = reidentification(trials_of(rows), score, utt2spk)
-    assert "1 of 4 utterances are of nobody enrolled" in caplog.text
-    assert found["reid_top_1"] == pytest.approx(1 / 3)  # a1 ties at rank 3, b1 is second
-    assert found["reid_mean_rank"] == pytest.approx(2.0) == found["chance_reid_mean_rank"]
-    assert found["reid_speaker_top_1"] == 0.5
+    found = named(rows, score, utt2spk)
+    assert "1 of 4 recordings are of nobody enrolled" in caplog.text
+    assert found["named_by_recording"] == pytest.approx(1 / 3)  # a1 ties at rank 3, b1 is second
+    rank = found["mean_rank_by_recording"], found["chance_mean_rank_by_recording"]
+    assert rank == pytest.approx((2.0, 2.0))
+    assert found["named_all_recordings"] == 0.5
+    assert found["named_per_speaker"] == {"a": 0.5, "b": 0.0}
     order = RNG.permutation(len(rows))
-    again = reidentification(trials_of([rows[i] for i in order]), score[order], utt2spk)
-    for name in (key for key in found if key.startswith("reid")):
+    again = named([rows[i] for i in order], score[order], utt2spk)
+    for name in (name for name in found if "named" in name and not name.startswith("p_")):
         assert again[name] == found[name], name
 
 
-def test_reidentification_refuses_what_has_no_answer() -> None:
-    for rows, said in (
-        ([("a", "a1", True), ("b", "a1", True)], "a1 has a second target trial"),
-        ([("b", "a1", False)], "no target trial"),
-    ):
-        refuses(said, reidentification, trials_of(rows), np.zeros(len(rows)), {"a1": "a"})
+def test_a_guesser_has_as_many_tries_as_the_person_has_models() -> None:
+    """Two of four models are of a: guessing names a in 1/2, among three surely, at rank 5/3."""
+    rows = [(m, "a1", m[0] == "a") for m in ("a", "aa", "b", "c")]
+    people = ["a", "a", "b", "c"], ["a"] * 4
+    names, place = number_names(people[0])
+    speakers = Speakers(names, place, number_names(people[1], names)[1])
+    table = Length.of(hear(trials_of(rows), np.array([1.0, 4, 3, 2]), speakers), 3)
+    assert [*table.guessed().values()] == pytest.approx([1 / 2, 1.0, 5 / 3])
+    assert table.by_group(np.ones((1, 3)))[:, 0].tolist() == [1.0, 1.0, 1.0]
 
 
 @pytest.mark.corpora
@@ -245,5 +260,5 @@ def test_published_rates_of_b1(
     enrol_side, trial_side = align(rotations, enrol, trial, sides)
     rows = [(s, u, s == trial_spk[u]) for u in trial for s in enrol]
     score = [float(cosines(enrol_side[s][None], trial_side[u][None])[0]) for s, u, _ in rows]
-    found = reidentification(trials_of(rows), np.array(score), trial_spk)
-    assert 100 * float(found["reid_top_1"]) == pytest.approx(published, abs=tolerance)  # type: ignore[arg-type]
+    found = named(rows, np.array(score), trial_spk)
+    assert 100 * found["named_by_recording"] == pytest.approx(published, abs=tolerance)

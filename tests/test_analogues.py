@@ -15,7 +15,7 @@ from steps.synthesis import bottleneck
 from steps.synthesis import content as bn_content
 from steps.synthesis.base import ContentChange, Ranges, draw_noise, gaussian_sd
 from steps.synthesis.f0 import compute_f0_stats
-from tests.making import voice
+from tests.world import voice
 from utils.arrays import Float64
 from utils.seeds import Draws
 
@@ -30,7 +30,7 @@ VOXLET = "level: const\nf0: none\ncontent: {clip: 2, noise: %s, epsilon: 5, offs
 # --- changes of content, ranges ---
 
 
-def test_noise_has_its_mechanism_s_deviation() -> None:
+def test_noise_has_its_mechanism_s_deviation():
     """Laplace of scale s / epsilon: deviation √2 s / epsilon. Gaussian: (epsilon, delta) holds with
     equality, and at epsilon 1, delta 1e-5 the classical √(2 ln(1.25 / delta)) is an upper bound."""
     rng = np.random.default_rng(0)
@@ -50,7 +50,7 @@ def test_noise_has_its_mechanism_s_deviation() -> None:
     assert gaussian_sd(2.0) < sd
 
 
-def test_content_is_clipped_shifted_and_rounded() -> None:
+def test_content_is_clipped_shifted_and_rounded():
     content = np.array([[-5.0, 0.2], [0.7, 3.0]])
     assert (ContentChange(clip=2.0).make(Draws())(content) == [[-2, 0.2], [0.7, 2]]).all()
     assert (ContentChange(step=1.0).make(Draws())(content) == [[-5, 0], [1, 3]]).all()
@@ -69,7 +69,7 @@ def test_content_is_clipped_shifted_and_rounded() -> None:
     assert not ContentChange(clip=2.0, step=1.0).is_random
 
 
-def test_ranges_stay_within_theirs() -> None:
+def test_ranges_stay_within_theirs():
     ranges = Ranges(0.2, (0.5, 2.0), (0.8, 1.2), 0.3)
     drawn = np.array([ranges.draw(np.random.default_rng(i)) for i in range(300)])
     assert (np.abs(drawn[:, 0]) <= 0.2).all() and drawn[:, 0].std() > 0.1
@@ -85,13 +85,13 @@ def test_ranges_stay_within_theirs() -> None:
 # --- tubes ---
 
 
-def test_reflections_by_hand() -> None:
+def test_reflections_by_hand():
     """r = 1, a, a² is a process of one pole at a: k = -a, 0."""
     found = reflections(np.array([[1.0], [0.6], [0.36]]))
     assert found.ravel() == pytest.approx([-0.6, 0.0], abs=1e-6)
 
 
-def test_a_tube_s_spectrum_has_its_areas() -> None:
+def test_a_tube_s_spectrum_has_its_areas():
     rng = np.random.default_rng(1)
     areas = 0.6 * rng.standard_normal((20, 10))
     power = tube_power(areas, 513)
@@ -101,7 +101,7 @@ def test_a_tube_s_spectrum_has_its_areas() -> None:
     assert np.isfinite(silent).all()
 
 
-def test_articulators_are_slow() -> None:
+def test_articulators_are_slow():
     times = np.arange(300) / 100
     slow, fast = np.sin(2 * np.pi * 2 * times), np.sin(2 * np.pi * 30 * times)
     found = smoothed((slow + fast)[:, None], 10.0)[:, 0]
@@ -177,7 +177,7 @@ def test_a_fabricated_speaker_keeps_their_tube(with_f0, network, tmp_path):
     assert np.abs(system.fabricated(other)[0] - mean).max() > 0.01
 
 
-def test_energy_s_range_is_wider_or_narrower(with_f0: Path, network: Path) -> None:
+def test_energy_s_range_is_wider_or_narrower(with_f0, network):
     from dataclasses import replace
 
     synthesiser = bottleneck.BnSynthesiser.load(network, keep=("energy",))

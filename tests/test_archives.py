@@ -29,7 +29,7 @@ VECTORS = {"b-2": np.array([1.5, -2.0, 0.1]), "a": np.ones(3), "é-1": np.zeros(
 
 
 @pytest.mark.parametrize("stem", ["exp/xvector", "a,b/d [1:2] e/xvector.1"])
-def test_archives_are_kaldis_whatever_the_path(stem: str) -> None:
+def test_archives_are_kaldis_whatever_the_path(stem):
     write_archive(stem, VECTORS)
     for vectors in (read_vectors(f"{stem}.scp"), read_vectors(f"{stem}.ark")):
         assert vectors.keys() == VECTORS.keys()
@@ -44,7 +44,7 @@ def test_archives_are_kaldis_whatever_the_path(stem: str) -> None:
     assert [p.name for p in Path(stem).parent.iterdir() if ".tmp." in p.name] == []
 
 
-def test_kaldiios_archives_are_read() -> None:
+def test_kaldiios_archives_are_read():
     kaldiio.save_ark("b.ark", VECTORS, scp="b.scp")
     kaldiio.save_ark("t.ark", VECTORS, text=True)
     matrices = {"x": np.arange(6.0).reshape(2, 3), "y": np.ones((1, 3), np.float32)}
@@ -60,13 +60,13 @@ def test_kaldiios_archives_are_read() -> None:
         assert read.matrix("y").shape == (1, 3)
 
 
-def test_text_vectors_of_whole_numbers_and_nan_are_read() -> None:
+def test_text_vectors_of_whole_numbers_and_nan_are_read():
     Path("t.ark").write_text("a  [ 1 2 3 ]\nb  [ nan 2 3 ]\n")
     np.testing.assert_array_equal(read_vectors("t.ark", check_finite=False)["a"], [1, 2, 3])
     refuses(r"t\.ark: b: .*not a finite number", read_vectors, "t.ark")
 
 
-def test_ranges_include_their_last_row() -> None:
+def test_ranges_include_their_last_row():
     matrix = np.arange(12.0).reshape(4, 3)
     kaldiio.save_ark("m.ark", {"x": matrix}, scp="m.scp")
     name = Path("m.scp").read_text().split()[1]
@@ -80,7 +80,7 @@ def test_ranges_include_their_last_row() -> None:
     refuses(message, ObjectReader("r.scp").matrix, "r")
 
 
-def test_num_utts_ark_of_small_counts_is_read_as_a_table() -> None:
+def test_num_utts_ark_of_small_counts_is_read_as_a_table():
     """kaldiio reads `s1 3, s2 12` as s2 -> [2, 12] and stops on a third line."""
     Path("num_utts.ark").write_text("s1 3\ns2 12\n007 1\n")
     counts = read_counts("num_utts.ark")
@@ -95,7 +95,7 @@ class Bomb:
         return (Path.touch, (Path("pwned"),))
 
 
-def test_pickles_are_refused_and_never_loaded() -> None:
+def test_pickles_are_refused_and_never_loaded():
     Path("p.ark").write_bytes(b"a PKL" + pickle.dumps(Bomb()))
     Path("p.scp").write_text("a p.ark:2\n")
     for path in ("p.ark", "p.scp"):
@@ -103,7 +103,7 @@ def test_pickles_are_refused_and_never_loaded() -> None:
     assert not Path("pwned").exists()
 
 
-def test_pipes_are_refused_and_not_run() -> None:
+def test_pipes_are_refused_and_not_run():
     write_archive("x", VECTORS)
     for pipe in ("touch ran; cat x.ark |", "| touch ran"):
         Path("p.scp").write_text(f"b-2 {pipe}\n")
@@ -112,7 +112,7 @@ def test_pipes_are_refused_and_not_run() -> None:
     assert not Path("ran").exists()
 
 
-def test_every_cut_of_an_archive_is_an_error() -> None:
+def test_every_cut_of_an_archive_is_an_error():
     """A vector cut at a whole number is taken for a shorter one by kaldiio."""
     write_archive("x", {"a": np.arange(1.0, 4.0)})
     whole = Path("x.ark").read_bytes()
@@ -138,7 +138,7 @@ def test_every_cut_of_an_archive_is_an_error() -> None:
         (b"nothing-but-a-word\n", "no key at byte"),
     ],
 )
-def test_bad_archives(content: bytes, message: str) -> None:
+def test_bad_archives(content, message):
     Path("x.ark").write_bytes(content)
     refuses(f"^x.ark: .*{message}", read_vectors, "x.ark")
 
@@ -155,19 +155,19 @@ def test_bad_archives(content: bytes, message: str) -> None:
         ("a", "names no file"),
     ],
 )  # fmt: skip
-def test_bad_scps(line: str, message: str) -> None:
+def test_bad_scps(line, message):
     write_archive("x", VECTORS)
     Path("x.scp").write_text(f"{line}\n")
     refuses(message, read_vectors, "x.scp")
 
 
 @pytest.mark.parametrize("key", ["", "a b", "a\tb", "a\n", "a\0"])
-def test_a_key_that_would_corrupt_the_archive_is_refused(key: str) -> None:
+def test_a_key_that_would_corrupt_the_archive_is_refused(key):
     refuses("cannot be a key", write_archive, "x", {key: np.ones(2)})
     assert list(Path().iterdir()) == []
 
 
-def test_a_failed_writer_leaves_the_old_archive_and_nothing_else() -> None:
+def test_a_failed_writer_leaves_the_old_archive_and_nothing_else():
     write_archive("x", {"a": np.ones(2)})
     before = {path.name: path.read_bytes() for path in Path().iterdir()}
     with pytest.raises(ZeroDivisionError), ArchiveWriter("x") as writer:
@@ -181,7 +181,7 @@ def test_a_failed_writer_leaves_the_old_archive_and_nothing_else() -> None:
     assert {path.name: path.read_bytes() for path in Path().iterdir()} == before
 
 
-def test_object_files_keep_float64_and_are_kaldis() -> None:
+def test_object_files_keep_float64_and_are_kaldis():
     vector = np.array([1e-5, 2.0, 3 / 7, -1e300])
     matrix = np.random.default_rng(0).standard_normal((3, 4))
     write_object("mean.vec", vector)
@@ -197,7 +197,7 @@ def test_object_files_keep_float64_and_are_kaldis() -> None:
 
 
 @pytest.mark.corpora
-def test_real_kaldi_archives_are_read(corpora: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_real_kaldi_archives_are_read(corpora, monkeypatch):
     monkeypatch.chdir(corpora / "vpc2020_libri_test")
     vectors = read_vectors("xvectors/libri_test_trials_f/xvector.scp")
     assert len(vectors) == 734

@@ -229,7 +229,7 @@ def test_silence_is_nothing() -> None:
 def test_bad_inputs(tmp_path: Path, make_data_dir) -> None:  # type: ignore[no-untyped-def]
     data, out, hypothesis = make_data_dir(tmp_path / "d"), tmp_path / "out", tmp_path / "hyp"
     end = (data, hypothesis, out)
-    known = "kaldi: no recogniser; known: moonshine, pocketsphinx"
+    known = "kaldi: no recogniser; known: moonshine, whisper, pocketsphinx"
     refuses_words(known, decode, "kaldi", data, out)
     hypothesis.write_text("s1-000 words\n")
     said = r"hyp: compared with .*s1-001"

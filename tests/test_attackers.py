@@ -11,15 +11,13 @@ import yaml
 
 from local import record_attack as record_program
 from local.protocols.attackers import ATTACKERS, READING, AttackedSystem, plan_attacks
-from local.report import select, tables
-from local.report.frame import absent
 from steps import anonymise, join_draws, make_voice_pool, train_backend, train_encoder
 from steps.anonymisers.registry import describe_system
 from steps.speaker.config import EncoderConfig
 from steps.speaker.encoders import load_network
 from steps.training.settings import read_config
 from tests.refusals import refuses
-from tests.report_rows import Figure, frame
+from tests.report_rows import Figure
 from tests.report_rows import figure as made_up
 from utils.archives import write_archive
 from utils.datadir import load_data_dir, read_training_speakers
@@ -33,7 +31,7 @@ PERM = AttackedSystem("p", "perm", ("spk", "perm"))
 
 
 class TestPlan:
-    def test_each_attacker_with_each_evaluator_unprotected_speech_first(self) -> None:
+    def test_each_attacker_with_each_evaluator_unprotected_speech_first(self):
         plan = plan_attacks(["ignorant", "semi_informed"], [DRAWN], ["e/plda", "f/plda"], "utt")
         assert [
             (a.evaluator, a.system, a.parts.condition, a.protection, a.parts.evaluator, a.level)
@@ -68,7 +66,7 @@ class TestPlan:
         assert why in reason
         assert reason.startswith(f"{name} on {system.name} with {evaluator}: ")
 
-    def test_the_level_of_the_training_set(self) -> None:
+    def test_the_level_of_the_training_set(self):
         def levels(system: AttackedSystem, asked: str) -> list[str]:
             names = [n for n in ATTACKERS if n.startswith("semi_informed")]
             plan = plan_attacks(names, [system], ["e/plda"], asked)
@@ -79,17 +77,17 @@ class TestPlan:
         assert levels(FIXED, "utt") == ["const"]  # it draws nothing, so it knows no other
         assert levels(AttackedSystem("v", "position", ("spk", "utt")), "utt") == ["position"]
 
-    def test_the_aligned_one_trains_nothing(self) -> None:
+    def test_the_aligned_one_trains_nothing(self):
         _, attack = plan_attacks(["aligned"], [DRAWN], ["resemblyzer/cosine"], "utt").attacks
         assert (attack.parts.evaluator, attack.level) == ("aligned", "-")
         assert attack.protection == ("", "b2r")
 
-    def test_white_box_hears_the_very_target(self) -> None:
+    def test_white_box_hears_the_very_target(self):
         constant = AttackedSystem("c", "const", ("utt", "spk", "perm", "const"))
         plan = plan_attacks(["semi_informed", "white_box"], [constant], ["e/plda"], "utt")
         assert [a.level for a in plan.attacks[1:]] == ["utt", "const"]
 
-    def test_unknown_names_are_told_with_those_known(self) -> None:
+    def test_unknown_names_are_told_with_those_known(self):
         for said, names, level in (
             (r"psychic is unknown; known: ignorant aligned lazy_informed ", ["psychic"], "utt"),
             (r"const is unknown; known: utt spk same", [], "const"),
@@ -106,7 +104,7 @@ def b2r(data: Path, out: Path, *options: object) -> Path:
 
 class TestLevels:
     @pytest.mark.parametrize("name", [n for n in list_settings(SYSTEMS) if n != READING])
-    def test_every_system_can_have_the_levels_that_it_says(self, name: str) -> None:
+    def test_every_system_can_have_the_levels_that_it_says(self, name):
         conf = SYSTEMS / f"{name}.yaml"
         for level in describe_system(conf).levels:
             described = describe_system(conf, level)
@@ -114,7 +112,7 @@ class TestLevels:
             assert described.needs == describe_system(conf).needs
 
     @pytest.mark.parametrize("name", ["b2", "copy", "const_01"])
-    def test_a_system_that_draws_nothing_has_none(self, name: str) -> None:
+    def test_a_system_that_draws_nothing_has_none(self, name):
         refuses("known: none: it draws nothing", describe_system, SYSTEMS / f"{name}.yaml", "utt")
 
     def test_utterances_of_a_training_set_get_draws_of_their_own(self, tmp_path, make_data_dir):
@@ -360,40 +358,3 @@ class TestRecord:
 def figure(attacker: str, metric: str, value: str, **more: str) -> Figure:
     of = {"system": "b2", "split": "s_f", "condition": "AA", "n_speakers": "4"} | more
     return made_up(of.pop("system"), attacker, metric, value, 0.1, 0.6, **of)
-
-
-class TestStrongest:
-    FIGURES = (
-        figure("unprotected", "eer", "0.02", system="original", condition="OO"),
-        figure("ignorant", "eer", "0.4"),
-        figure("ignorant", "d_ece", "0.05"),
-        figure("semi_informed", "eer", "0.25"),
-        figure("semi_informed", "d_ece", ""),  # not defined
-        figure("semi_informed", "eer", "0.3", evaluator="f"),
-        figure("lazy_informed", "d_ece", "0.2", evaluator="f"),
-    )
-
-    def test_the_lowest_eer_and_the_highest_disclosure_may_be_of_two(self) -> None:
-        (found,) = select.strongest(frame(self.FIGURES))
-        assert found.eer is not None and found.d_ece is not None
-        assert (found.eer.attacker, found.eer.evaluator) == ("semi_informed", "e")
-        assert (found.d_ece.attacker, found.d_ece.evaluator) == ("lazy_informed", "f")
-        assert found.eers == 3
-        table = tables.strongest_table(frame(self.FIGURES))
-        assert table.rows == [
-            ["s_f", "b2", "25.0 [10.0, 60.0]", "semi-informed", "e", "0.200 [0.100, 0.600]",
-             "lazy-informed", "f", "2.0 [10.0, 60.0]", "3", "4"]
-        ]  # fmt: skip
-
-    def test_order_does_not_matter(self) -> None:
-        found = (select.strongest(frame(rows)) for rows in (self.FIGURES, self.FIGURES[::-1]))
-        assert len({repr(own) for own in found}) == 1
-
-    def test_nothing_defined_is_said(self) -> None:
-        (row,) = tables.strongest_table(frame([figure("ignorant", "eer", "")])).rows
-        assert row[2:5] == ["not defined", "-", "-"]
-        assert tables.strongest_table(frame([])).rows == []
-
-    def test_one_kind_of_an_attacker_is_enough(self) -> None:
-        known = ["unprotected", "ignorant", "aligned", "lazy_informed", "semi_informed_backend"]
-        assert absent(known) == ["white_box"]

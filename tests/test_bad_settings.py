@@ -38,7 +38,7 @@ ROWS = [
 
 
 @pytest.mark.parametrize(("reader", "base", "text", "said"), ROWS)
-def test_bad_settings_are_one_line(tmp_path: Path, reader, base, text, said) -> None:
+def test_bad_settings_are_one_line(tmp_path, reader, base, text, said):
     """That names the file and the setting."""
     path, given = tmp_path / "conf.yaml", re.findall(r"^(\w+):", text, re.M)
     kept = [line for line in base.splitlines() if line.partition(":")[0] not in given]

@@ -51,8 +51,8 @@ from steps.synthesis.voices import PACKED, VoicePool, write_packed
 from steps.synthesis.world import WorldFrames, analyse
 from steps.train_synthesiser import main as train_program
 from steps.training.settings import read_config
-from tests.making import RATE, assert_same_network, audio_of, voice
 from tests.refusals import refuses
+from tests.world import RATE, assert_same_network, audio_of, voice
 from utils.cli import LossError, UserError
 from utils.settings import parse_settings, read_settings, to_plain, write_settings
 
@@ -464,9 +464,9 @@ def test_a_style_is_a_name_for_f0_and_what_is_kept(tmp_path: Path) -> None:
         said = resolved(f"{base}bn_mini\nf0: {f0}\nkeep: {keep}")
         assert replace(named, style=None) == said
     for text, why in (
-        ("bn_mini\nstyle: source\nf0: none", "f0: style: source says it already"),
+        ("bn_mini\nstyle: source\nf0: none", "f0: style: source sets it already"),
         ("bn_mini\nstyle: gst", "style: 'gst' is unknown; known: source, reference"),
-        ("world\nstyle: source", "style: it is of synthesiser: bn_<name>"),
+        ("world\nstyle: source", "style: this setting belongs to synthesiser: bn_<name>"),
     ):
         refuses(re.escape(why), resolved, base + text)
     # what models/bn says of F0 gives way to a style

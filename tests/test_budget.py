@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-from conftest import RunProgram
-
 MODULE = '''"""A docstring
 of two lines."""
 
@@ -42,7 +40,7 @@ def write_tree(root: Path) -> None:
     (root / "egs/b/run.sh").symlink_to(root / "egs/a/run.sh")
 
 
-def test_a_room_over_its_budget_is_named(tmp_path: Path, run_program: RunProgram) -> None:
+def test_a_room_over_its_budget_is_named(tmp_path, run_program):
     tree, budget = tmp_path / "tree", tmp_path / "budget.txt"
     write_tree(tree)
     written = run_program("utils/count_code.py", "--write", budget, tree)
@@ -70,7 +68,7 @@ def test_a_room_over_its_budget_is_named(tmp_path: Path, run_program: RunProgram
     assert "steps/asr: 4 words, 0 allowed by budget.txt" in over.stderr
 
 
-def test_a_room_that_is_not_in_the_budget_has_none(tmp_path: Path, run_program: RunProgram) -> None:
+def test_a_room_that_is_not_in_the_budget_has_none(tmp_path, run_program):
     tree, budget = tmp_path / "tree", tmp_path / "budget.txt"
     write_tree(tree)
     run_program("utils/count_code.py", "--write", budget, tree)

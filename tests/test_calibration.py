@@ -23,7 +23,7 @@ from steps.generators.training import (
     train_generator,
 )
 from steps.sources import VoiceKey
-from tests.making import run_of
+from tests.world import run_of
 from utils.cli import UserError
 from utils.settings import list_settings
 
@@ -55,7 +55,7 @@ def voices(trained: Path, n: int = 300, **settings: object) -> tuple[np.ndarray,
     return made.generate_many([VoiceKey("spk", ("test", str(i))) for i in range(n)])
 
 
-def test_of_two_gaussians_by_hand() -> None:
+def test_of_two_gaussians_by_hand():
     """Deviations 4 and 6 to 2 and 9: the first is halved, the second grows by a half; and moved."""
     rng = np.random.default_rng(0)
     points = rng.standard_normal((4000, 2))
@@ -67,7 +67,7 @@ def test_of_two_gaussians_by_hand() -> None:
     np.testing.assert_allclose(found, expected, atol=0.03)
 
 
-def test_directions_that_a_network_hardly_learned_stayed_too_narrow() -> None:
+def test_directions_that_a_network_hardly_learned_stayed_too_narrow():
     """As those of a WGAN: a deviation 1/40 of others became 0.64 of people's."""
     points = np.random.default_rng(0).standard_normal((4000, 8)).astype(np.float32)
     made = Calibration(8)
@@ -75,7 +75,7 @@ def test_directions_that_a_network_hardly_learned_stayed_too_narrow() -> None:
     np.testing.assert_allclose(made.in_use()(narrow).std(axis=0), points.std(axis=0), rtol=0.08)
 
 
-def test_until_it_is_fitted_and_where_nothing_is_to_be_done_vectors_stay() -> None:
+def test_until_it_is_fitted_and_where_nothing_is_to_be_done_vectors_stay():
     made, vectors = Calibration(24), people().means
     np.testing.assert_array_equal(made.in_use()(vectors), vectors)
     vectors = people(4000, 1).means  # so many that they are everybody
@@ -83,7 +83,7 @@ def test_until_it_is_fitted_and_where_nothing_is_to_be_done_vectors_stay() -> No
     np.testing.assert_allclose(made.in_use()(vectors), vectors, atol=0.05)
 
 
-def test_voices_of_few_speakers_were_more_alike_than_people() -> None:
+def test_voices_of_few_speakers_were_more_alike_than_people():
     """1.8 times people's share of pairs with 40 speakers: their covariance is too uneven."""
     rng, widths = np.random.default_rng(0), 1.0 / np.sqrt(np.arange(1, 101))
     everybody = np.sum(widths**4) / np.sum(widths**2) ** 2  # mean squared cosine of two of them
@@ -104,7 +104,7 @@ def test_voices_of_few_speakers_were_more_alike_than_people() -> None:
         np.testing.assert_array_equal(of_everybody(alone, 2), alone)
 
 
-def test_where_people_never_differ_new_voices_do_not_either() -> None:
+def test_where_people_never_differ_new_voices_do_not_either():
     rng, real = np.random.default_rng(0), people().means
     made = Calibration(24)
     made.fit(real, rng.standard_normal((N_INDICES, 24)).astype(np.float32))
@@ -113,7 +113,7 @@ def test_where_people_never_differ_new_voices_do_not_either() -> None:
     assert np.isfinite(found).all()
 
 
-def test_new_identities_fell_together(trained: Path) -> None:
+def test_new_identities_fell_together(trained):
     """Mean cosine 0.88 with Resemblyzer, where real speakers have 0.58."""
     real = people().means.astype(np.float64)
     raw, used = (voices(trained, norm=norm, tries=1)[0] for norm in ("raw", "calibrated"))
@@ -125,7 +125,7 @@ def test_new_identities_fell_together(trained: Path) -> None:
     assert 0.005 < share < 0.06
 
 
-def test_a_voice_depends_on_its_key_alone_and_is_kept_with_the_weights(trained: Path) -> None:
+def test_a_voice_depends_on_its_key_alone_and_is_kept_with_the_weights(trained):
     vectors, rows = voices(trained, 30)
     alone, row = voices(trained, 1)
     np.testing.assert_allclose(vectors[0], alone[0], rtol=1e-3, atol=1e-4)
@@ -134,7 +134,7 @@ def test_a_voice_depends_on_its_key_alone_and_is_kept_with_the_weights(trained: 
     assert {"calibration.real", "calibration.new", "calibration.map"} <= set(state)
 
 
-def test_a_pseudo_speaker_was_somebody(trained: Path) -> None:
+def test_a_pseudo_speaker_was_somebody(trained):
     """A voice nearer to a training speaker than two recordings of one person is drawn again."""
     folder = load_trained(trained)
     limit = np.quantile([row["nearest"] for row in voices(trained, tries=1)[1]], 0.6)
@@ -154,7 +154,7 @@ def test_a_pseudo_speaker_was_somebody(trained: Path) -> None:
     assert "nobody whom it was trained on has two x-vectors" in made.notes[1]
 
 
-def test_a_check_called_vectors_calibrated_that_were_not(trained: Path) -> None:
+def test_a_check_called_vectors_calibrated_that_were_not(trained):
     """Mean cosine 0.94 where it is 0.84: the last check tells what generator.yaml tells."""
     header, *_, last = (trained / "training.tsv").read_text().lstrip("#").splitlines()
     checked = dict(zip(header.split("\t"), last.split("\t"), strict=True))
@@ -163,7 +163,7 @@ def test_a_check_called_vectors_calibrated_that_were_not(trained: Path) -> None:
         assert float(checked[name]) == pytest.approx(told[name], abs=1e-4), name
 
 
-def test_a_collapsed_generator_was_called_trained(trained: Path) -> None:
+def test_a_collapsed_generator_was_called_trained(trained):
     model, data = load_trained(trained).model, people()
     fine = sanity_figures(model, data)
     assert problem_of(fine, model.norm_limits) == ""
@@ -182,8 +182,8 @@ def test_a_collapsed_generator_was_called_trained(trained: Path) -> None:
      ("wgan", {"noise": 2}, {"steps": 60, "batch": 16, "learning_rate": 0.03})],  # all on a line
 )  # fmt: skip
 def test_a_generator_that_collapses_in_training_is_an_error(
-    generator: str, network: dict, training: dict, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+    generator, network, training, tmp_path, caplog
+):
     """Voices of Diff and WGAN lay on one line, which two or three directions did not show."""
     values = {"generator": generator, "network": network, "training": training}
     with pytest.raises(UserError, match="they have collapsed into one: trained too little"):
@@ -193,14 +193,14 @@ def test_a_generator_that_collapses_in_training_is_an_error(
         assert told in caplog.text
 
 
-def test_directions_by_hand() -> None:
+def test_directions_by_hand():
     corners = np.array([[1.0, 0, 0], [-1, 0, 0], [0, 1, 0], [0, -1, 0]])
     assert n_directions(corners) == pytest.approx(2.0)
     assert n_directions(corners * [1, 0, 0]) == pytest.approx(1.0)
     assert n_directions(np.ones((3, 4))) == 1.0
 
 
-def test_two_recordings_of_one_person_by_hand() -> None:
+def test_two_recordings_of_one_person_by_hand():
     vectors = np.array([[1, 0], [0, 2], [3, 0], [3, 3]], dtype=np.float32)
     data = TrainingVectors(("a", "b"), vectors, np.array([0, 0, 0, 1]))
     assert data.same_person == pytest.approx(0.0)  # of 0, 1 and 0
@@ -208,7 +208,7 @@ def test_two_recordings_of_one_person_by_hand() -> None:
     assert np.isnan(lone.same_person)
 
 
-def test_variants_of_a_generator_overwrote_each_other() -> None:
+def test_variants_of_a_generator_overwrote_each_other():
     """A system names the file that its generator is trained by; every such file is there."""
     folder = Path(__file__).resolve().parents[1] / "egs/TEMPLATE/conf"
     found = {}

@@ -28,7 +28,7 @@ def brute_force(made: Float32) -> np.ndarray:
 
 
 @pytest.mark.parametrize("size", [7, 300, 2000])
-def test_all_pairs_of_two_thousand_vectors(size: int) -> None:
+def test_all_pairs_of_two_thousand_vectors(size):
     made = vectors(2000)
     found = list(measure_capacity(blocks(made, size), [100, 2000], threshold=0.5))
     for figures in found:
@@ -41,7 +41,7 @@ def test_all_pairs_of_two_thousand_vectors(size: int) -> None:
     assert [figures.n for figures in found] == [100, 2000]
 
 
-def test_beyond_the_exact_number_the_mean_is_of_all_pairs_and_the_rest_of_a_sample() -> None:
+def test_beyond_the_exact_number_the_mean_is_of_all_pairs_and_the_rest_of_a_sample():
     made = vectors(900)
     found = list(
         measure_capacity(blocks(made, 128), [200, 900], threshold=0.5, exact=300, references=50)
@@ -54,7 +54,7 @@ def test_beyond_the_exact_number_the_mean_is_of_all_pairs_and_the_rest_of_a_samp
     assert found[1].above == pytest.approx(np.mean(cosines > 0.5), abs=0.01)
 
 
-def test_two_vectors_and_equal_ones() -> None:
+def test_two_vectors_and_equal_ones():
     right = np.array([[1, 0], [0, 2], [0, 5]], np.float32)
     found = list(measure_capacity([right], [2, 3], threshold=0.9))
     assert (found[0].mean, found[0].minimum, found[0].maximum) == (0.0, 0.0, 0.0)
@@ -62,7 +62,7 @@ def test_two_vectors_and_equal_ones() -> None:
     assert found[1].mean == pytest.approx(1 / 3)
 
 
-def test_memory_does_not_grow_with_the_number_of_vectors() -> None:
+def test_memory_does_not_grow_with_the_number_of_vectors():
     rng = np.random.default_rng(0)
     stream = (rng.standard_normal((4096, 64), dtype=np.float32) for _ in range(100))
     tracemalloc.start()
@@ -83,11 +83,11 @@ def test_memory_does_not_grow_with_the_number_of_vectors() -> None:
         ([10], "8 vectors, and 10 are asked for"),
     ],
 )  # fmt: skip
-def test_bad_sizes(sizes: list[int], message: str) -> None:
+def test_bad_sizes(sizes, message):
     refuses(message, list, measure_capacity([vectors(8)], sizes))
 
 
-def test_a_zero_vector_has_no_cosine() -> None:
+def test_a_zero_vector_has_no_cosine():
     made = vectors(8)
     made[5] = 0
     refuses("is zero", list, measure_capacity([made], [8]))

@@ -16,7 +16,6 @@ from local.protocols.attackers import Sets, read_protocol
 from local.report.challenge import (
     Score,
     averages,
-    category,
     conclusions,
     read_results,
     scores_of,
@@ -180,8 +179,8 @@ def test_W5_the_mean_over_folds_wins_over_the_pooled_recall(tmp_path: Path) -> N
     rows = """
     IEMOCAP_dev theirs utility - e PP uar 0.5
     IEMOCAP_dev theirs utility - e PP uar_vpc24 0.6
-    IEMOCAP_dev theirs utility - e PP recall_sad 0.4
-    IEMOCAP_dev theirs utility - e PP recall_vpc24_sad 0.3
+    IEMOCAP_dev theirs utility - e PP recall/group=sad 0.4
+    IEMOCAP_dev theirs utility - e PP recall_vpc24/group=sad 0.3
     """
     found = scores(tmp_path, "vpc2024", rows)["uar", "IEMOCAP_dev"]
     assert found.value == 0.6 and found.parts == {"sad": 0.3}
@@ -280,11 +279,6 @@ def test_W10_common_sentences_in_the_layout_of_2024() -> None:
     (text,) = write_results(found, asked, "x", time.localtime(0)).values()
     assert "vctk   dev  f_common       anon  anon 30.0" in text.replace("  30.0", " 30.0")
     assert "vctk   dev  anon" in text and "vctk_dev" not in text
-
-
-def test_categories() -> None:
-    least = (0.1, 0.2, 0.3, 0.4)
-    assert [category(eer, least) for eer in (0.05, 0.1, 0.35, 0.5)] == [0, 1, 3, 4]
 
 
 def test_an_average_of_40_percent_had_the_category_below(tmp_path, capsys):

@@ -104,7 +104,7 @@ TIME_2026 = "31-08-26_12:51"
 
 
 @pytest.mark.parametrize("name", KNOWN.OF_2026)
-def test_W2_of_2026_only_the_fine_tuned_attacker_is_averaged(tmp_path: Path, name: str) -> None:
+def test_W2_of_2026_only_the_fine_tuned_attacker_is_averaged(tmp_path, name):
     dev, test, wers, given, tuned, behind, n_chars = KNOWN.OF_2026[name]
     widths, stamp = "1 8 6 7 11 6 8", f"---- Time: {TIME_2026} ----"
     text = "\n\n".join([
@@ -125,7 +125,7 @@ def test_W2_of_2026_only_the_fine_tuned_attacker_is_averaged(tmp_path: Path, nam
     assert write_rank(scores, asked, [TIME_2026]) == text.rstrip("\n") + "\n"
 
 
-def test_W2_half_a_file_of_2026_has_no_average(tmp_path: Path) -> None:
+def test_W2_half_a_file_of_2026_has_no_average(tmp_path):
     """B2 of March: the attacker as given, and the tuned one on lists of women and men, too."""
     path, asked = tmp_path / "result_for_rank", protocol("vpc2026")
     first = "\n\n".join([
@@ -154,7 +154,7 @@ def test_W2_half_a_file_of_2026_has_no_average(tmp_path: Path) -> None:
 LANGUAGES = ("de", "en", "es", "fr")
 
 
-def test_M4_a_file_of_track_2_has_a_section_for_each_language(tmp_path: Path) -> None:
+def test_M4_a_file_of_track_2_has_a_section_for_each_language(tmp_path):
     four = [f"{language}|{split}|mixed" for language in LANGUAGES for split in ("dev", "test")]
     words = [f"{one[:-6]}|{kind}" for one in four for kind in ("original", "anon")]
     numbers = map(str, (2, 10, 3, 11, 0, 8, 1, 9, 6, 14, 7, 15, 4, 12, 5, 13))
@@ -184,7 +184,7 @@ def test_M4_a_file_of_track_2_has_a_section_for_each_language(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("name", KNOWN.MARCH)
-def test_M4_files_of_march_2026_are_read_and_written_again(tmp_path: Path, name: str) -> None:
+def test_M4_files_of_march_2026_are_read_and_written_again(tmp_path, name):
     """Then lists of women and men stood between the mixed ones, which left their row numbers."""
     stamp, dev, test, given, words = KNOWN.MARCH[name]
     original = ("72.087 75.610 82.310 72.325 58.103", "78.904 68.077 90.638 83.396 73.504")
@@ -256,7 +256,7 @@ def summary_2022() -> str:
     return "\n".join(lines) + "\n" + KNOWN.MEANS_22  # fmt: skip
 
 
-def test_M1_M2_the_summary_of_2022_is_read_averaged_and_written_again(tmp_path: Path) -> None:
+def test_M1_M2_the_summary_of_2022_is_read_averaged_and_written_again(tmp_path):
     text = summary_2022()
     assert len(text) == 4762
     path, asked = tmp_path / "results_summary.txt", protocol("vpc2022")
@@ -282,7 +282,7 @@ def results_2020() -> str:
     return "\n".join(lines) + "\n" + KNOWN.WORDS_20
 
 
-def test_M1_W14_results_of_2020_are_read_and_written_and_not_averaged(tmp_path: Path) -> None:
+def test_M1_W14_results_of_2020_are_read_and_written_and_not_averaged(tmp_path):
     text = results_2020()
     path, asked = tmp_path / "results.txt", protocol("vpc2020")
     path.write_text(text)
@@ -296,7 +296,7 @@ def test_M1_W14_results_of_2020_are_read_and_written_and_not_averaged(tmp_path: 
     )
 
 
-def test_M1_results_of_2022_have_more_of_each_list_and_of_voices(tmp_path: Path) -> None:
+def test_M1_results_of_2022_have_more_of_each_list_and_of_voices(tmp_path):
     """Linkability, ZEBRA, pitch and DeID of B2; and ZEBRA's least figures, which were 0.000."""
     text = """ASV-libri_dev_enrolls_anon-libri_dev_trials_m_anon
   EER: 1.398%
@@ -327,7 +327,7 @@ libri_dev_trials_m
     assert write_full(read_results(path, asked), asked) == text
 
 
-def test_the_original_evaluator_of_2022_counted_as_the_semi_informed_one(tmp_path: Path) -> None:
+def test_the_original_evaluator_of_2022_counted_as_the_semi_informed_one(tmp_path):
     """results.orig has protected enrolment and trials, too: 43 %, which no attacker who learnt
     left; and results.txt has OA by that attacker, which was taken for the ignorant one's."""
     asked, found = protocol("vpc2022"), {}

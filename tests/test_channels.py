@@ -306,12 +306,13 @@ def test_an_utterance_without_phones_ended_the_recipe(caplog: pytest.LogCaptureF
 @pytest.mark.parametrize(
     ("people", "recordings", "models", "known", "undefined", "said"),
     [
-        ("abc", 1, "abc", ["eer_1", "eer_all", "named_1"], ["linkability_1"],
+        ("abc", 1, "abc", ["eer", "eer_all", "named"], [],
          "3 recordings: left out, as fewer than 2 people with target trials have so many"),
-        ("ab", 4, "ab", ["eer_1", "eer_3", "eer_all", "named_all"], ["linkability_all"],
+        ("ab", 4, "ab", ["eer", "eer_3", "eer_all", "named_all"], [],
          "10 recordings: left out"),
         ("ab", 4, "a", [], ["p_value_eer", "p_value_named"], "all recordings: left out"),
-        ("abc", 2, "", ["eer_1"], ["eer_normalised_1", "d_ece_all"], "3 recordings: left out"),
+        ("abc", 2, "", ["eer"], ["eer_normalised", "d_ece_normalised_all"],
+         "3 recordings: left out"),
     ],
     ids=["one recording a person", "two people", "one of two enrolled", "one candidate each"],
 )  # fmt: skip
@@ -326,8 +327,8 @@ def test_too_little_to_say_anything_by_recordings(
                        ("s", lambda m, u: len(m + u) + 0.1 * ord(u[0]))):  # fmt: skip
         (tmp_path / name).write_text("".join(f"{m} {u} {last(m, u)}\n" for m, u in trials))
     write_map(tmp_path / "utt2spk", utts)
-    found = compute(tmp_path, "recordings", "--utt2spk", tmp_path / "utt2spk", "--bootstrap", 5,
-                    tmp_path / "t", tmp_path / "s")  # fmt: skip
+    options = ["--recordings", "--utt2spk", tmp_path / "utt2spk", "--bootstrap", 5]
+    found = compute(tmp_path, "verification", *options, tmp_path / "t", tmp_path / "s")
     figures = {name.removesuffix("_recordings"): value for name, value in found.items()}
     assert all(figures[name] is not None for name in known)
     assert all(figures[name] is None for name in undefined)
@@ -355,3 +356,26 @@ def test_every_channel_attacks(world: Path, tmp_path: Path) -> None:
     assert voices == {"tiny/plda", "timing/plda", "timing/rho2", "melody/plda"}
     again = run_recipe(folder, *options, "--report-audio=false")
     assert "making" not in again.stdout
+
+
+@pytest.mark.slow
+def test_the_file_as_written_attacks(world: Path, tmp_path: Path) -> None:
+    """Of each evaluator there are scores and no figures of voices; weights of
+    those who learn are theirs."""
+    pytest.importorskip("moonshine_voice", reason="Moonshine has no wheel here")
+    folder = copy_world(world, tmp_path / "small")
+    learnt = ["content/plda", "energy/plda", "level/gaussian", "rhythm/gaussian"]
+    others = ["content/cosine", "energy/cosine", "level/distance"]
+    options = ["--systems=b2", "--genders=mixed", "--attackers=ignorant semi_informed_backend"]
+    options += [f"--evaluators=tiny/plda {' '.join([*others, *learnt])} fused fused_learnt"]
+    run_recipe(folder, *options, "--report-audio=false")
+    rows = list(csv.DictReader((folder / "exp/results/metrics.csv").open()))
+    eers = {(row["evaluator"], row["attacker"]) for row in rows if row["metric"] == "eer"}
+    assert eers >= {*product([*others, *learnt, "fused"], ("unprotected", "ignorant"))}
+    assert eers >= {*product([*learnt, "fused", "fused_learnt"], ("semi_informed_backend",))}
+    assert ("fused_learnt", "unprotected") in eers and ("fused_learnt", "ignorant") not in eers
+    voices = {row["evaluator"] for row in rows if row["family"] in ("legal", "similarity")}
+    assert voices == {"tiny/plda"}
+    (told,) = (folder / "exp/scores").glob("b2/semi*.fused_learnt/*/*/weights.json")
+    weights = json.loads(told.read_text())["weights"]
+    assert len(weights) == 5 and len(set(weights.values())) == 5

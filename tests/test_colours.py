@@ -48,7 +48,7 @@ def lab(rgb: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("eyes", SEEN_BY)
-def test_eight_systems_are_told_apart(theme: str, eyes: str) -> None:
+def test_eight_systems_are_told_apart(theme, eyes):
     """Blue and violet were 5.7 apart in deuteranopia, olive and green 2.6 in protanopia."""
     seen = lab(linear(list(THEMES[theme][0])) @ SEEN_BY[eyes].T)
     apart = np.linalg.norm(seen[:, None] - seen[None], axis=2)
@@ -56,19 +56,19 @@ def test_eight_systems_are_told_apart(theme: str, eyes: str) -> None:
 
 
 @pytest.mark.parametrize("theme", THEMES)
-def test_every_colour_stands_out_from_the_page(theme: str) -> None:
+def test_every_colour_stands_out_from_the_page(theme):
     colours, paper = THEMES[theme]
     own, page = (linear(list(c)) @ XYZ[1] for c in (colours, [paper]))
     contrast = (np.maximum(own, page) + 0.05) / (np.minimum(own, page) + 0.05)
     assert contrast.min() >= 3
 
 
-def test_lab_of_known_colours() -> None:
+def test_lab_of_known_colours():
     """Red, after Lindbloom: 53.24, 80.09, 67.20."""
     assert lab(linear(["#ff0000"]))[0] == pytest.approx([53.24, 80.09, 67.20], abs=0.02)
 
 
-def test_matplotlib_s_greys_are_those_of_the_page() -> None:
+def test_matplotlib_s_greys_are_those_of_the_page():
     """Another grey would have no variable, and stay dark on a dark page."""
     text = (ROOT / "local/report/pictures.mplstyle").read_text()
     assert set(re.findall("#[0-9a-f]{6}", text)) == {draw.INK, draw.SOFT, draw.GRID}

@@ -158,7 +158,7 @@ def lists(tmp_path: Path) -> tuple[Path, Path]:
 def test_verification_writes_every_key(tmp_path: Path, lists: tuple[Path, Path]) -> None:
     found = compute(tmp_path, "verification", "--omega", "0.5", "--omega", "2", *lists)
     omegas = {f"linkability{m}_omega_{x}" for m in ("", "_mean") for x in ("0.5", "2")}
-    assert set(found) == VERIFICATION_KEYS | omegas
+    assert set(found) == VERIFICATION_KEYS | omegas | {"columns"}
     assert (found["n_target"], found["n_nontarget"]) == (40, 90)
     assert found["linkability_omega_0.5"] <= found["linkability"] <= found["linkability_omega_2"]
 
@@ -417,8 +417,11 @@ def test_the_last_of_two_scores_of_as_many_enrolled_recordings_was_taken(tmp_pat
     listed, scores = write_lists(tmp_path, [1.0], [0.0])
     write_map(utt2spk := tmp_path / "utt2spk", {"t0": "a", "t1": "b"})
     twice = ("--enrolled", "3", scores) * 2
-    words = map(str, ("recordings", "--utt2spk", utt2spk, *twice, listed, scores, "-"))
+    options = ("--recordings", "--utt2spk", utt2spk, *twice)
+    words = map(str, ("verification", *options, listed, scores, "-"))
     refuses("--enrolled: a number of recordings is given twice", main, [*words])
+    words = map(str, ("verification", "--enrolled", "3", scores, listed, scores, "-"))
+    refuses("--enrolled is for --recordings; give both", main, [*words])
 
 
 def test_the_strongest_of_attackers_whose_draws_are_given(tmp_path: Path) -> None:
@@ -433,9 +436,9 @@ def test_the_strongest_of_attackers_whose_draws_are_given(tmp_path: Path) -> Non
     write_map(tmp_path / "utt2spk", {utt: utt[0] for _, utt in trials})
     options = ["--utt2spk", tmp_path / "utt2spk", "--another-attacker", other]
     found = compute(tmp_path, "strongest", *options, "--draw-of", first, again, listed, first)
-    assert found["eer_strongest_1_recordings"] == 0.25 and found["n_attacks"] == 2
+    assert found["eer"] == 0.25 and found["n_attacks"] == 2
     assert compute(tmp_path, "strongest", *options, listed, first)[
-        "eer_strongest_all_recordings"
+        "eer_all_recordings"
     ] == 0.0  # fmt: skip
     words = ["strongest", *map(str, options), "--draw-of", "x", "y", str(listed), str(first), "-"]
     refuses("--draw-of x: no attacker has these scores", main, words)
@@ -461,6 +464,6 @@ def test_the_strongest_was_one_whose_evaluator_judges_nothing(tmp_path: Path) ->
         return compute(tmp_path, "strongest", "--utt2spk", tmp_path / "utt2spk", *own,
                        "--another-attacker", weak, listed, good)  # fmt: skip
 
-    assert found(bare[0], bare[0])["eer_strongest_1_recordings"] == 0.0
-    assert found(*bare)["eer_strongest_1_recordings"] == 0.5
+    assert found(bare[0], bare[0])["eer"] == 0.0
+    assert found(*bare)["eer"] == 0.5
     assert found(bare[1], bare[1]) == {"n_target": 6, "n_nontarget": 12, "n_attacks": 0}

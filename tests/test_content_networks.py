@@ -32,8 +32,8 @@ from steps.synthesis.trained import DiscriminatorConfig, pulse_train
 from steps.synthesis.world import WorldFrames, analyse_finely, synthesise
 from steps.training.audio import hold_out
 from steps.training.settings import read_config
-from tests.making import assert_same_network, audio_of, stopped_at, voice
 from tests.refusals import refuses
+from tests.world import assert_same_network, audio_of, stopped_at, voice
 
 __all__ = ["no_recogniser", "pool"]  # fixtures
 
@@ -61,7 +61,7 @@ def no_ear(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 @needs_wheel
-def test_the_ear_hears_what_onnxruntime_s_encoder_hears() -> None:
+def test_the_ear_hears_what_onnxruntime_s_encoder_hears():
     wave = np.concatenate((voice(1.0, 120, 550), voice(1.0, 180, 900)))
     signal = torch.from_numpy(wave.astype(np.float32))[None].requires_grad_(True)
     found = load_ear("moonshine")(signal)
@@ -74,7 +74,7 @@ def test_the_ear_hears_what_onnxruntime_s_encoder_hears() -> None:
 
 
 @needs_wheel
-def test_a_file_without_the_encoder_is_named(tmp_path: Path) -> None:
+def test_a_file_without_the_encoder_is_named(tmp_path):
     broken = tmp_path / "encoder_model.ort"
     broken.write_bytes(b"no graph" * 100)
     refuses(r"encoder_model\.ort: is not a graph of Moonshine", read_weights, broken)
@@ -82,7 +82,7 @@ def test_a_file_without_the_encoder_is_named(tmp_path: Path) -> None:
     refuses("no content with an ear; known: moonshine, hub:", load_ear, "cepstra")
 
 
-def test_world_with_a_gradient_speaks_like_world() -> None:
+def test_world_with_a_gradient_speaks_like_world():
     wave = voice(1.0, 120, 550)
     frames = analyse_finely(wave)
     n = 200
@@ -113,7 +113,7 @@ def test_world_with_a_gradient_speaks_like_world() -> None:
     assert torch.isfinite(codes.grad).all()
 
 
-def test_what_a_change_of_voice_does_counts_less() -> None:
+def test_what_a_change_of_voice_does_counts_less():
     rng = np.random.default_rng(0)
     plain = rng.standard_normal((9000, 2)).astype(np.float32)
     change = rng.standard_normal((9000, 2)).astype(np.float32) * [2.0, 0.0]
@@ -220,7 +220,7 @@ def hifigan(pool: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     return tmp_path
 
 
-def test_the_published_sizes_of_hifigan() -> None:
+def test_the_published_sizes_of_hifigan():
     config = read_config(HifiganConfig, CONF / "bn_hifigan.yaml")
     assert config.network == HifiganNetwork()
     network = Hifigan(config, 288, 256)
@@ -230,7 +230,7 @@ def test_the_published_sizes_of_hifigan() -> None:
     assert found == pytest.approx(published, rel=0.1)
 
 
-def test_blocks_of_hifigan_have_no_seams(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_of_hifigan_have_no_seams(monkeypatch):
     torch.manual_seed(0)
     network = Hifigan(hifigan_settings(1), Bands.width, N_XVECTOR)
     synthesiser = HifiganSynthesiser(hifigan_settings(1), network)
@@ -243,7 +243,7 @@ def test_blocks_of_hifigan_have_no_seams(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.slow
-def test_a_training_of_hifigan_makes_it_nearer_to_speech_and_silence_stays(hifigan: Path) -> None:
+def test_a_training_of_hifigan_makes_it_nearer_to_speech_and_silence_stays(hifigan):
     names, *rows = map(str.split, (hifigan / "training.tsv").read_text().splitlines())
     distances = [float(row[names.index("valid_loss")]) for row in rows]
     assert distances[-1] < 0.8 * distances[0]

@@ -26,7 +26,7 @@ SCORES = "a a-1 0.5\na b-1 -1.0\n"
         ("ref\ttest\tlabel\na\ta-1\tsame\na\tb-1\tdifferent\n", {"trials": TRIALS}),
     ],
 )
-def test_every_format_is_recognised(tmp_path: Path, text: str, made: dict[str, str]) -> None:
+def test_every_format_is_recognised(tmp_path, text, made):
     (tmp_path / "theirs").write_text(text)
     assert main([str(tmp_path / "theirs"), str(tmp_path / "out")]) == 0
     assert {p.name: p.read_text() for p in (tmp_path / "out").iterdir()} == made
@@ -47,7 +47,7 @@ def test_every_format_is_recognised(tmp_path: Path, text: str, made: dict[str, s
         ("a b 1\na b 2\n", ["--format", "kaldi"], "a b is scored twice"),
     ],
 )  # fmt: skip
-def test_bad_input_is_one_line(tmp_path: Path, text: str, options: list[str], said: str) -> None:
+def test_bad_input_is_one_line(tmp_path, text, options, said):
     (tmp_path / "theirs").write_text(text)
     refuses(said, main, [*options, str(tmp_path / "theirs"), str(tmp_path / "out")])
 
@@ -99,20 +99,20 @@ def test_recordings_compared_with_themselves_were_counted(tmp_path, trials, line
     assert "they are counted" in caplog.text
 
 
-def test_scores_without_labels_are_no_trials(tmp_path: Path) -> None:
+def test_scores_without_labels_are_no_trials(tmp_path):
     path = tmp_path / "list"
     path.write_text("enrol,trial,score\na,b,1\n")
     refuses("list: has no labels", compute_metrics, ["verification", str(path), str(path), "-"])
 
 
-def test_a_fault_in_a_csv_was_told_as_one_of_kaldis_format(tmp_path: Path) -> None:
+def test_a_fault_in_a_csv_was_told_as_one_of_kaldis_format(tmp_path):
     (tmp_path / "trials").write_text("a a-1 target\na b-1 nontarget\n")
     (tmp_path / "s.csv").write_text("enrol,trial,score\na,a-1,0.9\na,b-1,x0.1\n")
     words = ["verification", str(tmp_path / "trials"), str(tmp_path / "s.csv"), "-"]
     refuses(r"s\.csv:3: 'a,b-1,x0\.1' is not as in csv", compute_metrics, words)
 
 
-def test_lines_of_a_table_were_counted_from_behind_its_header(tmp_path: Path) -> None:
+def test_lines_of_a_table_were_counted_from_behind_its_header(tmp_path):
     paths = [tmp_path / name for name in ("t.csv", "scores", "utt2spk")]
     table, scores, utt2spk = paths
     scores.write_text(SCORES)
@@ -128,7 +128,7 @@ def test_lines_of_a_table_were_counted_from_behind_its_header(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("header", ["model,test,label,score,llr", "model,utt1,utt2"])
-def test_the_last_of_two_columns_of_one_meaning_was_taken(tmp_path: Path, header: str) -> None:
+def test_the_last_of_two_columns_of_one_meaning_was_taken(tmp_path, header):
     """Raw scores beside calibrated ones, say; of a list without labels nothing was written."""
     (tmp_path / "s.csv").write_text(f"{header}\na,b,1,0.5,2\n")
     said = r"s\.csv:1: the header names \w+ twice"

@@ -20,7 +20,7 @@ def normal_score(variance: float):
     return lambda q, t: -q / (gamma(0.0, t) ** 2 * variance + 1.0 - gamma(0.0, t) ** 2)
 
 
-def test_gamma_is_what_the_paper_integrates() -> None:
+def test_gamma_is_what_the_paper_integrates():
     t = np.linspace(0.2, 0.9, 10_001)
     integral = np.trapezoid([beta(x) for x in t], t)
     assert gamma(0.2, 0.9) == pytest.approx(np.exp(-0.5 * integral), rel=1e-6)
@@ -29,13 +29,13 @@ def test_gamma_is_what_the_paper_integrates() -> None:
 
 
 @pytest.mark.parametrize("steps", [1, 5, 30])
-def test_a8_the_ml_solver_is_exact_for_a_point(steps: int) -> None:
+def test_a8_the_ml_solver_is_exact_for_a_point(steps):
     made = reverse(point_score(3.0), noise("ml", steps), steps, "ml")
     np.testing.assert_allclose(made, 3.0, atol=1e-12)
 
 
 @pytest.mark.parametrize(("steps", "least"), [(1, 20.0), (5, 2.0), (30, 0.3)])
-def test_a8_euler_misses_a_point_by_much(steps: int, least: float) -> None:
+def test_a8_euler_misses_a_point_by_much(steps, least):
     made = reverse(point_score(3.0), noise("euler", steps), steps, "euler")
     assert np.abs(made - 3.0).max() > least
 
@@ -53,13 +53,13 @@ def test_a8_euler_misses_a_point_by_much(steps: int, least: float) -> None:
         ("heun", 30, 1.0),
     ],
 )  # fmt: skip
-def test_a8_variance_of_a_standard_normal_target(solver: str, steps: int, variance: float) -> None:
+def test_a8_variance_of_a_standard_normal_target(solver, steps, variance):
     made = reverse(normal_score(1.0), noise(solver, steps), steps, solver)
     assert made.var() == pytest.approx(variance, abs=0.02)
     assert made.mean() == pytest.approx(0.0, abs=0.02)
 
 
-def test_the_variance_of_the_ml_solver_follows_from_its_linear_steps() -> None:
+def test_the_variance_of_the_ml_solver_follows_from_its_linear_steps():
     """Worked out: with score -q every step is q <- a q + sigma xi, so variances add up exactly."""
     steps = 5
     start = reverse(normal_score(1.0), _one(steps, 0), steps, "ml")
@@ -77,7 +77,7 @@ def _one(steps: int, place: int) -> np.ndarray:
     return unit
 
 
-def test_heun_is_of_second_order_and_needs_no_noise() -> None:
+def test_heun_is_of_second_order_and_needs_no_noise():
     q = noise("heun", 1, 500)
     exact = 2.0 * q[0] * np.sqrt(1 / (4 * gamma(0, 1) ** 2 + 1 - gamma(0, 1) ** 2))
     errors = [

@@ -20,22 +20,22 @@ WITH_EXAMPLES = sorted(
 
 
 @pytest.mark.parametrize("name", WITH_EXAMPLES)
-def test_examples(name: str) -> None:
+def test_examples(name):
     result = doctest.testmod(importlib.import_module(name))
     assert result.failed == 0
 
 
-def test_a_seed_is_the_head_of_a_sha256() -> None:
+def test_a_seed_is_the_head_of_a_sha256():
     expected = int.from_bytes(hashlib.sha256(b"1:07:mcadams3:f01").digest()[:8], "big")
     assert derive_seed(0, "mcadams", "f01") == expected
 
 
-def test_names_are_not_glued_together() -> None:
+def test_names_are_not_glued_together():
     assert derive_seed(0, "a", "bc") != derive_seed(0, "ab", "c")
     assert derive_seed(0, "a") != derive_seed(1, "a")
 
 
-def test_vpc20_random_draws_do_not_depend_on_order() -> None:
+def test_vpc20_random_draws_do_not_depend_on_order():
     """Conventions 2.18: dropping or reordering sets changed all later pseudo-speakers."""
     items = ["s1", "s2", "s3"]
     forwards = {item: make_rng(0, "draw", item).uniform() for item in items}

@@ -148,18 +148,6 @@ def test_a_dry_run_ends_as_an_error_where_slurm_cannot_be_had(recipe, monkeypatc
     assert "2 of 2 steps would be made" in done.stdout and "run.sh: conf/slurm.conf" in done.stderr
 
 
-def test_a_command_that_fails_stops_the_recipe(recipe, tmp_path: Path) -> None:
-    body = f"""
-if in_stage 3 "third"; then
-  each made false "{MAKE}"
-fi
-"""
-    done = recipe(body, row("exp/a"))
-    assert done.returncode != 0
-    assert "stage 3 failed at exp/a" in done.stderr
-    assert not (tmp_path / "exp/a").exists()
-
-
 PROGRAM = "#!/usr/bin/env python3\nimport os, sys, time\nfrom pathlib import Path\n"
 JOBS = """
 if in_stage 1 "jobs"; then
@@ -273,11 +261,6 @@ fi
 """
     recipe(body, row("exp/a"), status=0)
     assert not list((tmp_path / "exp").glob(".partial.*"))
-
-
-def test_a_mistyped_option_is_an_error(recipe) -> None:
-    done = recipe(TWO_STAGES, *TWO, options=("--stop-satge", "3"), status=2)
-    assert "stop-satge" in done.stderr
 
 
 def test_cuda_asks_for_a_gpu_and_a_site_for_memory(recipe, tmp_path: Path) -> None:

@@ -18,12 +18,12 @@ from steps.emotion.functionals import NAMES, Labelled, functionals, recognise_le
 from steps.extract_functionals import main as extract_functionals
 from steps.recognise_emotion import main as recognise_emotion
 from tests.corpus_trees import ROOT, make_recipe
-from tests.making import HUB_FRONT, RATE
 from tests.refusals import refuses, refuses_words
 from tests.utility import compute_uar
+from tests.world import HUB_FRONT, RATE, write_speech
 from utils.archives import read_vectors
 from utils.cli import LossError, UserError
-from utils.datadir import load_data_dir, write_data_dir
+from utils.datadir import load_data_dir
 from utils.seeds import make_rng
 from utils.tables import read_map, write_map
 
@@ -42,7 +42,7 @@ def named(samples: np.ndarray) -> dict[str, float]:
     return dict(zip(NAMES, functionals(samples).tolist(), strict=True))
 
 
-def test_pitch_of_a_known_tone() -> None:
+def test_pitch_of_a_known_tone():
     flat, rising = named(sung(f0=200.0)), named(sung(rise=0.5))
     assert flat["log_f0_mean"] == pytest.approx(math.log(200), abs=0.01)
     assert flat["log_f0_slope"] == pytest.approx(0, abs=0.02)
@@ -55,7 +55,7 @@ def test_pitch_of_a_known_tone() -> None:
     assert flat["voiced_share"] > 0.9
 
 
-def test_level_does_not_count_and_noise_has_no_pitch() -> None:
+def test_level_does_not_count_and_noise_has_no_pitch():
     wave = sung(rise=0.3, gap=0.1) + 0.001 * make_rng(0, "noise").standard_normal(RATE)
     np.testing.assert_allclose(functionals(wave), functionals(0.25 * wave), rtol=1e-3, atol=2e-3)
     tone, noise = named(wave), named(0.1 * make_rng(0, "noise").standard_normal(RATE))
@@ -82,7 +82,7 @@ def speaker_set(speakers: str, rng: np.random.Generator) -> Labelled:
 
 
 @pytest.mark.slow
-def test_a_speaker_is_never_in_his_own_training() -> None:
+def test_a_speaker_is_never_in_his_own_training():
     train = speaker_set("abcd", make_rng(0, "set"))
     found, settings = recognise_leaving_out(train.functionals, train.utt2spk, [train])
     assert found.idxmax(axis=1).to_dict() == train.utt2emotion
@@ -99,7 +99,7 @@ def test_a_speaker_is_never_in_his_own_training() -> None:
 
 
 @pytest.mark.slow
-def test_order_and_undefined_values() -> None:
+def test_order_and_undefined_values():
     train = speaker_set("abcd", make_rng(1, "set"))
     for vector in train.functionals.values():
         vector[5] = np.nan
@@ -115,7 +115,7 @@ def test_order_and_undefined_values() -> None:
     refuses(said, recognise_leaving_out, *small[:2], [small])
 
 
-def test_uar_by_hand() -> None:
+def test_uar_by_hand():
     # calm: 3 of 4 right; wild: 1 of 2 right; UAR 0.625, accuracy 4/6.
     reference = dict(zip("abcdef", ["calm"] * 4 + ["wild"] * 2, strict=True))
     recognised = dict(zip("abcdef", ["calm", "calm", "calm", "wild", "wild", "bored"], strict=True))
@@ -140,7 +140,7 @@ def test_uar_by_hand() -> None:
     assert recall_figures(reference, recognised, swapped)["uar"] == found["uar"]
 
 
-def test_uar_where_an_emotion_is_missing(caplog: pytest.LogCaptureFixture) -> None:
+def test_uar_where_an_emotion_is_missing(caplog):
     one = recall_figures({"a": "calm"}, {"a": "calm"}, {"a": "1"})
     assert math.isnan(one["uar"])  # type: ignore[arg-type]
     assert one["recall_calm"] == 1
@@ -156,18 +156,13 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Data directory `d` of four speakers, high voices wild and low ones calm; `train` of two."""
     tmp_path = tmp_path_factory.mktemp("recorded")
     for name, speakers in (("d", "abcd"), ("train", "ef")):
-        wav, emotion = {}, {}
-        for spk in speakers:
-            for number in range(4):
-                utt = f"{spk}-{number}"
-                wav[utt] = str(tmp_path / "wav" / f"{utt}.wav")
-                emotion[utt] = ("calm", "wild")[number % 2]
-                f0 = (120.0, 260.0)[number % 2] + 3 * number + ord(spk) - 97
-                noise = 0.001 * make_rng(0, utt).standard_normal(RATE // 2)
-                write_wav(Path(wav[utt]), sung(0.5, f0) + noise)
-        utt2spk = {utt: utt[0] for utt in wav}
-        tables = {"wav.scp": wav, "utt2spk": utt2spk, "utt2emotion": emotion}
-        write_data_dir(tmp_path / name, tables)
+        waves, emotion = {}, {}
+        for utt in (f"{spk}-{number}" for spk in speakers for number in range(4)):
+            number = int(utt[-1])
+            emotion[utt] = ("calm", "wild")[number % 2]
+            f0 = (120.0, 260.0)[number % 2] + 3 * number + ord(utt[0]) - 97
+            waves[utt] = sung(0.5, f0) + 0.001 * make_rng(0, utt).standard_normal(RATE // 2)
+        write_speech(tmp_path / name, waves, utt2emotion=emotion)
         assert extract_functionals([str(tmp_path / name), str(tmp_path / f"{name}_f")]) == 0
     return tmp_path
 
@@ -183,7 +178,7 @@ def options(data: Path) -> list[str]:
 
 
 @pytest.mark.slow
-def test_programs(data: Path) -> None:
+def test_programs(data):
     assert len(read_vectors(data / "d_f/functionals.scp", check_finite=False)) == 16
     out = data / "out"
     assert recognise_emotion([*options(data), "functionals", str(data / "d"), str(out)]) == 0
@@ -202,7 +197,7 @@ def test_programs(data: Path) -> None:
     assert (found["n_segments"], found["recall_wild"]) == (24, pytest.approx(8 / 12))
 
 
-def test_bad_inputs(data: Path) -> None:
+def test_bad_inputs(data):
     end = (data / "d", data / "out")
     refuses_words("no recogniser; known: functionals, hub", recognise_emotion, "gmm", *end)
     said = "--features DIR and --train DATA DIR"
@@ -215,7 +210,7 @@ def test_bad_inputs(data: Path) -> None:
     assert not (data / "out").exists()
 
 
-def test_bad_inputs_of_the_figures(data: Path) -> None:
+def test_bad_inputs_of_the_figures(data):
     own = (data / "d", data / "hyp")
     for speakers, said, kind in (
         ("abc", r"hyp: compared with .*d-0", LossError), ("abcdx", "x-0", UserError),
@@ -252,7 +247,7 @@ def write_model(folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("own_interface", [False, True])
-def test_a_model_of_the_hub_that_is_here(data: Path, own_interface: bool) -> None:
+def test_a_model_of_the_hub_that_is_here(data, own_interface):
     folder = write_model(data / "model")
     if own_interface:
         (folder / "custom_interface.py").write_text(INTERFACE)
@@ -264,7 +259,7 @@ def test_a_model_of_the_hub_that_is_here(data: Path, own_interface: bool) -> Non
     assert set(read_map(data / "out/emotions").values()) <= {"happiness", "neutral"}
 
 
-def test_vpc24_averages_over_folds_by_hand() -> None:
+def test_vpc24_averages_over_folds_by_hand():
     """Fold 1: one of two calm, wild 1: 0.75; fold 2: calm 1, wild 0: 0.5. Pooled: (2/3 + 1/2)/2."""
     felt = {"a": "calm", "b": "calm", "c": "wild", "d": "calm", "e": "wild"}
     heard = {"a": "calm", "b": "wild", "c": "wild", "d": "calm", "e": "calm"}
@@ -279,7 +274,7 @@ def test_vpc24_averages_over_folds_by_hand() -> None:
     assert "uar_vpc24" not in recall_figures(felt, heard, speakers)
 
 
-def test_W12_a_fold_has_the_macro_recall_of_scikit_learn() -> None:
+def test_W12_a_fold_has_the_macro_recall_of_scikit_learn():
     """truth neu, sad; heard neu, ang: 0.333 there, since what was only said has recall 0."""
     felt, heard = {"a": "neu", "b": "sad"}, {"a": "neu", "b": "ang"}
     speakers = dict.fromkeys(felt, "s")
@@ -318,7 +313,7 @@ def test_M3_W5_data_directories_of_IEMOCAP_have_the_mean_over_folds(tmp_path, ie
     refuses("has no fold of utterance Ses02M-1", compute_uar, asked)
 
 
-def test_short_names_of_emotions_were_all_wrong(tmp_path: Path, iemocap: Path) -> None:
+def test_short_names_of_emotions_were_all_wrong(tmp_path, iemocap):
     heard = {"Ses01F-1": "ang", "Ses01F-2": "sad", "Ses02M-1": "happiness", "Ses02M-2": "neu"}
     write_map(tmp_path / "emotions", heard)
     words = [str(iemocap), str(tmp_path / "emotions"), str(tmp_path / "out")]
@@ -328,7 +323,7 @@ def test_short_names_of_emotions_were_all_wrong(tmp_path: Path, iemocap: Path) -
         assert json.loads((tmp_path / "out").read_text())["uar"] == 1
 
 
-def test_M5_nine_labels_of_emotion2vec_are_four(tmp_path: Path, iemocap: Path) -> None:
+def test_M5_nine_labels_of_emotion2vec_are_four(tmp_path, iemocap):
     nine = "angry disgusted fearful happy neutral other sad surprised <unk>"
     found = four_emotions({label: label for label in nine.split()})
     four = "anger anger sadness happiness neutral neutral sadness neutral neutral"
@@ -342,7 +337,7 @@ def test_M5_nine_labels_of_emotion2vec_are_four(tmp_path: Path, iemocap: Path) -
 
 
 @pytest.mark.slow
-def test_M3_emotions_of_IEMOCAP_reach_the_challenges_file(tmp_path: Path, iemocap: Path) -> None:
+def test_M3_emotions_of_IEMOCAP_reach_the_challenges_file(tmp_path, iemocap):
     """As docs/protocols.md has it; theirs has wav/ only."""
     utts = sorted(read_map(iemocap / "utt2spk"))
     for place, loud in (("original", 1.0), ("IEMOCAP_dev_mcadams/wav", 0.5)):

@@ -26,15 +26,14 @@ from steps.speaker.training import EncoderTrainer, equal_error_rate, make_valida
 from steps.training.audio import TrainingAudio, hold_out, load_training_audio
 from steps.training.loop import batches_ahead, count_parameters, learning_rate
 from steps.training.settings import read_config
-from tests.making import HUB_FRONT, NETWORK, assert_same_network, stopped_at
 from tests.recipes import ROOT
 from tests.refusals import refuses
 from tests.waiting import ended, wait_for
+from tests.world import HUB_FRONT, NETWORK, assert_same_network, stopped_at
 from utils.archives import read_vectors
 from utils.cli import LossError
-from utils.datadir import load_data_dir, write_data_dir
+from utils.datadir import load_data_dir
 from utils.parts import merge_parts, split_data_dir
-from utils.settings import to_plain
 from utils.tables import read_map
 
 CONFS = sorted((ROOT / "egs" / "TEMPLATE" / "conf" / "encoders").glob("*.yaml"))
@@ -271,15 +270,6 @@ def test_every_class_comes_once_a_round(conf):
     assert sorted(classes[:9].tolist()) == sorted(classes[9:].tolist()) == list(range(9))
 
 
-def test_a_failing_worker_is_an_error_not_a_wait(conf):
-    class Broken:
-        def __call__(self, step):
-            raise ValueError(f"step {step} is broken")
-
-    with pytest.raises(ValueError, match="0 is broken"):
-        next(batches_ahead(Broken(), range(3)))
-
-
 def test_audio_beyond_the_memory_limit_is_read_from_disk(data):
     held, read = read_audio_of(data), read_audio_of(data, cache_gb=5e-5)
     assert len(held.cache) == 40 and 0 < len(read.cache) < 40
@@ -468,11 +458,6 @@ def test_an_encoder_that_is_not_there_is_named(tmp_path, data):
     refuses(r"final\.pt: not readable", extract, tmp_path, data, tmp_path / "x")
 
 
-def test_resemblyzer_when_it_is_not_installed(monkeypatch):
-    monkeypatch.setitem(sys.modules, "resemblyzer", None)
-    refuses(r"utils/setup\.sh", load_encoder, "resemblyzer")
-
-
 @pytest.mark.corpora
 def test_resemblyzer_is_used_as_its_authors_do(corpora):
     resemblyzer = pytest.importorskip("resemblyzer")
@@ -500,23 +485,6 @@ def test_resemblyzer_hears_what_is_too_short_without_its_pauses_whole():
         (noise[:800], r"0\.05 s long"), (0 * word, "digital silence"),
     ):  # fmt: skip
         refuses(said, encoder.embed, samples, kind=TooShortError)
-
-
-@pytest.mark.slow
-@pytest.mark.corpora
-def test_resemblyzer_refused_single_digits(corpora, tmp_path, capsys):
-    pytest.importorskip("resemblyzer")
-    data = tmp_path / "data"
-    names = [f"6_{spk}_{index}" for spk in ("theo", "yweweler") for index in (1, 2, 3)]
-    wav = {name[2:]: str(corpora / "fsdd" / "recordings" / f"{name}.flac") for name in names}
-    write_data_dir(data, {"wav.scp": wav, "utt2spk": {utt: utt[:-2] for utt in wav}})
-    assert extract("resemblyzer", data, tmp_path / "x") == 0
-    # yweweler's 1 and 3 are 0.16 and 0.14 s long, of which the detector leaves nothing
-    assert "6 x-vectors (2 with their pauses: too short without)" in capsys.readouterr().out
-    vectors = read_vectors(tmp_path / "x" / "xvector.scp")
-    for utt in ("yweweler_1", "yweweler_3"):
-        own, other = (vectors[utt] @ vectors[name] for name in ("yweweler_2", "theo_2"))
-        assert own > other + 0.1
 
 
 HUB_MODEL = f"""{HUB_FRONT}
@@ -555,13 +523,6 @@ def test_a_speed_between_two_hundredths_ended_training_in_a_traceback(conf):
     """It was rounded where crops are changed, and not where they are read: too short."""
     path = conf(augmentation__speeds=[0.955, 1.0])
     refuses("augmentation.speeds: whole hundredths", read_config, EncoderConfig, path)
-
-
-def test_settings_survive_being_written(tmp_path):
-    for path in CONFS:
-        config = read_config(EncoderConfig, path)
-        (tmp_path / "c.yaml").write_text(yaml.safe_dump(to_plain(config)))
-        assert read_config(EncoderConfig, tmp_path / "c.yaml") == config
 
 
 def test_pauses_are_cut_out_and_noisy_speech_stays_whole():

@@ -15,6 +15,7 @@ import soundfile
 
 import pseudovox
 from local.evidence import figures as evidence
+from local.evidence import identity
 from local.evidence.figures import (
     AGAIN,
     KNOWN,
@@ -25,19 +26,23 @@ from local.evidence.figures import (
     Heard,
     Judges,
     Pair,
+    Use,
+    _evidence,
     assess,
     value,
 )
 from local.measure_evidence import main
-from local.report.select import Evidence, Level
+from local.metrics.intervals import key
+from local.report.select import NAMED, Evidence, Level, judge
 from steps.anonymisers.mcadams import McAdams
 from steps.protect_folder import main as protect
 from steps.quality import Quality
-from steps.standalone.job import JOURNAL
+from steps.standalone.job import JOURNAL, Versions, key_number, load_system
+from steps.standalone.protection import protect_samples
 from steps.standalone.stream import Recording
-from tests.making import voice
 from tests.refusals import refuses, refuses_words
 from tests.test_protect_folder import KEY, SYSTEM, write
+from tests.world import voice
 from utils.arrays import Float32
 from utils.cli import LossError
 
@@ -56,6 +61,12 @@ class Ear:
         return np.log([band.mean() + 1e-9 for band in bands]).astype(np.float32)
 
 
+def syllables(seed: int, n: int) -> np.ndarray:
+    """Loudness that moves six times a second, as of nobody else's words."""
+    steps = 10 ** np.random.default_rng(seed).uniform(-1.5, 0.0, 2 + 6 * n // 16000)
+    return np.interp(np.arange(n), 16000 / 6 * np.arange(len(steps)), steps)
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder `in` of five people, the last with one recording and others with two, and `out`,
@@ -63,7 +74,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("evidence")
     for i, who in enumerate(("ann", "ben", "cat", "dan", "eve")):
         for take in (1, 2)[: 5 - i]:
-            samples = 0.1 * voice(2.4, 100 + 40 * i, 500 + 150 * i, take)
+            samples = voice(2.4, 100 + 40 * i + 7 * take, 500 + 150 * i, take)
+            samples *= syllables(10 * i + take, len(samples))
             write(made / f"in/{who}-{take}.wav", samples / np.abs(samples).max() * 0.3)
     (made / "key").write_text(KEY + "\n")
     words = ("--system", SYSTEM, "--nj", 1, "--key-file", made / "key", made / "in", made / "out")
@@ -75,10 +87,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def judges(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Instead of networks, which take seconds to load; intervals of few resamples."""
     monkeypatch.setattr(evidence, "N_BOOTSTRAP", 100)
+    monkeypatch.setitem(evidence.EVALUATORS, "ear", "cosine")
+    monkeypatch.setattr(evidence, "VOICES", (*evidence.VOICES, "ear"))
+    monkeypatch.setattr(identity, "SAME", 0.98)  # as a warp hardly changes these vowels
     monkeypatch.setattr(
         evidence, "load_judges",
-        lambda system: (Judges({"ear": Ear()}, None, lambda _: Quality(3.0), system),
-                        {"moonshine": "is not installed"}),
+        lambda *made: (Judges({"ear": Ear()}, None, lambda _: Quality(3.0), *made),
+                       {"moonshine": "is not installed"}),
     )  # fmt: skip
     yield
     logging.getLogger("local").setLevel(logging.NOTSET)
@@ -104,11 +119,11 @@ def test_a_folder_without_labels_has_evidence_beside_it(folder, capsys):
     told = json.loads((folder / "out.evidence.json").read_text())
     attacks = {own["attacker"]: own for own in told["attacks"]}
     assert list(attacks) == ["unprotected", "ignorant", "lazy_informed"]
-    assert attacks["unprotected"]["naming"]["reid_top_1"] == 1.0
+    assert attacks["unprotected"]["recordings"]["named_by_recording"] == 1.0
     assert attacks["ignorant"]["linking"]["n_target"] == 9
     assert attacks["ignorant"]["linking"]["n_nontarget"] == 36
-    assert attacks["ignorant"]["naming"]["chance_reid_top_1"] == pytest.approx(1 / 5)
-    assert attacks["ignorant"]["legal"]["chance_legal_linkability_l1"] == pytest.approx(1 / 5)
+    assert attacks["ignorant"]["recordings"]["chance_named_by_recording"] == pytest.approx(1 / 5)
+    assert attacks["ignorant"]["legal"]["chance_legal_linkability"] == pytest.approx(1 / 5)
     assert "fewer than 10 people" in told["not_run"]["aligned"]
     assert told["recordings"]["ann-1.wav"] == told["recordings"]["ann-2.wav"] == "ann"
     page = (folder / "out.evidence.html").read_text()
@@ -123,11 +138,10 @@ def test_a_folder_without_labels_has_evidence_beside_it(folder, capsys):
 
 def test_recordings_of_a_person_were_counted_as_people_in_the_interval() -> None:
     """Of ten people either all of six recordings are named or none: the interval had to be wide."""
-    naming = {"reid_top_1": 0.3, "n_segments": 60, "n_speakers": 10}
-    attack = evidence.Attack("ignorant", "pyannote", {"naming": naming}, Evidence("", ""))
+    found = {"linking": {"n_segments": 60, "n_target_speakers": 10}}
+    attack = evidence.Attack("ignorant", "pyannote", found, Evidence("", ""), 18 * ["some"])
     assert evidence.hits(attack) == "18 of 60: 30.0 % [6.7, 65.2]"  # Clopper and Pearson: 3 of 10
-    none = replace(attack, figures={"naming": naming | {"reid_top_1": 0.0}})
-    assert evidence.hits(none) == "0 of 60: 0.0 % [0.0, 30.8]"
+    assert evidence.hits(replace(attack, named=[])) == "0 of 60: 0.0 % [0.0, 30.8]"
 
 
 def test_without_a_word_on_people_each_recording_is_a_person(folder: Path) -> None:
@@ -135,11 +149,11 @@ def test_without_a_word_on_people_each_recording_is_a_person(folder: Path) -> No
     told = json.loads((folder / "out.evidence.json").read_text())
     bare = told["attacks"][0]
     assert bare["linking"]["n_nontarget"] == 72
-    assert bare["naming"]["n_speakers"] == 9
+    assert bare["linking"]["n_target_speakers"] == 9
     assert "each recording counts as a person" in (folder / "out.evidence.html").read_text()
 
 
-def heard(known: Vector, protected: Vector, n: int = N) -> Found:
+def heard(known: Vector, protected: Vector, n: int = N, encoder: str = "pyannote") -> Found:
     """Evidence on n people, whose vectors these functions make."""
     pairs = [Pair(f"{i:02d}.wav", f"{i:02d}", *2 * (Recording(Path(), None),)) for i in range(n)]  # type: ignore[arg-type]
     vectors = [
@@ -147,13 +161,13 @@ def heard(known: Vector, protected: Vector, n: int = N) -> Found:
          AGAIN: protected(i + N)}
         for i in range(n)
     ]  # fmt: skip
-    both = Quality(4.0), Quality(3.0)
-    said = ("we read good books", "we read good boots")
-    return assess(
-        pairs,
-        [Heard({"pyannote": own}, said, both, (100.0 + 10 * i, 200.0))
-         for i, own in enumerate(vectors)],
-    )  # fmt: skip
+    after = Use("we read good boots", 3.0, "high")
+    return assess(pairs, {
+        pair.name: Heard(
+            {encoder: own}, (Use("we read good books", 4.0, "low" if i < 7 else "high"), after)
+        )
+        for i, (pair, own) in enumerate(zip(pairs, vectors, strict=True))
+    })  # fmt: skip
 
 
 def drawn(seed: int) -> Vector:
@@ -167,7 +181,7 @@ def test_nothing_is_hidden_where_voices_stay() -> None:
     found = heard(known, known)
     assert found.verdict.level is Level.NOTHING
     ignorant = next(a for a in found.attacks if a.attacker == "ignorant")
-    assert ignorant.hits == (N, N)
+    assert len(ignorant.named) == N
     assert value(ignorant.figures["linking"], "eer").value == 0.0
     assert value(found.words, "wer").value == 0.25
     assert value(found.quality, "mos_drop").value == 1.0
@@ -181,8 +195,24 @@ def test_who_hears_nothing_names_by_chance_and_the_verdict_does_not_say_found() 
         "unprotected", "ignorant", "aligned", "lazy_informed",
     }  # fmt: skip
     for attack in found.attacks[1:]:
-        assert attack.hits[0] <= 4
+        assert len(attack.named) <= 4
         assert attack.evidence.bare.high == 0.0
+
+
+@pytest.mark.parametrize("bare", [0.0, 0.4])
+def test_without_a_learner_or_a_control_evidence_never_says_hides(monkeypatch, bare) -> None:
+    """Whatever attackers find, and however narrow the intervals are that find nothing."""
+    blind = {key("eer", recordings=n): 0.5 for n in ("1", "3", "10", "30", "all")}
+    blind |= {NAMED: 1 / N, f"chance_{NAMED}": 1 / N}
+    blind |= {"intervals": {name: (value - 0.01, value + 0.01) for name, value in blind.items()}}
+    linking = {"n_segments": N, "n_target_speakers": N, "eer": 0.5, "eer_rise": 0.5 - bare}
+    linking |= {"intervals": {"eer": (0.49, 0.51), "eer_rise": (0.4, 0.5)}}
+    able = {"linking": {"eer": bare, "intervals": {"eer": (bare, bare)}}, "recordings": blind}
+    found = {"linking": linking, "recordings": blind}
+    attacks = [_evidence(who, "pyannote", found, able) for who in ("ignorant", "lazy_informed")]
+    assert all(own.several and not own.controlled for own in attacks)
+    level = Level.UNJUDGED if bare else Level.UNSHOWN
+    assert judge(attacks).level is level
 
 
 @pytest.mark.parametrize(
@@ -218,7 +248,7 @@ def test_an_aligned_attacker_undoes_a_rotation() -> None:
     turn = np.linalg.qr(rng.standard_normal((64, 64)))[0]
     turned = (few @ turn).astype(np.float32)
     found = heard(few.astype(np.float32).__getitem__, turned.__getitem__)
-    hits = {attack.attacker: attack.hits[0] for attack in found.attacks}
+    hits = {attack.attacker: len(attack.named) for attack in found.attacks}
     assert hits["aligned"] == N
     assert hits["ignorant"] < N / 2
 
@@ -297,7 +327,7 @@ def test_a_recording_that_changed_since_counted_as_hidden(folder, tmp_path, caps
     given = ("--system", SYSTEM, "--nj", 1, "--key-file", folder / "key", *words)
     assert protect([str(word) for word in (*given, ins, tmp_path / "out")]) == 0
     assert run(ins, tmp_path / "out") == 0
-    shutil.copy(ins / "cat-2.wav", ins / "ben-2.wav")
+    write(ins / "ben-2.wav", 0.1 * voice(2.4, 150, 600, 7))
     refuses("1 of 9 recordings were left out", run, ins, tmp_path / "out", kind=LossError)
     assert "ben-2.wav: is not what" in capsys.readouterr().err
 
@@ -313,3 +343,123 @@ def test_another_programs_folder_has_no_lazy_informed_attacker(folder, tmp_path)
     assert {own["attacker"] for own in told["attacks"]} == {"unprotected", "ignorant"}
     assert "make protect" in told["not_run"]["lazy_informed"]
     assert told["system"] is None
+
+
+@pytest.mark.parametrize("words", [(), ("--rename",)])
+def test_originals_in_out_were_not_seen(folder, tmp_path, capsys, words):
+    """Half as loud, turned round, late, coded, or under another's name: all are named."""
+    out = tmp_path / "out"
+    given = ("--system", SYSTEM, "--nj", 1, "--key-file", folder / "key", *words)
+    assert protect([str(word) for word in (*given, folder / "in", out)]) == 0
+    made = Versions(
+        out, [Path(path.name) for path in (folder / "in").iterdir()], out.with_name("out.names.tsv")
+    ).names
+    (out / JOURNAL).unlink()  # as if by another program
+
+    def change(name: str, samples: np.ndarray) -> str:
+        soundfile.write(out / made[Path(name)], samples, 16000)
+        return str(made[Path(name)])
+
+    def original(name: str) -> np.ndarray:
+        return soundfile.read(folder / "in" / name)[0]
+
+    coded = tmp_path / "coded.mp3"
+    soundfile.write(coded, original("cat-1.wav"), 16000)
+    late = np.concatenate([np.zeros(1400), original("ben-1.wav")[:-1400]])
+    wrong = {
+        change("ann-1.wav", -0.5 * original("ann-1.wav")): "ann-1.wav",
+        change("ben-1.wav", late): "ben-1.wav",
+        change("cat-1.wav", soundfile.read(coded)[0][:38400]): "cat-1.wav",
+        change("dan-1.wav", original("eve-1.wav")): "eve-1.wav",
+    }
+    refuses("4 files are not what their names say", run, folder / "in", out, kind=LossError)
+    told = json.loads((tmp_path / "out.evidence.json").read_text())
+    assert {name: own["of"] for name, own in told["wrong"].items()} == wrong
+    assert {own["is"] for own in told["wrong"].values()} == {"original"}
+    assert "4 files of OUT are originals" in told["decision"]["Not hidden"]
+    assert told["verdict"].startswith("✗ does not anonymise")
+    printed, page = capsys.readouterr().err, (tmp_path / "out.evidence.html").read_text()
+    for name, of in wrong.items():
+        note = f"{name}: is the original {of}, unprotected"
+        assert note in printed and note in page
+
+
+def test_voices_under_each_others_names_counted_as_hidden(folder, tmp_path):
+    """Protected or not: whoever is attacked is whose voice it is, and the names are put right."""
+    names = sorted(path.name for path in (folder / "in").iterdir())
+    for side, what in (("in", "original"), ("out", "swapped")):
+        out = tmp_path / what
+        for name, other in zip(names, names[1:] + names[:1], strict=True):
+            write(out / name, soundfile.read(folder / side / other)[0])
+        given = ("--per", "speaker", folder / "in", out)
+        refuses("9 files are not what", run, *given, kind=LossError)
+        told = json.loads((tmp_path / f"{what}.evidence.json").read_text())
+        assert {name: own["is"] for name, own in told["wrong"].items()} == dict.fromkeys(
+            names, what
+        )
+        assert told["attacks"][1]["recordings"]["named_by_recording"] > 0.5
+        assert told["verdict"].startswith("✗")
+
+
+def test_overwritten_files_counted_as_what_was_made(folder, tmp_path, capsys):
+    """They are heard as they are, which is what would be published, and named."""
+    ins, out = (shutil.copytree(folder / side, tmp_path / side) for side in ("in", "out"))
+    write(out / "ben-1.wav", 0.5 * soundfile.read(out / "ben-1.wav")[0])
+    refuses("1 files are not what their names say", run, ins, out, kind=LossError)
+    assert "ben-1.wav: is not what was written there" in capsys.readouterr().err
+    told = json.loads((tmp_path / "out.evidence.json").read_text())
+    assert "ben-1.wav" in told["recordings"]
+    assert "find out what changed ben-1.wav" in told["decision"]["Before you publish"]
+
+
+def test_a_fault_of_a_judge_named_no_file(folder, tmp_path, monkeypatch, capsys):
+    """Nor what was wrong with it, where files were compared."""
+    ins, out = (shutil.copytree(folder / side, tmp_path / side) for side in ("in", "out"))
+
+    def fails(self: Judges, pair: Pair, tick: object) -> Heard:
+        if pair.name == "cat-1.wav":
+            raise ZeroDivisionError
+        return hear(self, pair, lambda _: None)
+
+    hear = Judges.hear
+    monkeypatch.setattr(Judges, "hear", fails)
+    refuses("1 of 9 recordings were left out", run, ins, out, kind=LossError)
+    assert re.search("left out: .*cat-1.wav: a fault .*ZeroDivision", capsys.readouterr().err)
+
+
+@pytest.mark.parametrize("level", ["one", "source"])
+def test_the_attacker_with_the_system_heard_another_level(folder, tmp_path, level):
+    """They protect as `make protect` does, at the level that it writes."""
+    write(tmp_path / "in/ben-1.wav", 0.2 * soundfile.read(folder / "in/ben-1.wav")[0])
+    words = ("--system", SYSTEM, "--nj", 1, "--key-file", folder / "key", "--level", level)
+    assert protect([str(word) for word in (*words, tmp_path / "in", tmp_path / "out")]) == 0
+    samples, made = (soundfile.read(tmp_path / side / "ben-1.wav")[0] for side in ("in", "out"))
+    system = load_system(SYSTEM, key_number(KEY)).anonymiser
+    assert np.abs(protect_samples(samples, "ben-1.wav", system, level) - made).max() < 1e-4
+
+
+def test_a_copy_counted_as_another_person(folder, tmp_path, capsys):
+    ins, out = (shutil.copytree(folder / side, tmp_path / side) for side in ("in", "out"))
+    (out / JOURNAL).unlink()
+    write(ins / "zoe-1.wav", 0.5 * soundfile.read(ins / "ann-1.wav")[0])
+    shutil.copy(out / "ann-1.wav", out / "zoe-1.wav")
+    refuses("1 of 10 recordings were left out", run, ins, out, kind=LossError)
+    assert "zoe-1.wav: is the same recording as" in capsys.readouterr().err
+    told = json.loads((tmp_path / "out.evidence.json").read_text())
+    assert told["copies"] == {"zoe-1.wav": "ann-1.wav"} and len(told["recordings"]) == 9
+
+
+def test_one_person_under_two_names_is_probably_one(monkeypatch) -> None:
+    """Where recordings are as near to each other as halves of one: the last is the first's."""
+    known = drawn(0)
+    found = heard(lambda i: known(0) if i == N - 1 else known(i), drawn(3))
+    assert found.doubles == [["00.wav", f"{N - 1}.wav"]]
+
+
+def test_pairs_of_many_recordings_grew_with_their_square(monkeypatch) -> None:
+    """Above so many each recording is compared with some people, who are drawn; none is lost."""
+    monkeypatch.setattr(evidence, "MOST_TRIALS", 10 * N)
+    figures = heard(drawn(0), drawn(0)).attacks[1].figures
+    assert figures["linking"]["n_target"] == N
+    assert figures["linking"]["n_nontarget"] == 9 * N
+    assert figures["recordings"]["named_by_recording"] == 1.0

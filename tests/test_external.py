@@ -48,7 +48,7 @@ def protect(tmp_path: Path, data: Path, folder: Path, suffix: str = "_anon") -> 
     return out
 
 
-def test_it_is_taken_as_it_is(tmp_path: Path, data: Path, theirs: Path) -> None:
+def test_it_is_taken_as_it_is(tmp_path, data, theirs):
     out = protect(tmp_path, data, theirs)
     for utt, path in read_map(data / "wav.scp").items():
         made, rate = soundfile.read(out / f"wav/{utt}.wav")
@@ -65,7 +65,7 @@ def test_it_is_taken_as_it_is(tmp_path: Path, data: Path, theirs: Path) -> None:
     assert str(compare_draws(side, side)["draws"]).startswith("not known")
 
 
-def test_data_directories_are_taken_too(tmp_path: Path, data: Path, theirs: Path) -> None:
+def test_data_directories_are_taken_too(tmp_path, data, theirs):
     rows = {f"{p.stem}": p for p in theirs.rglob("*.flac")}
     for name in ("one", "two"):
         (tmp_path / "kaldi" / name).mkdir(parents=True)
@@ -104,7 +104,7 @@ def silence(theirs: Path, data: Path) -> None:
         (empty, "holds neither audio nor a wav.scp"),
         (shutil.rmtree, "no such folder"),
         (keep_original, "s1-000_anon.flac is the original speech, not protected"),
-        (silence, "digital silence, from speech"),
+        (silence, "digital silence, but the original is speech"),
     ],
 )
 def test_bad_input_is_one_line(tmp_path, data, theirs, break_it, said):
@@ -115,7 +115,7 @@ def test_bad_input_is_one_line(tmp_path, data, theirs, break_it, said):
     assert not (tmp_path / "out/wav.scp").exists()
 
 
-def test_another_length_is_another_utterance(tmp_path: Path, data: Path, theirs: Path) -> None:
+def test_another_length_is_another_utterance(tmp_path, data, theirs):
     soundfile.write(theirs / "deep/s1-000_anon.flac", np.full(4800, 0.1), 16000)
     with pytest.raises(LossError, match=r"anon\.flac is 0\.3 s long, the original 0\.1 s"):
         protect(tmp_path, data, theirs)
@@ -139,7 +139,7 @@ def test_paths_of_their_recipe_were_taken_for_those_of_ours(tmp_path, monkeypatc
     assert found == {"u": str(tmp_path / "theirs/data/x_anon/wav/u.wav")}
 
 
-def test_a_factor_of_no_length_was_a_traceback(tmp_path: Path) -> None:
+def test_a_factor_of_no_length_was_a_traceback(tmp_path):
     (tmp_path / "c.yaml").write_text("anonymiser: command\ncommand: x {in} {out}\nlonger: 0\n")
     refuses("longer: 0; at least 1 is expected", describe_system, tmp_path / "c.yaml")
 
@@ -151,15 +151,15 @@ def test_a_factor_of_no_length_was_a_traceback(tmp_path: Path) -> None:
         (["s1-1", "s1-10"], ""),
     ],
 )  # fmt: skip
-def test_a_suffix_is_found(names: list[str], suffix: str) -> None:
+def test_a_suffix_is_found(names, suffix):
     assert find_suffix(Path("f"), names, ["s1-1", "s1-10"]) == suffix
 
 
-def test_names_of_another_corpus_are_refused() -> None:
+def test_names_of_another_corpus_are_refused():
     refuses("found x1, expected such as s1-1", find_suffix, Path("f"), ["x1"], ["s1-1"])
 
 
-def test_two_suffixes_of_an_utterance_are_not_chosen_between_silently() -> None:
+def test_two_suffixes_of_an_utterance_are_not_chosen_between_silently():
     with pytest.raises(UserError, match=r"s1-1 is there as s1-1_anon and as s1-1_raw; .*suffix="):
         find_suffix(Path("f"), ["s1-1_anon", "s1-10_anon", "s1-1_raw"], ["s1-1", "s1-10"])
 
@@ -170,7 +170,7 @@ NINE = ("RS", "Average", "PSD", "GAN-N", "GAN-U", "MLP-N", "MLP-U", "Diff-N", "D
 
 @pytest.mark.skipif(not IDMAP.is_dir(), reason="../shared/corpora/idmap_samples is absent")
 @pytest.mark.parametrize("system", NINE)
-def test_the_nine_systems_of_004_are_taken_as_they_are(tmp_path: Path, system: str) -> None:
+def test_the_nine_systems_of_004_are_taken_as_they_are(tmp_path, system):
     original = find_names(IDMAP / "Original")
     theirs = find_names(IDMAP / system)
     assert find_suffix(IDMAP / system, theirs, original) == ""

@@ -34,7 +34,7 @@ def log_normal(mean: float, sd: float, n: int = 999) -> np.ndarray:
     return contour
 
 
-def test_a3_log_normal_f0_is_mapped_to_mean_and_deviation_and_zeros_stay() -> None:
+def test_a3_log_normal_f0_is_mapped_to_mean_and_deviation_and_zeros_stay():
     source, target = log_normal(np.log(110), 0.1), log_normal(np.log(210), 0.15)
     stats = compute_f0_stats([source]), compute_f0_stats([target])
     out = transform_linear(source, *stats)
@@ -45,7 +45,7 @@ def test_a3_log_normal_f0_is_mapped_to_mean_and_deviation_and_zeros_stay() -> No
     assert stats[0].n == 999
 
 
-def test_statistics_by_hand() -> None:
+def test_statistics_by_hand():
     stats = compute_f0_stats([np.array([0.0, 100.0, 0.5]), np.array([400.0])])
     assert (stats.n, stats.mean, stats.sd) == (
         2,
@@ -55,7 +55,7 @@ def test_statistics_by_hand() -> None:
     assert np.exp(stats.quantiles[[0, 50, 100]]) == pytest.approx([100, 200, 400])
 
 
-def test_mixing_by_hand() -> None:
+def test_mixing_by_hand():
     """Weighted mean of means, of variances (not of deviations), of quantiles."""
     one = F0Stats(10, 5.0, 0.1, np.full(101, 5.0))
     two = F0Stats(30, 6.0, 0.3, np.full(101, 6.0))
@@ -69,7 +69,7 @@ def test_mixing_by_hand() -> None:
     assert (alone.n, alone.mean, alone.sd) == (10, 5.0, pytest.approx(0.1))
 
 
-def test_percentiles_are_monotone_and_reach_the_targets_distribution() -> None:
+def test_percentiles_are_monotone_and_reach_the_targets_distribution():
     rng = np.random.default_rng(3)
     source = np.exp(np.log(120) + 0.2 * rng.standard_normal(5000))
     target = np.exp(np.log(200) + 0.1 * rng.gamma(2.0, size=5000))
@@ -83,7 +83,7 @@ def test_percentiles_are_monotone_and_reach_the_targets_distribution() -> None:
     assert np.max(np.abs(np.quantile(np.log(linear), QUANTILES) - wanted)[1:-1]) > 0.05
 
 
-def test_percentile_beyond_the_sources_range_is_the_targets_end() -> None:
+def test_percentile_beyond_the_sources_range_is_the_targets_end():
     source, target = (
         compute_f0_stats([log_normal(4.7, 0.1)]),
         compute_f0_stats([log_normal(5.3, 0.1)]),
@@ -93,14 +93,14 @@ def test_percentile_beyond_the_sources_range_is_the_targets_end() -> None:
 
 
 @pytest.mark.parametrize("name", ["linear", "percentile"])
-def test_a_voice_to_itself_stays(name: str) -> None:
+def test_a_voice_to_itself_stays(name):
     contour = log_normal(5.0, 0.12)
     stats = compute_f0_stats([contour])
     assert TRANSFORMS[name](contour, stats, stats) == pytest.approx(contour, rel=1e-3)
 
 
 @pytest.mark.parametrize("name", TRANSFORMS)
-def test_degenerate_voices(name: str) -> None:
+def test_degenerate_voices(name):
     transform = TRANSFORMS[name]
     contour, rich = np.array([0.0, 100.0, 100.0]), compute_f0_stats([log_normal(np.log(200), 0.1)])
     flat = compute_f0_stats([contour])
@@ -144,7 +144,7 @@ def test_the_program_pools_the_utterances_of_a_speaker(make_data_dir, tmp_path, 
     assert stats["s2"].n == 0
 
 
-def test_losses_of_contours(make_data_dir, tmp_path: Path) -> None:
+def test_losses_of_contours(make_data_dir, tmp_path):
     data = make_data_dir(tmp_path / "set", {"s1": 2, "s2": 1})
     some = {utt: UTTS[utt] for utt in ("s1-000", "s2-000")}
     folder = contours(tmp_path / "f0", some)
@@ -159,7 +159,7 @@ def test_losses_of_contours(make_data_dir, tmp_path: Path) -> None:
     assert not (tmp_path / "out2").exists()
 
 
-def test_statistics_on_disk(tmp_path: Path) -> None:
+def test_statistics_on_disk(tmp_path):
     stats = {"b": compute_f0_stats([log_normal(5.0, 0.1)]), "a": NOTHING}
     write_f0_stats(tmp_path, stats)
     back = read_f0_stats(tmp_path)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from local.make_report import main as make_report
-from local.report import select, tables
+from local.report import select
 from local.report.findings import opinions
 from local.report.page import markdown
 from local.report.pictures import trade_off
@@ -58,7 +58,7 @@ def of(found: list[Trade], metric: str) -> Trade:
     return one
 
 
-def test_the_front_by_hand() -> None:
+def test_the_front_by_hand():
     found = trades(figures())
     assert [(t.metric, t.recogniser, t.split) for t in found] == [
         ("wer", "asr", "t_f"), ("uar", "ser", "t_f")
@@ -78,7 +78,7 @@ def test_the_front_by_hand() -> None:
     )
 
 
-def test_intervals_that_overlap_are_told() -> None:
+def test_intervals_that_overlap_are_told():
     def said(width: float) -> str:
         return of(trades(figures(width)), "uar").finding()
 
@@ -90,13 +90,13 @@ def test_intervals_that_overlap_are_told() -> None:
     assert "c (EER 30.0 %, UAR 50.0 %), behind b (intervals of EER overlap);" in said(0.001)
 
 
-def test_equal_systems_are_both_on_the_front_and_order_does_not_count() -> None:
+def test_equal_systems_are_both_on_the_front_and_order_does_not_count():
     twin = [row("z", "ignorant.e/plda", "eer", 0.3), row("z", "utility.ser", "uar", 0.6)]
     found = trades([*reversed(figures()), *twin])
     assert [p.system for p in of(found, "uar").front()] == ["a", "b", "z"]
 
 
-def test_what_is_missing_is_named() -> None:
+def test_what_is_missing_is_named():
     more = [row("noeer", "utility.ser", "uar", 0.7),
             row("nouar", "ignorant.e/plda", "eer", 0.7),
             row("undefined", "ignorant.e/plda", "eer", ""),
@@ -111,7 +111,7 @@ def test_what_is_missing_is_named() -> None:
     assert of(trades(only), "uar").unprotected is None
 
 
-def test_a_front_is_of_one_recogniser() -> None:
+def test_a_front_is_of_one_recogniser():
     other = {"original": 0.9, "a": 0.95, "d": 0.92}
     more = [row(system, "utility.other", "wer", wer) for system, wer in other.items()]
     first, second = (t for t in trades([*figures(), *more]) if t.metric == "wer")
@@ -120,19 +120,6 @@ def test_a_front_is_of_one_recogniser() -> None:
     assert [p.system for p in second.front()] == ["d"]
     assert second.unprotected is not None and second.unprotected.utility.value == 0.9
     assert list(second.left_out) == [f"{s} (WER not measured)" for s in "bce"]
-
-
-@pytest.mark.slow
-def test_without_utility_there_is_none_and_the_page_says_so(tmp_path: Path) -> None:
-    private = [f for f in figures() if f.metric == "eer"]
-    useful = [f for f in figures() if f.metric == "uar"]
-    assert trades(private) == trades(useful) == trades([]) == []
-    assert "Pareto" not in render(private)
-    for found, words in ((private, "Not measured."), (useful, "no system has both on one split")):
-        pages = write_page(tmp_path, found)
-        text = (pages / "report.html").read_text()
-        assert words in text[text.index(">Utility</h2>") :].split("</section>")[0]
-        assert "picture-privacy" not in text and not (pages / "figures").exists()
 
 
 def write_page(folder: Path, found: list[Figure]) -> Path:
@@ -145,7 +132,7 @@ def write_page(folder: Path, found: list[Figure]) -> Path:
     return folder / "report"
 
 
-def test_the_picture_marks_the_front() -> None:
+def test_the_picture_marks_the_front():
     found = [trade_off(trade, list(MADE)) for trade in trades(figures())]
     drawn = {one.name: one.canvas for one in found if one}
     for name, front in (("privacy_uar_ser_t-f", "ab"), ("privacy_wer_asr_t-f", "ac")):
@@ -158,7 +145,7 @@ def test_the_picture_marks_the_front() -> None:
 
 
 @pytest.mark.slow
-def test_the_page_in_a_browser(tmp_path: Path, browser: Any) -> None:
+def test_the_page_in_a_browser(tmp_path, browser):
     pages = write_page(tmp_path, figures(0.03))
     assert "Pareto front" in (pages / "RESULTS.md").read_text()
     with opened(browser, pages / "report.html") as (page, complaints):
@@ -168,7 +155,7 @@ def test_the_page_in_a_browser(tmp_path: Path, browser: Any) -> None:
         assert complaints == []
 
 
-def test_two_recognisers_are_compared() -> None:
+def test_two_recognisers_are_compared():
     second = {"original": 0.3, "a": 0.35, "b": 0.5, "c": 0.45, "d": 0.44, "e": 0.7}
     both = figures() + [row(s, "utility.old", "wer", v, 0.004) for s, v in second.items()]
     # By asr c (10 %) is before d (30 %), and so surely; by old d is before c and b.
@@ -185,11 +172,3 @@ def test_two_recognisers_are_compared() -> None:
     assert opinions(frame(same)) == ["t_f, WER: asr and old put all 5 systems in the same order."]
     assert opinions(frame(figures())) == []
     assert said in render(both)
-
-
-def test_words_stand_in_the_first_table() -> None:
-    table = tables.strongest_table(frame(figures()))
-    assert table.header[-2:] == ["UAR by ser (%)", "WER by asr (%)"]
-    (first,) = (r for r in table.rows if r[1] == "a")
-    assert first[-1] == "5.0 [4.0, 6.0] (3.0 [2.0, 4.0])"
-    assert "| WER by asr (%) |" in render(figures()).split("## Evaluator")[0]

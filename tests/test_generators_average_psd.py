@@ -14,8 +14,8 @@ from steps.generators.frames import (
     train_mixture,
 )
 from steps.sources import VoiceKey
-from tests.making import run_of
 from tests.refusals import refuses
+from tests.world import run_of
 from utils.archives import ArchiveWriter
 from utils.seeds import make_rng
 
@@ -31,7 +31,7 @@ def load(values: dict[str, object], seed: int = 0, draw: int = 0, **folders: Pat
 # the distribution of frames
 
 
-def test_moments_by_hand() -> None:
+def test_moments_by_hand():
     # means 0 (three frames, variance 1) and 4 (one frame, variance 9): m = 1, and
     # v = (3 * 1 + 9) / 4 + (3 * 1 + 9) / 4 = 6
     means, variances = np.array([[0.0], [4.0]]), np.array([[1.0], [9.0]])
@@ -46,7 +46,7 @@ def make_frames(n: int = 12, size: int = 3) -> FrameGaussians:
     return FrameGaussians(means, rng.random((n, size)) + 0.1, rng.integers(1, 9, n).astype(float))
 
 
-def test_moments_by_monte_carlo() -> None:
+def test_moments_by_monte_carlo():
     frames = make_frames()
     mean, variance = frames.moments()
     samples, _ = frames.draw(np.random.default_rng(2), 200_000)
@@ -54,7 +54,7 @@ def test_moments_by_monte_carlo() -> None:
     np.testing.assert_allclose(samples.var(axis=0), variance, rtol=0.02)
 
 
-def test_split_variance_by_hand() -> None:
+def test_split_variance_by_hand():
     # a: 0, 2 around 1; b: 3, 3, 6 around 4; squares 1 + 1 + 1 + 1 + 4 over 5
     vectors = np.array([[0.0], [3.0], [2.0], [3.0], [6.0]])
     means, within = split_variance(vectors, np.array(list("ababb")))
@@ -63,7 +63,7 @@ def test_split_variance_by_hand() -> None:
     refuses("single x-vector", split_variance, vectors[:2], np.array(["a", "b"]))
 
 
-def test_variance_within_speakers_is_not_counted_twice() -> None:
+def test_variance_within_speakers_is_not_counted_twice():
     rng = np.random.default_rng(5)
     speakers = np.repeat(list("abcdef"), 3)
     vectors = rng.standard_normal((6, 4))[np.unique(speakers, return_inverse=True)[1]]
@@ -76,7 +76,7 @@ def test_variance_within_speakers_is_not_counted_twice() -> None:
 
 
 @pytest.mark.slow
-def test_network_learns_the_distribution_of_its_frames() -> None:
+def test_network_learns_the_distribution_of_its_frames():
     # two clusters of frames: one Gaussian cannot say it, a mixture can
     rng = np.random.default_rng(0)
     means = np.concatenate([rng.normal(-10, 0.5, (40, 2)), rng.normal(10, 0.5, (120, 2))])
@@ -151,7 +151,7 @@ def psd(folder: Path, seed: int = 0, draw: int = 0, **more: object) -> Generator
     return generator
 
 
-def test_psd_without_scale_is_the_mean_of_the_cohorts_frames(write_frames: WriteFrames) -> None:
+def test_psd_without_scale_is_the_mean_of_the_cohorts_frames(write_frames):
     folder = write_frames()
     y, info = psd(folder, scale=0.0).generate(Wanted(ONE))
     cohort = str(info["speakers"]).split(",")
@@ -162,7 +162,7 @@ def test_psd_without_scale_is_the_mean_of_the_cohorts_frames(write_frames: Write
     assert info["frames"] == 6 * len(cohort)
 
 
-def test_psd_samples_have_the_moments_of_the_frames(write_frames: WriteFrames) -> None:
+def test_psd_samples_have_the_moments_of_the_frames(write_frames):
     folder = write_frames()
     generator = psd(folder, scale=2.0)
     keys = (VoiceKey("utt", ("set", f"{n}")) for n in range(2000))
@@ -174,9 +174,7 @@ def test_psd_samples_have_the_moments_of_the_frames(write_frames: WriteFrames) -
 
 
 @pytest.mark.parametrize("method", ["closed", "network"])
-def test_psd_depends_on_key_seed_and_draw_alone(
-    write_frames: WriteFrames, method: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_psd_depends_on_key_seed_and_draw_alone(write_frames, method, monkeypatch):
     monkeypatch.setattr("steps.generators.frames.STEPS", 5)
     folder = write_frames()
     generator = psd(folder, method=method)
@@ -188,7 +186,7 @@ def test_psd_depends_on_key_seed_and_draw_alone(
     assert not np.array_equal(generator.generate(Wanted(TWO))[0], y)
 
 
-def test_psd_cohort_is_that_of_the_speaker_and_not_the_sources(write_frames: WriteFrames) -> None:
+def test_psd_cohort_is_that_of_the_speaker_and_not_the_sources(write_frames):
     generator = psd(write_frames(), clusters=10, exclude_closest_cluster=True)
     clusters = set()
     for n in range(40):
@@ -200,7 +198,7 @@ def test_psd_cohort_is_that_of_the_speaker_and_not_the_sources(write_frames: Wri
     assert clusters == {"g0", "g2"}
 
 
-def test_psd_frames_of_nobody_were_a_traceback(write_frames: WriteFrames) -> None:
+def test_psd_frames_of_nobody_were_a_traceback(write_frames):
     folder = write_frames()
     rows = (folder / "utt2spk").read_text().splitlines(keepends=True)
     (folder / "utt2spk").write_text("".join(rows[1:]))
@@ -224,7 +222,7 @@ def test_psd_folder_of_the_program_that_trains_generators(write_frames, tmp_path
     assert (done.returncode, (tmp_path / "no").exists()) == (2, False)
 
 
-def test_psd_bad_inputs(write_frames: WriteFrames) -> None:
+def test_psd_bad_inputs(write_frames):
     refuses("--generator DIR", load, PSD)
     refuses("g1s2 of the pool has no frames", psd, write_frames("short", skip="g1s2"))
     refuses("frames have 4 values", psd, write_frames("narrow", size=4))

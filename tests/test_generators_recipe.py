@@ -71,7 +71,7 @@ def words(*parts: object) -> list[str]:
     return [str(part) for part in parts]
 
 
-def test_capacity_of_a_system_that_draws_and_of_one_that_does_not(tmp_path: Path) -> None:
+def test_capacity_of_a_system_that_draws_and_of_one_that_does_not(tmp_path):
     sources, pool = write_sources(tmp_path / "sources"), write_sources(tmp_path / "pool", 8)
     conf, out, threshold = tmp_path / "c.yaml", tmp_path / "out", tmp_path / "threshold.json"
     threshold.write_text('{"threshold": 0.999}')
@@ -97,7 +97,7 @@ def test_capacity_of_a_system_that_draws_and_of_one_that_does_not(tmp_path: Path
     assert {(r["indices"], r["n"]) for r in capacity_rows(REAL, out)} == {("real", "8")}
 
 
-def test_time_is_by_vector_and_by_second_of_speech(tmp_path: Path) -> None:
+def test_time_is_by_vector_and_by_second_of_speech(tmp_path):
     sources = write_sources(tmp_path / "sources")
     conf, out = tmp_path / "c.yaml", tmp_path / "time.json"
     conf.write_text("generator: {name: average, cohort: 2}\n")
@@ -108,14 +108,14 @@ def test_time_is_by_vector_and_by_second_of_speech(tmp_path: Path) -> None:
     assert 0 < figures["rtf"] == pytest.approx(figures["cpu_seconds"] / 4.0)
 
 
-def test_bad_input_is_one_line(tmp_path: Path) -> None:
+def test_bad_input_is_one_line(tmp_path):
     sources = write_sources(tmp_path / "sources")
     conf, out, threshold = tmp_path / "c.yaml", tmp_path / "out", tmp_path / "threshold.json"
     conf.write_text("generator: {name: random}\n")
     pool = ("--pool", sources[0], "--pool-data", sources[1])
     threshold.write_text('{"eer": 0.1}')
     for asked, message in (
-        (pool, "no source to make pseudo-speakers of; give --sources"),
+        (pool, "no source for pseudo-speakers; give --sources"),
         (("--sources", *sources, "--"), "this generator needs --pool XVECTORS"),
         (("--threshold", threshold, "--"), "no JSON file with a `threshold`"),
         (("--threshold", "1.5", "--"), "a cosine, from -1 to 1"),
@@ -144,7 +144,7 @@ def write_measured(folder: Path) -> list[str]:
 
 
 @pytest.mark.slow
-def test_tables_stand_beside_the_papers_and_say_what_was_not_run(tmp_path: Path) -> None:
+def test_tables_stand_beside_the_papers_and_say_what_was_not_run(tmp_path):
     asked = write_measured(tmp_path)
     assert collect(asked) == 0
     text = (tmp_path / "out/RESULTS.md").read_text()
@@ -165,7 +165,7 @@ def test_tables_stand_beside_the_papers_and_say_what_was_not_run(tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_the_recipe_on_a_small_corpus(world: Path, tmp_path: Path) -> None:
+def test_the_recipe_on_a_small_corpus(world, tmp_path):
     study(world, tmp_path, "generators.sh", "random", "idmap_mlp")
     (tmp_path / "conf/generators").mkdir()
     text = (TEMPLATE / "conf/generators/idmap_mlp.yaml").read_text()

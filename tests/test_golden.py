@@ -1,7 +1,6 @@
 """Golden figures of a small run, and that a difference is named."""
 
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 
@@ -11,7 +10,7 @@ AUDIO, FIGURE = ("audio", "test_b1"), ("metrics", "s f b1 ignorant e/plda OA eer
 ONE = {AUDIO: "0123456789abcdef 12", FIGURE: "0.25,0.1,,4,8"}
 
 
-def test_what_differs_is_gone_or_is_new_is_named() -> None:
+def test_what_differs_is_gone_or_is_new_is_named():
     for changed, found in ((AUDIO, "0 12"), (FIGURE, "0.25,0.1,,5,8")):
         line = f"{' '.join(changed)}: {ONE[changed]} was expected, found {found}"
         assert golden.differences(ONE, ONE | {changed: found}, exact=True) == [line]
@@ -22,14 +21,14 @@ def test_what_differs_is_gone_or_is_new_is_named() -> None:
     assert len(golden.differences({}, ONE, exact=True)) == 2
 
 
-def test_on_another_machine_figures_are_compared_to_1e_6() -> None:
+def test_on_another_machine_figures_are_compared_to_1e_6():
     wanted = golden.only(ONE, "metrics")
     for text, n_lines in (("0.2500001,0.1,,4,8", 0), ("0.25001,0.1,,4,8", 1), (",0.1,,4,8", 1)):
         assert len(golden.differences(wanted, {FIGURE: text}, exact=False)) == n_lines
     assert len(golden.differences(wanted, {}, exact=False)) == 1
 
 
-def test_a_table_is_read_as_it_was_written(tmp_path: Path) -> None:
+def test_a_table_is_read_as_it_was_written(tmp_path):
     golden.write_table(ONE, tmp_path / "table.tsv")
     assert golden.read_table(tmp_path / "table.tsv") == ONE
 
@@ -39,7 +38,7 @@ def test_a_table_is_read_as_it_was_written(tmp_path: Path) -> None:
     not all(find_spec(name) for name in ("moonshine_voice", "resemblyzer", "distillmos")),
     reason="a recogniser or an encoder has no wheel here",
 )
-def test_the_recipe_gives_the_golden_figures(tmp_path: Path) -> None:
+def test_the_recipe_gives_the_golden_figures(tmp_path):
     """The last bits differ on another machine: there a value may, but no row of metrics.csv."""
     golden.run_recipe(tmp_path / "golden", "--nj", "1")
     same, lines = golden.compare(tmp_path / "golden")

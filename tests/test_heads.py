@@ -65,25 +65,25 @@ def head() -> Head:
 
 
 class TestHead:
-    def test_it_learns_people_and_not_voices(self, head) -> None:
+    def test_it_learns_people_and_not_voices(self, head):
         """People whom it never heard are told apart."""
         others = made_up(20, 4, seed=9)
         made = {key: head.apply_to(v[None])[0] for key, v in others.items()}
         assert found_first(made) > found_first(others) + 0.2
 
-    def test_a_vector_gets_the_same_bits_alone_and_among_others(self, head) -> None:
+    def test_a_vector_gets_the_same_bits_alone_and_among_others(self, head):
         vectors = np.stack(list(made_up(3, 3, seed=4).values()))
         together = head.apply_to(vectors)
         assert together.shape == (9, 192)
         assert np.array_equal(together[4], head.apply_to(vectors[4:5])[0])
 
-    def test_length_does_not_matter_about_the_mean(self, head) -> None:
+    def test_length_does_not_matter_about_the_mean(self, head):
         vectors = np.stack(list(made_up(3, 3, seed=4).values()))
         mean = np.mean([*made_up(60, 8).values()], axis=0)  # of what it learnt from
         longer = mean + 5 * (vectors - mean)
         np.testing.assert_allclose(head.apply_to(longer), head.apply_to(vectors), atol=1e-4)
 
-    def test_margin_loss_by_hand(self) -> None:
+    def test_margin_loss_by_hand(self):
         """cos 60 and 120 degrees; with a margin of 60 degrees the true cosine is -0.5."""
         made, centres = torch.tensor([[2.0, 0.0]]), torch.tensor([[1, 3**0.5], [-1, 3**0.5]])
         target = torch.tensor([0])
@@ -92,13 +92,13 @@ class TestHead:
             wanted = np.log(np.exp(2 * true) + np.exp(-1.0)) - 2 * true
             assert loss.item() == pytest.approx(wanted, abs=1e-5)
 
-    def test_one_person_cannot_teach(self) -> None:
+    def test_one_person_cannot_teach(self):
         one = made_up(1, 3)
         refuses("1 training speaker", train, one, spk(one))
 
     def test_in_compare_hours_it_heard_the_mean_of_enrolled_recordings(
         self, head, tmp_path, monkeypatch
-    ) -> None:
+    ):
         """The recipe averages what it makes of recordings, which attacks better."""
         monkeypatch.setattr(sys, "path", [*sys.path])
         path = TEMPLATE.parents[1] / "benchmarks/compare_hours.py"
@@ -133,7 +133,7 @@ class TestPrograms:
         assert apply_head.main(words) == 0
         return tmp_path / "head", tmp_path / "out"
 
-    def test_x_vectors_of_another_encoder_ended_in_a_traceback(self, tmp_path, head) -> None:
+    def test_x_vectors_of_another_encoder_ended_in_a_traceback(self, tmp_path, head):
         write_head(tmp_path / "head", head, {})
         write_archive(tmp_path / "x/xvector", {"a": np.ones(DIM + 1)})
         words = [str(tmp_path / name) for name in ("head", "x", "out")]
@@ -142,7 +142,7 @@ class TestPrograms:
         )
         assert not (tmp_path / "out/xvector.scp").exists()
 
-    def test_they_train_and_apply_the_same_twice(self, tmp_path, monkeypatch) -> None:
+    def test_they_train_and_apply_the_same_twice(self, tmp_path, monkeypatch):
         few = partial(train, config=replace(FEW, steps=20))
         monkeypatch.setattr("steps.speaker.held_out.train_head", few)
         (one, first), (_, second) = (self.run(tmp_path / name) for name in "ab")
@@ -155,6 +155,6 @@ class TestPrograms:
         told = describe_encoder(str(one), ())  # type: ignore[arg-type]
         assert told["training_speakers"] == "not known"
 
-    def test_what_is_no_head_is_refused(self, tmp_path) -> None:
+    def test_what_is_no_head_is_refused(self, tmp_path):
         torch.save({"a": torch.zeros(1)}, tmp_path / "head.pt")
         refuses("holds no head", read_head, tmp_path)

@@ -167,7 +167,7 @@ class TestWhoIsHeldOut:
     def test_pieces_of_a_draw_that_the_data_lack_ended_in_a_traceback(self):
         data = made_up(12, 3, of_person=1, of_voice=1)
         del data.tables["utt2spk"]["p03-1-draw2"]
-        refuses("p03-1-draw2-c0000: of no utterance in made/up", attack, data)
+        refuses("p03-1-draw2-c0000: belongs to no utterance in made/up", attack, data)
 
     def test_x_vectors_that_are_all_equal_ended_in_a_traceback(self, tmp_path):
         data = made_up(12, 3, of_person=0, of_voice=0)

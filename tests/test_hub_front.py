@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 import yaml
-from conftest import MakeDataDir
 from speechbrain.lobes.features import Fbank
 from speechbrain.lobes.models.ECAPA_TDNN import ECAPA_TDNN, SERes2NetBlock
 from speechbrain.nnet.schedulers import CyclicLRScheduler
@@ -22,8 +21,8 @@ from steps.speaker.training import EncoderTrainer
 from steps.training.audio import TrainingAudio
 from steps.training.loop import cyclic_rate
 from steps.training.settings import read_config
-from tests.making import NETWORK
 from tests.refusals import refuses
+from tests.world import NETWORK
 from utils.archives import read_vectors
 from utils.seeds import make_rng
 
@@ -88,7 +87,7 @@ def test_it_is_trained_saved_and_loaded_again(tmp_path, make_data_dir, model, en
     refuses(r"at least 0\.42 s", hears.embed, samples[:6000], kind=TooShortError)
 
 
-def test_W7_M7_size_and_settings_of_2026(tmp_path: Path, model: Path) -> None:
+def test_W7_M7_size_and_settings_of_2026(tmp_path, model):
     """Two epochs of about 355,000 rows of 3 s in batches of 32; vectors of length 1. With a small
     model in the place of WavLM-Large."""
     conf = Path(__file__).resolve().parents[1] / "egs/TEMPLATE/conf/encoders/ecapa_wavlm.yaml"
@@ -111,7 +110,7 @@ def test_W7_M7_size_and_settings_of_2026(tmp_path: Path, model: Path) -> None:
     assert np.linalg.norm(found) == pytest.approx(1, abs=1e-6) and len(set(abs(found))) > 2
 
 
-def test_W7_the_rate_rises_and_falls_again_and_again() -> None:
+def test_W7_the_rate_rises_and_falls_again_and_again():
     plan = SimpleNamespace(half_cycle=4, final_rate=0.1, learning_rate=0.5)
     by_hand = [0.2, 0.3, 0.4, 0.5, 0.4, 0.3, 0.2, 0.1, 0.2]
     assert [cyclic_rate(plan, step) for step in range(9)] == pytest.approx(by_hand)
@@ -119,7 +118,7 @@ def test_W7_the_rate_rises_and_falls_again_and_again() -> None:
     assert [theirs.clr(step + 1) for step in range(9)] == pytest.approx(by_hand)
 
 
-def test_W7_bands_of_all_and_stretches_of_each_are_dropped() -> None:
+def test_W7_bands_of_all_and_stretches_of_each_are_dropped():
     crops = np.repeat(make_rng(0, "x").standard_normal((1, 24000)).astype(np.float32), 3, axis=0)
     before = torch.get_rng_state()
     dropped = drop(make_rng(1, "x"), crops)
@@ -142,7 +141,7 @@ def test_W7_bands_of_all_and_stretches_of_each_are_dropped() -> None:
     assert min(lost) >= 7 and max(lost) <= 3 * 8  # one band to three
 
 
-def test_W7_frames_of_the_hub_model_are_matched_by_hand() -> None:
+def test_W7_frames_of_the_hub_model_are_matched_by_hand():
     x = torch.tensor([[[1.0, 3, 5, 7, 9]]])
     assert match_frames(x, 2).tolist() == [[[2, 7]]]  # two frames, then three
     assert match_frames(x, 4).tolist() == [[[1, 3, 5, 8]]]
@@ -252,7 +251,7 @@ def test_W8_fine_tuning_starts_from_given_weights(tmp_path, make_data_dir, given
     assert load_encoder(str(out))  # final.pt, as this project writes it
 
 
-def test_W8_weights_of_another_network_are_refused(given: tuple[Path, Dast]) -> None:
+def test_W8_weights_of_another_network_are_refused(given):
     folder, network = given
     path = folder / "embedding_model.ckpt"
     mend = "give the weights that fit encoder.yaml, or the settings that fit them"
@@ -275,13 +274,13 @@ def test_W8_weights_of_another_network_are_refused(given: tuple[Path, Dast]) -> 
     refuses("final.pt: is missing; an encoder is a folder", load_encoder, str(folder))
 
 
-def test_another_model_in_its_place_is_refused(tmp_path: Path, make_data_dir: MakeDataDir) -> None:
+def test_another_model_in_its_place_is_refused(tmp_path, make_data_dir):
     model = make_model(tmp_path / "model")
     data = make_data_dir(tmp_path / "data", {"s1": 2, "s2": 2, "s3": 2}, seconds=0.8)
     conf, out = write_conf(tmp_path / "conf.yaml", model), tmp_path / "out"
     assert train_encoder.main(["--steps", "1", str(conf), str(data), str(out)]) == 0
     make_model(model, seed=1)
-    refuses("has other weights than it had then", load_encoder, str(out))
+    refuses("has other weights than in training", load_encoder, str(out))
 
 
 @pytest.mark.parametrize(
@@ -291,7 +290,7 @@ def test_another_model_in_its_place_is_refused(tmp_path: Path, make_data_dir: Ma
         ({"kind": "hub", "model": "/nothing/here"}, "hub:/nothing/here: cannot be loaded"),
     ],
 )  # fmt: skip
-def test_bad_settings_are_one_line(tmp_path: Path, features: dict[str, object], said: str) -> None:
+def test_bad_settings_are_one_line(tmp_path, features, said):
     encoder = "ecapa_dual" if "bins" in features else "ecapa"
     settings = {"encoder": encoder, "network": yaml.safe_load(NETWORK), "features": features}
     (tmp_path / "c.yaml").write_text(yaml.safe_dump({**settings, "training": {"steps": 1}}))

@@ -83,7 +83,7 @@ def test_whisper_writes_the_language_that_it_is_told(tmp_path, make_data_dir, mo
 
 
 @pytest.mark.slow
-def test_whisper_of_english_alone(tmp_path: Path) -> None:
+def test_whisper_of_english_alone(tmp_path):
     folder = make_whisper(tmp_path / "model", multilingual=False)
     english = make_recogniser(f"hub:{folder}", language="en")
     assert isinstance(english.recognise("a", np.ones(8000)), str)
@@ -116,7 +116,7 @@ def test_emotions_by_a_classifier_of_transformers(tmp_path, make_data_dir):
     refuses(f"{utt}: 300 samples: the model fails: ", recognise_emotion, command)
 
 
-def test_emotion2vec_is_of_another_toolkit() -> None:
+def test_emotion2vec_is_of_another_toolkit():
     said = r"read by FunASR, not here; .*local/compute_utility\.py emotions"
     refuses(said, HubEmotions, "emotion2vec/emotion2vec_plus_large")
 
@@ -134,7 +134,7 @@ def test_a_hub_that_cannot_be_reached_is_one_line(tmp_path, make_data_dir, run_p
     assert not (tmp_path / "out").exists()
 
 
-def test_W11_the_error_rate_of_speechbrain_is_its_own() -> None:
+def test_W11_the_error_rate_of_speechbrain_is_its_own():
     """On scores with ties; Hypothesis cannot look at SpeechBrain's modules."""
     from speechbrain.utils.metric_stats import EER
 

@@ -12,7 +12,7 @@ from utils.seeds import Draws
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def test_a5_the_vector_of_an_index_is_the_same_in_a_new_process_and_any_order() -> None:
+def test_a5_the_vector_of_an_index_is_the_same_in_a_new_process_and_any_order():
     indices = np.array([7, 2**62, 0, 12345])
     vectors = identity_vectors(indices, 512, "gaussian")
     np.testing.assert_array_equal(identity_vectors(indices[::-1], 512, "gaussian"), vectors[::-1])
@@ -24,7 +24,7 @@ def test_a5_the_vector_of_an_index_is_the_same_in_a_new_process_and_any_order() 
     assert done.stdout == vectors[1].tobytes()
 
 
-def test_an_identity_vector_is_pcg64_seeded_with_the_index_and_normalised_by_vector() -> None:
+def test_an_identity_vector_is_pcg64_seeded_with_the_index_and_normalised_by_vector():
     raw = np.random.Generator(np.random.PCG64(41)).uniform(-1, 1, 100)
     expected = (raw - raw.mean()) / raw.std()
     got = identity_vectors(np.array([41]), 100, "uniform")[0]
@@ -33,7 +33,7 @@ def test_an_identity_vector_is_pcg64_seeded_with_the_index_and_normalised_by_vec
     assert np.abs(identity_vectors(np.array([41]), 1000, "gaussian")[0]).max() > 2.5
 
 
-def test_a_key_keeps_its_index_and_seed_draw_and_key_all_count() -> None:
+def test_a_key_keeps_its_index_and_seed_draw_and_key_all_count():
     names = [
         key_name(Draws(seed, draw), parts)
         for seed in (0, 1)
@@ -47,6 +47,6 @@ def test_a_key_keeps_its_index_and_seed_draw_and_key_all_count() -> None:
     assert all("\t" not in name and "\n" not in name and name.isascii() for name in names)
 
 
-def test_the_index_of_a_key_is_what_it_was_when_figures_were_made() -> None:
+def test_the_index_of_a_key_is_what_it_was_when_figures_were_made():
     """Computed by commit a0cca4c, before a file of used indices was dropped."""
     assert hashed_index(key_name(Draws(), ("spk", "libri_test", "121")), 250) == 5859102303521893006

@@ -28,8 +28,8 @@ from steps.generators.idmap_diff import (
 )
 from steps.generators.training import TrainingVectors, sanity_figures, train_generator
 from steps.sources import VoiceKey
-from tests.making import run_of
 from tests.refusals import refuses
+from tests.world import run_of
 from utils.cli import UserError
 from utils.settings import parse_settings
 
@@ -77,19 +77,8 @@ MODELS = {
 }
 
 
-def test_sizes_at_512_dimensions() -> None:
-    """2.37 million is the paper's 1024-512-512 read as two layers; its text has three."""
-    for layers, millions in ((2, 2.37), (3, 2.63)):
-        network = MlpNetwork(MlpNetworkSettings(generator_layers=layers), 512)
-        n = sum(parameter.numel() for parameter in network.parameters())
-        assert n / 1e6 == pytest.approx(millions, abs=0.005)
-    assert MlpNetwork(MlpNetworkSettings(), 192)(
-        torch.zeros(1, 512), torch.zeros(1, 2, 192)
-    ).shape == (1, 2, 192)
-
-
 @pytest.mark.parametrize("name", MODELS)
-def test_a6_the_vector_of_an_index_does_not_depend_on_its_batch(name: str) -> None:
+def test_a6_the_vector_of_an_index_does_not_depend_on_its_batch(name):
     model = MODELS[name]()
     indices = np.array([5, 2**62, 300, 5, 0], dtype=np.int64)
     together = model.vectors(indices)
@@ -102,7 +91,7 @@ def test_a6_the_vector_of_an_index_does_not_depend_on_its_batch(name: str) -> No
     np.testing.assert_allclose(model.vectors(indices[::-1])[::-1], together, **close)
 
 
-def test_the_folded_mlp_is_the_network_in_evaluation_mode() -> None:
+def test_the_folded_mlp_is_the_network_in_evaluation_mode():
     torch.manual_seed(1)
     settings = MlpNetworkSettings(identity=24, width=32)
     network = MlpNetwork(settings, 16)
@@ -118,7 +107,7 @@ def test_the_folded_mlp_is_the_network_in_evaluation_mode() -> None:
     assert not np.allclose(got, in_training, atol=1e-3)
 
 
-def test_the_folded_u_net_is_the_network() -> None:
+def test_the_folded_u_net_is_the_network():
     torch.manual_seed(2)
     settings = parse_settings(
         DiffSettings, {"generator": "idmap_diff", "network": dict(SMALL)}, "x"
@@ -134,7 +123,7 @@ def test_the_folded_u_net_is_the_network() -> None:
     np.testing.assert_allclose(got, expected, rtol=1e-3, atol=1e-4)
 
 
-def test_the_loss_is_eq_3() -> None:
+def test_the_loss_is_eq_3():
     x = torch.tensor([[[3.0, 4.0]]])
     y = torch.tensor([[[3.0, 4.0], [4.0, -3.0]]])  # equal; at a right angle and 5 sqrt 2 away
     for alpha in (0.0, 0.5, 1.0):
@@ -143,7 +132,7 @@ def test_the_loss_is_eq_3() -> None:
         assert (cosine, distance) == (pytest.approx(0.5), pytest.approx(5 * 2**0.5 / 2))
 
 
-def test_auxiliary_utterances_are_of_other_speakers_and_all_of_them() -> None:
+def test_auxiliary_utterances_are_of_other_speakers_and_all_of_them():
     data = training_vectors()
     shuffled = np.random.default_rng(1).permutation(len(data.labels))
     data = TrainingVectors(data.speakers, data.vectors[shuffled], data.labels[shuffled])
@@ -159,7 +148,7 @@ def test_auxiliary_utterances_are_of_other_speakers_and_all_of_them() -> None:
     np.testing.assert_array_equal(sampler.draw(7)[1], sampler.draw(7)[1])
 
 
-def test_the_score_from_noise_and_from_a_vector_is_the_same() -> None:
+def test_the_score_from_noise_and_from_a_vector_is_the_same():
     rng = np.random.default_rng(0)
     x, noise = rng.standard_normal((2, 3, 4))
     for t in (0.1, 0.5, 1.0):
@@ -170,7 +159,7 @@ def test_the_score_from_noise_and_from_a_vector_is_the_same() -> None:
         np.testing.assert_allclose(by_noise, -(q - g * x) / (1 - g * g), rtol=1e-9)
 
 
-def test_noise_belongs_to_the_index() -> None:
+def test_noise_belongs_to_the_index():
     noise = index_noise(np.array([3, 2**62, 3]), 5, 8)
     assert noise.shape == (5, 3, 8)
     np.testing.assert_array_equal(noise[:, 0], noise[:, 2])
@@ -190,7 +179,7 @@ def test_noise_belongs_to_the_index() -> None:
     ],
 )
 @pytest.mark.slow
-def test_training_speakers_are_learned(trainer: type, values: dict, steps: int) -> None:
+def test_training_speakers_are_learned(trainer, values, steps):
     data = training_vectors()
     name = "idmap_mlp" if trainer is MlpTrainer else "idmap_diff"
     values = {"generator": name, "network": {**SMALL}, **values}
@@ -203,7 +192,7 @@ def test_training_speakers_are_learned(trainer: type, values: dict, steps: int) 
 
 
 @pytest.mark.slow
-def test_the_adversarial_ablation_moves_vectors_towards_the_real_ones() -> None:
+def test_the_adversarial_ablation_moves_vectors_towards_the_real_ones():
     data = training_vectors()
     values = {"generator": "idmap_mlp", "network": {**SMALL, "centred": False}}
     values["training"] = {"loss": "wgan_qc", "identities": 8, "auxiliaries": 4}
@@ -229,7 +218,7 @@ def generator(trained: Path, seed: int = 0, draw: int = 0, **settings: object):
     return load_generator(values, run_of("system.yaml", seed, draw, generator=trained))
 
 
-def test_a_key_has_one_voice_and_keys_have_different_ones(trained: Path) -> None:
+def test_a_key_has_one_voice_and_keys_have_different_ones(trained):
     keys = [VoiceKey("utt", ("test", f"u{i}")) for i in range(30)]
     made = generator(trained)
     vectors, rows = made.generate_many(keys)
@@ -246,7 +235,7 @@ def test_a_key_has_one_voice_and_keys_have_different_ones(trained: Path) -> None
     assert len(other) == 4
 
 
-def test_vectors_have_the_norm_of_real_ones_unless_raw(trained: Path) -> None:
+def test_vectors_have_the_norm_of_real_ones_unless_raw(trained):
     key = VoiceKey("const")
     y, row = generator(trained, norm="real", tries=1).generate(Wanted(key))
     raw, raw_row = generator(trained, norm="raw", tries=1).generate(Wanted(key))
@@ -257,7 +246,7 @@ def test_vectors_have_the_norm_of_real_ones_unless_raw(trained: Path) -> None:
     assert y @ raw / np.linalg.norm(y) / np.linalg.norm(raw) == pytest.approx(1.0)
 
 
-def test_what_cannot_be_had_is_said(trained: Path) -> None:
+def test_what_cannot_be_had_is_said(trained):
     made = generator(trained)
     made.fit(np.zeros((3, 16)), ["a", "b", "c"], ["f", "m", None])
     for _ in range(2):
@@ -267,7 +256,7 @@ def test_what_cannot_be_had_is_said(trained: Path) -> None:
         made.fit(np.zeros((3, 8)), ["a", "b", "c"], ["f", "m", None])
 
 
-def test_a_vector_out_of_bounds_is_refused(trained: Path) -> None:
+def test_a_vector_out_of_bounds_is_refused(trained):
     made = generator(trained)
     made._model._others[-1][0][:] *= 1e3
     refuses("times the norm of real ones", made.generate, Wanted(VoiceKey("const")))
@@ -281,6 +270,6 @@ def test_a_vector_out_of_bounds_is_refused(trained: Path) -> None:
         ({"name": "idmap_diff"}, "a trained idmap_mlp, where a trained idmap_diff is asked for"),
     ],
 )  # fmt: skip
-def test_bad_settings_of_a_system(trained: Path, settings: dict, message: str) -> None:
+def test_bad_settings_of_a_system(trained, settings, message):
     refuses(message, generator, trained, **settings)
     refuses("needs --generator DIR", load_generator, {"name": "idmap_mlp"}, run_of())

@@ -12,7 +12,7 @@ from tests.recipes import run_words
 from tests.refusals import refuses
 from utils.archives import read_vectors, write_archive
 from utils.cli import LossError
-from utils.tables import write_id_lists, write_map
+from utils.datadir import write_data_dir
 
 SETS = ("libri_test_enrolls", "libri_test_trials_f", "libri_test_trials_m")
 
@@ -20,18 +20,14 @@ SETS = ("libri_test_enrolls", "libri_test_trials_f", "libri_test_trials_m")
 def write_xvectors(folder: Path, utts: list[str]) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(0)
     vectors = {utt: rng.standard_normal(3).astype(np.float32) for utt in utts}
-    folder.mkdir(parents=True)
     write_archive(folder / "xvector", vectors)
     return vectors
 
 
 def write_data(folder: Path, spk2utt: dict[str, list[str]], genders: dict[str, str]) -> None:
-    folder.mkdir(parents=True)
     utts = {utt: spk for spk, of in spk2utt.items() for utt in of}
     durations = dict.fromkeys(utts, "4.0")
-    write_id_lists(folder / "spk2utt", spk2utt)
-    for name, rows in (("utt2spk", utts), ("spk2gender", genders), ("utt2dur", durations)):
-        write_map(folder / name, rows)
+    write_data_dir(folder, {"utt2spk": utts, "spk2gender": genders, "utt2dur": durations})
 
 
 @pytest.fixture
@@ -40,7 +36,7 @@ def data(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-def test_vectors_of_the_data_are_taken_and_no_others(data: Path, tmp_path: Path) -> None:
+def test_vectors_of_the_data_are_taken_and_no_others(data, tmp_path):
     given = write_xvectors(tmp_path / "given", ["b-1", "c-1", "a-2", "a-1"])
     (tmp_path / "given/xvector.scp").write_text("a-1 elsewhere/xvector.ark:4\n")  # not to be read
     main([str(tmp_path / "given"), str(data), str(tmp_path / "out")])
@@ -50,7 +46,7 @@ def test_vectors_of_the_data_are_taken_and_no_others(data: Path, tmp_path: Path)
         np.testing.assert_array_equal(vector, given[utt])
 
 
-def test_what_is_missing_is_named(data: Path, tmp_path: Path) -> None:
+def test_what_is_missing_is_named(data, tmp_path):
     write_xvectors(tmp_path / "given", ["a-1", "b-1"])
     command = [str(tmp_path / "given"), str(data), str(tmp_path / "out")]
     refuses("a-2", main, command, kind=LossError)
@@ -82,7 +78,7 @@ def write_corpus(root: Path) -> None:
 
 
 @pytest.mark.slow
-def test_public_xvectors_are_prepared_and_compared(tmp_path: Path) -> None:
+def test_public_xvectors_are_prepared_and_compared(tmp_path):
     write_corpus(tmp_path / "corpus")
     recipe = make_recipe(tmp_path / "recipe", "vpc2020")
     (recipe / "generators.sh").symlink_to(ROOT / "egs/TEMPLATE/generators.sh")
@@ -100,7 +96,7 @@ def test_public_xvectors_are_prepared_and_compared(tmp_path: Path) -> None:
     assert "given:nowhere: no such folder" in ran.stderr
 
 
-def test_a_set_that_is_missing_is_named(tmp_path: Path) -> None:
+def test_a_set_that_is_missing_is_named(tmp_path):
     write_corpus(tmp_path / "corpus")
     shutil.rmtree(tmp_path / "corpus/xvectors" / SETS[1])
     recipe = make_recipe(tmp_path / "recipe", "vpc2020")

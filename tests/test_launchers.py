@@ -45,7 +45,7 @@ def run(launcher: tuple[str, dict[str, str]], tmp_path: Path) -> Run:
     return call
 
 
-def test_logs_have_kaldis_head_and_foot(run: Run, tmp_path: Path) -> None:
+def test_logs_have_kaldis_head_and_foot(run, tmp_path):
     done = run("JOB=2:3", "exp/log/x.JOB.log", "bash", "-c", "echo out; printf err >&2")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert sorted(p.name for p in (tmp_path / "exp/log").iterdir()) == ["x.2.log", "x.3.log"]
@@ -58,14 +58,14 @@ def test_logs_have_kaldis_head_and_foot(run: Run, tmp_path: Path) -> None:
     )
 
 
-def test_words_reach_the_command_as_they_are(run: Run, tmp_path: Path) -> None:
+def test_words_reach_the_command_as_they_are(run, tmp_path):
     """run.pl wraps words in quotes: both quote types break, `$x` expands."""
     words = ["a b", 'it\'s "so"', "$HOME `id` $(id)", "*", "", "\\|", ";", "é\n"]
     run("x.log", *PRINT_ARGUMENTS, *words, status=0)
     assert repr(words) in (tmp_path / "x.log").read_text()
 
 
-def test_job_is_replaced_as_a_token_only(run: Run, tmp_path: Path) -> None:
+def test_job_is_replaced_as_a_token_only(run, tmp_path):
     """run.pl turns /data/MYJOBS/ into /data/MY1S/."""
     words = "/data/MYJOBS/x JOBS split2/JOB x_JOB.ark a{JOB}b JOB $JOB ${JOB}"
     run("JOB=7", "MYJOBS.{JOB}.log", *PRINT_ARGUMENTS, *words.split(), status=0)
@@ -99,7 +99,7 @@ def test_option_typos_are_not_swallowed(run, tmp_path, arguments, message):
     assert {path.name for path in tmp_path.iterdir()} <= {"conf"}
 
 
-def test_options_and_job_in_either_order(run: Run, tmp_path: Path) -> None:
+def test_options_and_job_in_either_order(run, tmp_path):
     (tmp_path / "c.conf").symlink_to(ROOT / "egs/TEMPLATE/conf/slurm.conf")
     options = ["--mem", "2G", "--num-threads=3", "JOB=1:2", "--time", "1:0:0", "--config", "c.conf"]
     run(*options, "--gpu", "0", "x.JOB.log", "true", status=0)
@@ -133,7 +133,7 @@ def test_a_killed_job_is_a_failure_and_memory_is_named(run, tmp_path, script):
     assert "# Ended (code 137)" in (tmp_path / "x.log").read_text()
 
 
-def test_a_command_that_is_not_there(run: Run) -> None:
+def test_a_command_that_is_not_there(run):
     done = run("x.log", "echo a; echo b", status=1)
     assert "echo a; echo b: cannot be started" in done.stderr
     assert "use: bash -c" in done.stderr
@@ -141,7 +141,7 @@ def test_a_command_that_is_not_there(run: Run) -> None:
 
 
 @pytest.mark.slow
-def test_no_more_jobs_than_asked_for_run_at_once(run: Run, tmp_path: Path) -> None:
+def test_no_more_jobs_than_asked_for_run_at_once(run, tmp_path):
     script = "mkdir running; sleep 0.1; rmdir running"
     run("--max-jobs-run=1", "J=1:4", "x.J.log", "bash", "-ec", script, status=0)
     both_here = "until ls here.1 here.2; do sleep 0.05; done"
@@ -150,7 +150,7 @@ def test_no_more_jobs_than_asked_for_run_at_once(run: Run, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
-def test_a_stopped_run_py_leaves_no_job_running(tmp_path: Path, signum: int) -> None:
+def test_a_stopped_run_py_leaves_no_job_running(tmp_path, signum):
     """SIGTERM to run.pl: its jobs keep running."""
     script = "sleep 3600 & echo $! >pid.JOB.tmp; mv pid.JOB.tmp pid.JOB; wait"
     command = [*RUN, "--max-jobs-run", "2", "JOB=1:3", "x.JOB.log", "bash", "-c", script]
@@ -178,7 +178,7 @@ time.sleep(3600)
 """
 
 
-def test_jobs_outlived_a_launcher_that_was_killed_with_9(tmp_path: Path) -> None:
+def test_jobs_outlived_a_launcher_that_was_killed_with_9(tmp_path):
     """1 to 3 jobs in 7 of 12 kills, children of jobs among them."""
     pids = tmp_path / "pids"
     pids.mkdir()
@@ -190,7 +190,7 @@ def test_jobs_outlived_a_launcher_that_was_killed_with_9(tmp_path: Path) -> None
     wait_for(lambda: all(ended(int(path.name)) for path in pids.iterdir()))
 
 
-def test_two_jobs_wrote_one_log(tmp_path: Path) -> None:
+def test_two_jobs_wrote_one_log(tmp_path):
     """A job that an earlier call left is named, and nothing is begun while it lives."""
     leave = [*RUN, "x.log", "bash", "-c", "sleep 3600 & echo $! >pid"]
     run_words(leave, 0, cwd=tmp_path)
@@ -224,7 +224,7 @@ def test_a_task_that_began_late_wrote_into_the_next_run(tmp_path, monkeypatch):
     assert (tmp_path / "made").exists()
 
 
-def test_a_device_given_as_log_was_removed(tmp_path: Path) -> None:
+def test_a_device_given_as_log_was_removed(tmp_path):
     """As root, `run.py /dev/null COMMAND` left the machine without /dev/null."""
     ours, theirs = os.openpty()
     device = tmp_path / "device"
@@ -241,7 +241,7 @@ def test_a_device_given_as_log_was_removed(tmp_path: Path) -> None:
         assert f"run.py: {name}: is neither a file nor a device" in done.stderr
 
 
-def test_help(run: Run) -> None:
+def test_help(run):
     done = run("--help", status=0)
     assert "--max-jobs-run N" in done.stdout
 

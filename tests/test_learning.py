@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from steps.training.loop import Trainer, Training, descend, save_atomically, train
 from steps.training.settings import LoopSettings, identity
-from tests.making import assert_same_network
 from tests.refusals import refuses
+from tests.world import assert_same_network
 from utils.cli import UserError
 from utils.seeds import make_rng
 from utils.settings import read_settings
@@ -62,7 +62,7 @@ def table(out: Path) -> list[list[str]]:
     return [row[:1] + row[2:] for row in rows]
 
 
-def test_a_stopped_training_ends_like_one_that_was_not(tmp_path: Path) -> None:
+def test_a_stopped_training_ends_like_one_that_was_not(tmp_path):
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     run(whole, Line(figures=[3.0, 1.0, 2.0])).finish("line.yaml", SETTINGS)
     with pytest.raises(KeyboardInterrupt):
@@ -82,7 +82,7 @@ def test_a_stopped_training_ends_like_one_that_was_not(tmp_path: Path) -> None:
     }
 
 
-def test_the_best_is_kept_and_patience_ends_early(tmp_path: Path) -> None:
+def test_the_best_is_kept_and_patience_ends_early(tmp_path):
     plan = dataclasses.replace(PLAN, steps=40, keep="best")
     best = Line(dataclasses.replace(plan, steps=4), figures=[1.0])
     run(tmp_path / "best", best).finish("line.yaml", SETTINGS)
@@ -102,7 +102,7 @@ def test_a_keep_of_best_without_validation_said_best(tmp_path, caplog):
     assert isinstance(known, dict) and known["kept"] == "final"
 
 
-def test_checkpoints_of_others_are_refused_by_name(tmp_path: Path) -> None:
+def test_checkpoints_of_others_are_refused_by_name(tmp_path):
     run(tmp_path, Line())
     refuses(r"step-00000012.pt: of a training with other settings", run, tmp_path, Line(), name="b")
     with pytest.raises(UserError, match=r"training.steps: 9, but it is at step 12; remove"):
@@ -111,12 +111,12 @@ def test_checkpoints_of_others_are_refused_by_name(tmp_path: Path) -> None:
     refuses(r"13.pt: of a training with other settings", run, tmp_path, Line())
 
 
-def test_a_worker_that_fails_says_why(tmp_path: Path) -> None:
+def test_a_worker_that_fails_says_why(tmp_path):
     with pytest.raises(ValueError, match="no such utterance"):
         run(tmp_path, Line(fail_at=5), n_workers=1)
 
 
-def test_how_often_it_is_saved_does_not_make_it_another_training() -> None:
+def test_how_often_it_is_saved_does_not_make_it_another_training():
     def of(**more: object) -> str:
         return identity({"training": {"steps": 3, "valid_every": 5, **more}}, 0, b"x")
 

@@ -1,5 +1,6 @@
-"""The level of what is written: one for all recordings, whatever the source's, and the recipe's."""
+"""The level of the output: one for all recordings, whatever the source's, and the recipe's."""
 
+import tracemalloc
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,14 +13,14 @@ import soundfile
 from steps.anonymisers.registry import Anonymiser, OutputLevel, protect_audio
 from steps.sources import SourceSpeaker, VoiceKey
 from steps.standalone.job import key_number, load_system
-from steps.standalone.protection import Work
-from steps.standalone.stream import LONGEST, Loudness, Recording, one_level
+from steps.standalone.protection import Work, _Pieces
+from steps.standalone.stream import LONGEST, Loudness, Piece, Recording, one_level
 from steps.synthesis.f0 import compute_f0_stats
-from tests.making import voice
 from tests.recipes import ROOT
 from tests.refusals import refuses
 from tests.test_protect_folder import KEY, SYSTEM, run, samples, speechlike
 from tests.test_reading import Heard
+from tests.world import voice
 from utils.arrays import Float64
 
 needs_wheel = pytest.mark.skipif(
@@ -70,7 +71,7 @@ SPEECH = np.rint(SPEECH * 2**15) / 2**15
 
 
 @pytest.mark.parametrize("system", SYSTEMS, indirect=True)
-def test_the_level_of_a_file_told_that_of_the_recording(make: Make, system: Anonymiser) -> None:
+def test_the_level_of_a_file_told_that_of_the_recording(make, system):
     """And so who speaks: it was that of the source, piece by piece, whatever the system. bn2's
     largest sample differs by some dB with the last bits of the source."""
     loud, soft = (make(SPEECH * 5 * 10 ** (level / 20)) for level in (-6, -40))
@@ -87,7 +88,7 @@ LONG = np.tile(SPEECH, 7)  # longer than a piece
 
 
 @pytest.mark.parametrize("system", SYSTEMS[:2], indirect=True)  # what is read has no noise
-def test_pieces_of_a_long_recording_and_their_level(make: Make, system: Anonymiser) -> None:
+def test_pieces_of_a_long_recording_and_their_level(make, system):
     """Where a system makes its own level, that of a softer piece is not passed on; but no piece of
     mere noise is as loud as speech."""
     made = make(np.concatenate((LONG, LONG / 100, 0.4 * LONG)))
@@ -105,7 +106,7 @@ def test_pieces_of_a_long_recording_and_their_level(make: Make, system: Anonymis
 
 
 @pytest.mark.parametrize("system", SYSTEMS[2:], indirect=True)
-def test_pieces_that_are_read_anew_have_one_level(make: Make) -> None:
+def test_pieces_that_are_read_anew_have_one_level(make):
     assert LONGEST > 15
     made = make(np.concatenate((LONG, LONG / 100, LONG)))
     thirds = [db(part) for part in np.array_split(made, 3)]
@@ -124,7 +125,7 @@ def test_users_and_the_recipes_attackers_get_the_same_samples(system, make, tmp_
 
 
 @pytest.mark.parametrize("system", SYSTEMS[:1], indirect=True)
-def test_the_level_of_the_source_may_be_asked_for(make: Make) -> None:
+def test_the_level_of_the_source_may_be_asked_for(make):
     long = np.concatenate((LONG, LONG / 10))
     made = make(long, level="source")
     for part in (slice(0, 300000), slice(-300000, None)):
@@ -138,7 +139,7 @@ def test_the_level_of_the_source_may_be_asked_for(make: Make) -> None:
     [("PCM_24", "wav", 2**-23), ("PCM_24", "flac", 2**-23), ("FLOAT", "wav", 0),
      ("DOUBLE", "aiff", 0), ("PCM_16", "wav", 2**-15)],
 )  # fmt: skip
-def test_24_bit_and_floats_became_16_bit(make: Make, kind: str, form: str, step: float) -> None:
+def test_24_bit_and_floats_became_16_bit(make, kind, form, step):
     made = make(SPEECH, kind, form=form)
     assert np.abs(made).max() == pytest.approx(0.95, abs=1e-4)
     assert np.abs(made - make(SPEECH)).max() < 2**-14
@@ -147,7 +148,22 @@ def test_24_bit_and_floats_became_16_bit(make: Make, kind: str, form: str, step:
     assert (made * 2**15 == np.rint(made * 2**15)).all() == (kind == "PCM_16")
 
 
-def test_levels_by_hand() -> None:
+def test_a_long_recording_stays_out_of_memory(tmp_path):
+    """Its pieces wait in a file without a name until their level is known."""
+    silence = Loudness(0, 0, 0, 0)
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    pieces = _Pieces(tmp_path)
+    for number in range(20):
+        pieces.add(Piece(np.full((300000, 1), float(number)), 0, 0, [silence], [silence]))
+    assert tracemalloc.get_traced_memory()[0] - before < 8e6  # of 48 MB
+    tracemalloc.stop()
+    assert [float(piece.samples[-1, 0]) for piece in pieces] == [*range(20)]
+    assert not [*tmp_path.iterdir()]
+    pieces.close()
+
+
+def test_levels_by_hand():
     """The rule on a loud, a softer and a faint piece, and on one that became silence."""
     source = [[Loudness(0, power, 0, 0)] for power in (1.0, 0.5, 0.01, 0.1)]
     made = [[Loudness(0, power, 0, 0)] for power in (4.0, 1.0, 1.0, 0.0)]
@@ -158,7 +174,7 @@ def test_levels_by_hand() -> None:
     assert np.ravel(one_level(levels, np.inf)) ** 2 == pytest.approx([1, 4, 4, 1])
 
 
-def test_samples_of_24_bit_and_floats_at_a_rule() -> None:
+def test_samples_of_24_bit_and_floats_at_a_rule():
     wave = np.array([0.0, 0.2, -0.5])
     rule = OutputLevel()
     assert (rule.written(wave, 0.5, "PCM_24") >> 8).tolist() == [0, 3187671, -7969178]
@@ -167,7 +183,7 @@ def test_samples_of_24_bit_and_floats_at_a_rule() -> None:
     assert OutputLevel(1.0).written(-wave[2:], 0.5, "PCM_32").tolist() == [2**31 - 1]
 
 
-def test_the_level_is_a_setting_that_a_run_goes_on_with(tmp_path: Path) -> None:
+def test_the_level_is_a_setting_that_a_run_goes_on_with(tmp_path):
     (tmp_path / "in").mkdir()
     soundfile.write(tmp_path / "in/a.wav", speechlike(1.0), 16000)
     words = ("--key", KEY, tmp_path / "in", tmp_path / "out")

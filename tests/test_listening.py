@@ -11,10 +11,9 @@ import pytest
 
 from local.listening_test import main as listening_test
 from local.report.listening import accuracy, d_prime, score
-from steps.audio import write_wav
 from tests.browser import chromium, opened
-from tests.making import voice
 from tests.refusals import refuses, refuses_words
+from tests.world import voice, write_speech
 from utils.datadir import write_data_dir
 
 
@@ -50,7 +49,7 @@ def answers(b2: Sequence[str], marks: Sequence[int] = (5, 3), n: int = 4) -> lis
     return [answer for answer in RIGHT for _ in range(n)] + [*b2, *marks]
 
 
-def test_d_prime_by_hand() -> None:
+def test_d_prime_by_hand():
     """3 of 4 hits and 1 of 4 false alarms: z(3.5/5) - z(1.5/5) = 2 · 0.5244; guessing has 0."""
     assert d_prime(3, 4, 1, 4) == pytest.approx(2 * 0.524401, abs=1e-5)
     assert d_prime(5, 10, 5, 10) == 0.0
@@ -58,7 +57,7 @@ def test_d_prime_by_hand() -> None:
     assert math.isfinite(d_prime(4, 4, 0, 4)) and math.isnan(d_prime(0, 0, 1, 4))
 
 
-def test_accuracy_has_the_exact_interval() -> None:
+def test_accuracy_has_the_exact_interval():
     """8 of 10: Clopper and Pearson give 0.4439 to 0.9748. Ten listeners who say the same of these
     pairs say no more of other pairs: pooled, the interval began at 0.71."""
     one = np.array([[1.0] * 8 + [0.0] * 2])
@@ -68,7 +67,7 @@ def test_accuracy_has_the_exact_interval() -> None:
     assert accuracy(np.full((1, 2), math.nan))["accuracy_interval"] is None
 
 
-def test_figures_by_system() -> None:
+def test_figures_by_system():
     """One listener hears b2 through, one takes all pairs for two people; marks are averaged."""
     heard = {
         "a": answers(["same"] * 4 + ["different"] * 4, (5, 3)),
@@ -85,7 +84,7 @@ def test_figures_by_system() -> None:
     assert alone["mos_interval"] is None  # one listener says nothing of others
 
 
-def test_who_does_not_hear_the_anchors_is_left_out() -> None:
+def test_who_does_not_hear_the_anchors_is_left_out():
     """Half of the pairs of original speech right is guessing."""
     deaf = ["same"] * 8 + ["same"] * 8 + [3, 3]
     good = answers(["same"] * 8)
@@ -98,19 +97,12 @@ def test_who_does_not_hear_the_anchors_is_left_out() -> None:
 def speech(tmp_path: Path) -> Path:
     """Original and protected speech of four speakers with three utterances each."""
     for name, shift in (("o", 1.0), ("p", 1.2)):
-        wav, speakers = {}, {}
-        for s in range(4):
-            for i in range(3):
-                utt = f"s{s}-{i}"
-                wav[utt] = str(tmp_path / name / "wav" / f"{utt}.wav")
-                write_wav(
-                    wav[utt], voice(1.0, shift * (110 + 30 * s), 500 + 40 * i, seed=3 * s + i)
-                )
-                speakers[utt] = f"s{s}"
+        waves = {
+            f"s{s}-{i}": voice(1.0, shift * (110 + 30 * s), 500 + 40 * i, seed=3 * s + i)
+            for s in range(4) for i in range(3)
+        }  # fmt: skip
         genders = {f"s{s}": gender for s, gender in enumerate("ffmm")}
-        write_data_dir(
-            tmp_path / name, {"wav.scp": wav, "utt2spk": speakers, "spk2gender": genders}
-        )
+        write_speech(tmp_path / name, waves, spk2gender=genders)
     return tmp_path
 
 
@@ -121,7 +113,7 @@ def made(speech: Path, seed: int = 0) -> tuple[str, dict[str, Any]]:
     return (out / "listening.html").read_text(), json.loads((out / "key.json").read_text())
 
 
-def test_the_page_hides_the_key(speech: Path) -> None:
+def test_the_page_hides_the_key(speech):
     """Half of each system's pairs are one person's; the page names no system and no utterance."""
     page, truth = made(speech)
     assert "b2" not in page.split('id="clips"')[0] and "s0-" not in page
@@ -139,7 +131,7 @@ def test_the_page_hides_the_key(speech: Path) -> None:
     assert made(speech)[0] == page and made(speech, seed=1)[1]["test"] != truth["test"]
 
 
-def test_bad_input(speech: Path, tmp_path: Path) -> None:
+def test_bad_input(speech, tmp_path):
     """Each has one line that names the file."""
     _, truth = made(speech)
     right = [q["answer"] or 3 for q in truth["questions"]]
@@ -170,7 +162,7 @@ def test_bad_input(speech: Path, tmp_path: Path) -> None:
 
 @pytest.mark.browser
 @pytest.mark.slow
-def test_answers_are_saved_by_a_browser(speech: Path) -> None:
+def test_answers_are_saved_by_a_browser(speech):
     """Without a request; the file can be scored."""
     _, truth = made(speech)
     with chromium() as running, opened(running, speech / "test/listening.html") as (page, said):

@@ -17,10 +17,10 @@ from steps.anonymisers.registry import AsItIs, OutputLevel
 from steps.protect_stream import main
 from steps.sources import SourceSpeaker, VoiceKey
 from steps.standalone.stream import LiveMcAdams, LiveWindows, make_live, open_pipe, to_bytes
-from tests.making import run_of, voice
 from tests.recipes import ROOT
 from tests.refusals import refuses
 from tests.waiting import wait_for
+from tests.world import run_of, voice
 from utils.arrays import Float64
 
 KEY = VoiceKey("spk", ("stream", "speaker"), ("stream", "speaker"))
@@ -28,7 +28,7 @@ KEY = VoiceKey("spk", ("stream", "speaker"), ("stream", "speaker"))
 
 @pytest.mark.parametrize("size", [1, 100, 160, 161, 640, 3200])
 @pytest.mark.parametrize("n", [1, 159, 160, 320, 4001])
-def test_mcadams_of_a_stream_is_that_of_the_whole(size: int, n: int) -> None:
+def test_mcadams_of_a_stream_is_that_of_the_whole(size, n):
     wave = voice(1.0, 120, 550)[2000 : 2000 + n]
     system = McAdams(McAdamsSettings("mcadams", alpha=0.8), run_of())
     live, parts, late = LiveMcAdams(system, KEY), [], 0
@@ -40,7 +40,7 @@ def test_mcadams_of_a_stream_is_that_of_the_whole(size: int, n: int) -> None:
     assert late <= size + 3 * HOP  # a hop is waited for, and two frames are made together
 
 
-def test_the_challenges_mcadams_needs_the_whole() -> None:
+def test_the_challenges_mcadams_needs_the_whole():
     system = McAdams(McAdamsSettings("mcadams", compat="vpc20"), run_of())
     refuses("compat: the challenges", LiveMcAdams, system, KEY)
 
@@ -66,7 +66,7 @@ class Turned:
 
 
 @pytest.mark.parametrize("size", [700, 3200, 10000])
-def test_windows_are_put_together_without_seams(size: int) -> None:
+def test_windows_are_put_together_without_seams(size):
     wave = voice(1.3, 120, 550)
     live = LiveWindows(Turned(), KEY, 0.2, 0.1, 0.5)
     parts = [live.push(wave[start : start + size]) for start in range(0, len(wave), size)]
@@ -76,14 +76,14 @@ def test_windows_are_put_together_without_seams(size: int) -> None:
     assert not len(LiveWindows(Turned(), KEY, 0.2, 0.1, 0.5).end())
 
 
-def test_bad_sizes_are_refused() -> None:
+def test_bad_sizes_are_refused():
     for block, look_ahead, message in ((0.5, 0.1, "block: 0.5"), (0.2, 0.0, "look-ahead: 0 s")):
         refuses(message, make_live, Turned(), KEY, block=block, look_ahead=look_ahead, context=1.0)
 
 
 @pytest.mark.parametrize("seconds", [np.inf, np.nan, -1.0])
 @pytest.mark.parametrize("name", ["look-ahead", "context"])
-def test_endless_context_ended_with_a_traceback(name: str, seconds: float) -> None:
+def test_endless_context_ended_with_a_traceback(name, seconds):
     asked = {"look_ahead": 0.1, "context": 1.0} | {name.replace("-", "_"): seconds}
     refuses(f"{name}: .* s; a number from 0 on", make_live, Turned(), KEY, block=0.2, **asked)
 
@@ -111,7 +111,7 @@ def wav(samples: np.ndarray, rate: int = 16000) -> bytes:
     return b"RIFF" + struct.pack("<I", len(chunks)) + chunks
 
 
-def test_pipes() -> None:
+def test_pipes():
     samples = np.arange(-500, 501)
     for whole in (samples.astype("<i2").tobytes(), wav(samples)):
         head, blocks = open_pipe(io.BytesIO(whole), 300)
@@ -161,7 +161,7 @@ def test_the_last_blocks_of_a_stream_took_no_time(monkeypatch, capsys, n, told):
 
 
 @pytest.mark.slow
-def test_the_program_on_a_pipe(tmp_path: Path) -> None:
+def test_the_program_on_a_pipe(tmp_path):
     conf = tmp_path / "conf.yaml"
     conf.write_text("anonymiser: mcadams\nalpha_range: [0.7, 0.9]\n")
     samples = np.rint(32768 * voice(1.0, 120, 550)).astype("<i2")
@@ -184,7 +184,7 @@ def test_the_program_on_a_pipe(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("heard", [0, 16001])
-def test_ctrl_c_lost_what_was_heard_and_the_closing_line(how: signal.Signals, heard: int) -> None:
+def test_ctrl_c_lost_what_was_heard_and_the_closing_line(how, heard):
     """It ended with `interrupted`, within a block."""
     words = ["--system", str(ROOT / "egs/TEMPLATE/conf/systems/mcadams.yaml")]
     program = [sys.executable, str(ROOT / "steps/protect_stream.py"), *words]

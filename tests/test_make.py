@@ -43,15 +43,16 @@ def make(project: Path, *words: str, status: int = 0, **given: str) -> Done:
 
 
 @pytest.mark.parametrize("odd", ODD)
-def test_make_expanded_a_name_with_a_dollar(project: Path, odd: str) -> None:
+def test_make_expanded_a_name_with_a_dollar(project, odd):
     """IN='Kunde$AB' protected the folder KundeB, and $(shell ...) was run."""
-    names = ("IN", "OUT", "SYSTEM", "PER", "CHANNELS", "SPEAKERS", "KEY_FILE", "NJ")
+    names = ("IN", "OUT", "SYSTEM", "PER", "CHANNELS", "LEVEL", "SPEAKERS", "KEY_FILE", "NJ")
     given = {name: f"{odd}{name}" for name in names} | {"IN": odd, "OUT": odd, "KEY_FILE": odd}
     words = [
         f"--system={odd}SYSTEM", f"--per={odd}PER", f"--speakers={odd}SPEAKERS",
         f"--key-file={odd}", f"--nj={odd}NJ",
     ]  # fmt: skip
-    for target, more in (("protect", [f"--channels={odd}CHANNELS"]), ("evidence", [])):
+    own = [f"--channels={odd}CHANNELS", f"--level={odd}LEVEL"]
+    for target, more in (("protect", own), ("evidence", [])):
         typed = [f"{name}={value}" for name, value in given.items()]
         for done in (
             make(project, target, *typed, "OTHER=$(shell touch pwned)"),
@@ -61,8 +62,8 @@ def test_make_expanded_a_name_with_a_dollar(project: Path, odd: str) -> None:
     assert not (project / "pwned").exists()
 
 
-def test_defaults_of_make(project: Path) -> None:
-    folder = ["--system=models/bn2", "--per=file", "--channels=mix"]
+def test_defaults_of_make(project):
+    folder = ["--system=models/bn2", "--per=file", "--channels=mix", "--level=one"]
     for words, expected in (
         (["protect", "IN=a", "OUT=b"], [*folder, "--", "a", "b"]),
         (["protect", "IN=a", "OUT=b", "RENAME=true"], [*folder, "--rename", "--", "a", "b"]),
@@ -85,7 +86,7 @@ def test_defaults_of_make(project: Path) -> None:
         ),
     ],
 )
-def test_what_make_cannot_use_was_not_named_in_one_line(project, words, message) -> None:
+def test_what_make_cannot_use_was_not_named_in_one_line(project, words, message):
     """`bash: line 1: IN: make protect ...`; in= counted for nothing, RENAME=yes kept the names."""
     (line,) = make(project, "protect", *words, status=2).stderr.splitlines()
     assert f"*** make protect: {message}" in line

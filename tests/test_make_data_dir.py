@@ -23,7 +23,7 @@ def make(table: Path, out: Path, *options: str) -> None:
     assert main([*options, str(table), str(out)]) == 0
 
 
-def test_what_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_written(tmp_path, capsys):
     write_audio(tmp_path / "a b.wav", seconds=0.5)
     write_audio(tmp_path / "c.flac", seconds=0.25)
     first = f"s1-2|s1|f|{tmp_path}/a b.wav|  DÉJÀ   VU "
@@ -42,7 +42,7 @@ def test_what_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert files(tmp_path / "out") == before  # whatever the order of the table
 
 
-def test_a_corpus_without_transcripts_and_genders(tmp_path: Path) -> None:
+def test_a_corpus_without_transcripts_and_genders(tmp_path):
     write_audio(tmp_path / "c.flac")
     table = write_table(tmp_path, f"s1-1|s1|{tmp_path}/c.flac|x", header="utt spk audio channel")
     make(table, tmp_path / "out")
@@ -56,7 +56,7 @@ def test_a_corpus_without_transcripts_and_genders(tmp_path: Path) -> None:
         ("s1-2|s1|f||TWO", "s1-2: there is no audio file for it"),
         ("s1-2|s1|f|{wav}|", "s1-2: there is no transcript for {wav}"),
         ("s2-2|s2||{wav}|TWO", "s2-2: speaker s2 is not given a gender"),
-        ("s2-2|s2|x|{wav}|TWO", "s2-2: speaker s2 has gender 'x', neither f nor m"),
+        ("s2-2|s2|x|{wav}|TWO", "s2-2: speaker s2 has gender 'x'; f, m or other is expected"),
         ("x-2|s1|f|{wav}|TWO",
          "x-2: the speaker 's1' does not begin the utterance id; call it s1-x-2"),
         ("s1-2||f|{wav}|TWO", "s1-2: the speaker '' does not begin the utterance id"),
@@ -106,7 +106,7 @@ def test_a_recording_under_two_ids_was_both_enrolled_and_tried(tmp_path, capsys)
     assert f"s2-1: {tmp_path}/c.wav is already that of s1-1" in capsys.readouterr().err
 
 
-def test_a_name_in_two_normal_forms_was_two_people(tmp_path: Path) -> None:
+def test_a_name_in_two_normal_forms_was_two_people(tmp_path):
     """macOS names folders in the decomposed form; on the screen both are alike."""
     for name in "ab":
         write_audio(tmp_path / f"{name}.wav")
@@ -130,6 +130,7 @@ def test_the_last_of_several_ages_of_a_speaker_was_taken(tmp_path, capsys):
         ("utt spk", ["s1-1|s1"], r"table\.tsv:1: no column audio"),
         ("utt spk audio", ["s1-1|s1"], r"table\.tsv:2: 2 tab-separated fields, but 3 columns"),
         ("utt spk audio", ["s1 1|s1|a"], r"table\.tsv:2: 's1 1' is not an utterance id"),
+        ("utt spk audio", ["s1/1|s1|a"], r"table\.tsv:2: .*'s1/1' cannot .*; call it s1_1"),
         ("utt spk audio", ["s1-1|s1|a", "s1-1|s1|b"], "s1-1: is there twice: a and b"),
         ("utt spk audio", [], "lists no utterance"),
     ],

@@ -20,6 +20,7 @@ from local.protocols.trials import (
     cut_lists,
     make_lists,
     read_official,
+    with_both,
 )
 from tests.corpus_trees import table
 from tests.refusals import refuses
@@ -49,7 +50,7 @@ def ruled(seed: int, sessions: Mapping[str, str] = {}) -> Rules:
     return replace(RULES, seed=seed, sessions=sessions)
 
 
-def test_the_rules_by_hand() -> None:
+def test_the_rules_by_hand():
     lists = make_lists(UTT2SPK, GENDER, ruled(0, SESSIONS))
     # f3 has one session: trials only. m2 can only be enrolled with session 1 (4 utterances).
     assert list(lists.trial_only) == ["f3"]
@@ -72,7 +73,7 @@ def test_the_rules_by_hand() -> None:
     assert "m2-1-" in "".join(UTT2SPK.keys() - lists.utts)
 
 
-def test_without_sessions_every_utterance_may_be_drawn() -> None:
+def test_without_sessions_every_utterance_may_be_drawn():
     lists = make_lists(UTT2SPK, GENDER, RULES)
     assert lists.enrolment.keys() == GENDER.keys()
     assert lists.utts == UTT2SPK.keys()
@@ -102,7 +103,7 @@ def test_no_utterance_and_no_session_in_both_roles(sizes, enrol_utts, with_sessi
     assert lists.enrolment.keys() | lists.trial_only.keys() == set(utt2spk.values())
 
 
-def test_choice_does_not_depend_on_order_or_on_other_speakers() -> None:
+def test_choice_does_not_depend_on_order_or_on_other_speakers():
     lists = make_lists(UTT2SPK, GENDER, ruled(7, SESSIONS))
     shuffled = list(UTT2SPK.items())
     random.Random(1).shuffle(shuffled)
@@ -114,7 +115,7 @@ def test_choice_does_not_depend_on_order_or_on_other_speakers() -> None:
     assert len(drawn) > 5  # the seed matters
 
 
-def test_evaluation_speakers_are_drawn_from_those_who_have_enough() -> None:
+def test_evaluation_speakers_are_drawn_from_those_who_have_enough():
     sizes = {f"{g}{n}": (9 if n else 2,) for g in "fm" for n in range(6)}
     utt2spk, _ = corpus(sizes)
     gender = {spk: spk[0] for spk in sizes}
@@ -127,7 +128,22 @@ def test_evaluation_speakers_are_drawn_from_those_who_have_enough() -> None:
     assert len(grown - chosen) <= 1
 
 
-def test_lists_must_have_both_labels_and_both_genders() -> None:
+def test_people_of_another_sex_are_in_mixed_trials_alone():
+    utt2spk, _ = corpus({"f1": (9,), "f2": (9,), "o1": (9,), "o2": (2,)})
+    gender = {"f1": "f", "f2": "f", "o1": "other", "o2": "other"}
+    refuses("o1: the gender is other, but lists are made for f m only", make_lists, utt2spk, gender,
+            Rules())  # fmt: skip
+    rules = Rules(genders=("f", "mixed"))
+    chosen, unable = choose_evaluation(utt2spk, gender, 2, rules)
+    assert (chosen, unable) == ({"f1", "f2", "o1"}, ["o2"])
+    lists = with_both(make_lists(utt2spk, gender, rules), utt2spk, gender)
+    assert lists.trials.keys() == {"f", "mixed"}
+    assert {utt2spk[utt] for utt in lists.trial_utts("f")} == {"f1", "f2"}
+    assert {utt2spk[utt] for utt in lists.trial_utts("mixed")} == {*gender}
+    assert lists.enrolled("mixed") == ["f1", "f2", "o1"]
+
+
+def test_lists_must_have_both_labels_and_both_genders():
     for sizes, said in (
         ({"f1": (9,), "f2": (9,), "m1": (9,)}, "no nontarget trial of gender m is left"),
         ({"f1": (9,), "f2": (9,)}, r"no target trial of gender m .*0 enrolment speakers"),
@@ -138,7 +154,7 @@ def test_lists_must_have_both_labels_and_both_genders() -> None:
     refuses("u: in the enrolment and in a trial", check_lists, both)
 
 
-def test_a_session_must_be_known_for_all_utterances_of_a_speaker() -> None:
+def test_a_session_must_be_known_for_all_utterances_of_a_speaker():
     part = {utt: session for utt, session in SESSIONS.items() if utt != "f1-0-2"}
     refuses("f1-0-2: has no session", make_lists, UTT2SPK, GENDER, ruled(0, part))
 
@@ -271,7 +287,7 @@ def write_mixed(official: Path, rows: Sequence[Trial], lower: bool = True) -> No
         shutil.rmtree(official / f"e_test_trials_{kind}")
 
 
-def test_W3_the_mixed_list_of_2026_before_september_is_refused_by_name(tmp_path: Path) -> None:
+def test_W3_the_mixed_list_of_2026_before_september_is_refused_by_name(tmp_path):
     """Its script paired women's utterances with women, and drew from enrolment utterances."""
     lists = write_official(tmp_path)
     own = [*lists.trials["f"], *lists.trials["m"]]
@@ -282,7 +298,7 @@ def test_W3_the_mixed_list_of_2026_before_september_is_refused_by_name(tmp_path:
 
 
 @pytest.mark.parametrize("lower", [True, False], ids=["W3", "M4"])
-def test_the_mixed_lists_since_september_are_taken(tmp_path: Path, lower: bool) -> None:
+def test_the_mixed_lists_since_september_are_taken(tmp_path, lower):
     """As drawn: as many speakers of the other gender; MLS writes F and M."""
     lists = write_official(tmp_path)
     own = [*lists.trials["f"], *lists.trials["m"]]
@@ -341,7 +357,7 @@ def test_official_lists_are_cut_to_the_audio_with_counts(tmp_path, make, capsys)
     assert cut_lists(lists, UTT2SPK) == lists
 
 
-def test_official_lists_that_do_not_fit(tmp_path: Path, make: Callable[..., int]) -> None:
+def test_official_lists_that_do_not_fit(tmp_path, make):
     lists = write_official(tmp_path / "official")
     options = ("--official", tmp_path / "official")
     women = {u: s for u, s in UTT2SPK.items() if GENDER[s] == "f"}
@@ -374,7 +390,7 @@ def test_official_trials_that_contradict_themselves(tmp_path, old, new, message)
     refuses(message, read_official, tmp_path, "e_test")
 
 
-def test_official_trials_of_a_man_and_women_counted_as_within_the_gender(tmp_path: Path) -> None:
+def test_official_trials_of_a_man_and_women_counted_as_within_the_gender(tmp_path):
     utt = write_official(tmp_path).trial_utts("f")[0]
     with (tmp_path / "e_test_trials_f/trials").open("a") as stream:
         stream.write(f"m1 {utt} nontarget\n")
@@ -403,11 +419,11 @@ def test_evaluation_speakers_and_the_rest(tmp_path, make, capsys):
         ("--enrol-utts 0", "'--enrol-utts': expected a whole number from 1"),
     ],
 )  # fmt: skip
-def test_options_that_contradict(tmp_path: Path, options: str, message: str) -> None:
+def test_options_that_contradict(tmp_path, options, message):
     refuses(message, main, [*options.split(), str(tmp_path), str(tmp_path / "e")])
 
 
-def test_the_enrolment_of_another_evaluation(tmp_path: Path, make: Callable[..., int]) -> None:
+def test_the_enrolment_of_another_evaluation(tmp_path, make):
     """The same enrolment with other trials: VCTK's common sentences beside its different ones."""
     assert make("--enrol-utts", "2", out="e") == 0
     enrolled = ("--enrolled", tmp_path / "e_enrolls")

@@ -1,11 +1,7 @@
 """The McAdams transform: against a plain loop over frames, acceptance, and what can go wrong."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
-import soundfile
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.signal import lfilter
@@ -22,8 +18,8 @@ from steps.anonymisers.mcadams import (
     transform,
 )
 from steps.anonymisers.registry import OutputLevel
-from tests.making import run_of
 from tests.refusals import refuses
+from tests.world import run_of
 
 WHOLE_FRAMES = FrameOptions(pad_edges=False)
 CHALLENGE_2020 = FrameOptions(pad_edges=False, skip_first_frame=True)
@@ -100,36 +96,20 @@ def relative(a: np.ndarray, b: np.ndarray) -> float:
 
 @pytest.mark.parametrize("alpha", [0.5, 0.8, 1.0, 1.2])
 @pytest.mark.parametrize("options", [WHOLE_FRAMES, CHALLENGE_2020, CHALLENGE_2024])
-def test_has_the_samples_of_the_plain_loop(speech, alpha: float, options: FrameOptions) -> None:
+def test_has_the_samples_of_the_plain_loop(speech, alpha, options):
     result = transform(speech, alpha, options)
     assert result.n_slow < 0.1 * result.n_frames
     assert relative(result.samples, plain_loop(speech, alpha, options=options)) < 1e-8
 
 
-def test_padded_edges_are_the_loop_on_the_padded_signal(speech) -> None:
+def test_padded_edges_are_the_loop_on_the_padded_signal(speech):
     n = len(speech)
     padded = np.concatenate([np.zeros(HOP), speech, np.zeros(2 * HOP - n % HOP)])
     expected = plain_loop(padded, 0.8)[HOP : HOP + n]
     assert relative(transform(speech, 0.8).samples, expected) < 1e-8
 
 
-@pytest.mark.slow
-@pytest.mark.corpora
-def test_real_speech_has_the_samples_of_the_plain_loop(corpora: Path) -> None:
-    for path in sorted((corpora / "librispeech/test-other").rglob("*.flac"))[:100:34]:
-        wave = soundfile.read(path)[0][:48000]
-        for alpha in (0.6, 0.8):
-            result = transform(wave, alpha, WHOLE_FRAMES)
-            assert relative(result.samples, plain_loop(wave, alpha)) < 1e-6
-            assert result.n_slow <= 0.01 * result.n_frames
-        same = transform(wave, 1.0, WHOLE_FRAMES).samples
-        ripple = np.abs(same - wave)[HOP : -3 * HOP] / np.max(np.abs(wave))
-        assert (
-            np.max(ripple) <= 3.2e-3
-        )  # 1.1e-3 of full scale in a file that peaks at a third of it
-
-
-def test_acceptance_1_alpha_1_is_the_identity_but_for_the_ripple_of_the_window(speech) -> None:
+def test_acceptance_1_alpha_1_is_the_identity_but_for_the_ripple_of_the_window(speech):
     wave = 0.35 * speech / np.max(np.abs(speech))
     interior = slice(HOP, -3 * HOP)
     whole_frames = transform(wave, 1.0, WHOLE_FRAMES).samples
@@ -141,7 +121,7 @@ def test_acceptance_1_alpha_1_is_the_identity_but_for_the_ripple_of_the_window(s
     assert np.max(np.abs(padded - np.resize(gain, len(wave)) * (wave + EPSILON))) < 1e-9
 
 
-def test_acceptance_2_formants_of_a_vowel_move_to_theta_to_the_alpha() -> None:
+def test_acceptance_2_formants_of_a_vowel_move_to_theta_to_the_alpha():
     whispered = resonate(np.random.default_rng(2).standard_normal(160000), [500, 1500])
 
     def angles(samples: np.ndarray) -> np.ndarray:
@@ -153,7 +133,7 @@ def test_acceptance_2_formants_of_a_vowel_move_to_theta_to_the_alpha() -> None:
     assert angles(transform(whispered, 0.8).samples) == pytest.approx(theta**0.8, rel=0.01)
 
 
-def test_real_poles_stay_and_none_is_dropped() -> None:
+def test_real_poles_stay_and_none_is_dropped():
     rng = np.random.default_rng(3)
     for real in ([], [0.5, -0.3], [0.9, 0.2], [-0.9, -0.8, 0.1, 0.95], [-0.6, 0.0]):
         n_pairs = 10 - len(real) // 2
@@ -168,7 +148,7 @@ def test_real_poles_stay_and_none_is_dropped() -> None:
 
 
 @given(st.integers(0, 2**32), st.integers(1, 12))
-def test_factors_multiply_to_the_polynomial(seed: int, m: int) -> None:
+def test_factors_multiply_to_the_polynomial(seed, m):
     rng = np.random.default_rng(seed)
     k = np.tanh(rng.standard_normal((2 * m, 5)) * rng.uniform(0.3, 2.0))  # reflection: stable poles
     a = np.ones((1, 5))
@@ -179,7 +159,7 @@ def test_factors_multiply_to_the_polynomial(seed: int, m: int) -> None:
     assert np.max(np.abs(mcadams.expand(factors) - a) / np.abs(a).max(axis=0)) < 1e-8
 
 
-def test_frames_that_do_not_settle_go_to_numpy_roots_and_are_counted(speech, monkeypatch) -> None:
+def test_frames_that_do_not_settle_go_to_numpy_roots_and_are_counted(speech, monkeypatch):
     expected = transform(speech, 0.8)
     monkeypatch.setattr(mcadams, "MAX_ITERATIONS", 0)
     slow = transform(speech, 0.8)
@@ -189,12 +169,12 @@ def test_frames_that_do_not_settle_go_to_numpy_roots_and_are_counted(speech, mon
 
 @pytest.mark.slow
 @pytest.mark.parametrize("block", [1, 2, 3, 7, 50, 100000])
-def test_same_bits_whatever_the_block(speech, block: int) -> None:
+def test_same_bits_whatever_the_block(speech, block):
     expected = transform(speech, 0.8)
     assert np.array_equal(transform(speech, 0.8, block=block).samples, expected.samples)
 
 
-def test_fast_burg_is_burg(speech) -> None:
+def test_fast_burg_is_burg(speech):
     frames = np.lib.stride_tricks.sliding_window_view(speech, 320)[::160] * np.hanning(320)
     fast, lattice = burg(frames, 20), burg_lattice(frames, 20)
     assert np.max(np.abs(fast - lattice)) < 1e-6
@@ -203,7 +183,7 @@ def test_fast_burg_is_burg(speech) -> None:
 
 @pytest.mark.parametrize("n", [1, 2, 100, 159, 160, 161, 319, 320, 321, 479, 480, 1000])
 @pytest.mark.parametrize("options", [FrameOptions(), WHOLE_FRAMES, CHALLENGE_2020])
-def test_short_signals_keep_their_length(n: int, options: FrameOptions) -> None:
+def test_short_signals_keep_their_length(n, options):
     wave = 0.1 * np.random.default_rng(n).standard_normal(n)
     samples = transform(wave, 0.8, options).samples
     assert samples.shape == (n,)
@@ -211,7 +191,7 @@ def test_short_signals_keep_their_length(n: int, options: FrameOptions) -> None:
     assert np.any(samples != 0) or n == 1  # one sample is under the window's zero
 
 
-def test_digital_silence_stays_silent_and_does_no_harm_within_speech(speech) -> None:
+def test_digital_silence_stays_silent_and_does_no_harm_within_speech(speech):
     assert not transform(np.zeros(5000), 0.8).samples.any()
     assert not OutputLevel().to_pcm16(np.zeros(5000)).any()
     wave = speech.copy()
@@ -222,7 +202,7 @@ def test_digital_silence_stays_silent_and_does_no_harm_within_speech(speech) -> 
 
 
 @pytest.mark.parametrize("alpha", [0.5, 0.8, 1.3])
-def test_signals_that_predict_too_well_stay_finite(alpha: float) -> None:
+def test_signals_that_predict_too_well_stay_finite(alpha):
     t = np.arange(4000) / 16000
     tone, chirp = (0.5 * np.sin(2 * np.pi * f * t) for f in (440, 50 + 1500 * t))
     impulse = np.zeros(4000)
@@ -232,7 +212,7 @@ def test_signals_that_predict_too_well_stay_finite(alpha: float) -> None:
         assert np.isfinite(transform(wave, alpha).samples).all()
 
 
-def test_match_energy_keeps_the_loudness_of_frames(speech) -> None:
+def test_match_energy_keeps_the_loudness_of_frames(speech):
     wave = speech[:4000]
     plain = transform(wave, 0.6).samples
     matched = transform(wave, 0.6, FrameOptions(match_energy=True)).samples
@@ -246,13 +226,13 @@ def test_match_energy_keeps_the_loudness_of_frames(speech) -> None:
     [({"compat": "vpc24"}, "recording"), ({"compat": "vpc22"}, "person"),
      ({"alpha_range": (0.7, 0.9), "level": "const"}, "run"), ({"alpha": 0.8}, "everybody alike")],
 )  # fmt: skip
-def test_each_kind_says_what_it_is(asked: dict[str, Any], each: str) -> None:
+def test_each_kind_says_what_it_is(asked, each):
     """The challenge of 2024 at the level of utterances had no words, and its protection ended."""
     note = McAdams(McAdamsSettings("mcadams", **asked), run_of()).settings()["note"]
     assert str(note).endswith(f"{each}.")
 
 
-def test_output_levels() -> None:
+def test_output_levels():
     samples = np.array([0.0, 0.2, -0.5, 0.4999])
     assert OutputLevel().to_pcm16(samples).tolist() == [0, 12452, -31130, 31123]
     assert OutputLevel(1.0, 32766, True).to_pcm16(samples).tolist() == [0, 13106, -32766, 32759]

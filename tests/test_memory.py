@@ -27,7 +27,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc can be told")
-def test_pages_are_not_mapped_anew_at_each_step() -> None:
+def test_pages_are_not_mapped_anew_at_each_step():
     given_back, kept = (
         int(subprocess.check_output([sys.executable, "-c", FAULTS, how], cwd=ROOT))
         for how in ("given back", "kept")
@@ -35,6 +35,6 @@ def test_pages_are_not_mapped_anew_at_each_step() -> None:
     assert kept < given_back / 10
 
 
-def test_another_library_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_library_is_left_alone(monkeypatch):
     monkeypatch.setattr(ctypes, "CDLL", lambda name: object())
     assert not keep_freed_memory()

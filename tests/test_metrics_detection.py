@@ -63,7 +63,7 @@ def test_the_error_rate_of_kaldi_is_a_count_of_missed_targets(rows):
     assert detection.eer_kaldi(np.exp(score), target) == detection.eer_kaldi(score, target)
 
 
-def test_error_rates_of_the_challenges_of_one_score() -> None:
+def test_error_rates_of_the_challenges_of_one_score():
     score, target = np.zeros(4), np.array([True, True, False, False])
     assert (detection.eer_kaldi(score, target), detection.eer_speechbrain(score, target)) == (
         0.5,
@@ -85,7 +85,7 @@ PUBLIC = [
 
 @pytest.mark.skipif(not VPC2020.is_dir(), reason="../shared/corpora/vpc2020_libri_test is absent")
 @pytest.mark.parametrize(("lists", "kaldi", "speechbrain"), PUBLIC, ids=[row[0] for row in PUBLIC])
-def test_published_error_rates_of_2020(lists: str, kaldi: str, speechbrain: float) -> None:
+def test_published_error_rates_of_2020(lists, kaldi, speechbrain):
     name = lists.split("-")[1].removesuffix("_anon")
     rows = read_trials(VPC2020 / "data" / name / "trials")
     path = VPC2020 / "results" / f"ASV-{lists}" / "scores"
@@ -158,7 +158,7 @@ def literal_d_ece(llr: np.ndarray, target: np.ndarray) -> float:
 
 
 @given(some_trials)
-def test_every_figure_agrees_with_its_definition(rows: list[tuple[float, bool]]) -> None:
+def test_every_figure_agrees_with_its_definition(rows):
     score, target = arrays(rows)
     found = figures(score, target)
     plain = literal_llr(score, target, laplace=False)
@@ -173,7 +173,7 @@ def test_every_figure_agrees_with_its_definition(rows: list[tuple[float, bool]])
 
 
 @given(st.lists(st.sampled_from(COUNTS), min_size=1, max_size=12))
-def test_blocks_are_the_isotonic_regression_pooled_exactly(rows: list[tuple[int, int]]) -> None:
+def test_blocks_are_the_isotonic_regression_pooled_exactly(rows):
     t, n = [a for a, _ in rows], [b for _, b in rows]
     shares = max_min(t, n)
     starts = [i for i in range(len(t)) if i == 0 or shares[i] != shares[i - 1]]
@@ -181,7 +181,7 @@ def test_blocks_are_the_isotonic_regression_pooled_exactly(rows: list[tuple[int,
     assert found.tolist() == starts
 
 
-def test_pooling_of_many_points_turns_to_the_sequential_form_and_agrees() -> None:
+def test_pooling_of_many_points_turns_to_the_sequential_form_and_agrees():
     """A staircase that pools one step at a time, the worst case for pooling in parallel."""
     falling = np.arange(3000.0, 0.0, -1.0)
     t = np.concatenate([[1.0], np.repeat(1.0, len(falling))])
@@ -199,7 +199,7 @@ def test_pooling_of_many_points_turns_to_the_sequential_form_and_agrees() -> Non
 # --- by hand ---
 
 
-def test_ordinary_scores_by_hand() -> None:
+def test_ordinary_scores_by_hand():
     """Targets 1 3 4, nontargets 0 2: at a threshold in (2, 3) P_miss = 1/3, P_fa = 0; in (1, 2)
     1/3 and 1/2; the ROC is level at 1/3 between. PAV blocks: {0}, {1, 2}, {3, 4}."""
     found = figures(*trials([1, 3, 4], [0, 2]))
@@ -211,7 +211,7 @@ def test_ordinary_scores_by_hand() -> None:
     assert found["cllr_min"] == pytest.approx(0.5 * cllr_min)
 
 
-def test_separable_and_reversed_scores() -> None:
+def test_separable_and_reversed_scores():
     found = figures(*trials([3, 4], [1, 2]))
     assert (found["eer"], found["eer_rocch"], found["cllr_min"]) == (0.0, 0.0, 0.0)
     assert found["d_ece"] == pytest.approx(1 / (2 * math.log(2)), abs=1e-15)
@@ -225,7 +225,7 @@ def test_separable_and_reversed_scores() -> None:
 
 
 @pytest.mark.parametrize(("n_target", "n_nontarget"), [(4, 4), (3, 7), (1, 90), (20, 7)])
-def test_constant_scores(n_target: int, n_nontarget: int) -> None:
+def test_constant_scores(n_target, n_nontarget):
     found = figures(*trials([2.0] * n_target, [2.0] * n_nontarget))
     assert (found["eer"], found["eer_rocch"], found["cllr_min"]) == (0.5, 0.5, 1.0)
     assert found["d_ece"] == 0.0
@@ -233,7 +233,7 @@ def test_constant_scores(n_target: int, n_nontarget: int) -> None:
     assert found["l_w"] == pytest.approx(abs(math.log10(odds)), abs=1e-15)
 
 
-def test_one_target_and_ties() -> None:
+def test_one_target_and_ties():
     """The ROC falls from 1/2 straight through P_miss = P_fa at the only target; a target tied with
     a nontarget counts on neither side: P_miss 0 to 1, P_fa 1/2 to 0."""
     found = figures(*trials([1.5], [0, 1, 2, 3]))
@@ -242,7 +242,7 @@ def test_one_target_and_ties() -> None:
     assert figures(*trials([1], [0, 1]))["eer"] == pytest.approx(1 / 3)
 
 
-def test_scores_of_800_do_not_overflow() -> None:
+def test_scores_of_800_do_not_overflow():
     with np.errstate(all="raise", under="ignore"):
         found = figures(*trials([800, -800], [-800, 800]))
     assert found["cllr"] == pytest.approx(0.5 * 800 / math.log(2))
@@ -253,7 +253,7 @@ def test_scores_of_800_do_not_overflow() -> None:
     assert right["d_ece_raw"] == pytest.approx(detection.D_ECE_MAX)
 
 
-def test_unbalanced_one_to_ninety() -> None:
+def test_unbalanced_one_to_ninety():
     """The prior T/N is taken out: only the classes' distributions matter."""
     rng = np.random.default_rng(3)
     few = trials(list(rng.normal(2, 1, 100)), list(rng.normal(0, 1, 9000)))
@@ -266,13 +266,13 @@ def test_unbalanced_one_to_ninety() -> None:
 
 
 @given(some_trials, st.randoms())
-def test_order_does_not_matter(rows: list[tuple[float, bool]], random) -> None:
+def test_order_does_not_matter(rows, random):
     shuffled = random.sample(rows, len(rows))
     assert figures(*arrays(rows)) == pytest.approx(figures(*arrays(shuffled)), nan_ok=True)
 
 
 @given(some_trials)
-def test_monotone_maps_matter_to_the_raw_figures_only(rows: list[tuple[float, bool]]) -> None:
+def test_monotone_maps_matter_to_the_raw_figures_only(rows):
     score, target = arrays(rows)
     plain, mapped = figures(score, target), figures(np.exp(score) - 3.0, target)
     for name in ("eer", "eer_rocch", "cllr_min", "d_ece", "l_w"):
@@ -280,7 +280,7 @@ def test_monotone_maps_matter_to_the_raw_figures_only(rows: list[tuple[float, bo
 
 
 @given(some_trials)
-def test_swapping_labels_and_sign_changes_nothing(rows: list[tuple[float, bool]]) -> None:
+def test_swapping_labels_and_sign_changes_nothing(rows):
     score, target = arrays(rows)
     assert figures(-score, ~target) == pytest.approx(figures(score, target), abs=1e-12, nan_ok=True)
     assert figures(score, ~target)["eer"] == pytest.approx(1 - figures(score, target)["eer"])
@@ -294,7 +294,7 @@ def test_duplicating_all_trials_matters_to_laplace_only(rows, times):
 
 
 @given(some_trials, st.data())
-def test_weights_are_copies(rows: list[tuple[float, bool]], data: st.DataObject) -> None:
+def test_weights_are_copies(rows, data):
     """A resample by weights equals the trials written out that often."""
     score, target = arrays(rows)
     weight = np.array([data.draw(st.integers(0, 3)) for _ in rows])
@@ -322,17 +322,17 @@ def exact_z(x: float) -> float:
 
 @pytest.mark.parametrize("size", [1e-9, 1e-6, 1e-3, 0.1, 0.499, 0.501, 1.0, 5.0, 30.0, 100.0])
 @pytest.mark.parametrize("sign", [1, -1])
-def test_z_to_the_last_digits(size: float, sign: int) -> None:
+def test_z_to_the_last_digits(size, sign):
     assert detection.z(np.array(sign * size)) == pytest.approx(exact_z(sign * size), rel=4e-15)
 
 
-def test_z_at_its_limits() -> None:
+def test_z_at_its_limits():
     with np.errstate(all="raise", under="ignore"):
         found = detection.z(np.array([0.0, np.inf, -np.inf, 800.0, -800.0, 1e-300]))
     assert found.tolist() == [0.0, 0.5, -np.inf, 0.5, -798.5, pytest.approx(1e-300 / 3)]
 
 
-def test_true_positives_at_few_false_ones_by_hand() -> None:
+def test_true_positives_at_few_false_ones_by_hand():
     """Two of 200 nontargets are 1 %: a threshold between 3 and 2 lets three of four targets by."""
     others = [5.0, 3.0, 2.0, *[0.0] * 197]
     found = figures(*trials([6.0, 4.0, 2.5, 1.0], others))
@@ -344,13 +344,13 @@ def test_true_positives_at_few_false_ones_by_hand() -> None:
     assert apart["tpr_at_0.01"] == apart["tpr_at_0.001"] == 1.0
 
 
-def test_tags_have_inclusive_lower_bounds() -> None:
+def test_tags_have_inclusive_lower_bounds():
     bounds = [0.0, 1e-9, 1.0, 2.0, 3.999, 4.0, 5.0, 6.0, math.inf]
     assert [detection.tag(x) for x in bounds] == ["0", "A", "B", "C", "C", "D", "E", "F", "F"]
 
 
 @pytest.mark.parametrize(("odds", "tag"), [(10, "B"), (100, "C"), (1000, "C"), (10000, "D")])
-def test_worst_case_odds_of_powers_of_ten_lie_on_the_bounds(odds: int, tag: str) -> None:
+def test_worst_case_odds_of_powers_of_ten_lie_on_the_bounds(odds, tag):
     """ln 1000 / ln 10 is 2.9999999999999996: the bounds of Table 1 need log10 itself."""
     n = odds - 1  # separable: the lower block holds 1 extra target and n + 1 nontargets
     worst = figures(*trials([1.0] * n, [0.0] * n))["l_w"]
@@ -358,7 +358,7 @@ def test_worst_case_odds_of_powers_of_ten_lie_on_the_bounds(odds: int, tag: str)
     assert detection.tag(worst) == tag
 
 
-def test_the_profile_meets_cllr_and_encloses_d_ece() -> None:
+def test_the_profile_meets_cllr_and_encloses_d_ece():
     """002, section 5: the profile is C_llr at prior 1/2, and D_ECE the area under the entropy."""
     rng = np.random.default_rng(5)
     llr, target = trials(list(rng.normal(1, 2, 50)), list(rng.normal(-1, 2, 80)))

@@ -29,7 +29,7 @@ def speakers(folder: Path, n: int, of: int) -> Path:
     return folder / "utt2spk"
 
 
-def test_by_hand(tmp_path: Path) -> None:
+def test_by_hand(tmp_path):
     """HALF: a target above all (LLR ∞), below it one target tied with both nontargets (LLR -ln 2).
 
     By Eq. 13 Z(∞) = 1/2, Z(-ln 2) = 5/2 - 4 ln 2, Z(ln 2) = ln 2 - 1/2: the D_ECE is

@@ -79,7 +79,7 @@ def counted(original: Embeddings, protected: Embeddings, same_utt: bool) -> dict
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("same_utt", [True, False])
-def test_ranks_agree_with_counting(seed: int, same_utt: bool) -> None:
+def test_ranks_agree_with_counting(seed, same_utt):
     """Few directions, so that many segments tie."""
     rng = np.random.default_rng(seed)
     directions = rng.normal(size=(6, 3))
@@ -91,7 +91,7 @@ def test_ranks_agree_with_counting(seed: int, same_utt: bool) -> None:
     assert found == pytest.approx(counted(original, protected, same_utt))
 
 
-def test_by_hand() -> None:
+def test_by_hand():
     """Speaker 0 at 0° and 80°, speaker 1 at 20°; queries at 5° (of 0) and at 70° (of 1)."""
 
     def at(*degrees: float) -> np.ndarray:
@@ -105,7 +105,7 @@ def test_by_hand() -> None:
     assert found["auc_cmc"] == pytest.approx((0.5 + 1 + 1) / 3)
 
 
-def test_ties_count_against_the_attacker_and_never_depend_on_order() -> None:
+def test_ties_count_against_the_attacker_and_never_depend_on_order():
     sides = [make(np.ones((6, 4)), who) for who in ([0, 0, 0, 1, 1, 1], [1, 1, 0, 0, 0, 1])]
     found, again = (figures_of(side, side) for side in sides)
     assert found == again
@@ -113,7 +113,7 @@ def test_ties_count_against_the_attacker_and_never_depend_on_order() -> None:
     assert found["mean_rank_all_mates"] == 3.5
 
 
-def test_file_order_does_not_matter() -> None:
+def test_file_order_does_not_matter():
     rng = np.random.default_rng(0)
     ids = [f"s{i % 7}-{i}" for i in range(60)]
     utt2spk = {key: key.split("-")[0] for key in ids}
@@ -125,7 +125,7 @@ def test_file_order_does_not_matter() -> None:
     assert results[0] == results[1]
 
 
-def test_scaling_and_rotation_leave_searches_alone() -> None:
+def test_scaling_and_rotation_leave_searches_alone():
     rng = np.random.default_rng(1)
     speaker = np.repeat(np.arange(10), 6)
     x, y = rng.normal(size=(60, 5)), rng.normal(size=(60, 5))
@@ -136,7 +136,7 @@ def test_scaling_and_rotation_leave_searches_alone() -> None:
         assert again[name] == pytest.approx(once[name]), name
 
 
-def test_copies_of_the_originals_leak_everything() -> None:
+def test_copies_of_the_originals_leak_everything():
     rng = np.random.default_rng(2)
     speaker = np.repeat(np.arange(20), 20)
     original = make(rng.normal(size=(400, 6)), speaker)
@@ -171,7 +171,7 @@ def test_chance_of_permuted_labels_is_the_mean_of_simulations() -> None:
 
 
 @pytest.mark.slow
-def test_chance_of_permuted_speakers_is_the_mean_of_simulations() -> None:
+def test_chance_of_permuted_speakers_is_the_mean_of_simulations():
     rng = np.random.default_rng(4)
     speaker = np.repeat(np.arange(12), 8)
     voice = rng.normal(size=(12, 4))[speaker]
@@ -192,7 +192,7 @@ def nist(seed: int = 0) -> list[Embeddings]:
 
 
 @pytest.mark.slow
-def test_random_row_of_table_7() -> None:
+def test_random_row_of_table_7():
     """003 shuffled segment labels: 0.48, 2.39, 4.73, 9.22, 21.48 %; its AUC must be near 0.115
     (the printed 0.015 is impossible beside them)."""
     original, protected = nist()
@@ -207,7 +207,7 @@ def test_random_row_of_table_7() -> None:
         assert simulated[f"cmc_{k}"] == pytest.approx(p, abs=4 * math.sqrt(p / 2983))
 
 
-def test_random_row_of_table_8() -> None:
+def test_random_row_of_table_8():
     """003: CCA 0.459, P-cosine 0.212, P-MSE 0.008 are what 2,983 × 192 give without any leakage."""
     original, protected = nist(1)
     assert cca_top10(basis(original.x), basis(protected.x)) == pytest.approx(0.459, abs=0.008)
@@ -219,7 +219,7 @@ def test_random_row_of_table_8() -> None:
 # --- CCA and Procrustes ---
 
 
-def test_procrustes_undoes_a_rotation_and_a_reflection() -> None:
+def test_procrustes_undoes_a_rotation_and_a_reflection():
     rng = np.random.default_rng(5)
     x = rng.normal(size=(50, 4))
     turn = np.linalg.qr(rng.normal(size=(4, 4)))[0]
@@ -231,7 +231,7 @@ def test_procrustes_undoes_a_rotation_and_a_reflection() -> None:
     assert noisy["p_mse"] == pytest.approx(2 * (1 - noisy["p_cos"]) / 4)
 
 
-def test_cca_by_another_road() -> None:
+def test_cca_by_another_road():
     """Canonical correlations are the roots of the eigenvalues of Cxx⁻¹ Cxy Cyy⁻¹ Cyx."""
     rng = np.random.default_rng(6)
     x = rng.normal(size=(300, 12))
@@ -242,7 +242,7 @@ def test_cca_by_another_road() -> None:
     assert alignment(x + 100, y - 50)["cca_top10"] == pytest.approx(roots[:10].mean())
 
 
-def test_dependent_columns_do_not_count_twice() -> None:
+def test_dependent_columns_do_not_count_twice():
     rng = np.random.default_rng(7)
     x, y = rng.normal(size=(400, 15)), rng.normal(size=(400, 15))
     once = alignment(x, y)["cca_top10"]
@@ -261,7 +261,7 @@ def test_too_few_rows_make_cca_one(rows, dims, certain, caplog):
     assert (found["cca_top10"] > 1 - 1e-9) == certain
 
 
-def test_undefined_alignments(caplog: pytest.LogCaptureFixture) -> None:
+def test_undefined_alignments(caplog):
     found = alignment(np.ones((30, 3)), np.random.default_rng(0).normal(size=(30, 3)))
     assert math.isnan(found["cca_top10"])
     assert found["p_cos"] > 0
@@ -271,7 +271,7 @@ def test_undefined_alignments(caplog: pytest.LogCaptureFixture) -> None:
     assert "no utterance is in both sets" in caplog.text
 
 
-def test_held_out_cosine() -> None:
+def test_held_out_cosine():
     """A rotation is found again in others' rows; noise is not, however many dimensions."""
     rng = np.random.default_rng(11)
     x = rng.normal(size=(60, 40))
@@ -290,7 +290,7 @@ def test_held_out_cosine() -> None:
     assert math.isnan(alignment(x, x, np.zeros(60, int))["p_cos_held_out"])
 
 
-def test_held_out_correlation() -> None:
+def test_held_out_correlation():
     """A linear image is found again in others' rows, whatever its scale; noise is not."""
     rng = np.random.default_rng(12)
     x = rng.normal(size=(400, 12))
@@ -308,7 +308,7 @@ def test_held_out_correlation() -> None:
     ) == pytest.approx(-1.0)
 
 
-def test_held_out_correlation_needs_more_rows(caplog: pytest.LogCaptureFixture) -> None:
+def test_held_out_correlation_needs_more_rows(caplog):
     """52 rows are enough for 30 dimensions, but not 42 that four of five folds have."""
     rng = np.random.default_rng(8)
     x, y = rng.normal(size=(52, 30)), rng.normal(size=(52, 30))
@@ -323,7 +323,7 @@ def test_held_out_correlation_needs_more_rows(caplog: pytest.LogCaptureFixture) 
 
 
 @pytest.mark.parametrize("alone", [[], [8, 9]])
-def test_permutation_sums_are_the_figures(alone: list[int]) -> None:
+def test_permutation_sums_are_the_figures(alone):
     """Also beside speakers without mates, under whose names chance had also looked."""
     found = search(*noise(12, [*np.repeat(np.arange(8), 5), *alone], 3), same_utt=False)
     sums, figures, chance = leakage_sums(found), rank_figures(found), chance_figures(found)
@@ -334,7 +334,7 @@ def test_permutation_sums_are_the_figures(alone: list[int]) -> None:
     assert -np.trace(sums[-1]) / 40 == pytest.approx(figures["mean_rank"])
 
 
-def test_p_values_by_hand() -> None:
+def test_p_values_by_hand():
     """Three speakers, found under their own names alone: 1 of the 6 permutations is as good."""
     side = make(np.eye(3), [0, 1, 2])
     found = permutation_tests(search(side, side, same_utt=True))
@@ -349,14 +349,14 @@ def test_p_values_by_hand() -> None:
     assert found_turned["p_value_two_sided_cmc_1"] == pytest.approx(1 / 2, abs=0.02)
 
 
-def test_a_search_that_finds_everybody_but_the_speaker_was_no_leak() -> None:
+def test_a_search_that_finds_everybody_but_the_speaker_was_no_leak():
     side, opposite = make(np.eye(8), range(8)), make(-np.eye(8), range(8))
     found = permutation_tests(search(side, opposite, same_utt=True))
     assert found["p_value_auc_cmc"] == 1.0
     assert found["p_value_two_sided_auc_cmc"] < 0.01
 
 
-def test_p_values_hold_under_the_null_and_do_not_depend_on_names() -> None:
+def test_p_values_hold_under_the_null_and_do_not_depend_on_names():
     rng = np.random.default_rng(13)
     speaker = np.repeat(np.arange(10), 4)
     small = 0
@@ -369,14 +369,14 @@ def test_p_values_hold_under_the_null_and_do_not_depend_on_names() -> None:
     assert permutation_tests(search(*clear, same_utt=True))["p_value_mean_rank"] < 0.001
 
 
-def test_p_values_of_one_speaker_are_undefined(caplog: pytest.LogCaptureFixture) -> None:
+def test_p_values_of_one_speaker_are_undefined(caplog):
     side = make(np.eye(3), [0, 0, 0])
     found = permutation_tests(search(side, side, same_utt=True))
     assert all(math.isnan(value) for value in found.values())
     assert "p_value_* is undefined" in caplog.text
 
 
-def test_holm() -> None:
+def test_holm():
     """0.01 · 4, 0.02 · 3, 0.03 · 2, 0.9; none below a smaller one, none above 1."""
     assert holm([0.9, 0.02, 0.01, 0.03]) == pytest.approx([0.9, 0.06, 0.04, 0.06])
     assert holm([0.6, 0.7]) == [1.0, 1.0]
@@ -388,12 +388,12 @@ def test_holm() -> None:
 # --- what is refused or left out ---
 
 
-def test_a_speaker_without_originals_is_named() -> None:
+def test_a_speaker_without_originals_is_named():
     alone, two = make(np.ones((1, 3)), [0]), make(np.ones((2, 3)), [0, 1])
     refuses(r"^p: speaker s001 has no segment in o", check_same_space, alone, two, "o", "p")
 
 
-def test_speakers_are_matched_by_name() -> None:
+def test_speakers_are_matched_by_name():
     original = make(np.eye(3), [0, 1, 2])
     protected = Embeddings(["x"], np.array([[0.0, 0.0, 1.0]]), np.array([0]), ["s002"])
     _, renumbered = check_same_space(original, protected, "o", "p")
@@ -413,7 +413,7 @@ def test_a_speaker_of_one_segment_has_no_mate_but_its_source(caplog):
     assert "*_no_same_utt is undefined" in caplog.text
 
 
-def test_intervals_are_over_the_queries_speakers() -> None:
+def test_intervals_are_over_the_queries_speakers():
     rng = np.random.default_rng(10)
     speaker = np.repeat(np.arange(15), 6)
     voice = rng.normal(size=(15, 8))[speaker]
@@ -424,7 +424,7 @@ def test_intervals_are_over_the_queries_speakers() -> None:
         assert low < found[name] < high, name
 
 
-def test_resamples_drew_people_of_the_gallery_who_have_no_query() -> None:
+def test_resamples_drew_people_of_the_gallery_who_have_no_query():
     """Two of 30 have queries: one of eight resamples held neither, and was left out."""
     rng = np.random.default_rng(0)
     speaker = np.repeat(np.arange(30), 4)
@@ -436,7 +436,7 @@ def test_resamples_drew_people_of_the_gallery_who_have_no_query() -> None:
     assert leakage(original, one, n_bootstrap=9)["intervals"]["mean_rank"] is None
 
 
-def test_people_of_one_segment_took_the_intervals_of_all_searches() -> None:
+def test_people_of_one_segment_took_the_intervals_of_all_searches():
     """Without their source they have nothing to find, with it they do."""
     rng = np.random.default_rng(0)
     sides = [make(rng.normal(size=(12, 4)), np.arange(12)) for _ in range(2)]

@@ -8,12 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from legal_eval import build_speaker_embeddings, linkability_sweep, load_paper_results
-from legal_eval.io import ScoreMatrix
-from legal_eval.scoring import cosine_similarity_matrix
+from legal_eval import load_paper_results
 
 from local.compute_metrics import main as compute_metrics
 from local.metrics import legal
+from local.metrics.intervals import key
 from local.metrics.legal import AttackSide, legal_metrics, make_side
 from tests.refusals import refuses
 from utils.archives import read_vectors
@@ -25,7 +24,7 @@ def main(words: list[str]) -> int:
 
 
 ROOT = Path(__file__).resolve().parents[1]
-LINK, SING = "legal_linkability_l1", "legal_singling_out_l1"
+LINK, SING = "legal_linkability", "legal_singling_out"
 
 
 def side(vectors: dict[str, list[np.ndarray]], prefix: str) -> AttackSide:
@@ -64,16 +63,14 @@ def test_hand_computed_case() -> None:
     enrol = side({"a": [x], "b": [y, y + 0.2 * z], "c": [z]}, "e")
     trial = side({"a": [x, x, x, y, y], "b": [y] * 10, "c": [z] * 2}, "t")
     figures = legal_metrics(enrol, trial, lengths=[1, 2])
-    assert figures["legal_linkability_l1_per_speaker"] == {"a": 0.6, "b": 1.0, "c": 1.0}
+    assert figures["legal_linkability_per_speaker"] == {"a": 0.6, "b": 1.0, "c": 1.0}
     assert figures[LINK] == pytest.approx(2.6 / 3)
-    # Those of a score 0 for a and c: with either of the others a is not found.
-    assert figures[f"{LINK}_n2"] == pytest.approx((0.6 + 1 + 1) / 3)
-    assert figures["chance_legal_linkability_l1"] == pytest.approx(1 / 3)
+    assert figures["chance_legal_linkability"] == pytest.approx(1 / 3)
     # c gives 2 - 1 calibration conversations, so everybody does; with L = 2 it has too few.
-    assert figures["n_calibration_legal_singling_out_l1"] == 1
-    assert figures["n_speakers_legal_singling_out_l1"] == 3
-    assert figures["n_speakers_legal_singling_out_l2"] == 2
-    assert figures["n_speakers_legal_linkability_l2"] == 3
+    assert figures["n_calibration_legal_singling_out"] == 1
+    n = {str(name): name.columns["n_speakers"] for name in figures if hasattr(name, "columns")}
+    wanted = {SING: "3", f"{SING}_2_recordings": "2", f"{LINK}_2_recordings": "3"}
+    assert {name: n[name] for name in wanted} == wanted
 
 
 @pytest.mark.parametrize("spread", [1.4, 3.0])
@@ -90,35 +87,6 @@ def test_linkability_is_the_definition_in_loops(spread: float) -> None:
             hits.append(score[speaker] > max(v for s, v in score.items() if s != speaker))
     assert 0.2 < np.mean(hits) < 1.0
     assert legal_metrics(enrol, trial, lengths=[1])[LINK] == pytest.approx(np.mean(hits))
-
-
-def test_linkability_with_fewer_candidates_is_the_sweep_of_the_package() -> None:
-    """One utterance tested of each of 25 people, so that means over people are those over tests;
-    and with two of three candidates by hand."""
-    enrol, trial = people(4, 25, 30, 2.5)
-    alone = trial.only(trial.spk2utt)
-    alone = AttackSide(alone.vectors, {s: utts[:1] for s, utts in alone.spk2utt.items()})
-    models = build_speaker_embeddings(enrol.spk2utt, enrol.vectors)
-    tests = np.array([alone.vectors[utts[0]] for utts in alone.spk2utt.values()])
-    cosines = cosine_similarity_matrix(np.array([*models.values()]), tests)
-    matrix = ScoreMatrix(cosines, [*models], [*alone.spk2utt], {})
-    sweep = linkability_sweep(matrix, [2, 5, 10, 20], estimator="exact").values
-    figures = legal_metrics(enrol, alone, lengths=[1])
-    for n, (rate,) in sweep.items():
-        assert figures[f"{LINK}_n{n}"] == pytest.approx(rate)
-    assert f"{LINK}_n50" not in figures
-    assert figures[LINK] < figures[f"{LINK}_n10"] < figures[f"{LINK}_n2"] < 1
-    longer = legal_metrics(enrol, trial, lengths=[1])
-    assert longer["legal_linkability_l30"] > longer["legal_linkability_l10"] - 0.1
-    assert "legal_singling_out_l10" not in longer and "legal_linkability_l10" not in figures
-    x, y, z = np.eye(3)
-    by_hand = legal_metrics(
-        side({"a": [x], "b": [y], "c": [z]}, "e"),
-        side({"a": [x], "b": [x + 0.5 * y], "c": [z]}, "t"),
-        lengths=[1],
-    )
-    assert by_hand[LINK] == pytest.approx(2 / 3)
-    assert by_hand[f"{LINK}_n2"] == pytest.approx((1 + 0.5 + 1) / 3)  # b beside a, or beside c
 
 
 def isolates(rng: np.random.Generator, enrol: AttackSide, trial: AttackSide, m: int) -> list[bool]:
@@ -155,7 +123,7 @@ def test_vectors_without_speakers_give_the_chance_levels() -> None:
         chance = figures[0][f"chance_{name}"]
         assert abs(values.mean() - chance) < 4 * values.std(ddof=1) / math.sqrt(len(values))
     assert figures[0][f"chance_{LINK}"] == 0.05
-    assert figures[0][f"chance_{SING}"] == pytest.approx(legal.SINGLING_OUT_LIMIT, abs=0.01)
+    assert figures[0][f"chance_{SING}"] == pytest.approx(math.exp(-1), abs=0.01)
 
 
 @pytest.mark.parametrize(("n", "m"), [(2, 1), (13, 1), (13, 9), (40, 9)])
@@ -179,11 +147,12 @@ def test_chance_of_singling_out_against_theory_and_the_published_curve() -> None
 def test_perfect_separation_is_one_and_its_interval_is_not_invented(caplog):
     enrol, trial = people(0, 8, 12, 0.01)
     figures = legal_metrics(enrol, trial, n_bootstrap=50)
-    names = [f"legal_{kind}_l{n}" for kind in ("linkability", "singling_out") for n in (1, 3)]
+    kinds = legal.LINKABILITY, legal.SINGLING_OUT
+    names = [key(kind, recordings=n) for kind in kinds for n in (1, 3)]
     for name in names:
         assert figures[name] == 1.0
         assert f"{name} has no interval: all speakers have the same rate" in caplog.text
-    assert figures["intervals"] == dict.fromkeys([*names, "legal_linkability_l10"])
+    assert figures["intervals"] == dict.fromkeys([*names, "legal_linkability_10_recordings"])
 
 
 @pytest.mark.slow
@@ -200,7 +169,9 @@ def test_longer_conversations_help_the_attacker() -> None:
     enrol, trial = people(7, 12, 40, 3.0)
     figures = legal_metrics(enrol, trial, lengths=[1, 3, 10])
     for kind in ("linkability", "singling_out"):
-        one, three, ten = (figures[f"legal_{kind}_l{length}"] for length in (1, 3, 10))
+        one, three, ten = (
+            figures[key(f"legal_{kind}", recordings=length)] for length in (1, 3, 10)
+        )
         assert one < three < ten
 
 
@@ -209,8 +180,9 @@ def test_ties_link_nobody() -> None:
     same = np.random.default_rng(0).standard_normal(512)
     sides = [side({s: [same] * 12 for s in "abcde"}, name) for name in "et"]
     figures = legal_metrics(*sides, lengths=[1, 3])
-    for kind in ("linkability_l1", "linkability_l3", "singling_out_l1", "singling_out_l3"):
-        assert figures[f"legal_{kind}"] == 0.0
+    for kind in (legal.LINKABILITY, legal.SINGLING_OUT):
+        for length in (1, 3):
+            assert figures[key(kind, recordings=length)] == 0.0
 
 
 def test_figures_do_not_depend_on_any_order() -> None:
@@ -249,18 +221,21 @@ def test_undefined_is_none_and_says_why(caplog: pytest.LogCaptureFixture) -> Non
     assert f"{LINK} is undefined: one speaker" in caplog.text
     caplog.clear()
     long = legal_metrics(enrol, trial, lengths=[3, 6])
-    assert long["legal_linkability_l3"] is not None
-    assert long["legal_singling_out_l3"] is None
-    assert long["legal_linkability_l6"] is None
-    assert "legal_linkability_l6 is undefined: no speaker has 6 trial utterances" in caplog.text
-    assert "legal_singling_out_l3 is undefined: 0 speakers have the 6" in caplog.text
+    assert long["legal_linkability_3_recordings"] is not None
+    assert long["legal_singling_out_3_recordings"] is None
+    assert long["legal_linkability_6_recordings"] is None
+    assert (
+        "legal_linkability_6_recordings is undefined: no speaker has 6 trial utterances"
+        in caplog.text
+    )
+    assert "legal_singling_out_3_recordings is undefined: 0 speakers have the 6" in caplog.text
 
 
 def test_few_calibration_conversations_are_told(caplog: pytest.LogCaptureFixture) -> None:
     enrol, trial = people(2, 6, 12, 1.0)
     short = trial.spk2utt | {"s02": trial.spk2utt["s02"][:4]}
     figures = legal_metrics(enrol, AttackSide(trial.vectors, short), lengths=[1])
-    assert figures["n_calibration_legal_singling_out_l1"] == 3
+    assert figures["n_calibration_legal_singling_out"] == 3
     said = "3 calibration conversations a speaker where the method takes 9 (speaker s02"
     assert said in caplog.text
 
@@ -318,7 +293,7 @@ def test_program_writes_json(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     text = (tmp_path / "out/legal.json").read_text()
     assert text == capsys.readouterr().out
     figures = json.loads(text)
-    assert figures["legal_linkability_l1_per_speaker"] == {"007": 1.0, "NA": 1.0}
+    assert figures["legal_linkability_per_speaker"] == {"007": 1.0, "NA": 1.0}
     assert figures["legal_design"]["package"] == "voice-anonymization-legal-eval 2.1.0"
     refuses("number from 0, not '-1'", main, ["--bootstrap", "-1", *arguments[2:], "-"])
 

@@ -41,7 +41,7 @@ def figures(mated: np.ndarray, non_mated: np.ndarray, **omegas: float) -> dict[s
 
 @pytest.mark.parametrize(("n_mated", "n_non"), [(20, 3), (57, 400), (999, 5000), (3000, 2000)])
 @pytest.mark.parametrize("omega", [0.1, 1.0, 10.0])
-def test_it_is_the_published_number(n_mated: int, n_non: int, omega: float) -> None:
+def test_it_is_the_published_number(n_mated, n_non, omega):
     rng = np.random.default_rng(n_mated)
     mated = np.round(rng.normal(1, 1, n_mated), 2)  # two digits: scores fall on edges of bins
     non_mated = np.round(rng.normal(0, 1.5, n_non), 2)
@@ -49,7 +49,7 @@ def test_it_is_the_published_number(n_mated: int, n_non: int, omega: float) -> N
     assert found["linkability_omega_x"] == pytest.approx(published(mated, non_mated, omega))
 
 
-def test_perfect_separation_is_1_by_the_definition_and_loses_half_an_end_bin_as_published() -> None:
+def test_perfect_separation_is_1_by_the_definition_and_loses_half_an_end_bin_as_published():
     """Half of the mated scores fall in the last of two bins that hold them."""
     mated = np.concatenate([np.full(10, 9.0), np.full(10, 10.0)])
     found = figures(mated, np.zeros(50))
@@ -60,7 +60,7 @@ def test_perfect_separation_is_1_by_the_definition_and_loses_half_an_end_bin_as_
     assert 0.98 < wide["linkability"] < 1.0
 
 
-def test_equal_distributions_are_not_linkable() -> None:
+def test_equal_distributions_are_not_linkable():
     scores = np.linspace(0, 1, 400)
     found = figures(scores, scores, x=2.0)
     assert (found["linkability"], found["linkability_mean"]) == (0.0, 0.0)
@@ -68,21 +68,21 @@ def test_equal_distributions_are_not_linkable() -> None:
     assert found["linkability_mean_omega_x"] == pytest.approx(1 / 3)
 
 
-def test_scores_of_one_value_link_nothing_and_have_no_density() -> None:
+def test_scores_of_one_value_link_nothing_and_have_no_density():
     found = figures(np.full(30, 0.7), np.full(40, 0.7), x=2.0)
     assert (found["linkability"], found["linkability_mean"]) == (0.0, 0.0)
     assert math.isnan(found["linkability_omega_x"])
     assert found["linkability_mean_omega_x"] == pytest.approx(1 / 3)
 
 
-def test_fewer_than_twenty_mated_scores_are_undefined() -> None:
+def test_fewer_than_twenty_mated_scores_are_undefined():
     rng = np.random.default_rng(0)
     few, enough = (figures(rng.normal(size=n), rng.normal(size=500)) for n in (19, 20))
     assert math.isnan(few["linkability"]) and math.isnan(few["linkability_mean"])
     assert enough["linkability"] >= 0.0
 
 
-def test_it_does_not_depend_on_shift_scale_or_order() -> None:
+def test_it_does_not_depend_on_shift_scale_or_order():
     rng = np.random.default_rng(1)
     mated, non_mated = rng.normal(1, 1, 300), rng.normal(0, 1, 900)
     once = figures(mated, non_mated)["linkability_mean"]
@@ -90,7 +90,7 @@ def test_it_does_not_depend_on_shift_scale_or_order() -> None:
     assert again == pytest.approx(once, abs=1e-12)
 
 
-def test_huge_scores_do_not_overflow_the_range() -> None:
+def test_huge_scores_do_not_overflow_the_range():
     rng = np.random.default_rng(1)
     mated, non_mated = rng.normal(1, 1, 300), rng.normal(0, 1, 900)
     huge = 1.7e308 / max(abs(mated).max(), abs(non_mated).max())
@@ -102,7 +102,7 @@ def test_huge_scores_do_not_overflow_the_range() -> None:
     assert detection.d_mean(large) == pytest.approx(detection.d_mean(small), abs=1e-3)
 
 
-def test_weights_are_copies() -> None:
+def test_weights_are_copies():
     rng = np.random.default_rng(4)
     score = np.round(np.concatenate([rng.normal(1, 1, 60), rng.normal(0, 1, 200)]), 1)
     target = np.arange(260) < 60
@@ -131,7 +131,7 @@ def find(trials: Trials, utt2spk: dict[str, str]) -> Speakers:
     return find_speakers(trials, utt2spk, trials_path="trials", utt2spk_path="utt2spk")
 
 
-def test_speakers_are_linkable_each_on_their_own() -> None:
+def test_speakers_are_linkable_each_on_their_own():
     trials, score, utt2spk = two_speakers()
     report: Any = verification(trials, score, speakers=find(trials, utt2spk), n_bins=50)
     by_speaker = report["linkability_per_speaker"]
@@ -145,7 +145,7 @@ def test_speakers_are_linkable_each_on_their_own() -> None:
         assert bins and found == pytest.approx(detection.d_sys(bins))
 
 
-def test_a_speaker_without_mated_scores_is_not_listed() -> None:
+def test_a_speaker_without_mated_scores_is_not_listed():
     trials, score, utt2spk = two_speakers()
     rows = list(zip(trials.enrol, trials.trial, trials.target, strict=True))
     keep = np.array([not (target and utt[0] == "b") for _, utt, target in rows])
@@ -154,7 +154,7 @@ def test_a_speaker_without_mated_scores_is_not_listed() -> None:
     assert list(report["linkability_per_speaker"]) == ["a"]  # type: ignore[call-overload]
 
 
-def test_models_belong_to_the_speaker_of_their_target_trials() -> None:
+def test_models_belong_to_the_speaker_of_their_target_trials():
     rows = [("m1", "a-1", True), ("m1", "b-1", False), ("m2", "b-2", True), ("b", "a-1", False)]
     trials = trials_of([*rows, ("m3", "a-1", False)])
     found = find(trials, {"a-1": "a", "b-1": "b", "b-2": "b"})
@@ -163,21 +163,21 @@ def test_models_belong_to_the_speaker_of_their_target_trials() -> None:
     assert [found.names[i] for i in found.trial] == ["a", "b", "b", "a", "a"]
 
 
-def test_unknown_utterances_are_named_on_either_side() -> None:
+def test_unknown_utterances_are_named_on_either_side():
     utt2spk = {"a-1": "a", "b-1": "b"}
     for enrol, trial in (("b-1", "c-1"), ("c-1", "b-1")):
         trials = trials_of([("a-1", "b-1", False), (enrol, trial, False)])
         refuses(r"^trials:2: utterance c-1 is not in utt2spk", find, trials, utt2spk)
 
 
-def test_target_trials_of_two_speakers_are_pointed_out(caplog: pytest.LogCaptureFixture) -> None:
+def test_target_trials_of_two_speakers_are_pointed_out(caplog):
     trials = trials_of([("a-1", "a-2", True), ("a-1", "b-1", True)])
     find(trials, {"a-1": "a", "a-2": "a", "b-1": "b"})
     assert "trials:2: target trial a-1 b-1 joins speakers a and b (as 1 of 2" in caplog.text
     assert "nontarget" not in caplog.text
 
 
-def test_trials_of_one_speaker_labelled_nontarget_were_not_pointed_out(caplog) -> None:
+def test_trials_of_one_speaker_labelled_nontarget_were_not_pointed_out(caplog):
     rows = [("a-1", "a-2", True), ("a-1", "a-3", False), ("b-1", "a-3", False)]
     find(trials_of(rows), {"a-1": "a", "a-2": "a", "a-3": "a", "b-1": "b"})
     wrong = "trials:2: nontarget trial a-1 a-3 has speaker a on both sides (as 1 of 2 nontarget"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from local.metrics.intervals import multiplicities, percentiles
-from local.metrics.legal import reidentification
+from local.metrics.recordings import recordings
 from local.metrics.verification import Speakers, fuse, normalise_over_candidates, verification
 from tests.refusals import refuses
 from utils.trials import Trials
@@ -88,25 +88,6 @@ def test_people_are_resampled_and_the_normalisation_is_held() -> None:
     found = verification(trials, flat, speakers=who, n_bootstrap=50, seed=3)
     low, high = found["intervals"]["eer_normalised"]  # type: ignore[index]
     assert low < found["eer_normalised"] < high  # type: ignore[operator]
-    utt2spk = {f"u{u}": f"s{spk}" for u, spk in enumerate(own)}
-    named: Any = reidentification(trials, flat, utt2spk, n_bootstrap=50, seed=3)
-    shares = multiplicities(6, 50, 3) @ [*named["reid_top_1_per_speaker"].values()] / 6
-    assert named["intervals"]["reid_top_1"] == pytest.approx(percentiles(shares))
-
-
-def test_naming_counts_all_utterances_alike() -> None:
-    """One loud utterance of a outweighs two that name them; normalised it does not."""
-    score = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 9.0], [0.0, 1.0]])
-    trials, flat = crossed(score, [0, 0, 0, 1])
-    utt2spk = {"u0": "s0", "u1": "s0", "u2": "s0", "u3": "s1"}
-    found = reidentification(trials, flat, utt2spk)
-    assert found["reid_speaker_top_1"] == 0.5
-    assert found["reid_speaker_normalised_top_1"] == 1.0
-    assert found["chance_reid_speaker_normalised_top_1"] == 0.5
-    assert found["reid_top_1"] == 0.75  # of single utterances ranks stay
-    beside = Trials((*trials.enrol, "s1"), (*trials.trial, "u4"), np.append(trials.target, False))
-    lonely = reidentification(beside, np.append(flat, 0.0), utt2spk | {"u4": "s2"})
-    assert lonely["reid_speaker_normalised_top_1"] == 1.0  # its one candidate left all others raw
-    utts = np.array([10.0, -7.0, 3.0, 100.0])[:, None]
-    moved = reidentification(trials, (2 * score + utts).ravel(), utt2spk)
-    assert moved["reid_speaker_normalised_mean_rank"] == found["reid_speaker_normalised_mean_rank"]
+    named: Any = recordings(trials, flat, who, n_bootstrap=50, seed=3)
+    shares = multiplicities(6, 50, 3) @ [*named["named_per_speaker"].values()] / 6
+    assert named["intervals"]["named_by_recording"] == pytest.approx(percentiles(shares))

@@ -104,7 +104,7 @@ def dominance_of_row(name: str, row: dict[str, float]) -> float:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_everything_agrees_with_loops_over_cells(seed: int) -> None:
+def test_everything_agrees_with_loops_over_cells(seed):
     rows = example(seed=seed)
     found = report(rows)
     d, d2020 = {}, {}
@@ -132,7 +132,7 @@ def test_everything_agrees_with_loops_over_cells(seed: int) -> None:
     assert [*found["g_vd_per_speaker"].values()] == pytest.approx(10 * np.log10(pp / oo))
 
 
-def test_two_speakers_by_hand() -> None:
+def test_two_speakers_by_hand():
     """Separable OO: PAV with Laplace gives targets ln(3/1) − ln(2/4), others ln(1/5) − ln(2/4)."""
     oo: Rows = [("a-1", "a-2", 9.0), ("b-1", "b-2", 8.0)]
     oo += [(f"a-{i}", f"b-{j}", -1.0 - i - j) for i in (1, 2) for j in (1, 2)]
@@ -152,14 +152,14 @@ def test_two_speakers_by_hand() -> None:
     assert (found["n_speakers"], found["n_segments"], found["n_target_oo"]) == (2, 4, 2)
 
 
-def test_pairs_of_one_utterance_are_dropped_before_calibration() -> None:
+def test_pairs_of_one_utterance_are_dropped_before_calibration():
     rows = example()
     with_itself = {s: r + [(a, a, 99.0) for a in {a for a, _, _ in r}] for s, r in rows.items()}
     with_itself["op"] = rows["op"]
     assert report(with_itself) == report(rows)
 
 
-def test_either_order_or_both_may_be_listed() -> None:
+def test_either_order_or_both_may_be_listed():
     rows = example(digits=6)
     turned = {
         s: [(b, a, x) if i % 2 and s != "op" else (a, b, x) for i, (a, b, x) in enumerate(r)]
@@ -175,7 +175,7 @@ def test_either_order_or_both_may_be_listed() -> None:
         assert doubled[f"d_diag_{s}"] == pytest.approx(once[f"d_diag_{s}"], abs=0.06)
 
 
-def test_order_of_lines_does_not_matter() -> None:
+def test_order_of_lines_does_not_matter():
     rows = example()
     mixed = {
         s: [r[i] for i in np.random.default_rng(0).permutation(len(r))] for s, r in rows.items()
@@ -185,7 +185,7 @@ def test_order_of_lines_does_not_matter() -> None:
         assert again[name] == pytest.approx(found[name], abs=1e-12)
 
 
-def test_deid_may_be_negative_and_is_not_clipped() -> None:
+def test_deid_may_be_negative_and_is_not_clipped():
     rows = example(leak=8.0)
     rows["oo"], rows["op"] = [(a, b, x / 4) for a, b, x in rows["oo"]], rows["op"]
     assert report(rows)["deid"] < -0.05
@@ -203,7 +203,7 @@ def test_originals_that_cannot_be_told_apart_leave_everything_undefined(caplog):
     assert "deid_per_speaker and g_vd_per_speaker are undefined for s0, s1" in caplog.text
 
 
-def test_speakers_and_cells_that_lack_pairs_are_named() -> None:
+def test_speakers_and_cells_that_lack_pairs_are_named():
     """A speaker of one segment; one whom a list lacks, on either side; an empty cell."""
     rows = example()
 
@@ -223,7 +223,7 @@ def test_speakers_and_cells_that_lack_pairs_are_named() -> None:
     refuses(r"^op: no pair of speakers s3 and s1", report, less)
 
 
-def test_missing_pairs_are_counted(caplog: pytest.LogCaptureFixture) -> None:
+def test_missing_pairs_are_counted(caplog):
     rows = example()
     report(rows)
     assert not caplog.text
@@ -232,7 +232,7 @@ def test_missing_pairs_are_counted(caplog: pytest.LogCaptureFixture) -> None:
     assert "pp: 90 pairs of 14 segments, where 91 or 182 are complete" in caplog.text
 
 
-def test_weights_are_copies_of_people_that_do_not_meet() -> None:
+def test_weights_are_copies_of_people_that_do_not_meet():
     """A resample by weights equals renamed copies of the speakers that never meet."""
     rows = example(n_speakers=4, seed=5)
     drawn = {"s0": 2, "s1": 0, "s2": 1, "s3": 1}
@@ -264,7 +264,7 @@ def test_weights_are_copies_of_people_that_do_not_meet() -> None:
         assert module.d_diag(found.sim, weight) == pytest.approx(expected_d)
 
 
-def test_intervals_hold_every_figure() -> None:
+def test_intervals_hold_every_figure():
     rows = example(n_speakers=6, digits=6)
     found = report(rows, n_bootstrap=40, seed=2)
     assert set(found["intervals"]) >= {"deid", "g_vd", "d_ece_op", "cllr_min_op_oo", "g_d_ece"}
@@ -276,7 +276,7 @@ def test_intervals_hold_every_figure() -> None:
     assert found["intervals"]["g_vd"] == pytest.approx(percentiles(np.array(values)))
 
 
-def test_arithmetic_of_losses_and_gains() -> None:
+def test_arithmetic_of_losses_and_gains():
     """002: D_ECE^(OP/OO) of Table 3 follows from the D_ECE of Table 2 (three digits printed)."""
     for oo, op, percent in ((0.584, 0.004, 99.32), (0.69, 0.354, 48.7), (0.653, 0.153, 76.57)):
         assert 100 * loss(op, oo) == pytest.approx(percent, abs=0.15)

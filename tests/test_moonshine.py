@@ -36,7 +36,7 @@ def noise(seconds: float, level: float = 0.1) -> Float64:
     return level * rng.standard_normal(round(seconds * SAMPLE_RATE))
 
 
-def test_what_is_no_speech_is_no_traceback(recogniser: MoonshineRecogniser) -> None:
+def test_what_is_no_speech_is_no_traceback(recogniser):
     assert recogniser.recognise("silence", np.zeros(8000)).words == ""
     for name, samples in {
         "a tenth of a second": noise(0.1),
@@ -50,7 +50,7 @@ def test_what_is_no_speech_is_no_traceback(recogniser: MoonshineRecogniser) -> N
         assert recogniser.recognise(name, samples).words == heard.words
 
 
-def test_a_frame_begins_every_384_samples(recogniser: MoonshineRecogniser) -> None:
+def test_a_frame_begins_every_384_samples(recogniser):
     encoder = engines.MoonshineEncoder(engines.find_model())
     with pytest.raises(ValueError, match="894 samples; a frame takes 895"):
         encoder(noise(1)[: FIELD - 1])
@@ -87,13 +87,13 @@ def test_without_the_wheel_it_says_what_to_do(tmp_path, make_data_dir, monkeypat
     assert not (tmp_path / "out").exists()
 
 
-def test_options_that_do_not_go_together(tmp_path: Path, make_data_dir) -> None:  # type: ignore[no-untyped-def]
+def test_options_that_do_not_go_together(tmp_path, make_data_dir):  # type: ignore[no-untyped-def]
     data, out = str(make_data_dir(tmp_path / "d")), str(tmp_path / "out")
     refuses("is missing; give a folder", decode, ["--model", data, "moonshine", data, out])
     refuses("pocketsphinx: takes no --model", decode, ["--model", data, "pocketsphinx", data, out])
 
 
-def test_repeats_are_cut() -> None:
+def test_repeats_are_cut():
     assert engines.cut_repeats([5, 6, 7]) == ([5, 6, 7], 0)
     assert engines.cut_repeats([5, 6, 6]) == ([5, 6, 6], 0)  # people say "no, no"
     assert engines.cut_repeats([5, 6, 6, 6, 6]) == ([5, 6], 4)
@@ -101,7 +101,7 @@ def test_repeats_are_cut() -> None:
     assert engines.cut_repeats([]) == ([], 0)
 
 
-def test_long_speech_is_cut_at_pauses() -> None:
+def test_long_speech_is_cut_at_pauses():
     signal = noise(70)
     pauses = (22.0, 41.0, 61.0)
     for pause in pauses:
@@ -131,7 +131,7 @@ class RunsOn:
         )
 
 
-def test_what_was_cut_is_named(tmp_path: Path, make_data_dir) -> None:  # type: ignore[no-untyped-def]
+def test_what_was_cut_is_named(tmp_path, make_data_dir):  # type: ignore[no-untyped-def]
     wav = read_map(make_data_dir(tmp_path / "d") / "wav.scp")
     _, notes = decode_all(RunsOn(), wav, tmp_path, iter)
     assert dict(notes) == {"s1-000": "cut", "s2-000": "cut", "s2-002": "cut"}

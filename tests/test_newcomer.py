@@ -22,7 +22,7 @@ def help_in_a_fresh_shell(program: Path, status: int) -> Done:
 
 
 @pytest.mark.parametrize("program", ["local/align_xvectors.py", "utils/subset_data_dir.py"])
-def test_a_program_finds_the_project_in_a_fresh_shell(program: str, tmp_path: Path) -> None:
+def test_a_program_finds_the_project_in_a_fresh_shell(program, tmp_path):
     """Without `. ./path.sh` it ended with ModuleNotFoundError: No module named 'numpy'."""
     if not (ROOT / ".venv/bin/python3").exists():
         pytest.skip("the project has no .venv; `make setup` makes it")
@@ -32,7 +32,7 @@ def test_a_program_finds_the_project_in_a_fresh_shell(program: str, tmp_path: Pa
     help_in_a_fresh_shell(tmp_path / "by a link", 0)
 
 
-def test_without_packages_one_line_says_what_to_do(tmp_path: Path) -> None:
+def test_without_packages_one_line_says_what_to_do(tmp_path):
     """A .venv without a Python, or with one that cannot be run; the other has no packages."""
     for floor in ("local", "steps", "utils"):
         for path in (ROOT / floor).rglob("*.py"):
@@ -77,13 +77,13 @@ RECIPES = [
 ]
 
 
-def test_the_pages_have_commands() -> None:
+def test_the_pages_have_commands():
     assert len(PROGRAMS) > 25
     assert len(RECIPES) > 35
 
 
 @pytest.mark.parametrize(("page", "command"), PROGRAMS)
-def test_a_program_of_the_pages_exists_and_knows_its_options(page: str, command: str) -> None:
+def test_a_program_of_the_pages_exists_and_knows_its_options(page, command):
     words = words_of(command)
     program = next(word for word in words if word.endswith(".py"))
     assert (ROOT / program).is_file(), page
@@ -93,7 +93,7 @@ def test_a_program_of_the_pages_exists_and_knows_its_options(page: str, command:
 
 
 @pytest.mark.parametrize(("page", "command"), RECIPES)
-def test_a_script_of_the_pages_exists_and_knows_its_options(page: str, command: str) -> None:
+def test_a_script_of_the_pages_exists_and_knows_its_options(page, command):
     words = words_of(command)
     folder = ROOT / (Path(page).parent if re.match(r"egs/\w+/", page) else "egs/librispeech")
     script = folder / words[0]

@@ -12,8 +12,8 @@ from local.make_nist import main as make_nist
 from local.protocols.studies import NominalSegment, deal, enough_sessions, make_segment_lists
 from steps import audio
 from steps.audio import DETECTORS, VAD_FRAME, detect_speech, read_audio, write_wav
-from tests.making import voice
 from tests.refusals import refuses
+from tests.world import voice
 from utils.tables import read_map, write_map
 
 
@@ -21,7 +21,7 @@ def make_segments(words: list[str]) -> int:
     return make_nist(["segments", *words])
 
 
-def test_dealt_by_hand() -> None:
+def test_dealt_by_hand():
     """Frames of a second, every second one of speech, from frame 2: 1, 2, 3 in turn, then what
     is left holds 1 only."""
     speech = np.tile([True, False], 9)
@@ -37,11 +37,11 @@ def test_dealt_by_hand() -> None:
     assert deal(np.ones(100, bool), 0.03, (1,))[0] == NominalSegment(0, 34, 1)  # at least a second
 
 
-def test_few_sessions_are_left_out() -> None:
+def test_few_sessions_are_left_out():
     assert enough_sessions({"c1": "a", "c2": "a", "c3": "b"}, 2) == (["c1", "c2"], ["b"])
 
 
-def test_speech_is_found() -> None:
+def test_speech_is_found():
     wave = np.concatenate((np.zeros(16000), voice(2.0, 120, 550), np.zeros(32000)))
     speech = detect_speech(wave)
     assert len(speech) == len(wave) // VAD_FRAME
@@ -55,7 +55,7 @@ needs_silero = pytest.mark.skipif(
 
 
 @needs_silero
-def test_silero_finds_speech_of_people_and_none_in_noise(corpora: Path) -> None:
+def test_silero_finds_speech_of_people_and_none_in_noise(corpora):
     noise = 0.003 * np.random.default_rng(0).standard_normal(48000)
     silero = DETECTORS["silero"]
     files = sorted(corpora.glob("librispeech/test-clean/*/*/*.flac"))[:4]
@@ -68,7 +68,7 @@ def test_silero_finds_speech_of_people_and_none_in_noise(corpora: Path) -> None:
 
 
 @needs_silero
-def test_silero_hears_no_speech_in_silence_and_tones() -> None:
+def test_silero_hears_no_speech_in_silence_and_tones():
     seconds = np.arange(32000) / 16000
     for wave in (np.zeros(32000), 0.3 * np.sin(2 * np.pi * 440 * seconds)):
         assert not DETECTORS["silero"].detect(wave).any()
@@ -93,7 +93,7 @@ def test_silero_that_is_not_there_or_another_is_one_line(tmp_path, monkeypatch):
     refuses(r"is not the file of silero-vad 6.2.3; .*--vad webrtc", detect, wave)
 
 
-def test_groups_and_durations() -> None:
+def test_groups_and_durations():
     spk = {"a-1": "a", "a-2": "a", "b-1": "b", "b-2": "b", "c-1": "c", "c-2": "c"}
     groups = {"a": "young", "b": "young", "c": "old"}
     lists = make_segment_lists(spk, groups=groups)
@@ -104,7 +104,7 @@ def test_groups_and_durations() -> None:
     refuses("c: has no group", make_segment_lists, spk, groups={"a": "x", "b": "x"})
 
 
-def test_sessions_become_segments(tmp_path: Path) -> None:
+def test_sessions_become_segments(tmp_path):
     data, wav = tmp_path / "data", {}
     for i, utt in enumerate(("a-1-1", "a-1-2", "a-2-1", "b-1-1")):
         path = tmp_path / f"{utt}.wav"
@@ -129,7 +129,7 @@ def test_sessions_become_segments(tmp_path: Path) -> None:
     refuses("b-1-1 has no session", make_segments, [*few, "1", *words])
 
 
-def test_loud_recordings_at_another_rate_ended_the_segments(tmp_path: Path) -> None:
+def test_loud_recordings_at_another_rate_ended_the_segments(tmp_path):
     loud = np.clip(20 * voice(12.0, 120, 500), -1, 1)
     soundfile.write(tmp_path / "a.wav", loud, 22050)
     assert np.abs(read_audio("a", str(tmp_path / "a.wav")).samples).max() > 1
@@ -140,6 +140,6 @@ def test_loud_recordings_at_another_rate_ended_the_segments(tmp_path: Path) -> N
     assert len(read_map(tmp_path / "out/wav.scp")) > 1
 
 
-def test_segments_of_no_seconds_were_cut_for_ever(tmp_path: Path) -> None:
+def test_segments_of_no_seconds_were_cut_for_ever(tmp_path):
     asked = ["segments", *(str(tmp_path / name) for name in ("data", "sessions", "out", "wav"))]
     refuses("a whole number from 1, not '0'", make_nist, [*asked, "--seconds", "10", "0"])

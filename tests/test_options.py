@@ -146,7 +146,7 @@ def test_commands_stand_in_the_program_s_order_and_one_must_be_named(capsys) -> 
         refuses(said, main, words)
     assert main(["--help"]) == 0
     told = capsys.readouterr().out.partition("Commands:")[2]
-    assert told.index("verification") < told.index("recordings") < told.index("calibration")
+    assert told.index("verification") < told.index("strongest") < told.index("calibration")
 
 
 def test_an_option_of_several_words_ends_at_the_next_option() -> None:

@@ -1,9 +1,12 @@
 """The pages: links and their anchors lead somewhere, and pages stay short."""
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
+
+from benchmarks import run_all
 
 ROOT = Path(__file__).resolve().parents[1]
 PATTERNS = ("*.md", "docs/**/*.md", "egs/*.md", "egs/*/*.md", "egs/*/results/**/*.md")
@@ -28,7 +31,7 @@ def anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_of_a_page_lead_somewhere(page: Path) -> None:
+def test_links_of_a_page_lead_somewhere(page):
     for link in re.findall(r"\]\(([^)\s]+)\)", text_of(page)):
         if link.startswith(("http:", "https:")):
             continue
@@ -39,28 +42,51 @@ def test_links_of_a_page_lead_somewhere(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", sorted(ROOT.glob("egs/*/RESULTS.md")), ids=lambda p: p.parent.name)
-def test_results_are_an_overview(page: Path) -> None:
-    assert len(page.read_text(encoding="utf-8").splitlines()) <= 120
+def test_results_are_an_overview(page):
+    assert len(page.read_text(encoding="utf-8").splitlines()) <= 140
 
 
-def test_a_reader_has_at_most_30000_written_words() -> None:
+def test_a_reader_has_at_most_28000_written_words():
     """README, docs and the results of corpora; rendered tables are not written."""
     pages = (*ROOT.glob("README.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("egs/*/RESULTS.md"))
     text = "".join(page.read_text(encoding="utf-8") for page in pages)
     text = re.sub(r"<!-- table: .*?<!-- end -->", "", text, flags=re.S)
-    assert len(re.findall(WORD, text)) <= 30_000
+    assert len(re.findall(WORD, text)) <= 28_000
 
 
 @pytest.mark.parametrize("page", sorted(ROOT.glob("docs/*.md")), ids=lambda page: page.stem)
-def test_a_page_of_docs_has_at_most_800_words(page: Path) -> None:
+def test_a_page_of_docs_has_at_most_800_words(page):
     """Words stand in tables and commands, too."""
     assert len(re.findall(WORD, page.read_text(encoding="utf-8"))) <= 800
 
 
-def test_no_paragraph_of_what_a_user_reads_has_more_than_60_words() -> None:
+def test_no_paragraph_of_what_a_user_reads_has_more_than_60_words():
     pages = (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("egs/*/*.md"))
     for page in (page for page in pages if page.name != "CHANGELOG.md"):
         written = re.sub(r"<!-- table: .*?<!-- end -->", "", text_of(page), flags=re.S)
         written = re.sub(r"\]\([^)]*\)", "]", written)
         for part in re.split(r"\n\s*\n|\n(?=- |\||\d+\. )", written):
             assert len(re.findall(WORD, part)) <= 60, (page, part)
+
+
+def test_a_benchmark_that_missed_its_goal_went_without_a_word(tmp_path, monkeypatch, capsys):
+    for name, ends in {
+        "fast": 'judge(("times", 14.1, LEAST, 10), ("s", 2.0, MOST, 3))',
+        "slow": 'judge(("times", 4.6, LEAST, 10))',
+        "broken": "1 / 0",
+        "far": 'skip("no corpus here")',
+    }.items():
+        text = "import sys\nfrom benchmarks.measuring import *\nsys.exit(" + ends + ")\n"
+        (tmp_path / f"bench_{name}.py").write_text(text)
+    monkeypatch.setattr(run_all, "FOLDER", tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setattr(sys, "argv", ["run_all.py"])
+    assert run_all.main() == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert "fast\ttimes\t14.1\tat least 10\tmet" in lines
+    assert "far\tno corpus here\t-\t-\tskipped" in lines
+    end = lines.index("2 of 4 goals are missed")
+    assert lines[end + 1].startswith("  broken: exit status 1: ZeroDivisionError")
+    assert lines[end + 2 :] == ["  slow: times: 4.6"]
+    monkeypatch.setattr(sys, "argv", ["run_all.py", "--only", "fast"])
+    assert run_all.main() == 0

@@ -61,9 +61,8 @@ def test_the_attacker_of_liu_fig_9_is_the_semi_informed_one() -> None:
 
 
 def test_the_challenges_own_scores_give_the_disclosure_that_002_prints() -> None:
-    with (ROOT / "egs/vpc2020/results/lists/metrics.csv").open(encoding="utf-8") as stream:
-        ours = {(r["split"], r["system"], r["attacker"], r["metric"]): r["value"]
-                for r in csv.DictReader(stream)}  # fmt: skip
+    found = read_metrics(ROOT / "egs/vpc2020/results/lists/metrics.csv")
+    ours = {(r.split, r.system, r.attacker, r.figure): r.value for r in found.itertuples()}
     for row in of_table("002", "2").itertuples():
         split = row.set.replace("_trials", "")
         if row.system == "original" and split.startswith("libri") and row.metric != "tag":
@@ -194,7 +193,7 @@ def test_patterns_of_voices_hold_for_most_evaluators() -> None:
 def test_search_and_alignment_are_at_most_weakly_coupled() -> None:
     """Fieller, Hartley and Pearson (1957): arctanh(tau) has a variance of 0.437/(n - 4)."""
     runs = [read_metrics(path) for path in sorted(LIBRI.glob("*/metrics.csv"))]
-    every = concat([r[(r["family"] == "leakage") & (r["metric"].isin(["auc_cmc", "p_cos"]))
+    every = concat([r[(r["family"] == "leakage") & (r["figure"].isin(["auc_cmc", "p_cos"]))
                       & (r["evaluator"] == "resemblyzer/cosine_raw")] for r in runs])  # fmt: skip
     for split, wanted in (("libri_test_f", (-0.04, 0.46)), ("libri_test_m", (-0.25, 0.28))):
         own = every[(every["split"] == split) & ~every["system"].str.startswith("copy")]

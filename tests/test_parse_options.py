@@ -57,7 +57,7 @@ def refused(done: Done, message: str) -> None:
     assert message in done.stderr
 
 
-def test_both_spellings(run: Run) -> None:
+def test_both_spellings(run):
     expect(run())
     expect(run("--nj", "8", "--cpu-cmd=slurm.py --mem 4G"), nj="8", cpu_cmd="slurm.py --mem 4G")
     expect(run("--name=", "--alpha", "x=y", "p", "q r"), "p", "q r", name="", alpha="x=y")
@@ -65,7 +65,7 @@ def test_both_spellings(run: Run) -> None:
     expect(run("--nj", "2", "--nj", "3"), nj="3")
 
 
-def test_a_missing_value_is_an_error_and_no_endless_loop(run: Run) -> None:
+def test_a_missing_value_is_an_error_and_no_endless_loop(run):
     refused(run("--nj"), "--nj: the value is missing")
     refused(run("--nj", "--name", "x"), "--nj: the value is missing")
     refused(run("--config"), "--config: the value is missing")
@@ -76,7 +76,7 @@ def test_a_missing_value_is_an_error_and_no_endless_loop(run: Run) -> None:
 @pytest.mark.parametrize(
     "text", ["$(touch pwned)", "`touch pwned`", "x; touch pwned", "$HOME '\"*"]
 )
-def test_values_are_never_evaluated(run: Run, tmp_path: Path, text: str) -> None:
+def test_values_are_never_evaluated(run, tmp_path, text):
     expect(
         run("--alpha", text, f"--name={text}", "--value", text), alpha=text, name=text, value=text
     )
@@ -96,13 +96,13 @@ def test_a_tilde_that_no_shell_expands_made_a_folder_of_that_name(run, tmp_path,
     expect(run("--config=~/c.conf", "--name=~"), **given)
 
 
-def test_an_option_of_prepare_sh_was_taken_for_a_typo(run: Run, tmp_path: Path) -> None:
+def test_an_option_of_prepare_sh_was_taken_for_a_typo(run, tmp_path):
     """`./run.sh --lists DIR` said: did you mean --list-stages?"""
     (tmp_path / "prepare.sh").write_text("named_sets=  # some\n")
     refused(run("--named-sets", "x"), './run.sh --prepare-options="--named-sets ..."')
 
 
-def test_typos_are_errors_and_the_near_option_is_named(run: Run) -> None:
+def test_typos_are_errors_and_the_near_option_is_named(run):
     refused(run("--dryrun=true"), "--dryrun: no such option; did you mean --dry-run?")
     refused(run("--something-else=1"), "--something-else: no such option; see --help")
     refused(run("-n", "4"), "-n: no such option; options begin with '--'")
@@ -111,7 +111,7 @@ def test_typos_are_errors_and_the_near_option_is_named(run: Run) -> None:
         refused(run(name, "x"), "no such option")
 
 
-def test_booleans(run: Run) -> None:
+def test_booleans(run):
     for arguments in (["--dry-run"], ["--dry-run", "true"], ["--dry-run=true"]):
         expect(run(*arguments), dry_run="true")
     expect(run("--dry-run", "--nj", "2"), dry_run="true", nj="2")
@@ -122,13 +122,13 @@ def test_booleans(run: Run) -> None:
         refused(run(f"--dry-run={value}"), f"--dry-run: expected true or false, not '{value}'")
 
 
-def test_an_option_after_a_positional_is_not_left_unread(run: Run) -> None:
+def test_an_option_after_a_positional_is_not_left_unread(run):
     refused(run("p", "--nj", "5"), "--nj: options go before 'p'")
     expect(run("--nj", "2", "--", "p", "--nj", "5"), "p", "--nj", "5", nj="2")
     expect(run("-5", "-"), "-5", "-")
 
 
-def test_config_files_are_read_not_run_and_the_command_line_wins(run: Run, tmp_path: Path) -> None:
+def test_config_files_are_read_not_run_and_the_command_line_wins(run, tmp_path):
     (tmp_path / "c.conf").write_text(
         '# comment\n\nnj=7   # jobs\nname="p # q"  # c\n'
         "value='it is'\nalpha=two words  \ncpu-cmd=x"
@@ -149,7 +149,7 @@ def test_config_files_are_read_not_run_and_the_command_line_wins(run: Run, tmp_p
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["-h"], ["--nj", "9", "--help", "p"]])
-def test_help_is_made_from_the_comments_of_the_block(run: Run, arguments: list[str]) -> None:
+def test_help_is_made_from_the_comments_of_the_block(run, arguments):
     done = run(*arguments)
     assert done.returncode == 0
     assert done.stderr == ""
@@ -166,7 +166,7 @@ def test_help_is_made_from_the_comments_of_the_block(run: Run, arguments: list[s
     assert "shellcheck" not in done.stdout
 
 
-def test_options_that_scripts_share_stand_in_a_file_of_their_own(tmp_path: Path) -> None:
+def test_options_that_scripts_share_stand_in_a_file_of_their_own(tmp_path):
     (tmp_path / "local").mkdir()
     (tmp_path / "local/options.sh").write_text(
         "# Shared.\nnj=4 # jobs at a time\n. ./defaults\nseed=0 # of all\n"
@@ -190,11 +190,11 @@ def test_options_that_scripts_share_stand_in_a_file_of_their_own(tmp_path: Path)
     assert "Own." in lines and "Shared." not in lines
 
 
-def test_an_empty_command_is_refused(run: Run) -> None:
+def test_an_empty_command_is_refused(run):
     refused(run("--cpu-cmd", ""), "--cpu-cmd: the value is empty")
 
 
-def test_the_command_line_is_kept(tmp_path: Path) -> None:
+def test_the_command_line_is_kept(tmp_path):
     script = f'set -eu\nx=\n. {ROOT}/utils/parse_options.sh\necho "$command_line"\n'
     (tmp_path / "s.sh").write_text(script)
     done = run_words(["bash", "s.sh", "--x", "a b$c", "p"], 0, cwd=tmp_path)

@@ -6,23 +6,25 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import NormalDist
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
+from legal_eval import build_speaker_embeddings, linkability_sweep
+from legal_eval.io import ScoreMatrix
+from legal_eval.scoring import cosine_similarity_matrix
 
 from local.measure_people import main
-from local.metrics.legal import AttackSide, legal_metrics
+from local.metrics.intervals import but, key
+from local.metrics.legal import LINKABILITY, AttackSide, legal_metrics
 from local.metrics.people import crowd, groups, inference, learn
 from local.metrics.verification import Speakers
 from local.plan.options import Asked
 from local.plan.run import plan_run
-from local.report import findings, tables
 from tests.recipes import TEMPLATE, commands, options_of
 from tests.refusals import refuses, refuses_words
-from tests.report_rows import figure, results
 from tests.test_metrics_legal import people, side
-from utils.archives import write_archive
+from tests.world import write_people
 from utils.tables import write_map
 from utils.trials import Scores, Trials, write_scores, write_trials
 
@@ -82,9 +84,9 @@ def test_accuracy_is_that_of_theory() -> None:
     (train, known), (trial, sought) = (two_sexes(i, 4000, 1.5, "ab"[i], dim=40) for i in (0, 1))
     report = found(train, trial, known, sought)
     for length, d in (("1", 1.5), ("all", 1.5 * math.sqrt(2))):
-        accuracy = report[f"inferred_sex_{length}_recordings"]
+        accuracy = report[key("inferred", recordings=length, attribute="sex")]
         assert accuracy == pytest.approx(NormalDist().cdf(d / 2), abs=0.012)
-        risk = report[f"residual_risk_sex_{length}_recordings"]
+        risk = report[key("residual_risk", recordings=length, attribute="sex")]
         assert risk == pytest.approx(2 * accuracy - 1)  # type: ignore[operator]
 
 
@@ -96,11 +98,11 @@ def test_people_count_and_not_recordings() -> None:
     trial = side({"e": [x] * 3, "f": [x], "g": [y], "h": [y], "i": [y] * 2}, "t")
     known, sought = of("abcd", "ffmm"), of("efghi", "fffmm")
     report = found(train, trial, known, sought, n_bootstrap=50)
-    assert report["inferred_sex_1_recordings"] == pytest.approx((2 / 3 + 1) / 2)
-    assert report["residual_risk_sex_1_recordings"] == pytest.approx(2 / 3)
-    assert report["inferred_sex_1_recordings_per_speaker"] == of("efghi", [1.0, 1, 0, 1, 1])
-    low, high = report["intervals"]["inferred_sex_1_recordings"]  # type: ignore[index]
-    assert low < report["inferred_sex_1_recordings"] < high == 1.0
+    assert report["inferred_sex"] == pytest.approx((2 / 3 + 1) / 2)
+    assert report["residual_risk_sex"] == pytest.approx(2 / 3)
+    assert report["inferred_sex_per_speaker"] == of("efghi", [1.0, 1, 0, 1, 1])
+    low, high = report["intervals"]["inferred_sex"]  # type: ignore[index]
+    assert low < report["inferred_sex"] < high == 1.0
 
 
 def test_nothing_is_inferred_from_equal_vectors() -> None:
@@ -108,8 +110,8 @@ def test_nothing_is_inferred_from_equal_vectors() -> None:
     train, trial = (side({f"{p}{i}": [same] * 2 for i in range(4)}, p) for p in "kt")
     known, sought = ({f"{p}{i}": "fm"[i % 2] for i in range(4)} for p in "kt")
     report = found(train, trial, known, sought)
-    assert report["inferred_sex_1_recordings"] == 0.5
-    assert report["residual_risk_sex_all_recordings"] == 0.0
+    assert report["inferred_sex"] == 0.5
+    assert report["residual_risk_all_recordings_sex"] == 0.0
 
 
 def test_an_offset_and_a_scale_of_the_protected_side_change_nothing() -> None:
@@ -138,13 +140,44 @@ def test_a_crowd_without_distractors_is_legal_linkability() -> None:
     """Recordings were shuffled by the name of the program: two figures of one name differed."""
     enrol, trial = people(3, 30, 9, 2.0)
     legal, report = legal_metrics(enrol, trial), crowd([("e", enrol)], trial, n_bootstrap=20)
-    for name in ("legal_linkability_l1", "legal_linkability_l3"):
-        for n in (2, 5, 10, 20):
-            assert report[f"{name}_n{n}"] == pytest.approx(legal[f"{name}_n{n}"], rel=1e-12)
-        assert report[f"{name}_n30"] == pytest.approx(legal[name], rel=1e-12)
-    assert report["named_l1_n30"] < report["among_5_l1_n30"] < report["among_10_l1_n30"]  # type: ignore[operator]
-    assert report["named_lall_n30"] > report["named_l3_n30"] > report["named_l1_n30"]  # type: ignore[operator]
-    assert "named_l10_n2" not in report  # nobody has ten
+    for length in (1, 3):
+        name = key(LINKABILITY, recordings=length)
+        assert report[but(name, candidates=30)] == pytest.approx(legal[name], rel=1e-12)
+    named: Any = {n: report[key("named", recordings=n, candidates=30)] for n in ("1", "3", "all")}
+    five, ten = (report[key(f"among_{k}", candidates=30)] for k in (5, 10))
+    assert named["1"] < five < ten  # type: ignore[operator]
+    assert named["all"] > named["3"] > named["1"]
+    assert "named_10_recordings_2_candidates" not in report  # nobody has ten
+
+
+def test_linkability_with_fewer_candidates_is_the_sweep_of_the_package() -> None:
+    """One utterance tested of each of 25 people, so that means over people are those over tests."""
+    enrol, trial = people(4, 25, 30, 2.5)
+    alone = trial.only([*trial.spk2utt])
+    alone = AttackSide(alone.vectors, {s: utts[:1] for s, utts in alone.spk2utt.items()})
+    models = build_speaker_embeddings(enrol.spk2utt, enrol.vectors)
+    tests = np.array([alone.vectors[utts[0]] for utts in alone.spk2utt.values()])
+    cosines = cosine_similarity_matrix(np.array([*models.values()]), tests)
+    matrix = ScoreMatrix(cosines, [*models], [*alone.spk2utt], {})
+    sweep = linkability_sweep(matrix, [2, 5, 10, 20], estimator="exact").values
+    figures: Any = crowd([("e", enrol)], alone)
+    for n, (rate,) in sweep.items():
+        assert figures[linked(candidates=n)] == pytest.approx(rate)
+    assert linked(candidates=50) not in figures
+    ten, two = figures[linked(candidates=10)], figures[linked(candidates=2)]
+    assert figures[linked(candidates=25)] < ten < two < 1
+    assert linked(recordings=10, candidates=2) not in figures
+    x, y, z = np.eye(3)
+    by_hand = crowd(
+        [("e", side({"a": [x], "b": [y], "c": [z]}, "e"))],
+        side({"a": [x], "b": [x + 0.5 * y], "c": [z]}, "t"),
+    )
+    assert by_hand[linked(candidates=3)] == pytest.approx(2 / 3)
+    assert by_hand[linked(candidates=2)] == pytest.approx((1 + 0.5 + 1) / 3)  # b by a, or by c
+
+
+def linked(recordings: int = 1, candidates: int = 0) -> str:
+    return key(LINKABILITY, recordings=recordings, candidates=candidates)
 
 
 def test_ranks_among_drawn_candidates_by_hand() -> None:
@@ -155,9 +188,9 @@ def test_ranks_among_drawn_candidates_by_hand() -> None:
     others = side({"c": [e[2]], "d": [e[1]]}, "o")
     trial = side({"a": [e[0]], "b": [e[1]]}, "t")
     report = crowd([("e", enrol), ("o", others)], trial)
-    assert report["legal_linkability_l1_n2"] == pytest.approx((1 + 2 / 3) / 2)
-    assert report["legal_linkability_l1_n4"] == 0.5
-    assert report["people_candidates"] == 4
+    assert report["legal_linkability_2_candidates"] == pytest.approx((1 + 2 / 3) / 2)
+    assert report["legal_linkability_4_candidates"] == 0.5
+    assert report["n_candidates"] == 4
     assert report["n_speakers"] == 2
 
 
@@ -166,7 +199,7 @@ def test_distractors_make_naming_no_easier() -> None:
     others = side({f"x{s}": [others.vectors[u] for u in own]
                    for s, own in others.spk2utt.items()}, "o")  # fmt: skip
     alone, among = (crowd(s, trial) for s in ([("e", enrol)], [("e", enrol), ("o", others)]))
-    assert among["legal_linkability_l1_n52"] <= alone["legal_linkability_l1_n12"]  # type: ignore[operator]
+    assert among["legal_linkability_52_candidates"] <= alone["legal_linkability_12_candidates"]  # type: ignore[operator]
 
 
 def test_a_channel_of_the_distractors_makes_naming_no_harder() -> None:
@@ -184,15 +217,15 @@ def test_a_channel_of_the_distractors_makes_naming_no_harder() -> None:
     alike, other = (
         crowd([("e", moved(enrol, 16)), ("o", moved(others, k, "x"))], heard) for k in (16, 17)
     )
-    assert alike["named_l1_n20"] > 0.7  # type: ignore[operator]
-    assert other["named_l1_n20"] == pytest.approx(alike["named_l1_n20"], abs=1e-6)
+    assert alike["named_20_candidates"] > 0.7  # type: ignore[operator]
+    assert other["named_20_candidates"] == pytest.approx(alike["named_20_candidates"], abs=1e-6)
 
 
 def test_equal_voices_name_nobody_in_a_crowd() -> None:
     enrol, trial = (side({s: [np.ones(3)] * 2 for s in "abc"}, p) for p in "et")
     report = crowd([("e", enrol)], trial, n_bootstrap=9)
-    assert report["named_l1_n3"] == report["legal_linkability_l1_n2"] == 0.0
-    assert report["intervals"]["named_l1_n3"] is None  # type: ignore[index]
+    assert report["named_3_candidates"] == report["legal_linkability_2_candidates"] == 0.0
+    assert report["intervals"]["named_3_candidates"] is None  # type: ignore[index]
 
 
 # ---- Groups.
@@ -221,15 +254,14 @@ def test_the_worst_group_and_its_gap_by_hand() -> None:
     P_fa = 1/3 + 2t/3 at 0.6, which is folded to 0.4; nobody of them is named."""
     trials, score, speakers = hand_made()
     report = groups(trials, [[score]], speakers, AGES, n_bootstrap=20)
-    assert report["eer_1_recordings_age_under_18"] == 0.0
-    adults = report["eer_1_recordings_age_18_to_59"]
+    assert report["eer_age_under_18"] == 0.0
+    adults = report["eer_age_18_to_59"]
     assert adults == pytest.approx(0.4)
-    assert report["worst_eer_1_recordings_age"] == "under_18"
-    assert report["gap_eer_1_recordings_age"] == pytest.approx(adults)
+    assert report["gap_eer_age"] == pytest.approx(adults)
     assert report["named_all_recordings_age_under_18"] == 1.0
-    assert report["worst_named_all_recordings_age"] == "under_18"
     assert report["gap_named_all_recordings_age"] == 1.0
-    assert report["people_age_18_to_59"] == 2
+    n = {str(name): name.columns.get("n_speakers") for name in report if hasattr(name, "columns")}
+    assert n["eer_age_18_to_59"] == "2"
 
 
 def test_the_strongest_attacker_of_each_group_counts() -> None:
@@ -253,13 +285,8 @@ def test_a_group_of_one_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def folder(path: Path, own: AttackSide, **tables: Mapping[str, str]) -> tuple[str, str]:
-    path.mkdir()
-    write_archive(path / "xvector", {u: v.astype(np.float32) for u, v in own.vectors.items()})
-    write_map(path / "utt2spk", {u: s for s, utts in own.spk2utt.items() for u in utts})
-    (path / "spk2utt").write_text("".join(f"{s} {' '.join(u)}\n" for s, u in own.spk2utt.items()))
-    for name, table in tables.items():
-        write_map(path / name, table)
-    return str(path), str(path)
+    of = {utt: who for who, utts in own.spk2utt.items() for utt in utts}
+    return write_people(path, own.vectors, of, **tables)
 
 
 def test_the_program_infers_and_refuses_its_own_people(tmp_path: Path) -> None:
@@ -269,7 +296,7 @@ def test_the_program_infers_and_refuses_its_own_people(tmp_path: Path) -> None:
     words = ["inference", "--bootstrap", "20", "--trials", *tried, *learnt, str(tmp_path / "o")]
     assert main(words) == 0
     report = json.loads((tmp_path / "o").read_text())
-    assert report["inferred_sex_all_recordings"] > 0.8
+    assert report["inferred_all_recordings_sex"] > 0.8
     assert report["chance_inferred_sex"] == 0.5
     refuses_words("is also in .*", main, "inference", "--trials", *learnt, *learnt, "-")
     counted_twice = ["inference", "--trials", *tried, "--trials", *tried, *learnt, "-"]
@@ -280,7 +307,7 @@ def test_the_program_infers_and_refuses_its_own_people(tmp_path: Path) -> None:
         write_map(path / "spk2native", {who: {"f": "yes", "m": "no"}[v] for who, v in own.items()})
     assert main(words) == 0
     told = json.loads((tmp_path / "o").read_text())
-    assert told["inferred_native_1_recordings"] == report["inferred_sex_1_recordings"]
+    assert told["inferred_native"] == report["inferred_sex"]
 
 
 def test_the_program_takes_distractors_of_one_sex(tmp_path: Path) -> None:
@@ -296,7 +323,7 @@ def test_the_program_takes_distractors_of_one_sex(tmp_path: Path) -> None:
     both = side({**{s: [enrol.vectors[u[0]]] for s, u in enrol.spk2utt.items()}, **man}, "e")
     enrolled = folder(tmp_path / "e", both, spk2gender=mine | {"man": "m"})
     assert main([*words, *enrolled, str(tmp_path / "out")]) == 0
-    assert json.loads((tmp_path / "out").read_text())["people_candidates"] == 4 + 5
+    assert json.loads((tmp_path / "out").read_text())["n_candidates"] == 4 + 5
     words = ["crowd", "--trials", *enrolled, "--other", *enrolled, *enrolled, "-"]
     refuses_words("is also enrolled", main, *words)
 
@@ -330,9 +357,9 @@ def test_the_program_joins_the_lists_of_both_sexes(tmp_path: Path) -> None:
         words += ["--scores", "ignorant", "0", f"{data}/scores"]
     assert main(["groups", "--bootstrap", "9", *words, str(tmp_path / "out")]) == 0
     report = json.loads((tmp_path / "out").read_text())
-    assert report["worst_named_1_recordings_sex"] == "f"
-    assert report["gap_named_1_recordings_sex"] == 1.0
-    assert report["eer_1_recordings_sex_m"] == 0.0  # all scores are reversed, which is folded
+    assert report["named_sex_f"] == 1.0
+    assert report["gap_named_sex"] == 1.0
+    assert report["eer_sex_m"] == 0.0  # all scores are reversed, which is folded
     assert report["n_speakers"] == 4
     twice = [*words, "--listed", f"{tmp_path}/f/trials", f"{tmp_path}/f"]
     refuses_words("a1 is listed twice", main, "groups", *twice, "-")
@@ -410,61 +437,3 @@ def test_a_training_set_in_pieces_gives_distractors(tmp_path, monkeypatch):
 def test_distractors_who_are_evaluated_or_missing_are_refused(tmp_path, monkeypatch):
     for name, why in (("e_enrolls", "is evaluated"), ("gone", "data/gone is missing")):
         refuses(why, planned, tmp_path / name, monkeypatch, distractors=name)
-
-
-def test_the_only_attacker_on_a_system_is_not_chosen_by_chance() -> None:
-    own = {"split": "t", "gender": "", "evaluator": "e"}
-    keys = ("inferred_sex_all_recordings", "chance_inferred_sex")
-    shown = results([figure("b", "inference ignorant", key, 0.5, **own) for key in keys])
-    told = findings.inferred(shown)
-    assert "(people judged rightly, each sex or age band counting alike). Sex: b 50.0" in told
-    assert told.endswith("learnt this from speech protected by b, and who does may tell more.")
-
-
-def test_controls_are_not_shown_among_systems() -> None:
-    own = {"split": "t", "gender": "", "evaluator": "e"}
-    shown = results([
-        figure("bn_perm", "inference ignorant", "inferred_sex_all_recordings", 0.6, **own),
-        figure("bn_perm", "inference ignorant", "chance_inferred_sex", 0.5, **own),
-        figure("bn_leak_10", "groups", "worst_eer_1_recordings_sex", "f", **own),
-        figure("bn_leak_10", "groups", "eer_1_recordings_sex_f", 0.3, **own),
-        figure("bn_perm", "crowd ignorant", "named_l1_n20", 0.2),
-    ])  # fmt: skip
-    assert not findings.inferred(shown)
-    assert not tables.group_table(shown.metrics).rows
-    assert not tables.crowd_table(shown.metrics).rows
-
-
-def test_the_report_tells_attributes_groups_and_crowds() -> None:
-    everybody = {"split": "t", "gender": "", "evaluator": "pyannote/cosine"}
-    sex, of_all = "inferred_sex_all_recordings", everybody | {"evaluator": "all"}
-    shown = results([
-        figure("b", "ignorant", "eer", 0.4),
-        figure("original", "inference unprotected", sex, 0.99, 0.97, 1.0, **everybody),
-        figure("b", "inference ignorant", sex, 0.6, 0.5, 0.7, **everybody),
-        figure("b", "inference semi_informed_backend", sex, 0.8, 0.7, 0.9, **everybody),
-        figure("b", "inference semi_informed_backend", "residual_risk_sex_all_recordings",
-               0.6, 0.4, 0.8, **everybody),
-        figure("b", "inference ignorant", "chance_inferred_sex", 0.5, **everybody),
-        figure("b", "groups", "worst_eer_1_recordings_age", "under_18", **of_all),
-        figure("b", "groups", "eer_1_recordings_age_under_18", 0.3, 0.2, 0.4, **of_all),
-        figure("b", "groups", "eer_1_recordings_age_18_to_59", 0.45, **of_all),
-        figure("b", "groups", "gap_eer_1_recordings_age", 0.15, -0.01, 0.3, **of_all),
-        figure("b", "crowd ignorant", "named_l1_n20", 0.2, 0.1, 0.3),
-        figure("b", "crowd ignorant", "named_l1_n100", 0.1),
-    ])  # fmt: skip
-    assert "which chance favours)." in findings.inferred(shown)
-    assert findings.inferred(shown).endswith(
-        "Sex: without protection 99.0 [97.0, 100.0] %, b 80.0 [70.0, 90.0] % "
-        "(semi-informed (back end) attacker, risk left 60.0 [40.0, 80.0] %), guessing 50 %."
-    )
-    assert tables.group_table(shown.metrics).rows == [
-        ["b", "EER", "age 18 to 59: 45.0; age under 18: 30.0 [20.0, 40.0]", "age under 18",
-         "15.0 [−1.0, 30.0]"],
-    ]  # fmt: skip
-    crowd = tables.crowd_table(shown.metrics)
-    assert crowd.header[-2:] == ["of 20 (%)", "of 100 (%)"]
-    assert crowd.rows == [
-        ["t_f", "b", "ignorant", "e", "named at first", "1", "20.0 [10.0, 30.0]", "10.0"]
-    ]
-    assert "all" not in shown.evaluators()

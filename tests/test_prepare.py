@@ -250,9 +250,14 @@ def text_and_audio(tree: Tree, utt: str, spk: str) -> tuple[str, str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "n_utts"), N_UTTS.items())
-def test_sets_made_and_made_again(tree: Callable[..., Tree], name: str, n_utts: int) -> None:
+def test_sets_made_and_made_again(tree, name, n_utts, monkeypatch):
+    """Files named .FLAC or .WAV were left out; with CDPATH the corpus's name was two lines."""
     small = tree(name)
-    done = small.made("--nj", 3)
+    for path in sorted(small.root.rglob("*.*"))[::2]:
+        if path.suffix in (".flac", ".wav", ".sph"):
+            path.rename(path.with_suffix(path.suffix.upper()))
+    monkeypatch.setenv("CDPATH", ".:/elsewhere")
+    done = small.made("--nj", 3, "--corpus", Path("../my = corpora", name))
     genders = ("m",) if name == "fsdd" else ("f", "m", "mixed")
     parts = ["enrolls", *(f"trials_{gender}" for gender in genders)]
     wanted = {"train", *(f"{e}_{part}" for e in EVALUATION[name] for part in parts)}
@@ -265,7 +270,7 @@ def test_sets_made_and_made_again(tree: Callable[..., Tree], name: str, n_utts: 
         seen += [] if again else data.utt2spk
         for utt, spk in data.utt2spk.items():
             words, where = text_and_audio(small, utt, spk)
-            assert utt.startswith(spk) and data.wav[utt] == f"{small.root}{where}"
+            assert utt.startswith(spk) and data.wav[utt].lower() == f"{small.root}{where}".lower()
             assert (name == "emodb" and not words) or (data.text or {})[utt] == words
             assert (data.utt2dur or {})[utt] == 0.2
     assert len(seen) == len(set(seen)) == n_utts  # every utterance in one set
@@ -359,26 +364,12 @@ def check_vctk(small: Tree, done: Done) -> None:
         # 2 enrolled speakers and 2 x 2 different, 2 x 3 common utterances.
         assert (targets(different), targets(same)) == ((4, 4), (6, 6))
     small.made("--mic", "mic1", "--sentences", "different")
-    assert all("_mic1.flac" in path for path in small.table("train/wav.scp").values())
+    assert all("_mic1.flac" in path.lower() for path in small.table("train/wav.scp").values())
     small.made()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "n_utts"), N_UTTS.items())
-def test_extensions_in_capitals_and_cdpath(tree, name, n_utts, monkeypatch):
-    """Files named .FLAC or .WAV were left out; with CDPATH the corpus's name was two lines."""
-    small = tree(name)
-    for path in sorted(small.root.rglob("*.*"))[::2]:
-        if path.suffix in (".flac", ".wav", ".sph"):
-            path.rename(path.with_suffix(path.suffix.upper()))
-    monkeypatch.setenv("CDPATH", ".:/elsewhere")
-    monkeypatch.setattr(small, "root", Path("../my = corpora", name))
-    small.made()
-    assert len({utt for data in small.sets() for utt in data.utt2spk}) == n_utts
-
-
-@pytest.mark.slow
-def test_an4_in_other_formats_with_its_test_part(tree: Callable[..., Tree]) -> None:
+def test_an4_in_other_formats_with_its_test_part(tree):
     def write(root: Path) -> None:
         write_an4_part(root, "train", ("fash", "fjam", "mblw", "mdcs2"), ".wav")
         write_an4_part(root, "test", ("mtje", "mmap"), ".sph")
@@ -389,7 +380,7 @@ def test_an4_in_other_formats_with_its_test_part(tree: Callable[..., Tree]) -> N
 
 
 @pytest.mark.slow
-def test_all_emotions_of_emodb(tree: Callable[..., Tree]) -> None:
+def test_all_emotions_of_emodb(tree):
     small, asked = tree("emodb"), ("--emotions", "boredom anger")
     done = small.made(*asked, status=2)  # of two utterances a speaker two are enrolled
     assert "only 0 have enough utterances" in done.stderr
@@ -400,7 +391,7 @@ def test_all_emotions_of_emodb(tree: Callable[..., Tree]) -> None:
 
 
 @pytest.mark.slow
-def test_fsdd_genders_in_a_table_and_a_woman_who_only_trains(tree: Callable[..., Tree]) -> None:
+def test_fsdd_genders_in_a_table_and_a_woman_who_only_trains(tree):
     small = tree("fsdd")
     metadata = small.root / "metadata.py"
     metadata.write_text(METADATA.replace("'male', 'lang", "'female', 'lang"))
@@ -413,7 +404,7 @@ def test_fsdd_genders_in_a_table_and_a_woman_who_only_trains(tree: Callable[...,
     assert {g for data in small.sets() for g in (data.spk2gender or {}).values()} == {"m"}
 
 
-def test_lists_of_one_gender() -> None:
+def test_lists_of_one_gender():
     utt2spk = {f"{spk}-{n}": spk for spk in ("m1", "m2") for n in range(3)}
     rules = Rules(enrol_utts=2, genders=("m",))
     lists = make_lists(utt2spk, {"m1": "m", "m2": "m"}, rules)
@@ -470,9 +461,7 @@ def test_mls_said_nothing_of_listed_training_speech_that_is_not_there(tree, tmp_
 
 
 @pytest.mark.slow
-def test_sentences_of_vctk_without_audio_were_lost_without_a_word(
-    tree: Callable[..., Tree],
-) -> None:
+def test_sentences_of_vctk_without_audio_were_lost_without_a_word(tree):
     """Version 0.92 has transcripts of p362 without audio."""
     small = tree("vctk")
     (small.root / "wav48_silence_trimmed/p225/p225_300_mic2.flac").unlink()
@@ -481,7 +470,7 @@ def test_sentences_of_vctk_without_audio_were_lost_without_a_word(
 
 @pytest.mark.parametrize("suffix", ["", "_mic1"])
 @pytest.mark.slow
-def test_official_lists_of_vctk(tree: Callable[..., Tree], tmp_path: Path, suffix: str) -> None:
+def test_official_lists_of_vctk(tree, tmp_path, suffix):
     """As the challenge packs them: common trials in a folder of their own, ids with microphone."""
     small, lists = tree("vctk"), tmp_path / "lists"
     small.made()
@@ -518,7 +507,7 @@ def test_official_lists_of_vctk(tree: Callable[..., Tree], tmp_path: Path, suffi
 
 
 @pytest.mark.slow
-def test_an4_names_counts_and_refuses_losses(tree: Callable[..., Tree]) -> None:
+def test_an4_names_counts_and_refuses_losses(tree):
     small = tree("an4")
     wav = small.root / "wav/an4_clstk"
     (wav / "fash/cen1-fash-b.flac").unlink()
@@ -537,7 +526,7 @@ def test_an4_names_counts_and_refuses_losses(tree: Callable[..., Tree]) -> None:
 
 
 @pytest.mark.slow
-def test_librispeech_names_counts_and_refuses_losses(tree: Callable[..., Tree]) -> None:
+def test_librispeech_names_counts_and_refuses_losses(tree):
     small = tree("librispeech")
     dev = small.root / "dev-clean"
     (dev / "84/100/84-100-0000.flac").write_bytes(b"")  # zero length
@@ -677,7 +666,7 @@ def test_what_is_not_the_corpus_is_refused(tree, written, name, change, options,
     assert not list(small.data.glob("*"))
 
 
-def test_librispeech_named_the_second_of_two_files_twice(tree: Callable[..., Tree]) -> None:
+def test_librispeech_named_the_second_of_two_files_twice(tree):
     """Both are named, whichever is found first."""
     small = tree("librispeech")
     first, again = (small.root / f"test-clean/61/{n}/61-100-0001.flac" for n in (100, 200))
@@ -706,7 +695,7 @@ def openslr(tmp_path: Path) -> Iterator[tuple[str, Path]]:
 
 
 @pytest.mark.slow
-def test_librispeech_is_downloaded(openslr: tuple[str, Path], tmp_path: Path) -> None:
+def test_librispeech_is_downloaded(openslr, tmp_path):
     (url, served), recipe = openslr, make_recipe(tmp_path / "recipe", "librispeech")
     sums = {p.name: hashlib.md5(p.read_bytes()).hexdigest() for p in served.iterdir()}
     listed = recipe / "conf/md5sum.txt"
@@ -734,13 +723,8 @@ def test_librispeech_is_downloaded(openslr: tuple[str, Path], tmp_path: Path) ->
     assert "md5sum.txt: no MD5 digest of " in prepare(recipe, *options, status=2).stderr
 
 
-def test_official_digests_of_all_archives_of_librispeech() -> None:
-    listed = table(ROOT / "egs/librispeech/conf/md5sum.txt")
-    assert len(listed) == 7 and {len(digest) for digest in listed} == {32}
-
-
 @pytest.mark.slow
-def test_either_evaluation_of_vctk_can_be_run_first(tree: Callable[..., Tree]) -> None:
+def test_either_evaluation_of_vctk_can_be_run_first(tree):
     """Both are made at once, and the second run finds them up to date."""
     small = tree("vctk")
     (small.recipe / "run.sh").symlink_to(ROOT / "egs/TEMPLATE/run.sh")
@@ -779,7 +763,7 @@ EXCERPTS: dict[str, tuple[tuple[str, ...], tuple[str, ...], Counts]] = {
 @pytest.mark.slow
 @pytest.mark.corpora
 @pytest.mark.parametrize("name", EXCERPTS)
-def test_the_excerpt(tmp_path: Path, corpora: Path, name: str) -> None:
+def test_the_excerpt(tmp_path, corpora, name):
     options, said, counts = EXCERPTS[name]
     recipe = make_recipe(tmp_path / "recipe", name)
     asked = [str(corpora / word) if "/" in word else word for word in options]
@@ -810,7 +794,7 @@ def sum_lines(recipe: Path, pattern: str) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.corpora
-def test_the_excerpt_of_vctk(tmp_path: Path, corpora: Path) -> None:
+def test_the_excerpt_of_vctk(tmp_path, corpora):
     """Four speakers, sentences 1 to 24 only; nobody is left to train with."""
     recipe = make_recipe(tmp_path / "recipe", "vctk")
     options = ("--corpus", corpora / "vctk", "--sentences", "common", "--speakers", 0)

@@ -11,7 +11,7 @@ import pytest
 import soundfile
 
 from tests.conftest import ROOT
-from tests.making import voice
+from tests.world import voice
 
 LEFT = re.compile(r"^\d+ +(creat|mkdir|rename|symlink|link)|O_WRONLY|O_RDWR|O_CREAT")
 CALLS = re.compile(r"AF_INET6?, SOCK|sa_family=AF_INET")
@@ -39,7 +39,7 @@ def traced(words: list[str], tmp_path: Path) -> list[str]:
 
 
 @pytest.mark.slow
-def test_no_program_writes_elsewhere_or_calls_anybody(tmp_path: Path) -> None:
+def test_no_program_writes_elsewhere_or_calls_anybody(tmp_path):
     """onnxruntime kept a device id and a queue of events in HOME, and looked up its collector;
     matplotlib kept a list of fonts."""
     if not shutil.which("strace"):
@@ -55,7 +55,7 @@ def test_no_program_writes_elsewhere_or_calls_anybody(tmp_path: Path) -> None:
     assert traced(["bash", "-c", f'. ./path.sh; python3 -c "{draws}"'], tmp_path) == []
 
 
-def test_a_library_that_reports_already_is_refused() -> None:
+def test_a_library_that_reports_already_is_refused():
     script = "import sys, types; sys.modules['onnxruntime'] = types.ModuleType('o'); import utils"
     environment = {k: v for k, v in os.environ.items() if k != "ORT_DISABLE_TELEMETRY"}
     words, options = [sys.executable, "-c", script], {"cwd": ROOT, "capture_output": True}
@@ -65,7 +65,7 @@ def test_a_library_that_reports_already_is_refused() -> None:
     assert told.returncode == 0
 
 
-def test_every_way_in_opts_out() -> None:
+def test_every_way_in_opts_out():
     """path.sh and `import utils`, each alone."""
     said = {line for line in (ROOT / "utils/environment.sh").read_text().split() if "=1" in line}
     assert "ORT_DISABLE_TELEMETRY=1" in said

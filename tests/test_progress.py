@@ -38,7 +38,7 @@ def lines(n: int, seconds: float, *, sized: bool = True) -> list[str]:
     return out.getvalue().splitlines()
 
 
-def test_lines_say_how_much_is_done_and_left() -> None:
+def test_lines_say_how_much_is_done_and_left():
     assert lines(30, 1.0) == [
         "x: 10 of 30 utterances, 0:20 left",
         "x: 20 of 30 utterances, 0:10 left",
@@ -56,22 +56,22 @@ def test_lines_say_how_much_is_done_and_left() -> None:
         (0, 1.0, 0),
     ],
 )  # fmt: skip
-def test_lines_are_few(n: int, seconds: float, expected: int) -> None:
+def test_lines_are_few(n, seconds, expected):
     assert len(lines(n, seconds)) == expected
 
 
-def test_what_has_no_length_is_counted() -> None:
+def test_what_has_no_length_is_counted():
     assert lines(125, 1.0, sized=False) == ["x: 60 utterances in 1:00", "x: 120 utterances in 2:00"]
 
 
-def test_a_terminal_gets_a_bar() -> None:
+def test_a_terminal_gets_a_bar():
     out = Terminal()
     assert list(progress("x", unit="batches", stream=out)(range(3))) == [0, 1, 2]
     assert re.search(r"x: 100%.*3/3", out.getvalue())
     assert "\r" in out.getvalue()
 
 
-def test_an_error_goes_through() -> None:
+def test_an_error_goes_through():
     def broken() -> Iterator[int]:
         yield 1
         raise OSError("gone")
@@ -80,7 +80,7 @@ def test_an_error_goes_through() -> None:
         list(progress("x", stream=io.StringIO())(broken()))
 
 
-def test_tqdm_is_not_loaded_for_a_log() -> None:
+def test_tqdm_is_not_loaded_for_a_log():
     code = "import sys; from utils.cli import progress; list(progress('x')('abc'))"
     code += "; sys.exit('tqdm' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)

@@ -15,8 +15,8 @@ from steps.synthesis import world
 from steps.synthesis.world import compare, compare_contours, correlate_hz, pitch_of_praat
 from tests.refusals import refuses
 from tests.utility import compute_prosody
+from tests.world import write_speech
 from utils.cli import LossError, UserError
-from utils.datadir import write_data_dir
 
 NOTHING = {"duration_change": 0.0, "level_change": 0.0, "clipping": 0.0, "clipping_original": 0.0}
 RATE = 16000
@@ -30,7 +30,7 @@ def sung(semitones: float = 3.0, seconds: float = 1.0, base: float = 150.0) -> n
     return 0.1 * sum(np.sin(k * phase) / k for k in range(1, 8))
 
 
-def test_contours_by_hand() -> None:
+def test_contours_by_hand():
     a = np.array([0.0, 100.0, 200.0, 400.0, 0.0, 150.0])
     b = np.array([0.0, 200.0, 100.0, 400.0, 90.0, 0.0])
     found = compare_contours(a, b, **NOTHING)
@@ -40,7 +40,7 @@ def test_contours_by_hand() -> None:
     assert (found.n_frames, found.n_voiced_both) == (6, 3)
 
 
-def test_transposition_level_and_speed_do_not_count_as_pitch() -> None:
+def test_transposition_level_and_speed_do_not_count_as_pitch():
     a = np.array([0.0, 100.0, 110.0, 130.0, 120.0, 0.0])
     assert compare_contours(a, 2.5 * a, **NOTHING).f0_correlation == pytest.approx(1.0)
     assert compare_contours(a, np.repeat(a, 2), **NOTHING).f0_correlation == pytest.approx(1.0)
@@ -49,14 +49,14 @@ def test_transposition_level_and_speed_do_not_count_as_pitch() -> None:
     assert compare_contours(a, inverted, **NOTHING).f0_correlation == pytest.approx(-1.0)
 
 
-def test_undefined_without_common_voicing_or_with_a_monotone() -> None:
+def test_undefined_without_common_voicing_or_with_a_monotone():
     a = np.array([0.0, 100.0, 110.0])
     for b in (np.array([90.0, 0.0, 0.0]), np.array([0.0, 90.0, 90.0]), np.zeros(3)):
         assert math.isnan(compare_contours(a, b, **NOTHING).f0_correlation)
     refuses("empty", compare_contours, a, np.zeros(0), **NOTHING)
 
 
-def test_signals() -> None:
+def test_signals():
     wave = sung()
     same = compare(wave, wave)
     assert (same.f0_correlation, same.voicing_agreement) == (pytest.approx(1), 1)
@@ -78,7 +78,7 @@ def row(correlation: float, change: float = 0.0) -> np.ndarray:
     return np.array([correlation, 1.0, change, 0.0, 0.0, 0.0, 10, 5, math.nan])
 
 
-def test_means_over_utterances_and_intervals_over_speakers() -> None:
+def test_means_over_utterances_and_intervals_over_speakers():
     table = {"a1": row(0.2, 0.1), "a2": row(0.4, -0.1), "b1": row(0.9), "b2": row(math.nan)}
     utt2spk = {"a1": "a", "a2": "a", "b1": "b", "b2": "b"}
     found = prosody_figures(table, utt2spk, n_bootstrap=200)
@@ -93,7 +93,7 @@ def test_means_over_utterances_and_intervals_over_speakers() -> None:
     assert math.isnan(nothing["f0_correlation"])  # type: ignore[arg-type]
 
 
-def test_M2_the_spread_of_the_challenges_correlation_is_over_utterances() -> None:
+def test_M2_the_spread_of_the_challenges_correlation_is_over_utterances():
     """0.2, 0.4 and 0.6 have mean 0.4, deviation sqrt(2/75); a shift of all changes nothing."""
     for shift in (0, 0.1):
         table = {utt: row(0.5) for utt in ("a1", "a2", "b1")}
@@ -109,16 +109,12 @@ def test_M2_the_spread_of_the_challenges_correlation_is_over_utterances() -> Non
 def data(tmp_path: Path) -> Path:
     """Data directories `o` and `p` of two speakers with two utterances; p an octave higher."""
     for name, base in (("o", 110.0), ("p", 220.0)):
-        wav = {}
-        for number, utt in enumerate(("f1-1", "f1-2", "f2-1", "f2-2")):
-            wav[utt] = str(tmp_path / name / "wav" / f"{utt}.wav")
-            write_wav(wav[utt], sung(1 + number, 0.5, base))
-        utt2spk = {utt: utt[:2] for utt in wav}
-        write_data_dir(tmp_path / name, {"wav.scp": wav, "utt2spk": utt2spk})
+        utts = enumerate(("f1-1", "f1-2", "f2-1", "f2-2"))
+        write_speech(tmp_path / name, {utt: sung(1 + n, 0.5, base) for n, utt in utts})
     return tmp_path
 
 
-def test_programs(data: Path) -> None:
+def test_programs(data):
     out = data / "out"
     assert compare_prosody([str(data / "o"), str(data / "p"), str(out)]) == 0
     assert set(read_prosody(out / "prosody")) == {"f1-1", "f1-2", "f2-1", "f2-2"}
@@ -164,7 +160,7 @@ def test_contours_of_other_audio_were_compared(data, capsys, monkeypatch):
     refuses("contours.npz: no contours .*extract them again", compare_prosody, command)
 
 
-def test_losses_are_counted_and_refused(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_losses_are_counted_and_refused(data, capsys):
     (data / "p/wav/f1-2.wav").write_text("no audio")
     command = [str(data / "o"), str(data / "p"), str(data / "out")]
     refuses(r"1 of 4 utterances lost, 0 allowed.*f1-2", compare_prosody, command, kind=LossError)
@@ -174,14 +170,14 @@ def test_losses_are_counted_and_refused(data: Path, capsys: pytest.CaptureFixtur
     assert (data / "out/skipped.txt").read_text().startswith("f1-2 ")
 
 
-def test_an_utterance_of_nobody(data: Path) -> None:
+def test_an_utterance_of_nobody(data):
     compare_prosody([str(data / "o"), str(data / "p"), str(data / "out")])
     (data / "utt2spk").write_text("f1-1 f1\n")
     with pytest.raises(UserError, match="has no utterance f1-2"):
         compute_prosody(["--utt2spk", str(data / "utt2spk"), str(data / "out/prosody"), "-"])
 
 
-def test_the_challenges_pitch_correlation_by_hand() -> None:
+def test_the_challenges_pitch_correlation_by_hand():
     """VoicePrivacy 2022: Hz, 0 where unvoiced, after the best delay; so it is not ours."""
     a = np.array([0.0, 100, 110, 120, 0, 0, 0, 0])
     assert correlate_hz(a, np.roll(a, 2)) == pytest.approx(1)
@@ -195,7 +191,7 @@ def test_the_challenges_pitch_correlation_by_hand() -> None:
     assert correlate_hz(a, np.repeat(a, 2)) > 0.9
 
 
-def test_praat_hears_the_same_melody() -> None:
+def test_praat_hears_the_same_melody():
     pytest.importorskip("parselmouth", reason="praat-parselmouth is not installed")
     assert compare(sung(), sung()).f0_correlation_vpc22 == pytest.approx(1)
     assert not len(pitch_of_praat(sung()[:100])) and math.isnan(

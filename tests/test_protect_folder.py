@@ -20,7 +20,7 @@ from steps.protect_stream import main as protect_stream
 from steps.standalone import job, protection
 from steps.standalone.job import like_people
 from steps.standalone.protection import Work
-from steps.standalone.stream import Recording, convert_stream, pieces
+from steps.standalone.stream import Recording, convert_pieces, joined, pieces
 from steps.synthesis.f0 import F0Stats
 from tests.recipes import ROOT
 from tests.refusals import refuses
@@ -84,7 +84,7 @@ def samples(path: Path) -> np.ndarray:
     return np.asarray(found)
 
 
-def test_a_folder_keeps_names_lengths_and_silence(folder: Path, tmp_path: Path) -> None:
+def test_a_folder_keeps_names_lengths_and_silence(folder, tmp_path):
     out = tmp_path / "out"
     assert run("--key", KEY, folder, out) == 0
     names = {p.relative_to(out).as_posix() for p in out.rglob("*") if p.is_file()}
@@ -98,11 +98,6 @@ def test_a_folder_keeps_names_lengths_and_silence(folder: Path, tmp_path: Path) 
     source, made = samples(folder / "anna-1.wav"), samples(out / "anna-1.wav")
     assert np.abs(source - made).max() > 0.01
     assert np.abs(made).max() == pytest.approx(0.95, abs=1e-4)
-
-
-def test_each_channel_may_be_protected_for_itself(folder: Path, tmp_path: Path) -> None:
-    assert run("--key", KEY, "--channels", "each", folder, tmp_path / "out") == 0
-    assert samples(tmp_path / "out/sub dir/bert-1.ogg").shape == (16000, 2)
 
 
 def test_channels_that_pause_at_different_times_ended_in_a_traceback(tmp_path):
@@ -218,7 +213,7 @@ def test_nothing_told_that_the_key_decides_nothing(folder, tmp_path, capsys, nam
     assert len([line for line in account["limits"] if "nothing from the key" in line]) == told
 
 
-def test_the_key_is_written_only_where_it_was_asked_for(folder: Path, tmp_path: Path) -> None:
+def test_the_key_is_written_only_where_it_was_asked_for(folder, tmp_path):
     key = tmp_path / "key"
     assert run("--write-key", key, folder, tmp_path / "out") == 0
     assert key.stat().st_mode & 0o077 == 0
@@ -291,7 +286,7 @@ TABLES = {
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_people_of_a_table_fell_apart(tmp_path: Path, name: str) -> None:
+def test_people_of_a_table_fell_apart(tmp_path, name):
     """All behind the first tab was the person; and names that are written otherwise had none."""
     (tmp_path / "in").mkdir()
     (tmp_path / "link").symlink_to("in")
@@ -303,7 +298,7 @@ def test_people_of_a_table_fell_apart(tmp_path: Path, name: str) -> None:
     assert people(tmp_path / "table", ["a.wav", "Jose\u0301.wav"], tmp_path / "link")[1] == found[2]
 
 
-def test_a_table_without_tabs(tmp_path: Path) -> None:
+def test_a_table_without_tabs(tmp_path):
     table = tmp_path / "table"
     for head in ("", "file speaker\n"):
         table.write_text(f"{head}a.wav x  \n  b.wav  y\n")
@@ -321,19 +316,19 @@ def test_a_table_without_tabs(tmp_path: Path) -> None:
         ("a.wav\tx\n", "b.wav: the table of speakers does not name it"),
     ],
 )
-def test_tables_that_do_not_say_who_speaks(tmp_path: Path, text: str, said: str) -> None:
+def test_tables_that_do_not_say_who_speaks(tmp_path, text, said):
     (tmp_path / "table").write_text(text)
     refuses(said, people, tmp_path / "table", ["a.wav", "b.wav"], tmp_path)
 
 
-def test_two_files_that_a_table_does_not_tell_apart_are_told(tmp_path: Path) -> None:
+def test_two_files_that_a_table_does_not_tell_apart_are_told(tmp_path):
     (tmp_path / "table").write_text("\u00e9.wav\tx\n")
     both = ["\u00e9.wav", "e\u0301.wav"]
     refuses("are one name, written in two ways", people, tmp_path / "table", both, tmp_path)
     assert len(job.group_files([*map(Path, both)], "file")) == 2
 
 
-def test_a_person_was_two_by_the_accents_of_a_name(tmp_path: Path) -> None:
+def test_a_person_was_two_by_the_accents_of_a_name(tmp_path):
     names = [
         Path("\u00e9-1.wav"),
         Path("e\u0301-2.wav"),
@@ -383,7 +378,7 @@ def test_a_key_from_a_pipe_was_no_regular_file(folder, tmp_path, monkeypatch, pr
 
 
 @pytest.mark.parametrize("content", [b"\xff" * 20, bytes(20), b"x" * 2**16])
-def test_a_key_that_is_no_text_is_one_line(tmp_path: Path, content: bytes) -> None:
+def test_a_key_that_is_no_text_is_one_line(tmp_path, content):
     (tmp_path / "key").write_bytes(content)
     refuses("its first line is not a key of text", job.choose_key, None, tmp_path / "key")
     refuses("cannot be read", job.choose_key, None, tmp_path)
@@ -428,7 +423,7 @@ def test_a_file_that_changed_during_a_run_counted_as_done(folder, tmp_path, monk
     assert len(samples(out / "anna-1.wav")) == 28800
 
 
-def test_a_damaged_recording_left_all_of_its_speaker_their_own_pitch(tmp_path: Path) -> None:
+def test_a_damaged_recording_left_all_of_its_speaker_their_own_pitch(tmp_path):
     """No pitch was learnt where one of them could not be read, and none is changed without."""
     write(tmp_path / "a.wav", speechlike(6.0))
     bad = speechlike(6.0)
@@ -439,7 +434,7 @@ def test_a_damaged_recording_left_all_of_its_speaker_their_own_pitch(tmp_path: P
     assert alone.n > 100 and protection._learn(found, None, lambda _: None)[0].n == alone.n
 
 
-def test_who_spoke_between_the_stretches_kept_their_pitch(tmp_path: Path) -> None:
+def test_who_spoke_between_the_stretches_kept_their_pitch(tmp_path):
     """Three seconds of speech in five minutes of silence, of which a minute was heard."""
     sparse = np.zeros(300 * 16000)
     sparse[5 * 16000 : 8 * 16000] = speechlike(3.0)
@@ -448,12 +443,12 @@ def test_who_spoke_between_the_stretches_kept_their_pitch(tmp_path: Path) -> Non
     assert learnt.n > 100 and np.exp(learnt.mean) == pytest.approx(120, rel=0.1)
 
 
-def test_a_given_key_after_a_fresh_one_ended_in_a_traceback(folder: Path, tmp_path: Path) -> None:
+def test_a_given_key_after_a_fresh_one_ended_in_a_traceback(folder, tmp_path):
     assert run(folder, tmp_path / "out") == 0
     refuses("another key", run, "--key", KEY, folder, tmp_path / "out")
 
 
-def test_with_a_fresh_key_a_speaker_never_has_two_voices(folder: Path, tmp_path: Path) -> None:
+def test_with_a_fresh_key_a_speaker_never_has_two_voices(folder, tmp_path):
     out = tmp_path / "out"
     assert run("--per", "speaker", folder, out) == 0
     before = (out / "anna-1.wav").read_bytes()
@@ -514,7 +509,7 @@ def test_bad_input_is_one_line(folder, tmp_path, monkeypatch, words, said):
     assert not (tmp_path / "out").exists() or not list((tmp_path / "out").rglob("*.wav"))
 
 
-def test_a_long_recording_is_read_in_blocks_like_in_one(tmp_path: Path) -> None:
+def test_a_long_recording_is_read_in_blocks_like_in_one(tmp_path):
     rng = np.random.default_rng(0)
     soundfile.write(tmp_path / "x.wav", 0.1 * rng.standard_normal(44100 * 45), 44100, "FLOAT")
     recording = Recording.open(tmp_path / "x.wav")
@@ -524,7 +519,13 @@ def test_a_long_recording_is_read_in_blocks_like_in_one(tmp_path: Path) -> None:
     assert (recording.read(16001, 32003) == whole[16001:32003]).all()
 
 
-def test_pieces_follow_one_another_and_seams_are_like_the_middle() -> None:
+def converted(blocks: list[np.ndarray], longest: float) -> np.ndarray:
+    channels = (block[:, None] for block in blocks)
+    made = [*convert_pieces(channels, [lambda s: transform(s, 0.8).samples], longest)]
+    return np.concatenate(list(joined(made, np.ones((len(made), 1)))))[:, 0]
+
+
+def test_pieces_follow_one_another_and_seams_are_like_the_middle():
     wave = speechlike(24)
     blocks = [wave[i : i + 50000] for i in range(0, len(wave), 50000)]
     parts = list(pieces(blocks, 6.0))
@@ -532,8 +533,7 @@ def test_pieces_follow_one_another_and_seams_are_like_the_middle() -> None:
     assert (np.concatenate([stretch[own] for stretch, own in parts]) == wave).all()
     assert max(len(stretch) for stretch, _ in parts) <= 7.1 * 16000
     seams = np.cumsum([own.stop - own.start for _, own in parts])[:-1]
-    apart = np.concatenate(list(convert_stream(blocks, lambda s: transform(s, 0.8).samples, 6.0)))
-    whole = np.concatenate(list(convert_stream([wave], lambda s: transform(s, 0.8).samples, 99.0)))
+    apart, whole = converted(blocks, 6.0), converted([wave], 99.0)
     assert len(apart) == len(wave)
     wrong = np.abs(apart - whole) / np.abs(whole).std()
     near = np.concatenate([wrong[seam - 800 : seam + 800] for seam in seams])
@@ -547,7 +547,7 @@ def by_name(out: Path) -> dict[str, str]:
     return dict(line.split("\t") for line in lines if not line.startswith(".salt"))
 
 
-def test_names_are_drawn_and_the_table_is_kept_apart(folder: Path, tmp_path: Path) -> None:
+def test_names_are_drawn_and_the_table_is_kept_apart(folder, tmp_path):
     """No file of OUT holds a name from before; the same key draws the same names."""
     (folder / "Anna Li.wav").write_bytes((folder / "anna-1.wav").read_bytes())
     first, again, other = (tmp_path / name for name in ("first", "again", "other"))
@@ -578,7 +578,7 @@ def test_names_are_drawn_and_the_table_is_kept_apart(folder: Path, tmp_path: Pat
     )
 
 
-def test_a_drawn_key_goes_on_with_the_names_of_its_table(folder: Path, tmp_path: Path) -> None:
+def test_a_drawn_key_goes_on_with_the_names_of_its_table(folder, tmp_path):
     out = tmp_path / "out"
     assert run("--rename", folder, out) == 0
     table = by_name(out)
@@ -617,7 +617,7 @@ def test_the_journal_told_the_lengths_that_a_rate_had_changed(tmp_path, monkeypa
     assert [row["file"] for row in rows] == sorted(row["file"] for row in rows)
 
 
-def test_a_new_secret_gave_the_names_of_an_old_table(folder: Path, tmp_path: Path) -> None:
+def test_a_new_secret_gave_the_names_of_an_old_table(folder, tmp_path):
     """OUT was removed and made again, for somebody else: by names both could be joined."""
     out, aside = tmp_path / "out", tmp_path / "aside"
     assert run("--rename", folder, out) == 0
@@ -649,7 +649,7 @@ def test_a_new_secret_gave_the_names_of_an_old_table(folder: Path, tmp_path: Pat
         ("Anna und Schmidt.wav", False),
     ],
 )  # fmt: skip
-def test_names_like_peoples(name: str, found: bool) -> None:
+def test_names_like_peoples(name, found):
     """One rule, without a list of names: who is written otherwise is not found."""
     assert like_people([Path(name)]) == ([Path(name)] if found else [])
 
@@ -663,7 +663,7 @@ def test_what_it_takes_is_told_before_it_starts(folder, tmp_path, capsys):
     assert "such as Anna Li.wav" in said and "not noticed" in said
 
 
-def test_progress_counts_seconds_and_files() -> None:
+def test_progress_counts_seconds_and_files():
     told, now = io.StringIO(), iter(range(0, 4000, 20))
     bar = progress(
         "protect", unit="s", stream=told, clock=lambda: next(now), beside=lambda: "2 of 3 files"

@@ -34,8 +34,8 @@ from steps.synthesis.base import load_synthesiser
 from steps.synthesis.bottleneck import BnHearing, BnSynthesiser
 from steps.synthesis.training import train_synthesiser
 from steps.synthetic.corpus import read_aloud
-from tests.making import RATE, audio_of, voice
 from tests.refusals import refuses
+from tests.world import RATE, audio_of, voice
 from utils.settings import read_settings
 
 __all__ = ["no_recogniser", "pool", "trained"]  # fixtures
@@ -197,7 +197,7 @@ def test_only_a_network_with_a_reader_reads(trained: Path) -> None:
     [
         ("bn_x\nf0: linear\nreads: moonshine", "reads: f0 must be predicted"),
         ("bn_x\nf0: predicted\nkeep: [energy]\nreads: moonshine", "and keep empty"),
-        ("world\nreads: moonshine", "reads: it is of synthesiser: bn_<name>"),
+        ("world\nreads: moonshine", "reads: this setting belongs to synthesiser: bn_<name>"),
     ],
 )
 def test_settings_that_reading_does_not_go_with(text: str, why: str, tmp_path: Path) -> None:

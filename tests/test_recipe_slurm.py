@@ -70,7 +70,7 @@ def written(folder: Path) -> dict[str, dict[str, str]]:
 
 
 @pytest.mark.slow
-def test_the_recipe_gives_the_same_under_slurm(tmp_path: Path, slurm: dict[str, str]) -> None:
+def test_the_recipe_gives_the_same_under_slurm(tmp_path, slurm):
     folders = {backend: tmp_path / backend for backend in ("local", "slurm")}
     for folder in folders.values():
         make_small_folder(folder)

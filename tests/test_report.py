@@ -3,6 +3,7 @@
 import csv
 import html
 import json
+import math
 import re
 import shutil
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ from typing import Any
 
 import markupsafe
 import numpy as np
+import pandas as pd
 import pytest
 import soundfile
 
@@ -20,13 +22,16 @@ from local.collect_results import main as collect
 from local.compute_metrics import main as compute
 from local.make_report import main as make_report
 from local.metrics.detection import D_ECE_MAX
+from local.metrics.intervals import key
 from local.metrics.verification import attack, calibrations, empirical, prepare, prior_profile
+from local.options import write_figures
 from local.plan.labels import Labels, write_labels
 from local.report import pictures, tables
 from local.report.draw import inline, slug
 from local.report.findings import not_measured
-from local.report.frame import Results, number, percent, render
+from local.report.frame import METRICS, WHERE, Results, number, percent, render, with_numbers
 from local.report.gather import origin
+from local.report.gather import tabulate as tabulate_figures
 from local.report.page import Headings, cell, without_constants
 from local.report.select import summary as rows
 from local.report.tables import SPECS, TERMS, cards
@@ -39,8 +44,8 @@ from tests.report_rows import (
     findings,
     named,
     page_of,
+    speaker_figure,
     words,
-    write_table,
 )  # fmt: skip
 from tests.report_rows import results as of_rows
 from utils.archives import ArchiveWriter
@@ -543,16 +548,6 @@ def test_empty_results_give_a_page_and_no_folder_is_an_error(tmp_path: Path) -> 
         make_report([str(tmp_path / "nothing"), str(tmp_path / "report")])
 
 
-def test_words_without_an_attack_and_a_system_with_a_note_gave_no_page(tmp_path: Path) -> None:
-    folder = tmp_path / "results"
-    heard = figure("b1", "utility", "wer", 0.4, 0.3, 0.5, condition="PP")
-    write_table(folder / "metrics.csv", Figure, [heard])
-    (folder / "run.json").write_text('{"systems": {"b1": {"note": "Offline B1."}}}')
-    text = words(report_of(folder))
-    assert "Offline B1." in text and "40.0 [30.0, 50.0]" in text
-    assert "No attack was measured, so nothing is said of privacy." in text
-
-
 def test_the_origin_is_not_the_command_of_another_recipe_that_began_since(tmp_path, monkeypatch):
     """NIST's results named the white-box study, which was started in the same folder meanwhile."""
     log = tmp_path / "cmdline.log"
@@ -617,55 +612,6 @@ def heard(recogniser: str, metric: str, **values: float) -> list[Figure]:
 ATTACKED = [figure(system, "ignorant", "eer", 0.3) for system in "abc"]
 
 
-def columns(results: Results) -> dict[str, list[str]]:
-    """Texts and marks of each column of utility, a row a system."""
-    found: dict[str, list[str]] = {}
-    for row in rows(results, "e"):
-        for measure, found_ in row.cells.items():
-            if measure.title.startswith("Utility"):
-                found.setdefault(measure.title, []).append(f"{found_.text} {found_.mark}".strip())
-    return found
-
-
-def test_a_system_that_one_recogniser_lacks_stood_beside_the_original_by_another() -> None:
-    """b by pocketsphinx was told beside original speech by moonshine, and marked better than a."""
-    results = of_rows([
-        *ATTACKED[:2],
-        *heard("pocketsphinx", "wer", original=0.1, a=0.2, b=0.5),
-        *heard("moonshine", "wer", original=0.9, a=0.95),
-    ])  # fmt: skip
-    assert columns(results) == {
-        "Utility: WER by pocketsphinx": ["20.0 % [19.0, 21.0] best", "50.0 % [49.0, 51.0] worst"],
-        "Utility: WER by moonshine": ["95.0 % [94.0, 96.0]", "–"],
-    }
-    a, b = findings(results, "e")
-    by_pocketsphinx = "Word error rate by pocketsphinx: {} (10.0 % [9.0, 11.0] without protection)."
-    assert by_pocketsphinx.format("20.0 % [19.0, 21.0]") in a
-    assert by_pocketsphinx.format("50.0 % [49.0, 51.0]") in b
-    assert "Word error rate by moonshine: 95.0 % [94.0, 96.0] (90.0 % [89.0, 91.0] without" in a
-    assert "moonshine" not in b and "90.0" not in b
-
-
-def test_of_three_recognisers_the_summary_showed_the_last_without_its_name() -> None:
-    names = ("pocketsphinx", "moonshine", "hub:m")
-    figures = [*ATTACKED, *heard("functionals", "uar", original=0.9, a=0.6, b=0.7)]
-    for i, name in enumerate(names):
-        figures += heard(name, "wer", original=0.1, a=0.2, b=0.3 + 0.1 * i, c=0.4)
-    results = of_rows(figures)
-    found = columns(results)
-    assert list(found) == [*(f"Utility: WER by {n}" for n in names), "Utility: UAR by functionals"]
-    marks = [[text.partition("] ")[2] for text in column] for column in found.values()]
-    assert marks == [
-        ["best", "", "worst"], ["best", "worst", "worst"], ["best", "worst", ""],
-        ["worst", "best", ""],
-    ]  # fmt: skip
-    assert found["Utility: UAR by functionals"][2] == "–"
-    assert " ".join(found) in words(page_of(results))
-    said = findings(results, "e")
-    assert [[f"by {n}:" in line for n in names] for line in said] == [[True] * 3] * 3
-    assert ["Recall of emotions by functionals: " in line for line in said] == [True, True, False]
-
-
 @pytest.mark.slow
 def test_a_dash_stays_last_when_a_column_is_sorted(tmp_path: Path, browser: Any) -> None:
     figures = [*ATTACKED, *heard("moonshine", "wer", b=0.2, c=0.1)]
@@ -682,10 +628,26 @@ def test_a_dash_stays_last_when_a_column_is_sorted(tmp_path: Path, browser: Any)
         assert complaints == []
 
 
+def test_figures_tabulated_in_memory_lacked_columns_and_a_row_of_people_was_of_all(tmp_path):
+    """A study looked for `eer` and found `eer_nan_enrolled_nan_recordings`."""
+    (tmp_path / ".done").write_text("{}")
+    found = {
+        key("eer", recordings="1"): 0.25, "deid": 0.5, "n_speakers": 4,
+        key("legal_linkability", recordings="3"): math.nan,
+        "legal_linkability_3_recordings_per_speaker": None, "deid_per_speaker": {"a": 0.5},
+    }  # fmt: skip
+    write_figures(tmp_path / "metrics.json", found)
+    found_rows, people = tabulate_figures(tmp_path, dict.fromkeys(WHERE, ""))
+    table = with_numbers(pd.DataFrame(found_rows, columns=[*METRICS]))
+    assert table["figure"].tolist() == ["eer", "deid", "legal_linkability_3_recordings"]
+    assert table["recordings"].tolist() == ["1", "", "3"]
+    assert [row["speaker"] for row in people] == ["a"]
+
+
 def test_the_worst_protected_come_first() -> None:
     def of(speaker: str, attacker: str, metric: str, value: object) -> SpeakerFigure:
         where = ("c", "t_f", "f", "b2", *named(attacker), "e", "X")
-        return SpeakerFigure(*where, speaker, metric, str(value), "digest")
+        return speaker_figure(*where, speaker, metric, str(value), "digest")
 
     table = [
         *(of("hidden", a, "linkability", v) for a, v in (("ignorant", 0.1), ("lazy_informed", 0))),

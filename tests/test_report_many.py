@@ -5,8 +5,7 @@ They are written as `local/collect_results.py` writes them, not measured.
 
 import json
 import re
-import shutil
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -21,10 +20,9 @@ from local.report import draw, pictures
 from local.report import page as pages
 from local.report.frame import Results, load_results
 from local.report.gather import shorten
-from local.report.page import Players, markdown
+from local.report.page import Players
 from local.report.pictures import draw_all, draw_utility
 from local.report.select import pooled
-from local.report.tables import PROSODY, prosody_table, vocoder_table
 from tests.browser import check_page, opened, unfold
 from tests.report_rows import (
     Figure,
@@ -33,8 +31,7 @@ from tests.report_rows import (
     findings,
     named,
     page_of,
-    read_table,
-    words,
+    speaker_figure,
     write_table,
 )  # fmt: skip
 from tests.report_rows import results as of_rows
@@ -72,7 +69,7 @@ class Made:
     def speaker(self, of: tuple[str, ...], speaker: str, metric: str, value: float) -> None:
         evaluator, split, system, attacker = of
         where = ("toy", split, split[-1], system, *named(attacker), evaluator, "X")
-        self.speakers.append(SpeakerFigure(*where, speaker, metric, f"{value:.4f}", "digest"))
+        self.speakers.append(speaker_figure(*where, speaker, metric, f"{value:.4f}", "digest"))
 
     def results(self) -> Results:
         return of_rows(self.figures, self.speakers)
@@ -239,66 +236,6 @@ def test_a_report_of_two_evaluators_could_not_be_pickled(tmp_path, monkeypatch, 
     assert text.count('<svg role="img"') == 8
 
 
-def test_the_vocoder_has_its_part_of_the_rise() -> None:
-    eers = {"copy": 0.10, "b1": 0.45, "knn": 0.3, "nsf": 0.3, "wavlm": 0.3, "low": 0.02, "b2": 0.4,
-            "near": 0.08, "fine": 0.06}  # fmt: skip
-    figures = [figure("original", "unprotected", "eer", 0.05)]
-    figures += [figure(system, "ignorant", "eer", value) for system, value in eers.items()]
-    vc = {"anonymiser": "voice_conversion", "synthesiser": "world"}
-    settings = {"copy": {"anonymiser": "copy_synthesis"}, "b1": vc, "low": vc, "near": vc}
-    settings["fine"] = {"anonymiser": "copy_synthesis", "fine": True}  # another vocoder
-    settings |= {"nsf": {**vc, "synthesiser": "nsf_hifi"}, "b2": {"anonymiser": "mcadams"}}
-    settings |= {k: {"anonymiser": "knn_vc", "features": f}
-                 for k, f in (("knn", "world"), ("wavlm", "wavlm"))}  # fmt: skip
-    results = of_rows(figures, run={"systems": settings})
-    table = vocoder_table(results, "e")
-    # nsf and wavlm have other vocoders, b2 converts nothing, and low has no rise
-    assert [row[0] for row in table.rows] == ["b1", "knn", "near"]
-    assert dict(zip(table.header, table.rows[0], strict=True)) == {
-        "system": "b1", "split": "t_f", "EER unprotected (%)": "5.0", "EER (%)": "45.0",
-        "rise (points)": "40.0", "copy synthesis": "copy", "its EER (%)": "10.0",
-        "of the rise": "12 %",
-    }  # fmt: skip
-    assert table.rows[2][-1] == "all"
-    page_of_it = words(page_of(results))
-    assert "The vocoder's own part" in page_of_it and "no interval is given" in page_of_it
-    figures[0] = replace(figures[0], low="0.02", high="0.06")
-    figures[1] = figure("copy", "ignorant", "eer", 0.04)
-    made = of_rows(figures, run={"systems": settings})
-    assert vocoder_table(made, "e").rows[0][-1] == "none"
-    assert vocoder_table(made, "e").rows[0][2] == "5.0 [2.0, 6.0]"
-    assert vocoder_table(of_rows(figures), "e").rows == []
-
-
-def with_more(few: Path, tmp_path: Path, rows_: list[tuple[str, str, str, str, float]]) -> Path:
-    """The same results with more of utility: evaluator, system, condition, metric, value."""
-    made = Made(tmp_path / "results")
-    shutil.copytree(few, made.out)
-    for evaluator, system, *figure_ in rows_:
-        made.row((evaluator, SPLITS[0], system, "utility"), *figure_)
-    found = read_table(few / "metrics.csv", Figure)
-    write_table(made.out / "metrics.csv", Figure, [*found, *made.figures])
-    return made.out
-
-
-def test_prosody_has_its_own_table_and_is_no_evaluator_of_privacy(few, tmp_path):
-    values = (("f0_correlation", 0.5), ("voicing_agreement", 0.75))
-    results = load_results(
-        with_more(few, tmp_path, [("prosody", "b2", "OP", *value) for value in values])
-    )
-    assert results.evaluators() == [EVALUATORS[0]]
-    (line,) = prosody_table(results.metrics).rows
-    assert [text.split()[0] for text in line[:4]] == [SPLITS[0], "b2", "0.50", "75.0"]
-    assert line[4] == "not measured"
-    text = words(page_of(results))
-    assert text.count(PROSODY.title) == 2  # contents and section
-    assert "Measured by evaluator prosody" not in text
-    said = markdown(results)
-    assert f"## {PROSODY.title}" in said
-    assert "Evaluator prosody" not in said
-    assert PROSODY.title not in words(page_of(load_results(few)))
-
-
 def constant_targets(n: int) -> Made:
     """Linkability of six speakers under `n` constant targets; s0 is always worst protected."""
     made = Made(Path())
@@ -336,13 +273,6 @@ def test_words_by_target(tmp_path: Path) -> None:
         in picture.alt
     )
     assert draw_utility(of_rows(made.figures[:-1]), None).pictures == []
-
-
-def test_two_targets_have_no_radar(tmp_path: Path) -> None:
-    results = constant_targets(2).results()
-    assert results.targets() == []
-    assert results.systems() == ["const_00", "const_01"]
-    assert results.target_series() == {}
 
 
 def test_many_series_can_be_told_apart() -> None:

@@ -148,12 +148,6 @@ def test_silent_failure_16_scores_go_with_ids_not_with_places(folder):
         assert again[pair] == pytest.approx(score, abs=1e-12)
 
 
-def test_enrolment_may_be_an_utterance(folder):
-    (folder / "trials").write_text("p1-00 p1-01 target\np1-00 p2-00 nontarget\n")
-    run_trials(folder, "cosine_raw", enrol="o/xvector.scp")
-    assert len(read_scores(folder / "scores")) == 2
-
-
 def test_xvectors_of_another_encoder_are_refused(folder):
     write_archive(folder / "long" / "xvector", {u: np.ones(7) for u in UTTS})
     refuses(r"6 dimensions.*of 7", run_trials, folder, "cosine_raw", trial="long")
@@ -244,7 +238,7 @@ def test_many_pairs_cross_the_blocks(folder):
         assert scores[e, t] == pytest.approx(vectors[e] @ vectors[t] / norms, abs=1e-6)
 
 
-def test_normalised_scores_are_those_of_the_definition() -> None:
+def test_normalised_scores_are_those_of_the_definition():
     """AS-norm by a plain loop: both sides against the nearest of the cohort."""
     rng = np.random.default_rng(3)
     enrol, trial, cohort = (rng.standard_normal((n, 8)) for n in (4, 5, 9))
@@ -265,7 +259,7 @@ def test_normalised_scores_are_those_of_the_definition() -> None:
         assert found[i, j] == pytest.approx((by_enrol + by_trial) / 2, abs=1e-9)
 
 
-def test_normalisation_needs_a_cohort(tmp_path) -> None:
+def test_normalisation_needs_a_cohort(tmp_path):
     refuses("asnorm 5", load_normalised, "cosine", 5)
     assert type(load_normalised("cosine_raw", 0)) is CosineBackend
 
@@ -291,7 +285,7 @@ def centred_scores(folder, lines, *options):
 EVERY = [f"{e} {t} {'target' if t[0] == e else 'nontarget'}" for e in "ab" for t in BY_HAND["t"]]
 
 
-def test_cosine_is_centred_on_each_side(by_hand) -> None:
+def test_cosine_is_centred_on_each_side(by_hand):
     """Enrolled (0.6, 0.8), (1, 0): less their mean (0.8, 0.4) they are (-0.2, 0.4), (0.2, -0.4).
     Trials (0, 1), (1, 0), (0, 1): less (1/3, 2/3) they are (-1/3, 1/3) twice and (2/3, -2/3), of
     directions (-1, 1) and (1, -1). The cosine of (-0.2, 0.4) and (-1, 1) is 0.6 / sqrt(0.2 x 2)."""
@@ -303,7 +297,7 @@ def test_cosine_is_centred_on_each_side(by_hand) -> None:
         assert scores["b", trial] == pytest.approx(-score, abs=1e-6)
 
 
-def test_cosine_does_not_hear_what_a_whole_side_has_in_common(tmp_path) -> None:
+def test_cosine_does_not_hear_what_a_whole_side_has_in_common(tmp_path):
     """An offset of one side, as one pseudo-voice adds, hides people from the raw cosine only."""
     rng = np.random.default_rng(7)
     people, offset = 0.1 * rng.standard_normal((6, 8)), 3 * rng.standard_normal(8)
@@ -322,7 +316,7 @@ def scale(vectors):
     return backends.scale_to_length(vectors, 1.0)
 
 
-def test_one_person_on_a_side_cannot_be_centred(by_hand) -> None:
+def test_one_person_on_a_side_cannot_be_centred(by_hand):
     for lines, what in (
         (["a a1 target", "a b1 nontarget"], "1 person is enrolled"),
         (["a b1 nontarget", "b b1 target", "a b2 nontarget", "b b2 target"], "1 person is tried"),
@@ -332,12 +326,12 @@ def test_one_person_on_a_side_cannot_be_centred(by_hand) -> None:
     assert len(centred_scores(by_hand, ["a b1 nontarget", "a a1 target", "b a1 nontarget"])) == 3
 
 
-def test_equal_vectors_tell_nobody_apart(by_hand) -> None:
+def test_equal_vectors_tell_nobody_apart(by_hand):
     write_archive(by_hand / "t", dict.fromkeys(("a1", "b1", "b2"), np.array([0.3, 0.1])))
     assert {*centred_scores(by_hand, EVERY).values()} == {0.0}
 
 
-def test_a_cohort_is_centred_by_its_own_mean(by_hand) -> None:
+def test_a_cohort_is_centred_by_its_own_mean(by_hand):
     """AS-norm of the centred cosine by a plain loop; the offset of the cohort changes nothing."""
     rng = np.random.default_rng(5)
     cohort = rng.standard_normal((9, 2))
@@ -353,14 +347,14 @@ def test_a_cohort_is_centred_by_its_own_mean(by_hand) -> None:
         assert scores[i, j] == pytest.approx(np.mean(normal), abs=1e-9)
 
 
-def test_zero_x_vectors_were_refused_without_a_name(by_hand) -> None:
+def test_zero_x_vectors_were_refused_without_a_name(by_hand):
     write_archive(by_hand / "t", {"a1": np.zeros(2), "b1": np.ones(2)})
     sides = (backends.read_segments(by_hand / f"{name}.scp") for name in "et")
     trials = trials_of([("a", "a1", True), ("b", "b1", True)])
     refuses("t.scp: 1 x-vectors are zero", backends.score_trials, CosineBackend(), *sides, trials)
 
 
-def test_a_cohort_of_another_encoder_ended_in_a_traceback(by_hand) -> None:
+def test_a_cohort_of_another_encoder_ended_in_a_traceback(by_hand):
     cohort = {name: np.array([1.0, n, n * n]) for n, name in enumerate("xyz")}
     write_archive(by_hand / "other/cohort", cohort)
     scorer = load_normalised(str(by_hand / "other"), 3)
@@ -369,7 +363,7 @@ def test_a_cohort_of_another_encoder_ended_in_a_traceback(by_hand) -> None:
     refuses("2 dimensions, the back end is for 3", backends.score_trials, scorer, *sides, trials)
 
 
-def test_normalisation_ended_at_an_utterance_without_phones() -> None:
+def test_normalisation_ended_at_an_utterance_without_phones():
     """Its vector is zero, and so are its scores, as without a cohort; others are what they were."""
     rng = np.random.default_rng(6)
     cohort, enrol, trial = (rng.standard_normal((n, 3)) for n in (9, 4, 4))
@@ -380,7 +374,7 @@ def test_normalisation_ended_at_an_utterance_without_phones() -> None:
     assert scores[:4, :4] == pytest.approx(some) and not scores[4].any() and not scores[:, 4].any()
 
 
-def test_a_folder_with_a_cohort_alone_is_the_cosine(by_hand) -> None:
+def test_a_folder_with_a_cohort_alone_is_the_cosine(by_hand):
     rng = np.random.default_rng(2)
     utts = {f"s{i // 2}-{i}": f"s{i // 2}" for i in range(16)}
     write_archive(by_hand / "x/xvector", {utt: rng.standard_normal(2) for utt in utts})

@@ -63,12 +63,12 @@ class Toy:
         ({"inner": {"sizes": [16]}}, "inner.sizes: [16]; a list of 2 values is expected"),
     ],
 )  # fmt: skip
-def test_what_is_not_allowed_is_said_in_one_line(values: dict, message: str) -> None:
+def test_what_is_not_allowed_is_said_in_one_line(values, message):
     given = {"colour": "red", **values} if values and "colour" not in values else values
     assert refuses("^toy", parse_settings, Toy, given, "toy.yaml") == f"toy.yaml: {message}"
 
 
-def test_what_is_allowed_comes_back() -> None:
+def test_what_is_allowed_comes_back():
     given = {
         "colour": "green", "kernel": 7, "speed": 8.5, "digest": "beef", "layers": [2, 1],
         "inner": {"crop": [0.1, 0.1], "sizes": [48, 16]},
@@ -76,7 +76,7 @@ def test_what_is_allowed_comes_back() -> None:
     assert to_plain(parse_settings(Toy, given, "toy.yaml")) == given
 
 
-def test_a_name_is_chosen_and_loaded_when_asked_for() -> None:
+def test_a_name_is_chosen_and_loaded_when_asked_for():
     kinds = {"toy": "tests.test_settings:Toy", "missing": "no.such_module:X"}
     assert load(choose(kinds, "toy", "x.yaml", "kind")).__name__ == "Toy"
     said = "x.yaml: kind: 'toi' is unknown; known: toy, missing; did you mean toy?"

@@ -34,13 +34,13 @@ def set_up(folder: Path, status: int) -> Done:
     return run_words([*bare, str(folder / "utils/setup.sh")], status, cwd="/", env=env)
 
 
-def test_a_shared_checkout_that_was_set_up_ended_with_permission_denied(shared: Path) -> None:
+def test_a_shared_checkout_that_was_set_up_ended_with_permission_denied(shared):
     """It took a lock, and asked for a Python to install with."""
     done = set_up(shared, 0)
     assert (done.stdout, done.stderr) == ("setup: .venv is up to date\n", "")
 
 
-def test_a_shared_checkout_that_is_not_set_up_is_named(shared: Path) -> None:
+def test_a_shared_checkout_that_is_not_set_up_is_named(shared):
     with (shared / "requirements-silero.txt").open("a") as stream:
         stream.write("more\n")
     done = set_up(shared, 0)  # it may lack
@@ -53,7 +53,7 @@ def test_a_shared_checkout_that_is_not_set_up_is_named(shared: Path) -> None:
     assert line.startswith(f"setup: {shared} is not set up, and you may not write there; its owner")
 
 
-def test_a_venv_of_a_python_that_others_cannot_run_was_up_to_date(shared: Path) -> None:
+def test_a_venv_of_a_python_that_others_cannot_run_was_up_to_date(shared):
     """Such as one in root's home: programs took the system's Python, which has no packages."""
     (shared / ".venv/bin/python").unlink()
     (shared / ".venv/bin/python").symlink_to("/root/away/python3.11")

@@ -37,7 +37,7 @@ def start(tmp_path: Path, slurm: dict[str, str]) -> Start:
     return call
 
 
-def test_why_no_job_can_be_submitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_why_no_job_can_be_submitted(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert "conf/slurm.conf" in why_not()
@@ -60,7 +60,7 @@ def jobs(slurm: dict[str, str], name: str, states: str = "all") -> list[str]:
     return subprocess.run(words, env=slurm, capture_output=True, text=True).stdout.split()
 
 
-def test_a_cancelled_task_is_noticed(start: Start, slurm: dict[str, str], tmp_path: Path) -> None:
+def test_a_cancelled_task_is_noticed(start, slurm, tmp_path):
     """slurm.pl had not noticed a cancelled job after 200 s."""
     with start(
         "JOB=1:2", "log/cancelled.JOB.log", "bash", "-c", "sleep $((3600 * (JOB - 1)))"
@@ -86,7 +86,7 @@ def test_what_killed_a_task_together_with_its_launcher_is_named(start, tmp_path)
 
 
 @pytest.mark.usefixtures("start")
-def test_only_failed_tasks_are_submitted_again(slurm: dict[str, str], tmp_path: Path) -> None:
+def test_only_failed_tasks_are_submitted_again(slurm, tmp_path):
     """retry.pl ran all jobs of an array again."""
     script = "echo $JOB >>ran.$JOB; [[ $JOB != 2 || $(wc -l <ran.2) -gt 1 ]]"
     words = [*SLURM_PY, "--num-tries", "2", "JOB=1:3", "again.JOB.log", "bash", "-c", script]
@@ -98,7 +98,7 @@ def test_only_failed_tasks_are_submitted_again(slurm: dict[str, str], tmp_path: 
 
 
 @pytest.mark.slow
-def test_a_task_over_its_time_is_named(start: Start, slurm: dict[str, str], tmp_path: Path) -> None:
+def test_a_task_over_its_time_is_named(start, slurm, tmp_path):
     """A minute is the least time that Slurm gives, and the test does not wait for its end."""
     with start("--time", "0:05", "late.log", "sleep", "3600") as run:
         wait_for(lambda: (tmp_path / "late.log").exists())
@@ -113,7 +113,7 @@ def test_a_task_over_its_time_is_named(start: Start, slurm: dict[str, str], tmp_
 
 @pytest.mark.slow
 @pytest.mark.slurm
-def test_a_node_that_failed_is_named(tmp_path: Path) -> None:
+def test_a_node_that_failed_is_named(tmp_path):
     """The controller takes the node for dead while a task runs on it."""
     with local_slurm(tmp_path / "slurm") as environment:
         words = [*SLURM_PY, "--config", str(CONF), "JOB=1:2", "x.JOB.log", "sleep", "3600"]
@@ -144,7 +144,7 @@ esac
 
 
 @pytest.mark.slow
-def test_states_that_a_test_cluster_does_not_have(tmp_path: Path) -> None:
+def test_states_that_a_test_cluster_does_not_have(tmp_path):
     """The task is named, and the one that waits is cancelled."""
     words = [*SLURM_PY, "--config", str(CONF), "JOB=1:2", "x.JOB.log", "sleep", "3600"]
     runs = {}
@@ -216,7 +216,7 @@ def test_a_controller_that_hung_held_the_launcher_for_ever(tmp_path, monkeypatch
     assert told in capsys.readouterr().err
 
 
-def test_a_refusal_has_sbatchs_own_words(start: Start) -> None:
+def test_a_refusal_has_sbatchs_own_words(start):
     for options, words in (
         (["--gpu", "1"], "Invalid generic resource"),
         (["--partition", "nowhere"], "invalid partition specified: nowhere"),
@@ -231,7 +231,7 @@ def test_a_refusal_has_sbatchs_own_words(start: Start) -> None:
 @pytest.mark.slow
 @pytest.mark.slurm
 @pytest.mark.parametrize("limit", [{"max_array_size": 4}, {"max_array_tasks": 3}])
-def test_arrays_beyond_the_limit_and_tasks_that_slurm_forgot(tmp_path: Path, limit) -> None:
+def test_arrays_beyond_the_limit_and_tasks_that_slurm_forgot(tmp_path, limit):
     """Indices to 3, or three tasks; MinJobAge 2 s: squeue forgets, and the logs' feet judge."""
     script = ["bash", "-c", "sleep $((JOB % 3 * 3)); echo this is $JOB"]
     with local_slurm(tmp_path / "slurm", min_job_age=2, **limit) as environment:
@@ -305,7 +305,7 @@ def test_more_jobs_than_a_user_may_submit_were_refused(tmp_path, refusal, limit)
     assert f"({limit})" in line
 
 
-def test_arrays_were_refused_where_nobody_says_how_large_they_may_be(tmp_path: Path) -> None:
+def test_arrays_were_refused_where_nobody_says_how_large_they_may_be(tmp_path):
     done = on_a_full_cluster(tmp_path, 99, "", 20)
     assert (done.returncode, done.stderr, len([*tmp_path.glob("done.*")])) == (0, "", 20)
 
@@ -320,7 +320,7 @@ def test_a_job_that_asks_for_more_than_it_may_have_is_not_waited_for(tmp_path, r
     assert done.returncode == 2 and "; ask for less (--mem, --time ...), or rerun it" in line
 
 
-def test_next_array() -> None:
+def test_next_array():
     numbers, arrays = [*range(1, 2502)], []
     while numbers:
         offset, chosen = next_array(numbers, 1000, 1000)
@@ -329,7 +329,7 @@ def test_next_array() -> None:
     assert arrays == [(0, 1, 1000), (1000, 1, 1000), (2000, 1, 501)]
 
 
-def test_configuration_is_kaldis_language(tmp_path: Path) -> None:
+def test_configuration_is_kaldis_language(tmp_path):
     path = tmp_path / "slurm.conf"
     path.write_text(
         "# ours\ncommand sbatch --export=PATH # so\noption mem=* --mem-per-cpu $0\noption mem=0\n"
@@ -356,10 +356,10 @@ def test_configuration_is_kaldis_language(tmp_path: Path) -> None:
         refuses(message, read_slurm_config, path)
 
 
-def test_no_partition_is_assumed() -> None:
+def test_no_partition_is_assumed():
     assert read_slurm_config(CONF).submit_words({}) == ["sbatch", "--export=ALL"]
 
 
-def test_without_a_configuration_it_says_where_one_is(tmp_path: Path) -> None:
+def test_without_a_configuration_it_says_where_one_is(tmp_path):
     done = run_words([*SLURM_PY, "x.log", "true"], 2, cwd=tmp_path)
     assert "conf/slurm.conf: no such file; link or copy egs/TEMPLATE/conf/slurm.conf" in done.stderr

@@ -93,7 +93,7 @@ def test_the_same_bits_with_two_processes_and_whoever_else_is_made(make, corpus,
     assert some == {name: every[name] for name in some}
 
 
-def test_another_seed_makes_other_speakers(make: RunProgram, corpus: Path, tmp_path: Path) -> None:
+def test_another_seed_makes_other_speakers(make, corpus, tmp_path):
     make(tmp_path / "other", "--speakers", "2", "--seed", "1")
     other, every = digests(tmp_path / "other" / "corpus"), digests(corpus / "corpus")
     assert len(other) == 8
@@ -115,7 +115,7 @@ def test_the_data_directory_is_valid_and_true(corpus, monkeypatch):
         assert re.fullmatch(r"[A-Z']+( [A-Z']+)+", data.tables["text"][utt])
 
 
-def test_levels_are_sound(corpus: Path) -> None:
+def test_levels_are_sound(corpus):
     """No clipping, no digital silence (recognisers give up on it), levels that vary."""
     levels = []
     for path in sorted((corpus / "corpus").rglob("*.wav")):
@@ -129,7 +129,7 @@ def test_levels_are_sound(corpus: Path) -> None:
 
 
 @pytest.mark.slow
-def test_women_and_men_are_told_by_their_pitch(make: RunProgram, tmp_path: Path) -> None:
+def test_women_and_men_are_told_by_their_pitch(make, tmp_path):
     make(tmp_path, "--speakers", "6", "--channel", "0")
     pitch: dict[str, list[float]] = {"f": [], "m": []}
     for speaker in (tmp_path / "corpus").iterdir():
@@ -139,7 +139,7 @@ def test_women_and_men_are_told_by_their_pitch(make: RunProgram, tmp_path: Path)
     assert all(80 < hertz < 280 for values in pitch.values() for hertz in values)
 
 
-def test_voices_lie_apart_as_told() -> None:
+def test_voices_lie_apart_as_told():
     def lowest_pitch(speakers: int, utts: int, spread: float, within: float) -> list[int]:
         voices = [
             draw_voice(0, f"s{i}", "f", f"s{i}-{j}", spread=spread, within=within)
@@ -155,7 +155,7 @@ def test_voices_lie_apart_as_told() -> None:
     assert 0.4 < within / between < 0.6
 
 
-def test_numbers_are_spelt_as_they_are_said() -> None:
+def test_numbers_are_spelt_as_they_are_said():
     numbers = (0, 13, 20, 45, 100, 312, 1005, 9999)
     assert ", ".join(map(say_number, numbers)) == (
         "zero, thirteen, twenty, forty five, one hundred, three hundred and twelve, "
@@ -170,7 +170,7 @@ def test_numbers_are_spelt_as_they_are_said() -> None:
     )
 
 
-def test_sentences_are_rich_and_whole() -> None:
+def test_sentences_are_rich_and_whole():
     sentences = [draw_sentence(make_rng(0, "test", str(i))) for i in range(2000)]
     words = [words_of(sentence).split() for sentence in sentences]
     assert all(6 <= len(line) <= 13 for line in words)
@@ -181,7 +181,7 @@ def test_sentences_are_rich_and_whole() -> None:
     assert 0.08 < np.mean([set(line) <= digits for line in words]) < 0.16
 
 
-def test_noise_keeps_its_distance_and_rooms_ring() -> None:
+def test_noise_keeps_its_distance_and_rooms_ring():
     speech = np.zeros(16000)
     speech[4000:8000] = np.sin(2 * np.pi * 500 * np.arange(4000) / 16000)
     tail = {}
@@ -252,7 +252,7 @@ def test_what_is_there_is_kept_and_what_is_damaged_is_made_again(make, corpus, t
     ["speakers 3", "speakers 0", "first 0", "utterances 0", "spread -1.0", "spread nan",
      "within 3.0", "channel 9.0"],
 )  # fmt: skip
-def test_senseless_numbers_are_refused(make: RunProgram, words: str, tmp_path: Path) -> None:
+def test_senseless_numbers_are_refused(make, words, tmp_path):
     result = make(tmp_path, *f"--{words}".split(), check=False)
     assert result.returncode == 2
     assert result.stderr.startswith(f"make_synthetic_corpus.py: --{words}: give ")
@@ -266,7 +266,7 @@ def test_the_widest_spread_that_is_allowed_does_not_crash_the_library(make, tmp_
     assert "16 speakers (16 made now" in result.stdout
 
 
-def test_audio_folder_that_is_a_file(make: RunProgram, tmp_path: Path) -> None:
+def test_audio_folder_that_is_a_file(make, tmp_path):
     (tmp_path / "corpus").write_text("", encoding="utf-8")
     result = make(tmp_path, "--speakers", "2", check=False)
     assert result.returncode == 2
@@ -296,8 +296,8 @@ def test_one_voice_reads_what_there_is_to_read(make_data_dir, run_program, run_p
 
 @pytest.mark.slow
 def test_a_long_path_is_refused_not_replaced_by_other_voices(
-    make: RunProgram, run_process: RunProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    make, run_process, tmp_path, monkeypatch
+):
     """eSpeak NG silently looks elsewhere for its data when their path is too long for it."""
     long = tmp_path / ("x" * 200)
     long.mkdir()
@@ -320,7 +320,7 @@ def _end_or_wait(folder: Path, name: str) -> None:
     (folder / f"{name}.finished").touch()
 
 
-def test_a_killed_process_is_noticed_and_named(tmp_path: Path) -> None:
+def test_a_killed_process_is_noticed_and_named(tmp_path):
     """multiprocessing.Pool would wait for ever."""
     items = {name: name for name in ("good", "bad", "later")}
     work = partial(_end_or_wait, tmp_path)
@@ -329,7 +329,7 @@ def test_a_killed_process_is_noticed_and_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_prepare_makes_the_sets_of_the_recipe(tmp_path: Path) -> None:
+def test_prepare_makes_the_sets_of_the_recipe(tmp_path):
     recipe = tmp_path / "egs" / "synth"  # like egs/synth, outside the project
     (recipe / "conf").mkdir(parents=True)
     for name in ("prepare.sh", "path.sh", "cmd.sh", "steps", "utils", "local"):

@@ -18,7 +18,7 @@ SYSTEMS = Path(__file__).resolve().parents[1] / "egs/TEMPLATE/conf/systems"
 GOLDEN = Path(__file__).with_name("systems.sha256")
 
 
-def test_every_system_has_the_settings_that_it_had_in_a_file_of_its_own() -> None:
+def test_every_system_has_the_settings_that_it_had_in_a_file_of_its_own():
     """GOLDEN has the digest of the settings of each, from before there were variants. Another
     system gets a line; one that is there keeps its own, or figures would change their meaning."""
     found = [f"{digest_json(read_settings(SYSTEMS / f'{name}.yaml'))}  {name}"
@@ -26,7 +26,7 @@ def test_every_system_has_the_settings_that_it_had_in_a_file_of_its_own() -> Non
     assert found == GOLDEN.read_text().splitlines()
 
 
-def test_every_variant_says_what_it_is_for_and_is_no_file() -> None:
+def test_every_variant_says_what_it_is_for_and_is_no_file():
     for name, variant in read_settings(SYSTEMS / VARIANTS).items():
         assert isinstance(variant, dict) and variant["question"].endswith((".", "?")), name
         assert not (SYSTEMS / f"{name}.yaml").exists()
@@ -54,18 +54,18 @@ def test_every_variant_says_what_it_is_for_and_is_no_file() -> None:
         ("phortress_like", "spk", ["pool"]),
     ],
 )  # fmt: skip
-def test_shipped_systems_say_what_they_need(name: str, level: str, needs: list[str]) -> None:
+def test_shipped_systems_say_what_they_need(name, level, needs):
     description = describe_system(SYSTEMS / f"{name}.yaml")
     assert (description.level, [*description.needs]) == (level, needs)
 
 
-def test_every_system_without_needs_is_made_of_its_file_alone() -> None:
+def test_every_system_without_needs_is_made_of_its_file_alone():
     paths = [SYSTEMS / f"{name}.yaml" for name in list_settings(SYSTEMS)]
     alone = [path for path in paths if not describe_system(path).needs]
     assert len(alone) > 4 and all(load_anonymiser(path).settings() for path in alone)
 
 
-def test_the_examples_of_the_documentation_are_valid(tmp_path: Path) -> None:
+def test_the_examples_of_the_documentation_are_valid(tmp_path):
     pages = ((SYSTEMS.parents[3] / f"docs/{n}.md") for n in ("mcadams", "voice_conversion", "b1"))
     text = "".join(page.read_text(encoding="utf-8") for page in pages)
     examples = re.findall(r"```yaml\n(anonymiser: .*?)```", text, flags=re.DOTALL)
@@ -95,7 +95,7 @@ def test_a_variant_is_used_like_a_file(folder, make_data_dir, capsys):
     assert digest_file(folder / "own.yaml") == digest_file(x)
 
 
-def test_a_step_knows_when_its_variant_changes(folder: Path) -> None:
+def test_a_step_knows_when_its_variant_changes(folder):
     """So does the settings' file that it stands for; other variants and questions do not count."""
     out, listed = folder / "out", folder / VARIANTS
     command = ["true", str(folder / "x.yaml")]
@@ -130,14 +130,14 @@ def test_a_step_knows_when_its_variant_changes(folder: Path) -> None:
         ("", "x: base: None is unknown"),
     ],
 )  # fmt: skip
-def test_a_bad_variant_is_one_line(folder: Path, variant: str, message: str) -> None:
+def test_a_bad_variant_is_one_line(folder, variant, message):
     (folder / VARIANTS).write_text(f"x: {variant}\n")
     with pytest.raises(UserError, match=rf"/variants.yaml.*{re.escape(message)}") as error:
         describe_system(folder / "x.yaml")
     assert "\n" not in str(error.value)
 
 
-def test_an_edit_of_a_models_card_ended_the_protection_of_a_folder(tmp_path: Path) -> None:
+def test_an_edit_of_a_models_card_ended_the_protection_of_a_folder(tmp_path):
     """Its digest says whether a folder goes on; a line in README.md had changed it."""
     folder = tmp_path / "bn"
     shutil.copytree(SYSTEMS.parents[3] / "models/bn", folder)

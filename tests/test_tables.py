@@ -1,7 +1,6 @@
 """utils/tables.py: files are put in place whole, by their own run, never for a device."""
 
 import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -33,7 +32,7 @@ def test_a_late_orphan_replaced_the_files_of_the_next_run(tmp_path, monkeypatch)
     assert [path.name for path in target.parent.iterdir()] == ["u.wav"]
 
 
-def test_a_device_given_as_output_was_replaced_by_a_file(tmp_path: Path) -> None:
+def test_a_device_given_as_output_was_replaced_by_a_file(tmp_path):
     """As root, also /dev/null and /dev/stdout."""
     ours, theirs = os.openpty()
     device = tmp_path / "device"
@@ -53,7 +52,7 @@ def test_a_device_given_as_output_was_replaced_by_a_file(tmp_path: Path) -> None
     os.close(write)
 
 
-def test_a_full_disk_named_no_file(tmp_path: Path) -> None:
+def test_a_full_disk_named_no_file(tmp_path):
     (tmp_path / "table").mkdir()
     with pytest.raises(IsADirectoryError) as error, atomic_write(tmp_path / "table"):
         pass

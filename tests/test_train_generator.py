@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from conftest import RunProgram
 
 from steps.generate_speakers import main as generate
 from steps.generators.idmap import TripletTrainer
@@ -19,10 +18,11 @@ from steps.generators.training import (
 )
 from steps.measure_capacity import main as measure
 from steps.train_generator import main as train
-from tests.making import assert_same_network
 from tests.refusals import refuses
+from tests.world import assert_same_network
 from utils.archives import read_vectors, write_archive
 from utils.cli import UserError
+from utils.tables import write_map
 
 SMALL = {"identity": 24, "width": 32}
 LOOP = {"steps": 60, "log_every": 7, "valid_every": 25, "checkpoint_every": 10}
@@ -85,7 +85,7 @@ def test_a_stopped_training_ends_with_the_same_bits(tmp_path, values, monkeypatc
     assert without_times[0] == without_times[1]
 
 
-def test_a_training_is_prolonged_and_its_table_is_readable(tmp_path: Path) -> None:
+def test_a_training_is_prolonged_and_its_table_is_readable(tmp_path):
     train_generator(MLP, "conf", data(), tmp_path, seed=0)
     train_generator(steps(MLP, 80), "conf", data(), tmp_path, seed=0)
     train_generator(steps(MLP, 80), "conf", data(), tmp_path / "whole", seed=0)
@@ -102,7 +102,7 @@ def test_a_training_is_prolonged_and_its_table_is_readable(tmp_path: Path) -> No
         train_generator(steps(MLP, 70), "conf", data(), tmp_path, seed=0)
 
 
-def test_another_training_in_the_same_folder_is_refused(tmp_path: Path) -> None:
+def test_another_training_in_the_same_folder_is_refused(tmp_path):
     train_generator(MLP, "conf", data(), tmp_path, seed=0)
     alpha = {**MLP, "training": {**MLP["training"], "alpha": 1.0}}
     for values, training, seed in ((MLP, data(), 1), (MLP, data(each=5), 0), (alpha, data(), 0)):
@@ -110,7 +110,7 @@ def test_another_training_in_the_same_folder_is_refused(tmp_path: Path) -> None:
             train_generator(values, "conf", training, tmp_path, seed=seed)
 
 
-def test_norms_out_of_bounds_fail_loudly(tmp_path: Path) -> None:
+def test_norms_out_of_bounds_fail_loudly(tmp_path):
     """Diff of noise explodes when it is trained too little."""
     values = {**steps(DIFF, 20), "network": {**DIFF["network"], "predicts": "noise"}}
     with pytest.raises(UserError, match=r"times the norm of real ones.*raise training.steps"):
@@ -123,13 +123,13 @@ def test_norms_out_of_bounds_fail_loudly(tmp_path: Path) -> None:
     assert problem_of({**fine, "norm_ratio": float("nan")}, (0.05, 2.0))
 
 
-def test_a_loss_that_is_no_number_stops_the_training(tmp_path: Path) -> None:
+def test_a_loss_that_is_no_number_stops_the_training(tmp_path):
     values = {**MLP, "training": {**MLP["training"], "learning_rate": 1e20}}
     with pytest.raises(UserError, match=r"is (nan|inf) at step \d+: the training has failed"):
         train_generator(values, "conf", data(), tmp_path, seed=0)
 
 
-def test_means_are_by_speaker_in_c_order() -> None:
+def test_means_are_by_speaker_in_c_order():
     made = make_training_vectors(
         {"u3": np.float32([1, 0]), "u1": np.float32([3, 0]), "u2": np.float32([0, 4])},
         {"u1": "b", "u2": "B", "u3": "b"},
@@ -143,7 +143,7 @@ def test_means_are_by_speaker_in_c_order() -> None:
         make_training_vectors({u: np.zeros(2, np.float32) for u in "ab"}, {"a": "a", "b": "b"})
 
 
-def test_folders_that_are_not_whole(tmp_path: Path) -> None:
+def test_folders_that_are_not_whole(tmp_path):
     refuses(r"generator.yaml: is missing", load_trained, tmp_path)
     train_generator(steps(MLP, 40), "conf", data(), tmp_path, seed=0)
     assert load_trained(tmp_path, "idmap_mlp").model.n_seen == 12
@@ -165,8 +165,7 @@ def test_folders_that_are_not_whole(tmp_path: Path) -> None:
 def write_inputs(folder: Path) -> None:
     made = vectors()
     write_archive(folder / "xvectors" / "xvector", made)
-    (folder / "data").mkdir()
-    (folder / "data" / "utt2spk").write_text("".join(f"{utt} {utt[:3]}\n" for utt in made))
+    write_map(folder / "data/utt2spk", {utt: utt[:3] for utt in made})
     (folder / "conf.yaml").write_text(yaml.safe_dump(MLP))
 
 
@@ -206,7 +205,7 @@ def test_the_programs_train_generate_and_measure(tmp_path, run_program, capsys):
 
 
 @pytest.mark.parametrize("conf", [MLP, {"generator": "psd"}], ids=["network", "psd"])
-def test_a_generator_was_trained_on_tested_speakers(tmp_path: Path, conf: dict) -> None:
+def test_a_generator_was_trained_on_tested_speakers(tmp_path, conf):
     write_inputs(tmp_path)
     (tmp_path / "conf.yaml").write_text(yaml.safe_dump(conf))
     (tmp_path / "test").mkdir()
@@ -217,7 +216,7 @@ def test_a_generator_was_trained_on_tested_speakers(tmp_path: Path, conf: dict) 
     assert not (tmp_path / "g").exists()
 
 
-def test_bad_input_is_one_line(tmp_path: Path, run_program: RunProgram) -> None:
+def test_bad_input_is_one_line(tmp_path, run_program):
     write_inputs(tmp_path)
     conf, xvectors = tmp_path / "conf.yaml", tmp_path / "xvectors"
     with (tmp_path / "data" / "utt2spk").open("a") as stream:

@@ -23,7 +23,7 @@ def write(path: Path, content: str | bytes) -> Path:
     return path
 
 
-def test_ids_are_opaque_and_any_run_of_blanks_separates(tmp_path: Path) -> None:
+def test_ids_are_opaque_and_any_run_of_blanks_separates(tmp_path):
     trials = read_trials(
         write(tmp_path / "trials", "NA  007\ttarget\n 1e3\t \t007 nontarget \nnull 7 nontarget"
               "\nZoë Ωμέγα target\n")
@@ -37,14 +37,14 @@ def test_ids_are_opaque_and_any_run_of_blanks_separates(tmp_path: Path) -> None:
     assert join_scores(trials, scores).tolist() == [-800.0, 2.5, -0.001, 0.0]
 
 
-def test_pairs_are_joined_by_both_ids_not_by_their_concatenation(tmp_path: Path) -> None:
+def test_pairs_are_joined_by_both_ids_not_by_their_concatenation(tmp_path):
     """Conventions 1.9: a dictionary keyed on the two ids run together confuses ab+c with a+bc."""
     trials = read_trials(write(tmp_path / "trials", "ab c target\na bc nontarget\n"))
     scores = read_scores(write(tmp_path / "scores", "a bc 1\nab c 2\n"))
     assert join_scores(trials, scores).tolist() == [2.0, 1.0]
 
 
-def test_join_does_not_depend_on_line_order(tmp_path: Path) -> None:
+def test_join_does_not_depend_on_line_order(tmp_path):
     """Conventions 2, no. 10 and 16: labels pasted to scores by line number shift unnoticed."""
     rng = np.random.default_rng(0)
     pairs = [(f"s{i}", f"u{j}") for i in range(20) for j in range(30)]
@@ -66,7 +66,7 @@ def test_scores_that_are_no_trials_are_left_out_with_a_count(tmp_path, caplog):
     assert "2 of 3 scores are for pairs that are not in" in caplog.text
 
 
-def test_a_trial_without_a_score_is_named_with_its_line(tmp_path: Path) -> None:
+def test_a_trial_without_a_score_is_named_with_its_line(tmp_path):
     """Conventions 2, no. 10: missing keys only warned, and every later line was mislabelled."""
     path = write(tmp_path / "trials", "a b target\na c nontarget\na d nontarget\n")
     trials, scores = read_trials(path), read_scores(write(tmp_path / "scores", "a b 1\nb c 2\n"))
@@ -92,13 +92,13 @@ def test_a_trial_without_a_score_is_named_with_its_line(tmp_path: Path) -> None:
         (b"a b target\n\xff\xfe c target\n", 2, "not UTF-8"),
     ],
 )
-def test_faulty_trials(tmp_path: Path, content: str | bytes, line: int, fault: str) -> None:
+def test_faulty_trials(tmp_path, content, line, fault):
     path = write(tmp_path / "trials", content)
     refuses(rf"^{path}:{line}: .*{fault}", read_trials, path)
 
 
 @pytest.mark.parametrize("score", ["nan", "inf", "-inf", "1_000", "abc", "0x10", "1,5", "1e999"])
-def test_scores_that_are_not_finite_numbers(tmp_path: Path, score: str) -> None:
+def test_scores_that_are_not_finite_numbers(tmp_path, score):
     path = write(tmp_path / "scores", f"a_1 b_1 1\na_1 c_1 {score}\n")
     refuses(rf"^{path}:2: score {score} is not a finite number", read_scores, path)
 
@@ -110,7 +110,7 @@ def test_scores_that_are_not_finite_numbers(tmp_path: Path, score: str) -> None:
         ("none", ": cannot be read: .*No "),
     ],
 )  # fmt: skip
-def test_faulty_score_files(tmp_path: Path, name: str, message: str) -> None:
+def test_faulty_score_files(tmp_path, name, message):
     write(tmp_path / "scores", "a b 1\nb a 1\nc d 3\na b 1\n")
     refuses(f"^{tmp_path / name}{message}", read_scores, tmp_path / name)
 
@@ -130,7 +130,7 @@ def test_lists_that_are_read_in_pieces_keep_their_rows_and_lines(tmp_path, monke
     refuses(f"^{path}:6: score 1_0 is not", read_scores, path)
 
 
-def test_written_scores_are_sorted_and_read_back_exactly(tmp_path: Path) -> None:
+def test_written_scores_are_sorted_and_read_back_exactly(tmp_path):
     rng = np.random.default_rng(1)
     values = np.concatenate(
         [rng.normal(size=50) * 10.0 ** rng.integers(-300, 300, 50), [0.1, -0.0]]
@@ -160,7 +160,7 @@ def test_nothing_is_written_that_could_not_be_read(tmp_path, enrol, trial, score
     assert not list(tmp_path.iterdir())
 
 
-def test_a_column_of_ids_behaves_as_a_list() -> None:
+def test_a_column_of_ids_behaves_as_a_list():
     ids = Ids.of(["b", "a", "b"])
     assert list(ids) == ["b", "a", "b"] and len(ids) == 3
     assert (ids[1], ids[-1]) == ("a", "b") and "a" in ids and "c" not in ids
@@ -184,13 +184,13 @@ def distances(
     return Trials(*pairs, target), Scores(*pairs, score)
 
 
-def test_scores_that_are_distances_read_as_perfect_privacy(caplog) -> None:
+def test_scores_that_are_distances_read_as_perfect_privacy(caplog):
     join_scores(*distances(8, 10, 0, gap=1.0, spread=0.0), scores_path="mine")
     assert "mine: the EER lies above 50 %, beyond chance" in caplog.text
     assert "are lower scores more alike" in caplog.text
 
 
-def test_chance_alone_is_not_taken_for_distances(caplog) -> None:
+def test_chance_alone_is_not_taken_for_distances(caplog):
     """Nor are few trials, or few people whose many trials go together (but once in a hundred)."""
     for seed in range(100):
         join_scores(*distances(8, 10, seed, gap=0.0, spread=0.5))

@@ -37,7 +37,7 @@ def config_without_pauses_cut() -> EncoderConfig:
 
 
 @pytest.mark.slow
-def test_before_training_it_gives_the_vectors_of_the_package() -> None:
+def test_before_training_it_gives_the_vectors_of_the_package():
     """Signals are shorter than a window, of one, and of several with and without a padded last."""
     import resemblyzer
 
@@ -51,7 +51,7 @@ def test_before_training_it_gives_the_vectors_of_the_package() -> None:
         np.testing.assert_allclose(encoder.embed(wave), expected, atol=1e-5)
 
 
-def test_before_training_pyannote_gives_the_vectors_of_onnxruntime() -> None:
+def test_before_training_pyannote_gives_the_vectors_of_onnxruntime():
     """To 1e-4 of their largest value, on speech-like pulses, shorter and longer than a second."""
     need_pyannote()
     config = read_config(EncoderConfig, CONFS / "pyannote_tuned.yaml")
@@ -86,7 +86,7 @@ def test_training_starts_from_the_package_and_is_read_back(name, size, tmp_path,
     assert torch.get_num_threads() == 1
 
 
-def test_other_sizes_than_the_package_has_are_refused(tmp_path) -> None:
+def test_other_sizes_than_the_package_has_are_refused(tmp_path):
     config = read_config(EncoderConfig, CONF)
     network = dataclasses.replace(config.network, embedding=128)
     refuses("three layers of 256", EncoderNetwork, dataclasses.replace(config, network=network))

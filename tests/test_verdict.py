@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from local.metrics import recordings as metrics
+from local.metrics.intervals import but, key
 from local.metrics.verification import find_speakers
 from local.report import findings, select, tables
 from local.report.findings import trust as trust_of
@@ -19,11 +20,12 @@ from local.report.frame import NOTHING, Value
 from local.report.page import markdown
 from local.report.pictures import recordings
 from local.report.select import Evidence, Level, fold, judge
-from tests.report_rows import Figure, SpeakerFigure, named, results
+from tests.report_rows import Figure, results
 from tests.report_rows import figure as made_up
 from tests.scored import trials_of
 
 CASES = yaml.safe_load(Path(__file__).with_name("verdicts.yaml").read_text())
+NAMED = "named/recordings=all"
 
 
 def attack(of: Any) -> list[Evidence]:
@@ -104,34 +106,6 @@ def targets(number: int, gender: str = "f", system: str = "b2", who: str = "igno
     return figure(system, who, number, 0, 0, gender=gender, metric="n_target_speakers")
 
 
-def test_the_strongest_of_all_attackers_decides_for_each_group() -> None:
-    figures = [
-        bare(), bare(gender="m"), bare(0.04, evaluator="other"),
-        figure("b2", "ignorant", 0.45, 0.4, 0.52),
-        figure("b2", "aligned", 0.30, 0.2, 0.35, evaluator="other"),
-        figure("b2", "ignorant", 0.03, 0.01, 0.04, gender="m"),
-        figure("b2", "ignorant", 0.01, 0.0, 0.03, gender="m", metric="eer_rise"),
-        figure("b2", "utility", 0.1, 0.0, 0.2, metric="wer", evaluator="asr", gender=""),
-        figure("original", "utility", 0.04, 0.0, 0.2, metric="wer", evaluator="asr", gender=""),
-    ]  # fmt: skip
-    assert verdict_table(figures).rows == [
-        ["b2", "✗ does not anonymise: the EER is 1.0 [0.0, 3.0] points above that without it (men);"
-         " ◐ people are found now and then (women)",
-         "women 30.0 [20.0, 35.0] by aligned, other (unprotected 4.0 [0.0, 5.0]); "
-         "men 3.0 [1.0, 4.0] by ignorant, e (unprotected 2.0 [0.0, 5.0])", "10.0 (was 4.0)"]
-    ]  # fmt: skip
-    said = trust(figures)
-    assert said[0].startswith("Evaluators that know these voices without protection, with their")
-    assert "other 4.0 [0.0, 5.0] % (women)" in said[0]
-    assert said[1].endswith("people are hidden: ignorant by e and aligned by other.")
-    assert "lazy-informed, semi-informed, white-box" in said[2]
-    assert sum("not measured, as there was one training" in line for line in said) == 1
-    text = render(figures)
-    assert text.index("## In short") < text.index("## Strongest attackers")
-    warning = next(said for said in doubts(figures) if said.startswith("b2 on x_m by e:"))
-    assert "no better than unprotected" in warning and "at the most 3.0" in warning
-
-
 def test_a_console_has_the_verdicts_in_two_lines() -> None:
     women = [bare(), *(figure(s, "ignorant", 0.05, 0.02, 0.07) for s in ("b2", "b2r"))]
     women += [figure("bn", "ignorant", 0.48, 0.38, 0.55)]
@@ -154,65 +128,19 @@ def test_a_console_has_the_verdicts_in_two_lines() -> None:
     assert verdict_lines([bare()]) == []
 
 
-def test_a_weak_evaluator_is_warned_of_before_all_else() -> None:
-    figures = [bare(0.04, 0.2), bare(0.04, gender="m")]
-    assert "is 4.0 [0.0, 20.0] % for women (e), which may be more than 5 %" in too_weak(figures)
-    assert trust(figures)[0] == too_weak(figures)
-    assert not too_weak([bare(), bare(gender="m")])
-    assert [said.split(":")[0] for said in doubts(figures)] == ["Evaluator e on x_f"]
-
-
-def test_an_evaluator_that_may_err_on_every_tenth_voice_was_evidence() -> None:
-    """Its EER was 4 %, and its interval ended at 20 %."""
-    figures = [bare(0.04, 0.2), figure("b2", "ignorant", 0.49, 0.47, 0.51)]
-    assert [j.verdict.level for j in verdicts(figures)["b2"]] == [Level.UNJUDGED]
-
-
-def test_named_people_stand_beside_guessing_and_the_same_evaluator_unprotected() -> None:
-    def reid(system: str, metric: str, value: float, evaluator: str = "e") -> Figure:
-        who = "aligned" if system == "b2" else "unprotected"
-        found = figure(
-            system, f"reidentification {who}", value, 0, 1, metric=metric, evaluator=evaluator
-        )
-        return replace(found, n_speakers="20", n_segments="180")
-
-    figures = [
-        bare(), figure("b2", "aligned", 0.3, 0.2, 0.4), reid("b2", "reid_speaker_top_1", 0.4),
-        reid("b2", "chance_reid_speaker_top_1", 0.05), reid("original", "reid_speaker_top_1", 0.9),
-        reid("original", "reid_speaker_top_1", 1.0, "other"),
-    ]  # fmt: skip
-    table = verdict_table(figures)
-    assert table.header[-1] == "people named from 9 recordings each"
-    assert table.rows[0][-1] == "8 of 20 women by aligned, e (unprotected 18, guessing 1)"
-    assert table.rows[0][1] == "✗ people are often found: 8 of 20 people are named rightly"
-
-
-def test_the_worst_person_is_that_of_all_evaluators() -> None:
-    def linkability(name: str, evaluator: str, value: str) -> SpeakerFigure:
-        where = ("c", "x_f", "f", "b2", *named("aligned"), evaluator, "OA")
-        return SpeakerFigure(*where, name, "linkability", value, "digest")
-
-    speakers = [
-        linkability("a", "e", "0.4"), linkability("b", "other", "0.9"), linkability("c", "e", ""),
-    ]  # fmt: skip
-    (row,) = verdict_table([bare(), figure("b2", "aligned", 0.49, 0.47, 0.52)], speakers).rows
-    assert row[-1] == "b (linkability 0.90)"
-    assert row[1].endswith("but the worst-protected person has a linkability of 0.90")
-
-
 def test_recordings_of_a_person_stand_beside_one() -> None:
     """EERs of the scores as they are and normalised, from one recording and from all."""
     figures = [bare(), figure("b2", "ignorant", 0.46, 0.42, 0.52)]
-    for name, value in (
-        ("eer_1", 0.46), ("eer_normalised_1", 0.44), ("eer_all", 0.3), ("eer_normalised_all", 0.75),
-        ("named_all", 0.4),
+    for name, n, value in (
+        ("eer_normalised", 1, 0.44), ("eer", "all", 0.3), ("eer_normalised", "all", 0.75),
+        ("named", "all", 0.4),
     ):  # fmt: skip
-        figures.append(figure("b2", "recordings ignorant", value, value - 0.04, value + 0.04,
-                              metric=f"{name}_recordings"))  # fmt: skip
+        figures.append(figure("b2", "ignorant", value, value - 0.04, value + 0.04,
+                              metric=f"{name}/recordings={n}"))  # fmt: skip
     for n, *eer, p in (("1", 0.44, 0.4, 0.48, 0.2), ("all", 0.25, 0.21, 0.29, 0.01)):
-        for name, own in (("eer", eer), ("p_value", [p, 0.0, 0.0])):
+        for kind, own in (("value", eer), ("p", [p, 0.0, 0.0])):
             figures.append(figure("b2", "strongest", *own, evaluator="all",
-                                  metric=f"{name}_strongest_{n}_recordings"))  # fmt: skip
+                                  metric=f"eer/recordings={n}/kind={kind}"))  # fmt: skip
     (judged,) = verdicts(figures)["b2"]
     assert judged.verdict.attack is not None
     assert judged.verdict.attack.several["all"].value == 0.25  # 0.75, turned round
@@ -225,34 +153,6 @@ def test_recordings_of_a_person_stand_beside_one() -> None:
     assert drawn is not None and "44.0 % from 1 by ignorant, e, 25.0 % from all" in drawn.alt
 
 
-def test_recordings_enrolled_stand_beside_those_heard() -> None:
-    """The lower of both scores, turned round where it is above 50 %."""
-    figures = [bare(), figure("b2", "ignorant", 0.46, 0.42, 0.52)]
-    named = {"eer_1": 0.4, "eer_all": 0.3, "eer_1_enrolled_1": 0.45}
-    named["eer_normalised_1_enrolled_1"] = 0.58
-    figures += [figure("b2", "recordings ignorant", value, value - 0.01, value + 0.01,
-                       metric=f"{name}_recordings") for name, value in named.items()]  # fmt: skip
-    table = tables.enrolment_table(results(figures).metrics)
-    one = ["42.0 [41.0, 43.0]", *["–"] * 4]
-    every = ["40.0 [39.0, 41.0]", *["–"] * 3, "30.0 [29.0, 31.0]"]
-    at = ["x_f", "b2", "ignorant", "e"]
-    assert table.rows == [[*at, "1", *one], [*at, "all", *every]]
-    assert "## Recordings enrolled" in render(figures)
-    assert not tables.enrolment_table(results(figures[:4]).metrics).rows
-
-
-def test_what_the_voice_adds_to_the_words_stands_in_the_row() -> None:
-    """The most of all attackers: the EER falls from that of the words by so many points."""
-    figures = [bare(), figure("b2", "ignorant", 0.3, 0.2, 0.4)]
-    assert not select.beside_words(results(figures).metrics)
-    for who, value in (("ignorant", -0.08), ("lazy_informed", -0.15)):
-        figures.append(figure("b2", who, value, value - 0.05, value + 0.05,
-                              metric="eer_beside_words", evaluator="fused"))  # fmt: skip
-    table = verdict_table(figures)
-    assert table.header[-1] == "the voice adds to the words (points of EER)"
-    assert table.rows[0][-1] == "women 15.0 [10.0, 20.0]"
-
-
 def test_the_interval_of_the_strongest_covers_its_choice() -> None:
     """None of 30 attackers is known to be beyond chance; that of the lowest of all is. Cell and
     verdict have its interval, whose upper end noise alone can bring below 50 %."""
@@ -261,19 +161,21 @@ def test_the_interval_of_the_strongest_covers_its_choice() -> None:
         eer = 0.3 if i == 7 else 0.4
         figures.append(figure("b2", "ignorant", 0.48, 0.46, 0.51, evaluator=f"e{i}"))
         figures.append(bare(evaluator=f"e{i}"))
-        figures.append(figure("b2", "recordings ignorant", eer, eer - 0.05, eer + 0.05,
-                              metric="eer_all_recordings", evaluator=f"e{i}"))  # fmt: skip
+        figures.append(figure("b2", "ignorant", eer, eer - 0.05, eer + 0.05,
+                              metric="eer/recordings=all", evaluator=f"e{i}"))  # fmt: skip
     found = [verdicts(figures)["b2"][0].verdict]
-    for metric, value in (("eer", 0.3), ("p_value", 0.004)):
-        metric += "_strongest_all_recordings"
+    for kind, value in (("value", 0.3), ("p", 0.004)):
+        metric = f"eer/recordings=all/kind={kind}"
         figures.append(figure("b2", "strongest", value, 0.2, 0.33, metric=metric, evaluator="all"))
     assert "all" not in results(figures).evaluators()
     found += [verdicts(figures)["b2"][0].verdict]
     assert [v.level for v in found] == [Level.UNSHOWN, Level.NOW_AND_THEN]
     assert [v.attack.evaluator for v in found if v.attack] == ["e7", "e7"]
     assert found[1].eers["all"].eer == Value(0.3, 0.2, 0.33)
+    bare_eer = "(unprotected 2.0 [0.0, 5.0])"
     cell = (
-        "women 30.0 [20.0, 33.0] from all recordings by ignorant, e7 (unprotected 2.0 [0.0, 5.0])"
+        f"women 48.0 [46.0, 50.0] from one by ignorant, e0 {bare_eer}, 30.0 [20.0, 33.0] from all "
+        f"recordings by ignorant, e7 {bare_eer}"
     )
     assert verdict_table(figures).rows[0][2] == cell
     by_chance = replace(figures[-1], value="0.06")
@@ -324,8 +226,8 @@ def test_the_best_of_many_attackers_who_hear_nothing_was_a_leak(signal, most, le
         intervals: Any = found["intervals"]
         chosen = {
             n: (Value(float(str(found[name])), *intervals[name]),
-                float(str(found[name.replace("eer", "p_value")])))
-            for n in ("1", "3", "all") for name in (f"eer_strongest_{n}_recordings",)
+                float(str(found[but(name, kind="p")])))
+            for n in ("1", "3", "all") for name in (key("eer", recordings=n),)
         }  # fmt: skip
         attacks = attack({"eer": [0.45, 0.4, 0.5], "times": 10})
         leaks += judge(attacks, chosen=chosen).level < Level.UNJUDGED
@@ -359,33 +261,12 @@ def test_a_learner_without_a_control_passed_by_a_strong_encoder() -> None:
         assert "semi-informed (back end) by pyannote/plda" in trust_of(found)[1]
 
 
-def test_results_md_and_the_first_screen_did_not_say_that_results_are_missing() -> None:
-    """The strongest attacker's may be among them (--allow-loss)."""
-    found = results([bare(), figure("b2", "ignorant", 0.45, 0.4, 0.5)])
-    assert "Missing or broken" not in markdown(found) and "## Missing" not in markdown(found)
-    found.missing.append(("exp/a_b|c", "a_b: no metrics.json"))
-    assert trust_of(found)[0].startswith("Missing or broken results: 1. An attacker among them may")
-    assert "## Missing\n\n- exp/a_b\\|c: a_b: no metrics.json\n" in markdown(found)
-
-
-def test_of_two_lists_of_one_group_only_the_last_was_told() -> None:
-    """VCTK has two lists of women; the console kept the verdict on the second."""
-    lists = ("vctk_test_f", "vctk_test_common_f")
-    figures = [replace(bare(), split=split) for split in lists]
-    figures += [replace(figure("b2", "ignorant", eer, eer - 0.03, eer + 0.02), split=split)
-                for split, eer in zip(lists, (0.05, 0.48), strict=True)]  # fmt: skip
-    told = "\n".join(verdict_lines(figures))
-    assert "women (vctk_test_f): people are mostly found (b2)" in told
-    assert "women (vctk_test_common_f): no leak shown" in told
-    assert "women (vctk_test_common_f) 48.0" in verdict_table(figures).rows[0][2]
-
-
 def test_the_picture_showed_whom_another_attacker_names_than_the_verdict_says() -> None:
     figures = [bare()]
     for who, eer, share in (("ignorant", 0.45, 0.1), ("aligned", 0.47, 0.9)):
         figures.append(figure("b2", who, eer, eer - 0.04, eer + 0.04))
-        for metric, value in (("reid_speaker_top_1", share), ("chance_reid_speaker_top_1", 0.1)):
-            named_by = figure("b2", f"reidentification {who}", value, 0, 1, metric=metric)
+        for metric, value in ((NAMED, share), (f"{NAMED}/kind=chance", 0.1)):
+            named_by = figure("b2", who, value, 0, value, metric=metric)
             figures.append(replace(named_by, n_speakers="20"))
     assert "18 of 20" in verdict_table(figures).rows[0][1]
     drawn = recordings(results(figures))
@@ -420,78 +301,6 @@ def test_an_attacker_who_fails_a_control_is_no_evidence_and_a_control_no_system(
     told = ["x_f", "lazy-informed", "pyannote/cosine", "5.0 [0.0, 10.0]", "20.0 [10.0, 30.0]"]
     assert table.rows == [told]
     assert "## Controls" in render([*rows, *found, *dosed])
-
-
-def test_trainings_of_one_evaluator_give_the_spread() -> None:
-    seeds = ("e/plda", "e_seed1/plda", "e_seed2/plda", "other/plda")
-    figures = [
-        figure("b2", "aligned", eer, 0.0, 0.5, evaluator=name)
-        for name, eer in zip(seeds, (0.10, 0.18, 0.14, 0.4), strict=True)
-    ]
-    assert trust([bare(), *figures])[-1].startswith(
-        "3 trainings of one evaluator differ by up to 8.0 points of EER"
-    )
-
-
-def test_the_page_says_how_many_draws_stand_behind_the_figures() -> None:
-    figures = [bare(), figure("b2r", "ignorant", 0.3, 0.2, 0.4)]
-    assert trust(figures)[-2].startswith("Every system protected these trials once: other draws")
-    more = [figure("b2r", who, n, 0, 0, metric="n_draws")
-            for who, n in (("ignorant", 3), ("lazy_informed", 4))]  # fmt: skip
-    assert trust([*figures, *more])[-2] == (
-        "Figures of random systems by ignorant and lazy-informed attackers are means over 3 to 4 "
-        "draws of pseudo-voices, and their intervals cover people and draws."
-    )
-
-
-def test_people_of_the_list_were_counted_instead_of_those_with_target_trials() -> None:
-    """13 of the list, of whom 8 had target trials: too few for a reassuring verdict."""
-    few = [bare(), figure("b2", "ignorant", 0.49, 0.47, 0.52), targets(8)]
-    assert people(few) == "8 women"
-    assert verdicts(few)["b2"][0].verdict.why == "but fewer than 10 people have target trials"
-    assert any(said.startswith("Only 8 women with target trials") for said in trust(few))
-    assert not any(said.startswith("Only") for said in trust([*few[:2], targets(11)]))
-
-
-def test_the_smallest_difference_that_the_lists_tell_stands_on_the_page() -> None:
-    rows = [bare(), figure("b2", "ignorant", 0.3, 0.2, 0.4)]
-    rows += [figure("b2", who, value, 0, 0, metric="eer_least_difference")
-             for who, value in (("ignorant", 0.07), ("aligned", 0.093))]  # fmt: skip
-    assert any("less than about 7.0 to 9.3 points for women" in said for said in trust(rows))
-    assert not any("smallest difference" in said for said in trust(rows[:2]))
-
-
-def test_a_system_that_fewer_attackers_were_run_on_is_named() -> None:
-    """Speech that others protected may come without what the informed attackers learn from."""
-    ours = [figure("b2", who, 0.3, 0.2, 0.4) for who in ("ignorant", "lazy_informed")]
-    theirs = figure("theirs", "ignorant", 0.45, 0.4, 0.5)
-    told = "Not run on theirs, where other systems were attacked by them: lazy-informed."
-    assert told in trust([bare(), *ours, theirs])
-    assert not [said for said in trust([bare(), *ours]) if said.startswith("Not run on")]
-
-
-def test_forty_target_voices_need_one_row() -> None:
-    names = [f"const_{i:02d}" for i in range(40)]
-    figures = [bare(), figure("b2", "ignorant", 0.3, 0.2, 0.4)]
-    figures += [figure(n, "ignorant", 0.3 if n != names[7] else 0.2, 0.1, 0.4) for n in names]
-    rows = verdict_table(figures).rows
-    assert [row[0] for row in rows] == ["b2", "const_NN: worst of 40, const_07"]
-    assert rows[1][2].startswith("women 20.0")
-
-
-def test_an_undefined_eer_had_no_row() -> None:
-    assert not verdict_table([bare()]).rows
-    rows = verdict_table([bare(), figure("b2", "aligned", math.nan, 0, 1)]).rows
-    assert rows[0][1:3] == ["– cannot be judged: no EER is defined", "women not defined"]
-
-
-def test_a_group_that_a_system_lacks_moved_the_figures_of_the_others() -> None:
-    figures = [bare(), bare(gender="m"), figure("a", "ignorant", 0.3, 0.2, 0.4)]
-    figures += [figure("a", "ignorant", 0.2, 0.1, 0.3, gender="m")]
-    figures += [figure("b", "ignorant", 0.1, 0.05, 0.2, gender="m")]
-    eers = [row[2] for row in verdict_table(figures).rows]
-    assert [text.count("women 30.0") + text.count("; men 20.0") for text in eers] == [2, 0]
-    assert eers[1].startswith("men 10.0")
 
 
 def test_words_of_one_group_stood_for_all() -> None:

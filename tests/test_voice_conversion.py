@@ -24,7 +24,8 @@ from steps.synthesis.f0 import F0Stats, compute_f0_stats, mix_f0_stats
 from steps.synthesis.matching import WorldSynthesiser
 from steps.synthesis.voices import VoicePool, match_vectors
 from steps.synthesis.world import analyse, extract_f0, synthesise
-from tests.making import (
+from tests.refusals import refuses
+from tests.world import (
     ODD_SIGNALS,
     RATE,
     check_in_parts,
@@ -34,7 +35,6 @@ from tests.making import (
     say,
     write_voices,
 )
-from tests.refusals import refuses
 from utils.archives import read_vectors, write_archive
 from utils.cli import UserError
 from utils.seeds import Draws
@@ -85,7 +85,7 @@ def pseudo(system, speaker: SourceSpeaker, *where: str):
     return system.pseudo_speaker(key(system.level, dataset, utt, speaker.speaker), speaker)
 
 
-def test_nearest_voices_and_their_weights() -> None:
+def test_nearest_voices_and_their_weights():
     vectors = np.array([[2.0, 0.0], [0.0, 5.0], [1.0, 1.0], [-1.0, 0.0], [1.0, 1.0]])
     voices, weights = nearest_voices(np.array([0.5, 0.0]), "abcde", vectors, 3)
     assert voices == ("a", "c", "e")  # cosine 1, then 0.707 twice: the first given comes first
@@ -113,7 +113,7 @@ def test_voices_of_an_encoder_whose_speakers_are_alike_had_equal_weights(load, p
     assert made.target.voices[0] == made.info["speakers"]
 
 
-def test_frames_are_mixed_by_weight(pool: Path) -> None:
+def test_frames_are_mixed_by_weight(pool):
     """Two voices together are the weighted mean of each alone; k of one voice are averaged."""
     synthesiser = WorldSynthesiser(VoicePool.load(pool), k=4)
     source = analyse(say(50, 150)).envelope
@@ -139,7 +139,7 @@ def test_frames_are_mixed_by_weight(pool: Path) -> None:
         assert row[1:] == pytest.approx(kept[:, 1:].mean(axis=0))
 
 
-def test_acceptance_11_own_frames_give_the_source_back(pool: Path) -> None:
+def test_acceptance_11_own_frames_give_the_source_back(pool):
     """With the source's own frames, k = 1 and F0 unchanged, what comes out is copy-synthesis."""
     wave = say(0, 195)  # voice f0
     target = Target(np.zeros(6), ("f0",), np.ones(1), F0Stats(0, 0, 0, np.zeros(101)))
@@ -155,7 +155,7 @@ def test_acceptance_11_own_frames_give_the_source_back(pool: Path) -> None:
     assert np.sqrt(np.mean((got - own)[samples] ** 2) / np.mean(own[samples] ** 2)) > 0.3
 
 
-def test_levels(load) -> None:
+def test_levels(load):
     """Who shares a pseudo-speaker: an utterance, a speaker of a set, a speaker, everybody."""
     one, two = source("s1"), source("s2")
     got = {}
@@ -172,7 +172,7 @@ def test_levels(load) -> None:
     assert len(set(got["const"])) == 1
 
 
-def test_a_pseudo_speaker_is_made_once(load) -> None:
+def test_a_pseudo_speaker_is_made_once(load):
     system = load(FARTHEST)
     first = pseudo(system, source())
     assert pseudo(system, source(), "set", "s1-2") is first
@@ -184,14 +184,14 @@ def test_a_pseudo_speaker_is_made_once(load) -> None:
 
 
 @pytest.mark.parametrize(("policy", "expected"), [("same", "f"), ("other", "m")])
-def test_gender_of_the_voices(load, policy: str, expected: str) -> None:
+def test_gender_of_the_voices(load, policy, expected):
     made = pseudo(load(FARTHEST + f"gender: {policy}\n"), source(gender="f"))
     assert made.info["target_gender"] == expected
     chosen = str(made.info["speakers"]).split(",")
     assert {GENDERS[name] for name in (*made.target.voices, *chosen)} == {expected}
 
 
-def test_random_gender_is_drawn_once_a_speaker(load) -> None:
+def test_random_gender_is_drawn_once_a_speaker(load):
     system = load(RANDOM + "gender: random\nlevel: utt\n")
     genders = {
         number: {
@@ -204,14 +204,7 @@ def test_random_gender_is_drawn_once_a_speaker(load) -> None:
     assert 6 <= sum(drawn == {"f"} for drawn in genders.values()) <= 18
 
 
-def test_any_gender_takes_the_nearest_voices_there_are(load) -> None:
-    system = load(RANDOM.replace("averaged: 2", "averaged: 10") + "gender: any\n")
-    made = pseudo(system, source(gender=None))  # which needs no gender of the source
-    assert made.info["target_gender"] == "-"
-    assert len(str(made.info["speakers"]).split(",")) == 10
-
-
-def test_a_source_in_the_pool_is_never_his_own_voice(load, pool: Path) -> None:
+def test_a_source_in_the_pool_is_never_his_own_voice(load, pool):
     vectors = dict(zip(VoicePool.load(pool).speakers, VoicePool.load(pool).xvectors, strict=True))
     nearest = FARTHEST.replace("farthest", "nearest").replace("averaged: 2", "averaged: 3")
     for text in (nearest, RANDOM + "level: const\n"):
@@ -223,7 +216,7 @@ def test_a_source_in_the_pool_is_never_his_own_voice(load, pool: Path) -> None:
                 assert name not in str(made.info["speakers"]).split(",")
 
 
-def test_constant_target_is_one_real_speaker(load, pool: Path) -> None:
+def test_constant_target_is_one_real_speaker(load, pool):
     text = "anonymiser: voice_conversion\ngenerator: {name: constant, target: 7, clusters: 5}\n"
     system = load(text)
     made = [pseudo(system, source(name, None, xvector=None)) for name in ("s1", "s2")]
@@ -241,7 +234,7 @@ def test_constant_target_is_one_real_speaker(load, pool: Path) -> None:
         refuses("one real voice", load, text + wrong)
 
 
-def test_f0_of_the_target_is_that_of_the_averaged_speakers(load, pool: Path) -> None:
+def test_f0_of_the_target_is_that_of_the_averaged_speakers(load, pool):
     """Mean of the means, root of the mean variance (paper 001), over the speakers averaged."""
     made = pseudo(load(FARTHEST), source())
     stats = [VoicePool.load(pool).f0(name) for name in str(made.info["speakers"]).split(",")]
@@ -250,7 +243,7 @@ def test_f0_of_the_target_is_that_of_the_averaged_speakers(load, pool: Path) -> 
     assert made.target.f0.sd == pytest.approx(np.sqrt(np.mean([s.sd**2 for s in stats])))
 
 
-def test_f0_none_keeps_the_contour_and_linear_moves_it(load) -> None:
+def test_f0_none_keeps_the_contour_and_linear_moves_it(load):
     wave = say(60, 130, 2.0)
     own = extract_f0(wave)
     who = source(gender="f", f0=compute_f0_stats([own]))
@@ -269,7 +262,7 @@ def test_f0_none_keeps_the_contour_and_linear_moves_it(load) -> None:
         assert result.mean == pytest.approx(target.mean, abs=0.02)
 
 
-def test_no_voiced_frame_leaves_f0_and_is_noted_once(load) -> None:
+def test_no_voiced_frame_leaves_f0_and_is_noted_once(load):
     system = load(FARTHEST + "f0: linear\n")
     for name in ("s1", "s2"):
         who = source(name, f0=compute_f0_stats([]))
@@ -278,13 +271,13 @@ def test_no_voiced_frame_leaves_f0_and_is_noted_once(load) -> None:
 
 
 @pytest.mark.parametrize("name", ODD_SIGNALS)
-def test_odd_signals(load, name: str) -> None:
+def test_odd_signals(load, name):
     wave = ODD_SIGNALS[name]
     who = source(f0=F0Stats(100, np.log(140), 0.2, np.linspace(4.5, 5.3, 101)))
     check_odd_signal(wave, load(FARTHEST + "f0: linear\n").transform(wave, key(), who)[0])
 
 
-def test_a_small_pool_is_noted_and_a_missing_gender_is_an_error(load, pool, tmp_path) -> None:
+def test_a_small_pool_is_noted_and_a_missing_gender_is_an_error(load, pool, tmp_path):
     system = load("anonymiser: voice_conversion\nneighbours: 9\ngenerator: {name: random}\n")
     for name in ("s1", "s2"):
         made = pseudo(system, source(name))
@@ -336,7 +329,7 @@ def write_xvectors(folder: Path, speakers: list[str], seed: int) -> Path:
     return folder
 
 
-def test_perm_gives_enrolment_and_trials_one_voice(make_data_dir, pool, tmp_path) -> None:
+def test_perm_gives_enrolment_and_trials_one_voice(make_data_dir, pool, tmp_path):
     """The two sets know different things of a speaker; the first folder counts for both."""
     conf = tmp_path / "perm.yaml"
     conf.write_text(FARTHEST + "level: perm\n")
@@ -353,7 +346,7 @@ def test_perm_gives_enrolment_and_trials_one_voice(make_data_dir, pool, tmp_path
     assert got[0] == alone[0] != alone[1]
 
 
-def test_same_bits_whatever_the_order_and_the_parts(make_data_dir, pool, tmp_path) -> None:
+def test_same_bits_whatever_the_order_and_the_parts(make_data_dir, pool, tmp_path):
     conf = tmp_path / "b1.yaml"
     conf.write_text(FARTHEST + "level: utt\n")
     data = make_data_dir(tmp_path / "set", {"s1": 2, "s2": 2}, seconds=0.3)
@@ -374,7 +367,7 @@ def test_same_bits_whatever_the_order_and_the_parts(make_data_dir, pool, tmp_pat
     assert (settings["neighbours"], settings["k"], settings["f0"]) == (3, 4, "none")
 
 
-def test_missing_folders_and_generators_are_named(tmp_path: Path, pool: Path) -> None:
+def test_missing_folders_and_generators_are_named(tmp_path, pool):
     path = tmp_path / "x.yaml"
     path.write_text("anonymiser: voice_conversion\n")
     refuses("generator: is missing", describe_system, path)
@@ -432,7 +425,7 @@ def put_together(pool: Path, monkeypatch: pytest.MonkeyPatch):
     return make
 
 
-def test_what_generator_and_synthesiser_are_given(pool: Path, put_together) -> None:
+def test_what_generator_and_synthesiser_are_given(pool, put_together):
     """A vector of no speakers takes the F0 of the voices near it; the synthesiser gets all."""
     system, generator, synthesiser = put_together(f0="linear")
     voices = VoicePool.load(pool)
@@ -456,7 +449,7 @@ def test_what_generator_and_synthesiser_are_given(pool: Path, put_together) -> N
     assert "neural source-filter" in system.settings()["note"]
 
 
-def test_trained_folders_are_asked_for_by_option(pool: Path, tmp_path: Path) -> None:
+def test_trained_folders_are_asked_for_by_option(pool, tmp_path):
     """The need "synthesiser:nsf_mini" was looked up under its whole name."""
     path = tmp_path / "x.yaml"
     path.write_text(FARTHEST + "synthesiser: nsf_mini\n")
@@ -465,7 +458,7 @@ def test_trained_folders_are_asked_for_by_option(pool: Path, tmp_path: Path) -> 
         load_anonymiser(path, resources=Resources(pool, (pool,), synthesiser=tmp_path))
 
 
-def test_a_leak_mixes_the_own_vector_into_the_pseudo_speaker_s(put_together) -> None:
+def test_a_leak_mixes_the_own_vector_into_the_pseudo_speaker_s(put_together):
     """(1 - a) p + a x, a dose for attackers to be tested with; x of another encoder is refused."""
     system, generator, synthesiser = put_together(leak=0.4)
     who = source(gender="f", xvector=np.arange(6.0))
@@ -478,7 +471,7 @@ def test_a_leak_mixes_the_own_vector_into_the_pseudo_speaker_s(put_together) -> 
     assert VoiceConversion.parse(values, "x.yaml").description.needs == ("pool", "xvectors")
 
 
-def test_the_bend_of_the_content_is_drawn_once_a_pseudo_speaker(put_together) -> None:
+def test_the_bend_of_the_content_is_drawn_once_a_pseudo_speaker(put_together):
     """Equal keys have one, another speaker or draw another; without it none is given."""
     bend = {"content_scale": 0.1, "content_bend": 0.05}
 

@@ -35,7 +35,7 @@ def made(folder: Path) -> Made:
             made_.row(melody, "OP", "f0_correlation", 0.1 * i)
             made_.speaker(melody, "s0", "f0_correlation", 0.9)
         for j in range(4):
-            for metric in ("linkability", BINS):
+            for metric in ("linkability", "linkability_bins/group=50"):
                 value = 1.0 if i == 0 else 0.9 - 0.1 * j - 0.1 * ((i - 1) % 3)
                 made_.speaker(of, f"s{j}", metric, value)
     return made_

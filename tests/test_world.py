@@ -10,7 +10,6 @@ from scipy.signal import lfilter
 
 from steps.anonymise import main as anonymise
 from steps.anonymisers.registry import describe_system, load_anonymiser
-from steps.audio import read_audio
 from steps.extract_f0 import main as extract_f0_program
 from steps.extract_world import main as extract_world_program
 from steps.sources import SourceSpeaker, VoiceKey
@@ -29,8 +28,7 @@ from steps.synthesis.world import (
 )
 from tests.refusals import refuses
 from utils.archives import ObjectReader, read_vectors
-from utils.cli import LossError, UserError
-from utils.seeds import Draws
+from utils.cli import UserError
 
 COPY = Path(__file__).resolve().parents[1] / "egs/TEMPLATE/conf/systems/copy.yaml"
 RATE = 16000
@@ -65,7 +63,7 @@ def noise(n: int, level: float = 0.1) -> np.ndarray:
 
 
 @pytest.mark.parametrize("f0", [90.0, 137.3, 220.0, 330.0])
-def test_a_vowel_keeps_its_pitch_and_its_formants(f0: float) -> None:
+def test_a_vowel_keeps_its_pitch_and_its_formants(f0):
     wave = vowel(f0)
     frames = analyse(wave)
     middle = slice(5, -5)
@@ -87,7 +85,7 @@ def _peak(wave: np.ndarray, near: float, f0: float) -> float:
 
 
 @pytest.mark.parametrize("mains", [50.0, 60.0])
-def test_mains_hum_is_not_taken_for_a_voice(mains: float) -> None:
+def test_mains_hum_is_not_taken_for_a_voice(mains):
     """Speakers 103 and 1116 of LibriSpeech had a pitch of 62 Hz in 4 % of their frames."""
     hum = 0.02 * np.sin(2 * np.pi * mains * np.arange(RATE) / RATE)
     wave = np.concatenate((np.zeros(4000), vowel(200.0), np.zeros(4000)))
@@ -96,19 +94,10 @@ def test_mains_hum_is_not_taken_for_a_voice(mains: float) -> None:
     assert np.count_nonzero((f0 > 0) & (f0 < 100)) == 0
 
 
-def test_changed_pitch_is_heard_and_formants_stay() -> None:
-    wave = vowel(120.0)
-    frames = analyse(wave)
-    higher = synthesise(replace(frames, f0=frames.f0 * 1.5), len(wave))
-    assert extract_f0(higher)[6:-6] == pytest.approx(180.0, rel=0.02)
-    old, new = frames.envelope[10:-10].mean(0), analyse(higher).envelope[10:-10].mean(0)
-    assert np.corrcoef(old[1:], new[1:])[0, 1] > 0.98
-
-
 @pytest.mark.parametrize(
     "n", [1, 2, 79, 80, 159, 160, 161, 479, 800, 801, 1000, 3199, 3200, 3201, 8000, 15999, 16000]
 )
-def test_frames_and_samples_are_as_many_as_they_should_be(n: int) -> None:
+def test_frames_and_samples_are_as_many_as_they_should_be(n):
     for wave in (noise(n), vowel(150.0, 1.0)[:n], np.zeros(n)):
         frames = analyse(wave)
         n_frames = 1 + n // HOP
@@ -121,14 +110,14 @@ def test_frames_and_samples_are_as_many_as_they_should_be(n: int) -> None:
         assert np.isfinite(out).all()
 
 
-def test_unvoiced_speech_stays_noise_of_its_level() -> None:
+def test_unvoiced_speech_stays_noise_of_its_level():
     wave = noise(3200)
     out = copy(wave)
     assert not extract_f0(wave).any()
     assert np.std(out[400:-400]) == pytest.approx(np.std(wave), rel=0.25)
 
 
-def test_fine_frames_have_a_pitch_everywhere_and_the_aperiodicity_says_what_is_noise() -> None:
+def test_fine_frames_have_a_pitch_everywhere_and_the_aperiodicity_says_what_is_noise():
     """Copies of DIO's voicing lost words: of 1,576, 102 were wrong, of fine frames 70."""
     gap = slice(RATE // 2, RATE // 2 + 4800)
     wave = np.concatenate((vowel(200.0), noise(4800, 0.05), vowel(100.0)))
@@ -150,7 +139,7 @@ def test_fine_frames_have_a_pitch_everywhere_and_the_aperiodicity_says_what_is_n
     assert unbroken(broken) == pytest.approx([100, 100, 200, 400, 400])
 
 
-def test_digital_silence_stays_silent() -> None:
+def test_digital_silence_stays_silent():
     assert not copy(np.zeros(3200)).any()
     assert not copy(np.full(3200, 0.25)).any()  # a constant is no sound
     wave = np.concatenate((np.zeros(4000), noise(4000), np.zeros(4000)))
@@ -161,21 +150,14 @@ def test_digital_silence_stays_silent() -> None:
     assert not silent_frames(analyse(noise(3200, 2**-15)).envelope).any()  # the last bit is sound
 
 
-def test_a_clipped_signal_is_copied() -> None:
-    wave = np.clip(20 * vowel(150.0), -1.0, 1.0)
-    out = copy(wave)
-    assert np.isfinite(out).all()
-    assert extract_f0(out)[6:-6] == pytest.approx(150.0, rel=0.02)
-
-
-def test_frames_that_end_early_are_followed_by_silence() -> None:
+def test_frames_that_end_early_are_followed_by_silence():
     frames = analyse(noise(1600))
     out = synthesise(frames, 4000)
     assert len(out) == 4000
     assert not out[11 * HOP :].any()
 
 
-def test_packing() -> None:
+def test_packing():
     frames = analyse(vowel(150.0))
     matrix = pack(frames)
     assert matrix.shape == (len(frames), 42)
@@ -187,13 +169,13 @@ def test_packing() -> None:
 
 
 @pytest.mark.parametrize("wave", [np.zeros(0), np.array([0.0, np.nan]), np.zeros((2, 2))])
-def test_what_is_no_signal_is_an_error(wave: np.ndarray) -> None:
+def test_what_is_no_signal_is_an_error(wave):
     refuses("empty, or holds a sample", analyse, wave)
 
 
-def test_what_are_no_frames_is_an_error() -> None:
+def test_what_are_no_frames_is_an_error():
     frames = analyse(noise(1600))
-    with pytest.raises(ValueError, match="no WORLD frames"):
+    with pytest.raises(ValueError, match="not WORLD frames"):
         synthesise(WorldFrames(frames.f0, frames.envelope[:, :39], frames.aperiodicity), 1600)
     with pytest.raises(UserError, match="not a finite number"):
         synthesise(replace(frames, envelope=frames.envelope * np.nan), 1600)
@@ -201,7 +183,7 @@ def test_what_are_no_frames_is_an_error() -> None:
         synthesise(replace(frames, envelope=frames.envelope + 1e4), 1600)
 
 
-def test_the_programs_write_archives(make_data_dir, tmp_path: Path, capsys) -> None:
+def test_the_programs_write_archives(make_data_dir, tmp_path, capsys):
     data = make_data_dir(tmp_path / "set", {"s1": 2, "s2": 1})
     soundfile.write(data / "wav/s1-000.wav", vowel(150.0), RATE, subtype="PCM_16")
     assert extract_f0_program([str(data), str(tmp_path / "f0")]) == 0
@@ -217,20 +199,6 @@ def test_the_programs_write_archives(make_data_dir, tmp_path: Path, capsys) -> N
     assert not (tmp_path / "f0/skipped.txt").exists()
 
 
-def test_losses_are_counted_and_nothing_half_written(make_data_dir, tmp_path: Path, capsys) -> None:
-    data, out = make_data_dir(tmp_path / "set", {"s1": 2}), tmp_path / "out"
-    (data / "wav/s1-001.wav").write_text("no audio")
-    with pytest.raises(LossError, match=r"1 of 2 utterances lost, 0 allowed.*s1-001"):
-        extract_world_program([str(data), str(out)])
-    assert not list(out.glob("world.*"))
-    assert extract_world_program(["--allow-loss", "1", str(data), str(out)]) == 0
-    assert "read 2 utterances / written 1 matrices, 11 frames / skipped 1" in (
-        capsys.readouterr().out
-    )
-    assert (out / "skipped.txt").read_text().startswith("s1-001 ")
-    assert list(ObjectReader(out / "world.scp")) == ["s1-000"]
-
-
 @pytest.mark.parametrize("floor, ceiling", [(40, 400), (60, 601), (300, 400), (400, 60)])
 def test_a_range_that_cannot_be_is_an_error(floor, ceiling, make_data_dir, tmp_path):
     data = make_data_dir(tmp_path / "set", {"s1": 1})
@@ -239,7 +207,7 @@ def test_a_range_that_cannot_be_is_an_error(floor, ceiling, make_data_dir, tmp_p
         extract_f0_program([*options, str(data), str(tmp_path / "out")])
 
 
-def test_the_range_is_used(make_data_dir, tmp_path: Path) -> None:
+def test_the_range_is_used(make_data_dir, tmp_path):
     data = make_data_dir(tmp_path / "set", {"s1": 1})
     soundfile.write(data / "wav/s1-000.wav", vowel(500.0), RATE, subtype="PCM_16")
     options = ["--f0-ceiling", "600"]
@@ -270,7 +238,7 @@ def signals() -> dict[str, np.ndarray]:
     }
 
 
-def test_the_program_on_hard_input(make_data_dir, tmp_path: Path) -> None:
+def test_the_program_on_hard_input(make_data_dir, tmp_path):
     data, out = make_data_dir(tmp_path / "set", {"s1": 5}), tmp_path / "out"
     for utt, wave in signals().items():
         soundfile.write(data / f"wav/{utt}.wav", wave, RATE, subtype="PCM_16")
@@ -291,25 +259,7 @@ def test_the_program_on_hard_input(make_data_dir, tmp_path: Path) -> None:
     assert not late[:1200].any()
 
 
-def test_it_draws_nothing_and_needs_nothing(tmp_path: Path) -> None:
-    assert describe_system(COPY).needs == ()
-    system = load_anonymiser(COPY, Draws(5))
-    assert system.is_random is False
-    assert system.settings() == {
-        "anonymiser": "copy_synthesis",
-        "fine": False,
-        "output": {"peak": 0.95, "full_scale": 32768, "truncate": False},
-    }
-    wave = signals()["s1-003"]
-    first, _ = system.transform(wave, VoiceKey("const"), SourceSpeaker("a"))
-    again, _ = load_anonymiser(COPY, Draws(6)).transform(
-        wave, VoiceKey("utt", ("b",)), SourceSpeaker("b")
-    )
-    assert first.tobytes() == again.tobytes()
-    refuses("draws nothing at random", load_anonymiser, COPY, Draws(0, 1))
-
-
-def test_its_settings(tmp_path: Path) -> None:
+def test_its_settings(tmp_path):
     assert load_anonymiser(conf(tmp_path, "peak: 0.5\n")).output.peak == 0.5
     _, info = load_anonymiser(conf(tmp_path, "fine: true\n")).transform(
         signals()["s1-003"], VoiceKey("const"), SourceSpeaker("a")
@@ -325,30 +275,6 @@ def test_its_settings(tmp_path: Path) -> None:
         ("level: spk", "system.yaml: level"),
     ],
 )  # fmt: skip
-def test_settings_that_cannot_be(text: str, message: str, tmp_path: Path) -> None:
+def test_settings_that_cannot_be(text, message, tmp_path):
     refuses(message, load_anonymiser, conf(tmp_path, f"{text}\n"))
     refuses(message, describe_system, conf(tmp_path, f"{text}\n"))
-
-
-@pytest.mark.corpora
-@pytest.mark.slow
-def test_real_speech_keeps_its_length_and_its_pitch(corpora: Path) -> None:
-    """A dozen speakers; pitch of the copy against pitch of the original, where both are voiced."""
-    system = load_anonymiser(COPY)
-    files = sorted((corpora / "librispeech/test-clean").rglob("*.flac"))[::9][:12]
-    correlations, agree, n_frames = [], 0, 0
-    for path in files:
-        wave = read_audio(path.stem, str(path)).samples[: 5 * RATE]
-        out, _ = system.transform(wave, VoiceKey("const"), SourceSpeaker("a"))
-        assert len(out) == len(wave)
-        pcm = system.output.to_pcm16(out) / 32768
-        before, after = extract_f0(wave), extract_f0(pcm)
-        both = (before > 0) & (after > 0)
-        agree += int(np.sum((before > 0) == (after > 0)))
-        n_frames += len(both)
-        correlations.append(np.corrcoef(before[both], after[both])[0, 1])
-    print(np.round(correlations, 3), agree / n_frames)
-    assert len(files) == 12
-    assert np.median(correlations) > 0.97
-    assert min(correlations) > 0.9
-    assert agree / n_frames > 0.9

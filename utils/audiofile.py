@@ -73,7 +73,7 @@ HEAD = 6000  # bytes that `container` looks at
 
 
 def container(head: bytes) -> str:
-    """Name of the container that a file's first bytes tell of; empty for an unknown one, as of bare
+    """Name of the container that a file's first bytes show; empty for an unknown one, such as bare
     samples."""
     for pattern, name in _CONTAINERS:
         if pattern.match(head):
@@ -93,7 +93,7 @@ def _two_frames(codec: str, head: bytes) -> bool:
 
 def audio_format(path: Path) -> str | None:
     """Format name of libsndfile for a suffix, or the suffix of one that libsndfile does not read;
-    None for what is no audio."""
+    None for a suffix of no audio format."""
     name = path.suffix[1:].upper()
     name = _ALIASES.get(name, name)
     # To read RAW takes more than a suffix.
@@ -114,8 +114,8 @@ class _Forward(soundfile.SoundFile):  # type: ignore[misc]  # it has no types
 
 @dataclass(frozen=True)
 class Link:
-    """Recording in a file. told: its header tells its length, so that less means a cut file.
-    samples: what a header tells of that libsndfile believes less than the size of the file."""
+    """Recording in a file. told: its header states its length, so that less means a cut file.
+    samples: number that the header states, where libsndfile trusts the size of the file more."""
 
     open: Callable[[], AbstractContextManager[Any]]  # a _Forward or a _Decoder
     told: bool = True
@@ -179,7 +179,8 @@ class AudioFile:
         """Open a file of a data directory; also AudioError for several channels."""
         found = cls.open(path)
         if found.channels != 1:
-            raise AudioError(f"has {found.channels} channels; only mono is read")
+            part = "make a file of each, as by: sox FILE NEW.wav remix 1"
+            raise AudioError(f"has {found.channels} channels; only mono is read; {part}")
         return found
 
     @property
@@ -189,7 +190,7 @@ class AudioFile:
 
     def blocks(self, size: int = 0) -> Iterator["Float64"]:
         """Yield all samples, full scale 1, at most (size, channels) at a time; 0: as few times as
-        there are links. AudioError where fewer decode than were counted."""
+        there are links. AudioError where fewer samples decode than were counted."""
         n = 0
         with _reading():
             for link in self.links:
@@ -218,7 +219,7 @@ class Sink(io.FileIO):
         return len(data)
 
     def check(self) -> None:
-        """Raise the OSError of what was not written."""
+        """Raise the OSError of a failed write."""
         if self._failed:
             raise self._failed
 
@@ -236,7 +237,7 @@ def _reason(error: Exception) -> str:
 
 
 def _refusal(path: Path, error: Exception, other: Exception) -> str:
-    """What is wrong with a file that neither library reads, by what each says of it."""
+    """Describe why a file cannot be read, from the errors of both libraries."""
     with path.open("rb") as stream:
         kind = container(stream.read(HEAD))
     if kind and getattr(error, "code", 0) == _UNKNOWN_FORMAT:
@@ -420,9 +421,8 @@ def _decode(container: "InputContainer", bare: bool) -> Iterator[tuple["Float64"
     rates, to_floats, seconds, due = set(), av.AudioResampler("dblp"), 0.0, 0.0
     codec = _track(container).codec_context
     codec.thread_count, codec.options = 1, _STRICT
-    for packet in chain(_packets(container), [None]):
-        if packet and not bare:
-            due += float((packet.duration or 0) * packet.time_base)
+    for packet, length in chain(_packets(container), [(None, 0.0)]):
+        due += 0 if bare else length
         for frame in codec.decode(av.Packet(bytes(packet)) if bare and packet else packet):
             seconds += frame.samples / frame.sample_rate
             rates.add((frame.sample_rate, frame.layout.name))
@@ -447,27 +447,33 @@ def _track(container: "InputContainer") -> "AudioStream":
     return tracks[0]
 
 
-def _packets(container: "InputContainer") -> Iterator["Packet[Any]"]:
-    """Yield the packets of the audio track; AudioError where some are damaged or not there."""
+def _packets(container: "InputContainer") -> Iterator[tuple["Packet[Any]", float]]:
+    """Yield the packets of the audio track and their seconds; AudioError where some are damaged or
+    not there."""
     track, films = _track(container), container.streams.video
     told, end = _told_seconds(container, track), 0.0
     last = 0.0 if told and not films else None
+    timed, tick = container.format.name != "ogg", float(track.time_base or 0)
     packets = container.demux()
-    while (packet := _step(partial(next, packets, None))) is not None:
+    advance = partial(next, packets, None)
+    while (packet := _step(advance)) is not None:
         if packet.is_corrupt:
             raise AudioError(f"is truncated or damaged at {end:.1f} seconds; {_SAVE}")
-        if packet.size and packet.pts is not None:
-            begin = float(packet.pts * packet.time_base)
-            stop = begin + float((packet.duration or 0) * packet.time_base)
-            end = max(end, stop)
-            if packet.stream is track:
-                if last is not None and abs(begin - last) > _GAP and container.format.name != "ogg":
-                    raise AudioError(
-                        f"is damaged: {begin:.1f} s follow behind {last:.1f} s; {_SAVE}"
-                    )
-                last = stop
-        if packet.size and packet.stream is track:
-            yield packet
+        if not packet.size:
+            continue  # which tells of the end
+        ours = packet.stream is track
+        unit = tick if ours else float(packet.time_base)
+        length = (packet.duration or 0) * unit
+        if packet.pts is not None:
+            begin = packet.pts * unit
+            end = max(end, begin + length)
+            jump = 0 if last is None else abs(max(begin, 0) - last)  # a codec begins before 0
+            if ours and timed and jump > _GAP:
+                raise AudioError(f"is damaged: {begin:.1f} s follow behind {last:.1f} s; {_SAVE}")
+            if ours:
+                last = begin + length if length else None
+        if ours:
+            yield packet, length
     slack = _LAST_PICTURE if any(not film.disposition & _COVER for film in films) else _GAP
     if end < told - slack:
         raise AudioError(f"{_cut(round(told, 1), round(end, 1), 'seconds')}; {_SAVE}")
@@ -477,8 +483,9 @@ def _told_seconds(container: "InputContainer", track: "AudioStream") -> float:
     """Seconds of which a container tells; 0 where it tells none."""
     if container.format.name not in _TELLING:
         return 0
-    if track.duration and track.time_base:
-        return float(max(track.duration, track.frames) * track.time_base)
+    length = track.frames if container.format.name == "avi" else track.duration
+    if length and track.time_base:
+        return float(length * track.time_base)
     return (container.duration or 0) / 1e6
 
 
@@ -680,8 +687,8 @@ def _measure(part: Callable[[], Any]) -> tuple[int, float]:
     """Packets, and the seconds that they have together."""
     n, seconds = 0, 0.0
     with _open_container(part()) as container:
-        for packet in _packets(container):
-            n, seconds = n + 1, seconds + float((packet.duration or 0) * packet.time_base)
+        for _, length in _packets(container):
+            n, seconds = n + 1, seconds + length
     return n, seconds
 
 

@@ -23,7 +23,7 @@ TOLERANCE = 0.1  # seconds between a listed and a true duration
 
 
 def check_file(path: str, listed: float | None) -> tuple[AudioInfo, str]:
-    """Header of an audio file, and what is wrong with it; listed: its duration in utt2dur."""
+    """Header of an audio file, and its fault, if any; listed: its duration in utt2dur."""
     info = probe_audio(path)
     if info.problem or listed is None or abs(listed - info.seconds) <= TOLERANCE:
         return info, info.problem

@@ -35,8 +35,8 @@ class LossError(UserError):
 
 
 class refusing:
-    """Context that makes a UserError of errors of some kinds; in its message {} stands for what the
-    error says, of the system's errors without number and file."""
+    """Context that turns errors of some kinds into a UserError. In its message {} stands for the
+    text of the error; for the system's errors, without number and file."""
 
     def __init__(self, message: str, *kinds: type[Exception]) -> None:
         self._message, self._kinds = message, kinds
@@ -51,7 +51,7 @@ class refusing:
 
 
 class BadValue(UserError):
-    """Error for an argument's text that does not make a value."""
+    """Error for an argument whose text is not a valid value."""
 
 
 def boolean(text: str) -> bool:
@@ -74,7 +74,7 @@ def positive(text: str) -> int:
 
 
 def user_path(text: str) -> Path:
-    """Parse a path; a leading ~ or ~/ is the home, where no shell put that in its place."""
+    """Parse a path; a leading ~ or ~/ that no shell has expanded is the home directory."""
     if text != "~" and not text.startswith("~/"):
         return Path(text)
     try:
@@ -136,7 +136,7 @@ def progress(
     clock: Callable[[], float] = time.monotonic,
     beside: Callable[[], str] = str,
 ) -> Callable[[Iterable[Item]], Iterator[Item]]:
-    """Make a wrapper of an iterable that yields its items unchanged and shows how many are done.
+    """Make a wrapper for an iterable: it yields the items unchanged and shows how many are done.
 
     On a terminal: a tqdm bar. Elsewhere lines such as `anonymise: 120 of 400 utterances, 0:35
     left`, at least 10 s apart, and then only where 10 % more is done or a minute has gone; a stage

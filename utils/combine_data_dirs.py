@@ -20,7 +20,7 @@ from utils.tables import sort_ids
 
 
 def combine(sources: Sequence[DataDir]) -> Tables:
-    """The tables of all sources together; UserError where two of them disagree or overlap."""
+    """Joined tables of all sources; UserError where two of them disagree or overlap."""
     names = set().union(*(source.tables for source in sources))
     everywhere = {name for name in names if all(name in source.tables for source in sources)}
     if "segments" in names - everywhere:
@@ -45,7 +45,7 @@ def _join(name: str, table: dict[str, str], source: DataDir, sources: Sequence[D
         why = " with another value"
         if FILES[name].key != "speaker":
             why = "; give one source other ids with utils/copy_data_dir.py"
-        raise UserError(f"{source.path / name}: {what}{more} stands in {first.path} too{why}")
+        raise UserError(f"{source.path / name}: {what}{more} is also in {first.path}{why}")
     table.update(new)
 
 

@@ -46,7 +46,7 @@ class _Value(click.ParamType[Any]):
         except BadValue as error:
             raise click.BadParameter(str(error), ctx, param) from error
         except ValueError as error:
-            raise click.BadParameter(f"{value!r} is no {self.name}", ctx, param) from error
+            raise click.BadParameter(f"{value!r} is not a valid {self.name}", ctx, param) from error
 
 
 class _Option(click.Option):
@@ -151,7 +151,7 @@ def _repeat(words: Sequence[str], command: click.Command) -> list[str]:
 
 
 class Program:
-    """The program that a function is, or several functions, which are its commands.
+    """Program made from one function, or from several, which are its commands.
 
     text: what the program does, for --help; of a command its docstring says that.
     """
@@ -160,7 +160,8 @@ class Program:
         self.text, self.functions = text or "", functions
 
     def __call__(self, argv: Sequence[str] | None = None) -> int:
-        """Run it on the words of a command line, or on those of this process; the exit status.
+        """Run it on the words of a command line, or on those of this process; return the exit
+        status.
 
         UserError where the words are not what is asked for.
         """

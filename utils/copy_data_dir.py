@@ -20,7 +20,7 @@ Rename = Callable[[str], str]
 
 
 def renamed(data: DataDir, utts: Mapping[str, str], speaker: Rename) -> Tables:
-    """The tables under other ids: `utts` maps utterances, `speaker` gives a speaker's new id."""
+    """Tables under other ids: `utts` maps utterances, `speaker` gives a speaker's new id."""
     segmented = "segments" in data.tables
 
     def key_of(name: str, key: str) -> str:
@@ -44,7 +44,8 @@ def renamed(data: DataDir, utts: Mapping[str, str], speaker: Rename) -> Tables:
 
 
 def check_names(data: DataDir, tables: Tables) -> None:
-    """UserError where two ids became one, or a speaker no longer begins its utterances' ids."""
+    """Raise a UserError where two ids became one, or an utterance's id no longer begins with its
+    speaker's."""
     if len(tables["utt2spk"]) != len(data.utt2spk):
         raise UserError(f"{data.path}: two utterances would get the same id")
     if all(utt.startswith(spk) for utt, spk in data.utt2spk.items()):

@@ -68,7 +68,7 @@ def files_of(root: Path) -> Iterator[tuple[str, Path]]:
 
 
 def count_rooms(root: Path) -> dict[str, Count]:
-    """Room -> what it has, in C order, and `floors` -> what these have together."""
+    """Counts by room, in C order, and under `floors` their sum over the floors."""
     found: dict[str, list[Count]] = {}
     for room, path in files_of(root):
         text = path.read_text(encoding="utf-8")
@@ -85,13 +85,13 @@ def count_rooms(root: Path) -> dict[str, Count]:
 
 
 def budget_of(rooms: dict[str, Count]) -> dict[str, int]:
-    """The budget that these rooms just keep: tokens of each, and words where it has any."""
+    """Budget that these rooms just keep: tokens of each, and words where it has any."""
     found = {room: count.tokens for room, count in rooms.items()}
     return found | {f"{room}{WORDS}": count.words for room, count in rooms.items() if count.words}
 
 
 def over_budget(found: dict[str, int], path: Path) -> list[str]:
-    """A line for each row of which more was found than the budget in `path` allows."""
+    """A line for each room that has more than the budget in `path` allows."""
     allowed = read_map(path)
     return [
         f"{name.removesuffix(WORDS)}: {count} {'words' if name.endswith(WORDS) else 'tokens'}, "

@@ -28,7 +28,7 @@ class AudioInfo:
 
 
 def probe_audio(path: StrPath) -> AudioInfo:
-    """Open one audio file, and find its length in samples that are there."""
+    """Open one audio file, and count the samples that can be decoded."""
     from utils.audiofile import AudioError, AudioFile  # tables alone need no audio library
 
     try:
@@ -42,8 +42,12 @@ def probe_audio(path: StrPath) -> AudioInfo:
 
 Key = Literal["utterance", "speaker", "recording"]
 NOTES = "notes.txt"  # faults, by utterance; absent where there are none
-GENDERS = ("m", "f")
+OTHER = "other"  # sex of people who are in no list and no group of women or of men
+GENDERS = ("m", "f", OTHER)
 LABELS = ("target", "nontarget")
+SEXES = {"female": "f", "male": "m"} | dict.fromkeys(
+    ("o", "x", "d", "diverse", "divers", "non-binary", "nonbinary"), OTHER
+)
 EMOTIONS = {  # short names and models' names of the emotions that data directories name in full
     "ang": "anger", "angry": "anger", "hap": "happiness", "happy": "happiness",
     "exc": "happiness", "neu": "neutral", "sad": "sadness", "fea": "fear", "fearful": "fear",
@@ -56,9 +60,12 @@ def _form(right: str, fault: str) -> Callable[[str], str]:
     return lambda value: "" if re.fullmatch(right, value) else fault.format(value)
 
 
-_gender = _form("|".join(GENDERS), "the gender is {!r}; only m and f are known")
+_gender = _form("|".join(GENDERS), f"the gender is {{!r}}; only m, f and {OTHER} are known")
 _age = _form("0*([0-9]{1,2}|1[01][0-9]|120)", "the age is {!r}; whole years are expected")
 _frames = _form("0*[1-9][0-9]*", "the number of frames is {!r}; a whole number from 1 is expected")
+_side = _form(
+    r"[^ \t]+[ \t]+([A-Z]|[0-9]+)", "{!r} is not a file and its channel, such as A, B or 1"
+)
 _label = _form("|".join(LABELS), "label {!r} is neither target nor nontarget")
 
 
@@ -84,6 +91,14 @@ def _number(text: str) -> float:
         return value if math.isfinite(value := float(text)) else math.nan
     except ValueError:
         return math.nan
+
+
+def check_name(utt: str) -> str:
+    """Fault of an utterance id, or an empty string."""
+    unfit = "/" in utt or utt.startswith(".")
+    return (
+        f"utterance {utt!r} cannot name a file: no / is allowed, and no . in front" if unfit else ""
+    )
 
 
 @dataclass(frozen=True)
@@ -134,7 +149,7 @@ FILES: dict[str, FileSpec] = {
     "spk2fold": FileSpec("speaker", complete=False),
     "utt2warp": FileSpec("utterance"),
     "spk2warp": FileSpec("speaker"),
-    "reco2file_and_channel": FileSpec("recording", 4, 4),
+    "reco2file_and_channel": FileSpec("recording", 3, 3, check=_side),
     "enrolls": FileSpec("utterance", 1, None, complete=False),
     "trials": FileSpec("utterance", 3, 3, complete=False, check=_label),
 }
@@ -228,7 +243,7 @@ class FileTable:
         else:
             key, value = split_key(line)
         if self.path.name == "spk2gender":
-            value = value.lower()  # MLS and IEMOCAP have F and M
+            value = SEXES.get(value.lower(), value.lower())  # MLS and IEMOCAP have F and M
         elif self.path.name == OTHER_NAMES["utt2emotion"]:
             value = EMOTIONS.get(value.lower(), value)
         if key in self.rows:
@@ -236,6 +251,8 @@ class FileTable:
             return
         self.rows[key] = value
         self._numbers.append(number)
+        if self.path.name == "utt2spk" and (message := check_name(key)):
+            self._tell(number, "name", message, "rename it in all files of the folder")
         if right and spec.check and (message := spec.check(value)):
             self._tell(number, "value", f"{key}: {message}", "correct the line")
 
@@ -257,7 +274,7 @@ class FileTable:
 
 
 def read_tables(directory: Path) -> dict[str, FileTable]:
-    """Known files of a data directory, by name, with what is wrong in each."""
+    """Known files of a data directory by name, with the problems of each."""
     found = {}
     for name in FILES:
         for called in (name, OTHER_NAMES.get(name, name)):

@@ -58,7 +58,7 @@ class DataDir:
 
     @property
     def spk2gender(self) -> dict[str, str] | None:
-        """speaker -> m or f."""
+        """speaker -> m, f or other."""
         return self.tables.get("spk2gender")
 
     @property
@@ -278,7 +278,7 @@ def write_validation_speakers(model: Path, speakers: Iterable[str], before: Path
 
 
 def read_validation_speakers(model: Path) -> list[str]:
-    """Speakers whom no weight of a model was learnt from; none where it has no list."""
+    """Speakers from whom no weight of a model was learnt; none if the model has no list."""
     return read_training_speakers(model, VALIDATION_SPEAKERS) or []
 
 

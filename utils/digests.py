@@ -166,8 +166,8 @@ def _read_yaml(path: str | Path) -> str:
 
 
 def read_scp(path: Path) -> dict[str, None]:
-    """Files in the lines of an .scp, as seen from here or, in others' data directories, from a
-    folder above it; of a command (`... |`) the words that are files."""
+    """Files in the lines of an .scp: paths relative to here or, in others' data directories, to a
+    folder above it; for a command (`... |`), those of its words that are files."""
     there, above = os.path.exists, [*map(str, path.absolute().parents)]  # Path.exists takes longer
 
     def find(name: str) -> str:

@@ -51,8 +51,8 @@ def complain(text: str) -> None:
 class Driver:
     """Runs a recipe.
 
-    name: of its script. options: of the script, by name. plan: makes the plan, of what is there.
-    sum_up: says what the steps of a dry run come to, with so many jobs at a time.
+    name: of its script. options: of the script, by name. plan: makes the plan from the files that
+    exist. sum_up: sums up the steps of a dry run, with so many jobs at a time.
     """
 
     def __init__(
@@ -83,11 +83,12 @@ class Driver:
 
     @property
     def is_dry(self) -> bool:
-        """Whether nothing is to be made."""
+        """Whether this is a dry run."""
         return self.dry != "false"
 
     def run(self) -> int:
-        """Run the stages that are asked for; the exit status. UserError where there are none."""
+        """Run the requested stages; return the exit status. UserError if the script has none of
+        them."""
         with refusing("--stage, --stop-stage: {}", ValueError):
             first, last = int(self.options["stage"]), int(self.options["stop_stage"])
             if not any(first <= stage <= last for stage in self.script.titles):
@@ -222,7 +223,7 @@ class Driver:
             window.run()
 
     def why_made(self, row: Row, step: Step) -> str | None:
-        """Why a step is to be made; logs one that is up to date."""
+        """Reason why a step must run; logs a step that is up to date."""
         step.settle()
         reason = step.why()
         if reason is None:
@@ -242,7 +243,7 @@ class Driver:
         print(f"{clear_line()}{len(self.seen)} of {self.total}{time_left}", end="", flush=True)
 
     def tell_begin(self, row: Row, reason: str) -> None:
-        """Log that a step is made, and why."""
+        """Log that a step begins, and why."""
         self._tell_stage(row.stage)
         self.seen.add(row.out)
         self.remade.update(row.outs)
@@ -323,7 +324,7 @@ class Driver:
             log(self.script.results.format_map(outs))
 
     def _tell_lacking(self, planned: Planned) -> int:
-        """Say what is missing of all that a dry run was asked for; the exit status."""
+        """Report the requested parts that a dry run lacks; return the exit status."""
         lacking = [*planned.lacking]
         launcher, *_ = os.environ["cpu_cmd"].split()  # noqa: SIM112
         if Path(launcher).name == "slurm.py":

@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2034
 # What every process of ours has in its environment: path.sh sources this file, and utils/__init__.py reads its lines.
 # Libraries that report to their makers what was run, or look for newer versions of themselves, are told not to.
 ORT_DISABLE_TELEMETRY=1

@@ -45,7 +45,7 @@ def incomplete_utterances(data: DataDir, *, audio: bool) -> dict[str, str]:
 
 
 def drop(data: DataDir, reasons: dict[str, str]) -> tuple[Tables, list[str]]:
-    """The tables without the utterances that cannot stay; notes what else goes with them."""
+    """Tables without the utterances that cannot stay; notes what else is removed with them."""
     kept = [utt for utt in data.utt2spk if utt not in reasons]
     if not kept:
         raise UserError(f"{data.path}: no utterance is complete; see utils/validate_data_dir.py")
@@ -62,7 +62,8 @@ def drop(data: DataDir, reasons: dict[str, str]) -> tuple[Tables, list[str]]:
 
 
 def replace_files(path: Path, tables: Tables) -> list[str]:
-    """Put the mended files in place, the old ones in .backup; the names of those that changed."""
+    """Put the mended files in place and the old ones in .backup; return the names of changed
+    files."""
     beside, backup = path / f".fix.tmp.{os.getpid()}", path / ".backup"
     try:
         write_data_dir(beside, tables)

@@ -177,7 +177,8 @@ class Jobs:
         self._close(job, 127 if isinstance(error, FileNotFoundError) else 126)
 
     def wait(self, timeout: float | None = None) -> list[Job]:
-        """Jobs that have ended since the last call; after at most some seconds none."""
+        """Jobs that have ended since the last call; none if no job ends within the given
+        seconds."""
         if not self._ended:
             soon = max(0.0, self._kill_at - time.monotonic())
             longest = min(timeout, soon) if timeout is not None else soon

@@ -134,7 +134,7 @@ def show_numbers(numbers: Collection[int], range_mark: str = ":") -> str:
 def clear_logs(request: Request) -> None:
     """Make the logs' folder and remove older logs: a log must be that of *this* call's job.
 
-    Raises UserError for a log that a job still writes, and for anything but file and device.
+    Raises UserError for a log that a job still writes, and for anything but a file or device.
     """
     logs = [request.log_of(number) for number in request.numbers]
     for path in logs:
@@ -205,13 +205,13 @@ def _explain(code: int) -> str:
 
 
 def tell_under(program: str, *lines: str) -> None:
-    """Write lines to standard error, with the program's name before those that are not shown."""
+    """Write lines to standard error; the program's name precedes each line that is not indented."""
     for line in lines:
         print(line if line.startswith("  ") else f"{program}: {line}", file=sys.stderr)
 
 
 def tell_stopped(program: str, signum: int, ending: str) -> int:
-    """Say that a signal stopped a program, and what that meant; the exit status."""
+    """Report that a signal stopped a program, and its effect; return the program's exit status."""
     tell_under(program, f"stopped by {signal.Signals(signum).name}; {ending}")
     return 128 + signum
 

@@ -29,13 +29,13 @@ mkdir -p "$made/conf"
 "$root/local/make_table.py" "$source" "$made/corpus"
 mapfile -t sexes < <(awk -F'\t' '
   NR == 1 { for (i = 1; i <= NF; i++) if ($i == "sex") of = i }
-  NR > 1 { print $of }
+  NR > 1 { print $of == "other" ? "mixed" : $of }
 ' "$made/corpus/utterances.tsv" | sort -u)
 cd "$made"
 for file in prepare.sh conf/recipe.conf; do
   sed "s/mycorpus/$name/g" "../TEMPLATE/$file" >"$file"
 done
-[[ ${#sexes[@]} -gt 1 ]] || echo "genders=${sexes[0]} # of all its speakers" >>conf/recipe.conf
+[[ "${sexes[*]}" == "f m" ]] || echo "genders=\"${sexes[*]}\" # of all its speakers" >>conf/recipe.conf
 chmod +x prepare.sh
 ln -s ../TEMPLATE/{run,generators,nist}.sh ../../{steps,utils,local} ../../{path,cmd}.sh .
 for link in ../TEMPLATE/conf/*; do

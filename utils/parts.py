@@ -175,5 +175,5 @@ def _write_archive(scp: Path, table: dict[str, str]) -> None:
 
 
 def merge_parts(out: Path, n: int) -> None:
-    """Put together OUT/split<n>/1 ... n, of the parts of a data directory, and remove these."""
+    """Join the parts OUT/split<n>/1 ... n of a data directory, and remove them."""
     write_merged(out, n, read_parts(out, n))

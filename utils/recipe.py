@@ -97,7 +97,7 @@ class Tables:
 @dataclass(frozen=True)
 class Planned:
     """Tables of all stages, options to remember after the last one, and messages for the log.
-    lacking: what was asked for and is missing, with which a dry run ends as an error."""
+    lacking: requested parts that are missing; a dry run then ends as an error."""
 
     tables: Tables
     remembered: dict[str, object]
@@ -107,7 +107,7 @@ class Planned:
 
 @dataclass(frozen=True)
 class Foreseen:
-    """Step of a dry run; reason: why it would be made, nothing where it is up to date."""
+    """Step of a dry run; reason: why it would be made, empty where it is up to date."""
 
     row: Row
     reason: str

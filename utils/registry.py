@@ -39,7 +39,7 @@ def choose(kinds: Mapping[str, T], name: object, path: StrPath, where: str) -> T
 
 
 def load(target: str) -> Any:
-    """Attribute that a target `module:attribute` names."""
+    """Import the attribute that a target `module:attribute` names."""
     module, _, attribute = target.partition(":")
     return getattr(importlib.import_module(module), attribute)
 

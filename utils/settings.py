@@ -25,7 +25,7 @@ LARGEST = 65536  # of a layer: channels, frames of a kernel
 
 @dataclass(frozen=True)
 class Rule:
-    """Condition for a value, and what is said of a value that does not meet it."""
+    """Condition for a value, and the message for a value that does not meet it."""
 
     allows: Callable[[Any], bool]
     refusal: Callable[[Any], str]

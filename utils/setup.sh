@@ -15,6 +15,7 @@ resemblyzer=requirements-resemblyzer.txt
 declare -A lost=( # what is not available without an optional package
   ["requirements-moonshine.txt"]="no Moonshine, so --asr moonshine is not available"
   ["requirements-silero.txt"]="no Silero, so --vad silero is not available"
+  ["requirements-whisper.txt"]="no Whisper, so --asr whisper is not available"
 )
 files=(requirements.txt "$resemblyzer" "${!lost[@]}")
 for part in "$@"; do

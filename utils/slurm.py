@@ -176,8 +176,8 @@ class Slurm:
         return max(1, min([int(found[1]) - 1 if found else 1000, *map(int, tasks)]))
 
     def submit(self, words: Sequence[str]) -> str:
-        """Submit; the id of the job. UserError with sbatch's own words where it refuses: FullError
-        where fewer jobs, or the same ones later, may be taken."""
+        """Submit a job, and return its id. UserError with sbatch's own words where it refuses:
+        FullError where fewer jobs, or the same ones later, may be taken."""
         for attempt in range(TRIES):
             done = self.call(*words, waits=SUBMIT_WAITS)
             if done.returncode == 0:
@@ -211,7 +211,7 @@ class Slurm:
         return {(row[0], row[1]): (row[2], row[3]) for row in rows if len(row) == 4}
 
     def cancel(self, ids: Sequence[str], *options: str) -> None:
-        """Cancel jobs; a line on standard error where that was impossible."""
+        """Cancel jobs; write a line to standard error where that fails."""
         for attempt in range(TRIES):
             done = self.call("scancel", *options, *ids)
             if done.returncode == 0 or "Invalid job id" in done.stderr:
@@ -295,7 +295,7 @@ class Launcher:
 
     @property
     def ids(self) -> list[str]:
-        """The ids of all that was submitted and has not ended."""
+        """Ids of the submitted jobs that have not ended."""
         alive = (task[0] for task, number in self.tasks.items() if number not in self.ended)
         return list(dict.fromkeys(alive))
 
@@ -305,7 +305,7 @@ class Launcher:
         self._wake.set()
 
     def run(self) -> None:
-        """Submit, and wait until every job has ended, or a signal came."""
+        """Submit the jobs, and wait until every one has ended or a signal comes."""
         most = self.request.most(0) if "max-jobs-run" in self.request.options else 0
         todo = list(self.request.numbers)
         size = largest = todo[0] if len(todo) == 1 else self.slurm.largest_index()
@@ -464,7 +464,7 @@ def refresh_folders(words: Sequence[str]) -> None:
 
 
 def report(launcher: Launcher) -> int:
-    """Say what failed; the exit status."""
+    """Report the jobs that failed; return the exit status."""
     request = launcher.request
     if launcher.stopped_by:
         return launching.tell_stopped("slurm.py", launcher.stopped_by, "its jobs were cancelled")
@@ -510,7 +510,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run_once(request: launching.Request, submit_words: list[str]) -> int:
-    """Run the jobs of a request, each once, and report; the exit status."""
+    """Run the jobs of a request, each once, and report; return the exit status."""
     launcher = Launcher(request, submit_words)
     launching.clear_logs(request)
     launcher.write_script()

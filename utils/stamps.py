@@ -94,9 +94,9 @@ def provenance(folder: Path) -> str | None:
 def digest_path(path: Path) -> str:
     """Digest of an input: a file's content, or all that a folder holds and how it was made.
 
-    A folder that no step made, and that is no data directory, is a corpus or a model: everything in
-    it counts. An .scp only says where things are: what it names counts, and how the folder was made
-    in which it stands.
+    A folder that no step made and that is not a data directory is a corpus or a model: everything
+    in it counts. An .scp only says where things are: what it names counts, and how the folder was
+    made in which it stands.
     """
     if path.is_file() or digests.is_variant(path):
         if path.suffix != ".scp":
@@ -304,7 +304,8 @@ def _refuse_living_jobs(outs: Sequence[Path]) -> None:
 
 
 def made_by(out: Path) -> list[str]:
-    """The command by which OUT was made, as far as it counts; empty where OUT is not finished."""
+    """Command that made OUT, without the options that cannot change a result; empty where OUT is
+    not finished."""
     stamp = read_stamp(out) or _read_stamp(_aside(out, "old") / DONE)
     return [] if stamp is None else [*stamp.get("command", [])]
 
@@ -337,7 +338,7 @@ class Step:
     """Outputs of a command, of which those of `maybe` may be made or not.
 
     The command's words that name files and folders are its inputs; options that cannot change a
-    result are no part of it.
+    result do not count.
     """
 
     def __init__(

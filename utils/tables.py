@@ -101,13 +101,13 @@ def atomic_write(path: StrPath, mode: str = "w") -> Iterator[IO[Any]]:
 
 
 def write_file(path: StrPath, content: str | bytes) -> None:
-    """Write a file, which is whole or not there."""
+    """Write a file atomically."""
     with atomic_write(path, "wb" if isinstance(content, bytes) else "w") as stream:
         stream.write(content)
 
 
 def write_json(path: StrPath, value: object, indent: int | None = 1, **how: Any) -> None:
-    """Write a value as a JSON file, which is whole or not there; how: options of json.dumps."""
+    """Write a value as a JSON file atomically; how: options of json.dumps."""
     import json  # most tables need none
 
     write_file(path, json.dumps(value, indent=indent, **how) + "\n")
@@ -169,7 +169,7 @@ def file_problem(path: StrPath) -> str:
     except OSError as error:
         what = "is a link that leads nowhere" if Path(path).is_symlink() else "cannot be read"
         return f"{what}: {error.strerror}"
-    return "" if stat.S_ISREG(mode) else "is no regular file"
+    return "" if stat.S_ISREG(mode) else "is not a regular file"
 
 
 def read_bytes(path: StrPath) -> bytes:
@@ -195,9 +195,8 @@ def read_lines(path: StrPath) -> Iterator[tuple[int, str]]:
 
 
 def scan_lines(path: StrPath, tell: Callable[[int, str, str], None]) -> Iterator[tuple[int, str]]:
-    """Yield the lines as `read_lines` does, and tell of each fault: its line, kind and message.
-
-    Only a file that is no text ends at the fault. UserError for one that cannot be read.
+    """Yield the lines as `read_lines` does, and report each fault: its line, kind and message. Only
+    a file that is not text ends at the fault. UserError for one that cannot be read.
     """
     blank: list[tuple[int, str]] = []
     number, raw = 0, b"\n"

@@ -97,7 +97,7 @@ def line_of(pairs: Trials | Scores, row: int) -> int:
 
 def read_trials(path: tables.StrPath) -> Trials:
     """Read a trial list; UserError names file and line of the first fault (a pair listed twice, an
-    unknown label, a wrong number of fields, a file that is empty or no text)."""
+    unknown label, a wrong number of fields, a file that is empty or not text)."""
     pairs = Trials(*_read_columns(path, _parse_labels))
     check_pairs_once(path, pairs, "listed")
     return pairs
@@ -284,7 +284,9 @@ def _pieces(path: tables.StrPath) -> Iterator[tuple[int, list[bytes]]]:
     for number, row in islice(tables.read_rows(path, 3), line - 1, None):
         fields += (encoded := [field.encode() for field in row])
         if b" ".join(encoded).split() != encoded:
-            raise UserError(f"{path}:{number}: a field holds a blank that is none: not text")
+            raise UserError(
+                f"{path}:{number}: a field holds a blank character other than a space or tab"
+            )
     if fields:
         yield line, fields
 

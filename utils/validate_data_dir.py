@@ -16,8 +16,8 @@ from utils.datachecks import FILES, Problem, validate_data_dir
 
 
 def tell(data: str, problems: Sequence[Problem], most: int) -> bool:
-    """Tell what is wrong with one, errors first, and whether it is valid; of a kind in one file at
-    most `most` lines, and how many more."""
+    """Print the problems of a data directory, errors first, and return whether it is valid. Of each
+    kind in a file at most `most` lines are printed, and how many more there are."""
     groups: dict[tuple[bool, Path, str], list[Problem]] = {}
     for problem in sorted(problems, key=lambda problem: not problem.fatal):
         groups.setdefault((problem.fatal, problem.path, problem.kind), []).append(problem)

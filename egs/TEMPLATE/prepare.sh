@@ -24,7 +24,7 @@ table=$corpus
 [[ ! -d $corpus ]] || table=$corpus/utterances.tsv
 make_work
 local/make_data_dir.py --nj "$nj" --allow-loss "$allow_loss" --genders-from "$table" "$table" "$work/all"
-mapfile -t genders < <(awk '{ print $2 }' "$work/all/spk2gender" | sort -u)
+mapfile -t genders < <(awk '{ print $2 == "other" ? "mixed" : $2 }' "$work/all/spk2gender" | sort -u)
 how=(--seed "$seed" --enrol-utts "$enrol_utts" --genders "${genders[@]}")
 if [[ -n $train_from ]]; then
   local/make_trials.py "${how[@]}" -- "$work/all" "data/$evaluation"
@@ -32,9 +32,9 @@ if [[ -n $train_from ]]; then
 else
   if [[ -z $speakers ]]; then
     speakers=$(awk '
-      { n[$2]++ }
+      $2 != "other" { n[$2]++ }
       END {
-        least = 40
+        least = NR < 40 ? NR : 40
         for (sex in n) if (n[sex] < least) least = n[sex]
         print (least < 4 ? 2 : int(least / 2))
       }

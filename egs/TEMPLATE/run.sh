@@ -20,15 +20,15 @@ attackers="ignorant aligned lazy_informed" # of: ignorant aligned lazy_informed 
 controls=false                             # also attack what every attacker must see through, or cannot: copy, bn_perm, bn_leak_*, reading (docs/attackers.md)
 draws=1                                    # how often trials are protected, each time by another draw; ignorant and lazy_informed attackers hear all, and intervals cover people and draws
 attacker_train=                            # what informed attackers protect and learn from: sets of data/ and paths such as ../speechocean/data/train, joined; empty: train_set (docs/informed.md)
-distractors=                               # sets of data/ whose people are candidates only: legal linkability and naming among ever more people (docs/metrics/crowd.md)
+distractors=                               # sets of data/ whose people are candidates only: legal linkability and naming among ever more people (docs/metrics/named.md)
 informed_level=utt                         # level at which semi-informed attackers protect their training set: utt, spk or same (as the system)
 informed_draws=4                           # how often, with other draws, attackers who train protect their training set; once where a draw changes nothing
 prepare_options=                           # further options of prepare.sh
 prosody=false                              # stage 10 compares pitch, length and level of protected speech with the original (docs/utility.md)
 quality=false                              # stage 10 estimates mean opinion scores of a sample of the trials, original and protected (docs/utility.md)
-asr=                                       # who recognises words: moonshine (English), moonshine:<folder>, pocketsphinx, hub:<model>; empty: not measured; needs text (docs/words.md)
+asr=                                       # who recognises words: moonshine (English), moonshine:<folder>, whisper (99 languages), whisper:<folder>, pocketsphinx, hub:<model>; empty: not measured; needs text (docs/words.md)
 asr_spelling=english                       # how words are spelt before they are compared: english, english_digits (each digit a word), plain for any language, or vpc2024 and vpc2026 as these challenges (docs/metrics/wer.md)
-asr_language=                              # language of the speech, for Whisper of the hub: en, de, ...; empty: it guesses
+asr_language=                              # language of the speech, for Whisper: en, de, ...; empty: it guesses
 emotion=                                   # who recognises emotions: functionals, hub:<model>; empty: not measured; needs utt2emotion (docs/utility.md)
 report_audio=true                          # the report holds short clips of the worst-protected speakers; false: nobody can be heard
 drop=                                      # figures of finished runs that the report shall no longer show: names of systems, attackers, evaluators, recognisers, genders, prosody, quality, or all
@@ -114,8 +114,6 @@ if in_stage 9 "privacy metrics"; then
   each metrics 'local/compute_metrics.py {kind} --utt2spk {utt2spk} --bootstrap {bootstrap} --seed {seed} {lists}
     {out}/metrics.json' "$label"
   each calibration 'local/compute_metrics.py calibration --utt2spk {utt2spk} {lists} {out}/metrics.json' "$label"
-  each reidentification 'local/compute_metrics.py reidentification --utt2spk {utt2spk} --bootstrap {bootstrap}
-    --seed {seed} {draws} {trials} {scores} {out}/metrics.json' "$label"
   each inference 'local/measure_people.py inference --bootstrap {bootstrap} --seed {seed} {lists} {xvectors} {data}
     {out}/metrics.json' "$label" # sex and age
   each crowd 'local/measure_people.py crowd --bootstrap {bootstrap} --seed {seed} {lists} {enrol} {enrol_data}

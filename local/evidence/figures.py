@@ -3,41 +3,46 @@ and heard by all judges; attacks by those who train nothing, the verdict, and a 
 
 import base64
 import math
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from scipy.sparse.csgraph import connected_components
 from scipy.stats import beta
 
-from local.metrics.legal import AttackSide, LegalAttack, reidentification
+from local.evidence import identity
+from local.evidence.identity import Identity
+from local.metrics.intervals import key
+from local.metrics.legal import LINKABILITY, LegalAttack, make_side
 from local.metrics.recordings import LENGTHS, recordings
 from local.metrics.utility import error_figures, quality_figures, recall_figures
 from local.metrics.verification import find_speakers, verification
-from local.protocols.studies import Pairs, align, learn_by_group
+from local.protocols.studies import learn_rotation
 from local.report import frame, select
 from local.report.frame import Value, measure, percent
 from local.report.gather import SECONDS, loudest, mp3
 from local.report.page import colour
-from local.report.select import NAMED, Evidence, Verdict, fold, judge
+from local.report.select import LEVEL, NAMED, Evidence, Level, Verdict, fold, judge
 from steps.anonymisers.registry import Anonymiser
 from steps.asr.recognisers import Recogniser, make_recogniser
 from steps.audio import SAMPLE_RATE
 from steps.quality import Quality, load_estimator
-from steps.sources import SourceSpeaker, VoiceKey
-from steps.speaker.backends import CentredCosine
+from steps.speaker.backends import Backend, PairBackend, load_backend
 from steps.speaker.encoders import Encoder, TooShortError, load_encoder
-from steps.speaker.kinds import STRONG
-from steps.standalone.account import beside
-from steps.standalone.job import SALT, TABLE, Jobs, Tick, known_names, made_name, made_of, plain
-from steps.standalone.stream import Recording, convert_stream
-from steps.synthesis.f0 import VOICED_HZ, compute_f0_stats
+from steps.standalone.job import Tick, Versions, plain
+from steps.standalone.protection import protect_samples
+from steps.standalone.stream import Recording
+from steps.synthesis.f0 import VOICED_HZ
 from steps.synthesis.world import extract_f0
-from utils.arrays import Float32, Float64
+from utils.arrays import Bool, Float32, Float64
 from utils.cli import UserError
+from utils.seeds import make_rng
 from utils.tables import invert, sort_ids
-from utils.trials import Trials
+from utils.trials import Ids, Trials
 
 T = TypeVar("T")
 SHORTEST = 2.0  # seconds of a recording, less of which is no voice in each half
@@ -61,200 +66,176 @@ class Pair:
     protected: Recording
 
 
+class Use(NamedTuple):
+    """What is heard in the middle of a recording: words, estimated quality (MOS, or why there is
+    none), and whether its median F0 is low or high, empty without voice."""
+
+    text: str
+    mos: float | str
+    height: str
+
+
 @dataclass(frozen=True)
 class Heard:
-    """Measurements of a pair. vectors: (d,) by encoder and half; text, quality and pitch (median
-    F0 in Hz, NaN without voice): before and after."""
+    """What is heard of a pair. vectors: (d,) by encoder and half; uses: before and after."""
 
     vectors: Mapping[str, Mapping[str, Float32]]
-    text: tuple[str, str]
-    quality: tuple[Quality, Quality]
-    pitch: tuple[float, float]
+    uses: tuple[Use, Use]
 
 
 def pair_up(
-    source: Path, out: Path, people: Mapping[str, Sequence[Path]]
+    people: Mapping[str, Sequence[Path]], versions: Versions, held: Identity
 ) -> tuple[list[Pair], dict[str, str]]:
     """Pairs of all recordings, by person, and why others have none: OUT lacks them, they are no
-    audio, too short, as long as no protected version of theirs would be, or have changed since."""
+    audio, too short, as long as no protected version of theirs would be, have changed since, or
+    were there before. What a file of OUT holds is more than its name; held gets those that were
+    changed since they were made."""
     pairs, left_out = list[Pair](), dict[str, str]()
-    every = [SALT, *(path for own in people.values() for path in own)]
-    drawn = known_names(every, beside(out, TABLE))
-    as_it_was = made_of(out, str(drawn.pop(SALT, "")))
-    for person, path in ((person, path) for person, paths in people.items() for path in paths):
-        name, made = plain(path), out / drawn.get(path, made_name(path))
+    holds = {path: name for name, path in reversed(held.whose.items())}
+    holds |= {path: name for path, name in versions.names.items() if held.whose.get(name) == path}
+    for person, path in ((who, path) for who, paths in people.items() for path in paths):
+        name = holds.get(path, versions.names[path])
+        own, made = held.source / path, held.out / name
         try:
             if not made.is_file():
                 raise UserError(f"{made}: is missing; protect it first (make protect)")
-            pair = Pair(name, person, Recording.open(source / path), Recording.open(made))
-            seconds = pair.original.seconds, pair.protected.seconds
-            if min(seconds) < SHORTEST:
-                raise UserError(f"{source / path}: is shorter than {SHORTEST:g} s")
-            if abs(seconds[0] - seconds[1]) > _APART:
-                raise UserError(
-                    f"{made}: has {seconds[1]:.1f} s, and {source / path} has {seconds[0]:.1f} s; "
-                    "it is not a protected version of it"
-                )
-            if not as_it_was(drawn.get(path, path), source / path):
-                raise UserError(
-                    f"{source / path}: is not what {made} was made of; protect it again"
-                )
+            pair = Pair(plain(path), person, Recording.open(own), Recording.open(made))
+            before, after = pair.original.seconds, pair.protected.seconds
+            of_own, as_made = True, True
+            if name == versions.names[path]:
+                of_own, as_made = versions.made_of(path, own, made)
+            faults = {
+                f"{own}: is the same recording as {held.copies.get(path)}, counted once":
+                    path in held.copies,
+                f"{own}: is shorter than {SHORTEST:g} s": min(before, after) < SHORTEST,
+                f"{made}: has {after:.1f} s, and {own} has {before:.1f} s; it is not a protected "
+                "version of it": abs(before - after) > _APART,
+                f"{own}: is not what {made} was made of; protect it again": not of_own,
+                f"{made}: does not hold what {own} says": path not in holds,
+                **{held.unread[one]: True for one in (own, made) if one in held.unread},
+            }  # fmt: skip
+            if why := next((why for why, is_so in faults.items() if is_so), ""):
+                raise UserError(why)
+            if not as_made:
+                held.wrong.setdefault(name, "changed")
             pairs.append(pair)
         except UserError as error:
-            left_out[name] = plain(str(error))
+            left_out[plain(path)] = plain(str(error))
     return pairs, left_out
 
 
 @dataclass(frozen=True)
 class Judges:
     """All who hear; what is not installed is not among the encoders, or None. system: what the
-    attacker who knows it protects with."""
+    attacker who knows it protects with, at a level as `make protect` has it."""
 
     encoders: Mapping[str, Encoder]
     recogniser: Recogniser | None
     estimate: Callable[[Float64], Quality]
     system: Anonymiser | None
+    level: str = "one"
 
     def hear(self, pair: Pair, tick: Tick) -> Heard:
         """Hear a pair; UserError where a half has too little speech."""
-        halves = dict(zip((KNOWN, SAID), _halves(pair.original), strict=True))
-        halves |= dict(zip((PAIR, PROTECTED), _halves(pair.protected), strict=True))
+        sides = (pair.original, pair.protected)
+        cut = (half for recording in sides for half in identity.halves(recording, MOST))
+        halves = dict(zip((KNOWN, SAID, PAIR, PROTECTED), cut, strict=True))
         if not all(half.any() for half in halves.values()):
-            raise UserError(f"{pair.original.path}: half of it is silent, before or after")
+            raise UserError("half of it is silent, before or after")
         if self.system is not None:
-            halves[AGAIN] = self._protect(halves[KNOWN], pair.person)
-        try:
-            vectors = {
-                name: {side: _vector(encoder, half) for side, half in halves.items()}
-                for name, encoder in self.encoders.items()
-            }
-        except TooShortError as error:
-            raise UserError(f"{pair.original.path}: {error}") from error
-        middles = [_middle(recording) for recording in (pair.original, pair.protected)]
-        found = Heard(
-            vectors,
-            (self._words(pair.name, middles[0]), self._words(pair.name, middles[1])),
-            (self.estimate(middles[0]), self.estimate(middles[1])),
-            (_pitch(middles[0]), _pitch(middles[1])),
-        )
-        pair.original.close()
-        pair.protected.close()
+            given = halves[KNOWN], pair.person, self.system, self.level
+            halves[AGAIN] = protect_samples(*given)
+        vectors = {
+            name: {side: _vector(encoder, half) for side, half in halves.items()}
+            for name, encoder in self.encoders.items()
+        }
+        before, after = (self._use(pair.name, recording) for recording in sides)
+        for recording in sides:
+            recording.close()
         tick(pair.original.seconds)
-        return found
+        return Heard(vectors, (before, after))
 
-    def _protect(self, half: Float64, person: str) -> Float64:
-        """Protect as `make protect` does, with a voice for each person."""
-        system = self.system
-        assert system is not None
-        speaker = SourceSpeaker(person, f0=compute_f0_stats([extract_f0(half)]))
-        key = VoiceKey("spk", ("folder", person), ("folder", person))
-        parts = convert_stream([half], lambda samples: system.transform(samples, key, speaker)[0])
-        return np.concatenate(list(parts))
-
-    def _words(self, name: str, samples: Float64) -> str:
-        if self.recogniser is None:
-            return ""
-        heard = self.recogniser.recognise(name, samples)
-        return heard if isinstance(heard, str) else heard.words
+    def _use(self, name: str, recording: Recording) -> Use:
+        n, most = len(recording), round(TEXT * SAMPLE_RATE)
+        start = max(0, (n - most) // 2)
+        middle = recording.read(start, min(n, start + most))
+        heard = self.recogniser.recognise(name, middle) if self.recogniser else ""
+        text = heard if isinstance(heard, str) else heard.words
+        quality, f0 = self.estimate(middle), extract_f0(middle)
+        voiced = f0[f0 > VOICED_HZ]
+        height = ("low" if np.median(voiced) < LOW else "high") if len(voiced) else ""
+        return Use(text, quality.problem or quality.mos, height)
 
 
-ENCODERS = ("pyannote", "resemblyzer")  # that come trained, and offline
+VOICES = ("pyannote", "resemblyzer")
+WRITTEN = {"content": "cosine_scaled", "level": "distance", "energy": "cosine_scaled"}
+WORDS = "moonshine"
+EVALUATORS = {**dict.fromkeys(VOICES, "cosine"), **WRITTEN}
+"""Encoders that come trained, and offline, and the back ends that compare them: of voices, and of
+the file as it is written."""
 
 
-def load_judges(system: Anonymiser | None) -> tuple[Judges, dict[str, str]]:
-    """All who hear, and why others, by name, cannot; UserError without an encoder."""
-    missing = dict[str, str]()
-
-    def load(name: str, make: Callable[[str], T]) -> T | None:
+def load_judges(system: Anonymiser | None, level: str) -> tuple[Judges, dict[str, str]]:
+    """All who hear, and why others, by name, cannot; UserError without an encoder of voices."""
+    found, missing = dict[str, Any](), dict[str, str]()
+    makers: dict[str, Callable[[str], Any]] = {
+        **dict.fromkeys(EVALUATORS, load_encoder),
+        WORDS: make_recogniser,
+    }
+    for name, make in makers.items():
         try:
-            return make(name)
+            found[name] = make(name)
         except UserError as error:
             missing[name] = str(error)
-            return None
-
-    found = {name: load(name, load_encoder) for name in ENCODERS}
-    encoders = {name: encoder for name, encoder in found.items() if encoder is not None}
-    if not encoders:
-        raise UserError(next(iter(missing.values())))
-    words = load("moonshine", make_recogniser)
-    return Judges(encoders, words, load_estimator(), system), missing
-
-
-def hear_all(
-    jobs: Jobs, judges: Judges, pairs: Sequence[Pair]
-) -> Iterator[tuple[Pair, Heard | UserError]]:
-    """Yield each pair and what is heard of it, or what is wrong with it, as they come; long ones
-    first, so that no long one is begun last."""
-    order = sorted(pairs, key=lambda pair: -pair.original.seconds)
-    for n, result in jobs.run(judges.hear, [(pair,) for pair in order]):
-        yield order[n], result
-
-
-def _halves(recording: Recording) -> tuple[Float64, Float64]:
-    n, most = len(recording), round(MOST * SAMPLE_RATE)
-    first = recording.read(0, min(n // 2, most))
-    return first, recording.read(max(n // 2, n - most), n)
-
-
-def _middle(recording: Recording) -> Float64:
-    n, most = len(recording), round(TEXT * SAMPLE_RATE)
-    start = max(0, (n - most) // 2)
-    return recording.read(start, min(n, start + most))
+    words = found.pop(WORDS, None)
+    if not found.keys() & VOICES:
+        raise UserError(missing[VOICES[0]])
+    return Judges(found, words, load_estimator(), system, level), missing
 
 
 def _vector(encoder: Encoder, half: Float64) -> Float32:
     """Mean (d,) of the vectors of a half's stretches that have enough speech; TooShortError where
     none has."""
-    found, short = list[Float32](), None
+    found = list[Float32]()
     for part in np.array_split(half, max(1, round(len(half) / SAMPLE_RATE / STRETCH))):
-        try:
+        with suppress(TooShortError):
             found.append(encoder.embed(part.astype(np.float32)))
-        except TooShortError as error:
-            short = error
-    if short is not None and not found:
-        raise short
+    found = found or [encoder.embed(half.astype(np.float32))]
     return np.asarray(np.mean(found, axis=0), np.float32)
-
-
-def _pitch(samples: Float64) -> float:
-    f0 = extract_f0(samples)
-    return float(np.median(voiced)) if len(voiced := f0[f0 > VOICED_HZ]) else math.nan
 
 
 # ---- Attacks, and the verdict on them.
 
 N_BOOTSTRAP = 500
 FEWEST_ALIGNED = 10  # people: half of them teach what protection does to the others
+MOST_TRIALS, FEWEST_CANDIDATES = 100_000, 10  # of an attack, and of a recording in it
 LOW = 165.0  # Hz: most men's voices are below it, most women's and children's above
 HALVES = {  # of a person that attackers know, and of a recording whose person they look for
     "unprotected": (KNOWN, SAID),
     "ignorant": (KNOWN, PROTECTED),
     "lazy_informed": (AGAIN, PROTECTED),
 }
-Vectors = Mapping[str, Mapping[str, Float32]]  # by recording and half
 Report = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Attack:
-    """An attacker with an encoder: figures by family, and what the verdict takes of them."""
+    """An attacker with an encoder: figures by family, what the verdict takes of them, and the
+    recordings whose person they name, of which guessing would name a share, `chance`."""
 
     attacker: str
     encoder: str
     figures: Mapping[str, Report]
     evidence: Evidence
-
-    @property
-    def hits(self) -> tuple[int, int]:
-        """Recordings whose person is named rightly, and of how many."""
-        found = self.figures["naming"]
-        return round(found["reid_top_1"] * found["n_segments"]), found["n_segments"]
+    named: Sequence[str] = ()
+    chance: float = math.nan
 
 
 @dataclass(frozen=True)
 class Found:
     """Attacks, the verdict, and what words, quality and pitch became (each empty where it was not
-    measured); left_out: attackers who were not run, and why."""
+    measured); left_out: attackers who were not run, and why; doubles: recordings that are probably
+    of one person, and count as several people's."""
 
     attacks: Sequence[Attack]
     verdict: Verdict
@@ -262,56 +243,129 @@ class Found:
     quality: Report
     pitch: Report
     left_out: Mapping[str, str]
+    doubles: Sequence[Sequence[str]]
+
+    @property
+    def protected(self) -> list[Attack]:
+        """Attacks on what was protected."""
+        return [attack for attack in self.attacks if attack.attacker != "unprotected"]
 
 
-def assess(pairs: Sequence[Pair], heard: Sequence[Heard]) -> Found:
-    """Run all attackers who train nothing on what was heard of pairs, and compare their use."""
-    names = [pair.name for pair in pairs]
+def assess(pairs: Sequence[Pair], heard: Mapping[str, Heard], originals: int = 0) -> Found:
+    """Run all attackers who train nothing on what was heard of pairs, by name, and compare their
+    use. originals: how many files of OUT are originals, which no attacker has to find first."""
     person = {pair.name: f"person {pair.person}" for pair in pairs}  # nor a name of a recording
+    person = {name: person[name] for name in sort_ids(person)}
+    heard = {name: heard[name] for name in person}
+    first, *_ = heard.values()
+    vectors = {
+        encoder: {
+            half: np.stack([own.vectors[encoder][half] for own in heard.values()], dtype=float)
+            for half in halves
+        }
+        for encoder, halves in first.vectors.items()
+    }
     attacks = [
-        attack
-        for encoder in heard[0].vectors
-        for attack in _attacks(
-            encoder, {n: h.vectors[encoder] for n, h in zip(names, heard, strict=True)}, person
-        )
+        own for encoder, halves in vectors.items() for own in _attacks(encoder, halves, person)
     ]
     protected = [attack for attack in attacks if attack.attacker != "unprotected"]
     each = [attack.figures["linking"]["linkability_per_speaker"] or {} for attack in protected]
     worst = max((value for own in each for value in own.values()), default=math.nan)
+    verdict = judge([attack.evidence for attack in protected], worst, _chosen(protected))
+    if originals and verdict.level is not Level.NOTHING:
+        verdict = replace(verdict, level=Level.NOTHING, why=f"{originals} originals are in OUT")
     tried = {attack.attacker for attack in protected}
     left_out = {
         "aligned": f"fewer than {FEWEST_ALIGNED} people, and half of them would teach",
         "lazy_informed": "the recordings were not protected by make protect",
     }
-    return Found(
-        attacks,
-        judge([attack.evidence for attack in protected], worst, _chosen(protected)),
-        *_use(dict(zip(names, heard, strict=True)), person),
-        {who: why for who, why in left_out.items() if who not in tried},
-    )  # fmt: skip
+    left_out = {who: why for who, why in left_out.items() if who not in tried}
+    return Found(attacks, verdict, *_use(heard, person), left_out, _doubles(vectors, person))
 
 
-def _attacks(encoder: str, vectors: Vectors, person: Mapping[str, str]) -> Iterator[Attack]:
-    people, names = sort_ids(set(person.values())), sort_ids(vectors)
-    target = np.array([[person[name] == who for name in names] for who in people])
+DOUBLE = 0.25
+"""Share of recordings whose own halves are less alike than two recordings that are called one
+person's. Of 17 people's recordings (docs/evidence.md) 94 of 250 pairs are found, of 17,520 pairs of
+two people none."""
 
+
+def _doubles(
+    vectors: Mapping[str, Mapping[str, Float64]], person: Mapping[str, str]
+) -> list[list[str]]:
+    """Recordings of several people that are nearer to each other than a recording's own halves are,
+    by all encoders of voices; in groups. vectors: (n, d) by encoder and half."""
+    who = np.array([*person.values()])
+    near = np.not_equal.outer(who, who)
+    for encoder in vectors.keys() & VOICES:
+        halves = (vectors[encoder][half] for half in (KNOWN, SAID))
+        score = _scores(load_backend(EVALUATORS[encoder]), *halves)
+        near &= (score + score.T) / 2.0 > np.quantile(np.diag(score), DOUBLE)
+    _, group = connected_components(near, directed=False)
+    found = invert(dict(zip(person, map(str, group.tolist()), strict=True)))
+    return [own for own in found.values() if len(own) > 1]
+
+
+def _attacks(
+    encoder: str, vectors: Mapping[str, Float64], person: Mapping[str, str]
+) -> Iterator[Attack]:
+    """Attacks of all attackers with an encoder. vectors: (n, d) by half, in the order of person."""
+    people, names = sort_ids({*person.values()}), [*person]
+    target = np.array([[who == own for own in person.values()] for who in people])
+    share = target / target.sum(axis=1, keepdims=True)  # of each recording in the mean of a person
+    backend = load_backend(EVALUATORS[encoder])
     scores = {
-        attacker: _cosines(_models(vectors, person, people, known), _stack(vectors, names, said))
+        attacker: _scores(backend, share @ vectors[known], vectors[said])
         for attacker, (known, said) in HALVES.items()
-        if all(known in own for own in vectors.values())
+        if known in vectors
     }
-    if len(people) >= FEWEST_ALIGNED:
-        scores["aligned"] = _aligned(vectors, person, people, names)
+    if len(people) >= FEWEST_ALIGNED and not isinstance(backend, PairBackend):
+        scores["aligned"] = _aligned(backend, vectors, share)
+    compared = _drawn_candidates(target)
     bare: dict[str, Report] = {}
     for attacker, score in scores.items():
+        score[~compared] = np.nan
         row, column = np.nonzero(np.isfinite(score))
-        trials = Trials([people[i] for i in row], [names[j] for j in column], target[row, column])
+        trials = Trials(Ids(row, people), Ids(column, names), target[row, column])
+        speakers = find_speakers(trials, person, trials_path="trials", utt2spk_path="people")
+        given, n = (trials, score[row, column]), N_BOOTSTRAP
         beside = {"eer_rise": scores["unprotected"][row, column]} if bare else {}
-        found = _figures(trials, score[row, column], beside, person)
-        if attacker in HALVES:
+        found: dict[str, Report] = {
+            "linking": verification(*given, speakers=speakers, beside=beside, n_bootstrap=n),
+            "recordings": recordings(*given, speakers, n_bootstrap=n),
+        }
+        if attacker in HALVES and encoder in VOICES:
             found["legal"] = _legal(vectors, person, *HALVES[attacker])
         bare = bare or found
-        yield Attack(attacker, encoder, found, _evidence(attacker, encoder, found, bare))
+        own = score[target.argmax(axis=0), np.arange(len(names))]
+        first = (score >= own).sum(axis=0) == 1  # a tie names nobody
+        yield Attack(
+            attacker, encoder, found, _evidence(attacker, encoder, found, bare),
+            [name for name, right in zip(names, first.tolist(), strict=True) if right],
+            float((1.0 / np.isfinite(score).sum(axis=0)).mean()),
+        )  # fmt: skip
+
+
+def _legal(
+    vectors: Mapping[str, Float64], person: Mapping[str, str], known: str, said: str
+) -> Report:
+    enrol, trial = (
+        make_side(
+            dict(zip(person, vectors[half].astype(np.float32), strict=True)), person,
+            vectors_path="halves", utt2spk_path="people",
+        )
+        for half in (known, said)
+    )  # fmt: skip
+    attack = LegalAttack(enrol, trial, 1, 0)
+    return attack.linkability().report(key(LINKABILITY, recordings=1))
+
+
+def _drawn_candidates(target: Bool) -> Bool:
+    """Whom each recording is compared with, (people, recordings): everybody, or where these were
+    more than MOST_TRIALS the people of a group, which are drawn."""
+    n_people, n = target.shape
+    groups = math.ceil(n_people / max(FEWEST_CANDIDATES, MOST_TRIALS // n))
+    group = make_rng(0, "candidates").permutation(n_people) % groups
+    return np.asarray(group[:, None] == group[target.argmax(axis=0)], bool)
 
 
 def _chosen(attacks: Sequence[Attack]) -> dict[str, tuple[Value, float]]:
@@ -329,86 +383,41 @@ def _chosen(attacks: Sequence[Attack]) -> dict[str, tuple[Value, float]]:
     return found
 
 
-def _stack(vectors: Vectors, names: Sequence[str], half: str) -> Float64:
-    return np.stack([vectors[name][half] for name in names]).astype(np.float64)
-
-
-def _models(
-    vectors: Vectors, person: Mapping[str, str], people: Sequence[str], half: str
-) -> Float64:
-    """Mean vectors (n_people, d) of each person's recordings."""
-    own = invert({name: person[name] for name in vectors})
-    return np.stack([_stack(vectors, own[who], half).mean(axis=0) for who in people])
-
-
-def _cosines(models: Float64, said: Float64) -> Float64:
-    backend = CentredCosine()
+def _scores(backend: Backend | PairBackend, models: Float64, said: Float64) -> Float64:
+    """Scores (people, recordings)."""
+    if isinstance(backend, PairBackend):
+        left, right = backend.rows(models), backend.rows(said)
+        return np.stack([backend.pairs(np.tile(row, (len(right), 1)), right) for row in left])
     return backend.left(models, np.ones(len(models))) @ backend.right(said).T
 
 
-def _aligned(
-    vectors: Vectors, person: Mapping[str, str], people: Sequence[str], names: Sequence[str]
-) -> Float64:
+def _aligned(backend: Backend, vectors: Mapping[str, Float64], share: Float64) -> Float64:
     """Scores (people, recordings) of the attacker who learns a rotation from the other half of the
-    people; NaN between the halves."""
-    found = np.full((len(people), len(names)), np.nan)
-    for rows in ([*range(0, len(people), 2)], [*range(1, len(people), 2)]):
-        attacked = {people[i] for i in rows}
-        columns = [j for j, name in enumerate(names) if person[name] in attacked]
-        teachers = [name for name in names if person[name] not in attacked]
-        before, after = ({n: vectors[n][half] for n in teachers} for half in (KNOWN, PAIR))
-        every = dict.fromkeys(teachers, "all")
-        rotations = learn_by_group(Pairs(before, after, every, {n: person[n] for n in teachers}))
-        models = _models(vectors, person, people, KNOWN).astype(np.float32)
-        enrol = {people[i]: models[i] for i in rows}
-        trial = {names[j]: vectors[names[j]][PROTECTED] for j in columns}
-        sides = align(rotations, enrol, trial, dict.fromkeys([*enrol, *trial], "all"))
-        found[np.ix_(rows, columns)] = _cosines(*(np.stack([*side.values()]) for side in sides))
+    people; NaN between the halves. share: (people, recordings) in the mean of a person."""
+    found = np.full(share.shape, np.nan)
+    for rows in (np.arange(len(share)) % 2 == side for side in (0, 1)):
+        columns = share[rows].any(axis=0)
+        rotation = learn_rotation(vectors[PAIR][~columns], vectors[KNOWN][~columns])
+        models = rotation.centre(share[rows] @ vectors[KNOWN])
+        said = rotation.carry(vectors[PROTECTED][columns])
+        found[np.ix_(rows, columns)] = _scores(backend, models, said)
     return found
 
 
-def _figures(
-    trials: Trials, score: Float64, beside: Mapping[str, Float64], person: Mapping[str, str]
-) -> dict[str, Report]:
-    speakers = find_speakers(trials, person, trials_path="trials", utt2spk_path="people")
-    n = N_BOOTSTRAP
-    return {
-        "linking": verification(trials, score, speakers=speakers, beside=beside, n_bootstrap=n),
-        "naming": reidentification(trials, score, person, n_bootstrap=n),
-        "recordings": recordings(trials, score, speakers, n_bootstrap=n),
-    }
-
-
-def _legal(vectors: Vectors, person: Mapping[str, str], known: str, said: str) -> Report:
-    def side(half: str) -> AttackSide:
-        units = {
-            name: own[half].astype(np.float64) / np.linalg.norm(own[half])
-            for name, own in vectors.items()
-        }
-        return AttackSide(units, invert({name: person[name] for name in units}))
-
-    name = "legal_linkability_l1"
-    return LegalAttack(side(known), side(said), 1, 0).linkability().report(name)
-
-
 def _evidence(attacker: str, encoder: str, found: Report, bare: Report) -> Evidence:
-    linking, naming, several = (found[name] for name in ("linking", "naming", "recordings"))
+    linking, several = found["linking"], found["recordings"]
     unprotected = value(bare["linking"], "eer")
     eers = {
         n: [v for figure in ("eer", "eer_normalised")
-            if (v := value(several, f"{figure}_{n}_recordings")).defined]
+            if (v := value(several, key(figure, recordings=n))).defined]
         for n in LENGTHS
     }  # fmt: skip
-    named = {n: value(several, f"named_{n}_recordings") for n in LENGTHS}
-    made = Evidence(
-        attacker, f"{encoder}/cosine", value(linking, "eer"), unprotected,
-        value(linking, "eer_rise"), named=naming[NAMED], chance=naming[f"chance_{NAMED}"],
-        named_bare=bare["naming"][NAMED], people=naming["n_speakers"],
-        recordings=naming["n_segments"] / naming["n_speakers"],
+    return Evidence(
+        attacker, f"{encoder}/{EVALUATORS[encoder]}", value(linking, "eer"), unprotected,
+        value(linking, "eer_rise"), named=several[NAMED], chance=several[f"chance_{NAMED}"],
+        named_bare=bare["recordings"][NAMED], people=linking["n_target_speakers"],
         several={n: min(map(fold, own), key=lambda v: v.value) for n, own in eers.items() if own},
-        naming={n: value for n, value in named.items() if value.defined},
     )  # fmt: skip
-    return replace(made, controlled=made.judges and encoder.startswith(STRONG))
 
 
 def value(report: Report, name: str) -> Value:
@@ -421,28 +430,19 @@ def _use(heard: Mapping[str, Heard], person: Mapping[str, str]) -> tuple[Report,
     """Words by the recogniser before protection, and estimated quality; and whether a low pitch
     stays low and a high one high."""
     n = N_BOOTSTRAP
-    before, after = ({name: own.text[i] for name, own in heard.items()} for i in (0, 1))
-    words = (
-        error_figures(before, after, person, "english", n_bootstrap=n)
-        if any(before.values())
-        else {}
+    text, mos, height = (
+        [{name: getattr(own.uses[i], what) for name, own in heard.items()} for i in (0, 1)]
+        for what in Use._fields
     )
-    scores = [
-        {name: own.quality[i].problem or own.quality[i].mos for name, own in heard.items()}
-        for i in (1, 0)
-    ]
-    low = [
-        {
-            name: "low" if own.pitch[i] < LOW else "high"
-            for name, own in heard.items()
-            if min(own.pitch) > 0
-        }
-        for i in (0, 1)
-    ]
-    pitch = (
-        recall_figures(low[0], low[1], person, n_bootstrap=n) if len({*low[0].values()}) > 1 else {}
+    voiced = [name for name in heard if height[0][name] and height[1][name]]
+    before, after = ({name: side[name] for name in voiced} for side in height)
+    return (
+        error_figures(text[0], text[1], person, "english", n_bootstrap=n)
+        if any(text[0].values())
+        else {},
+        quality_figures(mos[1], person, mos[0], n_bootstrap=n),
+        recall_figures(before, after, person, n_bootstrap=n) if len({*before.values()}) > 1 else {},
     )
-    return words, quality_figures(scores[0], person, scores[1], n_bootstrap=n), pitch
 
 
 # ---- Evidence as data and as one page, with clips of those who are named most often.
@@ -451,25 +451,30 @@ def _use(heard: Mapping[str, Heard], person: Mapping[str, str]) -> tuple[Report,
 N_CLIPS = 3
 
 
-class Clip(NamedTuple):
-    """A recording's name, and the same seconds of it before and after protection, MP3 in base64."""
-
-    name: str
-    before: str
-    after: str
-
-
 def as_data(
-    found: Found, about: Mapping[str, object], pairs: Sequence[Pair], left_out: Mapping[str, str]
-) -> dict[str, object]:
+    found: Found, about: Mapping[str, object], pairs: Sequence[Pair], left_out: Mapping[str, str],
+    held: Identity,
+) -> dict[str, object]:  # fmt: skip
     """All of it."""
     return {
         **about,
         "recordings": {pair.name: pair.person for pair in pairs},
         "left_out": left_out,
+        "wrong": {
+            plain(name): {
+                "is": kind,
+                "of": plain(held.whose.get(name, "")),
+                "coherence": held.coherence.get(name),
+            }
+            for name, kind in held.wrong.items()
+        },
+        "copies": {plain(name): plain(first) for name, first in held.copies.items()},
+        "doubles": found.doubles,
         "verdict": str(found.verdict),
+        "decision": decide(found, held, left_out),
         "attacks": [
-            {"attacker": a.attacker, "encoder": a.encoder, **a.figures} for a in found.attacks
+            {"attacker": a.attacker, "encoder": a.encoder, "named": a.named, **a.figures}
+            for a in found.attacks
         ],
         "not_run": found.left_out,
         "words": found.words,
@@ -479,22 +484,76 @@ def as_data(
 
 
 def as_page(
-    found: Found, about: Mapping[str, Any], pairs: Sequence[Pair], left_out: Mapping[str, str]
-) -> str:
+    found: Found, about: Mapping[str, Any], pairs: Sequence[Pair], left_out: Mapping[str, str],
+    held: Identity,
+) -> str:  # fmt: skip
     """One HTML file that asks the network for nothing."""
+    doubled = {name: group[0] for group in found.doubles for name in group}
     return frame.render(
         "local/evidence/evidence.html.jinja",
         hits=hits, said=said, found=found, about=about, left_out=left_out, n=len(pairs),
-        select=select, clips=clips(found, pairs), colour=colour, FEWEST_ALIGNED=FEWEST_ALIGNED,
-        people=len({pair.person for pair in pairs}), LOW=LOW, MOST=MOST, TEXT=TEXT,
+        select=select, clips=[*clips(found, pairs)], colour=colour, LOW=LOW, MOST=MOST, TEXT=TEXT,
+        people=len({pair.person for pair in pairs}), decision=decide(found, held, left_out),
+        notes=held.notes, named=named(found), N_NAMED=N_NAMED,
+        guessed=len(pairs) * sum(attack.chance for attack in found.protected),
+        speakers={pair.name: doubled.get(pair.name, pair.person) for pair in pairs},
     )  # fmt: skip
+
+
+N_NAMED = 100  # recordings in the page's table
+
+
+def named(found: Found) -> list[tuple[str, list[Attack]]]:
+    """Recordings whose person attackers name after protection, and these; the most often named
+    first."""
+    who = defaultdict[str, list[Attack]](list)
+    for attack in found.protected:
+        for name in attack.named:
+            who[name].append(attack)
+    return sorted(who.items(), key=lambda one: (-len(one[1]), one[0]))
+
+
+def decide(found: Found, held: Identity, left_out: Mapping[str, str]) -> dict[str, str]:
+    """What to decide by, in three lines: from whom people are hidden, what is not hidden, and what
+    to do before anything is published."""
+    leak = found.verdict.level < Level.UNJUDGED
+    quiet = [
+        f"{frame.attacker(attack.attacker)} ({attack.encoder})" for attack in found.protected
+        if (own := attack.evidence).judges and own.p_named >= LEVEL and fold(own.eer).high >= 0.5
+    ]  # fmt: skip
+    originals = len(held.are("original"))
+    open_to = {
+        f"{originals} files of OUT are originals": originals,
+        f"who speaks ({select.WORDS[found.verdict.level]})": leak,
+        "what is said, and when": True,
+        "whether a voice is low or high": value(found.pitch, "uar").low > 0.5,
+    }
+    to_do = {
+        **{what.format(_several(held.are(kind))): held.are(kind)
+           for kind, (_, what) in identity.WRONG.items()},
+        "write who is one person into SPEAKERS (below), and measure again": found.doubles,
+        f"see what was left out ({len(left_out)})": left_out,
+        "take a system that hides more, or publish less of each person": leak,
+        "have attackers train on speech of this system (run.sh), as none did": True,
+    }  # fmt: skip
+    hidden = "nobody" if leak else "nobody for certain, as no attacker trained or passed a control"
+    who = _several(quiet) or "none of those who were run"
+    return {
+        "Hidden from": f"{hidden}; no leak is shown by {who}",
+        "Not hidden": "; ".join(what for what, is_so in open_to.items() if is_so),
+        "Before you publish": "; ".join(what for what, is_so in to_do.items() if is_so),
+    }
+
+
+def _several(names: Sequence[str], most: int = 5) -> str:
+    return ", ".join([*names[:most], *[f"{len(names) - most} more"] * (len(names) > most)])
 
 
 def hits(attack: Attack) -> str:
     """Recordings that are named, with the binomial interval (Clopper and Pearson 1934) of as many
     people, as those of one person are alike: `3 of 40: 7.5 % [1.6, 20.4]` where each has one."""
-    right, n = attack.hits
-    people = attack.figures["naming"]["n_speakers"]
+    right, n = len(attack.named), attack.figures["linking"]["n_segments"]
+    people = attack.figures["linking"]["n_target_speakers"]
     own = right / n * people
     low = beta.ppf(0.025, own, people - own + 1) if right else 0.0
     high = beta.ppf(0.975, own + 1, people - own) if right < n else 1.0
@@ -506,21 +565,15 @@ def said(report: Mapping[str, Any], name: str, of: str = "eer") -> str:
     return measure(of).say(value(report, name))
 
 
-def clips(found: Found, pairs: Sequence[Pair]) -> list[Clip]:
-    """Clips of a recording each of the people who are named most often by all attackers."""
-    named: dict[str, float] = {}
-    for attack in (a for a in found.attacks if a.attacker != "unprotected"):
-        for person, rate in attack.figures["naming"]["reid_top_1_per_speaker"].items():
-            named[person] = named.get(person, 0.0) + rate
+def clips(found: Found, pairs: Sequence[Pair]) -> Iterator[tuple[str, ...]]:
+    """Yield names of a recording each of the people who are named most often by all attackers, with
+    the same seconds of it before and after protection, MP3 in base64."""
+    named, length = Counter[str](), round(SECONDS * SAMPLE_RATE)
+    for attack in found.protected:
+        named.update(attack.figures["recordings"]["named_per_speaker"])
     first = {f"person {pair.person}": pair for pair in reversed(pairs)}
-    most = sorted(named, key=lambda person: (-named[person], person))[:N_CLIPS]
-    return [_clip(first[person]) for person in most]
-
-
-def _clip(pair: Pair) -> Clip:
-    n, length = len(pair.original), round(SECONDS * SAMPLE_RATE)
-    heard = pair.original.read(0, min(n, round(MOST * SAMPLE_RATE)))
-    start = loudest(heard, length)
-    sides = (pair.original, pair.protected)
-    cut = (own.read(start, min(start + length, len(own))) for own in sides)
-    return Clip(pair.name, *(base64.b64encode(mp3(one)).decode("ascii") for one in cut))
+    for pair in (first[person] for person, _ in named.most_common(N_CLIPS)):
+        n, sides = len(pair.original), (pair.original, pair.protected)
+        start = loudest(pair.original.read(0, min(n, round(MOST * SAMPLE_RATE))), length)
+        cuts = (own.read(start, min(start + length, len(own))) for own in sides)
+        yield pair.name, *(base64.b64encode(mp3(cut)).decode("ascii") for cut in cuts)

@@ -502,20 +502,3 @@ def d_eces(t: Float64, n: Float64) -> Float64:
         own = slice(edge[i], edge[i + 1])
         found[i] = (mean(gain[own], t[own]) + mean(loss[own], n[own])) / (2.0 * LN2)
     return found
-
-
-def linkabilities(ranking: Ranking, weight: Float64) -> Float64:
-    """`d_sys` of the histograms of each row of weights, (n_rows, n_trials); (n_rows,)."""
-    mated, every = (
-        np.pad(np.cumsum(x, axis=1), ((0, 0), (1, 0))) for x in (weight * ranking.target, weight)
-    )
-    total, drawn, found = mated[:, -1], weight > 0, np.full(len(weight), math.nan)
-    first, last = drawn.argmax(axis=1), drawn.shape[1] - 1 - drawn[:, ::-1].argmax(axis=1)
-    n_bins = np.minimum(total // 10, MOST_BINS).astype(np.int64)
-    n_bins[(total < FEWEST_MATED) | (total == every[:, -1])] = 0
-    for n in np.unique(n_bins[n_bins > 0]):
-        rows = np.flatnonzero(n_bins == n)
-        edge = _edges(ranking.score, first[rows], last[rows], int(n))
-        upto, all_upto = mated[rows[:, None], edge], every[rows[:, None], edge]
-        found[rows] = _d_sys(Histograms(np.diff(upto), np.diff(all_upto - upto), edge))
-    return found

@@ -1,8 +1,9 @@
-"""Statistics over speakers: 95 % intervals, and p values of several tests."""
+"""Names of figures, and statistics over speakers: 95 % intervals, and p values of several tests."""
 
 import logging
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +22,45 @@ from utils.tables import sort_ids
 
 LEVEL = 0.95
 
+# What a figure is of, beside its metric: columns of metrics.csv. recordings: how many of a person
+# are heard together (any: the test of all these numbers); enrolled, candidates: numbers (enrolled:
+# empty for all); attribute, group: of which people (of
+# a recall: the emotion; of linkability_bins: how many); gallery: in what is searched; kind: value,
+# chance, p, or what _PREFIXES and docs/metrics also name.
+COLUMNS = ("recordings", "enrolled", "candidates", "attribute", "group", "gallery", "kind")
+_UNSAID = {"recordings": ("1", "any")}  # by names
+_PREFIXES = {"value": "", "p": "p_value", "p_two_sided": "p_value_two_sided"}
 Figures = dict[str, float]  # NaN: undefined
 
 logger = logging.getLogger(__name__)
+
+
+class Key(str):
+    """Name of a figure in a JSON file; made by `key`. columns: of metrics.csv, with the metric."""
+
+    columns: dict[str, str]
+
+
+def key(metric: str, **columns: object) -> Key:
+    """Name of a figure from its columns, `COLUMNS`; n_speakers and n_segments are kept with it
+    where they differ from those of the whole file.
+
+    >>> key("eer", recordings="all", enrolled=3), key("cmc_1", kind="p", gallery="no_same_utt")
+    ('eer_3_enrolled_all_recordings', 'p_value_cmc_1_no_same_utt')
+    """
+    of = {"metric": metric, "kind": "value"} | {name: str(own) for name, own in columns.items()}
+    numbers = (f"{of[name]}_{name}" for name in ("enrolled", "recordings", "candidates")
+               if of.get(name, "") not in ("", *_UNSAID.get(name, ())))  # fmt: skip
+    parts = (of.get(name, "") for name in ("attribute", "group", "gallery"))
+    kind = _PREFIXES.get(of["kind"], of["kind"])
+    found = Key("_".join(filter(None, (kind, metric, *numbers, *parts))))
+    found.columns = of
+    return found
+
+
+def but(name: str, **columns: object) -> Key:
+    """Name of the same figure with other `columns`."""
+    return key(**{"metric": name} | getattr(name, "columns", {}) | columns)
 
 
 def number_names(
@@ -42,9 +79,9 @@ def count_labels(target: Bool, suffix: str = "") -> dict[str, int]:
     return {f"n_target{suffix}": n, f"n_nontarget{suffix}": len(target) - n}
 
 
-def multiplicities(n_speakers: int, n_bootstrap: int, seed: int) -> Float64:
-    """Draw the speakers: counts (n_bootstrap, n_speakers); speakers in C order of their ids, so
-    that the draws do not depend on the order of any file."""
+def multiplicities(n_speakers: int, n_bootstrap: int = 0, seed: int = 0) -> Float64:
+    """How often each resample holds each speaker, (n_bootstrap, n_speakers); speakers in C order of
+    their ids, so that the resamples do not depend on the order of any file."""
     rng = make_rng(seed, "bootstrap over speakers")
     return rng.multinomial(n_speakers, np.full(n_speakers, 1.0 / n_speakers), n_bootstrap).astype(
         np.float64
@@ -59,15 +96,19 @@ def warn_undefined(figures: Figures, why: str) -> Figures:
     return figures
 
 
-def mean_figures(runs: Sequence[Figures]) -> Figures:
-    """Mean of each figure over runs of a random system; NaN where it is undefined in one."""
-    return {name: float(np.mean([run[name] for run in runs])) for name in runs[0]}
+def resample(
+    n_speakers: int, n_draws: int, n_bootstrap: int = 0, seed: int = 0
+) -> tuple[Float64, Int64]:
+    """Resamples of people and of the draws of a random system, so that intervals cover both:
+    `multiplicities`, (n_bootstrap, n_speakers), and the place of the one draw that each resample is
+    taken of, (n_bootstrap,)."""
+    draw = make_rng(seed, "bootstrap over draws").integers(n_draws, size=n_bootstrap)
+    return multiplicities(n_speakers, n_bootstrap, seed), draw
 
 
-def one_run(n_runs: int, n_bootstrap: int, seed: int) -> Int64:
-    """Draw the run of which each resample of people is taken, so that intervals cover both; places,
-    (n_bootstrap,)."""
-    return make_rng(seed, "bootstrap over draws").integers(n_runs, size=n_bootstrap)
+def mean_figures(draws: Sequence[Figures]) -> Figures:
+    """Mean of each figure over draws of a random system; NaN where it is undefined in one."""
+    return {name: float(np.mean([draw[name] for draw in draws])) for name in draws[0]}
 
 
 def pair_weights(drawn: Float64) -> Float64:
@@ -79,24 +120,19 @@ def pair_weights(drawn: Float64) -> Float64:
     return weight
 
 
-def interval_report(
-    evaluate: Callable[[Float64], Figures | None],
-    n_speakers: int,
-    n_bootstrap: int = 0,
-    seed: int = 0,
-) -> dict[str, object]:
+def interval_report(resampled: Iterable[Figures | None], n_speakers: int) -> dict[str, object]:
     """Compute `intervals` of each figure, with the counts behind them, for a report.
 
-    evaluate: figures of a resample from how often each speaker is drawn, (n_speakers,); None where
-    nothing is defined (no target or no nontarget left, for example). Nothing without resamples; of
-    one speaker, who is in all of them, every interval is None.
+    resampled: figures of each resample; None where nothing is defined (no target or no nontarget
+    left, for example). Nothing without resamples; of one speaker, who is in all of them, every
+    interval is None.
     """
-    if not n_bootstrap:
+    every = [*resampled]
+    if not (n_bootstrap := len(every)):
         return {}
     if n_speakers < 2:
         logger.warning("intervals are undefined: they are over speakers, and there is one")
-    draws = multiplicities(n_speakers, n_bootstrap, seed)
-    replicates = [figures for drawn in draws if (figures := evaluate(drawn)) is not None]
+    replicates = [figures for figures in every if figures is not None]
     left_out = n_bootstrap - len(replicates)
     if left_out:
         logger.warning(
@@ -125,10 +161,31 @@ def rate_intervals(
             return {n: drawn[has[n]] @ rates[n][has[n]] / drawn[has[n]].sum() for n in varied}
 
     n_people = len(next(iter(rates.values()), ()))
-    report = interval_report(evaluate, n_people, n_bootstrap if varied else 0, seed)
+    drawn = multiplicities(n_people, n_bootstrap if varied else 0, seed)
+    report = interval_report(map(evaluate, drawn), n_people)
     found = report.get("intervals", {})
     assert isinstance(found, dict)
     return report | ({"intervals": dict.fromkeys(rates) | found} if n_bootstrap else {})
+
+
+def sampled(samples: Mapping[str, Float64], n_people: int) -> dict[str, object]:
+    """Values and `interval_report` of figures, each as it is and then in each resample, (1 + n,).
+    A resample in which all are undefined counts as one of nothing."""
+    table = np.array([*samples.values()])
+    resampled = (
+        dict(zip(samples, own.tolist(), strict=True)) if not np.isnan(own).all() else None
+        for own in table.T[1:]
+    )
+    values = dict(zip(samples, table.T[0].tolist(), strict=True)) if samples else {}
+    return values | interval_report(resampled, n_people)
+
+
+def both(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, object]:
+    """Join two reports with intervals; of what both have, that of the first counts."""
+    ranges = [report["intervals"] for report in (second, first) if "intervals" in report]
+    more = {name: value for name, value in second.items() if name not in first}
+    merged = {name: ends for own in ranges for name, ends in own.items()}
+    return {**first, **more, **({"intervals": merged} if ranges else {})}
 
 
 def _interval(name: str, replicates: list[Figures]) -> list[float] | None:
@@ -143,7 +200,7 @@ def _interval(name: str, replicates: list[Figures]) -> list[float] | None:
 
 
 # Parts of the names of shares of people.
-SHARES = ("cmc_", "named", "reid", "inferred", "residual_risk")
+SHARES = ("cmc_", "named", "by_recording", "inferred", "residual_risk")
 
 
 def is_falsely_sure(name: str, low: float, high: float) -> bool:

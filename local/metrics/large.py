@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from local.metrics import detection
-from local.metrics.intervals import Figures, interval_report, pair_weights
+from local.metrics.intervals import Figures, interval_report, multiplicities, pair_weights
 from steps.populations.pairs import COARSE, NONTARGET, TARGET, Bins, Total
 from utils.arrays import Float64, Int64
 
@@ -202,7 +202,7 @@ def _intervals(
         by_bin, edges = occupied(np.stack([n, t]), bins, *_range(n + t, bins, low, high))
         return figures(by_bin[TARGET], by_bin[NONTARGET], edges)
 
-    return interval_report(evaluate, n_groups, n_bootstrap, seed)
+    return interval_report(map(evaluate, multiplicities(n_groups, n_bootstrap, seed)), n_groups)
 
 
 def _range(every: Float64, bins: Bins, low: float, high: float) -> tuple[float, float]:

@@ -8,7 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from local.metrics.intervals import Figures, interval_report, number_names
+from local.metrics.intervals import (
+    Figures,
+    but,
+    interval_report,
+    key,
+    multiplicities,
+    number_names,
+)
 from utils.arrays import Float64, Int64
 from utils.cli import UserError
 from utils.datadir import describe_difference
@@ -62,8 +69,8 @@ def permutation_tests(found: Search, n_permutations: int = _PERMUTATIONS, seed: 
     gives the same permutations whatever the order of the files. NaN without a query that has a
     mate, or with one speaker, for whom there is nothing to permute.
     """
-    names = [f"p_value_{name}" for name in TESTED]
-    names += [f"p_value_two_sided_{name}" for name in TWO_SIDED]
+    names = [key(name, kind="p") for name in TESTED]
+    names += [key(name, kind="p_two_sided") for name in TWO_SIDED]
     queries = found.mates > 0
     if len(np.unique(found.own[queries])) < 2:
         logger.warning("p_value_* is undefined: a test needs queries of two speakers or more")
@@ -125,7 +132,7 @@ def alignment(x: Float64, y: Float64, speaker: Int64 | None = None) -> dict[str,
     another person. Undefined figures are NaN, with a warning.
     """
     names = ("cca_top10", "cca_top10_held_out", "p_cos", "p_mse", "p_cos_held_out")
-    undefined = dict.fromkeys((*names, *(f"chance_{name}" for name in names)), math.nan)
+    undefined = dict.fromkeys((*names, *(key(name, kind="chance") for name in names)), math.nan)
     report: dict[str, object] = {"n_paired": len(x), **undefined}
     if len(x) == 0:
         logger.warning("cca_top10, p_cos and p_mse are undefined: no utterance is in both sets")
@@ -310,9 +317,8 @@ def embeddings(
     ids = sort_ids(vectors)
     if not ids:
         raise UserError(f"{path}:1: no x-vectors")
-    for key in ids:
-        if key not in utt2spk:
-            raise UserError(f"{path}: {key} is not in {utt2spk_path}")
+    if missing := [utt for utt in ids if utt not in utt2spk]:
+        raise UserError(f"{path}: {missing[0]} is not in {utt2spk_path}")
     names, speaker = number_names(utt2spk[key] for key in ids)
     x = np.stack([vectors[key] for key in ids]).astype(np.float64)
     return Embeddings(ids, x, speaker, names)
@@ -411,7 +417,7 @@ def chance_figures(found: Search) -> Figures:
         "chance_clustered": {"mean_rank": float(best[np.isfinite(best)].mean())},
     }
     return {
-        f"{kind}_{name}": value
+        key(name, kind=kind): value
         for kind, cmc in chance_curves(found).items()
         for name, value in (_cmc_figures(cmc, found) | ranks[kind]).items()
     }
@@ -466,12 +472,13 @@ def leakage(
         "n_dimensions": original.x.shape[1],
     }
     searches = {
-        suffix: search(original, protected, same_utt=not suffix) for suffix in ("", "_no_same_utt")
+        gallery: search(original, protected, same_utt=not gallery)
+        for gallery in ("", "no_same_utt")
     }
-    for suffix, found in searches.items():
-        figures = _figures_or_undefined(found, suffix, protected)
+    for gallery, found in searches.items():
+        figures = _figures_or_undefined(found, gallery, protected)
         figures |= permutation_tests(found, seed=seed)
-        report |= {f"{name}{suffix}": value for name, value in figures.items()}
+        report |= {but(name, gallery=gallery): value for name, value in figures.items()}
     report |= alignment(*_paired(original, protected))
     report["cmc_curve"] = curves(searches[""])
 
@@ -481,15 +488,18 @@ def leakage(
         resampled: Figures = {}
         weight = np.zeros(len(original.names))
         weight[asked] = drawn
-        for suffix, found in searches.items():
+        for gallery, found in searches.items():
             figures = rank_figures(found, weight) or dict.fromkeys(FOUND, math.nan)
-            resampled |= {f"{name}{suffix}": value for name, value in figures.items()}
+            resampled |= {but(name, gallery=gallery): value for name, value in figures.items()}
         return resampled
 
-    return report | interval_report(evaluate, len(asked), n_bootstrap, seed)
+    return report | interval_report(
+        map(evaluate, multiplicities(len(asked), n_bootstrap, seed)), len(asked)
+    )
 
 
-def _figures_or_undefined(found: Search, suffix: str, protected: Embeddings) -> Figures:
+def _figures_or_undefined(found: Search, gallery: str, protected: Embeddings) -> Figures:
+    suffix = f"_{gallery}" if gallery else ""
     alone = found.mates == 0
     if alone.any():
         names = sort_ids({protected.names[i] for i in found.own[alone].tolist()})
@@ -501,8 +511,8 @@ def _figures_or_undefined(found: Search, suffix: str, protected: Embeddings) -> 
     if figures is not None:
         return figures | chance_figures(found)
     logger.warning("*%s is undefined: no query has a segment of its own speaker to find", suffix)
-    kinds = ("", "chance_", "chance_clustered_")
-    return dict.fromkeys((f"{kind}{name}" for kind in kinds for name in FOUND), math.nan)
+    kinds = ("value", "chance", "chance_clustered")
+    return dict.fromkeys((key(name, kind=kind) for kind in kinds for name in FOUND), math.nan)
 
 
 def check_same_space(

@@ -1,9 +1,9 @@
-"""Identification of persons: re-identification among the enrolled, and two legal criteria."""
+"""Two criteria of data-protection law, and how surely recordings lead to their person."""
 
 import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.metadata import version
 
 import numpy as np
@@ -17,157 +17,15 @@ from legal_eval import (
 from legal_eval.embeddings import SpeakerConversations
 from legal_eval.metrics.singling_out import ConversationScores, score_conversations
 from legal_eval.scoring import cosine_similarity_matrix
-from scipy.stats import hypergeom
 
 from local.metrics import intervals
 from local.metrics.leakage import directed
-from local.metrics.verification import normalise
 from utils.arrays import Float64, Int64
 from utils.cli import UserError
 from utils.seeds import derive_seed, make_rng
 from utils.tables import StrPath, invert, sort_ids
-from utils.trials import Ids, Trials
-
-# ---- Re-identification of a query among the enrolled speakers, from the scores of a trial list.
-#
-# A query is a trial utterance; the candidates are the enrolled speakers that it is scored against.
-# In lists of the VoicePrivacy challenges these are all of the utterance's gender. The public code
-# x-vector-procrustes reports the top-1 rate of the aligned attacker so.
-
-RANKS = (1, 3, 5, 10)
-PREFIXES = ("reid", "reid_speaker", "reid_speaker_normalised")  # of figures
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, eq=False)
-class Queries:
-    """Rank of each query's own speaker among its candidates.
-
-    rank: (n,) 1 + the other candidates that score as high or higher; candidates: (n,) their number;
-    speaker: (n,) positions in names.
-    """
-
-    rank: Int64
-    candidates: Int64
-    speaker: Int64
-    names: list[str]
-
-    def figures(self, prefix: str, drawn: Float64 | None = None) -> intervals.Figures:
-        """Shares of queries whose own speaker is among the k best, and the mean rank.
-
-        drawn: (S,) how often a resample holds each speaker.
-        """
-        weight = np.ones(len(self.rank)) if drawn is None else drawn[self.speaker]
-        total = weight.sum()
-        top = {f"{prefix}_top_{k}": float(weight @ (self.rank <= k) / total) for k in RANKS}
-        return {**top, f"{prefix}_mean_rank": float(weight @ self.rank / total)}
-
-    def chance(self, prefix: str) -> intervals.Figures:
-        """Chance level of these figures: k of C candidates, and rank (C + 1)/2."""
-        c = self.candidates
-        top = {f"chance_{prefix}_top_{k}": float((np.minimum(k, c) / c).mean()) for k in RANKS}
-        return {**top, f"chance_{prefix}_mean_rank": float((c + 1).mean() / 2)}
-
-
-def find_queries(
-    trials: Trials, score: Float64, utt2spk: Mapping[str, str], *, trials_path: StrPath
-) -> tuple[Queries, Queries, Queries]:
-    """Queries by utterance, and by speaker: their utterances' scores averaged by candidate.
-
-    The third are by speaker, of scores that are normalised over the candidates of each utterance
-    before they are averaged. score: (n_trials,). Utterances without a target trial (their speaker
-    is not enrolled) are left out, counted in a warning. UserError for two target trials of one
-    utterance, for an utterance that utt2spk lacks, and where nothing is left.
-    """
-    enrol, utts = Ids.of(trials.enrol), Ids.of(trials.trial)
-    row = np.flatnonzero(trials.target)
-    tried, first = np.unique(utts.codes[row], return_index=True)
-    if len(again := np.delete(row, first)):
-        raise UserError(
-            f"{trials_path}:{again[0] + 1}: {trials.trial[again[0]]} has a second target trial; "
-            "re-identification needs one enrolled model a speaker"
-        )
-    if missing := [name for name in utts.names if name not in utt2spk]:
-        raise UserError(f"{trials_path}: {missing[0]} is not in utt2spk")
-    if left_out := len(utts.names) - len(tried):
-        every = len(utts.names)
-        logger.warning(f"{left_out} of {every} utterances are of nobody enrolled; left out")
-    if not len(tried):
-        raise UserError(f"{trials_path}:1: no target trial, so nobody can be found")
-    own = enrol.codes[row[first]]
-    names, speaker = intervals.number_names(utt2spk[utts.names[i]] for i in tried)
-    owners = [np.unique(own[speaker == s]) for s in range(len(names))]
-    for name, found in zip(names, owners, strict=True):
-        if len(found) > 1:
-            raise UserError(f"{name}: target trials with {len(found)} enrolled speakers")
-
-    def table(values: Float64) -> Float64:
-        matrix = np.full((len(utts.names), len(enrol.names)), np.nan)  # NaN: a pair is no trial
-        matrix[utts.codes, enrol.codes] = values
-        return matrix[tried]
-
-    def by_speaker(matrix: Float64) -> Queries:
-        # Scores averaged over each speaker's utterances, for candidates common to all of them.
-        means = np.stack([matrix[speaker == s].mean(axis=0) for s in range(len(names))])
-        return _rank(means, np.concatenate(owners), np.arange(len(names)), names)
-
-    matrix, normal = table(score), table(normalise(utts.codes, score))
-    return _rank(matrix, own, speaker, names), by_speaker(matrix), by_speaker(normal)
-
-
-def _rank(matrix: Float64, own: Int64, speaker: Int64, names: list[str]) -> Queries:
-    mine = matrix[np.arange(len(own)), own]
-    # An equal score counts as before the right one: a tie names nobody.
-    rank = (matrix >= mine[:, None]).sum(axis=1)
-    return Queries(rank, np.isfinite(matrix).sum(axis=1), speaker, names)
-
-
-def reidentification(
-    trials: Trials,
-    score: Float64,
-    utt2spk: Mapping[str, str],
-    *,
-    trials_path: StrPath = "trials",
-    draws: Sequence[Float64] = (),
-    **resamples: int,
-) -> dict[str, object]:
-    """All figures (keys of the JSON: docs/metrics/reidentification.md).
-
-    draws: (n_trials,) each, of further runs of a random system: figures are means over all runs, a
-    resample takes one of them. resamples: n_bootstrap and seed of `interval_report`.
-    """
-    runs = [find_queries(trials, run, utt2spk, trials_path=trials_path) for run in (score, *draws)]
-    by_utterance = runs[0][0]
-    names, who = by_utterance.names, by_utterance.speaker
-    report: dict[str, object] = {
-        **intervals.count_labels(trials.target),
-        **({"n_draws": len(runs)} if draws else {}),
-        "n_speakers": len(names),
-        "n_segments": len(by_utterance.rank),
-        "n_candidates": float(by_utterance.candidates.mean()),
-    }
-    for prefix, queries in zip(PREFIXES, runs[0], strict=True):
-        report |= queries.chance(prefix)
-    report |= intervals.mean_figures([_named(run) for run in runs])
-    share = np.bincount(who, by_utterance.rank == 1) / np.bincount(who)
-    report["reid_top_1_per_speaker"] = dict(zip(names, share.tolist(), strict=True))
-
-    chosen = iter(
-        intervals.one_run(len(runs), resamples.get("n_bootstrap", 0), resamples.get("seed", 0))
-    )
-    return report | intervals.interval_report(
-        lambda drawn: _named(runs[next(chosen)], drawn), len(names), **resamples
-    )
-
-
-def _named(run: Sequence[Queries], drawn: Float64 | None = None) -> intervals.Figures:
-    """Figures of the queries of one run."""
-    found: intervals.Figures = {}
-    for prefix, queries in zip(PREFIXES, run, strict=True):
-        found |= queries.figures(prefix, drawn)
-    return found
-
 
 # ---- Singling Out and legal Linkability: two criteria of data-protection law as attacks on
 # x-vectors.
@@ -181,10 +39,9 @@ def _named(run: Sequence[Queries], drawn: Float64 | None = None) -> intervals.Fi
 Vectors = dict[str, Float64]
 
 PACKAGE = "voice-anonymization-legal-eval"
+LINKABILITY, SINGLING_OUT = "legal_linkability", "legal_singling_out"
 MAX_CALIBRATION = 9  # calibration conversations of a speaker (the paper's M)
-SINGLING_OUT_LIMIT = math.exp(-1.0)  # of any predicate of weight 1/N, as N grows
 FEWEST_SPEAKERS = 2
-CANDIDATES = (2, 5, 10, 20, 50, 100, 200, 500, 1000)  # N of linkability, and all that there are
 MORE_LENGTHS = (10, 30)  # of linkability alone, where somebody has so many
 # Cosines that differ by less are equal: the last digits depend on where a row stands in a matrix.
 COSINE_DIGITS = 12
@@ -250,22 +107,19 @@ class Figure:
     """Rate as the mean over `by_speaker`, which is empty where it is undefined; its chance level.
 
     n_calibration: conversations of each speaker that set the threshold, for Singling Out only.
-    by_candidates: the rate with fewer candidates, by their number, for Linkability only.
     """
 
     by_speaker: dict[str, float]
     chance: float | None
     n_calibration: int | None = None
-    by_candidates: Mapping[int, float] = field(default_factory=dict)
 
-    def report(self, name: str) -> dict[str, object]:
-        """Figure with the data needed to read it, under keys made of `name`."""
+    def report(self, name: intervals.Key) -> dict[str, object]:
+        """Figure with the data needed to read it, under names made of its name."""
         rates = list(self.by_speaker.values())
+        name = intervals.but(name, n_speakers=len(rates))
         return {
             name: float(np.mean(rates)) if rates else None,
-            f"chance_{name}": self.chance,
-            f"n_speakers_{name}": len(rates),
-            **{f"{name}_n{n}": rate for n, rate in self.by_candidates.items()},
+            intervals.but(name, kind="chance"): self.chance,
         } | (
             {f"{name}_per_speaker": self.by_speaker or None}
             if self.n_calibration is None
@@ -292,15 +146,15 @@ def legal_metrics(
         if lone := len(side.spk2utt) - len(speakers):
             logger.warning("%d speakers without %s utterances are left out", lone, other)
     enrol, trial = enrol.only(speakers), trial.only(speakers)
-    figures: dict[str, Figure] = {}
+    figures: dict[intervals.Key, Figure] = {}
     for length in lengths:
         attack = LegalAttack(enrol, trial, length, seed)
-        figures[f"legal_linkability_l{length}"] = attack.linkability()
-        figures[f"legal_singling_out_l{length}"] = attack.singling_out(n_folds)
+        figures[intervals.key(LINKABILITY, recordings=length)] = attack.linkability()
+        figures[intervals.key(SINGLING_OUT, recordings=length)] = attack.singling_out(n_folds)
     most = max(map(len, trial.spk2utt.values()), default=0)
     for length in (n for n in MORE_LENGTHS if n <= most and n not in lengths):
         attack = LegalAttack(enrol, trial, length, seed)
-        figures[f"legal_linkability_l{length}"] = attack.linkability()
+        figures[intervals.key(LINKABILITY, recordings=length)] = attack.linkability()
     report: dict[str, object] = {
         "n_speakers": len(speakers),
         "n_segments": len(trial.vectors),
@@ -308,10 +162,9 @@ def legal_metrics(
     }
     for name, figure in figures.items():
         report |= figure.report(name)
-    report["chance_legal_singling_out_limit"] = SINGLING_OUT_LIMIT
-    package = {"package": f"{PACKAGE} {version(PACKAGE)}", "seed": seed, "n_folds": n_folds}
-    report["legal_design"] = package  # what of it is not in docs/metrics/legal.md
-    rates = {
+    package = f"{PACKAGE} {version(PACKAGE)}"  # what is not in docs/metrics/legal.md
+    report["legal_design"] = {"package": package, "seed": seed, "n_folds": n_folds}
+    rates: dict[str, Float64] = {
         name: np.array([figure.by_speaker.get(speaker, math.nan) for speaker in speakers])
         for name, figure in figures.items()
     }
@@ -323,7 +176,7 @@ def legal_metrics(
     return report | intervals.rate_intervals(rates, n_bootstrap, seed)
 
 
-def beaters(
+def count_rivals(
     candidates: AttackSide, trial: AttackSide, length: int, seed: int
 ) -> Iterator[tuple[str, Int64]]:
     """Each person of `trial` and, for each of their disjoint groups of `length` recordings (0: one
@@ -348,13 +201,6 @@ def beaters(
         yield who, np.count_nonzero(score >= score[people.index(who)], axis=0) - 1
 
 
-def chance_of_rank(beaten: Int64, total: int, n: int, rank: int) -> float:
-    """Mean probability that fewer than `rank` of those who score no lower are among the n - 1
-    others drawn of total - 1; NaN without recordings. beaten: (n_groups,)."""
-    chances = hypergeom.cdf(rank - 1, total - 1, beaten, n - 1)
-    return float(chances.mean()) if len(beaten) else math.nan
-
-
 @dataclass(frozen=True, eq=False)
 class LegalAttack:
     """Attack with conversations of `length` utterances. enrol, trial: of the same speakers."""
@@ -372,11 +218,12 @@ class LegalAttack:
         taken, since with 13 to 40 speakers the luck of one draw would drown the figure. Speakers
         with fewer than `length` utterances are absent as test speakers, not as candidates.
         """
-        name, n_speakers = f"legal_linkability_l{self.length}", len(self.enrol.spk2utt)
+        name = intervals.key(LINKABILITY, recordings=self.length)
+        n_speakers = len(self.enrol.spk2utt)
         if n_speakers < FEWEST_SPEAKERS:
             logger.warning("%s is undefined: one speaker, who can be mistaken for nobody", name)
             return Figure({}, None)
-        found = beaters(self.enrol, self.trial, self.length, self.seed)
+        found = count_rivals(self.enrol, self.trial, self.length, self.seed)
         beaten = {who: n for who, n in found if len(n)}
         rates = {who: float(np.mean(n == 0)) for who, n in beaten.items()}
         if not rates:
@@ -386,12 +233,7 @@ class LegalAttack:
                 f"{name} is over {len(rates)} of {n_speakers} speakers: the others have fewer than "
                 f"{self.length} trial utterances (they stay candidates)"
             )
-        fewer = {
-            size: float(np.mean([chance_of_rank(n, n_speakers, size, 1) for n in beaten.values()]))
-            for size in CANDIDATES
-            if beaten and size < n_speakers
-        }
-        return Figure(rates, 1.0 / n_speakers, by_candidates=fewer)
+        return Figure(rates, 1.0 / n_speakers)
 
     def singling_out(self, n_folds: int) -> Figure:
         """Share of folds in which the predicate of each enrolled speaker isolates one of N.
@@ -400,7 +242,7 @@ class LegalAttack:
         test conversation and others for calibration, the same number for all: the threshold lets
         through M of the M·N calibration scores, and 1/N only if all give M.
         """
-        name, least = f"legal_singling_out_l{self.length}", 2 * self.length
+        name, least = intervals.key(SINGLING_OUT, recordings=self.length), 2 * self.length
         counts = {
             speaker: min(MAX_CALIBRATION, math.comb(len(utts) - self.length, self.length))
             for speaker, utts in self.trial.spk2utt.items()

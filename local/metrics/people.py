@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+from scipy.stats import hypergeom
 
 from local.metrics import intervals
-from local.metrics.legal import CANDIDATES, FEWEST_SPEAKERS, AttackSide, beaters, chance_of_rank
+from local.metrics.intervals import but, key
+from local.metrics.legal import FEWEST_SPEAKERS, LINKABILITY, AttackSide, count_rivals
 from local.metrics.recordings import LENGTHS, Heard, Length, group, hear, over_runs, shuffle
 from local.metrics.verification import Speakers
 from steps.speaker.backends import CentredCosine
@@ -71,7 +73,7 @@ def learn(x: Float64, value: Int64) -> tuple[Float64, Float64]:
     return weights, -0.5 * (mean.T * weights).sum(axis=0)
 
 
-def rightly(score: Float64, own: Int64) -> Float64:
+def correct(score: Float64, own: Int64) -> Float64:
     """Share (n,) of the guesses that are right: 1 where the own value scores highest, its part of
     them where several do. score: (n, K); own: (n,)."""
     best = score == score.max(axis=1, keepdims=True)
@@ -98,7 +100,7 @@ def inference(
     x, who = _vectors(train)
     y, person = _vectors(trial)
     report: dict[str, object] = {"n_speakers": len(names), "n_segments": len(y)}
-    right: dict[str, tuple[Int64, Float64]] = {}  # by key: value of each person, share right
+    right: dict[str, tuple[Int64, Float64]] = {}  # by name: value of each person, share right
     for attribute in [name for name in known if name in sought]:
         kept = _values(attribute, known[attribute], sought[attribute], train, trial)
         if len(kept) < 2:
@@ -110,31 +112,30 @@ def inference(
         weights, offset = learn(x[heard >= 0], heard[heard >= 0])
         score = y @ weights + offset
         n = np.bincount(person, minlength=len(names))
-        one = np.bincount(person, rightly(score, np.maximum(own[person], 0))) / n
+        one = np.bincount(person, correct(score, np.maximum(own[person], 0))) / n
         means = np.stack([np.bincount(person, column) / n for column in score.T], axis=1)
-        every = rightly(means, np.maximum(own, 0))
-        report[f"chance_inferred_{attribute}"] = 1.0 / len(kept)
-        report[f"people_inferred_{attribute}"] = int((own >= 0).sum())
+        every = correct(means, np.maximum(own, 0))
+        of = {"attribute": attribute, "n_speakers": int((own >= 0).sum())}
+        report[key("inferred", **of, recordings="any", kind="chance")] = 1.0 / len(kept)
         for length, share in zip(ENDS, (one, every), strict=True):
-            key = f"inferred_{attribute}_{length}_recordings"
-            right[key] = own, share
-            told = {name: float(s) for name, s, k in zip(names, share, own, strict=True) if k >= 0}
-            report[f"{key}_per_speaker"] = told
+            name = key("inferred", **of, recordings=length)
+            right[name] = own, share
+            told = {who: float(s) for who, s, k in zip(names, share, own, strict=True) if k >= 0}
+            report[f"{name}_per_speaker"] = told
 
     if not right:
         logger.warning("nothing is inferred: both sides need spk2gender or spk2age, of two values")
 
     def evaluate(drawn: Float64) -> intervals.Figures:
-        found = {key: balanced(*of, drawn) for key, of in right.items()}
+        found = {name: balanced(*of, drawn) for name, of in right.items()}
         return found | {
-            key.replace("inferred", "residual_risk"): residual(value, int(right[key][0].max()) + 1)
-            for key, value in found.items()
+            but(name, metric="residual_risk"): residual(value, int(right[name][0].max()) + 1)
+            for name, value in found.items()
         }
 
     report |= evaluate(np.ones(len(names)))
-    return report | (
-        intervals.interval_report(evaluate, len(names), n_bootstrap, seed) if right else {}
-    )
+    weights = intervals.multiplicities(len(names), n_bootstrap if right else 0, seed)
+    return report | intervals.interval_report(map(evaluate, weights), len(names))
 
 
 def _vectors(side: AttackSide) -> tuple[Float64, Int64]:
@@ -183,7 +184,8 @@ def residual(accuracy: float, n_values: int) -> float:
 
 # ---- A crowd of candidates: how surely a recording leads to its person among ever more people.
 
-RANKS = {"legal_linkability": 1, "named": 1, "among_5": 5, "among_10": 10}
+CANDIDATES = (2, 5, 10, 20, 50, 100, 200, 500, 1000)  # and all that there are
+RANKS = {LINKABILITY: 1, "named": 1, "among_5": 5, "among_10": 10}
 
 
 def join(sides: Sequence[tuple[StrPath, AttackSide]]) -> AttackSide:
@@ -205,18 +207,25 @@ def centre(side: AttackSide) -> AttackSide:
     return AttackSide(dict(zip(side.vectors, rows, strict=True)), side.spk2utt)
 
 
+def chance_of_rank(beaten: Int64, total: int, n: int, rank: int) -> float:
+    """Mean probability that fewer than `rank` of those who score no lower are among the n - 1
+    others drawn of total - 1; NaN without recordings. beaten: (n_groups,)."""
+    chances = hypergeom.cdf(rank - 1, total - 1, beaten, n - 1)
+    return float(chances.mean()) if len(beaten) else math.nan
+
+
 def crowd(
     sides: Sequence[tuple[StrPath, AttackSide]], trial: AttackSide, *,
     n_bootstrap: int = 0, seed: int = 0,
 ) -> dict[str, object]:  # fmt: skip
     """Legal linkability and naming among N candidates by groups of L recordings (keys of the JSON:
-    docs/metrics/crowd.md).
+    docs/metrics/named.md).
 
     sides: (data directory, side) of those enrolled, and of each set of candidates whom nobody
-    attacks. For naming, each is centred by itself: its channel is no voice. The attacked are those
-    of `trial` who are candidates; others are left out with a warning, and so is a side of nobody.
-    Each figure is the expectation over the N - 1 others drawn from all candidates. UserError where
-    nobody of `trial` is one.
+    attacks. For naming, each set is centred by itself, which removes its channel. The attacked are
+    those of `trial` who are candidates; others are left out with a warning, and so is a side of
+    nobody. Each figure is the expectation over the N - 1 others drawn from all candidates.
+    UserError where nobody of `trial` is one.
     """
     for path, _ in (one for one in sides if not one[1].spk2utt):
         logger.warning("%s: has nobody of the sex of those attacked; left out", path)
@@ -231,23 +240,23 @@ def crowd(
     sizes = [*(n for n in CANDIDATES if n < total), total]
     rates: dict[str, Float64] = {}
     centred = join([(path, centre(side)) for path, side in sides]), centre(trial)
-    sides_of = {"legal_linkability": (candidates, trial)}
+    sides_of = {LINKABILITY: (candidates, trial)}
     for name_of, rank in RANKS.items():
         both = sides_of.get(name_of, centred)
         for name, length in LENGTHS.items():
-            found = [own for _, own in beaters(*both, length, seed)]
+            found = [own for _, own in count_rivals(*both, length, seed)]
             if sum(len(own) > 0 for own in found) < FEWEST_SPEAKERS:
                 logger.warning("%s recordings: fewer than two people have so many", name)
                 continue
             for n in (n for n in sizes if n > rank):
                 rate = [chance_of_rank(own, total, n, rank) for own in found]
-                rates[f"{name_of}_l{name}_n{n}"] = np.array(rate)
+                rates[key(name_of, recordings=name, candidates=n)] = np.array(rate)
 
     return {
         "n_speakers": len(people),
         "n_segments": len(trial.vectors),
-        "people_candidates": total,
-        **{key: float(np.nanmean(rate)) for key, rate in rates.items()},
+        "n_candidates": total,
+        **{name: float(np.nanmean(rate)) for name, rate in rates.items()},
         **intervals.rate_intervals(rates, n_bootstrap, seed),
     }
 
@@ -267,8 +276,9 @@ def groups(
     n_bootstrap: int = 0,
     seed: int = 0,
 ) -> dict[str, object]:
-    """The lowest EER and the highest share named of all attackers by group of people, the worst
-    group by each attribute and its gap (keys of the JSON: docs/metrics/groups.md).
+    """The lowest EER and the highest share named of all attackers by group of people, and by each
+    attribute how far the worst group lies behind the best (keys of the JSON:
+    docs/metrics/groups.md).
 
     trials: of all lists together. scores: (n_trials,) of each run of each attacker, over whose runs
     figures are averaged. Intervals resample all people and take the strongest attacker, and one of
@@ -277,7 +287,6 @@ def groups(
     """
     every = [[hear(trials, run, speakers) for run in runs] for runs in scores]
     first, names = every[0][0], speakers.names
-    drawn = intervals.multiplicities(len(names), n_bootstrap, seed)
     sought = np.isin(np.arange(len(names)), first.person[first.sought])
     report: dict[str, object] = {
         **intervals.count_labels(trials.target),
@@ -286,29 +295,23 @@ def groups(
         "n_attacks": len(scores),
     }
     samples: dict[str, Float64] = {}  # of each figure, (1 + n_bootstrap,)
+    resamples = {"n_bootstrap": n_bootstrap, "seed": seed}
     members = _members(values, names, sought)
     order = shuffle(first, names, seed)
     for length in ENDS:
         heard = [[group(one, order, LENGTHS[length]) for one in runs] for runs in every]
         found = [[one for one in runs if one is not None] for runs in heard]
         for attribute, own in members.items():
-            of = {value: _figures(found, who, drawn, seed) for value, who in own.items()}
+            of = {value: _figures(found, who, **resamples) for value, who in own.items()}
             for figure, sign in BETTER.items():
-                key = f"{figure}_{length}_recordings"
-                samples |= {f"{key}_{attribute}_{v}": one[figure] for v, one in of.items()}
+                name = key(figure, recordings=length, attribute=attribute)
+                for value, one in of.items():
+                    n = int(own[value].sum())
+                    samples[but(name, group=value, n_speakers=n)] = one[figure]
                 ranked = sorted(of, key=lambda v: sign * of[v][figure][0])
-                worst, best = ranked[0], ranked[-1]
-                report[f"worst_{key}_{attribute}"] = worst
-                gap = sign * (of[best][figure] - of[worst][figure])
-                samples[f"gap_{key}_{attribute}"] = gap
-    for attribute, own in members.items():
-        report |= {f"people_{attribute}_{value}": int(who.sum()) for value, who in own.items()}
-    report |= {key: float(one[0]) for key, one in samples.items()}
-    if not n_bootstrap:
-        return report
-    return report | {"n_bootstrap": n_bootstrap, "intervals": {
-        key: intervals.interval(one[1:], key) for key, one in samples.items()
-    }}  # fmt: skip
+                gap = sign * (of[ranked[-1]][figure] - of[ranked[0]][figure])
+                samples[but(name, kind="gap")] = gap
+    return report | intervals.sampled(samples, len(names))
 
 
 def _members(values: Values, names: Sequence[str], sought: Bool) -> dict[str, dict[str, Bool]]:
@@ -328,13 +331,16 @@ def _members(values: Values, names: Sequence[str], sought: Bool) -> dict[str, di
 
 
 def _figures(
-    every: Sequence[Sequence[Heard]], who: Bool, drawn: Float64, seed: int
+    every: Sequence[Sequence[Heard]], who: Bool, **resamples: int
 ) -> Mapping[str, Float64]:
     """Figures of all attackers on some people, first as they are, then in each resample."""
     own = [[Length.of(_only(heard, who), len(who)) for heard in runs] for runs in every]
-    named = [over_runs(runs, drawn, seed, Length.named)[0] for runs in own]
-    first = [over_runs(runs, drawn[:0], seed).min() for runs in own]
-    eers = np.vstack([over_runs(own[i], drawn, seed) for i in np.argsort(first)[:RESAMPLED]])
+    n = len(who)
+    named = [over_runs(runs, n, Length.named, **resamples)[0] for runs in own]
+    first = [over_runs(runs, n, Length.eers).min() for runs in own]
+    eers = np.vstack(
+        [over_runs(own[i], n, Length.eers, **resamples) for i in np.argsort(first)[:RESAMPLED]]
+    )
     return {"eer": eers.min(axis=0), "named": np.max(named, axis=0)}
 
 

@@ -12,6 +12,7 @@ from scipy.special import betaln
 
 from local.metrics import detection, intervals
 from local.metrics.detection import Ranking
+from local.metrics.intervals import but, key
 from local.metrics.verification import Speakers, normalise
 from utils.arrays import Bool, Float64, Int64
 from utils.seeds import make_rng
@@ -20,10 +21,11 @@ from utils.trials import Ids, Trials
 
 LENGTHS = {"1": 1, "3": 3, "10": 10, "30": 30, "all": 0}  # by name; 0: all that a person has
 FEWEST_PEOPLE = 2
-FIGURES = ("eer", "eer_normalised", "named", "d_ece", "linkability", "rank_disclosure",
+FIGURES = ("eer", "eer_normalised", "named", "d_ece_normalised", "rank_disclosure",
            "rank_disclosure_worst")  # fmt: skip
-NORMALISED = ("eer_normalised", "d_ece", "linkability")  # of scores normalised over candidates
-TESTED = ("p_value_eer", "p_value_named")
+NORMALISED = ("eer_normalised", "d_ece_normalised")  # of scores normalised over candidates
+EACH = ("named_by_recording", "among_3_by_recording", "mean_rank_by_recording")
+TESTED = [key(name, recordings="any", kind="p") for name in ("eer", "named")]
 N_PERMUTATIONS = 999
 _AT_ONCE = 1_000_000  # labels of permutations
 
@@ -34,7 +36,7 @@ logger = logging.getLogger(__name__)
 class Heard:
     """Scores as a table of what is heard (rows: recordings, or groups of them) and models.
 
-    score: (n, M), NaN where a pair is no trial; target: (n, M); person: (n,) and model: (M,),
+    score: (n, M), NaN where a pair is not a trial; target: (n, M); person: (n,) and model: (M,),
     whose they are, as positions in the names of `Speakers`.
     """
 
@@ -161,12 +163,12 @@ class Length:
         return cls(groups, raw, z, cell, share, chance, groups.ranks())
 
     def figures(self, drawn: Float64) -> Float64:
-        """`FIGURES` in resamples that hold each person as often as drawn, (n, n_people); (n, 7).
+        """`FIGURES` in resamples that hold each person as often as drawn, (n, n_people); (6, n).
         NaN where one is not defined, as all are without targets or without nontargets."""
-        found = np.concatenate([self._figures(some) for some in self._parts(drawn)])
-        found[np.isnan(found[:, FIGURES.index("eer")])] = math.nan
+        found = np.hstack([self._figures(some) for some in self._parts(drawn)])
+        found[:, np.isnan(found[FIGURES.index("eer")])] = math.nan
         if self.groups.alone:
-            found[:, [FIGURES.index(name) for name in NORMALISED]] = math.nan
+            found[[FIGURES.index(name) for name in NORMALISED]] = math.nan
         return found
 
     def _parts(self, drawn: Float64) -> list[Float64]:
@@ -177,12 +179,29 @@ class Length:
         rank, n_models = self.ranks
         sought = ~np.isnan(rank)
         bits = disclosures(rank[sought], drawn[:, self.groups.person[sought]], n_models)
-        linked = detection.linkabilities(self.normal, weight)
         d_eces = detection.d_eces(*self.normal.counts(weight))
-        return np.stack([*eers, self.named(drawn), d_eces, linked, *bits], axis=1)
+        return np.stack([*eers, self.named(drawn), d_eces, *bits])
+
+    def by_group(self, drawn: Float64) -> Float64:
+        """`EACH` with people drawn so often, (n, n_people), all groups alike; (3, n)."""
+        rank, person = self.ranks[0], self.groups.person
+        rank, person = rank[~np.isnan(rank)], person[~np.isnan(rank)]
+        weight = drawn[:, person]
+        total = weight.sum(axis=1)
+        found = np.stack([rank < 1, rank < 3, 1 + rank]) @ weight.T
+        return np.asarray(found / np.where(total > 0, total, np.nan), np.float64)
+
+    def guessed(self) -> intervals.Figures:
+        """`EACH` by guessing, all groups alike: with m own ones of C models P(none of k is own) is
+        that none of k drawn is, and the mean rank 1 + (C - m)/(m + 1)."""
+        known = np.isfinite(self.groups.score)[self.groups.sought]
+        n, own = known.sum(axis=1), (known & self.groups.target[self.groups.sought]).sum(axis=1)
+        miss = [np.maximum(n - own - i, 0) / np.maximum(n - i, 1) for i in range(3)]
+        values = (1 - miss[0], 1 - np.prod(miss, axis=0), 1 + (n - own) / (own + 1))
+        return {name: float(one.mean()) for name, one in zip(EACH, values, strict=True)}
 
     def _eers(self, drawn: Float64) -> tuple[list[Float64], Float64]:
-        """EERs of the scores as they are and normalised, (n,) each, and weights of the latter."""
+        """EERs by raw and by normalised scores, (n,) each, and weights of the latter."""
         pairs, eers = intervals.pair_weights(drawn).reshape(len(drawn), -1), []
         for ranking in (self.raw, self.normal):
             weight = pairs.take(self.cell[ranking.order], axis=1)
@@ -191,7 +210,7 @@ class Length:
         return eers, weight
 
     def eers(self, drawn: Float64) -> Float64:
-        """Folded EERs of the scores as they are and, unless they have one candidate, normalised,
+        """Folded EERs by raw scores and, unless they have one candidate, by normalised ones,
         with people drawn so often; drawn: (n, n_people); (1 or 2, n)."""
         made = np.hstack([self._eers(some)[0] for some in self._parts(drawn)])
         found = made[: 1 if self.groups.alone else 2]
@@ -206,7 +225,7 @@ class Length:
 
 def _parts(rows: Any, size: int) -> list[Any]:
     """Rows, some at a time, where each takes so many numbers."""
-    return np.array_split(rows, max(1, len(rows) * size // _AT_ONCE))
+    return np.array_split(rows, max(1, min(len(rows), len(rows) * size // _AT_ONCE)))
 
 
 def disclosures(rank: Float64, weight: Float64, n_models: int) -> tuple[Float64, Float64]:
@@ -252,82 +271,78 @@ def recordings(
     *,
     draws: Sequence[Float64] = (),
     enrolled: Mapping[int, Float64] = MappingProxyType({}),
-    n_bootstrap: int = 0,
-    seed: int = 0,
+    **resamples: int,
 ) -> dict[str, object]:
-    """All figures `<name>_<length>_recordings` of a trial list, and whether they may be chance
-    (keys of the JSON: docs/metrics/recordings.md).
+    """All figures of a trial list by number of recordings, and whether they may be chance (keys of
+    the JSON: docs/metrics/recordings.md).
 
     score: (n_trials,). draws: the same of further runs of a random system: figures are means over
     all runs, a resample takes one of them. enrolled: (n_trials,) of models of few enrolled
-    recordings, by their number (`_of_enrolled`). A length that fewer than two people with target
-    trials have is left out, and a warning says so.
+    recordings, by their number: folded EERs. A length that fewer than two people with target trials
+    have is left out, and a warning says so. resamples: n_bootstrap and seed of
+    `intervals.resample`.
     """
     every = [hear(trials, run, speakers) for run in (score, *draws)]
-    n_people, order = len(speakers.names), shuffle(every[0], speakers.names, seed)
+    n_people, seed = len(speakers.names), resamples.get("seed", 0)
+    order = shuffle(every[0], speakers.names, seed)
     runs = [_lengths(heard, order, n_people) for heard in every]
-    for name in [name for name in LENGTHS if name not in runs[0]]:
+    _warn_of_missing(runs[0], every[0])
+    samples: dict[str, Float64] = {}  # of each figure, as it is and in each resample
+    report: dict[str, object] = {}
+    for name, own in runs[0].items():
+        tried, found = own.groups.sought, [run[name] for run in runs]
+        n = len(np.unique(own.groups.person[tried]))
+        of = {"recordings": name, "n_speakers": n, "n_segments": int(tried.sum())}
+        samples |= _sample(found, n_people, of, FIGURES, Length.figures, **resamples)
+        chance = {"named": float(np.nanmean(own.chance))}
+        if name == "1":
+            samples |= _sample(found, n_people, of, EACH, Length.by_group, **resamples)
+            chance |= own.guessed()
+            share = dict(zip(speakers.names, own.share.tolist(), strict=True))
+            report["named_per_speaker"] = {w: s for w, s in share.items() if not math.isnan(s)}
+        report |= {key(figure, **of, kind="chance"): value for figure, value in chance.items()}
+    for number, scores in enrolled.items():
+        for name, own in _lengths(hear(trials, scores, speakers), order, n_people).items():
+            of, names = {"recordings": name, "enrolled": number}, ("eer", "eer_normalised")
+            samples |= _sample([own], n_people, of, names, Length.eers, **resamples)
+    alone = any(own.groups.alone for own in runs[0].values())
+    for name, sampled in samples.items():
+        intervals.warn_undefined({name: float(sampled[0])}, _why_undefined(name, alone))
+    tests = permutation_tests([[*run.values()] for run in runs], every[0], seed)
+    few = "too few people have the same candidates, and could swap them"
+    return report | intervals.sampled(samples, n_people) | intervals.warn_undefined(tests, few)
+
+
+def _warn_of_missing(found: Mapping[str, Length], heard: Heard) -> None:
+    for name in [name for name in LENGTHS if name not in found]:
         logger.warning(
             f"{name} recordings: left out, as fewer than {FEWEST_PEOPLE} people with target trials "
             "have so many"
         )
-    sought = every[0].sought
-    report: dict[str, object] = {
-        **intervals.count_labels(trials.target),
-        **({"n_draws": len(runs)} if draws else {}),
-        "n_speakers": len(np.unique(every[0].person[sought])),
-        "n_segments": int(sought.sum()),
-    }
-    whole = [figures for run in runs if (figures := _figures(run, np.ones((1, n_people)))[0])]
-    for name, value in intervals.mean_figures(whole or [{}]).items():
-        why = _why_undefined(name, runs[0][name.split("_")[-2]].groups.alone)
-        report |= intervals.warn_undefined({name: value}, why)
-    for name, own in runs[0].items():
-        tried = own.groups.sought
-        report[f"groups_{name}_recordings"] = int(tried.sum())
-        report[f"people_{name}_recordings"] = len(np.unique(own.groups.person[tried]))
-        report[f"chance_named_{name}_recordings"] = float(np.nanmean(own.chance))
-    tests = permutation_tests([[*run.values()] for run in runs], every[0], seed)
-    report |= intervals.warn_undefined(
-        tests, "too few people have the same candidates, and could swap them"
-    )
-    drawn = intervals.multiplicities(n_people, n_bootstrap, seed)
-    chosen = intervals.one_run(len(runs), n_bootstrap, seed)
-    resampled: dict[int, intervals.Figures | None] = {}
-    for place, run in enumerate(runs):
-        rows = np.flatnonzero(chosen == place)
-        resampled |= zip(rows.tolist(), _figures(run, drawn[rows]), strict=True)
-    found = (resampled[row] for row in range(n_bootstrap))
-    report |= intervals.interval_report(lambda _: next(found), n_people, n_bootstrap, seed)
-    for n, own_score in enrolled.items():
-        made = _of_enrolled(hear(trials, own_score, speakers), order, drawn)
-        for name, (value, *lows) in made.items():
-            report[name.format(n)] = float(value)
-            if n_bootstrap and isinstance(ranges := report["intervals"], dict):
-                ranges[name.format(n)] = intervals.interval(lows, name)
-    return report
+    if alien := int((~heard.sought).sum()):
+        n = len(heard.person)
+        logger.warning(f"{alien} of {n} recordings are of nobody enrolled, and not named")
+
+
+def _sample(
+    found: Sequence[Length],
+    n_people: int,
+    of: Mapping[str, object],
+    names: Sequence[str],
+    figures: Callable[[Length, Float64], Float64],
+    **resamples: int,
+) -> dict[str, Float64]:
+    """What `over_runs` finds, by name; of: columns of the names."""
+    made = over_runs(found, n_people, figures, **resamples)
+    return dict(zip((key(name, **of) for name in names), made, strict=False))
 
 
 def _why_undefined(name: str, alone: bool) -> str:
     if alone and name.startswith(NORMALISED):
         return "a recording has one candidate, who cannot be compared with others"
-    if name.startswith("linkability"):
-        return f"it takes {detection.FEWEST_MATED} groups with a target, and scores that differ"
     if name.startswith("rank"):
         return "there is one candidate, or their number differs by recording"
     return "there are no nontargets"
-
-
-def _of_enrolled(heard: Heard, order: Sequence[Int64], drawn: Float64) -> dict[str, Float64]:
-    """Folded EERs, of the scores as they are and normalised, and share of people named, by length,
-    of all people and with people drawn so often; drawn: (n, n_people), figures: (1 + n,)."""
-    weight = np.vstack([np.ones(drawn.shape[1]), drawn])
-    found = {}
-    for name, own in _lengths(heard, order, drawn.shape[1]).items():
-        figures = dict(zip(("eer", "eer_normalised"), own.eers(weight), strict=False))
-        for figure, values in (figures | {"named": own.named(weight)}).items():
-            found[f"{figure}_{{}}_enrolled_{name}_recordings"] = values
-    return found
 
 
 def _lengths(heard: Heard, order: Sequence[Int64], n_people: int) -> dict[str, Length]:
@@ -340,26 +355,12 @@ def _lengths(heard: Heard, order: Sequence[Int64], n_people: int) -> dict[str, L
     }
 
 
-def _figures(found: Mapping[str, Length], drawn: Float64) -> list[intervals.Figures | None]:
-    """Figures of all lengths by their keys, in each resample; of a length that it leaves nothing
-    of, NaN; None where that is all. drawn: (n, n_people)."""
-    if not found or not len(drawn):
-        return [None] * len(drawn)
-    keys = [f"{figure}_{name}_recordings" for name in found for figure in FIGURES]
-    made = np.hstack([own.figures(drawn) for own in found.values()])
-    some = ~np.isnan(made[:, :: len(FIGURES)])  # EERs
-    return [
-        dict(zip(keys, row.tolist(), strict=True)) if own.any() else None
-        for own, row in zip(some, made, strict=True)
-    ]
-
-
 # ---- Permutation tests: may what an attacker finds out be chance?
 #
 # Null hypothesis: scores have nothing to do with who is who. The people who have a model swap their
 # models, all recordings of a person together, so that what recordings of one person share stays.
 # A swapped pair may be no trial, which leaves fewer targets: the EER then varies more, and its p
-# value errs upwards. Who is no candidate cannot be named either, which would make the right one
+# value errs upwards. Who is not a candidate cannot be named either, which would make the right one
 # look better than chance; so for naming only those swap who were compared with the same people.
 
 
@@ -377,15 +378,16 @@ def permutation_tests(
     _, within, group = _swap(heard, seed, alike=True)
     if not runs[0] or not len(swaps):
         return dict.fromkeys(TESTED, math.nan)
+    eer, named = TESTED
     leaks = {
-        "p_value_eer": [_leaks(_tables(found), models, swaps) for found in runs],
-        "p_value_named": [
+        eer: [_leaks(_tables(found), models, swaps) for found in runs],
+        named: [
             np.stack([_named(own.groups, models, within, group) for own in found], axis=1)
             for found in runs
         ],
     }  # fmt: skip
     mean = {name: np.mean(own, axis=0) for name, own in leaks.items()}
-    mean["p_value_named"] = np.abs(mean["p_value_named"])
+    mean[named] = np.abs(mean[named])
     return {name: float(_p_values(own).min()) for name, own in mean.items()}
 
 
@@ -496,10 +498,10 @@ def strongest(
     """Lowest folded EER of several attackers on one list, by number of recordings of a person.
 
     scores: (n_trials,) of each run of each attacker, over whose runs EERs are averaged.
-    `eer_strongest_<length>_recordings`: the lowest of all attackers, of the scores as they are and
-    normalised; its interval takes the lowest anew in each resample of the people, and one of the
-    runs. `p_value_strongest_<length>_recordings`: whether that EER may be chance, corrected for all
-    attackers and lengths (`_p_values`). Nothing but counts without attackers.
+    `eer`: the lowest of all attackers, of the scores as they are and normalised; its interval takes
+    the lowest anew in each resample of the people, and one of the runs. `p_value_eer`: whether that
+    EER may be chance, corrected for all attackers and lengths (`_p_values`). Nothing but counts
+    without attackers.
     """
     report: dict[str, object] = {**intervals.count_labels(trials.target), "n_attacks": len(scores)}
     if not scores:
@@ -507,14 +509,14 @@ def strongest(
     every = [[hear(trials, run, speakers) for run in runs] for runs in scores]
     first, n_people = every[0][0], len(speakers.names)
     order, (models, swaps, _) = shuffle(first, speakers.names, seed), _swap(first, seed)
-    drawn = intervals.multiplicities(n_people, n_bootstrap, seed)
+    resamples = {"n_bootstrap": n_bootstrap, "seed": seed}
     found: dict[str, list[Float64]] = {}
     of, leaks = [], []
     for runs in every:
         lengths = [_lengths(heard, order, n_people) for heard in runs]
         for name in lengths[0]:
             own = [of_run[name] for of_run in lengths]
-            eers = over_runs(own, drawn, seed)
+            eers = over_runs(own, n_people, Length.eers, **resamples)
             found.setdefault(name, []).extend(eers)
             of += [name] * len(eers)
             if len(swaps):
@@ -525,26 +527,24 @@ def strongest(
         "n_target_speakers": len(np.unique(first.person[first.sought])),
     }
     p = _p_values(np.hstack(leaks)) if leaks else np.full(len(of), math.nan)
-    ranges = {}
+    samples: dict[str, Float64] = {}
     for name in [name for name in LENGTHS if name in found]:
-        key, (value, *lowest) = f"eer_strongest_{name}_recordings", np.min(found[name], axis=0)
-        report[key] = float(value)
-        ranges[key] = intervals.interval(lowest)
+        eer = key("eer", recordings=name)
+        samples[eer] = np.min(found[name], axis=0)
         lowest_of_all = int(np.argmin([own[0] for own in found[name]]))
-        report[key.replace("eer", "p_value")] = float(p[np.array(of) == name][lowest_of_all])
-    return report | ({"n_bootstrap": n_bootstrap, "intervals": ranges} if n_bootstrap else {})
+        report[but(eer, kind="p")] = float(p[np.array(of) == name][lowest_of_all])
+    return report | intervals.sampled(samples, n_people)
 
 
 def over_runs(
     runs: Sequence[Length],
-    drawn: Float64,
-    seed: int,
-    figures: Callable[[Length, Float64], Float64] = Length.eers,
+    n_people: int,
+    figures: Callable[[Length, Float64], Float64],
+    **resamples: int,
 ) -> Float64:
-    """Figures in the mean of all runs, then in each resample, of one run at random, (k, 1 + n);
-    drawn: (n, n_people). By default the folded EERs of the scores as they are and, unless they have
-    one candidate, normalised."""
-    chosen = intervals.one_run(len(runs), len(drawn), seed)
+    """Figures in the mean of all runs, then in each resample, of one run at random, (k, 1 + n).
+    figures: a method of `Length`. resamples: n_bootstrap and seed of `intervals.resample`."""
+    drawn, chosen = intervals.resample(n_people, len(runs), **resamples)
     whole, parts, places = [], [], [np.zeros(1, np.int64)]
     for place, own in enumerate(runs):
         of_run = np.flatnonzero(chosen == place)

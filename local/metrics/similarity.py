@@ -13,6 +13,7 @@ from local.metrics.intervals import (
     Figures,
     count_labels,
     interval_report,
+    multiplicities,
     number_names,
     pair_weights,
     warn_undefined,
@@ -288,7 +289,7 @@ def similarity(
     """All figures of the three settings (keys of the JSON: docs/metrics).
 
     sets: scored pairs for each of `SETTINGS`, checked; names: speakers in C order. resamples:
-    n_bootstrap and seed of `interval_report`.
+    n_bootstrap and seed of `multiplicities`.
     """
     settings = {s: prepare(sets[s], len(names), symmetric=s != "op") for s in SETTINGS}
 
@@ -316,7 +317,9 @@ def similarity(
         for kind, matrix in (("sim", found[s].sim), ("sim2020", found[s].sim2020)):
             rows = (dict(zip(names, row, strict=True)) for row in matrix.tolist())
             report[f"{kind}_{s}"] = dict(zip(names, rows, strict=True))
-    return report | interval_report(evaluate, len(names), **resamples)
+    return report | interval_report(
+        map(evaluate, multiplicities(len(names), **resamples)), len(names)
+    )
 
 
 def _by_speaker(found: Mapping[str, Assessment], names: list[str]) -> dict[str, object]:
@@ -371,7 +374,7 @@ def gains(
 
     scored: for each of `SETTINGS` trials with targets and nontargets, and scores, (n_trials,) in
     their order. Intervals need `speakers` of each list; a resample draws the same people for all.
-    resamples: n_bootstrap and seed of `interval_report`.
+    resamples: n_bootstrap and seed of `multiplicities`.
     """
     names = sort_ids({name for found in (speakers or {}).values() for name in found.names})
     cells = {s: _cells(found, names) for s, found in (speakers or {}).items()}
@@ -399,7 +402,9 @@ def gains(
         return gain_figures(rankings, {s: weight[cell] for s, cell in ranked.items()})
 
     report["n_speakers"] = len(names)
-    return report | interval_report(evaluate, len(names), **resamples)
+    return report | interval_report(
+        map(evaluate, multiplicities(len(names), **resamples)), len(names)
+    )
 
 
 def _cells(found: Speakers, names: list[str]) -> Int64:

@@ -1,6 +1,6 @@
 """Utility of protected speech: words, emotions, prosody and estimated quality.
 
-All figures have intervals over speakers; resamples: n_bootstrap and seed of `interval_report`.
+All figures have intervals over speakers; resamples: n_bootstrap and seed of `multiplicities`.
 """
 
 import math
@@ -10,7 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from local.metrics.intervals import Figures, interval_report, logger, warn_undefined
+from local.metrics.intervals import (
+    Figures,
+    interval_report,
+    key,
+    logger,
+    multiplicities,
+    warn_undefined,
+)
 from steps.asr.language import NORMALISERS, describe_normaliser
 from utils.arrays import Float64
 from utils.cli import UserError
@@ -108,7 +115,7 @@ def error_figures(
             "says nothing of the speech (docs/words.md)"
         )
     return report | interval_report(
-        lambda drawn: _error_rates(drawn @ counts), len(spk2utt), **resamples
+        map(_error_rates, multiplicities(len(spk2utt), **resamples) @ counts), len(spk2utt)
     )
 
 
@@ -167,10 +174,10 @@ def recall_figures(
         by_part = np.tensordot(drawn, counts, (0, 1))
         whole = by_part.sum(axis=0)
         each = recalls(whole)
-        found = {
+        found: Figures = {
             "uar": float(each.mean()) if len(emotions) > 1 else math.nan,
             "accuracy": float(np.diagonal(whole).sum() / whole.sum()),
-            **{f"recall_{name}": float(r) for name, r in zip(emotions, each, strict=True)},
+            **{key("recall", group=e): float(r) for e, r in zip(emotions, each, strict=True)},
         }
         return found | (_over_folds(by_part, emotions) if folds else {})
 
@@ -179,7 +186,7 @@ def recall_figures(
         logger.warning("uar is undefined: %s is the only emotion of the reference", emotions[0])
     return {
         **evaluate(np.ones(len(speakers))),
-        "chance_uar": 1 / len(emotions) if len(emotions) > 1 else math.nan,
+        key("uar", kind="chance"): 1 / len(emotions) if len(emotions) > 1 else math.nan,
         "n_speakers": len(speakers),
         "n_segments": len(reference),
         "n_emotions": len(emotions),
@@ -187,7 +194,7 @@ def recall_figures(
             emotion: {name: int(n) for name, n in zip(said, row, strict=True) if n}
             for emotion, row in zip(emotions, total, strict=True)
         },
-        **interval_report(evaluate, len(speakers), **resamples),
+        **interval_report(map(evaluate, multiplicities(len(speakers), **resamples)), len(speakers)),
     }
 
 
@@ -200,7 +207,7 @@ def _over_folds(counts: Float64, emotions: Sequence[str]) -> Figures:
     used = [np.count_nonzero(_padded(part).any(axis=1) | part.any(axis=0)) for part in there]
     macro = np.nansum(each, axis=1) / used
     columns = [macro, *(own[~np.isnan(own)] for own in each.T)]
-    names = ("uar_vpc24", *(f"recall_vpc24_{emotion}" for emotion in emotions))
+    names = ("uar_vpc24", *(key("recall_vpc24", group=emotion) for emotion in emotions))
     return {
         name: float(np.round(100 * column, 3).mean() / 100) if len(column) else math.nan
         for name, column in zip(names, columns, strict=True)
@@ -269,7 +276,7 @@ def prosody_figures(
         "n_segments": len(table),
         "n_undefined": {name: n for name, n in undefined.items() if n},
         "f0_correlation_per_speaker": _ratios(spk2utt, total[:, 0], count[:, 0]),
-        **interval_report(evaluate, len(values), **resamples),
+        **interval_report(map(evaluate, multiplicities(len(values), **resamples)), len(values)),
     }
 
 
@@ -343,7 +350,9 @@ def quality_figures(
     }
     if original is not None:
         report["n_undefined_original"] = _reasons({utt: original[utt] for utt in scores})
-    return report | interval_report(evaluate, len(means), **resamples)
+    return report | interval_report(
+        map(evaluate, multiplicities(len(means), **resamples)), len(means)
+    )
 
 
 def _number(score: float | str) -> float:

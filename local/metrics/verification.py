@@ -215,7 +215,7 @@ def verification(
     draws: (n_trials,) each, of further runs of a random system: figures are means over all runs, a
     resample takes one of them, and what is of speakers is of the first.
     challenges: adds `eer_speechbrain` and `eer_kaldi`, without intervals.
-    resamples: n_bootstrap and seed of `interval_report`.
+    resamples: n_bootstrap and seed of `intervals.resample`.
     """
     cell = speakers.cell if speakers is not None and resamples.get("n_bootstrap") else None
     runs = [_run(trials, run, beside or {}, omegas, cell) for run in (score, *draws)]
@@ -230,7 +230,10 @@ def verification(
     report: dict[str, object] = {
         **counts,
         "n_segments": len(np.unique(Ids.of(trials.trial).codes)),
-        **figures,
+        **{
+            intervals.key(name, recordings="1") if name in BY_LENGTH else name: value
+            for name, value in figures.items()
+        },
         "tag": detection.tag(figures["l_w"]),
         "linkability_per_speaker": None,
     }
@@ -247,7 +250,7 @@ def verification(
         logger.warning("linkability_per_speaker is null: linkability is undefined")
     if n_bins:  # all trials, and by enrolled speaker (Champion et al. 2021)
         own = detection.by_enrolment(scored.ranking, speakers.enrol, len(names), n_bins)
-        name = f"linkability_bins_{n_bins}"
+        name = intervals.key("linkability_bins", group=n_bins)
         binned = [detection.histograms(run.ranking, n_bins=n_bins) for run, _ in runs]
         report[name] = float(np.mean([detection.d_sys(b) if b else math.nan for b in binned]))
         report[f"{name}_per_speaker"] = _defined(names, own)
@@ -255,14 +258,11 @@ def verification(
     report["n_target_speakers"] = len(np.unique(speakers.trial[trials.target]))
     if cell is None:
         return report
-    chosen = iter(
-        intervals.one_run(len(runs), resamples.get("n_bootstrap", 0), resamples.get("seed", 0))
-    )
-
-    def evaluate(drawn: Float64) -> intervals.Figures | None:
-        return runs[int(next(chosen))][1](intervals.pair_weights(drawn).ravel())
-
-    report |= intervals.interval_report(evaluate, len(names), **resamples)
+    weights, draw = intervals.resample(len(names), len(runs), **resamples)
+    report |= intervals.interval_report(
+        (runs[of][1](intervals.pair_weights(own).ravel())
+         for own, of in zip(weights, draw.tolist(), strict=True)), len(names),
+    )  # fmt: skip
     ranges = report["intervals"]
     if isinstance(ranges, dict) and "eer_rise" in figures:
         low, high = ranges.get("eer_rise") or (math.nan, math.nan)
@@ -284,7 +284,9 @@ def eer_with_interval(
         t, n = ranking.counts(intervals.pair_weights(drawn).ravel()[ranked])
         return {"eer": detection.eer(t, n)} if t.any() and n.any() else None
 
-    report = intervals.interval_report(evaluate, len(speakers.names), n_bootstrap, seed)
+    n = len(speakers.names)
+    drawn = intervals.multiplicities(n, n_bootstrap, seed)
+    report = intervals.interval_report(map(evaluate, drawn), n)
     ranges = report["intervals"]
     assert isinstance(ranges, dict)
     return detection.eer(*ranking.counts()), ranges.get("eer")
@@ -298,7 +300,7 @@ def _run(
     omegas: Mapping[str, float] | None, cell: Int64 | None,
 ) -> tuple[ScoredTrials, Evaluate]:  # fmt: skip
     """Scores (n_trials,) of one run of a system, and a function of a resample's weights by cell:
-    figures of `ScoredTrials.figures`, the EER of scores normalised over candidates, and by name how
+    figures of `ScoredTrials.figures`, the EER by scores normalised over candidates, and by name how
     far the folded EER lies above that of the scores beside."""
     further = {NORMALISED: normalise_over_candidates(trials, score), **beside}
     scored = prepare(score, trials.target, omegas, cell)
@@ -323,6 +325,7 @@ def _run(
 
 
 NORMALISED = "eer_normalised"
+BY_LENGTH = ("eer", NORMALISED)  # that local/metrics/recordings.py has by number of recordings
 LEAST_SPREAD = 1e-12  # of the largest score; less is rounding
 DECIMALS = 10  # of normalised scores: a smaller difference is a tie
 

@@ -11,7 +11,6 @@ from local.plan.labels import EVERYBODY, ORIGINAL, PROSODY, Family, Labels, labe
 from local.plan.needs import Recipe, find_recogniser, say_recogniser, side
 from local.protocols.attackers import ALIGNED, AttackedSystem, Attempt, plan_attacks
 from steps.emotion.recognisers import RECOGNISERS, EmotionKind
-from steps.speaker.kinds import PLDA
 from utils.cli import UserError
 from utils.digests import remembering
 from utils.registry import match
@@ -122,9 +121,9 @@ class Listed:
         """Plan fused scores; beside them those of the words alone, if these are among them."""
         found = {one.tells.encoder.word: one.scores for one in self.fused}
         words: tuple[str, ...] = ("--words", found["words"]) if "words" in found else ()
-        if self.tells.word == LEARNT:
+        if self.tells.word == LEARNT and self.attack.attacker != "unprotected":
             of = [(one.hears.held_out, f"data/{one.hears.training}") for one in self.fused]
-            words = tuple(word for pair in of for word in ("--held-out", *pair))
+            words = tuple(word for pair in of for word in ("--learn-from", *pair))
         return self.recipe.step(
             "fused", f"exp/scores/{self.path}", options=words,
             scores=[one.scores for one in self.fused],
@@ -135,7 +134,7 @@ class Listed:
         """Plan x-vectors of the aligned attacker, who has the enrolment before and after
         protection, and rotates the protected trials as these pairs show. For a PLDA trained on
         original x-vectors they stay in that space; for a cosine they are centred."""
-        space = "original" if self.hears.trained == PLDA else "centred"
+        space = "original" if self.hears.kind == "plda" else "centred"
         xvectors, enrol = self.hears.encoder.xvectors, self.recipe.sets[0]
         out = f"exp/aligned/{self.tells.label}/{self.trial}"
         self.recipe.step(
@@ -227,12 +226,16 @@ class Attacks:
         return [one for one in self.all if (one.tells, one.gender) == (evaluator, gender)]
 
     def _fuse(self, name: str, gender: str) -> list[Listed]:
-        """Attacks by which two evaluators or more heard the same trials, fused; by weights that are
-        learnt only those who learn."""
+        """Attacks by which two evaluators or more heard the same trials, fused. By weights that are
+        learnt only those whose back ends learn; the same, of equal weights, stand for them without
+        protection, as whose judge they are measured."""
         found: dict[tuple[str, str], list[Listed]] = {}
         for one in self.all:
             heard = one.tells.encoder.word not in FUSED[name]
-            if one.gender == gender and heard and (name != LEARNT or one.hears.learns):
+            if name == LEARNT:
+                bare = one.attack.attacker == "unprotected"
+                heard = one.tells.kind != "cosine" and (bare or one.hears.learns)
+            if one.gender == gender and heard:
                 found.setdefault((one.attack.system, one.attack.attacker), []).append(one)
         tells = Evaluator(name, NamedEncoder(name, name, name), name, name, "", "0")
         return [
@@ -346,13 +349,10 @@ class Attacks:
             before += ["--words", f"exp/scores/{one.path}/words"]
         if recipe.asked.get("protocol"):
             before += ["--challenges"]
-        lists = [*draws, trials, scores]
-        recipe.figures("metrics", one.labels(Family.VERIFICATION), lists=[*before, *lists])
         few = [word for n in (ENROLLED if one.few and not one.fused else ())
                for word in ("--enrolled", n, f"{scores}_enrolled_{n}")]  # fmt: skip
-        recipe.figures("metrics", one.labels(Family.RECORDINGS), lists=[*few, *lists])
-        of = one.labels(Family.REIDENTIFICATION)
-        recipe.figures(Family.REIDENTIFICATION, of, trials=trials, scores=scores, draws=draws)
+        lists = ["--recordings", *before, *few, *draws, trials, scores]
+        recipe.figures("metrics", one.labels(Family.VERIFICATION), lists=lists)
         if one.how == ALIGNED or not one.hears.encoder.kind.compared or one.fused:
             return  # legal criteria need x-vectors of each utterance, which are missing here
         xvectors = one.hears.encoder.xvectors

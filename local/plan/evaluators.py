@@ -13,8 +13,10 @@ from steps.speaker.kinds import (
     ENCODERS,
     GAUSSIAN,
     MOONSHINE,
+    PCA,
     PLDA,
     TRAINED,
+    VOICE,
     EncoderKind,
     kind_of,
     shipped,
@@ -32,6 +34,11 @@ FUSED = {
     "fused_without_words": ("words",),
     LEARNT: (),
 }  # the encoders that are left out
+
+
+def is_of_voices(word: str) -> bool:
+    """Whether an evaluator of --evaluators hears voices."""
+    return word not in FUSED and kind_of(word.rpartition("/")[0]).hears == VOICE
 
 
 @dataclass(frozen=True)
@@ -159,19 +166,20 @@ class Evaluator:
 
     @property
     def trained(self) -> str:
-        """The form in which the back end is trained: PLDA, GAUSSIAN, COHORT, or nothing."""
+        """The form in which the back end is trained: PLDA, PCA, GAUSSIAN, COHORT, or nothing."""
         return BACKENDS[self.backend].learns
 
     @property
     def kind(self) -> str:
         """Back end that learns people, in the words of steps/score_held_out.py; else cosine."""
-        return {PLDA: "plda", GAUSSIAN: "gaussian"}.get(self.trained, "cosine")
+        learnt = "" if self.encoder.kind.counts else self.trained
+        return {PLDA: "plda", PCA: "plda", GAUSSIAN: "gaussian"}.get(learnt, "cosine")
 
     @property
     def pairing(self) -> tuple[str, str]:
         """Back end and cohort size of voice similarity matrices, which are defined by PLDA or by
         the raw cosine, whichever cosine attacks."""
-        return (self.scorer, self.asnorm) if self.trained == PLDA else ("cosine_raw", "0")
+        return (self.scorer, self.asnorm) if self.kind == "plda" else ("cosine_raw", "0")
 
     @property
     def learns(self) -> bool:
@@ -184,7 +192,17 @@ class Evaluator:
     def held_out(self) -> str:
         """Folder of the scores of training people whom the attacker held out."""
         name = self.encoder.name if self.kind == "cosine" else Path(self.scorer).name
-        return f"exp/held_out/{name}" + ("" if self.kind == "plda" else f".{self.kind}")
+        return f"exp/held_out/{name}" + ("" if self.trained == PLDA else f".{self.kind}")
+
+
+def training_options(encoder: NamedEncoder, kind: str) -> tuple[str, ...]:
+    """Options of the training of a back end of a kind. Content always has more values than few
+    training people show to vary."""
+    if encoder.kind.counts:
+        return ()
+    if kind == PCA or (kind == PLDA and not encoder.kind.compared):
+        return ("--pca-dim", "100")
+    return ("--gaussian",) if kind == GAUSSIAN else ()
 
 
 def find_evaluator(word: str) -> Evaluator:

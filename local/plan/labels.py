@@ -9,13 +9,13 @@ from utils.tables import read_json_object, write_json
 
 Family = StrEnum(
     "Family",
-    "VERIFICATION SIMILARITY CALIBRATION RECORDINGS REIDENTIFICATION STRONGEST LEGAL LEAKAGE GAINS "
+    "VERIFICATION SIMILARITY CALIBRATION STRONGEST LEGAL LEAKAGE GAINS "
     "INFERENCE CROWD GROUPS UTILITY",
 )
 PROSODY = "prosody"  # what it measures in place of an evaluator, for utility
 ORIGINAL = "original"  # speech, in the place of a system
 EVERYBODY = "all"  # evaluator of figures that choose among all
-_FOLDERS: dict[str, str] = {Family.VERIFICATION: "", Family.REIDENTIFICATION: "reid"}
+_FOLDERS: dict[str, str] = {Family.VERIFICATION: ""}
 
 
 def label_of(word: str) -> str:

@@ -16,6 +16,7 @@ from local.plan.evaluators import (
     check_names,
     find_encoder,
     find_evaluator,
+    training_options,
 )
 from local.plan.external import ENROLMENT, Found, folder_for, look_at, settings_of
 from local.plan.labels import ORIGINAL, Labels, label_of
@@ -24,7 +25,7 @@ from local.protocols.attackers import FINETUNED, SHARED_LEVELS
 from local.protocols.trials import MIXED
 from steps.anonymisers.registry import Description, describe_system
 from steps.asr.recognisers import RECOGNISERS, RecogniserKind
-from steps.speaker.kinds import COHORT, GAUSSIAN, PLDA, VOICE
+from steps.speaker.kinds import COHORT, PLDA, VOICE
 from utils.cli import UserError
 from utils.recipe import Tables
 from utils.registry import match
@@ -386,10 +387,10 @@ class Recipe:
         return self.step("averages", f"{xvectors}_speakers", name, xvectors=xvectors)
 
     def backend(self, encoder: NamedEncoder, name: str, out: str, kind: str = PLDA) -> str:
-        """Plan a back end, PLDA, GAUSSIAN or COHORT, trained on a set's x-vectors."""
+        """Plan a back end, PLDA, PCA, GAUSSIAN or COHORT, trained on a set's x-vectors."""
         xvectors = self.session_xvectors(encoder, name)
         more: dict[str, Any] = {"lda_dim": "0"} if kind == COHORT else {}
-        more["options"] = ("--gaussian",) if kind == GAUSSIAN else ()
+        more["options"] = training_options(encoder, kind)
         table = "tfidf" if encoder.kind.counts else "backends"
         return self.step(table, out, name, xvectors=xvectors, **more)
 
@@ -580,6 +581,8 @@ class Recipe:
         options: tuple[str, ...] = () if encoder == base else ("--own-encoder", encoder.model)
         if encoder.head_of:  # a new head learns from those who are not held out
             encoder, options = base, ("--head",)
+        if evaluator.kind == "plda":
+            options += training_options(encoder, evaluator.trained)
         xvectors, out = self.session_xvectors(encoder, training), evaluator.held_out
         self.step(
             "held_out", out, training, kind=evaluator.kind, options=options, xvectors=xvectors

@@ -361,7 +361,8 @@ def _package_of(option: str, word: str) -> str:
         needs = describe_system(conf).needs if is_settings(conf) else ()
         return MOONSHINE if any(need.startswith("model:") for need in needs) else ""  # its content
     if option == "asr":
-        return find_recogniser(word)[0].package
+        kind, model = find_recogniser(word)
+        return "" if model else kind.package
     return kind_of(word.rpartition("/")[0]).package
 
 

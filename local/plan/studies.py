@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from local.plan.attacks import matrices, scores_of
-from local.plan.evaluators import Evaluator, find_evaluator
+from local.plan.evaluators import Evaluator, find_evaluator, is_of_voices
 from local.plan.external import Speech, read_external
 from local.plan.labels import ORIGINAL, Family, Labels, read_labels
 from local.plan.needs import Recipe, figures_of, side
-from local.plan.options import Asked, need_conf, need_folders
+from local.plan.options import Asked, given, need_conf, need_folders
 from local.protocols.attackers import ATTACKERS
 from steps.anonymisers.registry import describe_system
 from steps.speaker.kinds import VOICE
@@ -28,6 +28,9 @@ def _planned(recipe: Recipe) -> Planned:
 
 def _begin(asked: Asked) -> Recipe:
     """Recipe of a study; UserError where run.sh has not made the corpus."""
+    if "evaluators" not in given(asked):  # the corpus's own, of which run.sh takes all
+        voices = [word for word in asked.words("evaluators") if is_of_voices(word)]
+        asked = asked.changed({"evaluators": " ".join(voices)})
     recipe = Recipe.make(asked)
     channels = [one.word for one in recipe.evaluators if one.encoder.kind.hears != VOICE]
     for word in (*channels, *recipe.fused):

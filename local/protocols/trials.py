@@ -4,7 +4,8 @@ The rules, as inferred from the official LibriSpeech lists of 2020 (Champion et 
 every speaker of the evaluation set has trial utterances; speakers with enough speech are enrolled
 too, with utterances of one session (in LibriSpeech: one chapter) of which no utterance is in a
 trial; the trials of a gender are the full product of its enrolment speakers and all its trial
-utterances. Mixed trials (2026) follow the same rules for both genders together.
+utterances. Mixed trials (2026) follow the same rules for everybody together, people of another sex
+included, who are in no list of a gender.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,13 +13,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from utils.cli import UserError
-from utils.datachecks import LABELS
+from utils.datachecks import LABELS, OTHER
 from utils.datadir import DataDir, Trial, load_data_dir
 from utils.seeds import derive_seed
 from utils.tables import invert, read_lines, read_map, sort_ids
 
 GENDERS = ("f", "m")
-MIXED = "mixed"  # the trials of both together
+MIXED = "mixed"  # the trials of everybody together
 TARGET, NONTARGET = LABELS
 Table = Mapping[str, str]
 Groups = Mapping[str, Sequence[str]]  # speaker -> utterances
@@ -30,7 +31,8 @@ class Rules:
     """Rules for making lists.
 
     enrol_utts: enrolment utterances of each enrolled speaker, who has one or more beside them.
-    genders: of the trials; a speaker of another one is an error. sessions: by utterance.
+    genders: of the trials; a speaker of another one is an error, unless MIXED is among them.
+    sessions: by utterance.
     """
 
     enrol_utts: int = 5
@@ -140,10 +142,10 @@ def make_lists(utt2spk: Table, spk2gender: Table, rules: Rules) -> Lists:
     """
     spk2utt = invert(utt2spk)
     for speaker in spk2utt:
-        if spk2gender[speaker] not in rules.genders:
+        if not {spk2gender[speaker], MIXED} & {*rules.genders}:
             raise UserError(
                 f"{speaker}: the gender is {spk2gender[speaker]}, but lists are made for "
-                f"{' '.join(rules.genders)} only (--genders)"
+                f"{' '.join(rules.genders)} only (--genders; {MIXED} has everybody)"
             )
     enrolment: dict[str, list[str]] = {}
     trial_only: dict[str, str] = {}
@@ -169,7 +171,9 @@ def lists_of(
 ) -> Lists:
     """Lists with the full product of each gender."""
     every = full_product(enrolment, tried, utt2spk)
-    return Lists(enrolment, {g: _among(every, g, utt2spk, spk2gender) for g in genders})
+    return Lists(enrolment, {
+        g: every if g == MIXED else _among(every, g, utt2spk, spk2gender) for g in genders
+    })  # fmt: skip
 
 
 def _among(trials: Iterable[Trial], gender: str, utt2spk: Table, spk2gender: Table) -> list[Trial]:
@@ -197,16 +201,18 @@ def lists_of_enrolled(
 def choose_evaluation(
     utt2spk: Table, spk2gender: Table, per_gender: int, rules: Rules
 ) -> tuple[set[str], list[str]]:
-    """Choose (speakers to evaluate, so many of each gender; those with too few utterances).
+    """Choose speakers to evaluate, so many of each gender; also returns those with too few
+    utterances.
 
-    Seeded and independent of order. Raises UserError with both numbers when a gender has fewer.
+    With mixed trials as many people of another sex are added, as far as there are so many. Seeded
+    and independent of order. Raises UserError with both numbers when a gender has fewer.
     """
     splits = {spk: split_speaker(spk, utts, rules) for spk, utts in invert(utt2spk).items()}
     unable = [spk for spk, split in splits.items() if isinstance(split, str)]
     chosen: set[str] = set()
-    for gender in rules.genders:
+    for gender in (OTHER if gender == MIXED else gender for gender in rules.genders):
         able = [spk for spk in splits.keys() - unable if spk2gender[spk] == gender]
-        if len(able) < per_gender:
+        if len(able) < per_gender and gender != OTHER:
             raise UserError(
                 f"{per_gender} speakers of gender {gender} are wanted, but only {len(able)} "
                 "have enough utterances; ask for fewer"
@@ -224,7 +230,8 @@ def with_both(lists: Lists, utt2spk: Table, spk2gender: Table) -> Lists:
         utts = {utt for gender in GENDERS for utt in lists.trial_utts(gender)}
         trials[MIXED] = full_product(lists.enrolment, utts, utt2spk)
     for gender in GENDERS if MIXED in trials else ():
-        trials.setdefault(gender, _among(trials[MIXED], gender, utt2spk, spk2gender))
+        if own := _among(trials[MIXED], gender, utt2spk, spk2gender):
+            trials.setdefault(gender, own)
     return replace(lists, trials=trials)
 
 

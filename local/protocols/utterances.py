@@ -2,11 +2,13 @@
 
 import os
 import re
+import shlex
 import subprocess
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -14,8 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from steps.audio import Audio, read_audio, write_wav
+from utils.audiofile import AudioError, AudioFile
 from utils.cli import LossError, UserError
-from utils.datachecks import GENDERS, AudioInfo, probe_audio
+from utils.datachecks import GENDERS, OTHER, SEXES, AudioInfo, check_name, probe_audio
 from utils.datadir import DataDir, describe_difference, load_data_dir
 from utils.tables import StrPath, read_lines, read_map, sort_ids, split_fields
 
@@ -30,7 +33,6 @@ from utils.tables import StrPath, read_lines, read_map, sort_ids, split_fields
 
 COLUMNS = ("utt", "spk", "audio")
 PEOPLES = {"file": "audio", "speaker": "spk", "sex": "gender"}
-_SEXES = {"female": "f", "male": "m"}
 
 Row = dict[str, str]
 
@@ -60,6 +62,8 @@ def read_utterances(path: StrPath) -> list[Row]:
         row = _cells(Path(path), number, line, header)
         if row["utt"].split() != [row["utt"]]:
             raise UserError(f"{path}:{number}: {row['utt']!r} is not an utterance id")
+        if fault := check_name(row["utt"]):
+            raise UserError(f"{path}:{number}: {fault}; call it {_as_id(row['utt']).lstrip('.')}")
         if row["utt"] in rows:
             where = " and ".join(dict.fromkeys((rows[row["utt"]]["audio"], row["audio"])))
             what = "there twice" if " and " in where else "listed twice, with the same audio"
@@ -96,7 +100,7 @@ def _named(
         made = _as_id("-".join(file.relative_to(above).with_suffix("").parts)) if file else "none"
         utt = f"{spk}-{re.sub(f'^{re.escape(spk)}[-_]+', '', made)}"
         row = {"utt": utt, **row, "file": str(file or ""), "speaker": spk}
-        yield number, "\t".join((row | {"sex": _SEXES.get(sex, sex)}).values())
+        yield number, "\t".join((row | {"sex": SEXES.get(sex, sex)}).values())
 
 
 def _cells(path: Path, number: int, line: str, header: Sequence[str]) -> Row:
@@ -139,7 +143,9 @@ def find_faults(
             kind, message = "gender", f"speaker {spk} is not{where or ' given a gender'}"
         elif "gender" in row and row["gender"] not in GENDERS:
             kind = "gender"
-            message = f"speaker {spk} has gender {row['gender']!r}{where}, neither f nor m"
+            message = (
+                f"speaker {spk} has gender {row['gender']!r}{where}; f, m or {OTHER} is expected"
+            )
         elif "age" in row and not row["age"].isdigit():
             kind, message = "age", f"speaker {spk} has age {row['age']!r}; whole years are expected"
         elif "text" in row and not row["text"].split():
@@ -284,6 +290,7 @@ def rows_of_kaldi(
     for recording in progress(list(parts)):
         said = data.wav[recording]
         file = _find(path, said)
+        _check_mono(path, recording, file)
         if segments or said.endswith("|"):
             audio = _listen(path, recording, said, file, out)
             for utt in parts[recording]:
@@ -299,6 +306,18 @@ def rows_of_kaldi(
 def _find(data: Path, said: str) -> Path:
     bases = (Path.cwd(), *data.absolute().parents)
     return next((base / said for base in bases if (base / said).is_file()), Path(said).absolute())
+
+
+def _check_mono(data: Path, recording: str, file: Path) -> None:
+    with suppress(AudioError):  # of a command, or of a file that is refused when it is read
+        if (n := AudioFile.open(file).channels) > 1:
+            name = shlex.quote(str(file))
+            raise UserError(
+                f"{data / 'wav.scp'}: {recording}: {file} has {n} channels; only mono is read. "
+                f"Write a line for each, with its own id: <id> sox {name} -t wav - remix 1 | (or: "
+                f"<id> ffmpeg -v error -i {name} -af 'pan=mono|c0=c0' -f wav - |); remix 2 and "
+                "c0=c1 are the second channel"
+            )
 
 
 def _listen(data: Path, recording: str, said: str, file: Path, out: Path) -> Audio:

@@ -95,8 +95,8 @@ def _pick(figures: DataFrame, named: Mapping[str, str], system: str) -> list[Sco
     """The first figure of each kind, split, system and attacker. named: metrics that are taken for
     a figure, before one that is called so."""
     own = figures.assign(protected=figures["system"] == system)
-    own = where(own.assign(what=own["metric"].replace(named)), what=FIGURES)
-    own = own.sort_values("metric", key=lambda name: ~name.isin(named), kind="stable")
+    own = where(own.assign(what=own["figure"].replace(named)), what=FIGURES)
+    own = own.sort_values("figure", key=lambda name: ~name.isin(named), kind="stable")
     # Such as a system's column of an attack on original speech.
     odd = (own["attacker"] != "") & (own["protected"] == (own["attacker"] == UNPROTECTED))
     own = own[~odd].drop_duplicates(["what", "split", "protected", "attacker"])
@@ -112,11 +112,11 @@ def _pick(figures: DataFrame, named: Mapping[str, str], system: str) -> list[Sco
 def _parts(figures: DataFrame, row: Any) -> dict[str, float]:
     """Parts of a figure (see `Score`), of the same recogniser and speech."""
     same = where(figures, split=row.split, system=row.system, evaluator=row.evaluator)
-    by = dict(zip(same["metric"], same["value"], strict=True))
+    by = dict(zip(same["figure"], same["value"], strict=True))
     if row.what == "uar":
-        start = "recall_vpc24_" if row.metric == "uar_vpc24" else "recall_"
-        found = {n.removeprefix(start): v for n, v in by.items() if n.startswith(start)}
-        return {_TOLD["short"].get(n, n): v for n, v in found.items() if not n.startswith("vpc24_")}
+        own = where(same, metric="recall_vpc24" if row.metric == "uar_vpc24" else "recall")
+        found = zip(own["group"], own["value"], strict=True)
+        return {_TOLD["short"].get(emotion, emotion): value for emotion, value in found}
     if row.what == "wer" and "n_words" in by:
         words = by["n_words"]
         return {"words": words} | {n: round(by[f"wer_{n}"] * words) for n in COUNTED}
@@ -483,7 +483,7 @@ def _match(pattern: re.Pattern[str], text: str) -> re.Match[str]:
 
 
 def _scores_of_line(head: str, text: str, whose: Whose) -> list[Score]:
-    """The figures of an item. KeyError or ValueError: it is none."""
+    """The figures of an item. KeyError or ValueError for anything else."""
     if errors := _ERRORS.fullmatch(text):
         of = _match(_WORDS, head)
         counts = {name: int(errors[name]) for name in ("words", *COUNTED)}

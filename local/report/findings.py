@@ -26,7 +26,7 @@ def people(results: Results) -> str:
     targets = _targets_by_split(results)
     counts = {
         group_of(f.split): targets.get(f.split, f.n_speakers)
-        for f in where(results.metrics, metric="eer").itertuples()
+        for f in frame.eers(results.metrics).itertuples()
         if f.n_speakers
     }
     return " and ".join(f"{n} {group}" for group, n in sorted(counts.items(), reverse=True))
@@ -56,7 +56,7 @@ def trust(results: Results) -> list[str]:
     """Whether these figures can be trusted: sentences."""
     said = [too_weak(results), say("lost", n=len(results.missing))]
     said += [_too_few(results), _least(results), _able(results), _deaf(results)]
-    missing = frame.absent(set(where(results.metrics, metric="eer")["attacker"]))
+    missing = frame.absent(set(frame.eers(results.metrics)["attacker"]))
     said.append(say("not_run", missing=missing))
     told = [_draws(results), _trainings(results)]
     return [*filter(None, said), *_fewer(results), *told]
@@ -68,16 +68,17 @@ def inferred(results: Results) -> str:
     own = select.no_controls(where(results.metrics, family=frame.INFERENCE))
     told = []
     for name in ("sex", "age"):
-        rows = where(own, metric=f"inferred_{name}_all_recordings").sort_values("value")
+        of = {"attribute": name, "recordings": "all"}
+        rows = where(own, metric="inferred", **of).sort_values("value")
         defined = [f for f in rows.itertuples() if f.value == f.value]
         best = {f.system: f for f in sorted(defined, key=lambda f: f.system != "original")}
-        chance = where(own, metric=f"chance_inferred_{name}")["value"].max()
-        left = where(own, metric=f"residual_risk_{name}_all_recordings")
+        chance = where(own, metric="inferred", attribute=name, kind="chance")["value"].max()
+        left = where(own, metric="residual_risk", **of)
         risks = frame.values(left, "system", "attacker", "evaluator")
         if best.keys() - {"original"}:
             risk = {s: risks.get((s, f.attacker, f.evaluator)) for s, f in best.items()}
             told.append((name, chance, [(s, f, value_of(f), risk[s]) for s, f in best.items()]))
-    chosen = own.duplicated(["system", "metric"]).any()
+    chosen = own.duplicated(["system", "figure"]).any()
     taught = own[own["attacker"] != "ignorant"]["system"]  # the original has no such row
     untaught = sorted({*own["system"]} - {*taught})
     return say("inferred", told=told, chosen=chosen, untaught=untaught) if told else ""
@@ -112,7 +113,7 @@ def _least(results: Results) -> str:
 
 def _fewer(results: Results) -> list[str]:
     """Systems that some attackers of others were not run on: they look better for it."""
-    eers = where(results.metrics, metric="eer")
+    eers = frame.eers(results.metrics)
     eers = eers[eers["system"] != "original"]
     left_out = {"white_box", *frame.absent([*eers["attacker"]])}  # not every system can have it
     said = []
@@ -124,7 +125,7 @@ def _fewer(results: Results) -> list[str]:
 
 def _trainings(results: Results) -> str:
     """How much another training of the evaluator moves an EER, where several were run."""
-    eers = where(results.metrics, metric="eer")
+    eers = frame.eers(results.metrics)
     eers = eers[np.isfinite(eers["value"])]
     of = [eers[name] for name in ("system", "split", "attacker")]
     values = eers.groupby([*of, eers["evaluator"].str.replace(_TRAINING, "", regex=True)])["value"]
@@ -151,7 +152,7 @@ class Advice(NamedTuple):
 
 def what_now(results: Results) -> list[Advice]:
     """The commands that would make these verdicts firmer."""
-    eers = where(results.metrics, metric="eer")
+    eers = frame.eers(results.metrics)
     run = set(eers["attacker"]) & set(ATTACKERS)
     if not run:
         return []
@@ -228,8 +229,8 @@ def _targets(results: Results, evaluator: str) -> list[str]:
         results.target_series().values(), results.splits(evaluator), results.attackers(evaluator)
     ):
         told = []
-        for metric, name, tell in (("eer", "EER", frame.percent), ("linkability",) * 2 + (number,)):
-            found = [results.value(evaluator, split, t, attack, metric) for t in targets]
+        for figure, name, tell in (("eer", "EER", frame.percent), ("linkability",) * 2 + (number,)):
+            found = [results.value(evaluator, split, t, attack, figure) for t in targets]
             x = [v.value for v in found if v is not None and v.defined]
             if len(x) > 1:
                 spread = f"{tell(statistics.fmean(x))} ± {tell(statistics.stdev(x))}"
@@ -254,7 +255,7 @@ def not_measured(results: Results) -> list[str]:
             said.append(say("no_attacker", evaluator=evaluator, missing=missing))
     undefined = results.metrics[results.metrics["value"].isna() & (results.metrics["tag"] == "")]
     if len(undefined):
-        own = where(undefined, metric=_SHOWN).itertuples()
+        own = where(undefined, figure=_SHOWN).itertuples()
         named = sorted({f"{f.metric} ({f.system}, {f.split})" for f in own})
         said.append(say("undefined", n=len(undefined), named=named))
     return said

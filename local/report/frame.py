@@ -3,7 +3,8 @@ names in plain words, and texts in Markdown.
 
 A table is a pandas DataFrame with a row for each figure: `METRICS`, `SPEAKERS` or `TIMINGS` are its
 columns, which are text. Read by `read_metrics`, `value`, `low` and `high` are numbers (NaN: not
-defined), and `tag` holds a value that is not a number.
+defined), `tag` holds a value that is not a number, and `figure` names the metric with all of its
+columns, to look figures up.
 """
 
 import csv
@@ -14,6 +15,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,7 +24,8 @@ import pandas as pd
 import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
-from local.metrics.intervals import is_falsely_sure
+from local.metrics.intervals import COLUMNS as FIGURE
+from local.metrics.intervals import is_falsely_sure, key
 from local.protocols import attackers
 from utils.cli import UserError
 from utils.tables import is_there, read_bytes, read_json, write_file
@@ -33,13 +36,13 @@ from utils.tables import is_there, read_bytes, read_json, write_file
 # enrolment-trial lists. Who computes figures gives these labels (Labels of local/plan/labels.py).
 LABELS = ("split", "gender", "system", "family", "attacker", "evaluator", "condition")
 WHERE = ("corpus", *LABELS)
-VERIFICATION, REIDENTIFICATION, LEGAL = "verification", "reidentification", "legal"
+VERIFICATION, LEGAL, UTILITY = "verification", "legal", "utility"
 SIMILARITY, LEAKAGE, CALIBRATION = "similarity", "leakage", "calibration"
-UTILITY, RECORDINGS, STRONGEST = "utility", "recordings", "strongest"
+STRONGEST = "strongest"
 INFERENCE, CROWD, GROUPS = "inference", "crowd", "groups"
 COUNTS = ("n_speakers", "n_segments", "n_target", "n_nontarget")  # people, speech, trials
-METRICS = (*WHERE, "metric", "value", "low", "high", *COUNTS, "settings")
-SPEAKERS = (*WHERE, "speaker", "metric", "value", "settings")
+METRICS = (*WHERE, "metric", *FIGURE, "value", "low", "high", *COUNTS, "settings")
+SPEAKERS = (*WHERE, "speaker", "metric", *FIGURE, "value", "settings")
 NUMBERS = ("value", "low", "high")
 T = TypeVar("T")
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,9 +53,9 @@ MISSING, UNDEFINED = "not measured", "not defined"
 class Measure:
     """A measure and how its values are written: times `scale`, with `digits` and `unit`.
 
-    better: 1 where more is better, -1 where less is, else 0. chance: the measure that says what
-    guessing gives; card: of docs/metrics. family, attacker, by: of which figures and evaluator a
-    column is, where it is not of its row's.
+    better: 1 where more is better, -1 where less is, else 0. card: of docs/metrics. recordings to
+    kind: columns of the figures that it shows. family, attacker, by: of which figures and evaluator
+    a column is, where it is not of its row's.
     """
 
     name: str
@@ -61,11 +64,22 @@ class Measure:
     scale: float = 1.0
     digits: int = 3
     better: int = 0
-    chance: str = ""
     card: str = ""
+    recordings: str = ""
+    enrolled: str = ""
+    candidates: str = ""
+    attribute: str = ""
+    group: str = ""
+    gallery: str = ""
+    kind: str = "value"
     family: str = ""
     attacker: str = ""
     by: str = ""
+
+    @property
+    def figure(self) -> str:
+        """The name by which its figures are looked up."""
+        return key(self.name, **{column: getattr(self, column) for column in FIGURE})
 
     @property
     def heading(self) -> str:
@@ -137,6 +151,16 @@ def read_columns(columns: Iterable[str | Mapping[str, Any]]) -> list[Measure]:
 
 TABLES = yaml.safe_load((ROOT / "local/report/tables.yaml").read_text(encoding="utf-8"))
 COLUMNS = {name: read_columns(own) for name, own in TABLES["columns"].items()}
+_READ = [*chain(*COLUMNS.values(), read_columns(TABLES["read"]),
+                *(read_columns(own["columns"]) for own in TABLES["report"].values()))]  # fmt: skip
+
+
+def read_somewhere(metrics: pd.DataFrame) -> pd.DataFrame:
+    """The rows that some table, picture or sentence of a report or page reads."""
+    names = ["metric", "kind", "gallery", "recordings"]
+    known = {(m.name, m.kind, m.gallery, m.recordings) for m in _READ}
+    some = [of in known or (*of[:3], "") in known for of in metrics[names].itertuples(index=False)]
+    return metrics[some]
 
 
 def number(value: float, digits: int = 2) -> str:
@@ -210,12 +234,20 @@ def with_numbers(frame: pd.DataFrame) -> pd.DataFrame:
     for name in NUMBERS:
         if name in frame:
             found[name] = pd.Series([parse(text) for text in frame[name]], frame.index, float)
+    if "kind" in found:
+        of = [found[name] for name in ("metric", *FIGURE)]
+        found["figure"] = [_figure_of(*row) for row in zip(*of, strict=True)]
     if "low" in found:  # of an older version
         sure = [*map(is_falsely_sure, found["metric"], found["low"], found["high"])]
         found.loc[sure, ["low", "high"]] = math.nan
     tags = [text if math.isnan(parse(text)) and text != "nan" else "" for text in frame["value"]]
     found["tag"] = pd.Series(tags, frame.index, object)
     return found
+
+
+@cache
+def _figure_of(metric: str, *columns: str) -> str:
+    return str(key(metric, **dict(zip(FIGURE, columns, strict=True))))
 
 
 def read_metrics(path: Path) -> pd.DataFrame:
@@ -240,6 +272,11 @@ def where(frame: pd.DataFrame, **of: Any) -> pd.DataFrame:
         many = isinstance(wanted, list | tuple | set | frozenset)
         frame = frame[frame[name].isin([*wanted]) if many else frame[name] == wanted]
     return frame
+
+
+def eers(metrics: pd.DataFrame, **of: Any) -> pd.DataFrame:
+    """EERs of attacks by one recording."""
+    return where(metrics, family=VERIFICATION, figure="eer", **of)
 
 
 def each(frame: pd.DataFrame, column: str) -> list[str]:
@@ -425,9 +462,9 @@ class Results:
 
     @cached_property
     def rows(self) -> dict[tuple[str, ...], Any]:
-        """Rows of metrics by family, evaluator, split, system, attacker, metric."""
+        """Rows of metrics by family, evaluator, split, system, attacker, figure."""
         return {
-            (f.family, f.evaluator, f.split, f.system, f.attacker, f.metric): f
+            (f.family, f.evaluator, f.split, f.system, f.attacker, f.figure): f
             for f in self.metrics.itertuples(index=False)
         }
 
@@ -496,20 +533,20 @@ class Results:
         return NOTHING if eer is None else Value(eer, *(ends or ()))
 
     def value(
-        self, evaluator: str, split: str, system: str, attacker: str, metric: str,
+        self, evaluator: str, split: str, system: str, attacker: str, figure: str,
         family: str = VERIFICATION,
     ) -> Value | None:  # fmt: skip
         """A figure; None where it was not measured."""
-        found = self.rows.get((family, evaluator, split, system, attacker, metric))
+        found = self.rows.get((family, evaluator, split, system, attacker, figure))
         return None if found is None else value_of(found)
 
     def several(
-        self, evaluator: str, split: str, system: str, attacker: str, metrics: Iterable[str],
+        self, evaluator: str, split: str, system: str, attacker: str, figures: Iterable[str],
         family: str = VERIFICATION,
     ) -> list[Value]:  # fmt: skip
         """Figures of one attack; NOTHING for those that were not measured."""
         of = (evaluator, split, system, attacker)
-        return [self.value(*of, metric, family) or NOTHING for metric in metrics]
+        return [self.value(*of, figure, family) or NOTHING for figure in figures]
 
     def evaluators(self) -> list[str]:
         """Evaluators of privacy in the order of the table; what measures utility, and the choice
@@ -548,7 +585,7 @@ class Results:
 
     def attackers(self, evaluator: str) -> list[str]:
         """Attackers with an equal error rate, in the order of the table."""
-        return each(where(self.metrics, evaluator=evaluator, metric="eer"), "attacker")
+        return each(eers(self.metrics, evaluator=evaluator), "attacker")
 
     def entries(self, kind: str, evaluator: str) -> list[Entry]:
         """Entries of figures.json of one evaluator, those of `targets` left out."""
@@ -614,16 +651,13 @@ def load_results(folder: Path) -> Results:
 # ---- Definitions of the linkability of a speaker.
 
 POOLED = "linkability"  # of a speaker: D↔ from the densities of all trials, mean over their own
-ALONE = re.compile(r"linkability_bins_(\d+)")  # D_sys of their trials alone
+ALONE = "linkability_bins"  # D_sys of their trials alone, by as many bins as `group` says
 
 
-def definitions(results: Results) -> list[str]:
-    """The definitions of a speaker's linkability that were measured (docs/metrics)."""
-    measured = set(results.speakers["metric"])
-    return [POOLED, *sorted(name for name in measured if ALONE.fullmatch(name))]
-
-
-def definition(metric: str) -> str:
-    """A definition in words."""
-    alone = ALONE.fullmatch(metric)
-    return f"each speaker's trials alone, {alone[1]} bins" if alone else "densities of all trials"
+def definitions(results: Results) -> dict[str, str]:
+    """The definitions of a speaker's linkability that were measured (docs/metrics), in words, by
+    the names of their figures."""
+    alone = where(results.speakers, metric=ALONE).sort_values("group")
+    bins = dict(zip(alone["figure"], alone["group"], strict=True))
+    said = {name: f"each speaker's trials alone, {n} bins" for name, n in bins.items()}
+    return {POOLED: "densities of all trials"} | said

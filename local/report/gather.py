@@ -23,8 +23,18 @@ import numpy.typing as npt
 import soundfile
 
 from local.metrics import verification
+from local.metrics.intervals import COLUMNS
 from local.plan.labels import read_labels
-from local.report.frame import COUNTS, SETTINGS, Group, Results
+from local.report.frame import (
+    COUNTS,
+    MEASURES,
+    METRICS,
+    SETTINGS,
+    Group,
+    Results,
+    read_frame,
+    read_somewhere,
+)
 from steps.audio import SAMPLE_RATE, read_audio
 from utils.arrays import Bool, Float64
 from utils.cli import LossError, UserError
@@ -70,35 +80,32 @@ def _count(figures: Json, name: str) -> object:
 
 
 def tabulate(folder: Path, where: Row) -> tuple[list[Row], list[Row]]:
-    """The rows of one folder of figures: scalars, and figures by speaker. where: its labels.
+    """The rows of one folder of figures: those with a title in measures.csv, and figures by
+    speaker. where: its labels.
 
-    Matrices and zoo points stay in the JSON.
+    Matrices, zoo points and other figures stay in the JSON.
     """
     digest = provenance(folder)  # of all that made the figures
     if digest is None:
         raise UserError(f"{folder}: has no stamp, so nobody can say how it was made; run stage 9")
     where = where | {"settings": digest[:12]}  # as short as git has them
     figures = read_figures(folder)
-    intervals = figures.get("intervals")
-    bounds = intervals if isinstance(intervals, dict) else {}
+    bounds, columns = (own if isinstance(own := figures.get(name), dict) else {}
+                       for name in ("intervals", "columns"))  # fmt: skip
     counts = {name: _text(_count(figures, name)) for name in COUNTS}
     rows, speaker_rows = [], []
     for metric, value in figures.items():
-        if isinstance(value, Mapping) and metric.endswith("_per_speaker"):
-            of = where | {"metric": metric.removesuffix("_per_speaker")}
-            speaker_rows += [of | {"speaker": s, "value": _text(own)} for s, own in value.items()]
-        elif not isinstance(value, Mapping | list) and _is_figure(metric):
+        name = metric.removesuffix("_per_speaker")
+        of = dict.fromkeys(COLUMNS, "") | {"metric": name, "kind": "value"} | columns.get(name, {})
+        if name != metric:  # of single people; null where it is not defined
+            people = value if isinstance(value, Mapping) else {}
+            of = where | of
+            speaker_rows += [of | {"speaker": s, "value": _text(own)} for s, own in people.items()]
+        elif not isinstance(value, Mapping) and of["metric"] in MEASURES:  # others are counts
             low, high = (_text(bound) for bound in bounds.get(metric) or (None, None))
-            of = {"metric": metric, "value": _text(value), "low": low, "high": high}
-            rows.append(where | counts | of)
+            own = {"value": _text(value), "low": low, "high": high}
+            rows.append(where | counts | of | own)
     return rows, speaker_rows
-
-
-def _is_figure(metric: str) -> bool:
-    """Whether a scalar of a metrics.json has a row of its own; counts are columns, but for those of
-    people with target trials, of draws and of words."""
-    own = ("n_target_speakers", "n_draws", "n_words")
-    return metric in own or not metric.startswith(("n_", "cmc_curve"))
 
 
 def tabulate_all(
@@ -401,8 +408,9 @@ KEPT = ("metrics.csv", "generators.csv")  # of collect_results.py and collect_st
 
 
 def keep(results: Path, out: Path, names: dict[str, str], command: str = "") -> str:
-    """Copy a run's figures to a folder that is committed, with command.txt and origin.json, which
-    also says whose speech it is, and which figures were lost; returns the name of the table.
+    """Copy those of a run's figures that pages read to a folder that is committed, with command.txt
+    and origin.json, which also says whose speech it is, and which figures were lost; returns the
+    name of the table.
 
     names: what to write for a path of this machine. UserError where the run has no
     command, or one with an absolute path that has no name: the page would not say what to run.
@@ -420,6 +428,9 @@ def keep(results: Path, out: Path, names: dict[str, str], command: str = "") -> 
         raise UserError(f"{left[0]}: a path of this machine; give --name {left[0]}=NAME")
     name = next((name for name in KEPT if is_there(results / name)), KEPT[0])
     table = read_bytes(results / name)
+    if name == "metrics.csv":
+        rows = read_somewhere(read_frame(results / name, METRICS))
+        table = rows.to_csv(index=False, lineterminator="\n").encode()
     told[name] = f"sha256:{sha256(table)}"
     told |= {what: run[what] for what in ("corpus", "corpus_note") if run.get(what)}
     told |= {"missing": json.loads(lost)} if run.get("missing") else {}

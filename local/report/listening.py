@@ -215,10 +215,9 @@ def _of_pairs(truth: Sequence[str], given: Sequence[Sequence[Any]], seed: int) -
 def _marks(by_listener: Sequence[Sequence[int]], seed: int) -> dict[str, object]:
     """Mean opinion score: mean of the listeners' means; its interval resamples listeners."""
     means: Float64 = np.array([np.mean(own) for own in by_listener])
-    told = interval_report(
-        lambda drawn: {"mos": float(drawn @ means / drawn.sum())}, len(means),
-        _BOOTSTRAP if len(means) > 1 else 0, seed,
-    )  # fmt: skip
+    drawn = multiplicities(len(means), _BOOTSTRAP if len(means) > 1 else 0, seed)
+    resampled = ({"mos": float(own @ means / own.sum())} for own in drawn)
+    told = interval_report(resampled, len(means))
     intervals = told.get("intervals", {})
     assert isinstance(intervals, dict)
     n = sum(map(len, by_listener))

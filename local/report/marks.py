@@ -14,7 +14,7 @@ from pandas import DataFrame, concat
 from local.metrics.recordings import LENGTHS
 from local.report import frame, tables
 from local.report.frame import COLUMNS, VOICES, Marked, Measure, attacker, code, show, value_of
-from local.report.select import strongest, trades, unprotected
+from local.report.select import NAMED, strongest, trades, unprotected
 from local.report.studies import nist_table, spread, voices_table
 from local.report.tables import Table, headed, paper_table, pivot, tabulate, verdicts_table
 from utils.cli import UserError
@@ -66,7 +66,7 @@ class Selection:
             raise UserError(f"{of} {missing[0]}")
         if asked["evaluators"]:
             own = frame.where(own, evaluator=asked["evaluators"])
-        names = [made.name for made in COLUMNS["attackers"]]
+        names = [made.figure for made in COLUMNS["attackers"]]
         if strange := [name for name in asked["figures"] if name not in names]:
             raise UserError(
                 f"{page}: a table asks for the figure {strange[0]}; known: {', '.join(names)}"
@@ -102,15 +102,15 @@ class Selection:
 
     @cached_property
     def found(self) -> dict[tuple[str, ...], frame.Value]:
-        """Figures by system, split, family, attacker, evaluator and metric."""
-        by = ("system", "split", "family", "attacker", "evaluator", "metric")
+        """Figures by system, split, family, attacker, evaluator and name."""
+        by = ("system", "split", "family", "attacker", "evaluator", "figure")
         return frame.values(self.figures, *by)
 
     def cell(self, row: Row, made: Measure) -> str:
         """A figure of a system and split, of the attacker and by whom the measure names."""
         if row[0] == "original" and made.name == "mos_drop":  # it has lost nothing
             return ""
-        return show(self.found.get((*row, made.family, made.attacker, made.by, made.name)), made)
+        return show(self.found.get((*row, made.family, made.attacker, made.by, made.figure)), made)
 
 
 def use_table(block: Selection) -> Table:
@@ -119,30 +119,45 @@ def use_table(block: Selection) -> Table:
     return pivot(["system"], rows, headed(block.measured()), block.cell)
 
 
+def _decisive(block: Selection) -> Iterator[tuple[list[str], Row, Any]]:
+    """Systems and groups of voices, each with the EER that decides: of the strongest attacker, and
+    of original speech the lowest."""
+    best = {(s.system, s.split): s.eer for s in strongest(block.figures)}
+    for (split, _), row in sorted(unprotected(block.figures).items(), key=lambda of: of[1].value):
+        best.setdefault(("original", split), row)
+    yield from ((names, at, best[at]) for names, at in block.voices() if best.get(at) is not None)
+
+
 def overview_table(block: Selection) -> Table:
     """EER of the strongest attacker of each system and gender, with that evaluator's EER without
-    protection, DeID and G_VD; and beside them words, emotions and quality."""
-    best = {(s.system, s.split): s.eer for s in strongest(block.figures)}
+    protection; and beside them words, emotions and quality."""
     bare = unprotected(block.figures)
-    for (split, _), row in sorted(bare.items(), key=lambda of: of[1].value):
-        best.setdefault(("original", split), row)  # the lowest
     columns, lines = block.measured("wer", "uar", "mos"), []
-    for names, at in block.voices():
-        if (eer := best.get(at)) is None:
-            continue
+    for names, at, eer in _decisive(block):
         before = bare.get((at[1], eer.evaluator))
-        protected = [show(before and value_of(before), _EER)]
-        protected += [block.cell(at, made.but(by=eer.evaluator)) for made in _ALIKE]
+        told = show(before and value_of(before), _EER) if at[0] != "original" else ""
         lines.append(
-            [*names, show(value_of(eer), _EER), attacker(eer.attacker), eer.evaluator,
-             *(protected if at[0] != "original" else [""] * len(protected)),
+            [*names, show(value_of(eer), _EER), attacker(eer.attacker), eer.evaluator, told,
              *(block.cell(at, made) for made in columns)]
         )  # fmt: skip
     header = [
         "system", "voices", _EER.heading, "attacker", "evaluator", "without protection (%)",
-        *(made.heading for made in (*_ALIKE, *columns)),
+        *(made.heading for made in columns),
     ]  # fmt: skip
     return Table(header, lines)
+
+
+def alike_table(block: Selection) -> Table:
+    """DeID and G_VD of each system and gender, which the ignorant attacker hears, by the evaluator
+    of the row in the overview."""
+    lines = [
+        [*names, attacker("ignorant"), eer.evaluator,
+         *(block.cell(at, made.but(by=eer.evaluator)) for made in _ALIKE)]
+        for names, at, eer in _decisive(block) if at[0] != "original"
+    ]  # fmt: skip
+    headings = [made.heading for made in _ALIKE]
+    kept = [line for line in lines if any(line[4:])]
+    return Table(["system", "voices", "attacker", "evaluator", *headings], kept)
 
 
 def front_table(block: Selection) -> Table:
@@ -172,7 +187,7 @@ def trainings_table(block: Selection) -> Table:
     def cell(row: Row, made: Measure) -> str:
         who = "original" if made.attacker == "unprotected" else row[0]
         at = (who, row[1], made.family, made.attacker)
-        own = [block.found.get((*at, by, made.name)) for by in block.evaluators]
+        own = [block.found.get((*at, by, made.figure)) for by in block.evaluators]
         told = show(own[0], made)
         defined = sorted(value.value for value in own if value and value.defined)
         if len(defined) > 1:
@@ -198,17 +213,18 @@ def attackers_table(block: Selection) -> Table:
     columns = [
         (made.heading.format(people), (f"{block.split}_{end}", made))
         for made in COLUMNS["attackers"]
-        if made.name in block.wanted
+        if made.figure in block.wanted
         for end, people in block.groups.items()
     ]
 
     def find(row: tuple[str, str, str], column: tuple[str, Measure]) -> frame.Value | None:
         (system, who, by), (split, made) = row, column
-        named = frame.REIDENTIFICATION if made.name.startswith("reid_") else frame.VERIFICATION
-        attack = (frame.LEAKAGE, "") if who == frame.LEAKAGE else (named, who)
-        return block.found.get((system, split, *attack, by, made.name))
+        attack = (frame.LEAKAGE, "") if who == frame.LEAKAGE else (frame.VERIFICATION, who)
+        return block.found.get((system, split, *attack, by, made.figure))
 
-    evaluators = frame.each(frame.where(block.figures, metric=[*block.wanted]), "evaluator")
+    families = [frame.LEAKAGE, frame.VERIFICATION]
+    wanted = frame.where(block.figures, family=families, figure=[*block.wanted])
+    evaluators = frame.each(wanted, "evaluator")
     known = product(block.systems, (*frame.ATTACKERS, frame.LEAKAGE), evaluators)
     rows = [([code(row[0]), attacker(row[1]), row[2]], row) for row in known
             if any(find(row, column) for _, column in columns)]  # fmt: skip
@@ -219,7 +235,7 @@ def attackers_table(block: Selection) -> Table:
 
 def recordings_table(block: Selection) -> Table:
     """Findings of each attacker, by the number of recordings of a person (docs/metrics)."""
-    attacks = frame.where(block.figures, family=frame.RECORDINGS, system=[*block.systems])
+    attacks = frame.where(block.figures, figure=NAMED, system=[*block.systems])
     by = ["evaluator"] if attacks["evaluator"].nunique() > 1 else []  # or rows would look the same
     rows = [
         ([code(f.system), block.groups[f.gender], attacker(f.attacker),
@@ -230,8 +246,8 @@ def recordings_table(block: Selection) -> Table:
 
     def cell(row: tuple[Any, Measure], length: str) -> str:
         f, made = row
-        at = (f.system, f.split, frame.RECORDINGS, f.attacker, f.evaluator)
-        return show(block.found.get((*at, f"{made.name}_{length}_recordings")), made, missing="–")
+        at = (f.system, f.split, frame.VERIFICATION, f.attacker, f.evaluator)
+        return show(block.found.get((*at, made.but(recordings=length).figure)), made, missing="–")
 
     columns = [(f"from {length}", length) for length in LENGTHS]
     return pivot(["system", "voices", "attacker", *by, "figure"], rows, columns, cell)
@@ -242,18 +258,18 @@ def targets_table(block: Selection) -> Table:
     series, those of the speakers' own and of the other gender (mean ± deviation), and each target.
     """
     attacks = block.shown()[block.shown()["family"] != frame.UTILITY]
-    attacks = frame.where(attacks, metric=[made.name for made in COLUMNS["white_box"]])
-    names = ["system", "split", "metric"]
+    attacks = frame.where(attacks, figure=[made.figure for made in COLUMNS["white_box"]])
+    names = ["system", "split", "figure"]
     if (several := attacks[attacks.duplicated(names, keep=False)]).size:
         first = frame.where(several, **several.iloc[0][names])
         told = sorted({f"{f.attacker} by {f.evaluator}" for f in first.itertuples()})
         raise UserError(f"a table of targets needs figures of one attacker, not {', '.join(told)}")
     found = frame.values(concat([attacks.assign(evaluator=""), block.figures]), *names, "evaluator")
-    columns = [made for made in COLUMNS["white_box"] if made.name in {*attacks["metric"]}]
+    columns = [made for made in COLUMNS["white_box"] if made.figure in {*attacks["figure"]}]
     columns += block.measured("wer")
 
     def cell(row: tuple[str, Sequence[str]], made: Measure) -> str:
-        of = [found.get((system, row[0], made.name, made.by)) for system in row[1]]
+        of = [found.get((system, row[0], made.figure, made.by)) for system in row[1]]
         return show(of[0], made) if len(of) == 1 else spread([v or frame.NOTHING for v in of], made)
 
     rows: list[tuple[list[str], tuple[str, Sequence[str]]]] = []
@@ -305,6 +321,7 @@ def _of_block(make: Callable[[Selection], Table], words: Sequence[str], page: Pa
 KINDS: Mapping[str, Callable[[Sequence[str], Path], Table]] = {
     "use": partial(_of_block, use_table),
     "overview": partial(_of_block, overview_table),
+    "alike": partial(_of_block, alike_table),
     "front": partial(_of_block, front_table),
     "attackers": partial(_of_block, attackers_table),
     "trainings": partial(_of_block, trainings_table),

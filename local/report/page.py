@@ -155,7 +155,7 @@ def markdown(results: Results) -> str:
     n = results.metrics["settings"].nunique()
     settings = frame.Marked(f"{n} digests, in the column `settings` of metrics.csv")
     fronts = [t.finding() for t in select.trades(results.metrics) if t.points]
-    privacy = where(results.metrics, evaluator=results.evaluators(), metric="eer")
+    privacy = frame.eers(results.metrics, evaluator=results.evaluators())
     missing = [attacker(name) for name in frame.absent(set(privacy["attacker"]))]
     return render(
         "local/report/templates/report.md.jinja", **told,

@@ -475,7 +475,7 @@ def targets(
 ) -> Found:
     """A radar a speaker over constant targets (001, Fig. 3); the worst and the best protected.
 
-    series: of results.target_series; metric: of `load.definitions`.
+    series: of results.target_series; metric: of `frame.definitions`.
     """
     attack, table, before = select.over_targets(results, evaluator, split, series, metric)
     n, n_voices = table.shape
@@ -491,8 +491,8 @@ def targets(
         axes.set_title(draw.label(str(name), _NARROW), fontsize=draw.SMALL)
     return made(
         canvas, "targets", [evaluator, split, series, metric], split=split, who=who, series=series,
-        definition=frame.definition(metric), voices=[*table.columns], speakers=[*table.index],
-        means=[table.iloc[i].mean() for i in (0, -1)], shown=_SHOWN,
+        definition=frame.definitions(results).get(metric), voices=[*table.columns],
+        speakers=[*table.index], means=[table.iloc[i].mean() for i in (0, -1)], shown=_SHOWN,
     )  # fmt: skip
 
 
@@ -519,7 +519,8 @@ def target_groups(
     said = [(what, table[own].mean(), before[own].mean()) for what, own in halves.items()]
     return made(
         canvas, "target_groups", [evaluator, split, series, metric], n=n_voices, split=split,
-        who=attacker(attack), series=series, definition=frame.definition(metric), said=said,
+        who=attacker(attack), series=series, said=said,
+        definition=frame.definitions(results).get(metric),
     )  # fmt: skip
 
 
@@ -624,7 +625,7 @@ def _who_names(judged: Judged) -> Evidence:
 def channels(results: Results) -> Found:
     """Lowest EER from one recording by what the attackers hear, a colour a system."""
     shown = [system for system in results.systems() if system not in CONTROLS[1:]]
-    rows = where(results.metrics, family=frame.VERIFICATION, metric="eer", system=shown)
+    rows = frame.eers(results.metrics, system=shown)
     rows = rows[np.isfinite(rows["value"])]
     heard_by = SAID["channels"]["parts"]
     encoder = rows["evaluator"].str.split("[:/]").str[0]

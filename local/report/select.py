@@ -15,14 +15,14 @@ import pandas as pd
 from scipy.stats import binom, norm
 
 from local.metrics.detection import WEAK, folded
-from local.metrics.intervals import holm
+from local.metrics.intervals import but, holm, key
 from local.metrics.recordings import LENGTHS
 from local.protocols.attackers import ATTACKERS, CONTROLS
 from local.report import frame
 from local.report.frame import NOTHING, Measure, Results, Value, measure, percent, show, where
 from utils.arrays import Float64
 
-NAMED = "reid_speaker_top_1"
+NAMED = key("named", recordings="all")
 ALL = "all groups (lowest EER)"
 
 
@@ -41,11 +41,11 @@ class Strongest:
 def strongest(metrics: pd.DataFrame) -> list[Strongest]:
     """For each protected system and split, by split; of equal ones the first in the table. An EER
     of 80 % counts as 20 %: the attacker turns the scores round."""
-    attacks = where(metrics, metric=["eer", "d_ece"])
+    attacks = where(metrics, family=frame.VERIFICATION)
     attacks = attacks[(attacks["attacker"] != "unprotected") & (attacks["system"] != "original")]
     found = []
     for (split, system), own in attacks.groupby(["split", "system"], sort=False):
-        eers, d_eces = where(own, metric="eer"), where(own, metric="d_ece")
+        eers, d_eces = where(own, figure="eer"), where(own, figure="d_ece")
         lowest = _highest(eers, -eers["value"].map(folded))
         highest = _highest(d_eces, d_eces["value"])
         found.append(Strongest(split, system, lowest, highest, len(eers)))
@@ -61,7 +61,7 @@ def _highest(frame: pd.DataFrame, rank: pd.Series) -> Any | None:
 
 def unprotected(metrics: pd.DataFrame) -> dict[tuple[str, str], Any]:
     """(split, evaluator) -> row of the EER of unprotected speech, where it is defined."""
-    bare = where(metrics, system="original", attacker="unprotected", metric="eer")
+    bare = frame.eers(metrics, system="original", attacker="unprotected")
     return {
         (f.split, f.evaluator): f for f in bare.itertuples(index=False) if math.isfinite(f.value)
     }
@@ -365,7 +365,7 @@ def no_controls(figures: pd.DataFrame) -> pd.DataFrame:
 
 def subjects(metrics: pd.DataFrame) -> list[tuple[str, str]]:
     """Protected systems with their splits, by split, without controls."""
-    eers = no_controls(where(metrics, metric="eer"))
+    eers = no_controls(frame.eers(metrics))
     eers = eers[eers["system"] != "original"]
     found = dict.fromkeys(zip(eers["system"], eers["split"], strict=True))
     return sorted(found, key=lambda subject: subject[1])
@@ -373,7 +373,7 @@ def subjects(metrics: pd.DataFrame) -> list[tuple[str, str]]:
 
 def attacks(results: Results, system: str, split: str) -> list[Evidence]:
     """Every attack on a system and split."""
-    run = where(results.metrics, system=system, split=split, metric="eer")
+    run = frame.eers(results.metrics, system=system, split=split)
     run = run.drop_duplicates(["attacker", "evaluator"])
     return [_attack(results, f) for f in run.itertuples()]
 
@@ -381,26 +381,23 @@ def attacks(results: Results, system: str, split: str) -> list[Evidence]:
 def _chosen(results: Results, system: str, split: str) -> Choice:
     """The lowest EERs of all attackers, where these were measured, by number of recordings."""
     of = partial(results.several, "all", split, system, "", family=frame.STRONGEST)
-    eers, ps = (of(metrics=[f"{figure}_strongest_{n}_recordings" for n in LENGTHS])
-                for figure in ("eer", "p_value"))  # fmt: skip
+    eers, ps = (of(figures=[key("eer", recordings=n, kind=kind) for n in LENGTHS])
+                for kind in ("value", "p"))  # fmt: skip
     return {n: (eer, p.value) for n, eer, p in zip(LENGTHS, eers, ps, strict=True) if p.defined}
 
 
 def _attack(results: Results, f: Any) -> Evidence:
-    reid = frame.REIDENTIFICATION
-    named = results.rows.get((reid, f.evaluator, f.split, f.system, f.attacker, NAMED))
+    of = (frame.VERIFICATION, f.evaluator, f.split, f.system, f.attacker)
+    named, each = (results.rows.get((*of, figure)) for figure in (NAMED, "named_by_recording"))
     at, bare = (f.system, f.attacker), ("original", "unprotected")
     several = partial(results.several, f.evaluator, f.split)
     eer, rise, targets = several(*at, ("eer", "eer_rise", "n_target_speakers"))
     people = frame.parse(named.n_speakers) if named is not None else targets.value
-    (bare_eer,), (chance,) = several(*bare, ["eer"]), several(*at, [f"chance_{NAMED}"], reid)
-    (named_bare,) = several(*bare, [NAMED], reid)
+    (bare_eer,), (chance,) = several(*bare, ["eer"]), several(*at, [but(NAMED, kind="chance")])
+    (named_bare,) = several(*bare, [NAMED])
 
     def by_length(*figures: str) -> dict[str, list[Value]]:
-        found = {
-            n: several(*at, [f"{name}_{n}_recordings" for name in figures], frame.RECORDINGS)
-            for n in LENGTHS
-        }
+        found = {n: several(*at, [key(name, recordings=n) for name in figures]) for n in LENGTHS}
         return {n: own for n, own in found.items() if any(value.defined for value in own)}
 
     eers, control = by_length("eer", "eer_normalised"), results.control(f.evaluator, f.split, *at)
@@ -411,7 +408,7 @@ def _attack(results: Results, f: Any) -> Evidence:
     return Evidence(
         f.attacker, f.evaluator, eer, bare_eer, rise,
         named=named.value if named else math.nan, chance=chance.value, named_bare=named_bare.value,
-        recordings=frame.parse(named.n_segments) / people if named and people else math.nan,
+        recordings=frame.parse(each.n_segments) / people if each and people else math.nan,
         people=people,
         several={n: min((fold(v) for v in own if v.defined), key=lambda v: v.value)
                  for n, own in eers.items()},
@@ -451,7 +448,7 @@ def beside_words(metrics: pd.DataFrame) -> dict[tuple[str, str], Value]:
     """(system, split) -> by how much the EER falls where an attacker has all channels beside the
     words, the most of all attackers; empty where no channels were fused."""
     found: dict[tuple[str, str], Value] = {}
-    for f in where(metrics, metric="eer_beside_words", evaluator="fused").itertuples(index=False):
+    for f in where(metrics, figure="eer_beside_words", evaluator="fused").itertuples(index=False):
         own, at = Value(-f.value, -f.high, -f.low), (f.system, f.split)
         if own.defined and own.value > found.get(at, Value(-math.inf)).value:
             found[at] = own
@@ -628,7 +625,7 @@ def over_targets(
     """The best-informed attacker of those on most targets of a series; linkability by speaker (the
     worst protected first) and target; and that of the originals (speakers,), NaN where there is
     none."""
-    people = where(results.speakers, evaluator=evaluator, split=split, metric=metric)
+    people = where(results.speakers, evaluator=evaluator, split=split, figure=metric)
     people = people.drop_duplicates(["attacker", "system", "speaker"], keep="last")
     people = people.dropna(subset="value")
     bare = where(people, system="original", attacker="unprotected").set_index("speaker")["value"]

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from pandas import DataFrame, Series, concat, read_csv
 
-from local.metrics.intervals import holm
+from local.metrics.intervals import holm, key
 from local.report import frame, tables
 from local.report.frame import MEASURES, NOTHING, Measure, Value, number, render
 from local.report.gather import check_losses, labelled, origin, tabulate
@@ -86,15 +86,15 @@ class Searches(Study):
         figures = figures if "tag" in figures else frame.with_numbers(figures)
         lists = (figures["family"] + "_" + figures["attacker"]).str.removesuffix("_")
         figures = figures.assign(list=lists)
-        self.found = frame.values(figures, "system", "list", "evaluator", "metric")
+        self.found = frame.values(figures, "system", "list", "evaluator", "figure")
         self.systems = [s for s in frame.each(figures, "system") if s != ORIGINAL]
         self.evaluators = frame.each(figures, "evaluator")
         profiles = {profile.removeprefix("p") for profile in figures["attacker"] if profile}
         self.profiles = sorted(profiles, key=int)
-        eers = frame.where(figures, metric="eer")
+        eers = frame.where(figures, figure="eer")
         counts = zip(eers["family"], *(eers[name] for name in frame.COUNTS), strict=True)
         self.counts = sorted({*counts})
-        for f in frame.where(figures, metric="p_cos").itertuples():
+        for f in frame.where(figures, figure="p_cos").itertuples():
             segments = Value(frame.parse(f.n_segments))
             self.found[f.system, f.list, f.evaluator, "segments"] = segments
         for evaluator, profile in self.places:
@@ -102,12 +102,14 @@ class Searches(Study):
 
     def _derive(self, of_systems: Sequence[Place]) -> None:
         for at, metric in product(of_systems, ("cca_top10", "p_cos", "p_cos_held_out")):
-            value, chance = (self.value(*at, of + metric).value for of in ("", "chance_"))
+            value, chance = (
+                self.value(*at, key(metric, kind=kind)).value for kind in ("value", "chance")
+            )
             self.found[*at, f"above_{metric}"] = Value(_above(value, chance))
             if metric == "cca_top10" and chance > CERTAIN:  # too few segments
-                self.found[*at, metric] = self.found[*at, f"chance_{metric}"] = NOTHING
+                self.found[*at, metric] = self.found[*at, key(metric, kind="chance")] = NOTHING
         for metric in TESTED:
-            values = [self.value(*at, f"p_value_{metric}").value for at in of_systems]
+            values = [self.value(*at, key(metric, kind="p")).value for at in of_systems]
             for at, one in zip(of_systems, holm(values), strict=True):
                 self.found[*at, f"holm_{metric}"] = Value(one)
 
@@ -134,7 +136,7 @@ class Searches(Study):
         return pivot(names, self._searched(), headed(columns), self._cell)
 
     def _cell(self, at: Place, column: Measure) -> str:
-        return dashed(self.value(*at, column.name), column)
+        return dashed(self.value(*at, column.figure), column)
 
     def trials(self, trial: str) -> Table:
         """Table 5: EER (%) of trial1, original against protected segments, or trial2, protected."""
@@ -169,15 +171,15 @@ class Searches(Study):
 
     def all_hits(self) -> Table:
         """CMC (%) of each search by itself, with both chance levels."""
-        chances = {"": "", "chance_": ", chance", "chance_clustered_": ", clustered chance"}
+        kinds = {"value": "", "chance": ", chance", "chance_clustered": ", clustered chance"}
         rows = [
-            ([system, f"{by}, {profile}{name}"], (at, prefix))
+            ([system, f"{by}, {profile}{name}"], (at, kind))
             for (system, by, profile), at in self._searched()
-            for prefix, name in chances.items()
+            for kind, name in kinds.items()
         ]
         names, columns = ["system", "evaluator, profile"], headed(frame.COLUMNS["hits"])
         return pivot(names, rows, columns, lambda row, column: self._cell(
-            row[0], column.but(name=row[1] + column.name)
+            row[0], column.but(kind=row[1])
         ))  # fmt: skip
 
     def space(self) -> Table:
@@ -383,7 +385,7 @@ def published_rows(generator: str) -> Rows:
 
 
 def read_rows(path: Path) -> DataFrame:
-    """The table that the study wrote; UserError where it is none."""
+    """The table that the study wrote; UserError for anything else."""
     found = frame.read_frame(path, COLUMNS)
     try:
         return found.assign(value=found["value"].astype(float))

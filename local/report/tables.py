@@ -88,7 +88,7 @@ def dashed(value: Value | float | None, measure: Measure) -> str:
 
 def tabulate(spec: Spec, metrics: pd.DataFrame) -> Table:
     """The table of a specification, of the figures of one evaluator."""
-    found = frame.values(metrics, *SUBJECT, "metric")
+    found = frame.values(metrics, *SUBJECT, "figure")
     own = where(metrics, family=spec.family, attacker=[*frame.ATTACKERS] if spec.attackers else "")
     own = own.drop_duplicates([*SUBJECT]).sort_values("split", kind="stable")
     names = ["split", "system", "attacker", "condition"][: 4 if spec.attackers else 2]
@@ -107,10 +107,11 @@ def _cell(found: Mapping[tuple[str, ...], Value], f: Any, m: Measure) -> str:
     if m.family:
         who = "original" if m.attacker == "unprotected" else f.system
         of = (f.split, who, m.family, m.attacker)
-    if m.name == "cca_top10" and found.get((*of, m.chance), frame.NOTHING).value > CERTAIN:
+    chance = found.get((*of, m.but(kind="chance").figure), frame.NOTHING)
+    if m.name == "cca_top10" and m.kind == "value" and chance.value > CERTAIN:
         return frame.UNDEFINED
-    nobody = "–" if m.name.endswith("_recordings") else frame.MISSING  # has so many recordings
-    return show(found.get((*of, m.name)), m, missing=nobody)
+    nobody = "–" if m.recordings else frame.MISSING  # has so many recordings
+    return show(found.get((*of, m.figure)), m, missing=nobody)
 
 
 def prosody_table(metrics: pd.DataFrame) -> Table:
@@ -179,7 +180,7 @@ def grid(
 def control_table(metrics: pd.DataFrame) -> Table:
     """EERs under the controls, a row a split, attacker and evaluator."""
     names = ["split", "attacker", "evaluator"]
-    eers = where(metrics, metric="eer", system=[*CONTROLS]).sort_values(names)
+    eers = frame.eers(metrics, system=[*CONTROLS]).sort_values(names)
     run = {name: f"{name} (%)" for name in CONTROLS if name in set(eers["system"])}
     cells = [
         ((f.split, frame.attacker(f.attacker), f.evaluator), f.system, show(value_of(f), EER))
@@ -189,7 +190,6 @@ def control_table(metrics: pd.DataFrame) -> Table:
     return grid(names, cells, run, frame.MISSING)
 
 
-CROWD = re.compile(r"(legal_linkability|named)_l(\d+|all)_n(\d+)")
 CROWDS = {"named": "named at first", "legal_linkability": "legal linkability"}
 
 
@@ -197,33 +197,29 @@ def crowd_table(metrics: pd.DataFrame) -> Table:
     """Who is named at first among ever more candidates, a row an attack and number of recordings,
     and the same by cosines as regulators' criterion has them."""
     cells = []
-    for f in select.no_controls(where(metrics, family=frame.CROWD)).itertuples():
-        if match := CROWD.fullmatch(f.metric):
-            who = (f.split, f.system, frame.attacker(f.attacker), f.evaluator)
-            of = (*who, CROWDS[match[1]], match[2])
-            cells.append((of, int(match[3]), show(value_of(f), MEASURES["reid_top_1"])))
+    rows = where(metrics, family=frame.CROWD, metric=[*CROWDS])
+    for f in select.no_controls(rows).itertuples():
+        who = (f.split, f.system, frame.attacker(f.attacker), f.evaluator)
+        of = (*who, CROWDS[f.metric], f.recordings)
+        cells.append((of, int(f.candidates), show(value_of(f), MEASURES["named"])))
     sizes = {n: f"of {n} (%)" for n in sorted({n for _, n, _ in cells})}
     head = ["split", "system", "attacker", "evaluator", "figure", "recordings"]
     return grid(head, cells, sizes)
 
 
-GROUP = re.compile(r"(?P<figure>(?:eer|named)_(?:1|all)_recordings)_(?P<of>[a-z]+)")
-
-
 def group_table(metrics: pd.DataFrame) -> Table:
     """The strongest attacker by group of people, a row a system, figure and attribute: each group,
     the worst, and by how much the best-protected one is better off."""
-    own = select.no_controls(where(metrics, family=frame.GROUPS))
-    found, rows = frame.values(own, "system", "metric"), []
-    for (system, metric), worst in found.items():
-        if (match := GROUP.fullmatch(metric.removeprefix("worst_"))) and worst.tag:
-            key, of = match[0], match["of"]
-            people = sorted(m for s, m in found if s == system and m.startswith(f"{key}_"))
-            told = [f"{_group(of, m.removeprefix(f'{key}_'))}: {show(found[system, m], EER)}"
-                    for m in people]  # fmt: skip
-            gap = show(found.get((system, f"gap_{key}")), EER)
-            figure = frame.TABLES["groups"][match["figure"]]
-            rows.append([system, figure, "; ".join(told), _group(of, worst.tag), gap])
+    own, rows = select.no_controls(where(metrics, family=frame.GROUPS)), []
+    for gap in where(own, kind="gap").itertuples():
+        names = ("system", "attribute", "metric", "recordings")
+        found = where(own, kind="value", **{name: getattr(gap, name) for name in names})
+        told = [f"{_group(f.attribute, f.group)}: {show(value_of(f), EER)}"
+                for f in found.sort_values("group").itertuples()]  # fmt: skip
+        worst = found.loc[(MEASURES[gap.metric].better * found["value"]).idxmin(), "group"]
+        figure = frame.TABLES["groups"][gap.metric][gap.recordings]
+        group = _group(gap.attribute, worst)
+        rows.append([gap.system, figure, "; ".join(told), group, show(value_of(gap), EER)])
     return Table(["system", "figure (%)", "groups", "worst group", "gap (points)"], rows)
 
 
@@ -232,16 +228,13 @@ def _group(attribute: str, value: str) -> str:
     return frame.VOICES.get(value, value) if attribute == "sex" else words
 
 
-_BY_ENROLMENT = re.compile(r"eer_(?:normalised_)?(?:(\d+)_enrolled_)?(\d+|all)_recordings")
-
-
 def enrolment_table(metrics: pd.DataFrame) -> Table:
     """EERs by recordings enrolled and heard, folded, a row an attack and number enrolled."""
-    own = where(metrics, family=frame.RECORDINGS).dropna(subset="value")
+    own = where(metrics, family=frame.VERIFICATION, metric=("eer", "eer_normalised"), kind="value")
     found = [
-        ((f.split, f.system, f.attacker, f.evaluator), named[1] or "all", named[2],
+        ((f.split, f.system, f.attacker, f.evaluator), f.enrolled or "all", f.recordings,
          select.fold(value_of(f)))
-        for f in own.itertuples(index=False) if (named := _BY_ENROLMENT.fullmatch(f.metric))
+        for f in own.dropna(subset="value").itertuples(index=False)
     ]  # fmt: skip
     few = {at for at, enrolled, *_ in found if enrolled != "all"}
     found.reverse()  # of equal EERs the first in the table is the last here, and counts
@@ -513,7 +506,7 @@ def _figures(folders: Sequence[Path], evaluators: str) -> dict[Place, dict[str, 
     found: dict[Place, dict[str, Value]] = {}
     for f in (f for at in folders for f in frame.read_metrics(at / "metrics.csv").itertuples()):
         if f.family == frame.UTILITY or f.evaluator in evaluators.split(","):
-            own = found.setdefault((f.split, f.family, f.attacker, f.metric), {})
+            own = found.setdefault((f.split, f.family, f.attacker, f.figure), {})
             own.setdefault(f.system, frame.value_of(f))
     return found
 

@@ -63,8 +63,8 @@ def find_speech(folder: Path, suffix: str = "") -> dict[str, str]:
 
 
 def find_names(folder: Path, suffix: str = "") -> dict[str, str]:
-    """Audio by the names in the folder, with suffix. Where sub-folders end in the suffix
-    (libri_test_enrolls_anon), others are not searched."""
+    """Audio files by their names in the folder, suffix included. Where sub-folders end in the
+    suffix (libri_test_enrolls_anon), others are not searched."""
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder; it holds the speech of an external system")
     found = _once(folder, _named(folder, suffix))
@@ -189,11 +189,11 @@ class External(Anonymiser):
 
 def check_speech(where: str, made: Float64, wave: Float64, longer: float = _OTHER_LENGTH) -> None:
     """Raise a UserError if external speech (at 16 kHz) is the original itself, digital silence, or
-    by a factor above `longer` longer or shorter, so that it is another utterance's."""
+    longer or shorter by a factor above `longer`, which must be another utterance."""
     if wave.any() and np.array_equal(made, wave):
         raise UserError(f"{where} is the original speech, not protected")
     if wave.any() and not made.any():
-        raise UserError(f"{where} is digital silence, from speech")
+        raise UserError(f"{where} is digital silence, but the original is speech")
     if not 1 / longer <= len(made) / len(wave) <= longer:
         raise UserError(
             f"{where} is {len(made) / SAMPLE_RATE:.1f} s long, the original "

@@ -140,7 +140,7 @@ class KnnVc(Anonymiser):
         return Description(settings.level, needs, levels)
 
     def settings(self) -> dict[str, object]:
-        """All settings, defaults included, but those that other features have."""
+        """All settings, defaults included, without those that apply to other features only."""
         left_out = {"peak", *(_WAVLM_ONLY if self.given.features != "wavlm" else ())}
         left_out |= {"content"} if self.given.content is None else set()
         values = {k: v for k, v in super().settings().items() if k not in left_out}

@@ -403,7 +403,7 @@ class McAdamsSettings:
                     f"{name}: is fixed by compat: {self.compat}; leave out one of the two"
                 )
         if self.alpha is not None and self.alpha_range is not None:
-            raise ValueError("alpha_range: alpha is given too; leave out one of the two")
+            raise ValueError("alpha_range: alpha is also given; leave out one of the two")
         if self.level is not None and not self.drawn:
             raise ValueError("level: alpha is fixed, so no level applies; give alpha_range")
         if self.level is not None and self.level not in preset.levels:

@@ -41,7 +41,8 @@ class OutputLevel:
         return self.written(samples, float(np.max(np.abs(samples), initial=0.0)))
 
     def written(self, samples: Float64, largest: float, kind: str = "PCM_16") -> npt.NDArray[Any]:
-        """Samples to write as a kind of libsndfile's, whose largest in the whole file is given."""
+        """Samples in the form that libsndfile writes as a kind; the largest of the whole file is
+        given."""
         if not np.isfinite(largest):
             raise UserError("the protected signal is not finite")
         if largest == 0.0:
@@ -66,7 +67,7 @@ class AsItIs:
 
 
 WIDE = {"PCM_24": 24, "ALAC_24": 24, "PCM_32": 32, "ALAC_32": 32, "FLOAT": 0, "DOUBLE": 0}
-"""Bits of the kinds of samples that hold more than 16; 0: they are no whole numbers."""
+"""Bits of the kinds of samples that hold more than 16; 0: they are not whole numbers."""
 
 
 def whole_numbers(
@@ -249,8 +250,7 @@ def protect_audio(
     """Read, transform, level and write each utterance to `folder`/<utterance>.wav.
 
     who: the speaker of each utterance. progress: wraps the utterances, to show progress. Audio that
-    cannot be used is skipped, with its reason. UserError for an id that is not a file name, and for
-    a file that cannot be written.
+    cannot be used is skipped, with its reason. UserError for a file that cannot be written.
     """
     result = Protected()
 
@@ -261,13 +261,11 @@ def protect_audio(
         seconds = time.perf_counter() - start
         levelled = anonymiser.output.to_pcm16(samples)
         if audio.samples.any() and not levelled.any():
-            raise UserError(f"{utt}: the protected signal is digital silence, from speech")
+            raise UserError(
+                f"{utt}: the protected signal is digital silence, but the original is speech"
+            )
         return audio, levelled, {"key": keys[utt], **info, "seconds": f"{seconds:.4f}"}
 
-    if unfit := [utt for utt in wav if "/" in utt or utt.startswith(".")]:
-        raise UserError(
-            f"{unfit[0]}: cannot name an audio file; ids with / or a leading . are refused"
-        )
     for utt, (audio, levelled, row) in result.each(progress(wav), protect):
         path = f"{os.fspath(folder)}/{utt}.wav"
         write_pcm16(path, levelled)

@@ -24,7 +24,7 @@ from utils.tables import StrPath
 
 @dataclass(frozen=True)
 class CopySettings:
-    """Settings of a configuration. fine: frames as of `synthesiser: bn_*`,
+    """Settings of a configuration. fine: frames like those of `synthesiser: bn_*`, by
     `world.analyse_finely`."""
 
     anonymiser: str

@@ -92,7 +92,7 @@ class ConversionSettings:
     def __post_init__(self) -> None:
         for name, family in OF_FAMILY.items():
             if getattr(self, name) and not self.synthesiser.startswith(family):
-                raise ValueError(f"{name}: it is of synthesiser: {family}_<name>")
+                raise ValueError(f"{name}: this setting belongs to synthesiser: {family}_<name>")
         if self.ranges and self.f0 == "none":
             raise ValueError("ranges: f0 must not be none")
         if self.f0 == PREDICTED and not self.synthesiser.startswith("bn"):
@@ -144,7 +144,7 @@ class VoiceConversion(Anonymiser):
         )  # fmt: skip
         self.keeps_length = not (own.rate or own.pauses or own.reads)
         if not own.synthesiser.startswith("nsf") and "energy" not in own.keep:
-            self.raised = math.inf if own.reads else RAISED  # what is read is no noise
+            self.raised = math.inf if own.reads else RAISED  # read speech is not noise
         self.notes = generator.notes
         self._pseudos: OrderedDict[tuple[VoiceKey, str], Pseudo] = OrderedDict()
 
@@ -214,8 +214,8 @@ class VoiceConversion(Anonymiser):
         return Pseudo(target, info)
 
     def _timing(self, key: VoiceKey, contour: Float64) -> Float64:
-        """Places in the source that are spoken; another draw for each recording of a voice, but of
-        the rate."""
+        """Places in the source that are spoken. They are drawn anew for each recording of a voice,
+        but the rate is drawn once."""
         spoken, own = hashlib.sha256(contour.tobytes()).hexdigest(), self.own
         rng = self.draws.rng("voice_conversion timing", *key.parts, spoken)
         bent = base.draw_timing(rng, len(contour), own.timing)
@@ -362,7 +362,7 @@ def _styled(values: dict[str, object], path: StrPath) -> dict[str, object]:
     style = values.get("style")
     named = base.STYLES.get(style, {}) if isinstance(style, str) else {}
     for name in named.keys() & values.keys():
-        raise UserError(f"{path}: {name}: style: {style} says it already; leave one of them out")
+        raise UserError(f"{path}: {name}: style: {style} sets it already; leave one of them out")
     return {**values, **named}
 
 

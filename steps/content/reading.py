@@ -1,4 +1,4 @@
-"""A text read anew: its phones, how long each lasts, and a recogniser's content of them."""
+"""A text read anew: its phones, how long each lasts, and a recogniser's content for them."""
 
 import ctypes
 import os
@@ -98,7 +98,8 @@ def _words_of(clause: str) -> list[list[Phone]]:
 
 
 def _phones_of_sign(written: str) -> list[Phone]:
-    """Phones of what is written between two `_`, such as ˈɔːɹ; signs of nothing are left out."""
+    """Phones of the signs between two `_`, such as ˈɔːɹ; signs that stand for no phone are left
+    out."""
     _, _, phone_of = _signs()
     sign = written.lstrip(_STRESSES)
     stress = _STRESSES.find(written[0]) + 1 if sign != written else 0
@@ -150,7 +151,7 @@ def symbols_of(phones: Sequence[Phone]) -> npt.NDArray[np.int64]:
 
 
 def sizes_of(phones: Sequence[Phone]) -> Float32:
-    """Logarithms (P,) of the lengths of phones, in usual ones."""
+    """Logarithms (P,) of the lengths of phones, in units of the usual length."""
     return np.log([x.lasts / USUAL for x in phones]).astype(np.float32)
 
 
@@ -175,8 +176,8 @@ def frames_of(
 
 
 class Reader(nn.Module):
-    """Content of a voice without qualities, from phones: convolutions over phones, and gated ones
-    over frames."""
+    """Network from phones to the content of a neutral voice: convolutions over phones, and gated
+    ones over frames."""
 
     def __init__(self, n_content: int, width: int) -> None:
         super().__init__()

@@ -141,7 +141,7 @@ def load_ear(name: str, device: str = "cpu") -> EarOf:
 def read_weights(path: Path) -> dict[str, Tensor]:
     """Read weights of the graph in a file, by their names in transformers.
 
-    UserError where it is no such graph.
+    UserError where it is not such a graph.
     """
     try:
         graph, values = graph_values(path.read_bytes())

@@ -11,6 +11,7 @@ import numpy as np
 from steps.sources import FromSettings, SourceSpeaker, SystemRun, VoiceKey
 from utils.arrays import Float64, Int64
 from utils.cli import UserError
+from utils.datachecks import OTHER
 from utils.registry import choose, load
 from utils.seeds import Draws
 from utils.tables import StrPath
@@ -85,7 +86,8 @@ class Generator(FromSettings):
         return wanted.x.astype(np.float64)
 
     def check_size(self, whose: str, size: int | None) -> None:
-        """Raise a UserError where vectors have another size than the pool's; None: any is right."""
+        """Raise a UserError where vectors have another size than the pool's; None: any size is
+        right."""
         if size not in (None, dim := self.pool.vectors.shape[1]):
             raise UserError(
                 f"generator {self.name}: {whose} {size} values, and the pool's have {dim}; make "
@@ -158,10 +160,10 @@ def choose_gender(policy: str, gender: str | None, rng: np.random.Generator) -> 
 
     same and other (the challenge's cross-gender option) look at the source's gender and draw
     nothing. random is a fair coin, independent of the source (Srivastava et al. 2020); to toss it
-    once a speaker, seed `rng` with `VoiceKey.group_parts`. UserError where the gender is needed and
-    not known.
+    once a speaker, seed `rng` with `VoiceKey.group_parts`; it is also tossed for people of another
+    sex. UserError where the gender is needed and not known.
     """
-    if policy == "random":
+    if policy == "random" or gender == OTHER:
         return GENDERS[int(rng.integers(2))]
     if gender not in GENDERS:
         raise UserError(

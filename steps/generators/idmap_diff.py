@@ -350,8 +350,8 @@ class DiffTrainer(idmap.TripletTrainer):
         self._targets = (self.means - self.network.mean) / self.network.scale
 
     def update(self, step: int, batch: tuple[Int64, Int64]) -> dict[str, float]:
-        """The loss is Eq. (7), the mean squared error of the noise, where
-        the network predicts noise; else that of the clean vector, which is another loss.
+        """Take one step. The loss is Eq. (7), the mean squared error of the noise, where the
+        network predicts noise; else that of the clean vector, which is another loss.
         """
         self.network.train()
         speakers, utterances = batch

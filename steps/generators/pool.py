@@ -99,8 +99,8 @@ class RandomSpeakers(PoolGenerator):
 
 
 class AffinityGenerator(PoolGenerator):
-    """Common part of generators that choose by the affinity of a source to the pool's speakers, or
-    theirs to each other; the higher, the more alike.
+    """Common part of generators that choose by the affinity between a source and the pool's
+    speakers, or among these; the higher, the more alike.
 
     PLDA: the log-likelihood ratio after centring, LDA and length normalisation (VoicePrivacy 2020,
     B1; its distance is minus that). Cosine: of the raw vectors, not centred. Each side counts as

@@ -257,7 +257,8 @@ class IdMapGenerator(TrainedSpeakers):
         return np.array([hashed_index(name, first) for name in names], dtype=np.int64)
 
     def _voices(self, indices: Int64) -> tuple[Float64, Float64]:
-        """Vectors (n, d) of (n,) for use, and norms of the network's own over real ones (n,)."""
+        """Pseudo-speaker vectors (n, d) of indices (n,), and how long the raw vectors are beside
+        real ones (n,)."""
         made, (least, most) = self._model.vectors(indices), self._model.norm_limits
         vectors = made.astype(np.float64)
         ratios = np.sqrt(np.einsum("nd,nd->n", vectors, vectors)) / self._trained.norm
@@ -434,7 +435,7 @@ def load_sampler(
     loaded = settings.load(conf, draws, resources, pool, pool_data)
     found = [one for xvectors, data in sources for one in _read_sources(xvectors, data)]
     if not found:
-        raise UserError(f"{conf}: no source to make pseudo-speakers of; give --sources")
+        raise UserError(f"{conf}: no source for pseudo-speakers; give --sources")
     speakers, durations = zip(*found, strict=True)
     return Sampler(loaded, settings, speakers, float(np.mean(durations)), draws)
 

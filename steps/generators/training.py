@@ -115,7 +115,7 @@ def move_average(average: nn.Module, network: nn.Module, keep: float) -> None:
 
 
 class IndexModel(ABC):
-    """Network in use: identity indices to x-vectors, by the weights of the time of the call.
+    """Network in use: identity indices to x-vectors, by the weights at the time of the call.
 
     dimension: d. n_seen: indices 0 ... n_seen - 1 stand for the training speakers (0: none does).
     norm_limits: of the norm of a vector of an unseen index over that of real ones: `NORM_RATIO`,
@@ -205,7 +205,7 @@ class GeneratorTrainer(Declared[Any], Trainer):
         return dict(self._calibrated().state_dict())
 
     def more_figures(self) -> dict[str, float]:
-        """Further figures of a kind."""
+        """Further figures of this kind of generator."""
         return {}
 
     def validate(self) -> dict[str, float]:
@@ -324,7 +324,7 @@ def problem_of(figures: Mapping[str, float], limits: tuple[float, float]) -> str
 N_INDICES = 4096
 # The last indices; a key has one of them with a probability of 5 in 10^16.
 INDICES: Int64 = np.arange(END - N_INDICES, END, dtype=np.int64)
-LEAST_VARIANCE = 1e-6  # of real speakers, over that in the widest direction; below, it is none
+LEAST_VARIANCE = 1e-6  # of real speakers, over that in the widest direction; below, there is none
 # Variance of new voices in a direction, over their mean variance: no smaller one is amplified.
 FLOOR = 1e-4
 

@@ -154,7 +154,7 @@ class Sides:
     """Both sides of all pairs; columns are sorted by speaker.
 
     left: (n, k); right: (m, k); first, last: (n,) the columns of the same speaker, from and up to;
-    same: (n,) the column of the same utterance, which is no trial and is excluded; -1: none.
+    same: (n,) the column of the same utterance, which is not a trial and is excluded; -1: none.
     """
 
     left: Float32

@@ -51,7 +51,7 @@ class Backend(Protocol):
 
 @runtime_checkable
 class PairBackend(Protocol):
-    """Scores of pairs that are no inner products, for lists of trials alone."""
+    """Scores of pairs that are not inner products, for lists of trials alone."""
 
     def rows(self, vectors: Float64) -> Float64:
         """Rows (n, k) of x-vectors (n, D) of either side."""
@@ -253,9 +253,12 @@ def scale_to_length(vectors: Float64, length: float) -> Float64:
 
 
 def train_backend(
-    vectors: Mapping[str, Float32], utt2spk: Mapping[str, str], lda_dim: int, *, scaled: bool = True
-) -> PldaBackend:
-    """Train global mean, LDA and PLDA on x-vectors of training speakers; scaled: to one length.
+    vectors: Mapping[str, Float32], utt2spk: Mapping[str, str], lda_dim: int, *,
+    scaled: bool = True, pca_dim: int = 0,
+) -> PldaBackend:  # fmt: skip
+    """Train global mean, LDA and PLDA on x-vectors of training speakers; scaled: to one length;
+    pca_dim: before LDA so many principal axes are kept (0: all), as few x-vectors do not show how
+    many values vary within speakers.
 
     Raises UserError without two speakers, or without a speaker of two x-vectors: the variation
     within speakers cannot be learnt then.
@@ -273,8 +276,11 @@ def train_backend(
     x = np.stack(list(vectors.values())).astype(np.float64)
     mean = x.mean(axis=0)
     _check_varies(x, classes)
-    dim = xvectors.clamp_dimension(lda_dim, x.shape[1], len(names), n_vectors)
-    transform = xvectors.train_lda(x - mean, classes, dim)
+    axes = np.eye(x.shape[1])
+    if 0 < pca_dim < len(axes):
+        axes = np.linalg.eigh(np.cov(x.T))[1][:, : -pca_dim - 1 : -1].T
+    dim = xvectors.clamp_dimension(lda_dim, len(axes), len(names), n_vectors)
+    transform = xvectors.train_lda((x - mean) @ axes.T, classes, dim) @ axes
     projected = (x - mean) @ transform.T
     if scaled:
         projected = scale_to_length(projected, np.sqrt(dim))
@@ -308,7 +314,8 @@ def write_backend(folder: Path, backend: PldaBackend) -> None:
 
 
 def load_normalised(name: str, top: int) -> Backend:
-    """Load the back end of an evaluator: normalised over the `top` nearest of its cohort; 0: not.
+    """Load the back end of an evaluator: normalised over the `top` nearest of its cohort; 0: not
+    normalised.
 
     UserError for a PLDA of one dimension: scaling a number to length leaves only its sign.
     """
@@ -350,7 +357,7 @@ def read_folder(name: str) -> Backend:
 
 
 def read_plda(folder: Path) -> PldaBackend:
-    """Read the PLDA in a folder; UserError where it is none."""
+    """Read the PLDA in a folder; UserError for anything else."""
     mend = "a back end is a folder that steps/train_backend.py wrote, cosine or cosine_raw"
     need_files((folder / part for part in PARTS), mend)
     mean = archives.read_object(folder / "mean.vec", 1)
@@ -496,7 +503,7 @@ def _missing(what: str, ids: Sequence[str], known: Collection[str], source: str)
 
 
 def check_dimensions(backend: Backend, left: VectorTable, right: VectorTable) -> None:
-    """Raise a UserError if x-vectors of different encoders meet, or meet another's back end."""
+    """Raise a UserError if x-vectors are of different encoders, or the back end is another's."""
     if left.dim != right.dim:
         raise UserError(
             f"{left.source} has x-vectors of {left.dim} dimensions, {right.source} of {right.dim}; "

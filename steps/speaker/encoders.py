@@ -165,7 +165,7 @@ OTHERS = "give the weights that fit encoder.yaml, or the settings that fit them"
 
 def load_network(folder: Path) -> tuple[EncoderConfig, EncoderNetwork]:
     """Settings and network of a trained folder, or of one with SpeechBrain's weights in the place
-    of final.pt, on the CPU; UserError where it is none."""
+    of final.pt, on the CPU; UserError for anything else."""
     ours, theirs = folder / "final.pt", folder / SPEECHBRAIN
     given = theirs.is_file() and not ours.is_file()
     need_files(

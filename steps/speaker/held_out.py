@@ -192,7 +192,8 @@ def arrange(keys: Collection[str], data: DataDir) -> Spoken:
     for key in sort_ids(keys):
         if (utt := source_of(key, data.utt2spk)) not in data.utt2spk:
             raise UserError(
-                f"{key}: of no utterance in {data.path}; give the data directory of these x-vectors"
+                f"{key}: belongs to no utterance in {data.path}; give the data directory of these "
+                "x-vectors"
             )
         own = spoken.setdefault(data.utt2spk[utt], {}).setdefault(before.get(utt, utt), {})
         own.setdefault(utt, []).append(key)

@@ -15,7 +15,7 @@ MOONSHINE = "moonshine_voice"  # package of the networks of Moonshine and of pya
 
 # ---- Back ends. What is trained of one lies in a folder of exp, by this name.
 
-PLDA, GAUSSIAN, COHORT = "backends", "gaussians", "cohorts"
+PLDA, PCA, GAUSSIAN, COHORT = "backends", "backends_pca", "gaussians", "cohorts"
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,7 @@ class BackendKind(Kind):
 BACKENDS = {
     "plda": BackendKind("", PLDA),
     "plda_asnorm": BackendKind("", PLDA, normalised=True),
+    "plda_pca": BackendKind("", PCA),
     "cosine": BackendKind("steps.speaker.backends:CentredCosine"),
     "cosine_asnorm": BackendKind("", COHORT, normalised=True),
     "cosine_raw": BackendKind("steps.speaker.backends:CosineBackend"),

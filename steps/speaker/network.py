@@ -209,10 +209,10 @@ class HubFront(nn.Module):
     def _check(self, own: Tensor) -> None:
         """Raise a ValueError if a saved encoder had other weights in front of it."""
         if not torch.equal(self.get_buffer("digest").cpu(), own):
-            raise ValueError(f"features.model: {self.name} has other weights than it had then")
+            raise ValueError(f"features.model: {self.name} has other weights than in training")
 
     def forward(self, samples: Tensor) -> Tensor:
-        """All signals of a batch have the same length."""
+        """Frames (B, T, width) of samples (B, n), all signals of one length."""
         model = self._left[0].to(samples.device)
         if self.normalised:
             samples = nn.functional.layer_norm(samples, samples.shape[-1:])
@@ -259,8 +259,8 @@ class EncoderNetwork(nn.Module):
         use_faster_layers(self.body)
 
     def forward(self, features: Tensor, samples: Tensor | None = None) -> Tensor:
-        """All utterances of a batch have the same length. samples: what the filter banks of
-        ecapa_dual hear, where it is not what the hub model hears."""
+        """Embeddings (B, E) of features (B, T, D), all utterances of one length. samples: input of
+        the filter banks of ecapa_dual, where the hub model has another one."""
         heard: Any = features if self.front is None else self.front(features)
         for banks in self._banks:
             heard = banks.to(features.device)(features if samples is None else samples), heard
@@ -294,7 +294,7 @@ class DualEcapa(ECAPA_TDNN):  # type: ignore[misc]
 
 def match_frames(x: Tensor, length: int) -> Tensor:
     """Frames (B, C, length) of (B, C, T) as DAST has them: means of neighbours, of one frame more
-    towards the end; where there are too few, all of them again and again."""
+    towards the end; too few frames are repeated as a whole."""
     n = x.shape[2]
     if n <= length:
         return x[:, :, torch.arange(length, device=x.device) % n]
@@ -347,7 +347,7 @@ class TrainingHead(nn.Module):
             )
 
     def forward(self, embeddings: Tensor, classes: Tensor, margin: float) -> Tensor:
-        """Set `margin`: radian, of the additive angular margin at this step."""
+        """Loss of a batch. margin: radian, of the additive angular margin at this step."""
         outputs: Tensor = self.classifier(embeddings.unsqueeze(1))
         if self.training_config.loss == "softmax":
             return functional.nll_loss(outputs.squeeze(1), classes)

@@ -104,7 +104,7 @@ class PyannoteNetwork(nn.Module):
         self.embedding = nn.Linear(2 * size, network.embedding)
 
     def forward(self, samples: Tensor) -> Tensor:
-        """Signals shorter than a second are repeated."""
+        """Embeddings of signals (B, n); those shorter than a second are repeated."""
         times = -(-SHORTEST // samples.shape[1])
         if times > 1:
             samples = samples.repeat(1, times)[:, :SHORTEST]

@@ -57,7 +57,7 @@ def speakers_of(folder: StrPath, data: DataDir) -> dict[str, str]:
 
 
 def source_of(key: str, utts: Collection[str]) -> str:
-    """Utterance that an x-vector is of, or of whose piece `<utterance>-c<number>` it is."""
+    """Utterance of an x-vector, which may be of a piece of it, `<utterance>-c<number>`."""
     return key if key in utts else key.rpartition("-c")[0]
 
 
@@ -68,8 +68,8 @@ def check_complete(
     allow_loss: int,
     utts: Collection[str] = (),
 ) -> None:
-    """Check that each x-vector has a speaker, and at most `allow_loss` utterances lack one; so for
-    `utts`, which x-vectors of pieces are of."""
+    """Check that each x-vector has a speaker, and that at most `allow_loss` utterances lack an
+    x-vector. utts: the utterances, where x-vectors are of their pieces."""
     if unknown := [utt for utt in vectors if utt not in utt2spk]:
         raise UserError(
             f"{where}: {len(unknown)} x-vectors of utterances without a speaker in utt2spk, the "
@@ -89,9 +89,11 @@ def check_complete(
 def read_training(
     folder: Path, data_dir: Path, allow_loss: int, not_speakers_of: Sequence[Path] = ()
 ) -> tuple[DataDir, dict[str, Float32], dict[str, str]]:
-    """Read the data directory of training speakers, their x-vectors in a folder, and whose each is.
+    """Read the data directory of training speakers, their x-vectors in a folder, and the speaker of
+    each.
 
-    UserError for a speaker who is in a set of `not_speakers_of`; LossError where x-vectors lack.
+    UserError for a speaker who is in a set of `not_speakers_of`; LossError where x-vectors are
+    missing.
     """
     data = load_data_dir(data_dir, need=("utt2spk",), not_speakers_of=not_speakers_of)
     vectors, utt2spk = read_xvectors(folder), speakers_of(folder, data)
@@ -315,7 +317,8 @@ def read_plda(path: StrPath) -> Plda:
     """Read Kaldi's object, binary (single or double) or text; UserError for anything else."""
     data = read_bytes(path)
     try:
-        plda = Plda(*(_parse_binary(data) if data.startswith(b"\0B") else _parse_text(data)))
+        mean, transform, psi = (_parse_binary if data.startswith(b"\0B") else _parse_text)(data)
+        plda = Plda(mean, transform, psi)
         d = len(plda.mean)
         if plda.transform.shape != (d, d) or plda.psi.shape != (d,) or d == 0:
             raise ValueError("sizes do not agree")

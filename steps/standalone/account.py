@@ -16,7 +16,7 @@ from utils.tables import read_json_object, write_file, write_json
 
 
 def beside(folder: Path, name: str) -> Path:
-    """Path of what is told about a folder, beside it: `<folder>.<name>`."""
+    """Path of a file about a folder, beside it: `<folder>.<name>`."""
     whole = folder.resolve()
     return whole.with_name(f"{whole.name}.{name}")
 
@@ -30,8 +30,8 @@ def write_account(
 ) -> Path:
     """Write `<out>.account.json` and, for people, `<out>.account.html`; returns the latter.
 
-    run: what is only of this run, such as its key's digest, by which it is known again when it has
-    ended (before, `ended` is None); settings: what all runs share, with `source`, `system`, `per`,
+    run: facts about this run alone, such as its key's digest, which identifies it when it has ended
+    (before, `ended` is None); settings: what all runs share, with `source`, `system`, `per`,
     `channels` and `level`; files: by name, with the `status` of each. An account of an earlier run
     with the same settings is merged: what it says of files that are done, and of its run, stays.
     """
@@ -81,7 +81,7 @@ def _same(settings: Mapping[str, Any]) -> list[object]:
 
 
 def origin() -> dict[str, str]:
-    """When a run ended, and by what program: `ended`, `version`, `commit`."""
+    """Time at which a run ended, and its program: `ended`, `version`, `commit`."""
     about = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     return {
         "ended": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),

@@ -135,20 +135,22 @@ def _identity(folder: StrPath) -> tuple[int, int]:
 
 
 def made_name(path: Path) -> Path:
-    """Name of what a file becomes: its own, or with .wav behind it where nothing here writes it."""
+    """Name of the protected file: that of the source, with .wav behind it where its format is never
+    written."""
     name = audio_format(path)
     kept = name is None or (name in soundfile.available_formats() and soundfile.check_format(name))
     return path if kept else path.with_name(f"{path.name}.wav")
 
 
 def plain(text: StrPath) -> str:
-    """Name of a file as UTF-8; bytes that are none (of an old archive) become `\\xe4`."""
+    """Name of a file as UTF-8; other bytes (of an old archive) become `\\xe4`."""
     return os.fsencode(text).decode("utf-8", "backslashreplace")
 
 
 def same_name(text: StrPath, folder: Path | None = None) -> str:
-    """Form of a file's or a person's name that is one however it was written: accents in one code
-    point (Macs write two), `/` for `\\`, without `./`; and, of a file, from the folder on."""
+    """Form of a file's or a person's name that does not depend on how it was written: accents in
+    one code point (Macs write two), `/` for `\\`, without `./`; and, of a file, from the folder
+    on."""
     name = unicodedata.normalize("NFC", plain(text)).strip()
     if folder is None:
         return name
@@ -263,7 +265,7 @@ def _read_pairs(path: Path, what: str, fits: Callable[[str], bool]) -> dict[str,
 def choose_key(key: str | None, key_file: Path | None) -> tuple[str, bool]:
     """The key, or the secret in the first line of its file, or a fresh secret of 128 bits; and
     whether it is fresh. The file may be a pipe, which is read once. UserError for a file without a
-    key, and for a key that is soon guessed."""
+    key, and for a key that is easily guessed."""
     if key is None and key_file is None:
         return secrets.token_hex(16), True
     if key_file is not None and not (key := _read_key(key_file)):
@@ -271,8 +273,8 @@ def choose_key(key: str | None, key_file: Path | None) -> tuple[str, bool]:
     assert key is not None
     if len(key) < SHORTEST_KEY:
         raise UserError(
-            f"{key_file or '--key'}: the key has {len(key)} characters, and who guesses it finds "
-            f"out who became whom; give at least {SHORTEST_KEY}, or none, and one is drawn"
+            f"{key_file or '--key'}: the key has {len(key)} characters, and whoever guesses it "
+            f"finds out who became whom; give at least {SHORTEST_KEY}, or none, and one is drawn"
         )
     return key, False
 
@@ -301,7 +303,7 @@ def key_number(key: str) -> int:
 
 @contextmanager
 def alone_in(out: Path) -> Iterator[None]:
-    """Make the folder, and be the only run that writes there; UserError where another does."""
+    """Make the folder, and lock it for this run; UserError where another run writes there."""
     out.mkdir(parents=True, exist_ok=True)
     with (out / JOURNAL).open("a") as stream:
         try:
@@ -356,15 +358,15 @@ class Journal:
         return not changed
 
     def begin(self, sources: Mapping[Path, Path]) -> None:
-        """Record that files are made anew, by name, of sources that were not read yet: what a run
-        that is killed leaves of them is no longer valid. The order tells nothing of the sources."""
+        """Record, before the sources are read, that files are made anew: any that a killed run
+        leaves are no longer valid. The order, by name, reveals nothing about the sources."""
         for name, source in sorted(sources.items()):
             self._marks[name.as_posix()] = _mark(source, self.salt)
             self._append({"file": name.as_posix(), "source": None})
 
     def add(self, name: Path, made: Path, told: Mapping[str, object]) -> None:
-        """Record a finished file: what its source was when it began, what was written, and what the
-        account tells of it."""
+        """Record a finished file: the mark of its source at the start, the digest of the output,
+        and its row of the account."""
         row = {"source": self._marks[name.as_posix()], "made": _digest(made), "told": told}
         self._append({"file": name.as_posix(), **row})
 
@@ -378,8 +380,8 @@ class Journal:
 
 
 def made_with(out: Path, key: str | None) -> dict[str, Any]:
-    """Settings that a folder was protected with; none for another program's. UserError where it was
-    protected with another key, or cannot tell."""
+    """Settings with which a folder was protected; none for another program's folder. UserError
+    where the key was another, or cannot be checked."""
     rows = _rows(out) if is_there(out / JOURNAL) else []
     salt = _salt(rows[0]) if rows else ""
     if key and not salt:
@@ -389,17 +391,24 @@ def made_with(out: Path, key: str | None) -> dict[str, Any]:
     return dict(rows[0]["settings"]) if rows else {}
 
 
-def made_of(out: Path, salt: str) -> Callable[[Path, Path], bool]:
-    """Whether the file of a name in a folder is finished, of a source that has not changed since;
-    always of another program's."""
-    known = is_there(out / JOURNAL)
-    done = _done(_rows(out)) if known else {}
+class Versions:
+    """Protected versions of files in a folder, by their names there, drawn or not; table: of drawn
+    ones."""
 
-    def holds(name: Path, source: Path) -> bool:
-        row = done.get(name.as_posix(), {})
-        return not known or row.get("source") == _mark(source, salt)
+    def __init__(self, out: Path, paths: Sequence[Path], table: Path) -> None:
+        drawn = known_names([SALT, *paths], table)
+        self._salt = str(drawn.pop(SALT, ""))
+        self._listed = {path: drawn.get(path, path).as_posix() for path in paths}
+        self._done = _done(_rows(out)) if is_there(out / JOURNAL) else None
+        self.names = {path: drawn.get(path, made_name(path)) for path in paths}
 
-    return holds
+    def made_of(self, path: Path, source: Path, made: Path) -> tuple[bool, bool]:
+        """Whether the version of a file was made of it as it is, and is what was written; always
+        where another program made it."""
+        if self._done is None:
+            return True, True
+        row = self._done.get(self._listed[path], {})
+        return row.get("source") == _mark(source, self._salt), row.get("made") == _digest(made)
 
 
 def _done(rows: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
@@ -429,16 +438,16 @@ def _object(line: str, path: Path, number: int) -> dict[str, Any]:
 
 
 def fingerprint(key: str, salt: str = "") -> str:
-    """Salt and digest of a key, which tell whether a key is the one and not what it is."""
+    """Salt and digest of a key: they can confirm a key, and do not reveal it."""
     salt = salt or secrets.token_hex(16)
     hashed = hashlib.scrypt(key.encode("utf-8"), salt=bytes.fromhex(salt), n=2**14, r=8, p=1)
     return f"{salt}:{hashed.hex()}"
 
 
 def _mark(source: Path, salt: str) -> str:
-    """Mark of a file's content, empty for one that is gone or is no file, such as a named pipe:
-    enough to notice another recording. Whoever has the original can find it out, unless they lack
-    the salt."""
+    """Mark of a file's content, enough to notice another recording; empty for a missing file and
+    for anything else, such as a named pipe. Only somebody who has the original and the salt can
+    derive it."""
     return _digest(source, salt)[:4]
 
 
@@ -470,7 +479,7 @@ def unfinished(
 _WORDS = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _BETWEEN = re.compile(r"[ _.,-]+")
 TABLE = "names.tsv"  # beside the output
-SALT = Path(".salt")  # a row of it, which is no recording: what is drawn is the salt of marks
+SALT = Path(".salt")  # its row, which is not a recording's, keeps the drawn salt of marks
 _DIGITS = 16  # of a drawn name, hexadecimal
 
 
@@ -494,8 +503,8 @@ def _has_pair(text: str) -> bool:
 
 
 def draw_name(key: str, path: Path) -> Path:
-    """Name that a key draws for a file, whatever folder it is in; it ends as what the file becomes.
-    Who has the key can find it out from the name before, and nobody else."""
+    """Name that a key draws for a file, whatever folder it is in, with the ending of the protected
+    file. Only somebody who has the key can derive it from the original name."""
     text = plain(path.as_posix()).encode("utf-8")
     drawn = hmac.new(key.encode("utf-8"), b"name of a file:" + text, "sha256").hexdigest()
     return Path(drawn[:_DIGITS] + made_name(path).suffix)
@@ -504,9 +513,9 @@ def draw_name(key: str, path: Path) -> Path:
 def draw_names(
     key: str, paths: Sequence[Path], table: Path, *, fresh: bool = False, begun: bool = False
 ) -> dict[Path, Path]:
-    """Names by file, those of an earlier run from its table; the table, `<before> TAB <now>`, is
-    written for its owner alone. UserError for a damaged table, one of another key than a given one,
-    and a missing one where a run with a fresh key has begun."""
+    """Names by file, read from the table of an earlier run where there is one; the table, `<before>
+    TAB <now>`, is written for its owner alone. UserError for a damaged table, one of another key
+    than a given one, and a missing one where a run with a fresh key has begun."""
     if begun and not table.is_file():
         raise UserError(f"{table}: is missing, which says whose names are drawn; put it back")
     known = known_names(paths, table)
@@ -523,7 +532,7 @@ def draw_names(
 
 
 def known_names(paths: Iterable[Path], table: Path) -> dict[Path, Path]:
-    """Names that a table has of files; none where there is no table."""
+    """Names by file in a table; none where there is no table."""
     known = _read_names(table)
     return {path: Path(known[_cell(path)]) for path in paths if _cell(path) in known}
 
@@ -539,6 +548,11 @@ def _read_names(table: Path) -> dict[str, str]:
     return _read_pairs(table, "name", lambda name: name == Path(name).name and "\t" not in name)
 
 
+def with_name(path: Path, error: Exception) -> str:
+    """What is wrong with a file, by its name."""
+    return str(error) if str(path) in str(error) else f"{path}: {error}"
+
+
 # ---- Side by side: a task for each file, in processes that share the loaded system.
 
 Tick = Callable[[float], None]
@@ -548,7 +562,8 @@ _shared: list[Any] = []  # of a process: how many seconds are done
 
 @dataclass
 class Jobs:
-    """Calls of functions, nj at a time in processes of their own, or here where it is 1."""
+    """Calls of functions, nj at a time, each in a process of its own, or in this process if nj is
+    1."""
 
     nj: int
     tick: Tick = lambda _: None
@@ -556,9 +571,8 @@ class Jobs:
     def run(
         self, function: Callable[..., Result], calls: Sequence[tuple[Any, ...]]
     ) -> Iterator[tuple[int, Result | UserError]]:
-        """Yield the number of each call and its result, or what went wrong, as they come.
-
-        The last argument of a function is to be called with the seconds that are done.
+        """Yield the number of each call and its result, or its error, as they come. The last
+        argument of a function is a callback for the seconds that are done.
         """
         if self.nj == 1:
             yield from ((n, result_of(function, *call, self.tick)) for n, call in enumerate(calls))
@@ -619,7 +633,8 @@ def _in_process(*call: Any) -> Any:
 
 
 def result_of(function: Callable[..., Result], *call: Any) -> Result | UserError:
-    """Result of a call, or what went wrong; a fault of this program, too, is one file's."""
+    """Result of a call, or its error. A fault of this program also counts as an error of one
+    file."""
     try:
         return function(*call)
     except UserError as error:

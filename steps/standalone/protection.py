@@ -1,4 +1,4 @@
-"""Files of a folder, protected by an anonymiser: pitch, level, form and name of what is written."""
+"""Files of a folder, protected by an anonymiser: pitch, level, format and name of the output."""
 
 import math
 import os
@@ -12,7 +12,7 @@ from tempfile import SpooledTemporaryFile
 import numpy as np
 import soundfile
 
-from steps.anonymisers.registry import WIDE, Anonymiser, AsItIs
+from steps.anonymisers.registry import WIDE, Anonymiser, AsItIs, OutputLevel
 from steps.audio import SAMPLE_RATE
 from steps.sources import SourceSpeaker, VoiceKey
 from steps.standalone.job import Jobs, Tick, made_name, plain, result_of
@@ -53,7 +53,7 @@ class _Pieces:
     def add(self, piece: Piece) -> None:
         """Append one."""
         self._file.write(piece.samples.tobytes())
-        self._told.append((replace(piece, samples=piece.samples[:0]), piece.samples.shape))
+        self._told.append((replace(piece, samples=np.zeros((0, 0))), piece.samples.shape))
 
     def __iter__(self) -> Iterator[Piece]:
         self._file.seek(0)
@@ -71,11 +71,21 @@ class _Pieces:
         self._file.close()
 
 
+def level_of(
+    levels: Levels, anonymiser: Anonymiser, level: str
+) -> tuple[OutputLevel | AsItIs, Sequence[Float64]]:
+    """Rule of a file's level, and gains of its pieces. level: see `Work`; where there is no speech,
+    it is that of the source."""
+    if level == "source" or is_noise(levels):
+        return AsItIs(), levels_of_source(levels)
+    return anonymiser.output, one_level(levels, anonymiser.raised)
+
+
 @dataclass(frozen=True)
 class Work:
-    """Making of files. channels: mixed down, or each by itself with one pseudo-speaker. level: one
-    for all files, by the system's rule, or that of each piece's source. names: those that were
-    drawn; other files keep theirs."""
+    """Settings for making files. channels: mixed down, or each by itself with one pseudo-speaker.
+    level: one for all files, by the system's rule, or that of each piece's source. names: those
+    that were drawn; other files keep theirs."""
 
     source: Path
     out: Path
@@ -85,16 +95,16 @@ class Work:
     names: Mapping[Path, Path] = field(default_factory=dict)
 
     def target(self, path: Path) -> Path:
-        """Path of what a file becomes."""
+        """Path of the protected file."""
         return self.out / self.names.get(path, made_name(path))
 
     def made_of(self, recording: Recording) -> Sequence[int | None]:
-        """Channels that are protected, each by itself; None: a mix of all."""
+        """Channels to protect, each by itself; None: a mix of all."""
         n = recording.audio.channels
         return range(n) if self.channels == "each" and n > 1 else [None]
 
     def notes(self, recording: Recording) -> list[str]:
-        """Remarks on the mix, where it is what is made."""
+        """Remarks on the mix, if a mix is made."""
         return recording.notes if None in self.made_of(recording) else []
 
     def protect(
@@ -119,7 +129,7 @@ class Work:
                 made.add(piece)
                 tick((len(piece.samples) - piece.after) / SAMPLE_RATE)
             noise = is_noise(made.levels)
-            self._write(place, audio_format(target), recording.audio.subtype, made, noise)
+            self._write(place, audio_format(target), recording.audio.subtype, made)
         silent = noise or max(x.peak for own, _ in made.levels for x in own) < SILENT
         return [*self.notes(recording), *_remarks(path, recording, silent, path in self.names)]
 
@@ -142,12 +152,9 @@ class Work:
             blocks, [partial(convert, channel) for channel in wanted], keeps_length=keeps
         )
 
-    def _write(self, place: int, form: str | None, own: str, made: _Pieces, noise: bool) -> None:
-        """Write pieces to an open file. own: kind of the source's samples. noise: there is no
-        speech in it, whose level would be set."""
-        rule, gains = self.anonymiser.output, one_level(made.levels, self.anonymiser.raised)
-        if self.level == "source" or noise:
-            rule, gains = AsItIs(), levels_of_source(made.levels)
+    def _write(self, place: int, form: str | None, own: str, made: _Pieces) -> None:
+        """Write pieces to an open file. own: kind of the source's samples."""
+        rule, gains = level_of(made.levels, self.anonymiser, self.level)
         largest = max(np.abs(part).max(initial=0.0) for part in joined(made, gains))
         # The source's kind where it has more than 16 bit, else these; else its codec, such as Opus.
         known = soundfile.available_subtypes(form)
@@ -167,6 +174,22 @@ class Work:
             sink.check()
             if form == "OGG":
                 renumber_ogg(place, _SERIAL)
+
+
+def protect_samples(
+    samples: Float64, name: str, anonymiser: Anonymiser, level: str = "one"
+) -> Float64:
+    """Samples (n,) of a recording as `Work` makes them, with the voice of a pseudo-speaker's name.
+    level: see `Work`."""
+    from steps.synthesis.world import extract_f0
+
+    speaker = SourceSpeaker(name, f0=compute_f0_stats([extract_f0(samples)]))
+    key = VoiceKey("spk", ("folder", name), ("folder", name))
+    convert = partial(anonymiser.transform, key=key, source=speaker)
+    made = [*convert_pieces([samples[:, None]], [lambda part: convert(part)[0]])]
+    rule, gains = level_of([(piece.source, piece.made) for piece in made], anonymiser, level)
+    found = np.concatenate([*joined(made, gains)])[:, 0]
+    return rule.written(found, float(np.abs(found).max()), "FLOAT")
 
 
 def _remarks(path: Path, recording: Recording, silent: bool, renamed: bool) -> list[str]:
@@ -203,8 +226,8 @@ def learn_f0(
     faults: dict[Path, UserError] | None = None,
 ) -> F0Stats:
     """Pitch of the speaker in a channel of the recordings, or in the mix: from stretches spread
-    evenly over them, or from all of them where these hold less than a second of voice. Those that
-    cannot be read do not count: faults gets why, by path."""
+    evenly over them, or from all of them where these hold less than a second of voice. Recordings
+    that cannot be read do not count: faults gets the reasons by path."""
     faults = {} if faults is None else faults
     total, begins = sum(recording.seconds for recording in recordings), 0.0
     n = max(1, min(_STRETCHES, int(total / _SECONDS)))
@@ -250,7 +273,7 @@ def _contours(
 
 
 def open_all(jobs: Jobs, source: Path, files: Sequence[Path]) -> dict[Path, Recording | UserError]:
-    """Recordings of a folder, or what is wrong with each."""
+    """Recordings of a folder, or the error of each."""
     found = jobs.run(lambda path, _: Recording.open(path), [(source / path,) for path in files])
     return {files[n]: result for n, result in found}
 
@@ -266,8 +289,8 @@ def protect_all(
     """Make files of groups that share a pseudo-speaker; returns the failed ones, with reasons, of
     which no earlier version stays.
 
-    groups: all files of each, whose pitch counts: a run that goes on makes what one run would.
-    done: called with each complete file, and remarks on it.
+    groups: all files of each, whose pitch counts, so that a continued run gives the same output as
+    one run. done: called with each complete file, and remarks on it.
     """
     faults = {path: found for path, found in opened.items() if isinstance(found, UserError)}
     good = {path: found for path, found in opened.items() if isinstance(found, Recording)}

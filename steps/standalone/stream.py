@@ -43,7 +43,7 @@ def open_pipe(stream: BinaryIO, size: int) -> tuple[bytes, Iterator[Float64]]:
         begin += stream.read(HEAD - 12)
     kind = container(begin)
     if kind not in ("", "WAV"):
-        raise UserError(f"standard input: {kind}, and no WAV file; {WHAT}")
+        raise UserError(f"standard input: {kind}, not a WAV file; {WHAT}")
     if not kind:
         return b"", _blocks(stream, begin, size)
     return _HEADER, _blocks(stream, b"", size, _skip_to_samples(stream))
@@ -132,7 +132,7 @@ class Recording:
 
     @property
     def notes(self) -> list[str]:
-        """Remarks on what becomes of it."""
+        """Remarks on the output."""
         if self.alone is None:
             return []
         return [f"its channels cancel each other; channel {self.alone + 1} is taken"]
@@ -229,8 +229,8 @@ class Piece:
 
 
 class Loudness(NamedTuple):
-    """Levels of a signal without its mean, which nobody hears: its power, that of its loudest 0.4 s
-    and of its softest 0.1 s, and its largest sample."""
+    """Levels of a signal without its inaudible mean: its power, that of its loudest 0.4 s and of
+    its softest 0.1 s, and its largest sample."""
 
     power: float
     loudest: float
@@ -332,7 +332,7 @@ def joined(made: Iterable[Piece], gains: Iterable[Float64]) -> Iterator[Float64]
 
 
 Levels = Sequence[tuple[Sequence[Loudness], Sequence[Loudness]]]
-"""Of each piece, by channel: levels of the source, and of what was made of it."""
+"""Levels of each piece by channel: of the source, and of the converted speech."""
 
 
 def one_level(levels: Levels, raised: float | None) -> list[Float64]:
@@ -371,22 +371,6 @@ def is_noise(levels: Levels) -> bool:
     every = [x for source, _ in levels for x in source]
     loudest, softest = max(x.loudest for x in every), min(x.softest for x in every)
     return loudest < min(_FAINT, _STEADY * softest)
-
-
-def convert_stream(
-    blocks: Iterable[Float64],
-    convert: Convert,
-    longest: float = LONGEST,
-    *,
-    keeps_length: bool = True,
-    raised: float | None = None,
-) -> Iterator[Float64]:
-    """Yield converted speech of one channel (n,), as `make protect` makes it but for the level of
-    the whole; raised: of the system."""
-    channels = (block[:, None] for block in blocks)
-    made = list(convert_pieces(channels, [convert], longest, keeps_length=keeps_length))
-    gains = one_level([(piece.source, piece.made) for piece in made], raised)
-    yield from (samples[:, 0] for samples in joined(made, gains))
 
 
 # ---- Protection of speech as it arrives, block by block, with a stated look-ahead.

@@ -39,7 +39,7 @@ Degree = Annotated[float, rule.Number(least=0, most=2)]
 class BnNetwork:
     """Gated dilated convolutions. condition: values that the x-vector is mapped to. dropout: share
     of values set to 0 in a training step. melody: channels of the network that predicts F0 (`f0:
-    predicted` of a system); reader: of the one that reads a text (`reads`); 0: there is none."""
+    predicted` of a system); reader: of the one that reads a text (`reads`); 0: none."""
 
     channels: Channels = 192
     kernel: rule.OddSize = 3
@@ -52,7 +52,7 @@ class BnNetwork:
 
 @dataclass(frozen=True)
 class BnAugmentation:
-    """Augmentation that leaves the speaker to be found nowhere but in the x-vector.
+    """Augmentation after which only the x-vector tells the speaker.
 
     warped: share of crops whose content is that of another vocal tract and pitch (scale, bend: see
     content.draw_warp; pitch: largest change of log F0). centred: share of crops whose content has
@@ -84,8 +84,8 @@ class BnShaping:
 
 @dataclass(frozen=True)
 class BnHearing:
-    """Learning by ear, in the last steps: others say the words, and the content's encoder measures
-    how much of them is left (bottleneck_training.py).
+    """Learning by ear, in the last steps: other voices say the words, and the content's encoder
+    measures how much of them is lost (bottleneck_training.py).
 
     weight: of that in the loss; 0: not used. steps: their number among training.steps. batch,
     crop_seconds: for the speech that others say.
@@ -157,7 +157,10 @@ class HifiganNetwork:
         if math.prod(self.rates) != world.HOP:
             raise ValueError(f"rates: {math.prod(self.rates)} together; {world.HOP} are needed")
         if self.channels % 2 ** len(self.rates):
-            raise ValueError(f"channels: {self.channels}; {len(self.rates)} times it is halved")
+            raise ValueError(
+                f"channels: {self.channels} is not divisible by {2 ** len(self.rates)}: each of "
+                f"{len(self.rates)} layers halves it"
+            )
 
 
 @dataclass(frozen=True)
@@ -196,7 +199,7 @@ class HifiganConfig:
 # shape may be emphasised.
 
 N_OUT = world.CODE_DIM + 1  # envelope codes, aperiodicity
-LOUD = 8.0  # a frame so far below an utterance's mean log power is no speech
+LOUD = 8.0  # a frame so far below an utterance's mean log power is not speech
 ENERGY_RANGE = (-6.0, 4.0)  # deviations; limit of a frame's log power about the utterance's mean
 _MELODY = (1, 3, 9, 27)  # dilations; a frame's F0 depends on 1.6 s around it
 _FLAT = 1e-2  # deviation below which a predicted melody counts as none

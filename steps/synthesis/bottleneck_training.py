@@ -81,8 +81,8 @@ class ContentSpeech(TrainingSpeech):
     def centred(
         self, content: Float32, rng: np.random.Generator, network: ContentNetwork
     ) -> Float32:
-        """Content (T, d) of an utterance, in the share of draws that settings say with the mean of
-        all training speech for its own."""
+        """Content (T, d) of an utterance; in the share of draws that the settings give, with the
+        mean of all training speech instead of its own."""
         share = self.config.augmentation.centred
         if not share or rng.random() >= share:
             return content
@@ -222,7 +222,7 @@ class ReadingCrops(CropMaker):
     """Crops of T frames of content for a reader, in P phones.
 
     symbols, sizes (B, P), at (B, T), places (B, T, 8): see `reading`; said (B, T, d), content in
-    deviations from the utterance's mean; spoken (B, P), 1 where a phone of the crop is no silence;
+    deviations from the utterance's mean; spoken (B, P), 1 where a phone of the crop is not silence;
     known (B, T), 1, and 0 after the end.
     """
 
@@ -283,7 +283,7 @@ def read_part(reader: reading.Reader, x: Crops) -> tuple[Tensor, Tensor]:
 
 def log_spread(off: Tensor) -> Tensor:
     """Half the fall of the log likelihood per value of differences (N, d), as if they were Gaussian
-    with one covariance: directions count least in which they are large anyway."""
+    with one covariance: directions in which they are large count least."""
     spread = off.T @ off / len(off)
     least = _SHRINK * spread.diagonal().mean() * torch.eye(len(spread), device=off.device)
     return torch.logdet(spread + least) / (2 * len(spread))

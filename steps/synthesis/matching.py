@@ -33,7 +33,7 @@ _FAR = np.float32(1e30)
 
 
 class FrameIndex:
-    """Index of frames (M, d) to search; as large again as they are, in float32."""
+    """Index of frames (M, d) to search; it takes as much memory again as they do in float32."""
 
     def __init__(self, frames: Frames, metric: str = "euclidean") -> None:
         """metric: euclidean, or cosine (1 - cos; a frame of zeros is equally far from all)."""
@@ -106,7 +106,7 @@ def average(codes: Frames, neighbours: Intp) -> Float64:
 
 
 def spread(n: int, most: int) -> Intp:
-    """Places of at most `most` of n frames, evenly spread: all where they are no more.
+    """Places of at most `most` of n frames, evenly spread; all if there are no more.
 
     >>> spread(10, 4).tolist(), spread(3, 4).tolist()
     ([0, 2, 5, 7], [0, 1, 2])

@@ -401,7 +401,7 @@ class NsfSynthesiser(SourceFilterSynthesiser):
     def say(
         self, content: Content, f0: Float64, unit: Tensor, n_samples: int, seed: str
     ) -> Float64:
-        """Block by block: a long signal's spectra would fill the memory."""
+        """Make the signal block by block, as a long signal's spectra would fill the memory."""
         speaker = self.network.place(unit)
         n_frames = 1 + -(-n_samples // HOP)  # one more where the last is not whole
         last = np.minimum(np.arange(n_frames), len(f0) - 1)

@@ -558,7 +558,8 @@ class NsfTrainer(SynthesiserTrainer):
         )
 
     def update(self, step: int, batch: Crops) -> dict[str, float]:
-        """adversary: 1 - cosine of its guesses with the speaker."""
+        """Take one step; `adversary` in the log is 1 - cosine between its guesses and the
+        speaker."""
         self.network.train()
         set_rate(self.optimiser, learning_rate(self.plan, step))
         x = self.on_device(batch)

@@ -162,7 +162,7 @@ def unpack(matrix: npt.NDArray[np.floating], shift: float = FRAME_SHIFT) -> Worl
     """Frames from a matrix of `pack`, as float64; UserError for another number of columns."""
     expected = 1 + _N_BANDS + CODE_DIM
     if matrix.ndim != 2 or matrix.shape[1] != expected:
-        raise UserError(f"no WORLD frames: {matrix.shape}, where {expected} columns are expected")
+        raise UserError(f"not WORLD frames: {matrix.shape}, where {expected} columns are expected")
     values = matrix.astype(np.float64)
     return WorldFrames(values[:, 0], values[:, 1 + _N_BANDS :], values[:, 1 : 1 + _N_BANDS], shift)
 
@@ -217,7 +217,7 @@ def _check_frames(frames: WorldFrames) -> None:
     n, parts = len(frames.f0), (frames.f0, frames.envelope, frames.aperiodicity)
     shapes = [part.shape for part in parts]
     if not n or shapes != [(n,), (n, CODE_DIM), (n, _N_BANDS)]:
-        raise ValueError(f"F0, envelope, aperiodicity of {shapes} are no WORLD frames")
+        raise ValueError(f"F0, envelope, aperiodicity of {shapes} are not WORLD frames")
     if not all(np.isfinite(part).all() for part in parts):
         raise UserError("WORLD frames hold a value that is not a finite number")
 
@@ -375,7 +375,8 @@ def compare_contours(f0: Float64, other: Float64, **figures: float) -> Prosody:
     """Compare F0 contours (T,), (U,) in Hz, 0 where unvoiced; `figures` are the other fields.
 
     Frames are compared at the same place of the utterance: where U is not T, frame t of the first
-    with frame t·(U - 1)/(T - 1), rounded, of the second, so a change of speed is no error of pitch.
+    with frame t·(U - 1)/(T - 1), rounded, of the second, so a change of speed does not count as an
+    error of pitch.
     """
     if not len(f0) or not len(other):
         raise UserError("a contour of F0 is empty")
@@ -418,10 +419,10 @@ def compare_all(
 ) -> str:
     """Compare the audio files (utterance -> file) of every utterance of `original`.
 
-    contours: what `write_contours` wrote of these files and of others. The table `prosody` in `out`
-    has a header line, then a line an utterance, `-` where undefined. Utterances that `protected`
-    lacks or that cannot be read are skipped; LossError beyond `allow_loss`. Returns the counts in
-    one line.
+    contours: output of `write_contours` for these files, and perhaps others. The table `prosody` in
+    `out` has a header line, then a line an utterance, `-` where undefined. Utterances that
+    `protected` lacks or that cannot be read are skipped; LossError beyond `allow_loss`. Returns the
+    counts in one line.
     """
 
     damaged = f"{contours}: no contours ({{}}); extract them again"

@@ -117,7 +117,7 @@ class Espeak:
         return 0
 
     def speak(self, text: str, voice: EspeakVoice) -> Float64:
-        """Speak: samples (n,) at `sample_rate`, full scale 1."""
+        """Samples (n,) of a spoken text at `sample_rate`, full scale 1."""
         self._variant.write_text(voice.variant, encoding="ascii")
         self._check("espeak_SetVoiceByName", f"{voice.accent}+{_VARIANT}".encode("ascii"))
         self._check("espeak_SetParameter", _RATE, voice.words_per_minute, 0)

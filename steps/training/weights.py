@@ -48,7 +48,7 @@ def saved_vector(weights: Mapping[str, Any], name: str, path: StrPath) -> torch.
         or not len(vector)
         or not torch.isfinite(vector).all()
     ):
-        raise UserError(f"{path}: {name}: no vector of finite numbers; train it again")
+        raise UserError(f"{path}: {name}: not a vector of finite numbers; train it again")
     return vector
 
 
@@ -164,8 +164,8 @@ def load_hub_model(source: str, device: str, load: Callable[[dict[str, Any]], An
 
 @contextmanager
 def loading(message: str, *kinds: type[Exception]) -> Iterator[None]:
-    """Make a UserError of errors of some kinds; in its message {} stands for the error's kind and
-    what it says, in one line of at most 200 characters."""
+    """Turn errors of some kinds into a UserError; in its message {} stands for the error's kind and
+    text, in one line of at most 200 characters."""
     try:
         yield
     except kinds as error:

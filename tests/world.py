@@ -1,4 +1,4 @@
-"""Small data for tests: archives, voices of pulses, pools of them, trainings that are stopped."""
+"""Small data for tests: speech, x-vectors, voices of pulses, pools of them, stopped trainings."""
 
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,14 +13,16 @@ import soundfile
 import torch
 from scipy.signal import lfilter
 
+from steps.audio import write_wav
 from steps.sources import Resources, SystemRun
 from steps.synthesis.base import Target
 from steps.synthesis.f0 import compute_f0_stats, write_f0_stats
 from steps.synthesis.trained import pulse_train
 from steps.synthesis.world import WorldFrames, analyse, pack
 from steps.training.audio import TrainingAudio, load_training_audio
-from utils.archives import ArchiveWriter
+from utils.archives import ArchiveWriter, write_archive
 from utils.arrays import Float64
+from utils.datadir import write_data_dir
 from utils.seeds import Draws
 from utils.tables import read_map, write_id_lists, write_map
 
@@ -53,6 +55,8 @@ def encoded_by_av(
         container.metadata.update(tags or {})
         pictures = [container.add_stream("mpeg4", rate=25)] if film else []
         streams = [container.add_stream(codec, rate=rate, layout="mono") for _ in range(tracks)]
+        for stream in streams:
+            stream.bit_rate = 12200 if codec == "libopencore_amrnb" else 32000
         for stream in pictures:
             stream.width, stream.height, stream.pix_fmt = 64, 64, "yuv420p"
             for number in range(25):
@@ -62,7 +66,6 @@ def encoded_by_av(
             container.mux(stream.encode())
         for stream in streams:
             codec_context = stream.codec_context
-            stream.bit_rate = 12200 if codec == "libopencore_amrnb" else 32000
             if not codec_context.is_open:  # as with a first track
                 codec_context.open()
             whole = av.AudioFrame.from_ndarray(samples.astype(np.float32)[None], "fltp", "mono")
@@ -195,6 +198,26 @@ def write_pool(
     write_map(folder / "utt2spk", {f"{name}-1": name for name in names})
     write_id_lists(folder / "spk2utt", {name: [f"{name}-1"] for name in names})
     return folder
+
+
+def write_speech(folder: Path, waves: Mapping[str, Float64], **tables: Any) -> Path:
+    """A data directory with audio, of utterances <speaker>-<number>, and its other tables."""
+    wav = {utt: str(folder / "wav" / f"{utt}.wav") for utt in waves}
+    for utt, wave in waves.items():
+        write_wav(wav[utt], wave)
+    utt2spk = {utt: utt.partition("-")[0] for utt in waves}
+    write_data_dir(folder, {"wav.scp": wav, "utt2spk": utt2spk, **tables})
+    return folder
+
+
+def write_people(
+    folder: Path, vectors: Mapping[str, Any], utt2spk: Mapping[str, str], **tables: Any
+) -> tuple[str, str]:
+    """x-vectors and a data directory without audio in one folder, which is named twice."""
+    made = {utt: np.asarray(vectors[utt], np.float32) for utt in vectors}
+    write_archive(folder / "xvector", made)
+    write_data_dir(folder, {"utt2spk": utt2spk, **tables})
+    return str(folder), str(folder)
 
 
 def audio_of(data: Path) -> TrainingAudio:
