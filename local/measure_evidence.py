@@ -79,7 +79,7 @@ def main(
     watch = progress("measure_evidence, which file is which", unit="comparisons")
     held = Identity(jobs, source, out, watch)
     held.identify(versions.names)
-    pairs, left_out = evidence.pair_up(people, versions, held)
+    pairs, left_out = evidence.pair_up(people, versions, held), held.left_out
     heard = dict[str, evidence.Heard]()
     order = sorted(pairs, key=lambda pair: -pair.original.seconds)  # no long one is begun last
     results = jobs.run(judges.hear, [(pair,) for pair in order])
@@ -110,10 +110,10 @@ def main(
         "key": "checked: it is that of the protected recordings" if key else "not given",
     }  # fmt: skip
     page = account.beside(out, "evidence.html")
-    told = (found, about, pairs, left_out, held)
+    told = (found, about, pairs, held)
     write_figures(account.beside(out, "evidence.json"), evidence.as_data(*told))
     write_file(page, evidence.as_page(*told))
-    for name, what in evidence.decide(found, held, left_out).items():
+    for name, what in evidence.decide(found, held).items():
         print(f"{name}: {what}.")
     print(found.verdict)
     print(f"{job.plain(page)}: read it; it names recordings, and plays some unprotected")

@@ -406,7 +406,7 @@ def test_overwritten_files_counted_as_what_was_made(folder, tmp_path, capsys):
     ins, out = (shutil.copytree(folder / side, tmp_path / side) for side in ("in", "out"))
     write(out / "ben-1.wav", 0.5 * soundfile.read(out / "ben-1.wav")[0])
     refuses("1 files are not what their names say", run, ins, out, kind=LossError)
-    assert "ben-1.wav: is not what was written there" in capsys.readouterr().err
+    assert "ben-1.wav: was changed after it was made" in capsys.readouterr().err
     told = json.loads((tmp_path / "out.evidence.json").read_text())
     assert "ben-1.wav" in told["recordings"]
     assert "find out what changed ben-1.wav" in told["decision"]["Before you publish"]

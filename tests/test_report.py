@@ -336,7 +336,8 @@ class TestCollect:
         assert counts == {"similarity": 2, "attacks": 5, "searches": 2}
         assert [e["where"]["system"] for e in figures["calibrations"]] == [ODD]
         rows = read_csv(results / "metrics.csv")
-        table = {(r["system"], r["family"], r["metric"]): r["value"] for r in rows}
+        own = (r for r in rows if (r["kind"], r["gallery"]) == ("value", ""))
+        table = {(r["system"], r["family"], r["metric"]): r["value"] for r in own}
         sized = [r for r in rows if r["metric"] in ("deid", "c_ece_linear", "g_d_ece_lists")]
         for row in sized:  # counts stand beside every figure
             names = ("n_speakers", "n_segments", "n_target", "n_nontarget")

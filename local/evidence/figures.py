@@ -67,7 +67,7 @@ class Pair:
 
 
 class Use(NamedTuple):
-    """What is heard in the middle of a recording: words, estimated quality (MOS, or why there is
+    """Sound of the middle of a recording: words, estimated quality (MOS, or why there is
     none), and whether its median F0 is low or high, empty without voice."""
 
     text: str
@@ -77,20 +77,18 @@ class Use(NamedTuple):
 
 @dataclass(frozen=True)
 class Heard:
-    """What is heard of a pair. vectors: (d,) by encoder and half; uses: before and after."""
+    """Measurements of a pair. vectors: (d,) by encoder and half; uses: before and after."""
 
     vectors: Mapping[str, Mapping[str, Float32]]
     uses: tuple[Use, Use]
 
 
-def pair_up(
-    people: Mapping[str, Sequence[Path]], versions: Versions, held: Identity
-) -> tuple[list[Pair], dict[str, str]]:
-    """Pairs of all recordings, by person, and why others have none: OUT lacks them, they are no
-    audio, too short, as long as no protected version of theirs would be, have changed since, or
-    were there before. What a file of OUT holds is more than its name; held gets those that were
-    changed since they were made."""
-    pairs, left_out = list[Pair](), dict[str, str]()
+def pair_up(people: Mapping[str, Sequence[Path]], versions: Versions, held: Identity) -> list[Pair]:
+    """Pairs of all recordings, by person. What a file of OUT holds is more than its name. held gets
+    why others have none (OUT lacks them, they are not audio, too short, as long as no protected
+    version of theirs would be, have changed since, or were there before), and which files of OUT
+    were changed since they were made."""
+    pairs = list[Pair]()
     holds = {path: name for name, path in reversed(held.whose.items())}
     holds |= {path: name for path, name in versions.names.items() if held.whose.get(name) == path}
     for person, path in ((who, path) for who, paths in people.items() for path in paths):
@@ -120,8 +118,8 @@ def pair_up(
                 held.wrong.setdefault(name, "changed")
             pairs.append(pair)
         except UserError as error:
-            left_out[plain(path)] = plain(str(error))
-    return pairs, left_out
+            held.left_out[plain(path)] = plain(str(error))
+    return pairs
 
 
 @dataclass(frozen=True)
@@ -143,8 +141,7 @@ class Judges:
         if not all(half.any() for half in halves.values()):
             raise UserError("half of it is silent, before or after")
         if self.system is not None:
-            given = halves[KNOWN], pair.person, self.system, self.level
-            halves[AGAIN] = protect_samples(*given)
+            halves[AGAIN] = protect_samples(halves[KNOWN], pair.person, self.system, self.level)
         vectors = {
             name: {side: _vector(encoder, half) for side, half in halves.items()}
             for name, encoder in self.encoders.items()
@@ -215,6 +212,7 @@ HALVES = {  # of a person that attackers know, and of a recording whose person t
     "ignorant": (KNOWN, PROTECTED),
     "lazy_informed": (AGAIN, PROTECTED),
 }
+Vectors = Mapping[str, Float64]  # of recordings, (n, d), by half
 Report = Mapping[str, Any]
 
 
@@ -251,6 +249,12 @@ class Found:
         return [attack for attack in self.attacks if attack.attacker != "unprotected"]
 
 
+NOT_RUN = {
+    "aligned": f"fewer than {FEWEST_ALIGNED} people, and half of them would teach",
+    "lazy_informed": "the recordings were not protected by make protect",
+}
+
+
 def assess(pairs: Sequence[Pair], heard: Mapping[str, Heard], originals: int = 0) -> Found:
     """Run all attackers who train nothing on what was heard of pairs, by name, and compare their
     use. originals: how many files of OUT are originals, which no attacker has to find first."""
@@ -275,11 +279,7 @@ def assess(pairs: Sequence[Pair], heard: Mapping[str, Heard], originals: int = 0
     if originals and verdict.level is not Level.NOTHING:
         verdict = replace(verdict, level=Level.NOTHING, why=f"{originals} originals are in OUT")
     tried = {attack.attacker for attack in protected}
-    left_out = {
-        "aligned": f"fewer than {FEWEST_ALIGNED} people, and half of them would teach",
-        "lazy_informed": "the recordings were not protected by make protect",
-    }
-    left_out = {who: why for who, why in left_out.items() if who not in tried}
+    left_out = {who: why for who, why in NOT_RUN.items() if who not in tried}
     return Found(attacks, verdict, *_use(heard, person), left_out, _doubles(vectors, person))
 
 
@@ -289,9 +289,7 @@ person's. Of 17 people's recordings (docs/evidence.md) 94 of 250 pairs are found
 two people none."""
 
 
-def _doubles(
-    vectors: Mapping[str, Mapping[str, Float64]], person: Mapping[str, str]
-) -> list[list[str]]:
+def _doubles(vectors: Mapping[str, Vectors], person: Mapping[str, str]) -> list[list[str]]:
     """Recordings of several people that are nearer to each other than a recording's own halves are,
     by all encoders of voices; in groups. vectors: (n, d) by encoder and half."""
     who = np.array([*person.values()])
@@ -305,9 +303,7 @@ def _doubles(
     return [own for own in found.values() if len(own) > 1]
 
 
-def _attacks(
-    encoder: str, vectors: Mapping[str, Float64], person: Mapping[str, str]
-) -> Iterator[Attack]:
+def _attacks(encoder: str, vectors: Vectors, person: Mapping[str, str]) -> Iterator[Attack]:
     """Attacks of all attackers with an encoder. vectors: (n, d) by half, in the order of person."""
     people, names = sort_ids({*person.values()}), [*person]
     target = np.array([[who == own for own in person.values()] for who in people])
@@ -340,14 +336,12 @@ def _attacks(
         first = (score >= own).sum(axis=0) == 1  # a tie names nobody
         yield Attack(
             attacker, encoder, found, _evidence(attacker, encoder, found, bare),
-            [name for name, right in zip(names, first.tolist(), strict=True) if right],
+            np.array(names)[first].tolist(),
             float((1.0 / np.isfinite(score).sum(axis=0)).mean()),
         )  # fmt: skip
 
 
-def _legal(
-    vectors: Mapping[str, Float64], person: Mapping[str, str], known: str, said: str
-) -> Report:
+def _legal(vectors: Vectors, person: Mapping[str, str], known: str, said: str) -> Report:
     enrol, trial = (
         make_side(
             dict(zip(person, vectors[half].astype(np.float32), strict=True)), person,
@@ -387,11 +381,11 @@ def _scores(backend: Backend | PairBackend, models: Float64, said: Float64) -> F
     """Scores (people, recordings)."""
     if isinstance(backend, PairBackend):
         left, right = backend.rows(models), backend.rows(said)
-        return np.stack([backend.pairs(np.tile(row, (len(right), 1)), right) for row in left])
+        return np.stack([backend.pairs(np.broadcast_to(row, right.shape), right) for row in left])
     return backend.left(models, np.ones(len(models))) @ backend.right(said).T
 
 
-def _aligned(backend: Backend, vectors: Mapping[str, Float64], share: Float64) -> Float64:
+def _aligned(backend: Backend, vectors: Vectors, share: Float64) -> Float64:
     """Scores (people, recordings) of the attacker who learns a rotation from the other half of the
     people; NaN between the halves. share: (people, recordings) in the mean of a person."""
     found = np.full(share.shape, np.nan)
@@ -406,16 +400,15 @@ def _aligned(backend: Backend, vectors: Mapping[str, Float64], share: Float64) -
 
 def _evidence(attacker: str, encoder: str, found: Report, bare: Report) -> Evidence:
     linking, several = found["linking"], found["recordings"]
-    unprotected = value(bare["linking"], "eer")
     eers = {
         n: [v for figure in ("eer", "eer_normalised")
             if (v := value(several, key(figure, recordings=n))).defined]
         for n in LENGTHS
     }  # fmt: skip
     return Evidence(
-        attacker, f"{encoder}/{EVALUATORS[encoder]}", value(linking, "eer"), unprotected,
-        value(linking, "eer_rise"), named=several[NAMED], chance=several[f"chance_{NAMED}"],
-        named_bare=bare["recordings"][NAMED], people=linking["n_target_speakers"],
+        attacker, f"{encoder}/{EVALUATORS[encoder]}", value(linking, "eer"),
+        value(bare["linking"], "eer"), value(linking, "eer_rise"), named=several[NAMED],
+        chance=several[f"chance_{NAMED}"], people=linking["n_target_speakers"],
         several={n: min(map(fold, own), key=lambda v: v.value) for n, own in eers.items() if own},
     )  # fmt: skip
 
@@ -452,14 +445,13 @@ N_CLIPS = 3
 
 
 def as_data(
-    found: Found, about: Mapping[str, object], pairs: Sequence[Pair], left_out: Mapping[str, str],
-    held: Identity,
+    found: Found, about: Mapping[str, object], pairs: Sequence[Pair], held: Identity
 ) -> dict[str, object]:  # fmt: skip
     """All of it."""
     return {
         **about,
         "recordings": {pair.name: pair.person for pair in pairs},
-        "left_out": left_out,
+        "left_out": held.left_out,
         "wrong": {
             plain(name): {
                 "is": kind,
@@ -471,7 +463,7 @@ def as_data(
         "copies": {plain(name): plain(first) for name, first in held.copies.items()},
         "doubles": found.doubles,
         "verdict": str(found.verdict),
-        "decision": decide(found, held, left_out),
+        "decision": decide(found, held),
         "attacks": [
             {"attacker": a.attacker, "encoder": a.encoder, "named": a.named, **a.figures}
             for a in found.attacks
@@ -484,16 +476,15 @@ def as_data(
 
 
 def as_page(
-    found: Found, about: Mapping[str, Any], pairs: Sequence[Pair], left_out: Mapping[str, str],
-    held: Identity,
+    found: Found, about: Mapping[str, Any], pairs: Sequence[Pair], held: Identity
 ) -> str:  # fmt: skip
     """One HTML file that asks the network for nothing."""
     doubled = {name: group[0] for group in found.doubles for name in group}
     return frame.render(
         "local/evidence/evidence.html.jinja",
-        hits=hits, said=said, found=found, about=about, left_out=left_out, n=len(pairs),
+        hits=hits, said=said, found=found, about=about, left_out=held.left_out, n=len(pairs),
         select=select, clips=[*clips(found, pairs)], colour=colour, LOW=LOW, MOST=MOST, TEXT=TEXT,
-        people=len({pair.person for pair in pairs}), decision=decide(found, held, left_out),
+        people=len({pair.person for pair in pairs}), decision=decide(found, held),
         notes=held.notes, named=named(found), N_NAMED=N_NAMED,
         guessed=len(pairs) * sum(attack.chance for attack in found.protected),
         speakers={pair.name: doubled.get(pair.name, pair.person) for pair in pairs},
@@ -513,8 +504,8 @@ def named(found: Found) -> list[tuple[str, list[Attack]]]:
     return sorted(who.items(), key=lambda one: (-len(one[1]), one[0]))
 
 
-def decide(found: Found, held: Identity, left_out: Mapping[str, str]) -> dict[str, str]:
-    """What to decide by, in three lines: from whom people are hidden, what is not hidden, and what
+def decide(found: Found, held: Identity) -> dict[str, str]:
+    """Lines to decide by: from whom people are hidden, what is not hidden, and what
     to do before anything is published."""
     leak = found.verdict.level < Level.UNJUDGED
     quiet = [
@@ -532,21 +523,22 @@ def decide(found: Found, held: Identity, left_out: Mapping[str, str]) -> dict[st
         **{what.format(_several(held.are(kind))): held.are(kind)
            for kind, (_, what) in identity.WRONG.items()},
         "write who is one person into SPEAKERS (below), and measure again": found.doubles,
-        f"see what was left out ({len(left_out)})": left_out,
+        f"see what was left out ({len(held.left_out)})": held.left_out,
         "take a system that hides more, or publish less of each person": leak,
         "have attackers train on speech of this system (run.sh), as none did": True,
     }  # fmt: skip
     hidden = "nobody" if leak else "nobody for certain, as no attacker trained or passed a control"
-    who = _several(quiet) or "none of those who were run"
+    none = "each of those who were run shows a leak, or cannot judge"
     return {
-        "Hidden from": f"{hidden}; no leak is shown by {who}",
+        "Hidden from": f"{hidden}; {f'no leak is shown by {_several(quiet)}' if quiet else none}",
         "Not hidden": "; ".join(what for what, is_so in open_to.items() if is_so),
         "Before you publish": "; ".join(what for what, is_so in to_do.items() if is_so),
     }
 
 
-def _several(names: Sequence[str], most: int = 5) -> str:
-    return ", ".join([*names[:most], *[f"{len(names) - most} more"] * (len(names) > most)])
+def _several(names: Sequence[str]) -> str:
+    more = len(names) - 5
+    return ", ".join([*names[:5], *[f"{more} more"] * (more > 0)])
 
 
 def hits(attack: Attack) -> str:

@@ -2,7 +2,7 @@
 who stand under two names."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -46,12 +46,16 @@ def halves(recording: Recording, most: float) -> tuple[Float64, Float64]:
     return first, recording.read(max(n // 2, n - most), n)
 
 
+def _read(path: Path) -> tuple[Float64, Float64]:
+    with closing(Recording.open(path)) as recording:
+        return halves(recording, SECONDS)
+
+
 def contours(path: Path, _: Tick) -> Float32:
     """Contours (2, d) of loudness in the halves of a file, of mean 0 and length 1, or 0 where it
     does not move; UserError where it cannot be read."""
-    recording = Recording.open(path)
     found = np.zeros((2, _WIDTH), np.float32)
-    for own, samples in zip(found, halves(recording, SECONDS), strict=True):
+    for own, samples in zip(found, _read(path), strict=True):
         frames = samples[: len(samples) // FRAME * FRAME].reshape(-1, FRAME)
         if len(frames):
             loudness = np.log(np.mean(frames**2, axis=1) + 1e-12)
@@ -59,7 +63,6 @@ def contours(path: Path, _: Tick) -> Float32:
             if np.ptp(loudness) > _FLAT:
                 own[: len(frames)] = loudness - loudness.mean()
                 own /= np.linalg.norm(own)
-    recording.close()
     return found
 
 
@@ -77,12 +80,7 @@ def correlations(one: Float32, other: Float32) -> Float32:
 def coherences(one: Path, other: Path, _: Tick) -> tuple[float, ...]:
     """Coherence of each half of two files, 0 to 1, whatever their levels, signs, filters, and lag
     of at most 0.2 s. UserError where one cannot be read."""
-    read = [Recording.open(path) for path in (one, other)]
-    sides = zip(*(halves(recording, SECONDS) for recording in read), strict=True)
-    found = tuple(_coherence(a, b) for a, b in sides)
-    for recording in read:
-        recording.close()
-    return found
+    return tuple(map(_coherence, _read(one), _read(other)))
 
 
 def _coherence(a: Float64, b: Float64) -> float:
@@ -111,20 +109,21 @@ WRONG = {
     "original": ("is the original {}, unprotected", "protect anew what became {}"),
     "swapped": ("is a protected version of {}", "put right the names of {}"),
     "strange": ("is a version of none of the recordings", "find out what {} is of"),
-    "changed": ("is not what was written there", "find out what changed {}"),
+    "changed": ("was changed after it was made", "find out what changed {}"),
 }
-"""What may be wrong with a file of OUT: in words, of which recording, and what to do with these."""
+"""Possible faults of a file of OUT: in words, and what to do."""
 
 
 @dataclass(frozen=True)
 class Identity:
-    """What files of IN, `source`, and OUT hold, by paths relative to their folders, as far as
+    """Contents of files of IN, `source`, and OUT, by paths relative to their folders, as far as
     `identify` found out. watch: wraps calls of jobs, to show progress.
 
     whose: recording that each file of OUT is a version of, but for those of none, where others are
     of theirs; wrong: files of OUT that are not what their names say, of `WRONG`; coherence: of
     those that hold an original with it. copies: files of IN, and the earlier one that is the same
-    recording. unread: why files could not be compared, by whole path.
+    recording. unread: why files could not be compared, by whole path; left_out: why
+    recordings are not attacked.
     """
 
     jobs: Jobs
@@ -136,6 +135,7 @@ class Identity:
     coherence: dict[Path, float] = field(default_factory=dict)
     copies: dict[Path, Path] = field(default_factory=dict)
     unread: dict[Path, str] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
 
     def are(self, kind: str) -> list[str]:
         """Names of files with which this is wrong."""
@@ -179,8 +179,8 @@ class Identity:
                 self.wrong[name], self.whose[name] = "original", path
                 self.coherence[name] = max(found)
         self._find_swapped(files, recordings, alike.mean(axis=0), own)
-        pairs = {(max(pair), min(pair)) for pair in _likely(correlations(originals, originals))}
-        calls = {(recordings[i], recordings[j]) for i, j in pairs if i > j}
+        pairs = _likely(correlations(originals, originals))
+        calls = {(recordings[max(i, j)], recordings[min(i, j)]) for i, j in pairs if i != j}
         for (copy, first), found in self._run(coherences, 2 * [self.source], calls).items():
             if min(found) >= SAME:
                 self.copies.setdefault(copy, first)

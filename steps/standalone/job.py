@@ -549,7 +549,7 @@ def _read_names(table: Path) -> dict[str, str]:
 
 
 def with_name(path: Path, error: Exception) -> str:
-    """What is wrong with a file, by its name."""
+    """Message of an error, with the name of the file."""
     return str(error) if str(path) in str(error) else f"{path}: {error}"
 
 
