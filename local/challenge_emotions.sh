@@ -18,8 +18,9 @@ folders=()
 measure() { # SET SYSTEM CONDITION SPEECH: what is heard in SPEECH, beside what DATA/SET says
   local heard=$out/$2/$1 figures=$out/$2/$1.uar
   utils/stamps.py "$heard" steps/recognise_emotion.py "$recogniser" "$4" "$heard"
-  utils/stamps.py "$figures" local/compute_utility.py emotions --bootstrap 1000 "$data/$1" "$heard/emotions" "$figures/metrics.json"
-  folders+=(--figures "$figures" "${1/_track2/}" - "$2" utility - "$recogniser" "$3")
+  utils/stamps.py "$figures" local/compute_utility.py emotions --bootstrap 1000 "$data/$1" "$heard/emotions" "$figures/metrics.json" \
+    '&&' local/label_figures.py "${1/_track2/}" - "$2" utility - "$recogniser" "$3" "$figures"
+  folders+=(--figures "$figures")
 }
 
 for set; do

@@ -17,8 +17,8 @@ folders=() both=() utt2spk=()
 figures() { # SPLIT GENDER SYSTEM FAMILY ATTACKER EVALUATOR CONDITION COMMAND...
   local labels=("${@:1:7}") out=exp/lists/metrics/$3/$4_$5.${6//\//+}/$7/$1
   shift 7
-  utils/stamps.py "$out" "$@" "$out/metrics.json"
-  folders+=(--figures "$out" "${labels[@]}")
+  utils/stamps.py "$out" "$@" "$out/metrics.json" '&&' local/label_figures.py "${labels[@]}" "$out"
+  folders+=(--figures "$out")
 }
 
 score_all() { # CONDITION ROWS COLUMNS: all pairs of x-vectors of $trial

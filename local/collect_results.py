@@ -10,9 +10,9 @@ clips/          short clips of the worst-protected speakers (MP3), listed in cli
 run.json        command, commit, versions, settings of the systems, how each figure was made, what
                 each attack was (attacker.json beside its scores), and what is missing
 
-Each FOLDER of --figures has a metrics.json and a stamp; one that has neither, a system without
-conf.json, a picture, clip or attack of which something is missing is left out and named in the
-report. That is an error beyond --allow-loss.
+Each FOLDER of --figures has metrics.json, labels.json and a stamp; one that lacks any, a system
+without conf.json, a picture, clip or attack of which something is missing is left out and named in
+the report. That is an error beyond --allow-loss.
 """
 
 from collections.abc import Sequence
@@ -55,14 +55,17 @@ def main(
     from local.report import gather as of
     from local.report.frame import METRICS, SPEAKERS, Results, with_numbers, write_frame
 
-    folders = of.labelled(figures)
+    folders, unlabelled = of.labelled(figures)
+    nameless = {lost["what"] for lost in unlabelled}
+    attack = [own for own in attack if str(own[0]) not in nameless]
+    runs = [own for own in runs if str(own[0]) not in nameless]
     rows, speakers, no_figures = of.tabulate_all(folders, corpus_name)
     unused = {lost["what"] for lost in no_figures}
     used = [folder for folder in folders if str(folder) not in unused]
     pictures, no_pictures = of.gather(folders, used, attack, runs)
     records, no_records = of.attacks([scores for *_, scores in attack])
     systems, no_settings = of.settings_of_systems(speech)
-    missing = [*no_figures, *no_pictures, *no_records, *no_settings]
+    missing = [*unlabelled, *no_figures, *no_pictures, *no_records, *no_settings]
     of.check_losses(missing, allow_loss)  # before anything is written
     people = with_numbers(DataFrame(speakers, columns=[*SPEAKERS], dtype=object))
     heard = of.load_speech(speech)

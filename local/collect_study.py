@@ -24,10 +24,12 @@ def _nist(out: OutFolder, *, corpus_name: CorpusName, figures: Labelled) -> None
     from pandas import DataFrame
 
     from local.report.frame import METRICS
-    from local.report.gather import labelled, tabulate
+    from local.report.gather import check_losses, labelled, tabulate
     from local.report.studies import Searches
 
-    folders, corpus = labelled(figures), {"corpus": corpus_name}
+    folders, missing = labelled(figures)
+    check_losses(missing, 0)
+    corpus = {"corpus": corpus_name}
     rows = [row for folder, of in folders.items() for row in tabulate(folder, corpus | of)[0]]
     Searches(DataFrame(rows, columns=METRICS)).write(out, corpus=corpus_name)
     print(f"{len(rows)} figures of {len(folders)} folders written to {out}")

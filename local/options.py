@@ -29,9 +29,7 @@ CorpusName = Annotated[str, "The name of the corpus", "NAME"]
 EncoderName = Annotated[str, "The name of the encoder", "NAME"]
 ResultsFolder = Annotated[Path, "The folder of results", "RESULTS"]
 Labelled = Annotated[
-    Sequence[tuple[str, str, str, str, str, str, str, str]],
-    "A folder of figures and the columns that describe it, - for none; may be given again",
-    "FOLDER SPLIT GENDER SYSTEM FAMILY ATTACKER EVALUATOR CONDITION",
+    Sequence[Path], "A folder of figures, with its labels.json; may be given again", "FOLDER"
 ]
 
 

@@ -13,8 +13,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
+from local.plan.evaluators import train_again, train_instead
+from local.plan.external import FOLDER
 from local.plan.forecast import sum_up
-from local.plan.options import FOLDER, Asked, follow_protocol, train_again, train_instead
+from local.plan.options import Asked, follow_protocol
 from local.plan.run import plan_run
 from local.plan.studies import STUDIES
 from utils.cli import run_program
@@ -46,10 +48,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     asked = follow_protocol(Asked(dict(word.split("=", 1) for word in words[:end])))
 
     def plan() -> Planned:
-        words: Sequence[str] = asked.words("evaluators")
-        if asked.flag("train_evaluator"):
-            words = train_instead(words)
-        again = train_again(words, asked.number("trainings"))
+        words, trainings = asked.words("evaluators"), asked.number("trainings", 0)
+        again = train_again(train_instead(words), trainings) if trainings else words
         return RECIPES[recipe](asked.changed({"evaluators": " ".join(again)}))
 
     script = read_script(words[end + 1 :])

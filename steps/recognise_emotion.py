@@ -31,7 +31,8 @@ def main(
     ] = (),
     device: Device = "cpu",
 ) -> None:  # fmt: skip
-    from steps.emotion.functionals import RECOGNISERS, write_recognised
+    from steps.emotion.functionals import write_recognised
+    from steps.emotion.recognisers import RECOGNISERS
     from utils.cli import progress
     from utils.registry import find
 

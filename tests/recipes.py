@@ -130,7 +130,8 @@ def options_of(script: Path, *confs: Path) -> dict[str, str]:
         found = re.findall(r'^([a-z][a-z0-9_]*)=(?:"([^"]*)"|(\S*))', text, re.M)
         values |= {name: quoted or plain for name, quoted, plain in found}
         if path == script:
-            values |= {"nj": "2", "evaluation": "e", "corpus_name": "toy"}
+            values |= {"nj": "2", "evaluation": "e", "corpus_name": "toy", "corpus_note": "",
+                       "quality_utterances": "4", "also_prepared": ""}  # fmt: skip
     return values | {"command_line": str(script)}
 
 
@@ -138,7 +139,7 @@ def script_of(path: Path) -> Script:
     """Stages of a recipe and their commands, without running any."""
     body = path.read_text().partition("begin_recipe")[2]
     words = f"""
-list_stages=false command_line= cpu_cmd= gpu_cmd= option_names=(stage) stage=
+command_line= cpu_cmd= gpu_cmd= option_names=(stage) stage=
 declare -A job_options=()
 . {ROOT}/utils/recipe.sh
 exec() {{ printf '%s\\0' "${{recipe_lines[@]}}"; }}
@@ -150,6 +151,5 @@ def commands(planned: Planned, script: str = "run.sh", **options: str) -> dict[s
     """Output -> commands of every step that is planned, with && between them."""
     said = script_of(TEMPLATE / script)
     values = options_of(TEMPLATE / script) | options
-    said.check(planned.tables)
-    rows = [row for rows in planned.tables.rows.values() for row in rows]
-    return {row.out: " && ".join(map(" ".join, said.commands(row, values))) for row in rows}
+    rows = said.arrange(planned.tables, values)
+    return {row.out: " ".join(said.words(row, values)) for row in rows}

@@ -14,12 +14,16 @@ from torch import Tensor, nn
 
 from local import compute_metrics
 from local.metrics import detection, verification
+from local.plan import evaluators
+from local.plan.attacks import find_emotions
+from local.plan.needs import find_recogniser
 from steps import decode, recognise_emotion, score_trials
 from steps.anonymisers import registry as anonymisers
 from steps.anonymisers.registry import Anonymiser, Description, OutputLevel
 from steps.asr import recognisers
 from steps.content import extractors
 from steps.emotion import functionals as emotions
+from steps.emotion.recognisers import RECOGNISERS, EmotionKind
 from steps.generators import base as generators
 from steps.generators import training as trained
 from steps.generators.base import Wanted
@@ -33,7 +37,7 @@ from steps.generators.training import (
     make_training_vectors,
 )
 from steps.sources import SourceSpeaker, VoiceKey
-from steps.speaker import backends, config, encoders
+from steps.speaker import config, encoders, kinds
 from steps.speaker.config import EncoderConfig
 from steps.speaker.network import EncoderNetwork
 from steps.synthesis import base as synthesisers
@@ -228,16 +232,20 @@ def test_an_encoder_is_a_class_a_line_and_a_yaml(tmp_path, monkeypatch):
 
 
 def test_a_pretrained_encoder_and_content_are_a_class_and_a_line(monkeypatch):
+    """An evaluator that is not trained is in --evaluators by its line alone."""
     monkeypatch.setitem(extractors.EXTRACTORS, "toy", f"{__name__}:ToyContent")
     assert extractors.load_extractor("toy")(np.zeros(320)).shape == (2, 2)
-    kinds = {"toy": f"{__name__}:ToyContent", **encoders.ENCODERS}  # <folder> comes last
-    monkeypatch.setattr(encoders, "ENCODERS", kinds)
+    own = kinds.EncoderKind(f"{__name__}:ToyContent", "toy", compared=False, backends=("cosine",))
+    for module in (encoders, kinds, evaluators):
+        monkeypatch.setattr(module, "ENCODERS", {"toy": own, **kinds.ENCODERS})  # <folder> is last
     assert type(encoders.load_encoder("toy")).__name__ == "ToyContent"
+    made = evaluators.find_evaluator("toy/cosine")
+    assert (made.encoder.kind, made.scorer) == (own, "cosine")
+    refuses("'toy/plda'; toy takes toy/cosine", evaluators.find_evaluator, "toy/plda")
 
 
 def test_a_back_end_is_a_class_and_a_line(tmp_path, monkeypatch):
-    kinds = {"toy": f"{__name__}:ToyBackend", **backends.BACKENDS}
-    monkeypatch.setattr(backends, "BACKENDS", kinds)
+    monkeypatch.setitem(kinds.BACKENDS, "toy", kinds.BackendKind(f"{__name__}:ToyBackend"))
     for name, stem in (("a", "spk_xvector"), ("u", "xvector")):
         write_archive(tmp_path / stem, {name: np.float32([1, 2])})
     write_map(tmp_path / "num_utts.ark", {"a": 1})
@@ -248,16 +256,20 @@ def test_a_back_end_is_a_class_and_a_line(tmp_path, monkeypatch):
 
 
 def test_a_recogniser_is_a_class_and_a_line(tmp_path, monkeypatch, make_data_dir):
-    monkeypatch.setitem(recognisers.RECOGNISERS, "toy:<word>", f"{__name__}:ToyRecogniser")
+    kind = recognisers.RecogniserKind(f"{__name__}:ToyRecogniser")
+    monkeypatch.setitem(recognisers.RECOGNISERS, "toy:<word>", kind)
+    assert find_recogniser("toy:so") == (kind, "")
     data, out = make_data_dir(tmp_path / "data"), tmp_path / "out"
     assert decode.main(["toy:so", str(data), str(out)]) == 0
     assert set(read_map(out / "text").values()) == {"so"}
-    with pytest.raises(UserError, match="toy:so: takes no --model"):
-        decode.main(["--model", str(data), "toy:so", str(data), str(out)])
+    with pytest.raises(UserError, match="toy:so: takes no --language"):
+        decode.main(["--language", "de", "toy:so", str(data), str(out)])
 
 
 def test_a_recogniser_of_emotions_is_a_function_and_a_line(tmp_path, monkeypatch, make_data_dir):
-    monkeypatch.setitem(emotions.RECOGNISERS, "toy", f"{__name__}:toy_emotions")
+    kind = EmotionKind(f"{__name__}:toy_emotions")
+    monkeypatch.setitem(RECOGNISERS, "toy", kind)
+    assert find_emotions("toy") == kind
     data, out = make_data_dir(tmp_path / "data"), tmp_path / "out"
     assert recognise_emotion.main(["toy", str(data), str(out)]) == 0
     assert set(read_map(out / "emotions").values()) == {"glad"}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from local.plan.options import find_encoder
+from local.plan.evaluators import find_encoder
 from steps.speaker.backends import read_folder
 from tests.recipes import ROOT, link_recipe, run_recipe
 from utils.datadir import read_training_speakers

@@ -39,7 +39,7 @@ def sum_up(*steps: str, nj: int = 2, cut: str = "") -> list[str]:
     found = []
     for stage, out, reason, *command in map(str.split, steps):
         said = reason.strip("-").replace("_", " ")
-        row = Row("table", int(stage), (out,), (), {}, cut)
+        row = Row("table", (out,), (), {}, cut, int(stage))
         found.append(Foreseen(row, said, command))
     return forecast.sum_up(found, nj)
 

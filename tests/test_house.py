@@ -67,21 +67,22 @@ def used_modules(path: Path) -> set[str]:
     return {name for name in names if ROOT.joinpath(*name.split(".")).with_suffix(".py").is_file()}
 
 
-def test_a_room_of_steps_uses_only_the_rooms_before_it() -> None:
+@pytest.mark.parametrize("floor", ["steps", "local"])
+def test_a_room_uses_only_the_rooms_before_it(floor: str) -> None:
     """Anonymisers and generators imported each other."""
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    found = re.search(r"^    steps:((?: .*\n)+)", text, re.M)
+    found = re.search(rf"^    {floor}:((?: .*\n)+?)(?=\n|    \w+:)", text, re.M)
     assert found is not None
     rooms = found[1].split()
     wrong = []
-    for path in (p for p in MODULES if p.is_relative_to(ROOT / "steps")):
-        room = path.relative_to(ROOT / "steps").parts[0].removesuffix(".py")
-        if path.parent == ROOT / "steps" and room not in rooms:
+    for path in (p for p in MODULES if p.is_relative_to(ROOT / floor)):
+        room = path.relative_to(ROOT / floor).parts[0].removesuffix(".py")
+        if path.parent == ROOT / floor and room not in rooms:
             room = "programs"
         for name in used_modules(path):
-            floor, used, *_ = name.split(".")
+            own, used, *_ = name.split(".")
             before = [*rooms[: rooms.index(room) + 1]] if room in rooms else rooms
-            if floor == "steps" and used not in before:
+            if own == floor and used not in before:
                 wrong.append(f"{path.relative_to(ROOT)} imports {name}")
     assert wrong == []
 

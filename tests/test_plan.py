@@ -10,37 +10,31 @@ import pytest
 import yaml
 
 from local.plan import needs
+from local.plan.evaluators import train_again, train_instead
+from local.plan.labels import Labels, write_labels
 from local.plan.needs import Recipe
-from local.plan.options import Asked, Labels, follow_protocol, train_again, train_instead
+from local.plan.options import Asked, follow_protocol
 from local.plan.run import FILE, plan_run, what_counts
 from local.plan.studies import STUDIES
 from local.report.frame import LABELS
 from steps import extract_wavlm
+from tests.plans import CASES, KEPT, make_corpus, make_set, make_settings, plan_case
 from tests.recipes import ROOT, TEMPLATE, commands, link_recipe, options_of, run_recipe
 from tests.refusals import refuses
 from utils import stamps
-from utils.cli import UserError
 from utils.recipe import Planned, Tables
 from utils.settings import list_settings, read_settings
 from utils.tables import write_json
 
 Plan = Callable[..., Planned]
 SYSTEMS = TEMPLATE / "conf/systems"
-OWN = {  # systems
-    "b2_lasting": "anonymiser: mcadams\ncompat: vpc22\nlevel: spk\n",
-    **{f"{of}_{level}": (SYSTEMS / f"{of}.yaml").read_text().replace(": spk", f": {level}")
-       for of, level in (("b1", "utt"), ("knnvc", "const"))},
-}  # fmt: skip
 REFUSED = yaml.safe_load(Path(__file__).with_name("bad_options.yaml").read_text())
 
 
 @pytest.fixture
 def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A corpus's folder with the project's settings and encoder `e`, whose sets are there."""
-    shutil.copytree(TEMPLATE / "conf", tmp_path / "conf")
-    (tmp_path / "conf/encoders/e.yaml").write_text("encoder: ecapa\n")
-    for name, text in OWN.items():
-        (tmp_path / f"conf/systems/{name}.yaml").write_text(text)
+    make_settings(tmp_path)
     for name in ("train", "e_enrolls", "e_trials_f", "e_trials_m"):
         (tmp_path / "data" / name).mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
@@ -128,7 +122,7 @@ def test_a_dry_run_changed_the_settings_of_speech_of_others(tmp_path: Path) -> N
 
 def test_a_mistyped_name_in_recipe_conf_was_ignored(tmp_path: Path) -> None:
     folder = link_recipe(tmp_path, "evaluation=e\nOWN=1\nevalutors=e/plda\n")
-    done = run_recipe(folder, "--list-stages", status=2)
+    done = run_recipe(folder, "--dry-run", status=2)
     assert done.stderr.startswith("run.sh: conf/recipe.conf: evalutors: no such option; see --help")
 
 
@@ -204,14 +198,6 @@ def test_a_study_takes_the_voices_of_a_corpus_s_evaluators(corpus: Path, study: 
     assert made and not any(re.search("content|level|fused", out) for out in made)
 
 
-def test_wavlm_never_asked_for_a_gpu(plan: Plan) -> None:
-    made = commands(plan(device="cuda", systems="knnvc_wavlm b2"))
-    assert any("extract_wavlm.py --device cuda" in command for command in made.values())
-    pooled = [out for out, told in made.items() if "--pool exp/pools/wavlm --device cuda" in told]
-    assert len(pooled) >= 3 and all("_knnvc_wavlm" in out for out in pooled)
-    assert not [told for told in made.values() if "b2.yaml" in told and "cuda" in told]
-
-
 def test_the_default_recipe_measures_prosody_and_quality_not_words(corpus: Path) -> None:
     (corpus / "steps").symlink_to(ROOT / "steps")  # and models/ beside it
     options = options_of(TEMPLATE / "run.sh", ROOT / "egs/synth/conf/recipe.conf")
@@ -230,68 +216,6 @@ def test_the_default_recipe_measures_prosody_and_quality_not_words(corpus: Path)
             for end in ("plda", "cosine")
         )
         assert first in made[second] and "compute" not in made[second]
-
-
-def test_the_pool_of_voices_may_be_another_set_than_who_trains_the_attacker(plan, corpus):
-    """VoicePrivacy takes its voices from other speakers than its evaluators learn from."""
-    asked = {"systems": "b1_utt knnvc", "attackers": "semi_informed_backend", "stop_stage": "6"}
-    (corpus / "data/voices").mkdir()
-    made = commands(plan(**asked, pool_set="voices"))
-    assert made["exp/pools/e"].endswith(
-        "exp/world/voices data/voices exp/xvectors/e/voices_speakers exp/pools/e"
-    )
-    assert "exp/audio/voices" in made and "exp/world/train" not in made
-    assert made["exp/encoders/e"].endswith("data/train exp/encoders/e")
-    assert "exp/xvectors/e/train data/train" in made["exp/backends/e"]
-    assert "--xvectors exp/xvectors/e/train_speakers" in made["data/train_b1_utt_utt"]
-    without = commands(plan(**asked))
-    assert "exp/xvectors/e/train" in without and "data/voices" not in "".join(without.values())
-
-
-def make_set(folder: Path, speakers: str, **tables: str) -> None:
-    """A data directory of one utterance a speaker, who is a woman unless `tables` say otherwise."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "audio.wav").touch()
-    for name, value in {"utt2spk": "", "spk2gender": "f", "wav.scp": str(folder / "audio.wav"),
-                        **tables}.items():  # fmt: skip
-        lines = (f"{one} {value or one}\n" for one in speakers.split())
-        (folder / name).write_text("".join(lines))
-
-
-def test_a_pool_in_pieces_whose_people_are_distractors_ended_in_a_traceback(plan, corpus):
-    (corpus / "data/voices").mkdir()
-    where = {"pool_set": "voices", "distractors": "voices", "chunk_seconds": "4"}
-    made = commands(plan(**where, systems="random", attackers="ignorant", evaluators="e/cosine"))
-    assert "--chunk-seconds 4" in made["exp/xvectors/e/voices"]
-    crowd = made["exp/metrics/random/crowd_ignorant.e+cosine/OA/e_f"]
-    assert "--other exp/xvectors/e/voices data/voices" in crowd
-    who = {"voice_encoder": "e", "evaluators": "resemblyzer/plda", "attackers": "lazy_informed"}
-    made = commands(plan(**where, **who, systems="wgan"))
-    assert "--xvectors exp/xvectors/e/voices_speakers " in made["data/voices_wgan"]
-
-
-def test_informed_attackers_learn_from_several_sets_joined(plan: Plan, corpus: Path) -> None:
-    """Also from another corpus's; evaluators and voices do not."""
-    make_set(corpus / "data/train", "a b")
-    make_set(corpus / "data/dev", "c")
-    make_set(corpus / "speechocean/data/train", "d")
-    protected(corpus, "b2r")
-    options = {"systems": "b2r b1_utt", "attackers": "semi_informed semi_informed_backend",
-               "evaluators": "e/plda words/tfidf", "asr": "moonshine", "informed_draws": "2",
-               "attacker_train": "train speechocean/data/train dev"}  # fmt: skip
-    made, name = commands(plan(**options)), "train+speechocean_train+dev"
-    joined, training = f"data/{name}", f"{name}_b2r_utt_draws2"
-    sources = "data/train speechocean/data/train data/dev"
-    assert made[joined] == f"utils/combine_data_dirs.py {joined} {sources}"
-    assert joined in made[f"exp/audio/{name}"]
-    assert f" {joined} data/{name}_b2r_utt_draw1 " in made[f"data/{name}_b2r_utt_draw1"]
-    assert f"xvectors/e/{name}_speakers" in made[f"data/{name}_b1_utt_utt"]
-    assert f"data/{training} " in made[f"exp/encoders/e.{training}.scratch"]
-    assert f"data/{name}_b2r_utt " in made[f"exp/decode/b2r_utt/moonshine/{name}"]
-    for out in ("exp/encoders/e", "exp/backends/e", "exp/pools/e"):
-        assert "data/train " in made[out] and name not in made[out]
-    alone = commands(plan(**options | {"attacker_train": "dev"}))
-    assert "data/dev_b2r_utt_draws2" in alone and "data/dev" not in alone
 
 
 def test_sets_that_attackers_cannot_learn_from_together(plan: Plan, corpus: Path) -> None:
@@ -314,82 +238,6 @@ def test_sets_that_attackers_cannot_learn_from_together(plan: Plan, corpus: Path
         refused(why, plan, attacker_train=words)
 
 
-def test_every_kind_of_evaluator_is_taken(plan: Plan, corpus: Path) -> None:
-    """Also x-vectors that are given, whose folder stage 0 may make."""
-    (corpus / "mine").mkdir()
-    (corpus / "mine/encoder.yaml").touch()
-    named = "e/plda mine/cosine resemblyzer/cosine hub:a/b/plda_asnorm given:data/later/plda"
-    made = commands(plan(evaluators=named, systems="b2"))
-    scores = "exp/scores/b2/ignorant.{}/OA/e_f"
-    assert "--backend cosine --asnorm 0" in made[scores.format("mine+cosine")]
-    of_hub = made[scores.format("hub:a+b+plda_asnorm")]
-    assert "--backend exp/backends/hub:a+b --asnorm 100" in of_hub
-    given = "exp/xvectors/given:later/e_enrolls"
-    assert made[given].startswith("steps/import_xvectors.py data/later/e_enrolls")
-
-
-def test_a_cosine_is_normalised_by_a_cohort_of_the_training_set(plan: Plan) -> None:
-    """The cohort is protected where the attacker has such speech; similarity takes raw cosines."""
-    attackers = "ignorant aligned semi_informed_backend"
-    named = "resemblyzer/cosine resemblyzer/cosine_asnorm resemblyzer/cosine_raw"
-    planned = plan(attackers=attackers, systems="b2", evaluators=named)
-    made = commands(planned)
-    scores = "exp/scores/b2/{}.resemblyzer+cosine{}/{}/e_f"
-    ignorant = made[scores.format("ignorant", "_asnorm", "OA")]
-    assert "--backend exp/cohorts/resemblyzer --asnorm 100" in ignorant
-    assert "train_backend.py --lda-dim 0 " in made["exp/cohorts/resemblyzer"]
-    theirs = "exp/cohorts/resemblyzer.train_b2_const"
-    informed = made[scores.format("semi_informed_backend", "_asnorm", "AA")]
-    assert f"--backend {theirs} --asnorm 100" in informed
-    assert "exp/xvectors/resemblyzer/train_b2_const data/train_b2_const" in made[theirs]
-    for backend in ("", "_raw"):
-        assert scores.format("semi_informed_backend", backend, "AA") not in made
-        assert f"cosine{backend} has nothing to train" in " ".join(planned.notes)
-        one = made[scores.format("ignorant", backend, "OA")]
-        assert f"--backend cosine{backend} --asnorm 0" in one
-    for backend in ("", "_asnorm", "_raw"):
-        alike = made[scores.format("similarity", backend, "PP")]
-        assert "--backend cosine_raw --asnorm 0" in alike
-    assert "--space centred" in made["exp/aligned/resemblyzer+cosine_asnorm/e_trials_f_b2"]
-
-
-def test_utterances_of_mixed_trials_are_not_counted_twice(plan: Plan) -> None:
-    made = commands(plan(genders="f m mixed", systems="b2", asr="hub:m", attackers="ignorant"))
-    assert "exp/metrics/b2/ignorant.e+plda/OA/e_mixed" in made
-    together = made["exp/metrics/b2/utility.hub:m/PP/e"]
-    assert "--also data/e_trials_m" in together and "mixed" not in together
-    assert not [out for out in made if out.endswith("utility.hub:m/PP/e_mixed")]
-    alone = plan(genders="mixed", systems="b2", asr="hub:m", attackers="ignorant")
-    assert "exp/metrics/b2/utility.hub:m/PP/e_mixed" in commands(alone)
-    trained = commands(alone)["exp/encoders/e"]  # is not trained anew for other lists
-    assert trained == commands(plan(systems="b2"))["exp/encoders/e"]
-
-
-def test_similarity_is_also_measured_as_the_semi_informed_attacker_hears_it(plan: Plan) -> None:
-    made = commands(plan(attackers="ignorant semi_informed", systems="b2", evaluators="e/plda"))
-    figures = made["exp/metrics/b2/similarity_semi_informed.e+plda/OO-OP-PP/e_f"]
-    places = [f"exp/scores/b2/similarity_semi_informed.e+plda/{c}/e_f" for c in ("OO", "OP", "PP")]
-    assert " ".join(f"{place}/trials {place}/scores" for place in places) in figures
-    theirs = "e.train_b2_const.scratch"  # of b2, which has one key for all
-    for place, (rows, columns) in zip(places, (("", ""), ("", "_b2"), ("_b2", "_b2")), strict=True):
-        assert f"--backend exp/backends/{theirs}" in made[place]
-        sets = " ".join(f"exp/xvectors/{theirs}/e_trials_f{tail}" for tail in (rows, columns))
-        assert f"{sets} {place}/trials" in made[place]
-    assert f"exp/xvectors/{theirs}/e_trials_f" in made
-    assert "exp/metrics/b2/similarity.e+plda/OO-OP-PP/e_f" in made
-    assert not [out for out in made if "similarity_ignorant" in out]
-
-
-def test_whisper_is_told_the_language(plan: Plan) -> None:
-    made = commands(
-        plan(asr="hub:m moonshine whisper whisper:data", asr_language="de", systems="b2")
-    )
-    assert "--language de hub:m" in made["exp/decode/b2/hub:m/e_trials_f"]
-    assert "--language" not in made["exp/decode/b2/moonshine/e_trials_f"]
-    assert "--language de whisper " in made["exp/decode/b2/whisper/e_trials_f"]
-    assert "--model data --language de whisper " in made["exp/decode/b2/whisper:data/e_trials_f"]
-
-
 def test_further_trainings_of_an_encoder_differ_in_their_seed_alone(plan: Plan) -> None:
     words = train_again(["e/plda", "e/cosine", "resemblyzer/cosine"], 3)
     assert " ".join(words) == (
@@ -402,9 +250,6 @@ def test_further_trainings_of_an_encoder_differ_in_their_seed_alone(plan: Plan) 
     assert "--seed 9 " in informed and "conf/encoders/e.yaml data/train_b2r_utt" in informed
     assert "exp/scores/b2r/ignorant.e_seed2+plda/OA/e_f" in made
     refuses("--trainings: the recipe trains none", train_again, ["resemblyzer/cosine"], 2)
-    for wrong in ("0", "two", "2 3"):
-        with pytest.raises(UserError, match="a whole number above 0 is expected"):
-            Asked({"trainings": wrong}).number("trainings")
 
 
 def test_defaults_go_without_packages_that_are_not_installed(plan, monkeypatch):
@@ -425,7 +270,8 @@ def test_defaults_go_without_packages_that_are_not_installed(plan, monkeypatch):
 
 
 def test_an_evaluator_of_models_comes_with_its_back_end(plan, corpus, monkeypatch):
-    monkeypatch.setattr("local.plan.options.MODELS", "models")
+    monkeypatch.setattr("local.plan.evaluators.MODELS", "models")
+    monkeypatch.setattr("steps.speaker.kinds.MODELS", corpus / "models")
     (corpus / "models/own/backend").mkdir(parents=True)
     (corpus / "models/own/evaluator.yaml").write_text("encoder: pyannote\n")
     words = "own/plda own/cosine resemblyzer/cosine"
@@ -477,18 +323,6 @@ def test_speech_of_others_without_enrolment_has_the_attackers_that_it_can(plan, 
     assert "1 of 4 files are of no utterance of these sets: strange" in told
     assert "lazy_informed on theirs with e/plda: there is no enrolment speech" in told
     assert "semi_informed on theirs with e/plda: there is no" in told
-
-
-def test_the_second_draw_and_the_training_set_serve_the_informed_attackers(plan, theirs):
-    word = f"theirs={theirs}/one,{theirs}/two,train={theirs}/train"
-    made = commands(
-        plan(systems="b2", external=word, attackers="ignorant lazy_informed semi_informed")
-    )
-    enrolment = made["data/e_enrolls_theirs"]
-    assert "--draw 1" in enrolment and f"--external {theirs}/two " in enrolment
-    assert f"--external {theirs}/one " in made["data/e_trials_f_theirs"]
-    assert f"--external {theirs}/train " in made["data/train_theirs_utt"]
-    assert "exp/scores/theirs/semi_informed.e+plda/AA/e_f" in made
 
 
 def test_W1_the_attack_of_2022_is_run_on_theirs(plan: Plan, theirs: Path) -> None:
@@ -590,17 +424,6 @@ def test_a_folder_of_speech_with_blanks_in_its_name(plan: Plan, theirs: Path) ->
         assert f"--external {there}/one " in made[f"data/e_trials_f_{name}"]
 
 
-def test_a_command_is_run_for_each_set_before_its_speech_is_taken(plan: Plan, theirs: Path) -> None:
-    planned = plan(systems="b2", external_command="mine=prog {in} {out} {seed}",
-                   attackers="semi_informed")  # fmt: skip
-    made = commands(planned)
-    assert "--external exp/external/mine/train.0 " in made["data/train_mine_utt"]
-    assert "protect_by_command.py --dataset train" in made["exp/external/mine/train.0"]
-    stages = [(row.stage, row.outs[0]) for row in planned.tables.rows["commanded"]]
-    assert (5, "exp/external/mine/e_trials_f.0") in stages
-    assert (6, "exp/external/mine/train.0") in stages
-
-
 def test_speech_of_others_stood_for_a_system_that_came_later(plan: Plan, theirs: Path) -> None:
     plan(systems="", external=f"mine={theirs}/one")
     assert "exp/external/mine.yaml" in commands(plan(systems="mine"))["data/e_trials_f_mine"]
@@ -671,15 +494,11 @@ def test_the_recipe_trained_generators_on_tested_speakers(plan: Plan, corpus: Pa
     assert any(note.endswith("also evaluated: few") for note in told.notes)
 
 
-def protected(corpus: Path, system: str, *scores: str) -> None:
-    """A system that draws something has protected the enrolment, and some runs have scores."""
+def protected(corpus: Path, system: str) -> None:
+    """A system that draws something has protected the enrolment."""
     folder = corpus / f"data/e_enrolls_{system}"
     folder.mkdir(exist_ok=True)
     (folder / "conf.json").write_text('{"is_random": true}')
-    for run, text in zip(("ignorant", "ignorant_draw1"), scores, strict=False):
-        place = corpus / f"exp/scores/{system}/{run}.e+plda/OA/e_f"
-        place.mkdir(parents=True, exist_ok=True)
-        (place / "scores").write_text(text)
 
 
 def test_attackers_learnt_pseudo_voices_since_each_utterance_had_one(plan, corpus, theirs):
@@ -711,104 +530,6 @@ def test_attackers_learnt_pseudo_voices_since_each_utterance_had_one(plan, corpu
     refused("--informed-draws: '0'; a whole number", plan, informed_draws="0")
 
 
-def test_who_learns_timing_heard_one_draw_of_it(plan: Plan, corpus: Path) -> None:
-    """Where the system draws it; words, and timing that stays, are the same in each draw."""
-    for system in ("bn", "bn_paced"):
-        protected(corpus, system)
-    made = commands(plan(
-        systems="bn bn_paced", attackers="semi_informed_backend", informed_draws="2",
-        evaluators="resemblyzer/cosine timing/plda sounds/tfidf rhythm/gaussian",
-        voice_encoder="resemblyzer",
-    ))  # fmt: skip
-    learnt = {
-        out for out in made if re.match("exp/(backends|gaussians)/", out) and "train_bn" in out
-    }
-    assert learnt == {
-        "exp/backends/timing.train_bn_utt", "exp/backends/timing.train_bn_paced_utt_draws2",
-        "exp/backends/sounds.train_bn_utt", "exp/backends/sounds.train_bn_paced_utt",
-        "exp/gaussians/rhythm.train_bn_utt", "exp/gaussians/rhythm.train_bn_paced_utt_draws2",
-    }  # fmt: skip
-    assert "data/train_bn_paced_utt_draws2" in made
-
-
-def test_a_pretrained_encoder_is_tuned_by_a_head_on_its_xvectors(plan: Plan, corpus: Path) -> None:
-    """It was said to have nothing to train; no audio is read again."""
-    protected(corpus, "b2r")
-    options = {"systems": "b2r", "attackers": "semi_informed_finetuned", "informed_draws": "2"}
-    planned = plan(**options, evaluators="resemblyzer/plda resemblyzer/cosine")
-    made = commands(planned)
-    training = "train_b2r_utt_draws2"
-    name, before = f"resemblyzer.{training}.finetuned", f"exp/xvectors/resemblyzer/{training}"
-    trained = made[f"exp/encoders/{name}"]
-    assert trained.startswith("steps/train_head.py --seed 0 --not-speakers-of data/e_enrolls ")
-    assert trained.endswith(f" {before} data/{training} exp/encoders/{name}")
-    for one in (training, "e_enrolls_b2r", "e_trials_f_b2r", "e_trials_f"):
-        out = f"exp/xvectors/{name}/{one}"
-        source = f"exp/xvectors/resemblyzer/{one}"
-        assert made[out].startswith(f"steps/apply_head.py exp/encoders/{name} {source} {out} && ")
-    assert made[f"exp/backends/{name}"].endswith(f"exp/xvectors/{name}/{training} data/{training} "
-                                                f"exp/backends/{name}")  # fmt: skip
-    for kind, out in (("plda", name), ("cosine", f"{name}.cosine")):
-        assert f"--kind {kind} --head {before} data/{training} " in made[f"exp/held_out/{out}"]
-        scores = made[f"exp/scores/b2r/semi_informed_finetuned.resemblyzer+{kind}/AA/e_f"]
-        assert f"--held-out exp/held_out/{out} --encoder exp/encoders/{name} " in scores
-    assert not planned.notes
-
-
-def test_further_draws_are_protected_heard_and_averaged(plan: Plan, corpus: Path) -> None:
-    """Draws are for random systems and attackers who train nothing; calibration has two anyhow."""
-    protected(corpus, "b2r", "a b 1\n", "a b 2\n")
-    few = {"evaluators": "e/plda", "genders": "f", "attackers": "ignorant aligned lazy_informed"}
-    once, made = (commands(plan(**few, systems="b2 b2r", draws=n)) for n in ("1", "3"))
-    more = made.keys() - once.keys()
-    assert more == {
-        "data/e_trials_f_b2r_draw2", "exp/xvectors/e/e_trials_f_b2r_draw2",
-        "exp/scores/b2r/ignorant_draw2.e+plda/OA/e_f",
-        *(f"exp/scores/b2r/lazy_informed_draw{n}.e+plda/AA/e_f" for n in (1, 2)),
-    }  # fmt: skip
-    assert "--draw 2 " in made["data/e_trials_f_b2r_draw2"]
-    lazy = made["exp/scores/b2r/lazy_informed_draw2.e+plda/AA/e_f"]
-    assert "exp/xvectors/e/e_enrolls_b2r exp/xvectors/e/e_trials_f_b2r_draw2 " in lazy
-    for attack, n in (("ignorant.e+plda/OA", 2), ("lazy_informed.e+plda/AA", 2),
-                      ("aligned.e+plda/OA", 0)):  # fmt: skip
-        figures = f"exp/metrics/b2r/{attack}/e_f"
-        assert made[figures].count("--another-draw exp/scores/b2r/") == n
-        assert "--another-draw" not in once[figures]
-    chosen = made["exp/metrics/b2r/strongest.all/-/e_f"]
-    assert chosen.count("--draw-of exp/scores/b2r/") == 4
-    first = "exp/scores/b2r/ignorant.e+plda/OA/e_f/scores"
-    assert f"--draw-of {first} {first.replace('.', '_draw1.', 1)}" in chosen
-    same = {out: made[out] for out in made if "/b2/" in out or "original" in out}
-    assert same == {out: once[out] for out in same}  # what draws nothing, or is not protected
-    refused("a whole number above 0 is expected", plan, **few, draws="0")
-    fused = commands(plan(**few | {"evaluators": "e/plda resemblyzer/cosine fused"}, draws="2"))
-    assert "--another-draw" in fused["exp/metrics/b2r/ignorant.resemblyzer+cosine/OA/e_f"]
-    assert "--another-draw" not in fused["exp/metrics/b2r/ignorant.fused/OA/e_f"]
-
-
-def test_further_draws_of_a_lasting_voice_met_the_enrolment_of_the_first(plan, corpus) -> None:
-    """At perm and const a person then had another voice in the trials than in the enrolment, and
-    the mean over the draws hid that nearly everybody is found."""
-    few = {"evaluators": "resemblyzer/cosine words/tfidf", "genders": "f", "draws": "3"}
-    for system in ("b2_lasting", "bn_perm", "knnvc_const", "b2r"):
-        protected(corpus, system)
-        made = commands(plan(**few, systems=system, attackers="ignorant lazy_informed"))
-        for n in ("1", "2"):
-            enrol = "e_enrolls" + f"_{system}_draw{n}" if system != "b2r" else "e_enrolls_b2r"
-            attack = f"lazy_informed_draw{n}.resemblyzer+cosine/AA/e_f"
-            lazy = made[f"exp/scores/{system}/{attack}"]
-            assert f" exp/xvectors/resemblyzer/{enrol} " in lazy
-            assert f" --enrol data/{enrol} --trial data/e_trials_f_{system}_draw{n} " in lazy
-            assert {f"data/{enrol}", f"exp/xvectors/resemblyzer/{enrol}"} <= made.keys()
-            assert system == "b2r" or f"--draw {n} " in made[f"data/{enrol}"]
-            other = made[f"exp/scores/{system}/ignorant_draw{n}.resemblyzer+cosine/OA/e_f"]
-            assert " --enrol data/e_enrolls " in other
-    once = commands(plan(**few | {"draws": "1"}, systems="b2_lasting"))  # calibration needs no more
-    assert {out for out in once if out.startswith("data/") and "_draw" in out} == {
-        "data/e_trials_f_b2_lasting_draw1"
-    }
-
-
 def test_enrolment_was_protected_again_for_attackers_who_do_not_hear_it(plan, corpus) -> None:
     protected(corpus, "b2_lasting")
     few = {"evaluators": "resemblyzer/cosine", "genders": "f", "draws": "3"}
@@ -821,7 +542,7 @@ def test_enrolment_was_protected_again_for_attackers_who_do_not_hear_it(plan, co
 
 def test_trials_were_protected_twice_for_evaluators_that_compare_no_runs(plan, corpus):
     """A third of the time of a run, for C_ECE, which counts of what is said do not have."""
-    protected(corpus, "b2r", "a b 1\n", "a b 2\n")
+    protected(corpus, "b2r")
     few = {"systems": "b2r", "genders": "f", "voice_encoder": "e", "draws": "2"}
     counted = commands(plan(**few, evaluators="sounds/tfidf"))
     assert "data/e_trials_f_b2r" in counted and not [out for out in counted if "draw1" in out]
@@ -832,22 +553,6 @@ def test_trials_were_protected_twice_for_evaluators_that_compare_no_runs(plan, c
         "exp/scores/b2r/lazy_informed_draw1.e+plda/AA/e_f",
     }  # fmt: skip
     assert both.keys() - counted.keys() >= {"exp/metrics/b2r/calibration.e+plda/OA/e_f"}
-
-
-def test_two_runs_of_which_one_was_missing_counted_as_different(plan: Plan, corpus: Path) -> None:
-    """C_ECE would have been of scores that this run neither made nor checked."""
-    few = {"evaluators": "e/plda", "genders": "f", "systems": "b2r"}
-    figures = "exp/metrics/b2r/calibration.e+plda/OA/e_f"
-    for scores in ([], ["a b 1\n"]):
-        protected(corpus, "b2r", *scores)
-        refused("is missing; run stage 8", plan, **few, stage="9")
-        assert figures in commands(plan(**few, stage="11"))  # the report says that it is missing
-    protected(corpus, "b2r", "a b 1\n", "a b 2\n")
-    assert "data/e_trials_f_b2r_draw1" in commands(plan(**few, stage="9"))
-    protected(corpus, "b2r", "a b 1\n", "a b 1\n")
-    same = plan(**few, stage="9")
-    assert figures not in commands(same)
-    assert same.notes == ["both runs of b2r are the same for e_f: C_ECE is not defined"]
 
 
 def finish(*folders: str) -> None:
@@ -905,7 +610,8 @@ def test_the_choice_of_the_strongest_was_computed_and_not_shown(plan: Plan, corp
     folder = "exp/metrics/b2/strongest.all/-/e_f"
     (corpus / folder).mkdir(parents=True)
     made = commands(plan(systems="b2", genders="f", evaluators="e/plda", attackers="ignorant"))
-    assert f"--figures {folder} e_f f b2 strongest - all -" in made["exp/results"]
+    assert f"--figures {folder} " in made["exp/results"]
+    assert f"local/label_figures.py e_f f b2 strongest - all - {folder}" in made[folder]
     assert made[folder].startswith("local/compute_metrics.py strongest")
     scores, bare = "exp/scores/b2/ignorant.e+plda/OA", "exp/metrics/original/unprotected.e+plda/OO"
     assert f"--unprotected {scores}/e_f/scores {bare}/e_f/metrics.json " in made[folder]
@@ -952,18 +658,6 @@ def test_attackers_who_were_dropped_were_among_the_strongest(plan: Plan, family:
     assert shown("") and not shown("lazy_informed")
 
 
-def test_few_enrolled_recordings_are_scored_in_the_same_call(plan: Plan) -> None:
-    made = commands(
-        plan(systems="b2", genders="f", evaluators="e/plda", attackers="ignorant aligned")
-    )
-    scored = "exp/scores/b2/ignorant.e+plda/OA/e_f"
-    assert "--enrol-data data/e_enrolls --enrolled 1 --enrolled 3 exp/xvectors" in made[scored]
-    few = f"--enrolled 1 {scored}/scores_enrolled_1 --enrolled 3 {scored}/scores_enrolled_3 "
-    assert few in made["exp/metrics/b2/ignorant.e+plda/OA/e_f"]
-    aligned = {out: text for out, text in made.items() if "aligned.e+plda/OA" in out}
-    assert aligned and not any("--enrolled" in text for text in aligned.values())
-
-
 def test_a_report_asked_for_speech_of_lists_that_only_another_system_saw(plan, corpus):
     remember(systems="b2r", genders="f")
     (corpus / "data/e_trials_f_b2r").mkdir()
@@ -994,31 +688,23 @@ def test_options_remembered_before_there_were_controls_ended_in_a_traceback(plan
 
 def test_one_output_has_one_command() -> None:
     tables = Tables()
-    tables.add("audio", 1, "exp/a", data="data/a")
-    tables.add("audio", 3, "exp/a", data="data/a")
-    assert [row.stage for row in tables.rows["audio"]] == [1]
+    tables.add("audio", "exp/a", data="data/a")
+    tables.add("audio", "exp/a", data="data/a")
+    assert [row.out for row in tables.rows["audio"]] == ["exp/a"]
     with pytest.raises(RuntimeError, match="exp/a is planned twice"):
-        tables.add("audio", 1, "exp/a", data="data/b")
+        tables.add("audio", "exp/a", data="data/b")
 
 
-ALL = {"systems": "b2 b2r bn_trained knnvc knnvc_wavlm b1_nsf idmap_mlp psd", "prosody": "true",
-       "quality": "true", "emotion": "functionals hub:m",
-       "asr": "moonshine pocketsphinx hub:x", "genders": "f m",
-       "attackers": "ignorant aligned lazy_informed semi_informed semi_informed_finetuned "
-       "semi_informed_backend"}  # fmt: skip
-ASKED = {
-    "run": {
-        **ALL,
-        "voice_encoder": "ecapa_mini",
-        "evaluators": "e/plda_asnorm resemblyzer/cosine given:x/plda",
-    },
-    "nist": {
-        "external": "theirs=p",
-        "systems": "knnvc knnvc_wavlm b2r idmap_mlp b1_nsf bn voxlet_like rasp_like shadow_like "
-        "phortress_like",
-    },
-    "generators": {"generators": "psd wgan random"},
-}
+@pytest.mark.parametrize("name", CASES)
+def test_the_same_options_plan_the_same_commands(tmp_path, monkeypatch, name: str) -> None:
+    """`python -m tests.plans` writes them anew. Programs are there, and all of a plan is made."""
+    make_corpus(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    made = plan_case(name)
+    assert made == (KEPT / f"{name}.tsv").read_text()
+    commands = (one for line in made.splitlines() for one in line.split("\t")[2].split(" && "))
+    others = ("./prepare.sh", "mkdir", "cp")
+    assert all((ROOT / p).is_file() or p in others for p in {one.split()[0] for one in commands})
 
 
 def measured(genders: str) -> str:
@@ -1026,21 +712,6 @@ def measured(genders: str) -> str:
     of = "random/similarity.e+plda/OO-OP-PP/e"
     finish(*(f"exp/metrics/{of}_{gender}" for gender in genders))
     return of
-
-
-@pytest.mark.parametrize("name", ASKED)
-def test_every_stage_names_the_programs_that_it_runs(name: str, corpus: Path) -> None:
-    """And makes all of its plan by them."""
-    (corpus / "p").mkdir()
-    protected(corpus, "b2r")
-    measured("fm")
-    path = TEMPLATE / f"{name}.sh"
-    defaults = options_of(path) | {"evaluators": "e/plda"}
-    planned = {"run": plan_run, **STUDIES}[name](Asked(defaults | ASKED[name]))
-    for command in commands(planned, path.name, bootstrap="1000").values():
-        for one in command.split(" && "):
-            program = one.split()[0]
-            assert (ROOT / program).is_file() or program in ("./prepare.sh", "mkdir", "cp")
 
 
 def test_who_knows_the_constant_voice_is_an_attacker_of_run_sh(plan: Plan) -> None:
@@ -1095,9 +766,10 @@ def test_voices_of_both_genders_stand_in_one_matrix_as_in_004(corpus: Path) -> N
     assert pooled not in planned()[results]
     measured("m")
     made = planned()
-    labels = "random similarity - e/plda OO-OP-PP"
-    both = f"--attacked exp/metrics/{of}_m e_m m {labels} --attacked {pooled}/metrics/{of} e - "
-    assert f"{both}{labels}" in made[results] and Labels._fields == LABELS
+    both = f"--attacked exp/metrics/{of}_m --attacked {pooled}/metrics/{of} "
+    assert both in made[results] and [*Labels._fields] == [*LABELS]
+    label = f"e - random similarity - e/plda OO-OP-PP {pooled}/metrics/{of}"
+    assert made[f"{pooled}/metrics/{of}"].endswith(label)
     trials = "exp/xvectors/e/e_trials_f_random exp/xvectors/e/e_trials_m_random"
     assert made[f"{pooled}/e/random"].endswith(trials)
     scored = made[f"{pooled}/random.e+plda/OP"]
@@ -1118,20 +790,22 @@ def test_mixed_trials_made_every_source_of_a_generator_count_twice(corpus: Path)
 
 
 def test_attacks_on_both_genders_have_one_error_rate(corpus: Path) -> None:
-    """Where run.sh has the scores of each; a second run of a system is no attack, nor are pairs of
-    segments as an attacker's evaluator hears them."""
+    """Where run.sh has the scores of each; pairs of segments, as an attacker's evaluator hears
+    them, are no attack."""
     asked = options_of(TEMPLATE / "generators.sh") | {"evaluators": "e/plda"}
     measured("fm")
-    for attack, genders in (("ignorant", "fm"), ("aligned", "f"), ("ignorant_draw1", "fm"),
-                            ("ignorant_draw2", "fm"),
-                            ("similarity_semi_informed", "fm")):  # fmt: skip
+    for family, attacker, genders in (("verification", "ignorant", "fm"),
+                                      ("verification", "aligned", "f"),
+                                      ("similarity", "semi_informed", "fm")):  # fmt: skip
         for gender in genders:
-            finish(f"exp/scores/random/{attack}.e+plda/OA/e_{gender}")
+            attack = Labels(f"e_{gender}", gender, "random", family, attacker, "e/plda", "OA")
+            finish(f"exp/scores/{attack.path}")
+            write_labels(Path("exp/metrics", attack.path), attack)
     planned = STUDIES["generators"](Asked(asked | {"generators": "random"}))
     made = commands(planned, "generators.sh")
     pooled, of = "exp/generators/e/pooled", "random/ignorant.e+plda/OA/e"
     given = f"{pooled}/data/trials exp/scores/{of}_f/scores {pooled}/metrics/{of}/metrics.json"
-    assert made[f"{pooled}/metrics/{of}"].endswith(given)
+    assert f"{given} && " in made[f"{pooled}/metrics/{of}"]
     assert f" --more-scores exp/scores/{of}_m/scores " in made[f"{pooled}/metrics/{of}"]
     assert made["exp/generators/e/results"].count(f"{pooled}/metrics/random/") == 2
 
@@ -1142,6 +816,8 @@ def test_generators_stood_beside_figures_of_older_speech() -> None:
     asked = options_of(TEMPLATE / "generators.sh") | {"evaluators": "e/plda"}
     of, scores = measured("fm"), "exp/scores/random/ignorant.e+plda/OA/e"
     finish(f"{scores}_f", f"{scores}_m")
+    attack = Labels("e_f", "f", "random", "verification", "ignorant", "e/plda", "OA")
+    write_labels(Path("exp/metrics", attack.path), attack)
     for folder in (f"exp/metrics/{of}_f", f"{scores}_f"):
         Path("of", folder.replace("/", "_")).write_text("new")
     planned = STUDIES["generators"](Asked(asked | {"generators": "random"}))
@@ -1203,15 +879,6 @@ def test_words_are_attacked_like_a_voice(plan: Plan, corpus: Path) -> None:
     assert "not a space of voices" in skipped[0] and "comes trained" in skipped[1]
 
 
-def test_rho_scores_lists_and_not_similarity(plan: Plan) -> None:
-    """It takes the vectors of timing, whose similarity is by the raw cosine as of any encoder."""
-    found = commands(plan(systems="b2", evaluators="timing/rho2", voice_encoder="e"))
-    scored = found["exp/scores/b2/ignorant.timing+rho2/OA/e_f"]
-    sides = "exp/xvectors/timing/e_enrolls exp/xvectors/timing/e_trials_f_b2"
-    assert "--backend rho2 --asnorm 0 " in scored and f" {sides} data/e_trials_f/trials " in scored
-    assert "--backend cosine_raw " in found["exp/scores/b2/similarity.timing+rho2/OP/e_f"]
-
-
 def test_without_a_recogniser_words_are_missing(plan, monkeypatch):
     """The channel is said to be missing where nothing recognises words."""
     monkeypatch.setattr(needs, "find_spec", lambda name: None)
@@ -1245,62 +912,3 @@ def test_evaluators_are_fused_where_two_heard_the_same_trials(plan: Plan) -> Non
     figures = found["exp/metrics/b2/ignorant.fused/OA/e_f"]
     assert f"--words {out}/words data/e_trials_f/trials {out}/scores " in figures
     assert "--unprotected exp/scores/original/unprotected.fused/OO/e_f/scores" in figures
-
-
-def test_fused_attacks_hear_one_draw(plan: Plan, corpus: Path) -> None:
-    """With --draws their scores by further draws were asked for, which nothing makes."""
-    protected = corpus / "data/e_enrolls_b2r"
-    protected.mkdir()
-    write_json(protected / "conf.json", {"is_random": True})
-    evaluators = "words/tfidf e/plda e/cosine fused"
-    planned = plan(systems="b2r", attackers="ignorant", evaluators=evaluators, draws="3")
-    figures = planned.tables.rows["metrics"]
-    again = {row.out for row in figures if "--another-draw" in row.values["lists"]}
-    told = {Path(out).parts[3].removeprefix("recordings_") for out in again}
-    assert told == {"ignorant.e+plda", "ignorant.e+cosine"}
-
-
-def test_figures_of_controls_were_not_gathered(plan: Plan, corpus: Path) -> None:
-    """--controls true measured them, and the report had no table of them."""
-    options = {"controls": "true", "systems": "b2", "attackers": "ignorant"}
-    made = "exp/metrics/copy/ignorant.e+cosine/OA/e_f"
-    (corpus / made).mkdir(parents=True)
-    assert f" {made} " in commands(plan(**options), **options)["exp/results"]
-
-
-def test_the_file_as_written_is_attacked_by_scores_alone(plan: Plan, corpus: Path) -> None:
-    """Content is standardised over its side, and what is no voice has no figures of voices. Of the
-    attackers who learn, weights are learnt from the people whom all of them held out."""
-    (corpus / "data/train/text").touch()
-    asked = WORDS | {
-        "evaluators": "content/cosine content/plda level/distance level/gaussian rhythm/gaussian "
-        "words/tfidf e/plda e/plda_pca fused fused_learnt",
-    }  # fmt: skip
-    found = commands(plan(**asked), **asked)
-    at = "exp/scores/b2/{}.{}/e_f"
-    assert "--backend cosine_scaled " in found[at.format("ignorant", "content+cosine/OA")]
-    assert "--backend distance " in found[at.format("ignorant", "level+distance/OA")]
-    trained = found["exp/gaussians/rhythm"]
-    assert "train_backend.py --lda-dim 100 --gaussian " in trained
-    assert "extract_channel.py rhythm data/train data/train" in found["exp/xvectors/rhythm/train"]
-    for out in ("backends", "held_out"):
-        assert "--pca-dim 100 " in found[f"exp/{out}/content.train_b2_const"]
-        assert "--pca-dim" not in found[f"exp/{out}/e.train_b2_const"]
-    assert "--pca-dim 100 " in found["exp/backends_pca/e.train_b2_const"]
-    assert "--pca-dim 100 " in found["exp/held_out/e.train_b2_const.plda"]
-    of = "exp/held_out/level.train_b2_const.gaussian"
-    assert "--kind gaussian " in found[of] and "exp/xvectors/level/train_b2_const" in found[of]
-    fused = found[at.format("semi_informed_backend", "fused_learnt/AA")]
-    names = ("content{}", "level{}.gaussian", "rhythm{}.gaussian", "e{}", "e{}.plda")
-    paths = (f"exp/held_out/{name.format('.train_b2_const')}" for name in names)
-    held = " ".join(f"--learn-from {path} data/train_b2_const" for path in paths)
-    assert fused.startswith(f"local/fuse_scores.py {held} data/e_trials_f/trials ")
-    attacks = {Path(out).parts[3] for out in found if "/scores/" in out and "fused_learnt" in out}
-    assert attacks == {
-        f"{who}.fused_learnt" for who in ("semi_informed", "semi_informed_backend", "unprotected")
-    }
-    bare = found["exp/scores/original/unprotected.fused_learnt/OO/e_f"]
-    assert "--learn-from" not in bare and "words" not in bare and "cosine" not in bare
-    voices = [out for out in found if re.search("similarity|legal|leakage", out)]
-    assert voices and all("e+plda" in out for out in voices)
-    assert "exp/metrics/b2/ignorant.level+distance/OA/e_f" in found

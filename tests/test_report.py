@@ -25,6 +25,7 @@ from local.metrics.detection import D_ECE_MAX
 from local.metrics.intervals import key
 from local.metrics.verification import attack, calibrations, empirical, prepare, prior_profile
 from local.options import write_figures
+from local.plan.labels import Labels, write_labels
 from local.report import pictures, tables
 from local.report.draw import inline, slug
 from local.report.findings import not_measured
@@ -174,9 +175,9 @@ class Run:
         assert compute([str(word) for word in (*command, folder / "metrics.json")]) == 0
         stamp(folder)
         family, attacker = named(who)
-        labels = ("toy_f", "f", system, family, attacker or "-", LABEL, condition)
-        self.figures += ["--figures", folder, *labels]
-        self.words += self.figures[-9:]
+        write_labels(folder, Labels("toy_f", "f", system, family, attacker, LABEL, condition))
+        self.figures += ["--figures", folder]
+        self.words += self.figures[-2:]
         return folder
 
     def archive(self, name: str, vectors: Vectors) -> Path:
@@ -387,8 +388,8 @@ class TestCollect:
         bad = tmp_path / "bad"
         bad.mkdir(parents=True)
         (bad / "metrics.json").write_text("{}")
-        labels = run.words[2:9]
-        words = ["--corpus-name", "x", *run.words[:9], "--figures", bad, *labels, tmp_path / "out"]
+        shutil.copy(run.words[1] / "labels.json", bad)
+        words = ["--corpus-name", "x", *run.words[:2], "--figures", bad, tmp_path / "out"]
         words = [str(word) for word in words]
         said = rf"{re.escape(str(bad))}: has no stamp.*\(1 left out in all"
         refuses(said, collect, words, kind=LossError)
@@ -400,11 +401,11 @@ class TestCollect:
         assert "has no stamp" in report_of(tmp_path / "out")
 
     @pytest.mark.parametrize("how", ["null", "[" * 100_000, "gone", "loop", "folder", "\xff", ""])
-    @pytest.mark.parametrize("name", ["conf.json", "attacker.json", "metrics.json"])
+    @pytest.mark.parametrize("name", ["conf.json", "attacker.json", "metrics.json", "labels.json"])
     def test_figures_left_out_ended_with_0(self, run, tmp_path, name, how):
         """A warning was all that told of it; a loop as conf.json gave none."""
         data = shutil.copytree(run.root / "data0", tmp_path / "data")
-        scores = shutil.copytree(run.words[12], tmp_path / "scores")
+        scores = shutil.copytree(run.words[5], tmp_path / "scores")
         shutil.copytree(run.words[1], scores, dirs_exist_ok=True)
         path = (data if name == "conf.json" else scores) / name
         path.unlink()
@@ -414,8 +415,8 @@ class TestCollect:
             path.mkdir()
         elif how != "gone":
             path.write_text(how, encoding="latin-1")
-        words = ["--corpus-name", "x", "--clips", 0, "--figures", scores, *run.words[2:9]]
-        words += ["--attack", scores, run.words[11], scores]
+        words = ["--corpus-name", "x", "--clips", 0, "--figures", scores]
+        words += ["--attack", scores, run.words[4], scores]
         words += ["--speech", "b2", run.root / "data", data, tmp_path / "out"]
         said = rf"{re.escape(str(path))}: .*\(1 left out in all; --allow-loss is 0\)"
         refuses(said, collect, [str(word) for word in words], kind=LossError)
@@ -431,8 +432,8 @@ class TestCollect:
         gone, data = tmp_path / "gone", shutil.copytree(run.root / "data0", tmp_path / "data")
         wavs = re.sub(r" .*/", f" {tmp_path}/nowhere/", (data / "wav.scp").read_text())
         (data / "wav.scp").write_text(wavs)
-        words = ["--corpus-name", "x", *run.words[:13], "--attack", *run.words[10:12], gone]
-        words += run.figures[9:]
+        words = ["--corpus-name", "x", *run.words[:6], "--attack", *run.words[3:5], gone]
+        words += run.figures[2:]
         words += ["--speech", "b2", run.root / "data", data, tmp_path / "out"]
         words = ["--allow-loss", 1 + len(SPEAKERS), *words]
         assert collect([str(word) for word in words]) == 0

@@ -323,7 +323,7 @@ def test_what_now_asks_for_what_was_not_run() -> None:
     assert what_now([bare()]) == []
     ours = [figure("b2", "ignorant", 0.3, 0.2, 0.4, evaluator="pyannote_synth/plda")]
     commands = [step.command for step in what_now(ours)]
-    assert "./run.sh --trainings 3 --train-evaluator true" in commands
+    assert "./run.sh --trainings 3" in commands
     assert "What now:" in render(weak)
 
 

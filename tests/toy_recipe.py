@@ -18,7 +18,7 @@ from utils.recipe import Planned, Tables, read_script
 
 HEAD = f"""#!/usr/bin/env bash
 set -euo pipefail
-stage=0 stop_stage=9 nj=2 alpha=1 list_stages=false
+stage=0 stop_stage=9 nj=2 alpha=1
 dry_run=false # [full]
 . {ROOT}/path.sh
 . {ROOT}/cmd.sh

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
-from itertools import groupby, pairwise
+from itertools import pairwise
 from pathlib import Path
 from shutil import rmtree
 
@@ -23,8 +23,8 @@ from utils.datadir import load_data_dir
 from utils.jobs import Job, Jobs, jobs_of
 from utils.orphans import lock_folder, start_guard
 from utils.parts import merge_parts, split_data_dir
-from utils.recipe import Foreseen, Planned, Row, Script, fill, write_plan
-from utils.stamps import Step, commit_of_code, names_in, read_stamp
+from utils.recipe import Foreseen, Planned, Row, Script, dependencies, fill, write_plan
+from utils.stamps import Step, commit_of_code, read_stamp
 from utils.tables import PARTIAL, write_json
 
 GRACE = 20.0  # seconds: longer than a launcher needs to cancel its jobs
@@ -46,26 +46,6 @@ def log(text: str) -> None:
 def complain(text: str) -> None:
     """Print a line on standard error."""
     print(f"{clear_line()}{text}", file=sys.stderr)
-
-
-def windows(steps: Sequence[tuple[int, str]]) -> list[list[tuple[int, str]]]:
-    """The steps of a script between those at which it plans anew."""
-    groups = groupby(steps, key=lambda step: bool(step[1]))
-    return [[*group] for is_table, group in groups if is_table]
-
-
-def dependencies(rows: Sequence[Row], commands: Sequence[Sequence[str]]) -> list[set[int]]:
-    """For each row the others whose outputs, or files in these, its command names."""
-    made = {out: place for place, row in enumerate(rows) for out in (*row.outs, *row.maybe)}
-    found = []
-    for place, words in enumerate(commands):
-        own: set[int] = set()
-        for name in (name for word in words for name in names_in(word)):
-            while name and name not in made:
-                name = name.rpartition("/")[0]
-            own |= {made[name]} if name else set()
-        found.append(own - {place})
-    return found
 
 
 class Driver:
@@ -112,21 +92,20 @@ class Driver:
         with refusing("--stage, --stop-stage: {}", ValueError):
             first, last = int(self.options["stage"]), int(self.options["stop_stage"])
             if not any(first <= stage <= last for stage in self.script.titles):
-                raise ValueError(f"no stage from {first} to {last}; --list-stages names them")
-        steps = [step for step in self.script.steps if first <= step[0] <= last]
+                raise ValueError(f"no stage from {first} to {last}; the last is {self.script.last}")
         with self._owned():
-            planned, planned_at = self._plan(), 0  # which writes settings of speech of others
+            (planned, rows), planned_at = self._plan(), 0  # which writes settings of others' speech
             self._record()
-            self._tell(planned)
-            self._tell_stale(planned, first)
-            for window in windows(steps):
+            self._tell(planned, rows)
+            self._tell_stale(rows, first)
+            for until in (*self.script.again, last):
                 if len(self.remade) > planned_at and not self.is_dry:
-                    planned, planned_at = self._plan(), len(self.remade)
-                    self._tell(planned)
-                rows = self.script.rows(planned.tables, window)
-                rows = [row for row in rows if row.out not in self.seen]
-                self.total = len({row.out for row in self.script.rows(planned.tables, steps)})
-                self._foresee(rows) if self.is_dry else self._make(rows)
+                    (planned, rows), planned_at = self._plan(), len(self.remade)
+                    self._tell(planned, rows)
+                asked = [row for row in rows if first <= row.stage <= last]
+                self.total = len(asked)
+                left = [row for row in asked if row.stage <= until and row.out not in self.seen]
+                self._foresee(left) if self.is_dry else self._make(left)
                 if self.failed or self.jobs.stopped_by:
                     return self._report_failure()
             whole = first <= self.script.last <= last and not self.is_dry
@@ -135,12 +114,12 @@ class Driver:
             self._end(planned)
         return self._tell_lacking(planned) if self.is_dry else 0
 
-    def _plan(self) -> Planned:
+    def _plan(self) -> tuple[Planned, list[Row]]:
+        """The plan, and its steps in order."""
         planned = self.plan()
-        self.script.check(planned.tables)
-        return planned
+        return planned, self.script.arrange(planned.tables, self.options)
 
-    def _tell(self, planned: Planned) -> None:
+    def _tell(self, planned: Planned, rows: Sequence[Row]) -> None:
         """Log the plan's notes, each once, and leave its tables where people look."""
         for note in planned.notes:
             if note not in self._told:
@@ -148,14 +127,13 @@ class Driver:
         self._told.update(planned.notes)
         if not self.is_dry:
             folder = Path("exp/plan") if self.recipe == "run" else Path("exp/plan", self.recipe)
-            write_plan(folder, self.script, planned.tables, self.options)
+            write_plan(folder, self.script, rows, self.options)
 
-    def _tell_stale(self, planned: Planned, first: int) -> None:
+    def _tell_stale(self, rows: Sequence[Row], first: int) -> None:
         """Complain where what earlier stages made is out of date and this run leaves it so. Stage 0
         reads whole corpora, and only its command is looked at."""
-        steps = [step for step in self.script.steps if step[0] < first]
         stale: dict[str, str] = {}
-        for row in self.script.rows(planned.tables, steps):
+        for row in (row for row in rows if row.stage < first):
             step, stamp = Step(row.outs, self.words(row), row.maybe), read_stamp(Path(row.out))
             why = step.why(stale) if stamp and row.stage else None
             if stamp and not row.stage and (made := stamp.get("command")) != step.words:
@@ -175,9 +153,8 @@ class Driver:
             log(f"stage {stage}: {self.script.titles[stage]}")
 
     def words(self, row: Row) -> list[str]:
-        """All words of a step's commands, with && between them, as in its stamp."""
-        commands = self.script.commands(row, self.options)
-        return [word for one in commands for word in ("&&", *one)][1:]
+        """All words of a step's commands, as in its stamp."""
+        return self.script.words(row, self.options)
 
     # ---- The folder.
 

@@ -5,10 +5,12 @@ import re
 import shlex
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 from utils.cli import UserError
+from utils.stamps import names_in
 from utils.tables import atomic_write
 
 MARK = "\x1f"  # between fields of a line of utils/recipe.sh
@@ -44,14 +46,15 @@ def fill(template: str, values: Mapping[str, Value], *, expand: bool = False) ->
 @dataclass(frozen=True)
 class Row:
     """Step of a plan. outs: its output folders. maybe: those that it may make or not. values: by
-    column, also `out`. cut: whether the first command can be run for parts of its {data}."""
+    column, also `out`. cut: whether the first command can be run for parts of its {data}. stage:
+    as `Script.arrange` finds it."""
 
     table: str
-    stage: int
     outs: tuple[str, ...]
     maybe: tuple[str, ...]
     values: Mapping[str, Value]
     cut: bool = False
+    stage: int = 0
 
     @property
     def out(self) -> str:
@@ -69,7 +72,6 @@ class Tables:
     def add(
         self,
         table: str,
-        stage: int,
         out: str,
         *,
         also: Sequence[str] = (),
@@ -79,7 +81,7 @@ class Tables:
     ) -> str:
         """Plan a step, unless it is planned already; returns OUT. RuntimeError for two steps that
         make one output."""
-        row = Row(table, stage, (out, *also), tuple(maybe), {**values, "out": out}, cut)
+        row = Row(table, (out, *also), tuple(maybe), {**values, "out": out}, cut)
         before = self._made.setdefault(out, row)
         if before is row:
             self.rows[table].append(row)
@@ -124,13 +126,14 @@ class Foreseen:
 
 @dataclass
 class Script:
-    """Contents of a recipe's script. titles: by stage. steps: stages and tables in their order;
-    without a table, that it is planned anew. programs: templates of the commands by table.
+    """Contents of a recipe's script. titles: by stage. stages: by table, in their order. again:
+    stages after which it is planned anew. programs: templates of the commands by table.
     job_options: options of launchers by program. last: the last stage; results: what is said after
     it, and above that the text of a file."""
 
     titles: dict[int, str] = field(default_factory=dict)
-    steps: list[tuple[int, str]] = field(default_factory=list)
+    stages: dict[str, int] = field(default_factory=dict)
+    again: list[int] = field(default_factory=list)
     programs: dict[str, tuple[str, ...]] = field(default_factory=dict)
     job_options: dict[str, str] = field(default_factory=dict)
     last: int = 0
@@ -142,20 +145,44 @@ class Script:
         values = {**options, **row.values}
         return [fill(template, values) for template in self.programs[row.table]]
 
-    def rows(self, tables: Tables, steps: Sequence[tuple[int, str]]) -> list[Row]:
-        """Rows of some steps in their order."""
-        return [row for at, table in steps for row in tables.rows[table] if row.stage == at]
+    def words(self, row: Row, options: Mapping[str, str]) -> list[str]:
+        """All words of a step's commands, with && between them, as in its stamp."""
+        commands = self.commands(row, options)
+        return [word for one in commands for word in ("&&", *one)][1:]
 
-    def check(self, tables: Tables) -> None:
-        """Raise a RuntimeError where a stage does not make what is planned in it."""
-        for table, rows in tables.rows.items():
-            for row in rows:
-                if (row.stage, table) not in self.steps:
-                    raise RuntimeError(f"stage {row.stage} does not make {table} of its plan")
+    def arrange(self, tables: Tables, options: Mapping[str, str]) -> list[Row]:
+        """All steps in the order of their stages, each behind what it reads. A step belongs to the
+        stage of its table, or to the one that makes what it reads, if that is later. RuntimeError
+        for a table without commands."""
+        if strange := tables.rows.keys() - self.stages.keys():
+            raise RuntimeError(f"no stage makes {min(strange)} of its plan")
+        rows = [row for table in self.stages for row in tables.rows.get(table, ())]
+        needs = dependencies(rows, [self.words(row, options) for row in rows])
+        at: dict[int, tuple[int, int]] = {}  # stage, and steps of it before this one
+        for place in TopologicalSorter(dict(enumerate(needs))).static_order():
+            before = [at[need] for need in needs[place]]
+            stage, depth = max([(self.stages[rows[place].table], -1), *before])
+            at[place] = stage, depth + 1
+        order = sorted(range(len(rows)), key=at.__getitem__)
+        return [replace(rows[place], stage=at[place][0]) for place in order]
+
+
+def dependencies(rows: Sequence[Row], commands: Sequence[Sequence[str]]) -> list[set[int]]:
+    """For each row the others whose outputs, or files in these, its command names."""
+    made = {out: place for place, row in enumerate(rows) for out in (*row.outs, *row.maybe)}
+    found = []
+    for place, words in enumerate(commands):
+        own: set[int] = set()
+        for name in (name for word in words for name in names_in(word)):
+            while name and name not in made:
+                name = name.rpartition("/")[0]
+            own |= {made[name]} if name else set()
+        found.append(own - {place})
+    return found
 
 
 def read_script(lines: Sequence[str]) -> Script:
-    """Read the lines of utils/recipe.sh. UserError for a table that has no commands, or two."""
+    """Read the lines of utils/recipe.sh. UserError for a table without commands, or named twice."""
     script, stage = Script(), 0
     for line in lines:
         kind, *words = line.split(MARK)
@@ -165,12 +192,11 @@ def read_script(lines: Sequence[str]) -> Script:
                 script.titles[stage] = words[1]
             case "each":
                 table, *templates = words
-                known = script.programs.setdefault(table, tuple(templates))
-                if not known or (templates and known != tuple(templates)):
+                if not templates or table in script.stages:
                     raise UserError(f"stage {stage}: each {table}: what are its commands?")
-                script.steps.append((stage, table))
+                script.programs[table], script.stages[table] = tuple(templates), stage
             case "plan_again":
-                script.steps.append((stage, ""))
+                script.again.append(stage)
             case "job_options":
                 script.job_options[words[0]] = words[1]
             case "end":
@@ -179,12 +205,14 @@ def read_script(lines: Sequence[str]) -> Script:
     return script
 
 
-def write_plan(folder: Path, script: Script, tables: Tables, options: Mapping[str, str]) -> None:
+def write_plan(
+    folder: Path, script: Script, rows: Sequence[Row], options: Mapping[str, str]
+) -> None:
     """Write FOLDER/<table>.tsv: the stage, output and commands of each step."""
     for old in folder.glob("*.tsv"):
         old.unlink()
-    for table, rows in tables.rows.items():
+    for table in dict.fromkeys(row.table for row in rows):
         with atomic_write(folder / f"{table}.tsv") as stream:
-            for row in rows:
+            for row in (row for row in rows if row.table == table):
                 line = " && ".join(map(shlex.join, script.commands(row, options)))
                 stream.write(f"{row.stage}\t{row.out}\t{line}\n")

@@ -4,9 +4,10 @@
 
 # shellcheck shell=bash
 # The recipe's:
-: "${command_line?}" "${list_stages?}" "${cpu_cmd?}" "${gpu_cmd?}" "${option_names?}"
+: "${command_line?}" "${cpu_cmd?}" "${gpu_cmd?}" "${option_names?}"
 
-declare -gA job_options # of cmd.sh
+declare -gA job_options    # of cmd.sh
+declare -gA corpus_setting # of conf/recipe.conf, by name, with defaults
 
 recipe_name=    # run, nist, generators or large
 recipe_lines=() # what the recipe says, a line each; fields are separated by $recipe_mark
@@ -21,25 +22,14 @@ begin_recipe() {
   }
 }
 
-# in_stage N TITLE: what follows belongs to stage N. With --list-stages only lists it.
-in_stage() {
-  if $list_stages; then
-    printf '%3d  %s\n' "$1" "$2"
-    return 1
-  fi
-  recipe_say stage "$@"
-}
+# in_stage N TITLE: what follows belongs to stage N.
+in_stage() { recipe_say stage "$@"; }
 
-# each TABLE 'COMMAND {column} ...'...: run the commands for each row of a table that belongs to this stage.
+# each TABLE 'COMMAND {column} ...'...: run the commands for each row of a table. A step of which a later stage makes what
+# it reads belongs to that stage.
 each() { recipe_say each "$@"; }
 
-# again TABLE...: the same, by the commands that these tables were given.
-again() {
-  local table
-  for table; do recipe_say each "$table"; done
-}
-
-# Plan anew where steps were made: whether a system draws something is known once it has protected speech.
+# Plan anew after this stage: whether a system draws something is known once it has protected speech.
 plan_again() { recipe_say plan_again; }
 
 recipe_say() {
@@ -50,8 +40,8 @@ recipe_say() {
 # end_recipe LAST_STAGE RESULTS [FILE]: run all that was said. RESULTS: where results are; FILE: what is said before that;
 # {table} stands for its first output.
 end_recipe() {
-  ! $list_stages || exit 0
-  local name words=("command_line=$command_line" "configured=${config_names[*]-}" "tested_train_generators=${tested_train_generators-}")
+  local name words=("command_line=$command_line" "configured=${config_names[*]-}")
+  for name in "${!corpus_setting[@]}"; do words+=("$name=${!name-${corpus_setting[$name]}}"); done
   for name in "${option_names[@]}"; do words+=("$name=${!name}"); done
   for name in "${!job_options[@]}"; do recipe_say job_options "$name" "${job_options[$name]}"; done
   recipe_say end "$@"

@@ -7,6 +7,7 @@ settings files are resolved by `choose` and `load`, words of a command by `find`
 import importlib
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
@@ -14,6 +15,13 @@ from utils.cli import UserError
 from utils.tables import StrPath
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Entry of a registry of which more is asked than its target; empty: it cannot be loaded."""
+
+    target: str
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
@@ -36,16 +44,27 @@ def load(target: str) -> Any:
     return getattr(importlib.import_module(module), attribute)
 
 
-def find(kinds: Mapping[str, str], word: str, what: str) -> tuple[Any, tuple[str, ...]]:
-    """Resolve a word to its target, and to the values of each <...> of its kind.
+def match(kinds: Iterable[str], word: str) -> tuple[str, tuple[str, ...]] | None:
+    """The first of some kinds that fits a word, and the values of its <...>; None where none does.
 
-    Kinds are names such as moonshine, or forms such as hub:<model>; the first that fits is taken.
+    Kinds are names such as moonshine, or forms such as hub:<model>.
+    """
+    for form in kinds:
+        if fits := re.fullmatch(re.sub(r"<\w+>", "(.+)", re.escape(form)), word):
+            return form, fits.groups()
+    return None
+
+
+def find(kinds: Mapping[str, str | Kind], word: str, what: str) -> tuple[Any, tuple[str, ...]]:
+    """Resolve a word to the target of its kind (`match`), and to the values of each <...>.
+
     UserError, with `what` as its kind, if none fits.
 
     >>> find({"cosine": "math:cos", "hub:<model>:<layer>": "math:sin"}, "hub:a/b:3", "")
     (<built-in function sin>, ('a/b', '3'))
     """
-    for form, target in kinds.items():
-        if fits := re.fullmatch(re.sub(r"<\w+>", "(.+)", re.escape(form)), word):
-            return load(target), fits.groups()
-    raise UserError(f"{word}: no {what}; known: {', '.join(kinds)}{did_you_mean(word, kinds)}")
+    targets = {form: k.target if isinstance(k, Kind) else k for form, k in kinds.items()}
+    targets = {form: target for form, target in targets.items() if target}
+    if found := match(targets, word):
+        return load(targets[found[0]]), found[1]
+    raise UserError(f"{word}: no {what}; known: {', '.join(targets)}{did_you_mean(word, targets)}")

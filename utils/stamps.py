@@ -15,7 +15,7 @@ left, keeps what one of the same command left, and marks OUT as started. Finishe
 and what was set aside goes; abandoned, after it failed, what was set aside is put back, and what it
 had made is kept for its next run. The next run also does so after one that was killed.
 
-As a program, `stamps.py OUT COMMAND...` makes OUT by a command, unless it is up to date.
+As a program, `stamps.py OUT COMMAND... [&& COMMAND...]` makes OUT, unless it is up to date.
 """
 
 import ast
@@ -30,7 +30,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import chain, takewhile
+from itertools import chain, groupby, takewhile
 from pathlib import Path
 from textwrap import shorten
 from typing import Any
@@ -486,7 +486,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if step.why() is not None:
         step.begin()
         Path(out).mkdir(parents=True, exist_ok=True)
-        status = subprocess.run(command, check=False).returncode
+        commands = (list(one) for is_one, one in groupby(command, "&&".__ne__) if is_one)
+        codes = (subprocess.run(one, check=False).returncode for one in commands)
+        status = next(filter(None, codes), 0)
         step.settle() if status else step.finish()
     return status
 

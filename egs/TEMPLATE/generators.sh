@@ -20,6 +20,8 @@ vectors=1000                                              # pseudo-speakers that
 . utils/recipe.sh
 begin_recipe generators "$@"
 
+label='local/label_figures.py {labels} {out}' # says what figures speak of
+
 if in_stage 0 "x-vectors, trained generators"; then
   each encoders 'steps/train_encoder.py --seed {seed} --device {device} {start} {unseen} {conf} {data} {out}'
   each xvectors 'steps/extract_xvectors.py {options} {encoder} {data} {out}' \
@@ -50,7 +52,7 @@ if in_stage 4 "voices of both genders together; tables and figure"; then
   each similarity 'steps/score_pairs.py --backend {backend} --asnorm {asnorm} --utt2spk {utt2spk} {rows} {columns}
     {out}/trials {out}/scores'
   each metrics 'local/compute_metrics.py {kind} --utt2spk {utt2spk} --bootstrap {bootstrap} --seed {seed} {lists}
-    {out}/metrics.json'
+    {out}/metrics.json' "$label"
   each results 'local/collect_study.py generators --corpus-name {corpus_name} {options} {threshold} {real} {out}'
 fi
 end_recipe 4 "results: {results}/RESULTS.md"

@@ -25,6 +25,8 @@ durations=          # table of each segment's nominal duration: segments of one 
 . utils/recipe.sh
 begin_recipe nist "$@"
 
+label='local/label_figures.py {labels} {out}' # says what figures speak of
+
 if in_stage 0 "segments, trial sets"; then
   each segments 'utils/combine_data_dirs.py {out} {sources}'
   each trials 'local/make_nist.py trials {options} {data} {out}'
@@ -46,23 +48,21 @@ if in_stage 1 "evaluators, x-vectors of the original segments, what the systems 
   each generators 'steps/train_generator.py --seed {seed} {options} {conf} {xvectors} {data} {out}'
 fi
 
-if in_stage 2 "protect: the profiles tested"; then
+if in_stage 2 "protect: the profiles tested, and their x-vectors"; then
   each commanded 'steps/protect_by_command.py --dataset {set} --seed {seed} --draw {draw} {conf} {data} {out}'
   each protected 'steps/anonymise.py --dataset {set} --seed {seed} {options} {conf} {data} {out} {wav}'
-  plan_again # a system that draws nothing has one profile
-  again commanded protected
   each external 'local/check_external.py {data} {folder} {out}'
+  plan_again # a system that draws nothing has one profile
 fi
 
-if in_stage 3 "x-vectors of the protected segments"; then
-  again xvectors given_xvectors
+if in_stage 3 "x-vectors of two profiles together"; then
   each joined 'steps/join_xvectors.py {out} {parts}'
 fi
 
 if in_stage 4 "scores and figures"; then
   each scores 'steps/score_trials.py --backend {backend} --asnorm {asnorm} {enrol} {trial} {trials} {out}/scores'
   each metrics 'local/compute_metrics.py {kind} --utt2spk {utt2spk} --bootstrap {bootstrap} --seed {seed} {lists}
-    {out}/metrics.json'
+    {out}/metrics.json' "$label"
 fi
 
 if in_stage 5 "tables"; then

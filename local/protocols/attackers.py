@@ -6,6 +6,7 @@ from itertools import product
 from pathlib import Path
 from typing import Annotated
 
+from steps.speaker.kinds import BACKENDS, VOICE, kind_of
 from utils.cli import UserError
 from utils.datadir import DataDir, check_apart, load_data_dir, read_noted, read_training_speakers
 from utils.settings import Count, OneOf, Part, parse_settings, read_settings
@@ -22,40 +23,6 @@ ALIGNED = "aligned"  # as ORIGINAL, after a rotation learnt on speech before and
 SCRATCH = "scratch"  # encoder and back end trained anew on protected speech
 FINETUNED = "finetuned"  # encoder, or a head on it, tuned on protected speech, back end anew
 BACKEND = "backend"  # frozen encoder, back end trained anew on protected speech
-TEXTUAL = ("words", "sounds")  # channels of what is said, which the back end tfidf compares
-RECOGNISED = (*TEXTUAL, "timing", "rhythm")  # channels made of what is recognised: words, or phones
-WRITTEN = ("content", "level", "energy", "rhythm")  # channels of the file as it is written
-SCORED = (*TEXTUAL, *WRITTEN)  # without figures that compare x-vectors as voices
-# Encoders that hear something else than the voice:
-CHANNELS = (*SCORED, "timing", "melody")
-OF_VOICES = (
-    "plda",
-    "plda_asnorm",
-    "plda_pca",
-    "cosine",
-    "cosine_asnorm",
-    "cosine_raw",
-)  # back ends
-COMPARED = {  # back ends of channels that do not take those of voices
-    **dict.fromkeys(TEXTUAL, ("tfidf",)), **dict.fromkeys(WRITTEN, ("cosine", "plda")),
-    "level": ("distance", "gaussian"), "rhythm": ("gaussian",),
-}  # fmt: skip
-RHO = ("rho1", "rho2")  # back ends of timing alone, which compare mean durations of phones
-# Encoders with nothing to train here; those of the voice are tuned by a head on their x-vectors.
-NOT_TRAINABLE = (
-    "resemblyzer", "pyannote", "pyannote_synth", "hub:", "given:", "content:", *CHANNELS,
-)  # fmt: skip
-
-
-def channel_of(encoder: str) -> str:
-    """Channel that an encoder hears, such as content for content:whisper; empty for the voice."""
-    name = encoder.partition(":")[0]
-    return name if name in CHANNELS else ""
-
-
-def comes_trained(encoder: str) -> bool:
-    """Whether an encoder has nothing to train here."""
-    return any(encoder.startswith(k) if k[-1] == ":" else encoder == k for k in NOT_TRAINABLE)
 
 
 @dataclass(frozen=True)
@@ -180,6 +147,7 @@ def plan_attacks(
 def _why_not(attacker: Attacker, system: AttackedSystem, evaluator: str, level: str) -> str:
     """Reason why an attack does not exist; an empty string where it does."""
     encoder, _, backend = evaluator.rpartition("/")
+    kind = kind_of(encoder)
     if "enrolment" in system.lacks and (
         attacker.enrolment != ORIGINAL or attacker.evaluator == ALIGNED
     ):
@@ -189,15 +157,15 @@ def _why_not(attacker: Attacker, system: AttackedSystem, evaluator: str, level: 
     if attacker.knows_target and system.level != "const":
         has = "only systems of level const have a target to know (--systems const_01)"
         return f"{has}; this one is {system.level}"
-    if attacker.evaluator == ALIGNED and channel_of(encoder):
+    if attacker.evaluator == ALIGNED and kind.hears != VOICE:
         return f"{encoder} is not a space of voices that protection could have rotated"
-    if attacker.evaluator == BACKEND and backend in ("cosine", "cosine_raw", "distance", *RHO):
+    if attacker.evaluator == BACKEND and not BACKENDS[backend].learns:
         has = f"--evaluators {encoder}/plda or {encoder}/cosine_asnorm"
         return f"the back end {backend} has nothing to train; {has} has"
-    if attacker.evaluator in (SCRATCH, FINETUNED) and comes_trained(encoder):
-        tuned = attacker.evaluator == FINETUNED and not channel_of(encoder)
+    if attacker.evaluator in (SCRATCH, FINETUNED) and not kind.trainable:
+        tuned = attacker.evaluator == FINETUNED and kind.hears == VOICE
         if not tuned:
-            head = "" if channel_of(encoder) else "a head on it (_finetuned), and "
+            head = "" if kind.hears != VOICE else "a head on it (_finetuned), and "
             why = "this encoder comes trained and cannot be trained here"
             return f"{why}; {head}its back end can (_backend)"
     wanted = _training_level(attacker, system, level)
@@ -365,7 +333,7 @@ def describe_encoder(name: str, sides: tuple[AttackSet, AttackSet]) -> Json:
 
     UserError if its training data has a speaker of enrolment or trials.
     """
-    if channel_of(name) or name == "fused":
+    if name == "fused" or kind_of(name).hears != VOICE:
         return {"encoder": name, "trained": "nothing is"}
     path = Path(name) / "encoder.yaml"
     if not is_there(path):
@@ -390,11 +358,11 @@ def record_attack(
 ) -> Json:
     """Make the record of an attack. UserError if the data do not fit the attacker.
 
-    name: of the table of attackers, or unprotected; a further run ends in _draw<n>. pairs: the
+    name: of the table of attackers, or unprotected. pairs: the
     protected set of which an aligned attacker also has the original.
     """
     known = {"unprotected": UNPROTECTED, **ATTACKERS}
-    if (attacker := known.get(name.partition("_draw")[0])) is None:
+    if (attacker := known.get(name)) is None:
         raise UserError(f"--attacker: {name} is unknown; known: {' '.join(ATTACKERS)}")
     sides = AttackSet.read(enrol), AttackSet.read(trial)
     for side, wanted in zip(sides, attacker.condition, strict=True):

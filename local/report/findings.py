@@ -11,10 +11,11 @@ import numpy as np
 from pandas import DataFrame
 
 from local.metrics.detection import WEAK
-from local.protocols.attackers import ATTACKERS, comes_trained
+from local.protocols.attackers import ATTACKERS
 from local.report import frame, select
 from local.report.frame import Results, attacker, group_of, number, say, value_of, where
 from local.report.select import FEWEST, NO_RISE, SummaryRow, unprotected
+from steps.speaker.kinds import STRONG, kind_of, shipped
 
 _TRAINING = re.compile(r"_seed\d+(?=[_/+]|$)")  # what sets trainings of one evaluator apart
 EER = frame.MEASURES["eer"]
@@ -156,19 +157,18 @@ def what_now(results: Results) -> list[Advice]:
     if not run:
         return []
     evaluators, own = frame.each(eers, "evaluator"), [a for a in ATTACKERS if a in run]
-    hears = any(name.startswith(select.PRETRAINED) for name in evaluators)
+    hears = any(name.startswith(STRONG) for name in evaluators)
     deaf = too_weak(results) or _deaf(results)
     learnt = not run.isdisjoint(select.TAUGHT)
     anew = [a for a in ATTACKERS if a in run or a == "semi_informed"]
     encoders = {name.rpartition("/")[0] for name in evaluators}
-    again = "3" if not all(map(comes_trained, encoders)) else "3 --train-evaluator true"
-    trains = " " not in again or "pyannote_synth" in encoders
+    trains = any(kind_of(name).trainable or shipped(name) for name in encoders)
     more = ["semi_informed_backend", "semi_informed_finetuned"]
     steps = (
         (deaf and not hears, "evaluators", [*evaluators, "pyannote/cosine"]),
         (not learnt, "attackers", [*own, *more]),
         (learnt and anew != own, "attackers anew", anew),
-        (trains and not any(map(_TRAINING.search, evaluators)), "trainings", again),
+        (trains and not any(map(_TRAINING.search, evaluators)), "trainings", "3"),
         (_too_few(results), "corpus", "FOLDER"),
     )
     return [

@@ -33,7 +33,7 @@ from utils.tables import is_there, read_bytes, read_json, write_file
 # What a figure speaks of. family: what was done; attacker: who did it, or whose evaluator it was;
 # empty where that is nobody of local/protocols/attackers.py (of NIST's lists, the profile).
 # condition: OO OA AA; OO-OP-PP for voice similarity matrices, OO-OA-AA for gains on the
-# enrolment-trial lists. Who computes figures gives these labels (Labels of local/plan/options.py).
+# enrolment-trial lists. Who computes figures gives these labels (Labels of local/plan/labels.py).
 LABELS = ("split", "gender", "system", "family", "attacker", "evaluator", "condition")
 WHERE = ("corpus", *LABELS)
 VERIFICATION, LEGAL, UTILITY = "verification", "legal", "utility"

@@ -24,9 +24,9 @@ import soundfile
 
 from local.metrics import verification
 from local.metrics.intervals import COLUMNS
+from local.plan.labels import read_labels
 from local.report.frame import (
     COUNTS,
-    LABELS,
     MEASURES,
     METRICS,
     SETTINGS,
@@ -51,13 +51,15 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 
-def labelled(lists: Iterable[Sequence[str]]) -> dict[Path, Row]:
-    """Subject of each folder of figures; lists: a folder and the words for LABELS, `-` for none
-    (`Labelled` of local/options.py)."""
-    return {
-        Path(folder): dict(zip(LABELS, ("" if w == "-" else w for w in words), strict=True))
-        for folder, *words in lists
-    }
+def labelled(folders: Iterable[Path]) -> tuple[dict[Path, Row], list[Missing]]:
+    """Labels of each folder of figures (`Labelled` of local/options.py), and the folders that have
+    none, each with why."""
+    found, missing = usable((folder, partial(_labels, folder)) for folder in folders)
+    return dict(found), missing
+
+
+def _labels(folder: Path) -> tuple[Path, Row]:
+    return folder, read_labels(folder)._asdict()
 
 
 def read_figures(folder: Path) -> Json:
@@ -164,6 +166,11 @@ def _scores(trials_path: Path, *folders: Path) -> list[Bool | Float64]:
     ]
 
 
+def _is_defined(folder: Path) -> bool:
+    """Whether two runs differ, so that their C_ECE is defined."""
+    return read_figures(folder)["c_ece_linear"] is not None
+
+
 def gather(
     folders: Mapping[Path, Row], used: Container[Path],
     attacks: Sequence[Sequence[Path]], runs: Sequence[Sequence[Path]],
@@ -180,7 +187,8 @@ def gather(
         return _entry(folders[of], curves(*_scores(trials, *scores)))
 
     attacked, lost = usable((own[2], partial(draw, verification.attack, *own)) for own in attacks)
-    ran, also = usable((own[2], partial(draw, verification.calibrations, *own)) for own in runs)
+    defined = (own for own in runs if own[0] not in used or _is_defined(own[0]))
+    ran, also = usable((own[2], partial(draw, verification.calibrations, *own)) for own in defined)
     found = of_metrics({folder: where for folder, where in folders.items() if folder in used})
     found |= {"attacks": attacked, "calibrations": ran}
     return {**found, "prior": shorten(verification.prior_profile())}, [*lost, *also]

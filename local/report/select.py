@@ -90,7 +90,6 @@ NAMED_OFTEN, NAMED_MOSTLY = 0.25, 0.5  # shares of people named
 FEWEST = 10  # people with target trials; fewer speak for nobody else
 LINKED = 0.5  # linkability of the worst-protected person from which on nobody is called hidden
 LEVEL = 0.05  # of all tests of EERs of one system together, and of all of naming
-PRETRAINED = ("pyannote", "hub:")  # encoders that thousands of voices have made strong
 HEADROOM = 0.1  # that a control must find more than the attack's lower bound, to be passed
 DOSED = [name for name in CONTROLS if "_leak_" in name]  # controls that leak a known share
 TRAINING = [name for name in ATTACKERS if name.startswith("semi_informed")]

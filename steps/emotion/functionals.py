@@ -23,15 +23,8 @@ if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
 
 
-# ---- Recognisers by name, their output, and its files.
-#
-# Each takes a data directory, the values for <...>, and as keywords what the program was asked:
-# features (functionals of the utterances), training (data directories with theirs), device,
-# progress. It returns a Recognised.
-RECOGNISERS = {
-    "functionals": "steps.emotion.functionals:recognise_by_functionals",
-    "hub:<model>": "steps.emotion.hub:recognise_by_hub",
-}
+# ---- Output of a recogniser, and its files.
+
 Recognised = tuple[pd.DataFrame, dict[str, object]]
 """Probability of each emotion (columns) by utterance (rows), and settings of the recogniser.
 

@@ -9,6 +9,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from steps.speaker import kinds
 from steps.speaker import vectors as xvectors
 from steps.speaker.vectors import Plda
 from utils import archives
@@ -24,16 +25,7 @@ from utils.trials import Ids, Trials
 #
 # so that a block of scores is one matrix product, with cosine as with PLDA.
 
-# Values for <...> are arguments.
-BACKENDS = {
-    "cosine": "steps.speaker.backends:CentredCosine",
-    "cosine_raw": "steps.speaker.backends:CosineBackend",
-    "cosine_scaled": "steps.speaker.backends:ScaledCosine",
-    "distance": "steps.speaker.backends:Distance",
-    "rho1": "steps.channels.recognised:Rho1",
-    "rho2": "steps.channels.recognised:Rho2",
-    "<folder>": "steps.speaker.backends:read_folder",
-}
+SCALED = "cosine_scaled"  # in the place of cosine, for vectors of different units
 IDF = "idf.vec"
 logger = logging.getLogger(__name__)
 LEAST_VARIATION = 1e-12  # of the mean square of all x-vectors
@@ -346,8 +338,10 @@ def load_normalised(name: str, top: int) -> Backend:
 
 
 def load_backend(name: str) -> Backend:
-    """Load a back end of BACKENDS; a folder is one of steps/train_backend.py (or Kaldi)."""
-    kind, found = find(BACKENDS, name, "back end")
+    """Load a back end of kinds.BACKENDS, or SCALED, or a folder of steps/train_backend.py (or
+    Kaldi)."""
+    others = {SCALED: f"{__name__}:ScaledCosine", "<folder>": f"{__name__}:read_folder"}
+    kind, found = find({**kinds.BACKENDS, **others}, name, "back end")
     return kind(*found)
 
 

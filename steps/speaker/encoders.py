@@ -12,6 +12,7 @@ import torch
 from steps.audio import SAMPLE_RATE, Losses, keep_speech, read_audio
 from steps.speaker.config import EncoderConfig
 from steps.speaker.features import Features
+from steps.speaker.kinds import ENCODERS
 from steps.speaker.network import MINIMUM_FRAMES, EncoderNetwork
 from steps.training.settings import read_config
 from steps.training.weights import fill_network, load_hub_model, load_state, use_device
@@ -35,18 +36,6 @@ from utils.tables import need_files, write_map
 
 Samples = npt.NDArray[np.float32] | npt.NDArray[np.float64]
 MINIMUM_SECONDS = MINIMUM_FRAMES * 0.01
-# Values for <...>, and the device, are arguments.
-ENCODERS = {
-    "resemblyzer": "steps.speaker.encoders:ResemblyzerEncoder",
-    "pyannote": "steps.speaker.pyannote:PyannoteEncoder",
-    "melody": "steps.channels.recognised:MelodyEncoder",
-    "level": "steps.channels.written:LevelEncoder",
-    "energy": "steps.channels.written:EnergyEncoder",
-    "content": "steps.channels.written:ContentEncoder",
-    "content:<extractor>": "steps.channels.written:ContentEncoder",
-    "hub:<model>": "steps.speaker.encoders:HubEncoder",
-    "<folder>": "steps.speaker.encoders:load_trained",
-}
 PARTIAL_SECONDS = 1.6  # length of Resemblyzer's windows
 SHORTEST_WHOLE_SECONDS = 0.1
 
@@ -163,7 +152,8 @@ def need_seconds(samples: Samples, seconds: float, what: str = "long") -> None:
 
 
 def load_encoder(name: str, device: str = "cpu") -> Encoder:
-    """Make the encoder of a name (table above); `device`: cpu or cuda. One thread a process."""
+    """Make the encoder of a name (table above), with the values for <...> of its kind and the
+    device, cpu or cuda. One thread a process."""
     use_device(device)
     kind, found = find(ENCODERS, name, "encoder")
     return kind(*found, device)

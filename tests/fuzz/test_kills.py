@@ -24,16 +24,16 @@ if in_stage 2 "side by side"; then
   each counted 'tests/fuzz/toy_speech.py count {alpha} {of}/figures {out}/figures'
 fi
 if in_stage 3 "all together"; then
-  again counted
+  each summed 'tests/fuzz/toy_speech.py count {alpha} {of}/figures {out}/figures'
 fi
 """
 PROTECTED = "exp/protected"
 ROWS = (
-    {"table": "protected", "stage": 1, "out": PROTECTED, "data": "data/set", "cut": "utterances",
+    {"table": "protected", "out": PROTECTED, "data": "data/set", "cut": "utterances",
      "wav": f"{PROTECTED}/wav"},
-    {"table": "counted", "stage": 2, "out": "exp/left", "of": PROTECTED},
-    {"table": "counted", "stage": 2, "out": "exp/right", "of": PROTECTED},
-    {"table": "counted", "stage": 3, "out": "exp/results", "of": "exp/left"},
+    {"table": "counted", "out": "exp/left", "of": PROTECTED},
+    {"table": "counted", "out": "exp/right", "of": PROTECTED},
+    {"table": "summed", "out": "exp/results", "of": "exp/left"},
 )  # fmt: skip
 
 
