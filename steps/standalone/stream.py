@@ -283,15 +283,16 @@ def convert_pieces(
     longest: float = LONGEST,
     *,
     keeps_length: bool = True,
+    context: bool = True,
 ) -> Iterator[Piece]:
     """Yield converted pieces of channels that arrive in blocks (n, c).
 
     converts: of each channel, speech (n,) -> (n,), of any level. A stretch without any change, such
-    as digital silence, becomes silence. Without keeps_length speech may become of any length, and
-    pieces follow one another where it is quiet.
+    as digital silence, becomes silence. Without keeps_length speech may become of any length.
+    Without it, or without context, pieces follow one another where it is quiet.
     """
     half, before = round(FADE * SAMPLE_RATE / 2), 0
-    for stretch, own in pieces(blocks, longest, CONTEXT if keeps_length else 0.0):
+    for stretch, own in pieces(blocks, longest, CONTEXT if keeps_length and context else 0.0):
         given = [_centred(channel) for channel in stretch.T]
         parts = [
             convert(channel) if channel.any() else channel

@@ -187,6 +187,12 @@ STYLES: dict[str, dict[str, object]] = {
     "reference": {"f0": "predicted", "keep": []},
 }
 """Names for the origin of the prosody, in settings of a system on a recogniser's content."""
+KEEP = "keep"
+TIMES = ("predicted", KEEP)
+"""Time of what is read: phones as long as they usually are; or every word in its place."""
+TOLD = ("read", "heard", "hushed", "unread")
+"""What becomes of the seconds of speech that is read: words that are read, and words that stay as
+they were heard; sounds between words that become pauses; speech that could not be read."""
 SOURCE_SHARE = 0.0
 """Default share of the source's own, moved frames in a conversion on WORLD frames."""
 F0Map = Callable[[Float64], Float64]

@@ -14,11 +14,21 @@ from torch.nn import functional
 from torch.nn.utils.parametrizations import weight_norm
 
 from steps.asr.recognisers import make_recogniser
+from steps.audio import SAMPLE_RATE
 from steps.content.extractors import at_frames, at_places, load_extractor
-from steps.content.reading import Reader
+from steps.content.reading import PlaceReader, Reader, heard_words
 from steps.content.units import UnitSettings, make_units
 from steps.synthesis import world
-from steps.synthesis.base import REMAINS, ContentMap, F0Map, Target, tilt, trained_files
+from steps.synthesis.base import (
+    KEEP,
+    REMAINS,
+    TIMES,
+    ContentMap,
+    F0Map,
+    Target,
+    tilt,
+    trained_files,
+)
 from steps.synthesis.f0 import HIGHEST_HZ, LOWEST_HZ, VOICED_HZ, F0Stats, unbroken
 from steps.synthesis.trained import DiscriminatorConfig, TrainedSynthesiser, in_blocks
 from steps.training.settings import CropSeconds, RampSettings
@@ -384,10 +394,13 @@ class BnSynthesiser(TrainedSynthesiser):
         *,
         own_f0: bool = False,
         reads: str | None = None,
+        time: str = TIMES[0],
+        doubt: float = 1.0,
     ) -> None:
         """keep: parts of base.REMAINS that stay the source's. own_f0: F0 is the network's, within
-        the target's range. reads: the recogniser whose words are read anew. UserError where the
-        network has no F0 of its own, or cannot read."""
+        the target's range. reads: the recogniser whose words are read anew; time: one of TIMES;
+        doubt: see `PlaceReader`. UserError where the network has no F0 of its own, or cannot read.
+        """
         super().__init__(config, network, where)
         for name in keep:
             if name not in self.keeps:
@@ -397,6 +410,9 @@ class BnSynthesiser(TrainedSynthesiser):
         if reads and network.reader is None:
             raise UserError(f"{where}: reads: it was trained without network.reader")
         self._recogniser = make_recogniser(reads) if reads else None
+        self._placer: PlaceReader | None = None
+        if self._recogniser and time == KEEP:
+            self._placer = PlaceReader(self._recogniser, network.reader, doubt)
         self.extractor = load_extractor(config.content)
         self.keep, self._own_f0 = tuple(keep), own_f0
 
@@ -419,18 +435,22 @@ class BnSynthesiser(TrainedSynthesiser):
 
     def convert(self, wave: Float64, target: Target, f0: F0Map) -> Float64:
         """Only the target's x-vector counts, and its F0 if the network makes F0; the mean power
-        stays. What is read has a length and a power of its own; without words it is silence of the
-        source's length."""
+        stays. What is read has a power of its own, and a length of its own unless it is read in its
+        own time; without words it is then silence of the source's length."""
+        return self.tell(wave, target, f0)[0]
+
+    def tell(self, wave: Float64, target: Target, f0: F0Map) -> tuple[Float64, dict[str, float]]:
+        """Converted speech, and seconds of it: `read`, `heard`, `hushed` (see `InPlace`), and
+        `unread` where none of it could be read in its own time."""
         unit = self.speaker(target)
         level, n_samples, wave = float(np.mean(wave**2)), len(wave), raised(wave)
-        content, source = self._hear(wave) if self._recogniser is None else self._read(wave)
+        content, source, seconds = self._found(wave, target.content)
         source = replace(source, energy_range=target.energy)
         if not source.sounds.any():
-            return np.zeros(n_samples)
-        if self._recogniser is not None:
-            n_samples, level = len(source.f0) * world.HOP, _READ_LEVEL**2
-        if target.content is not None:
-            content = self._changed(content, target.content)
+            return np.zeros(n_samples), seconds
+        if "read" in seconds:
+            level = _READ_LEVEL**2
+            n_samples = n_samples if self._placer else len(source.f0) * world.HOP
         content = at_frames(content, self.extractor, len(source.f0), world.HOP)
         if self._own_f0:
             contour = self._predict_f0(content, source.f0 > VOICED_HZ, target.f0)
@@ -447,7 +467,33 @@ class BnSynthesiser(TrainedSynthesiser):
         inputs = self.network.inputs_of(content, contour, source.energy)
         out = self._say(torch.from_numpy(inputs.T.copy())[None], unit, contour, source, n_samples)
         out *= np.sqrt(level / (float(np.mean(out**2)) or 1.0))
-        return self.limited(out)
+        return self.limited(out), seconds
+
+    def _found(
+        self, wave: Float64, change: ContentMap | None
+    ) -> tuple[Float32, SourceFeatures, dict[str, float]]:
+        """Content (T, d) to be spoken, changed, what else of the source counts, and the seconds of
+        `tell`."""
+        if self._recogniser is None:
+            content, source = self._hear(wave)
+            return self._changed(content, change), source, {}
+        if self._placer is None:
+            content, source = self._read(wave)
+            return self._changed(content, change), source, {"read": len(source.f0) / 100}
+        content, source = self._hear(wave)
+        content = self._changed(content, change)
+        found = None
+        if len(content):
+            found = self._placer.read(wave, self.extractor, len(content))
+        if found is None:
+            return content, source, {"unread": len(wave) / SAMPLE_RATE}
+        read = self._changed(self._spoken(found.content), change)
+        heard = found.heard[:, None]
+        mixed = np.where(heard > 0, heard * content + (1 - heard) * read, read)
+        shares = at_frames(heard, self.extractor, len(found.voiced), world.HOP)
+        ours = shares[:, 0] < 0.5
+        contour = np.where(ours, found.voiced * LOWEST_HZ, source.f0)
+        return mixed, replace(source, f0=contour, sounds=ours | source.sounds), found.seconds
 
     def _hear(self, wave: Float64) -> tuple[Float32, SourceFeatures]:
         """Content (T, d) of speech, and what else of it counts."""
@@ -461,17 +507,22 @@ class BnSynthesiser(TrainedSynthesiser):
         assert self._recogniser is not None and self.network.reader is not None
         text = ""
         if sounding(wave, 1 + len(wave) // world.HOP).any():
-            found = self._recogniser.recognise("", wave)
-            text = found if isinstance(found, str) else found.words
+            text, _ = heard_words(self._recogniser, wave)
         normal, voiced = self.network.reader.read(text, self.extractor)
-        mean, sd = (self.network.statistic(f"content_{name}") for name in ("mean", "sd"))
         said = SourceFeatures(voiced * LOWEST_HZ, np.ones(len(voiced), bool), None, None)
-        return (mean + sd * normal).astype(np.float32), said
+        return self._spoken(normal), said
 
-    def _changed(self, heard: Float32, change: ContentMap) -> Float32:
-        """Content (T, d) after a change that works on deviations from the mean."""
+    def _spoken(self, normal: npt.NDArray[np.floating]) -> Float32:
+        """Content (T, d) from its deviations from the mean."""
         mean, sd = (self.network.statistic(f"content_{name}") for name in ("mean", "sd"))
-        return (mean + sd * change((heard - mean) / sd)).astype(np.float32)
+        return (mean + sd * normal).astype(np.float32)
+
+    def _changed(self, heard: Float32, change: ContentMap | None) -> Float32:
+        """Content (T, d) after a change, if any, that works on deviations from the mean."""
+        if change is None:
+            return heard
+        mean, sd = (self.network.statistic(f"content_{name}") for name in ("mean", "sd"))
+        return self._spoken(change((heard - mean) / sd))
 
     @torch.no_grad()
     def _say(
