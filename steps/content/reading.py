@@ -329,6 +329,7 @@ class Reader(nn.Module):
 # ---- Speech read in its own time: what of it is read, and what stays as it was heard.
 
 _FADE = 5  # frames of content over which what is read and what is heard are faded into each other
+_AGREES = 0.5  # cosine of content as read and as heard of a word that was said
 _UNREAD = 0.5  # largest share of words, by their time, that may be doubtful
 _LOUD = 0.01  # power beside the mean one of words, from which on a sound between them counts
 
@@ -348,43 +349,54 @@ class PlaceReader:
     """Reading of the words of speech at the places where they are."""
 
     def __init__(self, recogniser: Recogniser, reader: Reader, doubt: float) -> None:
-        """doubt: a word is heard if the recogniser's probability of another one is above this."""
+        """doubt: a word stays as it was heard where the recogniser's probability of it, less where
+        content as read and as heard disagree, is below 1 - doubt."""
         from steps.asr.engines import Aligner
 
         self._recogniser, self._reader, self._doubt = recogniser, reader, doubt
         self._aligner = Aligner()
 
-    def read(self, wave: Float64, of: ContentLayout, n: int) -> InPlace | None:
-        """Read a signal (m,) at 16 kHz with n frames of content; None where that cannot be: it has
-        no words, or does not say what was recognised, or most of that is doubtful."""
+    def read(self, wave: Float64, heard: Float64, of: ContentLayout) -> InPlace | None:
+        """Read a signal (m,) at 16 kHz, of content heard (T, d), normalised; None where that cannot
+        be: it has no words, does not say what was recognised, or most of that is doubtful."""
         text, sure = heard_words(self._recogniser, wave)
-        words, n_frames = words_of(phones_of(text)), 1 + len(wave) // (SAMPLE_RATE // 100)
+        words, n_frames = words_of(phones_of(text)), 1 + len(wave) * 100 // SAMPLE_RATE
         try:
             found = self._aligner.find("", wave, names_of(words))
         except UserError:
-            return None
-        doubtful = sure_of(words, text, sure) < 1 - self._doubt
-        lasts = np.diff(found)[:, 0]
-        if lasts[doubtful].sum() > _UNREAD * lasts.sum():
             return None
         spans = settled(found, [len(word) for word in words])
         phones = [phone for word in words for phone in word]
         usual = self._reader.lengths(phones)  # without pauses, which the source has
         ends = np.cumsum([len(word) for word in words])
         placed = in_place(words, np.split(usual, ends[:-1]), spans, n_frames)
-        content, voiced = self._reader.say(placed, of, n)
-        mask = np.zeros(n_frames, bool)
-        for begin, end in np.array(spans)[doubtful]:
-            mask[begin:end] = True
-        said = np.zeros(n_frames, bool)
-        for begin, end in spans:
-            said[begin:end] = True
-        seconds = {
-            "read": (said & ~mask).sum() / 100,
-            "heard": mask.sum() / 100,
-            "hushed": (~said & _loud(wave, said)).sum() / 100,
-        }
-        return InPlace(content, voiced, _faded(mask, of, n), seconds)
+        content, voiced = self._reader.say(placed, of, len(heard))
+        times = np.rint((np.arange(len(heard)) * of.hop + of.first) / SAMPLE_RATE * 100)
+        known = agreement(content, heard, [(times >= a) & (times < b) for a, b in found])
+        doubtful = sure_of(words, text, sure) * known < 1 - self._doubt
+        lasts = np.diff(found)[:, 0]
+        if lasts[doubtful].sum() > _UNREAD * lasts.sum():
+            return None
+        said, kept = np.zeros(n_frames, bool), np.zeros(n_frames, bool)
+        for (begin, end), unsure in zip(spans, doubtful, strict=True):
+            said[begin:end], kept[begin:end] = True, unsure
+        hushed = ~said & _loud(wave, said)
+        seconds = {"read": said & ~kept, "heard": kept, "hushed": hushed}
+        shares = _faded(kept[np.clip(times.astype(int), 0, n_frames - 1)])
+        return InPlace(
+            content, voiced, shares, {x: float(y.sum()) / 100 for x, y in seconds.items()}
+        )
+
+
+def agreement(read: Float32, heard: Float64, words: Sequence[Bool]) -> Float64:
+    """Agreement (W,) of content as read and as heard (T, d) over the frames (T,) of each word: 0
+    none, 1 from a cosine of _AGREES on; 1 where a word has no frame."""
+    one, other = read - read.mean(axis=0), heard - heard.mean(axis=0)
+    products = [(one * other).sum(axis=1), (one**2).sum(axis=1), (other**2).sum(axis=1)]
+    sums = np.array([[x[mask].sum() for x in products] for mask in words])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        cosines = sums[:, 0] / np.sqrt(sums[:, 1] * sums[:, 2])
+    return np.clip(np.nan_to_num(cosines, nan=1.0) / _AGREES, 0, 1)
 
 
 def heard_words(recogniser: Recogniser, wave: Float64) -> tuple[str, Sequence[float]]:
@@ -395,15 +407,10 @@ def heard_words(recogniser: Recogniser, wave: Float64) -> tuple[str, Sequence[fl
     return text, sure or [1.0] * len(text.split())
 
 
-def _faded(mask: Bool, of: ContentLayout, n: int) -> Float32:
-    """Shares (n,) of frames of content of a mask (U,) of frames of 10 ms, rising and falling
-    around its edges."""
-    times = (np.arange(n) * of.hop + of.first) / SAMPLE_RATE * 100
+def _faded(mask: Bool) -> Float32:
+    """Shares (T,) of a mask of frames of content, rising and falling around its edges."""
     window = np.hanning(_FADE + 2)[1:-1]
-    shares = mask[np.clip(np.rint(times).astype(int), 0, len(mask) - 1)].astype(np.float64)
-    if not n:
-        return np.zeros(0, np.float32)
-    padded = np.pad(shares, _FADE // 2, mode="edge")
+    padded = np.pad(mask.astype(np.float64), _FADE // 2, mode="edge")
     return np.convolve(padded, window / window.sum(), "valid").astype(np.float32)
 
 

@@ -481,10 +481,11 @@ class BnSynthesiser(TrainedSynthesiser):
             content, source = self._read(wave)
             return self._changed(content, change), source, {"read": len(source.f0) / 100}
         content, source = self._hear(wave)
+        if not len(content):
+            return content, source, {}
+        mean, sd = (self.network.statistic(f"content_{name}") for name in ("mean", "sd"))
+        found = self._placer.read(wave, (content - mean) / sd, self.extractor)
         content = self._changed(content, change)
-        found = None
-        if len(content):
-            found = self._placer.read(wave, self.extractor, len(content))
         if found is None:
             return content, source, {"unread": len(wave) / SAMPLE_RATE}
         read = self._changed(self._spoken(found.content), change)
