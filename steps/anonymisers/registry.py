@@ -159,6 +159,7 @@ class Anonymiser(sources.FromSettings):
     may raise a soft piece of a long recording, whose pieces it converts one by one; None: its
     speech has the level of each piece. context: whether it hears more than a piece, on either side.
     ends: `one`: silence before and after the speech of a recording becomes ENDS; `keep`.
+    words_alone: whether its speech is made by `say`, of what `hear` finds, and of nothing else.
     """
 
     level: str
@@ -168,6 +169,7 @@ class Anonymiser(sources.FromSettings):
     raised: float | None = None
     context: bool = True
     ends: str = ENDINGS[0]
+    words_alone: bool = False
 
     @classmethod
     def describe(cls, settings: Any, path: StrPath) -> Description:
@@ -180,6 +182,16 @@ class Anonymiser(sources.FromSettings):
     ) -> Spoken:
         """Protect (n,) float64 at 16 kHz; returns speech, (n,) if it `keeps_length`, and further
         columns of pseudo.tsv."""
+
+    def hear(self, wave: Float64) -> str:
+        """Words of speech (n,)."""
+        raise NotImplementedError
+
+    def say(
+        self, words: str, key: sources.VoiceKey, source: sources.SourceSpeaker
+    ) -> Iterator[Spoken]:
+        """Yield speech of words part by part, and further columns as `transform`."""
+        raise NotImplementedError
 
     def settings(self) -> dict[str, object]:
         """All settings, defaults included, in the form of conf/systems/*.yaml."""

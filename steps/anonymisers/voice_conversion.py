@@ -2,8 +2,8 @@
 
 import hashlib
 import math
-from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections import Counter, OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -161,9 +161,10 @@ class VoiceConversion(Anonymiser):
             or (own.content is not None and own.content.is_random)
         )  # fmt: skip
         self.keeps_length, self.context, self.ends = own.keeps_length, not own.reads, own.ends
+        self.words_alone = bool(own.reads) and own.time != base.KEEP
         if not own.synthesiser.startswith("nsf") and "energy" not in own.keep:
             # Where only words are left nothing is noise.
-            self.raised = math.inf if own.reads and not own.keeps_length else RAISED
+            self.raised = math.inf if self.words_alone else RAISED
         self.notes = generator.notes
         self._pseudos: OrderedDict[tuple[VoiceKey, str], Pseudo] = OrderedDict()
 
@@ -186,15 +187,34 @@ class VoiceConversion(Anonymiser):
 
     def transform(self, wave: Float64, key: VoiceKey, source: SourceSpeaker) -> Spoken:
         """Speech in the voice of the key's pseudo-speaker, and columns on them."""
+        if self.words_alone:
+            parts = list(self.say(self.hear(wave), key, source))
+            told = Counter[str]()
+            for _, info in parts:
+                told.update({x: s for x, s in info.items() if x in base.TOLD_AS})
+            return np.concatenate([made for made, _ in parts]), parts[0][1] | told
         target, info = self.pseudo_speaker(key, source)
         f0 = self._f0_map(source, target)
         if not self.own.reads:
             return self._synthesiser.convert(wave, target, f0), dict(info)
         made, seconds = cast("BnSynthesiser", self._synthesiser).tell(wave, target, f0)
-        if wave.any() and not made.any():
-            self.note("reads: a recording in which no words were recognised became silence")
-        told = {f"seconds_{name}": round(seconds.get(name, 0.0), 2) for name in base.TOLD}
-        return made, info | told
+        return made, info | base.told_as(seconds)
+
+    def hear(self, wave: Float64) -> str:
+        """Words that the recogniser finds."""
+        return cast("BnSynthesiser", self._synthesiser).hear(wave)
+
+    def say(self, words: str, key: VoiceKey, source: SourceSpeaker) -> Iterator[Spoken]:
+        """Yield speech of words in the voice of the key's pseudo-speaker, part by part."""
+        from steps.content.reading import parts_of
+
+        target, info = self.pseudo_speaker(key, source)
+        for part in parts_of(words) or [""]:
+            synthesiser = cast("BnSynthesiser", self._synthesiser)
+            made, seconds = synthesiser.say(part, target, self._f0_map(source, target))
+            if not made.any():
+                self.note("reads: a recording in which no words were recognised became silence")
+            yield made, info | base.told_as(seconds)
 
     def pseudo_speaker(self, key: VoiceKey, source: SourceSpeaker) -> Pseudo:
         """Pseudo-speaker of a key, made once; UserError if source or pool does not allow it."""

@@ -43,6 +43,9 @@ _STRESSES = "ˈˌ"
 _EDGE, _COMMA, _STOP = 12, 20, 35
 
 
+_PART = 50  # words that are read at once
+
+
 class Phone(NamedTuple):
     """name: of CMUdict, or SILENCE. stress: 0, 1 main, 2 secondary. ends: whether it ends a word.
     lasts: frames of 10 ms; 0: not known yet."""
@@ -84,6 +87,20 @@ def phones_of(text: str) -> list[Phone]:
             pause = {"": _EDGE, ",": _COMMA}.get(marks[:1], _STOP)
             phones.append(Phone(SILENCE, lasts=pause))
     return [*phones[:-1], Phone(SILENCE, lasts=_EDGE)] if len(phones) > 1 else []
+
+
+def parts_of(text: str) -> list[str]:
+    """Parts of a text of at most _PART words, that end with a sentence where one does."""
+    parts = list[list[str]]()
+    for sentence in re.findall(r"\S.*?[.!?](?=\s|$)|\S.*", text):
+        words = sentence.split()
+        for begin in range(0, len(words), _PART):
+            more = words[begin : begin + _PART]
+            if parts and len(parts[-1]) + len(more) <= _PART:
+                parts[-1] += more
+            else:
+                parts.append(more)
+    return [" ".join(part) for part in parts]
 
 
 def _words_of(clause: str) -> list[list[Phone]]:

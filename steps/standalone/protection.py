@@ -14,7 +14,15 @@ from typing import NamedTuple
 import numpy as np
 import soundfile
 
-from steps.anonymisers.registry import ENDS, WIDE, Anonymiser, AsItIs, speech_of, with_ends
+from steps.anonymisers.registry import (
+    ENDS,
+    WIDE,
+    Anonymiser,
+    AsItIs,
+    Spoken,
+    speech_of,
+    with_ends,
+)
 from steps.audio import SAMPLE_RATE
 from steps.sources import SourceSpeaker, VoiceKey
 from steps.standalone.job import Jobs, Tick, made_name, plain, result_of
@@ -27,8 +35,9 @@ from steps.standalone.stream import (
     joined,
     levels_of_source,
     one_level,
+    pieces,
 )
-from steps.synthesis.base import TOLD
+from steps.synthesis.base import TOLD_AS
 from steps.synthesis.f0 import F0Stats, compute_f0_stats
 from utils.arrays import Float64
 from utils.audiofile import Sink, audio_format, renumber_ogg
@@ -44,7 +53,6 @@ MARK = "Synthetic speech: its voice was made by pseudovox"  # in the files, wher
 SILENT = 1e-3  # of full scale, which a silent file does not reach
 _HELD = 2**22  # bytes of a recording that memory holds
 UNREAD = "{:.1f} s of it could not be read anew, and keep what was heard"  # but for the voice
-_TOLD = frozenset(f"seconds_{what}" for what in TOLD)
 _SERIAL = b"pvox"  # number of an Ogg stream, which libsndfile draws
 
 
@@ -152,17 +160,25 @@ class Work:
     ) -> Iterator[Piece]:
         key = VoiceKey("spk", ("folder", name), ("folder", name))
 
+        def counted(spoken: Spoken) -> Float64:
+            told.update({x: s for x, s in spoken[1].items() if x in TOLD_AS})
+            return spoken[0]
+
         def convert(channel: int | None, samples: Float64) -> Float64:
             source = SourceSpeaker(name, f0=f0[channel])
-            made, info = self.anonymiser.transform(samples, key, source)
-            told.update({x: s for x, s in info.items() if x in _TOLD})
-            return made
+            return counted(self.anonymiser.transform(samples, key, source))
 
         wanted, keeps = self.made_of(recording), self.anonymiser.keeps_length
         if len(wanted) > 1 and not keeps:
             raise UserError(
                 f"{recording.path}: its channels would be of different lengths; take --channels mix"
             )
+        if self.anonymiser.words_alone:
+            words = (self.anonymiser.hear(x) for x, _ in pieces(recording.blocks(), context=0))
+            source = SourceSpeaker(name, f0=f0[wanted[0]])
+            for spoken in self.anonymiser.say(" ".join(filter(None, words)), key, source):
+                yield Piece.of(counted(spoken))
+            return
         together = zip(*(recording.blocks(channel) for channel in wanted), strict=True)
         blocks = (np.stack(parts, axis=1) for parts in together)
         yield from convert_pieces(

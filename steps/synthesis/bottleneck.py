@@ -215,6 +215,7 @@ _FLAT = 1e-2  # deviation below which a predicted melody counts as none
 # Recordings of six corpora have a louder one: of FSDD from 5.6e-5, of LibriSpeech from 2e-4.
 _QUIET, _FAINT, _LAST_BITS = 1e-7, 5e-5, 2e-9
 _READ_LEVEL = 0.05  # root mean square of what is read, whoever was heard
+_NO_WORDS = 8000  # samples of silence that a recording without words becomes
 
 
 class ContentNetwork(nn.Module):
@@ -435,22 +436,52 @@ class BnSynthesiser(TrainedSynthesiser):
 
     def convert(self, wave: Float64, target: Target, f0: F0Map) -> Float64:
         """Only the target's x-vector counts, and its F0 if the network makes F0; the mean power
-        stays. What is read has a power of its own, and a length of its own unless it is read in its
-        own time; without words it is then silence of the source's length."""
+        stays. What is read has a power of its own, and, unless it is read in its own time, a length
+        of its own, also without words."""
         return self.tell(wave, target, f0)[0]
 
     def tell(self, wave: Float64, target: Target, f0: F0Map) -> tuple[Float64, dict[str, float]]:
-        """Converted speech, and seconds of it: `read`, `heard`, `hushed` (see `InPlace`), and
-        `unread` where none of it could be read in its own time."""
-        unit = self.speaker(target)
+        """Converted speech, and what became of its seconds, by names of `base.TOLD`."""
+        if self._recogniser is not None and self._placer is None:
+            return self.say(self.hear(wave), target, f0)
         level, n_samples, wave = float(np.mean(wave**2)), len(wave), raised(wave)
         content, source, seconds = self._found(wave, target.content)
-        source = replace(source, energy_range=target.energy)
         if not source.sounds.any():
             return np.zeros(n_samples), seconds
-        if "read" in seconds:
-            level = _READ_LEVEL**2
-            n_samples = n_samples if self._placer else len(source.f0) * world.HOP
+        level = _READ_LEVEL**2 if "read" in seconds else level
+        return self._make(content, source, target, f0, n_samples, level), seconds
+
+    def hear(self, wave: Float64) -> str:
+        """Words that the recogniser finds."""
+        assert self._recogniser is not None
+        wave = raised(wave)
+        if not sounding(wave, 1 + len(wave) // world.HOP).any():
+            return ""
+        return heard_words(self._recogniser, wave)[0]
+
+    def say(self, text: str, target: Target, f0: F0Map) -> tuple[Float64, dict[str, float]]:
+        """Speech of a text, as the network reads it, as in `tell`; without words some silence."""
+        assert self.network.reader is not None
+        normal, voiced = self.network.reader.read(text, self.extractor)
+        if not len(voiced):
+            return np.zeros(_NO_WORDS), {}
+        content = self._changed(self._spoken(normal), target.content)
+        said = SourceFeatures(voiced * LOWEST_HZ, np.ones(len(voiced), bool), None, None)
+        n_samples, seconds = len(voiced) * world.HOP, {"read": len(voiced) / 100}
+        return self._make(content, said, target, f0, n_samples, _READ_LEVEL**2), seconds
+
+    def _make(
+        self,
+        content: Float32,
+        source: SourceFeatures,
+        target: Target,
+        f0: F0Map,
+        n_samples: int,
+        level: float,
+    ) -> Float64:
+        """Speech of a mean power (`level`) from content (T, d), already changed, and what else of
+        the source counts."""
+        unit, source = self.speaker(target), replace(source, energy_range=target.energy)
         content = at_frames(content, self.extractor, len(source.f0), world.HOP)
         if self._own_f0:
             contour = self._predict_f0(content, source.f0 > VOICED_HZ, target.f0)
@@ -467,22 +498,16 @@ class BnSynthesiser(TrainedSynthesiser):
         inputs = self.network.inputs_of(content, contour, source.energy)
         out = self._say(torch.from_numpy(inputs.T.copy())[None], unit, contour, source, n_samples)
         out *= np.sqrt(level / (float(np.mean(out**2)) or 1.0))
-        return self.limited(out), seconds
+        return self.limited(out)
 
     def _found(
         self, wave: Float64, change: ContentMap | None
     ) -> tuple[Float32, SourceFeatures, dict[str, float]]:
         """Content (T, d) to be spoken, changed, what else of the source counts, and the seconds of
         `tell`."""
-        if self._recogniser is None:
-            content, source = self._hear(wave)
-            return self._changed(content, change), source, {}
-        if self._placer is None:
-            content, source = self._read(wave)
-            return self._changed(content, change), source, {"read": len(source.f0) / 100}
         content, source = self._hear(wave)
-        if not len(content):
-            return content, source, {}
+        if self._placer is None or not len(content):
+            return self._changed(content, change), source, {}
         mean, sd = (self.network.statistic(f"content_{name}") for name in ("mean", "sd"))
         found = self._placer.read(wave, (content - mean) / sd, self.extractor)
         content = self._changed(content, change)
@@ -502,16 +527,6 @@ class BnSynthesiser(TrainedSynthesiser):
         if not source.sounds.any():
             return np.zeros((0, self.extractor.width), np.float32), source
         return self.extractor(wave), source
-
-    def _read(self, wave: Float64) -> tuple[Float32, SourceFeatures]:
-        """Content (T, d) of the words that the recogniser finds, as the network reads them."""
-        assert self._recogniser is not None and self.network.reader is not None
-        text = ""
-        if sounding(wave, 1 + len(wave) // world.HOP).any():
-            text, _ = heard_words(self._recogniser, wave)
-        normal, voiced = self.network.reader.read(text, self.extractor)
-        said = SourceFeatures(voiced * LOWEST_HZ, np.ones(len(voiced), bool), None, None)
-        return self._spoken(normal), said
 
     def _spoken(self, normal: npt.NDArray[np.floating]) -> Float32:
         """Content (T, d) from its deviations from the mean."""
