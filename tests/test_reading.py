@@ -303,7 +303,7 @@ def test_what_is_doubtful_stays_as_it_was_heard(placed: Any) -> None:
     frames = np.abs(first - second).reshape(-1, 160).max(axis=1)
     assert frames[80:118].max() > 10 * frames[200:].max()
     assert placed(text, sure, doubt=0.7).tell(one, target(), np.copy)[1]["heard"] == 0
-    for words, chances in ((text, [0.4, 0.4, 1.0]), ("", []), ("so " * 99, [1.0] * 99)):
+    for words, chances in ((text, [0.2, 0.2, 0.4]), ("", []), ("so " * 99, [1.0] * 99)):
         made, told = placed(words, chances).tell(one, target(), np.copy)
         assert told == {"unread": 3.0}
         assert len(made) == len(one)
@@ -370,5 +370,5 @@ def test_words_of_real_speech_stay_where_they_were(
         far += (np.abs(np.subtract(*places)) > 5).ravel().tolist()
     assert len(far) > 50
     assert np.mean(far) <= 0.05
-    german = read_audio("g", f"{corpora}/emodb/wav/03a01Nc.flac").samples
+    german = read_audio("g", f"{corpora}/emodb/wav/12a02Wa.flac").samples
     assert system.transform(german, key, source)[1]["seconds_read"] == 0

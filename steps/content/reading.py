@@ -347,7 +347,7 @@ class Reader(nn.Module):
 
 _FADE = 5  # frames of content over which what is read and what is heard are faded into each other
 _AGREES = 0.5  # cosine of content as read and as heard of a word that was said
-_UNREAD = 0.5  # largest share of words, by their time, that may be doubtful
+_UNREAD = 0.3  # mean of how sure words are, by their time, below which they are not read
 _LOUD = 0.01  # power beside the mean one of words, from which on a sound between them counts
 
 
@@ -375,7 +375,7 @@ class PlaceReader:
 
     def read(self, wave: Float64, heard: Float64, of: ContentLayout) -> InPlace | None:
         """Read a signal (m,) at 16 kHz, of content heard (T, d), normalised; None where that cannot
-        be: it has no words, does not say what was recognised, or most of that is doubtful."""
+        be: it has no words, does not say what was recognised, or that is unsure on the whole."""
         text, sure = heard_words(self._recogniser, wave)
         words, n_frames = words_of(phones_of(text)), 1 + len(wave) * 100 // SAMPLE_RATE
         try:
@@ -390,12 +390,11 @@ class PlaceReader:
         content, voiced = self._reader.say(placed, of, len(heard))
         times = np.rint((np.arange(len(heard)) * of.hop + of.first) / SAMPLE_RATE * 100)
         known = agreement(content, heard, [(times >= a) & (times < b) for a, b in found])
-        doubtful = sure_of(words, text, sure) * known < 1 - self._doubt
-        lasts = np.diff(found)[:, 0]
-        if lasts[doubtful].sum() > _UNREAD * lasts.sum():
+        certain = sure_of(words, text, sure) * known
+        if np.average(certain, weights=np.diff(found)[:, 0]) < _UNREAD:
             return None
         said, kept = np.zeros(n_frames, bool), np.zeros(n_frames, bool)
-        for (begin, end), unsure in zip(spans, doubtful, strict=True):
+        for (begin, end), unsure in zip(spans, certain < 1 - self._doubt, strict=True):
             said[begin:end], kept[begin:end] = True, unsure
         hushed = ~said & _loud(wave, said)
         seconds = {"read": said & ~kept, "heard": kept, "hushed": hushed}
