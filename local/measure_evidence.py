@@ -63,13 +63,19 @@ def main(
             f"person; give --per {made_per} (make: PER={made_per})"
         )
     number = job.key_number(f"the attacker's own, {key}")  # voices that nobody has in OUT
-    loaded = job.load_system(system, number) if made else None
+    changes = {"time": made["time"]} if "time" in made else {}
+    loaded = job.load_system(system, number, changes) if made else None
     if loaded and loaded.digest != made["system"]:
         raise UserError(f"{system}: is not what {out} was protected with; give SYSTEM=")
     if loaded and not loaded.anonymiser.keeps_length:
         raise UserError(
             f"{system}: changes how long speech is (rate, pauses, reads), and recordings are "
             "compared second by second; measure it by a recipe (run.sh)"
+        )
+    if made.get("ends") == "one":
+        raise UserError(
+            f"{out}: silence at the ends has one length, and recordings are compared second by "
+            "second; protect them with --ends keep (make: ENDS=keep), or measure by a recipe"
         )
     judges, missing = evidence.load_judges(
         loaded.anonymiser if loaded else None, made.get("level", "one")

@@ -90,6 +90,14 @@ def main(
         Literal["one", "source"], "The level of the output: the system's one for all files, "
         "or each source's, which can tell who speaks",
     ] = "one",
+    time: Annotated[
+        Literal["keep", "predicted"] | None, "When words that are read anew are said: where they "
+        "were, or as long as words usually last; left out: as SYSTEM has it. Others keep time"
+    ] = None,
+    ends: Annotated[
+        Literal["one", "keep"] | None, "Silence before and after the speech of a recording: one "
+        "length for all, or as it was, which can tell who speaks; left out: as SYSTEM has it"
+    ] = None,
     rename: Annotated[
         bool, "Whether files get drawn names and no folders; which was whose is written beside "
         "OUT, to OUT.names.tsv, for you alone to read"
@@ -111,8 +119,11 @@ def main(
     audio, n_other = job.find_audio(source, out)
     groups = job.group_files(audio, per, job.read_speakers(speakers, source) if speakers else None)
     used, fresh = job.choose_key(key, key_file)
-    loaded = job.load_system(system, job.key_number(used))
+    loaded = job.load_system(system, job.key_number(used), {"time": time} if time else {})
+    ending, keeps = ends or loaded.anonymiser.ends, loaded.anonymiser.keeps_length
     settings = {"system": loaded.digest, "per": per, "channels": channels, "level": level}
+    settings |= {"time": time} if time else {}
+    settings |= {"ends": ending} if ending != "keep" else {}
     settings |= {"names": "drawn"} if rename else {}
     if not rename and (like := job.like_people(audio)):
         print(
@@ -132,7 +143,7 @@ def main(
         given = [job.SALT, *audio]
         drawn = job.draw_names(used, given, table, fresh=fresh, begun=begun) if rename else {}
         journal.salt = str(drawn.pop(job.SALT, ""))
-        work = protection.Work(source, out, loaded.anonymiser, channels, level, drawn)
+        work = protection.Work(source, out, loaded.anonymiser, channels, level, drawn, ending)
         ready = [
             path for path in audio
             if journal.has(drawn.get(path, path), source / path, work.target(path))
@@ -144,7 +155,8 @@ def main(
         which = {"key": kept if fresh else "given", "key_digest": job.fingerprint(used)}
         about = {
             "source": job.plain(source.resolve()), "per": per, "channels": channels,
-            "level": level, "system": {"path": job.plain(system), "digest": loaded.digest},
+            "level": level, "ends": ending, "keeps_time": keeps,
+            "system": {"path": job.plain(system), "digest": loaded.digest},
             "renamed": rename, "other_files": n_other,
         }  # fmt: skip
 
@@ -174,19 +186,25 @@ def main(
         bar = _Bar(seconds, len(good))
         jobs.tick = bar.add
 
-        def done(path: Path, remarks: list[str]) -> None:
+        def done(path: Path, made: protection.Made) -> None:
             bar.files += 1
-            found = {"warnings": remarks, "seconds": lengths[path]}
-            row = found if loaded.anonymiser.keeps_length else {"warnings": remarks}
+            found = {"warnings": made.remarks, "seconds": lengths[path], **made.told}
+            row = found if keeps and ending == "keep" else {"warnings": made.remarks}
             # In OUT, where other lengths are hidden.
             journal.add(drawn.get(path, path), work.target(path), row)
             told[path] = {"status": "done", **found}
+            if made.told.get("seconds_unread"):
+                unread.append(path)
 
+        unread = list[Path]()
         lengths = {found.path.relative_to(source): round(found.seconds, 2) for found in good}
         failed = protection.protect_all(jobs, work, todo, groups, opened, done)
         jobs.tick(seconds)
     for note in (f"{found.path}: {note}" for found in good for note in work.notes(found)):
         print(f"protect_folder.py: {job.plain(note)}", file=sys.stderr)
+    for path in sorted(unread):
+        why = protection.UNREAD.format(told[path]["seconds_unread"])
+        print(f"protect_folder.py: {job.plain(source / path)}: {why}", file=sys.stderr)
     listed = account.beside(out, "failed.txt")
     listed.unlink(missing_ok=True)
     for path in failed:

@@ -217,6 +217,7 @@ def test_silence_made_of_speech_counts_as_lost(make_data_dir, tmp_path):
 
     class Mutes:
         output = load_anonymiser(SYSTEMS / "b2.yaml").output
+        ends = "keep"
 
         def transform(self, samples: np.ndarray, key: VoiceKey, source: object) -> object:
             return samples * (key == "loud"), {}

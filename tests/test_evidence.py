@@ -308,6 +308,13 @@ def test_other_lengths_by_our_own_rate_were_called_no_protected_version(folder, 
     refuses("changes how long speech is", run, folder / "in", folder / "out")
 
 
+def test_recordings_whose_ends_were_changed_are_not_compared(folder: Path, tmp_path: Path) -> None:
+    """Second by second they no longer fit."""
+    given = ("--system", SYSTEM, "--nj", 1, "--key-file", folder / "key", "--ends", "one")
+    assert protect([str(word) for word in (*given, folder / "in", tmp_path / "out")]) == 0
+    refuses("silence at the ends has one length", run, folder / "in", tmp_path / "out")
+
+
 def test_recordings_that_cannot_be_compared_are_left_out_and_named(bad, capsys):
     refuses("5 of 10 recordings were left out", run, bad["cut/in"], bad["cut/out"], kind=LossError)
     told, page = capsys.readouterr().err, bad["cut/out"].with_name("out.evidence.html").read_text()

@@ -10,7 +10,14 @@ import numpy as np
 import pytest
 import soundfile
 
-from steps.anonymisers.registry import Anonymiser, OutputLevel, protect_audio
+from steps.anonymisers.registry import (
+    ENDS,
+    Anonymiser,
+    OutputLevel,
+    protect_audio,
+    speech_of,
+    with_ends,
+)
 from steps.sources import SourceSpeaker, VoiceKey
 from steps.standalone.job import key_number, load_system
 from steps.standalone.protection import Work, _Pieces
@@ -22,14 +29,19 @@ from tests.test_protect_folder import KEY, SYSTEM, run, samples, speechlike
 from tests.test_reading import Heard
 from tests.world import voice
 from utils.arrays import Float64
+from utils.tables import read_json_object
 
 needs_wheel = pytest.mark.skipif(
     find_spec("moonshine_voice") is None, reason="moonshine-voice has no wheel here"
 )
 NO_PITCH = {channel: compute_f0_stats([np.zeros(1)]) for channel in (None, 0, 1)}
+MODELS = ("bn2", "read", "place")
 SYSTEMS = [
     pytest.param(SYSTEM, id="mcadams"),
-    *(pytest.param(ROOT / "models" / name, id=name, marks=needs_wheel) for name in ("bn2", "read")),
+    *(
+        pytest.param(ROOT / "models" / name, id=name, marks=needs_wheel)
+        for name in ("bn2", "read", "place")
+    ),
 ]
 
 
@@ -37,7 +49,7 @@ SYSTEMS = [
 def system(request: pytest.FixtureRequest) -> Anonymiser:
     """A system; the words of one that reads are given, as pulses say none."""
     found = load_system(request.param, key_number(KEY)).anonymiser
-    if request.param.name == "read":
+    if request.param.name in ("read", "place"):
         cast(Any, found)._synthesiser._recogniser = Heard("Nobody knew why the old man was there.")
     return found
 
@@ -79,9 +91,35 @@ def test_the_level_of_a_file_told_that_of_the_recording(make, system):
     assert np.abs(loud).max() == pytest.approx(0.95, abs=1e-3)
     quiet = np.concatenate((np.zeros(5 * 16000), SPEECH))
     later = make(quiet)
-    begins = 0 if len(later) == len(make(SPEECH)) else 5 * 16000
+    begins = max(0, len(later) - len(make(SPEECH)))
     assert abs(db(later[begins:]) - db(make(SPEECH))) < 0.5
     assert not make(np.zeros(16000)).any()
+
+
+@pytest.mark.parametrize("system", SYSTEMS[2:3], indirect=True)
+def test_only_words_of_a_recording_that_is_read_counted(make: Make, system: Anonymiser) -> None:
+    """The silence before them, the cuts of a long one, and the length of one without words were
+    those of the source."""
+    recogniser = cast(Any, system)._synthesiser
+    whole, silence = "Nobody knew why. The old man was there.", np.zeros(16000)
+    recogniser._recogniser = Heard(whole)
+    made = make(SPEECH)
+    assert (made == make(np.concatenate((*[silence] * 5, 0.1 * SPEECH, *[silence] * 30)))).all()
+    recogniser._recogniser = InTurn("Nobody knew", "why. The old", "man was there.")
+    assert (made == make(np.concatenate((np.tile(SPEECH, 12), *[silence] * 9)))).all()
+    recogniser._recogniser = Heard("")
+    nothing = [make(x) for x in (SPEECH, np.tile(SPEECH, 8), silence, np.tile(silence, 40))]
+    assert {(len(x), x.any()) for x in nothing} == {(8000, False)}
+
+
+class InTurn:
+    """Recogniser of these words, one after another."""
+
+    def __init__(self, *words: str) -> None:
+        self._words = iter(words)
+
+    def recognise(self, utt: str, samples: Float64) -> str:
+        return next(self._words)
 
 
 LONG = np.tile(SPEECH, 7)  # longer than a piece
@@ -105,7 +143,7 @@ def test_pieces_of_a_long_recording_and_their_level(make, system):
     assert np.abs(whole).max() <= 0.951
 
 
-@pytest.mark.parametrize("system", SYSTEMS[2:], indirect=True)
+@pytest.mark.parametrize("system", SYSTEMS[2:3], indirect=True)
 def test_pieces_that_are_read_anew_have_one_level(make):
     assert LONGEST > 15
     made = make(np.concatenate((LONG, LONG / 100, LONG)))
@@ -113,7 +151,7 @@ def test_pieces_that_are_read_anew_have_one_level(make):
     assert max(thirds) - min(thirds) < 2
 
 
-@pytest.mark.parametrize("system", SYSTEMS[:2], indirect=True)
+@pytest.mark.parametrize("system", [*SYSTEMS[:2], SYSTEMS[3]], indirect=True)
 def test_users_and_the_recipes_attackers_get_the_same_samples(system, make, tmp_path):
     """There was another level on either side, so that attackers did not hear what users get."""
     found = make(SPEECH)
@@ -163,7 +201,44 @@ def test_a_long_recording_stays_out_of_memory(tmp_path):
     pieces.close()
 
 
-def test_levels_by_hand():
+def test_ends_by_hand() -> None:
+    """Speech is found across parts, and gets one length of silence, whatever was there before."""
+    speech = np.tile([0.5, -0.5], 800)
+    for lead, rest in ((4800, 320), (0, 0), (1000, 9000), (1920, 1920)):
+        noise = np.full(lead, 1e-3), np.full(rest, -1e-3)
+        whole = np.concatenate((noise[0], speech, noise[1]))
+        for parts in ([whole], np.split(whole, [700, 900, 2000]), [whole[:, None] * [1.0, 0.5]]):
+            begin, end = speech_of(parts, 0.5) or (0, 0)
+            assert lead - 160 < begin <= lead and lead + 1600 <= end < lead + 1760
+            made = np.concatenate(list(with_ends(parts, (begin, end))))
+            assert len(made) == 2 * ENDS + end - begin
+            kept = made if made.ndim == 1 else made[:, 0]
+            assert (kept[ENDS + lead - begin :][:1600] == speech).all()
+            assert not kept[: ENDS - 480].any() and not kept[len(kept) - ENDS + 480 :].any()
+    assert speech_of([np.zeros(1000)], 1.0) is None
+
+
+def test_ends_told_how_long_somebody_waits(tmp_path: Path) -> None:
+    """And the account says by how much a recording moved; a run with other ends is refused."""
+    (tmp_path / "in").mkdir()
+    silence = np.zeros(16000)
+    for name, before, after in (("a", 1, 0), ("b", 2, 3)):
+        parts = [*[silence] * before, speechlike(2.0, 1), *[silence] * after]
+        soundfile.write(tmp_path / f"in/{name}.wav", np.concatenate(parts), 16000)
+    words = ("--key", KEY, tmp_path / "in", tmp_path / "out")
+    assert run("--ends", "one", *words) == 0
+    a, b = (samples(tmp_path / f"out/{name}.wav") for name in "ab")
+    assert abs(len(a) - len(b)) < 640 and len(a) < 2.3 * 16000
+    told = read_json_object(tmp_path / "out.account.json", "")["files"]
+    later = [told[f"{name}.wav"]["seconds_later"] for name in "ab"]
+    assert later[0] - later[1] == pytest.approx(1, abs=0.05)
+    assert later[0] < -0.8
+    assert "speech begins later by" in (tmp_path / "out.account.html").read_text()
+    refuses("with other settings", run, *words)
+    refuses("time", run, "--time", "keep", *words)
+
+
+def test_levels_by_hand() -> None:
     """The rule on a loud, a softer and a faint piece, and on one that became silence."""
     source = [[Loudness(0, power, 0, 0)] for power in (1.0, 0.5, 0.01, 0.1)]
     made = [[Loudness(0, power, 0, 0)] for power in (4.0, 1.0, 1.0, 0.0)]

@@ -7,6 +7,7 @@ import os
 import re
 import signal
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +69,7 @@ def run_until(monkeypatch: pytest.MonkeyPatch, name: str, *words: object) -> Non
     """A run that is killed when it begins to write this file."""
     plain = Work.protect
 
-    def dies(self: Work, who: str, path: Path, *args: Any) -> list[str]:
+    def dies(self: Work, who: str, path: Path, *args: Any) -> protection.Made:
         if path.name == name:
             raise KeyboardInterrupt
         return plain(self, who, path, *args)
@@ -670,3 +671,35 @@ def test_progress_counts_seconds_and_files():
     )
     assert list(bar(range(10))) == [*range(10)]
     assert "protect: 1 of 10 s, 2 of 3 files, " in told.getvalue()
+
+
+@pytest.mark.skipif(
+    find_spec("moonshine_voice") is None, reason="moonshine-voice has no wheel here"
+)
+@pytest.mark.corpora
+def test_words_are_read_in_place_and_what_cannot_be_read_is_named(
+    corpora: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "in").mkdir()
+    for name, path in (
+        ("english", "librispeech_dev/audio/2086-149220-0008.mp3"),
+        ("german", "emodb/wav/12a02Wa.flac"),
+    ):
+        soundfile.write(tmp_path / f"in/{name}.wav", soundfile.read(corpora / path)[0], 16000)
+    words = ["--system", str(ROOT / "models/place"), "--key", KEY, "--nj", "1"]
+    folders = [str(tmp_path / "in"), str(tmp_path / "out")]
+    assert main([*words, "--ends", "keep", *folders]) == 0
+    for name in ("english", "german"):
+        before, after = (soundfile.info(f"{folder}/{name}.wav").frames for folder in folders)
+        assert before == after
+    said = capsys.readouterr().err
+    assert re.search(r"german.wav: 1\.\d s of it could not be read anew", said)
+    assert "english.wav:" not in said
+    told = json.loads((tmp_path / "out.account.json").read_text())["files"]
+    english, german = told["english.wav"], told["german.wav"]
+    assert english["seconds_read"] > 5 and not english["seconds_unread"]
+    assert german["seconds_unread"] == pytest.approx(german["seconds"], abs=0.01)
+    assert "could not be read anew" in german["warnings"][0]
+    assert not english["warnings"] and "seconds_later" not in english
+    page = (tmp_path / "out.account.html").read_text()
+    assert "not readable, as heard (s)" in page and "every word stays where it was" in page

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from local.plan import options
+from local.plan import evaluators
 from steps.speaker import pyannote
 from steps.speaker.encoders import TooShortError, load_encoder
 from tests.refusals import refuses
@@ -35,9 +35,9 @@ def test_a_wheel_that_is_missing_or_has_another_network(monkeypatch, tmp_path):
 
 
 def test_a_plan_without_the_wheel_says_so_before_it_starts(monkeypatch):
-    monkeypatch.setattr(options, "find_spec", lambda _name: None)
-    refuses("setup.sh installs it .* or name --evaluators", options.find_encoder, "pyannote")
-    assert options.find_encoder("resemblyzer").model == "resemblyzer"
+    monkeypatch.setattr(evaluators, "find_spec", lambda _name: None)
+    refuses("setup.sh installs it .* or name --evaluators", evaluators.find_encoder, "pyannote")
+    assert evaluators.find_encoder("resemblyzer").model == "resemblyzer"
 
 
 def test_vectors_have_512_values_and_short_speech_is_repeated(encoder):

@@ -1,4 +1,4 @@
-"""What figures speak of, and where they lie."""
+"""Labels of figures: their subjects, and their folders."""
 
 from enum import StrEnum
 from pathlib import Path

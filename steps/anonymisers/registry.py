@@ -4,9 +4,10 @@ import hashlib
 import os
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -66,6 +67,43 @@ class AsItIs:
         return whole_numbers(samples * 32768, kind, np.rint)
 
 
+# Ends of protected speech: how long one waits before speaking tells who speaks.
+ENDS = round(0.12 * SAMPLE_RATE)  # samples at each end, where all recordings get the same
+_MARGIN, _EDGE = round(0.03 * SAMPLE_RATE), round(0.01 * SAMPLE_RATE)
+_SILENT = 0.01  # share of the largest sample, which speech is above
+ENDINGS = ("keep", "one")
+
+
+def speech_of(parts: Iterable[Float64], largest: float) -> tuple[int, int] | None:
+    """First sample of speech, and the one after its last, in successive parts (n,) or (n, c) of a
+    signal, to 10 ms; None where there is none. largest: sample of all of it."""
+    first, last, at = None, 0, 0
+    for part in parts:
+        for begin in range(0, len(part), _EDGE):
+            if np.abs(part[begin : begin + _EDGE]).max() > _SILENT * largest:
+                first = at + begin if first is None else first
+                last = at + min(begin + _EDGE, len(part))
+        at += len(part)
+    return None if first is None else (first, last)
+
+
+def with_ends(parts: Iterable[Float64], speech: tuple[int, int]) -> Iterator[Float64]:
+    """Yield parts (n,) or (n, c) of a signal with ENDS samples before its speech and after it, of
+    which all but the next to it are silence."""
+    begin, end, at = speech[0] - _MARGIN, speech[1] + _MARGIN, 0
+    silence = np.zeros(0)
+    for part in parts:
+        places = np.arange(at, at + len(part))
+        share = np.clip(np.minimum(places - begin, end - places) / _EDGE, 0.0, 1.0)
+        faded = part * share.reshape(-1, *[1] * (part.ndim - 1))
+        if not at:
+            silence = np.zeros((ENDS, *part.shape[1:]))
+            yield silence[: max(0, ENDS - speech[0])]
+        yield faded[max(0, speech[0] - ENDS - at) : max(0, speech[1] + ENDS - at)]
+        at += len(part)
+    yield silence[: max(0, speech[1] + ENDS - at)]
+
+
 WIDE = {"PCM_24": 24, "ALAC_24": 24, "PCM_32": 32, "ALAC_32": 32, "FLOAT": 0, "DOUBLE": 0}
 """Bits of the kinds of samples that hold more than 16; 0: they are not whole numbers."""
 
@@ -120,7 +158,9 @@ class Anonymiser(sources.FromSettings):
     (`--draw 1`) gives other speech; calibration distortion needs two runs. None: unknown.
     keeps_length: whether its speech is as long as the source's. raised: dB by which its own level
     may raise a soft piece of a long recording, whose pieces it converts one by one; None: its
-    speech has the level of each piece.
+    speech has the level of each piece. context: whether it hears more than a piece, on either side.
+    ends: `one`: silence before and after the speech of a recording becomes ENDS; `keep`.
+    words_alone: whether its speech is made by `say`, of what `hear` finds, and of nothing else.
     """
 
     level: str
@@ -128,6 +168,9 @@ class Anonymiser(sources.FromSettings):
     is_random: bool | None = True
     keeps_length: bool = True
     raised: float | None = None
+    context: bool = True
+    ends: str = ENDINGS[0]
+    words_alone: bool = False
 
     @classmethod
     def describe(cls, settings: Any, path: StrPath) -> Description:
@@ -140,6 +183,16 @@ class Anonymiser(sources.FromSettings):
     ) -> Spoken:
         """Protect (n,) float64 at 16 kHz; returns speech, (n,) if it `keeps_length`, and further
         columns of pseudo.tsv."""
+
+    def hear(self, wave: Float64) -> str:
+        """Words of speech (n,)."""
+        raise NotImplementedError
+
+    def say(
+        self, words: str, key: sources.VoiceKey, source: sources.SourceSpeaker
+    ) -> Iterator[Spoken]:
+        """Yield speech of words part by part, and further columns as `transform`."""
+        raise NotImplementedError
 
     def settings(self) -> dict[str, object]:
         """All settings, defaults included, in the form of conf/systems/*.yaml."""
@@ -165,14 +218,16 @@ def load_anonymiser(
     resources: sources.Resources = sources.NOTHING,
     *,
     level: str | None = None,
+    changes: Mapping[str, object] = MappingProxyType({}),
 ) -> Anonymiser:
     """Make the system that a YAML file describes.
 
-    level: instead of the file's, for an attacker who trains on a system's speech. UserError for an
+    level: instead of the file's, for an attacker who trains on a system's speech. changes: settings
+    instead of the file's. UserError for an
     unknown system or setting, a value out of range, a missing folder that is needed, a second draw
     of a system that is not random, and a level that it cannot have.
     """
-    kind, settings = _read(path, level)
+    kind, settings = _read(path, level, changes)
     path = name_settings(path)
     anonymiser: Anonymiser = kind.make(settings, sources.SystemRun(path, resources, draws))
     if draws.draw and not anonymiser.is_random:
@@ -194,9 +249,11 @@ def find_kind(values: dict[str, object], path: StrPath) -> type[Anonymiser]:
     return load(choose(KINDS, values.get("anonymiser"), path, "anonymiser"))
 
 
-def _read(path: StrPath, level: str | None) -> tuple[type[Anonymiser], Any]:
+def _read(
+    path: StrPath, level: str | None, changes: Mapping[str, object] = MappingProxyType({})
+) -> tuple[type[Anonymiser], Any]:
     """Kind of a system, and its settings."""
-    values, path = read_settings(path), name_settings(path)
+    values, path = {**read_settings(path), **changes}, name_settings(path)
     kind = find_kind(values, path)
     settings = kind.parse(values, path)
     if level is None:
@@ -259,6 +316,10 @@ def protect_audio(
         start = time.perf_counter()
         samples, info = anonymiser.transform(audio.samples, keys[utt], who[utt])
         seconds = time.perf_counter() - start
+        if anonymiser.ends == "one" and (
+            speech := speech_of([samples], float(np.max(np.abs(samples), initial=0.0)))
+        ):
+            samples = np.concatenate(list(with_ends([samples], speech)))
         levelled = anonymiser.output.to_pcm16(samples)
         if audio.samples.any() and not levelled.any():
             raise UserError(

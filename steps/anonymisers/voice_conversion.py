@@ -2,16 +2,17 @@
 
 import hashlib
 import math
-from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections import Counter, OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 
 import numpy as np
 
 from steps.anonymisers.registry import (
+    ENDINGS,
     RAISED,
     Anonymiser,
     Description,
@@ -38,6 +39,9 @@ from utils.cli import UserError
 from utils.settings import parse_settings, read_settings
 from utils.tables import StrPath
 
+if TYPE_CHECKING:
+    from steps.synthesis.bottleneck import BnSynthesiser
+
 # ---- B1: a pseudo x-vector from a pool or a model, and the source's words in a similar voice.
 
 NOTES = {
@@ -56,6 +60,7 @@ _CACHED = 1024  # pseudo-speakers to keep
 _SYNTHESISERS = r"world|(nsf|bn)(_.+)?"
 # Settings of a family of synthesisers.
 OF_FAMILY = dict.fromkeys(("style", "content", "ranges", "keep", "reads", *base.MOVES), "bn")
+OF_READING = ("time", "doubt")
 OF_FAMILY |= dict.fromkeys(("content_scale", "content_bend"), "nsf")
 _KNOWN = "world, or nsf_<name> or bn_<name> for what conf/synthesisers/<it>.yaml trains,"
 Bend = Annotated[float, rule.Number(least=0, most=0.5, unit="(log Hz)")]  # above, not speech
@@ -86,7 +91,10 @@ class ConversionSettings:
     timing: Move = 0.0  # largest change of rate; the length stays
     rate: Move = 0.0  # largest change of a pseudo-speaker's rate
     pauses: Move = 0.0  # and of each pause
-    reads: str | None = None  # recogniser whose words are all that is kept
+    reads: str | None = None  # recogniser whose words are read anew
+    time: Annotated[str, rule.OneOf(*base.TIMES)] | None = None
+    doubt: rule.Share | None = None  # from which on a word is heard, with time: keep
+    ends: Annotated[str, rule.OneOf(*ENDINGS)] = ENDINGS[0]
     leak: rule.Share = 0.0  # of the source's own vector in the voice's: to test attackers with
 
     def __post_init__(self) -> None:
@@ -99,6 +107,16 @@ class ConversionSettings:
             raise ValueError(f"f0: {PREDICTED}: only synthesiser: bn_<name> predicts it")
         if self.reads and (self.f0 != PREDICTED or self.keep):
             raise ValueError(f"reads: f0 must be {PREDICTED}, and keep empty; only words are left")
+        for name in OF_READING:
+            if getattr(self, name) is not None and not self.reads:
+                raise ValueError(f"{name}: it is of what is read (reads)")
+        if self.doubt is not None and self.time != base.KEEP:
+            raise ValueError(f"doubt: words are heard only with time: {base.KEEP}")
+
+    @property
+    def keeps_length(self) -> bool:
+        """Whether speech stays as long as it was."""
+        return not (self.rate or self.pauses or (self.reads and self.time != base.KEEP))
 
     @property
     def moves(self) -> bool:
@@ -142,9 +160,11 @@ class VoiceConversion(Anonymiser):
             or own.ranges is not None or own.moves
             or (own.content is not None and own.content.is_random)
         )  # fmt: skip
-        self.keeps_length = not (own.rate or own.pauses or own.reads)
+        self.keeps_length, self.context, self.ends = own.keeps_length, not own.reads, own.ends
+        self.words_alone = bool(own.reads) and own.time != base.KEEP
         if not own.synthesiser.startswith("nsf") and "energy" not in own.keep:
-            self.raised = math.inf if own.reads else RAISED  # read speech is not noise
+            # Where only words are left nothing is noise.
+            self.raised = math.inf if self.words_alone else RAISED
         self.notes = generator.notes
         self._pseudos: OrderedDict[tuple[VoiceKey, str], Pseudo] = OrderedDict()
 
@@ -167,12 +187,34 @@ class VoiceConversion(Anonymiser):
 
     def transform(self, wave: Float64, key: VoiceKey, source: SourceSpeaker) -> Spoken:
         """Speech in the voice of the key's pseudo-speaker, and columns on them."""
+        if self.words_alone:
+            parts = list(self.say(self.hear(wave), key, source))
+            told = Counter[str]()
+            for _, info in parts:
+                told.update({x: s for x, s in info.items() if x in base.TOLD_AS})
+            return np.concatenate([made for made, _ in parts]), parts[0][1] | told
         target, info = self.pseudo_speaker(key, source)
         f0 = self._f0_map(source, target)
-        made = self._synthesiser.convert(wave, target, f0)
-        if self.own.reads and wave.any() and not made.any():
-            self.note("reads: a recording in which no words were recognised became silence")
-        return made, dict(info)
+        if not self.own.reads:
+            return self._synthesiser.convert(wave, target, f0), dict(info)
+        made, seconds = cast("BnSynthesiser", self._synthesiser).tell(wave, target, f0)
+        return made, info | base.told_as(seconds)
+
+    def hear(self, wave: Float64) -> str:
+        """Words that the recogniser finds."""
+        return cast("BnSynthesiser", self._synthesiser).hear(wave)
+
+    def say(self, words: str, key: VoiceKey, source: SourceSpeaker) -> Iterator[Spoken]:
+        """Yield speech of words in the voice of the key's pseudo-speaker, part by part."""
+        from steps.content.reading import parts_of
+
+        target, info = self.pseudo_speaker(key, source)
+        for part in parts_of(words) or [""]:
+            synthesiser = cast("BnSynthesiser", self._synthesiser)
+            made, seconds = synthesiser.say(part, target, self._f0_map(source, target))
+            if not made.any():
+                self.note("reads: a recording in which no words were recognised became silence")
+            yield made, info | base.told_as(seconds)
 
     def pseudo_speaker(self, key: VoiceKey, source: SourceSpeaker) -> Pseudo:
         """Pseudo-speaker of a key, made once; UserError if source or pool does not allow it."""
@@ -314,6 +356,7 @@ def _load_synthesiser(
     if settings.synthesiser.startswith("bn"):
         options = {"keep": settings.keep, "own_f0": settings.f0 == PREDICTED}
         options["reads"] = settings.reads
+        options |= {name: x for name in OF_READING if (x := getattr(settings, name)) is not None}
     return base.load_synthesiser(run.folder("synthesiser"), **options)
 
 

@@ -21,6 +21,8 @@ from utils.cli import UserError, refusing
 
 # Speech may fit its text badly: paths to the end must not be pruned.
 WIDE = {"beam": 1e-80, "pbeam": 1e-80, "wbeam": 1e-60}
+_UNFIT = "{}: its speech does not say its text; correct it, or leave it out"
+_WORD = "aligned"  # begin of the names of words that are aligned
 ALLPHONE = {"beam": 1e-20, "pbeam": 1e-10, "lw": 2.0}  # of phones alone
 
 
@@ -100,22 +102,32 @@ class Aligner(PocketSphinx):
         words: phones of each. UserError where a signal (n,) at 16 kHz does not fit them. No silence
         is added to it, so that the frames are the signal's.
         """
-        unfit = UserError(f"{utt}: its speech does not say its text; correct it, or leave it out")
+        self.find(utt, samples, words)
+        with refusing(_UNFIT.format(utt), RuntimeError):
+            self._decoder.set_alignment()  # finds the phones in the words
+            self._decode(samples)
+        found = self._decoder.get_alignment()
+        return [(part.name, part.duration) for word in found for part in word]
+
+    def find(
+        self, utt: str, samples: Float64, words: Sequence[Sequence[str]]
+    ) -> list[tuple[int, int]]:
+        """First frame of 10 ms of each word, and the one after its last; arguments and UserError as
+        in `align`. It takes less than half of its time."""
         decoder, spelt = self._decoder, [" ".join(word) for word in words]
         for phones in spelt:
             if phones not in self._known:
-                self._known[phones] = f"aligned{len(self._known)}"
+                self._known[phones] = f"{_WORD}{len(self._known)}"
                 decoder.add_word(self._known[phones], phones, True)
         if not spelt:
-            raise unfit
-        try:
+            raise UserError(_UNFIT.format(utt))
+        with refusing(_UNFIT.format(utt), RuntimeError):
             decoder.set_align_text(" ".join(self._known[phones] for phones in spelt))
             self._decode(samples)
-            decoder.set_alignment()  # the second pass finds the phones in the words of the first
-            self._decode(samples)
-        except RuntimeError:
-            raise unfit from None
-        return [(part.name, part.duration) for word in decoder.get_alignment() for part in word]
+        parts = [one for one in decoder.seg() or () if one.word.startswith(_WORD)]
+        if len(parts) != len(spelt):
+            raise UserError(_UNFIT.format(utt))
+        return [(part.start_frame, part.end_frame + 1) for part in parts]
 
 
 # ---- Moonshine (Jeffries et al., arXiv:2410.15608): a small network for English, on one core.
@@ -201,8 +213,11 @@ class _Decoder:
         self._empty = {i.name: np.zeros((1, i.shape[1], 0, i.shape[3]), np.float32) for i in caches}
         self._outputs = [output.name for output in self._session.get_outputs()]
 
-    def __call__(self, frames: Float32, n_samples: int, limit: int) -> tuple[list[int], bool]:
-        """Decode at most `limit` tokens without the end's, and whether the end was reached.
+    def __call__(
+        self, frames: Float32, n_samples: int, limit: int
+    ) -> tuple[list[int], list[float], bool]:
+        """Decode at most `limit` tokens without the end's, the probability of each, and whether the
+        end was reached.
 
         Caches go from one step to the next without a copy; those of the frames are made once.
         """
@@ -213,18 +228,20 @@ class _Decoder:
         given = {"input_ids": token, "use_cache_branch": go_on, **fixed, **self._empty}
         for name, value in given.items():
             bound.bind_cpu_input(name, value)
-        tokens: list[int] = []
+        tokens, chances = list[int](), list[float]()
         while True:
             for name in self._outputs:
                 bound.bind_output(name, "cpu")
             self._session.run_with_iobinding(bound)
             made = dict(zip(self._outputs, bound.get_outputs(), strict=True))
-            best = int(made.pop("logits").numpy()[0, -1].argmax())
+            logits = made.pop("logits").numpy()[0, -1]
+            best = int(logits.argmax())
             if best == END:
-                return tokens, True
+                return tokens, chances, True
             if len(tokens) == limit:
-                return tokens, False
+                return tokens, chances, False
             tokens.append(best)
+            chances.append(float(1 / np.exp(logits - logits[best]).sum()))
             for name, value in made.items():
                 if not go_on[0] or ".decoder." in name:
                     bound.bind_ortvalue_input(name.replace("present", "past_key_values"), value)
@@ -257,19 +274,30 @@ class MoonshineRecogniser:
         """
         signal = condition(utt, samples)
         seconds, words, notes = {"encoder": 0.0, "decoder": 0.0}, [], []
+        sure = list[float]()
         for piece in () if signal is None else cut_at_pauses(signal, LONGEST):
             started = time.perf_counter()
             frames = self._encode(piece)
             between = time.perf_counter()
             limit = int(np.ceil(self._rate * len(piece) / SAMPLE_RATE))
-            tokens, ended = self._decode(frames, len(piece), limit)
+            tokens, chances, ended = self._decode(frames, len(piece), limit)
             seconds["encoder"] += between - started
             seconds["decoder"] += time.perf_counter() - between
             if not ended:
                 tokens, note = _cut(tokens, limit)
                 notes.append(note)
             words.append(self._write(tokens))
-        return Hypothesis(" ".join(words), "; ".join(notes), seconds)
+            sure += self._least(tokens, chances)
+        return Hypothesis(" ".join(words), "; ".join(notes), seconds, sure)
+
+    def _least(self, tokens: list[int], chances: list[float]) -> list[float]:
+        """Least probability of the tokens of each word that they write; marks do not count."""
+        ends = [len(self._write(tokens[: i + 1]).split()) for i in range(len(tokens))]
+        least = [1.0] * max(ends, default=0)
+        for token, end, chance in zip(tokens, ends, chances, strict=False):  # some may be cut off
+            if any(map(str.isalnum, self._write([token]))):
+                least[end - 1] = min(least[end - 1], chance)
+        return least
 
     def _write(self, tokens: list[int]) -> str:
         joined = b"".join(_CONTROL.sub(b"", self._tokens[token]) for token in tokens)

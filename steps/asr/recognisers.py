@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from inspect import signature
 from pathlib import Path
@@ -52,11 +52,13 @@ RECOGNISERS = {
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """note: a problem on the way, if any; seconds: of a recogniser's parts, by name."""
+    """note: a problem on the way, if any; seconds: of a recogniser's parts, by name; sure: its
+    probability of each word between blanks, where it tells it."""
 
     words: str
     note: str = ""
     seconds: Mapping[str, float] = field(default_factory=dict)
+    sure: Sequence[float] = ()
 
 
 class Recogniser(Protocol):

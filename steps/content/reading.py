@@ -1,10 +1,13 @@
 """A text read anew: its phones, how long each lasts, and a recogniser's content for them."""
 
 import ctypes
+import math
 import os
 import re
 from collections.abc import Sequence
+from difflib import SequenceMatcher
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,6 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from steps.asr.recognisers import Recogniser
 from steps.audio import SAMPLE_RATE
 from steps.content.extractors import ContentLayout
 from utils.arrays import Bool, Float32, Float64
@@ -37,6 +41,9 @@ _CLAUSE = re.compile(rf"((?:[^{_MARKS}]|[,:.](?=\w))+)([{_MARKS}]*)")  # 1,000 i
 _STRESSES = "ˈˌ"
 # Frames of 10 ms: at begin and end of a text, after a comma, after another mark.
 _EDGE, _COMMA, _STOP = 12, 20, 35
+
+
+_PART = 50  # words that are read at once
 
 
 class Phone(NamedTuple):
@@ -82,6 +89,20 @@ def phones_of(text: str) -> list[Phone]:
     return [*phones[:-1], Phone(SILENCE, lasts=_EDGE)] if len(phones) > 1 else []
 
 
+def parts_of(text: str) -> list[str]:
+    """Parts of a text of at most _PART words, that end with a sentence where one does."""
+    parts = list[list[str]]()
+    for sentence in re.findall(r"\S.*?[.!?](?=\s|$)|\S.*", text):
+        words = sentence.split()
+        for begin in range(0, len(words), _PART):
+            more = words[begin : begin + _PART]
+            if parts and len(parts[-1]) + len(more) <= _PART:
+                parts[-1] += more
+            else:
+                parts.append(more)
+    return [" ".join(part) for part in parts]
+
+
 def _words_of(clause: str) -> list[list[Phone]]:
     """Words of a clause without marks, as eSpeak NG parts and joins them."""
     library, words = _espeak(), []
@@ -119,17 +140,92 @@ def aligned(aligner: "Aligner", utt: str, samples: Float64, text: str) -> list[P
 
     UserError where the speech does not say the text.
     """
-    spoken = [phone for phone in phones_of(text) if phone.name != SILENCE]
-    words: list[list[str]] = [[]]
-    for phone in spoken:
-        words[-1].append(phone.name)
-        if phone.ends:
-            words.append([])
-    rest = iter(spoken)
+    words = words_of(phones_of(text))
+    rest = iter([phone for word in words for phone in word])
     return [
         Phone(SILENCE, lasts=n) if name == SILENCE else next(rest)._replace(lasts=n)
-        for name, n in aligner.align(utt, samples, words[:-1])
+        for name, n in aligner.align(utt, samples, names_of(words))
     ]
+
+
+def words_of(phones: Sequence[Phone]) -> list[list[Phone]]:
+    """Phones of each word, as eSpeak NG joins them ("of the" is one); silences are left out."""
+    words: list[list[Phone]] = [[]]
+    for phone in phones:
+        if phone.name != SILENCE:
+            words[-1].append(phone)
+            if phone.ends:
+                words.append([])
+    return words[:-1]
+
+
+def names_of(words: Sequence[Sequence[Phone]]) -> list[list[str]]:
+    """Names of the phones of words."""
+    return [[phone.name for phone in word] for word in words]
+
+
+def sure_of(words: Sequence[Sequence[Phone]], text: str, sure: Sequence[float]) -> Float64:
+    """Least probability (W,) of what is in each of `words_of` a text; sure: of what stands between
+    its blanks, which eSpeak NG spells otherwise alone than in a clause."""
+    alone = names_of([phones_of(word) for word in text.split()])
+    spelt = [(name, p) for word, p in zip(alone, sure, strict=True) for name in word]
+    spelt = [(name, p) for name, p in spelt if name != SILENCE]
+    said = [name for word in names_of(words) for name in word]
+    least = np.full(len(said), np.nan)
+    for match in SequenceMatcher(None, [n for n, _ in spelt], said, autojunk=False).get_opcodes():
+        _, i, j, begin, end = match
+        least[begin:end] = min([p for _, p in spelt[i : max(j, i + 1)]], default=1.0)
+        if match[0] == "equal":
+            least[begin:end] = [p for _, p in spelt[i:j]]
+    ends = np.cumsum([len(word) for word in words])
+    return np.array([part.min() for part in np.split(least, ends[:-1])])
+
+
+# ---- Time of speech that is read in place of other: every word where it was.
+
+PAUSES = (0, 12, 24, 40, 60)  # frames of 10 ms of a pause between words; longer ones: by 20
+_LONGER = 20
+_SQUEEZED = 0.6  # least share of a word's own length that stays
+
+
+def settled(spans: Sequence[tuple[int, int]], least: Sequence[int]) -> list[tuple[int, int]]:
+    """First frame of each word, and the one after it, with pauses of few lengths between them.
+
+    A word gives or takes half of the difference on each side, 5 frames at most. A pause stays as it
+    is where a word would be shorter than its least, in frames, or than _SQUEEZED of what it was.
+    """
+    made = [list(span) for span in spans]
+    room = [
+        max(few, math.ceil(_SQUEEZED * (end - begin)))
+        for (begin, end), few in zip(spans, least, strict=True)
+    ]
+    for i, (before, after) in enumerate(pairwise(made)):
+        lasts = after[0] - before[1]
+        longer = range(PAUSES[-1], lasts + 2 * _LONGER, _LONGER)
+        more = min((*PAUSES, *longer), key=lambda pause: abs(pause - lasts)) - lasts
+        first, last = before[1] - more // 2, after[0] + more - more // 2
+        if first - before[0] >= room[i] and after[1] - last >= room[i + 1]:
+            before[1], after[0] = first, last
+    return [(begin, end) for begin, end in made]
+
+
+def in_place(
+    words: Sequence[Sequence[Phone]],
+    lasts: Sequence[Float64],
+    spans: Sequence[tuple[int, int]],
+    n: int,
+) -> list[Phone]:
+    """Phones and silences, of n frames together, of words in their spans; lasts: a length of each
+    phone of each, in any unit, which is scaled to the word's span."""
+    made, at = list[Phone](), 0
+    for word, shares, (begin, end) in zip(words, lasts, spans, strict=True):
+        if begin > at:
+            made.append(Phone(SILENCE, lasts=begin - at))
+        ends = np.cumsum(shares) / np.sum(shares) * (end - begin - len(word))
+        frames = np.diff(np.rint(ends), prepend=0).astype(int) + 1
+        made += [x._replace(lasts=int(k)) for x, k in zip(word, frames, strict=True)]
+        at = end
+    return [*made, Phone(SILENCE, lasts=n - at)] if n > at else made
 
 
 # ---- Network from phones to their lengths and to content.
@@ -218,21 +314,125 @@ class Reader(nn.Module):
         return self.last(functional.gelu(0.4 * total)).transpose(1, 2)
 
     @torch.no_grad()
+    def lengths(self, phones: Sequence[Phone]) -> Float64:
+        """Lengths (P,) of phones, in frames of 10 ms, as they are usually said."""
+        logs = self.listen(torch.from_numpy(symbols_of(phones))[None])[1]
+        return _PACE * USUAL * np.exp(logs[0].numpy().astype(np.float64))
+
     def read(self, text: str, of: ContentLayout) -> tuple[Float32, Bool]:
         """Content (T, d), normalised, of a text, and voicing (U,) of its frames of 10 ms; T and U
         are 0 for a text without words."""
         phones = phones_of(text)
         if not phones:
             return np.zeros((0, of.width), np.float32), np.zeros(0, bool)
-        hidden, logs = self.listen(torch.from_numpy(symbols_of(phones))[None])
-        lasts = np.rint(_PACE * USUAL * np.exp(logs[0].numpy().astype(np.float64)))
+        lasts = np.rint(self.lengths(phones))
         phones = [
             x if x.lasts else x._replace(lasts=max(_SHORTEST, int(n)))
             for x, n in zip(phones, lasts, strict=True)
         ]
         n_frames = sum(phone.lasts for phone in phones)
-        found = frames_of(phones, of, round(n_frames * SAMPLE_RATE / 100 / of.hop))
-        given = (torch.from_numpy(part)[None] for part in (sizes_of(phones), *found))
-        content = self(hidden, *given)[0].numpy()
+        return self.say(phones, of, round(n_frames * SAMPLE_RATE / 100 / of.hop))
+
+    @torch.no_grad()
+    def say(self, phones: Sequence[Phone], of: ContentLayout, n: int) -> tuple[Float32, Bool]:
+        """Content (n, d), normalised, of phones with their lengths, and voicing (U,) of their
+        frames of 10 ms."""
+        hidden, _ = self.listen(torch.from_numpy(symbols_of(phones))[None])
+        given = (torch.from_numpy(x)[None] for x in (sizes_of(phones), *frames_of(phones, of, n)))
         voiced = [phone.name in _signs()[1] for phone in phones]
+        content = self(hidden, *given)[0].numpy()
         return content, np.repeat(voiced, [phone.lasts for phone in phones])
+
+
+# ---- Speech read in its own time: what of it is read, and what stays as it was heard.
+
+_FADE = 5  # frames of content over which what is read and what is heard are faded into each other
+_AGREES = 0.5  # cosine of content as read and as heard of a word that was said
+_UNREAD = 0.3  # mean of how sure words are, by their time, below which they are not read
+_LOUD = 0.01  # power beside the mean one of words, from which on a sound between them counts
+
+
+class InPlace(NamedTuple):
+    """Speech that is read in its own time. content: (T, d), normalised. voiced: (U,) of frames of
+    10 ms. heard: (T,), share of each frame that should be what was heard. seconds: `read`, `heard`,
+    and `hushed`, sounds that became pauses."""
+
+    content: Float32
+    voiced: Bool
+    heard: Float32
+    seconds: dict[str, float]
+
+
+class PlaceReader:
+    """Reading of the words of speech at the places where they are."""
+
+    def __init__(self, recogniser: Recogniser, reader: Reader, doubt: float) -> None:
+        """doubt: a word stays as it was heard where the recogniser's probability of it, less where
+        content as read and as heard disagree, is below 1 - doubt."""
+        from steps.asr.engines import Aligner
+
+        self._recogniser, self._reader, self._doubt = recogniser, reader, doubt
+        self._aligner = Aligner()
+
+    def read(self, wave: Float64, heard: Float64, of: ContentLayout) -> InPlace | None:
+        """Read a signal (m,) at 16 kHz, of content heard (T, d), normalised; None where that cannot
+        be: it has no words, does not say what was recognised, or that is unsure on the whole."""
+        text, sure = heard_words(self._recogniser, wave)
+        words, n_frames = words_of(phones_of(text)), 1 + len(wave) * 100 // SAMPLE_RATE
+        try:
+            found = self._aligner.find("", wave, names_of(words))
+        except UserError:
+            return None
+        spans = settled(found, [len(word) for word in words])
+        phones = [phone for word in words for phone in word]
+        usual = self._reader.lengths(phones)  # without pauses, which the source has
+        ends = np.cumsum([len(word) for word in words])
+        placed = in_place(words, np.split(usual, ends[:-1]), spans, n_frames)
+        content, voiced = self._reader.say(placed, of, len(heard))
+        times = np.rint((np.arange(len(heard)) * of.hop + of.first) / SAMPLE_RATE * 100)
+        known = agreement(content, heard, [(times >= a) & (times < b) for a, b in found])
+        certain = sure_of(words, text, sure) * known
+        if np.average(certain, weights=np.diff(found)[:, 0]) < _UNREAD:
+            return None
+        said, kept = np.zeros(n_frames, bool), np.zeros(n_frames, bool)
+        for (begin, end), unsure in zip(spans, certain < 1 - self._doubt, strict=True):
+            said[begin:end], kept[begin:end] = True, unsure
+        hushed = ~said & _loud(wave, said)
+        seconds = {"read": said & ~kept, "heard": kept, "hushed": hushed}
+        shares = _faded(kept[np.clip(times.astype(int), 0, n_frames - 1)])
+        return InPlace(
+            content, voiced, shares, {x: float(y.sum()) / 100 for x, y in seconds.items()}
+        )
+
+
+def agreement(read: Float32, heard: Float64, words: Sequence[Bool]) -> Float64:
+    """Agreement (W,) of content as read and as heard (T, d) over the frames (T,) of each word: 0
+    none, 1 from a cosine of _AGREES on; 1 where a word has no frame."""
+    one, other = read - read.mean(axis=0), heard - heard.mean(axis=0)
+    products = [(one * other).sum(axis=1), (one**2).sum(axis=1), (other**2).sum(axis=1)]
+    sums = np.array([[x[mask].sum() for x in products] for mask in words])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        cosines = sums[:, 0] / np.sqrt(sums[:, 1] * sums[:, 2])
+    return np.clip(np.nan_to_num(cosines, nan=1.0) / _AGREES, 0, 1)
+
+
+def heard_words(recogniser: Recogniser, wave: Float64) -> tuple[str, Sequence[float]]:
+    """Words that a recogniser finds in a signal, and its probability of each, 1 where it tells
+    none."""
+    found = recogniser.recognise("", wave)
+    text, sure = (found, ()) if isinstance(found, str) else (found.words, found.sure)
+    return text, sure or [1.0] * len(text.split())
+
+
+def _faded(mask: Bool) -> Float32:
+    """Shares (T,) of a mask of frames of content, rising and falling around its edges."""
+    window = np.hanning(_FADE + 2)[1:-1]
+    padded = np.pad(mask.astype(np.float64), _FADE // 2, mode="edge")
+    return np.convolve(padded, window / window.sum(), "valid").astype(np.float32)
+
+
+def _loud(wave: Float64, said: Bool) -> Bool:
+    """Mask (U,) of frames of 10 ms that are not much softer than words, of which `said` is one."""
+    hop = SAMPLE_RATE // 100
+    power = np.pad(wave**2, (0, hop * len(said) - len(wave))).reshape(-1, hop).mean(axis=1)
+    return power > _LOUD * power[said].mean()

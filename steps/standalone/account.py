@@ -14,6 +14,15 @@ from utils.cli import UserError, clock_time
 from utils.stamps import ROOT, commit_of_code
 from utils.tables import read_json_object, write_file, write_json
 
+# Of each file, beside its length: seconds of what became of it.
+COLUMNS = {
+    "seconds_read": "words read anew (s)",
+    "seconds_heard": "doubtful words, as heard (s)",
+    "seconds_unread": "not readable, as heard (s)",
+    "seconds_hushed": "other sounds, made pauses (s)",
+    "seconds_later": "speech begins later by (s)",
+}
+
 
 def beside(folder: Path, name: str) -> Path:
     """Path of a file about a folder, beside it: `<folder>.<name>`."""
@@ -32,8 +41,9 @@ def write_account(
 
     run: facts about this run alone, such as its key's digest, which identifies it when it has ended
     (before, `ended` is None); settings: what all runs share, with `source`, `system`, `per`,
-    `channels` and `level`; files: by name, with the `status` of each. An account of an earlier run
-    with the same settings is merged: what it says of files that are done, and of its run, stays.
+    `channels`, `level`, `ends` and `keeps_time`; files: by name, with the `status` of each. An
+    account of an earlier run with the same settings is merged: what it says of files that are done,
+    and of its run, stays.
     """
     path = beside(out, "account.json")
     before = _earlier(path, settings)
@@ -76,7 +86,7 @@ def _earlier(path: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def _same(settings: Mapping[str, Any]) -> list[object]:
     """Settings that two runs share if their accounts may be merged."""
-    names = ("source", "per", "channels", "level")
+    names = ("source", "per", "channels", "level", "ends", "keeps_time")
     return [settings["system"]["digest"], *(settings[name] for name in names)]
 
 
@@ -102,5 +112,10 @@ def _render(found: Mapping[str, Any]) -> str:
         "failed": {name: file for name, file in files.items() if file["status"] == "failed"},
         "remarked": {name: file for name, file in files.items() if file.get("warnings")},
         "seconds": sum(file.get("seconds", 0.0) for file in files.values()),
+        "columns": {
+            name: title
+            for name, title in COLUMNS.items()
+            if any(name in file for file in files.values())
+        },
     }
     return environment.get_template("steps/standalone/account.html.jinja").render(found, **told)

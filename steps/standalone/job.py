@@ -21,6 +21,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import soundfile
@@ -59,9 +60,11 @@ class LoadedSystem:
     rate: float = 0.0
 
 
-def load_system(path: Path, seed: int) -> LoadedSystem:
-    """Load a folder or a yaml file; UserError for a missing one, or one that needs more than a
-    folder of audio."""
+def load_system(
+    path: Path, seed: int, changes: Mapping[str, object] = MappingProxyType({})
+) -> LoadedSystem:
+    """Load a folder or a yaml file, with some settings instead of its own; UserError for a missing
+    one, or one that needs more than a folder of audio."""
     folder = path if path.is_dir() else None
     conf = path if folder is None else folder / CONF
     if not is_settings(conf):
@@ -75,7 +78,7 @@ def load_system(path: Path, seed: int) -> LoadedSystem:
             )
     # f0 is measured for each group of files; a given one lets a system ask for it.
     given: dict[str, Any] = {"f0": path, **found}
-    anonymiser = load_anonymiser(conf, Draws(seed), Resources(**given))
+    anonymiser = load_anonymiser(conf, Draws(seed), Resources(**given), changes=changes)
     parts = contents(folder, ours=False) if folder else {}
     said = {name: of for name, of in parts.items() if not name.endswith(".md")}  # not its card
     digest = digest_json(said) if folder else digest_file(conf)

@@ -2,17 +2,28 @@
 
 import math
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
+from typing import NamedTuple
 
 import numpy as np
 import soundfile
 
-from steps.anonymisers.registry import WIDE, Anonymiser, AsItIs, OutputLevel
+from steps.anonymisers.registry import (
+    ENDS,
+    WIDE,
+    Anonymiser,
+    AsItIs,
+    OutputLevel,
+    Spoken,
+    speech_of,
+    with_ends,
+)
 from steps.audio import SAMPLE_RATE
 from steps.sources import SourceSpeaker, VoiceKey
 from steps.standalone.job import Jobs, Tick, made_name, plain, result_of
@@ -25,7 +36,9 @@ from steps.standalone.stream import (
     joined,
     levels_of_source,
     one_level,
+    pieces,
 )
+from steps.synthesis.base import TOLD_AS
 from steps.synthesis.f0 import F0Stats, compute_f0_stats
 from utils.arrays import Float64
 from utils.audiofile import Sink, audio_format, renumber_ogg
@@ -40,6 +53,7 @@ _FEWEST = 100  # frames of 10 ms with voice: without any, a system leaves the sp
 MARK = "Synthetic speech: its voice was made by pseudovox"  # in the files, where they can hold it
 SILENT = 1e-3  # of full scale, which a silent file does not reach
 _HELD = 2**22  # bytes of a recording that memory holds
+UNREAD = "{:.1f} s of it could not be read anew, and keep what was heard"  # but for the voice
 _SERIAL = b"pvox"  # number of an Ogg stream, which libsndfile draws
 
 
@@ -81,11 +95,19 @@ def level_of(
     return anonymiser.output, one_level(levels, anonymiser.raised)
 
 
+class Made(NamedTuple):
+    """Remarks on a file, and what the account tells of it: `seconds_<what>` that became of it
+    (`base.TOLD`), and `seconds_later` that its speech begins than in the source."""
+
+    remarks: list[str]
+    told: dict[str, float]
+
+
 @dataclass(frozen=True)
 class Work:
     """Settings for making files. channels: mixed down, or each by itself with one pseudo-speaker.
-    level: one for all files, by the system's rule, or that of each piece's source. names: those
-    that were drawn; other files keep theirs."""
+    level: one for all files, by the system's rule, or that of each piece's source. ends: of each
+    file, as `Anonymiser.ends`. names: those that were drawn; other files keep theirs."""
 
     source: Path
     out: Path
@@ -93,6 +115,7 @@ class Work:
     channels: str = "mix"
     level: str = "one"
     names: Mapping[Path, Path] = field(default_factory=dict)
+    ends: str | None = None  # the system's
 
     def target(self, path: Path) -> Path:
         """Path of the protected file."""
@@ -114,48 +137,79 @@ class Work:
         recording: Recording,
         f0: Mapping[int | None, F0Stats],
         tick: Tick,
-    ) -> list[str]:
-        """Make a file with the voice of a pseudo-speaker's name; returns remarks on it. f0: pitch
-        by channel, which may be another person's. tick: called with the seconds that are done.
-        UserError for a file that cannot be protected."""
-        target = self.target(path)
+    ) -> Made:
+        """Make a file with the voice of a pseudo-speaker's name. f0: pitch by channel, which may be
+        another person's. tick: called with the seconds that are done. UserError for a file that
+        cannot be protected."""
+        target, told = self.target(path), Counter[str]()
         with (
             refusing(f"{target}: cannot be written: {{}}", soundfile.LibsndfileError, OSError),
             closing(recording),
             _unseen(target) as place,
             closing(_Pieces(target.parent)) as made,
         ):
-            for piece in self._convert(name, recording, f0):
+            for piece in self._convert(name, recording, f0, told):
                 made.add(piece)
                 tick((len(piece.samples) - piece.after) / SAMPLE_RATE)
             noise = is_noise(made.levels)
-            self._write(place, audio_format(target), recording.audio.subtype, made)
+            later = self._write(place, audio_format(target), recording.audio.subtype, made, noise)
         silent = noise or max(x.peak for own, _ in made.levels for x in own) < SILENT
-        return [*self.notes(recording), *_remarks(path, recording, silent, path in self.names)]
+        remarks = [*self.notes(recording), *_remarks(path, recording, silent, path in self.names)]
+        if unread := told["seconds_unread"]:
+            remarks.append(UNREAD.format(unread))
+        found = {what: round(float(seconds), 2) for what, seconds in told.items()}
+        if later is not None and self.anonymiser.keeps_length:
+            found["seconds_later"] = round(later / SAMPLE_RATE, 3)
+        return Made(remarks, found)
 
     def _convert(
-        self, name: str, recording: Recording, f0: Mapping[int | None, F0Stats]
+        self,
+        name: str,
+        recording: Recording,
+        f0: Mapping[int | None, F0Stats],
+        told: Counter[str],
     ) -> Iterator[Piece]:
         key = VoiceKey("spk", ("folder", name), ("folder", name))
 
+        def counted(spoken: Spoken) -> Float64:
+            told.update({x: s for x, s in spoken[1].items() if x in TOLD_AS})
+            return spoken[0]
+
         def convert(channel: int | None, samples: Float64) -> Float64:
-            return self.anonymiser.transform(samples, key, SourceSpeaker(name, f0=f0[channel]))[0]
+            source = SourceSpeaker(name, f0=f0[channel])
+            return counted(self.anonymiser.transform(samples, key, source))
 
         wanted, keeps = self.made_of(recording), self.anonymiser.keeps_length
         if len(wanted) > 1 and not keeps:
             raise UserError(
                 f"{recording.path}: its channels would be of different lengths; take --channels mix"
             )
+        if self.anonymiser.words_alone:
+            words = (self.anonymiser.hear(x) for x, _ in pieces(recording.blocks(), context=0))
+            source = SourceSpeaker(name, f0=f0[wanted[0]])
+            for spoken in self.anonymiser.say(" ".join(filter(None, words)), key, source):
+                yield Piece.of(counted(spoken))
+            return
         together = zip(*(recording.blocks(channel) for channel in wanted), strict=True)
         blocks = (np.stack(parts, axis=1) for parts in together)
         yield from convert_pieces(
-            blocks, [partial(convert, channel) for channel in wanted], keeps_length=keeps
-        )
+            blocks, [partial(convert, channel) for channel in wanted], keeps_length=keeps,
+            context=self.anonymiser.context,
+        )  # fmt: skip
 
-    def _write(self, place: int, form: str | None, own: str, made: _Pieces) -> None:
-        """Write pieces to an open file. own: kind of the source's samples."""
+    def _write(
+        self, place: int, form: str | None, own: str, made: _Pieces, noise: bool
+    ) -> int | None:
+        """Write pieces to an open file; returns the samples by which speech begins later than
+        before, where that was changed. own: kind of the source's samples. noise: there is no speech
+        in it, whose level would be set."""
         rule, gains = level_of(made.levels, self.anonymiser, self.level)
-        largest = max(np.abs(part).max(initial=0.0) for part in joined(made, gains))
+        largest = max(float(np.abs(part).max(initial=0.0)) for part in joined(made, gains))
+        speech, parts = None, joined(made, gains)
+        if (self.ends or self.anonymiser.ends) == "one" and largest and not noise:
+            speech = speech_of(joined(made, gains), largest)
+        if speech:
+            parts = with_ends(parts, speech)
         # The source's kind where it has more than 16 bit, else these; else its codec, such as Opus.
         known = soundfile.available_subtypes(form)
         kinds = [*({own} & WIDE.keys()), "PCM_16", own]
@@ -167,13 +221,14 @@ class Work:
         ):
             with suppress(soundfile.LibsndfileError):  # a format that holds none
                 audio.comment = MARK
-            for part in joined(made, gains):
-                audio.write(rule.written(part, float(largest), kind or ""))
+            for part in parts:
+                audio.write(rule.written(part, largest, kind or ""))
                 sink.check()
             audio.close()
             sink.check()
             if form == "OGG":
                 renumber_ogg(place, _SERIAL)
+        return ENDS - speech[0] if speech else None
 
 
 def protect_samples(
@@ -284,13 +339,13 @@ def protect_all(
     todo: Sequence[tuple[str, Sequence[Path]]],
     groups: Mapping[str, Sequence[Path]],
     opened: Mapping[Path, Recording | UserError],
-    done: Callable[[Path, list[str]], None],
+    done: Callable[[Path, Made], None],
 ) -> dict[Path, str]:
     """Make files of groups that share a pseudo-speaker; returns the failed ones, with reasons, of
     which no earlier version stays.
 
     groups: all files of each, whose pitch counts, so that a continued run gives the same output as
-    one run. done: called with each complete file, and remarks on it.
+    one run. done: called with each complete file, and what is told of it.
     """
     faults = {path: found for path, found in opened.items() if isinstance(found, UserError)}
     good = {path: found for path, found in opened.items() if isinstance(found, Recording)}

@@ -227,6 +227,12 @@ class Piece:
     source: Sequence["Loudness"]
     made: Sequence["Loudness"]
 
+    @classmethod
+    def of(cls, samples: Float64) -> "Piece":
+        """Piece of one channel (m,) that is of no source."""
+        levels = [Loudness.of(samples)]
+        return cls(samples[:, None], 0, 0, levels, levels)
+
 
 class Loudness(NamedTuple):
     """Levels of a signal without its inaudible mean: its power, that of its loudest 0.4 s and of
@@ -251,26 +257,26 @@ class Loudness(NamedTuple):
 
 
 def pieces(
-    blocks: Iterable[Float64], longest: float = LONGEST, context_seconds: float = CONTEXT
+    blocks: Iterable[Float64], longest: float = LONGEST, context: float = CONTEXT
 ) -> Iterator[tuple[Float64, slice]]:
     """Cut a signal (n,), or channels (n, c), that arrives in blocks into stretches, all channels at
     the same places, and mark the own part of each.
 
-    A stretch holds context_seconds more on either side, where there is more. The parts follow one
+    A stretch holds `context` seconds more on either side, where there is more. The parts follow one
     another without gap.
     """
-    most, context = round(longest * SAMPLE_RATE), round(context_seconds * SAMPLE_RATE)
+    most, around = round(longest * SAMPLE_RATE), round(context * SAMPLE_RATE)
     pause = round(_PAUSE * SAMPLE_RATE)
     before = waiting = np.zeros(0)
     for block in blocks:
         waiting = np.concatenate((waiting, block)) if len(waiting) else block
-        while len(waiting) > most + context:
+        while len(waiting) > most + around:
             size = np.abs(waiting) if waiting.ndim == 1 else np.linalg.norm(waiting, axis=1)
             cut = quietest(size, most // 2, most, pause)
-            stretch = waiting[: cut + context]
+            stretch = waiting[: cut + around]
             stretch = np.concatenate((before, stretch)) if len(before) else stretch
             yield stretch, slice(len(before), len(before) + cut)
-            begin = max(0, len(before) + cut - context)
+            begin = max(0, len(before) + cut - around)
             before, waiting = stretch[begin : len(before) + cut], waiting[cut:]
     if len(waiting):
         whole = np.concatenate((before, waiting)) if len(before) else waiting
@@ -283,15 +289,16 @@ def convert_pieces(
     longest: float = LONGEST,
     *,
     keeps_length: bool = True,
+    context: bool = True,
 ) -> Iterator[Piece]:
     """Yield converted pieces of channels that arrive in blocks (n, c).
 
     converts: of each channel, speech (n,) -> (n,), of any level. A stretch without any change, such
-    as digital silence, becomes silence. Without keeps_length speech may become of any length, and
-    pieces follow one another where it is quiet.
+    as digital silence, becomes silence. Without keeps_length speech may become of any length.
+    Without it, or without context, pieces follow one another where it is quiet.
     """
     half, before = round(FADE * SAMPLE_RATE / 2), 0
-    for stretch, own in pieces(blocks, longest, CONTEXT if keeps_length else 0.0):
+    for stretch, own in pieces(blocks, longest, CONTEXT if keeps_length and context else 0.0):
         given = [_centred(channel) for channel in stretch.T]
         parts = [
             convert(channel) if channel.any() else channel

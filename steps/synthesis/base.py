@@ -2,7 +2,7 @@
 
 import hashlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Protocol
@@ -187,8 +187,24 @@ STYLES: dict[str, dict[str, object]] = {
     "reference": {"f0": "predicted", "keep": []},
 }
 """Names for the origin of the prosody, in settings of a system on a recogniser's content."""
+KEEP = "keep"
+TIMES = ("predicted", KEEP)
+"""Time of what is read: phones as long as they usually are; or every word in its place."""
+TOLD = ("read", "heard", "hushed", "unread")
+"""Fates of the seconds of speech that is read: words that are read, and words that stay as
+they were heard; sounds between words that become pauses; speech that could not be read."""
+TOLD_AS = tuple(f"seconds_{what}" for what in TOLD)
+"""Their columns of pseudo.tsv, and names in the account."""
 SOURCE_SHARE = 0.0
 """Default share of the source's own, moved frames in a conversion on WORLD frames."""
+
+
+def told_as(seconds: Mapping[str, float]) -> dict[str, object]:
+    """Columns TOLD_AS of seconds by names of TOLD."""
+    told = (round(seconds.get(what, 0.0), 2) for what in TOLD)
+    return dict(zip(TOLD_AS, told, strict=True))
+
+
 F0Map = Callable[[Float64], Float64]
 """From the source's F0 contour (T,) in Hz, 0 unvoiced, to the wanted contour (T,)."""
 TimeMap = Callable[[Float64], Float64]

@@ -14,11 +14,21 @@ from torch.nn import functional
 from torch.nn.utils.parametrizations import weight_norm
 
 from steps.asr.recognisers import make_recogniser
+from steps.audio import SAMPLE_RATE
 from steps.content.extractors import at_frames, at_places, load_extractor
-from steps.content.reading import Reader
+from steps.content.reading import PlaceReader, Reader, heard_words
 from steps.content.units import UnitSettings, make_units
 from steps.synthesis import world
-from steps.synthesis.base import REMAINS, ContentMap, F0Map, Target, tilt, trained_files
+from steps.synthesis.base import (
+    KEEP,
+    REMAINS,
+    TIMES,
+    ContentMap,
+    F0Map,
+    Target,
+    tilt,
+    trained_files,
+)
 from steps.synthesis.f0 import HIGHEST_HZ, LOWEST_HZ, VOICED_HZ, F0Stats, unbroken
 from steps.synthesis.trained import DiscriminatorConfig, TrainedSynthesiser, in_blocks
 from steps.training.settings import CropSeconds, RampSettings
@@ -208,6 +218,7 @@ _FLAT = 1e-2  # deviation below which a predicted melody counts as none
 # Recordings of six corpora have a louder one: of FSDD from 5.6e-5, of LibriSpeech from 2e-4.
 _QUIET, _FAINT, _LAST_BITS = 1e-7, 5e-5, 2e-9
 _READ_LEVEL = 0.05  # root mean square of what is read, whoever was heard
+_NO_WORDS = 8000  # samples of silence that a recording without words becomes
 
 
 class ContentNetwork(nn.Module):
@@ -387,10 +398,13 @@ class BnSynthesiser(TrainedSynthesiser):
         *,
         own_f0: bool = False,
         reads: str | None = None,
+        time: str = TIMES[0],
+        doubt: float = 1.0,
     ) -> None:
         """keep: parts of base.REMAINS that stay the source's. own_f0: F0 is the network's, within
-        the target's range. reads: the recogniser whose words are read anew. UserError where the
-        network has no F0 of its own, or cannot read."""
+        the target's range. reads: the recogniser whose words are read anew; time: one of TIMES;
+        doubt: see `PlaceReader`. UserError where the network has no F0 of its own, or cannot read.
+        """
         super().__init__(config, network, where)
         for name in keep:
             if name not in self.keeps:
@@ -400,6 +414,9 @@ class BnSynthesiser(TrainedSynthesiser):
         if reads and network.reader is None:
             raise UserError(f"{where}: reads: it was trained without network.reader")
         self._recogniser = make_recogniser(reads) if reads else None
+        self._placer: PlaceReader | None = None
+        if self._recogniser and time == KEEP:
+            self._placer = PlaceReader(self._recogniser, network.reader, doubt)
         self.extractor = load_extractor(config.content)
         self.keep, self._own_f0 = tuple(keep), own_f0
 
@@ -422,18 +439,52 @@ class BnSynthesiser(TrainedSynthesiser):
 
     def convert(self, wave: Float64, target: Target, f0: F0Map) -> Float64:
         """Only the target's x-vector counts, and its F0 if the network makes F0; the mean power
-        stays. What is read has a length and a power of its own; without words it is silence of the
-        source's length."""
-        unit = self.speaker(target)
+        stays. What is read has a power of its own, and, unless it is read in its own time, a length
+        of its own, also without words."""
+        return self.tell(wave, target, f0)[0]
+
+    def tell(self, wave: Float64, target: Target, f0: F0Map) -> tuple[Float64, dict[str, float]]:
+        """Converted speech, and what became of its seconds, by names of `base.TOLD`."""
+        if self._recogniser is not None and self._placer is None:
+            return self.say(self.hear(wave), target, f0)
         level, n_samples, wave = float(np.mean(wave**2)), len(wave), raised(wave)
-        content, source = self._hear(wave) if self._recogniser is None else self._read(wave)
-        source = replace(source, energy_range=target.energy)
+        content, source, seconds = self._found(wave, target.content)
         if not source.sounds.any():
-            return np.zeros(n_samples)
-        if self._recogniser is not None:
-            n_samples, level = len(source.f0) * world.HOP, _READ_LEVEL**2
-        if target.content is not None:
-            content = self._changed(content, target.content)
+            return np.zeros(n_samples), seconds
+        level = _READ_LEVEL**2 if "read" in seconds else level
+        return self._make(content, source, target, f0, n_samples, level), seconds
+
+    def hear(self, wave: Float64) -> str:
+        """Words that the recogniser finds."""
+        assert self._recogniser is not None
+        wave = raised(wave)
+        if not sounding(wave, 1 + len(wave) // world.HOP).any():
+            return ""
+        return heard_words(self._recogniser, wave)[0]
+
+    def say(self, text: str, target: Target, f0: F0Map) -> tuple[Float64, dict[str, float]]:
+        """Speech of a text, as the network reads it, as in `tell`; without words some silence."""
+        assert self.network.reader is not None
+        normal, voiced = self.network.reader.read(text, self.extractor)
+        if not len(voiced):
+            return np.zeros(_NO_WORDS), {}
+        content = self._changed(self._spoken(normal), target.content)
+        said = SourceFeatures(voiced * LOWEST_HZ, np.ones(len(voiced), bool), None, None)
+        n_samples, seconds = len(voiced) * world.HOP, {"read": len(voiced) / 100}
+        return self._make(content, said, target, f0, n_samples, _READ_LEVEL**2), seconds
+
+    def _make(
+        self,
+        content: Float32,
+        source: SourceFeatures,
+        target: Target,
+        f0: F0Map,
+        n_samples: int,
+        level: float,
+    ) -> Float64:
+        """Speech of a mean power (`level`) from content (T, d), already changed, and what else of
+        the source counts."""
+        unit, source = self.speaker(target), replace(source, energy_range=target.energy)
         content = at_frames(content, self.extractor, len(source.f0), world.HOP)
         if self._own_f0:
             contour = self._predict_f0(content, source.f0 > VOICED_HZ, target.f0)
@@ -452,6 +503,27 @@ class BnSynthesiser(TrainedSynthesiser):
         out *= np.sqrt(level / (float(np.mean(out**2)) or 1.0))
         return self.limited(out)
 
+    def _found(
+        self, wave: Float64, change: ContentMap | None
+    ) -> tuple[Float32, SourceFeatures, dict[str, float]]:
+        """Content (T, d) to be spoken, changed, what else of the source counts, and the seconds of
+        `tell`."""
+        content, source = self._hear(wave)
+        if self._placer is None or not len(content):
+            return self._changed(content, change), source, {}
+        mean, sd = (self.network.statistic(f"content_{name}") for name in ("mean", "sd"))
+        found = self._placer.read(wave, (content - mean) / sd, self.extractor)
+        content = self._changed(content, change)
+        if found is None:
+            return content, source, {"unread": len(wave) / SAMPLE_RATE}
+        read = self._changed(self._spoken(found.content), change)
+        heard = found.heard[:, None]
+        mixed = np.where(heard > 0, heard * content + (1 - heard) * read, read)
+        shares = at_frames(heard, self.extractor, len(found.voiced), world.HOP)
+        ours = shares[:, 0] < 0.5
+        contour = np.where(ours, found.voiced * LOWEST_HZ, source.f0)
+        return mixed, replace(source, f0=contour, sounds=ours | source.sounds), found.seconds
+
     def _hear(self, wave: Float64) -> tuple[Float32, SourceFeatures]:
         """Content (T, d) of speech, and what else of it counts."""
         source = self._analyse(wave)
@@ -459,22 +531,17 @@ class BnSynthesiser(TrainedSynthesiser):
             return np.zeros((0, self.extractor.width), np.float32), source
         return self.extractor(wave), source
 
-    def _read(self, wave: Float64) -> tuple[Float32, SourceFeatures]:
-        """Content (T, d) of the words that the recogniser finds, as the network reads them."""
-        assert self._recogniser is not None and self.network.reader is not None
-        text = ""
-        if sounding(wave, 1 + len(wave) // world.HOP).any():
-            found = self._recogniser.recognise("", wave)
-            text = found if isinstance(found, str) else found.words
-        normal, voiced = self.network.reader.read(text, self.extractor)
+    def _spoken(self, normal: npt.NDArray[np.floating]) -> Float32:
+        """Content (T, d) from its deviations from the mean."""
         mean, sd = (self.network.statistic(f"content_{name}") for name in ("mean", "sd"))
-        said = SourceFeatures(voiced * LOWEST_HZ, np.ones(len(voiced), bool), None, None)
-        return (mean + sd * normal).astype(np.float32), said
+        return (mean + sd * normal).astype(np.float32)
 
-    def _changed(self, heard: Float32, change: ContentMap) -> Float32:
-        """Content (T, d) after a change that works on deviations from the mean."""
+    def _changed(self, heard: Float32, change: ContentMap | None) -> Float32:
+        """Content (T, d) after a change, if any, that works on deviations from the mean."""
+        if change is None:
+            return heard
         mean, sd = (self.network.statistic(f"content_{name}") for name in ("mean", "sd"))
-        return (mean + sd * change((heard - mean) / sd)).astype(np.float32)
+        return self._spoken(change((heard - mean) / sd))
 
     @torch.no_grad()
     def _say(
