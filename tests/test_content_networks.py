@@ -215,7 +215,7 @@ def hifigan_settings(steps: int) -> HifiganConfig:
 def hifigan(pool: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(training, "hold_out", partial(hold_out, share=0.4))
     training.train_synthesiser(
-        HifiganSynthesiser, hifigan_settings(12), audio_of(pool), pool, tmp_path, seed=0
+        HifiganSynthesiser, hifigan_settings(20), audio_of(pool), pool, tmp_path, seed=0
     )
     return tmp_path
 
