@@ -383,6 +383,7 @@ def test_originals_in_out_were_not_seen(folder, tmp_path, capsys, words):
     told = json.loads((tmp_path / "out.evidence.json").read_text())
     assert {name: own["of"] for name, own in told["wrong"].items()} == wrong
     assert {own["is"] for own in told["wrong"].values()} == {"original"}
+    assert {*told["originals"]} == {*wrong}
     assert "4 files of OUT are originals" in told["decision"]["Not hidden"]
     assert told["verdict"].startswith("✗ does not anonymise")
     printed, page = capsys.readouterr().err, (tmp_path / "out.evidence.html").read_text()

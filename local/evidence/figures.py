@@ -460,6 +460,7 @@ def as_data(
             }
             for name, kind in held.wrong.items()
         },
+        "originals": [plain(name) for name, kind in held.wrong.items() if kind == "original"],
         "copies": {plain(name): plain(first) for name, first in held.copies.items()},
         "doubles": found.doubles,
         "verdict": str(found.verdict),
