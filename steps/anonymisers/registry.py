@@ -185,13 +185,13 @@ class Anonymiser(sources.FromSettings):
         columns of pseudo.tsv."""
 
     def hear(self, wave: Float64) -> str:
-        """Words of speech (n,)."""
+        """Words of speech (n,), for a system whose speech is made of `words_alone`."""
         raise NotImplementedError
 
     def say(
         self, words: str, key: sources.VoiceKey, source: sources.SourceSpeaker
     ) -> Iterator[Spoken]:
-        """Yield speech of words part by part, and further columns as `transform`."""
+        """Yield speech of words part by part, and further columns as `transform`; as `hear`."""
         raise NotImplementedError
 
     def settings(self) -> dict[str, object]:
