@@ -159,7 +159,7 @@ def test_a_model_of_the_hub_gives_its_layers(tmp_path: Path) -> None:
     assert np.allclose(heard[0].detach(), extractor(wave), atol=1e-5)
     refuses("has 2 layers", load_extractor, f"hub:{tmp_path}:3")
     refuses("cannot be loaded", load_extractor, f"hub:{tmp_path / 'nothing'}:1")
-    refuses("no content; known: moonshine, hub:", load_extractor, "vowels")
+    refuses("no content; known: moonshine, whisper, hub:", load_extractor, "vowels")
 
 
 def test_content_that_was_found_once_makes_the_same_network(pool, tmp_path, run_program):
