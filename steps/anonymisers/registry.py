@@ -161,6 +161,7 @@ class Anonymiser(sources.FromSettings):
     speech has the level of each piece. context: whether it hears more than a piece, on either side.
     ends: `one`: silence before and after the speech of a recording becomes ENDS; `keep`.
     words_alone: whether its speech is made by `say`, of what `hear` finds, and of nothing else.
+    english: whether it hears speech with a recogniser of English.
     """
 
     level: str
@@ -171,6 +172,7 @@ class Anonymiser(sources.FromSettings):
     context: bool = True
     ends: str = ENDINGS[0]
     words_alone: bool = False
+    english: bool = False
 
     @classmethod
     def describe(cls, settings: Any, path: StrPath) -> Description:

@@ -167,6 +167,7 @@ class VoiceConversion(Anonymiser):
         )  # fmt: skip
         self.keeps_length, self.context, self.ends = own.keeps_length, not own.reads, own.ends
         self.words_alone = bool(own.reads) and own.time != base.KEEP
+        self.english = own.synthesiser.startswith("bn")
         if not own.synthesiser.startswith("nsf") and "energy" not in own.keep:
             # Where only words are left nothing is noise.
             self.raised = math.inf if self.words_alone else RAISED
