@@ -39,6 +39,7 @@ from steps.content.reading import (
 )
 from steps.sources import SourceSpeaker, VoiceKey
 from steps.standalone.job import load_system
+from steps.standalone.times import Span, TimeMap
 from steps.synthesis import bottleneck, bottleneck_training
 from steps.synthesis import content as bn_content
 from steps.synthesis.base import load_synthesiser
@@ -246,6 +247,22 @@ def test_words_are_said_in_their_place() -> None:
     assert made[2].ends and made[1].stress == 0
     filled = in_place(words, lasts, [(0, 2), (2, 6)], 6)  # as short as words can be
     assert [x.lasts for x in filled] == [1] * 6
+
+
+def test_times_are_mapped_between_the_edges_of_words(tmp_path: Path) -> None:
+    """By hand: within a word, within the pause before it, at the edges, and behind the end."""
+    spans = [Span(1, 2, 0.5, 1, "one"), Span(2, 3, 1, 1.2, "two"), Span(4, 4, 1.6, 1.6)]
+    TimeMap(spans).write(tmp_path / "sub" / "a.tsv")
+    found = TimeMap.read(tmp_path / "sub" / "a.tsv")
+    assert found.spans == spans
+    times = [0, 0.5, 1, 1.5, 2, 2.5, 3, 3.5, 4, 9]
+    assert [found(x) for x in times] == pytest.approx(
+        [0, 0.25, 0.5, 0.75, 1, 1.1, 1.2, 1.4, 1.6, 1.6]
+    )
+    assert TimeMap([])(3) == 0
+    for line, why in (("1\t2\tx\t3\tw", ":2: not four times"), ("2\t1\t2\t3\tw", "span 1: begins")):
+        (tmp_path / "b.tsv").write_text(f"header\n{line}\n")
+        refuses(why, TimeMap.read, tmp_path / "b.tsv")
 
 
 def test_doubt_is_that_of_the_words_that_are_spelt_together() -> None:
