@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import soundfile
@@ -38,7 +38,8 @@ from steps.standalone.stream import (
     one_level,
     pieces,
 )
-from steps.synthesis.base import TOLD_AS
+from steps.standalone.times import TimeMap, laid_out
+from steps.synthesis.base import TOLD_AS, WORDS
 from steps.synthesis.f0 import F0Stats, compute_f0_stats
 from utils.arrays import Float64
 from utils.audiofile import Sink, audio_format, renumber_ogg
@@ -53,7 +54,7 @@ _FEWEST = 100  # frames of 10 ms with voice: without any, a system leaves the sp
 MARK = "Synthetic speech: its voice was made by pseudovox"  # in the files, where they can hold it
 SILENT = 1e-3  # of full scale, which a silent file does not reach
 _HELD = 2**22  # bytes of a recording that memory holds
-UNREAD = "{:.1f} s of it could not be read anew, and keep what was heard"  # but for the voice
+UNREAD = "{} of it could not be read anew, and keeps what was heard"  # but for the voice
 _SERIAL = b"pvox"  # number of an Ogg stream, which libsndfile draws
 
 
@@ -107,7 +108,8 @@ class Made(NamedTuple):
 class Work:
     """Settings for making files. channels: mixed down, or each by itself with one pseudo-speaker.
     level: one for all files, by the system's rule, or that of each piece's source. ends: of each
-    file, as `Anonymiser.ends`. names: those that were drawn; other files keep theirs."""
+    file, as `Anonymiser.ends`. names: those that were drawn; other files keep theirs. times: folder
+    for times of words (times.py), where the system tells them."""
 
     source: Path
     out: Path
@@ -116,10 +118,16 @@ class Work:
     level: str = "one"
     names: Mapping[Path, Path] = field(default_factory=dict)
     ends: str | None = None  # the system's
+    times: Path | None = None
 
     def target(self, path: Path) -> Path:
         """Path of the protected file."""
         return self.out / self.names.get(path, made_name(path))
+
+    def tables(self, path: Path) -> list[Path]:
+        """Path of the file's times of words, if it gets any."""
+        name = self.target(path).relative_to(self.out)
+        return [self.times / f"{name}.tsv"] if self.times else []
 
     def made_of(self, recording: Recording) -> Sequence[int | None]:
         """Channels to protect, each by itself; None: a mix of all."""
@@ -141,22 +149,31 @@ class Work:
         """Make a file with the voice of a pseudo-speaker's name. f0: pitch by channel, which may be
         another person's. tick: called with the seconds that are done. UserError for a file that
         cannot be protected."""
-        target, told = self.target(path), Counter[str]()
+        target, told, words = self.target(path), Counter[str](), list[Sequence[Any]]()
+        laid = list[tuple[float, float, Sequence[Any]]]()
         with (
             refusing(f"{target}: cannot be written: {{}}", soundfile.LibsndfileError, OSError),
             closing(recording),
             _unseen(target) as place,
             closing(_Pieces(target.parent)) as made,
         ):
-            for piece in self._convert(name, recording, f0, told):
+            for piece in self._convert(name, recording, f0, told, words):
                 made.add(piece)
                 tick((len(piece.samples) - piece.after) / SAMPLE_RATE)
+                # A silent piece is not converted, so that it has no words.
+                spans = words.pop() if words else ()
+                before, after = piece.given / SAMPLE_RATE, len(piece.samples) / SAMPLE_RATE
+                laid.append((before, after, spans))
             noise = is_noise(made.levels)
-            later = self._write(place, audio_format(target), recording.audio.subtype, made, noise)
+            form, own = audio_format(target), recording.audio.subtype
+            later, lasts = self._write(place, form, own, made, noise)
+            for table in self.tables(path):
+                shift = (later or 0) / SAMPLE_RATE
+                TimeMap(laid_out(laid)).moved(shift, lasts / SAMPLE_RATE).write(table)
         silent = noise or max(x.peak for own, _ in made.levels for x in own) < SILENT
         remarks = [*self.notes(recording), *_remarks(path, recording, silent, path in self.names)]
-        if unread := told["seconds_unread"]:
-            remarks.append(UNREAD.format(unread))
+        if told["seconds_unread"]:
+            remarks.append(UNREAD.format("some"))  # how much may be hidden
         found = {what: round(float(seconds), 2) for what, seconds in told.items()}
         if later is not None and self.anonymiser.keeps_length:
             found["seconds_later"] = round(later / SAMPLE_RATE, 3)
@@ -168,11 +185,15 @@ class Work:
         recording: Recording,
         f0: Mapping[int | None, F0Stats],
         told: Counter[str],
+        words: list[Sequence[Any]],
     ) -> Iterator[Piece]:
+        """Yield converted pieces. told, words: get what became of them, and the times of words in
+        each that was converted."""
         key = VoiceKey("spk", ("folder", name), ("folder", name))
 
         def counted(spoken: Spoken) -> Float64:
             told.update({x: s for x, s in spoken[1].items() if x in TOLD_AS})
+            words.append(cast("Sequence[Any]", spoken[1].get(WORDS, ())))
             return spoken[0]
 
         def convert(channel: int | None, samples: Float64) -> Float64:
@@ -185,9 +206,9 @@ class Work:
                 f"{recording.path}: its channels would be of different lengths; take --channels mix"
             )
         if self.anonymiser.words_alone:
-            words = (self.anonymiser.hear(x) for x, _ in pieces(recording.blocks(), context=0))
+            texts = (self.anonymiser.hear(x) for x, _ in pieces(recording.blocks(), context=0))
             source = SourceSpeaker(name, f0=f0[wanted[0]])
-            for spoken in self.anonymiser.say(" ".join(filter(None, words)), key, source):
+            for spoken in self.anonymiser.say(" ".join(filter(None, texts)), key, source):
                 yield Piece.of(counted(spoken))
             return
         together = zip(*(recording.blocks(channel) for channel in wanted), strict=True)
@@ -199,10 +220,10 @@ class Work:
 
     def _write(
         self, place: int, form: str | None, own: str, made: _Pieces, noise: bool
-    ) -> int | None:
+    ) -> tuple[int | None, int]:
         """Write pieces to an open file; returns the samples by which speech begins later than
-        before, where that was changed. own: kind of the source's samples. noise: there is no speech
-        in it, whose level would be set."""
+        before, where that was changed, and those written. own: kind of the source's samples. noise:
+        there is no speech in it, whose level would be set."""
         rule, gains = level_of(made.levels, self.anonymiser, self.level)
         largest = max(float(np.abs(part).max(initial=0.0)) for part in joined(made, gains))
         speech, parts = None, joined(made, gains)
@@ -221,14 +242,16 @@ class Work:
         ):
             with suppress(soundfile.LibsndfileError):  # a format that holds none
                 audio.comment = MARK
+            lasts = 0
             for part in parts:
                 audio.write(rule.written(part, largest, kind or ""))
                 sink.check()
+                lasts += len(part)
             audio.close()
             sink.check()
             if form == "OGG":
                 renumber_ogg(place, _SERIAL)
-        return ENDS - speech[0] if speech else None
+        return (ENDS - speech[0] if speech else None), lasts
 
 
 def protect_samples(
@@ -367,7 +390,8 @@ def protect_all(
     for path, why in failed.items():
         where = str(work.source / path)
         failed[path] = why if where in why or str(work.target(path)) in why else f"{where}: {why}"
-    for target in filter(os.path.lexists, map(work.target, failed)):
+    stale = [own for path in failed for own in (work.target(path), *work.tables(path))]
+    for target in filter(os.path.lexists, stale):
         with suppress(IsADirectoryError):  # which was why
             target.unlink()
     return failed

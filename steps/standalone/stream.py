@@ -218,7 +218,7 @@ class Piece:
     """Converted piece of a recording.
 
     samples: (m, c) of its channels, of any level. before, after: samples that it shares with its
-    neighbours. source, made: levels before and after, by channel.
+    neighbours. source, made: levels before and after, by channel. given: samples that it was.
     """
 
     samples: Float64
@@ -226,6 +226,7 @@ class Piece:
     after: int
     source: Sequence["Loudness"]
     made: Sequence["Loudness"]
+    given: int = 0
 
     @classmethod
     def of(cls, samples: Float64) -> "Piece":
@@ -307,13 +308,13 @@ def convert_pieces(
         made = np.stack(parts, axis=1)
         told = [Loudness.of(x) for x in given], [Loudness.of(x) for x in parts]
         if not keeps_length:
-            yield Piece(made, 0, 0, *told)
+            yield Piece(made, 0, 0, *told, own.stop - own.start)
             continue
         if len(made) != len(stretch):
             raise UserError("the protected signal is of another length")
         after = 2 * half if len(stretch) > own.stop else 0
         begin, end = own.start - before // 2, own.stop + after // 2
-        yield Piece(made[begin:end], before, after, *told)
+        yield Piece(made[begin:end], before, after, *told, own.stop - own.start)
         before = after
 
 

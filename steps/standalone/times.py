@@ -1,8 +1,8 @@
 """Times of a recording whose speech is said in another time: a table of its words, and the map."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -21,6 +21,17 @@ class Span(NamedTuple):
     word: str = ""
 
 
+def laid_out(pieces: Iterable[tuple[float, float, Sequence[Sequence[Any]]]]) -> list[Span]:
+    """Spans of a recording, from its pieces one after another: seconds of each before and after,
+    and the spans within it. A piece without any was not read."""
+    found, old, new = list[Span](), 0.0, 0.0
+    for before, after, spans in pieces:
+        for a, b, begin, end, word in spans or [(0.0, before, 0.0, after, "")]:
+            found.append(Span(old + a, old + b, new + begin, new + end, word))
+        old, new = old + before, new + after
+    return [*found, Span(old, old, new, new)]
+
+
 class TimeMap:
     """Map from seconds of a recording to those of its protected version: linear between the edges
     of spans, from 0, which stays, to the end, behind which everything is the end."""
@@ -37,6 +48,18 @@ class TimeMap:
     def __call__(self, seconds: float) -> float:
         """Second of the protected version at which is heard what the recording says then."""
         return float(np.interp(seconds, self.old, self.new))
+
+    def moved(self, by: float, lasts: float) -> Self:
+        """Map where the protected version begins so much later, or, below 0, without its first
+        seconds, and lasts so long."""
+        spans = list[Span]()
+        for span in self.spans:
+            old, new = np.array(span[:2]), np.array(span[2:4]) + by
+            kept = np.clip(new, 0.0, lasts)
+            if not span.word:  # of which the rest keeps its time
+                old = np.clip(old + kept - new, *old)
+            spans.append(Span(old[0], old[1], kept[0], kept[1], span.word))
+        return type(self)(spans)
 
     @classmethod
     def read(cls, path: Path) -> Self:
