@@ -179,6 +179,31 @@ class Recording:
             yield self.read(start, min(start + width, len(self)), channel)
 
 
+@dataclass(frozen=True)
+class Cut(Recording):
+    """Recording from a sample at 16 kHz on, which may be before its first, so many samples long.
+    What it lacks is silence."""
+
+    begin: int = 0
+    lasts: int = 0
+
+    @property
+    def seconds(self) -> float:
+        return self.lasts / SAMPLE_RATE
+
+    def __len__(self) -> int:
+        return self.lasts
+
+    def read(self, start: int, stop: int, channel: int | None = None) -> Float64:
+        whole = -(-self.audio.frames * SAMPLE_RATE // self.audio.rate)
+        first, last = (min(max(x + self.begin, 0), whole) for x in (start, stop))
+        made = np.zeros(stop - start)
+        if last > first:
+            samples = super().read(first, last, channel)
+            made[first - self.begin - start :][: len(samples)] = samples
+        return made
+
+
 class _Track:
     """A channel of a file, or the mix, read forward; it holds what was read last."""
 
