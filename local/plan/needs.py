@@ -45,10 +45,10 @@ def _describe(conf: str) -> Description:
 # Tables whose first command can be run for parts of its data; and those that train, on nobody who
 # is tested.
 CUT = (
-    "audio", "xvectors", "heard", "decoded", "f0", "world", "wavlm", "protected", "others",
+    "audio", "xvectors", "heard", "decoded", "f0", "world", "protected", "others",
     "prosody", "quality", "functionals",
 )  # fmt: skip
-TRAINED = ("encoders", "tfidf", "backends", "pools", "wavlm", "synthesisers", "heads")
+TRAINED = ("encoders", "tfidf", "backends", "pools", "synthesisers", "heads")
 
 
 # Options that are whole numbers, and the least of each.
@@ -404,9 +404,7 @@ class Recipe:
 
     def voices(self, content: str = "") -> str:
         """Plan the pool of voices, with x-vectors by the encoder of the voices; with content, by
-        that name, in a separate pool. Frames of WavLM are a pool by themselves."""
-        if content == "wavlm":
-            return self.step("wavlm", "exp/pools/wavlm", self.pool, options=self.on_device)
+        that name, in a separate pool."""
         speakers = self.speakers(self.voice, self.pool)
         world = self.step("world", f"exp/world/{self.pool}", self.pool)
         out = f"exp/pools/{self.voice.name}"
@@ -436,7 +434,7 @@ class Recipe:
         set's externally protected speech. UserError for a need that no recipe can meet."""
         kind, _, of = need.partition(":")
         voice, folder = self.voice, speech or of
-        if kind in ("xvectors", "backend", "pool", "synthesiser", "generator") and of != "wavlm":
+        if kind in ("xvectors", "backend", "pool", "synthesiser", "generator"):
             self.encoder(voice)
         match kind:
             case "xvectors":
