@@ -106,7 +106,7 @@ class Everybody(IndexModel):
     """All indices are near the mean speaker."""
 
     def block(self, indices: np.ndarray) -> np.ndarray:
-        return self.mean + 0.03 * identity_vectors(indices, self.dimension, "gaussian")
+        return self.mean + 0.03 * identity_vectors(indices, self.dimension)
 
     def __init__(self, settings: object, network: Mean, n_seen: int) -> None:
         super().__init__(settings, network, 0)

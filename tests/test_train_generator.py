@@ -111,8 +111,7 @@ def test_another_training_in_the_same_folder_is_refused(tmp_path):
 
 
 def test_norms_out_of_bounds_fail_loudly(tmp_path):
-    """Diff of noise explodes when it is trained too little."""
-    values = {**steps(DIFF, 20), "network": {**DIFF["network"], "predicts": "noise"}}
+    values = {**DIFF, "training": {**steps(DIFF, 20)["training"], "learning_rate": 0.3}}
     with pytest.raises(UserError, match=r"times the norm of real ones.*raise training.steps"):
         train_generator(values, "conf", data(), tmp_path, seed=0)
     assert not (tmp_path / "final.pt").exists()
