@@ -30,7 +30,6 @@ from steps.generators.training import TrainingVectors, sanity_figures, train_gen
 from steps.sources import VoiceKey
 from tests.refusals import refuses
 from tests.world import run_of
-from utils.cli import UserError
 from utils.settings import parse_settings
 
 SMALL = {"identity": 24, "width": 32}
@@ -237,8 +236,13 @@ def test_what_cannot_be_had_is_said(trained):
     for _ in range(2):
         made.generate(Wanted(VoiceKey("const"), None, "m"))
     assert len(made.notes) == 1 and "no gender to choose" in made.notes[0]
-    with pytest.raises(UserError, match="of 16 values, and the pool's have 8"):
-        made.fit(np.zeros((3, 8)), ["a", "b", "c"], ["f", "m", None])
+    refuses(
+        "of 16 values, and the pool's have 8",
+        made.fit,
+        np.zeros((3, 8)),
+        ["a", "b", "c"],
+        ["f", "m", None],
+    )
 
 
 def test_a_vector_out_of_bounds_is_refused(trained):
