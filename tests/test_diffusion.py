@@ -46,8 +46,7 @@ def test_the_variance_of_the_solver_follows_from_its_linear_steps():
     steps = 5
     start = reverse(normal_score(1.0), _one(steps, 0))
     variance = sum(
-        float(reverse(normal_score(1.0), _one(steps, k)).item()) ** 2
-        for k in range(steps)
+        float(reverse(normal_score(1.0), _one(steps, k)).item()) ** 2 for k in range(steps)
     )
     assert variance == pytest.approx(0.36, abs=0.01)
     assert 0 < start.item() < 0.02  # the start is forgotten

@@ -12,7 +12,7 @@ from steps.generators.base import (
     choose_gender,
     describe_generator,
     load_generator,
-    want,
+    wanted_of,
 )
 from steps.generators.sampling import read_speaker_settings
 from steps.sources import Resources, SourceSpeaker, VoiceKey, make_keys
@@ -348,7 +348,7 @@ def test_gender_policies():
 
 def test_one_voice_for_all_depends_on_no_source():
     source = SourceSpeaker("f00", "f", SOURCE)
-    one, own = (want(level, "same", KEY, source, Draws()) for level in ("const", "spk"))
+    one, own = (wanted_of(level, "same", KEY, source, Draws()) for level in ("const", "spk"))
     assert (one.x, one.gender, one.exclude) == (None, "f", ())
     assert (own.x is SOURCE, own.gender, own.exclude) == (True, "f", {"f00"})
 
@@ -383,16 +383,13 @@ def test_bad_pools_and_sources(plda):
     vectors, speakers, _ = fan()
     females, unknown = ["f"] * 12, [None] * 12
     for name in NAMES:
-        refuses(
-            "no speaker of gender m: it lacks this gender",
-            make(name, (vectors, speakers, females)).generate,
-            Wanted(KEY, SOURCE, gender="m"),
-        )
-        refuses(
-            "has no genders",
-            make(name, (vectors, speakers, unknown)).generate,
-            Wanted(KEY, SOURCE, gender="f"),
-        )
+        for said, gender, genders in (
+            ("of gender m: it lacks this gender", "m", females), ("has no genders", "f", unknown),
+        ):  # fmt: skip
+            pool, wanted = (vectors, speakers, genders), Wanted(KEY, SOURCE, gender=gender)
+            refuses(
+                said, lambda n, pool, wanted: make(n, pool).generate(wanted), name, pool, wanted
+            )
         refuses("pool: no speaker is in it", make, name, (np.zeros((0, 2)), [], []))
     for name in ("farthest", "nearest", "average", "dense", "sparse"):
         generator = make(name, fan(), **({"damping": 0.9} if name in ("dense", "sparse") else {}))

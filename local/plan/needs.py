@@ -58,7 +58,7 @@ WHOLE = {"nj": 1, "lda_dim": 1, "bootstrap": 0, "seed": 0}
 DEFAULT = "moonshine"  # recognises what channels are made of where --asr names no network
 
 
-def side(name: str, system: str) -> str:
+def as_protected(name: str, system: str) -> str:
     """Name of a set as protected by a system; the set itself as original speech."""
     return name if system in ("", ORIGINAL) else f"{name}_{system}"
 
@@ -228,7 +228,7 @@ class Recipe:
 
     def split(self, gender: str) -> str:
         """Name in tables of the trials of a gender, or of all."""
-        return side(self.asked["evaluation"], gender)
+        return as_protected(self.asked["evaluation"], gender)
 
     def figures_of_encoder(self, table: str, of: Labels, **values: Any) -> None:
         """Plan figures that know no back end: a copy for the second evaluator of one encoder."""
@@ -428,7 +428,7 @@ class Recipe:
             "generators", out, self.pool, options=options, conf=conf, xvectors=xvectors
         )
 
-    def meet(self, need: str, name: str, level: str = "", speech: str = "") -> list[str]:
+    def plan_need(self, need: str, name: str, level: str = "", speech: str = "") -> list[str]:
         """Plan a need of a system of some level (`sources.NEEDS`); returns the options of
         steps/anonymise.py that provide it for the speakers of a set. speech: the folder of the
         set's externally protected speech. UserError for a need that no recipe can meet."""
@@ -469,7 +469,7 @@ class Recipe:
     def needs(self, system: str, name: str = "", speech: str = "") -> list[str]:
         """Plan all that a system needs to protect a set; returns the options that provide it."""
         description, name = self.describe(system), name or self.sets[0]
-        met = (self.meet(need, name, description.level, speech) for need in description.needs)
+        met = (self.plan_need(need, name, description.level, speech) for need in description.needs)
         return [word for words in met for word in words]
 
     def protect(self, system: str, name: str, how: str, *options: str) -> str:
@@ -515,7 +515,7 @@ class Recipe:
                 level = self.describe(system).level
                 found.append(self.protect_training(system, level, name).removeprefix("data/"))
             else:
-                found.append(side(name, system))
+                found.append(as_protected(name, system))
                 if system:
                     self.protect(system, name, system)
         return found

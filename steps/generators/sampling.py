@@ -361,7 +361,7 @@ def generate_speakers(
         if isinstance(generator, IdMapGenerator):  # of the keys alone
             found: Iterable[base.Generated] = zip(*generator.generate_many(part), strict=True)
         else:
-            wanted = base.want(settings.level, settings.gender, part[0], first[part[0]], draws)
+            wanted = base.wanted_of(settings.level, settings.gender, part[0], first[part[0]], draws)
             found = [generator.generate(wanted)]
         each = (time.perf_counter() - started) / len(part)
         for key, (y, row) in zip(part, found, strict=True):
@@ -406,7 +406,7 @@ class Sampler:
         names = ("sampling", str(place))
         key = VoiceKey(self.settings.level, names, names)
         source, settings = self.sources[place % len(self.sources)], self.settings
-        wanted = base.want(settings.level, settings.gender, key, source, self.draws)
+        wanted = base.wanted_of(settings.level, settings.gender, key, source, self.draws)
         return self.generator.generate(wanted)[0]
 
     def blocks(self) -> Iterator[Float32]:
