@@ -17,7 +17,6 @@ from local.plan.options import Asked, follow_protocol
 from local.plan.run import FILE, plan_run, what_counts
 from local.plan.studies import STUDIES
 from local.report.frame import LABELS
-from steps import extract_wavlm
 from tests.plans import CASES, KEPT, make_corpus, make_set, make_settings, plan_case
 from tests.recipes import ROOT, TEMPLATE, commands, link_recipe, options_of, run_recipe
 from tests.refusals import refuses
@@ -473,14 +472,6 @@ def test_mixed_trials_alone_were_not_kept_from_training(plan: Plan, corpus: Path
     made = commands(plan(genders="mixed", systems="knnvc"))
     unseen = "--not-speakers-of data/e_enrolls --not-speakers-of data/e_trials_mixed "
     assert unseen in made["exp/pools/e"] and unseen in made["exp/encoders/e"]
-
-
-def test_a_pool_of_wavlm_frames_took_tested_people(plan: Plan, tmp_path, make_data_dir) -> None:
-    made = commands(plan(systems="knnvc_wavlm", evaluators="resemblyzer/cosine"))
-    assert made["exp/pools/wavlm"].count("--not-speakers-of data/e_") == 3
-    voices, tested = (make_data_dir(tmp_path / name, {"s1": 1}) for name in ("voices", "tested"))
-    words = ["--not-speakers-of", str(tested), str(voices), str(tmp_path / "pool")]
-    refuses("speaker s1 .* is also in", extract_wavlm.main, words)
 
 
 def test_the_recipe_trained_generators_on_tested_speakers(plan: Plan, corpus: Path) -> None:

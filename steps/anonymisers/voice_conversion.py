@@ -26,7 +26,7 @@ from steps.generators.base import (
     POLICIES,
     describe_generator,
     load_generator,
-    want,
+    wanted_of,
 )
 from steps.sources import LEVELS, NEEDS, SourceSpeaker, SystemRun, VoiceKey
 from steps.synthesis import base
@@ -230,7 +230,7 @@ class VoiceConversion(Anonymiser):
         own, draws, exclude = self.own, self.draws, {source.speaker}
         # One vector for all depends on no source; but no source is among their own voices.
         level = "" if self._generator.name == CONSTANT else self.level
-        wanted = want(level, None if own.gender == ANY else own.gender, key, source, draws)
+        wanted = wanted_of(level, None if own.gender == ANY else own.gender, key, source, draws)
         y, drawn = self._generator.generate(wanted)
         if own.leak:
             y = (1.0 - own.leak) * y + own.leak * _alike(source.xvector, y)
