@@ -10,8 +10,9 @@ from scipy.stats import betabinom
 
 from local.metrics import detection
 from local.metrics import recordings as module
-from local.metrics.intervals import key
+from local.metrics.intervals import key, percentiles
 from local.metrics.recordings import (
+    differences,
     disclosures,
     group,
     hear,
@@ -195,9 +196,9 @@ def test_lengths_that_nobody_has_are_left_out(caplog: pytest.LogCaptureFixture) 
 
 def test_figures_of_more_than_1000_people_crashed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Their resamples were cut into more parts than there were; figures stay those of one part."""
-    whole = recordings(*made_up(3, 1.0), n_bootstrap=5)
+    whole = recordings(*made_up(3, 0.3), n_bootstrap=5)
     monkeypatch.setattr(module, "_AT_ONCE", 10)
-    parts = recordings(*made_up(3, 1.0), n_bootstrap=5)
+    parts = recordings(*made_up(3, 0.3), n_bootstrap=5)
     assert parts.keys() == whole.keys()
     for name, ends in whole["intervals"].items():
         assert parts["intervals"][name] == pytest.approx(ends, nan_ok=True)
@@ -233,7 +234,7 @@ def test_a_pair_that_is_no_trial_is_none_of_a_group() -> None:
 
 
 def test_eers_of_permutations_are_those_of_the_list_with_other_labels() -> None:
-    trials, score, people = made_up(3, 1.0)
+    trials, score, people = made_up(3, 0.3)
     heard = hear(trials, np.round(score), people)  # with ties
     models = np.zeros((len(people.names), 7), bool)
     np.logical_or.at(models, heard.person, heard.target)
@@ -395,3 +396,22 @@ def test_figures_of_all_resamples_at_once_are_those_of_each_alone() -> None:
             detection.d_ece(blocks.llr, blocks.t, blocks.n),
         ]
         np.testing.assert_array_equal(several[:, i], alone)
+
+
+def test_two_systems_differ_by_what_the_same_people_say() -> None:
+    """Their intervals overlapped; a difference resamples people alike in both, and there is none
+    between other people."""
+    trials, score, people = made_up(3, 0.3)
+    better = score + 0.5 * trials.target
+    first, again = (strongest(trials, [[own]], people, n_bootstrap=200) for own in (score, better))
+    found: Any = differences(first, again)
+    for n in ("1", "all"):
+        name = key("eer_difference", recordings=n)
+        apart = np.subtract(first["samples"][n], again["samples"][n])  # type: ignore[index]
+        assert found[name] == pytest.approx(apart[0])
+        assert found["intervals"][name] == pytest.approx(percentiles(apart[1:]))
+    low, high = found["intervals"]["eer_difference"]
+    ends: Any = [of["intervals"]["eer"] for of in (first, again)]
+    assert low > 0 and ends[0][0] < ends[1][1]
+    assert high - low < max(end[1] - end[0] for end in ends)
+    assert differences(first, again | {"n_target": 3}) == {}

@@ -203,8 +203,8 @@ def judge(
     """The verdict on a system for one of several groups of people.
 
     worst_person: the highest linkability of one person by any attacker, 0 to 1. chosen: by number
-    of recordings the lowest EER of all attackers whose evaluators judge, with an interval and a
-    p value that cover this choice; without it those of single attacks are corrected.
+    of recordings the lowest EER of all attackers, with an interval and a p value that cover this
+    choice; without it those of single attacks are corrected.
     """
     naming = [a for a in attacks if math.isfinite(a.named)]
     beyond = [a for a, p in zip(naming, holm([a.p_named for a in naming]), strict=True)
@@ -212,8 +212,7 @@ def judge(
     most = max(beyond, key=lambda a: a.named, default=None)
     defined = [a for a in attacks if math.isfinite(a.eer.value)]
     judges = [a for a in defined if a.judges]
-    others = [a for a in defined if not a.judges]  # whoever succeeds refutes
-    every = _candidates(judges, chosen, len(defined)) + _candidates(others, None, len(defined))
+    every = _candidates(defined, chosen)  # whoever succeeds refutes
     own = {n: [one for one in every if (one.recordings or "1") == n] for n in LENGTHS}
     eers = {n: min(some, key=lambda one: one.eer.value) for n, some in own.items() if some}
     strongest = min(eers.values(), key=lambda one: one.eer.value).attack if eers else None
@@ -240,23 +239,26 @@ def judge(
     return found
 
 
-def _candidates(attacks: Sequence[Evidence], chosen: Choice | None, n_all: int) -> list[Lowest]:
+def _candidates(attacks: Sequence[Evidence], chosen: Choice | None) -> list[Lowest]:
     """The EERs that may decide. Those of single attacks count where no choice covers them, as it
     was made among fewer attackers: p is that of the list as it is, from its interval as of a normal
     distribution, times the number of all attacks."""
     found = [
         Lowest(min(attacks, key=lambda a: _away(a.several.get(n), eer)), n, eer, p)
         for n, (eer, p) in (chosen or {}).items()
-        if attacks and all(_own(a, n, eer).value > eer.value - 1e-6 for a in attacks)
+        if attacks
     ]
-    covered = {one.recordings for one in found}
-    lowest = min((one.eer.value for one in found), default=math.inf)
+    covered = {
+        one.recordings for one in found
+        if all(_own(a, one.recordings, one.eer).value > one.eer.value - 1e-6 for a in attacks)
+    }  # fmt: skip
     for attack in attacks:
         eer, p = fold(attack.eer), 1.0
         if eer.high < 0.5:
             off = (0.5 - eer.value) / max(eer.high - eer.value, 1e-9)
-            p = min(1.0, 2.0 * float(norm.sf(off * SIGMAS)) * n_all)
-        found += [] if eer.value > lowest - 1e-6 else [Lowest(attack, "", eer, p)]
+            p = min(1.0, 2.0 * float(norm.sf(off * SIGMAS)) * len(attacks))
+        if "1" not in covered or not attack.judges:  # of whom older choices were not made
+            found.append(Lowest(attack, "", eer, p))
         found += [Lowest(attack, n, v, 1.0) for n, v in attack.several.items() if n not in covered]
     return found
 
@@ -288,8 +290,7 @@ def _by_eer(judges: Sequence[Evidence], every: Sequence[Lowest], level: float) -
         why = f"an EER of {percent(one.eer.value)} {_from(one.recordings)}".rstrip()
         told = found is Level.SMALL or _from(one.recordings)
         return Verdict(found, why if told else "", one.attack)
-    by_judges = [own for own in every if own.attack.judges] or every
-    one = min(by_judges, key=lambda own: _known(own.eer.low))
+    one = min(every, key=lambda own: _known(own.eer.low))
     if _known(one.eer.low) <= MARGIN:
         possible = percent(one.eer.low) if math.isfinite(one.eer.low) else "any size"
         why = f"but an EER down to {possible} is possible {_from(one.recordings)}".rstrip()
