@@ -196,9 +196,9 @@ def test_lengths_that_nobody_has_are_left_out(caplog: pytest.LogCaptureFixture) 
 
 def test_figures_of_more_than_1000_people_crashed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Their resamples were cut into more parts than there were; figures stay those of one part."""
-    whole = recordings(*made_up(3, 0.3), n_bootstrap=5)
+    whole = recordings(*made_up(3, 1.0), n_bootstrap=5)
     monkeypatch.setattr(module, "_AT_ONCE", 10)
-    parts = recordings(*made_up(3, 0.3), n_bootstrap=5)
+    parts = recordings(*made_up(3, 1.0), n_bootstrap=5)
     assert parts.keys() == whole.keys()
     for name, ends in whole["intervals"].items():
         assert parts["intervals"][name] == pytest.approx(ends, nan_ok=True)
@@ -234,7 +234,7 @@ def test_a_pair_that_is_no_trial_is_none_of_a_group() -> None:
 
 
 def test_eers_of_permutations_are_those_of_the_list_with_other_labels() -> None:
-    trials, score, people = made_up(3, 0.3)
+    trials, score, people = made_up(3, 1.0)
     heard = hear(trials, np.round(score), people)  # with ties
     models = np.zeros((len(people.names), 7), bool)
     np.logical_or.at(models, heard.person, heard.target)
