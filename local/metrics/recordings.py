@@ -546,8 +546,10 @@ def differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str
         return {}
     both = [{n: np.array(own, np.float64) for n, own in of.get("samples", {}).items()}
             for of in (first, second)]  # fmt: skip
-    apart = {key("eer_difference", recordings=n): both[0][n] - both[1][n]
-             for n in both[0] if n in both[1]}  # fmt: skip
+    apart: dict[str, Float64] = {
+        key("eer_difference", recordings=n): both[0][n] - both[1][n]
+        for n in both[0] if n in both[1]
+    }  # fmt: skip
     found = intervals.sampled(apart, first["n_speakers"])
     return {name: first[name] for name in ("n_speakers", "n_target", "n_nontarget")} | found
 

@@ -14,8 +14,8 @@ import re
 import time
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import partial
-from itertools import combinations
 from importlib.metadata import PackageNotFoundError, version
+from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
