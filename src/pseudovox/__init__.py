@@ -150,7 +150,12 @@ def _run(
             command, env=environment, pass_fds=passed, stdin=subprocess.DEVNULL, stdout=said,
             stderr=subprocess.PIPE, encoding="utf-8", errors="backslashreplace",
         )  # fmt: skip
-        last = "it was ended"
+        said_by, last = f"{Path(command[0]).name}: ", ""
+
+        def log(line: str) -> None:
+            level = logging.WARNING if line.startswith(said_by) else logging.INFO
+            logging.getLogger("pseudovox").log(level, line) if line else None
+
         with running:
             try:
                 for line in map(str.rstrip, running.stderr or ()):
@@ -159,8 +164,8 @@ def _run(
                         if progress:
                             progress(Progress(stage, float(done), float(total), unit))
                         continue
-                    last = line.partition(": ")[2] or line
-                    logging.getLogger("pseudovox").info(line)
+                    log(last)
+                    last = line
             except BaseException:  # also where a notebook is interrupted
                 running.terminate()
                 raise
@@ -169,9 +174,10 @@ def _run(
         told = said.read()
     result = _read(name, told, kind) if status in (0, 3) else None
     if status == 3:
-        raise LossError(last, result)
+        raise LossError(last.removeprefix(said_by), result)
     if result is None:
-        raise Error(last, status)
+        raise Error(last.removeprefix(said_by) or "it was ended", status)
+    log(last)
     return result
 
 
