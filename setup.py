@@ -51,7 +51,7 @@ class Build(build_py):
             zipfile.ZipFile(next(Path(made).glob("*.whl"))).extractall(f"{made}/tree")
             Path(made, "tree/.venv").mkdir()  # for caches
             Path(made, "tree/.commit").write_text(commit())
-            tar.add(f"{made}/tree", "", filter=whoever)
+            tar.add(f"{made}/tree", ".", filter=whoever)
 
 
 def kept(member: tarfile.TarInfo) -> tarfile.TarInfo | None:

@@ -23,7 +23,7 @@ tar -x -C "$made/wheel" -f "$made/wheel/pseudovox/tree.tar"
 bytes=$(stat -c %s "${wheel[0]}")
 ((bytes < 60000000)) || die "${wheel[0]##*/} has $bytes bytes; a wheel has less than 60,000,000: leave something out in setup.py"
 diff -r models "$made/wheel/models" || die "models/ is not that of the commit: commit it, or take it back"
-about=("$made"/wheel/*.dist-info/METADATA)
+about=("$made"/wheel/pseudovox-*.dist-info/METADATA)
 while read -r licence; do
   grep -q "^License-Expression:.*$licence" "${about[0]}" || die "REUSE.toml has $licence; name it in pyproject.toml"
 done < <(sed -n 's/^SPDX-License-Identifier = "\(.*\)"/\1/p' REUSE.toml | sort -u)

@@ -154,7 +154,8 @@ def _run(
 
         def log(line: str) -> None:
             level = logging.WARNING if line.startswith(said_by) else logging.INFO
-            logging.getLogger("pseudovox").log(level, line) if line else None
+            if line:
+                logging.getLogger("pseudovox").log(level, line)
 
         with running:
             try:
