@@ -44,6 +44,7 @@ from tests.report_rows import (
     page_of,
     speaker_figure,
     words,
+    write_table,
 )  # fmt: skip
 from tests.report_rows import results as of_rows
 from utils.archives import ArchiveWriter
@@ -603,6 +604,24 @@ def test_a_dash_stays_last_when_a_column_is_sorted(tmp_path: Path, browser: Any)
             names = table.locator("tbody tr > :first-child").all_inner_texts()
             assert names == [*order]
         assert complaints == []
+
+
+def test_several_runs_stand_beside_each_other(tmp_path: Path) -> None:
+    """A row for each system and run, the best first; who was attacked by fewer is named."""
+    folders = [tmp_path / name / "exp/results" for name in ("one", "two")]
+    more = figure("a", "lazy_informed", "eer", 0.2, 0.1, 0.25)
+    for folder, rows in zip(folders, ([*ATTACKED[:2]], [ATTACKED[0], more]), strict=True):
+        write_table(folder / "metrics.csv", Figure, rows)
+    out = tmp_path / "out"
+    assert make_report([*map(str, folders), str(out)]) == 0
+    page = (out / "report.html").read_text()
+    assert re.findall(r'href="(\w+)/report.html">(\w+)</a><small>(\w+)<', page) == [
+        ("one", "a", "one"), ("one", "b", "one"), ("two", "a", "two")
+    ]  # fmt: skip
+    assert all((out / name / "report.html").is_file() for name in ("one", "two"))
+    text = (out / "RESULTS.md").read_text()
+    assert "| two | a | women | " in text and "one lacks lazy-informed." in text
+    refuses("is given twice", make_report, [str(folders[0]), str(folders[0]), str(out)])
 
 
 def test_figures_tabulated_in_memory_lacked_columns_and_a_row_of_people_was_of_all(tmp_path):

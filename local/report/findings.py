@@ -3,7 +3,7 @@ privacy, what was found, and what was not measured."""
 
 import re
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations, product
 from typing import Any, NamedTuple
 
@@ -198,6 +198,19 @@ def _no_better(results: Results) -> str:
         if same:
             found[f"{system} ({group_of(split)})"] = min(same, key=lambda a: a.rise.high)
     return say("no_better", found=found)
+
+
+def beside(runs: Mapping[str, Results]) -> list[str]:
+    """Why systems of several runs may not be compared: sentences."""
+    of = {run: (results.corpus, people(results)) for run, results in runs.items()}
+    attacked = {run: frame.eers(results.metrics) for run, results in runs.items()}
+    tried = {run: {*map(attacker, own["attacker"]), *own["evaluator"]}
+             for run, own in attacked.items()}  # fmt: skip
+    every = set().union(*tried.values())
+    lacking = {run: sorted(every - own) for run, own in tried.items() if every - own}
+    others = of if len({*of.values()}) > 1 else {}
+    said = [say("other_people", of=others), say("other_attackers", lacking=lacking)]
+    return [*filter(None, said)]
 
 
 def notes(results: Results) -> list[tuple[str, str]]:

@@ -447,7 +447,7 @@ def escape(text: str) -> str:
     found = "".join(frame.TABLES["latex"].get(letter, letter) for letter in plain)
     for pattern, replacement in _MARKS:
         found = pattern.sub(replacement, found)
-    return found
+    return "{}" + found if found[:1] in ("[", "*") else found  # or \\\\ before it would take it
 
 
 def latex(heading: str, rows: list[list[str]]) -> str:

@@ -137,7 +137,7 @@ def page(
         "light": light, "dark": dark, "N_WORST": N_WORST, "SIDES": SIDES, "frame": frame,
         "tables": tables, "cell": cell, "without_constants": without_constants,
         "counts": _counts(results), "as_json": as_json, "board_rows": board(results),
-        "fold": select.fold, "by": tables.by,
+        "fold": select.fold, "by": tables.by, "several": len(results.evaluators()) > 1,
         "groups_of": lambda *of: _groups(results, *of),
     }  # fmt: skip
 
@@ -166,12 +166,39 @@ def markdown(results: Results) -> str:
     )  # fmt: skip
 
 
+def runs_page(runs: Mapping[str, Results], links: Mapping[str, str]) -> str:
+    """The page of several runs. links: to the report of each."""
+    rows = [
+        row._replace(told=run, link=links[run])
+        for run, results in runs.items() for row in board(results)
+    ]  # fmt: skip
+    rows.sort(key=lambda row: (-row.line.judged.verdict.level, -row.line.eer))
+    light, dark = draw.css()
+    return render(
+        "local/report/templates/runs.html.jinja", **_of_runs(runs), board_rows=rows, light=light,
+        dark=dark, cell=cell, without_constants=without_constants, contents=Headings(),
+        tables=tables, fold=select.fold, by=tables.by, evaluators=(), several=False,
+    )  # fmt: skip
+
+
+def runs_markdown(runs: Mapping[str, Results]) -> str:
+    """The same in Markdown."""
+    return render("local/report/templates/runs.md.jinja", **_of_runs(runs))
+
+
+def _of_runs(runs: Mapping[str, Results]) -> dict[str, Any]:
+    return {
+        "n": len(runs), "verdicts": tables.verdict_table(runs), "made": tables.run_table(runs),
+        "doubts": findings.beside(runs),
+    }  # fmt: skip
+
+
 def _shared(results: Results) -> dict[str, Any]:
     """Contents that the page and RESULTS.md share."""
     return {
         "results": results, "findings": findings, "select": select,
         "evaluators": results.evaluators(), "notes": findings.notes(results),
-        "verdicts": tables.verdict_table(results),
+        "verdicts": tables.verdict_table({"": results}),
         "differences": tables.difference_table(results.metrics),
         "controls": tables.control_table(results.metrics),
         "grouped": tables.group_table(results.metrics),
@@ -255,7 +282,7 @@ def board(results: Results) -> list[Row]:
     return [
         Row(line, told(line.system), _COLOURS.get(line.judged.verdict.level, "open"),
             [(f"{_USES[metric]} by {who}", text)
-             for (metric, who), text in tables.used(kept, line.system, unit=True)])
+             for (metric, who), text in tables.used(kept, line.system, unit=True) if text != "–"])
         for line in select.lines(results)
     ]  # fmt: skip
 

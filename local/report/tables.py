@@ -15,7 +15,7 @@ from local.metrics.recordings import LENGTHS
 from local.protocols.attackers import CONTROLS
 from local.report import frame, select
 from local.report.frame import MEASURES, Marked, Measure, Value, show, value_of, where
-from local.report.select import Verdict
+from local.report.select import Judged, Verdict
 from utils.cli import UserError
 
 Row = TypeVar("Row")
@@ -221,30 +221,42 @@ def by(attack: select.Evidence) -> str:
     return f"{frame.attacker(attack.attacker)}, {attack.evaluator}"
 
 
-def verdict_table(results: frame.Results) -> Table:
-    """A row a system and group of people: the verdict, who attacks best with one recording of a
-    person and with all, the same evaluator without protection, who names most people, the
-    worst-protected person, and what is left of use. Columns of nothing are left out."""
-    found, kept = select.verdicts(results), select.uses(results.metrics)
-    beside = select.beside_words(results.metrics)
-    header = ["system", "voices", "verdict", "EER from one (%)", "by", "unprotected (%)",
-              "EER from all (%)", "by", "unprotected (%)", "people named", "by",
-              "the voice adds to the words (points of EER)", "worst-protected person",
-              *(frame.measure_by(*by).heading for by in kept)]  # fmt: skip
-    rows = []
-    for system, name in select.verdict_rows(found).items():
-        for own in found[system]:
-            row = [name, own.group, str(own.verdict)]
-            for one in map(own.verdict.eers.get, ("1", "all")):
-                bare = one.attack.bare if one and one.attack.bare.defined else None
-                told = [show(one.eer, EER), by(one.attack)] if one else 2 * ["–"]
-                row += [*told, show(bare, EER, missing="–")]
-            row += [frame.say("named", attack=own.named), by(own.named)] if own.named else 2 * ["–"]
-            row.append(show(beside.get((system, own.split)), select.POINTS, missing="–"))
-            linked = own.worst and f"{own.worst.name} ({frame.number(own.worst.linkability)})"
-            rows.append([*row, linked or "–", *(told for _, told in used(kept, system))])
-    some = [i for i in range(len(header)) if any(row[i] != "–" for row in rows)]
-    return Table([header[i] for i in some], [[row[i] for i in some] for row in rows])
+def verdict_table(runs: Mapping[str, frame.Results]) -> Table:
+    """A row a system, group of people and run: the verdict, who attacks best with one recording of
+    a person (and the same evaluator without protection) and with all, who names most people, the
+    worst-protected person, and what is left of use. Columns of nothing are left out. runs: by what
+    they are called, nothing for one alone; of several the best-protected system comes first."""
+    use = dict.fromkeys(chain(*(select.uses(results.metrics) for results in runs.values())))
+    header = ["run", "system", "voices", "verdict", "EER from one (%)", "by", "unprotected (%)",
+              "EER from all (%)", "by", "people named", "by", "voice adds to words (points)",
+              "worst-protected person",
+              *(frame.measure_by(*by).heading for by in use)]  # fmt: skip
+    rows: list[tuple[float, list[str]]] = []
+    for run, results in runs.items():
+        found = select.verdicts(results)
+        for system, name in select.verdict_rows(found).items():
+            told = dict(used(select.uses(results.metrics), system))
+            last = [told.get(of, "–") for of in use]
+            worst = min((own.eer.value for own in found[system] if own.eer.defined), default=0.0)
+            rows += [(worst, [run or "–", name, *_verdict(own, results), *last])
+                     for own in found[system]]  # fmt: skip
+    if len(runs) > 1:
+        rows.sort(key=lambda row: -row[0])
+    some = [i for i in range(len(header)) if any(row[i] != "–" for _, row in rows)]
+    return Table([header[i] for i in some], [[row[i] for i in some] for _, row in rows])
+
+
+def _verdict(own: Judged, results: frame.Results) -> list[str]:
+    row = [own.group, str(own.verdict)]
+    for n in ("1", "all"):
+        one = own.verdict.eers.get(n)
+        bare = one.attack.bare if one and one.attack.bare.defined else None
+        row += [show(one.eer, EER), by(one.attack)] if one else 2 * ["–"]
+        row += [show(bare, EER, missing="–")] if n == "1" else []
+    row += [frame.say("named", attack=own.named), by(own.named)] if own.named else 2 * ["–"]
+    beside = select.beside_words(results.metrics).get((own.system, own.split))
+    linked = own.worst and f"{own.worst.name} ({frame.number(own.worst.linkability)})"
+    return [*row, show(beside, select.POINTS, missing="–"), linked or "–"]
 
 
 Uses = Mapping[tuple[str, str], Mapping[str, Any]]
@@ -258,6 +270,20 @@ def used(kept: Uses, system: str, *, unit: bool = False) -> list[tuple[tuple[str
                     for f in map(of_systems.get, (system, "original")))  # fmt: skip
         told.append((of, f"{now} (was {was})" if "–" not in (now, was) else now))
     return told
+
+
+def run_table(runs: Mapping[str, frame.Results]) -> Table:
+    """What each of several runs was."""
+    rows = []
+    for run, results in runs.items():
+        attacked = frame.eers(results.metrics)
+        who = frame.each(attacked[attacked["system"] != "original"], "attacker")
+        by_whom = ", ".join(frame.each(attacked, "evaluator"))
+        told = [results.origin.get(name, "–") for name in ("date", "commit", "command")]
+        attackers = ", ".join(map(frame.attacker, who))
+        rows.append([run, results.corpus, attackers, by_whom, *told])
+    head = ["run", "corpus", "attackers", "evaluators", "date", "commit", "command"]
+    return Table(head, rows)
 
 
 def difference_table(metrics: pd.DataFrame) -> Table:
