@@ -145,7 +145,6 @@ MEASURES = {  # archive -> what makes it of a wave, and the names of its parts i
     "f0": ("steps.synthesis.world:extract_f0", "contours, {} frames"),
     "world": ("steps.synthesis.world:analyse_packed", "matrices, {} frames"),
     "functionals": ("steps.emotion.functionals:functionals", "vectors"),
-    "wavlm": ("steps.synthesis.wavlm:speech_features", "matrices, {} frames"),
 }
 
 

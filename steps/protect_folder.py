@@ -110,8 +110,9 @@ def main(
         "or each source's, which can tell who speaks",
     ] = "one",
     time: Annotated[
-        Literal["keep", "predicted"] | None, "When words that are read anew are said: where they "
-        "were, or as long as words usually last; left out: as SYSTEM has it. Others keep time"
+        Literal["keep", "map"] | None, "When words that are read anew are said: where they were; "
+        "or as long as words usually last, their times in OUT.times; left out: as SYSTEM has it. "
+        "Others keep time",
     ] = None,
     ends: Annotated[
         Literal["one", "keep"] | None, "Silence before and after the speech of a recording: one "
@@ -172,11 +173,15 @@ def main(
         given = [job.SALT, *audio]
         drawn = job.draw_names(used, given, table, fresh=fresh, begun=begun) if rename else {}
         journal.salt = str(drawn.pop(job.SALT, ""))
+        times = account.beside(out, "times") if loaded.anonymiser.tells_words else None
         drawn |= {Path(one): Path(out.name)} if one else {}
-        work = protection.Work(source, folder, loaded.anonymiser, channels, level, drawn, ending)
+        work = protection.Work(
+            source, folder, loaded.anonymiser, channels, level, drawn, ending, times
+        )
         ready = [
             path for path in audio
             if journal.has(drawn.get(path, path), source / path, work.target(path))
+            and all(own.is_file() for own in work.tables(path))
         ]  # fmt: skip
         told: dict[Path, dict[str, object]] = {
             path: {"status": "done", **journal.told(drawn.get(path, path))} for path in ready
@@ -188,6 +193,7 @@ def main(
             "level": level, "ends": ending, "keeps_time": keeps,
             "system": {"path": job.plain(system), "digest": loaded.digest},
             "renamed": rename, "other_files": n_other,
+            "times": job.plain(times) if times else None,
         }  # fmt: skip
 
         def tell(**run: object) -> Path:
@@ -233,7 +239,7 @@ def main(
     for note in (f"{found.path}: {note}" for found in good for note in work.notes(found)):
         print(f"protect_folder.py: {job.plain(note)}", file=sys.stderr)
     for path in sorted(unread):
-        why = protection.UNREAD.format(told[path]["seconds_unread"])
+        why = protection.UNREAD.format(f"{told[path]['seconds_unread']:.1f} s")
         print(f"protect_folder.py: {job.plain(source / path)}: {why}", file=sys.stderr)
     listed = account.beside(out, "failed.txt")
     listed.unlink(missing_ok=True)
@@ -252,6 +258,10 @@ def main(
           f"{len(todo)} pseudo-speakers")  # fmt: skip
     if rename:
         print(f"{job.plain(table)}: which file is which; keep it apart from {shown}, or remove it")
+    if times:
+        print(
+            f"{job.plain(times)}: when each word was said, and is now; keep it apart from {shown}"
+        )
     print("\n".join(loaded.limits))
     print(f"{job.plain(page)}: the account of what was done, to read and to keep")
     if failed:

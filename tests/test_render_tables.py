@@ -92,6 +92,7 @@ GENERATORS = "generator,figure,value,of,indices,n,evaluator,split\n"
         ("use run split=test gender=f", "gender="),
         ("attackers run split=test figures=l_w", "the figure l_w; known: eer, d_ece"),
         ("trainings run split=test", "needs evaluators="),
+        ("leaders run split=test", "needs split= and systems="),
         ("zoo run split=test", "zoo is unknown"),
         ("csv t.csv rows=x", "no row begins with x"),
         ("csv t.csv split=x", "only rows="),
@@ -168,16 +169,16 @@ def test_an_overview_has_the_words_of_the_speech_that_was_attacked(page: Path) -
     for words in map(str.split, marks):
         block = Selection.read(words, page)
         runs = [read_metrics(page.parent / w / "metrics.csv") for w in words if "=" not in w]
-        for made, best in product(block.measured("wer"), strongest(block.shown())):
-            at, eer = {"system": best.system, "split": best.split}, best.eer
+        for made, eer in product(block.measured("wer"), strongest(block.shown()).values()):
             assert eer is not None
+            at = {"system": eer.system, "split": eer.split}
             by = {"metric": "eer", "attacker": eer.attacker, "evaluator": eer.evaluator}
             own = [run for run in runs if eer.value in {*where(run, **at, **by)["value"]}]
             heard = [where(run, **at, metric="wer", evaluator=made.by)["value"] for run in own]
-            shown = block.cell((best.system, best.split), made)
+            shown = block.cell((eer.system, eer.split), made)
             assert not any(map(len, heard)) or shown.split()[0] in {
                 f"{100 * value:.1f}" for values in heard for value in values
-            }, (best.system, best.split)
+            }, at
 
 
 def test_voices_of_generators_by_hand(tmp_path: Path) -> None:
