@@ -9,17 +9,19 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_type_hints
 
+import click
 import pytest
 import soundfile
 
 import pseudovox
+from local.measure_evidence import main as measure_evidence
 from pseudovox import EvidenceOptions, LossError, ProtectOptions, _programs
+from steps.protect_folder import main as protect_folder
 from steps.verify_account import main as verify
 from tests.recipes import ROOT, run_words
 from tests.refusals import refuses_words
-from tests.test_options import options
 from tests.test_protect_folder import KEY, SYSTEM, speechlike, write
 
 USERS = 'raise SystemExit("this module is the user\'s")\n'
@@ -95,12 +97,15 @@ def test_errors_and_progress_in_python(place, caplog):
 
 
 @pytest.mark.parametrize(
-    ("program", "typed"),
-    [("steps/protect_folder.py", ProtectOptions), ("local/measure_evidence.py", EvidenceOptions)],
+    ("program", "typed"), [(protect_folder, ProtectOptions), (measure_evidence, EvidenceOptions)]
 )
 def test_python_has_the_options_of_the_program(program, typed):
-    named = {option.name.removeprefix("--").replace("-", "_") for option in options(Path(program))}
-    assert set(get_type_hints(typed)) == named | {"key"}
+    asked = [one for one in program.command().params if isinstance(one, click.Option)]
+    hints = get_type_hints(typed)
+    assert hints.keys() == {str(one.name) for one in asked} | {"key"}
+    for one in asked:
+        if choices := getattr(one.type, "choices", ()):
+            assert get_args(hints[str(one.name)]) == tuple(choices)
 
 
 @pytest.mark.parametrize("program", ["steps/protect_folder.py", "local/make_trials.py"])

@@ -48,7 +48,7 @@ class ProtectOptions(EvidenceOptions, total=False):
     write_key: str | Path
     channels: Literal["mix", "each"]
     level: Literal["one", "source"]
-    time: Literal["keep", "predicted"]
+    time: Literal["keep", "map"]
     ends: Literal["one", "keep"]
     rename: bool
 
