@@ -14,7 +14,7 @@ check = $(if $(SMALL),$(error make $@: nothing is called $(SMALL:%=%=); write $(
 	$(if $(filter-out x xtrue xfalse,x$(value RENAME)),$(error make $@: RENAME is true or false))
 OPTIONS = --per="$${PER:-file}" $${SPEAKERS:+--speakers="$$SPEAKERS"} $${KEY_FILE:+--key-file="$$KEY_FILE"} $${NJ:+--nj="$$NJ"}
 unexport CDPATH
-.PHONY: help setup recipe protect evidence test test-fast test-slurm test-browser lint release-check clean
+.PHONY: help setup recipe protect evidence test test-fast test-slurm test-browser lint release-check container clean
 
 help:
 	@echo "make recipe        set up, run the default recipe (egs/synth, offline), say where the report is"
@@ -29,6 +29,7 @@ help:
 	@echo "make lint          style and types only"
 	@echo "make setup         only make .venv"
 	@echo "make release-check  make the wheel of the commit in dist/, and check it"
+	@echo "make container      build the container with podman, from that wheel"
 	@echo "make clean         remove .venv and all that recipes and tools made in the checkout"
 
 setup:
@@ -70,6 +71,9 @@ lint:
 release-check:
 	@utils/setup.sh test
 	@utils/release_check.sh
+
+container: release-check
+	podman build --tag pseudovox .
 
 clean:
 	rm -rf .venv build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -14,7 +14,7 @@ die() {
 # In words that bash 3.2 also knows.
 needs="pseudovox needs Linux on x86-64, glibc 2.34, bash 4.4 and flock (docs/install.md)"
 machine=$(uname -m)
-glibc=$(getconf GNU_LIBC_VERSION 2>/dev/null || echo "another C library")
+glibc=$(getconf GNU_LIBC_VERSION 2>&1) || glibc="another C library"
 minor=${glibc#glibc 2.}
 flock=$(command -v flock || echo "no flock")
 if [[ $(uname -s) != Linux || $glibc == another* || $minor -lt 28 || $flock != /* ]] || ((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] < 404)); then
@@ -68,7 +68,9 @@ fi
 # With the first one figures were measured; with each, the packages of constraints.txt were run.
 versions="3.11, 3.12 or 3.13"
 fits() {
-  "$1" -c 'import sys, ensurepip, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null
+  local found
+  found=$("$1" -c 'import sys, ensurepip, venv; print(*sys.version_info[:2], sep=".")' 2>&1) || return 1
+  [[ $found == 3.1[123] ]]
 }
 make_venv() {
   local python uv

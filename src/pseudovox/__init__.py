@@ -32,8 +32,9 @@ _HOW_FAR = re.compile(r"([^:]+): ([\d.]+) of ([\d.]+) (\w+)")
 
 
 class EvidenceOptions(TypedDict, total=False):
-    """Options of `evidence`."""
+    """Options of `evidence`. key: the text, which no list of processes shows."""
 
+    key: str
     system: str | Path
     per: Literal["file", "folder", "speaker"]
     speakers: str | Path
@@ -42,13 +43,12 @@ class EvidenceOptions(TypedDict, total=False):
 
 
 class ProtectOptions(EvidenceOptions, total=False):
-    """Options of `protect`. key: the text, which no list of processes shows."""
+    """Options of `protect`."""
 
-    key: str
     write_key: str | Path
     channels: Literal["mix", "each"]
     level: Literal["one", "source"]
-    time: Literal["keep", "predicted"]
+    time: Literal["keep", "map"]
     ends: Literal["one", "keep"]
     rename: bool
 
