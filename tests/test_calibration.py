@@ -224,7 +224,7 @@ def test_variants_of_a_generator_overwrote_each_other():
         if trained := [need.split(":")[1] for need in needs if need.startswith("generator:")]:
             found[name] = trained[0]
             assert (folder / f"generators/{trained[0]}.yaml").is_file()
-    assert found["idmap_mlp_u"] == "idmap_mlp_u" and found["idmap_mlp_raw"] == "idmap_mlp_raw"
+    assert found["idmap_mlp_raw"] == "idmap_mlp_raw"
     shared = ("psd", "bn_")
     own = [made for who, made in found.items() if not any(part in who for part in shared)]
-    assert len(own) == len(set(own)) >= 9
+    assert len(own) == len(set(own)) >= 7
