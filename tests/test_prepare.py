@@ -15,7 +15,7 @@ import pytest
 from local.protocols.trials import Rules, check_lists, make_lists
 from tests.corpus_trees import ROOT, files, make_recipe, prepare, serving, table, write_audio
 from tests.recipes import Done, run_words
-from utils.cli import UserError
+from tests.refusals import refuses
 from utils.datadir import DataDir, load_data_dir
 from utils.tables import write_file
 
@@ -415,8 +415,13 @@ def test_lists_of_one_gender():
     check_lists(lists)
     assert list(lists.trials) == ["m"]
     assert len(lists.trials["m"]) == 4
-    with pytest.raises(UserError, match="m2: the gender is f, but lists are made for m only"):
-        make_lists(utt2spk, {"m1": "m", "m2": "f"}, rules)
+    refuses(
+        "m2: the gender is f, but lists are made for m only",
+        make_lists,
+        utt2spk,
+        {"m1": "m", "m2": "f"},
+        rules,
+    )
 
 
 @pytest.mark.slow

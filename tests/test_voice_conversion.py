@@ -36,7 +36,6 @@ from tests.world import (
     write_voices,
 )
 from utils.archives import read_vectors, write_archive
-from utils.cli import UserError
 from utils.seeds import Draws
 
 RANDOM = "anonymiser: voice_conversion\nneighbours: 3\ngenerator: {name: random, averaged: 2}\n"
@@ -452,8 +451,12 @@ def test_trained_folders_are_asked_for_by_option(pool, tmp_path):
     path = tmp_path / "x.yaml"
     path.write_text(FARTHEST + "synthesiser: nsf_mini\n")
     refuses("needs --synthesiser DIR", load_anonymiser, path, resources=Resources(pool, (pool,)))
-    with pytest.raises(UserError, match=r"synthesiser\.yaml: is missing"):
-        load_anonymiser(path, resources=Resources(pool, (pool,), synthesiser=tmp_path))
+    refuses(
+        r"synthesiser\.yaml: is missing",
+        load_anonymiser,
+        path,
+        resources=Resources(pool, (pool,), synthesiser=tmp_path),
+    )
 
 
 def test_a_leak_mixes_the_own_vector_into_the_pseudo_speaker_s(put_together):

@@ -27,7 +27,7 @@ from steps.generators.base import (
     POLICIES,
     describe_generator,
     load_generator,
-    want,
+    wanted_of,
 )
 from steps.sources import LEVELS, NEEDS, SourceSpeaker, SystemRun, VoiceKey
 from steps.synthesis import base
@@ -96,7 +96,7 @@ class ConversionSettings:
     pauses: Move = 0.0  # and of each pause
     reads: str | None = None  # recogniser whose words are read anew
     time: Annotated[str, rule.OneOf(*base.TIMES)] | None = None
-    doubt: rule.Share | None = None  # from which on a word is heard, with time: keep
+    doubt: rule.Share | None = None  # from which on a word is heard; None: nothing is
     ends: Annotated[str, rule.OneOf(*ENDINGS)] = ENDINGS[0]
     leak: rule.Share = 0.0  # of the source's own vector in the voice's: to test attackers with
     leak_level: Annotated[float, rule.Number(least=0, most=20, unit="(dB)")] = 0.0  # as these are
@@ -115,8 +115,6 @@ class ConversionSettings:
         for name in OF_READING:
             if getattr(self, name) is not None and not self.reads:
                 raise ValueError(f"{name}: it is of what is read (reads)")
-        if self.doubt is not None and self.time != base.KEEP:
-            raise ValueError(f"doubt: words are heard only with time: {base.KEEP}")
 
     @property
     def keeps_length(self) -> bool:
@@ -166,7 +164,9 @@ class VoiceConversion(Anonymiser):
             or (own.content is not None and own.content.is_random)
         )  # fmt: skip
         self.keeps_length, self.context, self.ends = own.keeps_length, not own.reads, own.ends
-        self.words_alone = bool(own.reads) and own.time != base.KEEP
+        in_time = bool(own.reads) and own.time != base.KEEP
+        self.words_alone = in_time and own.doubt is None
+        self.tells_words = in_time and own.doubt is not None
         self.english = own.synthesiser.startswith("bn")
         if not own.synthesiser.startswith("nsf") and "energy" not in own.keep:
             # Where only words are left nothing is noise.
@@ -211,8 +211,8 @@ class VoiceConversion(Anonymiser):
         f0 = self._f0_map(source, target)
         if not self.own.reads:
             return self._synthesiser.convert(wave, target, f0), dict(info)
-        made, seconds = cast("BnSynthesiser", self._synthesiser).tell(wave, target, f0)
-        return made, info | base.told_as(seconds)
+        made, seconds, words = cast("BnSynthesiser", self._synthesiser).tell(wave, target, f0)
+        return made, info | base.told_as(seconds) | {base.WORDS: words}
 
     def hear(self, wave: Float64) -> str:
         """Words that the recogniser finds."""
@@ -225,7 +225,7 @@ class VoiceConversion(Anonymiser):
         target, info = self.pseudo_speaker(key, source)
         for part in parts_of(words) or [""]:
             synthesiser = cast("BnSynthesiser", self._synthesiser)
-            made, seconds = synthesiser.say(part, target, self._f0_map(source, target))
+            made, seconds, _ = synthesiser.say(part, target, self._f0_map(source, target))
             if not made.any():
                 self.note("reads: a recording in which no words were recognised became silence")
             yield made, info | base.told_as(seconds)
@@ -244,7 +244,7 @@ class VoiceConversion(Anonymiser):
         own, draws, exclude = self.own, self.draws, {source.speaker}
         # One vector for all depends on no source; but no source is among their own voices.
         level = "" if self._generator.name == CONSTANT else self.level
-        wanted = want(level, None if own.gender == ANY else own.gender, key, source, draws)
+        wanted = wanted_of(level, None if own.gender == ANY else own.gender, key, source, draws)
         y, drawn = self._generator.generate(wanted)
         if own.leak:
             y = (1.0 - own.leak) * y + own.leak * _alike(source.xvector, y)
