@@ -122,7 +122,7 @@ def use_table(block: Selection) -> Table:
 def _decisive(block: Selection) -> Iterator[tuple[list[str], Row, Any]]:
     """Systems and groups of voices, each with the EER that decides: of the strongest attacker, and
     of original speech the lowest."""
-    best = {(s.system, s.split): s.eer for s in strongest(block.figures)}
+    best = {(system, split): eer for (split, system), eer in strongest(block.figures).items()}
     for (split, _), row in sorted(unprotected(block.figures).items(), key=lambda of: of[1].value):
         best.setdefault(("original", split), row)
     yield from ((names, at, best[at]) for names, at in block.voices() if best.get(at) is not None)
@@ -447,7 +447,7 @@ def escape(text: str) -> str:
     found = "".join(frame.TABLES["latex"].get(letter, letter) for letter in plain)
     for pattern, replacement in _MARKS:
         found = pattern.sub(replacement, found)
-    return found
+    return "{}" + found if found[:1] in ("[", "*") else found  # or \\\\ before it would take it
 
 
 def latex(heading: str, rows: list[list[str]]) -> str:
