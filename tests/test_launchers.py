@@ -19,8 +19,6 @@ from utils import run as local_launcher
 from utils import slurm as slurm_launcher
 
 RUN = [sys.executable, str(ROOT / "utils/run.py")]
-PRINT_ARGUMENTS = [sys.executable, "-c", "import sys; print(sys.argv[1:])"]
-
 Run = Callable[..., Done]
 
 
@@ -58,23 +56,6 @@ def test_logs_have_kaldis_head_and_foot(run, tmp_path):
     )
 
 
-def test_words_reach_the_command_as_they_are(run, tmp_path):
-    """run.pl wraps words in quotes: both quote types break, `$x` expands."""
-    words = ["a b", 'it\'s "so"', "$HOME `id` $(id)", "*", "", "\\|", ";", "é\n"]
-    run("x.log", *PRINT_ARGUMENTS, *words, status=0)
-    assert repr(words) in (tmp_path / "x.log").read_text()
-
-
-def test_job_is_replaced_as_a_token_only(run, tmp_path):
-    """run.pl turns /data/MYJOBS/ into /data/MY1S/."""
-    words = "/data/MYJOBS/x JOBS split2/JOB x_JOB.ark a{JOB}b JOB $JOB ${JOB}"
-    run("JOB=7", "MYJOBS.{JOB}.log", *PRINT_ARGUMENTS, *words.split(), status=0)
-    wanted = ["/data/MYJOBS/x", "JOBS", "split2/7", "x_7.ark", "a7b", "7", "$JOB", "${JOB}"]
-    assert repr(wanted) in (tmp_path / "MYJOBS.7.log").read_text()
-    run("N=1:2", "n.N.log", "bash", "-c", "echo job-$N", status=0)
-    assert "job-2\n" in (tmp_path / "n.2.log").read_text()
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "message"),
@@ -97,13 +78,6 @@ def test_option_typos_are_not_swallowed(run, tmp_path, arguments, message):
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
     assert {path.name for path in tmp_path.iterdir()} <= {"conf"}
-
-
-def test_options_and_job_in_either_order(run, tmp_path):
-    (tmp_path / "c.conf").symlink_to(ROOT / "egs/TEMPLATE/conf/slurm.conf")
-    options = ["--mem", "2G", "--num-threads=3", "JOB=1:2", "--time", "1:0:0", "--config", "c.conf"]
-    run(*options, "--gpu", "0", "x.JOB.log", "true", status=0)
-    assert "threads=3" in (tmp_path / "x.2.log").read_text()
 
 
 def test_a_failure_shows_the_first_failing_log_and_starts_no_more_jobs(run, launcher, tmp_path):
@@ -138,15 +112,6 @@ def test_a_command_that_is_not_there(run):
     assert "echo a; echo b: cannot be started" in done.stderr
     assert "use: bash -c" in done.stderr
     assert "# Ended (code 127)" in done.stderr
-
-
-@pytest.mark.slow
-def test_no_more_jobs_than_asked_for_run_at_once(run, tmp_path):
-    script = "mkdir running; sleep 0.1; rmdir running"
-    run("--max-jobs-run=1", "J=1:4", "x.J.log", "bash", "-ec", script, status=0)
-    both_here = "until ls here.1 here.2; do sleep 0.05; done"
-    together = f"touch here.$0; {both_here}"
-    run("--max-jobs-run=2", "J=1:2", "x.J.log", "bash", "-c", together, "J", status=0)
 
 
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])

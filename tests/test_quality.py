@@ -11,12 +11,11 @@ import soundfile
 from local.metrics.utility import quality_figures, read_quality
 from steps.estimate_quality import main as estimate_quality
 from steps.quality import WINDOW, Quality, load_estimator, middle, problem_of
-from tests.refusals import refuses, refuses_words
+from tests.refusals import refuses
 from tests.utility import compute_quality
 from tests.world import RATE, voice, write_speech
 from utils.cli import LossError
-from utils.datadir import load_data_dir, write_data_dir
-from utils.parts import merge_parts, split_data_dir
+from utils.datadir import write_data_dir
 
 
 def buzz(seconds: float = 1.0) -> np.ndarray:
@@ -107,18 +106,6 @@ def test_programs_say_what_has_no_score(data, capsys):
     assert set(figures["intervals"]) == {"mos", "mos_original", "mos_drop"}
 
 
-@pytest.mark.slow
-def test_jobs_change_no_byte(data):
-    original = load_data_dir(data / "o")
-    for n in (1, 2):
-        parts, out = split_data_dir(original, n), data / f"out{n}"
-        for part in range(1, parts + 1):
-            words = (data / f"o/split{parts}/{part}", data / "o", out / f"split{parts}/{part}")
-            assert estimate_quality([*map(str, words)]) == 0
-        merge_parts(out, parts)
-    assert (data / "out1/quality").read_bytes() == (data / "out2/quality").read_bytes()
-
-
 def test_what_cannot_be_read_is_a_loss_not_a_score(data):
     (data / "p/wav/f1-1.wav").write_text("no audio")
     command = [str(data / "o"), str(data / "p"), str(data / "out")]
@@ -128,17 +115,6 @@ def test_what_cannot_be_read_is_a_loss_not_a_score(data):
     assert (data / "out/skipped.txt").read_text().startswith("f1-1 ")
     write_data_dir(data / "p", {"wav.scp": {"x": "x.wav"}, "utt2spk": {"x": "x"}})
     refuses("has no f1-1, which", estimate_quality, command)
-
-
-def test_sets_that_do_not_fit(data):
-    own = (data / "o", data / "q")
-    (data / "other").write_text("f2-1 3.5\n")
-    for scored, said, *more in (
-        ("x1", r"x1 is not in .*utt2spk"), ("f1-1", "f1-1 is also in another set", "--also", *own),
-        ("f1-1", "has no f1-1", f"--original={data / 'other'}"),
-    ):  # fmt: skip
-        (data / "q").write_text(f"{scored} 3.5\n")
-        refuses_words(said, compute_quality, *more, *own, "-")
 
 
 @pytest.mark.parametrize("line", ["u 7", "u nan", "u x", "u - because", "u -"])

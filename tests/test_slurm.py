@@ -59,20 +59,6 @@ def jobs(slurm: dict[str, str], name: str, states: str = "all") -> list[str]:
     return subprocess.run(words, env=slurm, capture_output=True, text=True).stdout.split()
 
 
-def test_a_cancelled_task_is_noticed(start, slurm, tmp_path):
-    """slurm.pl had not noticed a cancelled job after 200 s."""
-    with start(
-        "JOB=1:2", "log/cancelled.JOB.log", "bash", "-c", "sleep $((3600 * (JOB - 1)))"
-    ) as run:
-        wait_for(lambda: (tmp_path / "log/cancelled.2.log").exists())
-        subprocess.run(["scancel", f"{jobs(slurm, 'cancelled.all')[0]}_2"], env=slurm, check=True)
-        _, errors = run.communicate(timeout=LIMIT)
-    assert run.returncode == 1
-    assert "1 / 2 failed (2: CANCELLED), log is in log/cancelled.*.log" in errors
-    assert "CANCELLED: somebody cancelled it" in errors
-    assert "# Ended (code 143)" in (tmp_path / "log/cancelled.2.log").read_text()
-
-
 @pytest.mark.slow
 def test_what_killed_a_task_together_with_its_launcher_is_named(start, tmp_path):
     """As the kernel does when memory runs out: nothing is left to write the log's end."""
@@ -94,20 +80,6 @@ def test_only_failed_tasks_are_submitted_again(slurm, tmp_path):
     assert "# Ended (code 1)" in (tmp_path / "again.2.log.bak").read_text()
     assert [(tmp_path / f"ran.{n}").read_text() for n in (1, 2, 3)] == ["1\n", "2\n2\n", "3\n"]
     assert len(set(jobs(slurm, "again.all"))) == 2  # arrays: 1-3, then 2 alone
-
-
-@pytest.mark.slow
-def test_a_task_over_its_time_is_named(start, slurm, tmp_path):
-    """A minute is the least time that Slurm gives, and the test does not wait for its end."""
-    with start("--time", "0:05", "late.log", "sleep", "3600") as run:
-        wait_for(lambda: (tmp_path / "late.log").exists())
-        words = ["scontrol", "update", f"JobId={jobs(slurm, 'late')[0]}", "EndTime=now+1"]
-        subprocess.run(words, env=slurm, check=True)
-        _, errors = run.communicate(timeout=LIMIT)
-    assert run.returncode == 1
-    assert "1 / 1 failed (1: TIMEOUT)" in errors
-    assert "TIMEOUT: raise --time" in errors
-    assert "DUE TO TIME LIMIT" in errors
 
 
 @pytest.mark.slow

@@ -7,7 +7,6 @@ import pytest
 
 from tests.refusals import refuses
 from utils.trials import (
-    Ids,
     Scores,
     Trials,
     join_scores,
@@ -21,20 +20,6 @@ from utils.trials import (
 def write(path: Path, content: str | bytes) -> Path:
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     return path
-
-
-def test_ids_are_opaque_and_any_run_of_blanks_separates(tmp_path):
-    trials = read_trials(
-        write(tmp_path / "trials", "NA  007\ttarget\n 1e3\t \t007 nontarget \nnull 7 nontarget"
-              "\nZoë Ωμέγα target\n")
-    )  # fmt: skip
-    assert list(trials.enrol) == ["NA", "1e3", "null", "Zoë"]
-    assert list(trials.trial) == ["007", "007", "7", "Ωμέγα"]
-    assert trials.target.tolist() == [True, False, False, True]
-    scores = read_scores(
-        write(tmp_path / "scores", "null 7 -1e-3\n1e3 007 +2.5\nNA 007 -800\n7 NA 1\nZoë Ωμέγα 0\n")
-    )
-    assert join_scores(trials, scores).tolist() == [-800.0, 2.5, -0.001, 0.0]
 
 
 def test_pairs_are_joined_by_both_ids_not_by_their_concatenation(tmp_path):
@@ -158,13 +143,6 @@ def test_written_scores_are_sorted_and_read_back_exactly(tmp_path):
 def test_nothing_is_written_that_could_not_be_read(tmp_path, enrol, trial, score, fault):
     refuses(fault, write_scores, tmp_path / "scores", Scores(enrol, trial, np.array(score)))
     assert not list(tmp_path.iterdir())
-
-
-def test_a_column_of_ids_behaves_as_a_list():
-    ids = Ids.of(["b", "a", "b"])
-    assert list(ids) == ["b", "a", "b"] and len(ids) == 3
-    assert (ids[1], ids[-1]) == ("a", "b") and "a" in ids and "c" not in ids
-    assert Ids.of(ids) is ids
 
 
 def distances(

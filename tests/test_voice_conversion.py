@@ -171,38 +171,6 @@ def test_levels(load):
     assert len(set(got["const"])) == 1
 
 
-def test_a_pseudo_speaker_is_made_once(load):
-    system = load(FARTHEST)
-    first = pseudo(system, source())
-    assert pseudo(system, source(), "set", "s1-2") is first
-    again = load(FARTHEST)
-    assert np.array_equal(pseudo(again, source()).target.xvector, first.target.xvector)
-    assert system.is_random
-    other = [pseudo(load(FARTHEST, draw=d), source()).info["speakers"] for d in range(24)]
-    assert len(set(other)) == 3  # 2 of 3 candidates
-
-
-@pytest.mark.parametrize(("policy", "expected"), [("same", "f"), ("other", "m")])
-def test_gender_of_the_voices(load, policy, expected):
-    made = pseudo(load(FARTHEST + f"gender: {policy}\n"), source(gender="f"))
-    assert made.info["target_gender"] == expected
-    chosen = str(made.info["speakers"]).split(",")
-    assert {GENDERS[name] for name in (*made.target.voices, *chosen)} == {expected}
-
-
-def test_random_gender_is_drawn_once_a_speaker(load):
-    system = load(RANDOM + "gender: random\nlevel: utt\n")
-    genders = {
-        number: {
-            pseudo(system, source(f"s{number}"), "set", f"u{utt}").info["target_gender"]
-            for utt in range(4)
-        }
-        for number in range(24)
-    }
-    assert all(len(drawn) == 1 for drawn in genders.values())
-    assert 6 <= sum(drawn == {"f"} for drawn in genders.values()) <= 18
-
-
 def test_a_source_in_the_pool_is_never_his_own_voice(load, pool):
     vectors = dict(zip(VoicePool.load(pool).speakers, VoicePool.load(pool).xvectors, strict=True))
     nearest = FARTHEST.replace("farthest", "nearest").replace("averaged: 2", "averaged: 3")
@@ -328,23 +296,6 @@ def write_xvectors(folder: Path, speakers: list[str], seed: int) -> Path:
     return folder
 
 
-def test_perm_gives_enrolment_and_trials_one_voice(make_data_dir, pool, tmp_path):
-    """The two sets know different things of a speaker; the first folder counts for both."""
-    conf = tmp_path / "perm.yaml"
-    conf.write_text(FARTHEST + "level: perm\n")
-    data = make_data_dir(tmp_path / "data", {"s1": 2, "s2": 1})
-    folders = [write_xvectors(tmp_path / f"x{n}", ["s1", "s2"], n) for n in range(2)]
-    both = [word for folder in folders for word in ("--xvectors", folder)]
-    got = [
-        run(conf, data, tmp_path / name, pool, "--dataset", name, *both)
-        for name in ("enrolls", "trials")
-    ]
-    assert got[0] == got[1]
-    assert got[0]["s1-000"] == got[0]["s1-001"]
-    alone = [run(conf, data, tmp_path / "o", pool, "--xvectors", folder) for folder in folders]
-    assert got[0] == alone[0] != alone[1]
-
-
 def test_same_bits_whatever_the_order_and_the_parts(make_data_dir, pool, tmp_path):
     conf = tmp_path / "b1.yaml"
     conf.write_text(FARTHEST + "level: utt\n")
@@ -446,19 +397,6 @@ def test_what_generator_and_synthesiser_are_given(pool, put_together):
         target.f0.mean + scale * (np.log([100.0, 200.0]) - stats.mean)
     )
     assert "neural source-filter" in system.settings()["note"]
-
-
-def test_trained_folders_are_asked_for_by_option(pool, tmp_path):
-    """The need "synthesiser:nsf_mini" was looked up under its whole name."""
-    path = tmp_path / "x.yaml"
-    path.write_text(FARTHEST + "synthesiser: nsf_mini\n")
-    refuses("needs --synthesiser DIR", load_anonymiser, path, resources=Resources(pool, (pool,)))
-    refuses(
-        r"synthesiser\.yaml: is missing",
-        load_anonymiser,
-        path,
-        resources=Resources(pool, (pool,), synthesiser=tmp_path),
-    )
 
 
 def test_a_leak_mixes_the_own_vector_into_the_pseudo_speaker_s(put_together):
