@@ -230,19 +230,6 @@ def test_published_xvectors_separate_speakers(corpora, monkeypatch):
     assert sum(counts.values()) == 734
 
 
-def test_averages_of_a_stream_are_the_bytes_of_the_mean_of_all():
-    rng = np.random.default_rng(0)
-    utts = [f"s{n % 7}-{n:03d}" for n in range(200)]
-    vectors = {utt: rng.standard_normal(33).astype(np.float32) for utt in sorted(utts)}
-    stream = ((utt, vector) for utt, vector in vectors.items())
-    means, counts = v.average_by_speaker(stream, {utt: utt[:2] for utt in utts})
-    assert list(means) == list(counts) == [f"s{n}" for n in range(7)]
-    for speaker, mean in means.items():
-        own = np.stack([vectors[utt] for utt in vectors if utt.startswith(speaker)])
-        assert counts[speaker] == len(own)
-        np.testing.assert_array_equal(mean, own.astype(np.float64).mean(axis=0).astype(np.float32))
-
-
 def test_chunks_bring_their_own_speakers(tmp_path, make_data_dir):
     data = make_data_dir(tmp_path / "data", {"s1": 1, "s2": 1})
     chunks = {f"s{s}-000-c000{i}": np.array([s, i, 1.0]) for s in (1, 2) for i in range(3)}

@@ -1,6 +1,7 @@
 """The program: keys, real scores with printed figures, bad input in one line."""
 
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from local.compute_metrics import main
 from local.options import to_json
-from tests.recipes import Done
+from tests.recipes import ROOT, Done, run_words
 from tests.refusals import refuses
 from tests.scored import compute, write_lists, write_scores, xvectors
 from utils.tables import write_map
@@ -260,6 +261,18 @@ def test_what_json_cannot_hold() -> None:
     assert held == {"a": None, "b": ["inf", "-inf"], "c": [1, "x", None]}
 
 
+def test_it_starts_without_heavy_packages(tmp_path: Path) -> None:
+    """Start-up stays well under a second: no torch, SpeechBrain, plotting, nor SciPy for scores."""
+    trials, scores = write_lists(tmp_path, [1.0] * 30, [0.0] * 30)
+    code = (
+        "import sys; from local.compute_metrics import main;"
+        f"main(['verification', {str(trials)!r}, {str(scores)!r}, '-']);"
+        "heavy = {'torch', 'speechbrain', 'matplotlib', 'sklearn', 'pandas', 'scipy', 'kaldiio'};"
+        "sys.exit(' '.join(heavy & set(sys.modules)) or 0)"
+    )
+    run_words([sys.executable, "-c", code], 0, cwd=ROOT)
+
+
 # --- bad input ---
 
 
@@ -313,6 +326,13 @@ def test_bad_xvectors_name_the_key(tmp_path, key, vector, message):
     words = ("leakage", "--utt2spk", utt2spk, original, bad)
     assert "bad.ark" in refuses(message, compute, tmp_path, *words)
     assert not (tmp_path / "out.json").exists()
+
+
+def test_sizes_of_two_extractors(tmp_path: Path) -> None:
+    protected, utt2spk, original, _ = leakage_files(tmp_path)
+    other = xvectors(tmp_path / "other", {k: v[:7] for k, v in protected.items()})
+    message = r"other.scp: s0-00 has 7 dimensions, but s0-00 in .* has 12"
+    refuses(message, compute, tmp_path, "leakage", "--utt2spk", utt2spk, original, other)
 
 
 def test_a_user_error_is_one_line_without_traceback(tmp_path: Path, run_process: Run) -> None:

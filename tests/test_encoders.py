@@ -1,6 +1,5 @@
 """Speaker encoders: the interface, training that resumes to the bit, counted extraction."""
 
-import dataclasses
 import shutil
 import signal
 import subprocess
@@ -22,9 +21,9 @@ from steps.speaker import network as layers
 from steps.speaker.config import AugmentConfig, EncoderConfig, FeatureConfig
 from steps.speaker.encoders import NetworkEncoder, TooShortError, load_encoder
 from steps.speaker.network import EncoderNetwork
-from steps.speaker.training import EncoderTrainer, equal_error_rate, make_validation_set, margin
+from steps.speaker.training import EncoderTrainer, equal_error_rate, make_validation_set
 from steps.training.audio import TrainingAudio, hold_out, load_training_audio
-from steps.training.loop import batches_ahead, learning_rate
+from steps.training.loop import batches_ahead
 from steps.training.settings import read_config
 from tests.recipes import ROOT
 from tests.refusals import refuses
@@ -273,20 +272,6 @@ def test_validation_eer_of_known_scores():
     assert equal_error_rate(np.array([4.0, 1.0, 2.0, 0.0]), target) == 0.5
 
 
-def test_schedules():
-    config = read_config(EncoderConfig, CONFS[0]).training
-    n = config.steps
-    rates = [learning_rate(config, step) for step in range(n)]
-    peak = round(config.warm_up * n)
-    assert max(rates) == pytest.approx(config.learning_rate)
-    assert rates[:peak] == sorted(rates[:peak])
-    assert rates[peak:] == sorted(rates[peak:], reverse=True)
-    assert rates[-1] == pytest.approx(config.final_rate, rel=0.2)
-    ramped = dataclasses.replace(config, margin=0.2, margin_ramp=0.5)
-    assert margin(ramped, 0) == 0.0 and margin(ramped, n) == 0.2
-    assert margin(ramped, n // 4) == pytest.approx(0.1, rel=0.01)
-
-
 def test_augmentation_is_what_it_says():
     rng = np.random.default_rng(0)
     tone = np.sin(2 * np.pi * 440 * np.arange(32000) / 16000).astype(np.float32)
@@ -322,16 +307,6 @@ def trained(tmp_path_factory, make_data_dir):
     data = make_data_dir(folder / "data", TWENTY, seconds=0.6)
     run_training(folder / "conf.yaml", data, folder / "enc")
     return folder / "enc"
-
-
-def test_extraction_counts_what_it_does(trained, data, tmp_path, capsys):
-    soundfile.write(data / "wav" / "s00-000.wav", speechlike(8000), 8000)  # another rate
-    assert extract(trained, data, tmp_path / "x") == 0
-    line = "read 40 utterances (1 resampled to 16 kHz) / written 40 x-vectors / skipped 0"
-    assert line in capsys.readouterr().out
-    vectors = read_vectors(tmp_path / "x" / "xvector.scp")
-    assert list(vectors) == sorted(read_map(data / "utt2spk"))
-    assert not (tmp_path / "x" / "utt2spk").exists()
 
 
 @pytest.mark.slow

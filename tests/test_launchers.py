@@ -19,6 +19,8 @@ from utils import run as local_launcher
 from utils import slurm as slurm_launcher
 
 RUN = [sys.executable, str(ROOT / "utils/run.py")]
+PRINT_ARGUMENTS = [sys.executable, "-c", "import sys; print(sys.argv[1:])"]
+
 Run = Callable[..., Done]
 
 
@@ -54,6 +56,16 @@ def test_logs_have_kaldis_head_and_foot(run, tmp_path):
         r"# Ended \(code 0\) at .+, elapsed time \d+\.\d\d seconds\n",
         log,
     )
+
+
+def test_job_is_replaced_as_a_token_only(run, tmp_path):
+    """run.pl turns /data/MYJOBS/ into /data/MY1S/."""
+    words = "/data/MYJOBS/x JOBS split2/JOB x_JOB.ark a{JOB}b JOB $JOB ${JOB}"
+    run("JOB=7", "MYJOBS.{JOB}.log", *PRINT_ARGUMENTS, *words.split(), status=0)
+    wanted = ["/data/MYJOBS/x", "JOBS", "split2/7", "x_7.ark", "a7b", "7", "$JOB", "${JOB}"]
+    assert repr(wanted) in (tmp_path / "MYJOBS.7.log").read_text()
+    run("N=1:2", "n.N.log", "bash", "-c", "echo job-$N", status=0)
+    assert "job-2\n" in (tmp_path / "n.2.log").read_text()
 
 
 @pytest.mark.slow
@@ -112,6 +124,15 @@ def test_a_command_that_is_not_there(run):
     assert "echo a; echo b: cannot be started" in done.stderr
     assert "use: bash -c" in done.stderr
     assert "# Ended (code 127)" in done.stderr
+
+
+@pytest.mark.slow
+def test_no_more_jobs_than_asked_for_run_at_once(run, tmp_path):
+    script = "mkdir running; sleep 0.1; rmdir running"
+    run("--max-jobs-run=1", "J=1:4", "x.J.log", "bash", "-ec", script, status=0)
+    both_here = "until ls here.1 here.2; do sleep 0.05; done"
+    together = f"touch here.$0; {both_here}"
+    run("--max-jobs-run=2", "J=1:2", "x.J.log", "bash", "-c", together, "J", status=0)
 
 
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])

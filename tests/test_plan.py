@@ -196,26 +196,6 @@ def test_a_study_takes_the_voices_of_a_corpus_s_evaluators(corpus: Path, study: 
     assert made and not any(re.search("content|level|fused", out) for out in made)
 
 
-def test_the_default_recipe_measures_prosody_and_quality_not_words(corpus: Path) -> None:
-    (corpus / "steps").symlink_to(ROOT / "steps")  # and models/ beside it
-    options = options_of(TEMPLATE / "run.sh", ROOT / "egs/synth/conf/recipe.conf")
-    made = commands(plan_run(Asked(options | {"stage": "10"})))
-    scores = made["exp/scores/bn/ignorant.pyannote_synth+plda/OA/synth_test_f"]
-    assert "--backend steps/../models/pyannote_synth/backend" in scores
-    for system in ("b2", "b2r", "bn"):
-        assert f"exp/prosody/{system}/synth_test_trials_f" in made
-        assert f"exp/metrics/{system}/utility.prosody/OP/synth_test_m" in made
-        assert f"exp/quality/{system}/synth_test_trials_f" in made
-        assert f"exp/metrics/{system}/utility.distillmos/PP/synth_test" in made
-    assert not any("exp/decode" in out for out in made)
-    for kind in ("leakage.{}/OP", "legal_ignorant.{}/OA"):  # both were computed twice
-        first, second = (
-            f"exp/metrics/b2/{kind.format(f'pyannote_synth+{end}')}/synth_test_f"
-            for end in ("plda", "cosine")
-        )
-        assert first in made[second] and "compute" not in made[second]
-
-
 def test_sets_that_attackers_cannot_learn_from_together(plan: Plan, corpus: Path) -> None:
     make_set(corpus / "data/train", "a b")
     make_set(corpus / "data/dev", "b")
@@ -657,14 +637,6 @@ def test_a_report_asked_for_speech_of_lists_that_only_another_system_saw(plan, c
     told = made["exp/results"]
     assert "--speech b2 data/e_trials_m data/e_trials_m_b2" in told
     assert "--speech b2 data/e_trials_f " not in told
-
-
-def test_what_is_asked_for_is_remembered_with_what_was(plan: Plan) -> None:
-    finish(*SHOWN)
-    remember(systems="b2r", quality="true")
-    lists = plan(systems="b2", evaluators="e/plda").remembered["lists"]
-    assert isinstance(lists, dict)
-    assert (lists["systems"], lists["quality"], lists["asr"]) == (["b2", "b2r"], ["true"], [])
 
 
 def test_options_remembered_before_there_were_controls_ended_in_a_traceback(plan: Plan) -> None:

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.corpus_trees import files, make_recipe, prepare, serving, table, write_audio
-from tests.recipes import Done
+from tests.corpus_trees import ROOT, files, make_recipe, prepare, serving, table, write_audio
+from tests.recipes import Done, run_words
 from utils.datadir import DataDir, load_data_dir
 from utils.tables import write_file
 
@@ -686,6 +686,23 @@ def test_librispeech_is_downloaded(openslr, tmp_path):
     assert "test-clean.tar.gz: its digest is not" in prepare(recipe, *options, status=2).stderr
     listed.write_text("")
     assert "md5sum.txt: no MD5 digest of " in prepare(recipe, *options, status=2).stderr
+
+
+@pytest.mark.slow
+def test_either_evaluation_of_vctk_can_be_run_first(tree):
+    """Both are made at once, and the second run finds them up to date."""
+    small = tree("vctk")
+    (small.recipe / "run.sh").symlink_to(ROOT / "egs/TEMPLATE/run.sh")
+    for part in ("encoders", "systems"):
+        (small.recipe / "conf" / part).unlink()
+        (small.recipe / "conf" / part).symlink_to(ROOT / "egs/TEMPLATE/conf" / part)
+    said = []
+    for evaluation in ("vctk_test_common", "vctk_test"):
+        command = ["./run.sh", "--stop-stage", "0", "--corpus", str(small.root)]
+        command += ["--evaluation", evaluation]
+        command += ["--prepare-options=--speakers 2 --enrol-utts 2"]
+        said.append(run_words(command, 0, cwd=small.recipe).stdout)
+    assert "making data/train" in said[0] and "up to date: data/train" in said[1]
 
 
 # Options, what is said, and of some sets the numbers of speakers, utterances, target and nontarget

@@ -47,24 +47,6 @@ def test_undefined_without_common_voicing_or_with_a_monotone():
     refuses("empty", compare_contours, a, np.zeros(0), **NOTHING)
 
 
-def test_signals():
-    wave = sung()
-    same = compare(wave, wave)
-    assert (same.f0_correlation, same.voicing_agreement) == (pytest.approx(1), 1)
-    assert (same.duration_change, same.level_change, same.clipping) == (0, 0, 0)
-    assert same.n_voiced_both > 80
-    half = compare(wave, 0.5 * wave)
-    assert half.level_change == pytest.approx(20 * math.log10(0.5))
-    assert compare(wave, sung(seconds=1.25)).duration_change == pytest.approx(0.25)
-    assert compare(wave, sung(seconds=1.25)).f0_correlation > 0.95
-    assert compare(wave, sung(semitones=-3)).f0_correlation < -0.9
-    loud = np.clip(20 * wave, -1, 1)
-    assert compare(wave, loud).clipping == pytest.approx((np.abs(20 * wave) >= 1).mean(), abs=0.01)
-    silent = compare(wave, np.zeros_like(wave))
-    assert math.isnan(silent.level_change)
-    assert math.isnan(silent.f0_correlation)
-
-
 def row(correlation: float, change: float = 0.0) -> np.ndarray:
     return np.array([correlation, 1.0, change, 0.0, 0.0, 0.0, 10, 5, math.nan])
 

@@ -11,7 +11,7 @@ import soundfile
 from local.metrics.utility import quality_figures, read_quality
 from steps.estimate_quality import main as estimate_quality
 from steps.quality import WINDOW, Quality, load_estimator, middle, problem_of
-from tests.refusals import refuses
+from tests.refusals import refuses, refuses_words
 from tests.utility import compute_quality
 from tests.world import RATE, voice, write_speech
 from utils.cli import LossError
@@ -115,6 +115,17 @@ def test_what_cannot_be_read_is_a_loss_not_a_score(data):
     assert (data / "out/skipped.txt").read_text().startswith("f1-1 ")
     write_data_dir(data / "p", {"wav.scp": {"x": "x.wav"}, "utt2spk": {"x": "x"}})
     refuses("has no f1-1, which", estimate_quality, command)
+
+
+def test_sets_that_do_not_fit(data):
+    own = (data / "o", data / "q")
+    (data / "other").write_text("f2-1 3.5\n")
+    for scored, said, *more in (
+        ("x1", r"x1 is not in .*utt2spk"), ("f1-1", "f1-1 is also in another set", "--also", *own),
+        ("f1-1", "has no f1-1", f"--original={data / 'other'}"),
+    ):  # fmt: skip
+        (data / "q").write_text(f"{scored} 3.5\n")
+        refuses_words(said, compute_quality, *more, *own, "-")
 
 
 @pytest.mark.parametrize("line", ["u 7", "u nan", "u x", "u - because", "u -"])

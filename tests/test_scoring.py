@@ -17,7 +17,7 @@ from tests.refusals import refuses
 from tests.scored import trials_of
 from utils.archives import write_archive
 from utils.tables import write_map
-from utils.trials import read_scores, read_trials
+from utils.trials import read_scores
 
 UTTS = [f"{spk}-{n:02d}" for spk in ("p1", "p10", "p2") for n in range(4)]
 UTT2SPK = {utt: utt.split("-")[0] for utt in UTTS}
@@ -137,24 +137,6 @@ def test_missing_inputs_say_what_makes_them(folder):
     said = r"spk_xvector\.scp: is missing.*average_xvectors\.py"
     refuses(said, run_trials, folder, "cosine_raw", enrol="o")
     refuses(r"a back end is a folder", run_trials, folder, str(folder / "none"))
-
-
-def test_equal_folders_give_every_unordered_pair_once(folder, capsys):
-    run_pairs(folder, "cosine_raw")
-    trials, scores = read_trials(folder / "pt"), as_dict(read_scores(folder / "ps"))
-    assert len(trials) == len(scores) == 12 * 11 // 2
-    assert all(e < t for e, t in scores)
-    assert "written 66 pairs (18 target, 48 nontarget, unordered)" in capsys.readouterr().out
-    for e, t, target in zip(trials.enrol, trials.trial, trials.target, strict=True):
-        assert target == (UTT2SPK[e] == UTT2SPK[t])  # p1 is not p10
-    vectors = read_segments(folder / "o").vectors
-    right = CosineBackend().right(np.stack([vectors[u] for u in UTTS]).astype(np.float64))
-    expected = right @ right.T
-    for (e, t), score in scores.items():
-        assert score == pytest.approx(expected[UTTS.index(e), UTTS.index(t)], abs=1e-8)
-    for name in ("pt", "ps"):
-        lines = (folder / name).read_text().splitlines()
-        assert lines == sorted(lines)
 
 
 def test_pairs_need_every_segment_and_say_what_they_leave_out(folder, caplog):

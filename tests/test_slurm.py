@@ -83,6 +83,20 @@ def test_only_failed_tasks_are_submitted_again(slurm, tmp_path):
 
 
 @pytest.mark.slow
+def test_a_task_over_its_time_is_named(start, slurm, tmp_path):
+    """A minute is the least time that Slurm gives, and the test does not wait for its end."""
+    with start("--time", "0:05", "late.log", "sleep", "3600") as run:
+        wait_for(lambda: (tmp_path / "late.log").exists())
+        words = ["scontrol", "update", f"JobId={jobs(slurm, 'late')[0]}", "EndTime=now+1"]
+        subprocess.run(words, env=slurm, check=True)
+        _, errors = run.communicate(timeout=LIMIT)
+    assert run.returncode == 1
+    assert "1 / 1 failed (1: TIMEOUT)" in errors
+    assert "TIMEOUT: raise --time" in errors
+    assert "DUE TO TIME LIMIT" in errors
+
+
+@pytest.mark.slow
 @pytest.mark.slurm
 def test_a_node_that_failed_is_named(tmp_path):
     """The controller takes the node for dead while a task runs on it."""

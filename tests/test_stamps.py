@@ -208,31 +208,6 @@ def test_the_code_of_a_system_that_a_registry_names_in_a_string_counts():
     assert stamps.ROOT / "steps/anonymisers/knn_vc.py" in found
 
 
-def test_a_corpus_is_listed_once(work, monkeypatch):
-    """A million files were listed once for each output, once more to begin, and once to finish."""
-    listed: list[Path] = []
-    digest = stamps.digest_path
-
-    def count(path: Path) -> str:
-        listed.append(path)
-        return digest(path)
-
-    monkeypatch.setattr(stamps, "digest_path", count)
-    (work / "corpus").mkdir()
-    step = ["data/x", "--also", "data/y", "--", "prepare", "--corpus", "corpus"]
-    for seed in ("0", "1"):  # made, and made anew
-        listed.clear()
-        began = step_of([*step, seed])
-        assert began.why() is not None
-        began.begin()
-        for out in ("x", "y"):
-            (work / "data" / out).mkdir(parents=True)
-        began.finish()
-        assert listed == [Path("corpus")]
-        assert is_current([*step, seed])
-        assert listed == [Path("corpus")] * 2
-
-
 def test_an_scp_stands_for_what_it_names(work):
     """The same names and offsets, other x-vectors: the scp alone does not show it."""
 

@@ -173,6 +173,19 @@ def test_a_killed_run_leaves_nothing_that_looks_finished(make, corpus, tmp_path)
     assert digests(tmp_path) == digests(corpus)
 
 
+@pytest.mark.slow
+def test_what_is_there_is_kept_and_what_is_damaged_is_made_again(make, corpus, tmp_path):
+    make(tmp_path, "--speakers", "4")
+    (tmp_path / "corpus/synf001/synf001-002.wav").write_bytes(b"RIFF")
+    (tmp_path / "corpus/synm001/synm001-003.wav").unlink()
+    result = make(tmp_path, "--speakers", "4")
+    assert "4 speakers (2 made now, 2 there before), 12 utterances" in result.stdout
+    every = digests(corpus / "corpus")
+    assert digests(tmp_path / "corpus").items() <= every.items()
+    other = make(tmp_path, "--speakers", "4", "--channel", "0.1")
+    assert "(4 made now, 0 there before)" in other.stdout
+
+
 @pytest.mark.parametrize(
     "words",
     ["speakers 3", "speakers 0", "first 0", "utterances 0", "spread -1.0", "spread nan",

@@ -23,7 +23,7 @@ from steps.synthesis.base import Target
 from steps.synthesis.f0 import F0Stats, compute_f0_stats, mix_f0_stats
 from steps.synthesis.matching import WorldSynthesiser
 from steps.synthesis.voices import VoicePool, match_vectors
-from steps.synthesis.world import analyse, extract_f0, synthesise
+from steps.synthesis.world import analyse, synthesise
 from tests.refusals import refuses
 from tests.world import (
     ODD_SIGNALS,
@@ -154,23 +154,6 @@ def test_acceptance_11_own_frames_give_the_source_back(pool):
     assert np.sqrt(np.mean((got - own)[samples] ** 2) / np.mean(own[samples] ** 2)) > 0.3
 
 
-def test_levels(load):
-    """Who shares a pseudo-speaker: an utterance, a speaker of a set, a speaker, everybody."""
-    one, two = source("s1"), source("s2")
-    got = {}
-    for level in ("utt", "spk", "perm", "const"):
-        # 2 of 5 speakers: one pair in ten is alike by chance, and none with this seed
-        system = load(RANDOM + f"level: {level}\n", seed=4)
-        assert system.level == level
-        places = [(one, "a", "u1"), (one, "a", "u2"), (one, "b", "u1"), (two, "a", "u3")]
-        got[level] = [pseudo(system, who, *where).info["pseudo"] for who, *where in places]
-    assert len(set(got["utt"])) == 4
-    assert got["spk"][0] == got["spk"][1]
-    assert len(set(got["spk"])) == 3
-    assert got["perm"][0] == got["perm"][1] == got["perm"][2] != got["perm"][3]
-    assert len(set(got["const"])) == 1
-
-
 def test_a_source_in_the_pool_is_never_his_own_voice(load, pool):
     vectors = dict(zip(VoicePool.load(pool).speakers, VoicePool.load(pool).xvectors, strict=True))
     nearest = FARTHEST.replace("farthest", "nearest").replace("averaged: 2", "averaged: 3")
@@ -208,25 +191,6 @@ def test_f0_of_the_target_is_that_of_the_averaged_speakers(load, pool):
     assert len(stats) == 2
     assert made.target.f0.mean == pytest.approx(np.mean([s.mean for s in stats]))
     assert made.target.f0.sd == pytest.approx(np.sqrt(np.mean([s.sd**2 for s in stats])))
-
-
-def test_f0_none_keeps_the_contour_and_linear_moves_it(load):
-    wave = say(60, 130, 2.0)
-    own = extract_f0(wave)
-    who = source(gender="f", f0=compute_f0_stats([own]))
-    kept, _ = load(FARTHEST).transform(wave, key(), who)
-    assert len(kept) == len(wave)
-    got = extract_f0(kept)
-    both = (own > 0) & (got > 0)
-    assert both.mean() > 0.5
-    assert np.median(np.abs(got[both] / own[both] - 1)) < 0.01
-    for change in ("linear", "percentile"):
-        system = load(FARTHEST + f"f0: {change}\n")
-        target = pseudo(system, who).target.f0
-        assert abs(target.mean - who.f0.mean) > 0.3  # from 130 Hz to about 210
-        moved, _ = system.transform(wave, key(), who)
-        result = compute_f0_stats([extract_f0(moved)])
-        assert result.mean == pytest.approx(target.mean, abs=0.02)
 
 
 def test_no_voiced_frame_leaves_f0_and_is_noted_once(load):

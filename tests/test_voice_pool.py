@@ -145,25 +145,6 @@ def test_a_pool_that_was_damaged(sources, tmp_path):
     refuses(r"spk_xvector.scp: s2 is not in it", VoicePool.load, out)
 
 
-def test_single_objects_of_an_archive(tmp_path):
-    write_archive(tmp_path / "m", {"a": np.arange(6.0).reshape(3, 2), "b": np.ones((1, 2))})
-    reader = ObjectReader(tmp_path / "m.scp")
-    assert list(reader) == ["a", "b"]
-    assert reader.matrix("b").tolist() == [[1.0, 1.0]]
-    assert reader.matrix("a").tolist() == [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]]
-    refuses("a: a 3 x 2 matrix where a vector is expected", reader.vector, "a")
-    refuses(r"m.scp: c is not in it", reader.matrix, "c")
-    entry = dict(line.split() for line in (tmp_path / "m.scp").read_text().splitlines())["a"]
-    ruined = tmp_path / "ruined.scp"
-    ruined.write_text(f"cut {entry}[1:2]\ngone {tmp_path}/no.ark:2\npipe echo x |\n")
-    reader = ObjectReader(ruined)
-    assert reader.matrix("cut").tolist() == [[2.0, 3.0], [4.0, 5.0]]
-    refuses(r"ruined.scp: gone: .*no.ark: cannot be read", reader.matrix, "gone")
-    refuses("is a pipe, which would run a command; refused", reader.matrix, "pipe")
-    write_archive(tmp_path / "n", {"a": np.full((2, 2), np.nan)})
-    refuses("not a finite number", ObjectReader(tmp_path / "n.scp").matrix, "a")
-
-
 def test_digital_silence_around_speech_does_not_move_its_match_vectors():
     """With a quarter of zeros, one neighbour in five was another one."""
     codes = np.random.default_rng(0).normal(size=(60, 40))
