@@ -583,8 +583,6 @@ def test_the_choice_of_the_strongest_was_computed_and_not_shown(plan: Plan, corp
     assert f"--figures {folder} " in made["exp/results"]
     assert f"local/label_figures.py e_f f b2 strongest - all - {folder}" in made[folder]
     assert made[folder].startswith("local/compute_metrics.py strongest")
-    scores, bare = "exp/scores/b2/ignorant.e+plda/OA", "exp/metrics/original/unprotected.e+plda/OO"
-    assert f"--unprotected {scores}/e_f/scores {bare}/e_f/metrics.json " in made[folder]
 
 
 def test_the_strongest_was_of_the_attackers_of_the_last_run_alone(plan: Plan) -> None:

@@ -341,6 +341,10 @@ def check_librispeech(small: Tree, done: Done) -> None:
     after = files(small.data)
     assert after["libri_test_enrolls/utt2spk"] != before["libri_test_enrolls/utt2spk"]
     assert after["train/utt2spk"] == before["train/utt2spk"]
+    # Two subsets are one list, and train nobody.
+    small.made("--eval-subset", "test-clean,dev-clean")
+    assert {*small.table("libri_test_enrolls/spk2gender")} == {*SUBSET} - {"19"}
+    assert {*small.table("train/spk2gender")} == {"19"}
     small.made()
 
 

@@ -325,16 +325,13 @@ class Attacks:
         return [one for one in named if one.path not in own and is_there(one)]
 
     def _choose(self, every: Sequence[Listed]) -> None:
-        """Plan the lowest EER of all attackers whose evaluators know unprotected voices."""
+        """Plan the lowest EER of all attackers."""
         lists: list[str] = []
         for one in every[1:]:
             lists += ["--another-attacker", one.scores]
         for one in every:
             for run in self.further_runs(one):
                 lists += ["--draw-of", one.scores, run.scores]
-        for one in every:
-            bare = f"exp/metrics/{one.unprotected}/metrics.json"
-            lists += ["--unprotected", one.scores, bare]
         of = every[0].labels(Family.STRONGEST)
         of = of._replace(attacker="", evaluator=EVERYBODY, condition="-")
         lists += [f"data/{every[0].trials}/trials", every[0].scores]
