@@ -155,7 +155,11 @@ class Work:
         cannot be protected."""
         target, told, words = self.target(path), Counter[str](), list[Sequence[Any]]()
         laid = list[tuple[float, float, Sequence[Any]]]()
-        foreign = self._foreign(recording)
+        if self.anonymiser.words_alone and (language := self._foreign(recording)):
+            raise UserError(
+                f"{recording.path}: its language is {language}, and this system reads English "
+                "alone; take another one, such as models/bn2"
+            )
         with (
             refusing(f"{target}: cannot be written: {{}}", soundfile.LibsndfileError, OSError),
             closing(recording),
@@ -174,12 +178,13 @@ class Work:
             for table in self.tables(path):
                 shift = (later or 0) / SAMPLE_RATE
                 TimeMap(laid_out(laid)).moved(shift, lasts / SAMPLE_RATE).write(table)
+            language = self._foreign(recording) if told["seconds_unread"] else ""
         faint = max(x.peak for levels, _ in made.levels for x in levels) < SILENT
         silent = faint or is_noise(made.levels)
         remarks = [*self.notes(recording), *_remarks(path, recording, silent, path in self.names)]
         if told["seconds_unread"]:
             remarks.append(UNREAD.format("some"))  # how much may be hidden
-        remarks += [foreign] if foreign else []
+        remarks += [FOREIGN.format(language)] if language else []
         found = {what: round(float(seconds), 2) for what, seconds in told.items()}
         if later is not None and self.anonymiser.keeps_length:
             found["seconds_later"] = round(later / SAMPLE_RATE, 3)
@@ -187,20 +192,11 @@ class Work:
         return Made(remarks, found)
 
     def _foreign(self, recording: Recording) -> str:
-        """Remark on a recording in a language that its system does not know. UserError where it
-        says words of English alone."""
-        if not self.anonymiser.english:
-            return ""
+        """Language of a recording that is surely not English; see `foreign`."""
         from steps.asr.engines import foreign
 
         begin = [*islice(recording.blocks(), _HEARD)]
-        language = foreign(str(recording.path), np.concatenate(begin)) if begin else ""
-        if language and self.anonymiser.words_alone:
-            raise UserError(
-                f"{recording.path}: its language is {language}, and this system reads English "
-                "alone; take another one, such as models/bn2"
-            )
-        return FOREIGN.format(language) if language else ""
+        return foreign(str(recording.path), np.concatenate(begin)) if begin else ""
 
     def _convert(
         self,
