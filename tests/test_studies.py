@@ -203,6 +203,7 @@ def test_the_nist_suite_on_a_small_corpus(world: Path, tmp_path: Path) -> None:
     assert keep_results([str(results), str(tmp_path / "kept"), "--name", f"{folder}=WORK"]) == 0
     assert (tmp_path / "kept/command.txt").read_text().startswith("./nist.sh --evaluators ")
     text = (results / "RESULTS.md").read_text()
+    assert "Seo et al. 2025: VOXLET" in (results / "paper.txt").read_text()
     assert "| *Seo et al. 2025: VOXLET* | 0.373 | 158 | 50.6 | 49.9 |" in text
     # Above chance: (0.875 - 0.459) / (1 - 0.459) and (0.502 - 0.212) / (1 - 0.212).
     assert "| *Seo et al. 2025: Baseline (kNN-VC)* | 0.875 | 0.005 | 0.502 | 76.9 | 36.8 |" in text
