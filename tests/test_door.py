@@ -80,7 +80,7 @@ print(made.path.name, pseudovox.__version__)
     planned = run_words([*command, "recipe", "--help"], 0, cwd=place, env=env)
     assert planned.stderr == f"pseudovox: {ROOT}/egs/synth\n" and "--systems" in planned.stdout
     (line,) = run_words([*command, "recipe", "nowhere"], 2, cwd=place, env=env).stderr.splitlines()
-    assert line.startswith("pseudovox: nowhere: no such recipe; known: TEMPLATE, an4")
+    assert line.startswith("pseudovox: nowhere: no such recipe; known: an4, emodb")
 
 
 def test_errors_and_progress_in_python(place, caplog):
@@ -175,6 +175,9 @@ def test_an_unpacked_wheel_is_there_once(place, monkeypatch):
     assert (tree / "models/place/pool").readlink() == Path("../bn2/pool")
     monkeypatch.setenv("PSEUDOVOX_HOME", str(place / "utils.py/home"))
     with pytest.raises(pseudovox.Error, match="set PSEUDOVOX_HOME to a folder that you may write"):
+        _programs.find_tree()
+    monkeypatch.setenv("PSEUDOVOX_HOME", "~nobody_of_this_name/home")
+    with pytest.raises(pseudovox.Error, match="you have no home"):
         _programs.find_tree()
 
 
