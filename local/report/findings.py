@@ -2,9 +2,8 @@
 privacy, what was found, and what was not measured."""
 
 import re
-import statistics
 from collections.abc import Mapping, Sequence
-from itertools import combinations, product
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +12,7 @@ from pandas import DataFrame
 from local.metrics.detection import WEAK
 from local.protocols.attackers import ATTACKERS
 from local.report import frame, select
-from local.report.frame import Results, attacker, group_of, number, say, value_of, where
+from local.report.frame import Results, attacker, group_of, say, value_of, where
 from local.report.select import FEWEST, MARGIN, NO_RISE, unprotected
 from steps.speaker.kinds import STRONG, kind_of, shipped
 
@@ -225,25 +224,6 @@ def notes(results: Results) -> list[tuple[str, str]]:
     return found
 
 
-def constant_targets(results: Results, evaluator: str) -> list[str]:
-    """Mean and standard deviation over constant target voices (001), an attacker a line."""
-    said = []
-    for targets, split, attack in product(
-        results.target_series().values(), results.splits(evaluator), results.attackers(evaluator)
-    ):
-        told = []
-        for figure, name, tell in (("eer", "EER", frame.percent), ("linkability",) * 2 + (number,)):
-            found = [results.value(evaluator, split, t, attack, figure) for t in targets]
-            x = [v.value for v in found if v is not None and v.defined]
-            if len(x) > 1:
-                spread = f"{tell(statistics.fmean(x))} ± {tell(statistics.stdev(x))}"
-                told.append(f"{name} {spread} over {len(x)}")
-        if told:
-            of = {"first": targets[0], "last": targets[-1], "split": split}
-            said.append(say("constant_targets", who=attacker(attack), told=told, **of))
-    return said
-
-
 _SHOWN = {"eer", "d_ece", "deid", "g_vd", "linkability"}
 
 
@@ -253,9 +233,6 @@ def not_measured(results: Results) -> list[str]:
     said = [say("unmeasured", metric=metric) for metric in lacking]
     if len(lacking) == len(frame.UTILITY_MEASURES):
         said = [say("unmeasured", metric="all")]
-    for evaluator in results.evaluators():
-        if missing := frame.absent(results.attackers(evaluator)):
-            said.append(say("no_attacker", evaluator=evaluator, missing=missing))
     undefined = results.metrics[results.metrics["value"].isna() & (results.metrics["tag"] == "")]
     if len(undefined):
         own = where(undefined, figure=_SHOWN).itertuples()

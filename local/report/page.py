@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from local.report import draw, findings, frame, select, tables
 from local.report.draw import Picture
-from local.report.frame import Group, Person, Results, attacker, render, where
+from local.report.frame import Group, Person, Results, render, where
 from local.report.pictures import Section
 from local.report.select import Level
 
@@ -157,11 +157,9 @@ def markdown(results: Results) -> str:
     n = results.metrics["settings"].nunique()
     settings = frame.Marked(f"{n} digests, in the column `settings` of metrics.csv")
     fronts = [t.finding() for t in select.trades(results.metrics) if t.points]
-    privacy = frame.eers(results.metrics, evaluator=results.evaluators())
-    missing = [attacker(name) for name in frame.absent(set(privacy["attacker"]))]
     return render(
         "local/report/templates/report.md.jinja", **told,
-        corpus=results.corpus, fronts=fronts, missing=missing,
+        corpus=results.corpus, fronts=fronts,
         origin={**results.origin, "settings": settings},
     )  # fmt: skip
 
