@@ -3,7 +3,8 @@
 
 A table stands between `<!-- table: KIND FOLDER... split=SPLIT [systems=A,B] [evaluators=C,D] -->`
 and `<!-- end -->`; its data are FOLDER/metrics.csv beside the page. KIND is use (words, emotions,
-quality), overview (the strongest attacker, and use beside it), alike (DeID and G_VD), front (who is
+quality), overview (the strongest attacker, and use beside it), leaders (the verdict, the lowest
+EERs, and words of another split: use=SPLIT systems=A,B:THERE), alike (DeID and G_VD), front (who is
 behind whom in both), attackers (all of them; figures=eer,d_ece,named_by_recording says which
 figures), trainings (one evaluator, trained several times) or targets (the white box over constant
 voices). Others:

@@ -1,11 +1,13 @@
 #!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
-"""Protect the speech of any folder: no lists, no transcripts, no training.
+"""Protect the speech of any folder, or of one file: no lists, no transcripts, no training.
 
 OUT gets every audio file of IN under the same name in the same sub-folder, at 16 kHz; formats that
 are only read, such as m4a, become <name>.wav. SYSTEM is a folder with system.yaml and what that
 needs (pool, synthesiser, generator), such as models/bn, or a system's yaml file that needs nothing.
 Files of any length are gone through in pieces; silence stays silence. A run that was killed goes on
 where it was.
+
+Where IN is a file, OUT is one as well: talk.protected.wav for talk.wav if left out.
 
 Files with the same pseudo-speaker (--per) get the same voice. Which one is decided by the key: who
 knows it, and the models, can find out who became whom. Without --key or --key-file a secret is
@@ -21,14 +23,15 @@ OUT, and the others are done.
 import os
 import sys
 from collections import deque
+from contextlib import nullcontext
 from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Literal
 
 from steps import options
 from utils.cli import MMAP_THRESHOLD, LossError, UserError, clock_time, progress, tell_allocator
 from utils.commands import program
-from utils.options import OutFolder
 from utils.tables import write_file
 
 
@@ -42,6 +45,22 @@ def _check_folders(source: Path, out: Path, key: Path | None) -> None:
         raise UserError(
             f"{key}: the key must not lie beside what it protects; choose another place"
         )
+
+
+def _name_one(source: Path, out: Path | None) -> Path:
+    """The file that is made of one; UserError where it would take another's place."""
+    from steps.standalone import account, job
+    from utils.audiofile import audio_format
+
+    made = job.made_name(Path(source.name))
+    out = out or source.with_name(f"{source.stem}.protected{made.suffix}")
+    if out.is_dir():
+        raise UserError(f"{out}: is a folder, and {source} a file; name a file as OUT")
+    if audio_format(out) != audio_format(made):
+        raise UserError(f"{out}: {source} becomes {made.suffix}; let the name of OUT end so")
+    if out.exists() and (out.samefile(source) or not account.beside(out, "account.json").exists()):
+        raise UserError(f"{out}: is there, and was not made here; choose another name as OUT")
+    return out
 
 
 def _write_key(path: Path, key: str) -> None:
@@ -72,8 +91,8 @@ class _Bar:
 
 @program
 def main(
-    source: Annotated[Path, "The folder that is read", "IN"],
-    out: OutFolder, *,
+    source: Annotated[Path, "The folder, or the file, that is read", "IN"],
+    out: Annotated[Path | None, "The folder, or the file, that is written", "[OUT]"] = None, *,
     system: options.SafeSystem = options.SAFE_SYSTEM,
     per: options.Per = "file",
     speakers: options.SpeakerTable = None,
@@ -91,8 +110,9 @@ def main(
         "or each source's, which can tell who speaks",
     ] = "one",
     time: Annotated[
-        Literal["keep", "predicted"] | None, "When words that are read anew are said: where they "
-        "were, or as long as words usually last; left out: as SYSTEM has it. Others keep time"
+        Literal["keep", "map"] | None, "When words that are read anew are said: where they were; "
+        "or as long as words usually last, their times in OUT.times; left out: as SYSTEM has it. "
+        "Others keep time",
     ] = None,
     ends: Annotated[
         Literal["one", "keep"] | None, "Silence before and after the speech of a recording: one "
@@ -113,10 +133,19 @@ def main(
 
     if sum(option is not None for option in (key, key_file, write_key)) > 1:
         raise UserError("--key, --key-file and --write-key: give one of them")
-    _check_folders(source, out, write_key or key_file)
+    if one := source.name if source.is_file() else "":
+        out = _name_one(source, out)
+    elif out is None:
+        what = "is a folder; name the one that is written, OUT" if source.is_dir() else "is missing"
+        raise UserError(f"{source}: {what}")
+    else:
+        _check_folders(source, out, write_key or key_file)
+    if one and rename:
+        raise UserError("--rename is for folders; name the file that is written, OUT")
     if speakers and per != "speaker":
         raise UserError("--speakers is for --per speaker")
-    audio, n_other = job.find_audio(source, out)
+    whole, source = source, source.parent if one else source
+    audio, n_other = ([Path(one)], 0) if one else job.find_audio(source, out)
     groups = job.group_files(audio, per, job.read_speakers(speakers, source) if speakers else None)
     used, fresh = job.choose_key(key, key_file)
     loaded = job.load_system(system, job.key_number(used), {"time": time} if time else {})
@@ -135,18 +164,24 @@ def main(
     table = account.beside(out, job.TABLE)
     if rename and fresh and table.is_file() and not (out / job.JOURNAL).is_file():
         raise UserError(f"{table}: is of another {out}, whose names would come again; move it away")
-    with job.alone_in(out):
-        journal = job.Journal(out, settings, None if fresh else used)
+    folder = out.parent if one else out
+    with TemporaryDirectory() if one else nullcontext(out) as noted, job.alone_in(Path(noted)):
+        journal = job.Journal(Path(noted), settings, None if fresh else used)
         if write_key:
             _write_key(write_key, used)
         begun = fresh and bool(journal.done)
         given = [job.SALT, *audio]
         drawn = job.draw_names(used, given, table, fresh=fresh, begun=begun) if rename else {}
         journal.salt = str(drawn.pop(job.SALT, ""))
-        work = protection.Work(source, out, loaded.anonymiser, channels, level, drawn, ending)
+        times = account.beside(out, "times") if loaded.anonymiser.tells_words else None
+        drawn |= {Path(one): Path(out.name)} if one else {}
+        work = protection.Work(
+            source, folder, loaded.anonymiser, channels, level, drawn, ending, times
+        )
         ready = [
             path for path in audio
             if journal.has(drawn.get(path, path), source / path, work.target(path))
+            and all(own.is_file() for own in work.tables(path))
         ]  # fmt: skip
         told: dict[Path, dict[str, object]] = {
             path: {"status": "done", **journal.told(drawn.get(path, path))} for path in ready
@@ -154,10 +189,11 @@ def main(
         kept = "drawn, and written to a file" if write_key else "drawn, and forgotten"
         which = {"key": kept if fresh else "given", "key_digest": job.fingerprint(used)}
         about = {
-            "source": job.plain(source.resolve()), "per": per, "channels": channels,
+            "source": job.plain(whole.resolve()), "per": per, "channels": channels,
             "level": level, "ends": ending, "keeps_time": keeps,
             "system": {"path": job.plain(system), "digest": loaded.digest},
             "renamed": rename, "other_files": n_other,
+            "times": job.plain(times) if times else None,
         }  # fmt: skip
 
         def tell(**run: object) -> Path:
@@ -167,7 +203,7 @@ def main(
         tell(ended=None)  # what stays of a run that is killed
         todo = list(job.unfinished(groups, ready, fresh=fresh))
         files = [path for _, group in todo for path in group]
-        print(f"{source}: {len(audio)} audio files, {len(audio) - len(files)} done before; "
+        print(f"{whole}: {len(audio)} audio files, {len(audio) - len(files)} done before; "
               f"{n_other} other files are left out", file=sys.stderr)  # fmt: skip
         for made in journal.replaced:
             print(f"protect_folder.py: {job.plain(made)}: is no longer what was written there; it "
@@ -182,7 +218,7 @@ def main(
         takes = loaded.rate * max([seconds / jobs.nj, *(found.seconds for found in good)])
         lasts = f"about {clock_time(takes)} on cores like ours" if takes else "unknown time"
         how = f"{len(good)} files, {jobs.nj} at a time: {lasts}"
-        print(f"{source}: {clock_time(seconds)} of audio in {how}", file=sys.stderr)
+        print(f"{whole}: {clock_time(seconds)} of audio in {how}", file=sys.stderr)
         bar = _Bar(seconds, len(good))
         jobs.tick = bar.add
 
@@ -203,7 +239,7 @@ def main(
     for note in (f"{found.path}: {note}" for found in good for note in work.notes(found)):
         print(f"protect_folder.py: {job.plain(note)}", file=sys.stderr)
     for path in sorted(unread):
-        why = protection.UNREAD.format(told[path]["seconds_unread"])
+        why = protection.UNREAD.format(f"{told[path]['seconds_unread']:.1f} s")
         print(f"protect_folder.py: {job.plain(source / path)}: {why}", file=sys.stderr)
     listed = account.beside(out, "failed.txt")
     listed.unlink(missing_ok=True)
@@ -222,6 +258,10 @@ def main(
           f"{len(todo)} pseudo-speakers")  # fmt: skip
     if rename:
         print(f"{job.plain(table)}: which file is which; keep it apart from {shown}, or remove it")
+    if times:
+        print(
+            f"{job.plain(times)}: when each word was said, and is now; keep it apart from {shown}"
+        )
     print("\n".join(loaded.limits))
     print(f"{job.plain(page)}: the account of what was done, to read and to keep")
     if failed:

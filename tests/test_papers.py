@@ -2,7 +2,6 @@
 
 import csv
 import json
-import math
 import re
 from itertools import product
 from pathlib import Path
@@ -18,18 +17,12 @@ from local.repeat_paper import main as repeat
 from local.report.frame import load_results, read_metrics
 from local.report.gather import KEPT
 from local.report.studies import Searches
-from local.report.tables import FOLDER, VERDICTS, claims, of_table, paper_table, published
+from local.report.tables import VERDICTS, claims, of_table, paper_table
 from tests.refusals import refuses
 from tests.report_rows import frame, metrics_csv
 from utils.digests import sha256
 
 ROOT = Path(__file__).resolve().parents[1]
-
-
-@pytest.mark.parametrize("paper", sorted(path.stem for path in FOLDER.glob("00*.tsv")))
-def test_every_printed_figure_is_a_number_or_a_tag(paper: str) -> None:
-    for row in published(paper).itertuples():
-        assert row.metric == "tag" or math.isfinite(row.number), row
 
 
 def test_printed_figures_come_in_the_units_of_metrics_csv() -> None:
@@ -38,13 +31,6 @@ def test_printed_figures_come_in_the_units_of_metrics_csv() -> None:
     assert found["B1", "libri_test_trials_f", "deid"] == pytest.approx(0.9785)
     assert found["B1", "libri_test_trials_f", "g_vd"] == -10.45
     refuses(r"002\.tsv: no table 9; known: 2, 3, 4", of_table, "002", "9")
-
-
-def test_means_of_004_are_those_of_its_rows() -> None:
-    rows = [r for r in of_table("004", "I").itertuples() if r.metric == "eer"]
-    for system in {r.system for r in rows}:
-        *four, mean = [r.number for r in rows if r.system == system]
-        assert mean == pytest.approx(sum(four) / 4, abs=1e-4), system  # cut off, not rounded
 
 
 @pytest.mark.parametrize(

@@ -93,6 +93,7 @@ GENERATORS = "generator,figure,value,of,indices,n,evaluator,split\n"
         ("use run split=test gender=f", "gender="),
         ("attackers run split=test figures=l_w", "the figure l_w; known: eer, d_ece"),
         ("trainings run split=test", "needs evaluators="),
+        ("leaders run split=test", "needs split= and systems="),
         ("zoo run split=test", "zoo is unknown"),
         ("csv t.csv rows=x", "no row begins with x"),
         ("csv t.csv split=x", "only rows="),

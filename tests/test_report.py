@@ -48,7 +48,7 @@ from tests.report_rows import (
 )  # fmt: skip
 from tests.report_rows import results as of_rows
 from utils.archives import ArchiveWriter
-from utils.cli import LossError, UserError
+from utils.cli import LossError
 
 ODD = 'é<i>"q" & $x$_'  # a system that nobody should have named so
 SYSTEMS = {"b2": 0.9, ODD: 2.5}  # the noise that it adds to a voice
@@ -544,8 +544,11 @@ def test_empty_results_give_a_page_and_no_folder_is_an_error(tmp_path: Path) -> 
     (tmp_path / "results").mkdir()
     text = report_of(tmp_path / "results")
     assert "No attack was measured" in text and "run stage 11" in text
-    with pytest.raises(UserError, match="no such folder of results"):
-        make_report([str(tmp_path / "nothing"), str(tmp_path / "report")])
+    refuses(
+        "no such folder of results",
+        make_report,
+        [str(tmp_path / "nothing"), str(tmp_path / "report")],
+    )
 
 
 def test_the_origin_is_not_the_command_of_another_recipe_that_began_since(tmp_path, monkeypatch):
