@@ -2,12 +2,10 @@
 privacy, what was found, and what was not measured."""
 
 import re
-from collections.abc import Mapping, Sequence
-from itertools import combinations
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from pandas import DataFrame
 
 from local.metrics.detection import WEAK
 from local.protocols.attackers import ATTACKERS
@@ -239,38 +237,3 @@ def not_measured(results: Results) -> list[str]:
         named = sorted({f"{f.metric} ({f.system}, {f.split})" for f in own})
         said.append(say("undefined", n=len(undefined), named=named))
     return said
-
-
-Heard = dict[str, dict[str, frame.Value]]  # by recogniser, then system
-
-
-def opinions(figures: DataFrame, metric: str = "wer") -> list[str]:
-    """A sentence for each split and two recognisers: whether they put the systems in one order.
-
-    Original speech is among the systems. Of each pair that they order the other way round it is
-    told whether either is sure, that is whether the intervals of the two systems are apart.
-    """
-    every, said = where(figures, family=frame.UTILITY, metric=metric), []
-    for split, of in every[np.isfinite(every["value"])].groupby("split"):
-        heard = {by: frame.values(own, "system") for by, own in of.groupby("evaluator", sort=False)}
-        for pair in map(dict, combinations(heard.items(), 2)):
-            first, second = pair.values()
-            if len(systems := [system for system in first if system in second]) > 1:
-                told = {"systems": systems, "turned": _turned(systems, pair), "names": [*pair]}
-                said.append(say("opinion", split=split, metric=metric.upper(), **told))
-    return said
-
-
-def _turned(systems: Sequence[str], heard: Heard) -> list[str]:
-    """Pairs of systems that two recognisers order differently, first the one that the first finds
-    better, with their figures."""
-    first, second = heard.values()
-    ordered = (sorted(pair, key=lambda system: first[system].value)
-               for pair in combinations(systems, 2))  # fmt: skip
-    return [
-        say("turned", better=better, worse=worse, heard=heard,
-            sure=[name for name, own in heard.items() if own[better].apart(own[worse])])
-        for better, worse in ordered
-        if (first[better].value - first[worse].value)
-        * (second[better].value - second[worse].value) < 0
-    ]  # fmt: skip

@@ -170,7 +170,7 @@ def runs_page(runs: Mapping[str, Results], links: Mapping[str, str]) -> str:
         row._replace(told=run, link=links[run])
         for run, results in runs.items() for row in board(results)
     ]  # fmt: skip
-    rows.sort(key=lambda row: (-row.line.judged.verdict.level, -row.line.eer))
+    rows.sort(key=lambda row: (-row.line.judged.verdict.level, -row.line.judged.eer.value))
     light, dark = draw.css()
     return render(
         "local/report/templates/runs.html.jinja", **_of_runs(runs), board_rows=rows, light=light,
@@ -204,7 +204,6 @@ def _shared(results: Results) -> dict[str, Any]:
         "enrolment": tables.enrolment_table(results.metrics),
         "useful": tables.utility_table(results.metrics),
         "has_mos": "mos" in set(results.metrics["metric"]),
-        "opinions": findings.opinions(results.metrics),
         "prosody": tables.prosody_table(results.metrics), "PROSODY": tables.PROSODY.title,
         "tables_of": _tables(results),
     }  # fmt: skip

@@ -465,11 +465,6 @@ class Line(NamedTuple):
     named: Judged | None
     n_groups: int
 
-    @property
-    def eer(self) -> float:
-        """The lowest EER of all attackers; 0 where none is known."""
-        return min((one.eer.value for _, one in self.eers.values()), default=0.0)
-
 
 def lines(results: Results) -> list[Line]:
     """The systems of the first screen."""
