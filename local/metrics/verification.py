@@ -235,10 +235,9 @@ def verification(
         "tag": detection.tag(figures["l_w"]),
         "linkability_per_speaker": None,
     }
-    if challenges:
-        for of in (detection.eer_speechbrain, detection.eer_kaldi):
-            each = [of(run, trials.target) for run in (score, *draws)]
-            report[of.__name__] = float(np.mean(each))
+    for of in (detection.eer_speechbrain, detection.eer_kaldi) if challenges else ():
+        each = [of(run, trials.target) for run in (score, *draws)]
+        report[of.__name__] = float(np.mean(each))
     if speakers is None:
         logger.warning("linkability_per_speaker is null: it needs to know the speakers (utt2spk)")
         return report

@@ -114,14 +114,14 @@ def _least(results: Results) -> str:
 
 def _fewer(results: Results) -> str:
     """Systems that some attackers of others were not run on: they look better for it."""
-    eers = frame.eers(results.metrics)
+    eers = select.no_controls(frame.eers(results.metrics))
     eers = eers[eers["system"] != "original"]
     left_out = {"white_box", *frame.absent([*eers["attacker"]])}  # not every system can have it
-    found = {
-        system: [attacker(c) for c in frame.absent([*run]) if c not in left_out]
-        for system, run in eers.groupby("system", sort=False)["attacker"]
-    }
-    return say("fewer", found={system: names for system, names in found.items() if names})
+    found: dict[str, list[str]] = {}
+    for system, run in eers.groupby("system", sort=False)["attacker"]:
+        for name in (c for c in frame.absent([*run]) if c not in left_out):
+            found.setdefault(name, []).append(system)
+    return say("fewer", found=found)
 
 
 def _trainings(results: Results) -> str:

@@ -206,11 +206,13 @@ def enrolment_table(metrics: pd.DataFrame) -> Table:
     split and number enrolled; only of attackers who were tried with few."""
     own = where(metrics, family=frame.VERIFICATION, metric=("eer", "eer_normalised"), kind="value")
     own = own.dropna(subset="value")
-    few = {(f.attacker, f.evaluator) for f in own[own["enrolled"] != ""].itertuples()}
+    of = ["split", "system", "attacker", "evaluator"]
+    few = {*own.loc[own["enrolled"] != "", of].itertuples(index=False, name=None)}
     found = [
         ((f.split, f.system, f.enrolled or "all"), f.recordings, select.fold(value_of(f)))
-        for f in own.itertuples() if (f.attacker, f.evaluator) in few
-    ]  # fmt: skip
+        for f in own.itertuples()
+        if (f.split, f.system, f.attacker, f.evaluator) in few
+    ]
     cells = [(at, heard, show(eer, EER))  # of several the lowest is the last, and counts
              for at, heard, eer in sorted(found, key=lambda f: (*f[:2], -f[2].value))]  # fmt: skip
     return grid(["split", "system", "enrolled"], cells, {n: f"{n} heard (%)" for n in LENGTHS})
