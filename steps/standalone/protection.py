@@ -39,7 +39,7 @@ from steps.standalone.stream import (
     one_level,
     pieces,
 )
-from steps.standalone.times import TimeMap, laid_out
+from steps.standalone.times import TimeMap, laid_out, table_of
 from steps.synthesis.base import TOLD_AS, WORDS
 from steps.synthesis.f0 import F0Stats, compute_f0_stats
 from utils.arrays import Float64
@@ -131,7 +131,7 @@ class Work:
     def tables(self, path: Path) -> list[Path]:
         """Path of the file's times of words, if it gets any."""
         name = self.target(path).relative_to(self.out)
-        return [self.times / f"{name}.tsv"] if self.times else []
+        return [table_of(self.times, name)] if self.times else []
 
     def made_of(self, recording: Recording) -> Sequence[int | None]:
         """Channels to protect, each by itself; None: a mix of all."""
