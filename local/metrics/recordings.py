@@ -549,6 +549,8 @@ def differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str
         key("eer_difference", recordings=n): both[0][n] - both[1][n]
         for n in both[0] if n in both[1]
     }  # fmt: skip
+    if not apart:  # no evaluator of either judges
+        return {}
     found = intervals.sampled(apart, first["n_speakers"])
     return {name: first[name] for name in ("n_speakers", "n_target", "n_nontarget")} | found
 
