@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import Any, NamedTuple
@@ -38,7 +39,7 @@ from steps.standalone.stream import (
     one_level,
     pieces,
 )
-from steps.standalone.times import TimeMap, laid_out
+from steps.standalone.times import TimeMap, laid_out, table_of
 from steps.synthesis.base import TOLD_AS, WORDS
 from steps.synthesis.f0 import F0Stats, compute_f0_stats
 from utils.arrays import Float64
@@ -55,6 +56,8 @@ MARK = "Synthetic speech: its voice was made by pseudovox"  # in the files, wher
 SILENT = 1e-3  # of full scale, which a silent file does not reach
 _HELD = 2**22  # bytes of a recording that memory holds
 UNREAD = "{} of it could not be read anew, and keeps what was heard"  # but for the voice
+FOREIGN = "its language is {}, and this system hears English: words of it may be lost"
+_HEARD = 5  # blocks of a recording by which its language is told
 _SERIAL = b"pvox"  # number of an Ogg stream, which libsndfile draws
 
 
@@ -135,7 +138,7 @@ class Work:
     def tables(self, path: Path) -> list[Path]:
         """Path of the file's times of words, if it gets any."""
         name = self.target(path).relative_to(self.out)
-        return [self.times / f"{name}.tsv"] if self.times else []
+        return [table_of(self.times, name)] if self.times else []
 
     def made_of(self, recording: Recording) -> Sequence[int | None]:
         """Channels to protect, each by itself; None: a mix of all."""
@@ -158,6 +161,7 @@ class Work:
         another person's. tick: called with the seconds that are done. UserError for a file that
         cannot be protected."""
         target, told = self.target(path), Counter[str]()
+        foreign = self._foreign(recording)
         with (
             refusing(f"{target}: cannot be written: {{}}", soundfile.LibsndfileError, OSError),
             closing(recording),
@@ -179,11 +183,28 @@ class Work:
         remarks = [*self.notes(recording), *_remarks(path, recording, silent, path in self.names)]
         if told["seconds_unread"]:
             remarks.append(UNREAD.format("some"))  # how much may be hidden
+        remarks += [foreign] if foreign else []
         found = {what: round(float(seconds), 2) for what, seconds in told.items()}
         if later is not None and self.anonymiser.keeps_length:
             found["seconds_later"] = round(later / SAMPLE_RATE, 3)
             found["seconds_now"] = round(lasts / SAMPLE_RATE, 3)
         return Made(remarks, found)
+
+    def _foreign(self, recording: Recording) -> str:
+        """Remark on a recording in a language that its system does not know. UserError where it
+        says words of English alone."""
+        if not self.anonymiser.english:
+            return ""
+        from steps.asr.engines import foreign
+
+        begin = [*islice(recording.blocks(), _HEARD)]
+        language = foreign(str(recording.path), np.concatenate(begin)) if begin else ""
+        if language and self.anonymiser.words_alone:
+            raise UserError(
+                f"{recording.path}: its language is {language}, and this system reads English "
+                "alone; take another one, such as models/bn2"
+            )
+        return FOREIGN.format(language) if language else ""
 
     def _convert(
         self, name: str, recording: Recording, f0: Mapping[int | None, F0Stats]
