@@ -524,7 +524,7 @@ def test_a_long_recording_is_read_in_blocks_like_in_one(tmp_path):
 
 def converted(blocks: list[np.ndarray], longest: float) -> np.ndarray:
     channels = (block[:, None] for block in blocks)
-    made = [*convert_pieces(channels, [lambda s: transform(s, 0.8).samples], longest)]
+    made = [*convert_pieces(channels, [lambda s: (transform(s, 0.8).samples, {})], longest)]
     return np.concatenate(list(joined(made, np.ones((len(made), 1)))))[:, 0]
 
 
