@@ -345,7 +345,8 @@ def test_what_generator_and_synthesiser_are_given(pool, put_together):
     who = source(gender="f", f0=stats)
     _, info = system.transform(say(1, 150, 0.1), key(), who)
     system.transform(say(2, 150, 0.1), key(utt="s1-2"), who)
-    assert generator.asked == [Wanted(key(), who.xvector, "m", {"s1"})]  # once
+    wanted = Wanted(key(), who.xvector, "m", {"s1"})
+    assert [*map(vars, generator.asked)] == [vars(wanted)]  # once; 3.13 compares no arrays
     target = synthesiser.target
     assert np.array_equal(target.xvector, generator.vector)
     assert target.voices[0] == "m2"
