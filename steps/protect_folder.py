@@ -21,13 +21,14 @@ OUT, and the others are done.
 import os
 import sys
 from collections import deque
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Literal
 
 from steps import options
 from utils.cli import MMAP_THRESHOLD, LossError, UserError, clock_time, progress, tell_allocator
-from utils.commands import program
+from utils.commands import command_line, program
 from utils.options import OutFolder
 from utils.tables import write_file
 
@@ -70,6 +71,17 @@ class _Bar:
         deque(islice(self._bar, int(self._seconds) - int(before)), 0)
 
 
+_MOST = 20  # lines on files; the account has all
+
+
+def _tell(lines: Iterable[str]) -> None:
+    """Write lines on files to standard error: the first, and how many there are more."""
+    lines = list(lines)
+    more = [f"{len(lines) - _MOST} more; the account names them"] * (len(lines) > _MOST)
+    for line in [*lines[:_MOST], *more]:
+        print(f"protect_folder.py: {line}", file=sys.stderr)
+
+
 @program
 def main(
     source: Annotated[Path, "The folder that is read", "IN"],
@@ -109,14 +121,14 @@ def main(
     # pieces, a tenth of a gigabyte in all.
     tell_allocator({MMAP_THRESHOLD: 2**20})
     from steps.standalone import account, job, protection
-    from steps.standalone.stream import Recording
 
     if sum(option is not None for option in (key, key_file, write_key)) > 1:
         raise UserError("--key, --key-file and --write-key: give one of them")
     _check_folders(source, out, write_key or key_file)
     if speakers and per != "speaker":
         raise UserError("--speakers is for --per speaker")
-    audio, n_other = job.find_audio(source, out)
+    began = account.now()
+    audio, others = job.find_audio(source, out)
     groups = job.group_files(audio, per, job.read_speakers(speakers, source) if speakers else None)
     used, fresh = job.choose_key(key, key_file)
     loaded = job.load_system(system, job.key_number(used), {"time": time} if time else {})
@@ -143,80 +155,81 @@ def main(
         given = [job.SALT, *audio]
         drawn = job.draw_names(used, given, table, fresh=fresh, begun=begun) if rename else {}
         journal.salt = str(drawn.pop(job.SALT, ""))
-        work = protection.Work(source, out, loaded.anonymiser, channels, level, drawn, ending)
-        ready = [
-            path for path in audio
-            if journal.has(drawn.get(path, path), source / path, work.target(path))
-        ]  # fmt: skip
-        told: dict[Path, dict[str, object]] = {
-            path: {"status": "done", **journal.told(drawn.get(path, path))} for path in ready
-        }
+        work = protection.Work(
+            source, out, loaded.anonymiser, channels, level, drawn, ending, journal.salt,
+            loaded.pitch,
+        )  # fmt: skip
+        told = dict[Path, dict[str, object]]()
+
+        def note(path: Path, digest: str, made: str, row: Mapping[str, object]) -> None:
+            # With drawn names nothing tells which file became which.
+            told[path] = {"status": "done", **row, "source_sha256": digest}
+            told[path] |= {} if rename else {"sha256": made}
+
+        for path in progress("protect, what is done", unit="files")(audio):
+            name = drawn.get(path, path)
+            if found := journal.has(name, source / path, work.target(path)):
+                note(path, *found, journal.told(name))
+        ready = [*told]
         kept = "drawn, and written to a file" if write_key else "drawn, and forgotten"
         which = {"key": kept if fresh else "given", "key_digest": job.fingerprint(used)}
+        which |= {"command": command_line("steps/protect_folder.py", "--key"), "began": began}
         about = {
             "source": job.plain(source.resolve()), "per": per, "channels": channels,
             "level": level, "ends": ending, "keeps_time": keeps,
             "system": {"path": job.plain(system), "digest": loaded.digest},
-            "renamed": rename, "other_files": n_other,
+            "renamed": rename, "left_out": [job.plain(path) for path in others],
         }  # fmt: skip
 
         def tell(**run: object) -> Path:
             files = {job.plain(path): told[path] for path in sorted(told)}
-            return account.write_account(out, which | run, about, files, loaded.limits)
+            made = {"sha256": journal.made} if rename else {}
+            return account.write_account(out, which | run, about | made, files, loaded.limits)
 
         tell(ended=None)  # what stays of a run that is killed
         todo = list(job.unfinished(groups, ready, fresh=fresh))
         files = [path for _, group in todo for path in group]
         print(f"{source}: {len(audio)} audio files, {len(audio) - len(files)} done before; "
-              f"{n_other} other files are left out", file=sys.stderr)  # fmt: skip
+              f"{len(others)} other files are left out", file=sys.stderr)  # fmt: skip
         for made in journal.replaced:
             print(f"protect_folder.py: {job.plain(made)}: is no longer what was written there; it "
                   "is made anew", file=sys.stderr)  # fmt: skip
-        journal.begin({drawn.get(path, path): source / path for path in files})
+        journal.begin(drawn.get(path, path) for path in files)
         jobs = job.Jobs(min(nj or len(os.sched_getaffinity(0)), len(files) or 1))
-        opened = protection.open_all(
-            jobs, source, [path for name, _ in todo for path in groups[name]]
-        )
-        good = [found for path in files if isinstance(found := opened[path], Recording)]
-        seconds = sum(found.seconds for found in good)
-        takes = loaded.rate * max([seconds / jobs.nj, *(found.seconds for found in good)])
+        seconds, longest = protection.estimate(jobs, [source / path for path in files])
+        takes = loaded.rate * max(seconds / jobs.nj, longest)
         lasts = f"about {clock_time(takes)} on cores like ours" if takes else "unknown time"
-        how = f"{len(good)} files, {jobs.nj} at a time: {lasts}"
+        how = f"{len(files)} files, {jobs.nj} at a time: {lasts}"
         print(f"{source}: {clock_time(seconds)} of audio in {how}", file=sys.stderr)
-        bar = _Bar(seconds, len(good))
+        bar = _Bar(seconds, len(files))
         jobs.tick = bar.add
 
         def done(path: Path, made: protection.Made) -> None:
             bar.files += 1
-            found = {"warnings": made.remarks, "seconds": lengths[path], **made.told}
+            found = {"warnings": made.remarks, **made.told}
             row = found if keeps and ending == "keep" else {"warnings": made.remarks}
             # In OUT, where other lengths are hidden.
-            journal.add(drawn.get(path, path), work.target(path), row)
-            told[path] = {"status": "done", **found}
-            if made.told.get("seconds_unread"):
-                unread.append(path)
+            journal.add(drawn.get(path, path), made.mark, made.made, row)
+            note(path, made.source, made.made, found)
+            warnings[path] = made.remarks
 
-        unread = list[Path]()
-        lengths = {found.path.relative_to(source): round(found.seconds, 2) for found in good}
-        failed = protection.protect_all(jobs, work, todo, groups, opened, done)
+        warnings = dict[Path, list[str]]()
+        failed = protection.protect_all(jobs, work, todo, groups, done)
         jobs.tick(seconds)
-    for note in (f"{found.path}: {note}" for found in good for note in work.notes(found)):
-        print(f"protect_folder.py: {job.plain(note)}", file=sys.stderr)
-    for path in sorted(unread):
-        why = protection.UNREAD.format(told[path]["seconds_unread"])
-        print(f"protect_folder.py: {job.plain(source / path)}: {why}", file=sys.stderr)
+    remarks = [(path, remark) for path in sorted(warnings) for remark in warnings[path]]
+    quiet = (protection.TAGGED, protection.BECAME)
+    _tell(f"{job.plain(source / p)}: {said}" for p, said in remarks if not said.startswith(quiet))
     listed = account.beside(out, "failed.txt")
     listed.unlink(missing_ok=True)
     for path in failed:
         told[path] = {"status": "failed", "reason": job.plain(failed[path])}
-        told[path] |= {"seconds": lengths[path]} if path in lengths else {}
     page = tell(protected=len(files) - len(failed), failed=len(failed))
     if failed:
         lines = [job.plain(reason) for reason in failed.values()]
-        print(*(f"protect_folder.py: {line}" for line in lines), sep="\n", file=sys.stderr)
+        _tell(lines)
         write_file(listed, "\n".join(lines) + "\n")
     shown = job.plain(out)
-    if tagged := sum(found.audio.tagged for found in good):
+    if tagged := sum(remark == protection.TAGGED for _, remark in remarks):
         print(f"{tagged} files had tags (title, artist, comment ...), which {shown} does not have")
     print(f"{shown}: {len(files) - len(failed)} files protected now, {len(failed)} failed; "
           f"{len(todo)} pseudo-speakers")  # fmt: skip

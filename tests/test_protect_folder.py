@@ -16,6 +16,7 @@ import pytest
 import soundfile
 
 from steps.anonymisers.mcadams import McAdams, transform
+from steps.anonymisers.registry import Description
 from steps.protect_folder import main
 from steps.protect_stream import main as protect_stream
 from steps.standalone import job, protection
@@ -32,6 +33,10 @@ SYSTEM = ROOT / "egs/TEMPLATE/conf/systems/b2r.yaml"
 
 
 KEY = "a key of sixteen"
+
+
+# Of a system that asks for the pitch of the speaker.
+ASKS = classmethod(lambda *_: Description("spk", ("f0",)))
 
 
 def speechlike(seconds: float, seed: int = 0) -> np.ndarray:
@@ -118,6 +123,33 @@ def loudness(wave: np.ndarray) -> np.ndarray:
     return 10 * np.log10(wave.reshape(-1, 1600).var(axis=1) + 1e-9)
 
 
+@pytest.mark.parametrize(("asks", "per", "calls"), [
+    (False, "speaker", []), (True, "file", [1, 1, 1, 1]), (True, "folder", [2, 2]),
+])  # fmt: skip
+def test_the_pitch_of_all_files_was_measured_before_the_first_was_made(
+    folder, tmp_path, monkeypatch, asks, per, calls
+):
+    """Also for systems that do not ask for it."""
+    done = list[object]()
+    plain, write_file = protection.learn_f0, Work._write
+
+    def learn(recordings: Sequence[Recording], *more: Any) -> F0Stats:
+        done.append(len(recordings))
+        return plain(recordings, *more)
+
+    def made(*given: Any) -> Any:
+        done.append("made")
+        return write_file(*given)
+
+    monkeypatch.setattr(protection, "learn_f0", learn)
+    monkeypatch.setattr(Work, "_write", made)
+    if asks:
+        monkeypatch.setattr(McAdams, "describe", ASKS)
+    assert run("--key", KEY, "--per", per, folder, tmp_path / "out") == 0
+    assert [found for found in done if found != "made"] == calls
+    assert done == [x for n in calls for x in (n, "made")] or per != "file"
+
+
 @pytest.mark.parametrize(
     ("where", "nj"), [("open", 1), ("pitch", 1), ("pitch", 2), ("convert", 1), ("end", 2)]
 )
@@ -156,6 +188,7 @@ def test_two_people_on_two_channels_had_one_pitch(tmp_path, monkeypatch):
         return plain(self, wave, key, speaker, *more)
 
     monkeypatch.setattr(McAdams, "transform", convert)
+    monkeypatch.setattr(McAdams, "describe", ASKS)
     write(tmp_path / "in/call.wav", np.stack([speechlike(6.0), speechlike(12.0)[::2]], 1))
     write(tmp_path / "in/note.wav", speechlike(6.0))
     assert (
@@ -395,9 +428,11 @@ def test_a_run_that_went_on_gave_a_speaker_another_pitch(folder, tmp_path, monke
         return plain(recordings, *more)
 
     monkeypatch.setattr(protection, "learn_f0", learn)
+    monkeypatch.setattr(McAdams, "describe", ASKS)
     out, words = tmp_path / "out", ("--key", KEY, "--per", "speaker")
     assert run(*words, folder, out) == 0
     whole = sorted(heard)
+    assert whole == [["anna-1.wav", "anna-2.flac"], ["bert-1.ogg", "bert-2.wav"]]
     (out / "anna-2.flac").unlink()
     before = (out / "anna-1.wav").stat().st_mtime_ns
     heard.clear()
@@ -432,7 +467,7 @@ def test_a_damaged_recording_left_all_of_its_speaker_their_own_pitch(tmp_path):
     soundfile.write(tmp_path / "b.wav", bad, 16000, subtype="FLOAT")
     found = [Recording.open(tmp_path / name) for name in ("a.wav", "b.wav")]
     alone = protection.learn_f0(found[:1])
-    assert alone.n > 100 and protection._learn(found, None, lambda _: None)[0].n == alone.n
+    assert alone.n > 100 and protection.learn_f0(found).n == alone.n
 
 
 def test_who_spoke_between_the_stretches_kept_their_pitch(tmp_path):

@@ -15,6 +15,8 @@ and COMMON. Sequence[T] is an option that may be given again, tuple[T, T] takes 
 tuple[T, ...] all up to the next option.
 """
 
+import re
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from inspect import Parameter, cleandoc, signature
@@ -150,6 +152,15 @@ def _repeat(words: Sequence[str], command: click.Command) -> list[str]:
     return repeated
 
 
+def command_line(program: str, secret: str) -> str:
+    """The command line with which the program that runs was called, as a shell reads it, but for
+    the value of a secret option."""
+    context = click.get_current_context()
+    words = [re.sub(f"^({secret}=).*", r"\1...", word, flags=re.DOTALL) for word in context.obj]
+    shown = ["..." if before == secret else word for before, word in pairwise(["", *words])]
+    return shlex.join([program, *shown])
+
+
 class Program:
     """Program made from one function, or from several, which are its commands.
 
@@ -168,7 +179,7 @@ class Program:
         words = sys.argv[1:] if argv is None else argv
         command, name = self.command(), Path(sys.argv[0]).name
         try:
-            with command.make_context(name, _repeat(words, command)) as context:
+            with command.make_context(name, _repeat(words, command), obj=words) as context:
                 return command.invoke(context) or 0
         except click.exceptions.Exit as done:  # of --help
             return done.exit_code

@@ -23,6 +23,8 @@ COLUMNS = {
     "seconds_later": "speech begins later by (s)",
 }
 
+DIGESTS = {"source_sha256": "recording", "sha256": "result"}  # where names are kept
+
 
 def beside(folder: Path, name: str) -> Path:
     """Path of a file about a folder, beside it: `<folder>.<name>`."""
@@ -90,11 +92,16 @@ def _same(settings: Mapping[str, Any]) -> list[object]:
     return [settings["system"]["digest"], *(settings[name] for name in names)]
 
 
+def now() -> str:
+    """Time, to the minute."""
+    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
+
+
 def origin() -> dict[str, str]:
     """Time at which a run ended, and its program: `ended`, `version`, `commit`."""
     about = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     return {
-        "ended": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
+        "ended": now(),
         "version": about["project"]["version"],
         "commit": commit_of_code(),
     }
@@ -117,5 +124,6 @@ def _render(found: Mapping[str, Any]) -> str:
             for name, title in COLUMNS.items()
             if any(name in file for file in files.values())
         },
+        "digests": {n: DIGESTS[n] for n in [*DIGESTS][: 1 if found["renamed"] else 2]},
     }
     return environment.get_template("steps/standalone/account.html.jinja").render(found, **told)

@@ -19,7 +19,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -51,12 +51,14 @@ NO_KEY = (
 
 @dataclass(frozen=True)
 class LoadedSystem:
-    """Loaded system. digest: of all that its speech depends on, except the key. rate: CPU seconds
-    for a second of speech, as measured of its kind; 0: not measured."""
+    """Loaded system. digest: of all that its speech depends on, except the key. pitch: whether it
+    asks for that of the speaker. rate: CPU seconds for a second of speech, as measured of its kind;
+    0: not measured."""
 
     anonymiser: Anonymiser
     digest: str
     limits: Sequence[str]
+    pitch: bool
     rate: float = 0.0
 
 
@@ -70,7 +72,8 @@ def load_system(
     if not is_settings(conf):
         raise UserError(f"{conf}: is missing; a system is a yaml file, or a folder with {CONF}")
     found = {} if folder is None else held(folder)
-    for need in (need.split(":")[0] for need in describe_system(conf).needs):
+    needs = [need.split(":")[0] for need in describe_system(conf).needs]
+    for need in needs:
         if need not in ("f0", *HELD):
             raise UserError(
                 f"{conf}: this system wants {need} of every speaker, which a folder of audio does "
@@ -86,7 +89,7 @@ def load_system(
     kind = "model" if folder else str(read_settings(conf).get("anonymiser"))
     limits = [line.rstrip("\n") for _, line in read_lines(told)]
     limits += [] if anonymiser.is_random else [NO_KEY]
-    return LoadedSystem(anonymiser, digest, limits, CPU_SECONDS.get(kind, 0.0))
+    return LoadedSystem(anonymiser, digest, limits, "f0" in needs, CPU_SECONDS.get(kind, 0.0))
 
 
 # ---- Plan of a folder's protection: its audio files, groups that share a voice, and finished ones.
@@ -96,8 +99,8 @@ SHORTEST_KEY = 16  # characters
 _LONGEST_KEY = 2**16  # bytes of a line that holds one
 
 
-def find_audio(folder: Path, out: Path) -> tuple[list[Path], int]:
-    """Find audio files under a folder, relative to it and sorted, and the number of other files.
+def find_audio(folder: Path, out: Path) -> tuple[list[Path], list[Path]]:
+    """Find audio files under a folder, relative to it and sorted, and so the other files.
 
     Hidden files and folders do not count. Linked folders are gone through once, after all others,
     `out` never. A link that leads nowhere and a folder that cannot be listed count as audio, so
@@ -122,14 +125,14 @@ def find_audio(folder: Path, out: Path) -> tuple[list[Path], int]:
     if folder in lost:
         raise UserError(f"{folder}: may not be read; look at its permissions")
     lost |= {path for path in files if path.is_symlink() and not os.access(path, os.F_OK)}
-    audio = sorted(
-        path.relative_to(folder) for path in {*files, *lost} if path in lost or audio_format(path)
-    )
+    every = sorted(path.relative_to(folder) for path in {*files, *lost})
+    audio = [path for path in every if folder / path in lost or audio_format(path)]
     if not audio:
         raise UserError(f"{folder}: holds no audio file")
-    if twice := [path for path in audio if made_name(path) != path and made_name(path) in audio]:
+    there = {*audio}
+    if twice := [path for path in audio if made_name(path) != path and made_name(path) in there]:
         raise UserError(f"{folder / twice[0]}: would become {made_name(twice[0])}, which is there")
-    return audio, len({*files, *lost}) - len(audio)
+    return audio, sorted({*every} - {*audio})
 
 
 def _identity(folder: StrPath) -> tuple[int, int]:
@@ -348,38 +351,50 @@ class Journal:
             )
         self.salt = ""  # of marks; secret where names are drawn
         self.replaced = list[Path]()  # made files that are no longer what was written
-        self._marks = dict[str, str]()
         self.done = _done(rows)
 
-    def has(self, name: Path, source: Path, made: Path) -> bool:
-        """Whether a file is done, and neither it nor its source has changed or gone since."""
+    def has(self, name: Path, source: Path, made: Path) -> tuple[str, str] | None:
+        """SHA-256 of the source and of the file of it, if that is done, and neither has changed or
+        gone since."""
         known = self.done.get(name.as_posix())
-        if known is None or not made.is_file() or known["source"] != _mark(source, self.salt):
-            return False
-        if changed := known.get("made") != _digest(made):
+        if known is None or not made.is_file():
+            return None
+        digest, mark = digest_and_mark(source, self.salt)
+        if known["source"] != mark:
+            return None
+        found = digest_and_mark(made)[0]
+        if known.get("made") != found:
             self.replaced.append(made)
-        return not changed
+            return None
+        return digest, found
 
-    def begin(self, sources: Mapping[Path, Path]) -> None:
+    def begin(self, names: Iterable[Path]) -> None:
         """Record, before the sources are read, that files are made anew: any that a killed run
         leaves are no longer valid. The order, by name, reveals nothing about the sources."""
-        for name, source in sorted(sources.items()):
-            self._marks[name.as_posix()] = _mark(source, self.salt)
-            self._append({"file": name.as_posix(), "source": None})
+        begun = sorted(name.as_posix() for name in names)
+        self._append(*({"file": name, "source": None} for name in begun))
+        for name in begun:
+            self.done.pop(name, None)
 
-    def add(self, name: Path, made: Path, told: Mapping[str, object]) -> None:
-        """Record a finished file: the mark of its source at the start, the digest of the output,
-        and its row of the account."""
-        row = {"source": self._marks[name.as_posix()], "made": _digest(made), "told": told}
-        self._append({"file": name.as_posix(), **row})
+    def add(self, name: Path, mark: str, made: str, told: Mapping[str, object]) -> None:
+        """Record a finished file: the mark of its source before it was read, the digest of the
+        output, and its row of the account."""
+        row = {"file": name.as_posix(), "source": mark, "made": made, "told": told}
+        self._append(row)
+        self.done[name.as_posix()] = row
+
+    @property
+    def made(self) -> list[str]:
+        """Digests of all files that are done, in an order that does not tell which is which."""
+        return sorted(str(row.get("made")) for row in self.done.values())
 
     def told(self, name: Path) -> dict[str, object]:
         """Record of a file that is done."""
         return dict(self.done[name.as_posix()].get("told", {}))
 
-    def _append(self, row: Mapping[str, object]) -> None:
+    def _append(self, *rows: Mapping[str, object]) -> None:
         with self.path.open("a", encoding="utf-8") as stream:
-            stream.write(json.dumps(row, sort_keys=True) + "\n")
+            stream.writelines(json.dumps(row, sort_keys=True) + "\n" for row in rows)
 
 
 def made_with(out: Path, key: str | None) -> dict[str, Any]:
@@ -411,7 +426,8 @@ class Versions:
         if self._done is None:
             return True, True
         row = self._done.get(self._listed[path], {})
-        return row.get("source") == _mark(source, self._salt), row.get("made") == _digest(made)
+        mark = digest_and_mark(source, self._salt)[1]
+        return row.get("source") == mark, row.get("made") == digest_and_mark(made)[0]
 
 
 def _done(rows: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
@@ -447,20 +463,26 @@ def fingerprint(key: str, salt: str = "") -> str:
     return f"{salt}:{hashed.hex()}"
 
 
-def _mark(source: Path, salt: str) -> str:
-    """Mark of a file's content, enough to notice another recording; empty for a missing file and
-    for anything else, such as a named pipe. Only somebody who has the original and the salt can
-    derive it."""
-    return _digest(source, salt)[:4]
-
-
-def _digest(path: Path, salt: str = "") -> str:
+def digest_and_mark(path: Path, salt: str = "") -> tuple[str, str]:
+    """SHA-256 of a file's content, and its mark, enough to notice another recording; empty for a
+    missing file and for anything else, such as a named pipe. Only somebody who has the original and
+    the salt can derive the mark."""
+    both = hashlib.sha256(), hashlib.sha256(salt.encode("utf-8"))
     with suppress(OSError):
         if stat.S_ISREG(path.stat().st_mode):
             with path.open("rb") as stream:
-                start = hashlib.sha256(salt.encode("utf-8"))
-                return hashlib.file_digest(stream, lambda: start).hexdigest()
-    return ""
+                while block := stream.read(2**20):
+                    for one in both[: 1 + bool(salt)]:
+                        one.update(block)
+            return both[0].hexdigest(), both[bool(salt)].hexdigest()[:4]
+    return "", ""
+
+
+def size_of(path: Path) -> int:
+    """Bytes of a file; 0 where that is not known."""
+    with suppress(OSError):
+        return path.stat().st_size
+    return 0
 
 
 def unfinished(
@@ -560,6 +582,7 @@ def with_name(path: Path, error: Exception) -> str:
 
 Tick = Callable[[float], None]
 _PR_SET_PDEATHSIG = 1  # of Linux's prctl
+_AHEAD = 4  # calls for each process that are under way or wait for it
 _shared: list[Any] = []  # of a process: how many seconds are done
 
 
@@ -599,21 +622,23 @@ class Jobs:
         context = multiprocessing.get_context("fork")
         seconds, told = context.Value("d", 0.0), 0.0
         with ProcessPoolExecutor(nj, context, _begin, (seconds, function)) as pool:
-            numbers = dict[Future[Any], int]()
-            with suppress(BrokenProcessPool):
-                for n, call in calls.items():
-                    numbers[pool.submit(_in_process, *call)] = n
-            left = set(numbers)
+            numbers, waiting = dict[Future[Any], int](), iter([*calls.items()])
             try:
-                while left:
-                    ended, left = wait(left, 0.5, FIRST_COMPLETED)
+                while True:
+                    with suppress(BrokenProcessPool):  # few at a time: all are looked at each time
+                        for n, call in islice(waiting, _AHEAD * nj - len(numbers)):
+                            numbers[pool.submit(_in_process, *call)] = n
+                    if not numbers:
+                        return
+                    ended, _ = wait(numbers, 0.5, FIRST_COMPLETED)
                     self.tick(seconds.value - told)
                     told = seconds.value
                     for future in ended:
+                        n = numbers.pop(future)
                         if not isinstance(future.exception(), BrokenProcessPool):
-                            yield numbers[future], future.result()
+                            yield n, future.result()
             finally:
-                for process in multiprocessing.active_children() if left else ():
+                for process in multiprocessing.active_children() if numbers else ():
                     process.terminate()
 
 
