@@ -24,12 +24,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-import soundfile
-
 from steps.anonymisers.registry import CPU_SECONDS, Anonymiser, describe_system, load_anonymiser
 from steps.anonymisers.voice_conversion import CONF, HELD, held
 from steps.sources import Resources
-from utils.audiofile import audio_format
+from utils.audiofile import audio_format, is_written
 from utils.cli import UserError, refusing
 from utils.digests import contents, digest_file, digest_json
 from utils.orphans import lock
@@ -144,8 +142,7 @@ def made_name(path: Path) -> Path:
     """Name of the protected file: that of the source, with .wav behind it where its format is never
     written."""
     name = audio_format(path)
-    kept = name is None or (name in soundfile.available_formats() and soundfile.check_format(name))
-    return path if kept else path.with_name(f"{path.name}.wav")
+    return path if name is None or is_written(name) else path.with_name(f"{path.name}.wav")
 
 
 def plain(text: StrPath) -> str:
