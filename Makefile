@@ -7,8 +7,8 @@ PYTEST = . ./path.sh && pytest -n 2 --dist loadfile --no-loadscope-reorder $${CI
 GIVEN := $(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name)))
 $(foreach name,$(GIVEN),$(eval override export $(name) := $$(value $(name))))
 # Of make protect and make evidence: IN and OUT are folders; docs/protect.md has all options.
-NAMES := IN OUT SYSTEM PER CHANNELS LEVEL TIME ENDS SPEAKERS KEY_FILE NJ RENAME
-SMALL := $(sort $(filter in out system per channels level time ends speakers key_file nj rename,$(GIVEN)))
+NAMES := IN OUT SYSTEM PER CHANNELS LEVEL TIME ENDS SPEAKERS KEY_FILE NJ RENAME CMD
+SMALL := $(sort $(filter in out system per channels level time ends speakers key_file nj rename cmd,$(GIVEN)))
 check = $(if $(SMALL),$(error make $@: nothing is called $(SMALL:%=%=); write $(NAMES:%=%=) in capital letters)) \
 	$(foreach name,IN OUT,$(if $(value $(name)),,$(error make $@: $(name) is missing; write make $@ IN=folder OUT=folder))) \
 	$(if $(filter-out x xtrue xfalse,x$(value RENAME)),$(error make $@: RENAME is true or false))
@@ -40,8 +40,10 @@ protect: # standard output is the stream's, so setting up speaks on the other on
 	@utils/setup.sh >&2
 	@. ./path.sh && if [[ $$IN/$$OUT == -/- ]]; then \
 		exec steps/protect_stream.py --system="$${SYSTEM:-models/bn}" $${KEY_FILE:+--key-file="$$KEY_FILE"}; fi && \
+		if [[ $${CMD-} ]]; then cmd_backend=$$CMD && . ./cmd.sh && \
+		launcher="$$cpu_cmd --config egs/TEMPLATE/conf/slurm.conf $${job_options[protect_folder]-}"; fi && \
 		steps/protect_folder.py --system="$${SYSTEM:-models/bn2}" $(OPTIONS) --channels="$${CHANNELS:-mix}" \
-		--level="$${LEVEL:-one}" $${TIME:+--time="$$TIME"} $${ENDS:+--ends="$$ENDS"} $(if $(filter true,$(value RENAME)),--rename) -- "$$IN" "$$OUT"
+		--level="$${LEVEL:-one}" $${launcher:+--launcher="$$launcher"} $${TIME:+--time="$$TIME"} $${ENDS:+--ends="$$ENDS"} $(if $(filter true,$(value RENAME)),--rename) -- "$$IN" "$$OUT"
 
 evidence:
 	@: $(check)

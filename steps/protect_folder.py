@@ -19,6 +19,7 @@ OUT, and the others are done.
 """
 
 import os
+import shlex
 import sys
 from collections import deque
 from collections.abc import Iterable, Mapping
@@ -27,8 +28,10 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from steps import options
+from steps.standalone.shards import Shard, launch, part_name, parts_of, shared
 from utils.cli import MMAP_THRESHOLD, LossError, UserError, clock_time, progress, tell_allocator
-from utils.commands import command_line, program
+from utils.commands import program, words_again
+from utils.launching import tell_stopped
 from utils.options import OutFolder
 from utils.tables import write_file
 
@@ -55,6 +58,18 @@ def _write_key(path: Path, key: str) -> None:
             f"{path}: is there, and may hold the key of an earlier run; choose another file"
         ) from error
     path.write_text(f"{key}\n", "utf-8")
+
+
+def _check_sharing(
+    key: str | None, key_file: Path | None, write_key: Path | None, rename: bool
+) -> None:
+    """Whether shards can know the key: it must stand in a file, or each draws its own."""
+    if key or write_key or (key_file and not key_file.is_file()):
+        raise UserError(
+            "--shard, --launcher: the key must be in a file that stays; give --key-file"
+        )
+    if rename and not key_file:
+        raise UserError("--rename: shards draw names by one key; give --key-file (make: KEY_FILE=)")
 
 
 class _Bar:
@@ -115,6 +130,15 @@ def main(
         "OUT, to OUT.names.tsv, for you alone to read"
     ] = False,
     nj: options.Cores = None,
+    launcher: Annotated[
+        str | None, "The launcher that runs --nj shards as its jobs, such as utils/slurm.py with "
+        "its options; left out: this machine alone", "COMMAND",
+    ] = None,
+    shard: Annotated[
+        Shard | None, "The shard that is protected here: another run protects each other one of N, "
+        "at any time and on any machine; then one without --shard ends what they began", "K/N",
+        Shard.parse,
+    ] = None,
 ) -> None:  # fmt: skip
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # parallelism is by processes
     # Arrays of 1 MB go back to the system when they are freed: the C library would keep them in
@@ -124,12 +148,17 @@ def main(
 
     if sum(option is not None for option in (key, key_file, write_key)) > 1:
         raise UserError("--key, --key-file and --write-key: give one of them")
+    if shard or launcher:
+        _check_sharing(key, key_file, write_key, rename)
     _check_folders(source, out, write_key or key_file)
     if speakers and per != "speaker":
         raise UserError("--speakers is for --per speaker")
     began = account.now()
     audio, others = job.find_audio(source, out)
     groups = job.group_files(audio, per, job.read_speakers(speakers, source) if speakers else None)
+    if shard:
+        groups = shard.own(groups)
+        audio = sorted(path for group in groups.values() for path in group)
     used, fresh = job.choose_key(key, key_file)
     loaded = job.load_system(system, job.key_number(used), {"time": time} if time else {})
     ending, keeps = ends or loaded.anonymiser.ends, loaded.anonymiser.keeps_length
@@ -137,7 +166,7 @@ def main(
     settings |= {"time": time} if time else {}
     settings |= {"ends": ending} if ending != "keep" else {}
     settings |= {"names": "drawn"} if rename else {}
-    if not rename and (like := job.like_people(audio)):
+    if not rename and not shard and (like := job.like_people(audio)):
         print(
             f"protect_folder.py: {len(like)} of {len(audio)} names have two words in a row with a "
             f"capital letter, as people's have, such as {job.plain(like[0])}. Protection keeps "
@@ -147,13 +176,19 @@ def main(
     table = account.beside(out, job.TABLE)
     if rename and fresh and table.is_file() and not (out / job.JOURNAL).is_file():
         raise UserError(f"{table}: is of another {out}, whose names would come again; move it away")
-    with job.alone_in(out):
-        journal = job.Journal(out, settings, None if fresh else used)
+    with job.alone_in(out, shard) as held:
+        journal = job.Journal(out, settings, None if fresh else used, shard)
+        if not shard:
+            journal.take_parts()
         if write_key:
             _write_key(write_key, used)
         begun = fresh and bool(journal.done)
         given = [job.SALT, *audio]
-        drawn = job.draw_names(used, given, table, fresh=fresh, begun=begun) if rename else {}
+        drawn = dict[Path, Path]()
+        if rename and shard:
+            drawn = {path: job.draw_name(used, path) for path in given}
+        elif rename:
+            drawn = job.draw_names(used, given, table, fresh=fresh, begun=begun)
         journal.salt = str(drawn.pop(job.SALT, ""))
         work = protection.Work(
             source, out, loaded.anonymiser, channels, level, drawn, ending, journal.salt,
@@ -166,14 +201,18 @@ def main(
             told[path] = {"status": "done", **row, "source_sha256": digest}
             told[path] |= {} if rename else {"sha256": made}
 
-        for path in progress("protect, what is done", unit="files")(audio):
+        def listed(path: Path) -> bool:
+            return drawn.get(path, path).as_posix() in journal.done
+
+        for path in () if launcher else progress("protect, what is done", unit="files")(audio):
             name = drawn.get(path, path)
             if found := journal.has(name, source / path, work.target(path)):
                 note(path, *found, journal.told(name))
-        ready = [*told]
+        ready = [path for path in audio if listed(path)] if launcher else [*told]
         kept = "drawn, and written to a file" if write_key else "drawn, and forgotten"
         which = {"key": kept if fresh else "given", "key_digest": job.fingerprint(used)}
-        which |= {"command": command_line("steps/protect_folder.py", "--key"), "began": began}
+        words = ["steps/protect_folder.py", *words_again(key="..." if key else None)]
+        which |= {"command": shlex.join(words), "began": began}
         about = {
             "source": job.plain(source.resolve()), "per": per, "channels": channels,
             "level": level, "ends": ending, "keeps_time": keeps,
@@ -184,7 +223,9 @@ def main(
         def tell(**run: object) -> Path:
             files = {job.plain(path): told[path] for path in sorted(told)}
             made = {"sha256": journal.made} if rename else {}
-            return account.write_account(out, which | run, about | made, files, loaded.limits)
+            return account.write_account(
+                out, which | run, about | made, files, loaded.limits, shard
+            )
 
         tell(ended=None)  # what stays of a run that is killed
         todo = list(job.unfinished(groups, ready, fresh=fresh))
@@ -194,13 +235,25 @@ def main(
         for made in journal.replaced:
             print(f"protect_folder.py: {job.plain(made)}: is no longer what was written there; it "
                   "is made anew", file=sys.stderr)  # fmt: skip
-        journal.begin(drawn.get(path, path) for path in files)
-        jobs = job.Jobs(min(nj or len(os.sched_getaffinity(0)), len(files) or 1))
+        nj = min(nj or len(os.sched_getaffinity(0)), len(files) or 1)
+        jobs = job.Jobs(min(nj, len(os.sched_getaffinity(0))) if launcher else nj)
         seconds, longest = protection.estimate(jobs, [source / path for path in files])
-        takes = loaded.rate * max(seconds / jobs.nj, longest)
+        takes = loaded.rate * max(seconds / nj, longest)
         lasts = f"about {clock_time(takes)} on cores like ours" if takes else "unknown time"
-        how = f"{len(files)} files, {jobs.nj} at a time: {lasts}"
+        how = f"{len(files)} files, {nj} at a time: {lasts}"
         print(f"{source}: {clock_time(seconds)} of audio in {how}", file=sys.stderr)
+        if launcher:
+            again = words_again(nj=1, launcher=None, system=system.resolve())
+            with shared(held):
+                program_words = [str(Path(__file__).resolve()), *again]
+                logs = account.beside(out, "log")
+                stopped = launch(shlex.split(launcher), nj, logs, program_words)
+            if stopped:
+                ending = "its shards were stopped too; the same command goes on"
+                sys.exit(tell_stopped("protect_folder.py", stopped, ending))
+            journal.take_parts()
+        else:
+            journal.begin(drawn.get(path, path) for path in files)
         bar = _Bar(seconds, len(files))
         jobs.tick = bar.add
 
@@ -214,30 +267,42 @@ def main(
             warnings[path] = made.remarks
 
         warnings = dict[Path, list[str]]()
-        failed = protection.protect_all(jobs, work, todo, groups, done)
-        jobs.tick(seconds)
+        if launcher:
+            reasons = account.reasons_of_shards(out)
+            missed = f"was not made; {logs} may say why, and the same command tries again"
+            failed = {
+                path: reasons.get(job.plain(path), f"{source / path}: {missed}")
+                for path in audio if not listed(path)
+            }  # fmt: skip
+        else:
+            failed = protection.protect_all(jobs, work, todo, groups, done)
+            jobs.tick(seconds)
     remarks = [(path, remark) for path in sorted(warnings) for remark in warnings[path]]
     quiet = (protection.TAGGED, protection.BECAME)
     _tell(f"{job.plain(source / p)}: {said}" for p, said in remarks if not said.startswith(quiet))
-    listed = account.beside(out, "failed.txt")
-    listed.unlink(missing_ok=True)
+    not_made = account.beside(out, part_name("failed.txt", shard))
+    for old in (not_made, *parts_of(not_made)):
+        old.unlink(missing_ok=True)
     for path in failed:
         told[path] = {"status": "failed", "reason": job.plain(failed[path])}
-    page = tell(protected=len(files) - len(failed), failed=len(failed))
+    n_made = len({*files} - {*failed})
+    page = tell(protected=n_made, failed=len(failed))
     if failed:
         lines = [job.plain(reason) for reason in failed.values()]
         _tell(lines)
-        write_file(listed, "\n".join(lines) + "\n")
+        write_file(not_made, "\n".join(lines) + "\n")
     shown = job.plain(out)
     if tagged := sum(remark == protection.TAGGED for _, remark in remarks):
         print(f"{tagged} files had tags (title, artist, comment ...), which {shown} does not have")
-    print(f"{shown}: {len(files) - len(failed)} files protected now, {len(failed)} failed; "
-          f"{len(todo)} pseudo-speakers")  # fmt: skip
-    if rename:
+    n_voices = sum(any(path not in failed for path in group) for _, group in todo)
+    print(
+        f"{shown}: {n_made} files protected now, {len(failed)} failed; {n_voices} pseudo-speakers"
+    )
+    if rename and not shard:
         print(f"{job.plain(table)}: which file is which; keep it apart from {shown}, or remove it")
     print("\n".join(loaded.limits))
     print(f"{job.plain(page)}: the account of what was done, to read and to keep")
     if failed:
         raise LossError(
-            f"{out}: {len(failed)} of {len(audio)} files are not protected (above, and {listed})"
+            f"{out}: {len(failed)} of {len(audio)} files are not protected (above, and {not_made})"
         )

@@ -15,8 +15,6 @@ and COMMON. Sequence[T] is an option that may be given again, tuple[T, T] takes 
 tuple[T, ...] all up to the next option.
 """
 
-import re
-import shlex
 import sys
 from collections.abc import Callable, Sequence
 from inspect import Parameter, cleandoc, signature
@@ -152,13 +150,21 @@ def _repeat(words: Sequence[str], command: click.Command) -> list[str]:
     return repeated
 
 
-def command_line(program: str, secret: str) -> str:
-    """The command line with which the program that runs was called, as a shell reads it, but for
-    the value of a secret option."""
+def words_again(**changes: object) -> list[str]:
+    """Words that call the program that runs once more, defaults included, with other values of some
+    options; None: without it."""
     context = click.get_current_context()
-    words = [re.sub(f"^({secret}=).*", r"\1...", word, flags=re.DOTALL) for word in context.obj]
-    shown = ["..." if before == secret else word for before, word in pairwise(["", *words])]
-    return shlex.join([program, *shown])
+    values = [
+        (param, (context.params | changes)[str(param.name)]) for param in context.command.params
+    ]
+    given = [(option.opts[0], value) for option, value in values if isinstance(option, _Option)]
+    words = [name if value is True else f"{name}={value}" for name, value in given
+             if value not in (None, False)]  # fmt: skip
+    return [
+        *words,
+        "--",
+        *(str(value) for param, value in values if not isinstance(param, _Option)),
+    ]
 
 
 class Program:
@@ -179,7 +185,7 @@ class Program:
         words = sys.argv[1:] if argv is None else argv
         command, name = self.command(), Path(sys.argv[0]).name
         try:
-            with command.make_context(name, _repeat(words, command), obj=words) as context:
+            with command.make_context(name, _repeat(words, command)) as context:
                 return command.invoke(context) or 0
         except click.exceptions.Exit as done:  # of --help
             return done.exit_code

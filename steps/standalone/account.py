@@ -10,6 +10,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from steps.standalone.job import plain
+from steps.standalone.shards import Shard, part_name, parts_of
 from utils.cli import UserError, clock_time
 from utils.stamps import ROOT, commit_of_code
 from utils.tables import read_json_object, write_file, write_json
@@ -38,6 +39,7 @@ def write_account(
     settings: Mapping[str, Any],
     files: Mapping[str, Mapping[str, Any]],
     limits: Sequence[str],
+    shard: Shard | None = None,
 ) -> Path:
     """Write `<out>.account.json` and, for people, `<out>.account.html`; returns the latter.
 
@@ -45,11 +47,13 @@ def write_account(
     (before, `ended` is None); settings: what all runs share, with `source`, `system`, `per`,
     `channels`, `level`, `ends` and `keeps_time`; files: by name, with the `status` of each. An
     account of an earlier run with the same settings is merged: what it says of files that are done,
-    and of its run, stays.
+    and of its run, stays. So are those of shards; a shard has data alone.
     """
-    path = beside(out, "account.json")
-    before = _earlier(path, settings)
-    runs, known = before.get("runs", []), before.get("files", {})
+    path = beside(out, part_name("account.json", shard))
+    parts = parts_of(path)
+    before = [_earlier(one, settings) for one in (path, *parts)]
+    runs = [run for one in before for run in one.get("runs", [])]
+    known = {name: file for one in before for name, file in one.get("files", {}).items()}
     runs = [one for one in runs if one["key_digest"] != run["key_digest"]]
     failed = {name for name, file in files.items() if file["status"] == "failed"}
     known = {
@@ -64,9 +68,24 @@ def write_account(
         "limits": sentences(limits),
     }
     write_json(path, found, ensure_ascii=False)
+    for part in parts:
+        part.unlink()
+    if shard:
+        return path
     page = beside(out, "account.html")
     write_file(page, _render(found))
     return page
+
+
+def reasons_of_shards(out: Path) -> dict[str, str]:
+    """Why files of shards that have ended could not be protected, by name."""
+    found = [read_json_object(part, "") for part in parts_of(beside(out, "account.json"))]
+    return {
+        name: str(file["reason"])
+        for one in found
+        for name, file in one.get("files", {}).items()
+        if file["status"] == "failed"
+    }
 
 
 def sentences(lines: Sequence[str]) -> list[str]:

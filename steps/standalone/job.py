@@ -1,6 +1,7 @@
 """A folder of audio through a system: the system's own folder, the plan, and jobs side by side."""
 
 import ctypes
+import fcntl
 import hashlib
 import hmac
 import json
@@ -22,11 +23,12 @@ from dataclasses import dataclass
 from itertools import islice, pairwise
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 from steps.anonymisers.registry import CPU_SECONDS, Anonymiser, describe_system, load_anonymiser
 from steps.anonymisers.voice_conversion import CONF, HELD, held
 from steps.sources import Resources
+from steps.standalone.shards import Shard, part_name, parts_of
 from utils.audiofile import audio_format, is_written
 from utils.cli import UserError, refusing
 from utils.digests import contents, digest_file, digest_json
@@ -305,12 +307,14 @@ def key_number(key: str) -> int:
 
 
 @contextmanager
-def alone_in(out: Path) -> Iterator[None]:
-    """Make the folder, and lock it for this run; UserError where another run writes there."""
+def alone_in(out: Path, shard: Shard | None = None) -> Iterator[IO[str]]:
+    """Make the folder, and lock it for this run, or for this shard and others; yields what is
+    locked. UserError where another run writes there."""
     out.mkdir(parents=True, exist_ok=True)
-    with (out / JOURNAL).open("a") as stream:
+    with (out / JOURNAL).open("a") as stream, (out / part_name(JOURNAL, shard)).open("a") as own:
         try:
-            mine = lock(stream.fileno())
+            kind = fcntl.LOCK_SH if shard else fcntl.LOCK_EX
+            mine = lock(stream.fileno(), 0, kind) and (shard is None or lock(own.fileno()))
         except OSError as error:
             advice = "choose a folder of another file system"
             raise UserError(f"{out}: cannot be locked: {error.strerror}; {advice}") from error
@@ -318,37 +322,58 @@ def alone_in(out: Path) -> Iterator[None]:
             raise UserError(
                 f"{out}: another run writes there; wait for its end, or choose another folder"
             )
-        yield
+        yield stream
 
 
 class Journal:
     """Journal of files finished with the same settings; appended to as files are done.
 
     Lines of JSON: first the settings, with a salted fingerprint (scrypt) of a given key, then a
-    file a line with a mark of its source. It holds neither the key nor times.
+    file a line with a mark of its source. It holds neither the key nor times. Each shard has one.
     """
 
-    def __init__(self, out: Path, settings: Mapping[str, object], key: str | None) -> None:
+    def __init__(
+        self,
+        out: Path,
+        settings: Mapping[str, object],
+        key: str | None,
+        shard: Shard | None = None,
+    ) -> None:
         """Begin or continue; UserError where OUT has files made with other settings or another key.
 
         key: None for a fresh one, which no other run shares.
         """
-        self.path, rows = out / JOURNAL, _rows(out)
+        self._about, self.path = (out, settings, key), out / JOURNAL
+        self.done = _done(self._begin(self.path))
+        if shard:
+            self.path = out / part_name(JOURNAL, shard)
+            self.done |= _done(self._begin(self.path))
+        self.salt = ""  # of marks; secret where names are drawn
+        self.replaced = list[Path]()  # made files that are no longer what was written
+
+    def _begin(self, path: Path) -> list[dict[str, Any]]:
+        """Rows of a journal, after the check of its first, which is written where it is missing."""
+        (out, settings, key), rows = self._about, _rows(path)
         head = {
             "settings": dict(settings),
             "key": fingerprint(key, _salt(rows[0]) if rows else "") if key else "fresh",
         }
         if not rows:
-            self._append(head)
+            _append(path, head)
         elif rows[0] != head:
             same = rows[0].get("settings") == head["settings"]
             raise UserError(
                 f"{out}: holds speech that was protected with "
                 f"{'another key' if same else 'other settings'}; choose another output folder"
             )
-        self.salt = ""  # of marks; secret where names are drawn
-        self.replaced = list[Path]()  # made files that are no longer what was written
-        self.done = _done(rows)
+        return rows
+
+    def take_parts(self) -> None:
+        """Take over what shards that have ended recorded; errors as for a run that continues."""
+        for part in parts_of(self.path):
+            _append(self.path, *(row for row in self._begin(part) if "file" in row))
+            part.unlink()
+        self.done = _done(_rows(self.path))
 
     def has(self, name: Path, source: Path, made: Path) -> tuple[str, str] | None:
         """SHA-256 of the source and of the file of it, if that is done, and neither has changed or
@@ -369,7 +394,7 @@ class Journal:
         """Record, before the sources are read, that files are made anew: any that a killed run
         leaves are no longer valid. The order, by name, reveals nothing about the sources."""
         begun = sorted(name.as_posix() for name in names)
-        self._append(*({"file": name, "source": None} for name in begun))
+        _append(self.path, *({"file": name, "source": None} for name in begun))
         for name in begun:
             self.done.pop(name, None)
 
@@ -377,7 +402,7 @@ class Journal:
         """Record a finished file: the mark of its source before it was read, the digest of the
         output, and its row of the account."""
         row = {"file": name.as_posix(), "source": mark, "made": made, "told": told}
-        self._append(row)
+        _append(self.path, row)
         self.done[name.as_posix()] = row
 
     @property
@@ -389,15 +414,18 @@ class Journal:
         """Record of a file that is done."""
         return dict(self.done[name.as_posix()].get("told", {}))
 
-    def _append(self, *rows: Mapping[str, object]) -> None:
-        with self.path.open("a", encoding="utf-8") as stream:
-            stream.writelines(json.dumps(row, sort_keys=True) + "\n" for row in rows)
+
+def _append(path: Path, *rows: Mapping[str, object]) -> None:
+    with path.open("a", encoding="utf-8") as stream:
+        stream.writelines(json.dumps(row, sort_keys=True) + "\n" for row in rows)
 
 
 def made_with(out: Path, key: str | None) -> dict[str, Any]:
     """Settings with which a folder was protected; none for another program's folder. UserError
     where the key was another, or cannot be checked."""
-    rows = _rows(out) if is_there(out / JOURNAL) else []
+    if parts_of(out / JOURNAL):
+        raise UserError(f"{out}: was made in shards; end it by protecting it once without --shard")
+    rows = _rows(out / JOURNAL) if is_there(out / JOURNAL) else []
     salt = _salt(rows[0]) if rows else ""
     if key and not salt:
         raise UserError(f"{out}: nothing there can check a key; leave KEY_FILE out")
@@ -414,7 +442,7 @@ class Versions:
         drawn = known_names([SALT, *paths], table)
         self._salt = str(drawn.pop(SALT, ""))
         self._listed = {path: drawn.get(path, path).as_posix() for path in paths}
-        self._done = _done(_rows(out)) if is_there(out / JOURNAL) else None
+        self._done = _done(_rows(out / JOURNAL)) if is_there(out / JOURNAL) else None
         self.names = {path: drawn.get(path, made_name(path)) for path in paths}
 
     def made_of(self, path: Path, source: Path, made: Path) -> tuple[bool, bool]:
@@ -432,8 +460,7 @@ def _done(rows: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
     return {name: row for name, row in last.items() if row["source"] is not None}
 
 
-def _rows(out: Path) -> list[dict[str, Any]]:
-    path = out / JOURNAL
+def _rows(path: Path) -> list[dict[str, Any]]:
     return [_object(line, path, number) for number, line in read_lines(path)]
 
 

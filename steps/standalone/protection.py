@@ -378,7 +378,7 @@ def estimate(jobs: Jobs, files: Sequence[Path]) -> tuple[float, float]:
     known = [(found[n], size) for n, (size, _) in enumerate(chosen)]
     lengths = [(seconds, size) for seconds, size in known if isinstance(seconds, float)]
     looked_at = sum(size for _, size in lengths)
-    share = sum(size for size, _ in sizes) / looked_at if len(chosen) < len(sizes) else 1.0
+    share = sum(size for size, _ in sizes) / (looked_at or 1) if len(chosen) < len(sizes) else 1.0
     longest = max((seconds for seconds, _ in lengths), default=0.0)
     return share * sum(seconds for seconds, _ in lengths), longest
 
