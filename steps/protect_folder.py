@@ -38,10 +38,12 @@ from utils.tables import write_file
 
 def _check_folders(source: Path, out: Path, key: Path | None) -> None:
     inside, made = source.resolve(), out.resolve()
-    if made == inside or made.is_relative_to(inside) or inside.is_relative_to(made):
-        raise UserError(
-            f"{out}: lies in {source}, or the other way round; choose a separate folder"
-        )
+    both = {
+        "is the same folder as": made == inside, "lies in": made.is_relative_to(inside),
+        "holds": inside.is_relative_to(made),
+    }  # fmt: skip
+    for how in (how for how, holds in both.items() if holds):
+        raise UserError(f"OUT, {out}, {how} IN, {source}; choose a separate folder for OUT")
     if key is not None and key.resolve().is_relative_to(made):
         raise UserError(
             f"{key}: the key must not lie beside what it protects; choose another place"
@@ -168,11 +170,12 @@ def main(
     settings |= {"names": "drawn"} if rename else {}
     if not rename and not shard and (like := job.like_people(audio)):
         print(
-            f"protect_folder.py: {len(like)} of {len(audio)} names have two words in a row with a "
-            f"capital letter, as people's have, such as {job.plain(like[0])}. Protection keeps "
-            "names of files and folders; --rename (make: RENAME=true) draws others. Names that are "
-            "written otherwise are not noticed", file=sys.stderr,
+            f"protect_folder.py: {len(like)} of {len(audio)} names look like those of people (two "
+            "words with a capital letter in a row, or a day). Protection keeps names of files and "
+            "folders; --rename (make: RENAME=true) draws others. Names that are written otherwise "
+            "are not noticed", file=sys.stderr,
         )  # fmt: skip
+        _tell(f"a name like that of a person: {job.plain(path)}" for path in like)
     table = account.beside(out, job.TABLE)
     if rename and fresh and table.is_file() and not (out / job.JOURNAL).is_file():
         raise UserError(f"{table}: is of another {out}, whose names would come again; move it away")
@@ -212,7 +215,7 @@ def main(
         kept = "drawn, and written to a file" if write_key else "drawn, and forgotten"
         which = {"key": kept if fresh else "given", "key_digest": job.fingerprint(used)}
         words = ["steps/protect_folder.py", *words_again(key="..." if key else None)]
-        which |= {"command": shlex.join(words), "began": began}
+        which |= {"command": job.plain(shlex.join(words)), "began": began}
         about = {
             "source": job.plain(source.resolve()), "per": per, "channels": channels,
             "level": level, "ends": ending, "keeps_time": keeps,
@@ -300,8 +303,13 @@ def main(
     )
     if rename and not shard:
         print(f"{job.plain(table)}: which file is which; keep it apart from {shown}, or remove it")
-    print("\n".join(loaded.limits))
-    print(f"{job.plain(page)}: the account of what was done, to read and to keep")
+    if shard:
+        print(f"{shown}: this was shard {shard}; one run without --shard ends all")
+    else:
+        first, second, *_ = [loaded.limits[0], *account.sentences(loaded.limits[1:])]
+        print(first, second, *({job.NO_KEY} & {*loaded.limits}), sep="\n")
+        print(f"{job.plain(page)}: the account, to read and to keep: all that this hides and does "
+              "not, and what was done")  # fmt: skip
     if failed:
         raise LossError(
             f"{out}: {len(failed)} of {len(audio)} files are not protected (above, and {not_made})"

@@ -525,7 +525,9 @@ def test_a_file_that_cannot_be_read_is_named_and_the_rest_goes_on(folder, tmp_pa
         (["--speakers", "IN/notes.txt", "IN", "OUT"], "for --per speaker"),
         (["--per=speaker", "--speakers", "IN/notes.txt", "IN", "OUT"], "`<file> TAB <speaker>`"),
         (["IN", "IN/out"], "lies in"),
-        (["IN", "."], "lies in"),
+        (["IN", "."], "OUT, ., holds IN, in"),
+        (["IN", "IN"], "is the same folder as IN"),
+        (["--system", "b2", "IN", "OUT"], "did you mean .*conf/systems/b2.yaml or models/bn2 or"),
         (["nowhere", "OUT"], "is not a folder"),
         (["EMPTY", "OUT"], "holds no audio file"),
         (["--system", "nowhere.yaml", "IN", "OUT"], "is missing"),
@@ -673,6 +675,13 @@ def test_a_new_secret_gave_the_names_of_an_old_table(folder, tmp_path):
         ("Anna Schmidt.wav", True),
         ("Schmidt_Anna_3.mp3", True),
         ("Ольга Иванова.wav", True),
+        ("Mu\u0308ller_Hans.wav", True),  # as a Mac writes it
+        ("MÜLLER_Hans.wav", True),
+        ("interview_JaneDoe.wav", True),
+        ("p1 1980-03-12.wav", True),
+        ("12.3.1980/a.wav", True),
+        ("20240512101500.wav", False),
+        ("1188-133604-0010.flac", False),
         ("Élodie-Noël/1.wav", True),
         ("talk of Dr. Who/a.wav", True),
         ("Mary O'Neil.wav", False),
@@ -695,8 +704,20 @@ def test_what_it_takes_is_told_before_it_starts(folder, tmp_path, capsys):
     assert run("--key", KEY, folder, tmp_path / "out") == 0
     said = capsys.readouterr().err
     assert "0:06 of audio in 5 files, 1 at a time: about 0:00 on cores like ours" in said
-    assert "1 of 5 names have two words in a row with a capital letter" in said
-    assert "such as Anna Li.wav" in said and "not noticed" in said
+    assert "1 of 5 names look like those of people" in said
+    assert "a name like that of a person: Anna Li.wav" in said and "not noticed" in said
+
+
+def test_the_console_was_silent_on_silence_and_long_on_limits(folder, tmp_path, capsys):
+    """Nine lines on each run; and a voice for a file that had none was counted."""
+    write(folder / "hiss-1.wav", 1e-5 * np.random.default_rng(0).standard_normal(16000))
+    (folder / "bad.wav").write_bytes(b"RIFF no audio")
+    refuses("1 of 6", run, "--key", KEY, folder, tmp_path / "out", kind=LossError)
+    said = capsys.readouterr()
+    assert f"{folder}/sub dir/bert-2.wav: {protection.SILENCE}" in said.err
+    assert f"{folder}/hiss-1.wav: {protection.NOISE}" in said.err
+    assert "5 files protected now, 1 failed; 5 pseudo-speakers" in said.out
+    assert len(said.out.splitlines()) == 4 and "was not measured" in said.out
 
 
 def test_progress_counts_seconds_and_files():

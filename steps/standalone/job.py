@@ -20,13 +20,14 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from difflib import get_close_matches
 from itertools import islice, pairwise
 from pathlib import Path
 from types import MappingProxyType
 from typing import IO, Any, TypeVar
 
 from steps.anonymisers.registry import CPU_SECONDS, Anonymiser, describe_system, load_anonymiser
-from steps.anonymisers.voice_conversion import CONF, HELD, held
+from steps.anonymisers.voice_conversion import CONF, HELD, MODELS, held
 from steps.sources import Resources
 from steps.standalone.shards import Shard, part_name, parts_of
 from utils.audiofile import audio_format, is_written
@@ -70,7 +71,9 @@ def load_system(
     folder = path if path.is_dir() else None
     conf = path if folder is None else folder / CONF
     if not is_settings(conf):
-        raise UserError(f"{conf}: is missing; a system is a yaml file, or a folder with {CONF}")
+        raise UserError(
+            f"{conf}: is missing; a system is a yaml file, or a folder with {CONF}{_near(path)}"
+        )
     found = {} if folder is None else held(folder)
     needs = [need.split(":")[0] for need in describe_system(conf).needs]
     for need in needs:
@@ -90,6 +93,16 @@ def load_system(
     limits = [line.rstrip("\n") for _, line in read_lines(told)]
     limits += [] if anonymiser.is_random else [NO_KEY]
     return LoadedSystem(anonymiser, digest, limits, "f0" in needs, CPU_SECONDS.get(kind, 0.0))
+
+
+def _near(path: Path) -> str:
+    """Systems with a name like that of a missing one, in words."""
+    root = MODELS.parent
+    known = [*MODELS.glob(f"*/{CONF}"), *root.glob("egs/TEMPLATE/conf/systems/*.yaml")]
+    names = {one.parent.name if one.name == CONF else one.stem: one for one in reversed(known)}
+    found = [names[name] for name in get_close_matches(path.stem, names, 3, 0.6)]
+    shown = [str((p.parent if p.name == CONF else p).relative_to(root)) for p in found]
+    return f"; did you mean {' or '.join(shown)}?" if shown else ""
 
 
 # ---- Plan of a folder's protection: its audio files, groups that share a voice, and finished ones.
@@ -526,6 +539,10 @@ def unfinished(
 # ---- Names of files: which look like people's, and names that are drawn in their place.
 
 _WORDS = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
+_DAY = re.compile(  # 1980-03-12, 19800312, 12.3.1980
+    r"(?<!\d)((19|20)\d\d([-_. ]?)(0[1-9]|1[0-2])\3(0[1-9]|[12]\d|3[01])"
+    r"|(0?[1-9]|[12]\d|3[01])[-_. ](0?[1-9]|1[0-2])[-_. ](19|20)\d\d)(?!\d)"
+)
 _BETWEEN = re.compile(r"[ _.,-]+")
 TABLE = "names.tsv"  # beside the output
 SALT = Path(".salt")  # its row, which is not a recording's, keeps the drawn salt of marks
@@ -534,18 +551,27 @@ _DIGITS = 16  # of a drawn name, hexadecimal
 
 def like_people(paths: Iterable[Path]) -> list[Path]:
     """Files in whose name, or that of a folder above, two words in a row begin with a capital
-    letter and go on in small ones: `Anna Schmidt`, `Schmidt_Anna-2`. No list of names is asked, so
-    others are not found, nor names in scripts without capitals.
+    letter, `Anna Schmidt`, `SCHMIDT_Anna-2`, `AnnaSchmidt`, or a day is written, as of a birth:
+    `1980-03-12`. No list of names is asked, so others are not found, nor names in scripts without
+    capitals.
 
     >>> [str(p) for p in like_people(map(Path, ["Anna Li.wav", "anna-1.wav", "REC 01.wav"]))]
     ['Anna Li.wav']
     """
-    return [path for path in paths if any(map(_has_pair, path.with_suffix("").parts))]
+    return [
+        path for path in paths if any(map(_has_pair, Path(same_name(path)).with_suffix("").parts))
+    ]
 
 
 def _has_pair(text: str) -> bool:
+    if _DAY.search(text):
+        return True
+    apart = (" " * (a.islower() and b.isupper()) + b for a, b in pairwise(f" {text}"))
+    text = "".join(apart)
     for one, other in pairwise(_WORDS.finditer(text)):
-        capital = all(w[0][0].isupper() and w[0][1:].islower() for w in (one, other))
+        words = one[0], other[0]
+        capital = all(word.istitle() or (word.isupper() and len(word) > 2) for word in words)
+        capital &= any(len(word) > 1 and word.istitle() for word in words)
         if capital and _BETWEEN.fullmatch(text[one.end() : other.start()]):
             return True
     return False
