@@ -50,8 +50,8 @@ def test_the_account_says_what_became_of_each_file_and_never_the_key(folder, tmp
     assert (once["protected"], once["failed"], once["key"]) == (4, 1, "given")
     assert once["began"] <= once["ended"]
     called = (
-        f"steps/protect_folder.py --system={SYSTEM} --per=file --key=... --channels=mix --level=one "
-        f"--nj=1 -- {folder} {tmp_path / 'out'}"
+        f"steps/protect_folder.py --system={SYSTEM} --per=file --key=... --channels=mix "
+        f"--level=one --nj=1 -- {folder} {tmp_path / 'out'}"
     )
     assert once["command"] == called and called in page
     assert once["key_digest"] == fingerprint(KEY, once["key_digest"].partition(":")[0])

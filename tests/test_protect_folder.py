@@ -710,7 +710,7 @@ def test_what_it_takes_is_told_before_it_starts(folder, tmp_path, capsys):
 
 def test_the_console_was_silent_on_silence_and_long_on_limits(folder, tmp_path, capsys):
     """Nine lines on each run; and a voice for a file that had none was counted."""
-    write(folder / "hiss-1.wav", 1e-5 * np.random.default_rng(0).standard_normal(16000))
+    write(folder / "hiss-1.wav", 4e-4 * np.random.default_rng(0).standard_normal(16000))
     (folder / "bad.wav").write_bytes(b"RIFF no audio")
     refuses("1 of 6", run, "--key", KEY, folder, tmp_path / "out", kind=LossError)
     said = capsys.readouterr()
