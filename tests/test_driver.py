@@ -57,6 +57,28 @@ def test_a_second_run_does_nothing_and_says_so(recipe, tmp_path: Path) -> None:
     assert [line[20:] for line in again[-3:]] == ["women: hidden", "men: found", "results: here"]
 
 
+def test_a_pipe_had_a_line_for_each_step(recipe, tmp_path: Path) -> None:
+    """364 in the default recipe, and no word on how long it takes. exp/steps.log has them."""
+    rows = [row(f"exp/{n}") for n in range(20)]
+    recipe(TWO_STAGES, *rows[:5])
+    done = recipe(TWO_STAGES, *rows)
+    (line,) = [
+        line for line in done.stdout.splitlines() if "up to date: " in line or "making" in line
+    ]
+    assert "1 of 20: up to date: exp/0" in line
+    assert "in all: 15 of 20 steps" in done.stdout
+    steps = (tmp_path / "exp/steps.log").read_text().splitlines()
+    assert [line.split(" ", 2)[2] for line in steps] == [
+        f"up to date: exp/{n}" if n < 5 else f"making exp/{n} (not made yet)" for n in range(20)
+    ]
+
+
+def test_a_fresh_clone_would_make_things_anew(recipe) -> None:
+    """Said the sum of a dry run of whatever is made of what is not there either."""
+    told = recipe(TWO_STAGES, *TWO, options=("--dry-run",)).stdout
+    assert "anew" not in told and told.count("(1: not made yet)") == 2
+
+
 def test_a_terminal_has_one_line_of_progress(recipe, tmp_path: Path) -> None:
     recipe(TWO_STAGES, *TWO, options=("--stop-stage", "1"))
     master, terminal = os.openpty()
@@ -336,7 +358,8 @@ def test_a_step_belongs_to_the_stage_that_makes_what_it_reads(recipe, tmp_path: 
     first = recipe(TWO_STAGES, *rows, options=("--stop-stage", "1"), status=0)
     assert "done: 1 of 1 steps were made" in first.stdout
     rest = recipe(TWO_STAGES, *rows, options=("--stage", "2"), status=0)
-    assert "exp/c (not made yet)" in rest.stdout and "done: 2 of 2 steps" in rest.stdout
+    assert "exp/c (not made yet)" in (tmp_path / "exp/steps.log").read_text()
+    assert "done: 2 of 2 steps" in rest.stdout
     (tmp_path / "exp/b/result").write_text("changed by hand")
     foreseen = recipe(TWO_STAGES, *rows, options=("--dry-run", "full")).stdout
     assert "would make exp/c (exp/b is made anew)" in foreseen  # though its table stands before
@@ -448,7 +471,7 @@ fi
     (tmp_path / "may").touch()
     run("new", 0)
     assert (tmp_path / "exp/b/result").read_text() == "new\n"
-    left = {".digests", ".lock", "a", "b", "cmdline.log", "plan"}
+    left = {".digests", ".lock", "a", "b", "cmdline.log", "plan", "steps.log"}
     assert {path.name for path in (tmp_path / "exp").iterdir()} == left
 
 
