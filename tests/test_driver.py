@@ -164,6 +164,19 @@ def test_a_dry_run_runs_nothing_and_sees_what_would_follow(recipe, tmp_path: Pat
     assert (tmp_path / "exp/b/result").read_text() == "exp/a\n"
 
 
+def test_a_dry_run_shows_what_slurm_would_get(recipe, tmp_path, slurm, monkeypatch):
+    for name, value in (slurm | {"cmd_backend": "slurm"}).items():
+        monkeypatch.setenv(name, value)
+    write_program(tmp_path, "")
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf/slurm.conf").write_text(
+        (ROOT / "egs/TEMPLATE/conf/slurm.conf").read_text() + "default partition=main\n"
+    )
+    told = recipe(JOBS, row("exp/a", "jobs"), options=("--dry-run",), status=0).stdout
+    assert "the first that would be submitted (1 job; mem: the site's default):" in told
+    assert "sbatch --export=ALL --partition main" in told and "job.py exp/a" in told
+
+
 def test_a_dry_run_ends_as_an_error_where_slurm_cannot_be_had(recipe, monkeypatch):
     monkeypatch.setenv("cmd_backend", "slurm")
     done = recipe(TWO_STAGES, *TWO, options=("--dry-run",), status=2)

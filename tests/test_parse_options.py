@@ -199,3 +199,16 @@ def test_the_command_line_is_kept(tmp_path):
     (tmp_path / "s.sh").write_text(script)
     done = run_words(["bash", "s.sh", "--x", "a b$c", "p"], 0, cwd=tmp_path)
     assert done.stdout == "s.sh --x a\\ b\\$c p\n"
+
+
+def test_help_was_lines_of_400_characters_and_a_script_ran_in_its_folder_alone(tmp_path):
+    """run.sh was found by its path, but not what stands beside it."""
+    done = run_words(["egs/synth/run.sh", "--help"], 0, cwd=ROOT)
+    lines = done.stdout.splitlines()
+    assert max(map(len, lines)) <= 100
+    titles = [line for line, above in zip(lines[1:], lines, strict=False) if not above]
+    assert {"What protects:", "Who attacks:", "The report:"} <= {*titles}
+    for name in ("nist.sh", "generators.sh"):
+        assert (
+            "--systems" in run_words([f"{ROOT}/egs/synth/{name}", "--help"], 0, cwd=tmp_path).stdout
+        )

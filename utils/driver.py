@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from shutil import rmtree
 
@@ -100,6 +100,8 @@ class Driver:
             (planned, rows), planned_at = self._plan(), 0  # which writes settings of others' speech
             self._record()
             self._tell(planned, rows)
+            if planned.lacking and self.is_dry:  # before hundreds of steps are looked at
+                return self._tell_lacking(planned)
             self._tell_stale(rows, first)
             if not self.is_dry:
                 self._estimate([row for row in rows if first <= row.stage <= last])
@@ -347,14 +349,28 @@ class Driver:
                 log(line)
             log(self.script.results.format_map(outs))
 
+    def _submitted(self) -> Iterator[list[str]]:
+        """Yield the launcher's words for each step that would be made and that Slurm would run."""
+        for step in (step for step in self.foreseen if step.reason):
+            row, values = step.row, {**self.options, **step.row.values}
+            words = fill(self.script.programs[row.table][0], values)
+            if words[0].endswith(".py"):
+                n = self.nj if row.cut or "JOB" in words else 0
+                _, (job,) = self.launch(words, row.out, n)
+                yield list(job.words[1:])
+
     def _tell_lacking(self, planned: Planned) -> int:
         """Report the requested parts that a dry run lacks; return the exit status."""
         lacking = [*planned.lacking]
         launcher, *_ = os.environ["cpu_cmd"].split()  # noqa: SIM112
         if Path(launcher).name == "slurm.py":
-            from utils.slurm import why_not
+            from utils.slurm import show, why_not
 
-            lacking += filter(None, [why_not()])
+            why = why_not()
+            lacking += filter(None, [why])
+            submitted = (words for words in self._submitted() if not why)
+            for words in islice(submitted, 1):
+                print(show(words))
         for line in lacking:
             complain(f"{self.name}: {line}")
         return UserError.exit_status if lacking else 0
