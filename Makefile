@@ -6,7 +6,7 @@ PYTEST = . ./path.sh && pytest -n 2 --dist loadfile --no-loadscope-reorder $${CI
 # Values that a user gives are never expanded by make: each is exported as it was typed, and only the shell reads it.
 GIVEN := $(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name)))
 $(foreach name,$(GIVEN),$(eval override export $(name) := $$(value $(name))))
-# Of make protect and make evidence: IN and OUT are folders; docs/protect.md has all options.
+# Of make protect and make evidence: IN and OUT are folders; docs/protect.md has all options. CMD: of cmd.sh.
 NAMES := IN OUT SYSTEM PER CHANNELS LEVEL TIME ENDS SPEAKERS KEY_FILE NJ RENAME CMD
 SMALL := $(sort $(filter in out system per channels level time ends speakers key_file nj rename cmd,$(GIVEN)))
 check = $(if $(SMALL),$(error make $@: nothing is called $(SMALL:%=%=); write $(NAMES:%=%=) in capital letters)) \
