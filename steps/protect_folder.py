@@ -1,11 +1,13 @@
 #!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
-"""Protect the speech of any folder: no lists, no transcripts, no training.
+"""Protect the speech of any folder, or of one file: no lists, no transcripts, no training.
 
 OUT gets every audio file of IN under the same name in the same sub-folder, at 16 kHz; formats that
 are only read, such as m4a, become <name>.wav. SYSTEM is a folder with system.yaml and what that
 needs (pool, synthesiser, generator), such as models/bn, or a system's yaml file that needs nothing.
 Files of any length are gone through in pieces; silence stays silence. A run that was killed goes on
 where it was.
+
+Where IN is a file, OUT is one as well: talk.protected.wav for talk.wav if left out.
 
 Files with the same pseudo-speaker (--per) get the same voice. Which one is decided by the key: who
 knows it, and the models, can find out who became whom. Without --key or --key-file a secret is
@@ -23,16 +25,17 @@ import shlex
 import sys
 from collections import deque
 from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Literal
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any, Literal
 
 from steps import options
 from steps.standalone.shards import Shard, launch, part_name, parts_of, shared
 from utils.cli import MMAP_THRESHOLD, LossError, UserError, clock_time, progress, tell_allocator
 from utils.commands import program, words_again
 from utils.launching import tell_stopped
-from utils.options import OutFolder
 from utils.tables import write_file
 
 
@@ -48,6 +51,22 @@ def _check_folders(source: Path, out: Path, key: Path | None) -> None:
         raise UserError(
             f"{key}: the key must not lie beside what it protects; choose another place"
         )
+
+
+def _name_one(source: Path, out: Path | None) -> Path:
+    """The file that is made of one; UserError where it would take another's place."""
+    from steps.standalone import account, job
+    from utils.audiofile import audio_format
+
+    made = job.made_name(Path(source.name))
+    out = out or source.with_name(f"{source.stem}.protected{made.suffix}")
+    if out.is_dir():
+        raise UserError(f"{out}: is a folder, and {source} a file; name a file as OUT")
+    if audio_format(out) != audio_format(made):
+        raise UserError(f"{out}: {source} becomes {made.suffix}; let the name of OUT end so")
+    if out.exists() and (out.samefile(source) or not account.beside(out, "account.json").exists()):
+        raise UserError(f"{out}: is there, and was not made here; choose another name as OUT")
+    return out
 
 
 def _write_key(path: Path, key: str) -> None:
@@ -99,10 +118,14 @@ def _tell(lines: Iterable[str]) -> None:
         print(f"protect_folder.py: {line}", file=sys.stderr)
 
 
+def _seconds(told: Mapping[str, Any]) -> str:
+    return f"{told.get('seconds_unread', 0):.1f} s"
+
+
 @program
 def main(
-    source: Annotated[Path, "The folder that is read", "IN"],
-    out: OutFolder, *,
+    source: Annotated[Path, "The folder, or the file, that is read", "IN"],
+    out: Annotated[Path | None, "The folder, or the file, that is written", "[OUT]"] = None, *,
     system: options.SafeSystem = options.SAFE_SYSTEM,
     per: options.Per = "file",
     speakers: options.SpeakerTable = None,
@@ -120,8 +143,9 @@ def main(
         "or each source's, which can tell who speaks",
     ] = "one",
     time: Annotated[
-        Literal["keep", "predicted"] | None, "When words that are read anew are said: where they "
-        "were, or as long as words usually last; left out: as SYSTEM has it. Others keep time"
+        Literal["keep", "map"] | None, "When words that are read anew are said: where they were; "
+        "or as long as words usually last, their times in OUT.times; left out: as SYSTEM has it. "
+        "Others keep time",
     ] = None,
     ends: Annotated[
         Literal["one", "keep"] | None, "Silence before and after the speech of a recording: one "
@@ -152,11 +176,20 @@ def main(
         raise UserError("--key, --key-file and --write-key: give one of them")
     if shard or launcher:
         _check_sharing(key, key_file, write_key, rename)
-    _check_folders(source, out, write_key or key_file)
+    if one := source.name if source.is_file() else "":
+        out = _name_one(source, out)
+    elif out is None:
+        what = "is a folder; name the one that is written, OUT" if source.is_dir() else "is missing"
+        raise UserError(f"{source}: {what}")
+    else:
+        _check_folders(source, out, write_key or key_file)
+    if one and (rename or shard or launcher):
+        raise UserError("--rename, --shard and --launcher are for folders, and IN is a file")
     if speakers and per != "speaker":
         raise UserError("--speakers is for --per speaker")
     began = account.now()
-    audio, others = job.find_audio(source, out)
+    whole, source = source, source.parent if one else source
+    audio, others = ([Path(one)], []) if one else job.find_audio(source, out)
     groups = job.group_files(audio, per, job.read_speakers(speakers, source) if speakers else None)
     if shard:
         groups = shard.own(groups)
@@ -179,8 +212,12 @@ def main(
     table = account.beside(out, job.TABLE)
     if rename and fresh and table.is_file() and not (out / job.JOURNAL).is_file():
         raise UserError(f"{table}: is of another {out}, whose names would come again; move it away")
-    with job.alone_in(out, shard) as held:
-        journal = job.Journal(out, settings, None if fresh else used, shard)
+    folder = out.parent if one else out
+    with (
+        TemporaryDirectory() if one else nullcontext(out) as noted,
+        job.alone_in(Path(noted), shard) as held,
+    ):
+        journal = job.Journal(Path(noted), settings, None if fresh else used, shard)
         if not shard:
             journal.take_parts()
         if write_key:
@@ -193,11 +230,13 @@ def main(
         elif rename:
             drawn = job.draw_names(used, given, table, fresh=fresh, begun=begun)
         journal.salt = str(drawn.pop(job.SALT, ""))
+        times = account.beside(out, "times") if loaded.anonymiser.tells_words else None
+        drawn |= {Path(one): Path(out.name)} if one else {}
         work = protection.Work(
-            source, out, loaded.anonymiser, channels, level, drawn, ending, journal.salt,
+            source, folder, loaded.anonymiser, channels, level, drawn, ending, times, journal.salt,
             loaded.pitch,
         )  # fmt: skip
-        told = dict[Path, dict[str, object]]()
+        told = dict[Path, dict[str, Any]]()
 
         def note(path: Path, digest: str, made: str, row: Mapping[str, object]) -> None:
             # With drawn names nothing tells which file became which.
@@ -209,7 +248,8 @@ def main(
 
         for path in () if launcher else progress("protect, what is done", unit="files")(audio):
             name = drawn.get(path, path)
-            if found := journal.has(name, source / path, work.target(path)):
+            found = journal.has(name, source / path, work.target(path))
+            if found and all(own.is_file() for own in work.tables(path)):
                 note(path, *found, journal.told(name))
         ready = [path for path in audio if listed(path)] if launcher else [*told]
         kept = "drawn, and written to a file" if write_key else "drawn, and forgotten"
@@ -217,10 +257,11 @@ def main(
         words = ["steps/protect_folder.py", *words_again(key="..." if key else None)]
         which |= {"command": job.plain(shlex.join(words)), "began": began}
         about = {
-            "source": job.plain(source.resolve()), "per": per, "channels": channels,
+            "source": job.plain(whole.resolve()), "per": per, "channels": channels,
             "level": level, "ends": ending, "keeps_time": keeps,
             "system": {"path": job.plain(system), "digest": loaded.digest},
             "renamed": rename, "left_out": [job.plain(path) for path in others],
+            "times": job.plain(times) if times else None,
         }  # fmt: skip
 
         def tell(**run: object) -> Path:
@@ -233,7 +274,7 @@ def main(
         tell(ended=None)  # what stays of a run that is killed
         todo = list(job.unfinished(groups, ready, fresh=fresh))
         files = [path for _, group in todo for path in group]
-        print(f"{source}: {len(audio)} audio files, {len(audio) - len(files)} done before; "
+        print(f"{whole}: {len(audio)} audio files, {len(audio) - len(files)} done before; "
               f"{len(others)} other files are left out", file=sys.stderr)  # fmt: skip
         for made in journal.replaced:
             print(f"protect_folder.py: {job.plain(made)}: is no longer what was written there; it "
@@ -244,7 +285,7 @@ def main(
         takes = loaded.rate * max(seconds / nj, longest)
         lasts = f"about {clock_time(takes)} on cores like ours" if takes else "unknown time"
         how = f"{len(files)} files, {nj} at a time: {lasts}"
-        print(f"{source}: {clock_time(seconds)} of audio in {how}", file=sys.stderr)
+        print(f"{whole}: {clock_time(seconds)} of audio in {how}", file=sys.stderr)
         if launcher:
             again = words_again(nj=1, launcher=None, system=system.resolve())
             with shared(held):
@@ -252,8 +293,8 @@ def main(
                 logs = account.beside(out, "log")
                 stopped = launch(shlex.split(launcher), nj, logs, program_words)
             if stopped:
-                ending = "its shards were stopped too; the same command goes on"
-                sys.exit(tell_stopped("protect_folder.py", stopped, ending))
+                left = "its shards were stopped too; the same command goes on"
+                sys.exit(tell_stopped("protect_folder.py", stopped, left))
             journal.take_parts()
         else:
             journal.begin(drawn.get(path, path) for path in files)
@@ -281,8 +322,11 @@ def main(
             failed = protection.protect_all(jobs, work, todo, groups, done)
             jobs.tick(seconds)
     remarks = [(path, remark) for path in sorted(warnings) for remark in warnings[path]]
-    quiet = (protection.TAGGED, protection.BECAME)
-    _tell(f"{job.plain(source / p)}: {said}" for p, said in remarks if not said.startswith(quiet))
+    quiet, some = (protection.TAGGED, protection.BECAME), protection.UNREAD.format("some")
+    _tell(
+        f"{job.plain(source / path)}: {said.replace('some', _seconds(told[path]), said == some)}"
+        for path, said in remarks if not said.startswith(quiet)
+    )  # fmt: skip
     not_made = account.beside(out, part_name("failed.txt", shard))
     for old in (not_made, *parts_of(not_made)):
         old.unlink(missing_ok=True)
@@ -303,6 +347,10 @@ def main(
     )
     if rename and not shard:
         print(f"{job.plain(table)}: which file is which; keep it apart from {shown}, or remove it")
+    if times and not shard:
+        print(
+            f"{job.plain(times)}: when each word was said, and is now; keep it apart from {shown}"
+        )
     if shard:
         print(f"{shown}: this was shard {shard}; one run without --shard ends all")
     else:

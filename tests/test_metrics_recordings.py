@@ -10,8 +10,9 @@ from scipy.stats import betabinom
 
 from local.metrics import detection
 from local.metrics import recordings as module
-from local.metrics.intervals import key
+from local.metrics.intervals import key, percentiles
 from local.metrics.recordings import (
+    differences,
     disclosures,
     group,
     hear,
@@ -120,16 +121,6 @@ def test_figures_of_few_enrolled_recordings_are_those_of_their_scores() -> None:
             assert found[few_name] == pytest.approx(found[name])
             assert found["intervals"][few_name] == pytest.approx(found["intervals"][name])
     assert found["eer_1_enrolled"] > found["eer_3_enrolled"] + 0.1
-
-
-def test_more_recordings_tell_more() -> None:
-    trials, score, people = made_up(5, 0.7, 1.0)
-    found = recordings(trials, score, people, n_bootstrap=50)
-    eers = [found[key("eer_normalised", recordings=length)] for length in ("1", "3", "10")]
-    assert eers == sorted(eers, reverse=True) and eers[0] > eers[2] + 0.1
-    low, high = found["intervals"]["eer_normalised_3_recordings"]
-    assert low < found["eer_normalised_3_recordings"] < high
-    assert found["p_value_eer"] <= 0.02 and found["p_value_named"] <= 0.02
 
 
 def disclosure(rank: np.ndarray, weight: np.ndarray, n_models: int) -> tuple[float, float]:
@@ -395,3 +386,22 @@ def test_figures_of_all_resamples_at_once_are_those_of_each_alone() -> None:
             detection.d_ece(blocks.llr, blocks.t, blocks.n),
         ]
         np.testing.assert_array_equal(several[:, i], alone)
+
+
+def test_two_systems_differ_by_what_the_same_people_say() -> None:
+    """Their intervals overlapped; a difference resamples people alike in both, and there is none
+    between other people."""
+    trials, score, people = made_up(3, 0.3)
+    better = score + 0.5 * trials.target
+    first, again = (strongest(trials, [[own]], people, n_bootstrap=200) for own in (score, better))
+    found: Any = differences(first, again)
+    for n in ("1", "all"):
+        name = key("eer_difference", recordings=n)
+        apart = np.subtract(first["samples"][n], again["samples"][n])  # type: ignore[index]
+        assert found[name] == pytest.approx(apart[0])
+        assert found["intervals"][name] == pytest.approx(percentiles(apart[1:]))
+    low, high = found["intervals"]["eer_difference"]
+    ends: Any = [of["intervals"]["eer"] for of in (first, again)]
+    assert low > 0 and ends[0][0] < ends[1][1]
+    assert high - low < max(end[1] - end[0] for end in ends)
+    assert differences(first, again | {"n_target": 3}) == {}

@@ -14,7 +14,6 @@ from tests.recipes import ROOT, Done, run_words
 from tests.refusals import refuses
 from tests.slurm_cluster import local_slurm
 from tests.waiting import LIMIT, ended, wait_for
-from utils.cli import UserError
 from utils.slurm import Slurm, next_array, read_slurm_config, why_not
 
 SLURM_PY = [sys.executable, str(ROOT / "utils/slurm.py")]
@@ -58,20 +57,6 @@ def test_why_no_job_can_be_submitted(tmp_path, monkeypatch):
 def jobs(slurm: dict[str, str], name: str, states: str = "all") -> list[str]:
     words = ["squeue", "-h", "-r", "-t", states, "-n", name, "-o", "%F"]
     return subprocess.run(words, env=slurm, capture_output=True, text=True).stdout.split()
-
-
-def test_a_cancelled_task_is_noticed(start, slurm, tmp_path):
-    """slurm.pl had not noticed a cancelled job after 200 s."""
-    with start(
-        "JOB=1:2", "log/cancelled.JOB.log", "bash", "-c", "sleep $((3600 * (JOB - 1)))"
-    ) as run:
-        wait_for(lambda: (tmp_path / "log/cancelled.2.log").exists())
-        subprocess.run(["scancel", f"{jobs(slurm, 'cancelled.all')[0]}_2"], env=slurm, check=True)
-        _, errors = run.communicate(timeout=LIMIT)
-    assert run.returncode == 1
-    assert "1 / 2 failed (2: CANCELLED), log is in log/cancelled.*.log" in errors
-    assert "CANCELLED: somebody cancelled it" in errors
-    assert "# Ended (code 143)" in (tmp_path / "log/cancelled.2.log").read_text()
 
 
 @pytest.mark.slow
@@ -345,8 +330,11 @@ def test_configuration_is_kaldis_language(tmp_path):
         "-p",
         "shared",
     ]
-    with pytest.raises(UserError, match=r"--time: no such option in .*known: --config, --gpu"):
-        config.submit_words({"time": "1:0:0"})
+    refuses(
+        r"--time: no such option in .*known: --config, --gpu",
+        config.submit_words,
+        {"time": "1:0:0"},
+    )
     for text, message in (
         ("option mem=* $0\n", "no line 'command"),
         ("command sbatch\noption mem\n", ":2: 'option mem': expected"),

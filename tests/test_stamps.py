@@ -15,7 +15,6 @@ import pytest
 from steps.anonymisers.external import find_names
 from tests.refusals import refuses
 from utils import digests, stamps
-from utils.cli import UserError
 from utils.tables import write_timed
 
 
@@ -59,13 +58,6 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "conf.yaml").write_text("alpha: 0.8\n")
     return tmp_path
-
-
-def test_a_finished_step_is_up_to_date_until_a_configuration_changes(work):
-    make(Path("exp/a"), ["tool", "conf.yaml"])
-    assert why("exp/a", "tool", "conf.yaml") is None
-    Path("conf.yaml").write_text("alpha: 0.7\n")
-    assert why("exp/a", "tool", "conf.yaml") == "conf.yaml changed"
 
 
 def test_options_count_unless_they_cannot_change_a_result(work):
@@ -214,42 +206,6 @@ def test_the_code_of_a_system_that_a_registry_names_in_a_string_counts():
     """Systems are loaded when asked for; a change in kNN-VC left its old speech up to date."""
     found = stamps._project_imports(ast.parse('KINDS = {"knn": "steps.anonymisers.knn_vc:K"}'))
     assert stamps.ROOT / "steps/anonymisers/knn_vc.py" in found
-
-
-def test_several_outputs_are_stamped_together(work):
-    step = stamps.Step(["x", "y"], ["tool"])
-    step.begin()
-    for out in step.outs:
-        out.mkdir()
-    step.finish()
-    assert step.why() is None
-    Path("y/.done").unlink()
-    assert step.why() == "not made yet"
-
-
-def test_a_corpus_is_listed_once(work, monkeypatch):
-    """A million files were listed once for each output, once more to begin, and once to finish."""
-    listed: list[Path] = []
-    digest = stamps.digest_path
-
-    def count(path: Path) -> str:
-        listed.append(path)
-        return digest(path)
-
-    monkeypatch.setattr(stamps, "digest_path", count)
-    (work / "corpus").mkdir()
-    step = ["data/x", "--also", "data/y", "--", "prepare", "--corpus", "corpus"]
-    for seed in ("0", "1"):  # made, and made anew
-        listed.clear()
-        began = step_of([*step, seed])
-        assert began.why() is not None
-        began.begin()
-        for out in ("x", "y"):
-            (work / "data" / out).mkdir(parents=True)
-        began.finish()
-        assert listed == [Path("corpus")]
-        assert is_current([*step, seed])
-        assert listed == [Path("corpus")] * 2
 
 
 def test_an_scp_stands_for_what_it_names(work):
@@ -463,8 +419,10 @@ def test_a_step_began_while_a_job_of_its_folder_lived(work):
     log.parent.mkdir(parents=True)
     with log.open("w") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)  # as utils/run.py does for the job
-        with pytest.raises(UserError, match=r"log/x\.log: a job of another run still writes it"):
-            stamps.Step([work / "out"], ["make"]).begin()
+        refuses(
+            r"log/x\.log: a job of another run still writes it",
+            stamps.Step([work / "out"], ["make"]).begin,
+        )
     assert log.exists()
 
 

@@ -15,6 +15,7 @@ and COMMON. Sequence[T] is an option that may be given again, tuple[T, T] takes 
 tuple[T, ...] all up to the next option.
 """
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from inspect import Parameter, cleandoc, signature
@@ -160,11 +161,8 @@ def words_again(**changes: object) -> list[str]:
     given = [(option.opts[0], value) for option, value in values if isinstance(option, _Option)]
     words = [name if value is True else f"{name}={value}" for name, value in given
              if value not in (None, False)]  # fmt: skip
-    return [
-        *words,
-        "--",
-        *(str(value) for param, value in values if not isinstance(param, _Option)),
-    ]
+    arguments = [value for param, value in values if not isinstance(param, _Option)]
+    return [*words, "--", *(str(value) for value in arguments if value is not None)]
 
 
 class Program:
@@ -183,7 +181,8 @@ class Program:
         UserError where the words are not what is asked for.
         """
         words = sys.argv[1:] if argv is None else argv
-        command, name = self.command(), Path(sys.argv[0]).name
+        name = os.environ.get("PSEUDOVOX_COMMAND") or Path(sys.argv[0]).name
+        command = self.command()
         try:
             with command.make_context(name, _repeat(words, command)) as context:
                 return command.invoke(context) or 0

@@ -441,7 +441,10 @@ def cmc(results: Results, evaluator: str, split: str) -> Found:
     """Share of protected segments whose speaker is among the k nearest originals, by k."""
     systems, said = results.systems(), []
     found = [e for e in results.entries("searches", evaluator) if e["where"]["split"] == split]
-    if not found:
+    known = results.evaluators()
+    earlier = {_search(e) for by in known[: known.index(evaluator)]
+               for e in results.entries("searches", by)}  # fmt: skip
+    if not {*map(_search, found)} - earlier:  # another back end of the same x-vectors
         return None
     canvas, axes = empty("cmc", split)
     ranks = np.arange(1, len(found[0]["cmc"]) + 1)
@@ -462,6 +465,12 @@ def cmc(results: Results, evaluator: str, split: str) -> Found:
     draw.legend(canvas)
     chance = found[0]["chance_clustered"][0]
     return made(canvas, "cmc", [evaluator, split], split=split, said=said, chance=chance)
+
+
+def _search(entry: Entry) -> tuple[str, ...]:
+    """What tells a search from one of other x-vectors."""
+    where = entry["where"]
+    return where["system"], where["split"], str(entry["cmc"].tobytes())
 
 
 # Linkability of each speaker over target voices, as radars.

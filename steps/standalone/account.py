@@ -22,6 +22,7 @@ COLUMNS = {
     "seconds_unread": "not readable, as heard (s)",
     "seconds_hushed": "other sounds, made pauses (s)",
     "seconds_later": "speech begins later by (s)",
+    "seconds_now": "length now (s)",
 }
 
 DIGESTS = {"source_sha256": "recording", "sha256": "result"}  # where names are kept
@@ -85,6 +86,17 @@ def reasons_of_shards(out: Path) -> dict[str, str]:
         for one in found
         for name, file in one.get("files", {}).items()
         if file["status"] == "failed"
+    }
+
+
+def cuts(out: Path) -> dict[str, tuple[float, float]]:
+    """Seconds by which speech begins later in a protected version than in its recording, and those
+    that it lasts, by name, where the ends were changed; UserError without an account."""
+    files = read_json_object(beside(out, "account.json"), "make protect wrote it")["files"]
+    return {
+        name: (file["seconds_later"], file["seconds_now"])
+        for name, file in files.items()
+        if "seconds_now" in file
     }
 
 

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import soundfile
@@ -46,7 +47,8 @@ from steps.standalone.stream import (
     one_level,
     pieces,
 )
-from steps.synthesis.base import TOLD_AS
+from steps.standalone.times import TimeMap, laid_out
+from steps.synthesis.base import TOLD_AS, WORDS
 from steps.synthesis.f0 import F0Stats, compute_f0_stats
 from utils.arrays import Float64
 from utils.audiofile import AudioFile, Sink, audio_format, renumber_ogg
@@ -64,7 +66,9 @@ NOISE = "it is faint, steady noise, without speech: is it the right file?"
 MARK = "Synthetic speech: its voice was made by pseudovox"  # in the files, where they can hold it
 SILENT = 1e-3  # of full scale, which a silent file does not reach
 _HELD = 2**22  # bytes of a recording that memory holds
-UNREAD = "{:.1f} s of it could not be read anew, and keep what was heard"  # but for the voice
+UNREAD = "{} of it could not be read anew, and keeps what was heard"  # but for the voice
+FOREIGN = "its language is {}, and this system hears English: words of it may be lost"
+_HEARD = 5  # blocks of a recording by which its language is told
 _SERIAL = b"pvox"  # number of an Ogg stream, which libsndfile draws
 _LOOKED_AT = 100  # files whose lengths tell of the others
 Pitch = Mapping[int | None, F0Stats | None]  # of a person, by channel; None: it is not asked for
@@ -111,9 +115,9 @@ def level_of(
 
 class Made(NamedTuple):
     """Remarks on a file, and what the account tells of it: its `seconds`, the `seconds_<what>` that
-    became of it (`base.TOLD`), and `seconds_later` that its speech begins than in the source.
-    source, made: SHA-256 of the recording before it was read, and of the file. mark: that of the
-    recording in the journal."""
+    became of it (`base.TOLD`), and, where ends were changed, `seconds_later` that its speech begins
+    than in the source, and `seconds_now` of its length. source, made: SHA-256 of the recording
+    before it was read, and of the file. mark: that of the recording in the journal."""
 
     remarks: list[str]
     told: dict[str, float]
@@ -126,8 +130,9 @@ class Made(NamedTuple):
 class Work:
     """Settings for making files. channels: mixed down, or each by itself with one pseudo-speaker.
     level: one for all files, by the system's rule, or that of each piece's source. ends: of each
-    file, as `Anonymiser.ends`. names: those that were drawn; other files keep theirs. salt: of
-    marks. pitch: whether the system asks for that of the speaker."""
+    file, as `Anonymiser.ends`. names: those that were drawn; other files keep theirs. times: folder
+    for times of words (times.py), where the system tells them. salt: of marks. pitch: whether the
+    system asks for that of the speaker."""
 
     source: Path
     out: Path
@@ -136,12 +141,18 @@ class Work:
     level: str = "one"
     names: Mapping[Path, Path] = field(default_factory=dict)
     ends: str | None = None  # the system's
+    times: Path | None = None
     salt: str = ""
     pitch: bool = True
 
     def target(self, path: Path) -> Path:
         """Path of the protected file."""
         return self.out / self.names.get(path, made_name(path))
+
+    def tables(self, path: Path) -> list[Path]:
+        """Path of the file's times of words, if it gets any."""
+        name = self.target(path).relative_to(self.out)
+        return [self.times / f"{name}.tsv"] if self.times else []
 
     def made_of(self, recording: Recording) -> Sequence[int | None]:
         """Channels to protect, each by itself; None: a mix of all."""
@@ -183,32 +194,59 @@ class Work:
         """Make a file with the voice of a pseudo-speaker's name. f0: pitch by channel; None: that
         of this recording. tick: called with the seconds that are done. UserError for a file that
         cannot be protected."""
-        target, told = self.target(path), Counter[str]()
+        target, told, words = self.target(path), Counter[str](), list[Sequence[Any]]()
+        laid = list[tuple[float, float, Sequence[Any]]]()
         source, mark = digest_and_mark(self.source / path, self.salt)
         recording = Recording.open(self.source / path)
         f0 = self._pitch(recording) if f0 is None else f0
+        foreign = self._foreign(recording)
         with (
             refusing(f"{target}: cannot be written: {{}}", soundfile.LibsndfileError, OSError),
             closing(recording),
             _unseen(target) as place,
             closing(_Pieces(target.parent)) as made,
         ):
-            for piece in self._convert(name, recording, f0, told):
+            for piece in self._convert(name, recording, f0, told, words):
                 made.add(piece)
                 tick((len(piece.samples) - piece.after) / SAMPLE_RATE)
-            noise = is_noise(made.levels)
-            later = self._write(place, audio_format(target), recording.audio.subtype, made, noise)
-        silent = max(x.peak for own, _ in made.levels for x in own) < SILENT
+                # A silent piece is not converted, so that it has no words.
+                spans = words.pop() if words else ()
+                before, after = piece.given / SAMPLE_RATE, len(piece.samples) / SAMPLE_RATE
+                laid.append((before, after, spans))
+            form, own = audio_format(target), recording.audio.subtype
+            later, lasts, noise = self._write(place, form, own, made)
+            for table in self.tables(path):
+                shift = (later or 0) / SAMPLE_RATE
+                TimeMap(laid_out(laid)).moved(shift, lasts / SAMPLE_RATE).write(table)
+        silent = max(x.peak for levels, _ in made.levels for x in levels) < SILENT
         named = (path if path in self.names else made_name(path)).name
         said = [SILENCE] * silent or [NOISE] * noise
         remarks = [*self.notes(recording), *said, *_remarks(recording, named)]
-        if unread := told["seconds_unread"]:
-            remarks.append(UNREAD.format(unread))
+        if told["seconds_unread"]:
+            remarks.append(UNREAD.format("some"))  # how much may be hidden
+        remarks += [foreign] if foreign else []
         found = {"seconds": round(recording.seconds, 2)}
         found |= {what: round(float(seconds), 2) for what, seconds in told.items()}
         if later is not None and self.anonymiser.keeps_length:
             found["seconds_later"] = round(later / SAMPLE_RATE, 3)
+            found["seconds_now"] = round(lasts / SAMPLE_RATE, 3)
         return Made(remarks, found, source, digest_and_mark(target)[0], mark)
+
+    def _foreign(self, recording: Recording) -> str:
+        """Remark on a recording in a language that its system does not know. UserError where it
+        says words of English alone."""
+        if not self.anonymiser.english:
+            return ""
+        from steps.asr.engines import foreign
+
+        begin = [*islice(recording.blocks(), _HEARD)]
+        language = foreign(str(recording.path), np.concatenate(begin)) if begin else ""
+        if language and self.anonymiser.words_alone:
+            raise UserError(
+                f"{recording.path}: its language is {language}, and this system reads English "
+                "alone; take another one, such as models/bn2"
+            )
+        return FOREIGN.format(language) if language else ""
 
     def _convert(
         self,
@@ -216,84 +254,124 @@ class Work:
         recording: Recording,
         f0: Pitch,
         told: Counter[str],
+        words: list[Sequence[Any]],
     ) -> Iterator[Piece]:
-        key = VoiceKey("spk", ("folder", name), ("folder", name))
-
-        def counted(spoken: Spoken) -> Float64:
-            told.update({x: s for x, s in spoken[1].items() if x in TOLD_AS})
-            return spoken[0]
-
-        def convert(channel: int | None, samples: Float64) -> Float64:
-            source = SourceSpeaker(name, f0=f0[channel])
-            return counted(self.anonymiser.transform(samples, key, source))
-
-        wanted, keeps = self.made_of(recording), self.anonymiser.keeps_length
-        if len(wanted) > 1 and not keeps:
+        """Yield converted pieces. told, words: get what became of them, and the times of words in
+        each that was converted."""
+        wanted = self.made_of(recording)
+        if len(wanted) > 1 and not self.anonymiser.keeps_length:
             raise UserError(
                 f"{recording.path}: its channels would be of different lengths; take --channels mix"
             )
-        if self.anonymiser.words_alone:
-            words = (self.anonymiser.hear(x) for x, _ in pieces(recording.blocks(), context=0))
-            source = SourceSpeaker(name, f0=f0[wanted[0]])
-            for spoken in self.anonymiser.say(" ".join(filter(None, words)), key, source):
-                yield Piece.of(counted(spoken))
-            return
-        together = zip(*(recording.blocks(channel) for channel in wanted), strict=True)
-        blocks = (np.stack(parts, axis=1) for parts in together)
-        yield from convert_pieces(
-            blocks, [partial(convert, channel) for channel in wanted], keeps_length=keeps,
-            context=self.anonymiser.context,
-        )  # fmt: skip
+
+        def count(info: Mapping[str, Any]) -> None:
+            told.update({x: s for x, s in info.items() if x in TOLD_AS})
+            words.append(info.get(WORDS, ()))
+
+        blocks = [recording.blocks(channel) for channel in wanted]
+        return convert_all(self.anonymiser, name, blocks, [f0[x] for x in wanted], count)
 
     def _write(
-        self, place: int, form: str | None, own: str, made: _Pieces, noise: bool
-    ) -> int | None:
+        self, place: int, form: str | None, own: str, made: _Pieces
+    ) -> tuple[int | None, int, bool]:
         """Write pieces to an open file; returns the samples by which speech begins later than
-        before, where that was changed. own: kind of the source's samples. noise: there is no speech
-        in it, whose level would be set."""
-        rule, gains = level_of(made.levels, self.anonymiser, self.level, noise)
-        largest = max(float(np.abs(part).max(initial=0.0)) for part in joined(made, gains))
-        speech, parts = None, joined(made, gains)
-        if (self.ends or self.anonymiser.ends) == "one" and largest and not noise:
-            speech = speech_of(joined(made, gains), largest)
-        if speech:
-            parts = with_ends(parts, speech)
+        before, where that was changed, those written, and whether there is no speech in it, but
+        noise. own: kind of the source's samples."""
+        ends = self.ends or self.anonymiser.ends
+        done = finish(made, made.levels, self.anonymiser, self.level, ends)
         # The source's kind where it has more than 16 bit, else these; else its codec, such as Opus.
         known = soundfile.available_subtypes(form)
         kinds = [*({own} & WIDE.keys()), "PCM_16", own]
         kind = next((kind for kind in kinds if kind in known), None)
-        about = ("w", SAMPLE_RATE, len(gains[0]), kind)
+        about = ("w", SAMPLE_RATE, len(made.levels[0][1]), kind)
         with (
             Sink(place, "r+", closefd=False) as sink,
             soundfile.SoundFile(sink, *about, format=form) as audio,
         ):
             with suppress(soundfile.LibsndfileError):  # a format that holds none
                 audio.comment = MARK
-            for part in parts:
-                audio.write(rule.written(part, largest, kind or ""))
+            lasts = 0
+            for part in done.parts:
+                audio.write(done.rule.written(part, done.largest, kind or ""))
                 sink.check()
+                lasts += len(part)
             audio.close()
             sink.check()
             if form == "OGG":
                 renumber_ogg(place, _SERIAL)
-        return ENDS - speech[0] if speech else None
+        return done.later, lasts, done.noise
+
+
+def convert_all(
+    anonymiser: Anonymiser,
+    name: str,
+    channels: Sequence[Iterable[Float64]],
+    f0: Sequence[F0Stats | None],
+    told: Callable[[Mapping[str, Any]], None],
+) -> Iterator[Piece]:
+    """Yield converted pieces of channels, each in blocks (n,), with the voice of a pseudo-speaker's
+    name. f0: pitch in each channel. told: called with what `transform` tells of each."""
+    key = VoiceKey("spk", ("folder", name), ("folder", name))
+    sources = [SourceSpeaker(name, f0=stats) for stats in f0]
+
+    def counted(spoken: Spoken) -> Float64:
+        told(spoken[1])
+        return spoken[0]
+
+    def convert(source: SourceSpeaker, samples: Float64) -> Float64:
+        return counted(anonymiser.transform(samples, key, source))
+
+    if anonymiser.words_alone:
+        texts = (anonymiser.hear(stretch) for stretch, _ in pieces(channels[0], context=0))
+        for spoken in anonymiser.say(" ".join(filter(None, texts)), key, sources[0]):
+            yield Piece.of(counted(spoken))
+        return
+    yield from convert_pieces(
+        (np.stack(parts, axis=1) for parts in zip(*channels, strict=True)),
+        [partial(convert, source) for source in sources],
+        keeps_length=anonymiser.keeps_length, context=anonymiser.context,
+    )  # fmt: skip
+
+
+class Finished(NamedTuple):
+    """Signal of pieces in parts, the rule of its level, its largest sample, the samples by which
+    its speech begins later than before, where that was changed, and whether it is mere noise."""
+
+    parts: Iterator[Float64]
+    rule: OutputLevel | AsItIs
+    largest: float
+    later: int | None
+    noise: bool
+
+
+def finish(
+    made: Iterable[Piece], levels: Levels, anonymiser: Anonymiser, level: str, ends: str
+) -> Finished:
+    """Join pieces, which are gone through several times. level, ends: see `Work`; where there is no
+    speech, they stay."""
+    noise = is_noise(levels)
+    rule, gains = level_of(levels, anonymiser, level, noise)
+    largest = max(float(np.abs(part).max(initial=0.0)) for part in joined(made, gains))
+    wanted = ends == "one" and largest and not noise
+    speech = speech_of(joined(made, gains), largest) if wanted else None
+    parts = joined(made, gains)
+    if speech:
+        return Finished(with_ends(parts, speech), rule, largest, ENDS - speech[0], noise)
+    return Finished(parts, rule, largest, None, noise)
 
 
 def protect_samples(
-    samples: Float64, name: str, anonymiser: Anonymiser, level: str = "one"
+    samples: Float64, name: str, anonymiser: Anonymiser, level: str = "one", ends: str = "keep"
 ) -> Float64:
-    """Samples (n,) of a recording as `Work` makes them, with the voice of a pseudo-speaker's name.
-    level: see `Work`."""
+    """Samples of a recording (n,) as `Work` makes them, with the voice of a pseudo-speaker's name.
+    level, ends: see `Work`."""
     from steps.synthesis.world import extract_f0
 
-    speaker = SourceSpeaker(name, f0=compute_f0_stats([extract_f0(samples)]))
-    key = VoiceKey("spk", ("folder", name), ("folder", name))
-    convert = partial(anonymiser.transform, key=key, source=speaker)
-    made = [*convert_pieces([samples[:, None]], [lambda part: convert(part)[0]])]
+    f0 = compute_f0_stats([extract_f0(samples)])
+    made = [*convert_all(anonymiser, name, [[samples]], [f0], lambda _: None)]
     levels = [(piece.source, piece.made) for piece in made]
-    rule, gains = level_of(levels, anonymiser, level, is_noise(levels))
-    found = np.concatenate([*joined(made, gains)])[:, 0]
-    return rule.written(found, float(np.abs(found).max()), "FLOAT")
+    done = finish(made, levels, anonymiser, level, ends)
+    return done.rule.written(np.concatenate([*done.parts])[:, 0], done.largest, "FLOAT")
 
 
 def _remarks(recording: Recording, made: str) -> list[str]:
@@ -420,7 +498,8 @@ def protect_all(
     for path, why in failed.items():
         where = str(work.source / path)
         failed[path] = why if where in why or str(work.target(path)) in why else f"{where}: {why}"
-    for target in filter(os.path.lexists, map(work.target, failed)):
+    stale = [own for path in failed for own in (work.target(path), *work.tables(path))]
+    for target in filter(os.path.lexists, stale):
         with suppress(IsADirectoryError):  # which was why
             target.unlink()
     return failed
