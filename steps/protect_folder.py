@@ -118,10 +118,6 @@ def _tell(lines: Iterable[str]) -> None:
         print(f"protect_folder.py: {line}", file=sys.stderr)
 
 
-def _seconds(told: Mapping[str, Any]) -> str:
-    return f"{told.get('seconds_unread', 0):.1f} s"
-
-
 @program
 def main(
     source: Annotated[Path, "The folder, or the file, that is read", "IN"],
@@ -323,10 +319,10 @@ def main(
             jobs.tick(seconds)
     remarks = [(path, remark) for path in sorted(warnings) for remark in warnings[path]]
     quiet, some = (protection.TAGGED, protection.BECAME), protection.UNREAD.format("some")
-    _tell(
-        f"{job.plain(source / path)}: {said.replace('some', _seconds(told[path]), said == some)}"
-        for path, said in remarks if not said.startswith(quiet)
-    )  # fmt: skip
+    for n, (path, said) in enumerate(remarks):
+        if said == some:  # the account has the seconds
+            remarks[n] = path, protection.UNREAD.format(f"{told[path]['seconds_unread']:.1f} s")
+    _tell(f"{job.plain(source / p)}: {said}" for p, said in remarks if not said.startswith(quiet))
     not_made = account.beside(out, part_name("failed.txt", shard))
     for old in (not_made, *parts_of(not_made)):
         old.unlink(missing_ok=True)
