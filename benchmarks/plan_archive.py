@@ -3,8 +3,8 @@
 
 steps/protect_folder.py protects so many minutes of LibriSpeech ($PSEUDOVOX_CORPORA, or else
 synthetic speech) on one core by each of models/, starts included. archive.csv gets what was
-measured, and docs/archive.csv the plan, which docs/cluster.md shows; --plan makes that anew from
-what was measured before.
+measured, and docs/archive.csv the plan; --plan makes that anew from what was measured before. The
+machine must be quiet, and recordings as long as yours: each also takes time of its own.
 
   benchmarks/plan_archive.py [MINUTES | --plan]      10 if left out
 """
