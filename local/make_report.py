@@ -7,6 +7,7 @@ report.html      one page that opens from disk: summary, pictures, the worst-pro
 figures/*.pdf    the same pictures for papers, with --pdf
 RESULTS.md       the tables in Markdown
 verdicts.txt     the verdicts in at most two lines, which run.sh ends with
+champion_2021.md where a white box attacked constant voices: the paper's table, and this run's
 
 The page names whatever RESULTS lacks. Clips let people be heard: --no-audio leaves
 them out.
@@ -18,6 +19,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from itertools import chain
 from multiprocessing import get_context
+from os.path import commonpath
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -31,20 +33,17 @@ if TYPE_CHECKING:
 
 
 def name_runs(folders: Sequence[Path]) -> list[str]:
-    """What sets the folders of several runs apart in their paths; UserError where one is given
-    twice."""
-    paths = [list(folder.resolve().parts) for folder in folders]
-    if twice := next((folder for i, folder in enumerate(folders) if paths[i] in paths[:i]), None):
+    """What sets the folders of several runs apart in their paths; UserError for one given twice."""
+    paths = [folder.resolve() for folder in folders]
+    if twice := next((path for path in paths if paths.count(path) > 1), None):
         raise UserError(f"{twice}: is given twice; give each folder of results once")
-    while len({path[0] for path in paths}) == 1:
-        paths = [path[1:] for path in paths]
-    while len({path[-1] for path in paths}) == 1 and min(map(len, paths)) > 1:
-        paths = [path[:-1] for path in paths]
-    return ["/".join(path) for path in paths]
+    common = commonpath(paths)
+    return [str(path.relative_to(common)).removesuffix("/exp/results") for path in paths]
 
 
 def write_report(found: "Results", out: Path, *, audio: bool, pdf: bool) -> None:
     """Write all files of the report of one run."""
+    from local.report.marks import beside_paper, is_white_box
     from local.report.page import markdown, page
     from local.report.pictures import draw_all, draw_first, draw_utility
     from local.report.tables import verdict_lines
@@ -60,7 +59,10 @@ def write_report(found: "Results", out: Path, *, audio: bool, pdf: bool) -> None
         first, utility = draw_first(found, figures), draw_utility(found, figures)
         sections = {name: one.result() for name, one in made.items()}
     write_file(out / "RESULTS.md", markdown(found))
-    write_file(out / "verdicts.txt", "".join(f"{line}\n" for line in verdict_lines(found)))
+    said = "".join(f"{line}\n" for line in verdict_lines(found))
+    if is_white_box(found.metrics):
+        said += beside_paper("001", found.folder, out)
+    write_file(out / "verdicts.txt", said)
     write_file(out / "report.html", page(found, first, sections, utility, with_audio=audio))
     drawn = [utility, *chain.from_iterable(sections.values())]
     n_pictures = len(first) + sum(len(section.pictures) for section in drawn)

@@ -12,10 +12,9 @@ from steps.generators.base import (
     choose_gender,
     describe_generator,
     load_generator,
-    wanted_of,
 )
 from steps.generators.sampling import read_speaker_settings
-from steps.sources import Resources, SourceSpeaker, VoiceKey, make_keys
+from steps.sources import Resources, VoiceKey, make_keys
 from steps.speaker.backends import PldaBackend, write_backend
 from steps.speaker.vectors import Plda
 from tests.recipes import ROOT, run_words
@@ -24,7 +23,7 @@ from tests.world import run_of
 from utils.cli import UserError
 from utils.seeds import Draws, make_rng
 
-NAMES = ("random", "farthest", "nearest", "average", "dense", "sparse", "constant")
+NAMES = ("random", "farthest", "average", "dense", "constant")
 KEY = VoiceKey("spk", ("set", "s"), ("set", "s"))
 SOURCE = np.array([1.0, 0.0])
 # The angle to the source in degrees; f and m in turn. Lengths differ, and do not matter.
@@ -87,7 +86,7 @@ def plda(tmp_path):
 def of_sizes(name, n, averaged=None):
     """Settings of a generator that takes n candidates, and averages all, or so many, of them."""
     sizes = {"averaged": averaged or n, "candidates": n}
-    known = {"random": ("averaged",), "farthest": sizes, "nearest": sizes}.get(name, ())
+    known = {"random": ("averaged",), "farthest": sizes}.get(name, ())
     return {"cohort": n} if name == "average" else {key: sizes[key] for key in known}
 
 
@@ -97,14 +96,11 @@ def of_sizes(name, n, averaged=None):
         ("farthest", "f", ["f06", "f08", "f10"]),
         ("farthest", "m", ["m07", "m09", "m11"]),
         ("farthest", None, ["f10", "m09", "m11"]),
-        ("nearest", "f", ["f00", "f02", "f04"]),
-        ("nearest", "m", ["m01", "m03", "m05"]),
-        ("nearest", None, ["f00", "f02", "m01"]),
         ("average", "f", ["f06", "f08", "f10"]),
         ("average", None, ["f10", "m09", "m11"]),
     ],
 )  # fmt: skip
-def test_farthest_and_nearest_of_a_gender(name, target_gender, expected, plda):
+def test_farthest_of_a_gender(name, target_gender, expected, plda):
     """A2. The source's own gender (f) plays no part: cross-gender is a target gender."""
     settings, options = of_sizes(name, 3), {"gender": target_gender}
     assert chosen(make(name, fan(), **settings), **options) == {*expected}
@@ -114,18 +110,6 @@ def test_farthest_and_nearest_of_a_gender(name, target_gender, expected, plda):
     # without centring another order: the expected sets do not come by themselves
     by_cosine = chosen(make(name, fan(OFFSET), **settings), x=SOURCE + OFFSET, **options)
     assert by_cosine != {*expected}
-
-
-def test_utterances_share_the_candidates_of_their_speaker():
-    generator = make("farthest", fan(), candidates=4, averaged=2)
-    utts = {f"u{i}": "s" for i in range(60)}
-    keys = make_keys("utt", utts, "set", list(utts))
-    draws = [chosen(generator, key, gender="f") for key in keys.values()]
-    assert set.union(*draws) == {"f10", "f08", "f06", "f04"}
-    assert len({frozenset(draw) for draw in draws}) == 6  # all pairs of 4
-    again = make("farthest", fan(), candidates=4, averaged=2)
-    for utt in reversed(utts):  # whatever was drawn before
-        assert chosen(again, keys[utt], gender="f") == draws[int(utt[1:])]
 
 
 @pytest.mark.parametrize("name", ["random", "farthest", "dense"])
@@ -147,30 +131,6 @@ def test_a_draw_depends_on_seed_number_and_key_only(name):
         assert run()[0] == expected
 
 
-def test_random_speakers_are_uniform_and_of_the_gender():
-    generator = make("random", fan(), averaged=1)
-    keys = [VoiceKey("utt", ("set", str(i)), ("set", "s")) for i in range(600)]
-    speakers = [chosen(generator, key, None, gender="m").pop() for key in keys]
-    counts = [speakers.count(speaker) for speaker in ANGLES if speaker[0] == "m"]
-    assert sum(counts) == 600 and min(counts) > 60 and max(counts) < 140
-    assert generator.needs == () and not generator.notes
-
-
-@pytest.mark.parametrize("name", ["random", "farthest", "nearest", "average"])
-def test_fewer_speakers_than_asked_are_all_taken_and_said(name):
-    """The official code leaves zero rows in the mean then."""
-    generator = make(name, fan())
-    everybody = {speaker for speaker in ANGLES if speaker[0] == "f"}
-    for key in (KEY, VoiceKey("spk", ("set", "t"))):
-        assert chosen(generator, key, gender="f") == everybody
-    assert not generator.is_random
-    text, what = " / ".join(generator.notes), {"random": "averaged: 100", "average": "cohort: 100"}
-    first = what.get(name, "candidates: 200")
-    assert f"{first} asked, but there are 6 speakers of gender f in the pool; all" in text
-    assert len(generator.notes) == (1 if name in what else 2)
-    assert name in what or "averaged: 100 asked, but there are 6 candidates" in text
-
-
 def test_a_draw_among_both_genders_that_nobody_makes_was_sampled_for_ever(monkeypatch, tmp_path):
     monkeypatch.setattr(sampling, "load_pool", lambda *_: fan())
     for gender, is_random in (("same", False), ("any", True)):
@@ -184,7 +144,7 @@ def test_a_draw_among_both_genders_that_nobody_makes_was_sampled_for_ever(monkey
 def test_the_source_is_never_his_own_pseudo_speaker(name):
     pool = islands()
     given = of_sizes(name, 12)
-    if name in ("dense", "sparse"):
+    if name == "dense":
         given = {"proportion": 1.0, "clusters": 2, "exclude_closest_cluster": False}
     generator = make(name, pool, **given)
     for place, own in enumerate(pool[1]):
@@ -198,14 +158,12 @@ def test_the_source_is_never_his_own_pseudo_speaker(name):
         assert "source who is also in the pool" in " ".join(generator.notes)
 
 
-def test_dense_and_sparse_clusters():
-    """A2. Near the 5: they are out, so 2 of gender f are the densest, 1 the sparsest."""
+def test_dense_clusters():
+    """A2. Near the 5: they are out, so 2 of gender f are the densest."""
     x, one = np.eye(7)[0], {"clusters": 1, "proportion": 1.0}
-    dense, sparse = (make(name, islands(), **one) for name in ("dense", "sparse"))
+    dense = make("dense", islands(), **one)
     assert [len(cluster.members) for cluster in dense.clusters] == [5, 4, 2, 1]
-    assert [len(cluster.members) for cluster in sparse.clusters] == [1, 2, 4, 5]
     assert chosen(dense, x=x, gender="f") == {"s09", "s10"}
-    assert chosen(sparse, x=x, gender="f") == {"s11"}
     # by the exemplar's gender, so a member of the other gender comes along
     assert chosen(dense, x=x, gender="m") == {"s05", "s06", "s07", "s08"}
     assert chosen(dense, x=np.eye(7)[2], gender="f") == {f"s{i:02d}" for i in range(5)}
@@ -216,7 +174,7 @@ def test_dense_and_sparse_clusters():
 
 
 def test_half_of_a_cluster_is_drawn_and_one_is_one():
-    generator = make("sparse", islands(), exclude_closest_cluster=False)
+    generator = make("dense", islands(), exclude_closest_cluster=False)
     keys = make_keys("utt", {f"u{i}": "s" for i in range(30)}, "set", [])
     sizes = {}
     for i in range(40):
@@ -224,9 +182,7 @@ def test_half_of_a_cluster_is_drawn_and_one_is_one():
         _, info = generator.generate(Wanted(key, gender="f"))
         sizes[info["cluster_size"]] = info["averaged"]
     assert sizes == {1: 1, 2: 1, 5: 3}
-    assert generator.notes == [
-        "sparse: clusters: 10 asked, but fewer clusters of gender f are left"
-    ]
+    assert generator.notes == ["dense: clusters: 10 asked, but fewer clusters of gender f are left"]
     x = np.eye(7)[2]
     dense = make("dense", islands(), clusters=1)
     drawn = [frozenset(chosen(dense, key, x, gender="f")) for key in keys.values()]
@@ -312,17 +268,6 @@ def test_constant_targets_are_the_real_speakers_nearest_to_the_centroids():
     assert generator.generate(Wanted(KEY))[0].any()
 
 
-def test_the_target_himself_gets_the_next_nearest():
-    pool, nearest = blobs()
-    generator = make("constant", pool, target=7)
-    own = nearest[6]
-    _, info = generator.generate(Wanted(KEY, exclude=[own]))
-    block = pool[0][36:42]
-    second = np.argsort(np.linalg.norm(block - block.mean(axis=0), axis=1))[1]
-    assert info["speakers"] == f"s{36 + second:03d}"
-    assert generator.notes == [f"constant: {own} is target 7; {info['speakers']} for {own}"]
-
-
 def test_constant_targets_of_a_small_pool():
     generator = make("constant", fan(), target=7)
     assert generator.generate(Wanted(KEY))[1]["speakers"] == "m01"  # all are targets, 6 + 6
@@ -346,13 +291,6 @@ def test_gender_policies():
         assert tossed == coins
 
 
-def test_one_voice_for_all_depends_on_no_source():
-    source = SourceSpeaker("f00", "f", SOURCE)
-    one, own = (wanted_of(level, "same", KEY, source, Draws()) for level in ("const", "spk"))
-    assert (one.x, one.gender, one.exclude) == (None, "f", ())
-    assert (own.x is SOURCE, own.gender, own.exclude) == (True, "f", {"f00"})
-
-
 @pytest.mark.parametrize(
     ("values", "message"),
     [
@@ -360,14 +298,14 @@ def test_one_voice_for_all_depends_on_no_source():
         ({"name": "far"}, "generator.name: 'far' is unknown"),
         ({"name": "random", "candidates": 3}, "generator.candidates: unknown setting"),
         ({"name": "random", "averaged": 0}, "generator.averaged: 0; at least 1 is expected"),
-        ({"name": "nearest", "candidates": -1}, "generator.candidates: -1; at least 1"),
-        ({"name": "nearest", "candidates": 2.5}, "generator.candidates: 2.5; a whole number"),
+        ({"name": "farthest", "candidates": -1}, "generator.candidates: -1; at least 1"),
+        ({"name": "farthest", "candidates": 2.5}, "generator.candidates: 2.5; a whole number"),
         ({"name": "farthest", "distance": "l2"}, "generator.distance: 'l2' is unknown"),
         ({"name": "average", "cohort": 0}, "generator.cohort: 0; at least 1"),
         ({"name": "farthest"}, "generator.distance: plda: this system needs --backend DIR"),
         ({"name": "dense", "proportion": 1.5}, "generator.proportion: 1.5; above 0 and at most 1"),
         ({"name": "dense", "damping": 1.0}, "generator.damping: 1.0; at least 0.5 and below 1"),
-        ({"name": "sparse", "clusters": 0}, "generator.clusters: 0; at least 1"),
+        ({"name": "dense", "clusters": 0}, "generator.clusters: 0; at least 1"),
         ({"name": "constant", "target": 41}, "generator.target: 41; a number from 1 to 40"),
         ({"name": "constant", "target": 0}, "generator.target: 0; at least 1"),
         ("random", "generator: settings are expected"),
@@ -391,8 +329,8 @@ def test_bad_pools_and_sources(plda):
                 said, lambda n, pool, wanted: make(n, pool).generate(wanted), name, pool, wanted
             )
         refuses("pool: no speaker is in it", make, name, (np.zeros((0, 2)), [], []))
-    for name in ("farthest", "nearest", "average", "dense", "sparse"):
-        generator = make(name, fan(), **({"damping": 0.9} if name in ("dense", "sparse") else {}))
+    for name in ("farthest", "average", "dense"):
+        generator = make(name, fan(), **({"damping": 0.9} if name == "dense" else {}))
         refuses("x-vector of the source speaker is needed", generator.generate, Wanted(KEY))
         refuses("has 3 values, and the pool's have 2", generator.generate, Wanted(KEY, np.ones(3)))
         wide = np.ones((12, 3)), speakers, females

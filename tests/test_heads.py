@@ -72,18 +72,6 @@ class TestHead:
         made = {key: head.apply_to(v[None])[0] for key, v in others.items()}
         assert found_first(made) > found_first(others) + 0.2
 
-    def test_a_vector_gets_the_same_bits_alone_and_among_others(self, head):
-        vectors = np.stack(list(made_up(3, 3, seed=4).values()))
-        together = head.apply_to(vectors)
-        assert together.shape == (9, 192)
-        assert np.array_equal(together[4], head.apply_to(vectors[4:5])[0])
-
-    def test_length_does_not_matter_about_the_mean(self, head):
-        vectors = np.stack(list(made_up(3, 3, seed=4).values()))
-        mean = np.mean([*made_up(60, 8).values()], axis=0)  # of what it learnt from
-        longer = mean + 5 * (vectors - mean)
-        np.testing.assert_allclose(head.apply_to(longer), head.apply_to(vectors), atol=1e-4)
-
     def test_margin_loss_by_hand(self):
         """cos 60 and 120 degrees; with a margin of 60 degrees the true cosine is -0.5."""
         made, centres = torch.tensor([[2.0, 0.0]]), torch.tensor([[1, 3**0.5], [-1, 3**0.5]])

@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from local.report import draw, findings, frame, select, tables
 from local.report.draw import Picture
-from local.report.frame import Group, Person, Results, attacker, render, where
+from local.report.frame import Group, Person, Results, render, where
 from local.report.pictures import Section
 from local.report.select import Level
 
@@ -157,11 +157,9 @@ def markdown(results: Results) -> str:
     n = results.metrics["settings"].nunique()
     settings = frame.Marked(f"{n} digests, in the column `settings` of metrics.csv")
     fronts = [t.finding() for t in select.trades(results.metrics) if t.points]
-    privacy = frame.eers(results.metrics, evaluator=results.evaluators())
-    missing = [attacker(name) for name in frame.absent(set(privacy["attacker"]))]
     return render(
         "local/report/templates/report.md.jinja", **told,
-        corpus=results.corpus, fronts=fronts, missing=missing,
+        corpus=results.corpus, fronts=fronts,
         origin={**results.origin, "settings": settings},
     )  # fmt: skip
 
@@ -172,7 +170,7 @@ def runs_page(runs: Mapping[str, Results], links: Mapping[str, str]) -> str:
         row._replace(told=run, link=links[run])
         for run, results in runs.items() for row in board(results)
     ]  # fmt: skip
-    rows.sort(key=lambda row: (-row.line.judged.verdict.level, -row.line.eer))
+    rows.sort(key=lambda row: (-row.line.judged.verdict.level, -row.line.judged.eer.value))
     light, dark = draw.css()
     return render(
         "local/report/templates/runs.html.jinja", **_of_runs(runs), board_rows=rows, light=light,
@@ -206,7 +204,6 @@ def _shared(results: Results) -> dict[str, Any]:
         "enrolment": tables.enrolment_table(results.metrics),
         "useful": tables.utility_table(results.metrics),
         "has_mos": "mos" in set(results.metrics["metric"]),
-        "opinions": findings.opinions(results.metrics),
         "prosody": tables.prosody_table(results.metrics), "PROSODY": tables.PROSODY.title,
         "tables_of": _tables(results),
     }  # fmt: skip
@@ -258,6 +255,11 @@ _COLOURS = {Level.NOTHING: "bad", Level.MOSTLY: "bad", Level.OFTEN: "bad", Level
 _USES = {"wer": "words misheard", "uar": "emotions heard", "mos": "sound, 1 to 5,"}
 
 
+def colour(level: Level) -> str:
+    """`bad`, `good` or `open`: the class of a verdict."""
+    return _COLOURS.get(level, "open")
+
+
 class Row(NamedTuple):
     """A row of the first screen. told: what the system is, or of which run; colour: a class of the
     verdict; use: headings and figures; link: to the report of its run, if there are several."""
@@ -280,7 +282,7 @@ def board(results: Results) -> list[Row]:
         return note if 0 < len(note) <= _LONG else kind
 
     return [
-        Row(line, told(line.system), _COLOURS.get(line.judged.verdict.level, "open"),
+        Row(line, told(line.system), colour(line.judged.verdict.level),
             [(f"{_USES[metric]} by {who}", text)
              for (metric, who), text in tables.used(kept, line.system, unit=True) if text != "–"])
         for line in select.lines(results)
