@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 
 def name_runs(folders: Sequence[Path]) -> list[str]:
-    """What sets the folders of several runs apart in their paths; UserError where one is given
-    twice."""
+    """Names of several runs: the parts of their folders' paths that differ. UserError where one is
+    given twice."""
     paths = [list(folder.resolve().parts) for folder in folders]
     if twice := next((folder for i, folder in enumerate(folders) if paths[i] in paths[:i]), None):
         raise UserError(f"{twice}: is given twice; give each folder of results once")

@@ -23,7 +23,7 @@ PROGRAMS = {
 
 
 class Error(Exception):
-    """What a user can put right, in one line. status: the program's."""
+    """An error that a user can put right, in one line. status: the program's."""
 
     def __init__(self, message: str, status: int = 2) -> None:
         super().__init__(message)
