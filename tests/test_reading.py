@@ -376,7 +376,8 @@ def test_times_of_pieces_follow_one_another() -> None:
         (5, 5, 1.75, 1.75, ""),
     ]
     assert [found(x) for x in (1, 2.5, 3, 4, 7)] == pytest.approx([0, 0.5, 1, 1.4, 1.75])
-    assert TimeMap(spans).moved(0.5, 4.5)(3.5) == pytest.approx(3.6)
+    longer = TimeMap(spans).moved(0.5, 4.75)
+    assert longer(3.5) == pytest.approx(3.6) and longer(5) == 4.75
 
 
 def test_only_a_network_with_a_reader_reads(trained: Path) -> None:
@@ -420,23 +421,28 @@ def test_the_shipped_reader_is_understood(monkeypatch: pytest.MonkeyPatch) -> No
 
 @needs_wheel
 @pytest.mark.corpora
-def test_words_of_real_speech_stay_where_they_were(
-    corpora: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("time", ["keep", "map"])
+def test_words_of_real_speech_are_where_they_were_or_where_the_table_says(
+    corpora: Path, monkeypatch: pytest.MonkeyPatch, time: str
 ) -> None:
     """Within 50 ms for 95 % of their ends, by the aligner, and German is not read."""
     monkeypatch.undo()
-    system = load_system(ROOT / "models/place", 0).anonymiser
+    system = load_system(ROOT / "models/place", 0, {"time": time}).anonymiser
     recogniser, aligner, far = MoonshineRecogniser(), Aligner(), list[bool]()
     for utt in ("1673-143396-0002", "2086-149220-0008", "2902-9008-0011"):
         wave = read_audio(utt, f"{corpora}/librispeech_dev/audio/{utt}.mp3").samples
         key, source = VoiceKey("spk", (utt,)), SourceSpeaker("s")
         made, told = system.transform(wave, key, source)
-        assert len(made) == len(wave)
+        assert (len(made) == len(wave)) == (time == "keep")
         assert told["seconds_unread"] == 0 < told["seconds_read"]
         assert (made == system.transform(wave, key, source)[0]).all()
         words = names_of(words_of(phones_of(recogniser.recognise(utt, wave).words)))
-        places = [aligner.find(utt, x, words) for x in (wave, made)]
-        far += (np.abs(np.subtract(*places)) > 5).ravel().tolist()
+        before, after = (np.array(aligner.find(utt, x, words)) for x in (wave, made))
+        if time == "map":
+            moved = np.array([span[:4] for span in cast(Any, told["words"])]) * 100
+            assert (before == np.rint(moved[:, :2])).all()
+            before = moved[:, 2:]
+        far += (np.abs(after - before) > 5.01).ravel().tolist()
     assert len(far) > 50
     assert np.mean(far) <= 0.05
     german = read_audio("g", f"{corpora}/emodb/wav/12a02Wa.flac").samples

@@ -50,16 +50,17 @@ class TimeMap:
         return float(np.interp(seconds, self.old, self.new))
 
     def moved(self, by: float, lasts: float) -> Self:
-        """Map where the protected version begins so much later, or, below 0, without its first
-        seconds, and lasts so long."""
+        """Map of a whole recording whose protected version begins so much later, or, below 0,
+        without its first seconds, and lasts so long."""
         spans = list[Span]()
-        for span in self.spans:
+        for span in self.spans[:-1]:
             old, new = np.array(span[:2]), np.array(span[2:4]) + by
             kept = np.clip(new, 0.0, lasts)
             if not span.word:  # of which the rest keeps its time
                 old = np.clip(old + kept - new, *old)
             spans.append(Span(old[0], old[1], kept[0], kept[1], span.word))
-        return type(self)(spans)
+        end = self.spans[-1].old_end
+        return type(self)([*spans, Span(end, end, lasts, lasts)])
 
     @classmethod
     def read(cls, path: Path) -> Self:
