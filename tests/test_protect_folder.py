@@ -174,7 +174,7 @@ def test_any_exception_in_a_file_ended_the_run(folder, tmp_path, monkeypatch, ca
     refuses("1 of 4 files are not protected", run, *words, kind=LossError)
     said = capsys.readouterr().err
     (line,) = [line for line in said.splitlines() if "anna-2.flac" in line]
-    wanted = "its process was ended" if where == "end" else "fault of this program.*ZeroDivision"
+    wanted = "its process was killed" if where == "end" else "fault of this program.*ZeroDivision"
     assert re.search(f"anna-2.flac: .*{wanted}", line)
     assert (tmp_path / "out/anna-1.wav").is_file()
     assert (tmp_path / "out/sub dir/bert-1.ogg").is_file()

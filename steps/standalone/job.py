@@ -662,7 +662,7 @@ class Jobs:
             if left and nj == 1:
                 n = next(iter(left))
                 del left[n]
-                yield n, UserError("its process was ended; is there memory for it? --nj 1")
+                yield n, UserError("its process was killed, perhaps for lack of memory; try --nj 1")
             nj = 1 if nj > 1 else self.nj
 
     def _side_by_side(
