@@ -50,11 +50,13 @@ def test_a_file_was_not_a_folder(place, run_program, monkeypatch):
     assert (about["source"], list(about["files"])) == (f"{place}/talk.wav", ["talk.wav"])
     run_program(*words, "talk.wav", status=0)  # once more
     assert {path.name for path in place.glob(".*")} == set()
+    for path in (f"{made}.account.json", "out.account.json"):
+        assert "all as the account says" in run_program("steps/verify_account.py", path).stdout
     for end, said in (
         (["talk.wav"], "is there, and was not made here"),
         (["in"], "is a folder, and talk.wav a file"),
         (["new.flac"], "talk.wav becomes .wav"),
-        (["--rename"], "--rename is for folders"),
+        (["--rename"], "are for folders, and IN is a file"),
     ):
         assert said in run_program(*words, "talk.wav", *end, status=2).stderr
     assert "name the one that is written" in run_program(*words, "in", status=2).stderr

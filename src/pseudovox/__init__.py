@@ -51,6 +51,8 @@ class ProtectOptions(EvidenceOptions, total=False):
     time: Literal["keep", "map"]
     ends: Literal["one", "keep"]
     rename: bool
+    launcher: str
+    shard: str
 
 
 class Progress(NamedTuple):
