@@ -21,26 +21,32 @@ OUT, and the others are done.
 """
 
 import os
+import shlex
 import sys
 from collections import deque
+from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from steps import options
+from steps.standalone.shards import Shard, launch, part_name, parts_of, shared
 from utils.cli import MMAP_THRESHOLD, LossError, UserError, clock_time, progress, tell_allocator
-from utils.commands import program
+from utils.commands import program, words_again
+from utils.launching import tell_stopped
 from utils.tables import write_file
 
 
 def _check_folders(source: Path, out: Path, key: Path | None) -> None:
     inside, made = source.resolve(), out.resolve()
-    if made == inside or made.is_relative_to(inside) or inside.is_relative_to(made):
-        raise UserError(
-            f"{out}: lies in {source}, or the other way round; choose a separate folder"
-        )
+    both = {
+        "is the same folder as": made == inside, "lies in": made.is_relative_to(inside),
+        "holds": inside.is_relative_to(made),
+    }  # fmt: skip
+    for how in (how for how, holds in both.items() if holds):
+        raise UserError(f"OUT, {out}, {how} IN, {source}; choose a separate folder for OUT")
     if key is not None and key.resolve().is_relative_to(made):
         raise UserError(
             f"{key}: the key must not lie beside what it protects; choose another place"
@@ -75,6 +81,18 @@ def _write_key(path: Path, key: str) -> None:
     path.write_text(f"{key}\n", "utf-8")
 
 
+def _check_sharing(
+    key: str | None, key_file: Path | None, write_key: Path | None, rename: bool
+) -> None:
+    """Whether shards can know the key: it must stand in a file, or each draws its own."""
+    if key or write_key or (key_file and not key_file.is_file()):
+        raise UserError(
+            "--shard, --launcher: the key must be in a file that stays; give --key-file"
+        )
+    if rename and not key_file:
+        raise UserError("--rename: shards draw names by one key; give --key-file (make: KEY_FILE=)")
+
+
 class _Bar:
     """A bar of seconds of audio, and how many files are done."""
 
@@ -87,6 +105,17 @@ class _Bar:
         """So much more is done."""
         before, self._seconds = self._seconds, self._seconds + seconds
         deque(islice(self._bar, int(self._seconds) - int(before)), 0)
+
+
+_MOST = 20  # lines on files; the account has all
+
+
+def _tell(lines: Iterable[str]) -> None:
+    """Write lines on files to standard error: the first, and how many there are more."""
+    lines = list(lines)
+    more = [f"{len(lines) - _MOST} more; the account names them"] * (len(lines) > _MOST)
+    for line in [*lines[:_MOST], *more]:
+        print(f"protect_folder.py: {line}", file=sys.stderr)
 
 
 @program
@@ -123,16 +152,26 @@ def main(
         "OUT, to OUT.names.tsv, for you alone to read"
     ] = False,
     nj: options.Cores = None,
+    launcher: Annotated[
+        str | None, "The launcher that runs --nj shards as its jobs, such as utils/slurm.py with "
+        "its options; left out: this machine alone", "COMMAND",
+    ] = None,
+    shard: Annotated[
+        Shard | None, "The shard that is protected here: another run protects each other one of N, "
+        "at any time and on any machine; then one without --shard ends what they began", "K/N",
+        Shard.parse,
+    ] = None,
 ) -> None:  # fmt: skip
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # parallelism is by processes
     # Arrays of 1 MB go back to the system when they are freed: the C library would keep them in
     # pieces, a tenth of a gigabyte in all.
     tell_allocator({MMAP_THRESHOLD: 2**20})
     from steps.standalone import account, job, protection
-    from steps.standalone.stream import Recording
 
     if sum(option is not None for option in (key, key_file, write_key)) > 1:
         raise UserError("--key, --key-file and --write-key: give one of them")
+    if shard or launcher:
+        _check_sharing(key, key_file, write_key, rename)
     if one := source.name if source.is_file() else "":
         out = _name_one(source, out)
     elif out is None:
@@ -140,13 +179,17 @@ def main(
         raise UserError(f"{source}: {what}")
     else:
         _check_folders(source, out, write_key or key_file)
-    if one and rename:
-        raise UserError("--rename is for folders; name the file that is written, OUT")
+    if one and (rename or shard or launcher):
+        raise UserError("--rename, --shard and --launcher are for folders, and IN is a file")
     if speakers and per != "speaker":
         raise UserError("--speakers is for --per speaker")
+    began = account.now()
     whole, source = source, source.parent if one else source
-    audio, n_other = ([Path(one)], 0) if one else job.find_audio(source, out)
+    audio, others = ([Path(one)], []) if one else job.find_audio(source, out)
     groups = job.group_files(audio, per, job.read_speakers(speakers, source) if speakers else None)
+    if shard:
+        groups = shard.own(groups)
+        audio = sorted(path for group in groups.values() for path in group)
     used, fresh = job.choose_key(key, key_file)
     loaded = job.load_system(system, job.key_number(used), {"time": time} if time else {})
     ending, keeps = ends or loaded.anonymiser.ends, loaded.anonymiser.keeps_length
@@ -154,117 +197,164 @@ def main(
     settings |= {"time": time} if time else {}
     settings |= {"ends": ending} if ending != "keep" else {}
     settings |= {"names": "drawn"} if rename else {}
-    if not rename and (like := job.like_people(audio)):
+    if not rename and not shard and (like := job.like_people(audio)):
         print(
-            f"protect_folder.py: {len(like)} of {len(audio)} names have two words in a row with a "
-            f"capital letter, as people's have, such as {job.plain(like[0])}. Protection keeps "
-            "names of files and folders; --rename (make: RENAME=true) draws others. Names that are "
-            "written otherwise are not noticed", file=sys.stderr,
+            f"protect_folder.py: {len(like)} of {len(audio)} names look like those of people (two "
+            "words with a capital letter in a row, or a day). Protection keeps names of files and "
+            "folders; --rename (make: RENAME=true) draws others. Names that are written otherwise "
+            "are not noticed", file=sys.stderr,
         )  # fmt: skip
+        _tell(f"a name like that of a person: {job.plain(path)}" for path in like)
     table = account.beside(out, job.TABLE)
     if rename and fresh and table.is_file() and not (out / job.JOURNAL).is_file():
         raise UserError(f"{table}: is of another {out}, whose names would come again; move it away")
     folder = out.parent if one else out
-    with TemporaryDirectory() if one else nullcontext(out) as noted, job.alone_in(Path(noted)):
-        journal = job.Journal(Path(noted), settings, None if fresh else used)
+    with (
+        TemporaryDirectory() if one else nullcontext(out) as noted,
+        job.alone_in(Path(noted), shard) as held,
+    ):
+        journal = job.Journal(Path(noted), settings, None if fresh else used, shard)
+        if not shard:
+            journal.take_parts()
         if write_key:
             _write_key(write_key, used)
         begun = fresh and bool(journal.done)
         given = [job.SALT, *audio]
-        drawn = job.draw_names(used, given, table, fresh=fresh, begun=begun) if rename else {}
+        drawn = dict[Path, Path]()
+        if rename and shard:
+            drawn = {path: job.draw_name(used, path) for path in given}
+        elif rename:
+            drawn = job.draw_names(used, given, table, fresh=fresh, begun=begun)
         journal.salt = str(drawn.pop(job.SALT, ""))
         times = account.beside(out, "times") if loaded.anonymiser.tells_words else None
         drawn |= {Path(one): Path(out.name)} if one else {}
         work = protection.Work(
-            source, folder, loaded.anonymiser, channels, level, drawn, ending, times
-        )
-        ready = [
-            path for path in audio
-            if journal.has(drawn.get(path, path), source / path, work.target(path))
-            and all(own.is_file() for own in work.tables(path))
-        ]  # fmt: skip
-        told: dict[Path, dict[str, object]] = {
-            path: {"status": "done", **journal.told(drawn.get(path, path))} for path in ready
-        }
+            source, folder, loaded.anonymiser, channels, level, drawn, ending, times, journal.salt,
+            loaded.pitch,
+        )  # fmt: skip
+        told = dict[Path, dict[str, Any]]()
+
+        def note(path: Path, digest: str, made: str, row: Mapping[str, object]) -> None:
+            # With drawn names nothing tells which file became which.
+            told[path] = {"status": "done", **row, "source_sha256": digest}
+            told[path] |= {} if rename else {"sha256": made}
+
+        def listed(path: Path) -> bool:
+            return drawn.get(path, path).as_posix() in journal.done
+
+        for path in () if launcher else progress("protect, what is done", unit="files")(audio):
+            name = drawn.get(path, path)
+            found = journal.has(name, source / path, work.target(path))
+            if found and all(own.is_file() for own in work.tables(path)):
+                note(path, *found, journal.told(name))
+        ready = [path for path in audio if listed(path)] if launcher else [*told]
         kept = "drawn, and written to a file" if write_key else "drawn, and forgotten"
         which = {"key": kept if fresh else "given", "key_digest": job.fingerprint(used)}
+        words = ["steps/protect_folder.py", *words_again(key="..." if key else None)]
+        which |= {"command": job.plain(shlex.join(words)), "began": began}
         about = {
             "source": job.plain(whole.resolve()), "per": per, "channels": channels,
             "level": level, "ends": ending, "keeps_time": keeps,
             "system": {"path": job.plain(system), "digest": loaded.digest},
-            "renamed": rename, "other_files": n_other,
+            "renamed": rename, "left_out": [job.plain(path) for path in others],
             "times": job.plain(times) if times else None,
         }  # fmt: skip
 
         def tell(**run: object) -> Path:
             files = {job.plain(path): told[path] for path in sorted(told)}
-            return account.write_account(out, which | run, about, files, loaded.limits)
+            made = {"sha256": journal.made} if rename else {}
+            return account.write_account(
+                out, which | run, about | made, files, loaded.limits, shard
+            )
 
         tell(ended=None)  # what stays of a run that is killed
         todo = list(job.unfinished(groups, ready, fresh=fresh))
         files = [path for _, group in todo for path in group]
         print(f"{whole}: {len(audio)} audio files, {len(audio) - len(files)} done before; "
-              f"{n_other} other files are left out", file=sys.stderr)  # fmt: skip
+              f"{len(others)} other files are left out", file=sys.stderr)  # fmt: skip
         for made in journal.replaced:
             print(f"protect_folder.py: {job.plain(made)}: is no longer what was written there; it "
                   "is made anew", file=sys.stderr)  # fmt: skip
-        journal.begin({drawn.get(path, path): source / path for path in files})
-        jobs = job.Jobs(min(nj or len(os.sched_getaffinity(0)), len(files) or 1))
-        opened = protection.open_all(
-            jobs, source, [path for name, _ in todo for path in groups[name]]
-        )
-        good = [found for path in files if isinstance(found := opened[path], Recording)]
-        seconds = sum(found.seconds for found in good)
-        takes = loaded.rate * max([seconds / jobs.nj, *(found.seconds for found in good)])
+        nj = min(nj or len(os.sched_getaffinity(0)), len(files) or 1)
+        jobs = job.Jobs(min(nj, len(os.sched_getaffinity(0))) if launcher else nj)
+        seconds, longest = protection.estimate(jobs, [source / path for path in files])
+        takes = loaded.rate * max(seconds / nj, longest)
         lasts = f"about {clock_time(takes)} on cores like ours" if takes else "unknown time"
-        how = f"{len(good)} files, {jobs.nj} at a time: {lasts}"
+        how = f"{len(files)} files, {nj} at a time: {lasts}"
         print(f"{whole}: {clock_time(seconds)} of audio in {how}", file=sys.stderr)
-        bar = _Bar(seconds, len(good))
+        if launcher:
+            again = words_again(nj=1, launcher=None, system=system.resolve())
+            with shared(held):
+                program_words = [str(Path(__file__).resolve()), *again]
+                logs = account.beside(out, "log")
+                stopped = launch(shlex.split(launcher), nj, logs, program_words)
+            if stopped:
+                left = "its shards were stopped too; the same command goes on"
+                sys.exit(tell_stopped("protect_folder.py", stopped, left))
+            journal.take_parts()
+        else:
+            journal.begin(drawn.get(path, path) for path in files)
+        bar = _Bar(seconds, len(files))
         jobs.tick = bar.add
 
         def done(path: Path, made: protection.Made) -> None:
             bar.files += 1
-            found = {"warnings": made.remarks, "seconds": lengths[path], **made.told}
+            found = {"warnings": made.remarks, **made.told}
             row = found if keeps and ending == "keep" else {"warnings": made.remarks}
             # In OUT, where other lengths are hidden.
-            journal.add(drawn.get(path, path), work.target(path), row)
-            told[path] = {"status": "done", **found}
-            if made.told.get("seconds_unread"):
-                unread.append(path)
+            journal.add(drawn.get(path, path), made.mark, made.made, row)
+            note(path, made.source, made.made, found)
+            warnings[path] = made.remarks
 
-        unread = list[Path]()
-        lengths = {found.path.relative_to(source): round(found.seconds, 2) for found in good}
-        failed = protection.protect_all(jobs, work, todo, groups, opened, done)
-        jobs.tick(seconds)
-    for note in (f"{found.path}: {note}" for found in good for note in work.notes(found)):
-        print(f"protect_folder.py: {job.plain(note)}", file=sys.stderr)
-    for path in sorted(unread):
-        why = protection.UNREAD.format(f"{told[path]['seconds_unread']:.1f} s")
-        print(f"protect_folder.py: {job.plain(source / path)}: {why}", file=sys.stderr)
-    listed = account.beside(out, "failed.txt")
-    listed.unlink(missing_ok=True)
+        warnings = dict[Path, list[str]]()
+        if launcher:
+            reasons = account.reasons_of_shards(out)
+            missed = f"was not made; {logs} may say why, and the same command tries again"
+            failed = {
+                path: reasons.get(job.plain(path), f"{source / path}: {missed}")
+                for path in audio if not listed(path)
+            }  # fmt: skip
+        else:
+            failed = protection.protect_all(jobs, work, todo, groups, done)
+            jobs.tick(seconds)
+    remarks = [(path, remark) for path in sorted(warnings) for remark in warnings[path]]
+    quiet, some = (protection.TAGGED, protection.BECAME), protection.UNREAD.format("some")
+    for n, (path, said) in enumerate(remarks):
+        if said == some:  # the account has the seconds
+            remarks[n] = path, protection.UNREAD.format(f"{told[path]['seconds_unread']:.1f} s")
+    _tell(f"{job.plain(source / p)}: {said}" for p, said in remarks if not said.startswith(quiet))
+    not_made = account.beside(out, part_name("failed.txt", shard))
+    for old in (not_made, *parts_of(not_made)):
+        old.unlink(missing_ok=True)
     for path in failed:
         told[path] = {"status": "failed", "reason": job.plain(failed[path])}
-        told[path] |= {"seconds": lengths[path]} if path in lengths else {}
-    page = tell(protected=len(files) - len(failed), failed=len(failed))
+    n_made = len({*files} - {*failed})
+    page = tell(protected=n_made, failed=len(failed))
     if failed:
         lines = [job.plain(reason) for reason in failed.values()]
-        print(*(f"protect_folder.py: {line}" for line in lines), sep="\n", file=sys.stderr)
-        write_file(listed, "\n".join(lines) + "\n")
+        _tell(lines)
+        write_file(not_made, "\n".join(lines) + "\n")
     shown = job.plain(out)
-    if tagged := sum(found.audio.tagged for found in good):
+    if tagged := sum(remark == protection.TAGGED for _, remark in remarks):
         print(f"{tagged} files had tags (title, artist, comment ...), which {shown} does not have")
-    print(f"{shown}: {len(files) - len(failed)} files protected now, {len(failed)} failed; "
-          f"{len(todo)} pseudo-speakers")  # fmt: skip
-    if rename:
+    n_voices = sum(any(path not in failed for path in group) for _, group in todo)
+    print(
+        f"{shown}: {n_made} files protected now, {len(failed)} failed; {n_voices} pseudo-speakers"
+    )
+    if rename and not shard:
         print(f"{job.plain(table)}: which file is which; keep it apart from {shown}, or remove it")
-    if times:
+    if times and not shard:
         print(
             f"{job.plain(times)}: when each word was said, and is now; keep it apart from {shown}"
         )
-    print("\n".join(loaded.limits))
-    print(f"{job.plain(page)}: the account of what was done, to read and to keep")
+    if shard:
+        print(f"{shown}: this was shard {shard}; one run without --shard ends all")
+    else:
+        first, second, *_ = [loaded.limits[0], *account.sentences(loaded.limits[1:])]
+        print(first, second, *({job.NO_KEY} & {*loaded.limits}), sep="\n")
+        print(f"{job.plain(page)}: the account, to read and to keep: all that this hides and does "
+              "not, and what was done")  # fmt: skip
     if failed:
         raise LossError(
-            f"{out}: {len(failed)} of {len(audio)} files are not protected (above, and {listed})"
+            f"{out}: {len(failed)} of {len(audio)} files are not protected (above, and {not_made})"
         )
