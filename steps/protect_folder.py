@@ -26,7 +26,15 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from steps import options
-from utils.cli import MMAP_THRESHOLD, LossError, UserError, clock_time, progress, tell_allocator
+from utils.cli import (
+    MMAP_THRESHOLD,
+    LossError,
+    UserError,
+    clock_time,
+    positive,
+    progress,
+    tell_allocator,
+)
 from utils.commands import program
 from utils.options import OutFolder
 from utils.tables import write_file
@@ -102,13 +110,36 @@ def main(
         bool, "Whether files get drawn names and no folders; which was whose is written beside "
         "OUT, to OUT.names.tsv, for you alone to read"
     ] = False,
+    turns: Annotated[
+        str | None, "Who speaks when, so that each person gets one voice: a folder of RTTM, "
+        "TextGrid, .eaf, .vtt, .srt, .cha or tables `begin end person` with the names of the "
+        "recordings; `beside`: they lie in IN; `auto`: it is found", "FOLDER|beside|auto",
+    ] = None,
+    people: Annotated[int | None, "The number of people in each recording, for --turns auto", "N",
+                      positive] = None,
+    turns_only: Annotated[
+        bool, "Whether to end when --turns auto has written what it found beside OUT"
+    ] = False,
+    protect: Annotated[
+        str | None, "The people who are protected, by the labels of given turns; all others stay "
+        "as they are", "A,B",
+    ] = None,
+    keep: Annotated[str | None, "The people who stay as they are, all others not", "A,B"] = None,
+    redact: Annotated[
+        str | None, "What must not be heard: a folder of tables `begin end [kind]`, or of files "
+        "with a tier `redact` or <name>...</name> in subtitles; or `beside`", "FOLDER|beside",
+    ] = None,
+    redact_by: Annotated[Literal["tone", "silence"], "What is heard instead"] = "tone",
+    texts: Annotated[
+        bool, "Whether subtitles and transcripts of IN are copied, with P1, P2 ... for names"
+    ] = False,
     nj: options.Cores = None,
 ) -> None:  # fmt: skip
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # parallelism is by processes
     # Arrays of 1 MB go back to the system when they are freed: the C library would keep them in
     # pieces, a tenth of a gigabyte in all.
     tell_allocator({MMAP_THRESHOLD: 2**20})
-    from steps.standalone import account, job, protection
+    from steps.standalone import account, job, protection, scenes
     from steps.standalone.stream import Recording
 
     if sum(option is not None for option in (key, key_file, write_key)) > 1:
@@ -116,15 +147,29 @@ def main(
     _check_folders(source, out, write_key or key_file)
     if speakers and per != "speaker":
         raise UserError("--speakers is for --per speaker")
+    kept, only = scenes.labels_of(keep), scenes.labels_of(protect)
+    asked = scenes.Wishes(turns, redact, kept, only, redact_by, people)
+    if turns and speakers:
+        raise UserError("--speakers: with --turns the turns say who speaks; leave it out")
     audio, n_other = job.find_audio(source, out)
-    groups = job.group_files(audio, per, job.read_speakers(speakers, source) if speakers else None)
+    said = asked.read(source, audio)
+    known = job.read_speakers(speakers, source) if speakers else None
+    # A label is one person everywhere.
+    same = bool(turns) and per == "speaker"
+    groups = {"": audio} if same else job.group_files(audio, per, known)
     used, fresh = job.choose_key(key, key_file)
     loaded = job.load_system(system, job.key_number(used), {"time": time} if time else {})
     ending, keeps = ends or loaded.anonymiser.ends, loaded.anonymiser.keeps_length
-    settings = {"system": loaded.digest, "per": per, "channels": channels, "level": level}
+    settings: dict[str, object] = {
+        "system": loaded.digest,
+        "per": per,
+        "channels": channels,
+        "level": level,
+    }
     settings |= {"time": time} if time else {}
     settings |= {"ends": ending} if ending != "keep" else {}
     settings |= {"names": "drawn"} if rename else {}
+    settings |= asked.settings(said, per)
     if not rename and (like := job.like_people(audio)):
         print(
             f"protect_folder.py: {len(like)} of {len(audio)} names have two words in a row with a "
@@ -144,20 +189,24 @@ def main(
         drawn = job.draw_names(used, given, table, fresh=fresh, begun=begun) if rename else {}
         journal.salt = str(drawn.pop(job.SALT, ""))
         work = protection.Work(source, out, loaded.anonymiser, channels, level, drawn, ending)
+        marks = {path: scenes.digest_of(scene, journal.salt) for path, scene in said.items()}
         ready = [
             path for path in audio
             if journal.has(drawn.get(path, path), source / path, work.target(path))
+            and journal.told(drawn.get(path, path)).get("said", "") == marks[path]
         ]  # fmt: skip
         told: dict[Path, dict[str, object]] = {
             path: {"status": "done", **journal.told(drawn.get(path, path))} for path in ready
         }
-        kept = "drawn, and written to a file" if write_key else "drawn, and forgotten"
-        which = {"key": kept if fresh else "given", "key_digest": job.fingerprint(used)}
+        keeping = "drawn, and written to a file" if write_key else "drawn, and forgotten"
+        copied = scenes.Texts.read(source, audio, said, same) if texts else None
+        left = [job.plain(p) for p in (copied.lost if copied else scenes.found(source, audio))]
+        which = {"key": keeping if fresh else "given", "key_digest": job.fingerprint(used)}
         about = {
             "source": job.plain(source.resolve()), "per": per, "channels": channels,
             "level": level, "ends": ending, "keeps_time": keeps,
             "system": {"path": job.plain(system), "digest": loaded.digest},
-            "renamed": rename, "other_files": n_other,
+            "renamed": rename, "other_files": n_other, **asked.told, "texts": left,
         }  # fmt: skip
 
         def tell(**run: object) -> Path:
@@ -177,7 +226,12 @@ def main(
         opened = protection.open_all(
             jobs, source, [path for name, _ in todo for path in groups[name]]
         )
+        opened = scenes.checked(opened, said)
         good = [found for path in files if isinstance(found := opened[path], Recording)]
+        named = {name: groups[name] for name, _ in todo}
+        columns = {own.path.relative_to(source): work.made_of(own) for own in opened.values()
+                   if isinstance(own, Recording)}  # fmt: skip
+        work.scenes.update(scenes.with_voices(said, named, columns, loaded.anonymiser, source))
         seconds = sum(found.seconds for found in good)
         takes = loaded.rate * max([seconds / jobs.nj, *(found.seconds for found in good)])
         lasts = f"about {clock_time(takes)} on cores like ours" if takes else "unknown time"
@@ -190,6 +244,10 @@ def main(
             bar.files += 1
             found = {"warnings": made.remarks, "seconds": lengths[path], **made.told}
             row = found if keeps and ending == "keep" else {"warnings": made.remarks}
+            row |= {"said": marks[path]} if marks[path] else {}
+            if copied:
+                later = made.told.get("seconds_later", 0.0)
+                copied.copy(path, work.target(path), said[path], later)
             # In OUT, where other lengths are hidden.
             journal.add(drawn.get(path, path), work.target(path), row)
             told[path] = {"status": "done", **found}

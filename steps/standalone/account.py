@@ -16,6 +16,11 @@ from utils.tables import read_json_object, write_file, write_json
 
 # Of each file, beside its length: seconds of what became of it.
 COLUMNS = {
+    "people": "people",
+    "turns": "turns",
+    "seconds_overlap": "overlap, in one voice (s)",
+    "seconds_clear": "in the clear (s)",
+    "removed": "removed: spans, seconds",
     "seconds_read": "words read anew (s)",
     "seconds_heard": "doubtful words, as heard (s)",
     "seconds_unread": "not readable, as heard (s)",

@@ -4,12 +4,12 @@ import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from tempfile import SpooledTemporaryFile
-from typing import NamedTuple
+from tempfile import SpooledTemporaryFile, TemporaryFile
+from typing import Any, NamedTuple
 
 import numpy as np
 import soundfile
@@ -27,8 +27,20 @@ from steps.anonymisers.registry import (
 from steps.audio import SAMPLE_RATE
 from steps.sources import SourceSpeaker, VoiceKey
 from steps.standalone.job import Jobs, Tick, made_name, plain, result_of
+from steps.standalone.people import (
+    Excerpt,
+    Part,
+    Scene,
+    Span,
+    hidden,
+    put,
+    put_tones,
+    voice_key,
+    widened,
+)
 from steps.standalone.stream import (
     Levels,
+    Loudness,
     Piece,
     Recording,
     convert_pieces,
@@ -52,6 +64,7 @@ _STRETCHES, _SECONDS = 12, 5.0
 _FEWEST = 100  # frames of 10 ms with voice: without any, a system leaves the speaker's own pitch
 MARK = "Synthetic speech: its voice was made by pseudovox"  # in the files, where they can hold it
 SILENT = 1e-3  # of full scale, which a silent file does not reach
+_BLOCK = 2**18  # samples of a file that is put together
 _HELD = 2**22  # bytes of a recording that memory holds
 UNREAD = "{:.1f} s of it could not be read anew, and keep what was heard"  # but for the voice
 _SERIAL = b"pvox"  # number of an Ogg stream, which libsndfile draws
@@ -74,6 +87,11 @@ class _Pieces:
         for piece, shape in self._told:
             found = np.frombuffer(self._file.read(math.prod(shape) * 8))
             yield replace(piece, samples=found.reshape(shape))
+
+    @property
+    def size(self) -> int:
+        """Samples, where none are shared."""
+        return sum(shape[0] for _, shape in self._told)
 
     @property
     def levels(self) -> Levels:
@@ -100,14 +118,15 @@ class Made(NamedTuple):
     (`base.TOLD`), and `seconds_later` that its speech begins than in the source."""
 
     remarks: list[str]
-    told: dict[str, float]
+    told: dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Work:
     """Settings for making files. channels: mixed down, or each by itself with one pseudo-speaker.
     level: one for all files, by the system's rule, or that of each piece's source. ends: of each
-    file, as `Anonymiser.ends`. names: those that were drawn; other files keep theirs."""
+    file, as `Anonymiser.ends`. names: those that were drawn; other files keep theirs. scenes: who
+    speaks when, of recordings where that is known."""
 
     source: Path
     out: Path
@@ -116,6 +135,7 @@ class Work:
     level: str = "one"
     names: Mapping[Path, Path] = field(default_factory=dict)
     ends: str | None = None  # the system's
+    scenes: dict[Path, Scene] = field(default_factory=dict)
 
     def target(self, path: Path) -> Path:
         """Path of the protected file."""
@@ -148,16 +168,16 @@ class Work:
             _unseen(target) as place,
             closing(_Pieces(target.parent)) as made,
         ):
-            for piece in self._convert(name, recording, f0, told):
+            for piece in self._convert(name, recording, f0, told, tick):
                 made.add(piece)
-                tick((len(piece.samples) - piece.after) / SAMPLE_RATE)
             noise = is_noise(made.levels)
             later = self._write(place, audio_format(target), recording.audio.subtype, made, noise)
         silent = noise or max(x.peak for own, _ in made.levels for x in own) < SILENT
         remarks = [*self.notes(recording), *_remarks(path, recording, silent, path in self.names)]
         if unread := told["seconds_unread"]:
             remarks.append(UNREAD.format(unread))
-        found = {what: round(float(seconds), 2) for what, seconds in told.items()}
+        found: dict[str, Any] = {what: round(float(seconds), 2) for what, seconds in told.items()}
+        found |= self.scenes.get(recording.path, Scene()).told
         if later is not None and self.anonymiser.keeps_length:
             found["seconds_later"] = round(later / SAMPLE_RATE, 3)
         return Made(remarks, found)
@@ -168,34 +188,96 @@ class Work:
         recording: Recording,
         f0: Mapping[int | None, F0Stats],
         told: Counter[str],
+        tick: Tick,
     ) -> Iterator[Piece]:
-        key = VoiceKey("spk", ("folder", name), ("folder", name))
+        """Yield pieces of a recording in which each person of each channel has a voice."""
+        scene, keeps = self.scenes.get(recording.path, Scene()), self.anonymiser.keeps_length
+        heard = replace(recording, hidden=hidden(scene.spans, len(recording)))
+        wanted, learnt = self.made_of(recording), dict[Part, F0Stats]()
+        channels = enumerate(wanted)
+        parts = [part for n, channel in channels for part in scene.parts(heard, n, channel)]
+
+        def say(part: Part, stretches: Sequence[Span]) -> Iterator[Piece]:
+            with closing(Excerpt.of(heard, stretches)) as own:
+                if part.person is None:
+                    blocks = (block[:, None] for block in own.blocks(part.channel))
+                    found = convert_pieces(blocks, [lambda x: x], keeps_length=keeps)
+                else:
+                    if part not in learnt:
+                        whole = [Excerpt.of(heard, part.stretches)] if part.person else []
+                        found_f0 = learn_f0(whole, part.channel) if whole else f0[part.channel]
+                        learnt[part] = found_f0
+                    voice = scene.voices.get((part.column, part.person), name)
+                    found = self._speak(own, part.channel, voice, learnt[part], told)
+                for piece in found:
+                    tick((len(piece.samples) - piece.after) / SAMPLE_RATE / len(wanted))
+                    yield piece
+
+        if len(wanted) == 1 and not keeps:  # turn by turn, one after another
+            turns = [(span, part) for part in parts for span in part.stretches]
+            for span, part in sorted(turns, key=lambda turn: turn[0]):
+                yield from say(part, [span])
+        elif len(parts) == 1 and not scene.spans:
+            yield from say(parts[0], parts[0].stretches)
+        else:
+            yield from self._in_place(parts, say, scene, recording)
+
+    def _speak(
+        self, own: Recording, channel: int | None, name: str, f0: F0Stats, told: Counter[str]
+    ) -> Iterator[Piece]:
+        """Yield pieces of a channel in the voice of a name."""
+        key, source = voice_key(name), SourceSpeaker(name, f0=f0)
 
         def counted(spoken: Spoken) -> Float64:
             told.update({x: s for x, s in spoken[1].items() if x in TOLD_AS})
             return spoken[0]
 
-        def convert(channel: int | None, samples: Float64) -> Float64:
-            source = SourceSpeaker(name, f0=f0[channel])
-            return counted(self.anonymiser.transform(samples, key, source))
-
-        wanted, keeps = self.made_of(recording), self.anonymiser.keeps_length
-        if len(wanted) > 1 and not keeps:
-            raise UserError(
-                f"{recording.path}: its channels would be of different lengths; take --channels mix"
-            )
         if self.anonymiser.words_alone:
-            words = (self.anonymiser.hear(x) for x, _ in pieces(recording.blocks(), context=0))
-            source = SourceSpeaker(name, f0=f0[wanted[0]])
+            words = (self.anonymiser.hear(x) for x, _ in pieces(own.blocks(channel), context=0))
             for spoken in self.anonymiser.say(" ".join(filter(None, words)), key, source):
                 yield Piece.of(counted(spoken))
             return
-        together = zip(*(recording.blocks(channel) for channel in wanted), strict=True)
-        blocks = (np.stack(parts, axis=1) for parts in together)
         yield from convert_pieces(
-            blocks, [partial(convert, channel) for channel in wanted], keeps_length=keeps,
-            context=self.anonymiser.context,
+            (block[:, None] for block in own.blocks(channel)),
+            [lambda samples: counted(self.anonymiser.transform(samples, key, source))],
+            keeps_length=self.anonymiser.keeps_length, context=self.anonymiser.context,
         )  # fmt: skip
+
+    def _in_place(
+        self,
+        parts: Sequence[Part],
+        say: Callable[[Part, Sequence[Span]], Iterator[Piece]],
+        scene: Scene,
+        recording: Recording,
+    ) -> Iterator[Piece]:
+        """Yield blocks of a recording whose parts are each converted as one recording, and put back
+        at their places, at the levels of the whole file."""
+        keeps, n = self.anonymiser.keeps_length, len(recording)
+        folder = self.target(recording.path.relative_to(self.source)).parent
+        with ExitStack() as stack:
+            made = [stack.enter_context(closing(_Pieces(folder))) for _ in parts]
+            places = [widened(part.stretches, n) for part in parts]
+            for part, own, held in zip(parts, places, made, strict=True):
+                for piece in say(part, own):
+                    held.add(piece)
+            levels = [level for held in made for level in held.levels]
+            gains = iter(level_of(levels, self.anonymiser, self.level)[1])
+            if not keeps:  # a channel each, which are not of one length
+                places = [[(0, held.size)] for held in made]
+                n = max(held.size for held in made)
+            file = stack.enter_context(TemporaryFile(dir=folder))
+            placed = np.memmap(file, np.float64, "w+", shape=(n, 1 + parts[-1].column))
+            for part, own, held in zip(parts, places, made, strict=True):
+                given = [next(gains) for _ in held.levels]
+                if part.person is None:
+                    given = [min(given)] * len(given)  # as it was, but for the level
+                put(placed[:, part.column], own, joined(held, given))
+            if keeps:
+                put_tones(placed, hidden(scene.spans, n), scene.by)
+            # At levels of its own, so that nothing more is changed.
+            same = [Loudness.of_all([x for source, _ in levels for x in source])] * placed.shape[1]
+            for at in range(0, n, _BLOCK):
+                yield Piece(np.array(placed[at : at + _BLOCK]), 0, 0, same, same)
 
     def _write(
         self, place: int, form: str | None, own: str, made: _Pieces, noise: bool

@@ -1,0 +1,273 @@
+"""What users say of their recordings before these are protected: turns, spans, people's labels; and
+the texts beside them, copied without names."""
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from steps.anonymisers.registry import Anonymiser
+from steps.standalone import turns
+from steps.standalone.people import REDACTED, Scene, draw_voices, of_channel
+from steps.standalone.stream import Recording
+from steps.standalone.turns import REDACT, Turn
+from utils.cli import UserError
+
+BESIDE, AUTO = "beside", "auto"
+_TABLES = (".tsv", ".csv", ".txt")
+_ALIKE = 0.002  # seconds by which two files may differ that say the same
+_BEYOND = 0.05  # seconds by which a span may end after the recording
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """Options of the program. turns, redact: a folder, BESIDE, or for turns AUTO; None: none. keep,
+    protect: labels of people who stay in the clear, or of whom all others do."""
+
+    turns: str | None = None
+    redact: str | None = None
+    keep: frozenset[str] = frozenset()
+    protect: frozenset[str] = frozenset()
+    by: str = "tone"
+    people: int | None = None
+
+    def __post_init__(self) -> None:
+        """UserError for options that are not for one another, and a folder that is not there."""
+        given = self.turns not in (None, AUTO)
+        if self.keep and self.protect:
+            raise UserError("--keep and --protect: give one of them")
+        if (self.keep or self.protect) and not given:
+            raise UserError(
+                "--keep, --protect: only where people's turns are given (--turns FOLDER or "
+                "beside); found ones may be wrong, and somebody would be heard unprotected"
+            )
+        for name in (self.turns, self.redact):
+            if name not in (None, BESIDE, AUTO) and not Path(str(name)).is_dir():
+                raise UserError(f"{name}: is not a folder; give one, or `beside`")
+        if self.people and self.turns != AUTO:
+            raise UserError("--people: is for --turns auto; given turns name the people")
+        if self.redact == AUTO:
+            raise UserError("--redact: nothing finds what must not be heard; give a folder")
+
+    @property
+    def told(self) -> dict[str, object]:
+        """What the account says of the options."""
+        kept = ", ".join(sorted(self.keep)), ", ".join(sorted(self.protect))
+        return {
+            "turns": self.turns and (AUTO if self.turns == AUTO else "given"),
+            "kept": kept[0], "only": kept[1], "redacted": self.redact and self.by,
+        }  # fmt: skip
+
+    def settings(self, said: Mapping[Path, Scene], per: str) -> dict[str, object]:
+        """What two runs must share, beside what is said of each recording."""
+        found = {name: value for name, value in self.told.items() if value}
+        found |= {"people": self.people} if self.people else {}
+        if self.turns and per != "file":  # voices are apart from those of all others
+            people = {tuple(sorted({turn.person for turn in s.turns})) for s in said.values()}
+            found["cast"] = hashlib.sha256(repr(sorted(people)).encode("utf-8")).hexdigest()[:4]
+        return found
+
+    def read(self, source: Path, audio: Sequence[Path]) -> dict[Path, Scene]:
+        """What files say of recordings. UserError for a file of spans that is of no recording, and
+        a label that nobody has."""
+        said, spans = dict[Path, list[Path]](), dict[Path, list[Path]]()
+        if self.turns not in (None, AUTO):
+            kinds = set(turns.KINDS) - ({".txt"} if self.turns == BESIDE else set())
+            said = turns.find(self._folder(self.turns, source), audio, kinds)
+        if self.redact:
+            folder = self._folder(self.redact, source)
+            spans = turns.find(folder, audio, turns.KINDS)
+            known = {file for files in spans.values() for file in files}
+            whole = "*" if self.redact != BESIDE else f"*.{REDACT}.*"
+            for file in sorted({*folder.rglob(whole)} - known):
+                if file.suffix.lower() in turns.KINDS and not file.name.startswith("."):
+                    raise UserError(
+                        f"{file}: says what must not be heard, but {source} has no recording of "
+                        "this name; put the name right, or take it away"
+                    )
+        found = dict[Path, Scene]()
+        for path in audio:
+            try:
+                files = [
+                    file for file in said.get(path, []) if not file.stem.endswith(f".{REDACT}")
+                ]
+                scene = Scene(_agreed(files), self._spans(spans.get(path, [])), by=self.by)
+                people = {turn.person for turn in scene.turns} - {""}
+                kept = people - self.protect if self.protect else people & self.keep
+                found[path] = replace(scene, kept=frozenset(kept))
+            except UserError as error:
+                found[path] = Scene(fault=str(error))
+        everybody = {turn.person for scene in found.values() for turn in scene.turns}
+        for label in sorted((self.keep | self.protect) - everybody):
+            raise UserError(f"--keep, --protect: {label}: nobody is called so in the turns")
+        return found
+
+    def _folder(self, name: str | None, source: Path) -> Path:
+        return source if name == BESIDE else Path(str(name))
+
+    def _spans(self, files: Iterable[Path]) -> tuple[Turn, ...]:
+        found = list[Turn]()
+        for file in files:
+            if file.suffix.lower() in (".rttm", ".cha"):
+                continue
+            table = file.suffix.lower() in _TABLES
+            if table and self.redact == BESIDE and not file.stem.endswith(f".{REDACT}"):
+                continue
+            found += turns.read_spans(file, table)
+        return tuple(sorted(found))
+
+
+def _agreed(files: Sequence[Path]) -> tuple[Turn, ...]:
+    """Turns that files of one recording say; UserError where they say different ones."""
+    found = [(file, turns.read_turns(file)) for file in files]
+    found = [(file, own) for file, own in found if any(turn.person for turn in own)]
+    for file, own in found[1:]:
+        same = len(own) == len(found[0][1]) and all(
+            abs(a.begin - b.begin) <= _ALIKE and abs(a.end - b.end) <= _ALIKE
+            and a.person.replace(" ", "_") == b.person.replace(" ", "_")
+            for a, b in zip(own, found[0][1], strict=True)
+        )  # fmt: skip
+        if not same:
+            raise UserError(f"{file}: says other turns than {found[0][0]}; take one of them away")
+    return tuple(found[0][1]) if found else ()
+
+
+def labels_of(text: str | None) -> frozenset[str]:
+    """Labels between commas."""
+    return frozenset(filter(None, map(turns.label, (text or "").split(","))))
+
+
+Opened = Mapping[Path, Recording | UserError]
+
+
+def checked(opened: Opened, said: Mapping[Path, Scene]) -> dict[Path, Recording | UserError]:
+    """Recordings, or UserError where what is said of one is faulty, or cannot be of it."""
+
+    def fault(path: Path, own: Recording) -> str:
+        scene, n = said[path], own.seconds + _BEYOND
+        late = [f"{span.end:.2f} s must not be heard" for span in scene.spans if span.end > n]
+        late += [f"{t.begin:.2f} s {t.person} speaks" for t in scene.turns if t.begin > n]
+        if late and not scene.fault:
+            return f"{own.path}: ends at {own.seconds:.2f} s, but up to {late[0]}; is it the file?"
+        return scene.fault
+
+    return {
+        path: UserError(fault(path, own))
+        if isinstance(own, Recording) and fault(path, own)
+        else own
+        for path, own in opened.items()
+    }
+
+
+def digest_of(scene: Scene, salt: str) -> str:
+    """Mark of what is said of a recording, enough to notice another; empty where nothing is."""
+    if not (scene.turns or scene.spans):
+        return ""
+    said = repr((salt, scene.turns, scene.spans, sorted(scene.kept), scene.by))
+    return hashlib.sha256(said.encode("utf-8", "surrogateescape")).hexdigest()[:4]
+
+
+def with_voices(
+    scenes: Mapping[Path, Scene],
+    groups: Mapping[str, Sequence[Path]],
+    channels: Mapping[Path, Sequence[int | None]],
+    anonymiser: Anonymiser,
+    source: Path,
+) -> dict[Path, Scene]:
+    """Scenes whose people have voices, which are apart where they are heard together. groups: files
+    by name of what shares a person of the same label. channels: of each file that is made. Keys of
+    what is returned are whole paths, in `source`."""
+    who = dict[Path, dict[tuple[int, str], str]]()
+    for name, path in ((name, path) for name, paths in groups.items() for path in paths):
+        wanted = channels.get(path, ())
+        for column, channel in enumerate(wanted):
+            said = of_channel(scenes[path].turns, channel)
+            for person in dict.fromkeys(turn.person for turn in said if turn.person):
+                who.setdefault(path, {})[column, person] = f"{name}\n{person}"
+            if not any(turn.person for turn in said):
+                one = name or path.as_posix()
+                key = f"{one}\n\n{column}" if len(wanted) > 1 else one
+                who.setdefault(path, {})[column, ""] = key
+    drawn = draw_voices(anonymiser, [[*dict.fromkeys(own.values())] for own in who.values()])
+    return {
+        source / path: replace(
+            scenes[path], voices={place: drawn[key] for place, key in own.items()}
+        )
+        for path, own in who.items()
+    }
+
+
+# ---- Texts beside recordings, copied with other names, times and, of spans, words.
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Subtitles and transcripts of recordings, and P1, P2 ... by people's names. lost: why some
+    cannot be read."""
+
+    files: Mapping[Path, Sequence[Path]]
+    names: Mapping[Path, Mapping[str, str]]
+    lost: Mapping[Path, str] = field(default_factory=dict)
+
+    @classmethod
+    def read(
+        cls, source: Path, audio: Sequence[Path], scenes: Mapping[Path, Scene], shared: bool
+    ) -> "Texts":
+        """Find and read them. shared: whether a name is the same person in all recordings."""
+        found, lost = turns.find(source, audio, turns.TEXTS), dict[Path, str]()
+        names, all_names = dict[Path, dict[str, str]](), dict[str, str]()
+        for path in audio:
+            own = names[path] = all_names if shared else {}
+
+            def note(turn: Turn, own: dict[str, str] = own) -> Turn:
+                if turn.person and turn.person.lower() != REDACT:
+                    own.setdefault(turns.label(turn.person), f"P{len(own) + 1}")
+                return turn
+
+            for turn in scenes[path].turns:
+                note(turn)
+            for file in found[path]:
+                try:
+                    turns.visit(file, note)
+                except UserError as error:
+                    lost[file] = str(error)
+        return cls(found, names, lost)
+
+    def copy(self, path: Path, target: Path, scene: Scene, later: float) -> None:
+        """Write the texts of a recording beside its protected version; later: seconds by which this
+        begins later."""
+        for file in self.files[path]:
+            if file not in self.lost:
+                change = _Change(self.names[path], scene.spans, later)
+                made = turns.Target(target.with_suffix(file.suffix), target.name)
+                turns.visit(file, change, made)
+
+
+@dataclass(frozen=True)
+class _Change:
+    names: Mapping[str, str]
+    spans: Sequence[Turn]
+    later: float
+
+    def __call__(self, turn: Turn) -> Turn:
+        begin, end = (max(0.0, at + self.later) for at in (turn.begin, turn.end))
+        new = turn._replace(begin=begin, end=end)
+        if turn.person.lower() == REDACT:
+            return new
+        words = turns.NAMED.sub("[name]", turn.words)
+        for span in self.spans:
+            own = words != turn.words and (span.begin, span.end) == (turn.begin, turn.end)
+            near = span.begin - REDACTED < turn.end and turn.begin < span.end + REDACTED
+            if not own and (near or turn.end == turns.NEVER) and words:
+                words = f"[{span.words}]"
+                break
+        for label, name in self.names.items():
+            if len(label) > 2:
+                words = re.sub(rf"(?<!\w){re.escape(label)}(?!\w)", name, words)
+        return new._replace(person=self.names.get(turns.label(turn.person), ""), words=words)
+
+
+def found(source: Path, audio: Sequence[Path]) -> list[Path]:
+    """Subtitles and transcripts of recordings, which lie beside them."""
+    return sorted(file for own in turns.find(source, audio, turns.TEXTS).values() for file in own)
