@@ -7,12 +7,15 @@ PYTEST = . ./path.sh && pytest -n 2 --dist loadfile --no-loadscope-reorder $${CI
 GIVEN := $(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name)))
 $(foreach name,$(GIVEN),$(eval override export $(name) := $$(value $(name))))
 # Of make protect and make evidence: IN and OUT are folders; docs/protect.md has all options.
-NAMES := IN OUT SYSTEM PER CHANNELS LEVEL TIME ENDS SPEAKERS KEY_FILE NJ RENAME
-SMALL := $(sort $(filter in out system per channels level time ends speakers key_file nj rename,$(GIVEN)))
+NAMES := IN OUT SYSTEM PER CHANNELS LEVEL TIME ENDS SPEAKERS KEY_FILE NJ RENAME TURNS PEOPLE PROTECT KEEP REDACT REDACT_BY TEXTS
+SMALL := $(sort $(filter in out system per channels level time ends speakers key_file nj rename turns people protect keep redact redact_by texts,$(GIVEN)))
 check = $(if $(SMALL),$(error make $@: nothing is called $(SMALL:%=%=); write $(NAMES:%=%=) in capital letters)) \
 	$(foreach name,IN OUT,$(if $(value $(name)),,$(error make $@: $(name) is missing; write make $@ IN=folder OUT=folder))) \
-	$(if $(filter-out x xtrue xfalse,x$(value RENAME)),$(error make $@: RENAME is true or false))
-OPTIONS = --per="$${PER:-file}" $${SPEAKERS:+--speakers="$$SPEAKERS"} $${KEY_FILE:+--key-file="$$KEY_FILE"} $${NJ:+--nj="$$NJ"}
+	$(foreach name,RENAME TEXTS,$(if $(filter-out x xtrue xfalse,x$(value $(name))),$(error make $@: $(name) is true or false)))
+OPTIONS = --per="$${PER:-file}" $${SPEAKERS:+--speakers="$$SPEAKERS"} $${KEY_FILE:+--key-file="$$KEY_FILE"} $${NJ:+--nj="$$NJ"} \
+	$${TURNS:+--turns="$$TURNS"}
+PEOPLE_OF = $${PEOPLE:+--people="$$PEOPLE"} $${PROTECT:+--protect="$$PROTECT"} $${KEEP:+--keep="$$KEEP"} \
+	$${REDACT:+--redact="$$REDACT"} $${REDACT_BY:+--redact-by="$$REDACT_BY"} $(if $(filter true,$(value TEXTS)),--texts)
 unexport CDPATH
 .PHONY: help setup recipe protect evidence test test-fast test-slurm test-browser lint clean
 
@@ -41,7 +44,7 @@ protect: # standard output is the stream's, so setting up speaks on the other on
 	@. ./path.sh && if [[ $$IN/$$OUT == -/- ]]; then \
 		exec steps/protect_stream.py --system="$${SYSTEM:-models/bn}" $${KEY_FILE:+--key-file="$$KEY_FILE"}; fi && \
 		steps/protect_folder.py --system="$${SYSTEM:-models/bn2}" $(OPTIONS) --channels="$${CHANNELS:-mix}" \
-		--level="$${LEVEL:-one}" $${TIME:+--time="$$TIME"} $${ENDS:+--ends="$$ENDS"} $(if $(filter true,$(value RENAME)),--rename) -- "$$IN" "$$OUT"
+		--level="$${LEVEL:-one}" $${TIME:+--time="$$TIME"} $${ENDS:+--ends="$$ENDS"} $(PEOPLE_OF) $(if $(filter true,$(value RENAME)),--rename) -- "$$IN" "$$OUT"
 
 evidence:
 	@: $(check)

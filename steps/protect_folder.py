@@ -11,6 +11,9 @@ Files with the same pseudo-speaker (--per) get the same voice. Which one is deci
 knows it, and the models, can find out who became whom. Without --key or --key-file a secret is
 drawn, and forgotten unless --write-key names a file.
 
+With --turns each person of a recording has a voice of their own, and with --redact spans are
+removed (docs/interview.md).
+
 Beside OUT, OUT.account.html and OUT.account.json say what was done with which file, for whoever
 must answer for it.
 
@@ -18,6 +21,7 @@ Exit status 3: some files could not be protected; they are named, also in OUT.fa
 OUT, and the others are done.
 """
 
+import logging
 import os
 import sys
 from collections import deque
@@ -140,6 +144,7 @@ def main(
     # pieces, a tenth of a gigabyte in all.
     tell_allocator({MMAP_THRESHOLD: 2**20})
     from steps.standalone import account, job, protection, scenes
+    from steps.standalone.people import in_words
     from steps.standalone.stream import Recording
 
     if sum(option is not None for option in (key, key_file, write_key)) > 1:
@@ -149,6 +154,13 @@ def main(
         raise UserError("--speakers is for --per speaker")
     kept, only = scenes.labels_of(keep), scenes.labels_of(protect)
     asked = scenes.Wishes(turns, redact, kept, only, redact_by, people)
+    if turns_only and turns != scenes.AUTO:
+        raise UserError("--turns-only: is for --turns auto, which finds turns")
+    if turns == scenes.AUTO and per != "file":
+        raise UserError(
+            f"--per {per}: turns that are found name people of one recording; find them "
+            "(--turns-only), name the people, and give them back (--turns FOLDER)"
+        )
     if turns and speakers:
         raise UserError("--speakers: with --turns the turns say who speaks; leave it out")
     audio, n_other = job.find_audio(source, out)
@@ -157,6 +169,20 @@ def main(
     # A label is one person everywhere.
     same = bool(turns) and per == "speaker"
     groups = {"": audio} if same else job.group_files(audio, per, known)
+    if turns == scenes.AUTO:
+        place = account.beside(out, "turns")
+        finder = job.Jobs(min(nj or len(os.sched_getaffinity(0)), len(audio)))
+        each = channels == "each"
+        logging.getLogger("speechbrain").setLevel(logging.WARNING)
+        for path, scene in scenes.find_turns(asked, finder, source, said, place, each):
+            said[path] = scene
+            clearly = "" if scene.sure is None else f"; {scene.sure:.0%} of it is clearly of one"
+            what = scene.fault or f"{in_words([scene.told])}{clearly}"
+            print(f"{job.plain(source / path)}: {what}", file=sys.stderr)
+        print(f"{job.plain(place)}: who speaks when, as it was heard; correct it, and give it "
+              f"back: --turns {job.plain(place)} (make: TURNS=)", file=sys.stderr)  # fmt: skip
+        if turns_only:
+            return
     used, fresh = job.choose_key(key, key_file)
     loaded = job.load_system(system, job.key_number(used), {"time": time} if time else {})
     ending, keeps = ends or loaded.anonymiser.ends, loaded.anonymiser.keeps_length
@@ -263,6 +289,16 @@ def main(
     for path in sorted(unread):
         why = protection.UNREAD.format(told[path]["seconds_unread"])
         print(f"protect_folder.py: {job.plain(source / path)}: {why}", file=sys.stderr)
+    for path, row in sorted(told.items()):
+        if "heard" in row:
+            why = protection.SEVERAL.format(row["heard"])
+            print(f"protect_folder.py: {job.plain(source / path)}: {why}", file=sys.stderr)
+    if turns:
+        print(f"{job.plain(source)}: {in_words(told.values())}")
+    if left:
+        some = ", ".join(left[:3]) + (f" and {len(left) - 3} more" if left[3:] else "")
+        print(f"protect_folder.py: {len(left)} subtitles and transcripts are left out: {some}; "
+              "--texts (make: TEXTS=true) copies what it can read", file=sys.stderr)  # fmt: skip
     listed = account.beside(out, "failed.txt")
     listed.unlink(missing_ok=True)
     for path in failed:

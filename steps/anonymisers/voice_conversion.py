@@ -239,7 +239,7 @@ class VoiceConversion(Anonymiser):
         pool = self._pool
         stats = [pool.f0(speaker) for speaker in pool.speakers]
         found = _distances(pool.xvectors, stats, self._centre)
-        half, quarter = np.quantile(found[0], 0.5), np.quantile(found[1], 0.25)
+        half, quarter = np.quantile(found[0], 0.75), np.quantile(found[1], 0.5)
         return np.maximum([half, quarter], np.finfo(float).tiny)
 
     def _make(self, key: VoiceKey, source: SourceSpeaker) -> Pseudo:

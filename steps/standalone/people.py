@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from steps.sources import VoiceKey
 from steps.standalone.stream import FADE, Recording
 from steps.standalone.turns import Turn
 from utils.arrays import Float64
+from utils.cli import clock_time
 
 Span = tuple[int, int]
 """First sample, and the one after the last, at 16 kHz."""
@@ -192,7 +193,8 @@ class Scene:
     """What is known of a recording before it is protected: turns, spans that must not be heard, and
     people who stay in the clear. voices: name of the pseudo-speaker by place of a channel in the
     output and person, who is empty where nobody is named. by: `tone` or `silence`, for spans.
-    fault: why nothing may be written of it."""
+    fault: why nothing may be written of it. sure: share of the speech that is clearly of one of the
+    people, where they were found."""
 
     turns: tuple[Turn, ...] = ()
     spans: tuple[Turn, ...] = ()
@@ -200,6 +202,7 @@ class Scene:
     voices: Mapping[tuple[int, str], str] = field(default_factory=dict)
     by: str = "tone"
     fault: str = ""
+    sure: float | None = None
 
     def parts(self, recording: Recording, column: int, channel: int | None) -> list[Part]:
         """Parts of a channel of the recording, which together are all of it."""
@@ -221,12 +224,23 @@ class Scene:
         if named:
             found |= {"people": len({t.person for t in named}), "turns": len(named)}
             found |= {"seconds_overlap": round(overlap(named), 2)}
+        if self.sure is not None:
+            found |= {"sure": round(self.sure, 3)}
         if self.kept:
             found |= {"seconds_clear": round(clear, 2)}
         kinds = dict.fromkeys(span.words for span in self.spans)
         spans = {kind: [s.end - s.begin for s in self.spans if s.words == kind] for kind in kinds}
         texts = [f"{kind}: {len(own)}, {sum(own):.1f} s" for kind, own in spans.items()]
         return found | ({"removed": "; ".join(texts)} if texts else {})
+
+
+def in_words(told: Iterable[Mapping[str, Any]]) -> str:
+    """People, turns and overlap of rows of the account."""
+    rows = list(told)
+    people, turns, seconds = (
+        sum(own.get(name, 0) for own in rows) for name in ("people", "turns", "seconds_overlap")
+    )
+    return f"{people} people, {turns} turns, {clock_time(seconds)} of overlap in one voice"
 
 
 # ---- Voices that are apart.

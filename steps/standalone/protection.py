@@ -26,6 +26,7 @@ from steps.anonymisers.registry import (
 )
 from steps.audio import SAMPLE_RATE
 from steps.sources import SourceSpeaker, VoiceKey
+from steps.standalone.hearing import count_people
 from steps.standalone.job import Jobs, Tick, made_name, plain, result_of
 from steps.standalone.people import (
     Excerpt,
@@ -67,6 +68,7 @@ SILENT = 1e-3  # of full scale, which a silent file does not reach
 _BLOCK = 2**18  # samples of a file that is put together
 _HELD = 2**22  # bytes of a recording that memory holds
 UNREAD = "{:.1f} s of it could not be read anew, and keep what was heard"  # but for the voice
+SEVERAL = "about {} people are heard; TURNS=auto (--turns auto) gives each a voice"
 _SERIAL = b"pvox"  # number of an Ogg stream, which libsndfile draws
 
 
@@ -177,7 +179,12 @@ class Work:
         if unread := told["seconds_unread"]:
             remarks.append(UNREAD.format(unread))
         found: dict[str, Any] = {what: round(float(seconds), 2) for what, seconds in told.items()}
-        found |= self.scenes.get(recording.path, Scene()).told
+        scene = self.scenes.get(recording.path, Scene())
+        found |= scene.told
+        wanted = self.made_of(recording)
+        if not scene.turns and (n := count_people(recording, wanted)) > 1:
+            found["heard"] = n
+            remarks.append(SEVERAL.format(n))
         if later is not None and self.anonymiser.keeps_length:
             found["seconds_later"] = round(later / SAMPLE_RATE, 3)
         return Made(remarks, found)

@@ -3,16 +3,20 @@ the texts beside them, copied without names."""
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from steps.anonymisers.registry import Anonymiser
 from steps.standalone import turns
+from steps.standalone.hearing import Heard, find_people
+from steps.standalone.job import Jobs, Tick
 from steps.standalone.people import REDACTED, Scene, draw_voices, of_channel
 from steps.standalone.stream import Recording
 from steps.standalone.turns import REDACT, Turn
 from utils.cli import UserError
+from utils.tables import replacing, write_file
 
 BESIDE, AUTO = "beside", "auto"
 _TABLES = (".tsv", ".csv", ".txt")
@@ -131,6 +135,51 @@ def _agreed(files: Sequence[Path]) -> tuple[Turn, ...]:
         if not same:
             raise UserError(f"{file}: says other turns than {found[0][0]}; take one of them away")
     return tuple(found[0][1]) if found else ()
+
+
+def find_turns(
+    asked: Wishes, jobs: Jobs, source: Path, said: Mapping[Path, Scene], folder: Path, each: bool
+) -> Iterator[tuple[Path, Scene]]:
+    """Yield recordings and scenes with the turns that are heard, which are written to a folder as
+    RTTM and TextGrid; those that are there, and no older than the recording, count instead."""
+    known, todo = turns.find(folder, [*said], turns.KINDS), list[tuple[Path, bool, int | None]]()
+    for path, scene in said.items():
+        own = replace(scene, turns=_agreed(known[path]))
+        n, at = len({turn.person for turn in own.turns}), (source / path).stat().st_mtime
+        if min((x.stat().st_mtime for x in known[path]), default=-1) < at or asked.people not in (
+            None, n
+        ):  # fmt: skip
+            todo.append((source / path, each, asked.people))
+        else:
+            yield path, own
+    for number, heard in jobs.run(_hear, todo):
+        path = todo[number][0].relative_to(source)
+        if isinstance(heard, UserError):
+            yield path, replace(said[path], fault=str(heard))
+            continue
+        target = folder / path.with_suffix(".rttm")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        rows = [turns.rttm_line(path.stem, turn) for turn in heard.turns]
+        write_file(target, "".join(rows))
+        tiers = dict[str, list[Turn]]()
+        for turn in heard.turns:
+            tiers.setdefault(turn.person, []).append(turn._replace(words=turn.person))
+        with replacing(target.with_suffix(".TextGrid")) as beside:
+            given = [(name, own, False) for name, own in tiers.items()]
+            turns.write_textgrid(beside, given, heard.seconds)
+        yield path, replace(said[path], turns=heard.turns, sure=heard.sure)
+
+
+def _hear(path: Path, each: bool, n: int | None, tick: Tick) -> Heard:
+    with closing(Recording.open(path)) as recording:
+        count = recording.audio.channels
+        found = list[Heard]()
+        for channel in range(count) if each and count > 1 else [None]:
+            first = len({turn.person for own in found for turn in own.turns})
+            found.append(find_people(recording, channel, n, first))
+        tick(recording.seconds)
+        said = tuple(sorted(turn for own in found for turn in own.turns))
+        return Heard(said, min(own.sure for own in found), recording.seconds)
 
 
 def labels_of(text: str | None) -> frozenset[str]:
