@@ -1,8 +1,10 @@
 """Conversations made of people who read, by a seed: who speaks when is known to the sample."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
+import soundfile
 
 from steps.audio import SAMPLE_RATE
 from steps.standalone.turns import Turn
@@ -32,7 +34,9 @@ def converse(
         turns.append(Turn(at / SAMPLE_RATE, end / SAMPLE_RATE, who))
         places[who], last = places[who] + 1, who
         early = rng.random() < OVERLAP
-        at = end + round((rng.uniform(-1.0, -0.2) if early else rng.uniform(0.1, 1.2)) * SAMPLE_RATE)
+        at = end + round(
+            (rng.uniform(-1.0, -0.2) if early else rng.uniform(0.1, 1.2)) * SAMPLE_RATE
+        )
 
 
 def _trimmed(samples: Float64) -> Float64:
@@ -40,3 +44,12 @@ def _trimmed(samples: Float64) -> Float64:
     loud = np.flatnonzero(np.abs(samples) > 0.02 * np.abs(samples).max())
     edge = round(_EDGE * SAMPLE_RATE)
     return samples[max(0, loud[0] - edge) : loud[-1] + edge]
+
+
+def readers(folder: Path, n: int, seed: int = 0) -> dict[str, list[Float64]]:
+    """Utterances of n people, drawn from a folder of LibriSpeech's."""
+    found = dict[str, list[Path]]()
+    for path in sorted(folder.rglob("*.flac")):
+        found.setdefault(path.name.split("-")[0], []).append(path)
+    who = np.random.default_rng(seed).choice(sorted(found), n, replace=False)
+    return {str(one): [soundfile.read(path)[0] for path in found[one]] for one in who}

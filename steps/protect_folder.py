@@ -226,7 +226,8 @@ def main(
         }
         keeping = "drawn, and written to a file" if write_key else "drawn, and forgotten"
         copied = scenes.Texts.read(source, audio, said, same) if texts else None
-        left = [job.plain(p) for p in (copied.lost if copied else scenes.found(source, audio))]
+        lost = copied.lost if copied else scenes.left_out(source, audio)
+        left = [job.plain(file.relative_to(source)) for file in lost]
         which = {"key": keeping if fresh else "given", "key_digest": job.fingerprint(used)}
         about = {
             "source": job.plain(source.resolve()), "per": per, "channels": channels,

@@ -317,6 +317,6 @@ class _Change:
         return new._replace(person=self.names.get(turns.label(turn.person), ""), words=words)
 
 
-def found(source: Path, audio: Sequence[Path]) -> list[Path]:
+def left_out(source: Path, audio: Sequence[Path]) -> list[Path]:
     """Subtitles and transcripts of recordings, which lie beside them."""
     return sorted(file for own in turns.find(source, audio, turns.TEXTS).values() for file in own)

@@ -308,7 +308,9 @@ def read_spans(path: Path, table: bool) -> list[Turn]:
     found = list[Turn]()
 
     def note(turn: Turn) -> Turn:
-        kind = turn.person if table else turn.words if turn.person.lower() == REDACT else ""
+        if not turn.end:  # of a tier as a whole
+            return turn
+        kind = turn.person if table else turn.words
         if table or turn.person.lower() == REDACT:
             found.append(Turn(turn.begin, turn.end, REDACT, kind.strip() or "span"))
         elif NAMED.search(turn.words):
