@@ -72,18 +72,16 @@ def main(
             f"{system}: changes how long speech is (rate, pauses, reads), and recordings are "
             "compared second by second; measure it by a recipe (run.sh)"
         )
-    if made.get("ends") == "one":
-        raise UserError(
-            f"{out}: silence at the ends has one length, and recordings are compared second by "
-            "second; protect them with --ends keep (make: ENDS=keep), or measure by a recipe"
-        )
-    judges, missing = evidence.load_judges(
-        loaded.anonymiser if loaded else None, made.get("level", "one")
-    )
+    level, ends = made.get("level", "one"), made.get("ends", "keep")
+    judges, missing = evidence.load_judges(loaded.anonymiser if loaded else None, level, ends)
     jobs = job.Jobs(min(nj or len(os.sched_getaffinity(0)), len(audio)))
     versions = job.Versions(out, audio, account.beside(out, job.TABLE))
     watch = progress("measure_evidence, which file is which", unit="comparisons")
-    held = Identity(jobs, source, out, watch)
+    cuts = account.cuts(out) if ends == "one" else {}  # recordings are compared second by second
+    held = Identity(jobs, source, out, watch, cuts={
+        source / path: (round(-16000 * own[0]), round(16000 * own[1]))
+        for path in audio if (own := cuts.get(job.plain(path)))
+    })  # fmt: skip
     held.identify(versions.names)
     pairs, left_out = evidence.pair_up(people, versions, held), held.left_out
     heard = dict[str, evidence.Heard]()

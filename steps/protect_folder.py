@@ -103,8 +103,9 @@ def main(
         "or each source's, which can tell who speaks",
     ] = "one",
     time: Annotated[
-        Literal["keep", "predicted"] | None, "When words that are read anew are said: where they "
-        "were, or as long as words usually last; left out: as SYSTEM has it. Others keep time"
+        Literal["keep", "map"] | None, "When words that are read anew are said: where they were; "
+        "or as long as words usually last, their times in OUT.times; left out: as SYSTEM has it. "
+        "Others keep time",
     ] = None,
     ends: Annotated[
         Literal["one", "keep"] | None, "Silence before and after the speech of a recording: one "
@@ -146,6 +147,7 @@ def main(
     from steps.standalone import account, job, protection, scenes
     from steps.standalone.people import in_words
     from steps.standalone.stream import Recording
+    from steps.standalone.times import TimeMap
 
     if sum(option is not None for option in (key, key_file, write_key)) > 1:
         raise UserError("--key, --key-file and --write-key: give one of them")
@@ -214,18 +216,23 @@ def main(
         given = [job.SALT, *audio]
         drawn = job.draw_names(used, given, table, fresh=fresh, begun=begun) if rename else {}
         journal.salt = str(drawn.pop(job.SALT, ""))
-        work = protection.Work(source, out, loaded.anonymiser, channels, level, drawn, ending)
+        times = account.beside(out, "times") if loaded.anonymiser.tells_words else None
+        work = protection.Work(
+            source, out, loaded.anonymiser, channels, level, drawn, ending, times
+        )
         marks = {path: scenes.digest_of(scene, journal.salt) for path, scene in said.items()}
         ready = [
             path for path in audio
             if journal.has(drawn.get(path, path), source / path, work.target(path))
+            and all(own.is_file() for own in work.tables(path))
             and journal.told(drawn.get(path, path)).get("said", "") == marks[path]
         ]  # fmt: skip
         told: dict[Path, dict[str, object]] = {
             path: {"status": "done", **journal.told(drawn.get(path, path))} for path in ready
         }
         keeping = "drawn, and written to a file" if write_key else "drawn, and forgotten"
-        copied = scenes.Texts.read(source, audio, said, same) if texts else None
+        timed = keeps or loaded.anonymiser.tells_words  # else nobody knows when what is said
+        copied = scenes.Texts.read(source, audio, said, same) if texts and timed else None
         lost = copied.lost if copied else scenes.left_out(source, audio)
         left = [job.plain(file.relative_to(source)) for file in lost]
         which = {"key": keeping if fresh else "given", "key_digest": job.fingerprint(used)}
@@ -234,6 +241,7 @@ def main(
             "level": level, "ends": ending, "keeps_time": keeps,
             "system": {"path": job.plain(system), "digest": loaded.digest},
             "renamed": rename, "other_files": n_other, **asked.told, "texts": left,
+            "times": job.plain(times) if times else None,
         }  # fmt: skip
 
         def tell(**run: object) -> Path:
@@ -274,7 +282,8 @@ def main(
             row |= {"said": marks[path]} if marks[path] else {}
             if copied:
                 later = made.told.get("seconds_later", 0.0)
-                copied.copy(path, work.target(path), said[path], later)
+                at = next((TimeMap.read(own) for own in work.tables(path)), lambda x: x + later)
+                copied.copy(path, work.target(path), said[path], at)
             # In OUT, where other lengths are hidden.
             journal.add(drawn.get(path, path), work.target(path), row)
             told[path] = {"status": "done", **found}
@@ -288,7 +297,7 @@ def main(
     for note in (f"{found.path}: {note}" for found in good for note in work.notes(found)):
         print(f"protect_folder.py: {job.plain(note)}", file=sys.stderr)
     for path in sorted(unread):
-        why = protection.UNREAD.format(told[path]["seconds_unread"])
+        why = protection.UNREAD.format(f"{told[path]['seconds_unread']:.1f} s")
         print(f"protect_folder.py: {job.plain(source / path)}: {why}", file=sys.stderr)
     for path, row in sorted(told.items()):
         if "heard" in row:
@@ -317,6 +326,10 @@ def main(
           f"{len(todo)} pseudo-speakers")  # fmt: skip
     if rename:
         print(f"{job.plain(table)}: which file is which; keep it apart from {shown}, or remove it")
+    if times:
+        print(
+            f"{job.plain(times)}: when each word was said, and is now; keep it apart from {shown}"
+        )
     print("\n".join(loaded.limits))
     print(f"{job.plain(page)}: the account of what was done, to read and to keep")
     if failed:

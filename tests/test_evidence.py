@@ -308,11 +308,34 @@ def test_other_lengths_by_our_own_rate_were_called_no_protected_version(folder, 
     refuses("changes how long speech is", run, folder / "in", folder / "out")
 
 
-def test_recordings_whose_ends_were_changed_are_not_compared(folder: Path, tmp_path: Path) -> None:
-    """Second by second they no longer fit."""
+def test_recordings_whose_ends_were_changed_were_not_compared(folder: Path, tmp_path: Path) -> None:
+    """They are, with the part of each recording that its version has: swapped names are found, an
+    original is, and so is where versions lie; a folder without an account cannot say."""
+    rng = np.random.default_rng(0)
+    for i, path in enumerate(sorted((folder / "in").glob("*.wav"))):
+        lead, rest = (1e-4 * rng.standard_normal(round(16000 * x)) for x in (i % 3, (i % 4) / 2))
+        write(tmp_path / "in" / path.name, np.concatenate((lead, soundfile.read(path)[0], rest)))
     given = ("--system", SYSTEM, "--nj", 1, "--key-file", folder / "key", "--ends", "one")
-    assert protect([str(word) for word in (*given, folder / "in", tmp_path / "out")]) == 0
-    refuses("silence at the ends has one length", run, folder / "in", tmp_path / "out")
+    ins, out = tmp_path / "in", tmp_path / "out"
+    assert protect([str(word) for word in (*given, ins, out)]) == 0
+    assert run("--per", "speaker", ins, out) == 0
+    told = json.loads((tmp_path / "out.evidence.json").read_text())
+    assert len(told["recordings"]) == 9 and not told["wrong"]
+    attacks = {own["attacker"]: own for own in told["attacks"]}
+    assert list(attacks) == ["unprotected", "ignorant", "lazy_informed"]
+    shutil.copy(ins / "ben-2.wav", out / "ben-2.wav")
+    (out / "ann-1.wav").rename(tmp_path / "other")
+    (out / "cat-2.wav").rename(out / "ann-1.wav")
+    (tmp_path / "other").rename(out / "cat-2.wav")
+    refuses("not what their names say", run, "--per", "speaker", ins, out, kind=LossError)
+    told = json.loads((tmp_path / "out.evidence.json").read_text())
+    assert {name: (own["is"], own["of"]) for name, own in told["wrong"].items()} == {
+        "ben-2.wav": ("original", "ben-2.wav"),
+        "ann-1.wav": ("swapped", "cat-2.wav"),
+        "cat-2.wav": ("swapped", "ann-1.wav"),
+    }
+    (tmp_path / "out.account.json").unlink()
+    refuses("out.account.json", run, "--per", "speaker", ins, out)
 
 
 def test_recordings_that_cannot_be_compared_are_left_out_and_named(bad, capsys):
@@ -435,15 +458,17 @@ def test_a_fault_of_a_judge_named_no_file(folder, tmp_path, monkeypatch, capsys)
     assert re.search("left out: .*cat-1.wav: a fault .*ZeroDivision", capsys.readouterr().err)
 
 
-@pytest.mark.parametrize("level", ["one", "source"])
-def test_the_attacker_with_the_system_heard_another_level(folder, tmp_path, level):
-    """They protect as `make protect` does, at the level that it writes."""
+@pytest.mark.parametrize(("level", "ends"), [("one", "keep"), ("source", "keep"), ("one", "one")])
+def test_the_attacker_with_the_system_heard_another_level(folder, tmp_path, level, ends):
+    """They protect as `make protect` does, at the level and with the ends that it writes."""
     write(tmp_path / "in/ben-1.wav", 0.2 * soundfile.read(folder / "in/ben-1.wav")[0])
     words = ("--system", SYSTEM, "--nj", 1, "--key-file", folder / "key", "--level", level)
-    assert protect([str(word) for word in (*words, tmp_path / "in", tmp_path / "out")]) == 0
+    folders = ("--ends", ends, tmp_path / "in", tmp_path / "out")
+    assert protect([str(word) for word in (*words, *folders)]) == 0
     samples, made = (soundfile.read(tmp_path / side / "ben-1.wav")[0] for side in ("in", "out"))
     system = load_system(SYSTEM, key_number(KEY)).anonymiser
-    assert np.abs(protect_samples(samples, "ben-1.wav", system, level) - made).max() < 1e-4
+    again = protect_samples(samples, "ben-1.wav", system, level, ends)
+    assert np.abs(again - made).max() < 1e-4
 
 
 def test_a_copy_counted_as_another_person(folder, tmp_path, capsys):

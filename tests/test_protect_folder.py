@@ -22,6 +22,8 @@ from steps.standalone import job, protection
 from steps.standalone.job import like_people
 from steps.standalone.protection import Work
 from steps.standalone.stream import Recording, convert_pieces, joined, pieces
+from steps.standalone.times import TimeMap
+from steps.synthesis.base import WORDS
 from steps.synthesis.f0 import F0Stats
 from tests.recipes import ROOT
 from tests.refusals import refuses
@@ -616,6 +618,48 @@ def test_the_journal_told_the_lengths_that_a_rate_had_changed(tmp_path, monkeypa
     rows = [row for line in lines[1:] if (row := json.loads(line))["source"]]
     assert [row["told"] for row in rows] == [{"warnings": []}] * 6
     assert [row["file"] for row in rows] == sorted(row["file"] for row in rows)
+
+
+@pytest.mark.parametrize("ends", ["keep", "one"])
+def test_times_of_words_lie_beside_the_folder(folder, tmp_path, monkeypatch, capsys, ends):
+    """Of all pieces of a long file; nothing of them is in OUT. A file without is made anew."""
+
+    def transform(self: McAdams, wave: np.ndarray, *_: object) -> Any:
+        return wave[::2], {WORDS: [(0.2, 0.4, 0.1, 0.2, "so")], "seconds_unread": 0.5}
+
+    for name, value in (("transform", transform), ("keeps_length", False), ("tells_words", True)):
+        monkeypatch.setattr(McAdams, name, value)
+    write(folder / "long.wav", np.concatenate((np.zeros(8000), speechlike(45.0))))
+    words = ("--key", KEY, "--ends", ends, folder, tmp_path / "out")
+    assert run(*words) == 0
+    assert f"{tmp_path}/out.times: when each word was said" in capsys.readouterr().out
+    tables = {path: path.read_text() for path in (tmp_path / "out.times").rglob("*.tsv")}
+    assert len(tables) == 5 and tmp_path / "out.times/sub dir/bert-1.ogg.tsv" in tables
+    found = TimeMap.read(tmp_path / "out.times/long.wav.tsv")
+    said = [span for span in found.spans if span.word]
+    assert len(said) > 2 and said[0][:2] == (0.2, 0.4)
+    by = said[-1].new_begin - said[-1].old_begin / 2
+    assert by == pytest.approx(0 if ends == "keep" else -0.13, abs=0.02)
+    for span in said[1:]:  # all times are halved; the first word was said in silence
+        assert (
+            found(span.old_begin)
+            == span.new_begin
+            == pytest.approx(span.old_begin / 2 + by, abs=2e-3)
+        )
+    assert found.old[-1] == 45.5
+    assert found.new[-1] == pytest.approx(len(samples(tmp_path / "out/long.wav")) / 16000, abs=1e-3)
+    silent = TimeMap.read(tmp_path / "out.times/sub dir/bert-2.wav.tsv")
+    assert silent.spans == [(0, 0.5, 0, 0.5, ""), (0.5, 0.5, 0.5, 0.5, "")]
+    journal = (tmp_path / "out/.protected.jsonl").read_text()
+    assert "some of it could not be read" in journal
+    assert not re.search("seconds|[0-9][.][0-9]", journal)
+    page = (tmp_path / "out.account.html").read_text()
+    assert "keep it apart from what you hand on" in page and "out.times" in page
+    (tmp_path / "out.times/long.wav.tsv").unlink()
+    (folder / "anna-1.wav").write_bytes(b"RIFF")
+    refuses("not protected", run, *words, kind=LossError)
+    del tables[tmp_path / "out.times/anna-1.wav.tsv"]
+    assert {path: path.read_text() for path in (tmp_path / "out.times").rglob("*.tsv")} == tables
 
 
 def test_a_new_secret_gave_the_names_of_an_old_table(folder, tmp_path):

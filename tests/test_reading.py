@@ -28,17 +28,19 @@ from steps.content.reading import (
     frames_of,
     heard_words,
     in_place,
+    in_time,
     names_of,
     parts_of,
     phones_of,
     settled,
     sizes_of,
-    sure_of,
     symbols_of,
     words_of,
+    written,
 )
 from steps.sources import SourceSpeaker, VoiceKey
 from steps.standalone.job import load_system
+from steps.standalone.times import Span, TimeMap, laid_out
 from steps.synthesis import bottleneck, bottleneck_training
 from steps.synthesis import content as bn_content
 from steps.synthesis.base import load_synthesiser
@@ -248,12 +250,27 @@ def test_words_are_said_in_their_place() -> None:
     assert [x.lasts for x in filled] == [1] * 6
 
 
-def test_doubt_is_that_of_the_words_that_are_spelt_together() -> None:
+def test_times_are_mapped_between_the_edges_of_words(tmp_path: Path) -> None:
+    """By hand: within a word, within the pause before it, at the edges, and behind the end."""
+    spans = [Span(1, 2, 0.5, 1, "one"), Span(2, 3, 1, 1.2, "two"), Span(4, 4, 1.6, 1.6)]
+    TimeMap(spans).write(tmp_path / "sub" / "a.tsv")
+    found = TimeMap.read(tmp_path / "sub" / "a.tsv")
+    assert found.spans == spans
+    times = [0, 0.5, 1, 1.5, 2, 2.5, 3, 3.5, 4, 9]
+    assert [found(x) for x in times] == pytest.approx(
+        [0, 0.25, 0.5, 0.75, 1, 1.1, 1.2, 1.4, 1.6, 1.6]
+    )
+    assert TimeMap([])(3) == 0
+    for line, why in (("1\t2\tx\t3\tw", ":2: not four times"), ("2\t1\t2\t3\tw", "span 1: begins")):
+        (tmp_path / "b.tsv").write_text(f"header\n{line}\n")
+        refuses(why, TimeMap.read, tmp_path / "b.tsv")
+
+
+def test_words_that_are_spelt_together_are_written_as_several() -> None:
     text = "One of the 1,000 — well-known places."
     words = words_of(phones_of(text))
     assert len(words) == 6  # one, of the, one, thousand, well-known, places
-    sure = sure_of(words, text, [0.9, 0.8, 0.7, 0.6, 0.1, 0.5, 0.4])
-    assert sure.tolist() == [0.9, 0.7, 0.6, 0.6, 0.5, 0.4]
+    assert written(words, text) == [[0], [1, 2], [3], [3], [5], [6]]
     assert heard_words(Heard("a b"), np.zeros(1)) == ("a b", [1.0, 1.0])
 
 
@@ -276,17 +293,19 @@ def placed(reads: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
         "steps.content.reading.agreement", lambda read, heard, words: np.ones(len(words))
     )
 
-    def make(text: str, sure: Sequence[float] = (), doubt: float = 0.5) -> Any:
+    def make(
+        text: str, sure: Sequence[float] = (), doubt: float | None = 0.5, time: str = "keep"
+    ) -> Any:
         monkeypatch.setattr(bottleneck, "make_recogniser", lambda name: Heard(text, sure))
-        return load_synthesiser(reads, own_f0=True, reads="some", time="keep", doubt=doubt)
+        return load_synthesiser(reads, own_f0=True, reads="some", time=time, doubt=doubt)
 
     return make
 
 
 def test_reading_in_place_keeps_samples_and_nothing_between_the_words(placed: Any) -> None:
     one, other = voice(3.0, 120, 550), voice(3.0, 230, 700)
-    made, told = placed(TEXT).tell(one, target(), np.copy)
-    assert len(made) == len(one)
+    made, told, words = placed(TEXT).tell(one, target(), np.copy)
+    assert len(made) == len(one) and not words
     assert told["read"] == pytest.approx(1.16) and not told["heard"]  # pauses of 10 became 12
     assert "unread" not in told
     assert (made == placed(TEXT).convert(0.3 * other, target(), np.copy)).all()
@@ -297,17 +316,68 @@ def test_what_is_doubtful_stays_as_it_was_heard(placed: Any) -> None:
     """Only there does the source count; from a doubt on that a setting says; else all is heard."""
     one, other = voice(3.0, 120, 550), voice(3.0, 230, 700)
     sure, text = [1.0, 0.4, 1.0], "Dogs walk slowly."
-    first, told = placed(text, sure).tell(one, target(), np.copy)
+    first, told, _ = placed(text, sure).tell(one, target(), np.copy)
     second = placed(text, sure).convert(other, target(), np.copy)
     assert told["heard"] == pytest.approx(0.38) and told["read"] == pytest.approx(0.78)
     frames = np.abs(first - second).reshape(-1, 160).max(axis=1)
     assert frames[80:118].max() > 10 * frames[200:].max()
     assert placed(text, sure, doubt=0.7).tell(one, target(), np.copy)[1]["heard"] == 0
     for words, chances in ((text, [0.2, 0.2, 0.4]), ("", []), ("so " * 99, [1.0] * 99)):
-        made, told = placed(words, chances).tell(one, target(), np.copy)
+        made, told, _ = placed(words, chances).tell(one, target(), np.copy)
         assert told == {"unread": 3.0}
         assert len(made) == len(one)
         assert made.any()
+
+
+def test_words_in_their_usual_time_are_told_and_doubtful_ones_keep_theirs(placed: Any) -> None:
+    """In the time of the words alone but for the doubtful word, whose 40 frames are the source's;
+    without repair nothing but the words counts, and what cannot be read keeps its time."""
+    one, other, text = voice(3.0, 120, 550), voice(3.0, 230, 700), "Dogs walk slowly."
+    lasts: Any = {}
+    for sure in ([1.0, 1.0, 1.0], [1.0, 0.4, 1.0]):
+        made, told, words = placed(text, sure, time="map").tell(one, target(), np.copy)
+        assert [word[:2] for word in words] == [(0.3, 0.7), (0.8, 1.2), (1.3, 1.7)]
+        assert [word[4] for word in words] == ["Dogs", "walk", "slowly."]
+        assert words[0][2] == 0.12 and words[1][2:4] == (words[0][3], words[2][2])
+        assert len(made) == pytest.approx(16000 * (words[2][3] + 0.23))  # a full stop, less 0.12
+        lasts[sure[1]] = [end - begin for _, _, begin, end, _ in words]
+        assert told["heard"] == (0 if sure[1] == 1 else 0.38)
+        again = placed(text, sure, time="map").convert(other, target(), np.copy)
+        assert ((made - again) ** 2).any() == (sure[1] != 1)
+    assert lasts[0.4][1] == pytest.approx(0.4) != lasts[1.0][1]
+    assert lasts[0.4][::2] == pytest.approx(lasts[1.0][::2])
+    begin, end = (round(x * 100) for x in words[1][2:4])
+    frames = np.abs(made - again).reshape(-1, 160).max(axis=1)
+    assert frames[begin:end].max() > 5 * frames[-15:].max()
+    made, told, words = placed(text, [0.2, 0.2, 0.4], time="map").tell(one, target(), np.copy)
+    assert told == {"unread": 3.0} and not words and len(made) == len(one)
+    alone = placed(text, [0.1] * 3, doubt=None, time="map").tell(one, target(), np.copy)
+    assert alone.seconds.keys() == {"read"} and not alone.words
+
+
+def test_phones_last_as_usual_but_in_words_that_are_kept() -> None:
+    phones = [x._replace(lasts=x.lasts or 5) for x in phones_of("No, dogs!", goes_on=True)]
+    made, spans = in_time(phones, {})
+    assert made == phones and [x.lasts for x in made if x.name == SILENCE] == [12, 20, 23]
+    assert spans == [(12, 22), (42, 62)]
+    made, spans = in_time(phones, {0: 7})
+    assert spans == [(12, 19), (39, 59)] and [x.lasts for x in made[:4]] == [12, 3, 4, 20]
+
+
+def test_times_of_pieces_follow_one_another() -> None:
+    """What was not read keeps its time, also where its begin was cut off."""
+    word = (0.5, 1.0, 0.1, 0.4, "so")
+    spans = laid_out([(3.0, 3.0, ()), (2.0, 1.0, [word])])
+    assert spans == [(0, 3, 0, 3, ""), (3.5, 4, 3.1, 3.4, "so"), (5, 5, 4, 4, "")]
+    found = TimeMap(spans).moved(-2.0, 1.75)
+    assert found.spans == [
+        (2, 3, 0, 1, ""),
+        (3.5, 4, 1.1, pytest.approx(1.4), "so"),
+        (5, 5, 1.75, 1.75, ""),
+    ]
+    assert [found(x) for x in (1, 2.5, 3, 4, 7)] == pytest.approx([0, 0.5, 1, 1.4, 1.75])
+    longer = TimeMap(spans).moved(0.5, 4.75)
+    assert longer(3.5) == pytest.approx(3.6) and longer(5) == 4.75
 
 
 def test_only_a_network_with_a_reader_reads(trained: Path) -> None:
@@ -321,7 +391,7 @@ def test_only_a_network_with_a_reader_reads(trained: Path) -> None:
         ("bn_x\nf0: predicted\nkeep: [energy]\nreads: moonshine", "and keep empty"),
         ("world\nreads: moonshine", "reads: this setting belongs to synthesiser: bn_<name>"),
         ("bn_x\nf0: predicted\ntime: keep", "time: it is of what is read (reads)"),
-        ("bn_x\nf0: predicted\nreads: moonshine\ndoubt: 0.5", "only with time: keep"),
+        ("bn_x\nf0: predicted\ndoubt: 0.5", "doubt: it is of what is read (reads)"),
     ],
 )
 def test_settings_that_reading_does_not_go_with(text: str, why: str, tmp_path: Path) -> None:
@@ -351,23 +421,28 @@ def test_the_shipped_reader_is_understood(monkeypatch: pytest.MonkeyPatch) -> No
 
 @needs_wheel
 @pytest.mark.corpora
-def test_words_of_real_speech_stay_where_they_were(
-    corpora: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("time", ["keep", "map"])
+def test_words_of_real_speech_are_where_they_were_or_where_the_table_says(
+    corpora: Path, monkeypatch: pytest.MonkeyPatch, time: str
 ) -> None:
     """Within 50 ms for 95 % of their ends, by the aligner, and German is not read."""
     monkeypatch.undo()
-    system = load_system(ROOT / "models/place", 0).anonymiser
+    system = load_system(ROOT / "models/place", 0, {"time": time}).anonymiser
     recogniser, aligner, far = MoonshineRecogniser(), Aligner(), list[bool]()
     for utt in ("1673-143396-0002", "2086-149220-0008", "2902-9008-0011"):
         wave = read_audio(utt, f"{corpora}/librispeech_dev/audio/{utt}.mp3").samples
         key, source = VoiceKey("spk", (utt,)), SourceSpeaker("s")
         made, told = system.transform(wave, key, source)
-        assert len(made) == len(wave)
+        assert (len(made) == len(wave)) == (time == "keep")
         assert told["seconds_unread"] == 0 < told["seconds_read"]
         assert (made == system.transform(wave, key, source)[0]).all()
         words = names_of(words_of(phones_of(recogniser.recognise(utt, wave).words)))
-        places = [aligner.find(utt, x, words) for x in (wave, made)]
-        far += (np.abs(np.subtract(*places)) > 5).ravel().tolist()
+        before, after = (np.array(aligner.find(utt, x, words)) for x in (wave, made))
+        if time == "map":
+            moved = np.array([span[:4] for span in cast(Any, told["words"])]) * 100
+            assert (before == np.rint(moved[:, :2])).all()
+            before = moved[:, 2:]
+        far += (np.abs(after - before) > 5.01).ravel().tolist()
     assert len(far) > 50
     assert np.mean(far) <= 0.05
     german = read_audio("g", f"{corpora}/emodb/wav/12a02Wa.flac").samples

@@ -97,7 +97,7 @@ def pair_up(people: Mapping[str, Sequence[Path]], versions: Versions, held: Iden
         try:
             if not made.is_file():
                 raise UserError(f"{made}: is missing; protect it first (make protect)")
-            pair = Pair(plain(path), person, Recording.open(own), Recording.open(made))
+            pair = Pair(plain(path), person, held.open(own), Recording.open(made))
             before, after = pair.original.seconds, pair.protected.seconds
             of_own, as_made = True, True
             if name == versions.names[path]:
@@ -125,13 +125,14 @@ def pair_up(people: Mapping[str, Sequence[Path]], versions: Versions, held: Iden
 @dataclass(frozen=True)
 class Judges:
     """All who hear; what is not installed is not among the encoders, or None. system: what the
-    attacker who knows it protects with, at a level as `make protect` has it."""
+    attacker who knows it protects with, at a level and with ends as `make protect` has them."""
 
     encoders: Mapping[str, Encoder]
     recogniser: Recogniser | None
     estimate: Callable[[Float64], Quality]
     system: Anonymiser | None
     level: str = "one"
+    ends: str = "keep"
 
     def hear(self, pair: Pair, tick: Tick) -> Heard:
         """Hear a pair; UserError where a half has too little speech."""
@@ -141,7 +142,9 @@ class Judges:
         if not all(half.any() for half in halves.values()):
             raise UserError("half of it is silent, before or after")
         if self.system is not None:
-            halves[AGAIN] = protect_samples(halves[KNOWN], pair.person, self.system, self.level)
+            halves[AGAIN] = protect_samples(
+                halves[KNOWN], pair.person, self.system, self.level, self.ends
+            )
         vectors = {
             name: {side: _vector(encoder, half) for side, half in halves.items()}
             for name, encoder in self.encoders.items()
@@ -172,7 +175,7 @@ EVALUATORS = {**dict.fromkeys(VOICES, "cosine"), **WRITTEN}
 the file as it is written."""
 
 
-def load_judges(system: Anonymiser | None, level: str) -> tuple[Judges, dict[str, str]]:
+def load_judges(system: Anonymiser | None, level: str, ends: str) -> tuple[Judges, dict[str, str]]:
     """All who hear, and why others, by name, cannot; UserError without an encoder of voices."""
     found, missing = dict[str, Any](), dict[str, str]()
     makers: dict[str, Callable[[str], Any]] = {
@@ -187,7 +190,7 @@ def load_judges(system: Anonymiser | None, level: str) -> tuple[Judges, dict[str
     words = found.pop(WORDS, None)
     if not found.keys() & VOICES:
         raise UserError(missing[VOICES[0]])
-    return Judges(found, words, load_estimator(), system, level), missing
+    return Judges(found, words, load_estimator(), system, level, ends), missing
 
 
 def _vector(encoder: Encoder, half: Float64) -> Float32:

@@ -3,7 +3,7 @@ who stand under two names."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,7 +12,7 @@ from scipy.signal import correlate, csd, welch
 
 from steps.audio import SAMPLE_RATE
 from steps.standalone.job import Jobs, Tick, find_audio, plain, with_name
-from steps.standalone.stream import Recording
+from steps.standalone.stream import Cut, Recording
 from utils.arrays import Float32, Float64, Int64
 from utils.cli import UserError
 
@@ -46,16 +46,32 @@ def halves(recording: Recording, most: float) -> tuple[Float64, Float64]:
     return first, recording.read(max(n // 2, n - most), n)
 
 
-def _read(path: Path) -> tuple[Float64, Float64]:
-    with closing(Recording.open(path)) as recording:
+@dataclass(frozen=True)
+class Place:
+    """Path of a file, and the samples from which on it counts, which may be below 0, and how many;
+    None: all."""
+
+    path: Path
+    cut: tuple[int, int] | None = None
+
+    def open(self) -> Recording:
+        """Open it; UserError for a file that cannot be read whole, or is empty."""
+        whole = Recording.open(self.path)
+        if self.cut is None:
+            return whole
+        return Cut(whole.path, whole.audio, whole.alone, begin=self.cut[0], lasts=self.cut[1])
+
+
+def _read(place: Place) -> tuple[Float64, Float64]:
+    with closing(place.open()) as recording:
         return halves(recording, SECONDS)
 
 
-def contours(path: Path, _: Tick) -> Float32:
+def contours(place: Place, _: Tick) -> Float32:
     """Contours (2, d) of loudness in the halves of a file, of mean 0 and length 1, or 0 where it
     does not move; UserError where it cannot be read."""
     found = np.zeros((2, _WIDTH), np.float32)
-    for own, samples in zip(found, _read(path), strict=True):
+    for own, samples in zip(found, _read(place), strict=True):
         frames = samples[: len(samples) // FRAME * FRAME].reshape(-1, FRAME)
         if len(frames):
             loudness = np.log(np.mean(frames**2, axis=1) + 1e-12)
@@ -77,10 +93,13 @@ def correlations(one: Float32, other: Float32) -> Float32:
     return found
 
 
-def coherences(one: Path, other: Path, _: Tick) -> tuple[float, ...]:
+def coherences(one: Place, other: Place, _: Tick) -> tuple[float, ...]:
     """Coherence of each half of two files, 0 to 1, whatever their levels, signs, filters, and lag
-    of at most 0.2 s. UserError where one cannot be read."""
-    return tuple(map(_coherence, _read(one), _read(other)))
+    of at most 0.2 s; also where the second file has ends that count no longer, as an original has
+    that was passed on. UserError where one cannot be read."""
+    whole = replace(other, cut=None)
+    found = [map(_coherence, _read(one), _read(own)) for own in {other, whole}]
+    return tuple(map(max, zip(*found, strict=True)))
 
 
 def _coherence(a: Float64, b: Float64) -> float:
@@ -122,8 +141,8 @@ class Identity:
     whose: recording that each file of OUT is a version of, but for those of none, where others are
     of theirs; wrong: files of OUT that are not what their names say, of `WRONG`; coherence: of
     those that hold an original with it. copies: files of IN, and the earlier one that is the same
-    recording. unread: why files could not be compared, by whole path; left_out: why
-    recordings are not attacked.
+    recording. cuts: see `Place`, of recordings whose version has other ends. unread: why files
+    could not be compared, by whole path; left_out: why recordings are not attacked.
     """
 
     jobs: Jobs
@@ -134,12 +153,17 @@ class Identity:
     wrong: dict[Path, str] = field(default_factory=dict)
     coherence: dict[Path, float] = field(default_factory=dict)
     copies: dict[Path, Path] = field(default_factory=dict)
+    cuts: Mapping[Path, tuple[int, int]] = field(default_factory=dict)
     unread: dict[Path, str] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
 
     def are(self, kind: str) -> list[str]:
         """Names of files with which this is wrong."""
         return sorted(plain(name) for name, own in self.wrong.items() if own == kind)
+
+    def open(self, path: Path) -> Recording:
+        """Open a recording, by its whole path, as long as its version; errors as `Recording`'s."""
+        return Place(path, self.cuts.get(path)).open()
 
     @property
     def notes(self) -> list[str]:
@@ -169,6 +193,9 @@ class Identity:
         place = {path: n for n, path in enumerate(recordings)}
         own = np.array([place.get(self.whose.get(name, Path()), -1) for name in files])
         alike = correlations(versions, originals)
+        if self.cuts:  # for originals that were passed on
+            wholes = self._run(contours, [self.source], {(name,) for name in recordings}, cut=False)
+            alike = np.maximum(alike, correlations(versions, np.stack([*wholes.values()])))
         likely = _likely(alike) | {(i, n) for i, n in enumerate(own.tolist()) if n >= 0}
         near = self._run(
             coherences, [self.out, self.source], {(files[i], recordings[j]) for i, j in likely}
@@ -204,13 +231,20 @@ class Identity:
                 del self.whose[name]
 
     def _run(
-        self, function: Callable[..., T], folders: Sequence[Path], calls: Set[tuple[Path, ...]]
+        self,
+        function: Callable[..., T],
+        folders: Sequence[Path],
+        calls: Set[tuple[Path, ...]],
+        *,
+        cut: bool = True,
     ) -> dict[tuple[Path, ...], T]:
         """Results of calls with names of files in these folders, in C order, without those whose
-        files cannot be read."""
+        files cannot be read. cut: whether `cuts` count."""
         order, found = sorted(calls), dict[tuple[Path, ...], T]()
         paths = [tuple(map(Path.joinpath, folders, call)) for call in order]
-        for _, (n, own) in zip(self.watch(order), self.jobs.run(function, paths), strict=True):
+        cuts = self.cuts if cut else {}
+        places = [tuple(Place(path, cuts.get(path)) for path in own) for own in paths]
+        for _, (n, own) in zip(self.watch(order), self.jobs.run(function, places), strict=True):
             if isinstance(own, UserError):
                 self.unread.update({path: with_name(path, own) for path in paths[n]})
             else:

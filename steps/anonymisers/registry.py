@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from steps import sources
 from steps.audio import SAMPLE_RATE, Audio, Losses, read_audio, write_pcm16
+from steps.synthesis.base import WORDS
 from utils.arrays import Float64
 from utils.cli import UserError
 from utils.datadir import DataDir, select, write_data_dir
@@ -148,7 +149,7 @@ class Description:
 RAISED = 6.0
 """`Anonymiser.raised` of systems that give a piece of mere noise the level of speech."""
 Spoken = tuple[Float64, dict[str, object]]
-"""Protected speech float64 at 16 kHz, and columns of pseudo.tsv."""
+"""Protected speech float64 at 16 kHz, and columns of pseudo.tsv, beside which may be `WORDS`."""
 
 
 class Anonymiser(sources.FromSettings):
@@ -161,6 +162,7 @@ class Anonymiser(sources.FromSettings):
     speech has the level of each piece. context: whether it hears more than a piece, on either side.
     ends: `one`: silence before and after the speech of a recording becomes ENDS; `keep`.
     words_alone: whether its speech is made by `say`, of what `hear` finds, and of nothing else.
+    tells_words: whether it says words in another time than the source's, and knows both.
     """
 
     level: str
@@ -171,6 +173,7 @@ class Anonymiser(sources.FromSettings):
     context: bool = True
     ends: str = ENDINGS[0]
     words_alone: bool = False
+    tells_words: bool = False
 
     @classmethod
     def describe(cls, settings: Any, path: StrPath) -> Description:
@@ -329,7 +332,8 @@ def protect_audio(
             raise UserError(
                 f"{utt}: the protected signal is digital silence, but the original is speech"
             )
-        return audio, levelled, {"key": keys[utt], **info, "seconds": f"{seconds:.4f}"}
+        row = {name: value for name, value in info.items() if name != WORDS}
+        return audio, levelled, {"key": keys[utt], **row, "seconds": f"{seconds:.4f}"}
 
     for utt, (audio, levelled, row) in result.each(progress(wav), protect):
         path = f"{os.fspath(folder)}/{utt}.wav"

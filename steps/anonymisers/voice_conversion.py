@@ -94,7 +94,7 @@ class ConversionSettings:
     pauses: Move = 0.0  # and of each pause
     reads: str | None = None  # recogniser whose words are read anew
     time: Annotated[str, rule.OneOf(*base.TIMES)] | None = None
-    doubt: rule.Share | None = None  # from which on a word is heard, with time: keep
+    doubt: rule.Share | None = None  # from which on a word is heard; None: nothing is
     ends: Annotated[str, rule.OneOf(*ENDINGS)] = ENDINGS[0]
     leak: rule.Share = 0.0  # of the source's own vector in the voice's: to test attackers with
 
@@ -111,8 +111,6 @@ class ConversionSettings:
         for name in OF_READING:
             if getattr(self, name) is not None and not self.reads:
                 raise ValueError(f"{name}: it is of what is read (reads)")
-        if self.doubt is not None and self.time != base.KEEP:
-            raise ValueError(f"doubt: words are heard only with time: {base.KEEP}")
 
     @property
     def keeps_length(self) -> bool:
@@ -162,7 +160,9 @@ class VoiceConversion(Anonymiser):
             or (own.content is not None and own.content.is_random)
         )  # fmt: skip
         self.keeps_length, self.context, self.ends = own.keeps_length, not own.reads, own.ends
-        self.words_alone = bool(own.reads) and own.time != base.KEEP
+        in_time = bool(own.reads) and own.time != base.KEEP
+        self.words_alone = in_time and own.doubt is None
+        self.tells_words = in_time and own.doubt is not None
         if not own.synthesiser.startswith("nsf") and "energy" not in own.keep:
             # Where only words are left nothing is noise.
             self.raised = math.inf if self.words_alone else RAISED
@@ -198,8 +198,8 @@ class VoiceConversion(Anonymiser):
         f0 = self._f0_map(source, target)
         if not self.own.reads:
             return self._synthesiser.convert(wave, target, f0), dict(info)
-        made, seconds = cast("BnSynthesiser", self._synthesiser).tell(wave, target, f0)
-        return made, info | base.told_as(seconds)
+        made, seconds, words = cast("BnSynthesiser", self._synthesiser).tell(wave, target, f0)
+        return made, info | base.told_as(seconds) | {base.WORDS: words}
 
     def hear(self, wave: Float64) -> str:
         """Words that the recogniser finds."""
@@ -212,7 +212,7 @@ class VoiceConversion(Anonymiser):
         target, info = self.pseudo_speaker(key, source)
         for part in parts_of(words) or [""]:
             synthesiser = cast("BnSynthesiser", self._synthesiser)
-            made, seconds = synthesiser.say(part, target, self._f0_map(source, target))
+            made, seconds, _ = synthesiser.say(part, target, self._f0_map(source, target))
             if not made.any():
                 self.note("reads: a recording in which no words were recognised became silence")
             yield made, info | base.told_as(seconds)

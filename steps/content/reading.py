@@ -4,10 +4,10 @@ import ctypes
 import math
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
 from functools import cache
-from itertools import pairwise
+from itertools import compress, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -77,8 +77,11 @@ def _espeak() -> ctypes.CDLL:
     return library
 
 
-def phones_of(text: str) -> list[Phone]:
-    """Phones of a text in English, with silence around clauses; none for a text without words."""
+def phones_of(text: str, *, goes_on: bool = False) -> list[Phone]:
+    """Phones of a text in English, with silence around clauses; none for a text without words.
+
+    goes_on: with the silence that begins another text its last one is the pause of its last mark.
+    """
     phones = [Phone(SILENCE, lasts=_EDGE)]
     for clause, marks in _CLAUSE.findall(_ABBREVIATION.sub(r"\1", text)):
         words = _words_of(clause.lower() if clause.isupper() else clause)
@@ -86,7 +89,8 @@ def phones_of(text: str) -> list[Phone]:
             phones += [phone for word in words for phone in word]
             pause = {"": _EDGE, ",": _COMMA}.get(marks[:1], _STOP)
             phones.append(Phone(SILENCE, lasts=pause))
-    return [*phones[:-1], Phone(SILENCE, lasts=_EDGE)] if len(phones) > 1 else []
+    last = max(_SHORTEST, phones[-1].lasts - _EDGE) if goes_on else _EDGE
+    return [*phones[:-1], Phone(SILENCE, lasts=last)] if len(phones) > 1 else []
 
 
 def parts_of(text: str) -> list[str]:
@@ -164,24 +168,22 @@ def names_of(words: Sequence[Sequence[Phone]]) -> list[list[str]]:
     return [[phone.name for phone in word] for word in words]
 
 
-def sure_of(words: Sequence[Sequence[Phone]], text: str, sure: Sequence[float]) -> Float64:
-    """Least probability (W,) of what is in each of `words_of` a text; sure: of what stands between
-    its blanks, which eSpeak NG spells otherwise alone than in a clause."""
+def written(words: Sequence[Sequence[Phone]], text: str) -> list[list[int]]:
+    """Places of what each of `words_of` a text is written as, among what stands between its blanks,
+    which eSpeak NG spells otherwise alone than in a clause."""
     alone = names_of([phones_of(word) for word in text.split()])
-    spelt = [(name, p) for word, p in zip(alone, sure, strict=True) for name in word]
-    spelt = [(name, p) for name, p in spelt if name != SILENCE]
-    said = [name for word in names_of(words) for name in word]
-    least = np.full(len(said), np.nan)
-    for match in SequenceMatcher(None, [n for n, _ in spelt], said, autojunk=False).get_opcodes():
-        _, i, j, begin, end = match
-        least[begin:end] = min([p for _, p in spelt[i : max(j, i + 1)]], default=1.0)
-        if match[0] == "equal":
-            least[begin:end] = [p for _, p in spelt[i:j]]
-    ends = np.cumsum([len(word) for word in words])
-    return np.array([part.min() for part in np.split(least, ends[:-1])])
+    spelt = [(x, i) for i, word in enumerate(alone) for x in word if x != SILENCE]
+    owners = [(x, i) for i, word in enumerate(names_of(words)) for x in word]
+    found = [set[int]() for _ in words]
+    one, other = ([x for x, _ in side] for side in (spelt, owners))
+    for kind, i, j, begin, end in SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
+        for at, (_, owner) in enumerate(owners[begin:end], i):
+            own = spelt[at : at + 1] if kind == "equal" else spelt[i : max(j, i + 1)]
+            found[owner].update(place for _, place in own or spelt[-1:])
+    return [sorted(places) for places in found]
 
 
-# ---- Time of speech that is read in place of other: every word where it was.
+# ---- Time of speech that is read in place of other: every word where it was, or as it usually is.
 
 PAUSES = (0, 12, 24, 40, 60)  # frames of 10 ms of a pause between words; longer ones: by 20
 _LONGER = 20
@@ -221,11 +223,35 @@ def in_place(
     for word, shares, (begin, end) in zip(words, lasts, spans, strict=True):
         if begin > at:
             made.append(Phone(SILENCE, lasts=begin - at))
-        ends = np.cumsum(shares) / np.sum(shares) * (end - begin - len(word))
-        frames = np.diff(np.rint(ends), prepend=0).astype(int) + 1
-        made += [x._replace(lasts=int(k)) for x, k in zip(word, frames, strict=True)]
+        made += _fitted(word, shares, end - begin)
         at = end
     return [*made, Phone(SILENCE, lasts=n - at)] if n > at else made
+
+
+def _fitted(word: Sequence[Phone], shares: npt.ArrayLike, n: int) -> list[Phone]:
+    """Phones of a word, of n frames together, at least one each."""
+    ends = np.cumsum(shares) / np.sum(shares) * (n - len(word))
+    frames = np.diff(np.rint(ends), prepend=0).astype(int) + 1
+    return [x._replace(lasts=int(k)) for x, k in zip(word, frames, strict=True)]
+
+
+def in_time(
+    phones: Sequence[Phone], kept: Mapping[int, int]
+) -> tuple[list[Phone], list[tuple[int, int]]]:
+    """Phones in their own lengths, but words of these numbers in so many frames; and the first
+    frame of each word, and the one after it."""
+    made, word, spans, at = list[Phone](), list[Phone](), list[tuple[int, int]](), 0
+    for phone in phones:
+        word.append(phone)
+        if phone.name != SILENCE and phone.ends:
+            if (number := len(spans)) in kept:
+                word = _fitted(word, [x.lasts for x in word], kept[number])
+            spans.append((at, at + sum(x.lasts for x in word)))
+        if phone.ends:  # as silences do
+            made += word
+            at += sum(x.lasts for x in word)
+            word = []
+    return made, spans
 
 
 # ---- Network from phones to their lengths and to content.
@@ -319,24 +345,29 @@ class Reader(nn.Module):
         logs = self.listen(torch.from_numpy(symbols_of(phones))[None])[1]
         return _PACE * USUAL * np.exp(logs[0].numpy().astype(np.float64))
 
-    def read(self, text: str, of: ContentLayout) -> tuple[Float32, Bool]:
-        """Content (T, d), normalised, of a text, and voicing (U,) of its frames of 10 ms; T and U
-        are 0 for a text without words."""
-        phones = phones_of(text)
-        if not phones:
-            return np.zeros((0, of.width), np.float32), np.zeros(0, bool)
+    def timed(self, phones: Sequence[Phone]) -> list[Phone]:
+        """Phones as long as they are usually said; those of a known length keep it."""
         lasts = np.rint(self.lengths(phones))
-        phones = [
+        return [
             x if x.lasts else x._replace(lasts=max(_SHORTEST, int(n)))
             for x, n in zip(phones, lasts, strict=True)
         ]
-        n_frames = sum(phone.lasts for phone in phones)
-        return self.say(phones, of, round(n_frames * SAMPLE_RATE / 100 / of.hop))
+
+    def read(self, text: str, of: ContentLayout) -> tuple[Float32, Bool]:
+        """Content (T, d), normalised, of a text, and voicing (U,) of its frames of 10 ms; T and U
+        are 0 for a text without words."""
+        if not (phones := phones_of(text)):
+            return np.zeros((0, of.width), np.float32), np.zeros(0, bool)
+        return self.say(self.timed(phones), of)
 
     @torch.no_grad()
-    def say(self, phones: Sequence[Phone], of: ContentLayout, n: int) -> tuple[Float32, Bool]:
+    def say(
+        self, phones: Sequence[Phone], of: ContentLayout, n: int | None = None
+    ) -> tuple[Float32, Bool]:
         """Content (n, d), normalised, of phones with their lengths, and voicing (U,) of their
-        frames of 10 ms."""
+        frames of 10 ms. n: as many as these last, where it is not given."""
+        if n is None:
+            n = round(sum(phone.lasts for phone in phones) * SAMPLE_RATE / 100 / of.hop)
         hidden, _ = self.listen(torch.from_numpy(symbols_of(phones))[None])
         given = (torch.from_numpy(x)[None] for x in (sizes_of(phones), *frames_of(phones, of, n)))
         voiced = [phone.name in _signs()[1] for phone in phones]
@@ -344,7 +375,7 @@ class Reader(nn.Module):
         return content, np.repeat(voiced, [phone.lasts for phone in phones])
 
 
-# ---- Speech read in its own time: what of it is read, and what stays as it was heard.
+# ---- Speech read, in its own time or another: what of it is read, and what stays as heard.
 
 _FADE = 5  # frames of content over which what is read and what is heard are faded into each other
 _AGREES = 0.5  # cosine of content as read and as heard of a word that was said
@@ -352,29 +383,41 @@ _UNREAD = 0.3  # mean of how sure words are, by their time, below which they are
 _LOUD = 0.01  # power beside the mean one of words, from which on a sound between them counts
 
 
-class InPlace(NamedTuple):
-    """Speech that is read in its own time. content: (T, d), normalised. voiced: (U,) of frames of
-    10 ms. heard: (T,), share of each frame that should be what was heard. seconds: `read`, `heard`,
-    and `hushed`, sounds that became pauses."""
+Moved = tuple[float, float, float, float, str]
+"""Begin and end of a word in the source, and in what is said, in seconds, and the word."""
+
+
+class Repaired(NamedTuple):
+    """Speech that is read, but for what is doubtful. content: (T, d), normalised. voiced: (U,) of
+    frames of 10 ms. heard: (T,), share of each frame that should be what was heard. seconds: of the
+    source that are `read`, `heard`, and `hushed`, sounds that became pauses. places: of the source,
+    where time is another: what was heard when, among its content (T,), and its frames of 10 ms
+    (U,); words: their times, then."""
 
     content: Float32
     voiced: Bool
     heard: Float32
     seconds: dict[str, float]
+    places: tuple[Float64, Float64] | None = None
+    words: Sequence[Moved] = ()
 
 
-class PlaceReader:
-    """Reading of the words of speech at the places where they are."""
+class RepairingReader:
+    """Reading of the words of speech, of which those stay as they were heard that are doubtful."""
 
-    def __init__(self, recogniser: Recogniser, reader: Reader, doubt: float) -> None:
+    def __init__(
+        self, recogniser: Recogniser, reader: Reader, doubt: float | None, *, in_place: bool
+    ) -> None:
         """doubt: a word stays as it was heard where the recogniser's probability of it, less where
-        content as read and as heard disagree, is below 1 - doubt."""
+        content as read and as heard disagree, is below 1 - doubt; None: no word does. in_place:
+        whether every word is said where it was; else in its usual time."""
         from steps.asr.engines import Aligner
 
-        self._recogniser, self._reader, self._doubt = recogniser, reader, doubt
-        self._aligner = Aligner()
+        self._recogniser, self._reader = recogniser, reader
+        self._doubt = 1.0 if doubt is None else doubt
+        self._aligner, self._in_place = Aligner(), in_place
 
-    def read(self, wave: Float64, heard: Float64, of: ContentLayout) -> InPlace | None:
+    def read(self, wave: Float64, heard: Float64, of: ContentLayout) -> Repaired | None:
         """Read a signal (m,) at 16 kHz, of content heard (T, d), normalised; None where that cannot
         be: it has no words, does not say what was recognised, or that is unsure on the whole."""
         text, sure = heard_words(self._recogniser, wave)
@@ -389,20 +432,52 @@ class PlaceReader:
         ends = np.cumsum([len(word) for word in words])
         placed = in_place(words, np.split(usual, ends[:-1]), spans, n_frames)
         content, voiced = self._reader.say(placed, of, len(heard))
-        times = np.rint((np.arange(len(heard)) * of.hop + of.first) / SAMPLE_RATE * 100)
+        times = np.rint(_middles(len(heard), of))
         known = agreement(content, heard, [(times >= a) & (times < b) for a, b in found])
-        certain = sure_of(words, text, sure) * known
+        own = written(words, text)
+        certain = np.array([min(sure[i] for i in places) for places in own]) * known
         if np.average(certain, weights=np.diff(found)[:, 0]) < _UNREAD:
             return None
-        said, kept = np.zeros(n_frames, bool), np.zeros(n_frames, bool)
-        for (begin, end), unsure in zip(spans, certain < 1 - self._doubt, strict=True):
-            said[begin:end], kept[begin:end] = True, unsure
+        doubtful = certain < 1 - self._doubt
+        said, kept = _mask(spans, n_frames), _mask(compress(spans, doubtful), n_frames)
         hushed = ~said & _loud(wave, said)
-        seconds = {"read": said & ~kept, "heard": kept, "hushed": hushed}
-        shares = _faded(kept[np.clip(times.astype(int), 0, n_frames - 1)])
-        return InPlace(
-            content, voiced, shares, {x: float(y.sum()) / 100 for x, y in seconds.items()}
-        )
+        masks = {"read": said & ~kept, "heard": kept, "hushed": hushed}
+        seconds = {what: float(mask.sum()) / 100 for what, mask in masks.items()}
+        if self._in_place:
+            return Repaired(content, voiced, _shares(kept, len(heard), of), seconds)
+        kept_in = {i: found[i][1] - found[i][0] for i in np.flatnonzero(doubtful).tolist()}
+        phones, spans = in_time(self._reader.timed(phones_of(text, goes_on=True)), kept_in)
+        content, voiced = self._reader.say(phones, of)
+        shares = _shares(_mask(compress(spans, doubtful), len(voiced)), len(content), of)
+        old, new = ([0, *np.ravel(x), n] for x, n in ((found, n_frames), (spans, len(voiced))))
+        among = np.interp(_middles(len(content), of), new, old) * SAMPLE_RATE / 100 - of.first
+        among = np.clip(among / of.hop, 0, len(heard) - 1)
+        frames = np.interp(np.arange(len(voiced)), new, np.minimum(old, n_frames - 1))
+        labels = [" ".join(text.split()[i] for i in places) for places in own]
+        moved = [
+            (a / 100, b / 100, begin / 100, end / 100, label)
+            for (a, b), (begin, end), label in zip(found, spans, labels, strict=True)
+        ]
+        return Repaired(content, voiced, shares, seconds, (among, frames), moved)
+
+
+def _middles(n: int, of: ContentLayout) -> Float64:
+    """Middles (n,) of frames of content, in frames of 10 ms."""
+    return (np.arange(n) * of.hop + of.first) / SAMPLE_RATE * 100
+
+
+def _mask(spans: Iterable[tuple[int, int]], n: int) -> Bool:
+    """Mask (n,) of the frames in spans."""
+    found = np.zeros(n, bool)
+    for begin, end in spans:
+        found[begin:end] = True
+    return found
+
+
+def _shares(mask: Bool, n: int, of: ContentLayout) -> Float32:
+    """Shares (n,) of frames of content that a mask of frames of 10 ms holds."""
+    times = np.rint(_middles(n, of)).astype(int)
+    return _faded(mask[np.clip(times, 0, len(mask) - 1)])
 
 
 def agreement(read: Float32, heard: Float64, words: Sequence[Bool]) -> Float64:

@@ -28,6 +28,7 @@ COLUMNS = {
     "seconds_unread": "not readable, as heard (s)",
     "seconds_hushed": "other sounds, made pauses (s)",
     "seconds_later": "speech begins later by (s)",
+    "seconds_now": "length now (s)",
 }
 
 
@@ -72,6 +73,17 @@ def write_account(
     page = beside(out, "account.html")
     write_file(page, _render(found))
     return page
+
+
+def cuts(out: Path) -> dict[str, tuple[float, float]]:
+    """Seconds by which speech begins later in a protected version than in its recording, and those
+    that it lasts, by name, where the ends were changed; UserError without an account."""
+    files = read_json_object(beside(out, "account.json"), "make protect wrote it")["files"]
+    return {
+        name: (file["seconds_later"], file["seconds_now"])
+        for name, file in files.items()
+        if "seconds_now" in file
+    }
 
 
 def sentences(lines: Sequence[str]) -> list[str]:

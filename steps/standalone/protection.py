@@ -25,7 +25,7 @@ from steps.anonymisers.registry import (
     with_ends,
 )
 from steps.audio import SAMPLE_RATE
-from steps.sources import SourceSpeaker, VoiceKey
+from steps.sources import SourceSpeaker
 from steps.standalone.hearing import count_people
 from steps.standalone.job import Jobs, Tick, made_name, plain, result_of
 from steps.standalone.people import (
@@ -51,7 +51,8 @@ from steps.standalone.stream import (
     one_level,
     pieces,
 )
-from steps.synthesis.base import TOLD_AS
+from steps.standalone.times import TimeMap, laid_out
+from steps.synthesis.base import TOLD_AS, WORDS
 from steps.synthesis.f0 import F0Stats, compute_f0_stats
 from utils.arrays import Float64
 from utils.audiofile import Sink, audio_format, renumber_ogg
@@ -67,7 +68,7 @@ MARK = "Synthetic speech: its voice was made by pseudovox"  # in the files, wher
 SILENT = 1e-3  # of full scale, which a silent file does not reach
 _BLOCK = 2**18  # samples of a file that is put together
 _HELD = 2**22  # bytes of a recording that memory holds
-UNREAD = "{:.1f} s of it could not be read anew, and keep what was heard"  # but for the voice
+UNREAD = "{} of it could not be read anew, and keeps what was heard"  # but for the voice
 SEVERAL = "about {} people are heard; TURNS=auto (--turns auto) gives each a voice"
 _SERIAL = b"pvox"  # number of an Ogg stream, which libsndfile draws
 
@@ -117,7 +118,8 @@ def level_of(
 
 class Made(NamedTuple):
     """Remarks on a file, and what the account tells of it: `seconds_<what>` that became of it
-    (`base.TOLD`), and `seconds_later` that its speech begins than in the source."""
+    (`base.TOLD`), and, where ends were changed, `seconds_later` that its speech begins than in the
+    source, and `seconds_now` of its length."""
 
     remarks: list[str]
     told: dict[str, Any]
@@ -127,8 +129,9 @@ class Made(NamedTuple):
 class Work:
     """Settings for making files. channels: mixed down, or each by itself with one pseudo-speaker.
     level: one for all files, by the system's rule, or that of each piece's source. ends: of each
-    file, as `Anonymiser.ends`. names: those that were drawn; other files keep theirs. scenes: who
-    speaks when, of recordings where that is known."""
+    file, as `Anonymiser.ends`. names: those that were drawn; other files keep theirs. times: folder
+    for times of words (times.py), where the system tells them. scenes: who speaks when, of
+    recordings where that is known."""
 
     source: Path
     out: Path
@@ -137,11 +140,17 @@ class Work:
     level: str = "one"
     names: Mapping[Path, Path] = field(default_factory=dict)
     ends: str | None = None  # the system's
+    times: Path | None = None
     scenes: dict[Path, Scene] = field(default_factory=dict)
 
     def target(self, path: Path) -> Path:
         """Path of the protected file."""
         return self.out / self.names.get(path, made_name(path))
+
+    def tables(self, path: Path) -> list[Path]:
+        """Path of the file's times of words, if it gets any."""
+        name = self.target(path).relative_to(self.out)
+        return [self.times / f"{name}.tsv"] if self.times else []
 
     def made_of(self, recording: Recording) -> Sequence[int | None]:
         """Channels to protect, each by itself; None: a mix of all."""
@@ -163,30 +172,39 @@ class Work:
         """Make a file with the voice of a pseudo-speaker's name. f0: pitch by channel, which may be
         another person's. tick: called with the seconds that are done. UserError for a file that
         cannot be protected."""
-        target, told = self.target(path), Counter[str]()
+        target, told, words = self.target(path), Counter[str](), list[Sequence[Any]]()
+        laid = list[tuple[float, float, Sequence[Any]]]()
         with (
             refusing(f"{target}: cannot be written: {{}}", soundfile.LibsndfileError, OSError),
             closing(recording),
             _unseen(target) as place,
             closing(_Pieces(target.parent)) as made,
         ):
-            for piece in self._convert(name, recording, f0, told, tick):
+            for piece in self._convert(name, recording, f0, told, words, tick):
                 made.add(piece)
-            noise = is_noise(made.levels)
-            later = self._write(place, audio_format(target), recording.audio.subtype, made, noise)
-        silent = noise or max(x.peak for own, _ in made.levels for x in own) < SILENT
+                # A silent piece is not converted, so that it has no words.
+                spans = words.pop() if words else ()
+                before, after = piece.given / SAMPLE_RATE, len(piece.samples) / SAMPLE_RATE
+                laid.append((before, after, spans))
+            form, own = audio_format(target), recording.audio.subtype
+            later, lasts = self._write(place, form, own, made)
+            for table in self.tables(path):
+                shift = (later or 0) / SAMPLE_RATE
+                TimeMap(laid_out(laid)).moved(shift, lasts / SAMPLE_RATE).write(table)
+        faint = max(x.peak for levels, _ in made.levels for x in levels) < SILENT
+        silent = faint or is_noise(made.levels)
         remarks = [*self.notes(recording), *_remarks(path, recording, silent, path in self.names)]
-        if unread := told["seconds_unread"]:
-            remarks.append(UNREAD.format(unread))
+        if told["seconds_unread"]:
+            remarks.append(UNREAD.format("some"))  # how much may be hidden
         found: dict[str, Any] = {what: round(float(seconds), 2) for what, seconds in told.items()}
-        scene = self.scenes.get(recording.path, Scene())
+        scene, wanted = self.scenes.get(recording.path, Scene()), self.made_of(recording)
         found |= scene.told
-        wanted = self.made_of(recording)
         if not scene.turns and (n := count_people(recording, wanted)) > 1:
             found["heard"] = n
             remarks.append(SEVERAL.format(n))
         if later is not None and self.anonymiser.keeps_length:
             found["seconds_later"] = round(later / SAMPLE_RATE, 3)
+            found["seconds_now"] = round(lasts / SAMPLE_RATE, 3)
         return Made(remarks, found)
 
     def _convert(
@@ -195,27 +213,40 @@ class Work:
         recording: Recording,
         f0: Mapping[int | None, F0Stats],
         told: Counter[str],
+        words: list[Sequence[Any]],
         tick: Tick,
     ) -> Iterator[Piece]:
-        """Yield pieces of a recording in which each person of each channel has a voice."""
+        """Yield pieces of a recording in which each person of each channel has a voice. told,
+        words: get what became of them, and the times of words in each that was converted."""
         scene, keeps = self.scenes.get(recording.path, Scene()), self.anonymiser.keeps_length
         heard = replace(recording, hidden=hidden(scene.spans, len(recording)))
         wanted, learnt = self.made_of(recording), dict[Part, F0Stats]()
         channels = enumerate(wanted)
         parts = [part for n, channel in channels for part in scene.parts(heard, n, channel)]
 
+        if len(wanted) > 1 and self.anonymiser.tells_words:
+            raise UserError(
+                f"{recording.path}: its channels would each have a time of their own; take "
+                "--channels mix, or --time keep"
+            )
+
+        def count(info: Mapping[str, Any]) -> None:
+            told.update({x: s for x, s in info.items() if x in TOLD_AS})
+            words.append(info.get(WORDS, ()))
+
         def say(part: Part, stretches: Sequence[Span]) -> Iterator[Piece]:
             with closing(Excerpt.of(heard, stretches)) as own:
                 if part.person is None:
-                    blocks = (block[:, None] for block in own.blocks(part.channel))
-                    found = convert_pieces(blocks, [lambda x: x], keeps_length=keeps)
+                    clear = (block[:, None] for block in own.blocks(part.channel))
+                    found = convert_pieces(clear, [lambda x: x], keeps_length=keeps)
                 else:
                     if part not in learnt:
                         whole = [Excerpt.of(heard, part.stretches)] if part.person else []
                         found_f0 = learn_f0(whole, part.channel) if whole else f0[part.channel]
                         learnt[part] = found_f0
                     voice = scene.voices.get((part.column, part.person), name)
-                    found = self._speak(own, part.channel, voice, learnt[part], told)
+                    blocks = own.blocks(part.channel)
+                    found = convert_all(self.anonymiser, voice, [blocks], [learnt[part]], count)
                 for piece in found:
                     tick((len(piece.samples) - piece.after) / SAMPLE_RATE / len(wanted))
                     yield piece
@@ -228,27 +259,6 @@ class Work:
             yield from say(parts[0], parts[0].stretches)
         else:
             yield from self._in_place(parts, say, scene, recording)
-
-    def _speak(
-        self, own: Recording, channel: int | None, name: str, f0: F0Stats, told: Counter[str]
-    ) -> Iterator[Piece]:
-        """Yield pieces of a channel in the voice of a name."""
-        key, source = voice_key(name), SourceSpeaker(name, f0=f0)
-
-        def counted(spoken: Spoken) -> Float64:
-            told.update({x: s for x, s in spoken[1].items() if x in TOLD_AS})
-            return spoken[0]
-
-        if self.anonymiser.words_alone:
-            words = (self.anonymiser.hear(x) for x, _ in pieces(own.blocks(channel), context=0))
-            for spoken in self.anonymiser.say(" ".join(filter(None, words)), key, source):
-                yield Piece.of(counted(spoken))
-            return
-        yield from convert_pieces(
-            (block[:, None] for block in own.blocks(channel)),
-            [lambda samples: counted(self.anonymiser.transform(samples, key, source))],
-            keeps_length=self.anonymiser.keeps_length, context=self.anonymiser.context,
-        )  # fmt: skip
 
     def _in_place(
         self,
@@ -287,53 +297,103 @@ class Work:
                 yield Piece(np.array(placed[at : at + _BLOCK]), 0, 0, same, same)
 
     def _write(
-        self, place: int, form: str | None, own: str, made: _Pieces, noise: bool
-    ) -> int | None:
+        self, place: int, form: str | None, own: str, made: _Pieces
+    ) -> tuple[int | None, int]:
         """Write pieces to an open file; returns the samples by which speech begins later than
-        before, where that was changed. own: kind of the source's samples. noise: there is no speech
-        in it, whose level would be set."""
-        rule, gains = level_of(made.levels, self.anonymiser, self.level)
-        largest = max(float(np.abs(part).max(initial=0.0)) for part in joined(made, gains))
-        speech, parts = None, joined(made, gains)
-        if (self.ends or self.anonymiser.ends) == "one" and largest and not noise:
-            speech = speech_of(joined(made, gains), largest)
-        if speech:
-            parts = with_ends(parts, speech)
+        before, where that was changed, and those written. own: kind of the source's samples."""
+        ends = self.ends or self.anonymiser.ends
+        done = finish(made, made.levels, self.anonymiser, self.level, ends)
         # The source's kind where it has more than 16 bit, else these; else its codec, such as Opus.
         known = soundfile.available_subtypes(form)
         kinds = [*({own} & WIDE.keys()), "PCM_16", own]
         kind = next((kind for kind in kinds if kind in known), None)
-        about = ("w", SAMPLE_RATE, len(gains[0]), kind)
+        about = ("w", SAMPLE_RATE, len(made.levels[0][1]), kind)
         with (
             Sink(place, "r+", closefd=False) as sink,
             soundfile.SoundFile(sink, *about, format=form) as audio,
         ):
             with suppress(soundfile.LibsndfileError):  # a format that holds none
                 audio.comment = MARK
-            for part in parts:
-                audio.write(rule.written(part, largest, kind or ""))
+            lasts = 0
+            for part in done.parts:
+                audio.write(done.rule.written(part, done.largest, kind or ""))
                 sink.check()
+                lasts += len(part)
             audio.close()
             sink.check()
             if form == "OGG":
                 renumber_ogg(place, _SERIAL)
-        return ENDS - speech[0] if speech else None
+        return done.later, lasts
+
+
+def convert_all(
+    anonymiser: Anonymiser,
+    name: str,
+    channels: Sequence[Iterable[Float64]],
+    f0: Sequence[F0Stats],
+    told: Callable[[Mapping[str, Any]], None],
+) -> Iterator[Piece]:
+    """Yield converted pieces of channels, each in blocks (n,), with the voice of a pseudo-speaker's
+    name. f0: pitch in each channel. told: called with what `transform` tells of each."""
+    key = voice_key(name)
+    sources = [SourceSpeaker(name, f0=stats) for stats in f0]
+
+    def counted(spoken: Spoken) -> Float64:
+        told(spoken[1])
+        return spoken[0]
+
+    def convert(source: SourceSpeaker, samples: Float64) -> Float64:
+        return counted(anonymiser.transform(samples, key, source))
+
+    if anonymiser.words_alone:
+        texts = (anonymiser.hear(stretch) for stretch, _ in pieces(channels[0], context=0))
+        for spoken in anonymiser.say(" ".join(filter(None, texts)), key, sources[0]):
+            yield Piece.of(counted(spoken))
+        return
+    yield from convert_pieces(
+        (np.stack(parts, axis=1) for parts in zip(*channels, strict=True)),
+        [partial(convert, source) for source in sources],
+        keeps_length=anonymiser.keeps_length, context=anonymiser.context,
+    )  # fmt: skip
+
+
+class Finished(NamedTuple):
+    """Signal of pieces in parts, the rule of its level, its largest sample, and the samples by
+    which its speech begins later than before, where that was changed."""
+
+    parts: Iterator[Float64]
+    rule: OutputLevel | AsItIs
+    largest: float
+    later: int | None
+
+
+def finish(
+    made: Iterable[Piece], levels: Levels, anonymiser: Anonymiser, level: str, ends: str
+) -> Finished:
+    """Join pieces, which are gone through several times. level, ends: see `Work`; where there is no
+    speech, they stay."""
+    rule, gains = level_of(levels, anonymiser, level)
+    largest = max(float(np.abs(part).max(initial=0.0)) for part in joined(made, gains))
+    wanted = ends == "one" and largest and not is_noise(levels)
+    speech = speech_of(joined(made, gains), largest) if wanted else None
+    parts = joined(made, gains)
+    if speech:
+        return Finished(with_ends(parts, speech), rule, largest, ENDS - speech[0])
+    return Finished(parts, rule, largest, None)
 
 
 def protect_samples(
-    samples: Float64, name: str, anonymiser: Anonymiser, level: str = "one"
+    samples: Float64, name: str, anonymiser: Anonymiser, level: str = "one", ends: str = "keep"
 ) -> Float64:
-    """Samples (n,) of a recording as `Work` makes them, with the voice of a pseudo-speaker's name.
-    level: see `Work`."""
+    """Samples of a recording (n,) as `Work` makes them, with the voice of a pseudo-speaker's name.
+    level, ends: see `Work`."""
     from steps.synthesis.world import extract_f0
 
-    speaker = SourceSpeaker(name, f0=compute_f0_stats([extract_f0(samples)]))
-    key = VoiceKey("spk", ("folder", name), ("folder", name))
-    convert = partial(anonymiser.transform, key=key, source=speaker)
-    made = [*convert_pieces([samples[:, None]], [lambda part: convert(part)[0]])]
-    rule, gains = level_of([(piece.source, piece.made) for piece in made], anonymiser, level)
-    found = np.concatenate([*joined(made, gains)])[:, 0]
-    return rule.written(found, float(np.abs(found).max()), "FLOAT")
+    f0 = compute_f0_stats([extract_f0(samples)])
+    made = [*convert_all(anonymiser, name, [[samples]], [f0], lambda _: None)]
+    levels = [(piece.source, piece.made) for piece in made]
+    done = finish(made, levels, anonymiser, level, ends)
+    return done.rule.written(np.concatenate([*done.parts])[:, 0], done.largest, "FLOAT")
 
 
 def _remarks(path: Path, recording: Recording, silent: bool, renamed: bool) -> list[str]:
@@ -456,7 +516,8 @@ def protect_all(
     for path, why in failed.items():
         where = str(work.source / path)
         failed[path] = why if where in why or str(work.target(path)) in why else f"{where}: {why}"
-    for target in filter(os.path.lexists, map(work.target, failed)):
+    stale = [own for path in failed for own in (work.target(path), *work.tables(path))]
+    for target in filter(os.path.lexists, stale):
         with suppress(IsADirectoryError):  # which was why
             target.unlink()
     return failed

@@ -3,7 +3,7 @@ the texts beside them, copied without names."""
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -283,12 +283,12 @@ class Texts:
                     lost[file] = str(error)
         return cls(found, names, lost)
 
-    def copy(self, path: Path, target: Path, scene: Scene, later: float) -> None:
-        """Write the texts of a recording beside its protected version; later: seconds by which this
-        begins later."""
+    def copy(self, path: Path, target: Path, scene: Scene, at: Callable[[float], float]) -> None:
+        """Write the texts of a recording beside its protected version; at: second of this at which
+        is heard what the recording says then."""
         for file in self.files[path]:
             if file not in self.lost:
-                change = _Change(self.names[path], scene.spans, later)
+                change = _Change(self.names[path], scene.spans, at)
                 made = turns.Target(target.with_suffix(file.suffix), target.name)
                 turns.visit(file, change, made)
 
@@ -297,10 +297,12 @@ class Texts:
 class _Change:
     names: Mapping[str, str]
     spans: Sequence[Turn]
-    later: float
+    at: Callable[[float], float]
 
     def __call__(self, turn: Turn) -> Turn:
-        begin, end = (max(0.0, at + self.later) for at in (turn.begin, turn.end))
+        begin, end = (
+            x if x == turns.NEVER else max(0.0, self.at(x)) for x in (turn.begin, turn.end)
+        )
         new = turn._replace(begin=begin, end=end)
         if turn.person.lower() == REDACT:
             return new

@@ -186,6 +186,31 @@ class Recording:
             yield self.read(start, min(start + width, len(self)), channel)
 
 
+@dataclass(frozen=True)
+class Cut(Recording):
+    """Recording from a sample at 16 kHz on, which may be before its first, so many samples long.
+    What it lacks is silence."""
+
+    begin: int = 0
+    lasts: int = 0
+
+    @property
+    def seconds(self) -> float:
+        return self.lasts / SAMPLE_RATE
+
+    def __len__(self) -> int:
+        return self.lasts
+
+    def read(self, start: int, stop: int, channel: int | None = None) -> Float64:
+        whole = -(-self.audio.frames * SAMPLE_RATE // self.audio.rate)
+        first, last = (min(max(x + self.begin, 0), whole) for x in (start, stop))
+        made = np.zeros(stop - start)
+        if last > first:
+            samples = super().read(first, last, channel)
+            made[first - self.begin - start :][: len(samples)] = samples
+        return made
+
+
 class _Track:
     """A channel of a file, or the mix, read forward; it holds what was read last."""
 
@@ -225,7 +250,7 @@ class Piece:
     """Converted piece of a recording.
 
     samples: (m, c) of its channels, of any level. before, after: samples that it shares with its
-    neighbours. source, made: levels before and after, by channel.
+    neighbours. source, made: levels before and after, by channel. given: samples that it was.
     """
 
     samples: Float64
@@ -233,6 +258,7 @@ class Piece:
     after: int
     source: Sequence["Loudness"]
     made: Sequence["Loudness"]
+    given: int = 0
 
     @classmethod
     def of(cls, samples: Float64) -> "Piece":
@@ -320,13 +346,13 @@ def convert_pieces(
         made = np.stack(parts, axis=1)
         told = [Loudness.of(x) for x in given], [Loudness.of(x) for x in parts]
         if not keeps_length:
-            yield Piece(made, 0, 0, *told)
+            yield Piece(made, 0, 0, *told, own.stop - own.start)
             continue
         if len(made) != len(stretch):
             raise UserError("the protected signal is of another length")
         after = 2 * half if len(stretch) > own.stop else 0
         begin, end = own.start - before // 2, own.stop + after // 2
-        yield Piece(made[begin:end], before, after, *told)
+        yield Piece(made[begin:end], before, after, *told, own.stop - own.start)
         before = after
 
 

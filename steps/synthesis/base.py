@@ -188,8 +188,10 @@ STYLES: dict[str, dict[str, object]] = {
 }
 """Names for the origin of the prosody, in settings of a system on a recogniser's content."""
 KEEP = "keep"
-TIMES = ("predicted", KEEP)
+TIMES = ("map", KEEP)
 """Time of what is read: phones as long as they usually are; or every word in its place."""
+WORDS = "words"
+"""Name of the times of words that are said in another time, beside columns of pseudo.tsv."""
 TOLD = ("read", "heard", "hushed", "unread")
 """Fates of the seconds of speech that is read: words that are read, and words that stay as
 they were heard; sounds between words that become pauses; speech that could not be read."""

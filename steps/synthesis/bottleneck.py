@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ from torch.nn.utils.parametrizations import weight_norm
 from steps.asr.recognisers import make_recogniser
 from steps.audio import SAMPLE_RATE
 from steps.content.extractors import at_frames, at_places, load_extractor
-from steps.content.reading import PlaceReader, Reader, heard_words
+from steps.content.reading import Moved, Reader, RepairingReader, heard_words
 from steps.content.units import UnitSettings, make_units
 from steps.synthesis import world
 from steps.synthesis.base import (
@@ -380,6 +380,15 @@ class SourceFeatures:
         return replace(self, f0=f0, sounds=sounds, energy=energy, aperiodicity=noise)
 
 
+class Told(NamedTuple):
+    """Speech, what became of the source's seconds, by names of `base.TOLD`, and the times of words,
+    where they are said in another time than the source's."""
+
+    samples: Float64
+    seconds: dict[str, float]
+    words: Sequence[Moved] = ()
+
+
 class BnSynthesiser(TrainedSynthesiser):
     """Synthesiser on a recogniser's content."""
 
@@ -399,11 +408,12 @@ class BnSynthesiser(TrainedSynthesiser):
         own_f0: bool = False,
         reads: str | None = None,
         time: str = TIMES[0],
-        doubt: float = 1.0,
+        doubt: float | None = None,
     ) -> None:
         """keep: parts of base.REMAINS that stay the source's. own_f0: F0 is the network's, within
         the target's range. reads: the recogniser whose words are read anew; time: one of TIMES;
-        doubt: see `PlaceReader`. UserError where the network has no F0 of its own, or cannot read.
+        doubt: see `RepairingReader`; None: nothing is repaired, and in another time words alone
+        are left. UserError where the network has no F0 of its own, or cannot read.
         """
         super().__init__(config, network, where)
         for name in keep:
@@ -414,9 +424,11 @@ class BnSynthesiser(TrainedSynthesiser):
         if reads and network.reader is None:
             raise UserError(f"{where}: reads: it was trained without network.reader")
         self._recogniser = make_recogniser(reads) if reads else None
-        self._placer: PlaceReader | None = None
-        if self._recogniser and time == KEEP:
-            self._placer = PlaceReader(self._recogniser, network.reader, doubt)
+        self._repairing: RepairingReader | None = None
+        if self._recogniser and (time == KEEP or doubt is not None):
+            self._repairing = RepairingReader(
+                self._recogniser, network.reader, doubt, in_place=time == KEEP
+            )
         self.extractor = load_extractor(config.content)
         self.keep, self._own_f0 = tuple(keep), own_f0
 
@@ -441,18 +453,20 @@ class BnSynthesiser(TrainedSynthesiser):
         """Only the target's x-vector counts, and its F0 if the network makes F0; the mean power
         stays. What is read has a power of its own, and, unless it is read in its own time, a length
         of its own, also without words."""
-        return self.tell(wave, target, f0)[0]
+        return self.tell(wave, target, f0).samples
 
-    def tell(self, wave: Float64, target: Target, f0: F0Map) -> tuple[Float64, dict[str, float]]:
-        """Converted speech, and what became of its seconds, by names of `base.TOLD`."""
-        if self._recogniser is not None and self._placer is None:
+    def tell(self, wave: Float64, target: Target, f0: F0Map) -> Told:
+        """Converted speech, and what became of the source."""
+        if self._recogniser is not None and self._repairing is None:
             return self.say(self.hear(wave), target, f0)
         level, n_samples, wave = float(np.mean(wave**2)), len(wave), raised(wave)
-        content, source, seconds = self._found(wave, target.content)
+        content, source, seconds, words = self._found(wave, target.content)
         if not source.sounds.any():
-            return np.zeros(n_samples), seconds
+            return Told(np.zeros(n_samples), seconds)
         level = _READ_LEVEL**2 if "read" in seconds else level
-        return self._make(content, source, target, f0, n_samples, level), seconds
+        n_samples = len(source.f0) * world.HOP if words else n_samples
+        made = self._make(content, source, target, f0, n_samples, level)
+        return Told(made, seconds, words)
 
     def hear(self, wave: Float64) -> str:
         """Words that the recogniser finds."""
@@ -462,16 +476,16 @@ class BnSynthesiser(TrainedSynthesiser):
             return ""
         return heard_words(self._recogniser, wave)[0]
 
-    def say(self, text: str, target: Target, f0: F0Map) -> tuple[Float64, dict[str, float]]:
+    def say(self, text: str, target: Target, f0: F0Map) -> Told:
         """Speech of a text, as the network reads it, as in `tell`; without words some silence."""
         assert self.network.reader is not None
         normal, voiced = self.network.reader.read(text, self.extractor)
         if not len(voiced):
-            return np.zeros(_NO_WORDS), {}
+            return Told(np.zeros(_NO_WORDS), {})
         content = self._changed(self._spoken(normal), target.content)
         said = SourceFeatures(voiced * LOWEST_HZ, np.ones(len(voiced), bool), None, None)
         n_samples, seconds = len(voiced) * world.HOP, {"read": len(voiced) / 100}
-        return self._make(content, said, target, f0, n_samples, _READ_LEVEL**2), seconds
+        return Told(self._make(content, said, target, f0, n_samples, _READ_LEVEL**2), seconds)
 
     def _make(
         self,
@@ -505,24 +519,27 @@ class BnSynthesiser(TrainedSynthesiser):
 
     def _found(
         self, wave: Float64, change: ContentMap | None
-    ) -> tuple[Float32, SourceFeatures, dict[str, float]]:
-        """Content (T, d) to be spoken, changed, what else of the source counts, and the seconds of
-        `tell`."""
+    ) -> tuple[Float32, SourceFeatures, dict[str, float], Sequence[Moved]]:
+        """Content (T, d) to be spoken, changed, what else of the source counts, and the seconds and
+        words of `tell`."""
         content, source = self._hear(wave)
-        if self._placer is None or not len(content):
-            return self._changed(content, change), source, {}
+        if self._repairing is None or not len(content):
+            return self._changed(content, change), source, {}, ()
         mean, sd = (self.network.statistic(f"content_{name}") for name in ("mean", "sd"))
-        found = self._placer.read(wave, (content - mean) / sd, self.extractor)
+        found = self._repairing.read(wave, (content - mean) / sd, self.extractor)
         content = self._changed(content, change)
         if found is None:
-            return content, source, {"unread": len(wave) / SAMPLE_RATE}
+            return content, source, {"unread": len(wave) / SAMPLE_RATE}, ()
+        if found.places is not None:
+            content, source = at_places(content, found.places[0]), source.at(found.places[1])
         read = self._changed(self._spoken(found.content), change)
         heard = found.heard[:, None]
         mixed = np.where(heard > 0, heard * content + (1 - heard) * read, read)
         shares = at_frames(heard, self.extractor, len(found.voiced), world.HOP)
         ours = shares[:, 0] < 0.5
         contour = np.where(ours, found.voiced * LOWEST_HZ, source.f0)
-        return mixed, replace(source, f0=contour, sounds=ours | source.sounds), found.seconds
+        source = replace(source, f0=contour, sounds=ours | source.sounds)
+        return mixed, source, found.seconds, found.words
 
     def _hear(self, wave: Float64) -> tuple[Float32, SourceFeatures]:
         """Content (T, d) of speech, and what else of it counts."""
