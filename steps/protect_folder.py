@@ -304,7 +304,7 @@ def main(
             why = protection.SEVERAL.format(row["heard"])
             print(f"protect_folder.py: {job.plain(source / path)}: {why}", file=sys.stderr)
     if turns:
-        print(f"{job.plain(source)}: {in_words(told.values())}")
+        print(f"{job.plain(source)}: {in_words(told.values(), per != 'file')}")
     if left:
         some = ", ".join(left[:3]) + (f" and {len(left) - 3} more" if left[3:] else "")
         print(f"protect_folder.py: {len(left)} subtitles and transcripts are left out: {some}; "
@@ -319,11 +319,11 @@ def main(
         lines = [job.plain(reason) for reason in failed.values()]
         print(*(f"protect_folder.py: {line}" for line in lines), sep="\n", file=sys.stderr)
         write_file(listed, "\n".join(lines) + "\n")
-    shown = job.plain(out)
+    shown, voices = job.plain(out), {x for own in work.scenes.values() for x in own.voices.values()}
     if tagged := sum(found.audio.tagged for found in good):
         print(f"{tagged} files had tags (title, artist, comment ...), which {shown} does not have")
     print(f"{shown}: {len(files) - len(failed)} files protected now, {len(failed)} failed; "
-          f"{len(todo)} pseudo-speakers")  # fmt: skip
+          f"{max(len(todo), len(voices))} pseudo-speakers")  # fmt: skip
     if rename:
         print(f"{job.plain(table)}: which file is which; keep it apart from {shown}, or remove it")
     if times:

@@ -130,7 +130,7 @@ def _render(found: Mapping[str, Any]) -> str:
         "done": {name: file for name, file in files.items() if file["status"] == "done"},
         "failed": {name: file for name, file in files.items() if file["status"] == "failed"},
         "remarked": {name: file for name, file in files.items() if file.get("warnings")},
-        "people": in_words(files.values()),
+        "people": in_words(files.values(), found["per"] != "file"),
         "seconds": sum(file.get("seconds", 0.0) for file in files.values()),
         "columns": {
             name: title

@@ -31,13 +31,14 @@ _SOFT, _HERTZ = 0.1, 440.0  # of tones: share of the largest sample, and pitch
 class Excerpt(Recording):
     """Stretches of a recording, joined, as one recording."""
 
+    whole: Recording | None = None
     stretches: tuple[Span, ...] = ()
 
     @classmethod
     def of(cls, whole: Recording, stretches: Iterable[Span]) -> "Excerpt":
         """Excerpt of a recording."""
-        given = {"hidden": whole.hidden, "stretches": tuple(stretches)}
-        return cls(whole.path, whole.audio, whole.alone, **given)
+        about = (whole.path, whole.audio, whole.alone)
+        return cls(*about, whole=whole, stretches=tuple(stretches))
 
     @property
     def seconds(self) -> float:
@@ -48,12 +49,17 @@ class Excerpt(Recording):
 
     def read(self, start: int, stop: int, channel: int | None = None) -> Float64:
         found, at = [np.zeros(0)], 0
+        assert self.whole is not None
         for begin, end in self.stretches:
             first, last = max(begin, begin + start - at), min(end, begin + stop - at)
             if first < last:
-                found.append(super().read(first, last, channel))
+                found.append(self.whole.read(first, last, channel))
             at += end - begin
         return np.concatenate(found)
+
+    def close(self) -> None:
+        if self.whole is not None:
+            self.whole.close()
 
 
 # ---- Whose each moment is.
@@ -79,9 +85,14 @@ def clear_of(turns: Sequence[Turn], kept: Iterable[str]) -> list[tuple[float, fl
     turns, and from those of nobody named."""
     kept = set(kept)
     others = [(t.begin - GUARD, t.end + GUARD) for t in turns if t.person not in kept]
-    found = list[tuple[float, float]]()
-    for turn in (turn for turn in turns if turn.person in kept):
-        left = [(turn.begin, turn.end)]
+    whole, found = list[tuple[float, float]](), list[tuple[float, float]]()
+    for begin, end, *_ in sorted(turn for turn in turns if turn.person in kept):
+        if whole and begin <= whole[-1][1]:
+            begin, last = whole.pop()
+            end = max(end, last)
+        whole.append((begin, end))
+    for turn in whole:
+        left = [turn]
         for begin, end in others:
             parts = [part for a, b in left for part in ((a, min(b, begin)), (max(a, end), b))]
             left = [(a, b) for a, b in parts if b - a > 2 * FADE + _SHORTEST]
@@ -234,13 +245,15 @@ class Scene:
         return found | ({"removed": "; ".join(texts)} if texts else {})
 
 
-def in_words(told: Iterable[Mapping[str, Any]]) -> str:
-    """People, turns and overlap of rows of the account."""
+def in_words(told: Iterable[Mapping[str, Any]], shared: bool = False) -> str:
+    """People, turns and overlap of rows of the account. shared: whether a person may be in
+    several."""
     rows = list(told)
     people, turns, seconds = (
         sum(own.get(name, 0) for own in rows) for name in ("people", "turns", "seconds_overlap")
     )
-    return f"{people} people, {turns} turns, {clock_time(seconds)} of overlap in one voice"
+    counted = ", counted in each recording" if shared else ""
+    return f"{people} people{counted}, {turns} turns, {clock_time(seconds)} of overlap in one voice"
 
 
 # ---- Voices that are apart.
