@@ -6,22 +6,23 @@ PYTEST = . ./path.sh && pytest -n 2 --dist loadfile --no-loadscope-reorder $${CI
 # Values that a user gives are never expanded by make: each is exported as it was typed, and only the shell reads it.
 GIVEN := $(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name)))
 $(foreach name,$(GIVEN),$(eval override export $(name) := $$(value $(name))))
-# Of make protect and make evidence: IN and OUT are folders; docs/protect.md has all options.
+# Of make protect and make evidence: IN and OUT are folders, or files without OUT; docs/protect.md has all options.
 NAMES := IN OUT SYSTEM PER CHANNELS LEVEL TIME ENDS SPEAKERS KEY_FILE NJ RENAME TURNS PEOPLE PROTECT KEEP REDACT REDACT_BY TEXTS
 SMALL := $(sort $(filter in out system per channels level time ends speakers key_file nj rename turns people protect keep redact redact_by texts,$(GIVEN)))
 check = $(if $(SMALL),$(error make $@: nothing is called $(SMALL:%=%=); write $(NAMES:%=%=) in capital letters)) \
-	$(foreach name,IN OUT,$(if $(value $(name)),,$(error make $@: $(name) is missing; write make $@ IN=folder OUT=folder))) \
+	$(if $(value IN),,$(error make $@: IN is missing; write make $@ IN=folder OUT=folder)) \
 	$(foreach name,RENAME TEXTS,$(if $(filter-out x xtrue xfalse,x$(value $(name))),$(error make $@: $(name) is true or false)))
 OPTIONS = --per="$${PER:-file}" $${SPEAKERS:+--speakers="$$SPEAKERS"} $${KEY_FILE:+--key-file="$$KEY_FILE"} $${NJ:+--nj="$$NJ"} \
 	$${TURNS:+--turns="$$TURNS"}
 PEOPLE_OF = $${PEOPLE:+--people="$$PEOPLE"} $${PROTECT:+--protect="$$PROTECT"} $${KEEP:+--keep="$$KEEP"} \
 	$${REDACT:+--redact="$$REDACT"} $${REDACT_BY:+--redact-by="$$REDACT_BY"} $(if $(filter true,$(value TEXTS)),--texts)
 unexport CDPATH
-.PHONY: help setup recipe protect evidence test test-fast test-slurm test-browser lint clean
+.PHONY: help setup recipe protect evidence test test-fast test-slurm test-browser lint release-check container clean
 
 help:
 	@echo "make recipe        set up, run the default recipe (egs/synth, offline), say where the report is"
 	@echo "make protect IN=folder OUT=folder [PER=file|folder|speaker]   protect all speech in a folder"
+	@echo "make protect IN=talk.wav    protect one file: talk.protected.wav"
 	@echo "make evidence IN=folder OUT=folder [PER=file|folder|speaker]   what attackers find in what was protected"
 	@echo "make -s protect IN=- OUT=-   protect speech on a pipe while it is spoken (docs/protect.md)"
 	@echo "make test          set up, check style and types, run all tests that can run here"
@@ -30,6 +31,8 @@ help:
 	@echo "make test-fast     the tests that take seconds"
 	@echo "make lint          style and types only"
 	@echo "make setup         only make .venv"
+	@echo "make release-check  make the wheel of the commit in dist/, and check it"
+	@echo "make container      build the container with podman, from that wheel"
 	@echo "make clean         remove .venv and all that recipes and tools made in the checkout"
 
 setup:
@@ -41,15 +44,15 @@ recipe: setup
 protect: # standard output is the stream's, so setting up speaks on the other one; a stream cannot use models/bn2
 	@: $(check)
 	@utils/setup.sh >&2
-	@. ./path.sh && if [[ $$IN/$$OUT == -/- ]]; then \
+	@. ./path.sh && if [[ $$IN/$${OUT-} == -/- ]]; then \
 		exec steps/protect_stream.py --system="$${SYSTEM:-models/bn}" $${KEY_FILE:+--key-file="$$KEY_FILE"}; fi && \
 		steps/protect_folder.py --system="$${SYSTEM:-models/bn2}" $(OPTIONS) --channels="$${CHANNELS:-mix}" \
-		--level="$${LEVEL:-one}" $${TIME:+--time="$$TIME"} $${ENDS:+--ends="$$ENDS"} $(PEOPLE_OF) $(if $(filter true,$(value RENAME)),--rename) -- "$$IN" "$$OUT"
+		--level="$${LEVEL:-one}" $${TIME:+--time="$$TIME"} $${ENDS:+--ends="$$ENDS"} $(PEOPLE_OF) $(if $(filter true,$(value RENAME)),--rename) -- "$$IN" $${OUT:+"$$OUT"}
 
 evidence:
 	@: $(check)
 	@utils/setup.sh
-	@. ./path.sh && local/measure_evidence.py --system="$${SYSTEM:-models/bn2}" $(OPTIONS) -- "$$IN" "$$OUT"
+	@. ./path.sh && local/measure_evidence.py --system="$${SYSTEM:-models/bn2}" $(OPTIONS) -- "$$IN" $${OUT:+"$$OUT"}
 
 test: # tests/test_house.py checks style and types
 	@utils/setup.sh test
@@ -68,7 +71,14 @@ lint:
 	@utils/setup.sh test
 	@. ./path.sh && utils/lint.sh
 
+release-check:
+	@utils/setup.sh test
+	@utils/release_check.sh
+
+container: release-check
+	podman build --tag pseudovox .
+
 clean:
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	rm -rf egs/*/data egs/*/exp egs/*/corpus
 	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -4,7 +4,7 @@ unset CDPATH # with it, cd prints where it went
 PSEUDOVOX_ROOT=$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")
 export PSEUDOVOX_ROOT
 export PATH="$PSEUDOVOX_ROOT/.venv/bin:$PSEUDOVOX_ROOT/utils:$PATH"
-export PYTHONPATH="$PSEUDOVOX_ROOT${PYTHONPATH:+:$PYTHONPATH}"
+export PYTHONPATH="$PSEUDOVOX_ROOT:$PSEUDOVOX_ROOT/src${PYTHONPATH:+:$PYTHONPATH}"
 export LC_ALL=C PYTHONUTF8=1 PYTHONUNBUFFERED=1
 set -a
 # shellcheck source=utils/environment.sh

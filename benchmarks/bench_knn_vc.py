@@ -92,7 +92,7 @@ def main() -> int:
 
         def convert(converter: WorldConverter = converter, speaker: str = speaker) -> None:
             for wave in sources:
-                converter.convert(wave, [(speaker,)], (1.0,), pool.stats)
+                converter.convert(wave, speaker, pool.stats)
 
         def batched(voice: PoolFrames = voice) -> Float64:
             return average(voice.envelope, FrameIndex(voice.match).search(queries, K))

@@ -62,6 +62,7 @@ def main(
     rows, speakers, no_figures = of.tabulate_all(folders, corpus_name)
     unused = {lost["what"] for lost in no_figures}
     used = [folder for folder in folders if str(folder) not in unused]
+    rows += of.differences({folder: folders[folder] for folder in used}, corpus_name)
     pictures, no_pictures = of.gather(folders, used, attack, runs)
     records, no_records = of.attacks([scores for *_, scores in attack])
     systems, no_settings = of.settings_of_systems(speech)

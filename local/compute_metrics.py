@@ -17,7 +17,7 @@ from local.options import AnotherDraw, Bootstrap, Figures, Words, read_scored, w
 from utils.cli import BadValue, UserError, natural, positive
 from utils.commands import commands
 from utils.options import AllowSelf, Seed, TrialFormat, Utt2spk
-from utils.tables import read_json_object, read_map
+from utils.tables import read_map
 
 Trials = Annotated[Path, "A list of trials"]
 Scores = Annotated[Path, "The scores of these trials"]
@@ -159,26 +159,16 @@ def _strongest(
         Sequence[tuple[Path, Path]], "The scores of an attacker, and those of the same in "
         "a further run of a random system; may be given again", "SCORES SCORES",
     ] = (),
-    unprotected: Annotated[
-        Sequence[tuple[Path, Path]], "The scores of an attacker, and the verification figures of "
-        "the same evaluator without protection: who may err on more than 5 % there judges nothing, "
-        "and is left out; may be given again", "SCORES FIGURES",
-    ] = (),
     bootstrap: Bootstrap = 0, seed: Seed = 0,
 ) -> None:  # fmt: skip
     """The lowest EER of several attackers on one list; its interval covers their choice."""
     from local.metrics.recordings import strongest
 
     runs = {path: [path] for path in (scores, *another_attacker)}
-    for option, given in (("draw-of", draw_of), ("unprotected", unprotected)):
-        for path, _ in given:
-            if path not in runs:
-                raise UserError(f"--{option} {path}: no attacker has these scores")
     for path, another in draw_of:
+        if path not in runs:
+            raise UserError(f"--draw-of {path}: no attacker has these scores")
         runs[path].append(another)
-    for path, figures in unprotected:
-        if not _judges(figures):
-            runs.pop(path, None)
     listed, *every = _read_scored(
         format, trials, *(path for own in runs.values() for path in own), allow_self=allow_self
     )
@@ -186,14 +176,6 @@ def _strongest(
     attackers = [[next(found) for _ in own] for own in runs.values()]
     speakers = _find_speakers(listed, trials, utt2spk)
     write_figures(out, strongest(listed, attackers, speakers, n_bootstrap=bootstrap, seed=seed))
-
-
-def _judges(figures: Path) -> bool:
-    """Whether the EER of unprotected speech in these figures is known to be low."""
-    from local.metrics.detection import WEAK
-
-    intervals = read_json_object(figures, "compute it by `verification`").get("intervals") or {}
-    return bool(intervals.get("eer")) and intervals["eer"][1] <= WEAK
 
 
 def _calibration(

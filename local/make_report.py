@@ -1,5 +1,6 @@
 #!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
-"""Write the report of RESULTS (exp/results, and nothing else) to OUT.
+"""Write the report of RESULTS (exp/results, and nothing else) to OUT. Of several, OUT has a page of
+all systems of all runs beside each other, and beneath it the report of each run in a folder.
 
 report.html      one page that opens from disk: summary, pictures, the worst-protected speakers with
                  clips, all tables, and where everything comes from; no network, below 15 MB
@@ -12,30 +13,43 @@ them out.
 """
 
 import shutil
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from itertools import chain
 from multiprocessing import get_context
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from local.options import ResultsFolder
+from utils.cli import UserError
 from utils.commands import program
 from utils.options import OutFolder
 from utils.tables import write_file
 
+if TYPE_CHECKING:
+    from local.report.frame import Results
 
-@program
-def main(
-    results: ResultsFolder, out: OutFolder, *,
-    no_audio: Annotated[bool, "Leave the clips out"] = False,
-    pdf: Annotated[bool, "Also write each picture as PDF, which takes twice as long"] = False,
-) -> None:  # fmt: skip
-    from local.report.frame import load_results
+
+def name_runs(folders: Sequence[Path]) -> list[str]:
+    """What sets the folders of several runs apart in their paths; UserError where one is given
+    twice."""
+    paths = [list(folder.resolve().parts) for folder in folders]
+    if twice := next((folder for i, folder in enumerate(folders) if paths[i] in paths[:i]), None):
+        raise UserError(f"{twice}: is given twice; give each folder of results once")
+    while len({path[0] for path in paths}) == 1:
+        paths = [path[1:] for path in paths]
+    while len({path[-1] for path in paths}) == 1 and min(map(len, paths)) > 1:
+        paths = [path[:-1] for path in paths]
+    return ["/".join(path) for path in paths]
+
+
+def write_report(found: "Results", out: Path, *, audio: bool, pdf: bool) -> None:
+    """Write all files of the report of one run."""
     from local.report.page import markdown, page
     from local.report.pictures import draw_all, draw_first, draw_utility
     from local.report.tables import verdict_lines
 
-    found, folder = load_results(results), out / "figures"
+    folder = out / "figures"
     if folder.is_dir():
         shutil.rmtree(folder)  # of an older report
     out.mkdir(parents=True, exist_ok=True)
@@ -47,7 +61,7 @@ def main(
         sections = {name: one.result() for name, one in made.items()}
     write_file(out / "RESULTS.md", markdown(found))
     write_file(out / "verdicts.txt", "".join(f"{line}\n" for line in verdict_lines(found)))
-    write_file(out / "report.html", page(found, first, sections, utility, with_audio=not no_audio))
+    write_file(out / "report.html", page(found, first, sections, utility, with_audio=audio))
     drawn = [utility, *chain.from_iterable(sections.values())]
     n_pictures = len(first) + sum(len(section.pictures) for section in drawn)
     size = (out / "report.html").stat().st_size / 1e6
@@ -55,3 +69,26 @@ def main(
         f"{out}/report.html: {n_pictures} pictures, {len(found.missing)} missing results, "
         f"{size:.1f} MB"
     )
+
+
+@program
+def main(
+    results: Annotated[Sequence[Path], "Folders of results", "RESULTS"], out: OutFolder, *,
+    no_audio: Annotated[bool, "Leave the clips out"] = False,
+    pdf: Annotated[bool, "Also write each picture as PDF, which takes twice as long"] = False,
+) -> None:  # fmt: skip
+    from local.report.draw import slug
+    from local.report.frame import load_results
+    from local.report.page import runs_markdown, runs_page
+
+    if len(results) == 1:
+        write_report(load_results(results[0]), out, audio=not no_audio, pdf=pdf)
+        return
+    names = name_runs(results)
+    runs = {name: load_results(path) for name, path in zip(names, results, strict=True)}
+    links = {name: f"{slug(name)}/report.html" for name in names}
+    for name, found in runs.items():
+        write_report(found, (out / links[name]).parent, audio=not no_audio, pdf=pdf)
+    write_file(out / "RESULTS.md", runs_markdown(runs))
+    write_file(out / "report.html", runs_page(runs, links))
+    print(f"{out}/report.html: {len(runs)} runs beside each other")

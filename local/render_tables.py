@@ -3,7 +3,8 @@
 
 A table stands between `<!-- table: KIND FOLDER... split=SPLIT [systems=A,B] [evaluators=C,D] -->`
 and `<!-- end -->`; its data are FOLDER/metrics.csv beside the page. KIND is use (words, emotions,
-quality), overview (the strongest attacker, and use beside it), alike (DeID and G_VD), front (who is
+quality), overview (the strongest attacker, and use beside it), leaders (the verdict, the lowest
+EERs, and words of another split: use=SPLIT systems=A,B:THERE), alike (DeID and G_VD), front (who is
 behind whom in both), attackers (all of them; figures=eer,d_ece,named_by_recording says which
 figures), trainings (one evaluator, trained several times) or targets (the white box over constant
 voices). Others:
@@ -20,10 +21,12 @@ The last word of each may be columns=A,B: only columns whose headings begin so (
 With --check the exit status is 1 when a page is not what its data say.
 
 With --latex the pages stay, and every table of theirs, marked or not, such as those of
-exp/report/RESULTS.md, becomes OUT/<page>_<number>.tex: a `table*` that needs the package booktabs,
-with the heading above the table as its caption.
+exp/report/RESULTS.md, becomes OUT/<page>_<heading>.tex, with a number where there are several under
+one heading: a `table*` that needs the package booktabs, with the heading as its caption.
 """
 
+import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -40,8 +43,12 @@ def write_latex(page: Path, out: Path) -> None:
     tables = list(find_tables(read_bytes(page).decode("utf-8", errors="replace")))
     if not tables:
         raise UserError(f"{page}: has no table")
-    for number, (heading, rows) in enumerate(tables, 1):
-        write_file(out / f"{page.stem}_{number}.tex", latex(heading, rows))
+    known: Counter[str] = Counter()
+    for heading, rows in tables:
+        name = re.sub(r"\W+", "_", f"{page.stem}_{heading}").strip("_")
+        known[name] += 1
+        number = f"_{known[name]}" if known[name] > 1 else ""
+        write_file(out / f"{name}{number}.tex", latex(heading, rows))
     print(f"{page}: {len(tables)} tables written to {out}")
 
 

@@ -12,8 +12,8 @@ says. OUT becomes a data directory with the same utterance ids, the other tables
   skipped.txt  <utterance> <reason>, only where some were skipped
   notes.txt    requests that the system could not meet, if any: <id> <note>
 
-Some systems need more than the speech, and say which option is lacking. WavLM and its vocoder
-compute on --device, all else on the processor.
+Some systems need more than the speech, and say which option is lacking. An extractor of
+content computes on --device, all else on the processor.
 
 Equal keys get equal pseudo-speakers. Draws depend on the seed, the draw and the key only: not on
 order, number of jobs or machine.

@@ -6,7 +6,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from utils.cli import COMMON, BadValue, UserError, keep_freed_memory, natural, positive, progress
+from utils.cli import (
+    COMMON,
+    BadValue,
+    UserError,
+    keep_freed_memory,
+    natural,
+    positive,
+    progress,
+    user_path,
+)
 from utils.datadir import DataDir, load_data_dir
 
 T = TypeVar("T")
@@ -68,8 +77,17 @@ GeneratorBackend = Annotated[
 Generator = Annotated[Path | None, "The folder of a trained generator (train_generator.py)", "DIR"]
 Pool = Annotated[Path | None, "The folder of the pool's x-vectors (spk_xvector.scp)", "XVECTORS"]
 PoolData = Annotated[Path | None, "The data directory of the pool's speakers (spk2gender)", "DATA"]
-SafeSystem = Annotated[Path, "The system that protects speech", "SYSTEM"]
-SAFE_SYSTEM = Path(__file__).resolve().parents[1] / "models/bn2"  # the default
+
+
+def find_system(text: str) -> Path:
+    """Parse the path of a system: the user's, or else the project's, such as models/read."""
+    path, ours = user_path(text), _ROOT / text
+    return ours if ours.exists() and not path.exists() else path
+
+
+_ROOT = Path(__file__).resolve().parents[1]
+SafeSystem = Annotated[Path, "The system that protects speech", "SYSTEM", find_system]
+SAFE_SYSTEM = _ROOT / "models/bn2"  # the default
 LIVE_SYSTEM = SAFE_SYSTEM.with_name("bn")
 Per = Annotated[
     Literal["file", "folder", "speaker"], "The unit of a person, who gets one pseudo-speaker: a "
@@ -127,7 +145,6 @@ MEASURES = {  # archive -> what makes it of a wave, and the names of its parts i
     "f0": ("steps.synthesis.world:extract_f0", "contours, {} frames"),
     "world": ("steps.synthesis.world:analyse_packed", "matrices, {} frames"),
     "functionals": ("steps.emotion.functionals:functionals", "vectors"),
-    "wavlm": ("steps.synthesis.wavlm:speech_features", "matrices, {} frames"),
 }
 
 

@@ -1,11 +1,13 @@
 #!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
-"""Protect the speech of any folder: no lists, no transcripts, no training.
+"""Protect the speech of any folder, or of one file: no lists, no transcripts, no training.
 
 OUT gets every audio file of IN under the same name in the same sub-folder, at 16 kHz; formats that
 are only read, such as m4a, become <name>.wav. SYSTEM is a folder with system.yaml and what that
 needs (pool, synthesiser, generator), such as models/bn, or a system's yaml file that needs nothing.
 Files of any length are gone through in pieces; silence stays silence. A run that was killed goes on
 where it was.
+
+Where IN is a file, OUT is one as well: talk.protected.wav for talk.wav if left out.
 
 Files with the same pseudo-speaker (--per) get the same voice. Which one is decided by the key: who
 knows it, and the models, can find out who became whom. Without --key or --key-file a secret is
@@ -25,8 +27,10 @@ import logging
 import os
 import sys
 from collections import deque
+from contextlib import nullcontext
 from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Literal
 
 from steps import options
@@ -40,7 +44,6 @@ from utils.cli import (
     tell_allocator,
 )
 from utils.commands import program
-from utils.options import OutFolder
 from utils.tables import write_file
 
 
@@ -54,6 +57,22 @@ def _check_folders(source: Path, out: Path, key: Path | None) -> None:
         raise UserError(
             f"{key}: the key must not lie beside what it protects; choose another place"
         )
+
+
+def _name_one(source: Path, out: Path | None) -> Path:
+    """The file that is made of one; UserError where it would take another's place."""
+    from steps.standalone import account, job
+    from utils.audiofile import audio_format
+
+    made = job.made_name(Path(source.name))
+    out = out or source.with_name(f"{source.stem}.protected{made.suffix}")
+    if out.is_dir():
+        raise UserError(f"{out}: is a folder, and {source} a file; name a file as OUT")
+    if audio_format(out) != audio_format(made):
+        raise UserError(f"{out}: {source} becomes {made.suffix}; let the name of OUT end so")
+    if out.exists() and (out.samefile(source) or not account.beside(out, "account.json").exists()):
+        raise UserError(f"{out}: is there, and was not made here; choose another name as OUT")
+    return out
 
 
 def _write_key(path: Path, key: str) -> None:
@@ -84,8 +103,8 @@ class _Bar:
 
 @program
 def main(
-    source: Annotated[Path, "The folder that is read", "IN"],
-    out: OutFolder, *,
+    source: Annotated[Path, "The folder, or the file, that is read", "IN"],
+    out: Annotated[Path | None, "The folder, or the file, that is written", "[OUT]"] = None, *,
     system: options.SafeSystem = options.SAFE_SYSTEM,
     per: options.Per = "file",
     speakers: options.SpeakerTable = None,
@@ -151,7 +170,15 @@ def main(
 
     if sum(option is not None for option in (key, key_file, write_key)) > 1:
         raise UserError("--key, --key-file and --write-key: give one of them")
-    _check_folders(source, out, write_key or key_file)
+    if one := source.name if source.is_file() else "":
+        out = _name_one(source, out)
+    elif out is None:
+        what = "is a folder; name the one that is written, OUT" if source.is_dir() else "is missing"
+        raise UserError(f"{source}: {what}")
+    else:
+        _check_folders(source, out, write_key or key_file)
+    if one and rename:
+        raise UserError("--rename is for folders; name the file that is written, OUT")
     if speakers and per != "speaker":
         raise UserError("--speakers is for --per speaker")
     kept, only = scenes.labels_of(keep), scenes.labels_of(protect)
@@ -165,8 +192,9 @@ def main(
         )
     if turns and speakers:
         raise UserError("--speakers: with --turns the turns say who speaks; leave it out")
-    audio, n_other = job.find_audio(source, out)
-    said = asked.read(source, audio)
+    whole, source = source, source.parent if one else source
+    audio, n_other = ([Path(one)], 0) if one else job.find_audio(source, out)
+    said = asked.read(source, audio, alone=bool(one))
     known = job.read_speakers(speakers, source) if speakers else None
     # A label is one person everywhere.
     same = bool(turns) and per == "speaker"
@@ -188,13 +216,8 @@ def main(
     used, fresh = job.choose_key(key, key_file)
     loaded = job.load_system(system, job.key_number(used), {"time": time} if time else {})
     ending, keeps = ends or loaded.anonymiser.ends, loaded.anonymiser.keeps_length
-    settings: dict[str, object] = {
-        "system": loaded.digest,
-        "per": per,
-        "channels": channels,
-        "level": level,
-    }
-    settings |= {"time": time} if time else {}
+    settings: dict[str, object] = {"system": loaded.digest, "per": per, "channels": channels}
+    settings |= {"level": level, **({"time": time} if time else {})}
     settings |= {"ends": ending} if ending != "keep" else {}
     settings |= {"names": "drawn"} if rename else {}
     settings |= asked.settings(said, per)
@@ -208,8 +231,9 @@ def main(
     table = account.beside(out, job.TABLE)
     if rename and fresh and table.is_file() and not (out / job.JOURNAL).is_file():
         raise UserError(f"{table}: is of another {out}, whose names would come again; move it away")
-    with job.alone_in(out):
-        journal = job.Journal(out, settings, None if fresh else used)
+    folder = out.parent if one else out
+    with TemporaryDirectory() if one else nullcontext(out) as noted, job.alone_in(Path(noted)):
+        journal = job.Journal(Path(noted), settings, None if fresh else used)
         if write_key:
             _write_key(write_key, used)
         begun = fresh and bool(journal.done)
@@ -217,8 +241,9 @@ def main(
         drawn = job.draw_names(used, given, table, fresh=fresh, begun=begun) if rename else {}
         journal.salt = str(drawn.pop(job.SALT, ""))
         times = account.beside(out, "times") if loaded.anonymiser.tells_words else None
+        drawn |= {Path(one): Path(out.name)} if one else {}
         work = protection.Work(
-            source, out, loaded.anonymiser, channels, level, drawn, ending, times
+            source, folder, loaded.anonymiser, channels, level, drawn, ending, times
         )
         marks = {path: scenes.digest_of(scene, journal.salt) for path, scene in said.items()}
         ready = [
@@ -237,7 +262,7 @@ def main(
         left = [job.plain(file.relative_to(source)) for file in lost]
         which = {"key": keeping if fresh else "given", "key_digest": job.fingerprint(used)}
         about = {
-            "source": job.plain(source.resolve()), "per": per, "channels": channels,
+            "source": job.plain(whole.resolve()), "per": per, "channels": channels,
             "level": level, "ends": ending, "keeps_time": keeps,
             "system": {"path": job.plain(system), "digest": loaded.digest},
             "renamed": rename, "other_files": n_other, **asked.told, "texts": left,
@@ -251,7 +276,7 @@ def main(
         tell(ended=None)  # what stays of a run that is killed
         todo = list(job.unfinished(groups, ready, fresh=fresh))
         files = [path for _, group in todo for path in group]
-        print(f"{source}: {len(audio)} audio files, {len(audio) - len(files)} done before; "
+        print(f"{whole}: {len(audio)} audio files, {len(audio) - len(files)} done before; "
               f"{n_other} other files are left out", file=sys.stderr)  # fmt: skip
         for made in journal.replaced:
             print(f"protect_folder.py: {job.plain(made)}: is no longer what was written there; it "
@@ -271,7 +296,7 @@ def main(
         takes = loaded.rate * max([seconds / jobs.nj, *(found.seconds for found in good)])
         lasts = f"about {clock_time(takes)} on cores like ours" if takes else "unknown time"
         how = f"{len(good)} files, {jobs.nj} at a time: {lasts}"
-        print(f"{source}: {clock_time(seconds)} of audio in {how}", file=sys.stderr)
+        print(f"{whole}: {clock_time(seconds)} of audio in {how}", file=sys.stderr)
         bar = _Bar(seconds, len(good))
         jobs.tick = bar.add
 
@@ -305,6 +330,9 @@ def main(
             print(f"protect_folder.py: {job.plain(source / path)}: {why}", file=sys.stderr)
     if turns:
         print(f"{job.plain(source)}: {in_words(told.values(), per != 'file')}")
+    if redact:
+        n = sum("removed" in row for row in told.values())
+        print(f"{n} of {len(told)} recordings had spans that were removed")
     if left:
         some = ", ".join(left[:3]) + (f" and {len(left) - 3} more" if left[3:] else "")
         print(f"protect_folder.py: {len(left)} subtitles and transcripts are left out: {some}; "

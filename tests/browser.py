@@ -89,11 +89,11 @@ def check_first_screen(page: Any, width: int) -> None:
     """The verdicts on a few systems, and whether to trust them, need one screen on a desk, two on a
     phone; nothing is cut off, and the details are folded."""
     box = page.locator(".front .box").first.bounding_box()
-    few = page.locator(".verdicts tbody tr").count() <= _FEW
+    few = page.locator(".board tbody tr").count() <= _FEW
     if few:
         assert box["y"] + box["height"] <= (800 if width > _DESK else 1480)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    cells = page.locator(".verdicts td").evaluate_all(
+    cells = page.locator(".board td").evaluate_all(
         "cells => cells.filter(d => d.getBoundingClientRect().right > innerWidth).length"
     )
     assert cells == 0

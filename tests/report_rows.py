@@ -23,7 +23,6 @@ from local.report.frame import (
     write_frame,
 )
 from local.report.pictures import Section
-from local.report.select import summary
 
 Figure: Any = make_dataclass("Figure", METRICS, frozen=True)  # values as text, as in metrics.csv
 SpeakerFigure: Any = make_dataclass("SpeakerFigure", SPEAKERS, frozen=True)
@@ -116,5 +115,5 @@ def words(text: str) -> str:
 
 
 def findings(results: Results, evaluator: str) -> list[str]:
-    """The sentences on the summary of an evaluator."""
-    return said_of.findings(results, evaluator, summary(results, evaluator))
+    """The sentences on constant targets."""
+    return said_of.constant_targets(results, evaluator)

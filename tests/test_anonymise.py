@@ -14,7 +14,7 @@ from steps.anonymisers.registry import Protected, load_anonymiser, protect_audio
 from steps.sources import LEVELS, VoiceKey, make_keys, whole_set
 from tests.refusals import refuses
 from tests.world import check_in_parts, pseudo_rows
-from utils.cli import LossError, UserError
+from utils.cli import LossError
 from utils.datadir import DataDir, load_data_dir
 from utils.parts import merge_parts
 from utils.seeds import Draws
@@ -131,8 +131,7 @@ def test_draws_of_a_random_system_differ_and_a_deterministic_one_has_none(make_d
         system, out = conf(tmp_path, text), tmp_path / "out"
         protect(system, data, out)
         assert json.loads((out / "conf.json").read_text())["is_random"] is False
-        with pytest.raises(UserError, match="draws nothing at random"):
-            protect(system, data, out, "--draw", 1)
+        refuses("draws nothing at random", protect, system, data, out, "--draw", 1)
 
 
 class TestPresets:
@@ -198,8 +197,16 @@ def test_audio_that_cannot_be_used_is_named_and_counted(make_data_dir, tmp_path,
     assert (out / "enrolls").read_text() == "s1-002\n"
     assert (out / "trials").read_text() == "s1 s2-000 nontarget\n"
     assert len((out / "wav.scp").read_text().splitlines()) == 2
-    with pytest.raises(LossError, match=r"2 of 4 utterances .* the first: s1-000: .*no samples"):
-        protect(SYSTEMS / "b2.yaml", data, out, "--allow-loss", 1)
+    refuses(
+        r"2 of 4 utterances .* the first: s1-000: .*no samples",
+        protect,
+        SYSTEMS / "b2.yaml",
+        data,
+        out,
+        "--allow-loss",
+        1,
+        kind=LossError,
+    )
     # What an earlier run left no longer looks whole (re-made audio under old tables, VPC 2020).
     assert not (out / "wav.scp").exists()
 
@@ -275,5 +282,10 @@ def test_ids_that_are_no_file_names_are_refused(make_data_dir, tmp_path):
             .replace(" s1-000\n", " s1/../x\n")
         )
         (data / name).write_text(text)
-    with pytest.raises(UserError, match=r"set/utt2spk:1: utterance 's1/\.\./x' cannot name a file"):
-        protect(SYSTEMS / "b2.yaml", data, tmp_path / "out")
+    refuses(
+        r"set/utt2spk:1: utterance 's1/\.\./x' cannot name a file",
+        protect,
+        SYSTEMS / "b2.yaml",
+        data,
+        tmp_path / "out",
+    )

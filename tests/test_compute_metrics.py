@@ -442,28 +442,3 @@ def test_the_strongest_of_attackers_whose_draws_are_given(tmp_path: Path) -> Non
     ] == 0.0  # fmt: skip
     words = ["strongest", *map(str, options), "--draw-of", "x", "y", str(listed), str(first), "-"]
     refuses("--draw-of x: no attacker has these scores", main, words)
-
-
-def test_the_strongest_was_one_whose_evaluator_judges_nothing(tmp_path: Path) -> None:
-    """Who errs on unprotected voices is left out; where all do, there is nothing but counts."""
-    trials = [(m, f"{p}{r}") for p in "abc" for r in range(2) for m in "abc"]
-    listed, good, weak = (tmp_path / name for name in ("t", "good", "weak"))
-    listed.write_text("".join(
-        f"{m} {utt} {'target' if m == utt[0] else 'nontarget'}\n" for m, utt in trials
-    ))  # fmt: skip
-    for path, of in ((good, 0), (weak, 1)):
-        path.write_text("".join(f"{m} {utt} {of * (m == utt[0])}\n" for m, utt in trials))
-    write_map(tmp_path / "utt2spk", {utt: utt[0] for _, utt in trials})
-    bare = tmp_path / "bare", tmp_path / "no"
-    bare[0].write_text('{"intervals": {"eer": [0.0, 0.05]}}')
-    bare[1].write_text('{"intervals": {"eer": [0.0, 0.06]}}')
-
-    def found(*of: Path) -> dict[str, object]:
-        own = [word for pair in zip((good, weak), of, strict=True)
-               for word in ("--unprotected", *pair)]  # fmt: skip
-        return compute(tmp_path, "strongest", "--utt2spk", tmp_path / "utt2spk", *own,
-                       "--another-attacker", weak, listed, good)  # fmt: skip
-
-    assert found(bare[0], bare[0])["eer"] == 0.0
-    assert found(*bare)["eer"] == 0.5
-    assert found(bare[1], bare[1]) == {"n_target": 6, "n_nontarget": 12, "n_attacks": 0}

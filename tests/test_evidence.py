@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 import soundfile
 
-import pseudovox
 from local.evidence import figures as evidence
 from local.evidence import identity
 from local.evidence.figures import (
@@ -101,17 +100,6 @@ def judges(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def run(*words: object) -> int:
     return main([str(word) for word in ("--system", SYSTEM, "--nj", 1, *words)])
-
-
-def test_the_door_for_python(folder: Path) -> None:
-    """The same in three lines; options are those of the programs."""
-    door = {"system": SYSTEM, "nj": 1, "key_file": folder / "key"}
-    pseudovox.protect(folder / "in", folder / "again", write_key=None, rename=False, **door)
-    for name in ("ann-1.wav", "eve-1.wav"):
-        assert (folder / "again" / name).read_bytes() == (folder / "out" / name).read_bytes()
-    found = pseudovox.evidence(folder / "in", folder / "again", per="speaker", **door)
-    assert found["recordings"]["ann-1.wav"] == "ann"  # type: ignore[index]
-    refuses("gone", pseudovox.protect, folder / "gone", folder / "never", **door)
 
 
 def test_a_folder_without_labels_has_evidence_beside_it(folder, capsys):

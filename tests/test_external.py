@@ -117,8 +117,14 @@ def test_bad_input_is_one_line(tmp_path, data, theirs, break_it, said):
 
 def test_another_length_is_another_utterance(tmp_path, data, theirs):
     soundfile.write(theirs / "deep/s1-000_anon.flac", np.full(4800, 0.1), 16000)
-    with pytest.raises(LossError, match=r"anon\.flac is 0\.3 s long, the original 0\.1 s"):
-        protect(tmp_path, data, theirs)
+    refuses(
+        r"anon\.flac is 0\.3 s long, the original 0\.1 s",
+        protect,
+        tmp_path,
+        data,
+        theirs,
+        kind=LossError,
+    )
 
 
 def test_paths_of_their_own_recipe_are_found_beside_their_table(tmp_path, data, theirs):
@@ -160,8 +166,13 @@ def test_names_of_another_corpus_are_refused():
 
 
 def test_two_suffixes_of_an_utterance_are_not_chosen_between_silently():
-    with pytest.raises(UserError, match=r"s1-1 is there as s1-1_anon and as s1-1_raw; .*suffix="):
-        find_suffix(Path("f"), ["s1-1_anon", "s1-10_anon", "s1-1_raw"], ["s1-1", "s1-10"])
+    refuses(
+        r"s1-1 is there as s1-1_anon and as s1-1_raw; .*suffix=",
+        find_suffix,
+        Path("f"),
+        ["s1-1_anon", "s1-10_anon", "s1-1_raw"],
+        ["s1-1", "s1-10"],
+    )
 
 
 IDMAP = Path(__file__).resolve().parents[2] / "shared/corpora/idmap_samples"

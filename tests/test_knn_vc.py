@@ -1,6 +1,5 @@
-"""kNN-VC: matching, targets by key, profiles and fusion, odd signals, the public back end."""
+"""kNN-VC: matching, targets by key, profiles, odd signals."""
 
-import hashlib
 import json
 import tracemalloc
 from dataclasses import replace
@@ -9,20 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
-import torch
-import torchaudio
 
 from steps.anonymise import main
 from steps.anonymisers.knn_vc import KnnVc
 from steps.anonymisers.registry import load_anonymiser
-from steps.audio import write_wav
 from steps.content.extractors import load_extractor
-from steps.extract_wavlm import main as extract_wavlm
 from steps.extract_world import main as extract_world
 from steps.make_voice_pool import main as make_voice_pool
 from steps.sources import Resources, SourceSpeaker, VoiceKey, make_keys
-from steps.synthesis import matching, wavlm
-from steps.synthesis.base import SOURCE_SHARE
+from steps.synthesis import matching
 from steps.synthesis.f0 import compute_f0_stats, write_f0_stats
 from steps.synthesis.matching import (
     METRICS,
@@ -43,9 +37,8 @@ from tests.world import (
     write_voices,
 )
 from utils.archives import write_archive
-from utils.cli import LossError, UserError
+from utils.cli import LossError
 from utils.seeds import Draws
-from utils.tables import write_map
 
 SYSTEMS = Path(__file__).resolve().parents[1] / "egs/TEMPLATE/conf/systems"
 KNN = "anonymiser: knn_vc\n"
@@ -199,7 +192,7 @@ class TestTargets:
 
         def targets(**options: int) -> list[str]:
             system = load(**options)
-            return [system.choose(k, source()).targets[0] for k in keys]
+            return [system.choose(k, source())[0] for k in keys]
 
         first = targets()
         assert first == targets()
@@ -210,15 +203,14 @@ class TestTargets:
 
     @pytest.mark.parametrize(("policy", "expected"), [("same", "m"), ("other", "f")])
     def test_gender(self, load, policy, expected):
-        choice = load(f"gender: {policy}\n").choose(key("spk"), source(gender="m"))
-        assert choice.gender == expected
-        assert {GENDERS[target] for target in choice.targets} == {expected}
+        target, gender = load(f"gender: {policy}\n").choose(key("spk"), source(gender="m"))
+        assert GENDERS[target] == gender == expected
 
     def test_random_gender_is_a_coin_of_the_speaker(self, load):
         system = load("gender: random\nlevel: utt\n")
         got = {
             speaker: {
-                system.choose(key("utt", f"{speaker}-{n}"), source(speaker, None)).gender
+                system.choose(key("utt", f"{speaker}-{n}"), source(speaker, None))[1]
                 for n in range(6)
             }
             for speaker in (f"s{n}" for n in range(12))
@@ -228,46 +220,41 @@ class TestTargets:
 
     @pytest.mark.parametrize("level", ["utt", "spk", "perm", "const"])
     def test_a_source_in_the_pool_is_never_his_own_target(self, load, level):
-        system = load(f"level: {level}\nfusion: 17\n")  # all of a gender but one
+        more = "" if level == "utt" else "profiles: 17\nprofile: {}\n"  # all of a gender but one
         for speaker in ("f00", "f07", "f17"):
-            choice = system.choose(key(level, f"{speaker}-1"), source(speaker))
-            assert set(choice.targets) == {s for s, g in GENDERS.items() if g == "f"} - {speaker}
+            drawn = {
+                load(f"level: {level}\n{more.format(n)}").choose(
+                    key(level, f"{speaker}-{n}"), source(speaker)
+                )[0]
+                for n in range(1, 18)
+            }
+            assert speaker not in drawn and (len(drawn) == 17 or level == "utt")
 
     @pytest.mark.parametrize("speaker", ["s1", "f03"])
     def test_profiles_share_no_voice(self, load, speaker):
         drawn = [
-            load(f"level: perm\nprofiles: 8\nprofile: {profile}\nfusion: 2\n").choose(
+            load(f"level: perm\nprofiles: 8\nprofile: {profile}\n").choose(
                 key("perm", f"{speaker}-1"), source(speaker)
-            )
+            )[0]
             for profile in range(1, 9)
         ]
-        voices = [target for choice in drawn for target in choice.targets]
-        assert len(set(voices)) == len(voices) == 16
-        assert speaker not in voices
-
-    def test_fusion_weights(self, load):
-        system = load("level: perm\nfusion: 3\nfusion_kind: mix\n")
-        weights = [system.choose(key("perm", f"x{n}-1"), source()).weights for n in range(400)]
-        assert np.allclose(np.sum(weights, axis=1), 1)
-        assert np.std(weights, axis=0) == pytest.approx([(1 / 18) ** 0.5] * 3, rel=0.1)  # Dirichlet
-        assert load("fusion: 4\n").choose(key("spk"), source()).weights == (0.25,) * 4
+        assert len({*drawn, speaker}) == 9
 
 
 class TestSmallPools:
     def test_both_numbers_are_named(self, load):
-        said = r"18 voices .* 24 are needed \(profiles 8 x fusion 3\)"
-        refuses(said, load, "level: perm\nprofiles: 8\nfusion: 3\n")
-        system = load("fusion: 18\n")  # enough, but not for a source who is one of them
+        refuses(r"18 voices .* 24 are needed \(profiles\)", load, "level: perm\nprofiles: 24\n")
+        system = load("profiles: 18\n")  # enough, but not for a source who is one of them
         system.choose(key("spk"), source("s1"))
-        with pytest.raises(UserError, match=r"17 voices of gender f beside f01, and 18 are needed"):
-            system.choose(key("spk", "f01-1"), source("f01"))
+        said = "17 voices of gender f beside f01, and 18 are needed"
+        refuses(said, system.choose, key("spk", "f01-1"), source("f01"))
 
     def test_a_gender_that_is_missing(self, load, tmp_path):
         women = write_voices(tmp_path / "women", {"a": ("f", random_frames(0))})
         system = load(folder=women)
-        assert system.choose(key("spk"), source()).targets == ("a",)
-        with pytest.raises(UserError, match="0 voices of gender m beside s2, and 1 are needed"):
-            system.choose(key("spk", "s2-1"), source("s2", "m"))
+        assert system.choose(key("spk"), source())[0] == "a"
+        said = "0 voices of gender m beside s2, and 1 are needed"
+        refuses(said, system.choose, key("spk", "s2-1"), source("s2", "m"))
         refuses("f or m is needed", system.choose, key("spk"), source("s1", None))
         (women / "spk2gender").unlink()
         refuses("gender of a is not there", load, folder=women)
@@ -277,25 +264,22 @@ class TestSmallPools:
         folder = write_voices(tmp_path / "some", voices)
         system = load(folder=folder)
         assert any("1 of 3 voices" in n and "voiced" in n and "b)" in n for n in system.notes)
-        assert all(
-            system.choose(key("spk", f"x{n}-1"), source()).targets != ("b",) for n in range(20)
-        )
+        assert all(system.choose(key("spk", f"x{n}-1"), source())[0] != "b" for n in range(20))
         assert len(load("f0: none\n", folder).notes) == 1
-        refuses(r"2 voices .* 3 are needed", load, "fusion: 3\n", folder)
+        refuses(r"2 voices .* 3 are needed", load, "profiles: 3\n", folder)
 
     def test_fewer_frames_than_k(self, load, tmp_path):
         folder = write_voices(tmp_path / "tiny", {"a": ("f", random_frames(0, 3))})
-        with pytest.raises(UserError, match=r"a: 3 frames, and k is 4"):
-            load(folder=folder).transform(say(1), key("spk"), source())
+        system = load(folder=folder)
+        refuses("a: 3 frames, and k is 4", system.transform, say(1), key("spk"), source())
 
 
 class TestSound:
     @pytest.mark.parametrize("name", ODD_SIGNALS)
     def test_odd_signals(self, load, name):
-        system = load("fusion: 2\nfusion_kind: mix\n")
-        out, info = system.transform(ODD_SIGNALS[name], key("spk"), source())
+        out, info = load().transform(ODD_SIGNALS[name], key("spk"), source())
         check_odd_signal(ODD_SIGNALS[name], out)
-        assert list(info) == ["targets", "weights", "target_gender", "profile"]
+        assert list(info) == ["target", "target_gender", "profile"]
 
     def test_pitch_goes_to_the_target(self, load, tmp_path):
         voices = {"a": ("f", analyse(say(0, 220.0))), "b": ("f", analyse(say(0, 220.0)))}
@@ -315,22 +299,6 @@ class TestSound:
         out = match_envelope(envelope, [voice], (1.0,), 4)
         assert np.array_equal(out[:30, 0], envelope[:30, 0])
         assert (out[30:, 0] - envelope[30:, 0]).min() > 5
-
-    def test_mix_is_a_weighted_mean_and_pool_is_a_union(self, load, pool):
-        wave = say(1)
-        converter = WorldConverter(VoicePool.load(pool), 4, "linear", 30000, SOURCE_SHARE)
-        got = {}
-        for kind in ("mix", "pool"):
-            system = load(f"fusion: 2\nfusion_kind: {kind}\n")
-            choice = system.choose(key("spk"), source())
-            one, other = choice.targets
-            voices = [(one,), (other,)] if kind == "mix" else [(one, other)]
-            weights = choice.weights if kind == "mix" else (1.0,)
-            expected = converter.convert(wave, voices, weights, source().f0)
-            got[kind], info = system.transform(wave, key("spk"), source())
-            assert np.array_equal(got[kind], expected)
-            assert info["targets"] == f"{one},{other}"
-        assert not np.array_equal(got["mix"], got["pool"])
 
 
 class TestContent:
@@ -356,12 +324,12 @@ class TestContent:
         system = WorldConverter(pool, 1, "none", 30000, 0.0, extractor)
         frames = analyse(wave)
         found = match_envelope(
-            frames.envelope, [system._voice(("a",))], (1.0,), 1, 0.0, extractor(wave)
+            frames.envelope, [system._voice("a")], (1.0,), 1, 0.0, extractor(wave)
         )
         loud = loud_frames(frames.envelope)
         np.testing.assert_allclose(found[loud, 1:], frames.envelope[loud, 1:], atol=1e-3)
         out, told = load(self.CONF, voices).transform(wave, key("spk"), source("a"))
-        assert told["targets"] == "b"
+        assert told["target"] == "b"
         assert len(out) == len(wave)
         assert np.abs(out).max() > 0
 
@@ -382,7 +350,7 @@ class TestContent:
 def run(conf: Path, data: Path, out: Path, pool: Path, *options: object) -> dict[str, list[str]]:
     folders = ("--pool", pool, "--f0", pool.parent / "f0", *options)
     assert main([*map(str, (*folders, conf, data, out, out / "wav"))]) == 0
-    return pseudo_rows(out, "key", "targets", "weights", "target_gender", "profile")
+    return pseudo_rows(out, "key", "target", "target_gender", "profile")
 
 
 def make_set(make_data_dir, pool: Path, path: Path) -> Path:
@@ -401,13 +369,12 @@ def write_f0_stats_of(folder: Path, speakers: tuple[str, ...]) -> None:
 def test_same_bits_whatever_the_order_and_the_parts(make_data_dir, pool, tmp_path):
     data = make_set(make_data_dir, pool, tmp_path / "set")
     conf = tmp_path / "knn.yaml"
-    conf.write_text(KNN + "level: utt\nfusion: 2\nfusion_kind: mix\n")
-    whole = check_in_parts(lambda part, out: run(conf, part, out, pool), data, tmp_path)
+    conf.write_text(KNN + "level: utt\n")
+    check_in_parts(lambda part, out: run(conf, part, out, pool), data, tmp_path)
     settings = json.loads((tmp_path / "whole/conf.json").read_text())["system"]
     assert "stand-in" in settings["note"]
     assert settings["k"] == 4
     assert settings["f0"] == "linear"
-    assert whole["s1-000"][2] == ",".join(f"{float(w):.6g}" for w in whole["s1-000"][2].split(","))
 
 
 @pytest.mark.parametrize(
@@ -416,18 +383,13 @@ def test_same_bits_whatever_the_order_and_the_parts(make_data_dir, pool, tmp_pat
         ("", False),
         ("gender: other\n", False),
         ("gender: random\n", True),
-        ("fusion: 2\n", None),
     ],
-)  # fmt: skip
+)
 def test_a_pool_of_one_voice_a_gender_is_no_draw(load, tmp_path, text, is_random):
     """Run 1 was run 0, and the system said that it was random."""
     one = {"f00": ("f", random_frames(0)), "m00": ("m", random_frames(1))}
     two = {**one, "f01": ("f", random_frames(2)), "m01": ("m", random_frames(3))}
     small, larger = (write_voices(tmp_path / f"{len(v)}", v) for v in (one, two))
-    if is_random is None:  # both of a gender make one heap, or are mixed with drawn weights
-        assert load(text, larger).is_random is False
-        assert load(text + "fusion_kind: mix\n", larger).is_random is True
-        return
     assert load(text, larger).is_random is True
     assert load(text, small).is_random is is_random
     if not is_random:
@@ -438,173 +400,13 @@ def test_what_a_pool_cannot_give_is_a_loss_by_name(make_data_dir, pool, tmp_path
     data = make_set(make_data_dir, pool, tmp_path / "set")
     women = write_voices(tmp_path / "women/pool", {"a": ("f", random_frames(0))})
     write_f0_stats_of(women.parent / "f0", ("s1", "s2"))
-    with pytest.raises(LossError, match=r"2 of 4 .* 0 voices of gender m beside s2, and 1 are"):
-        run(SYSTEMS / "knnvc.yaml", data, tmp_path / "out", women)
+    refuses(
+        r"2 of 4 .* 0 voices of gender m beside s2, and 1 are",
+        run,
+        SYSTEMS / "knnvc.yaml",
+        data,
+        tmp_path / "out",
+        women,
+        kind=LossError,
+    )
     assert not (tmp_path / "out/wav.scp").exists()
-
-
-LARGE = torchaudio.pipelines.WAVLM_LARGE
-SMALL = LARGE._params | {
-    "extractor_conv_layer_config": [(16, 10, 5), *[(16, 3, 2)] * 4, *[(16, 2, 2)] * 2],
-    "encoder_embed_dim": 24,
-    "encoder_pos_conv_kernel": 8,
-    "encoder_pos_conv_groups": 4,
-    "encoder_num_layers": 7,
-    "encoder_num_heads": 4,
-    "encoder_ff_interm_features": 48,
-}
-
-
-def small_wavlm() -> wavlm.WavLMFeatures:
-    """torchaudio's WavLM, but small; not trained."""
-    torch.manual_seed(0)
-    return wavlm.WavLMFeatures(torchaudio.models.wavlm_model(**SMALL))
-
-
-class TestWavLM:
-    """Shapes and loading of the public back end, with random weights: no sound is judged here."""
-
-    @pytest.mark.parametrize("n", [1, 320, 321, 3200, 16001])
-    def test_a_frame_every_20_ms_and_as_long_as_the_source(self, n):
-        torch.manual_seed(0)
-        features = small_wavlm().extract(say(0, seconds=1.1)[:n])
-        assert features.shape == (-(-n // 320), 24)
-        vocoder = wavlm.Vocoder(24, 32).eval()
-        wave = vocoder.say(features.astype(float), n)
-        assert wave.shape == (n,)
-        assert np.abs(wave).max() <= 1
-
-    def test_a_checkpoint_is_read_and_the_signal_is_not_normalised(self, tmp_path, monkeypatch):
-        """torchaudio's wrapper would normalise the signal; kNN-VC's vocoder was trained without."""
-        monkeypatch.setattr(torchaudio.pipelines, "WAVLM_LARGE", replace(LARGE, _params=SMALL))
-        extractor, wave, path = small_wavlm(), say(0), tmp_path / "wavlm.pth"
-        torch.save(extractor._model.state_dict(), path)
-        loaded = wavlm.WavLMFeatures.load(path)
-        assert np.array_equal(loaded.extract(wave), extractor.extract(wave))
-        assert np.abs(loaded.extract(wave) - loaded.extract(0.1 * wave)).max() > 1e-3
-        path.write_bytes(b"no weights")
-        with pytest.raises(UserError, match=r"wavlm.pth: no weights of torchaudio's WAVLM_LARGE"):
-            wavlm.WavLMFeatures.load(path)
-
-    def test_the_sixth_of_the_layers(self):
-        extractor, wave = small_wavlm(), say(0)
-        padded = torch.zeros(1, 320 * 49 + 400)
-        padded[0, :16000] = torch.from_numpy(wave)
-        with torch.inference_mode():
-            layers, _ = extractor._model.extract_features(padded)
-        assert len(layers) == 7
-        assert np.array_equal(extractor.extract(wave), layers[5][0].numpy())
-
-    def test_the_public_vocoders_weights_are_read_with_their_norms(self, tmp_path):
-        """A checkpoint with the names and the weight norm of kNN-VC's gives the same samples."""
-        torch.manual_seed(0)
-        vocoder = wavlm.Vocoder().eval()
-        assert 16.0e6 < sum(p.numel() for p in vocoder.parameters()) < 17.0e6
-        saved = {}
-        for name, tensor in vocoder.state_dict().items():
-            if name.endswith("weight") and not name.startswith("lin_pre"):
-                length = tensor.flatten(1).norm(dim=1).reshape(-1, 1, 1)
-                saved |= {f"{name}_g": length, f"{name}_v": 3 * tensor}
-            else:
-                saved[name] = tensor
-        torch.save({"generator": saved}, tmp_path / "g.pt")
-        loaded = wavlm.Vocoder.load(tmp_path / "g.pt")
-        features = np.random.default_rng(0).standard_normal((5, 1024))
-        expected = vocoder.say(features, 1600)
-        assert np.abs(expected).max() > 0
-        np.testing.assert_allclose(loaded.say(features, 1600), expected, rtol=0, atol=1e-6)
-        assert {"lin_pre.weight", "conv_pre.weight_v", "ups.3.weight_g", "conv_post.bias"} <= set(
-            saved
-        )
-        assert "resblocks.11.convs2.2.weight_v" in saved
-
-    def test_conversion_and_its_pool(self, tmp_path):
-        extractor, vocoder = small_wavlm(), wavlm.Vocoder(24, 32).eval()
-        write_archive(
-            tmp_path / "wavlm",
-            {f"{speaker}-1": extractor.extract(say(ord(speaker))) for speaker in "ab"},
-        )
-        for name, rows in (("spk2utt", "a a-1\nb b-1\n"), ("spk2gender", "a f\nb m\n")):
-            (tmp_path / name).write_text(rows)
-        pool = wavlm.WavLMPool(tmp_path)
-        assert (pool.speakers, pool.gender("b")) == (("a", "b"), "m")
-        converter = wavlm.WavLMConverter(pool, extractor, vocoder, 1, 30000)
-        wave = say(ord("a"))
-        own = converter.convert(wave, [("a",)], (1.0,), None)
-        expected = vocoder.say(extractor.extract(wave).astype(float), len(wave))
-        np.testing.assert_allclose(own, expected, rtol=0, atol=1e-6)  # A11, with cosine distance
-        mixed = converter.convert(wave, [("a",), ("b",)], (0.5, 0.5), None)
-        assert np.abs(mixed - own).max() > 1e-6
-        assert not converter.convert(np.zeros(999), [("a",)], (1.0,), None).any()
-
-    def test_weights_that_are_not_there_are_asked_for(self, tmp_path, monkeypatch):
-        monkeypatch.setenv("TORCH_HOME", str(tmp_path / "hub"))
-
-        def no_network(*_: object, **__: object) -> None:
-            raise OSError("Name or service not known")
-
-        monkeypatch.setattr(torch.hub, "download_url_to_file", no_network)
-        for name in ("wavlm.scp", "spk2utt", "spk2gender"):
-            (tmp_path / name).write_text("a a-1\n")
-        path = tmp_path / "x.yaml"
-        resources = Resources(tmp_path)
-        path.write_text(KNN + "features: wavlm\n")
-        with pytest.raises(UserError, match=r"prematch_g_02500000.pt cannot be downloaded .* PATH"):
-            load_anonymiser(path, resources=resources)
-        path.write_text(KNN + "features: wavlm\nvocoder: nowhere.pt\n")
-        with pytest.raises(UserError, match=r"vocoder: nowhere.pt: no such file; download https"):
-            load_anonymiser(path, resources=resources)
-        (tmp_path / "wavlm.scp").unlink()
-        with pytest.raises(UserError, match=r"wavlm.scp: is missing; make it with .*extract_wavlm"):
-            load_anonymiser(path, resources=resources)
-
-    def test_other_files_are_refused(self, tmp_path):
-        path = tmp_path / "g.pt"
-        torch.save({"generator": {"lin_pre.weight": torch.zeros(2, 2)}}, path)
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        found = wavlm.fetch("vocoder", str(path), "https://x/y.pt", digest)
-        assert (found.path, found.sha256) == (path, digest)
-        with pytest.raises(UserError, match=f"its SHA-256 is {digest}, not {'0' * 64}"):
-            wavlm.fetch("vocoder", str(path), "https://x/y.pt", "0" * 64)
-        refuses("no vocoder of kNN-VC", wavlm.Vocoder.load, path)
-        path.write_bytes(b"no weights")
-        refuses("no vocoder of kNN-VC", wavlm.Vocoder.load, path)
-
-    def test_weights_stay_those_of_the_first_use(self, tmp_path):
-        """No digests are published for the two files, so the first use keeps them."""
-        path = tmp_path / "g.pt"
-        path.write_bytes(b"first")
-        stamp = tmp_path / "g.pt.sha256"
-        first = wavlm.fetch("vocoder", str(path), "https://x/y.pt", None)
-        assert stamp.read_text() == f"{first.sha256}  g.pt\n"
-        path.write_bytes(b"second")
-        with pytest.raises(UserError, match=rf"and was {first.sha256} when it .* remove {stamp}"):
-            wavlm.fetch("vocoder", str(path), "https://x/y.pt", None)
-        second = hashlib.sha256(b"second").hexdigest()  # a user who gives it knows better
-        assert wavlm.fetch("vocoder", str(path), "https://x/y.pt", second).sha256 == second
-
-    def test_a_pool_of_other_weights_is_refused(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(torchaudio.pipelines, "WAVLM_LARGE", replace(LARGE, _params=SMALL))
-        wave, weights = tmp_path / "a-1.wav", tmp_path / "wavlm.pth"
-        spoken = np.concatenate([np.zeros(16000), say(0, seconds=2.0), np.zeros(16000)])
-        write_wav(wave, spoken + 1e-4 * np.random.default_rng(0).standard_normal(len(spoken)))
-        torch.save(small_wavlm()._model.state_dict(), weights)
-        data = tmp_path / "data"
-        for name, row in (("wav.scp", f"a-1 {wave}"), ("utt2spk", "a-1 a"), ("spk2utt", "a a-1")):
-            write_map(data / name, dict([row.split(" ")]))
-        write_map(data / "spk2gender", {"a": "f"})
-        pool = tmp_path / "pool"
-        assert extract_wavlm(["--wavlm", str(weights), str(data), str(pool)]) == 0
-        digest = hashlib.sha256(weights.read_bytes()).hexdigest()
-        assert wavlm.WavLMPool(pool).weights == {"wavlm": digest}
-        other = tmp_path / "other.pth"
-        other.write_bytes(b"other")
-        with pytest.raises(UserError, match=f"made with weights of SHA-256 {digest}, and .*other"):
-            unchecked = dict.fromkeys(("wavlm_sha256", "vocoder_sha256"))
-            wavlm.load_converter(pool, 1, 30, wavlm=str(other), vocoder=str(weights), **unchecked)
-
-    def test_trim(self):
-        wave = np.concatenate([np.zeros(16000), say(0, seconds=2.0), np.zeros(16000)])
-        wave += 1e-4 * np.random.default_rng(0).standard_normal(len(wave))
-        assert 16000 < len(wavlm.trim(wave)) < 56000
-        refuses("no speech", wavlm.trim, np.zeros(16000))

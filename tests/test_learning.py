@@ -12,7 +12,6 @@ from steps.training.loop import Trainer, Training, descend, save_atomically, tra
 from steps.training.settings import LoopSettings, identity
 from tests.refusals import refuses
 from tests.world import assert_same_network
-from utils.cli import UserError
 from utils.seeds import make_rng
 from utils.settings import read_settings
 
@@ -105,8 +104,12 @@ def test_a_keep_of_best_without_validation_said_best(tmp_path, caplog):
 def test_checkpoints_of_others_are_refused_by_name(tmp_path):
     run(tmp_path, Line())
     refuses(r"step-00000012.pt: of a training with other settings", run, tmp_path, Line(), name="b")
-    with pytest.raises(UserError, match=r"training.steps: 9, but it is at step 12; remove"):
-        run(tmp_path, Line(dataclasses.replace(PLAN, steps=9)))
+    refuses(
+        r"training.steps: 9, but it is at step 12; remove",
+        run,
+        tmp_path,
+        Line(dataclasses.replace(PLAN, steps=9)),
+    )
     save_atomically(tmp_path / "checkpoints/step-00000013.pt", {"network": {}, "progress": {}})
     refuses(r"13.pt: of a training with other settings", run, tmp_path, Line())
 

@@ -67,6 +67,7 @@ def test_defaults_of_make(project):
     for words, expected in (
         (["protect", "IN=a", "OUT=b"], [*folder, "--", "a", "b"]),
         (["protect", "IN=a", "OUT=b", "RENAME=true"], [*folder, "--rename", "--", "a", "b"]),
+        (["protect", "IN=a.wav"], [*folder, "--", "a.wav"]),
         (["protect", "IN=-", "OUT=-"], ["--system=models/bn"]),
         (["evidence", "IN=a", "OUT=b", "RENAME=false"], [*folder[:2], "--", "a", "b"]),
     ):
@@ -77,7 +78,6 @@ def test_defaults_of_make(project):
     ("words", "message"),
     [
         ([], "IN is missing; write make protect IN=folder OUT=folder"),
-        (["IN=a"], "OUT is missing; write make protect IN=folder OUT=folder"),
         (["in=a", "out=b"], "nothing is called in= out=; write IN= OUT="),
         (["IN=a", "OUT=b", "key_file=k"], "nothing is called key_file=; write IN= OUT="),
         *(

@@ -10,8 +10,9 @@ from scipy.stats import betabinom
 
 from local.metrics import detection
 from local.metrics import recordings as module
-from local.metrics.intervals import key
+from local.metrics.intervals import key, percentiles
 from local.metrics.recordings import (
+    differences,
     disclosures,
     group,
     hear,
@@ -395,3 +396,22 @@ def test_figures_of_all_resamples_at_once_are_those_of_each_alone() -> None:
             detection.d_ece(blocks.llr, blocks.t, blocks.n),
         ]
         np.testing.assert_array_equal(several[:, i], alone)
+
+
+def test_two_systems_differ_by_what_the_same_people_say() -> None:
+    """Their intervals overlapped; a difference resamples people alike in both, and there is none
+    between other people."""
+    trials, score, people = made_up(3, 0.3)
+    better = score + 0.5 * trials.target
+    first, again = (strongest(trials, [[own]], people, n_bootstrap=200) for own in (score, better))
+    found: Any = differences(first, again)
+    for n in ("1", "all"):
+        name = key("eer_difference", recordings=n)
+        apart = np.subtract(first["samples"][n], again["samples"][n])  # type: ignore[index]
+        assert found[name] == pytest.approx(apart[0])
+        assert found["intervals"][name] == pytest.approx(percentiles(apart[1:]))
+    low, high = found["intervals"]["eer_difference"]
+    ends: Any = [of["intervals"]["eer"] for of in (first, again)]
+    assert low > 0 and ends[0][0] < ends[1][1]
+    assert high - low < max(end[1] - end[0] for end in ends)
+    assert differences(first, again | {"n_target": 3}) == {}

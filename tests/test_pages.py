@@ -90,3 +90,12 @@ def test_a_benchmark_that_missed_its_goal_went_without_a_word(tmp_path, monkeypa
     assert lines[end + 2 :] == ["  slow: times: 4.6"]
     monkeypatch.setattr(sys, "argv", ["run_all.py", "--only", "fast"])
     assert run_all.main() == 0
+
+
+def test_every_clip_of_the_samples_is_there_and_small():
+    page = (ROOT / "docs/samples.html").read_text(encoding="utf-8")
+    clips = [ROOT / "docs" / name for name in re.findall(r'<audio [^>]*src="([^"]+)"', page)]
+    assert sorted(clips) == sorted((ROOT / "docs/clips").iterdir())
+    assert sum(clip.stat().st_size for clip in clips) < 2_000_000
+    for link in re.findall(r'href="([^"#]+)', page):
+        assert (ROOT / "docs" / link).is_file(), link

@@ -17,7 +17,6 @@ from local.plan.options import Asked, follow_protocol
 from local.plan.run import FILE, plan_run, what_counts
 from local.plan.studies import STUDIES
 from local.report.frame import LABELS
-from steps import extract_wavlm
 from tests.plans import CASES, KEPT, make_corpus, make_set, make_settings, plan_case
 from tests.recipes import ROOT, TEMPLATE, commands, link_recipe, options_of, run_recipe
 from tests.refusals import refuses
@@ -475,14 +474,6 @@ def test_mixed_trials_alone_were_not_kept_from_training(plan: Plan, corpus: Path
     assert unseen in made["exp/pools/e"] and unseen in made["exp/encoders/e"]
 
 
-def test_a_pool_of_wavlm_frames_took_tested_people(plan: Plan, tmp_path, make_data_dir) -> None:
-    made = commands(plan(systems="knnvc_wavlm", evaluators="resemblyzer/cosine"))
-    assert made["exp/pools/wavlm"].count("--not-speakers-of data/e_") == 3
-    voices, tested = (make_data_dir(tmp_path / name, {"s1": 1}) for name in ("voices", "tested"))
-    words = ["--not-speakers-of", str(tested), str(voices), str(tmp_path / "pool")]
-    refuses("speaker s1 .* is also in", extract_wavlm.main, words)
-
-
 def test_the_recipe_trained_generators_on_tested_speakers(plan: Plan, corpus: Path) -> None:
     """Where a corpus has nobody else its recipe.conf says why, and the log does."""
     systems = {"systems": "idmap_mlp psd"}
@@ -613,8 +604,6 @@ def test_the_choice_of_the_strongest_was_computed_and_not_shown(plan: Plan, corp
     assert f"--figures {folder} " in made["exp/results"]
     assert f"local/label_figures.py e_f f b2 strongest - all - {folder}" in made[folder]
     assert made[folder].startswith("local/compute_metrics.py strongest")
-    scores, bare = "exp/scores/b2/ignorant.e+plda/OA", "exp/metrics/original/unprotected.e+plda/OO"
-    assert f"--unprotected {scores}/e_f/scores {bare}/e_f/metrics.json " in made[folder]
 
 
 def test_the_strongest_was_of_the_attackers_of_the_last_run_alone(plan: Plan) -> None:

@@ -15,7 +15,7 @@ import pytest
 from local.protocols.trials import Rules, check_lists, make_lists
 from tests.corpus_trees import ROOT, files, make_recipe, prepare, serving, table, write_audio
 from tests.recipes import Done, run_words
-from utils.cli import UserError
+from tests.refusals import refuses
 from utils.datadir import DataDir, load_data_dir
 from utils.tables import write_file
 
@@ -343,6 +343,10 @@ def check_librispeech(small: Tree, done: Done) -> None:
     after = files(small.data)
     assert after["libri_test_enrolls/utt2spk"] != before["libri_test_enrolls/utt2spk"]
     assert after["train/utt2spk"] == before["train/utt2spk"]
+    # Two subsets are one list, and train nobody.
+    small.made("--eval-subset", "test-clean,dev-clean")
+    assert {*small.table("libri_test_enrolls/spk2gender")} == {*SUBSET} - {"19"}
+    assert {*small.table("train/spk2gender")} == {"19"}
     small.made()
 
 
@@ -411,8 +415,13 @@ def test_lists_of_one_gender():
     check_lists(lists)
     assert list(lists.trials) == ["m"]
     assert len(lists.trials["m"]) == 4
-    with pytest.raises(UserError, match="m2: the gender is f, but lists are made for m only"):
-        make_lists(utt2spk, {"m1": "m", "m2": "f"}, rules)
+    refuses(
+        "m2: the gender is f, but lists are made for m only",
+        make_lists,
+        utt2spk,
+        {"m1": "m", "m2": "f"},
+        rules,
+    )
 
 
 @pytest.mark.slow

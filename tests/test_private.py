@@ -72,7 +72,7 @@ def test_every_way_in_opts_out():
     bare = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
     for words in (
         ["bash", "-c", ". ./path.sh; env"],
-        [sys.executable, "-c", "import pseudovox, subprocess; subprocess.run('env')"],
+        [sys.executable, "-c", "import utils, subprocess; subprocess.run('env')"],
     ):
         shown = subprocess.run(words, env=bare, cwd=ROOT, capture_output=True, text=True)
         assert said <= set(shown.stdout.split())

@@ -33,7 +33,6 @@ from local.report.frame import METRICS, WHERE, Results, number, percent, render,
 from local.report.gather import origin
 from local.report.gather import tabulate as tabulate_figures
 from local.report.page import Headings, cell, without_constants
-from local.report.select import summary as rows
 from local.report.tables import SPECS, TERMS, cards
 from tests.browser import check_page, opened, unfold
 from tests.refusals import refuses
@@ -41,15 +40,15 @@ from tests.report_rows import (
     Figure,
     SpeakerFigure,
     figure,
-    findings,
     named,
     page_of,
     speaker_figure,
     words,
+    write_table,
 )  # fmt: skip
 from tests.report_rows import results as of_rows
 from utils.archives import ArchiveWriter
-from utils.cli import LossError, UserError
+from utils.cli import LossError
 
 ODD = 'é<i>"q" & $x$_'  # a system that nobody should have named so
 SYSTEMS = {"b2": 0.9, ODD: 2.5}  # the noise that it adds to a voice
@@ -545,8 +544,11 @@ def test_empty_results_give_a_page_and_no_folder_is_an_error(tmp_path: Path) -> 
     (tmp_path / "results").mkdir()
     text = report_of(tmp_path / "results")
     assert "No attack was measured" in text and "run stage 11" in text
-    with pytest.raises(UserError, match="no such folder of results"):
-        make_report([str(tmp_path / "nothing"), str(tmp_path / "report")])
+    refuses(
+        "no such folder of results",
+        make_report,
+        [str(tmp_path / "nothing"), str(tmp_path / "report")],
+    )
 
 
 def test_the_origin_is_not_the_command_of_another_recipe_that_began_since(tmp_path, monkeypatch):
@@ -562,44 +564,19 @@ def test_the_origin_is_not_the_command_of_another_recipe_that_began_since(tmp_pa
     assert origin(tmp_path / "none")["command"] == "not recorded"
 
 
-def test_an_eer_of_80_percent_was_marked_best_and_drawn_as_no_leak() -> None:
+def test_an_eer_of_80_percent_was_drawn_as_no_leak() -> None:
     """An attacker turns such scores round: it is one of 20 %."""
     eers = [("a", "ignorant", 0.8), ("b", "ignorant", 0.45), ("a", "lazy_informed", 0.44)]
     found = of_rows(figure(s, who, "eer", eer, eer - 0.05, eer + 0.05) for s, who, eer in eers)
-    a, b = rows(found, "e")
-    assert [next(iter(row.cells.values())).mark for row in (a, b)] == ["worst", "best"]
     drawn = pictures.eer_by_attacker(found, "e", "t_f")
     assert drawn is not None
     assert "a holds the best attacker measured (ignorant) at 80.0 %" in drawn.alt
 
 
-def test_the_summary_marks_best_and_worst_and_what_is_sure() -> None:
-    rows_ = [
-        figure("original", "unprotected", "eer", 0.02, 0.01, 0.03),
-        figure("a", "ignorant", "eer", 0.45, 0.4, 0.5),
-        figure("a", "lazy_informed", "eer", 0.1, 0.05, 0.15),
-        figure("b", "ignorant", "eer", 0.3, 0.25, 0.35),
-        figure("b", "lazy_informed", "eer", 0.4, 0.35, 0.45),
-        figure("a", "similarity", "deid", 0.5, 0.4, 0.6),
-        figure("b", "similarity", "deid", 0.55, 0.4, 0.7),
-        figure("a", "similarity", "g_vd", "-inf"),
-        figure("b", "similarity", "g_vd", ""),
-    ]
-    results = of_rows(rows_)
-    a, b = rows(results, "e")
-    assert (a.attacker, b.attacker) == ("lazy_informed", "ignorant")  # the lowest EER counts
-    eer, d_ece, deid, g_vd = zip(a.cells.values(), b.cells.values(), strict=True)
-    assert [(c.text, c.mark, c.sure) for c in eer] == [
-        ("10.0 % [5.0, 15.0]", "worst", True),
-        ("30.0 % [25.0, 35.0]", "best", True),
-    ]
-    assert [(c.mark, c.sure) for c in deid] == [("worst", False), ("best", False)]
-    assert [c.text for c in d_ece] == ["not measured"] * 2
-    assert [c.text for c in g_vd] == ["−∞ dB", "not defined"]
-    assert "attacker has an EER of 10.0 % (2.0 % without protection)" in findings(results, "e")[0]
-    assert any(
-        "1 figures are not defined on this data: g_vd (b, t_f)" in t for t in not_measured(results)
-    )
+def test_figures_that_are_not_defined_are_named() -> None:
+    found = of_rows([figure("a", "similarity", "deid", 0.5), figure("b", "similarity", "g_vd", "")])
+    (said,) = [text for text in not_measured(found) if "not defined" in text]
+    assert "1 figures are not defined on this data: g_vd (b, t_f)" in said
 
 
 def heard(recogniser: str, metric: str, **values: float) -> list[Figure]:
@@ -621,12 +598,30 @@ def test_a_dash_stays_last_when_a_column_is_sorted(tmp_path: Path, browser: Any)
     path.write_text(page_of(results))
     with opened(browser, path) as (shown, complaints):
         unfold(shown)
-        table = shown.locator('table[aria-label="Summary, evaluator e"]')
+        table = shown.locator('table[aria-label="By group of people"]')
         for order in ("cba", "bca"):
-            table.get_by_role("button", name="Utility: WER by moonshine").click()
+            table.get_by_role("button", name="WER by moonshine (%)").click()
             names = table.locator("tbody tr > :first-child").all_inner_texts()
             assert names == [*order]
         assert complaints == []
+
+
+def test_several_runs_stand_beside_each_other(tmp_path: Path) -> None:
+    """A row for each system and run, the best first; who was attacked by fewer is named."""
+    folders = [tmp_path / name / "exp/results" for name in ("one", "two")]
+    more = figure("a", "lazy_informed", "eer", 0.2, 0.1, 0.25)
+    for folder, rows in zip(folders, ([*ATTACKED[:2]], [ATTACKED[0], more]), strict=True):
+        write_table(folder / "metrics.csv", Figure, rows)
+    out = tmp_path / "out"
+    assert make_report([*map(str, folders), str(out)]) == 0
+    page = (out / "report.html").read_text()
+    assert re.findall(r'href="(\w+)/report.html">(\w+)</a><small>(\w+)<', page) == [
+        ("one", "a", "one"), ("one", "b", "one"), ("two", "a", "two")
+    ]  # fmt: skip
+    assert all((out / name / "report.html").is_file() for name in ("one", "two"))
+    text = (out / "RESULTS.md").read_text()
+    assert "| two | a | women | " in text and "one lacks lazy-informed." in text
+    refuses("is given twice", make_report, [str(folders[0]), str(folders[0]), str(out)])
 
 
 def test_figures_tabulated_in_memory_lacked_columns_and_a_row_of_people_was_of_all(tmp_path):

@@ -14,7 +14,6 @@ from tests.recipes import ROOT, Done, run_words
 from tests.refusals import refuses
 from tests.slurm_cluster import local_slurm
 from tests.waiting import LIMIT, ended, wait_for
-from utils.cli import UserError
 from utils.slurm import Slurm, next_array, read_slurm_config, why_not
 
 SLURM_PY = [sys.executable, str(ROOT / "utils/slurm.py")]
@@ -345,8 +344,11 @@ def test_configuration_is_kaldis_language(tmp_path):
         "-p",
         "shared",
     ]
-    with pytest.raises(UserError, match=r"--time: no such option in .*known: --config, --gpu"):
-        config.submit_words({"time": "1:0:0"})
+    refuses(
+        r"--time: no such option in .*known: --config, --gpu",
+        config.submit_words,
+        {"time": "1:0:0"},
+    )
     for text, message in (
         ("option mem=* $0\n", "no line 'command"),
         ("command sbatch\noption mem\n", ":2: 'option mem': expected"),

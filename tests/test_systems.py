@@ -46,7 +46,6 @@ def test_every_variant_says_what_it_is_for_and_is_no_file():
         ("knnvc", "spk", ["pool", "f0"]),
         ("knnvc_utt", "utt", ["pool", "f0"]),
         ("knnvc_perm", "perm", ["pool", "f0"]),
-        ("knnvc_wavlm", "spk", ["pool:wavlm"]),
         ("knnvc_content", "spk", ["pool:moonshine", "f0"]),
         ("voxlet_like", "const", ["model:bn"]),
         ("rasp_like", "spk", ["f0", "model:bn"]),

@@ -19,7 +19,7 @@ from steps.anonymisers.voice_conversion import (
 )
 from steps.generators.base import Wanted
 from steps.sources import Resources, SourceSpeaker, make_keys
-from steps.synthesis.base import Target
+from steps.synthesis.base import ContentChange, Target
 from steps.synthesis.f0 import F0Stats, compute_f0_stats, mix_f0_stats
 from steps.synthesis.matching import WorldSynthesiser
 from steps.synthesis.voices import VoicePool, match_vectors
@@ -36,7 +36,6 @@ from tests.world import (
     write_voices,
 )
 from utils.archives import read_vectors, write_archive
-from utils.cli import UserError
 from utils.seeds import Draws
 
 RANDOM = "anonymiser: voice_conversion\nneighbours: 3\ngenerator: {name: random, averaged: 2}\n"
@@ -411,14 +410,12 @@ class Recorder:
 def put_together(pool: Path, monkeypatch: pytest.MonkeyPatch):
     """A system of `Known` voices and a `Recorder`, with these two."""
 
-    def make(draw: int = 0, is_random: bool = True, **more: object):
+    def make(draw: int = 0, is_random: bool = True, by: str = "nsf_mini", **more: object):
         generator, synthesiser = Known(), Recorder()
         generator.is_random = is_random
         monkeypatch.setattr(voice_conversion, "load_generator", lambda *_: generator)
         monkeypatch.setattr(voice_conversion, "_load_synthesiser", lambda *_: synthesiser)
-        given = ConversionSettings(
-            "voice_conversion", "nsf_mini", "spk", "other", neighbours=2, **more
-        )
+        given = ConversionSettings("voice_conversion", by, "spk", "other", neighbours=2, **more)
         parsed = Parsed(given, {"name": "known"}, Description("spk"))
         return VoiceConversion(parsed, run_of(draw=draw, pool=pool)), generator, synthesiser
 
@@ -454,8 +451,12 @@ def test_trained_folders_are_asked_for_by_option(pool, tmp_path):
     path = tmp_path / "x.yaml"
     path.write_text(FARTHEST + "synthesiser: nsf_mini\n")
     refuses("needs --synthesiser DIR", load_anonymiser, path, resources=Resources(pool, (pool,)))
-    with pytest.raises(UserError, match=r"synthesiser\.yaml: is missing"):
-        load_anonymiser(path, resources=Resources(pool, (pool,), synthesiser=tmp_path))
+    refuses(
+        r"synthesiser\.yaml: is missing",
+        load_anonymiser,
+        path,
+        resources=Resources(pool, (pool,), synthesiser=tmp_path),
+    )
 
 
 def test_a_leak_mixes_the_own_vector_into_the_pseudo_speaker_s(put_together):
@@ -469,6 +470,34 @@ def test_a_leak_mixes_the_own_vector_into_the_pseudo_speaker_s(put_together):
     refuses("have 4 values, those of the voices 6", system.transform, say(1), key(), other)
     values = {"anonymiser": "voice_conversion", "generator": {"name": "random"}, "leak": 0.1}
     assert VoiceConversion.parse(values, "x.yaml").description.needs == ("pool", "xvectors")
+
+
+def test_a_person_s_level_and_content_leak_alike_in_every_draw(put_together):
+    """Doses for who hears the file as it is written: a level within so many dB, and one vector in
+    all frames of content."""
+
+    def level(speaker: str, draw: int = 0) -> float:
+        system, *_ = put_together(draw, leak_level=3.0)
+        made, _ = system.transform(say(draw + 1, 150, 0.1), key(spk=speaker), source(speaker))
+        return 20 * np.log10(np.abs(system.output.to_pcm16(made)).max() / (0.95 * 32768))
+
+    levels = {name: level(name) for name in "abcdefgh"}
+    assert all(-6.0 <= one <= 0.0 for one in levels.values())
+    assert np.ptp([*levels.values()]) > 2.0
+    assert level("a", draw=1) == pytest.approx(levels["a"], abs=0.01)
+
+    content = np.random.default_rng(0).standard_normal((7, 5))
+
+    def added(speaker: str, draw: int = 0, **more: object) -> np.ndarray:
+        system, _, synthesiser = put_together(draw, by="bn_reader", leak_content=0.2, **more)
+        system.transform(say(1, 150, 0.1), key(spk=speaker), source(speaker))
+        return synthesiser.target.content(content)
+
+    own = added("a") - content
+    assert own == pytest.approx(np.tile(own[0], (7, 1))) and np.ptp(own[0]) > 0.1
+    centred = added("a", draw=1, content=ContentChange(centred=1.0))
+    assert centred == pytest.approx(content - content.mean(axis=0) + own)
+    assert np.abs(added("b") - content - own).max() > 0.1
 
 
 def test_the_bend_of_the_content_is_drawn_once_a_pseudo_speaker(put_together):

@@ -12,7 +12,7 @@ from steps.synthesis.voices import VoicePool, loud_frames, match_vectors
 from steps.synthesis.world import SILENCE
 from tests.refusals import refuses
 from utils.archives import ObjectReader, write_archive
-from utils.cli import LossError, UserError
+from utils.cli import LossError
 
 SPEAKERS = {"s1": 2, "s2": 1, "t-3": 1}
 UTTS = ("s1-000", "s1-001", "s2-000", "t-3-000")
@@ -143,8 +143,13 @@ def test_a_pool_without_genders_says_so_when_asked(sources, tmp_path):
 def test_losses(sources, tmp_path, capsys):
     world, *_ = sources
     write_archive(world / "world", {utt: frames(utt) for utt in ("s1-000", "t-3-000")})
-    with pytest.raises(LossError, match=r"2 of 4 utterances .* s1-001\); --allow-loss is 0"):
-        make(sources, tmp_path / "pool")
+    refuses(
+        r"2 of 4 utterances .* s1-001\); --allow-loss is 0",
+        make,
+        sources,
+        tmp_path / "pool",
+        kind=LossError,
+    )
     assert not (tmp_path / "pool").exists()
     pool = make(sources, tmp_path / "pool", "--allow-loss", "2")
     assert "written 2 voices, 68 frames that are not quiet / skipped 2 utterances, 1 voices" in (
@@ -168,8 +173,9 @@ def test_making_of_bad_input(sources, tmp_path):
     write_archive(world / "world", {utt: frames(utt)[:, :30] for utt in UTTS})
     refuses(r"world.scp: s1-000: not WORLD frames: \(40, 30\)", make, sources, tmp_path / "pool")
     (world / "world.scp").unlink()
-    with pytest.raises(UserError, match=r"world.scp: is missing; make it with steps/extract_world"):
-        make(sources, tmp_path / "pool")
+    refuses(
+        r"world.scp: is missing; make it with steps/extract_world", make, sources, tmp_path / "pool"
+    )
     assert not (tmp_path / "pool").exists()
 
 

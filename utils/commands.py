@@ -15,6 +15,7 @@ and COMMON. Sequence[T] is an option that may be given again, tuple[T, T] takes 
 tuple[T, ...] all up to the next option.
 """
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from inspect import Parameter, cleandoc, signature
@@ -166,7 +167,8 @@ class Program:
         UserError where the words are not what is asked for.
         """
         words = sys.argv[1:] if argv is None else argv
-        command, name = self.command(), Path(sys.argv[0]).name
+        name = os.environ.get("PSEUDOVOX_COMMAND") or Path(sys.argv[0]).name
+        command = self.command()
         try:
             with command.make_context(name, _repeat(words, command)) as context:
                 return command.invoke(context) or 0

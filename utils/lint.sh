@@ -10,6 +10,7 @@ mypy
 mapfile -t scripts < <(git ls-files '*.sh' .ci/run | while read -r path; do [[ -L $path ]] || echo "$path"; done)
 shellcheck -x "${scripts[@]}"
 shfmt -i 2 -ci -bn -d "${scripts[@]}"
+hadolint Containerfile
 utils/count_code.py --check utils/budget.txt
 # Claims of papers are quoted as they are; tests may say what they expect in any words.
 if git grep -nP "$(grep -v '^#' utils/english.txt | paste -sd '|')" -- '*.md' '*.py' '*.jinja' '*.yaml' '*.sh' \

@@ -11,9 +11,23 @@ die() {
   exit 1
 }
 
+# In words that bash 3.2 also knows.
+needs="pseudovox needs Linux on x86-64, glibc 2.34, bash 4.4 and flock (docs/install.md)"
+machine=$(uname -m)
+glibc=$(getconf GNU_LIBC_VERSION 2>&1) || glibc="another C library"
+minor=${glibc#glibc 2.}
+flock=$(command -v flock || echo "no flock")
+if [[ $(uname -s) != Linux || $glibc == another* || $minor -lt 28 || $flock != /* ]] || ((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] < 404)); then
+  die "this machine cannot run it ($(uname -s), $machine, $glibc, bash ${BASH_VERSION%%(*}, $flock): $needs"
+elif [[ $minor -lt 34 ]]; then
+  echo "setup: $glibc: no Moonshine, so nothing in models/ works, other systems do: $needs" >&2
+elif [[ $machine != x86_64 ]]; then
+  echo "setup: $machine: nothing was tested there, and PocketSphinx is compiled (gcc, cmake): $needs" >&2
+fi
+
 resemblyzer=requirements-resemblyzer.txt
 declare -A lost=( # what is not available without an optional package
-  ["requirements-moonshine.txt"]="no Moonshine, so --asr moonshine is not available"
+  ["requirements-moonshine.txt"]="no Moonshine, so --asr moonshine, pyannote and the folders of models/ are not available"
   ["requirements-silero.txt"]="no Silero, so --vad silero is not available"
   ["requirements-whisper.txt"]="no Whisper, so --asr whisper is not available"
 )
@@ -51,20 +65,32 @@ if [[ ! -w $place ]]; then
   exit 0
 fi
 
-python=${PYTHON:-python3.11}
-command -v "$python" >/dev/null || die "$python was not found." \
-  "Install Python 3.11 (Debian: apt-get install python3.11 python3.11-venv), or name it: PYTHON=/path/to/python3.11 make setup"
-"$python" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' \
-  || die "$python is $("$python" --version 2>&1); the pinned versions were run with Python 3.11. Name one: PYTHON=/path/to/python3.11 make setup"
-"$python" -c 'import ensurepip, venv' \
-  || die "$python has no venv module (Debian: apt-get install python3.11-venv)"
-
+# With the first one figures were measured; with each, the packages of constraints.txt were run.
+versions="3.11, 3.12 or 3.13"
+fits() {
+  local found
+  found=$("$1" -c 'import sys, ensurepip, venv; print(*sys.version_info[:2], sep=".")' 2>&1) || return 1
+  [[ $found == 3.1[123] ]]
+}
+make_venv() {
+  local python uv
+  for python in ${PYTHON:-python3.11 python3.12 python3.13 python3}; do
+    if fits "$python"; then "$python" -m venv .venv && return; fi
+  done
+  [[ -z ${PYTHON:-} ]] || die "$PYTHON is not Python $versions with its venv module (Debian: apt-get install python3-venv)"
+  uv=$(command -v uv) || {
+    uv=.venv/.uv/bin/uv
+    { python3 -m venv .venv/.uv && .venv/.uv/bin/python -m pip install --quiet uv; } >.venv/.uv.log 2>&1
+  } || die "there is neither Python $versions with its venv module (Debian: apt-get install python3-venv) nor uv, which could bring it"
+  echo "setup: no Python $versions is here; uv brings ${versions%%,*}"
+  "$uv" venv --quiet --seed --allow-existing --python "${versions%%,*}" .venv || die "uv could not; install Python $versions"
+}
 mkdir -p .venv
 exec 9>"$lock"
 flock 9
 find_stale # somebody else may just have set it up
 
-[[ -x .venv/bin/python ]] || "$python" -m venv .venv
+[[ -x .venv/bin/python ]] || make_venv
 pip=(.venv/bin/python -m pip --disable-pip-version-check)
 # uv installs in seconds what takes pip minutes. It reads no pip.conf, so it is told where pip would look.
 index=${PIP_INDEX_URL:-$("${pip[@]}" config list | sed -n "s/^global.index-url='\(.*\)'$/\1/p")}

@@ -42,7 +42,6 @@ if in_stage 1 "evaluators, x-vectors of the original segments, what the systems 
   each backends 'steps/train_backend.py --lda-dim {lda_dim} {unseen} {xvectors} {data} {out}'
   each f0 'steps/extract_f0.py {data} {out}' 'steps/compute_f0_stats.py {out} {data} {out}'
   each world 'steps/extract_world.py {data} {out}'
-  each wavlm 'steps/extract_wavlm.py {options} {unseen} {data} {out}'
   each pools 'steps/make_voice_pool.py {options} {unseen} {world} {data} {speakers} {out}'
   each synthesisers 'steps/train_synthesiser.py --seed {seed} --device {device} {unseen} {conf} {data} {pool} {out}'
   each generators 'steps/train_generator.py --seed {seed} {options} {conf} {xvectors} {data} {out}'

@@ -8,7 +8,7 @@ set -euo pipefail
 
 corpus=                # LibriSpeech folder; --download fills it (default: corpus/LibriSpeech)
 evaluation=libri_test  # name of the evaluation sets, also in official lists
-eval_subset=test-clean # its subset
+eval_subset=test-clean # its subset, or several with commas
 train_set=train        # name of the training and pool set
 train_subsets=auto     # its subsets, with commas; auto: all there are but the evaluation's
 lists=                 # folder of official lists; without, lists are made by the same rules
@@ -80,10 +80,11 @@ list_utterances() { # SUBSET...
 }
 
 read -ra train <<<"${train_subsets//,/ }"
+read -ra eval <<<"${eval_subset//,/ }"
 if $download; then
   corpus=${corpus:-corpus/LibriSpeech}
   [[ $train_subsets != auto ]] || train=(train-clean-100)
-  for subset in "$eval_subset" "${train[@]}"; do fetch "$subset"; done
+  for subset in "${eval[@]}" "${train[@]}"; do fetch "$subset"; done
 fi
 [[ -n $corpus ]] || fail "--corpus is missing: the LibriSpeech folder; see README.md"
 [[ -d $corpus ]] || fail "--corpus $corpus: no such folder"
@@ -94,13 +95,13 @@ if [[ ${train[*]} == auto ]]; then
   train=()
   for folder in "$corpus"/{dev,test,train}-*/; do
     subset=$(basename "$folder")
-    if [[ -d $folder && $subset != "$eval_subset" ]]; then train+=("$subset"); fi
+    if [[ -d $folder && " ${eval[*]} " != *" $subset "* ]]; then train+=("$subset"); fi
   done
   [[ ${#train[@]} -gt 0 ]] || fail "$corpus: has no subset but $eval_subset to train with"
 fi
 
 make_work
-list_utterances "$eval_subset" >"$work/eval.tsv"
+list_utterances "${eval[@]}" >"$work/eval.tsv"
 list_utterances "${train[@]}" >"$work/train.tsv"
 cut -f 2 "$work/eval.tsv" | sort -u >"$work/eval.spk"
 cut -f 2 "$work/train.tsv" | sort -u >"$work/train.spk"

@@ -25,7 +25,8 @@ LEVEL = 0.95
 # What a figure is of, beside its metric: columns of metrics.csv. recordings: how many of a person
 # are heard together (any: the test of all these numbers); enrolled, candidates: numbers (enrolled:
 # empty for all); attribute, group: of which people (of
-# a recall: the emotion; of linkability_bins: how many); gallery: in what is searched; kind: value,
+# a recall: the emotion; of linkability_bins: how many; of eer_difference: the other
+# system); gallery: in what is searched; kind: value,
 # chance, p, or what _PREFIXES and docs/metrics also name.
 COLUMNS = ("recordings", "enrolled", "candidates", "attribute", "group", "gallery", "kind")
 _UNSAID = {"recordings": ("1", "any")}  # by names

@@ -27,6 +27,7 @@ NORMALISED = ("eer_normalised", "d_ece_normalised")  # of scores normalised over
 EACH = ("named_by_recording", "among_3_by_recording", "mean_rank_by_recording")
 TESTED = [key(name, recordings="any", kind="p") for name in ("eer", "named")]
 N_PERMUTATIONS = 999
+DIGITS = 6  # of EERs in resamples
 _AT_ONCE = 1_000_000  # labels of permutations
 
 logger = logging.getLogger(__name__)
@@ -500,12 +501,10 @@ def strongest(
     scores: (n_trials,) of each run of each attacker, over whose runs EERs are averaged.
     `eer`: the lowest of all attackers, of the scores as they are and normalised; its interval takes
     the lowest anew in each resample of the people, and one of the runs. `p_value_eer`: whether that
-    EER may be chance, corrected for all attackers and lengths (`_p_values`). Nothing but counts
-    without attackers.
+    EER may be chance, corrected for all attackers and lengths (`_p_values`). `samples`: the EERs
+    from one and from all recordings, as they are and then in each resample, for `differences`.
     """
     report: dict[str, object] = {**intervals.count_labels(trials.target), "n_attacks": len(scores)}
-    if not scores:
-        return report
     every = [[hear(trials, run, speakers) for run in runs] for runs in scores]
     first, n_people = every[0][0], len(speakers.names)
     order, (models, swaps, _) = shuffle(first, speakers.names, seed), _swap(first, seed)
@@ -533,7 +532,26 @@ def strongest(
         samples[eer] = np.min(found[name], axis=0)
         lowest_of_all = int(np.argmin([own[0] for own in found[name]]))
         report[but(eer, kind="p")] = float(p[np.array(of) == name][lowest_of_all])
+    kept = {n: samples[key("eer", recordings=n)] for n in ("1", "all") if n in found}
+    report["samples"] = {n: np.round(own, DIGITS).tolist() for n, own in kept.items()}
     return report | intervals.sampled(samples, n_people)
+
+
+def differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, object]:
+    """How far the lowest EER of one system lies above another's on the same list, by number of
+    recordings, with intervals: people are resampled alike in both. first, second: of `strongest`;
+    nothing where they are of other people or resamples."""
+    of = ("n_speakers", "n_target_speakers", "n_target", "n_nontarget", "n_bootstrap")
+    if any(first.get(name) != second.get(name) for name in of):
+        return {}
+    both = [{n: np.array(own, np.float64) for n, own in of.get("samples", {}).items()}
+            for of in (first, second)]  # fmt: skip
+    apart: dict[str, Float64] = {
+        key("eer_difference", recordings=n): both[0][n] - both[1][n]
+        for n in both[0] if n in both[1]
+    }  # fmt: skip
+    found = intervals.sampled(apart, first["n_speakers"])
+    return {name: first[name] for name in ("n_speakers", "n_target", "n_nontarget")} | found
 
 
 def over_runs(

@@ -6,9 +6,9 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from local.plan.evaluators import FUSED, LEARNT, Evaluator, NamedEncoder, inform
+from local.plan.evaluators import FUSED, LEARNT, Evaluator, NamedEncoder, as_trained
 from local.plan.labels import EVERYBODY, ORIGINAL, PROSODY, Family, Labels, label_of
-from local.plan.needs import Recipe, find_recogniser, say_recogniser, side
+from local.plan.needs import Recipe, as_protected, find_recogniser, say_recogniser
 from local.protocols.attackers import ALIGNED, AttackedSystem, Attempt, plan_attacks
 from steps.emotion.recognisers import RECOGNISERS, EmotionKind
 from utils.cli import UserError
@@ -110,7 +110,7 @@ class Listed:
         if self.hears.training:
             learnt = ("--training", f"data/{self.hears.training}")
         if self.how == ALIGNED:
-            learnt = ("--pairs", f"data/{side(self.recipe.sets[0], self.attack.system)}")
+            learnt = ("--pairs", f"data/{as_protected(self.recipe.sets[0], self.attack.system)}")
         return {
             "attacker": self.attack.attacker, "enrol_data": f"data/{self.enrol}",
             "trial_data": f"data/{self.trial}", "learnt": learnt,
@@ -140,7 +140,7 @@ class Listed:
         self.recipe.step(
             "aligned", out, also=(f"{out}/enrol", f"{out}/trial"), space=space,
             enrol=f"{xvectors}/{enrol}", enrol_data=f"data/{enrol}",
-            protected=f"{xvectors}/{side(enrol, self.attack.system)}",
+            protected=f"{xvectors}/{as_protected(enrol, self.attack.system)}",
             trials=f"{xvectors}/{self.trial}", trials_data=f"data/{self.trials}",
         )  # fmt: skip
         return f"{out}/enrol", f"{out}/trial"
@@ -157,8 +157,11 @@ def list_attack(recipe: Recipe, attack: Attempt, evaluator: Evaluator, gender: s
     """Attack of the plan on the trials of a gender."""
     enrol, trial = attack.protection
     training = recipe.training_set(attack.system, attack.level, evaluator.encoder)
-    hears = inform(evaluator, attack, attack.parts.evaluator, training)
-    enrol, trial = side(recipe.sets[0], enrol), side(recipe.trial_set(gender), trial)
+    hears = as_trained(evaluator, attack, attack.parts.evaluator, training)
+    enrol, trial = (
+        as_protected(recipe.sets[0], enrol),
+        as_protected(recipe.trial_set(gender), trial),
+    )
     return Listed(recipe, attack, evaluator, hears, gender, enrol, trial)
 
 
@@ -244,7 +247,7 @@ class Attacks:
             if len(parts) > 1
         ]
 
-    def further(self, one: Listed) -> list[Listed]:
+    def further_runs(self, one: Listed) -> list[Listed]:
         """An attack on the further runs of --draws; none where the speech is not drawn anew."""
         attacker, system = one.attack.attacker, one.attack.system
         heard = attacker in DRAWN and not one.fused and not one.tells.encoder.kind.counts
@@ -276,13 +279,13 @@ class Attacks:
         recipe = self.recipe
         for evaluator, system in product(recipe.evaluators, self.systems):
             draws = () if evaluator.encoder.kind.counts else recipe.drawn_again(system)
-            names = [side(name, system) for name in recipe.sets_of(system)]
-            names += [f"{side(name, system)}_draw{i}" for name, i in draws]
+            names = [as_protected(name, system) for name in recipe.sets_of(system)]
+            names += [f"{as_protected(name, system)}_draw{i}" for name, i in draws]
             for name in names:
                 recipe.xvectors(evaluator.encoder, name)
         for one in self.all:
             if one.hears.encoder != one.tells.encoder:
-                names = [side(name, one.attack.system) for name in recipe.sets]
+                names = [as_protected(name, one.attack.system) for name in recipe.sets]
                 for name in (*names, *([one.trials] if one.compares else ())):
                     recipe.xvectors(one.hears.encoder, name)
 
@@ -290,7 +293,7 @@ class Attacks:
         """Plan scores and figures of each attack, each system, and the strongest attacker."""
         attacks: dict[tuple[str, str], list[Listed]] = {}
         for one in (*self.fused, *self.all):
-            for run in (one, *self.further(one)):
+            for run in (one, *self.further_runs(one)):
                 run.score()
             self._verify(one)
             if one.compares:
@@ -311,7 +314,7 @@ class Attacks:
         made, known = self.recipe.tables.every_out(), dict[Path, bool]()
 
         def is_there(one: Listed) -> bool:
-            scores = [str(Path(run.scores).parent) for run in (one, *self.further(one))]
+            scores = [str(Path(run.scores).parent) for run in (one, *self.further_runs(one))]
             folders = [f"exp/metrics/{one.unprotected}", *scores]
             with remembering(MEMORY):
                 return all(of in made or is_current(Path(of), known) for of in folders)
@@ -322,16 +325,13 @@ class Attacks:
         return [one for one in named if one.path not in own and is_there(one)]
 
     def _choose(self, every: Sequence[Listed]) -> None:
-        """Plan the lowest EER of all attackers whose evaluators know unprotected voices."""
+        """Plan the lowest EER of all attackers."""
         lists: list[str] = []
         for one in every[1:]:
             lists += ["--another-attacker", one.scores]
         for one in every:
-            for run in self.further(one):
+            for run in self.further_runs(one):
                 lists += ["--draw-of", one.scores, run.scores]
-        for one in every:
-            bare = f"exp/metrics/{one.unprotected}/metrics.json"
-            lists += ["--unprotected", one.scores, bare]
         of = every[0].labels(Family.STRONGEST)
         of = of._replace(attacker="", evaluator=EVERYBODY, condition="-")
         lists += [f"data/{every[0].trials}/trials", every[0].scores]
@@ -341,7 +341,7 @@ class Attacks:
         """Plan the figures of an attack."""
         recipe, scores = self.recipe, one.scores
         trials = f"data/{one.trials}/trials"
-        draws = [word for run in self.further(one) for word in ("--another-draw", run.scores)]
+        draws = [word for run in self.further_runs(one) for word in ("--another-draw", run.scores)]
         before: list[str] = []
         if one.attack.attacker != "unprotected":
             before = ["--unprotected", f"exp/scores/{one.unprotected}/scores"]
@@ -381,7 +381,7 @@ class Attacks:
             lists = [word for path in scores for word in (trials, path)]
             recipe.figures("metrics", of, lists=lists)
         if encoder.kind.compared:
-            names = [side(recipe.trial_set(gender), of) for of in ("", system)]
+            names = [as_protected(recipe.trial_set(gender), of) for of in ("", system)]
             sides = [f"{encoder.xvectors}/{name}/xvector.scp" for name in names]
             leaks = of._replace(family=Family.LEAKAGE, condition="OP")
             recipe.figures_of_encoder("metrics", leaks, lists=sides)
@@ -491,7 +491,7 @@ class Utility:
             out = f"exp/decode/{system}/{label_of(word)}/{{}}"
             for name in self.trials:
                 kind, options = say_recogniser(self.recipe.asked, word)
-                speech = side(name, system)
+                speech = as_protected(name, system)
                 self.recipe.step(
                     "decoded", out.format(name), speech, options=options, recogniser=kind
                 )
@@ -517,7 +517,7 @@ class Utility:
                 sample = recipe.step("quality_samples", f"exp/quality_samples/{name}", name)
                 recipe.step(
                     "quality", f"exp/quality/{system}/{name}", data=sample,
-                    protected=f"data/{side(name, system)}",
+                    protected=f"data/{as_protected(name, system)}",
                 )  # fmt: skip
             before = () if system == ORIGINAL else self.trials
             original = [f"--original=exp/quality/original/{name}/quality" for name in before]
@@ -539,7 +539,7 @@ class Utility:
         recipe, learns = self.recipe, find_emotions(word).learns
         folder = f"exp/emotions/{system}/{label_of(word)}"
         for name in self.trials:
-            speech, options = side(name, system), ["--device", recipe.asked["device"]]
+            speech, options = as_protected(name, system), ["--device", recipe.asked["device"]]
             if learns:
                 options = ["--features", self._functionals(speech), *self._emotion_training()]
             recipe.step(

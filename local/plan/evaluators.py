@@ -236,7 +236,9 @@ def check_names(encoders: Sequence[NamedEncoder]) -> None:
             )
 
 
-def inform(evaluator: Evaluator, attack: attackers.Attempt, how: str, training: str) -> Evaluator:
+def as_trained(
+    evaluator: Evaluator, attack: attackers.Attempt, how: str, training: str
+) -> Evaluator:
     """Evaluator that an attacker trains from another with a protected training set; unchanged where
     nothing is trained."""
     if attack.level == "-":

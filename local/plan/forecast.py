@@ -8,9 +8,8 @@ each other, or all CPU time over the jobs at a time if that is more; data that c
 jobs. The disk is that of the same output, or of others of the same program.
 """
 
-import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from itertools import pairwise
@@ -80,7 +79,11 @@ class Work:
 
 class Speech(dict[str, float]):
     """Seconds of speech in data directories, also in those that are still to be made; 0 where that
-    is not known."""
+    is not known. conf_of: settings of the encoders that commands train."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conf_of: dict[str, str] = {}
 
     def __missing__(self, word: str) -> float:
         """Read the durations of a folder."""
@@ -88,7 +91,7 @@ class Speech(dict[str, float]):
         self[word] = sum(map(float, read_map(table).values())) if table.is_file() else 0.0
         return self[word]
 
-    def work(self, words: Sequence[str], outs: Iterable[str] = ()) -> Work:
+    def work(self, words: Sequence[str], outs: Sequence[str] = ()) -> Work:
         """Work of a command; its outputs get as much speech as its data has."""
         pairs = [("", words[0]), *pairwise(words)]
         program = next((Path(w).stem for w in words if w.endswith((".py", ".sh"))), words[0])
@@ -98,22 +101,23 @@ class Speech(dict[str, float]):
         speech, device = self[first], "cuda" if "cuda" in words else "cpu"
         new = (out for out in outs if out.startswith("data/") and not self[out])
         self.update(dict.fromkeys(new, sum(self[word] for _, word in data)))
-        stated = 0.0 if device == "cuda" else _stated(program, model, speech, words)
+        trains = program == "train_encoder"
+        self.conf_of |= dict.fromkeys(outs if trains else (), model)
+        stated = 0.0 if device == "cuda" else self._stated(program, model, speech, words, trains)
         return Work(program, device, model, stated)
 
-
-def _stated(program: str, model: str, speech: float, words: Sequence[str]) -> float:
-    how = program
-    if program == "anonymise" and is_settings(model):
-        how = str(read_settings(model).get("anonymiser"))
-    factor, plain = STATED.get(how) or STATED.get(program) or (0.0, 0.0)
-    trains = program == "train_encoder"
-    named = re.fullmatch(r"exp/encoders/(\w+?)(_seed\d+)?(\..*)?", model)
-    conf = Path(model if trains else f"conf/encoders/{named[1]}.yaml" if named else "")
-    if conf.suffix == ".yaml" and conf.is_file():
-        encoder = _encoder(str(conf), tuned="--init-from" in words)
-        return 0.0 if encoder is None else encoder[0] if trains else encoder[1] * speech or plain
-    return factor * speech or plain
+    def _stated(
+        self, program: str, model: str, speech: float, words: Sequence[str], trains: bool
+    ) -> float:
+        how = program
+        if program == "anonymise" and is_settings(model):
+            how = str(read_settings(model).get("anonymiser"))
+        factor, plain = STATED.get(how) or STATED.get(program) or (0.0, 0.0)
+        conf = model if trains else self.conf_of.get(model, "")
+        if Path(conf).is_file():
+            found = _encoder(conf, tuned="--init-from" in words)
+            return 0.0 if found is None else found[0] if trains else found[1] * speech or plain
+        return factor * speech or plain
 
 
 def spent(out: Path) -> float:

@@ -45,10 +45,10 @@ def _describe(conf: str) -> Description:
 # Tables whose first command can be run for parts of its data; and those that train, on nobody who
 # is tested.
 CUT = (
-    "audio", "xvectors", "heard", "decoded", "f0", "world", "wavlm", "protected", "others",
+    "audio", "xvectors", "heard", "decoded", "f0", "world", "protected", "others",
     "prosody", "quality", "functionals",
 )  # fmt: skip
-TRAINED = ("encoders", "tfidf", "backends", "pools", "wavlm", "synthesisers", "heads")
+TRAINED = ("encoders", "tfidf", "backends", "pools", "synthesisers", "heads")
 
 
 # Options that are whole numbers, and the least of each.
@@ -58,7 +58,7 @@ WHOLE = {"nj": 1, "lda_dim": 1, "bootstrap": 0, "seed": 0}
 DEFAULT = "moonshine"  # recognises what channels are made of where --asr names no network
 
 
-def side(name: str, system: str) -> str:
+def as_protected(name: str, system: str) -> str:
     """Name of a set as protected by a system; the set itself as original speech."""
     return name if system in ("", ORIGINAL) else f"{name}_{system}"
 
@@ -228,7 +228,7 @@ class Recipe:
 
     def split(self, gender: str) -> str:
         """Name in tables of the trials of a gender, or of all."""
-        return side(self.asked["evaluation"], gender)
+        return as_protected(self.asked["evaluation"], gender)
 
     def figures_of_encoder(self, table: str, of: Labels, **values: Any) -> None:
         """Plan figures that know no back end: a copy for the second evaluator of one encoder."""
@@ -404,9 +404,7 @@ class Recipe:
 
     def voices(self, content: str = "") -> str:
         """Plan the pool of voices, with x-vectors by the encoder of the voices; with content, by
-        that name, in a separate pool. Frames of WavLM are a pool by themselves."""
-        if content == "wavlm":
-            return self.step("wavlm", "exp/pools/wavlm", self.pool, options=self.on_device)
+        that name, in a separate pool."""
         speakers = self.speakers(self.voice, self.pool)
         world = self.step("world", f"exp/world/{self.pool}", self.pool)
         out = f"exp/pools/{self.voice.name}"
@@ -430,13 +428,13 @@ class Recipe:
             "generators", out, self.pool, options=options, conf=conf, xvectors=xvectors
         )
 
-    def meet(self, need: str, name: str, level: str = "", speech: str = "") -> list[str]:
+    def plan_need(self, need: str, name: str, level: str = "", speech: str = "") -> list[str]:
         """Plan a need of a system of some level (`sources.NEEDS`); returns the options of
         steps/anonymise.py that provide it for the speakers of a set. speech: the folder of the
         set's externally protected speech. UserError for a need that no recipe can meet."""
         kind, _, of = need.partition(":")
         voice, folder = self.voice, speech or of
-        if kind in ("xvectors", "backend", "pool", "synthesiser", "generator") and of != "wavlm":
+        if kind in ("xvectors", "backend", "pool", "synthesiser", "generator"):
             self.encoder(voice)
         match kind:
             case "xvectors":
@@ -471,7 +469,7 @@ class Recipe:
     def needs(self, system: str, name: str = "", speech: str = "") -> list[str]:
         """Plan all that a system needs to protect a set; returns the options that provide it."""
         description, name = self.describe(system), name or self.sets[0]
-        met = (self.meet(need, name, description.level, speech) for need in description.needs)
+        met = (self.plan_need(need, name, description.level, speech) for need in description.needs)
         return [word for words in met for word in words]
 
     def protect(self, system: str, name: str, how: str, *options: str) -> str:
@@ -517,7 +515,7 @@ class Recipe:
                 level = self.describe(system).level
                 found.append(self.protect_training(system, level, name).removeprefix("data/"))
             else:
-                found.append(side(name, system))
+                found.append(as_protected(name, system))
                 if system:
                     self.protect(system, name, system)
         return found

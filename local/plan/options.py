@@ -83,7 +83,7 @@ class Asked:
         return self.choice("sizes", "[2-9]|[1-9][0-9]+", "a whole number from 2 on is expected")
 
 
-def given(asked: Asked) -> set[str]:
+def options_given(asked: Asked) -> set[str]:
     """The names of the options of a command, and of its --config."""
     words = (word.partition("=")[0] for word in shlex.split(asked["command_line"]))
     own = {word[2:].replace("-", "_") for word in words if word.startswith("--")}
@@ -104,7 +104,7 @@ def follow_protocol(asked: Asked) -> Asked:
         "protocol_training": protocol.training,
         **protocol.options,
     }
-    own = given(asked)
+    own = options_given(asked)
     return asked.changed({name: value for name, value in values.items() if name not in own})
 
 

@@ -13,8 +13,16 @@ from local.plan.attacks import Attacks, Listed, Utility
 from local.plan.evaluators import Evaluator, train_instead
 from local.plan.external import take_external
 from local.plan.labels import EVERYBODY, ORIGINAL, Family, Labels
-from local.plan.needs import MEASURE, PREPARE, UTILITY, Recipe, figures_of, find_recogniser, side
-from local.plan.options import Asked, given
+from local.plan.needs import (
+    MEASURE,
+    PREPARE,
+    UTILITY,
+    Recipe,
+    as_protected,
+    figures_of,
+    find_recogniser,
+)
+from local.plan.options import Asked, options_given
 from local.protocols.attackers import ALIGNED, ATTACKERS, CONTROLS, READING, UNPROTECTED
 from local.protocols.trials import MIXED
 from steps.anonymisers.registry import describe_system
@@ -211,7 +219,7 @@ class People:
                 who = f"{one.attack.attacker}.{one.tells.title}"
                 if (one.attack.attacker, one.tells.title) not in of_each:
                     continue
-                for n, run in enumerate((one, *self.attacks.further(one))):
+                for n, run in enumerate((one, *self.attacks.further_runs(one))):
                     words += ["--scores", who, str(n), run.scores]
             of_all = Labels("", "", system, Family.GROUPS, "", EVERYBODY, "-")
             self._figures(of_all, lists=words)
@@ -241,7 +249,7 @@ class People:
 
     def _infer_from(self, evaluator: Evaluator, system: str, attacker: str, training: str) -> None:
         xvectors = evaluator.encoder.xvectors
-        heard = [side(name, system) for name in self.recipe.trials]
+        heard = [as_protected(name, system) for name in self.recipe.trials]
         condition = ({"unprotected": UNPROTECTED} | ATTACKERS)[attacker].condition
         self._figures(
             Labels("", "", system, Family.INFERENCE, attacker, evaluator.title, condition),
@@ -323,7 +331,7 @@ def plan_run(asked: Asked) -> Planned:
 def _no_attack(asked: Asked, attacks: Attacks) -> list[str]:
     """Attacks that the command names and that no evaluator can make, each with the reason for one.
     UserError where an attacker could attack no system at all."""
-    if given(asked).isdisjoint(("attackers", "protocol")):
+    if options_given(asked).isdisjoint(("attackers", "protocol")):
         return []
     run = {(attack.attacker, attack.system) for attack in attacks.plan.attacks}
     lacking: dict[str, list[str]] = {}
@@ -344,7 +352,7 @@ def take_available(asked: Asked) -> tuple[Asked, list[str]]:
     and a message for each; what the command or a protocol names stays. ecapa_mini takes the place
     of an evaluator of models/."""
     kept, notes = {}, []
-    own = {*given(asked), *(("evaluators",) if asked.get("protocol") else ())}
+    own = {*options_given(asked), *(("evaluators",) if asked.get("protocol") else ())}
     for option in (name for name in ("systems", "evaluators", "asr") if name not in own):
         words = {word: _package_of(option, word) for word in asked.words(option)}
         lost = {w: name for w, name in words.items() if name and find_spec(name) is None}
@@ -474,7 +482,7 @@ def _remember(recipe: Recipe) -> tuple[str, list[str]]:
     asked = recipe.asked
     with refusing("--prepare-options: {}; quotes stand in pairs", ValueError):
         corpus, options = asked["corpus"], shlex.split(asked["prepare_options"])
-    named = given(asked)
+    named = options_given(asked)
     sets = (Path("data", name) for name in (recipe.sets[0], recipe.train))
     words = next(filter(None, map(made_by, sets)), [])[3:]  # after ./prepare.sh --seed SEED
     words = words[:-2] if SETS in words[-2:-1] else words

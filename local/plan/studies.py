@@ -10,8 +10,8 @@ from local.plan.attacks import matrices, scores_of
 from local.plan.evaluators import Evaluator, find_evaluator, is_of_voices
 from local.plan.external import Speech, read_external
 from local.plan.labels import ORIGINAL, Family, Labels, read_labels
-from local.plan.needs import Recipe, figures_of, side
-from local.plan.options import Asked, given, need_conf, need_folders
+from local.plan.needs import Recipe, as_protected, figures_of
+from local.plan.options import Asked, need_conf, need_folders, options_given
 from local.protocols.attackers import ATTACKERS
 from steps.anonymisers.registry import describe_system
 from steps.speaker.kinds import VOICE
@@ -28,7 +28,7 @@ def _planned(recipe: Recipe) -> Planned:
 
 def _begin(asked: Asked) -> Recipe:
     """Recipe of a study; UserError where run.sh has not made the corpus."""
-    if "evaluators" not in given(asked):  # the corpus's own, of which run.sh takes all
+    if "evaluators" not in options_given(asked):  # the corpus's own, of which run.sh takes all
         voices = [word for word in asked.words("evaluators") if is_of_voices(word)]
         asked = asked.changed({"evaluators": " ".join(voices)})
     recipe = Recipe.make(asked)
@@ -218,7 +218,7 @@ class Generators:
             recipe.xvectors(voice, name)
         recipe.speakers(voice, recipe.pool)
         for need in (need for name in self.names for need in self.needs(name)):
-            recipe.meet(need, recipe.train)
+            recipe.plan_need(need, recipe.train)
         threshold = self._threshold()
         how = ["--sizes", *sizes, "--threshold", threshold, "--"]
         everybody = f"{voice.xvectors}/{recipe.pool}_speakers"
@@ -268,7 +268,7 @@ class Generators:
         for name in (recipe.sets[0], *recipe.trials):
             words += ["--sources", f"{voice.xvectors}/{name}", f"data/{name}"]
         for need in self.needs(generator):
-            option, folder = recipe.meet(need, recipe.train)
+            option, folder = recipe.plan_need(need, recipe.train)
             words += [option.replace("--backend", "--pool-backend"), folder]
         return words
 
@@ -330,7 +330,7 @@ class Generators:
         recipe, system, xvectors = self.recipe, of.system, evaluator.encoder.xvectors
         joined = {}
         for who in (ORIGINAL, system):
-            parts = [f"{xvectors}/{side(name, who)}" for name in recipe.trials]
+            parts = [f"{xvectors}/{as_protected(name, who)}" for name in recipe.trials]
             out = f"{self.out}/pooled/{evaluator.encoder.name}/{who}"
             joined[who] = recipe.step("joined", out, parts=parts)
 

@@ -68,7 +68,8 @@ LEVELS = ("utt", "spk", "same")  # of the training set of semi-informed attacker
 # Systems of which it is known what an attacker must find (docs/attackers.md, "Controls"): speech
 # that hides nothing, one pseudo-voice a person, doses of the own voice, a voice that is nobody's.
 READING = "reading"
-CONTROLS = ("copy", "bn_perm", "bn_leak_10", "bn_leak_20", "bn_leak_40", READING)
+LEAKS = ("bn_leak_10", "bn_leak_20", "bn_leak_40", "bn_leak_level", "bn_leak_content")
+CONTROLS = ("copy", "bn_perm", *LEAKS, READING)
 
 
 @dataclass(frozen=True)

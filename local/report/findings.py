@@ -3,7 +3,7 @@ privacy, what was found, and what was not measured."""
 
 import re
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations, product
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ from local.metrics.detection import WEAK
 from local.protocols.attackers import ATTACKERS
 from local.report import frame, select
 from local.report.frame import Results, attacker, group_of, number, say, value_of, where
-from local.report.select import FEWEST, NO_RISE, SummaryRow, unprotected
+from local.report.select import FEWEST, MARGIN, NO_RISE, unprotected
 from steps.speaker.kinds import STRONG, kind_of, shipped
 
 _TRAINING = re.compile(r"_seed\d+(?=[_/+]|$)")  # what sets trainings of one evaluator apart
@@ -52,14 +52,18 @@ def too_weak(results: Results) -> str:
     return say("too_weak", lowest=[*lowest.values()], most=WEAK)
 
 
-def trust(results: Results) -> list[str]:
-    """Whether these figures can be trusted: sentences."""
-    said = [too_weak(results), say("lost", n=len(results.missing))]
-    said += [_too_few(results), _least(results), _able(results), _deaf(results)]
+def warnings(results: Results) -> list[str]:
+    """What must not be read as privacy, and who was not run: a sentence a cause."""
     missing = frame.absent(set(frame.eers(results.metrics)["attacker"]))
-    said.append(say("not_run", missing=missing))
-    told = [_draws(results), _trainings(results)]
-    return [*filter(None, said), *_fewer(results), *told]
+    said = [too_weak(results), _may_err(results), _no_better(results), _too_few(results)]
+    said += [_deaf(results), say("lost", n=len(results.missing)), _fewer(results)]
+    return [*filter(None, said), *filter(None, [say("not_run", missing=missing)])]
+
+
+def trust(results: Results) -> list[str]:
+    """How sure these figures are: sentences."""
+    said = (_able(results), _least(results), _draws(results), _trainings(results))
+    return [*filter(None, said)]
 
 
 def inferred(results: Results) -> str:
@@ -111,16 +115,16 @@ def _least(results: Results) -> str:
     return say("least", ends=[*ends.itertuples()])
 
 
-def _fewer(results: Results) -> list[str]:
+def _fewer(results: Results) -> str:
     """Systems that some attackers of others were not run on: they look better for it."""
     eers = frame.eers(results.metrics)
     eers = eers[eers["system"] != "original"]
     left_out = {"white_box", *frame.absent([*eers["attacker"]])}  # not every system can have it
-    said = []
-    for system, run in eers.groupby("system", sort=False)["attacker"]:
-        if names := [attacker(c) for c in frame.absent([*run]) if c not in left_out]:
-            said.append(say("fewer", system=system, names=names))
-    return said
+    found = {
+        system: [attacker(c) for c in frame.absent([*run]) if c not in left_out]
+        for system, run in eers.groupby("system", sort=False)["attacker"]
+    }
+    return say("fewer", found={system: names for system, names in found.items() if names})
 
 
 def _trainings(results: Results) -> str:
@@ -178,15 +182,35 @@ def what_now(results: Results) -> list[Advice]:
     ]  # fmt: skip
 
 
-def doubts(results: Results) -> list[str]:
-    """Figures that must not be read as privacy: evaluators that may err on unprotected speech, then
-    attackers whose EER is shown to rise hardly above the same evaluator's on unprotected speech."""
-    said = [say("may_err", f=f, most=WEAK) for f in _bares(results, weak=True)]
+def _may_err(results: Results) -> str:
+    """Evaluators that may err on unprotected speech of groups that others judge."""
+    judged = {f.split for f in _bares(results, weak=False)}
+    weak = [f.evaluator for f in _bares(results, weak=True) if f.split in judged]
+    return say("may_err", weak=[*dict.fromkeys(weak)], most=WEAK)
+
+
+def _no_better(results: Results) -> str:
+    """Systems on which an attacker's EER is shown to rise hardly above that without protection."""
+    found = {}
     for system, split in select.subjects(results.metrics):
-        own = select.attacks(results, system, split)
-        said += [say("no_better", system=system, split=split, attack=attack)
-                 for attack in own if attack.rise.high <= NO_RISE]  # fmt: skip
-    return said
+        own = [a for a in select.attacks(results, system, split) if a.bare.value < MARGIN]
+        same = [a for a in own if a.rise.high <= NO_RISE]
+        if same:
+            found[f"{system} ({group_of(split)})"] = min(same, key=lambda a: a.rise.high)
+    return say("no_better", found=found)
+
+
+def beside(runs: Mapping[str, Results]) -> list[str]:
+    """Why systems of several runs may not be compared: sentences."""
+    of = {run: (results.corpus, people(results)) for run, results in runs.items()}
+    attacked = {run: frame.eers(results.metrics) for run, results in runs.items()}
+    tried = {run: {*map(attacker, own["attacker"]), *own["evaluator"]}
+             for run, own in attacked.items()}  # fmt: skip
+    every = set().union(*tried.values())
+    lacking = {run: sorted(every - own) for run, own in tried.items() if every - own}
+    others = of if len({*of.values()}) > 1 else {}
+    said = [say("other_people", of=others), say("other_attackers", lacking=lacking)]
+    return [*filter(None, said)]
 
 
 def notes(results: Results) -> list[tuple[str, str]]:
@@ -201,28 +225,7 @@ def notes(results: Results) -> list[tuple[str, str]]:
     return found
 
 
-def findings(results: Results, evaluator: str, rows: Iterable[SummaryRow]) -> list[str]:
-    """A sentence for each row of the evaluator's summary, and those on constant targets."""
-    said = [_finding(results, evaluator, row) for row in rows]
-    return [*said, *_targets(results, evaluator)]
-
-
-def _finding(results: Results, evaluator: str, row: SummaryRow) -> str:
-    eer, _, deid, g_vd = (row.values[m] for m in select.SUMMARY)
-    useful = []
-    for m, cell in row.cells.items():
-        if m.by and row.values[m] is not None:
-            was = results.value(m.by, row.split, "original", "", m.name, frame.UTILITY)
-            useful.append((frame.USES[m.name].capitalize(), m.by, cell.text, was and m.say(was)))
-    people = results.people.get((row.system, evaluator, row.split), [])
-    return say(
-        "finding", row=row, who=attacker(row.attacker), eer=eer, deid=deid, g_vd=g_vd,
-        before=results.value(evaluator, row.split, "original", "unprotected", "eer"),
-        useful=useful, worst=next(iter(people), None),
-    )  # fmt: skip
-
-
-def _targets(results: Results, evaluator: str) -> list[str]:
+def constant_targets(results: Results, evaluator: str) -> list[str]:
     """Mean and standard deviation over constant target voices (001), an attacker a line."""
     said = []
     for targets, split, attack in product(
@@ -241,7 +244,7 @@ def _targets(results: Results, evaluator: str) -> list[str]:
     return said
 
 
-_SHOWN = {*(m.name for m in select.SUMMARY), "linkability"}
+_SHOWN = {"eer", "d_ece", "deid", "g_vd", "linkability"}
 
 
 def not_measured(results: Results) -> list[str]:

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
+from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -22,14 +23,15 @@ import numpy as np
 import numpy.typing as npt
 import soundfile
 
-from local.metrics import verification
-from local.metrics.intervals import COLUMNS
+from local.metrics import recordings, verification
+from local.metrics.intervals import COLUMNS, Key
 from local.plan.labels import read_labels
 from local.report.frame import (
     COUNTS,
     MEASURES,
     METRICS,
     SETTINGS,
+    STRONGEST,
     Group,
     Results,
     read_frame,
@@ -85,11 +87,18 @@ def tabulate(folder: Path, where: Row) -> tuple[list[Row], list[Row]]:
 
     Matrices, zoo points and other figures stay in the JSON.
     """
-    digest = provenance(folder)  # of all that made the figures
+    return _rows(read_figures(folder), where | {"settings": _settings(folder)})
+
+
+def _settings(folder: Path) -> str:
+    """Digest of all that made the figures of a folder, as short as git has them."""
+    digest = provenance(folder)
     if digest is None:
         raise UserError(f"{folder}: has no stamp, so nobody can say how it was made; run stage 9")
-    where = where | {"settings": digest[:12]}  # as short as git has them
-    figures = read_figures(folder)
+    return digest[:12]
+
+
+def _rows(figures: Json, where: Row) -> tuple[list[Row], list[Row]]:
     bounds, columns = (own if isinstance(own := figures.get(name), dict) else {}
                        for name in ("intervals", "columns"))  # fmt: skip
     counts = {name: _text(_count(figures, name)) for name in COUNTS}
@@ -119,6 +128,25 @@ def tabulate_all(
     )
     figures, speakers = ([row for own in found for row in own[kind]] for kind in (0, 1))
     return figures, speakers, missing
+
+
+def differences(folders: Mapping[Path, Row], corpus: str) -> list[Row]:
+    """Rows of how far the strongest attacker's EER on each system lies above that on each later
+    one, on the same list. folders: those that can be used, with their labels."""
+    chosen = [
+        ({"corpus": corpus} | where, read_figures(folder), _settings(folder))
+        for folder, where in folders.items()
+        if where["family"] == STRONGEST
+    ]
+    rows = []
+    for (where, own, made), (other, theirs, also) in combinations(chosen, 2):
+        if where["split"] == other["split"]:
+            found = recordings.differences(own, theirs)
+            columns = {name: name.columns | {"group": other["system"]}
+                       for name in found if isinstance(name, Key)}  # fmt: skip
+            settings = sha256(f"{made} {also}".encode())[:12]
+            rows += _rows(found | {"columns": columns}, where | {"settings": settings})[0]
+    return rows
 
 
 # What the pictures need.

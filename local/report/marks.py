@@ -14,7 +14,7 @@ from pandas import DataFrame, concat
 from local.metrics.recordings import LENGTHS
 from local.report import frame, tables
 from local.report.frame import COLUMNS, VOICES, Marked, Measure, attacker, code, show, value_of
-from local.report.select import NAMED, strongest, trades, unprotected
+from local.report.select import NAMED, WORDS, attacks, strongest, trades, unprotected, verdicts
 from local.report.studies import nist_table, spread, voices_table
 from local.report.tables import Table, headed, paper_table, pivot, tabulate, verdicts_table
 from utils.cli import UserError
@@ -122,7 +122,7 @@ def use_table(block: Selection) -> Table:
 def _decisive(block: Selection) -> Iterator[tuple[list[str], Row, Any]]:
     """Systems and groups of voices, each with the EER that decides: of the strongest attacker, and
     of original speech the lowest."""
-    best = {(s.system, s.split): s.eer for s in strongest(block.figures)}
+    best = {(system, split): eer for (split, system), eer in strongest(block.figures).items()}
     for (split, _), row in sorted(unprotected(block.figures).items(), key=lambda of: of[1].value):
         best.setdefault(("original", split), row)
     yield from ((names, at, best[at]) for names, at in block.voices() if best.get(at) is not None)
@@ -145,6 +145,45 @@ def overview_table(block: Selection) -> Table:
         *(made.heading for made in columns),
     ]  # fmt: skip
     return Table(header, lines)
+
+
+def leaders_table(words: Sequence[str], page: Path) -> Table:
+    """A row a system and group: the verdict, the lowest EER of all attackers from one and from all
+    recordings of a person, and the words that each recogniser mishears, which `use=SPLIT` may name
+    another split for, and `systems=A:B` another name (B) of the same settings.
+
+    Figures of original speech are those of its best evaluator.
+    """
+    options = dict(word.split("=", 1) for word in words if "=" in word)
+    if not {"split", "systems"} <= options.keys():
+        raise UserError(f"{page}: table: leaders needs split= and systems=")
+    pairs = [name.split(":") for name in options["systems"].split(",")]
+    folders = [word for word in words if "=" not in word]
+    attacked, used = (
+        Selection.read(
+            [*folders, f"split={split}", f"systems={','.join(pair[at] for pair in pairs)}"], page
+        )
+        for at, split in ((0, options["split"]), (-1, options.get("use", options["split"])))
+    )
+    results = frame.Results(metrics=attacked.figures)
+    found = {(own.system, own.split): own.verdict
+             for judged in verdicts(results).values() for own in judged}  # fmt: skip
+    lengths, columns, lines = ("1", "all"), used.measured("wer"), []
+    calls = {pair[0]: pair[-1] for pair in pairs}
+    for names, at in attacked.voices():
+        known = [own.several for own in attacks(results, *at)]
+        eers = {n: min((own[n] for own in known if n in own), key=lambda eer: eer.value,
+                       default=None) for n in lengths}  # fmt: skip
+        if said := found.get(at):
+            eers |= {n: one.eer for n, one in said.eers.items()}
+        if any(eers.values()):
+            lines.append(
+                [*names, WORDS[said.level] if said else "unprotected",
+                 *(show(eers[n], _EER) for n in lengths),
+                 *(used.cell((calls[at[0]], used.split), made) for made in columns)]
+            )  # fmt: skip
+    heads = [f"lowest EER from {n} (%)" for n in ("one recording", "all recordings")]
+    return Table(["system", "voices", "verdict", *heads, *(m.heading for m in columns)], lines)
 
 
 def alike_table(block: Selection) -> Table:
@@ -321,6 +360,7 @@ def _of_block(make: Callable[[Selection], Table], words: Sequence[str], page: Pa
 KINDS: Mapping[str, Callable[[Sequence[str], Path], Table]] = {
     "use": partial(_of_block, use_table),
     "overview": partial(_of_block, overview_table),
+    "leaders": leaders_table,
     "alike": partial(_of_block, alike_table),
     "front": partial(_of_block, front_table),
     "attackers": partial(_of_block, attackers_table),
@@ -407,7 +447,7 @@ def escape(text: str) -> str:
     found = "".join(frame.TABLES["latex"].get(letter, letter) for letter in plain)
     for pattern, replacement in _MARKS:
         found = pattern.sub(replacement, found)
-    return found
+    return "{}" + found if found[:1] in ("[", "*") else found  # or \\\\ before it would take it
 
 
 def latex(heading: str, rows: list[list[str]]) -> str:

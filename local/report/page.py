@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 from markupsafe import Markup
@@ -16,15 +16,16 @@ from local.report import draw, findings, frame, select, tables
 from local.report.draw import Picture
 from local.report.frame import Group, Person, Results, attacker, render, where
 from local.report.pictures import Section
-from local.report.select import ICONS, Level
+from local.report.select import Level
 
 MOST = 14_500_000  # bytes of the page, which is to stay below 15 MB
 MOST_AUDIO = 8_000_000  # of these for clips
 SIDES = ("original", "protected")
 N_WORST = 10
 _INTERVAL = re.compile(r"(.*?) (\[.*\])")
+_SENTENCE = 40  # letters from which on a cell needs room
 _WIDE = 7  # columns beyond which those that hold one value in all rows are told above the table
-_LONG = 130  # letters of what a system says of itself on the first screen; the details have all
+_LONG = 80  # letters of what a system says of itself on the first screen; the details have all
 
 
 @dataclass
@@ -134,8 +135,9 @@ def page(
     as_json = partial(json.dumps, ensure_ascii=False, sort_keys=True)
     given |= {
         "light": light, "dark": dark, "N_WORST": N_WORST, "SIDES": SIDES, "frame": frame,
-        "tables": tables, "cell": cell, "without_constants": without_constants, "colour": colour,
-        "counts": _counts(results), "own": lambda system: _own(results, system), "as_json": as_json,
+        "tables": tables, "cell": cell, "without_constants": without_constants,
+        "counts": _counts(results), "as_json": as_json, "board_rows": board(results),
+        "fold": select.fold, "by": tables.by, "several": len(results.evaluators()) > 1,
         "groups_of": lambda *of: _groups(results, *of),
     }  # fmt: skip
 
@@ -164,13 +166,40 @@ def markdown(results: Results) -> str:
     )  # fmt: skip
 
 
+def runs_page(runs: Mapping[str, Results], links: Mapping[str, str]) -> str:
+    """The page of several runs. links: to the report of each."""
+    rows = [
+        row._replace(told=run, link=links[run])
+        for run, results in runs.items() for row in board(results)
+    ]  # fmt: skip
+    rows.sort(key=lambda row: (-row.line.judged.verdict.level, -row.line.eer))
+    light, dark = draw.css()
+    return render(
+        "local/report/templates/runs.html.jinja", **_of_runs(runs), board_rows=rows, light=light,
+        dark=dark, cell=cell, without_constants=without_constants, contents=Headings(),
+        tables=tables, fold=select.fold, by=tables.by, evaluators=(), several=False,
+    )  # fmt: skip
+
+
+def runs_markdown(runs: Mapping[str, Results]) -> str:
+    """The same in Markdown."""
+    return render("local/report/templates/runs.md.jinja", **_of_runs(runs))
+
+
+def _of_runs(runs: Mapping[str, Results]) -> dict[str, Any]:
+    return {
+        "n": len(runs), "verdicts": tables.verdict_table(runs), "made": tables.run_table(runs),
+        "doubts": findings.beside(runs),
+    }  # fmt: skip
+
+
 def _shared(results: Results) -> dict[str, Any]:
     """Contents that the page and RESULTS.md share."""
     return {
         "results": results, "findings": findings, "select": select,
         "evaluators": results.evaluators(), "notes": findings.notes(results),
-        "doubts": findings.doubts(results), "verdicts": tables.verdict_table(results),
-        "strongest": tables.strongest_table(results.metrics),
+        "verdicts": tables.verdict_table({"": results}),
+        "differences": tables.difference_table(results.metrics),
         "controls": tables.control_table(results.metrics),
         "grouped": tables.group_table(results.metrics),
         "crowds": tables.crowd_table(results.metrics),
@@ -179,17 +208,28 @@ def _shared(results: Results) -> dict[str, Any]:
         "has_mos": "mos" in set(results.metrics["metric"]),
         "opinions": findings.opinions(results.metrics),
         "prosody": tables.prosody_table(results.metrics), "PROSODY": tables.PROSODY.title,
-        "tables_of": lambda evaluator: [
-            (spec.title, tables.tabulate(spec, where(results.metrics, evaluator=evaluator)))
-            for spec in tables.SPECS.values()
-        ],
+        "tables_of": _tables(results),
     }  # fmt: skip
+
+
+def _tables(results: Results) -> dict[str, list[tuple[str, tables.Table, str]]]:
+    """By evaluator each table with its title, and whose is the same: of several back ends of one
+    encoder, some tables are of its x-vectors alone."""
+    first: dict[str, str] = {}
+    found: dict[str, list[tuple[str, tables.Table, str]]] = {}
+    for evaluator in results.evaluators():
+        for spec in tables.SPECS.values():
+            made = tables.tabulate(spec, where(results.metrics, evaluator=evaluator))
+            alike = first.setdefault(f"{spec.title} {made.rows}", evaluator)
+            found.setdefault(evaluator, []).append((spec.title, made, alike))
+    return found
 
 
 def cell(text: str) -> Markup:
     """A cell of a text; an interval in brackets may stand beneath its value."""
     if text[:1] not in {*"0123456789−∞"}:
-        return Markup("<td>{}</td>").format(text)
+        long = Markup(' class="long"') if len(text) > _SENTENCE else ""
+        return Markup("<td{}>{}</td>").format(long, text)
     if found := _INTERVAL.fullmatch(text):
         return Markup('<td class="n">{} <span>{}</span></td>').format(*found.groups())
     return Markup('<td class="n">{}</td>').format(text)
@@ -214,19 +254,37 @@ def without_constants(
     return said, [header[i] for i in kept], [[own[i] for i in kept] for own in rows]
 
 
-def colour(said: str) -> str:
-    """`bad`, `good` or `open`: the class of a verdict in words, which begins with its icon."""
-    if said.startswith(ICONS[Level.NOTHING]):
-        return "bad"
-    return "good" if said.startswith(ICONS[Level.HIDDEN]) else "open"
+_COLOURS = {Level.NOTHING: "bad", Level.MOSTLY: "bad", Level.OFTEN: "bad", Level.HIDDEN: "good"}
+_USES = {"wer": "words misheard", "uar": "emotions heard", "mos": "sound, 1 to 5,"}
 
 
-def _own(results: Results, system: str) -> str:
-    """Words of a system about itself on the first screen, or else the name of its anonymiser."""
-    for of, note in findings.notes(results):
-        if of == system:
-            return note if len(note) <= _LONG else f"{note[: _LONG - 1].rstrip()}…"
-    return str(results.settings(system).get("anonymiser") or "").replace("_", " ")
+class Row(NamedTuple):
+    """A row of the first screen. told: what the system is, or of which run; colour: a class of the
+    verdict; use: headings and figures; link: to the report of its run, if there are several."""
+
+    line: select.Line
+    told: str
+    colour: str
+    use: list[tuple[str, str]]
+    link: str = ""
+
+
+def board(results: Results) -> list[Row]:
+    """The rows of the first screen."""
+    kept = select.uses(results.metrics)
+    notes = dict(findings.notes(results))
+
+    def told(system: str) -> str:
+        note = notes.get(system, "").partition(". ")[0].removesuffix(".")
+        kind = str(results.settings(system).get("anonymiser") or "").replace("_", " ")
+        return note if 0 < len(note) <= _LONG else kind
+
+    return [
+        Row(line, told(line.system), _COLOURS.get(line.judged.verdict.level, "open"),
+            [(f"{_USES[metric]} by {who}", text)
+             for (metric, who), text in tables.used(kept, line.system, unit=True) if text != "–"])
+        for line in select.lines(results)
+    ]  # fmt: skip
 
 
 def _groups(results: Results, evaluator: str, split: str) -> list[tuple[Group, list[Person]]]:

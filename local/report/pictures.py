@@ -441,7 +441,9 @@ def cmc(results: Results, evaluator: str, split: str) -> Found:
     """Share of protected segments whose speaker is among the k nearest originals, by k."""
     systems, said = results.systems(), []
     found = [e for e in results.entries("searches", evaluator) if e["where"]["split"] == split]
-    if not found:
+    known = results.evaluators()
+    earlier = [e for by in known[: known.index(evaluator)] for e in results.entries("searches", by)]
+    if not found or _same(found[0], earlier):
         return None
     canvas, axes = empty("cmc", split)
     ranks = np.arange(1, len(found[0]["cmc"]) + 1)
@@ -462,6 +464,17 @@ def cmc(results: Results, evaluator: str, split: str) -> Found:
     draw.legend(canvas)
     chance = found[0]["chance_clustered"][0]
     return made(canvas, "cmc", [evaluator, split], split=split, said=said, chance=chance)
+
+
+def _same(entry: Entry, others: Iterable[Entry]) -> bool:
+    """Whether it is of x-vectors that another back end also compares."""
+    of = ("system", "split")
+    return any(
+        [e["where"][k] for k in of] == [entry["where"][k] for k in of]
+        and np.array_equal(e["cmc"], entry["cmc"])
+        and np.array_equal(e["chance"], entry["chance"])
+        for e in others
+    )
 
 
 # Linkability of each speaker over target voices, as radars.

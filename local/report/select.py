@@ -1,13 +1,12 @@
-"""Choice of the figures to show: the strongest attacker, the verdict, the Pareto front, and the
-summary of an evaluator."""
+"""Choice of the figures to show: the strongest attacker, the verdict, the first screen, and the
+Pareto front."""
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import partial
-from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,37 +25,17 @@ NAMED = key("named", recordings="all")
 ALL = "all groups (lowest EER)"
 
 
-@dataclass(frozen=True)
-class Strongest:
-    """The attackers of a system on a split with the lowest EER and with the highest D_ECE, as rows
-    of the table; None where nothing is defined. eers: how many were compared."""
-
-    split: str
-    system: str
-    eer: Any | None
-    d_ece: Any | None
-    eers: int
-
-
-def strongest(metrics: pd.DataFrame) -> list[Strongest]:
-    """For each protected system and split, by split; of equal ones the first in the table. An EER
-    of 80 % counts as 20 %: the attacker turns the scores round."""
+def strongest(metrics: pd.DataFrame) -> dict[tuple[str, str], Any | None]:
+    """(split, system) -> the row of the lowest EER of all attackers, by split; of equal ones the
+    first, None where none is defined. An EER of 80 % counts as 20 %: the attacker turns the scores
+    round."""
     attacks = where(metrics, family=frame.VERIFICATION)
     attacks = attacks[(attacks["attacker"] != "unprotected") & (attacks["system"] != "original")]
-    found = []
-    for (split, system), own in attacks.groupby(["split", "system"], sort=False):
-        eers, d_eces = where(own, figure="eer"), where(own, figure="d_ece")
-        lowest = _highest(eers, -eers["value"].map(folded))
-        highest = _highest(d_eces, d_eces["value"])
-        found.append(Strongest(split, system, lowest, highest, len(eers)))
-    return sorted(found, key=lambda s: s.split)
-
-
-def _highest(frame: pd.DataFrame, rank: pd.Series) -> Any | None:
-    """The row whose value is finite and ranks highest; None without any."""
-    rows = zip(frame.itertuples(index=False), rank, strict=True)
-    finite = [(row, own) for row, own in rows if math.isfinite(row.value)]
-    return max(finite, key=lambda pair: pair[1], default=(None, 0.0))[0]
+    found = {}
+    for at, own in attacks.groupby(["split", "system"], sort=False):
+        rows = [row for row in where(own, figure="eer").itertuples() if math.isfinite(row.value)]
+        found[at] = min(rows, key=lambda row: folded(row.value), default=None)
+    return dict(sorted(found.items(), key=lambda item: item[0][0]))
 
 
 def unprotected(metrics: pd.DataFrame) -> dict[tuple[str, str], Any]:
@@ -182,8 +161,13 @@ class Verdict:
     attack: Evidence | None
     eers: Mapping[str, Lowest] = field(default_factory=dict)
 
+    @property
+    def words(self) -> str:
+        """The verdict without the reason."""
+        return f"{ICONS[self.level]} {WORDS[self.level]}"
+
     def __str__(self) -> str:
-        return f"{ICONS[self.level]} {WORDS[self.level]}" + (f": {self.why}" if self.why else "")
+        return self.words + (f": {self.why}" if self.why else "")
 
 
 def fold(eer: Value) -> Value:
@@ -203,8 +187,8 @@ def judge(
     """The verdict on a system for one of several groups of people.
 
     worst_person: the highest linkability of one person by any attacker, 0 to 1. chosen: by number
-    of recordings the lowest EER of all attackers whose evaluators judge, with an interval and a
-    p value that cover this choice; without it those of single attacks are corrected.
+    of recordings the lowest EER of all attackers, with an interval and a p value that cover this
+    choice; without it those of single attacks are corrected.
     """
     naming = [a for a in attacks if math.isfinite(a.named)]
     beyond = [a for a, p in zip(naming, holm([a.p_named for a in naming]), strict=True)
@@ -212,8 +196,7 @@ def judge(
     most = max(beyond, key=lambda a: a.named, default=None)
     defined = [a for a in attacks if math.isfinite(a.eer.value)]
     judges = [a for a in defined if a.judges]
-    others = [a for a in defined if not a.judges]  # whoever succeeds refutes
-    every = _candidates(judges, chosen, len(defined)) + _candidates(others, None, len(defined))
+    every = _candidates(defined, chosen)  # whoever succeeds refutes
     own = {n: [one for one in every if (one.recordings or "1") == n] for n in LENGTHS}
     eers = {n: min(some, key=lambda one: one.eer.value) for n, some in own.items() if some}
     strongest = min(eers.values(), key=lambda one: one.eer.value).attack if eers else None
@@ -240,23 +223,26 @@ def judge(
     return found
 
 
-def _candidates(attacks: Sequence[Evidence], chosen: Choice | None, n_all: int) -> list[Lowest]:
+def _candidates(attacks: Sequence[Evidence], chosen: Choice | None) -> list[Lowest]:
     """The EERs that may decide. Those of single attacks count where no choice covers them, as it
     was made among fewer attackers: p is that of the list as it is, from its interval as of a normal
     distribution, times the number of all attacks."""
     found = [
         Lowest(min(attacks, key=lambda a: _away(a.several.get(n), eer)), n, eer, p)
         for n, (eer, p) in (chosen or {}).items()
-        if attacks and all(_own(a, n, eer).value > eer.value - 1e-6 for a in attacks)
+        if attacks
     ]
-    covered = {one.recordings for one in found}
-    lowest = min((one.eer.value for one in found), default=math.inf)
+    covered = {
+        one.recordings for one in found
+        if all(_own(a, one.recordings, one.eer).value > one.eer.value - 1e-6 for a in attacks)
+    }  # fmt: skip
     for attack in attacks:
         eer, p = fold(attack.eer), 1.0
         if eer.high < 0.5:
             off = (0.5 - eer.value) / max(eer.high - eer.value, 1e-9)
-            p = min(1.0, 2.0 * float(norm.sf(off * SIGMAS)) * n_all)
-        found += [] if eer.value > lowest - 1e-6 else [Lowest(attack, "", eer, p)]
+            p = min(1.0, 2.0 * float(norm.sf(off * SIGMAS)) * len(attacks))
+        if "1" not in covered or not attack.judges:  # of whom older choices were not made
+            found.append(Lowest(attack, "", eer, p))
         found += [Lowest(attack, n, v, 1.0) for n, v in attack.several.items() if n not in covered]
     return found
 
@@ -288,8 +274,7 @@ def _by_eer(judges: Sequence[Evidence], every: Sequence[Lowest], level: float) -
         why = f"an EER of {percent(one.eer.value)} {_from(one.recordings)}".rstrip()
         told = found is Level.SMALL or _from(one.recordings)
         return Verdict(found, why if told else "", one.attack)
-    by_judges = [own for own in every if own.attack.judges] or every
-    one = min(by_judges, key=lambda own: _known(own.eer.low))
+    one = min(every, key=lambda own: _known(own.eer.low))
     if _known(one.eer.low) <= MARGIN:
         possible = percent(one.eer.low) if math.isfinite(one.eer.low) else "any size"
         why = f"but an EER down to {possible} is possible {_from(one.recordings)}".rstrip()
@@ -334,7 +319,7 @@ def _hidden(
 
 
 def _say_named(attack: Evidence) -> str:
-    return frame.say("named_rightly", attack=attack)
+    return frame.say("named_correctly", attack=attack)
 
 
 @dataclass(frozen=True)
@@ -471,6 +456,47 @@ def verdict_rows(found: Mapping[str, Sequence[Judged]]) -> dict[str, str]:
     return named
 
 
+class Line(NamedTuple):
+    """A system on the first screen, of all groups of people together.
+
+    name: what it is called; judged: the group that it protects worst; eers: from one (`1`) and from
+    `all` recordings of a person the lowest EER of all attackers, and in which group; bare: the row
+    of the lowest EER without protection; named: the group of whom most are named; n_groups: how
+    many groups there are.
+    """
+
+    system: str
+    name: str
+    judged: Judged
+    eers: Mapping[str, tuple[Judged, Lowest]]
+    bare: Any | None
+    named: Judged | None
+    n_groups: int
+
+    @property
+    def eer(self) -> float:
+        """The lowest EER of all attackers; 0 where none is known."""
+        return min((one.eer.value for _, one in self.eers.values()), default=0.0)
+
+
+def lines(results: Results) -> list[Line]:
+    """The systems of the first screen."""
+    found, bares, made = verdicts(results), unprotected(results.metrics), []
+    for system, name in verdict_rows(found).items():
+        own, eers = found[system], {}
+        for n in ("1", "all"):
+            several = [(j, j.verdict.eers[n]) for j in own if n in j.verdict.eers]
+            if several:
+                eers[n] = min(several, key=lambda pair: pair[1].eer.value)
+        rows = [f for (split, _), f in bares.items() if split in {j.split for j in own}]
+        bare = min(rows, key=lambda f: folded(f.value), default=None)
+        named = [(j.named.named, j) for j in own if j.named]
+        most = max(named, key=lambda pair: pair[0])[1] if named else None
+        worst = min(own, key=lambda j: (j.verdict.level, j.eer.value))
+        made.append(Line(system, name, worst, eers, bare, most, len(own)))
+    return made
+
+
 def uses(metrics: pd.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
     """(metric, by whom) -> system -> the row of all people together."""
     own = where(metrics, family=frame.UTILITY, metric=frame.UTILITY_MEASURES)
@@ -558,8 +584,8 @@ def trades(metrics: pd.DataFrame) -> list[Trade]:
     """Every split, measure of utility and recogniser that have both privacy and utility."""
     metrics = metrics[~metrics["system"].isin(frame.target_voices(frame.each(metrics, "system")))]
     privacy: dict[str, dict[str, Any]] = {}
-    for s in strongest(metrics):
-        privacy.setdefault(s.split, {})[s.system] = s.eer
+    for (split, system), eer in strongest(metrics).items():
+        privacy.setdefault(split, {})[system] = eer
     bares, found = unprotected(metrics), []
     useful = where(metrics, metric=frame.UTILITY_MEASURES)
     kinds = useful.groupby(["metric", "evaluator"], sort=False)
@@ -637,72 +663,3 @@ def over_targets(
     table = own.pivot(index="speaker", columns="system", values="value").dropna()
     table = table.iloc[np.argsort(-table.mean(axis=1), kind="stable")]
     return attack, table, np.array(bare.reindex(table.index), np.float64)
-
-
-# The summary of an evaluator.
-
-SUMMARY = frame.COLUMNS["summary"]
-
-
-class SummaryCell(NamedTuple):
-    """A figure as people read it. mark: `best`, `worst` or nothing; sure: intervals are apart."""
-
-    text: str
-    mark: str = ""
-    sure: bool = True
-
-
-@dataclass(frozen=True)
-class SummaryRow:
-    """A system on a split, with the evaluator's strongest attacker, who has the lowest EER.
-
-    values, cells: by column, the same columns in all rows of a summary, those of utility last.
-    """
-
-    split: str
-    system: str
-    attacker: str
-    speakers: str
-    values: dict[Measure, Value | None]
-    cells: dict[Measure, SummaryCell] = field(default_factory=dict)
-
-
-def summary(results: Results, evaluator: str) -> list[SummaryRow]:
-    """Each system of one evaluator, by split; best and worst of a column marked."""
-    own, found = where(results.metrics, evaluator=evaluator), []
-    best = {(s.split, s.system): s.eer.attacker for s in strongest(own) if s.eer is not None}
-    useful = [frame.measure_by(name, by) for name in frame.UTILITY_MEASURES
-              for by in results.recognisers(name)]  # fmt: skip
-    columns = [*SUMMARY, *(m.but(title=f"Utility: {m.title}") for m in useful)]
-    for split, system in product(results.splits(evaluator), results.systems()):
-        who = best.get((split, system), "")
-        values = {
-            m: results.value(m.by or evaluator, split, system, "" if m.family else who, m.name,
-                             m.family or frame.VERIFICATION)
-            for m in columns
-        }  # fmt: skip
-        if any(values[m] is not None for m in SUMMARY):
-            counts = set(where(own, split=split, system=system)["n_speakers"]) - {""}
-            speakers = "–".join(sorted(counts, key=lambda text: (len(text), text)))
-            found.append(SummaryRow(split, system, who, speakers, values))
-    for m, row in product(columns, found):
-        if m in SUMMARY or any(row.values[m] is not None for row in found):
-            column = [other.values[m] for other in found if other.split == row.split]
-            row.cells[m] = _mark(m, row.values[m], column)
-    return found
-
-
-def _mark(m: Measure, mine: Value | None, column: Iterable[Value | None]) -> SummaryCell:
-    """The cell of a system; marked when it is the best or the worst of at least two."""
-    missing = "–" if m.by else "not measured"
-    text = show(mine, m, unit=True, missing=missing, undefined=frame.UNDEFINED)
-    values = [v for v in column if v is not None and not math.isnan(v.value)]
-    if m.name == "eer" and mine is not None:  # 80 % hides no better than 20 %
-        mine, values = fold(mine), [*map(fold, values)]
-    if mine is None or math.isnan(mine.value) or len({v.value for v in values}) < 2:
-        return SummaryCell(text)
-    for mark, sign in (("best", m.better), ("worst", -m.better)):
-        if all(sign * mine.value >= sign * v.value for v in values):
-            others = [v for v in values if v.value != mine.value]
-            return SummaryCell(text, mark, all(map(mine.apart, others)))
-    return SummaryCell(text)

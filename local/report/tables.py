@@ -1,6 +1,5 @@
 """The tables that people read: what each shows is data, and one function makes them of figures."""
 
-import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -137,32 +136,6 @@ def utility_table(metrics: pd.DataFrame) -> Table:
 EER, D_ECE = MEASURES["eer"], MEASURES["d_ece"]
 
 
-def strongest_table(metrics: pd.DataFrame) -> Table:
-    """The strongest attackers, a row a system and split, with what is left of use by each
-    recogniser and, in brackets, what it was without protection."""
-    use = where(metrics, family=frame.UTILITY, metric=frame.UTILITY_MEASURES)
-    useful = frame.values(use, "metric", "evaluator", "split", "system")
-    measured = list(dict.fromkeys(key[:2] for key in useful))
-    bare, rows = select.unprotected(metrics), []
-    for s in select.strongest(metrics):
-        before = bare.get((s.split, s.eer.evaluator)) if s.eer else None
-        row = [s.split, s.system, *_named(s.eer, EER), *_named(s.d_ece, D_ECE)]
-        row += [
-            show(before and value_of(before), EER),
-            str(s.eers),
-            s.eer.n_speakers if s.eer else "",
-        ]
-        for by in measured:
-            told = show(useful.get((*by, s.split, s.system)), MEASURES[by[0]])
-            was = useful.get((*by, s.split, "original"))
-            row.append(told if was is None else f"{told} ({show(was, MEASURES[by[0]])})")
-        rows.append(row)
-    header = ["split", "system", "EER of the strongest attacker (%)", "attacker", "evaluator",
-              "highest D_ECE (bit)", "attacker", "evaluator", "EER unprotected (%)", "compared",
-              "speakers", *(frame.measure_by(*by).heading for by in measured)]  # fmt: skip
-    return Table(header, rows)
-
-
 def grid(
     names: Sequence[str], cells: Iterable[tuple[Sequence[str], Any, str]],
     columns: Mapping[Any, str], missing: str = "–",
@@ -229,75 +202,101 @@ def _group(attribute: str, value: str) -> str:
 
 
 def enrolment_table(metrics: pd.DataFrame) -> Table:
-    """EERs by recordings enrolled and heard, folded, a row an attack and number enrolled."""
+    """The lowest EER of all attackers by recordings enrolled and heard, folded, a row a system,
+    split and number enrolled; only of attackers who were tried with few."""
     own = where(metrics, family=frame.VERIFICATION, metric=("eer", "eer_normalised"), kind="value")
+    own = own.dropna(subset="value")
+    few = {(f.attacker, f.evaluator) for f in own[own["enrolled"] != ""].itertuples()}
     found = [
-        ((f.split, f.system, f.attacker, f.evaluator), f.enrolled or "all", f.recordings,
-         select.fold(value_of(f)))
-        for f in own.dropna(subset="value").itertuples(index=False)
+        ((f.split, f.system, f.enrolled or "all"), f.recordings, select.fold(value_of(f)))
+        for f in own.itertuples() if (f.attacker, f.evaluator) in few
     ]  # fmt: skip
-    few = {at for at, enrolled, *_ in found if enrolled != "all"}
-    found.reverse()  # of equal EERs the first in the table is the last here, and counts
-    cells = [
-        ((*at[:2], frame.attacker(at[2]), at[3], enrolled), heard, show(eer, EER))
-        for at, enrolled, heard, eer in sorted(found, key=lambda f: (*f[:2], -f[3].value))
-        if at in few
-    ]
-    head = ["split", "system", "attacker", "evaluator", "enrolled"]
-    return grid(head, cells, {n: f"{n} heard (%)" for n in LENGTHS})
+    cells = [(at, heard, show(eer, EER))  # of several the lowest is the last, and counts
+             for at, heard, eer in sorted(found, key=lambda f: (*f[:2], -f[2].value))]  # fmt: skip
+    return grid(["split", "system", "enrolled"], cells, {n: f"{n} heard (%)" for n in LENGTHS})
 
 
-def _named(row: Any | None, m: Measure) -> list[str]:
-    """Value with interval, attacker, evaluator."""
-    if row is None:
-        return [frame.UNDEFINED, "-", "-"]
-    return [show(value_of(row), m), frame.attacker(row.attacker), row.evaluator]
+def by(attack: select.Evidence) -> str:
+    """Who attacked."""
+    return f"{frame.attacker(attack.attacker)}, {attack.evaluator}"
 
 
-def verdict_table(results: frame.Results) -> Table:
-    """A row a system: the verdict, what the attacker who decides can do, the worst-protected
-    person, and what is left of use. "; " parts the groups in a cell."""
-    found, kept = select.verdicts(results), select.uses(results.metrics)
-    naming = [own.named for judged in found.values() for own in judged if own.named]
-    header = ["system", "verdict", "EER (%) of the strongest attacker (50: guessing)"]
-    if naming:
-        each = sorted(round(a.recordings) for a in naming if math.isfinite(a.recordings))
-        header.append(frame.say("people_named", each=each))
-    beside = select.beside_words(results.metrics)
-    header += ["the voice adds to the words (points of EER)"] * bool(beside)
-    header += ["worst-protected person"] * (not results.speakers.empty)
-    header += [frame.measure_by(*by).heading for by in kept]
+def verdict_table(runs: Mapping[str, frame.Results]) -> Table:
+    """A row a system, group of people and run: the verdict, who attacks best with one recording of
+    a person (and the same evaluator without protection) and with all, who names most people, the
+    worst-protected person, and what is left of use. Columns of nothing are left out. runs: by what
+    they are called, nothing for one alone; of several the best-protected system comes first."""
+    use = dict.fromkeys(chain(*(select.uses(results.metrics) for results in runs.values())))
+    header = ["run", "system", "voices", "verdict", "EER from one (%)", "by", "unprotected (%)",
+              "EER from all (%)", "by", "people named", "by", "voice adds to words (points)",
+              "worst-protected person",
+              *(frame.measure_by(*by).heading for by in use)]  # fmt: skip
+    rows: list[tuple[float, list[str]]] = []
+    for run, results in runs.items():
+        found = select.verdicts(results)
+        for system, name in select.verdict_rows(found).items():
+            told = dict(used(select.uses(results.metrics), system))
+            last = [told.get(of, "–") for of in use]
+            worst = min((own.eer.value for own in found[system] if own.eer.defined), default=0.0)
+            rows += [(worst, [run or "–", name, *_verdict(own, results), *last])
+                     for own in found[system]]  # fmt: skip
+    if len(runs) > 1:
+        rows.sort(key=lambda row: -row[0])
+    some = [i for i in range(len(header)) if any(row[i] != "–" for _, row in rows)]
+    return Table([header[i] for i in some], [[row[i] for i in some] for _, row in rows])
+
+
+def _verdict(own: Judged, results: frame.Results) -> list[str]:
+    row = [own.group, str(own.verdict)]
+    for n in ("1", "all"):
+        one = own.verdict.eers.get(n)
+        bare = one.attack.bare if one and one.attack.bare.defined else None
+        row += [show(one.eer, EER), by(one.attack)] if one else 2 * ["–"]
+        row += [show(bare, EER, missing="–")] if n == "1" else []
+    row += [frame.say("named", attack=own.named), by(own.named)] if own.named else 2 * ["–"]
+    beside = select.beside_words(results.metrics).get((own.system, own.split))
+    linked = own.worst and f"{own.worst.name} ({frame.number(own.worst.linkability)})"
+    return [*row, show(beside, select.POINTS, missing="–"), linked or "–"]
+
+
+Uses = Mapping[tuple[str, str], Mapping[str, Any]]
+
+
+def used(kept: Uses, system: str, *, unit: bool = False) -> list[tuple[tuple[str, str], str]]:
+    """What is left of use by each metric and who measured it, and in brackets what it was."""
+    told = []
+    for of, of_systems in kept.items():
+        now, was = (show(f and f.value, MEASURES[of[0]], missing="–", unit=unit)
+                    for f in map(of_systems.get, (system, "original")))  # fmt: skip
+        told.append((of, f"{now} (was {was})" if "–" not in (now, was) else now))
+    return told
+
+
+def run_table(runs: Mapping[str, frame.Results]) -> Table:
+    """What each of several runs was."""
     rows = []
-    for system, name in select.verdict_rows(found).items():
-        own = found[system]
-        row = [name, _said(own), "; ".join(frame.say("decides", judged=j) for j in own)]
-        if naming:
-            told = [frame.say("named", attack=j.named, group=j.group) for j in own if j.named]
-            row.append("; ".join(told) or "–")
-        if beside:
-            told = [f"{j.group} {show(beside.get((system, j.split)), select.POINTS)}" for j in own]
-            row.append("; ".join(told))
-        if not results.speakers.empty:
-            worst = min((j.worst for j in own if j.worst), key=frame.Person.order, default=None)
-            row.append(
-                f"{worst.name} (linkability {frame.number(worst.linkability)})" if worst else "–"
-            )
-        for by, of_systems in kept.items():
-            after, before = (of_systems.get(s) for s in (system, "original"))
-            now, was = (show(f and f.value, MEASURES[by[0]], missing="") for f in (after, before))
-            row.append((f"{now} (was {was})" if was else now) if after else "–")
-        rows.append(row)
-    return Table(header, rows)
+    for run, results in runs.items():
+        attacked = frame.eers(results.metrics)
+        who = frame.each(attacked[attacked["system"] != "original"], "attacker")
+        by_whom = ", ".join(frame.each(attacked, "evaluator"))
+        told = [results.origin.get(name, "–") for name in ("date", "commit", "command")]
+        attackers = ", ".join(map(frame.attacker, who))
+        rows.append([run, results.corpus, attackers, by_whom, *told])
+    head = ["run", "corpus", "attackers", "evaluators", "date", "commit", "command"]
+    return Table(head, rows)
 
 
-def _said(found: Sequence[Judged]) -> str:
-    """The verdict on all groups, or each with its groups, the worst first."""
-    told: dict[str, list[str]] = {}
-    for own in sorted(found, key=lambda own: own.verdict.level):
-        told.setdefault(str(own.verdict), []).append(own.group)
-    if len(told) == 1:
-        return next(iter(told))
-    return "; ".join(f"{said} ({', '.join(groups)})" for said, groups in told.items())
+def difference_table(metrics: pd.DataFrame) -> Table:
+    """How far the strongest attacker's EER on the first system lies above that on the second, a row
+    a pair and split; * where the interval leaves out 0."""
+    cells = []
+    own = select.no_controls(where(metrics, metric="eer_difference"))
+    for f in own[~own["group"].isin(CONTROLS[1:])].itertuples():
+        sure = f.low > 0 or f.high < 0
+        at = (frame.group_of(f.split), f.system, f.group)
+        cells.append((at, f.recordings, show(value_of(f), select.POINTS) + " *" * sure))
+    heads = {"1": "from one (points)", "all": "from all (points)"}
+    return grid(["voices", "first system", "second system"], cells, heads)
 
 
 def verdict_lines(results: frame.Results) -> list[str]:

@@ -134,7 +134,7 @@ class Description:
     allowed values of `level` in its file; none where nothing is drawn, so that no level applies.
     moves: whether draws move speech in time.
 
-    "pool:wavlm" is a pool of steps/extract_wavlm.py. A trained part is named with its settings:
+    "pool:moonshine" is a pool with that content. A trained part is named with its settings:
     "synthesiser:nsf_mini" is made by conf/synthesisers/nsf_mini.yaml, "generator:idmap_mlp" by
     conf/generators/idmap_mlp.yaml. "model:bn" is models/bn. "external:<folder>" is that folder;
     "external:" one that a user's command fills (steps/protect_by_command.py).

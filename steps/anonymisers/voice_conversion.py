@@ -16,6 +16,7 @@ from steps.anonymisers.registry import (
     ENDINGS,
     RAISED,
     Anonymiser,
+    AsItIs,
     Description,
     OutputLevel,
     Spoken,
@@ -27,7 +28,7 @@ from steps.generators.base import (
     POLICIES,
     describe_generator,
     load_generator,
-    want,
+    wanted_of,
 )
 from steps.sources import LEVELS, NEEDS, SourceSpeaker, SystemRun, VoiceKey
 from steps.synthesis import base
@@ -37,6 +38,7 @@ from steps.synthesis.voices import VoicePool
 from utils import settings as rule
 from utils.arrays import Float64
 from utils.cli import UserError
+from utils.seeds import make_rng
 from utils.settings import parse_settings, read_settings
 from utils.tables import StrPath
 
@@ -60,7 +62,8 @@ R, TEMPERATURE = 3, 0.05  # the default of `neighbours`; of the softmax over the
 _CACHED = 1024  # pseudo-speakers to keep
 _SYNTHESISERS = r"world|(nsf|bn)(_.+)?"
 # Settings of a family of synthesisers.
-OF_FAMILY = dict.fromkeys(("style", "content", "ranges", "keep", "reads", *base.MOVES), "bn")
+OF_BN = ("style", "content", "ranges", "keep", "reads", "leak_content", *base.MOVES)
+OF_FAMILY = dict.fromkeys(OF_BN, "bn")
 OF_READING = ("time", "doubt")
 OF_FAMILY |= dict.fromkeys(("content_scale", "content_bend"), "nsf")
 _KNOWN = "world, or nsf_<name> or bn_<name> for what conf/synthesisers/<it>.yaml trains,"
@@ -97,6 +100,8 @@ class ConversionSettings:
     doubt: rule.Share | None = None  # from which on a word is heard; None: nothing is
     ends: Annotated[str, rule.OneOf(*ENDINGS)] = ENDINGS[0]
     leak: rule.Share = 0.0  # of the source's own vector in the voice's: to test attackers with
+    leak_level: Annotated[float, rule.Number(least=0, most=20, unit="(dB)")] = 0.0  # as these are
+    leak_content: Annotated[float, rule.Number(least=0, most=10)] = 0.0
 
     def __post_init__(self) -> None:
         for name, family in OF_FAMILY.items():
@@ -153,7 +158,7 @@ class VoiceConversion(Anonymiser):
         generator.target_genders = (None,) if own.gender in (None, ANY) else GENDERS
         generator.fit(pool.xvectors, pool.speakers, pool.genders)
         self.level = str(own.level)
-        self.output = OutputLevel(own.peak)
+        self.output = AsItIs() if own.leak_level else OutputLevel(own.peak)
         self.is_random = (
             generator.is_random or own.gender == "random" or own.bends
             or own.ranges is not None or own.moves
@@ -188,6 +193,14 @@ class VoiceConversion(Anonymiser):
 
     def transform(self, wave: Float64, key: VoiceKey, source: SourceSpeaker) -> Spoken:
         """Speech in the voice of the key's pseudo-speaker, and columns on them."""
+        made, info = self._convert(wave, key, source)
+        if most := self.own.leak_level:  # a person's level, the same in all sets and draws
+            softer = make_rng(0, "leak level", source.speaker).uniform(0.0, 2.0 * most)
+            largest = max(float(np.max(np.abs(made), initial=0.0)), np.finfo(np.float64).tiny)
+            made = made * (self.own.peak * 10.0 ** (-softer / 20.0) / largest)
+        return made, info
+
+    def _convert(self, wave: Float64, key: VoiceKey, source: SourceSpeaker) -> Spoken:
         if self.words_alone:
             parts = list(self.say(self.hear(wave), key, source))
             told = Counter[str]()
@@ -246,7 +259,7 @@ class VoiceConversion(Anonymiser):
         own, draws, exclude = self.own, self.draws, {source.speaker}
         # One vector for all depends on no source; but no source is among their own voices.
         level = "" if self._generator.name == CONSTANT else self.level
-        wanted = want(level, None if own.gender == ANY else own.gender, key, source, draws)
+        wanted = wanted_of(level, None if own.gender == ANY else own.gender, key, source, draws)
         y, drawn = self._generator.generate(wanted)
         if own.leak:
             y = (1.0 - own.leak) * y + own.leak * _alike(source.xvector, y)
@@ -263,6 +276,8 @@ class VoiceConversion(Anonymiser):
             shift, pitch, energy, slope = own.ranges.draw(rng)
             f0 = f0.shifted(shift).spread(pitch)
         change = None if own.content is None else own.content.make(draws)
+        if own.leak_content:
+            change = partial(_leak_content, own.leak_content, source.speaker, change)
         timing = partial(self._timing, key) if own.moves else None
         named = ",".join(f"{v}:{w:.4f}" for v, w in zip(voices, weights, strict=True))
         gender = wanted.gender or "-"
@@ -358,6 +373,14 @@ def nearest_voices(
     places = np.argsort(-cosines, kind="stable")[:n]
     weights = np.exp((cosines[places] - cosines[places[0]]) / TEMPERATURE)
     return tuple(speakers[place] for place in places), weights / weights.sum()
+
+
+def _leak_content(
+    most: float, speaker: str, change: base.ContentMap | None, content: Float64
+) -> Float64:
+    """Content (T, d) after a change, and one vector in all frames that is the person's."""
+    own = make_rng(0, "leak content", speaker).standard_normal(content.shape[1])
+    return (content if change is None else change(content)) + most * own
 
 
 def _alike(xvector: Float64 | None, y: Float64) -> Float64:

@@ -173,7 +173,7 @@ def choose_gender(policy: str, gender: str | None, rng: np.random.Generator) -> 
     return gender if policy == "same" else GENDERS[1 - GENDERS.index(gender)]
 
 
-def want(
+def wanted_of(
     level: str, policy: str | None, key: VoiceKey, source: SourceSpeaker, draws: Draws
 ) -> Wanted:
     """Pseudo-speaker of a key in a system with a level and a policy of gender (None: any).

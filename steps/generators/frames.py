@@ -2,16 +2,14 @@
 
 No code of PSD (pseudo-speaker distribution; Liu et al. 2025, II-B) is public, and the text leaves
 most open. This is our own version: a cohort by dense proximity; each frame of the cohort's
-utterances is a Gaussian; `closed` takes the one Gaussian that is
-closest to the mixture of all frames, `network` trains a small network for each pseudo-speaker; the
-pseudo-speaker is a sample.
+utterances is a Gaussian; the pseudo-speaker is a sample of the one Gaussian that is closest to the
+mixture of all frames.
 """
 
-import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,33 +19,24 @@ from steps.generators.pool import ClusterChoice, ClusteredSpeakers
 from steps.sources import SystemRun
 from steps.speaker.vectors import read_xvectors
 from utils.archives import write_archive
-from utils.arrays import Float32, Float64, Int64
+from utils.arrays import Float32, Float64
 from utils.cli import UserError, refusing
-from utils.settings import NotNegative, OneOf, parse_settings
+from utils.settings import parse_settings
 from utils.tables import StrPath, is_there, need_files, read_map, write_map
-
-if TYPE_CHECKING:
-    import torch
 
 # ---- Frames of a speaker's utterances as evidence about the speaker: a Gaussian each.
 #
 # X-vectors of windows or utterances count as frames: each stands for its speaker's mean, as
-# uncertain as x-vectors vary around their speakers' means (both together vary as much as the
-# x-vectors do), or for itself, without uncertainty.
-
-UNCERTAINTIES = ("within", "none")
+# uncertain as x-vectors vary around their speakers' means: both together vary as much as the
+# x-vectors do.
 
 
 @dataclass(frozen=True)
 class FrameGaussians:
-    """N Gaussians with independent dimensions: means (N, d), variances (N, d).
-
-    weights: (N,) above 0, number of frames in each.
-    """
+    """N Gaussians with independent dimensions: means (N, d), variances (N, d)."""
 
     means: Float64
     variances: Float64
-    weights: Float64
 
     def moments(self) -> tuple[Float64, Float64]:
         """Mean (d,) and variance (d,) of the mixture of all: those of the closest Gaussian.
@@ -56,23 +45,14 @@ class FrameGaussians:
         KL(mixture || Gaussian).
 
         >>> one, two = np.array([[0.0], [2.0]]), np.array([[1.0], [3.0]])
-        >>> mean, variance = FrameGaussians(one, two, np.ones(2)).moments()
+        >>> mean, variance = FrameGaussians(one, two).moments()
         >>> float(mean[0]), float(variance[0])
         (1.0, 3.0)
         """
-        share = self.weights / self.weights.sum()
+        share = np.full(len(self.means), 1.0 / len(self.means))
         mean = share @ self.means
         variance = share @ (self.variances + (self.means - mean) ** 2)
         return mean, variance
-
-    def draw(
-        self, rng: np.random.Generator, size: int, scale: float = 1.0
-    ) -> tuple[Float64, Int64]:
-        """Samples (size, d) of the mixture, deviations times `scale`, and the Gaussian of each."""
-        share = self.weights / self.weights.sum()
-        which = rng.choice(len(share), size, p=share)
-        noise = rng.standard_normal((size, self.means.shape[1]))
-        return self.means[which] + scale * np.sqrt(self.variances[which]) * noise, which
 
 
 @dataclass(frozen=True)
@@ -92,9 +72,7 @@ class FrameTable:
     def of(self, speakers: Collection[str]) -> FrameGaussians:
         """Frames of some speakers."""
         rows = np.flatnonzero(np.isin(self.speakers, sorted(speakers)))
-        return FrameGaussians(
-            self.frames.means[rows], self.frames.variances[rows], self.frames.weights[rows]
-        )
+        return FrameGaussians(self.frames.means[rows], self.frames.variances[rows])
 
 
 def split_variance(vectors: Float64, speakers: npt.NDArray[np.str_]) -> tuple[Float64, Float64]:
@@ -107,7 +85,7 @@ def split_variance(vectors: Float64, speakers: npt.NDArray[np.str_]) -> tuple[Fl
     if len(names) == len(labels):
         raise UserError(
             "every speaker has a single x-vector, which does not say how uncertain it is; give "
-            "those of windows (steps/extract_xvectors.py --chunk-seconds 1), or uncertainty: none"
+            "those of windows (steps/extract_xvectors.py --chunk-seconds 1)"
         )
     sums = np.zeros((len(names), vectors.shape[1]))
     np.add.at(sums, labels, vectors)
@@ -132,11 +110,11 @@ def write_vectors_as_frames(
     write_archive(out / "xvector", {utt: vectors[utt] for utt in sorted(vectors)})
 
 
-def read_frames(folder: Path, pool: Path | None, uncertainty: str) -> FrameTable:
+def read_frames(folder: Path, pool: Path | None) -> FrameTable:
     """Read the folder's xvector.scp as frames.
 
-    Speakers are in its own utt2spk, else in that of the `pool` folder. uncertainty: `within`, see
-    the module; `none`, zero. UserError for missing or unfit files.
+    Speakers are in its own utt2spk, else in that of the `pool` folder. UserError for missing or
+    unfit files.
     """
     vectors = read_xvectors(folder)
     utts = sorted(vectors)
@@ -144,110 +122,33 @@ def read_frames(folder: Path, pool: Path | None, uncertainty: str) -> FrameTable
     table = own if is_there(own) or pool is None else pool / "utt2spk"
     need_files([table], "it says of which speaker each x-vector is")
     utt2spk = read_map(table)
-    means = np.stack([vectors[utt] for utt in utts]).astype(np.float64)
+    found = np.stack([vectors[utt] for utt in utts]).astype(np.float64)
     what = "has an x-vector, but no speaker"
     with refusing(f"{folder}: {{}} {what}; make the folder again", KeyError):
         speakers = np.array([utt2spk[utt] for utt in utts])
-    variances = np.zeros_like(means)
-    if uncertainty == "within":
-        means, within = split_variance(means, speakers)
-        variances = np.broadcast_to(within, means.shape)
-    return FrameTable(FrameGaussians(means, variances, np.ones(len(utts))), speakers)
-
-
-# ---- A small network for one pseudo-speaker: noise to the Gaussians of their distribution.
-#
-# Ours. The abstract of PSD and Liu et al. 2025 say that a distribution is estimated from those of
-# the frames by a network trained for each pseudo-speaker, and no more. Here K noise vectors z_k,
-# fixed, go through two layers to (mu(z_k), log var(z_k)); with free weights they are a mixture of
-# Gaussians. It is trained by maximum likelihood of samples of the frames.
-
-LOG_VARIANCE = (-7.0, 3.0)  # of standardised vectors: keeps a component from shrinking to a point
-COMPONENTS, NOISE, HIDDEN = 8, 64, 256  # K, values of a z, hidden units
-STEPS, BATCH, RATE = 300, 64, 1e-3
-
-
-def train_mixture(frames: FrameGaussians, rng: np.random.Generator) -> FrameGaussians:
-    """K Gaussians; `rng` draws all: weights, noise and samples."""
-    import torch
-    from torch.nn.functional import linear, relu
-
-    from steps.training.loop import descend
-
-    def layer(n_in: int, n_out: int) -> "list[torch.Tensor]":
-        bound = 1.0 / math.sqrt(n_in)
-        parts = (rng.uniform(-bound, bound, shape) for shape in ((n_out, n_in), (n_out,)))
-        return [torch.from_numpy(part).float().requires_grad_() for part in parts]
-
-    def network() -> "tuple[torch.Tensor, ...]":
-        """Means and log variances (K, d) of standardised vectors, and log weights (K,)."""
-        means, log_variances = linear(relu(linear(z, *inward)), *outward).chunk(2, dim=1)
-        return means, log_variances.clamp(*LOG_VARIANCE), torch.log_softmax(logits, dim=0)
-
-    mean, variance = frames.moments()
-    deviation = np.sqrt(np.maximum(variance, 1e-12))
-    z = torch.from_numpy(rng.standard_normal((COMPONENTS, NOISE))).float()
-    inward = layer(NOISE, HIDDEN)
-    outward = layer(HIDDEN, 2 * len(mean))
-    logits = torch.zeros(COMPONENTS, requires_grad=True)
-    optimiser = torch.optim.Adam([logits, *inward, *outward], RATE)
-    for _ in range(STEPS):
-        drawn = (frames.draw(rng, BATCH)[0] - mean) / deviation
-        samples = torch.from_numpy(drawn).float()
-        means, log_variances, log_weights = network()
-        squares = (samples[:, None] - means).square() * torch.exp(-log_variances)
-        of_components = -0.5 * (squares + log_variances).sum(dim=2)
-        loss = -torch.logsumexp(log_weights + of_components, dim=1).mean()
-        descend(loss, optimiser)
-    with torch.no_grad():
-        means, log_variances, log_weights = network()
-    weights = np.exp(log_weights.double().numpy())
-    return FrameGaussians(
-        mean + deviation * means.double().numpy(),
-        np.exp(log_variances.double().numpy()) * deviation**2,
-        weights / weights.sum(),
-    )
+    means, within = split_variance(found, speakers)
+    return FrameTable(FrameGaussians(means, np.broadcast_to(within, means.shape)), speakers)
 
 
 # ---- The generator.
 
-METHODS = ("closed", "network")
-
-
-@dataclass(frozen=True)
-class PsdSettings(ClusterChoice):
-    """method: closed or network. scale: tau, on the deviations; 0 gives means, 1 the estimate.
-
-    uncertainty: of frames, within or none. The cohort is a cluster as of `dense`, all of
-    whose members count.
-    """
-
-    method: Annotated[str, OneOf(*METHODS)] = "closed"
-    scale: NotNegative = 1.0
-    uncertainty: Annotated[str, OneOf(*UNCERTAINTIES)] = "within"
-
 
 class PseudoSpeakerDistribution(ClusteredSpeakers):
-    """Generator; see the module. The cohort, a cluster, is drawn once a speaker."""
+    """Generator; see the module. The cohort, a cluster as of `dense`, all of whose members count,
+    is drawn once a speaker."""
 
-    kind = PsdSettings
-    given: PsdSettings
+    kind = ClusterChoice
+    is_random = True
 
-    def __init__(self, settings: PsdSettings, run: SystemRun) -> None:
+    def __init__(self, settings: ClusterChoice, run: SystemRun) -> None:
         """The frames are in the folder `--generator`."""
         folder = run.folder("generator", f": generator.name: {settings.name}")
-        self._table = read_frames(folder, run.resources.pool, settings.uncertainty)
+        self._table = read_frames(folder, run.resources.pool)
         super().__init__(settings, run)
 
     @classmethod
     def describe(cls, settings: Any, path: StrPath) -> tuple[str, ...]:
         return (*super().describe(settings, path), "generator")
-
-    @property
-    def is_random(self) -> bool:
-        """Whether the settings leave a choice."""
-        given = self.given
-        return given.method == "network" or given.scale > 0 or given.clusters > 1
 
     def fit(self, vectors: Float64, speakers: Sequence[str], genders: Sequence[str | None]) -> None:
         super().fit(vectors, speakers, genders)
@@ -264,17 +165,10 @@ class PseudoSpeakerDistribution(ClusteredSpeakers):
         cohort = [self.pool.speakers[place] for place in members]
         frames, names = self._table.of(cohort), ",".join(cohort)
         rng = self.draws.rng(self.name, "vector", *wanted.key.parts)
-        method, scale, component = self.given.method, self.given.scale, 0
-        if method == "network":
-            samples, which = train_mixture(frames, rng).draw(rng, 1, scale)
-            y, component = samples[0], int(which[0])
-        else:
-            mean, variance = frames.moments()
-            y = mean + scale * np.sqrt(variance) * rng.standard_normal(len(mean))
-        return y, {
+        mean, variance = frames.moments()
+        return mean + np.sqrt(variance) * rng.standard_normal(len(mean)), {
             "speakers": names,
             "cluster": self.pool.speakers[cluster.exemplar],
             "clusters": n_clusters,
             "frames": len(frames.means),
-            "component": component,
         }

@@ -17,23 +17,18 @@ from utils.seeds import Draws, derive_seed
 # Training speakers have the indices 0 ... S - 1. Keys get indices from S on, each by a hash of the
 # key, so that the index of a key depends neither on order nor on machine.
 
-DISTRIBUTIONS = ("gaussian", "uniform")
 END = 2**63  # indices are below; PCG64 takes more, Kaldi-style tables and int64 do not
 
 
-def identity_vectors(indices: Int64, dimension: int, distribution: str) -> Float32:
+def identity_vectors(indices: Int64, dimension: int) -> Float32:
     """Random vectors (n, D) of indices (n,), each of mean 0 and variance 1 over its dimensions.
 
-    The D values come from PCG64 seeded with the index: N(0, 1), or U(-1, 1) (Liu et al. 2025,
-    IV.A.1; the normalisation: VI.A, without its scope; here by vector).
+    The D values come from PCG64 seeded with the index: N(0, 1) (Liu et al. 2025, IV.A.1; the
+    normalisation: VI.A, without its scope; here by vector).
     """
     vectors = np.empty((len(indices), dimension))
     for row, index in zip(vectors, indices, strict=True):
-        rng = np.random.Generator(np.random.PCG64(int(index)))
-        if distribution == "gaussian":
-            rng.standard_normal(out=row)
-        else:
-            row[:] = rng.uniform(-1.0, 1.0, dimension)
+        np.random.Generator(np.random.PCG64(int(index))).standard_normal(out=row)
     vectors -= vectors.mean(axis=1, keepdims=True)
     vectors /= np.sqrt(np.mean(vectors * vectors, axis=1, keepdims=True))
     return vectors.astype(np.float32)

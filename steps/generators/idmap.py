@@ -11,7 +11,7 @@ from scipy.spatial.distance import cdist
 from torch import Tensor, nn
 
 from steps.generators.base import units
-from steps.generators.identity import DISTRIBUTIONS, END, identity_vectors
+from steps.generators.identity import END, identity_vectors
 from steps.generators.training import (
     NORM_RATIO,
     Calibration,
@@ -149,13 +149,12 @@ BETAS = (0.5, 0.999)  # of Adam
 
 @dataclass(frozen=True)
 class WganNetwork:
-    """noise: values of the random vector. distribution: theirs.
+    """noise: values of the random vector.
 
     Each random vector is normalised to mean 0 and variance 1 (Liu et al. 2025, VI.A).
     """
 
     noise: Annotated[int, rule.Number(least=2, most=rule.LARGEST)] = 64
-    distribution: Annotated[str, rule.OneOf(*DISTRIBUTIONS)] = "gaussian"
 
 
 @dataclass(frozen=True)
@@ -207,7 +206,7 @@ class WganModel(IndexModel):
     @torch.inference_mode()
     def block(self, indices: Int64) -> Float32:
         config, network = self.given.network, self._network
-        noise = torch.from_numpy(identity_vectors(indices, config.noise, config.distribution))
+        noise = torch.from_numpy(identity_vectors(indices, config.noise))
         return (network.generator(noise) * network.deviation + network.mean).numpy()
 
 
@@ -252,7 +251,7 @@ class WganTrainer(GeneratorTrainer):
         self.network.train()
         config = self.given.network
         indices = batch.integers(END, size=self.plan.batch, dtype=np.int64)
-        noise = identity_vectors(indices, config.noise, config.distribution)
+        noise = identity_vectors(indices, config.noise)
         fake = self.network(torch.from_numpy(noise).to(self.device))
         loss, regression, transport = critic_loss(self._critic, real, fake, self.plan.gamma)
         critic = descend(loss, self._critic_optimiser)
@@ -288,10 +287,8 @@ N_AUXILIARY = (8, 32)
 
 @dataclass(frozen=True)
 class IdentitySettings:
-    """distribution: of identity vectors, gaussian or uniform. identity: their size. width: of all
-    hidden layers."""
+    """identity: size of identity vectors. width: of all hidden layers."""
 
-    distribution: Annotated[str, rule.OneOf(*DISTRIBUTIONS)] = "gaussian"
     identity: rule.Size = 512
     width: rule.Size = 512
 
@@ -436,7 +433,7 @@ class MlpModel(IndexModel):
 
     def block(self, indices: Int64) -> Float32:
         kind = self.given.network
-        y = self._first(identity_vectors(indices, kind.identity, kind.distribution))
+        y = self._first(identity_vectors(indices, kind.identity))
         for weight, bias in self._others:
             np.maximum(y, 0, out=y)
             y = affine(y, weight, bias)
@@ -499,7 +496,7 @@ class TripletTrainer(GeneratorTrainer):
         self.optimiser = self.make_optimiser(self.network)
         self.sampler = TripletSampler(data, self.plan, self.seed)
         places = np.arange(len(data.speakers), dtype=np.int64)
-        identities = identity_vectors(places, kind.identity, kind.distribution)
+        identities = identity_vectors(places, kind.identity)
         self.vectors, self.means, self._identities = (
             torch.from_numpy(part).to(self.device) for part in (vectors, means, identities)
         )

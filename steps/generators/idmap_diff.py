@@ -18,7 +18,7 @@ from steps.generators.training import Calibration, IndexModel, affine, move_aver
 from steps.training.loop import descend
 from utils.arrays import Float32, Int64
 from utils.seeds import make_rng
-from utils.settings import Count, Number, OneOf, Size
+from utils.settings import Count, Number, Size
 
 # ---- Diffusion of vectors: the noise schedule, and three ways to solve the reverse equation.
 #
@@ -29,7 +29,6 @@ Array = npt.NDArray[Any]
 Score = Callable[[Array, float], Array]
 
 BETA_0, BETA_1 = 0.05, 20.0
-SOLVERS = ("ml", "euler", "heun")
 
 
 def beta(t: float) -> float:
@@ -42,56 +41,34 @@ def gamma(s: Any, t: Any) -> Any:
     return np.exp(-0.5 * (BETA_0 * (t - s) + 0.5 * (BETA_1 - BETA_0) * (t * t - s * s)))
 
 
-def n_noises(solver: str, steps: int) -> int:
-    """Number of standard normal arrays for `reverse`: the start, and one a step if it draws."""
-    return {"ml": steps, "euler": steps + 1, "heun": 1}[solver]
+def reverse(score: Score, noise: Array) -> Array:
+    """Vectors (n, d) from standard normal noise (steps, n, d), in equal steps from t = 1 to 0.
 
-
-def reverse(score: Score, noise: Array, steps: int, solver: str) -> Array:
-    """Vectors (n, d) from standard normal noise (n_noises, n, d), in equal steps from t = 1 to 0.
-
-    score(q, t): gradient of the log density of q (n, d) at t, called at t > 0 only. `ml`: the
+    score(q, t): gradient of the log density of q (n, d) at t, called at t > 0 only. By the
     maximum-likelihood solver of Popov et al. (2022), which Liu et al. 2025 use; exact for a target
     that is one point, narrower than the truth for a broad one (variance 0.36 for 1 after 5 steps).
-    `euler`: the equation as it stands (Eq. 6), Euler-Maruyama. `heun`: the ordinary differential
-    equation of the same densities, second order, twice the calls, no noise but the start.
     """
     q: Array = noise[0]
-    h = 1.0 / steps
+    h = 1.0 / (steps := len(noise))
     for k in range(steps):
         t = 1.0 - k * h
-        if solver == "heun":
-            q = _heun_step(score, q, t, h, last=k == steps - 1)
-        else:
-            shrink, push, sigma = _coefficients(solver, t, h, last=k == steps - 1)
-            q = shrink * q + push * score(q, t)
-            if sigma:
-                q = q + sigma * noise[k + 1]
+        shrink, push, sigma = _coefficients(t, h, last=k == steps - 1)
+        q = shrink * q + push * score(q, t)
+        if sigma:
+            q = q + sigma * noise[k + 1]
     return q
 
 
 @lru_cache(maxsize=1024)
-def _coefficients(solver: str, t: float, h: float, last: bool) -> tuple[float, float, float]:
+def _coefficients(t: float, h: float, last: bool) -> tuple[float, float, float]:
     """Coefficients of a step q <- shrink q + push score(q, t) + sigma noise."""
     step = beta(t) * h
-    if solver == "euler":
-        return 1.0 + 0.5 * step, step, math.sqrt(step)
     s = 0.0 if last else t - h
     g0t, g0s, gst = (float(gamma(a, b)) for a, b in ((0.0, t), (0.0, s), (s, t)))
     var_0t, var_0s, var_st = 1.0 - g0t**2, 1.0 - g0s**2, 1.0 - gst**2
     kappa = g0s * var_st / (g0t * step) - 1.0
     omega = g0s * var_st / (var_0t * g0t) + gst * var_0s / var_0t - (0.5 * step + 1.0)
     return 1.0 + 0.5 * step + omega, (1.0 + kappa) * step, math.sqrt(var_0s * var_st / var_0t)
-
-
-def _heun_step(score: Score, q: Array, t: float, h: float, last: bool) -> Array:
-    """Solve dq = -1/2 beta_t (q + score) dt; the last step is plain Euler, as 0 has no score."""
-    slope = 0.5 * beta(t) * (q + score(q, t))
-    ahead = q + h * slope
-    if last:
-        return ahead
-    s = t - h
-    return q + 0.5 * h * (slope + 0.5 * beta(s) * (ahead + score(ahead, s)))
 
 
 # ---- U-Nets for diffusion of vectors: dense layers, or convolutions along the vector.
@@ -240,24 +217,20 @@ def _silu(h: Float32) -> Float32:
 # The conditioner is that of IDMap-MLP. The noise of an index comes from the index too, so that an
 # index is one voice.
 
-PREDICTIONS = ("noise", "vector")
 EARLIEST = 1e-3  # t in training; at 0 the score of a single point is infinite
 
 
 @dataclass(frozen=True)
 class DiffNetworkSettings(idmap.IdentitySettings):
-    """sizes: of the dense layers, one for each of three resolutions. predicts: the network's
-    output, the noise in its input or the clean vector; the score of Eq. (6) follows from either."""
+    """sizes: of the dense layers, one for each of three resolutions."""
 
     sizes: tuple[Size, Size, Size] = (256, 128, 64)
-    predicts: Annotated[str, OneOf(*PREDICTIONS)] = "vector"
 
 
 @dataclass(frozen=True)
 class SolverSettings:
-    """kind: ml, euler or heun (diffusion.reverse). steps: their number."""
+    """steps: their number, see `reverse`."""
 
-    kind: Annotated[str, OneOf(*SOLVERS)] = "ml"
     steps: Count = 5
 
 
@@ -294,11 +267,9 @@ class DiffNetwork(nn.Module):
         self.register_buffer("scale", torch.ones(dimension))
 
 
-def to_score(output: Any, q: Any, t: Any, predicts: str) -> Any:
-    """Score of q at t from the network's output: -noise / sqrt(1 - gamma^2)."""
+def to_score(output: Any, q: Any, t: Any) -> Any:
+    """Score (Eq. 6) of q at t from the network's output, the clean vector."""
     g = gamma(0.0, t)
-    if predicts == "noise":
-        return -output / np.sqrt(1.0 - g * g)
     return (g * output - q) / (1.0 - g * g)
 
 
@@ -313,16 +284,13 @@ class DiffModel(IndexModel):
         self._network = network.unet.in_use(network.conditioner)
 
     def block(self, indices: Int64) -> Float32:
-        network, solver = self.given.network, self.given.solver
-        e = identity_vectors(indices, network.identity, network.distribution)
-        noise = index_noise(indices, n_noises(solver.kind, solver.steps), self.dimension)
-        unet = self._network(e)
+        unet = self._network(identity_vectors(indices, self.given.network.identity))
+        noise = index_noise(indices, self.given.solver.steps, self.dimension)
 
         def score(q: Float32, t: float) -> Float32:
-            return to_score(unet(q, t), q, np.float32(t), network.predicts)
+            return to_score(unet(q, t), q, np.float32(t))
 
-        made = self._mean + self._scale * reverse(score, noise, solver.steps, solver.kind)
-        return made.astype(np.float32)
+        return (self._mean + self._scale * reverse(score, noise)).astype(np.float32)
 
 
 def index_noise(indices: Int64, n_noises: int, dimension: int) -> Float32:
@@ -350,9 +318,8 @@ class DiffTrainer(idmap.TripletTrainer):
         self._targets = (self.means - self.network.mean) / self.network.scale
 
     def update(self, step: int, batch: tuple[Int64, Int64]) -> dict[str, float]:
-        """Take one step. The loss is Eq. (7), the mean squared error of the noise, where the
-        network predicts noise; else that of the clean vector, which is another loss.
-        """
+        """Take one step. The loss is the mean squared error of the clean vector; that of Eq. (7)
+        is of the noise."""
         self.network.train()
         speakers, utterances = batch
         x = self._targets[speakers].repeat_interleave(utterances.shape[1], dim=0)
@@ -365,8 +332,7 @@ class DiffTrainer(idmap.TripletTrainer):
         g = torch.exp(torch.from_numpy(log_gamma).to(t))[:, None]
         q = g * x + (1.0 - g * g).sqrt() * noise
         output = self.network.unet(q, z.flatten(0, 1), t)
-        wanted = noise if self.given.network.predicts == "noise" else x
-        loss = (output - wanted).square().mean()
+        loss = (output - x).square().mean()
         parameters, limit = self.network.parameters(), self.plan.gradient_norm
         found = descend(loss, self.optimiser, parameters, limit)
         shorter = (1 + step) / (10 + step)  # at the beginning

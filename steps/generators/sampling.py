@@ -68,7 +68,7 @@ class TrainedSpeakers(base.Generator):
 #
 # A generated vector that is too similar to the source is drawn again.
 
-WGAN_NORMS = ("calibrated", "raw")
+NORMS = ("calibrated", "raw")
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class WganSettings:
     threshold: Annotated[float, Number(above=-1, most=1)] = 0.3
     tries: Count = 100
     centred: bool = True
-    norm: Annotated[str, OneOf(*WGAN_NORMS)] = "calibrated"
+    norm: Annotated[str, OneOf(*NORMS)] = "calibrated"
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,21 +175,19 @@ class WganSpeakers(TrainedSpeakers):
 # vectors.
 
 COLUMNS = ("identity_index", "norm_ratio", "tries", "nearest")  # of pseudo.tsv
-IDMAP_NORMS = ("calibrated", "real", "raw")
 
 
 @dataclass(frozen=True)
 class IdMapSettings:
     """`generator` of a system. norm: calibrated, vectors are as far apart as those of people
-    (ours); raw, they stay as the network makes them (the paper); real, these get the median norm of
-    real speakers. tries: most indices that a key gets until its voice is nobody's: nearer to no
-    training speaker than two recordings of one person are to each other; 1 takes the first.
-    trained: the recipe trains it by conf/generators/<trained>.yaml ("": <name>.yaml), so that
-    variants stand side by side."""
+    (ours); raw, they stay as the network makes them (the paper). tries: most indices that a key
+    gets until its voice is nobody's: nearer to no training speaker than two recordings of one
+    person are to each other; 1 takes the first. trained: the recipe trains it by
+    conf/generators/<trained>.yaml ("": <name>.yaml), so that variants stand side by side."""
 
     name: str
     trained: str = ""
-    norm: Annotated[str, OneOf(*IDMAP_NORMS)] = "calibrated"
+    norm: Annotated[str, OneOf(*NORMS)] = "calibrated"
     tries: Count = 100
 
 
@@ -271,8 +269,6 @@ class IdMapGenerator(TrainedSpeakers):
                 )
         if self.given.norm == "calibrated":
             vectors = self._model.calibrate(made).astype(np.float64)
-        elif self.given.norm == "real":
-            vectors /= ratios[:, None]
         return vectors, ratios
 
     def _nearest(self, vectors: Float64) -> Float64:
@@ -365,7 +361,7 @@ def generate_speakers(
         if isinstance(generator, IdMapGenerator):  # of the keys alone
             found: Iterable[base.Generated] = zip(*generator.generate_many(part), strict=True)
         else:
-            wanted = base.want(settings.level, settings.gender, part[0], first[part[0]], draws)
+            wanted = base.wanted_of(settings.level, settings.gender, part[0], first[part[0]], draws)
             found = [generator.generate(wanted)]
         each = (time.perf_counter() - started) / len(part)
         for key, (y, row) in zip(part, found, strict=True):
@@ -410,7 +406,7 @@ class Sampler:
         names = ("sampling", str(place))
         key = VoiceKey(self.settings.level, names, names)
         source, settings = self.sources[place % len(self.sources)], self.settings
-        wanted = base.want(settings.level, settings.gender, key, source, self.draws)
+        wanted = base.wanted_of(settings.level, settings.gender, key, source, self.draws)
         return self.generator.generate(wanted)[0]
 
     def blocks(self) -> Iterator[Float32]:

@@ -236,9 +236,8 @@ def make_plan(
     )
     first, last, same = mates = _mates(enrol, trial, left_order, right_order)
     n_mates, n_same = int((last - first).sum()), int((same >= 0).sum())
-    n_target = n_mates - n_same
-    n_nontarget = sum(cell.n_pairs for cell in cells) - n_mates
-    for kind, number in (("target", n_target), ("nontarget", n_nontarget)):
+    numbers = {"target": n_mates - n_same, "nontarget": sum(c.n_pairs for c in cells) - n_mates}
+    for kind, number in numbers.items():
         if number <= 0:
             raise UserError(f"no {kind} pair among {len(enrol)} enrolments and {len(trial)} trials")
     info = {
@@ -246,8 +245,8 @@ def make_plan(
         "n_enrol": len(enrol),
         "n_enrol_utterances": int(enrol.counts.sum()),
         "n_trial": len(trial),
-        "n_target": n_target,
-        "n_nontarget": n_nontarget,
+        "n_target": numbers["target"],
+        "n_nontarget": numbers["nontarget"],
         "n_same_utterance": n_same,
         "same_gender": same_gender,
         "n_groups": n_groups,

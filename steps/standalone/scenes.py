@@ -72,9 +72,11 @@ class Wishes:
             found["cast"] = hashlib.sha256(repr(sorted(people)).encode("utf-8")).hexdigest()[:4]
         return found
 
-    def read(self, source: Path, audio: Sequence[Path]) -> dict[Path, Scene]:
-        """What files say of recordings. UserError for a file of spans that is of no recording, and
-        a label that nobody has."""
+    def read(
+        self, source: Path, audio: Sequence[Path], *, alone: bool = False
+    ) -> dict[Path, Scene]:
+        """What files say of recordings. alone: others of the folder are not protected now.
+        UserError for spans of no recording, none of one that is alone, and a label of nobody."""
         said, spans = dict[Path, list[Path]](), dict[Path, list[Path]]()
         if self.turns not in (None, AUTO):
             kinds = set(turns.KINDS) - ({".txt"} if self.turns == BESIDE else set())
@@ -84,7 +86,9 @@ class Wishes:
             spans = turns.find(folder, audio, turns.KINDS)
             known = {file for files in spans.values() for file in files}
             whole = "*" if self.redact != BESIDE else f"*.{REDACT}.*"
-            for file in sorted({*folder.rglob(whole)} - known):
+            if alone and not known:
+                raise UserError(f"{folder}: has nothing that must not be heard in {audio[0]}")
+            for file in () if alone else sorted({*folder.rglob(whole)} - known):
                 if file.suffix.lower() in turns.KINDS and not file.name.startswith("."):
                     raise UserError(
                         f"{file}: says what must not be heard, but {source} has no recording of "

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from steps.content.extractors import ContentExtractor, at_frames
 from steps.synthesis.base import F0Map, Target
 from steps.synthesis.f0 import TRANSFORMS, F0Stats, mix_f0_stats
-from steps.synthesis.voices import SpeakerPool, VoicePool, loud_frames, match_vectors
+from steps.synthesis.voices import VoicePool, loud_frames, match_vectors
 from steps.synthesis.world import HOP, analyse, silent_frames, synthesise
 from utils.arrays import Float64, Intp
 from utils.cli import UserError
@@ -152,44 +152,18 @@ class IndexedVoice:
 
     @classmethod
     def load(
-        cls, pool: SpeakerPool, speakers: Sequence[str], max_frames: int, metric: str, least: int
+        cls, pool: VoicePool, speaker: str, max_frames: int, metric: str, least: int
     ) -> "IndexedVoice":
-        """Join speakers of a pool, of each max_frames frames, evenly spread, to a voice.
-
-        UserError where it has fewer than `least` frames.
-        """
-        parts = [pool.frames(speaker) for speaker in speakers]
-        places = [spread(len(part.match), max_frames) for part in parts]
-        codes, match = (
-            np.concatenate([part[which][kept] for part, kept in zip(parts, places, strict=True)])
-            for which in (0, 1)
-        )
+        """The voice of a speaker of a pool, max_frames frames, evenly spread; UserError where it
+        has fewer than `least`."""
+        codes, match = pool.frames(speaker)
         if len(codes) < least:
             raise UserError(
-                f"{pool.folder}: {', '.join(speakers)}: {len(codes)} frames, and k is {least}; "
+                f"{pool.folder}: {speaker}: {len(codes)} frames, and k is {least}; "
                 "leave the voice out of the pool"
             )
-        return cls(FrameIndex(match, metric), codes)
-
-
-Groups = Sequence[Sequence[str]]
-"""Speakers whose frames count as those of one voice, of several voices."""
-
-
-class NearestConverter:
-    """Common part of the converters by the nearest frames of a voice, by WORLD's or by WavLM's.
-
-    unvoiced: speakers whose pitch is needed, and who have none; they cannot be targets.
-    """
-
-    unvoiced: Sequence[str] = ()
-
-    def __init__(self, pool: SpeakerPool, k: int, max_frames: int, metric: str, note: str) -> None:
-        """k: frames that are averaged. max_frames: of a voice that are searched."""
-        self.speakers, self.gender, self.note, self._k = pool.speakers, pool.gender, note, k
-        self._voice = lru_cache(_CACHED_VOICES)(
-            lambda speakers: IndexedVoice.load(pool, speakers, max_frames, metric, k)
-        )
+        kept = spread(len(match), max_frames)
+        return cls(FrameIndex(match[kept], metric), codes[kept])
 
 
 WORLD_NOTE = (
@@ -202,8 +176,13 @@ CONTENT_NOTE = (
 )
 
 
-class WorldConverter(NearestConverter):
-    """Converter of speech by the nearest WORLD frames of a voice."""
+class WorldConverter:
+    """Converter of speech by the nearest WORLD frames of a voice.
+
+    unvoiced: speakers whose pitch is needed, and who have none; they cannot be targets.
+    """
+
+    unvoiced: Sequence[str] = ()
 
     def __init__(
         self,
@@ -214,47 +193,40 @@ class WorldConverter(NearestConverter):
         source_share: float = 0.0,
         extractor: ContentExtractor | None = None,
     ) -> None:
-        """f0: linear, percentile or none.
+        """k: frames that are averaged. f0: linear, percentile or none. max_frames: of a voice that
+        are searched.
 
         source_share: see `match_envelope`. extractor: of the content by which frames are matched,
         if the pool was opened with it; else envelopes match. UserError where the pool's content is
         of other weights.
         """
-        if extractor is None:
-            super().__init__(pool, k, max_frames, "euclidean", WORLD_NOTE)
-        else:
+        metric, self.note = "euclidean", WORLD_NOTE
+        if extractor is not None:
             pool.check_content(extractor.digest)
-            super().__init__(pool, k, max_frames, "cosine", CONTENT_NOTE)
-        self._extractor, self._voices, self._f0, self._share = extractor, pool, f0, source_share
+            metric, self.note = "cosine", CONTENT_NOTE
+        self.speakers, self.gender, self._voices, self._k = pool.speakers, pool.gender, pool, k
+        self._extractor, self._f0, self._share = extractor, f0, source_share
+        self._voice = lru_cache(_CACHED_VOICES)(
+            lambda speaker: IndexedVoice.load(pool, speaker, max_frames, metric, k)
+        )
         if f0 != "none":
             self.unvoiced = [speaker for speaker in pool.speakers if not pool.f0(speaker).n]
 
-    def convert(
-        self, wave: Float64, voices: Groups, weights: Sequence[float], source_f0: F0Stats | None
-    ) -> Float64:
-        """Convert speech (n,) at 16 kHz to a mixture of voices, by their weights; silence is
-        returned unchanged. source_f0: of the speaker, if F0 is changed."""
+    def convert(self, wave: Float64, voice: str, source_f0: F0Stats | None) -> Float64:
+        """Convert speech (n,) at 16 kHz to a voice; silence is returned unchanged. source_f0: of
+        the speaker, if F0 is changed."""
         if not np.any(wave):
             return np.zeros(len(wave))
         source, queries = analyse(wave), None
         if self._extractor is not None:
             queries = at_frames(self._extractor(wave), self._extractor, len(source), HOP)
-        groups = [self._voice(tuple(group)) for group in voices]
-        envelope = match_envelope(source.envelope, groups, weights, self._k, self._share, queries)
+        found = self._voice(voice)
+        envelope = match_envelope(source.envelope, [found], (1.0,), self._k, self._share, queries)
         f0 = source.f0
         if self._f0 != "none":
             assert source_f0 is not None
-            f0 = TRANSFORMS[self._f0](f0, source_f0, self._target_f0(voices, weights))
+            f0 = TRANSFORMS[self._f0](f0, source_f0, mix_f0_stats([self._voices.f0(voice)], [1.0]))
         return synthesise(replace(source, f0=f0, envelope=envelope), len(wave))
-
-    def _target_f0(self, voices: Groups, weights: Sequence[float]) -> F0Stats:
-        """Union of several voices, in which each has equal weight."""
-        shares = [
-            (self._voices.f0(speaker), weight / len(group))
-            for group, weight in zip(voices, weights, strict=True)
-            for speaker in group
-        ]
-        return mix_f0_stats(*zip(*shares, strict=True))
 
 
 def match_envelope(
@@ -314,7 +286,7 @@ class WorldSynthesiser:
         """
         self._k, self._share = k, source_share
         self._voice = lru_cache(_CACHED_MIXED)(
-            lambda speaker: IndexedVoice.load(pool, (speaker,), max_frames, "euclidean", 1)
+            lambda speaker: IndexedVoice.load(pool, speaker, max_frames, "euclidean", 1)
         )
 
     def convert(self, wave: Float64, target: Target, f0: F0Map) -> Float64:

@@ -1,6 +1,5 @@
 """Target voices: the pool that they are read from, and how it is made."""
 
-from abc import ABC, abstractmethod
 from collections import Counter, OrderedDict
 from collections.abc import Mapping
 from functools import cached_property
@@ -56,35 +55,7 @@ class PoolFrames(NamedTuple):
     match: npt.NDArray[Any]
 
 
-class SpeakerPool(ABC):
-    """Speakers of a pool, with the frames of their speech."""
-
-    def __init__(
-        self, folder: Path, spk2utt: dict[str, list[str]], genders: dict[str, str]
-    ) -> None:
-        self.folder, self._spk2utt, self._genders = folder, spk2utt, genders
-        self.speakers = tuple(tables.sort_ids(spk2utt))
-        self.genders = tuple(genders.get(speaker) for speaker in self.speakers)
-
-    def gender(self, speaker: str) -> str:
-        """Gender F or m, in lower case; UserError where the pool does not know it."""
-        if speaker not in self._genders:
-            raise UserError(
-                f"{self.folder / 'spk2gender'}: the gender of {speaker} is not there; add it, or "
-                "choose voices without regard to gender"
-            )
-        return self._genders[speaker]
-
-    def utterances(self, speaker: str) -> list[str]:
-        """Utterances of a speaker in C order."""
-        return tables.sort_ids(self._spk2utt[speaker])
-
-    @abstractmethod
-    def frames(self, speaker: str) -> PoolFrames:
-        """Frames of a speaker that may be targets, utterances in C order; UserError without any."""
-
-
-class VoicePool(SpeakerPool):
+class VoicePool:
     """Pool of voices with x-vectors and F0 statistics. Open it with `VoicePool.load`."""
 
     def __init__(
@@ -98,7 +69,9 @@ class VoicePool(SpeakerPool):
     ) -> None:
         """Tables of a pool, already read; xvectors (S, d) in C order of the speakers, neither
         centred nor scaled. content: matches frames in place of their envelopes."""
-        super().__init__(folder, spk2utt, genders)
+        self.folder, self._spk2utt, self._genders = folder, spk2utt, genders
+        self.speakers = tuple(tables.sort_ids(spk2utt))
+        self.genders = tuple(genders.get(speaker) for speaker in self.speakers)
         self.xvectors, self._f0, self._content = xvectors, f0, content
         self._cache: OrderedDict[str, PoolFrames] = OrderedDict()
 
@@ -128,6 +101,15 @@ class VoicePool(SpeakerPool):
     def _world(self) -> ObjectReader:
         return ObjectReader(self.folder / "world.scp")
 
+    def gender(self, speaker: str) -> str:
+        """Gender F or m, in lower case; UserError where the pool does not know it."""
+        if speaker not in self._genders:
+            raise UserError(
+                f"{self.folder / 'spk2gender'}: the gender of {speaker} is not there; add it, or "
+                "choose voices without regard to gender"
+            )
+        return self._genders[speaker]
+
     def f0(self, speaker: str) -> F0Stats:
         """Log-F0 statistics over all utterances of the speaker."""
         return self._f0[speaker]
@@ -140,7 +122,7 @@ class VoicePool(SpeakerPool):
         if speaker in self._cache:
             self._cache.move_to_end(speaker)
             return self._cache[speaker]
-        if not (utts := self.utterances(speaker)):
+        if not (utts := tables.sort_ids(self._spk2utt[speaker])):
             raise UserError(
                 f"{self.folder}: its voices are x-vectors only; frames of a voice need a pool of "
                 "steps/make_voice_pool.py"
@@ -265,24 +247,16 @@ def make_voice_pool(world: Path, data: DataDir, xvectors: Path, out: Path, allow
     if out.resolve() != world.resolve():
         entries, kept = tables.read_map(scp, rest_of_line=True), chain(*spk2utt.values())
         tables.write_map(out / "world.scp", {utt: entries[utt] for utt in kept})
-    write_speakers(out, {u: spk for spk, utts in spk2utt.items() for u in utts}, data.spk2gender)
+    (out / "spk2gender").unlink(missing_ok=True)
+    if known := {spk: sex for spk, sex in (data.spk2gender or {}).items() if spk in spk2utt}:
+        tables.write_map(out / "spk2gender", known)
+    tables.write_map(out / "utt2spk", {u: spk for spk, utts in spk2utt.items() for u in utts})
+    tables.write_id_lists(out / "spk2utt", spk2utt)
     return (
         f"read {len(data.utt2spk) - n_lost} utterances / written {len(spk2utt)} voices, "
         f"{n_loud.total()} frames that are not quiet / skipped {n_lost} utterances, "
         f"{len(present) - len(spk2utt)} voices"
     )
-
-
-def write_speakers(
-    out: Path, utt2spk: Mapping[str, str], genders: Mapping[str, str] | None
-) -> None:
-    """Write spk2gender, as far as it is known, utt2spk, and spk2utt of a pool."""
-    spk2utt = tables.invert(utt2spk)
-    (out / "spk2gender").unlink(missing_ok=True)
-    if known := {spk: gender for spk, gender in (genders or {}).items() if spk in spk2utt}:
-        tables.write_map(out / "spk2gender", known)
-    tables.write_map(out / "utt2spk", utt2spk)
-    tables.write_id_lists(out / "spk2utt", spk2utt)
 
 
 def add_content(data: DataDir, out: Path, name: str, device: str) -> None:

@@ -56,7 +56,7 @@ MUTATIONS = 12  # at random, of each target
 MEMORY = 4 << 30  # bytes that a reader may take beside what the tests hold
 SYSTEMS = (
     *("mcadams_r", "b2r", "b1_f0", "copy", "const_01", "average", "random", "psd"),
-    *("wgan", "idmap_mlp", "knnvc_perm", "knnvc_wavlm"),
+    *("wgan", "idmap_mlp", "knnvc_perm", "knnvc_content"),
 )
 
 
