@@ -4,7 +4,7 @@
 # scored, is by the cosine of its x-vectors: DeID, G_VD, and leakage as in 003. In egs/vpc2020:
 #   local/challenge_lists.sh /data/vpc2020_libri_test   with data/<set>/trials, results/ASV-<enrol>-<trial>/scores and,
 #                                                       for the latter, xvectors/<trial>{,_anon}/xvector.ark
-# Results: exp/lists/results/metrics.csv.
+# Results: exp/lists/results/metrics.csv, and beside the papers' tables noe_2020.md and noe_2022.md.
 set -euo pipefail
 . ./path.sh
 [[ $# -eq 1 && -d $1/results ]] || {
@@ -60,3 +60,6 @@ if ((${#both[@]} == 4)); then # women and men together: canonical correlation ne
     "$out/original.ark" "$out/protected.ark"
 fi
 PSEUDOVOX_COMMAND="local/challenge_lists.sh $1" local/collect_results.py --corpus-name vpc2020 "${folders[@]}" exp/lists/results
+for paper in noe_2020 noe_2022; do
+  local/repeat_paper.py "$paper" exp/lists/results exp/lists/results
+done

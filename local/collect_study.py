@@ -1,8 +1,8 @@
 #!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Put together the figures of a study of its own, as tables beside the paper's.
 
-OUT gets RESULTS.md, a table of figures (one a row), and run.json (command, commit, versions), for
-keep_results.py.
+OUT gets RESULTS.md, a table of figures (one a row), paper.txt, which the recipe ends with, and
+run.json (command, commit, versions), for keep_results.py.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,16 @@ from typing import Annotated
 from local.options import CorpusName, EncoderName, Labelled
 from utils.commands import commands
 from utils.options import OutFolder
-from utils.tables import read_json_object
+from utils.tables import read_json_object, write_file
+
+
+def _tell(out: Path, paper: str, *headings: str) -> None:
+    """Write paper.txt, which the recipe ends with: the paper's figures and these."""
+    from local.report.marks import as_text
+    from local.report.tables import CITED
+
+    page = (out / "RESULTS.md").read_text(encoding="utf-8")
+    write_file(out / "paper.txt", as_text(page, CITED[paper], *headings))
 
 
 def _nist(out: OutFolder, *, corpus_name: CorpusName, figures: Labelled) -> None:
@@ -32,6 +41,7 @@ def _nist(out: OutFolder, *, corpus_name: CorpusName, figures: Labelled) -> None
     corpus = {"corpus": corpus_name}
     rows = [row for folder, of in folders.items() for row in tabulate(folder, corpus | of)[0]]
     Searches(DataFrame(rows, columns=METRICS)).write(out, corpus=corpus_name)
+    _tell(out, "003", "Patterns", "Trial set")
     print(f"{len(rows)} figures of {len(folders)} folders written to {out}")
 
 
@@ -63,6 +73,7 @@ def _generators(
         out, corpus=corpus_name, encoder=encoder,
         threshold=read_json_object(threshold, "make it again"),
     )  # fmt: skip
+    _tell(out, "004", "Liu et al. 2025")
     print(f"{len(rows)} figures of {len(generator)} generators written to {out}")
 
 

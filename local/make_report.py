@@ -7,6 +7,7 @@ report.html      one page that opens from disk: summary, pictures, the worst-pro
 figures/*.pdf    the same pictures for papers, with --pdf
 RESULTS.md       the tables in Markdown
 verdicts.txt     the verdicts in at most two lines, which run.sh ends with
+champion_2021.md where a white box attacked constant voices: the paper's table, and this run's
 
 The page names whatever RESULTS lacks. Clips let people be heard: --no-audio leaves
 them out.
@@ -45,6 +46,7 @@ def name_runs(folders: Sequence[Path]) -> list[str]:
 
 def write_report(found: "Results", out: Path, *, audio: bool, pdf: bool) -> None:
     """Write all files of the report of one run."""
+    from local.report.marks import beside_paper, is_white_box
     from local.report.page import markdown, page
     from local.report.pictures import draw_all, draw_first, draw_utility
     from local.report.tables import verdict_lines
@@ -60,7 +62,10 @@ def write_report(found: "Results", out: Path, *, audio: bool, pdf: bool) -> None
         first, utility = draw_first(found, figures), draw_utility(found, figures)
         sections = {name: one.result() for name, one in made.items()}
     write_file(out / "RESULTS.md", markdown(found))
-    write_file(out / "verdicts.txt", "".join(f"{line}\n" for line in verdict_lines(found)))
+    said = "".join(f"{line}\n" for line in verdict_lines(found))
+    if is_white_box(found.metrics):
+        said += beside_paper("001", found.folder, out)
+    write_file(out / "verdicts.txt", said)
     write_file(out / "report.html", page(found, first, sections, utility, with_audio=audio))
     drawn = [utility, *chain.from_iterable(sections.values())]
     n_pictures = len(first) + sum(len(section.pictures) for section in drawn)

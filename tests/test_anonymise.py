@@ -11,7 +11,7 @@ import soundfile
 from local.report.gather import settings_of_systems
 from steps.anonymise import main
 from steps.anonymisers.registry import Protected, load_anonymiser, protect_audio, write_protected
-from steps.sources import LEVELS, VoiceKey, make_keys, whole_set
+from steps.sources import VoiceKey, make_keys, whole_set
 from tests.refusals import refuses
 from tests.world import check_in_parts, pseudo_rows
 from utils.cli import LossError
@@ -84,15 +84,6 @@ def test_acceptance_4_enrolment_and_trial_keys_differ_for_b2r_and_not_for_perm(
     assert enrolled["s1-000"] == enrolled["s1-001"] != enrolled["s2-000"]
     assert got["perm", "x_enrolls"] == got["perm", "x_trials_f"]
     assert got["perm", "x_enrolls"]["s1-000"] != got["perm", "x_enrolls"]["s2-000"]
-
-
-def test_levels_give_keys():
-    utt2spk = {"a-1": "a", "a-2": "a", "b-1": "b"}
-    n_keys = {level: len(set(make_keys(level, utt2spk, "set", []).values())) for level in LEVELS}
-    assert n_keys == {"utt": 3, "spk": 2, "perm": 2, "const": 1}
-    assert make_keys("utt", utt2spk, "set", [])["a-1"] == VoiceKey("utt", ("set", "a-1"))
-    positions = make_keys("position", {"b-1": "b"}, "set", list(utt2spk))
-    assert str(positions["b-1"]) == "position|2"
 
 
 def test_alpha_is_drawn_from_the_range_and_depends_on_seed_draw_and_key_only(tmp_path):
@@ -209,13 +200,6 @@ def test_audio_that_cannot_be_used_is_named_and_counted(make_data_dir, tmp_path,
     )
     # What an earlier run left no longer looks whole (re-made audio under old tables, VPC 2020).
     assert not (out / "wav.scp").exists()
-
-
-def test_other_rates_are_resampled_and_counted(make_data_dir, tmp_path, capsys):
-    data = make_data_dir(tmp_path / "set", {"s1": 2}, rate=22050, seconds=0.5)
-    protect(SYSTEMS / "b2.yaml", data, tmp_path / "out")
-    assert "2 resampled" in capsys.readouterr().out
-    assert soundfile.info(tmp_path / "out/wav/s1-000.wav").frames == 8000
 
 
 def test_silence_made_of_speech_counts_as_lost(make_data_dir, tmp_path):

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from local.metrics.utility import align, error_figures, kaldi_lines
-from steps.asr import language
 from steps.asr.language import normalise, normalise_english
 from steps.asr.recognisers import JOURNAL, decode_all, make_recogniser
 from steps.audio import read_audio
@@ -25,13 +24,6 @@ from utils.cli import LossError
 from utils.tables import read_map
 
 WORDS = st.lists(st.sampled_from("abcd"), max_size=8)
-
-
-def test_normalisation_is_the_same_twice() -> None:
-    words = normalise("<s> It’s 3 o'clock -- the ’cause ++UH++ [NOISE] of A(2) GOOD, ÉTÉ </s>")
-    assert words == ["IT'S", "3", "O'CLOCK", "THE", "CAUSE", "OF", "A", "GOOD", "ÉTÉ"]
-    assert normalise(" ".join(words)) == words
-    assert normalise("' -- <sil>") == []
 
 
 @pytest.mark.parametrize(
@@ -80,15 +72,6 @@ def test_words_are_compared_as_the_challenges_compare_them(spelling, said, writt
     found = error_figures({"a": said}, {"a": written}, {"a": "1"}, normaliser=spelling)
     total = sum(found[f"n_{n}"] for n in ("substitutions", "insertions", "deletions"))  # type: ignore[misc]
     assert total == errors
-
-
-def test_other_languages_keep_their_letters() -> None:
-    said, heard = {"a": "Für zwölf Öfen"}, {"a": "FUR 12 OFEN"}
-    assert error_figures(said, heard, {"a": "1"}, normaliser="plain")["wer"] == 1
-    assert error_figures(said, heard, {"a": "1"})["normalisation"] == language.describe_normaliser(
-        "english"
-    )
-    assert "whisper_normalizer 0.1." in language.describe_normaliser("english")
 
 
 def test_the_spelling_of_a_challenge_was_said_to_be_whispers() -> None:
@@ -242,15 +225,6 @@ def test_bad_inputs(tmp_path: Path, make_data_dir) -> None:  # type: ignore[no-u
     (data / "text").unlink()
     refuses_words("text: is missing", compute_wer, *end)
     assert not out.exists()
-
-
-def test_figures_of_a_table(tmp_path: Path, make_data_dir, capsys) -> None:  # type: ignore[no-untyped-def]
-    data, out = make_data_dir(tmp_path / "d"), tmp_path / "metrics.json"
-    assert compute_wer(["--bootstrap", "20", str(data), str(data / "text"), str(out)]) == 0
-    lines = "%WER 0.00 [ 0 / 25, 0 ins, 0 del, 0 sub ]\n%SER 0.00"
-    assert capsys.readouterr().out.startswith(lines)
-    assert json.loads(out.read_text())["intervals"]["wer"] == [0, 0]
-    assert "hypotheses_cut" not in json.loads(out.read_text())
 
 
 def test_runaway_hypotheses_were_counted_nowhere_but_in_a_log(tmp_path, make_data_dir, capsys):

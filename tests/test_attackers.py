@@ -1,6 +1,5 @@
 """Attackers: the plan, training sets at a level, who may be trained on, records, the strongest."""
 
-import csv
 import json
 from pathlib import Path
 
@@ -10,18 +9,15 @@ import torch
 import yaml
 
 from local import record_attack as record_program
-from local.protocols.attackers import ATTACKERS, READING, AttackedSystem, plan_attacks
+from local.protocols.attackers import ATTACKERS, AttackedSystem, plan_attacks
 from steps import anonymise, join_draws, make_voice_pool, train_backend, train_encoder
 from steps.anonymisers.registry import describe_system
-from steps.speaker.config import EncoderConfig
 from steps.speaker.encoders import load_network
-from steps.training.settings import read_config
 from tests.refusals import refuses
 from tests.report_rows import Figure
 from tests.report_rows import figure as made_up
 from utils.archives import write_archive
 from utils.datadir import load_data_dir, read_training_speakers
-from utils.settings import list_settings, read_settings
 from utils.tables import read_map
 
 SYSTEMS = Path(__file__).resolve().parents[1] / "egs/TEMPLATE/conf/systems"
@@ -31,22 +27,6 @@ PERM = AttackedSystem("p", "perm", ("spk", "perm"))
 
 
 class TestPlan:
-    def test_each_attacker_with_each_evaluator_unprotected_speech_first(self):
-        plan = plan_attacks(["ignorant", "semi_informed"], [DRAWN], ["e/plda", "f/plda"], "utt")
-        assert [
-            (a.evaluator, a.system, a.parts.condition, a.protection, a.parts.evaluator, a.level)
-            for a in plan.attacks
-        ] == [
-            (f"{e}/plda", *rest)
-            for e in "ef"
-            for rest in (
-                ("original", "OO", ("", ""), "original", "-"),
-                ("b2r", "OA", ("", "b2r"), "original", "-"),
-                ("b2r", "AA", ("b2r", "b2r"), "scratch", "utt"),
-            )
-        ]
-        assert not plan.skipped
-
     @pytest.mark.parametrize(
         ("name", "system", "evaluator", "why"),
         [
@@ -77,16 +57,6 @@ class TestPlan:
         assert levels(FIXED, "utt") == ["const"]  # it draws nothing, so it knows no other
         assert levels(AttackedSystem("v", "position", ("spk", "utt")), "utt") == ["position"]
 
-    def test_the_aligned_one_trains_nothing(self):
-        _, attack = plan_attacks(["aligned"], [DRAWN], ["resemblyzer/cosine"], "utt").attacks
-        assert (attack.parts.evaluator, attack.level) == ("aligned", "-")
-        assert attack.protection == ("", "b2r")
-
-    def test_white_box_hears_the_very_target(self):
-        constant = AttackedSystem("c", "const", ("utt", "spk", "perm", "const"))
-        plan = plan_attacks(["semi_informed", "white_box"], [constant], ["e/plda"], "utt")
-        assert [a.level for a in plan.attacks[1:]] == ["utt", "const"]
-
     def test_unknown_names_are_told_with_those_known(self):
         for said, names, level in (
             (r"psychic is unknown; known: ignorant aligned lazy_informed ", ["psychic"], "utt"),
@@ -103,27 +73,9 @@ def b2r(data: Path, out: Path, *options: object) -> Path:
 
 
 class TestLevels:
-    @pytest.mark.parametrize("name", [n for n in list_settings(SYSTEMS) if n != READING])
-    def test_every_system_can_have_the_levels_that_it_says(self, name):
-        conf = SYSTEMS / f"{name}.yaml"
-        for level in describe_system(conf).levels:
-            described = describe_system(conf, level)
-            assert described.level == level or "compat" in read_settings(conf)
-            assert described.needs == describe_system(conf).needs
-
     @pytest.mark.parametrize("name", ["b2", "copy", "const_01"])
     def test_a_system_that_draws_nothing_has_none(self, name):
         refuses("known: none: it draws nothing", describe_system, SYSTEMS / f"{name}.yaml", "utt")
-
-    def test_utterances_of_a_training_set_get_draws_of_their_own(self, tmp_path, make_data_dir):
-        data = make_data_dir(tmp_path / "train", {"s1": 3, "s2": 3})
-        n_draws = {}
-        for level in ("utt", "spk"):
-            out = b2r(data, tmp_path / level, "--level", level)
-            assert json.loads((out / "conf.json").read_text())["key_level"] == level
-            with (out / "pseudo.tsv").open() as stream:
-                n_draws[level] = len({r["alpha"] for r in csv.DictReader(stream, delimiter="\t")})
-        assert n_draws == {"utt": 6, "spk": 2}
 
 
 def draw(tmp_path: Path, data: Path, number: int, *words: str) -> Path:
@@ -193,20 +145,6 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
 
 
 class TestFineTuning:
-    def test_it_starts_from_the_encoder_and_takes_fewer_steps(self, trained, tmp_path):
-        conf, data, first = trained
-        tuned, still = tmp_path / "tuned", {**TRAINING, "final_rate": 0.0, "weight_decay": 0.0}
-        slow = {"fine_tuning": {"steps": 0.5, "learning_rate": 1e-6}, "training": still}
-        slow_conf = write_conf(tmp_path / "slow.yaml", **slow)
-        assert train("--seed", 5, "--init-from", first, slow_conf, data, tuned) == 0
-        before = weights(first)
-        for name, value in weights(tuned).items():  # at that rate nothing moves
-            torch.testing.assert_close(value, before[name], atol=1e-4, rtol=1e-3)
-        told = yaml.safe_load((tuned / "encoder.yaml").read_text())
-        assert told["trained"]["step"] == 4
-        assert told["trained"]["init_from"] == str(first)
-        assert read_config(EncoderConfig, conf).training.steps == 8
-
     def test_a_stopped_one_resumes_to_the_same_bits(self, trained, tmp_path):
         conf, data, first = trained
         words = ("--init-from", first, "--steps", 4, conf, data)

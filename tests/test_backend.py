@@ -51,16 +51,6 @@ def test_plda_score_is_the_likelihood_ratio_of_joint_gaussians(n):
         assert got[i, j] == pytest.approx(same - apart, abs=1e-10)
 
 
-def test_scores_of_single_utterances_do_not_depend_on_which_is_enrolled():
-    vectors, utt2spk = table(*draw(20, 5, 6)[:2])
-    backend = train(vectors, utt2spk, 4)
-    x = np.stack(list(vectors.values())).astype(np.float64)
-    for side in (backend, backend.plda):
-        given = x if side is backend else backend.project(x)
-        scores = side.left(given, np.ones(len(x))) @ side.right(given).T
-        np.testing.assert_allclose(scores, scores.T, atol=1e-9)
-
-
 def test_plda_length_normalisation_is_kaldis():
     """Sum of u^2 / (psi + 1/n) equals d, also for a mean of several vectors."""
     vectors, classes, _, _ = draw(20, 5, 6)
@@ -165,30 +155,6 @@ def table(vectors, classes):
     return dict(zip(keys, vectors.astype(np.float32), strict=True)), utt2spk
 
 
-def test_backend_files_give_the_same_scores(tmp_path):
-    vectors, utt2spk = table(*draw(30, 6, 12)[:2])
-    backend = train(vectors, utt2spk, 8)
-    write_backend(tmp_path, backend)
-    again = load_backend(str(tmp_path))
-    x = np.stack(list(vectors.values())[:5]).astype(np.float64)
-    for side in (lambda b: b.left(x, np.arange(1.0, 6)), lambda b: b.right(x)):
-        np.testing.assert_allclose(side(again), side(backend), rtol=1e-12)
-    assert (tmp_path / "mean.vec").read_text().startswith(" [ ")
-    assert again.transform.shape == (8, 13)  # the last column is the offset, as Kaldi writes it
-
-
-def test_backend_chain_does_not_depend_on_shift_or_scale_of_the_vectors():
-    """Centring and length normalisation remove both, as the chain's order promises."""
-    x, classes, _, _ = draw(30, 6, 12)
-    scores = []
-    for vectors in (x, 5 * x + 100):
-        vectors, utt2spk = table(vectors, classes)
-        backend = train(vectors, utt2spk, 8)
-        stack = np.stack(list(vectors.values())).astype(np.float64)
-        scores.append(backend.left(stack, np.ones(len(stack))) @ backend.right(stack).T)
-    np.testing.assert_allclose(scores[0], scores[1], rtol=1e-3, atol=1e-2)
-
-
 def test_a_backend_needs_several_vectors_of_a_speaker():
     vectors, classes, _, _ = draw(10, 1, 4)
     refuses("--chunk-seconds", train, *table(vectors, classes), 3)
@@ -212,32 +178,6 @@ def test_a_backend_folder_that_does_not_fit_is_named(tmp_path):
     write_backend(tmp_path, train(*table(*draw(30, 6, 12)[:2]), 8))
     write_plda(tmp_path / "plda", Plda(np.zeros(3), np.eye(3), np.ones(3)))
     refuses("do not fit", load_backend, str(tmp_path))
-
-
-def test_programs_average_and_train(tmp_path, make_data_dir, capsys):
-    data = make_data_dir(tmp_path / "data", {"p1": 1, "p10": 3, "p2": 3})
-    rng = np.random.default_rng(0)
-    vectors = {utt: rng.standard_normal(5).astype(np.float32) for utt in read_map(data / "utt2spk")}
-    write_archive(tmp_path / "x" / "xvector", vectors)
-    assert average_xvectors.main([str(tmp_path / "x"), str(data), str(tmp_path / "x")]) == 0
-    assert read_counts(tmp_path / "x" / "num_utts.ark") == {"p1": 1, "p10": 3, "p2": 3}
-    means = read_vectors(tmp_path / "x" / "spk_xvector.scp")
-    # silent failures 14 and 20: p1 is not p10, and one utterance is a list of one
-    np.testing.assert_array_equal(means["p1"], vectors["p1-000"])
-    expected = np.mean([vectors[f"p10-00{i}"] for i in range(3)], axis=0, dtype=np.float64)
-    np.testing.assert_allclose(means["p10"], expected, rtol=1e-6)
-    assert train_backend.main([str(tmp_path / "x"), str(data), str(tmp_path / "b")]) == 0
-    assert "2 dimensions" in capsys.readouterr().out
-    assert load_backend(str(tmp_path / "b")).dim == 5
-
-
-def test_only_enrolment_utterances_are_averaged(tmp_path, make_data_dir):
-    data = make_data_dir(tmp_path / "data", {"s1": 3})
-    (data / "enrolls").write_text("s1-000\ns1-002\n")
-    write_archive(tmp_path / "x" / "xvector", {f"s1-00{i}": np.full(2, float(i)) for i in range(3)})
-    average_xvectors.main([str(tmp_path / "x"), str(data), str(tmp_path / "x")])
-    assert read_counts(tmp_path / "x" / "num_utts.ark") == {"s1": 2}
-    assert read_vectors(tmp_path / "x" / "spk_xvector.scp")["s1"].tolist() == [1.0, 1.0]
 
 
 def test_pieces_of_utterances_that_were_not_enrolled_were_averaged(tmp_path, make_data_dir):
@@ -288,19 +228,6 @@ def test_published_xvectors_separate_speakers(corpora, monkeypatch):
     for speaker, mean in means.items():
         np.testing.assert_allclose(mean, published[speaker], atol=1e-4)
     assert sum(counts.values()) == 734
-
-
-def test_averages_of_a_stream_are_the_bytes_of_the_mean_of_all():
-    rng = np.random.default_rng(0)
-    utts = [f"s{n % 7}-{n:03d}" for n in range(200)]
-    vectors = {utt: rng.standard_normal(33).astype(np.float32) for utt in sorted(utts)}
-    stream = ((utt, vector) for utt, vector in vectors.items())
-    means, counts = v.average_by_speaker(stream, {utt: utt[:2] for utt in utts})
-    assert list(means) == list(counts) == [f"s{n}" for n in range(7)]
-    for speaker, mean in means.items():
-        own = np.stack([vectors[utt] for utt in vectors if utt.startswith(speaker)])
-        assert counts[speaker] == len(own)
-        np.testing.assert_array_equal(mean, own.astype(np.float64).mean(axis=0).astype(np.float32))
 
 
 def test_chunks_bring_their_own_speakers(tmp_path, make_data_dir):

@@ -16,13 +16,10 @@ from steps import extract_channel, score_pairs, score_trials, train_backend
 from steps.asr.engines import Phones
 from steps.channels import recognised
 from steps.channels.recognised import (
-    CONSONANTS,
     PHONES,
     RHYTHM,
     SIZE,
     MelodyEncoder,
-    Rho1,
-    Rho2,
     away,
     count_parts,
     cut_phones,
@@ -165,18 +162,6 @@ def test_timing_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {name: found[name] for name in values} == pytest.approx(values)
 
 
-def test_what_an_utterance_lacks_is_typical() -> None:
-    """Without any phone nothing is known; phones that are all typical have 0, whatever their order
-    and number; pauses at the ends are the recording's."""
-    assert not timing([]).any()
-    assert not timing(read_phones("SIL:100 +SPN+:7")).any()
-    some, more = (timing(read_phones(text)) for text in (SPOKEN, f"SIL:9 {SPOKEN} SIL:50"))
-    assert (some == more).all()
-    absent = [PHONES.index(name) for name in (*CONSONANTS, "AA") if name != "P"]
-    assert not some[absent].any()
-    assert away(["P", "B"], np.array([np.nan, 1.9650])).tolist() == [0, 0]
-
-
 def test_rho_by_hand(tmp_path: Path) -> None:
     """Of two phones that differ: P of 10 and 20 frames, AY of 20 and 10, each drawn by two typical
     ones; the cosine, and the mean of the shorter of both in units of each side's mean."""
@@ -210,20 +195,6 @@ def test_rho_by_hand(tmp_path: Path) -> None:
     words = ["--backend", "rho2", "--utt2spk", str(tmp_path / "u"), scp, scp, "pt", "ps"]
     write_map(tmp_path / "u", {"a": "p", "b": "q"})
     refuses("rho2 scores lists of trials alone", score_pairs.main, [*words])
-
-
-def test_rho_does_not_hear_pauses_and_order(caplog: pytest.LogCaptureFixture) -> None:
-    """Nor the rate; without phones a person is typical, which is said."""
-    deviation = recognised._typical(PHONES)[1]
-    quick, slow = (np.append(np.log(n) / deviation, np.zeros(5))[None] for n in (1.1, 2.2))
-    for rows_of in (Rho1().right, Rho2().rows):
-        assert rows_of(quick) == pytest.approx(rows_of(slow))  # all phones twice as long
-    rows = [durations(timing(read_phones(text))[None]) for text in (SPOKEN, "AY:20 P:10 P:10")]
-    assert rows[0] == pytest.approx(rows[1])
-    assert not caplog.messages
-    none = durations(timing([])[None])
-    assert caplog.messages == ["1 of 1 vectors are zero: without phones, durations are typical"]
-    assert none[0, PHONES.index("B")] == rows[0][0, PHONES.index("B")]
 
 
 def test_pieces_of_timing() -> None:

@@ -16,7 +16,7 @@ import yaml
 from tests.refusals import refuses
 from utils.archives import read_vectors, write_archive
 from utils.datachecks import validate_data_dir
-from utils.datadir import draw, load_data_dir, select, write_data_dir
+from utils.datadir import load_data_dir, select, write_data_dir
 from utils.digests import contents
 from utils.parts import merge_parts, split_data_dir
 from utils.tables import read_lines, write_map, write_timed
@@ -331,13 +331,6 @@ def test_subset_choices(make_data_dir, tmp_path, run_program):
         run_program(SUBSET, *options, data, tmp_path / "new", status=2)
     run_program(SUBSET, "--n", "4", data, data, status=2)
     assert not (tmp_path / "new").exists()
-
-
-def test_a_random_choice_hardly_depends_on_what_else_is_there():
-    ids = [f"u{number:02d}" for number in range(40)]
-    chosen = set(draw(ids, 10, 0, "utterance"))
-    assert set(draw(ids[::-1], 10, 0, "utterance")) == chosen
-    assert len(chosen - set(draw([*ids, "new"], 10, 0, "utterance"))) <= 1
 
 
 def test_split_keeps_speakers_whole_and_parts_equally_long(make_data_dir, tmp_path):

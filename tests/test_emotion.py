@@ -55,20 +55,6 @@ def test_pitch_of_a_known_tone():
     assert flat["voiced_share"] > 0.9
 
 
-def test_level_does_not_count_and_noise_has_no_pitch():
-    wave = sung(rise=0.3, gap=0.1) + 0.001 * make_rng(0, "noise").standard_normal(RATE)
-    np.testing.assert_allclose(functionals(wave), functionals(0.25 * wave), rtol=1e-3, atol=2e-3)
-    tone, noise = named(wave), named(0.1 * make_rng(0, "noise").standard_normal(RATE))
-    assert noise["alpha_ratio_mean"] < 0 < tone["alpha_ratio_mean"]
-    assert noise["centroid_mean"] == pytest.approx(2, abs=0.1)  # 4 kHz is two octaves above 1
-    click = np.zeros(RATE)
-    click[8000:8400] = 0.1
-    assert math.isnan(named(click)["log_f0_mean"])
-    assert named(click)["voiced_share"] == 0
-    for nothing in (np.zeros(RATE), 0.1 * np.ones(1)):
-        refuses("no speech", functionals, nothing)
-
-
 def speaker_set(speakers: str, rng: np.random.Generator) -> Labelled:
     """Four utterances of each speaker, two an emotion, which the first functional tells apart."""
     vectors, utt2spk, utt2emotion = {}, {}, {}

@@ -1,6 +1,5 @@
 """Speaker encoders: the interface, training that resumes to the bit, counted extraction."""
 
-import dataclasses
 import shutil
 import signal
 import subprocess
@@ -22,9 +21,9 @@ from steps.speaker import network as layers
 from steps.speaker.config import AugmentConfig, EncoderConfig, FeatureConfig
 from steps.speaker.encoders import NetworkEncoder, TooShortError, load_encoder
 from steps.speaker.network import EncoderNetwork
-from steps.speaker.training import EncoderTrainer, equal_error_rate, make_validation_set, margin
+from steps.speaker.training import EncoderTrainer, equal_error_rate, make_validation_set
 from steps.training.audio import TrainingAudio, hold_out, load_training_audio
-from steps.training.loop import batches_ahead, count_parameters, learning_rate
+from steps.training.loop import batches_ahead
 from steps.training.settings import read_config
 from tests.recipes import ROOT
 from tests.refusals import refuses
@@ -46,10 +45,6 @@ features: {{kind: fbank, bins: 20}}
 training: {{steps: 6, batch: 4, crop_seconds: [0.3, 0.4], valid_every: 3, checkpoint_every: 2,
   minimum_seconds: 0.1}}
 """
-XVECTOR = {
-    "encoder": "xvector", "features": {"kind": "mfcc", "bins": 20, "mean": "sliding"},
-    "training__loss": "softmax", "training__optimiser": "sgd",
-}  # fmt: skip
 
 
 def change(**changes):
@@ -115,22 +110,6 @@ def speechlike(n, seed=0):
     return 0.1 * rng.standard_normal(n) * (1 + np.sin(np.arange(n) / 900))
 
 
-@pytest.mark.parametrize("changes", [{"network__final_norm": True}, XVECTOR])
-def test_nothing_is_random_in_an_x_vector(encoder, changes):
-    """SpeechBrain's statistics pooling adds noise."""
-    made = encoder(**changes)
-    vector = made.embed(speechlike(7777))
-    assert vector.shape == (6,) and vector.dtype == np.float32
-    np.testing.assert_array_equal(made.embed(speechlike(7777)), vector)
-
-
-def test_a_vector_does_not_depend_on_the_level_and_takes_some_speech(encoder):
-    made, signal = encoder(), speechlike(16000)
-    quiet, loud = made.embed(0.05 * signal), made.embed(5 * signal)
-    np.testing.assert_allclose(quiet, loud, rtol=1e-3, atol=1e-3)
-    refuses(r"0\.10 s", made.embed, np.zeros(1600), kind=TooShortError)
-
-
 @pytest.mark.parametrize("path", OWN, ids=lambda p: p.stem)
 def test_every_configuration_makes_a_network_that_learns(path):
     config = read_config(EncoderConfig, path)
@@ -142,28 +121,8 @@ def test_every_configuration_makes_a_network_that_learns(path):
     assert all(p.grad is not None for p in network.parameters())
 
 
-def test_the_default_encoder_is_small_and_the_full_ones_are_the_challenges():
-    configs = {p.stem: read_config(EncoderConfig, p) for p in OWN}
-    size = {name: count_parameters(EncoderNetwork(made)) / 1e6 for name, made in configs.items()}
-    assert 0.5 < size["ecapa_mini"] < 0.7
-    assert size["ecapa_full"] == pytest.approx(6.2, abs=0.05)  # systems of VoicePrivacy 2024
-    assert size["xvector_full"] == pytest.approx(4.2, abs=0.1)
-
-
 def run_training(conf_path, data, out, *options):
     return train_encoder.main([*options, str(conf_path), str(data), str(out)])
-
-
-def test_training_leaves_a_usable_encoder(conf, data, tmp_path):
-    run_training(conf(), data, tmp_path / "enc")
-    curve = (tmp_path / "enc" / "training.tsv").read_text().splitlines()
-    assert [line.split("\t")[0] for line in curve] == ["#step", "3", "6"]
-    steps = sorted(p.name for p in (tmp_path / "enc" / "checkpoints").iterdir())
-    assert steps == ["step-00000004.pt", "step-00000006.pt"]  # the last two
-    encoder = load_encoder(str(tmp_path / "enc"))
-    assert encoder.embed(speechlike(16000)).shape == (6,)
-    trained = yaml.safe_load((tmp_path / "enc" / "encoder.yaml").read_text())["trained"]
-    assert trained["speakers"] == 20 and trained["step"] == 6 and trained["kept"] == "final"
 
 
 @pytest.mark.slow
@@ -202,13 +161,6 @@ def test_a_killed_training_leaves_nothing_finished_and_no_process(conf, data, tm
     wait_for(lambda: all(ended(int(child)) for child in children))
 
 
-def test_checkpoints_of_other_settings_are_not_mixed(conf, data, tmp_path):
-    run_training(conf(), data, tmp_path / "enc")
-    said, out = "other settings, seed or data; remove", tmp_path / "enc"
-    refuses(said, run_training, conf(training__margin=0.3), data, out)
-    refuses(said, run_training, conf(), data, out, "--seed", "1")
-
-
 @pytest.mark.parametrize("cache_gb", [1.0, 0.0], ids=["in memory", "on demand"])
 def test_speech_protected_anew_left_the_encoder_of_the_old(conf, data, tmp_path, cache_gb):
     """It has the same ids and lengths, so that a finished training had nothing left to do."""
@@ -218,16 +170,6 @@ def test_speech_protected_anew_left_the_encoder_of_the_old(conf, data, tmp_path,
     soundfile.write(first, samples[::-1], rate)
     said = "other settings, seed or data; remove"
     refuses(said, run_training, path, data, tmp_path / "enc")
-
-
-def test_the_seed_decides(conf, data, tmp_path):
-    path = conf(training__steps=1)
-    run_training(path, data, tmp_path / "a")
-    run_training(path, data, tmp_path / "b")
-    run_training(path, data, tmp_path / "c", "--seed", "1")
-    assert_same_network(tmp_path / "a", tmp_path / "b")
-    one, other = (torch.load(tmp_path / n / "final.pt", weights_only=True) for n in "ac")
-    assert not torch.equal(one["body.fc.conv.weight"], other["body.fc.conv.weight"])
 
 
 def test_training_with_one_speaker_or_no_gpu_is_refused(conf, tmp_path, make_data_dir, data):
@@ -260,14 +202,6 @@ def test_a_batch_is_a_function_of_seed_and_step(conf):
     assert not np.array_equal(batches[3][0][0], other[0][0])
     for step, ahead in enumerate(batches_ahead(make, range(3, 6), n_workers=2), 3):
         np.testing.assert_array_equal(ahead[0], make(step)[0])
-
-
-def test_every_class_comes_once_a_round(conf):
-    config = read_config(EncoderConfig, conf(training__batch=6))
-    trainer = EncoderTrainer(config, 0, "cpu", make_audio())
-    assert trainer.n_classes == 9  # three speakers at three speeds
-    classes = np.concatenate([trainer.batch(step)[1] for step in range(3)])
-    assert sorted(classes[:9].tolist()) == sorted(classes[9:].tolist()) == list(range(9))
 
 
 def test_audio_beyond_the_memory_limit_is_read_from_disk(data):
@@ -338,20 +272,6 @@ def test_validation_eer_of_known_scores():
     assert equal_error_rate(np.array([4.0, 1.0, 2.0, 0.0]), target) == 0.5
 
 
-def test_schedules():
-    config = read_config(EncoderConfig, CONFS[0]).training
-    n = config.steps
-    rates = [learning_rate(config, step) for step in range(n)]
-    peak = round(config.warm_up * n)
-    assert max(rates) == pytest.approx(config.learning_rate)
-    assert rates[:peak] == sorted(rates[:peak])
-    assert rates[peak:] == sorted(rates[peak:], reverse=True)
-    assert rates[-1] == pytest.approx(config.final_rate, rel=0.2)
-    ramped = dataclasses.replace(config, margin=0.2, margin_ramp=0.5)
-    assert margin(ramped, 0) == 0.0 and margin(ramped, n) == 0.2
-    assert margin(ramped, n // 4) == pytest.approx(0.1, rel=0.01)
-
-
 def test_augmentation_is_what_it_says():
     rng = np.random.default_rng(0)
     tone = np.sin(2 * np.pi * 440 * np.arange(32000) / 16000).astype(np.float32)
@@ -387,16 +307,6 @@ def trained(tmp_path_factory, make_data_dir):
     data = make_data_dir(folder / "data", TWENTY, seconds=0.6)
     run_training(folder / "conf.yaml", data, folder / "enc")
     return folder / "enc"
-
-
-def test_extraction_counts_what_it_does(trained, data, tmp_path, capsys):
-    soundfile.write(data / "wav" / "s00-000.wav", speechlike(8000), 8000)  # another rate
-    assert extract(trained, data, tmp_path / "x") == 0
-    line = "read 40 utterances (1 resampled to 16 kHz) / written 40 x-vectors / skipped 0"
-    assert line in capsys.readouterr().out
-    vectors = read_vectors(tmp_path / "x" / "xvector.scp")
-    assert list(vectors) == sorted(read_map(data / "utt2spk"))
-    assert not (tmp_path / "x" / "utt2spk").exists()
 
 
 @pytest.mark.slow

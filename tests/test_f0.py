@@ -83,22 +83,6 @@ def test_percentiles_are_monotone_and_reach_the_targets_distribution():
     assert np.max(np.abs(np.quantile(np.log(linear), QUANTILES) - wanted)[1:-1]) > 0.05
 
 
-def test_percentile_beyond_the_sources_range_is_the_targets_end():
-    source, target = (
-        compute_f0_stats([log_normal(4.7, 0.1)]),
-        compute_f0_stats([log_normal(5.3, 0.1)]),
-    )
-    out = transform_percentile(np.array([1.5, 599.0]), source, target)
-    assert np.log(out) == pytest.approx(target.quantiles[[0, -1]])
-
-
-@pytest.mark.parametrize("name", ["linear", "percentile"])
-def test_a_voice_to_itself_stays(name):
-    contour = log_normal(5.0, 0.12)
-    stats = compute_f0_stats([contour])
-    assert TRANSFORMS[name](contour, stats, stats) == pytest.approx(contour, rel=1e-3)
-
-
 @pytest.mark.parametrize("name", TRANSFORMS)
 def test_degenerate_voices(name):
     transform = TRANSFORMS[name]
@@ -130,18 +114,6 @@ UTTS = {
     "s1-001": np.array([400.0, 0.0, 0.0]),
     "s2-000": np.zeros(3),
 }
-
-
-def test_the_program_pools_the_utterances_of_a_speaker(make_data_dir, tmp_path, capsys):
-    data, out = make_data_dir(tmp_path / "set", {"s1": 2, "s2": 1}), tmp_path / "out"
-    assert main([str(contours(tmp_path / "f0", UTTS)), str(data), str(out)]) == 0
-    assert "read 3 contours / written 2 speakers (1 without a voiced frame) / skipped 0" in (
-        capsys.readouterr().out
-    )
-    stats = read_f0_stats(out)
-    assert stats["s1"].n == 2
-    assert stats["s1"].mean == pytest.approx(np.log(200))
-    assert stats["s2"].n == 0
 
 
 def test_losses_of_contours(make_data_dir, tmp_path):

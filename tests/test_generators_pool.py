@@ -12,10 +12,9 @@ from steps.generators.base import (
     choose_gender,
     describe_generator,
     load_generator,
-    wanted_of,
 )
 from steps.generators.sampling import read_speaker_settings
-from steps.sources import Resources, SourceSpeaker, VoiceKey, make_keys
+from steps.sources import Resources, VoiceKey, make_keys
 from steps.speaker.backends import PldaBackend, write_backend
 from steps.speaker.vectors import Plda
 from tests.recipes import ROOT, run_words
@@ -116,18 +115,6 @@ def test_farthest_and_nearest_of_a_gender(name, target_gender, expected, plda):
     assert by_cosine != {*expected}
 
 
-def test_utterances_share_the_candidates_of_their_speaker():
-    generator = make("farthest", fan(), candidates=4, averaged=2)
-    utts = {f"u{i}": "s" for i in range(60)}
-    keys = make_keys("utt", utts, "set", list(utts))
-    draws = [chosen(generator, key, gender="f") for key in keys.values()]
-    assert set.union(*draws) == {"f10", "f08", "f06", "f04"}
-    assert len({frozenset(draw) for draw in draws}) == 6  # all pairs of 4
-    again = make("farthest", fan(), candidates=4, averaged=2)
-    for utt in reversed(utts):  # whatever was drawn before
-        assert chosen(again, keys[utt], gender="f") == draws[int(utt[1:])]
-
-
 @pytest.mark.parametrize("name", ["random", "farthest", "dense"])
 def test_a_draw_depends_on_seed_number_and_key_only(name):
     settings = {"averaged": 2} if name != "dense" else {}
@@ -145,30 +132,6 @@ def test_a_draw_depends_on_seed_number_and_key_only(name):
         rng = make_rng(0, "random", "draw 0", "spk", "set", "0")
         expected = {f"s{i:02d}" for i in rng.choice(12, 2, replace=False)}
         assert run()[0] == expected
-
-
-def test_random_speakers_are_uniform_and_of_the_gender():
-    generator = make("random", fan(), averaged=1)
-    keys = [VoiceKey("utt", ("set", str(i)), ("set", "s")) for i in range(600)]
-    speakers = [chosen(generator, key, None, gender="m").pop() for key in keys]
-    counts = [speakers.count(speaker) for speaker in ANGLES if speaker[0] == "m"]
-    assert sum(counts) == 600 and min(counts) > 60 and max(counts) < 140
-    assert generator.needs == () and not generator.notes
-
-
-@pytest.mark.parametrize("name", ["random", "farthest", "nearest", "average"])
-def test_fewer_speakers_than_asked_are_all_taken_and_said(name):
-    """The official code leaves zero rows in the mean then."""
-    generator = make(name, fan())
-    everybody = {speaker for speaker in ANGLES if speaker[0] == "f"}
-    for key in (KEY, VoiceKey("spk", ("set", "t"))):
-        assert chosen(generator, key, gender="f") == everybody
-    assert not generator.is_random
-    text, what = " / ".join(generator.notes), {"random": "averaged: 100", "average": "cohort: 100"}
-    first = what.get(name, "candidates: 200")
-    assert f"{first} asked, but there are 6 speakers of gender f in the pool; all" in text
-    assert len(generator.notes) == (1 if name in what else 2)
-    assert name in what or "averaged: 100 asked, but there are 6 candidates" in text
 
 
 def test_a_draw_among_both_genders_that_nobody_makes_was_sampled_for_ever(monkeypatch, tmp_path):
@@ -312,17 +275,6 @@ def test_constant_targets_are_the_real_speakers_nearest_to_the_centroids():
     assert generator.generate(Wanted(KEY))[0].any()
 
 
-def test_the_target_himself_gets_the_next_nearest():
-    pool, nearest = blobs()
-    generator = make("constant", pool, target=7)
-    own = nearest[6]
-    _, info = generator.generate(Wanted(KEY, exclude=[own]))
-    block = pool[0][36:42]
-    second = np.argsort(np.linalg.norm(block - block.mean(axis=0), axis=1))[1]
-    assert info["speakers"] == f"s{36 + second:03d}"
-    assert generator.notes == [f"constant: {own} is target 7; {info['speakers']} for {own}"]
-
-
 def test_constant_targets_of_a_small_pool():
     generator = make("constant", fan(), target=7)
     assert generator.generate(Wanted(KEY))[1]["speakers"] == "m01"  # all are targets, 6 + 6
@@ -344,13 +296,6 @@ def test_gender_policies():
         refuses("spk2gender", choose_gender, policy, None, make_rng(0))
         tossed = [choose_gender(policy, "other", make_rng(0, str(i))) for i in range(200)]
         assert tossed == coins
-
-
-def test_one_voice_for_all_depends_on_no_source():
-    source = SourceSpeaker("f00", "f", SOURCE)
-    one, own = (wanted_of(level, "same", KEY, source, Draws()) for level in ("const", "spk"))
-    assert (one.x, one.gender, one.exclude) == (None, "f", ())
-    assert (own.x is SOURCE, own.gender, own.exclude) == (True, "f", {"f00"})
 
 
 @pytest.mark.parametrize(

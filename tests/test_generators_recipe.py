@@ -148,6 +148,7 @@ def test_tables_stand_beside_the_papers_and_say_what_was_not_run(tmp_path):
     asked = write_measured(tmp_path)
     assert collect(asked) == 0
     text = (tmp_path / "out/RESULTS.md").read_text()
+    assert "Time (Liu et al. 2025, Table III)" in (tmp_path / "out/paper.txt").read_text()
     assert "| idmap_mlp | unseen | 100 | 0.250 | −0.500 | 0.900 | 4,950 | 1 % |" in text
     assert "| idmap_mlp | *Liu et al. 2025* | 2,000,000 | 0.550 | −0.350 | 0.980 |  |  |" in text
     assert "| idmap_mlp |  | not run | 99.49 | not run | 0.412 |" in text

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from local.protocols.attackers import describe_encoder
+from local.report.frame import Value
 from steps import apply_head, train_head
 from steps.speaker.backends import load_backend
 from steps.speaker.held_out import (
@@ -71,18 +72,6 @@ class TestHead:
         made = {key: head.apply_to(v[None])[0] for key, v in others.items()}
         assert found_first(made) > found_first(others) + 0.2
 
-    def test_a_vector_gets_the_same_bits_alone_and_among_others(self, head):
-        vectors = np.stack(list(made_up(3, 3, seed=4).values()))
-        together = head.apply_to(vectors)
-        assert together.shape == (9, 192)
-        assert np.array_equal(together[4], head.apply_to(vectors[4:5])[0])
-
-    def test_length_does_not_matter_about_the_mean(self, head):
-        vectors = np.stack(list(made_up(3, 3, seed=4).values()))
-        mean = np.mean([*made_up(60, 8).values()], axis=0)  # of what it learnt from
-        longer = mean + 5 * (vectors - mean)
-        np.testing.assert_allclose(head.apply_to(longer), head.apply_to(vectors), atol=1e-4)
-
     def test_margin_loss_by_hand(self):
         """cos 60 and 120 degrees; with a margin of 60 degrees the true cosine is -0.5."""
         made, centres = torch.tensor([[2.0, 0.0]]), torch.tensor([[1, 3**0.5], [-1, 3**0.5]])
@@ -114,6 +103,23 @@ class TestHead:
         for name, mean in means.items():
             assert np.array_equal(people.vectors[name], mean)
         assert np.array_equal(trial.vectors["p00-1"], made["p00-1"])
+
+    def test_learners_by_people_and_draws(self, tmp_path, monkeypatch):
+        """A draw more is an utterance's next one; a figure falls where it left the interval of half
+        as many."""
+        monkeypatch.setattr(sys, "path", [*sys.path])
+        program = runpy.run_path(str(TEMPLATE.parents[1] / "benchmarks/compare_learners.py"))
+        uniq = {f"{utt}{draw}": utt for draw in "xyz" for utt in ("a-1", "a-2", "b-1")}
+        data = DataDir(tmp_path, {"utt2spk": {u: u[0] for u in uniq}, "utt2uniq": uniq})
+        assert program["taken"](data, {"a"}, 2) == ["a-1x", "a-2x", "a-1y", "a-2y"]
+        table = {
+            ("content", people, draws): dict.fromkeys(
+                ("1", "all"), Value(eer, eer - 0.02, eer + 0.02)
+            )
+            for people, draws, eer in ((45, 1, 0.3), (90, 1, 0.29), (45, 2, 0.27), (90, 2, 0.26))
+        }
+        assert program["falling"](table, ("content", 90, 1)) == ""
+        assert program["falling"](table, ("content", 90, 2)) == "draws, from 1; draws, from all"
 
 
 class TestPrograms:

@@ -108,11 +108,6 @@ class TestWhatWasLearnt:
         assert 0 <= low <= found["held_out_eer"] <= high < 0.2
         assert found["pseudo_voice_chance"] == pytest.approx(1 / DRAWS)
 
-    def test_who_hears_pseudo_voices_finds_nobody(self, tmp_path):
-        found = run(tmp_path, made_up(12, 4, of_person=0, of_voice=1))
-        assert 0.35 < found["held_out_eer"] < 0.65
-        assert found["pseudo_voice_accuracy"] > 0.9
-
     @pytest.mark.parametrize("draws", [1, 2])
     def test_at_level_spk_who_hears_voices_seemed_to_find_people(self, tmp_path, draws):
         """A person's pairs had one pseudo-voice, and the attacker passed the control."""
@@ -125,10 +120,6 @@ class TestWhatWasLearnt:
             assert found["held_out_eer"] is None
         else:
             assert found["held_out_eer"] > 0.45  # 40 % of pairs in the same draw, too
-
-    def test_without_voices_pieces_are_told_apart_by_chance(self):
-        figures = attack(made_up(12, 6, of_person=1, of_voice=0)).figures()
-        assert figures["pseudo_voice_accuracy"] == pytest.approx(1 / DRAWS, abs=0.06)
 
     def test_by_hand(self):
         """Inner products 2 < 3, 2 > 0, 1 > 0 and 1 < 3: two of four pieces find their own draw."""
@@ -178,12 +169,6 @@ class TestWhoIsHeldOut:
         heard: list[set[str]] = []
         result = attack(made_up(260, 2, of_person=1, of_voice=1), heard=heard)
         assert len(result.people) == 50 and [len(one) for one in heard] == [210]
-
-    def test_the_order_of_x_vectors_does_not_matter(self):
-        data = made_up(10, 3, of_person=1, of_voice=1)
-        first, vectors = attack(data), VECTORS[id(data)]
-        VECTORS[id(data)] = dict(reversed(vectors.items()))
-        assert attack(data) == first
 
     @pytest.mark.parametrize(
         ("people", "utterances", "unheard", "why"),

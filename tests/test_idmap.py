@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from steps.generators.base import Wanted, describe_generator, load_generator
+from steps.generators.base import Wanted, load_generator
 from steps.generators.identity import identity_vectors
 from steps.generators.idmap import (
     MlpModel,
@@ -23,7 +23,6 @@ from steps.generators.idmap_diff import (
     DiffNetwork,
     DiffSettings,
     DiffTrainer,
-    index_noise,
     to_score,
 )
 from steps.generators.training import TrainingVectors, sanity_figures, train_generator
@@ -155,16 +154,6 @@ def test_the_score_follows_from_the_clean_vector():
         np.testing.assert_allclose(to_score(x, q, t), -noise / np.sqrt(1 - g * g), rtol=1e-9)
 
 
-def test_noise_belongs_to_the_index():
-    noise = index_noise(np.array([3, 2**62, 3]), 5, 8)
-    assert noise.shape == (5, 3, 8)
-    np.testing.assert_array_equal(noise[:, 0], noise[:, 2])
-    np.testing.assert_array_equal(index_noise(np.array([2**62]), 5, 8)[:, 0], noise[:, 1])
-    assert abs(np.corrcoef(noise[:, 0].ravel(), noise[:, 1].ravel())[0, 1]) < 0.6
-    unit = identity_vectors(np.array([3]), 40)[0]  # not the identity vector again
-    assert abs(np.corrcoef(unit, noise[:, 0].ravel())[0, 1]) < 0.6
-
-
 @pytest.mark.parametrize(
     ("trainer", "values", "steps"),
     [
@@ -211,23 +200,6 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def generator(trained: Path, seed: int = 0, draw: int = 0, **settings: object):
     values = {"name": "idmap_mlp", **settings}
     return load_generator(values, run_of("system.yaml", seed, draw, generator=trained))
-
-
-def test_a_key_has_one_voice_and_keys_have_different_ones(trained):
-    keys = [VoiceKey("utt", ("test", f"u{i}")) for i in range(30)]
-    made = generator(trained)
-    vectors, rows = made.generate_many(keys)
-    indices = [int(row["identity_index"]) for row in rows]
-    assert len(set(indices)) == 30 and min(indices) >= 12  # none of the training speakers
-    y, row = generator(trained).generate(Wanted(keys[3]))
-    assert row == pytest.approx(rows[3], abs=2e-4)
-    np.testing.assert_allclose(y, vectors[3], rtol=1e-4, atol=1e-4)
-    assert made.is_random and made.needs == ("generator",) == describe_generator(
-        {"name": "idmap_mlp"}, "x"
-    )
-    others = [generator(trained, seed, draw) for seed in (0, 1) for draw in (0, 1)]
-    other = {str(one.generate(Wanted(keys[0]))[1]) for one in others}
-    assert len(other) == 4
 
 
 def test_what_cannot_be_had_is_said(trained):

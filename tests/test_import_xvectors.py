@@ -1,6 +1,5 @@
 """x-vectors of another toolkit: steps/import_xvectors.py, `given:<folder>`, and egs/vpc2020."""
 
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -94,11 +93,3 @@ def test_public_xvectors_are_prepared_and_compared(tmp_path):
     ran = run_words([*command, "--voice-encoder", "given:nowhere"], None, cwd=recipe)
     assert ran.returncode != 0
     assert "given:nowhere: no such folder" in ran.stderr
-
-
-def test_a_set_that_is_missing_is_named(tmp_path):
-    write_corpus(tmp_path / "corpus")
-    shutil.rmtree(tmp_path / "corpus/xvectors" / SETS[1])
-    recipe = make_recipe(tmp_path / "recipe", "vpc2020")
-    ran = run_words(["./prepare.sh", "--corpus", str(tmp_path / "corpus")], 2, cwd=recipe)
-    assert f"xvectors/{SETS[1]}: no such folder" in ran.stderr

@@ -58,13 +58,6 @@ def test_logs_have_kaldis_head_and_foot(run, tmp_path):
     )
 
 
-def test_words_reach_the_command_as_they_are(run, tmp_path):
-    """run.pl wraps words in quotes: both quote types break, `$x` expands."""
-    words = ["a b", 'it\'s "so"', "$HOME `id` $(id)", "*", "", "\\|", ";", "é\n"]
-    run("x.log", *PRINT_ARGUMENTS, *words, status=0)
-    assert repr(words) in (tmp_path / "x.log").read_text()
-
-
 def test_job_is_replaced_as_a_token_only(run, tmp_path):
     """run.pl turns /data/MYJOBS/ into /data/MY1S/."""
     words = "/data/MYJOBS/x JOBS split2/JOB x_JOB.ark a{JOB}b JOB $JOB ${JOB}"
@@ -97,13 +90,6 @@ def test_option_typos_are_not_swallowed(run, tmp_path, arguments, message):
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
     assert {path.name for path in tmp_path.iterdir()} <= {"conf"}
-
-
-def test_options_and_job_in_either_order(run, tmp_path):
-    (tmp_path / "c.conf").symlink_to(ROOT / "egs/TEMPLATE/conf/slurm.conf")
-    options = ["--mem", "2G", "--num-threads=3", "JOB=1:2", "--time", "1:0:0", "--config", "c.conf"]
-    run(*options, "--gpu", "0", "x.JOB.log", "true", status=0)
-    assert "threads=3" in (tmp_path / "x.2.log").read_text()
 
 
 def test_a_failure_shows_the_first_failing_log_and_starts_no_more_jobs(run, launcher, tmp_path):

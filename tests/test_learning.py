@@ -117,11 +117,3 @@ def test_checkpoints_of_others_are_refused_by_name(tmp_path):
 def test_a_worker_that_fails_says_why(tmp_path):
     with pytest.raises(ValueError, match="no such utterance"):
         run(tmp_path, Line(fail_at=5), n_workers=1)
-
-
-def test_how_often_it_is_saved_does_not_make_it_another_training():
-    def of(**more: object) -> str:
-        return identity({"training": {"steps": 3, "valid_every": 5, **more}}, 0, b"x")
-
-    assert of(checkpoint_every=1, log_every=2) == of(checkpoint_every=7)
-    assert of() != of(steps=4) and of() != of(valid_every=4)

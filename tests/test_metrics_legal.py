@@ -165,16 +165,6 @@ def test_stable_pseudo_voices_are_singled_out_but_not_linked() -> None:
     assert np.mean([f[LINK] for f in figures]) == pytest.approx(0.1, abs=4 * 0.3 / math.sqrt(200))
 
 
-def test_longer_conversations_help_the_attacker() -> None:
-    enrol, trial = people(7, 12, 40, 3.0)
-    figures = legal_metrics(enrol, trial, lengths=[1, 3, 10])
-    for kind in ("linkability", "singling_out"):
-        one, three, ten = (
-            figures[key(f"legal_{kind}", recordings=length)] for length in (1, 3, 10)
-        )
-        assert one < three < ten
-
-
 def test_ties_link_nobody() -> None:
     """A system that makes all voices equal; the package by itself would report Linkability 1."""
     same = np.random.default_rng(0).standard_normal(512)

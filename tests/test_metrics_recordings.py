@@ -123,16 +123,6 @@ def test_figures_of_few_enrolled_recordings_are_those_of_their_scores() -> None:
     assert found["eer_1_enrolled"] > found["eer_3_enrolled"] + 0.1
 
 
-def test_more_recordings_tell_more() -> None:
-    trials, score, people = made_up(5, 0.7, 1.0)
-    found = recordings(trials, score, people, n_bootstrap=50)
-    eers = [found[key("eer_normalised", recordings=length)] for length in ("1", "3", "10")]
-    assert eers == sorted(eers, reverse=True) and eers[0] > eers[2] + 0.1
-    low, high = found["intervals"]["eer_normalised_3_recordings"]
-    assert low < found["eer_normalised_3_recordings"] < high
-    assert found["p_value_eer"] <= 0.02 and found["p_value_named"] <= 0.02
-
-
 def disclosure(rank: np.ndarray, weight: np.ndarray, n_models: int) -> tuple[float, float]:
     mean, worst = disclosures(rank, weight[None], n_models)
     return float(mean[0]), float(worst[0])

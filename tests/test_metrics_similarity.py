@@ -185,12 +185,6 @@ def test_order_of_lines_does_not_matter():
         assert again[name] == pytest.approx(found[name], abs=1e-12)
 
 
-def test_deid_may_be_negative_and_is_not_clipped():
-    rows = example(leak=8.0)
-    rows["oo"], rows["op"] = [(a, b, x / 4) for a, b, x in rows["oo"]], rows["op"]
-    assert report(rows)["deid"] < -0.05
-
-
 def test_originals_that_cannot_be_told_apart_leave_everything_undefined(caplog):
     rows = example()
     rows["oo"] = [(a, b, 1.0) for a, b, _ in rows["oo"]]

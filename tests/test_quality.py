@@ -15,8 +15,7 @@ from tests.refusals import refuses, refuses_words
 from tests.utility import compute_quality
 from tests.world import RATE, voice, write_speech
 from utils.cli import LossError
-from utils.datadir import load_data_dir, write_data_dir
-from utils.parts import merge_parts, split_data_dir
+from utils.datadir import write_data_dir
 
 
 def buzz(seconds: float = 1.0) -> np.ndarray:
@@ -105,18 +104,6 @@ def test_programs_say_what_has_no_score(data, capsys):
     assert figures["n_undefined_original"] == {"silent": 1}
     assert figures["mos_drop"] == 0  # the two that are left are the same audio
     assert set(figures["intervals"]) == {"mos", "mos_original", "mos_drop"}
-
-
-@pytest.mark.slow
-def test_jobs_change_no_byte(data):
-    original = load_data_dir(data / "o")
-    for n in (1, 2):
-        parts, out = split_data_dir(original, n), data / f"out{n}"
-        for part in range(1, parts + 1):
-            words = (data / f"o/split{parts}/{part}", data / "o", out / f"split{parts}/{part}")
-            assert estimate_quality([*map(str, words)]) == 0
-        merge_parts(out, parts)
-    assert (data / "out1/quality").read_bytes() == (data / "out2/quality").read_bytes()
 
 
 def test_what_cannot_be_read_is_a_loss_not_a_score(data):

@@ -59,20 +59,6 @@ def jobs(slurm: dict[str, str], name: str, states: str = "all") -> list[str]:
     return subprocess.run(words, env=slurm, capture_output=True, text=True).stdout.split()
 
 
-def test_a_cancelled_task_is_noticed(start, slurm, tmp_path):
-    """slurm.pl had not noticed a cancelled job after 200 s."""
-    with start(
-        "JOB=1:2", "log/cancelled.JOB.log", "bash", "-c", "sleep $((3600 * (JOB - 1)))"
-    ) as run:
-        wait_for(lambda: (tmp_path / "log/cancelled.2.log").exists())
-        subprocess.run(["scancel", f"{jobs(slurm, 'cancelled.all')[0]}_2"], env=slurm, check=True)
-        _, errors = run.communicate(timeout=LIMIT)
-    assert run.returncode == 1
-    assert "1 / 2 failed (2: CANCELLED), log is in log/cancelled.*.log" in errors
-    assert "CANCELLED: somebody cancelled it" in errors
-    assert "# Ended (code 143)" in (tmp_path / "log/cancelled.2.log").read_text()
-
-
 @pytest.mark.slow
 def test_what_killed_a_task_together_with_its_launcher_is_named(start, tmp_path):
     """As the kernel does when memory runs out: nothing is left to write the log's end."""

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import soundfile
 import torch
 import yaml
 
@@ -22,7 +21,6 @@ from steps.synthesis.trained import (
     NsfNetwork,
     NsfSynthesiser,
     NsfTraining,
-    apply_filters,
     filter_basis,
     pulse_train,
 )
@@ -30,24 +28,20 @@ from steps.synthesis.training import (
     Adversary,
     Discriminators,
     Judgement,
-    NsfTrainer,
     SpectralLoss,
-    TrainingSpeech,
     adversarial_loss,
     discriminator_loss,
     feature_loss,
     train_synthesiser,
 )
-from steps.synthesis.world import analyse, extract_f0
+from steps.synthesis.world import analyse
 from steps.train_synthesiser import main
-from steps.training.audio import load_training_audio
 from tests import world
 from tests.refusals import refuses
 from tests.world import RATE, assert_same_network, audio_of, voice, write_pool
 from utils.arrays import Float64
 from utils.settings import to_plain
 
-CONF = Path(__file__).resolve().parents[1] / "egs/TEMPLATE/conf/synthesisers"
 N_XVECTOR = 6
 some_target = partial(world.some_target, N_XVECTOR)
 SMALL = NsfLayers(24, dilations=(1, 2), condition=8, bands=40, noise_bands=20, encoder_channels=16)
@@ -103,16 +97,6 @@ def test_filters_are_minimum_phase_and_of_the_magnitude_asked_for():
     bands = np.random.default_rng(0).standard_normal(40)
     response = np.fft.irfft(np.exp(bands @ basis))
     assert np.sum(response[:320] ** 2) > 0.9999 * np.sum(response**2)  # causal
-
-
-def test_filters_of_gain_one_and_open_gates_change_nothing():
-    source = torch.randn(2, 800, generator=torch.Generator().manual_seed(0))
-    flat, gate = torch.zeros(2, 6, 321, dtype=torch.complex64), torch.ones(2, 6)
-    assert torch.allclose(apply_filters(source, flat, gate), source, atol=1e-5)
-    gate[:, 3:] = 0
-    out = apply_filters(source, flat, gate)
-    assert torch.allclose(out[:, :320], source[:, :320], atol=1e-5)
-    assert out[:, 480:].abs().max() < 1e-6  # rounding of the FFT
 
 
 def test_content_knows_neither_level_nor_channel():
@@ -187,17 +171,6 @@ def test_adversarial_losses_by_hand():
     assert float(feature_loss(verdict(1, 0), verdict(0, 0))) == pytest.approx(1.0 + 0.5 + 0.5)
 
 
-@pytest.mark.slow
-def test_training_lowers_the_loss(pool):
-    audio = audio_of(pool)
-    trainer = NsfTrainer(TrainingSpeech.load(pool, audio, NSF, 0), audio.speakers, [])
-    trainer.valid = trainer.make(1000)
-    before = trainer.validate()["valid_log_mel"]
-    for step in range(30):
-        trainer.learn(step)
-    assert trainer.validate()["valid_log_mel"] < 0.6 * before
-
-
 BOTTLENECK = replace(
     NSF, network=replace(SMALL, bottleneck=4), augmentation=NsfAugmentation(adversary=0.5)
 )
@@ -228,37 +201,6 @@ WAVES: dict[str, Callable[[], Float64]] = {
 }
 
 
-@pytest.mark.parametrize("name", WAVES)
-def test_odd_signals_are_converted(trained, name):
-    wave, synthesiser = WAVES[name](), load_synthesiser(trained)
-    assert type(synthesiser) is NsfSynthesiser
-    out = synthesiser.convert(wave, some_target(), keep)
-    assert out.shape == wave.shape and out.dtype == np.float64
-    assert np.isfinite(out).all()
-    assert 0 < np.abs(out).max() <= 0.99 + 1e-9
-
-
-def test_equal_input_gives_equal_bits_and_the_speaker_counts(trained):
-    wave, target = voice(0.5, 120, 500), some_target()
-    first, again, longer, other = (
-        load_synthesiser(trained).convert(wave, replace(target, xvector=x), keep)
-        for x in (target.xvector, target.xvector, 7 * target.xvector, -target.xvector)
-    )
-    assert np.array_equal(first, again)
-    assert np.allclose(longer, first, atol=1e-5)  # the length of the x-vector does not count
-    assert not np.allclose(other, first, atol=1e-5)
-
-
-@pytest.mark.parametrize("factor", [0.7, 1.0, 1.5])
-def test_the_pitch_of_the_output_is_the_one_given(trained, factor):
-    wave = voice(1.0, 140, 520)
-    out = load_synthesiser(trained).convert(wave, some_target(), lambda f0: f0 * factor)
-    wanted, found = extract_f0(wave) * factor, extract_f0(out)
-    both = (wanted > 0) & (found > 0)
-    assert both.sum() > 60
-    assert np.median(np.abs(found[both] / wanted[both] - 1)) < 0.02
-
-
 def test_the_content_is_seen_through_the_warp_of_the_target(trained):
     synthesiser, wave = load_synthesiser(trained), voice(0.5, 130, 500)
     plain = synthesiser.convert(wave, some_target(), keep)
@@ -267,15 +209,6 @@ def test_the_content_is_seen_through_the_warp_of_the_target(trained):
     # Without a change of the axis the matrix is that of a cosine series read where it was.
     assert np.allclose(synthesiser.convert(wave, same, keep), plain, atol=1e-3)
     assert not np.allclose(synthesiser.convert(wave, moved, keep), plain, atol=1e-2)
-
-
-def test_blocks_change_nothing(trained, monkeypatch):
-    synthesiser, wave = load_synthesiser(trained), voice(1.3, 120, 500)
-    whole = synthesiser.convert(wave, some_target(), keep)
-    for size in (1, 50):
-        monkeypatch.setattr("steps.synthesis.trained.BLOCK", size)
-        parts = synthesiser.convert(wave, some_target(), keep)
-        assert np.allclose(parts, whole, atol=1e-4 * np.abs(whole).max())
 
 
 def test_silence_stays_silence(trained):
@@ -297,11 +230,3 @@ def test_foreign_xvectors_weights_and_folders_are_refused(trained, tmp_path):
     shutil.copy(trained / "synthesiser.yaml", tmp_path)
     torch.save(NsfNetwork(NsfLayers(), 20, 4).state_dict(), tmp_path / "final.pt")
     refuses("not the weights", load_synthesiser, tmp_path)
-
-
-def test_a_pool_of_other_data_is_refused(pool, tmp_path):
-    soundfile.write(tmp_path / "a.wav", voice(0.6, 120, 500), RATE)
-    wav = {"s0-9": str(tmp_path / "a.wav"), "s1-1": f"{pool}/s1.wav"}
-    utt2spk = {"s0-9": "s0", "s1-1": "s1"}
-    audio = load_training_audio(wav, utt2spk, cache_gb=1.0, minimum_seconds=0.5)
-    refuses("s0-9 is not in it", TrainingSpeech.load, pool, audio, NSF, 0)

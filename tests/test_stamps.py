@@ -60,13 +60,6 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_finished_step_is_up_to_date_until_a_configuration_changes(work):
-    make(Path("exp/a"), ["tool", "conf.yaml"])
-    assert why("exp/a", "tool", "conf.yaml") is None
-    Path("conf.yaml").write_text("alpha: 0.7\n")
-    assert why("exp/a", "tool", "conf.yaml") == "conf.yaml changed"
-
-
 def test_options_count_unless_they_cannot_change_a_result(work):
     make(Path("a"), ["tool", "--dim", "1", "conf.yaml"])
     changed = "the command changed from: --dim 1 to: --dim 2"
@@ -213,42 +206,6 @@ def test_the_code_of_a_system_that_a_registry_names_in_a_string_counts():
     """Systems are loaded when asked for; a change in kNN-VC left its old speech up to date."""
     found = stamps._project_imports(ast.parse('KINDS = {"knn": "steps.anonymisers.knn_vc:K"}'))
     assert stamps.ROOT / "steps/anonymisers/knn_vc.py" in found
-
-
-def test_several_outputs_are_stamped_together(work):
-    step = stamps.Step(["x", "y"], ["tool"])
-    step.begin()
-    for out in step.outs:
-        out.mkdir()
-    step.finish()
-    assert step.why() is None
-    Path("y/.done").unlink()
-    assert step.why() == "not made yet"
-
-
-def test_a_corpus_is_listed_once(work, monkeypatch):
-    """A million files were listed once for each output, once more to begin, and once to finish."""
-    listed: list[Path] = []
-    digest = stamps.digest_path
-
-    def count(path: Path) -> str:
-        listed.append(path)
-        return digest(path)
-
-    monkeypatch.setattr(stamps, "digest_path", count)
-    (work / "corpus").mkdir()
-    step = ["data/x", "--also", "data/y", "--", "prepare", "--corpus", "corpus"]
-    for seed in ("0", "1"):  # made, and made anew
-        listed.clear()
-        began = step_of([*step, seed])
-        assert began.why() is not None
-        began.begin()
-        for out in ("x", "y"):
-            (work / "data" / out).mkdir(parents=True)
-        began.finish()
-        assert listed == [Path("corpus")]
-        assert is_current([*step, seed])
-        assert listed == [Path("corpus")] * 2
 
 
 def test_an_scp_stands_for_what_it_names(work):

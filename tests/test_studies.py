@@ -18,7 +18,7 @@ from local.report.frame import METRICS, WHERE, with_numbers
 from local.report.gather import tabulate as tabulate_figures
 from local.report.tables import SPECS, tabulate
 from steps.join_xvectors import main as join
-from tests.recipes import TEMPLATE, copy_world, make_corpus_folder, run_recipe, take_systems
+from tests.recipes import TEMPLATE, copy_world, run_recipe, take_systems
 from tests.refusals import refuses
 from tests.report_rows import Figure, named, read_table
 from utils.archives import read_vectors, write_archive
@@ -171,18 +171,6 @@ def study(world: Path, folder: Path, script: str, *systems: str) -> Path:
     return folder
 
 
-def test_two_systems_may_be_of_one_folder(tmp_path: Path) -> None:
-    make_corpus_folder(tmp_path)
-    (tmp_path / "nist.sh").symlink_to(TEMPLATE / "nist.sh")
-    for name in ("train", "small_test_enrolls", "small_test_trials_f", "small_test_trials_m"):
-        (tmp_path / "data" / name).mkdir(parents=True)
-    for name in ("p1", "p2"):
-        (tmp_path / name).mkdir()
-    asked = ("--dry-run", "--systems=", "--external", "a=p1,p2 b=p1", "--stage", "5")
-    planned = run_recipe(tmp_path, *asked, script="nist.sh")
-    assert "dry run: 1 of 1 steps would be made" in planned.stdout
-
-
 @pytest.mark.slow
 def test_the_nist_suite_on_a_small_corpus(world: Path, tmp_path: Path) -> None:
     """It trained the encoder of the recipe anew: it named its own sets to be unseen."""
@@ -215,6 +203,7 @@ def test_the_nist_suite_on_a_small_corpus(world: Path, tmp_path: Path) -> None:
     assert keep_results([str(results), str(tmp_path / "kept"), "--name", f"{folder}=WORK"]) == 0
     assert (tmp_path / "kept/command.txt").read_text().startswith("./nist.sh --evaluators ")
     text = (results / "RESULTS.md").read_text()
+    assert "Seo et al. 2025: VOXLET" in (results / "paper.txt").read_text()
     assert "| *Seo et al. 2025: VOXLET* | 0.373 | 158 | 50.6 | 49.9 |" in text
     # Above chance: (0.875 - 0.459) / (1 - 0.459) and (0.502 - 0.212) / (1 - 0.212).
     assert "| *Seo et al. 2025: Baseline (kNN-VC)* | 0.875 | 0.005 | 0.502 | 76.9 | 36.8 |" in text

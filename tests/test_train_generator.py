@@ -108,21 +108,6 @@ def test_a_training_is_prolonged_and_its_table_is_readable(tmp_path):
     )
 
 
-def test_another_training_in_the_same_folder_is_refused(tmp_path):
-    train_generator(MLP, "conf", data(), tmp_path, seed=0)
-    alpha = {**MLP, "training": {**MLP["training"], "alpha": 1.0}}
-    for values, training, seed in ((MLP, data(), 1), (MLP, data(each=5), 0), (alpha, data(), 0)):
-        refuses(
-            "of a training with other settings, seed or data",
-            train_generator,
-            values,
-            "conf",
-            training,
-            tmp_path,
-            seed=seed,
-        )
-
-
 def test_norms_out_of_bounds_fail_loudly(tmp_path):
     values = {**DIFF, "training": {**steps(DIFF, 20)["training"], "learning_rate": 0.3}}
     refuses(

@@ -7,14 +7,12 @@ import pytest
 
 from tests.refusals import refuses
 from utils.trials import (
-    Ids,
     Scores,
     Trials,
     join_scores,
     read_scores,
     read_trials,
     write_scores,
-    write_trials,
 )
 
 
@@ -23,40 +21,11 @@ def write(path: Path, content: str | bytes) -> Path:
     return path
 
 
-def test_ids_are_opaque_and_any_run_of_blanks_separates(tmp_path):
-    trials = read_trials(
-        write(tmp_path / "trials", "NA  007\ttarget\n 1e3\t \t007 nontarget \nnull 7 nontarget"
-              "\nZoë Ωμέγα target\n")
-    )  # fmt: skip
-    assert list(trials.enrol) == ["NA", "1e3", "null", "Zoë"]
-    assert list(trials.trial) == ["007", "007", "7", "Ωμέγα"]
-    assert trials.target.tolist() == [True, False, False, True]
-    scores = read_scores(
-        write(tmp_path / "scores", "null 7 -1e-3\n1e3 007 +2.5\nNA 007 -800\n7 NA 1\nZoë Ωμέγα 0\n")
-    )
-    assert join_scores(trials, scores).tolist() == [-800.0, 2.5, -0.001, 0.0]
-
-
 def test_pairs_are_joined_by_both_ids_not_by_their_concatenation(tmp_path):
     """Conventions 1.9: a dictionary keyed on the two ids run together confuses ab+c with a+bc."""
     trials = read_trials(write(tmp_path / "trials", "ab c target\na bc nontarget\n"))
     scores = read_scores(write(tmp_path / "scores", "a bc 1\nab c 2\n"))
     assert join_scores(trials, scores).tolist() == [2.0, 1.0]
-
-
-def test_join_does_not_depend_on_line_order(tmp_path):
-    """Conventions 2, no. 10 and 16: labels pasted to scores by line number shift unnoticed."""
-    rng = np.random.default_rng(0)
-    pairs = [(f"s{i}", f"u{j}") for i in range(20) for j in range(30)]
-    value = {pair: float(rng.normal()) for pair in pairs}
-    wanted = [pairs[i] for i in rng.permutation(len(pairs))[:400]]
-    trials = Trials([e for e, _ in wanted], [t for _, t in wanted], np.arange(400) % 2 == 0)
-    write_trials(tmp_path / "trials", trials)
-    shuffled = [pairs[i] for i in rng.permutation(len(pairs))]
-    write(tmp_path / "scores", "".join(f"{e} {t} {value[e, t]!r}\n" for e, t in shuffled))
-    read = read_trials(tmp_path / "trials")
-    joined = join_scores(read, read_scores(tmp_path / "scores"))
-    assert joined.tolist() == [value[pair] for pair in zip(read.enrol, read.trial, strict=True)]
 
 
 def test_scores_that_are_no_trials_are_left_out_with_a_count(tmp_path, caplog):
@@ -158,13 +127,6 @@ def test_written_scores_are_sorted_and_read_back_exactly(tmp_path):
 def test_nothing_is_written_that_could_not_be_read(tmp_path, enrol, trial, score, fault):
     refuses(fault, write_scores, tmp_path / "scores", Scores(enrol, trial, np.array(score)))
     assert not list(tmp_path.iterdir())
-
-
-def test_a_column_of_ids_behaves_as_a_list():
-    ids = Ids.of(["b", "a", "b"])
-    assert list(ids) == ["b", "a", "b"] and len(ids) == 3
-    assert (ids[1], ids[-1]) == ("a", "b") and "a" in ids and "c" not in ids
-    assert Ids.of(ids) is ids
 
 
 def distances(

@@ -23,7 +23,7 @@ from steps.synthesis.base import ContentChange, Target
 from steps.synthesis.f0 import F0Stats, compute_f0_stats, mix_f0_stats
 from steps.synthesis.matching import WorldSynthesiser
 from steps.synthesis.voices import VoicePool, match_vectors
-from steps.synthesis.world import analyse, extract_f0, synthesise
+from steps.synthesis.world import analyse, synthesise
 from tests.refusals import refuses
 from tests.world import (
     ODD_SIGNALS,
@@ -154,55 +154,6 @@ def test_acceptance_11_own_frames_give_the_source_back(pool):
     assert np.sqrt(np.mean((got - own)[samples] ** 2) / np.mean(own[samples] ** 2)) > 0.3
 
 
-def test_levels(load):
-    """Who shares a pseudo-speaker: an utterance, a speaker of a set, a speaker, everybody."""
-    one, two = source("s1"), source("s2")
-    got = {}
-    for level in ("utt", "spk", "perm", "const"):
-        # 2 of 5 speakers: one pair in ten is alike by chance, and none with this seed
-        system = load(RANDOM + f"level: {level}\n", seed=4)
-        assert system.level == level
-        places = [(one, "a", "u1"), (one, "a", "u2"), (one, "b", "u1"), (two, "a", "u3")]
-        got[level] = [pseudo(system, who, *where).info["pseudo"] for who, *where in places]
-    assert len(set(got["utt"])) == 4
-    assert got["spk"][0] == got["spk"][1]
-    assert len(set(got["spk"])) == 3
-    assert got["perm"][0] == got["perm"][1] == got["perm"][2] != got["perm"][3]
-    assert len(set(got["const"])) == 1
-
-
-def test_a_pseudo_speaker_is_made_once(load):
-    system = load(FARTHEST)
-    first = pseudo(system, source())
-    assert pseudo(system, source(), "set", "s1-2") is first
-    again = load(FARTHEST)
-    assert np.array_equal(pseudo(again, source()).target.xvector, first.target.xvector)
-    assert system.is_random
-    other = [pseudo(load(FARTHEST, draw=d), source()).info["speakers"] for d in range(24)]
-    assert len(set(other)) == 3  # 2 of 3 candidates
-
-
-@pytest.mark.parametrize(("policy", "expected"), [("same", "f"), ("other", "m")])
-def test_gender_of_the_voices(load, policy, expected):
-    made = pseudo(load(FARTHEST + f"gender: {policy}\n"), source(gender="f"))
-    assert made.info["target_gender"] == expected
-    chosen = str(made.info["speakers"]).split(",")
-    assert {GENDERS[name] for name in (*made.target.voices, *chosen)} == {expected}
-
-
-def test_random_gender_is_drawn_once_a_speaker(load):
-    system = load(RANDOM + "gender: random\nlevel: utt\n")
-    genders = {
-        number: {
-            pseudo(system, source(f"s{number}"), "set", f"u{utt}").info["target_gender"]
-            for utt in range(4)
-        }
-        for number in range(24)
-    }
-    assert all(len(drawn) == 1 for drawn in genders.values())
-    assert 6 <= sum(drawn == {"f"} for drawn in genders.values()) <= 18
-
-
 def test_a_source_in_the_pool_is_never_his_own_voice(load, pool):
     vectors = dict(zip(VoicePool.load(pool).speakers, VoicePool.load(pool).xvectors, strict=True))
     nearest = FARTHEST.replace("farthest", "nearest").replace("averaged: 2", "averaged: 3")
@@ -240,25 +191,6 @@ def test_f0_of_the_target_is_that_of_the_averaged_speakers(load, pool):
     assert len(stats) == 2
     assert made.target.f0.mean == pytest.approx(np.mean([s.mean for s in stats]))
     assert made.target.f0.sd == pytest.approx(np.sqrt(np.mean([s.sd**2 for s in stats])))
-
-
-def test_f0_none_keeps_the_contour_and_linear_moves_it(load):
-    wave = say(60, 130, 2.0)
-    own = extract_f0(wave)
-    who = source(gender="f", f0=compute_f0_stats([own]))
-    kept, _ = load(FARTHEST).transform(wave, key(), who)
-    assert len(kept) == len(wave)
-    got = extract_f0(kept)
-    both = (own > 0) & (got > 0)
-    assert both.mean() > 0.5
-    assert np.median(np.abs(got[both] / own[both] - 1)) < 0.01
-    for change in ("linear", "percentile"):
-        system = load(FARTHEST + f"f0: {change}\n")
-        target = pseudo(system, who).target.f0
-        assert abs(target.mean - who.f0.mean) > 0.3  # from 130 Hz to about 210
-        moved, _ = system.transform(wave, key(), who)
-        result = compute_f0_stats([extract_f0(moved)])
-        assert result.mean == pytest.approx(target.mean, abs=0.02)
 
 
 def test_no_voiced_frame_leaves_f0_and_is_noted_once(load):
@@ -326,23 +258,6 @@ def write_xvectors(folder: Path, speakers: list[str], seed: int) -> Path:
     rng = np.random.default_rng(seed)
     write_archive(folder / "spk_xvector", {speaker: rng.standard_normal(6) for speaker in speakers})
     return folder
-
-
-def test_perm_gives_enrolment_and_trials_one_voice(make_data_dir, pool, tmp_path):
-    """The two sets know different things of a speaker; the first folder counts for both."""
-    conf = tmp_path / "perm.yaml"
-    conf.write_text(FARTHEST + "level: perm\n")
-    data = make_data_dir(tmp_path / "data", {"s1": 2, "s2": 1})
-    folders = [write_xvectors(tmp_path / f"x{n}", ["s1", "s2"], n) for n in range(2)]
-    both = [word for folder in folders for word in ("--xvectors", folder)]
-    got = [
-        run(conf, data, tmp_path / name, pool, "--dataset", name, *both)
-        for name in ("enrolls", "trials")
-    ]
-    assert got[0] == got[1]
-    assert got[0]["s1-000"] == got[0]["s1-001"]
-    alone = [run(conf, data, tmp_path / "o", pool, "--xvectors", folder) for folder in folders]
-    assert got[0] == alone[0] != alone[1]
 
 
 def test_same_bits_whatever_the_order_and_the_parts(make_data_dir, pool, tmp_path):
@@ -444,19 +359,6 @@ def test_what_generator_and_synthesiser_are_given(pool, put_together):
         target.f0.mean + scale * (np.log([100.0, 200.0]) - stats.mean)
     )
     assert "neural source-filter" in system.settings()["note"]
-
-
-def test_trained_folders_are_asked_for_by_option(pool, tmp_path):
-    """The need "synthesiser:nsf_mini" was looked up under its whole name."""
-    path = tmp_path / "x.yaml"
-    path.write_text(FARTHEST + "synthesiser: nsf_mini\n")
-    refuses("needs --synthesiser DIR", load_anonymiser, path, resources=Resources(pool, (pool,)))
-    refuses(
-        r"synthesiser\.yaml: is missing",
-        load_anonymiser,
-        path,
-        resources=Resources(pool, (pool,), synthesiser=tmp_path),
-    )
 
 
 def test_a_leak_mixes_the_own_vector_into_the_pseudo_speaker_s(put_together):

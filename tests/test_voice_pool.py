@@ -8,11 +8,10 @@ import pytest
 from steps.make_voice_pool import main
 from steps.synthesis import voices
 from steps.synthesis.f0 import compute_f0_stats
-from steps.synthesis.voices import VoicePool, loud_frames, match_vectors
+from steps.synthesis.voices import VoicePool, match_vectors
 from steps.synthesis.world import SILENCE
 from tests.refusals import refuses
 from utils.archives import ObjectReader, write_archive
-from utils.cli import LossError
 
 SPEAKERS = {"s1": 2, "s2": 1, "t-3": 1}
 UTTS = ("s1-000", "s1-001", "s2-000", "t-3-000")
@@ -65,15 +64,6 @@ def test_a_pool(sources, tmp_path, capsys):
     np.testing.assert_allclose(got.match, match, atol=1e-5)
 
 
-def test_a_pool_in_the_folder_of_its_frames_is_the_same(sources, tmp_path):
-    other = make(sources, tmp_path / "pool")
-    before = (sources[0] / "world.scp").read_text()
-    same = make(sources, sources[0])
-    assert (sources[0] / "world.scp").read_text() == before
-    for speaker in other.speakers:
-        np.testing.assert_array_equal(same.frames(speaker).envelope, other.frames(speaker).envelope)
-
-
 def test_match_vectors_by_hand():
     rng = np.random.default_rng(5)
     codes = 3 * rng.standard_normal((20, 40)) + 7
@@ -92,20 +82,6 @@ def test_match_vectors_by_hand():
     changed[:, 0] += 9
     changed[:, 25:] = 0
     np.testing.assert_array_equal(match_vectors(changed), match)
-
-
-def test_match_vectors_of_hardly_anything():
-    for n in (1, 2, 5):
-        assert match_vectors(np.full((n, 40), 0.3)).tolist() == [[0.0] * 72] * n
-
-
-def test_loud_frames():
-    codes = np.zeros((20, 40))
-    codes[:, 0] = np.arange(20)[::-1]
-    assert loud_frames(codes).tolist() == list(range(17))  # 15 % of 20 are 3
-    assert loud_frames(codes[:6]).tolist() == list(range(6))  # 0.9 is none
-    codes[5:, 0] = -36.0
-    assert loud_frames(codes).tolist() == [0, 1, 2, 3, 4]  # digital silence is never a target
 
 
 def test_only_the_speakers_used_last_stay_in_memory(sources, tmp_path, monkeypatch):
@@ -140,27 +116,6 @@ def test_a_pool_without_genders_says_so_when_asked(sources, tmp_path):
     refuses(r"spk2gender: the gender of s1 is not there", pool.gender, "s1")
 
 
-def test_losses(sources, tmp_path, capsys):
-    world, *_ = sources
-    write_archive(world / "world", {utt: frames(utt) for utt in ("s1-000", "t-3-000")})
-    refuses(
-        r"2 of 4 utterances .* s1-001\); --allow-loss is 0",
-        make,
-        sources,
-        tmp_path / "pool",
-        kind=LossError,
-    )
-    assert not (tmp_path / "pool").exists()
-    pool = make(sources, tmp_path / "pool", "--allow-loss", "2")
-    assert "written 2 voices, 68 frames that are not quiet / skipped 2 utterances, 1 voices" in (
-        capsys.readouterr().out
-    )
-    assert pool.speakers == ("s1", "t-3")
-    assert pool.xvectors[1].tolist() == [2.0] * 3
-    write_archive(world / "world", {"other": frames("other")})
-    refuses("4 of 4", make, sources, tmp_path / "pool", "--allow-loss", "9", kind=LossError)
-
-
 def test_making_of_bad_input(sources, tmp_path):
     world, _, xvectors = sources
     write_archive(xvectors / "spk_xvector", {"s1": np.ones(3), "t-3": np.ones(3)})
@@ -179,21 +134,6 @@ def test_making_of_bad_input(sources, tmp_path):
     assert not (tmp_path / "pool").exists()
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("spk2utt", "spk2utt: is missing; make it with steps/make_voice_pool.py"),
-        ("world.scp", "world.scp: is missing"),
-        ("spk_xvector.scp", "spk_xvector.scp: is missing"),
-        ("spk_f0.scp", "spk_f0.scp: is missing"),
-    ],
-)  # fmt: skip
-def test_a_pool_that_lacks_a_file(name, message, sources, tmp_path):
-    make(sources, tmp_path / "pool")
-    (tmp_path / "pool" / name).unlink()
-    refuses(message, VoicePool.load, tmp_path / "pool")
-
-
 def test_a_pool_that_was_damaged(sources, tmp_path):
     out = tmp_path / "pool"
     make(sources, out)
@@ -203,25 +143,6 @@ def test_a_pool_that_was_damaged(sources, tmp_path):
     refuses(r"world.scp: s1-000 is not in it", pool.frames, "s1")
     write_archive(out / "spk_xvector", {"s1": np.ones(3)})
     refuses(r"spk_xvector.scp: s2 is not in it", VoicePool.load, out)
-
-
-def test_single_objects_of_an_archive(tmp_path):
-    write_archive(tmp_path / "m", {"a": np.arange(6.0).reshape(3, 2), "b": np.ones((1, 2))})
-    reader = ObjectReader(tmp_path / "m.scp")
-    assert list(reader) == ["a", "b"]
-    assert reader.matrix("b").tolist() == [[1.0, 1.0]]
-    assert reader.matrix("a").tolist() == [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]]
-    refuses("a: a 3 x 2 matrix where a vector is expected", reader.vector, "a")
-    refuses(r"m.scp: c is not in it", reader.matrix, "c")
-    entry = dict(line.split() for line in (tmp_path / "m.scp").read_text().splitlines())["a"]
-    ruined = tmp_path / "ruined.scp"
-    ruined.write_text(f"cut {entry}[1:2]\ngone {tmp_path}/no.ark:2\npipe echo x |\n")
-    reader = ObjectReader(ruined)
-    assert reader.matrix("cut").tolist() == [[2.0, 3.0], [4.0, 5.0]]
-    refuses(r"ruined.scp: gone: .*no.ark: cannot be read", reader.matrix, "gone")
-    refuses("is a pipe, which would run a command; refused", reader.matrix, "pipe")
-    write_archive(tmp_path / "n", {"a": np.full((2, 2), np.nan)})
-    refuses("not a finite number", ObjectReader(tmp_path / "n.scp").matrix, "a")
 
 
 def test_digital_silence_around_speech_does_not_move_its_match_vectors():

@@ -11,23 +11,17 @@ from scipy.signal import lfilter
 from steps.anonymise import main as anonymise
 from steps.anonymisers.registry import describe_system, load_anonymiser
 from steps.extract_f0 import main as extract_f0_program
-from steps.extract_world import main as extract_world_program
-from steps.sources import SourceSpeaker, VoiceKey
 from steps.synthesis.f0 import unbroken
 from steps.synthesis.world import (
-    CODE_DIM,
     HOP,
     WorldFrames,
     analyse,
     analyse_finely,
     extract_f0,
-    pack,
     silent_frames,
     synthesise,
-    unpack,
 )
 from tests.refusals import refuses
-from utils.archives import ObjectReader, read_vectors
 
 COPY = Path(__file__).resolve().parents[1] / "egs/TEMPLATE/conf/systems/copy.yaml"
 RATE = 16000
@@ -93,22 +87,6 @@ def test_mains_hum_is_not_taken_for_a_voice(mains):
     assert np.count_nonzero((f0 > 0) & (f0 < 100)) == 0
 
 
-@pytest.mark.parametrize(
-    "n", [1, 2, 79, 80, 159, 160, 161, 479, 800, 801, 1000, 3199, 3200, 3201, 8000, 15999, 16000]
-)
-def test_frames_and_samples_are_as_many_as_they_should_be(n):
-    for wave in (noise(n), vowel(150.0, 1.0)[:n], np.zeros(n)):
-        frames = analyse(wave)
-        n_frames = 1 + n // HOP
-        assert len(frames) == n_frames
-        assert frames.envelope.shape == (n_frames, CODE_DIM)
-        assert frames.aperiodicity.shape == (n_frames, 1)
-        assert extract_f0(wave).tobytes() == frames.f0.tobytes()
-        out = synthesise(frames, n)
-        assert out.shape == (n,)
-        assert np.isfinite(out).all()
-
-
 def test_unvoiced_speech_stays_noise_of_its_level():
     wave = noise(3200)
     out = copy(wave)
@@ -156,17 +134,6 @@ def test_frames_that_end_early_are_followed_by_silence():
     assert not out[11 * HOP :].any()
 
 
-def test_packing():
-    frames = analyse(vowel(150.0))
-    matrix = pack(frames)
-    assert matrix.shape == (len(frames), 42)
-    assert matrix[:, 0].tolist() == frames.f0.tolist()
-    again = unpack(matrix)
-    for name in ("f0", "envelope", "aperiodicity"):
-        np.testing.assert_array_equal(getattr(again, name), getattr(frames, name))
-    refuses("42 columns are expected", unpack, matrix[:, 1:])
-
-
 @pytest.mark.parametrize("wave", [np.zeros(0), np.array([0.0, np.nan]), np.zeros((2, 2))])
 def test_what_is_no_signal_is_an_error(wave):
     refuses("empty, or holds a sample", analyse, wave)
@@ -187,22 +154,6 @@ def test_what_are_no_frames_is_an_error():
     )
 
 
-def test_the_programs_write_archives(make_data_dir, tmp_path, capsys):
-    data = make_data_dir(tmp_path / "set", {"s1": 2, "s2": 1})
-    soundfile.write(data / "wav/s1-000.wav", vowel(150.0), RATE, subtype="PCM_16")
-    assert extract_f0_program([str(data), str(tmp_path / "f0")]) == 0
-    assert "written 3 contours, 74 frames / skipped 0" in capsys.readouterr().out
-    assert extract_world_program([str(data), str(tmp_path / "world")]) == 0
-    reader = ObjectReader(tmp_path / "f0/f0.scp")
-    contours = {utt: reader.vector(utt) for utt in reader}
-    matrices = ObjectReader(tmp_path / "world/world.scp")
-    assert [*contours] == [*matrices] and contours.keys() == {"s1-000", "s1-001", "s2-000"}
-    for utt, contour in contours.items():
-        np.testing.assert_array_equal(unpack(matrices.matrix(utt)).f0, contour)
-    assert contours["s1-000"][10:40] == pytest.approx(150.0, rel=0.02)
-    assert not (tmp_path / "f0/skipped.txt").exists()
-
-
 @pytest.mark.parametrize("floor, ceiling", [(40, 400), (60, 601), (300, 400), (400, 60)])
 def test_a_range_that_cannot_be_is_an_error(floor, ceiling, make_data_dir, tmp_path):
     data = make_data_dir(tmp_path / "set", {"s1": 1})
@@ -210,15 +161,6 @@ def test_a_range_that_cannot_be_is_an_error(floor, ceiling, make_data_dir, tmp_p
     refuses(
         "--f0-floor, --f0-ceiling", extract_f0_program, [*options, str(data), str(tmp_path / "out")]
     )
-
-
-def test_the_range_is_used(make_data_dir, tmp_path):
-    data = make_data_dir(tmp_path / "set", {"s1": 1})
-    soundfile.write(data / "wav/s1-000.wav", vowel(500.0), RATE, subtype="PCM_16")
-    options = ["--f0-ceiling", "600"]
-    assert extract_f0_program([*options, str(data), str(tmp_path / "out")]) == 0
-    contour = read_vectors(tmp_path / "out/f0.scp")["s1-000"]
-    assert np.median(contour[10:40]) == pytest.approx(500.0, rel=0.02)
 
 
 # --- copy synthesis as a system: nothing but the vocoder ---
@@ -262,14 +204,6 @@ def test_the_program_on_hard_input(make_data_dir, tmp_path):
         assert peak == (31130 if utt not in ("s1-001", "s1-004") else 0)  # 0.95 of full scale
     late = soundfile.read(out / "wav/s1-003.wav", dtype="int16")[0]
     assert not late[:1200].any()
-
-
-def test_its_settings(tmp_path):
-    assert load_anonymiser(conf(tmp_path, "peak: 0.5\n")).output.peak == 0.5
-    _, info = load_anonymiser(conf(tmp_path, "fine: true\n")).transform(
-        signals()["s1-003"], VoiceKey("const"), SourceSpeaker("a")
-    )
-    assert info == {"frames": 61, "voiced": 61}  # twice as many, a pitch in all
 
 
 @pytest.mark.parametrize(

@@ -55,4 +55,4 @@ if in_stage 4 "voices of both genders together; tables and figure"; then
     {out}/metrics.json' "$label"
   each results 'local/collect_study.py generators --corpus-name {corpus_name} {options} {threshold} {real} {out}'
 fi
-end_recipe 4 "results: {results}/RESULTS.md"
+end_recipe 4 "results: {results}/RESULTS.md" "{results}/paper.txt"

@@ -67,4 +67,4 @@ fi
 if in_stage 5 "tables"; then
   each results 'local/collect_study.py nist --corpus-name {corpus_name} {figures} {out}'
 fi
-end_recipe 5 "results: {results}/RESULTS.md"
+end_recipe 5 "results: {results}/RESULTS.md" "{results}/paper.txt"

@@ -1,6 +1,7 @@
 """Tables between marks of Markdown pages: rendered from committed data, and as LaTeX for papers."""
 
 import csv
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,14 +19,15 @@ from local.report.select import NAMED, WORDS, attacks, strongest, trades, unprot
 from local.report.studies import nist_table, spread, voices_table
 from local.report.tables import Table, headed, paper_table, pivot, tabulate, verdicts_table
 from utils.cli import UserError
-from utils.tables import read_bytes
+from utils.tables import read_bytes, write_file
 
 # ---- Tables of metrics.csv.
 
-_OPTIONS = {"split", "systems", "evaluators", "figures"}
+_OPTIONS = {"split", "systems", "evaluators", "attackers", "figures"}
 _GENDERS = ("f", "m")  # have a column or row, even where nothing was measured
 _ALIKE = COLUMNS["alike"]
 _EER = frame.measure("eer", title="EER of the strongest attacker")
+CONSOLE = 120  # letters in a line
 Row = tuple[str, str]  # system, split
 
 
@@ -34,7 +36,8 @@ class Selection:
     """Figures that a mark asks for: `<!-- table: KIND FOLDER... split=SPLIT [systems=A,B] ... -->`.
 
     Folders hold metrics.csv and are relative to the page. systems: which rows, in which order.
-    evaluators: whose figures; all when it is empty. wanted: which figures (of attackers alone).
+    evaluators, attackers: whose figures; all when it is empty. wanted: which figures (of attackers
+    alone).
     """
 
     figures: DataFrame
@@ -66,6 +69,8 @@ class Selection:
             raise UserError(f"{of} {missing[0]}")
         if asked["evaluators"]:
             own = frame.where(own, evaluator=asked["evaluators"])
+        if asked.get("attackers"):
+            own = frame.where(own, attacker=[*asked["attackers"], "unprotected", ""])
         names = [made.figure for made in COLUMNS["attackers"]]
         if strange := [name for name in asked["figures"] if name not in names]:
             raise UserError(
@@ -402,6 +407,79 @@ def render_page(path: Path) -> str:
         return f"{match['begin']}{table.markdown()}\n{match['end']}"
 
     return _BLOCK.sub(render, path.read_text(encoding="utf-8"))
+
+
+# ---- A paper's tables beside those of a run.
+
+
+def cite(paper: str) -> str:
+    """The author and year of a paper as the name of a file: champion_2021."""
+    words = frame.TABLES["papers"][paper].lower().replace("é", "e").split()
+    return f"{words[0]}_{words[-1]}"
+
+
+def is_white_box(metrics: DataFrame) -> bool:
+    """Whether a run attacked constant voices of women and of men by a white box (Champion et al.
+    2021)."""
+    attacked = metrics[metrics["attacker"].str.startswith("white_box")]
+    attacked = attacked[attacked["gender"].isin(_GENDERS)]
+    return any(map(frame.TARGET.fullmatch, attacked["system"]))
+
+
+def beside_paper(paper: str, results: Path, out: Path) -> str:
+    """Write OUT/<author>_<year>.md with the paper's tables, and the figures of a folder of results
+    beside them or beneath; returns the same for a console. UserError where the run has none."""
+    figures = frame.read_metrics(results / "metrics.csv")
+    asked, page = frame.TABLES["repeated"][paper], out / f"{cite(paper)}.md"
+    splits = [s for s in frame.each(figures, "split") if s.endswith(("_f", "_m"))]
+    if not splits:
+        raise UserError(f"{results}/metrics.csv: no figures of women or men alone, as papers have")
+    beside = [os.path.relpath(results, out)]
+    if paper == "001":  # of its strongest attacker
+        rows = frame.eers(figures[figures["attacker"].str.startswith("white_box")])
+        of_each = rows.groupby(["attacker", "evaluator"], sort=False)["value"].mean()
+        attacker_, by = of_each.idxmin()
+        beside += [f"split={splits[0][:-2]}", f"attackers={attacker_}", f"evaluators={by}"]
+    else:
+        sets = ",".join(f"{asked['sets']}{split[-2:]}:{split}" for split in splits)
+        own = figures[figures["family"] != frame.UTILITY]
+        beside += [f"sets={sets}", f"evaluators={','.join(frame.each(own, 'evaluator'))}"]
+    marks = [mark.format(beside=" ".join(beside)) for mark in asked["marks"]]
+    heads = [mark.partition(":")[2].partition(" ")[0] for mark in marks]
+    parts = [f"\n## {f'Table {head}' if head else 'Here'}\n\n<!-- table: {mark} -->\n<!-- end -->\n"
+             for head, mark in zip(heads, marks, strict=True)]  # fmt: skip
+    cited = frame.TABLES["papers"][paper]
+    write_file(page, "".join((f"# {cited}, and here\n", *parts)))
+    text = render_page(page)
+    write_file(page, text)
+    return as_text(text, cited)
+
+
+def as_text(page: str, title: str, *of: str) -> str:
+    """The tables of a page for a console, those under headings that hold one of some words."""
+    told = [f"{title}, and here"]
+    for heading, rows in find_tables(page):
+        if any(words in heading for words in of or ("",)):
+            told += ["", heading, *_lines(rows)]
+    return "\n".join(told) + "\n"
+
+
+def _lines(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Rows with columns of one width, in blocks that a console has room for; names of rows stand in
+    each."""
+    cells = [[re.sub(r"[`*]|\\(?=[_*<|])", "", cell) for cell in row] for row in rows]
+    wide = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    names = [0, 1] if rows[0][1:2] == ["set"] else [0]
+    places = [*range(len(names), len(wide))]
+    while True:
+        n = next((n for n in range(len(places), 1, -1)
+                  if sum(2 + wide[i] for i in (*names, *places[:n])) <= CONSOLE), 1)  # fmt: skip
+        for row in cells:
+            yield "  ".join(row[i].ljust(wide[i]) for i in (*names, *places[:n])).rstrip()
+        places = places[n:]
+        if not places:
+            return
+        yield ""
 
 
 # ---- Every table of a page as LaTeX (booktabs).

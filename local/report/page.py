@@ -258,6 +258,11 @@ _COLOURS = {Level.NOTHING: "bad", Level.MOSTLY: "bad", Level.OFTEN: "bad", Level
 _USES = {"wer": "words misheard", "uar": "emotions heard", "mos": "sound, 1 to 5,"}
 
 
+def colour(level: Level) -> str:
+    """`bad`, `good` or `open`: the class of a verdict."""
+    return _COLOURS.get(level, "open")
+
+
 class Row(NamedTuple):
     """A row of the first screen. told: what the system is, or of which run; colour: a class of the
     verdict; use: headings and figures; link: to the report of its run, if there are several."""
@@ -280,7 +285,7 @@ def board(results: Results) -> list[Row]:
         return note if 0 < len(note) <= _LONG else kind
 
     return [
-        Row(line, told(line.system), _COLOURS.get(line.judged.verdict.level, "open"),
+        Row(line, told(line.system), colour(line.judged.verdict.level),
             [(f"{_USES[metric]} by {who}", text)
              for (metric, who), text in tables.used(kept, line.system, unit=True) if text != "–"])
         for line in select.lines(results)

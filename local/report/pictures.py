@@ -442,8 +442,9 @@ def cmc(results: Results, evaluator: str, split: str) -> Found:
     systems, said = results.systems(), []
     found = [e for e in results.entries("searches", evaluator) if e["where"]["split"] == split]
     known = results.evaluators()
-    earlier = [e for by in known[: known.index(evaluator)] for e in results.entries("searches", by)]
-    if not found or _same(found[0], earlier):
+    earlier = {_search(e) for by in known[: known.index(evaluator)]
+               for e in results.entries("searches", by)}  # fmt: skip
+    if not {*map(_search, found)} - earlier:  # another back end of the same x-vectors
         return None
     canvas, axes = empty("cmc", split)
     ranks = np.arange(1, len(found[0]["cmc"]) + 1)
@@ -466,15 +467,10 @@ def cmc(results: Results, evaluator: str, split: str) -> Found:
     return made(canvas, "cmc", [evaluator, split], split=split, said=said, chance=chance)
 
 
-def _same(entry: Entry, others: Iterable[Entry]) -> bool:
-    """Whether it is of x-vectors that another back end also compares."""
-    of = ("system", "split")
-    return any(
-        [e["where"][k] for k in of] == [entry["where"][k] for k in of]
-        and np.array_equal(e["cmc"], entry["cmc"])
-        and np.array_equal(e["chance"], entry["chance"])
-        for e in others
-    )
+def _search(entry: Entry) -> tuple[str, ...]:
+    """What tells a search from one of other x-vectors."""
+    where = entry["where"]
+    return where["system"], where["split"], str(entry["cmc"].tobytes())
 
 
 # Linkability of each speaker over target voices, as radars.

