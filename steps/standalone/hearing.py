@@ -26,6 +26,7 @@ _PAUSE = 1.0  # seconds within a turn
 _SMOOTH = 31  # frames over which a voice is heard
 APART = 0.84  # mean cosine distance from which on two clusters are two people
 _TELLING, _BLOCKS = 20.0, 4  # seconds of a recording whose people are counted, and parts heard
+_SEVERAL = 0.89  # mean distance for a remark, which a single reader of two books stays below
 _SURE = 0.1  # by which the nearest person must be nearer than the second
 
 
@@ -73,7 +74,7 @@ def count_people(recording: Recording, channels: Sequence[int | None]) -> int:
         return 0
     with suppress(UserError):
         found = [listen(recording, channel, _BLOCKS)[2] for channel in channels]
-        return max(len(centres_of(vectors)) for vectors in found)
+        return max(len(centres_of(vectors, apart=_SEVERAL)) for vectors in found)
     return 0
 
 
