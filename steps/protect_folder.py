@@ -182,7 +182,7 @@ def main(
     if speakers and per != "speaker":
         raise UserError("--speakers is for --per speaker")
     kept, only = scenes.labels_of(keep), scenes.labels_of(protect)
-    asked = scenes.Wishes(turns, redact, kept, only, redact_by, people)
+    asked = scenes.Wishes(turns, redact, kept, only, redact_by, people, channels == "each")
     if turns_only and turns != scenes.AUTO:
         raise UserError("--turns-only: is for --turns auto, which finds turns")
     if turns == scenes.AUTO and per != "file":
@@ -202,9 +202,8 @@ def main(
     if turns == scenes.AUTO:
         place = account.beside(out, "turns")
         finder = job.Jobs(min(nj or len(os.sched_getaffinity(0)), len(audio)))
-        each = channels == "each"
         logging.getLogger("speechbrain").setLevel(logging.WARNING)
-        for path, scene in scenes.find_turns(asked, finder, source, said, place, each):
+        for path, scene in scenes.find_turns(asked, finder, source, said, place):
             said[path] = scene
             clearly = "" if scene.sure is None else f"; {scene.sure:.0%} of it is clearly of one"
             what = scene.fault or f"{in_words([scene.told])}{clearly}"
@@ -259,13 +258,12 @@ def main(
         timed = keeps or loaded.anonymiser.tells_words  # else nobody knows when what is said
         copied = scenes.Texts.read(source, audio, said, same) if texts and timed else None
         lost = copied.lost if copied else scenes.left_out(source, audio)
-        left = [job.plain(file.relative_to(source)) for file in lost]
         which = {"key": keeping if fresh else "given", "key_digest": job.fingerprint(used)}
         about = {
             "source": job.plain(whole.resolve()), "per": per, "channels": channels,
             "level": level, "ends": ending, "keeps_time": keeps,
             "system": {"path": job.plain(system), "digest": loaded.digest},
-            "renamed": rename, "other_files": n_other, **asked.told, "texts": left,
+            "renamed": rename, "other_files": n_other, **asked.told, "texts": (),
             "times": job.plain(times) if times else None,
         }  # fmt: skip
 
@@ -333,6 +331,10 @@ def main(
     if redact:
         n = sum("removed" in row for row in told.values())
         print(f"{n} of {len(told)} recordings had spans that were removed")
+    left = [job.plain(file.relative_to(source)) for file in sorted(lost)]
+    about["texts"] = left
+    for why in filter(None, lost.values()):
+        print(f"protect_folder.py: {job.plain(why)}", file=sys.stderr)
     if left:
         some = ", ".join(left[:3]) + (f" and {len(left) - 3} more" if left[3:] else "")
         print(f"protect_folder.py: {len(left)} subtitles and transcripts are left out: {some}; "

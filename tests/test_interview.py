@@ -182,6 +182,9 @@ def test_who_is_kept_is_heard_as_they_are_and_nobody_else(interview, tmp_path):
         (("--keep", "C"), "C: nobody is called so"), (("--keep", "B", "--protect", "A"), "one of"),
     ):  # fmt: skip
         refuses_words(why, main, "--turns", "beside", *words, interview, tmp_path / "no")
+    (interview / "talk.tsv").write_text("0 3 A\n3 6 B\n6 9 A\n9 12 b\n")
+    (interview / "talk.rttm").unlink()
+    refuses_words("b: is this another", main, "--turns", "beside", "--keep", "B", interview, out)
     refuses_words("--keep", main, "--turns", "auto", "--keep", "B", interview, tmp_path / "no")
     assert not (tmp_path / "no").exists()
 
@@ -199,6 +202,11 @@ def test_each_channel_has_a_voice_and_its_own_people(tmp_path):
         + turns.rttm_line("call", Turn(0, 12, "B", "", 2))
         + turns.rttm_line("call", Turn(12, 25, "C", "", 2))
     )
+    unsure = tmp_path / "unsure"  # in which channel is A?
+    unsure.mkdir()
+    (unsure / "call.tsv").write_text("0 12 A\n12 25 C\n")
+    refuses_words("1 of 1", main, "--system", SYSTEM, "--channels", "each", "--turns", unsure,
+                  "--keep", "A", tmp_path / "in", tmp_path / "kept", kind=LossError)  # fmt: skip
     named = tmp_path / "named"
     assert run("--channels", "each", "--turns", "beside", tmp_path / "in", named) == 0
     assert (
@@ -228,6 +236,9 @@ def test_what_must_not_be_heard_is_a_tone_before_anything_is_made(interview, tmp
                   tmp_path / "late", kind=LossError)  # fmt: skip
     assert "talk.wav: ends at 12.00 s" in capsys.readouterr().err
     assert [p.name for p in sorted((tmp_path / "late").glob("*.wav"))] == ["other.wav"]
+    alone = tmp_path / "alone.wav"
+    refuses_words("has nothing that must not be heard", main, "--redact", tmp_path / "late",
+                  interview / "talk.wav", alone)  # fmt: skip
     (spans / "take.tsv").write_text("1.0\t3.0\tname\n")
     refuses_words("take.tsv: says what must not be heard", main, "--redact", spans, interview,
                   tmp_path / "no")  # fmt: skip

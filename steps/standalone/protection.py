@@ -240,10 +240,9 @@ class Work:
         """Yield pieces of a recording in which each person of each channel has a voice. told,
         words: get what became of them, and the times of words in each that was converted."""
         scene, keeps = self.scenes.get(recording.path, Scene()), self.anonymiser.keeps_length
-        heard = replace(recording, hidden=hidden(scene.spans, len(recording)))
         wanted, learnt = self.made_of(recording), dict[Part, F0Stats]()
         channels = enumerate(wanted)
-        parts = [part for n, channel in channels for part in scene.parts(heard, n, channel)]
+        parts = [part for n, channel in channels for part in scene.parts(recording, n, channel)]
 
         if len(wanted) > 1 and self.anonymiser.tells_words:
             raise UserError(
@@ -256,13 +255,13 @@ class Work:
             words.append(info.get(WORDS, ()))
 
         def say(part: Part, stretches: Sequence[Span]) -> Iterator[Piece]:
-            with closing(Excerpt.of(heard, stretches)) as own:
+            with closing(Excerpt.of(recording, stretches)) as own:
                 if part.person is None:
                     clear = (block[:, None] for block in own.blocks(part.channel))
                     found = convert_pieces(clear, [lambda x: x], keeps_length=keeps)
                 else:
                     if part not in learnt:
-                        whole = [Excerpt.of(heard, part.stretches)] if part.person else []
+                        whole = [Excerpt.of(recording, part.stretches)] if part.person else []
                         found_f0 = learn_f0(whole, part.channel) if whole else f0[part.channel]
                         learnt[part] = found_f0
                     voice = scene.voices.get((part.column, part.person), name)

@@ -3,6 +3,7 @@ the texts beside them, copied without names."""
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -12,7 +13,7 @@ from steps.anonymisers.registry import Anonymiser
 from steps.standalone import turns
 from steps.standalone.hearing import Heard, find_people
 from steps.standalone.job import Jobs, Tick
-from steps.standalone.people import REDACTED, Scene, draw_voices, of_channel
+from steps.standalone.people import REDACTED, Scene, draw_voices, hidden, of_channel
 from steps.standalone.stream import Recording
 from steps.standalone.turns import REDACT, Turn
 from utils.cli import UserError
@@ -21,13 +22,15 @@ from utils.tables import replacing, write_file
 BESIDE, AUTO = "beside", "auto"
 _TABLES = (".tsv", ".csv", ".txt")
 _ALIKE = 0.002  # seconds by which two files may differ that say the same
+_WHERE = "nobody is kept in a channel of their own unless the turns say which (RTTM); take --channels mix"
 _BEYOND = 0.05  # seconds by which a span may end after the recording
 
 
 @dataclass(frozen=True)
 class Wishes:
     """Options of the program. turns, redact: a folder, BESIDE, or for turns AUTO; None: none. keep,
-    protect: labels of people who stay in the clear, or of whom all others do."""
+    protect: labels of people who stay in the clear, or of whom all others do. people: number of
+    those who are found. each: whether channels are protected each by itself."""
 
     turns: str | None = None
     redact: str | None = None
@@ -35,6 +38,7 @@ class Wishes:
     protect: frozenset[str] = frozenset()
     by: str = "tone"
     people: int | None = None
+    each: bool = False
 
     def __post_init__(self) -> None:
         """UserError for options that are not for one another, and a folder that is not there."""
@@ -103,12 +107,18 @@ class Wishes:
                 scene = Scene(_agreed(files), self._spans(spans.get(path, [])), by=self.by)
                 people = {turn.person for turn in scene.turns} - {""}
                 kept = people - self.protect if self.protect else people & self.keep
-                found[path] = replace(scene, kept=frozenset(kept))
+                unsure = kept and self.each and not all(turn.channel for turn in scene.turns)
+                why = f"{source / path}: {_WHERE}" if unsure else ""
+                found[path] = replace(scene, kept=frozenset(kept), fault=why)
             except UserError as error:
                 found[path] = Scene(fault=str(error))
         everybody = {turn.person for scene in found.values() for turn in scene.turns}
-        for label in sorted((self.keep | self.protect) - everybody):
+        named = self.keep | self.protect
+        for label in sorted(named - everybody):
             raise UserError(f"--keep, --protect: {label}: nobody is called so in the turns")
+        for label in sorted(everybody - named):
+            if label.casefold() in {own.casefold() for own in named}:
+                raise UserError(f"--keep, --protect: {label}: is this another? write all alike")
         return found
 
     def _folder(self, name: str | None, source: Path) -> Path:
@@ -128,7 +138,9 @@ class Wishes:
 
 def _agreed(files: Sequence[Path]) -> tuple[Turn, ...]:
     """Turns that files of one recording say; UserError where they say different ones."""
-    found = [(file, turns.read_turns(file)) for file in files]
+    kinds = list(turns.KINDS)  # RTTM first, which has channels
+    order = sorted(files, key=lambda file: kinds.index(file.suffix.lower()))
+    found = [(file, turns.read_turns(file)) for file in order]
     found = [(file, own) for file, own in found if any(turn.person for turn in own)]
     for file, own in found[1:]:
         same = len(own) == len(found[0][1]) and all(
@@ -142,18 +154,21 @@ def _agreed(files: Sequence[Path]) -> tuple[Turn, ...]:
 
 
 def find_turns(
-    asked: Wishes, jobs: Jobs, source: Path, said: Mapping[Path, Scene], folder: Path, each: bool
+    asked: Wishes, jobs: Jobs, source: Path, said: Mapping[Path, Scene], folder: Path
 ) -> Iterator[tuple[Path, Scene]]:
     """Yield recordings and scenes with the turns that are heard, which are written to a folder as
     RTTM and TextGrid; those that are there, and no older than the recording, count instead."""
     known, todo = turns.find(folder, [*said], turns.KINDS), list[tuple[Path, bool, int | None]]()
+    stems = Counter(path.with_suffix("") for path in said)
+    for stem in (stem for stem, n in stems.items() if n > 1):
+        raise UserError(f"{source / stem}: two recordings have this name; rename one")
     for path, scene in said.items():
         own = replace(scene, turns=_agreed(known[path]))
         n, at = len({turn.person for turn in own.turns}), (source / path).stat().st_mtime
         if min((x.stat().st_mtime for x in known[path]), default=-1) < at or asked.people not in (
             None, n
         ):  # fmt: skip
-            todo.append((source / path, each, asked.people))
+            todo.append((source / path, asked.each, asked.people))
         else:
             yield path, own
     for number, heard in jobs.run(_hear, todo):
@@ -171,7 +186,7 @@ def find_turns(
         with replacing(target.with_suffix(".TextGrid")) as beside:
             given = [(name, own, False) for name, own in tiers.items()]
             turns.write_textgrid(beside, given, heard.seconds)
-        yield path, replace(said[path], turns=heard.turns, sure=heard.sure)
+        yield path, replace(said[path], turns=_agreed([target]), sure=heard.sure)
 
 
 def _hear(path: Path, each: bool, n: int | None, tick: Tick) -> Heard:
@@ -195,7 +210,8 @@ Opened = Mapping[Path, Recording | UserError]
 
 
 def checked(opened: Opened, said: Mapping[Path, Scene]) -> dict[Path, Recording | UserError]:
-    """Recordings, or UserError where what is said of one is faulty, or cannot be of it."""
+    """Recordings without what must not be heard; UserError where what is said of one cannot be of
+    it."""
 
     def fault(path: Path, own: Recording) -> str:
         scene, n = said[path], own.seconds + _BEYOND
@@ -205,12 +221,14 @@ def checked(opened: Opened, said: Mapping[Path, Scene]) -> dict[Path, Recording 
             return f"{own.path}: ends at {own.seconds:.2f} s, but up to {late[0]}; is it the file?"
         return scene.fault
 
-    return {
-        path: UserError(fault(path, own))
-        if isinstance(own, Recording) and fault(path, own)
-        else own
-        for path, own in opened.items()
-    }
+    found = dict(opened)
+    for path, own in opened.items():
+        if isinstance(own, Recording):
+            spans = hidden(said[path].spans, len(own))
+            found[path] = (
+                UserError(why) if (why := fault(path, own)) else replace(own, hidden=spans)
+            )
+    return found
 
 
 def digest_of(scene: Scene, salt: str) -> str:
@@ -261,7 +279,7 @@ class Texts:
 
     files: Mapping[Path, Sequence[Path]]
     names: Mapping[Path, Mapping[str, str]]
-    lost: Mapping[Path, str] = field(default_factory=dict)
+    lost: dict[Path, str] = field(default_factory=dict)
 
     @classmethod
     def read(
@@ -290,11 +308,14 @@ class Texts:
     def copy(self, path: Path, target: Path, scene: Scene, at: Callable[[float], float]) -> None:
         """Write the texts of a recording beside its protected version; at: second of this at which
         is heard what the recording says then."""
-        for file in self.files[path]:
-            if file not in self.lost:
-                change = _Change(self.names[path], scene.spans, at)
-                made = turns.Target(target.with_suffix(file.suffix), target.name)
-                turns.visit(file, change, made)
+        for file in (file for file in self.files[path] if file not in self.lost):
+            change = _Change(self.names[path], scene.spans, at)
+            try:
+                turns.visit(
+                    file, change, turns.Target(target.with_suffix(file.suffix), target.name)
+                )
+            except UserError as error:
+                self.lost[file] = str(error)
 
 
 @dataclass(frozen=True)
@@ -323,6 +344,7 @@ class _Change:
         return new._replace(person=self.names.get(turns.label(turn.person), ""), words=words)
 
 
-def left_out(source: Path, audio: Sequence[Path]) -> list[Path]:
+def left_out(source: Path, audio: Sequence[Path]) -> dict[Path, str]:
     """Subtitles and transcripts of recordings, which lie beside them."""
-    return sorted(file for own in turns.find(source, audio, turns.TEXTS).values() for file in own)
+    found = turns.find(source, audio, turns.TEXTS)
+    return {file: "" for own in found.values() for file in own}
