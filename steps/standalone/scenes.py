@@ -22,7 +22,7 @@ from utils.tables import replacing, write_file
 BESIDE, AUTO = "beside", "auto"
 _TABLES = (".tsv", ".csv", ".txt")
 _ALIKE = 0.002  # seconds by which two files may differ that say the same
-_WHERE = "nobody is kept in a channel of their own unless the turns say which (RTTM); take --channels mix"
+_WHERE = "who is kept in which channel? the turns must say it (RTTM); or take --channels mix"
 _BEYOND = 0.05  # seconds by which a span may end after the recording
 
 
