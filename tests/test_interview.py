@@ -8,9 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from steps.anonymisers.registry import Anonymiser, AsItIs
 from steps.protect_folder import main
+from steps.sources import FIRST, NOTHING, SystemRun
 from steps.standalone import people, turns
+from steps.standalone.people import Scene
+from steps.standalone.protection import Work
+from steps.standalone.stream import Recording
 from steps.standalone.turns import REDACT, Target, Turn
+from steps.synthesis.f0 import compute_f0_stats
 from tests.recipes import ROOT
 from tests.refusals import refuses, refuses_words
 from tests.test_protect_folder import KEY, SYSTEM, samples, speechlike, write
@@ -212,6 +218,31 @@ def test_each_channel_has_a_voice_and_its_own_people(tmp_path):
     assert (
         told(named, "call.wav")["people"] == 3 and samples(named / "call.wav").shape == call.shape
     )
+
+
+class Shorter(Anonymiser):
+    """Leaves out what is silent, and a half of the rest."""
+
+    output, keeps_length = AsItIs(), False
+
+    def transform(self, wave, key, source):
+        return wave[np.abs(wave) > 1e-3][::2], {}
+
+
+def test_people_and_channels_have_voices_where_speech_changes_its_length(tmp_path):
+    """CHANNELS=each refused systems that change lengths; turns go one after another."""
+    call = np.random.default_rng(0).choice([-0.1, 0.1], (32000, 2))
+    call[16000:, 1] = 0.0
+    write(tmp_path / "call.wav", call)
+    system, f0 = Shorter(None, SystemRun(Path("x"), NOTHING, FIRST)), compute_f0_stats([])
+    said = Scene((Turn(0, 1, "A"), Turn(1, 2, "B")))
+    for channels, scenes in (("each", {}), ("mix", {tmp_path / "call.wav": said})):
+        work = Work(tmp_path, tmp_path / channels, system, channels, "source", scenes=scenes)
+        given = ("call", Path("call.wav"), Recording.open(tmp_path / "call.wav"))
+        work.protect(*given, dict.fromkeys((None, 0, 1), f0), lambda _: None)
+    assert [np.count_nonzero(x) for x in samples(tmp_path / "each/call.wav").T] == [16000, 8000]
+    kept = np.count_nonzero(call.mean(axis=1)) / 2
+    assert len(samples(tmp_path / "mix/call.wav")) == pytest.approx(kept, abs=2)
 
 
 def test_what_must_not_be_heard_is_a_tone_before_anything_is_made(interview, tmp_path, capsys):
