@@ -41,18 +41,18 @@ setup:
 recipe: setup
 	@cd egs/synth && ./run.sh
 
-protect: # standard output is the stream's, so setting up speaks on the other one; a stream cannot use models/bn2
+protect: # standard output is the stream's, so setting up speaks on the other one; a stream cannot use models/place
 	@: $(check)
 	@utils/setup.sh >&2
 	@. ./path.sh && if [[ $$IN/$${OUT-} == -/- ]]; then \
 		exec steps/protect_stream.py --system="$${SYSTEM:-models/bn}" $${KEY_FILE:+--key-file="$$KEY_FILE"}; fi && \
-		steps/protect_folder.py --system="$${SYSTEM:-models/bn2}" $(OPTIONS) --channels="$${CHANNELS:-mix}" \
+		steps/protect_folder.py --system="$${SYSTEM:-models/place}" $(OPTIONS) --channels="$${CHANNELS:-mix}" \
 		--level="$${LEVEL:-one}" $${TIME:+--time="$$TIME"} $${ENDS:+--ends="$$ENDS"} $(PEOPLE_OF) $(if $(filter true,$(value RENAME)),--rename) -- "$$IN" $${OUT:+"$$OUT"}
 
 evidence:
 	@: $(check)
 	@utils/setup.sh
-	@. ./path.sh && local/measure_evidence.py --system="$${SYSTEM:-models/bn2}" $(OPTIONS) -- "$$IN" $${OUT:+"$$OUT"}
+	@. ./path.sh && local/measure_evidence.py --system="$${SYSTEM:-models/place}" $(OPTIONS) -- "$$IN" $${OUT:+"$$OUT"}
 
 test: # tests/test_house.py checks style and types
 	@utils/setup.sh test

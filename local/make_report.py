@@ -19,6 +19,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from itertools import chain
 from multiprocessing import get_context
+from os.path import commonpath
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -32,16 +33,12 @@ if TYPE_CHECKING:
 
 
 def name_runs(folders: Sequence[Path]) -> list[str]:
-    """What sets the folders of several runs apart in their paths; UserError where one is given
-    twice."""
-    paths = [list(folder.resolve().parts) for folder in folders]
-    if twice := next((folder for i, folder in enumerate(folders) if paths[i] in paths[:i]), None):
+    """What sets the folders of several runs apart in their paths; UserError for one given twice."""
+    paths = [folder.resolve() for folder in folders]
+    if twice := next((path for path in paths if paths.count(path) > 1), None):
         raise UserError(f"{twice}: is given twice; give each folder of results once")
-    while len({path[0] for path in paths}) == 1:
-        paths = [path[1:] for path in paths]
-    while len({path[-1] for path in paths}) == 1 and min(map(len, paths)) > 1:
-        paths = [path[:-1] for path in paths]
-    return ["/".join(path) for path in paths]
+    common = commonpath(paths)
+    return [str(path.relative_to(common)).removesuffix("/exp/results") for path in paths]
 
 
 def write_report(found: "Results", out: Path, *, audio: bool, pdf: bool) -> None:

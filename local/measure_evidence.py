@@ -51,6 +51,7 @@ def main(
     from local.evidence.identity import Identity
     from local.options import write_figures
     from steps.standalone import account, job, scenes
+    from steps.standalone.times import TimeMap, table_of
     from utils.tables import write_file
 
     if speakers and per != "speaker":
@@ -77,10 +78,11 @@ def main(
     loaded = job.load_system(system, number, changes) if made else None
     if loaded and loaded.digest != made["system"]:
         raise UserError(f"{system}: is not what {out} was protected with; give SYSTEM=")
-    if loaded and not loaded.anonymiser.keeps_length:
+    moves = loaded is not None and not loaded.anonymiser.keeps_length
+    if loaded and moves and not loaded.anonymiser.tells_words:
         raise UserError(
-            f"{system}: changes how long speech is (rate, pauses, reads), and recordings are "
-            "compared second by second; measure it by a recipe (run.sh)"
+            f"{system}: changes how long speech is (rate, pauses, reads), and does not tell when "
+            "what is said; measure it by a recipe (run.sh)"
         )
     level, ends = made.get("level", "one"), made.get("ends", "keep")
     judges, missing = evidence.load_judges(loaded.anonymiser if loaded else None, level, ends)
@@ -92,6 +94,11 @@ def main(
         source / path: (round(-16000 * own[0]), round(16000 * own[1]))
         for path in audio if (own := cuts.get(job.plain(path)))
     })  # fmt: skip
+    for version in versions.names.values() if moves else ():
+        try:
+            held.times[version] = TimeMap.read(table_of(account.beside(out, "times"), version))
+        except UserError as error:
+            held.unread[out / version] = str(error)
     held.identify(versions.names)
     pairs, left_out = evidence.pair_up(people, versions, held, said), held.left_out
     heard = dict[str, evidence.Heard]()

@@ -87,7 +87,7 @@ def find_system(text: str) -> Path:
 
 _ROOT = Path(__file__).resolve().parents[1]
 SafeSystem = Annotated[Path, "The system that protects speech", "SYSTEM", find_system]
-SAFE_SYSTEM = _ROOT / "models/bn2"  # the default
+SAFE_SYSTEM = _ROOT / "models/place"  # the default
 LIVE_SYSTEM = SAFE_SYSTEM.with_name("bn")
 Per = Annotated[
     Literal["file", "folder", "speaker"], "The unit of a person, who gets one pseudo-speaker: a "

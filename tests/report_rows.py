@@ -10,7 +10,6 @@ from typing import Any
 import pandas as pd
 
 from local.metrics.intervals import COLUMNS as FIGURE
-from local.report import findings as said_of
 from local.report import page as pages
 from local.report.frame import (
     METRICS,
@@ -112,8 +111,3 @@ def words(text: str) -> str:
     """The visible text of a page, roughly."""
     text = re.sub(r"<(script|style).*?</\1>", " ", text, flags=re.DOTALL)
     return html.unescape(" ".join(re.sub(r"<[^>]+>", " ", text).split()))
-
-
-def findings(results: Results, evaluator: str) -> list[str]:
-    """The sentences on constant targets."""
-    return said_of.constant_targets(results, evaluator)

@@ -50,6 +50,20 @@ def test_a_threshold_needs_both_kinds_of_trial_in_all_lists_together(tmp_path: P
     refuses("target and nontarget trials are both", compute, tmp_path, "threshold", *lists[:3])
 
 
+VERIFICATION_KEYS = {
+    *("n_target", "n_nontarget", "n_segments", "eer", "eer_normalised", "eer_rocch", "cllr"),
+    *("cllr_min", "d_ece", "d_ece_raw", "l_w", "tag", "tpr_at_0.01", "tpr_at_0.001"),
+    *("linkability", "linkability_mean", "linkability_per_speaker"),
+}
+
+
+CALIBRATION_KEYS = {
+    *("d_ece_f0", "d_ece_f1", "l_w_f0", "l_w_f1"),
+    *("c_ece_linear", "c_ece_isotonic", "c_ece_uncalibrated", "cllr_linear", "cllr_isotonic"),
+    *("linear_slope", "linear_offset"),
+}
+
+
 SIMILARITY_KEYS = {
     *("deid", "g_vd", "deid_2020", "g_vd_2020", "d_ece_op_oo", "cllr_min_op_oo"),
     *("g_d_ece", "g_cllr_min", "deid_per_speaker", "g_vd_per_speaker"),
@@ -144,6 +158,14 @@ def lists(tmp_path: Path) -> tuple[Path, Path]:
     return write_lists(tmp_path, list(rng.normal(1, 1, 40)), list(rng.normal(0, 1, 90)))
 
 
+def test_verification_writes_every_key(tmp_path: Path, lists: tuple[Path, Path]) -> None:
+    found = compute(tmp_path, "verification", "--omega", "0.5", "--omega", "2", *lists)
+    omegas = {f"linkability{m}_omega_{x}" for m in ("", "_mean") for x in ("0.5", "2")}
+    assert set(found) == VERIFICATION_KEYS | omegas | {"columns"}
+    assert (found["n_target"], found["n_nontarget"]) == (40, 90)
+    assert found["linkability_omega_0.5"] <= found["linkability"] <= found["linkability_omega_2"]
+
+
 def test_undefined_is_null_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     files = write_lists(tmp_path, [1.0, 2.0], [0.0])
     found = compute(tmp_path, "verification", *files)
@@ -182,6 +204,17 @@ def test_unprotected_scores_of_another_list_are_named(tmp_path: Path) -> None:
     (tmp_path / "other").write_text("a b 1\n")
     words = ["verification", "--unprotected", tmp_path / "other", *files]
     refuses(r"other.*no score|no score.*other", compute, tmp_path, *words)
+
+
+def test_calibration_writes_every_key(tmp_path: Path, lists: tuple[Path, Path]) -> None:
+    f1 = write_scores(tmp_path / "f1", lists[0], np.random.default_rng(1).normal(size=130))
+    found = compute(tmp_path, "calibration", *lists, f1)
+    assert set(found) >= CALIBRATION_KEYS
+    assert None not in found.values()
+    write_map(tmp_path / "utt2spk", {f"t{i}": f"t{i}" for i in range(130)})
+    counted = compute(tmp_path, "calibration", "--utt2spk", tmp_path / "utt2spk", *lists, f1)
+    assert counted["n_segments"] == 130 <= counted["n_speakers"]
+    assert {name: counted[name] for name in found} == found
 
 
 def pair_files(folder: Path, speakers: int = 4, segments: int = 3) -> list[Path]:

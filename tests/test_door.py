@@ -80,7 +80,7 @@ print(made.path.name, pseudovox.__version__)
     planned = run_words([*command, "recipe", "--help"], 0, cwd=place, env=env)
     assert planned.stderr == f"pseudovox: {ROOT}/egs/synth\n" and "--systems" in planned.stdout
     (line,) = run_words([*command, "recipe", "nowhere"], 2, cwd=place, env=env).stderr.splitlines()
-    assert line.startswith("pseudovox: nowhere: no such recipe; known: TEMPLATE, an4")
+    assert line.startswith("pseudovox: nowhere: no such recipe; known: an4, emodb")
 
 
 def test_errors_and_progress_in_python(place, caplog):
@@ -176,6 +176,9 @@ def test_an_unpacked_wheel_is_there_once(place, monkeypatch):
     monkeypatch.setenv("PSEUDOVOX_HOME", str(place / "utils.py/home"))
     with pytest.raises(pseudovox.Error, match="set PSEUDOVOX_HOME to a folder that you may write"):
         _programs.find_tree()
+    monkeypatch.setenv("PSEUDOVOX_HOME", "~nobody_of_this_name/home")
+    with pytest.raises(pseudovox.Error, match="you have no home"):
+        _programs.find_tree()
 
 
 @pytest.mark.slow
@@ -215,4 +218,5 @@ def test_a_wheel_in_an_empty_environment_protects_a_file(place):
     (tree,) = (place / "home/.local/share/pseudovox").iterdir()
     assert (tree / "models/place/pool/voices.safetensors").is_file()
     told = json.loads(Path("talk.protected.wav.account.json").read_text())
-    assert told["system"]["path"] == f"{tree}/models/bn2" and "archive" in told["runs"][0]["commit"]
+    assert told["system"]["path"] == f"{tree}/models/place"
+    assert "archive" in told["runs"][0]["commit"]

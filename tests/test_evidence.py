@@ -326,6 +326,29 @@ def test_recordings_whose_ends_were_changed_were_not_compared(folder: Path, tmp_
     refuses("out.account.json", run, "--per", "speaker", ins, out)
 
 
+def test_recordings_that_are_said_in_another_time_were_refused(folder, tmp_path, monkeypatch):
+    """By the tables of make protect each half is compared with what says it now; an original is
+    found, and without its table a version is left out."""
+    monkeypatch.setattr(McAdams, "keeps_length", False)
+    monkeypatch.setattr(McAdams, "tells_words", True)
+    ins, out = tmp_path / "in", tmp_path / "out"
+    for i, path in enumerate(sorted((folder / "in").glob("*.wav"))):
+        lead = 1e-4 * np.random.default_rng(i).standard_normal(8000 * (i % 3))
+        write(ins / path.name, np.concatenate((lead, soundfile.read(path)[0])))
+    given = ("--system", SYSTEM, "--nj", 1, "--key-file", folder / "key", "--ends", "one")
+    assert protect([str(word) for word in (*given, ins, out)]) == 0
+    lengths = [{soundfile.info(x / "cat-2.wav").frames} for x in (ins, out)]
+    assert lengths[0] != lengths[1]
+    assert run("--per", "speaker", ins, out) == 0
+    told = json.loads((tmp_path / "out.evidence.json").read_text())
+    assert len(told["recordings"]) == 9 and not told["wrong"]
+    shutil.copy(ins / "ben-2.wav", out / "ben-2.wav")
+    (tmp_path / "out.times/ann-1.wav.tsv").unlink()
+    refuses("1 of 9 recordings were left out", run, "--per", "speaker", ins, out, kind=LossError)
+    told = json.loads((tmp_path / "out.evidence.json").read_text())
+    assert told["originals"] == ["ben-2.wav"] and "tsv" in told["left_out"]["ann-1.wav"]
+
+
 def test_recordings_that_cannot_be_compared_are_left_out_and_named(bad, capsys):
     refuses("5 of 10 recordings were left out", run, bad["cut/in"], bad["cut/out"], kind=LossError)
     told, page = capsys.readouterr().err, bad["cut/out"].with_name("out.evidence.html").read_text()

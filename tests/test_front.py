@@ -7,7 +7,6 @@ import pytest
 
 from local.make_report import main as make_report
 from local.report import select
-from local.report.findings import opinions
 from local.report.page import markdown
 from local.report.pictures import trade_off
 from local.report.select import Trade
@@ -153,22 +152,3 @@ def test_the_page_in_a_browser(tmp_path, browser):
         assert pictures.count() == 2
         assert "on the Pareto front" in pictures.nth(0).get_attribute("aria-label")
         assert complaints == []
-
-
-def test_two_recognisers_are_compared():
-    second = {"original": 0.3, "a": 0.35, "b": 0.5, "c": 0.45, "d": 0.44, "e": 0.7}
-    both = figures() + [row(s, "utility.old", "wer", v, 0.004) for s, v in second.items()]
-    # By asr c (10 %) is before d (30 %), and so surely; by old d is before c and b.
-    (said,) = opinions(frame(both))
-    assert said == (
-        "t_f, WER: asr and old disagree on 2 of 15 pairs of systems: "
-        "b and d (20.0 % against 30.0 % by asr, 50.0 % against 44.0 % by old; both are sure) and "
-        "c and d (10.0 % against 30.0 % by asr, 45.0 % against 44.0 % by old; both are sure)."
-    )
-    doubtful = [f if f.evaluator != "old" else row(f.system, "utility.old", "wer", float(f.value))
-                for f in both]  # fmt: skip
-    assert opinions(frame(doubtful))[0].count("only asr is sure") == 2
-    same = figures() + [row(s, "utility.old", "wer", 2 * v[2]) for s, v in MADE.items()]
-    assert opinions(frame(same)) == ["t_f, WER: asr and old put all 5 systems in the same order."]
-    assert opinions(frame(figures())) == []
-    assert said in render(both)

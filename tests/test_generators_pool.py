@@ -23,7 +23,7 @@ from tests.world import run_of
 from utils.cli import UserError
 from utils.seeds import Draws, make_rng
 
-NAMES = ("random", "farthest", "nearest", "average", "dense", "sparse", "constant")
+NAMES = ("random", "farthest", "average", "dense", "constant")
 KEY = VoiceKey("spk", ("set", "s"), ("set", "s"))
 SOURCE = np.array([1.0, 0.0])
 # The angle to the source in degrees; f and m in turn. Lengths differ, and do not matter.
@@ -86,7 +86,7 @@ def plda(tmp_path):
 def of_sizes(name, n, averaged=None):
     """Settings of a generator that takes n candidates, and averages all, or so many, of them."""
     sizes = {"averaged": averaged or n, "candidates": n}
-    known = {"random": ("averaged",), "farthest": sizes, "nearest": sizes}.get(name, ())
+    known = {"random": ("averaged",), "farthest": sizes}.get(name, ())
     return {"cohort": n} if name == "average" else {key: sizes[key] for key in known}
 
 
@@ -96,14 +96,11 @@ def of_sizes(name, n, averaged=None):
         ("farthest", "f", ["f06", "f08", "f10"]),
         ("farthest", "m", ["m07", "m09", "m11"]),
         ("farthest", None, ["f10", "m09", "m11"]),
-        ("nearest", "f", ["f00", "f02", "f04"]),
-        ("nearest", "m", ["m01", "m03", "m05"]),
-        ("nearest", None, ["f00", "f02", "m01"]),
         ("average", "f", ["f06", "f08", "f10"]),
         ("average", None, ["f10", "m09", "m11"]),
     ],
 )  # fmt: skip
-def test_farthest_and_nearest_of_a_gender(name, target_gender, expected, plda):
+def test_farthest_of_a_gender(name, target_gender, expected, plda):
     """A2. The source's own gender (f) plays no part: cross-gender is a target gender."""
     settings, options = of_sizes(name, 3), {"gender": target_gender}
     assert chosen(make(name, fan(), **settings), **options) == {*expected}
@@ -147,7 +144,7 @@ def test_a_draw_among_both_genders_that_nobody_makes_was_sampled_for_ever(monkey
 def test_the_source_is_never_his_own_pseudo_speaker(name):
     pool = islands()
     given = of_sizes(name, 12)
-    if name in ("dense", "sparse"):
+    if name == "dense":
         given = {"proportion": 1.0, "clusters": 2, "exclude_closest_cluster": False}
     generator = make(name, pool, **given)
     for place, own in enumerate(pool[1]):
@@ -161,14 +158,12 @@ def test_the_source_is_never_his_own_pseudo_speaker(name):
         assert "source who is also in the pool" in " ".join(generator.notes)
 
 
-def test_dense_and_sparse_clusters():
-    """A2. Near the 5: they are out, so 2 of gender f are the densest, 1 the sparsest."""
+def test_dense_clusters():
+    """A2. Near the 5: they are out, so 2 of gender f are the densest."""
     x, one = np.eye(7)[0], {"clusters": 1, "proportion": 1.0}
-    dense, sparse = (make(name, islands(), **one) for name in ("dense", "sparse"))
+    dense = make("dense", islands(), **one)
     assert [len(cluster.members) for cluster in dense.clusters] == [5, 4, 2, 1]
-    assert [len(cluster.members) for cluster in sparse.clusters] == [1, 2, 4, 5]
     assert chosen(dense, x=x, gender="f") == {"s09", "s10"}
-    assert chosen(sparse, x=x, gender="f") == {"s11"}
     # by the exemplar's gender, so a member of the other gender comes along
     assert chosen(dense, x=x, gender="m") == {"s05", "s06", "s07", "s08"}
     assert chosen(dense, x=np.eye(7)[2], gender="f") == {f"s{i:02d}" for i in range(5)}
@@ -179,7 +174,7 @@ def test_dense_and_sparse_clusters():
 
 
 def test_half_of_a_cluster_is_drawn_and_one_is_one():
-    generator = make("sparse", islands(), exclude_closest_cluster=False)
+    generator = make("dense", islands(), exclude_closest_cluster=False)
     keys = make_keys("utt", {f"u{i}": "s" for i in range(30)}, "set", [])
     sizes = {}
     for i in range(40):
@@ -187,9 +182,7 @@ def test_half_of_a_cluster_is_drawn_and_one_is_one():
         _, info = generator.generate(Wanted(key, gender="f"))
         sizes[info["cluster_size"]] = info["averaged"]
     assert sizes == {1: 1, 2: 1, 5: 3}
-    assert generator.notes == [
-        "sparse: clusters: 10 asked, but fewer clusters of gender f are left"
-    ]
+    assert generator.notes == ["dense: clusters: 10 asked, but fewer clusters of gender f are left"]
     x = np.eye(7)[2]
     dense = make("dense", islands(), clusters=1)
     drawn = [frozenset(chosen(dense, key, x, gender="f")) for key in keys.values()]
@@ -305,14 +298,14 @@ def test_gender_policies():
         ({"name": "far"}, "generator.name: 'far' is unknown"),
         ({"name": "random", "candidates": 3}, "generator.candidates: unknown setting"),
         ({"name": "random", "averaged": 0}, "generator.averaged: 0; at least 1 is expected"),
-        ({"name": "nearest", "candidates": -1}, "generator.candidates: -1; at least 1"),
-        ({"name": "nearest", "candidates": 2.5}, "generator.candidates: 2.5; a whole number"),
+        ({"name": "farthest", "candidates": -1}, "generator.candidates: -1; at least 1"),
+        ({"name": "farthest", "candidates": 2.5}, "generator.candidates: 2.5; a whole number"),
         ({"name": "farthest", "distance": "l2"}, "generator.distance: 'l2' is unknown"),
         ({"name": "average", "cohort": 0}, "generator.cohort: 0; at least 1"),
         ({"name": "farthest"}, "generator.distance: plda: this system needs --backend DIR"),
         ({"name": "dense", "proportion": 1.5}, "generator.proportion: 1.5; above 0 and at most 1"),
         ({"name": "dense", "damping": 1.0}, "generator.damping: 1.0; at least 0.5 and below 1"),
-        ({"name": "sparse", "clusters": 0}, "generator.clusters: 0; at least 1"),
+        ({"name": "dense", "clusters": 0}, "generator.clusters: 0; at least 1"),
         ({"name": "constant", "target": 41}, "generator.target: 41; a number from 1 to 40"),
         ({"name": "constant", "target": 0}, "generator.target: 0; at least 1"),
         ("random", "generator: settings are expected"),
@@ -336,8 +329,8 @@ def test_bad_pools_and_sources(plda):
                 said, lambda n, pool, wanted: make(n, pool).generate(wanted), name, pool, wanted
             )
         refuses("pool: no speaker is in it", make, name, (np.zeros((0, 2)), [], []))
-    for name in ("farthest", "nearest", "average", "dense", "sparse"):
-        generator = make(name, fan(), **({"damping": 0.9} if name in ("dense", "sparse") else {}))
+    for name in ("farthest", "average", "dense"):
+        generator = make(name, fan(), **({"damping": 0.9} if name == "dense" else {}))
         refuses("x-vector of the source speaker is needed", generator.generate, Wanted(KEY))
         refuses("has 3 values, and the pool's have 2", generator.generate, Wanted(KEY, np.ones(3)))
         wide = np.ones((12, 3)), speakers, females

@@ -69,7 +69,6 @@ def _stir(network: torch.nn.Module) -> None:
 
 MODELS = {
     "mlp": mlp,
-    "mlp of three layers": lambda: mlp(generator_layers=3),
     "diff": diff,
 }
 

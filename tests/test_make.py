@@ -63,7 +63,7 @@ def test_make_expanded_a_name_with_a_dollar(project, odd):
 
 
 def test_defaults_of_make(project):
-    folder = ["--system=models/bn2", "--per=file", "--channels=mix", "--level=one"]
+    folder = ["--system=models/place", "--per=file", "--channels=mix", "--level=one"]
     for words, expected in (
         (["protect", "IN=a", "OUT=b"], [*folder, "--", "a", "b"]),
         (["protect", "IN=a", "OUT=b", "RENAME=true"], [*folder, "--rename", "--", "a", "b"]),

@@ -405,3 +405,4 @@ def test_two_systems_differ_by_what_the_same_people_say() -> None:
     assert low > 0 and ends[0][0] < ends[1][1]
     assert high - low < max(end[1] - end[0] for end in ends)
     assert differences(first, again | {"n_target": 3}) == {}
+    assert differences({"n_target": 3}, {"n_target": 3}) == {}  # nobody judged: a traceback

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 import re
 from itertools import product
 from pathlib import Path
@@ -17,12 +18,18 @@ from local.repeat_paper import main as repeat
 from local.report.frame import load_results, read_metrics
 from local.report.gather import KEPT
 from local.report.studies import Searches
-from local.report.tables import VERDICTS, claims, of_table, paper_table
+from local.report.tables import FOLDER, VERDICTS, claims, of_table, paper_table, published
 from tests.refusals import refuses
 from tests.report_rows import frame, metrics_csv
 from utils.digests import sha256
 
 ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.mark.parametrize("paper", sorted(path.stem for path in FOLDER.glob("00*.tsv")))
+def test_every_printed_figure_is_a_number_or_a_tag(paper: str) -> None:
+    for row in published(paper).itertuples():
+        assert row.metric == "tag" or math.isfinite(row.number), row
 
 
 def test_printed_figures_come_in_the_units_of_metrics_csv() -> None:

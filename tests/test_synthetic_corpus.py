@@ -16,11 +16,14 @@ import pytest
 import soundfile
 
 from steps.synthetic.corpus import (
+    DIGITS,
+    draw_sentence,
     draw_voice,
     pass_channel,
     run_each_apart,
     say_number,
     say_ordinal,
+    words_of,
 )
 from tests.conftest import RunProgram
 from tests.recipes import ROOT
@@ -118,6 +121,17 @@ def test_numbers_are_spelt_as_they_are_said():
         "first second third fifth eighth ninth twelfth twentieth "
         "twenty first thirtieth thirty first"
     )
+
+
+def test_sentences_are_rich_and_whole():
+    sentences = [draw_sentence(make_rng(0, "test", str(i))) for i in range(2000)]
+    words = [words_of(sentence).split() for sentence in sentences]
+    assert all(6 <= len(line) <= 13 for line in words)
+    assert not [s for s in sentences if re.search(r"[^A-Za-z',.? ]", s)]
+    assert len({word for line in words for word in line}) > 450
+    assert len({words_of(sentence) for sentence in sentences}) > 1900
+    digits = {digit.upper() for digit in DIGITS}
+    assert 0.08 < np.mean([set(line) <= digits for line in words]) < 0.16
 
 
 def test_noise_keeps_its_distance_and_rooms_ring():

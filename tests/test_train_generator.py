@@ -171,7 +171,7 @@ def test_folders_that_are_not_whole(tmp_path):
     for old, new, message in (
         ("width: 32", "width: 40", "does not hold the weights that the settings"),
         ("generator: idmap_mlp", "generator: idmap_xl", "'idmap_xl' is unknown"),
-        ("generator: idmap_mlp", "generator: idmap_diff", "generator_layers: unknown setting"),
+        ("generator: idmap_mlp", "generator: idmap_diff", "centred: unknown setting"),
     ):
         assert old in text
         conf.write_text(text.replace(old, new))

@@ -259,20 +259,6 @@ def test_a_learner_without_a_control_passed_by_a_strong_encoder() -> None:
         assert "semi-informed (back end) by pyannote/plda" in warned(found)[0]
 
 
-def test_the_picture_showed_whom_another_attacker_names_than_the_verdict_says() -> None:
-    figures = [bare()]
-    for who, eer, share in (("ignorant", 0.45, 0.1), ("aligned", 0.47, 0.9)):
-        figures.append(figure("b2", who, eer, eer - 0.04, eer + 0.04))
-        for metric, value in ((NAMED, share), (f"{NAMED}/kind=chance", 0.1)):
-            named_by = figure("b2", who, value, 0, value, metric=metric)
-            figures.append(replace(named_by, n_speakers="20"))
-    assert "18 of 20" in verdict_table(figures).rows[0][2]
-    drawn = recordings(results(figures))
-    assert drawn is not None
-    beneath = drawn.canvas.axes[1]
-    assert max(float(np.max(line.get_ydata())) for line in beneath.lines) == pytest.approx(90)
-
-
 def test_an_attacker_who_fails_a_control_is_no_evidence_and_a_control_no_system() -> None:
     """By an evaluator that is strong without protection, but finds nobody behind one voice."""
     rows = [

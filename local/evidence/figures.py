@@ -38,6 +38,7 @@ from steps.standalone.job import Tick, Versions, plain
 from steps.standalone.people import Excerpt, Scene, clear_of
 from steps.standalone.protection import protect_samples
 from steps.standalone.stream import Cut, Recording
+from steps.standalone.times import TimeMap, laid_out
 from steps.synthesis.f0 import VOICED_HZ
 from steps.synthesis.world import extract_f0
 from utils.arrays import Bool, Float32, Float64
@@ -60,12 +61,31 @@ PAIR = "pair"
 
 @dataclass(frozen=True)
 class Pair:
-    """A recording of a person, and its protected version."""
+    """A recording of a person, and its protected version; times: of words in both, where the
+    version says them in another time."""
 
     name: str
     person: str
     original: Recording
     protected: Recording
+    times: TimeMap | None = None
+
+    def then(self, sample: int) -> int:
+        """Sample of the version at which is heard what the recording says at a sample."""
+        if self.times is None:
+            return sample
+        return round(SAMPLE_RATE * self.times(sample / SAMPLE_RATE))
+
+    def halves(self) -> Iterator[Float64]:
+        """Yield halves of the recording and of the version, as far as they are heard."""
+        yield from identity.halves(self.original, MOST)
+        middle = self.then(len(self.original) // 2) if self.times else None
+        yield from identity.halves(self.protected, MOST, middle)
+
+    def read(self, start: int, stop: int) -> tuple[Float64, Float64]:
+        """Samples between two of the recording, and of the version, then."""
+        begin, end = self.then(start), min(self.then(stop), len(self.protected))
+        return self.original.read(start, stop), self.protected.read(min(begin, end), end)
 
 
 class Use(NamedTuple):
@@ -104,20 +124,22 @@ def pair_up(
         try:
             if not made.is_file():
                 raise UserError(f"{made}: is missing; protect it first (make protect)")
-            pair = Pair(plain(path), person, held.open(own), Recording.open(made))
+            times = held.times.get(name) if held.wrong.get(name) != "original" else None
+            pair = Pair(plain(path), person, held.open(own), Recording.open(made), times)
             before, after = pair.original.seconds, pair.protected.seconds
+            due = times(before) if times else before
             of_own, as_made = True, True
             if name == versions.names[path]:
                 of_own, as_made = versions.made_of(path, own, made)
             faults = {
+                **{held.unread[one]: True for one in (own, made) if one in held.unread},
                 f"{own}: is the same recording as {held.copies.get(path)}, counted once":
                     path in held.copies,
                 f"{own}: is shorter than {SHORTEST:g} s": min(before, after) < SHORTEST,
                 f"{made}: has {after:.1f} s, and {own} has {before:.1f} s; it is not a protected "
-                "version of it": abs(before - after) > _APART,
+                "version of it": abs(due - after) > _APART,
                 f"{own}: is not what {made} was made of; protect it again": not of_own,
                 f"{made}: does not hold what {own} says": path not in holds,
-                **{held.unread[one]: True for one in (own, made) if one in held.unread},
             }  # fmt: skip
             if why := next((why for why, is_so in faults.items() if is_so), ""):
                 raise UserError(why)
@@ -143,12 +165,15 @@ def _by_person(pair: Pair, scene: Scene, held: Identity) -> Iterator[Pair]:
         places = [tuple(round(x * SAMPLE_RATE) - first for x in alone)
                   for alone in clear_of(scene.turns, [person])]  # fmt: skip
         own = [(max(0, begin), min(n, end)) for begin, end in places if end > 0 and begin < n]
-        sides = [Excerpt.of(side, own) for side in (pair.original, pair.protected)]
+        then = [tuple(min(pair.then(x), len(pair.protected)) for x in span) for span in own]
+        sides = Excerpt.of(pair.original, own), Excerpt.of(pair.protected, then)
+        lengths = [((b - a) / SAMPLE_RATE, (d - c) / SAMPLE_RATE, ())
+                   for (a, b), (c, d) in zip(own, then, strict=True)]  # fmt: skip
         if sides[0].seconds < SHORTEST:
             held.left_out[name] = f"{name} speaks alone for less than {SHORTEST:g} s"
             continue
         who = f"{pair.person}: {person}" if pair.person else person
-        yield Pair(name, who, *sides)
+        yield Pair(name, who, *sides, TimeMap(laid_out(lengths)) if pair.times else None)
 
 
 @dataclass(frozen=True)
@@ -165,9 +190,7 @@ class Judges:
 
     def hear(self, pair: Pair, tick: Tick) -> Heard:
         """Hear a pair; UserError where a half has too little speech."""
-        sides = (pair.original, pair.protected)
-        cut = (half for recording in sides for half in identity.halves(recording, MOST))
-        halves = dict(zip((KNOWN, SAID, PAIR, PROTECTED), cut, strict=True))
+        halves = dict(zip((KNOWN, SAID, PAIR, PROTECTED), pair.halves(), strict=True))
         if not all(half.any() for half in halves.values()):
             raise UserError("half of it is silent, before or after")
         if self.system is not None:
@@ -178,16 +201,16 @@ class Judges:
             name: {side: _vector(encoder, half) for side, half in halves.items()}
             for name, encoder in self.encoders.items()
         }
-        before, after = (self._use(pair.name, recording) for recording in sides)
-        for recording in sides:
+        n, most = len(pair.original), round(TEXT * SAMPLE_RATE)
+        start = max(0, (n - most) // 2)
+        middles = pair.read(start, min(n, start + most))
+        before, after = (self._use(pair.name, middle) for middle in middles)
+        for recording in (pair.original, pair.protected):
             recording.close()
         tick(pair.original.seconds)
         return Heard(vectors, (before, after))
 
-    def _use(self, name: str, recording: Recording) -> Use:
-        n, most = len(recording), round(TEXT * SAMPLE_RATE)
-        start = max(0, (n - most) // 2)
-        middle = recording.read(start, min(n, start + most))
+    def _use(self, name: str, middle: Float64) -> Use:
         heard = self.recogniser.recognise(name, middle) if self.recogniser else ""
         text = heard if isinstance(heard, str) else heard.words
         quality, f0 = self.estimate(middle), extract_f0(middle)
@@ -598,7 +621,7 @@ def clips(found: Found, pairs: Sequence[Pair]) -> Iterator[tuple[str, ...]]:
         named.update(attack.figures["recordings"]["named_per_speaker"])
     first = {f"person {pair.person}": pair for pair in reversed(pairs)}
     for pair in (first[person] for person, _ in named.most_common(N_CLIPS)):
-        n, sides = len(pair.original), (pair.original, pair.protected)
+        n = len(pair.original)
         start = loudest(pair.original.read(0, min(n, round(MOST * SAMPLE_RATE))), length)
-        cuts = (own.read(start, min(start + length, len(own))) for own in sides)
+        cuts = pair.read(start, min(start + length, n))
         yield pair.name, *(base64.b64encode(mp3(cut)).decode("ascii") for cut in cuts)

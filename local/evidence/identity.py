@@ -13,6 +13,7 @@ from scipy.signal import correlate, csd, welch
 from steps.audio import SAMPLE_RATE
 from steps.standalone.job import Jobs, Tick, find_audio, plain, with_name
 from steps.standalone.stream import Cut, Recording
+from steps.standalone.times import TimeMap
 from utils.arrays import Float32, Float64, Int64
 from utils.cli import UserError
 
@@ -38,12 +39,12 @@ _BAND = 100.0, 3400.0  # Hz, which telephones pass
 _WINDOW = 512  # samples
 
 
-def halves(recording: Recording, most: float) -> tuple[Float64, Float64]:
+def halves(recording: Recording, most: float, middle: int | None = None) -> tuple[Float64, Float64]:
     """Samples of the first and of the second half, of each at most so many seconds: the first and
-    the last of the recording."""
+    the last of the recording. middle: sample that parts them, if not that in the middle."""
     n, most = len(recording), round(most * SAMPLE_RATE)
-    first = recording.read(0, min(n // 2, most))
-    return first, recording.read(max(n // 2, n - most), n)
+    middle = n // 2 if middle is None else middle
+    return recording.read(0, min(middle, most)), recording.read(max(middle, n - most), n)
 
 
 @dataclass(frozen=True)
@@ -141,8 +142,9 @@ class Identity:
     whose: recording that each file of OUT is a version of, but for those of none, where others are
     of theirs; wrong: files of OUT that are not what their names say, of `WRONG`; coherence: of
     those that hold an original with it. copies: files of IN, and the earlier one that is the same
-    recording. cuts: see `Place`, of recordings whose version has other ends. unread: why files
-    could not be compared, by whole path; left_out: why recordings are not attacked.
+    recording. cuts: see `Place`, of recordings whose version has other ends; times: by name, of
+    versions whose loudness follows no recording's, as they say it in another time. unread: why
+    files could not be compared, by whole path; left_out: why recordings are not attacked.
     """
 
     jobs: Jobs
@@ -154,6 +156,7 @@ class Identity:
     coherence: dict[Path, float] = field(default_factory=dict)
     copies: dict[Path, Path] = field(default_factory=dict)
     cuts: Mapping[Path, tuple[int, int]] = field(default_factory=dict)
+    times: dict[Path, TimeMap] = field(default_factory=dict)
     unread: dict[Path, str] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
 
@@ -217,7 +220,7 @@ class Identity:
     ) -> None:
         """Find files whose contour is another recording's, or of none while most are of their own.
         alike: (n_files, n_recordings); own: (n_files,) number of the recording, -1 for none."""
-        rows = np.flatnonzero(own >= 0)
+        rows = np.flatnonzero((own >= 0) & [name not in self.times for name in files])
         mine = alike[rows, own[rows]]
         kept = len(rows) and np.median(mine) >= ALIKE
         for i, correlation in zip(rows.tolist(), mine.tolist(), strict=True):

@@ -27,7 +27,6 @@ NORMALISED = ("eer_normalised", "d_ece_normalised")  # of scores normalised over
 EACH = ("named_by_recording", "among_3_by_recording", "mean_rank_by_recording")
 TESTED = [key(name, recordings="any", kind="p") for name in ("eer", "named")]
 N_PERMUTATIONS = 999
-DIGITS = 6  # of EERs in resamples
 _AT_ONCE = 1_000_000  # labels of permutations
 
 logger = logging.getLogger(__name__)
@@ -533,7 +532,7 @@ def strongest(
         lowest_of_all = int(np.argmin([own[0] for own in found[name]]))
         report[but(eer, kind="p")] = float(p[np.array(of) == name][lowest_of_all])
     kept = {n: samples[key("eer", recordings=n)] for n in ("1", "all") if n in found}
-    report["samples"] = {n: np.round(own, DIGITS).tolist() for n, own in kept.items()}
+    report["samples"] = {n: own.tolist() for n, own in kept.items()}
     return report | intervals.sampled(samples, n_people)
 
 
@@ -550,6 +549,8 @@ def differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str
         key("eer_difference", recordings=n): both[0][n] - both[1][n]
         for n in both[0] if n in both[1]
     }  # fmt: skip
+    if not apart:  # no evaluator of either judges
+        return {}
     found = intervals.sampled(apart, first["n_speakers"])
     return {name: first[name] for name in ("n_speakers", "n_target", "n_nontarget")} | found
 

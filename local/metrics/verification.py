@@ -213,13 +213,11 @@ def verification(
     beside: (n_trials,) other scores of the same trials, by the name of the figure that they add:
     how far the folded EER lies above theirs (`eer_rise`: above that of unprotected speech).
     draws: (n_trials,) each, of further runs of a random system: figures are means over all runs, a
-    resample takes one of them, and what is of speakers is of the first.
-    challenges: adds `eer_speechbrain` and `eer_kaldi`, without intervals.
-    resamples: n_bootstrap and seed of `intervals.resample`.
+    resample takes one of them, and what is of speakers is of the first. challenges: adds
+    `eer_speechbrain` and `eer_kaldi`, without intervals. resamples: of `intervals.resample`.
     """
     cell = speakers.cell if speakers is not None and resamples.get("n_bootstrap") else None
     runs = [_run(trials, run, beside or {}, omegas, cell) for run in (score, *draws)]
-    scored = runs[0][0]
     every = [found for _, figures_of in runs if (found := figures_of(None)) is not None]
     if not every:
         raise ValueError("verification needs target and nontarget trials")
@@ -237,37 +235,44 @@ def verification(
         "tag": detection.tag(figures["l_w"]),
         "linkability_per_speaker": None,
     }
-    if challenges:
-        for of in (detection.eer_speechbrain, detection.eer_kaldi):
-            each = [of(run, trials.target) for run in (score, *draws)]
-            report[of.__name__] = float(np.mean(each))
+    for of in (detection.eer_speechbrain, detection.eer_kaldi) if challenges else ():
+        each = [of(run, trials.target) for run in (score, *draws)]
+        report[of.__name__] = float(np.mean(each))
     if speakers is None:
         logger.warning("linkability_per_speaker is null: it needs to know the speakers (utt2spk)")
         return report
-    names = speakers.names
-    report["linkability_per_speaker"] = scored.of_speakers(speakers.trial, names)
-    if report["linkability_per_speaker"] is None:
-        logger.warning("linkability_per_speaker is null: linkability is undefined")
-    if n_bins:  # all trials, and by enrolled speaker (Champion et al. 2021)
-        own = detection.by_enrolment(scored.ranking, speakers.enrol, len(names), n_bins)
-        name = intervals.key("linkability_bins", group=n_bins)
-        binned = [detection.histograms(run.ranking, n_bins=n_bins) for run, _ in runs]
-        report[name] = float(np.mean([detection.d_sys(b) if b else math.nan for b in binned]))
-        report[f"{name}_per_speaker"] = _defined(names, own)
-    report["n_speakers"] = len(names)
-    report["n_target_speakers"] = len(np.unique(speakers.trial[trials.target]))
+    report |= _of_people([scored for scored, _ in runs], trials, speakers, n_bins)
     if cell is None:
         return report
-    weights, draw = intervals.resample(len(names), len(runs), **resamples)
+    weights, draw = intervals.resample(len(speakers.names), len(runs), **resamples)
     report |= intervals.interval_report(
         (runs[of][1](intervals.pair_weights(own).ravel())
-         for own, of in zip(weights, draw.tolist(), strict=True)), len(names),
+         for own, of in zip(weights, draw.tolist(), strict=True)), len(speakers.names),
     )  # fmt: skip
     ranges = report["intervals"]
     if isinstance(ranges, dict) and "eer_rise" in figures:
         low, high = ranges.get("eer_rise") or (math.nan, math.nan)
         report["eer_least_difference"] = FOUND * (high - low) / 2.0 if high > low else math.nan
     return report
+
+
+def _of_people(
+    runs: Sequence[ScoredTrials], trials: Trials, speakers: Speakers, n_bins: int | None
+) -> dict[str, object]:
+    """Figures by speaker, of the first run, with their number."""
+    names, first = speakers.names, runs[0]
+    linked = first.of_speakers(speakers.trial, names)
+    if linked is None:
+        logger.warning("linkability_per_speaker is null: linkability is undefined")
+    report: dict[str, object] = {"linkability_per_speaker": linked}
+    if n_bins:  # all trials, and by enrolled speaker (Champion et al. 2021)
+        own = detection.by_enrolment(first.ranking, speakers.enrol, len(names), n_bins)
+        name = intervals.key("linkability_bins", group=n_bins)
+        binned = [detection.histograms(run.ranking, n_bins=n_bins) for run in runs]
+        report[name] = float(np.mean([detection.d_sys(b) if b else math.nan for b in binned]))
+        report[f"{name}_per_speaker"] = _defined(names, own)
+    n_targets = len(np.unique(speakers.trial[trials.target]))
+    return report | {"n_speakers": len(names), "n_target_speakers": n_targets}
 
 
 def eer_with_interval(

@@ -2,18 +2,15 @@
 privacy, what was found, and what was not measured."""
 
 import re
-import statistics
-from collections.abc import Mapping, Sequence
-from itertools import combinations, product
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from pandas import DataFrame
 
 from local.metrics.detection import WEAK
 from local.protocols.attackers import ATTACKERS
 from local.report import frame, select
-from local.report.frame import Results, attacker, group_of, number, say, value_of, where
+from local.report.frame import Results, attacker, group_of, say, value_of, where
 from local.report.select import FEWEST, MARGIN, NO_RISE, unprotected
 from steps.speaker.kinds import STRONG, kind_of, shipped
 
@@ -117,14 +114,14 @@ def _least(results: Results) -> str:
 
 def _fewer(results: Results) -> str:
     """Systems that some attackers of others were not run on: they look better for it."""
-    eers = frame.eers(results.metrics)
+    eers = select.no_controls(frame.eers(results.metrics))
     eers = eers[eers["system"] != "original"]
     left_out = {"white_box", *frame.absent([*eers["attacker"]])}  # not every system can have it
-    found = {
-        system: [attacker(c) for c in frame.absent([*run]) if c not in left_out]
-        for system, run in eers.groupby("system", sort=False)["attacker"]
-    }
-    return say("fewer", found={system: names for system, names in found.items() if names})
+    found: dict[str, list[str]] = {}
+    for system, run in eers.groupby("system", sort=False)["attacker"]:
+        for name in (c for c in frame.absent([*run]) if c not in left_out):
+            found.setdefault(name, []).append(system)
+    return say("fewer", found=found)
 
 
 def _trainings(results: Results) -> str:
@@ -225,25 +222,6 @@ def notes(results: Results) -> list[tuple[str, str]]:
     return found
 
 
-def constant_targets(results: Results, evaluator: str) -> list[str]:
-    """Mean and standard deviation over constant target voices (001), an attacker a line."""
-    said = []
-    for targets, split, attack in product(
-        results.target_series().values(), results.splits(evaluator), results.attackers(evaluator)
-    ):
-        told = []
-        for figure, name, tell in (("eer", "EER", frame.percent), ("linkability",) * 2 + (number,)):
-            found = [results.value(evaluator, split, t, attack, figure) for t in targets]
-            x = [v.value for v in found if v is not None and v.defined]
-            if len(x) > 1:
-                spread = f"{tell(statistics.fmean(x))} ± {tell(statistics.stdev(x))}"
-                told.append(f"{name} {spread} over {len(x)}")
-        if told:
-            of = {"first": targets[0], "last": targets[-1], "split": split}
-            said.append(say("constant_targets", who=attacker(attack), told=told, **of))
-    return said
-
-
 _SHOWN = {"eer", "d_ece", "deid", "g_vd", "linkability"}
 
 
@@ -253,47 +231,9 @@ def not_measured(results: Results) -> list[str]:
     said = [say("unmeasured", metric=metric) for metric in lacking]
     if len(lacking) == len(frame.UTILITY_MEASURES):
         said = [say("unmeasured", metric="all")]
-    for evaluator in results.evaluators():
-        if missing := frame.absent(results.attackers(evaluator)):
-            said.append(say("no_attacker", evaluator=evaluator, missing=missing))
     undefined = results.metrics[results.metrics["value"].isna() & (results.metrics["tag"] == "")]
     if len(undefined):
         own = where(undefined, figure=_SHOWN).itertuples()
         named = sorted({f"{f.metric} ({f.system}, {f.split})" for f in own})
         said.append(say("undefined", n=len(undefined), named=named))
     return said
-
-
-Heard = dict[str, dict[str, frame.Value]]  # by recogniser, then system
-
-
-def opinions(figures: DataFrame, metric: str = "wer") -> list[str]:
-    """A sentence for each split and two recognisers: whether they put the systems in one order.
-
-    Original speech is among the systems. Of each pair that they order the other way round it is
-    told whether either is sure, that is whether the intervals of the two systems are apart.
-    """
-    every, said = where(figures, family=frame.UTILITY, metric=metric), []
-    for split, of in every[np.isfinite(every["value"])].groupby("split"):
-        heard = {by: frame.values(own, "system") for by, own in of.groupby("evaluator", sort=False)}
-        for pair in map(dict, combinations(heard.items(), 2)):
-            first, second = pair.values()
-            if len(systems := [system for system in first if system in second]) > 1:
-                told = {"systems": systems, "turned": _turned(systems, pair), "names": [*pair]}
-                said.append(say("opinion", split=split, metric=metric.upper(), **told))
-    return said
-
-
-def _turned(systems: Sequence[str], heard: Heard) -> list[str]:
-    """Pairs of systems that two recognisers order differently, first the one that the first finds
-    better, with their figures."""
-    first, second = heard.values()
-    ordered = (sorted(pair, key=lambda system: first[system].value)
-               for pair in combinations(systems, 2))  # fmt: skip
-    return [
-        say("turned", better=better, worse=worse, heard=heard,
-            sure=[name for name, own in heard.items() if own[better].apart(own[worse])])
-        for better, worse in ordered
-        if (first[better].value - first[worse].value)
-        * (second[better].value - second[worse].value) < 0
-    ]  # fmt: skip

@@ -460,26 +460,16 @@ def as_text(page: str, title: str, *of: str) -> str:
     told = [f"{title}, and here"]
     for heading, rows in find_tables(page):
         if any(words in heading for words in of or ("",)):
-            told += ["", heading, *_lines(rows)]
+            told += ["", heading, _text(rows)]
     return "\n".join(told) + "\n"
 
 
-def _lines(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Rows with columns of one width, in blocks that a console has room for; names of rows stand in
-    each."""
-    cells = [[re.sub(r"[`*]|\\(?=[_*<|])", "", cell) for cell in row] for row in rows]
-    wide = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    names = [0, 1] if rows[0][1:2] == ["set"] else [0]
-    places = [*range(len(names), len(wide))]
-    while True:
-        n = next((n for n in range(len(places), 1, -1)
-                  if sum(2 + wide[i] for i in (*names, *places[:n])) <= CONSOLE), 1)  # fmt: skip
-        for row in cells:
-            yield "  ".join(row[i].ljust(wide[i]) for i in (*names, *places[:n])).rstrip()
-        places = places[n:]
-        if not places:
-            return
-        yield ""
+def _text(rows: Sequence[Sequence[str]]) -> str:
+    """Rows in blocks that a console has room for; names of rows stand in each."""
+    header, *body = ([re.sub(r"[`*]|\\(?=[_*<|])", "", cell) for cell in row] for row in rows)
+    n = 2 if header[1:2] == ["set"] else 1
+    names = [", ".join(row[:n]) for row in body]
+    return DataFrame([row[n:] for row in body], names, header[n:]).to_string(line_width=CONSOLE)
 
 
 # ---- Every table of a page as LaTeX (booktabs).

@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from local.report import draw, findings, frame, select, tables
 from local.report.draw import Picture
-from local.report.frame import Group, Person, Results, attacker, render, where
+from local.report.frame import Group, Person, Results, render, where
 from local.report.pictures import Section
 from local.report.select import Level
 
@@ -157,11 +157,9 @@ def markdown(results: Results) -> str:
     n = results.metrics["settings"].nunique()
     settings = frame.Marked(f"{n} digests, in the column `settings` of metrics.csv")
     fronts = [t.finding() for t in select.trades(results.metrics) if t.points]
-    privacy = frame.eers(results.metrics, evaluator=results.evaluators())
-    missing = [attacker(name) for name in frame.absent(set(privacy["attacker"]))]
     return render(
         "local/report/templates/report.md.jinja", **told,
-        corpus=results.corpus, fronts=fronts, missing=missing,
+        corpus=results.corpus, fronts=fronts,
         origin={**results.origin, "settings": settings},
     )  # fmt: skip
 
@@ -172,7 +170,7 @@ def runs_page(runs: Mapping[str, Results], links: Mapping[str, str]) -> str:
         row._replace(told=run, link=links[run])
         for run, results in runs.items() for row in board(results)
     ]  # fmt: skip
-    rows.sort(key=lambda row: (-row.line.judged.verdict.level, -row.line.eer))
+    rows.sort(key=lambda row: (-row.line.judged.verdict.level, -row.line.judged.eer.value))
     light, dark = draw.css()
     return render(
         "local/report/templates/runs.html.jinja", **_of_runs(runs), board_rows=rows, light=light,
@@ -206,7 +204,6 @@ def _shared(results: Results) -> dict[str, Any]:
         "enrolment": tables.enrolment_table(results.metrics),
         "useful": tables.utility_table(results.metrics),
         "has_mos": "mos" in set(results.metrics["metric"]),
-        "opinions": findings.opinions(results.metrics),
         "prosody": tables.prosody_table(results.metrics), "PROSODY": tables.PROSODY.title,
         "tables_of": _tables(results),
     }  # fmt: skip

@@ -5,7 +5,6 @@ A function makes one picture, or none where nothing was measured. What it shows 
 templates/sentences.jinja.
 """
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, product
@@ -25,7 +24,7 @@ from local.protocols.attackers import CONTROLS
 from local.report import draw, frame, select
 from local.report.draw import Drawing, Picture, dot
 from local.report.frame import SETTINGS, UTILITY, Entry, Results, Value, attacker, number, where
-from local.report.select import Evidence, Judged, Trade, fold
+from local.report.select import Trade, fold
 from utils.arrays import Float64
 
 _FEW = 5  # systems whose markers have room beside each other
@@ -590,45 +589,28 @@ def draw_all(results: Results, evaluator: str, folder: Path | None) -> list[Sect
 
 
 def recordings(results: Results) -> Found:
-    """Lowest EER, and share of people named by who names most of them, by how many recordings of a
-    person they have: a line a system, of the group of people that it protects worst."""
+    """Lowest EER by how many recordings of a person an attacker has: a line a system, of the group
+    of people that it protects worst."""
     found = select.verdicts(results)
     shown = [(i, min(own, key=lambda j: j.eer.value)) for i, system in enumerate(results.systems())
              if (own := [j for j in found.get(system, []) if j.verdict.attack])]  # fmt: skip
     if not shown:
         return None
-    canvas, (above, beneath) = draw.stacked(SAID["recordings"]["height"], (1, 1))
+    canvas, axes = empty("recordings")
     lengths = {n: i for i, n in enumerate(LENGTHS)}
     for k, (i, judged) in enumerate(shown):
-        attack, shift = _who_names(judged), 0.3 * (k + 0.5) / len(shown)
         eers = {n: one.eer for n, one in judged.verdict.eers.items()}
-        naming = attack.naming or {"all": Value(attack.named)}
-        for axes, values in ((above, eers), (beneath, naming)):
-            at = [lengths[n] + shift - 0.15 for n in values]
-            for x, value in zip(at, values.values(), strict=True):
-                dot(axes, x, value, (1, 100), markersize=4, **draw.look(i))
-            axes.plot(at, [100 * v.value for v in values.values()], color=draw.colour(i),
-                      linestyle=draw.line(i), linewidth=1)  # fmt: skip
+        at = [lengths[n] + 0.3 * (k + 0.5) / len(shown) - 0.15 for n in eers]
         name = judged.system if len({j.group for _, j in shown}) == 1 else str(judged)
-        above.plot(
-            [], [], label=draw.label(name), linestyle=draw.line(i), markersize=4, **draw.look(i)
-        )
-    above.axhline(50, linewidth=0.8, linestyle=":", label="guessing", **_GREY)
-    chances = {_who_names(j).chance for _, j in shown}
-    for chance in filter(math.isfinite, chances):
-        beneath.axhline(100 * chance, linewidth=0.8, linestyle=":", **_GREY)
-    for axes, label, top in ((above, "EER (%)", 53), (beneath, "people named (%)", 103)):
-        axes.set(ylabel=label, ylim=(0, top), xlim=(-0.4, len(lengths) - 0.6))
-        axes.set_xticks(range(len(lengths)), lengths)
-        axes.grid(True, axis="y")
-    beneath.set_xlabel("recordings of a person")
+        for x, value in zip(at, eers.values(), strict=True):
+            dot(axes, x, value, (1, 100), markersize=4, **draw.look(i))
+        axes.plot(at, [100 * v.value for v in eers.values()], linewidth=1, markersize=4,
+                  linestyle=draw.line(i), label=draw.label(name), **draw.look(i))  # fmt: skip
+    axes.axhline(50, linewidth=0.8, linestyle=":", label="guessing", **_GREY)
+    axes.set_xticks(range(len(lengths)), lengths)
+    axes.set_xlim(-0.4, len(lengths) - 0.6)
     draw.legend(canvas)
     return made(canvas, "recordings", ["first"], shown=[judged for _, judged in shown])
-
-
-def _who_names(judged: Judged) -> Evidence:
-    """The attack that names most people from all recordings; the deciding one where none does."""
-    return judged.named or judged.verdict.attack or Evidence("", "")
 
 
 def channels(results: Results) -> Found:
@@ -663,9 +645,8 @@ def channels(results: Results) -> Found:
 
 def first_trade(results: Results) -> Found:
     """The lowest EER against words, or else quality or emotions, of all people together."""
-    found = {t.metric: t for t in reversed(select.trades(select.pooled(results))) if t.points}
-    metric = next((m for m in ("wer", "mos", "uar") if m in found), None)
-    drawing = trade_off(found[metric], results.systems()) if metric else None
+    pooled = select.pooled(results)
+    drawing = trade_off(pooled, results.systems()) if pooled else None
     if drawing is None:
         return None
     return replace(drawing, title=f"What is it still good for? {drawing.title}")

@@ -102,12 +102,11 @@ class Evidence:
 
     eer, bare: EER on protected speech, and of the same evaluator without protection, each with its
     95 % interval; rise: their folded difference, people resampled alike in both. named: share of
-    `people` (those with target trials) named first from all that they said, `recordings` of each;
-    chance: of that by guessing; named_bare: by the same evaluator without protection.
-    several, naming: folded EER (the lower of that of the scores as they are and normalised) and
-    share of people named, by number of recordings of a person (`LENGTHS`). control: EER of an
-    attacker who learns on protected people that they did not learn from; controlled: it, or a dose
-    of the speaker that they establish, shows that they can hear.
+    `people` (those with target trials) named first from all that they said; chance: of that by
+    guessing; named_bare: by the same evaluator without protection. several: folded EER (the lower
+    of that of the scores as they are and normalised), by number of recordings of a person
+    (`LENGTHS`). control: EER of an attacker who learns on protected people that they did not learn
+    from; controlled: it, or a dose of the speaker that they establish, shows that they can hear.
     """
 
     attacker: str
@@ -118,10 +117,8 @@ class Evidence:
     named: float = math.nan
     chance: float = math.nan
     named_bare: float = math.nan
-    recordings: float = math.nan
     people: float = math.nan
     several: Mapping[str, Value] = field(default_factory=dict)
-    naming: Mapping[str, Value] = field(default_factory=dict)
     control: Value = NOTHING
     controlled: bool = False
 
@@ -373,19 +370,16 @@ def _chosen(results: Results, system: str, split: str) -> Choice:
 
 def _attack(results: Results, f: Any) -> Evidence:
     of = (frame.VERIFICATION, f.evaluator, f.split, f.system, f.attacker)
-    named, each = (results.rows.get((*of, figure)) for figure in (NAMED, "named_by_recording"))
+    named = results.rows.get((*of, NAMED))
     at, bare = (f.system, f.attacker), ("original", "unprotected")
     several = partial(results.several, f.evaluator, f.split)
     eer, rise, targets = several(*at, ("eer", "eer_rise", "n_target_speakers"))
     people = frame.parse(named.n_speakers) if named is not None else targets.value
     (bare_eer,), (chance,) = several(*bare, ["eer"]), several(*at, [but(NAMED, kind="chance")])
     (named_bare,) = several(*bare, [NAMED])
-
-    def by_length(*figures: str) -> dict[str, list[Value]]:
-        found = {n: several(*at, [key(name, recordings=n) for name in figures]) for n in LENGTHS}
-        return {n: own for n, own in found.items() if any(value.defined for value in own)}
-
-    eers, control = by_length("eer", "eer_normalised"), results.control(f.evaluator, f.split, *at)
+    names = ("eer", "eer_normalised")
+    eers = {n: several(*at, [key(name, recordings=n) for name in names]) for n in LENGTHS}
+    control = results.control(f.evaluator, f.split, *at)
     doses = [own for (own,) in (several(system, f.attacker, ["eer"]) for system in DOSED)]
     hears = any(fold(dose).high < 0.5 for dose in doses if dose.defined)
     if control.defined:
@@ -393,11 +387,9 @@ def _attack(results: Results, f: Any) -> Evidence:
     return Evidence(
         f.attacker, f.evaluator, eer, bare_eer, rise,
         named=named.value if named else math.nan, chance=chance.value, named_bare=named_bare.value,
-        recordings=frame.parse(each.n_segments) / people if each and people else math.nan,
-        people=people,
+        people=people, control=control,
         several={n: min((fold(v) for v in own if v.defined), key=lambda v: v.value)
-                 for n, own in eers.items()},
-        naming={n: own[0] for n, own in by_length("named").items()}, control=control,
+                 for n, own in eers.items() if any(v.defined for v in own)},
         controlled=hears and not any(
             fold(own).high >= OFTEN
             for system, attackers in MUST_FIND.items()
@@ -472,11 +464,6 @@ class Line(NamedTuple):
     bare: Any | None
     named: Judged | None
     n_groups: int
-
-    @property
-    def eer(self) -> float:
-        """The lowest EER of all attackers; 0 where none is known."""
-        return min((one.eer.value for _, one in self.eers.values()), default=0.0)
 
 
 def lines(results: Results) -> list[Line]:
@@ -622,24 +609,20 @@ def _points(
     return points, left_out
 
 
-def pooled(results: Results) -> pd.DataFrame:
-    """The lowest EER from one recording of each system, over groups, and the same evaluator's
-    without protection, as if of one group; and the utility of all people together."""
-    bares, rows = unprotected(results.metrics), []
-    for system, judged in verdicts(results).items():
-        found = [(j, j.verdict.eers["1"]) for j in judged if "1" in j.verdict.eers]
-        if found:
-            j, lowest = min(found, key=lambda pair: pair[1].eer.value)
-            attack = lowest.attack
-            of = (frame.VERIFICATION, attack.evaluator, j.split, system, attack.attacker, "eer")
-            name = f"{attack.evaluator}, {j.group}"
-            row, bare = results.rows.get(of), bares.get((j.split, attack.evaluator))
-            if row is not None:
-                eer = lowest.eer  # perhaps of normalised scores
-                row = row._replace(value=eer.value, low=eer.low, high=eer.high)
-            rows += [own._replace(evaluator=name) for own in (row, bare) if own is not None]
-    rows += [f for systems in uses(results.metrics).values() for f in systems.values()]
-    return pd.DataFrame(rows, columns=results.metrics.columns).assign(split=ALL)
+def pooled(results: Results) -> Trade | None:
+    """The lowest EER from one recording of each system against words, or else quality or emotions,
+    of all people together; None where neither was measured."""
+    kept, shown = uses(results.metrics), [line for line in lines(results) if "1" in line.eers]
+    for metric, by in sorted(kept, key=lambda of: ("wer", "mos", "uar").index(of[0])):
+        rows = {system: _value(row) for system, row in kept[metric, by].items()}
+        points = [TradePoint(line.system, line.eers["1"][1].eer, rows.get(line.system, NOTHING))
+                  for line in shown]  # fmt: skip
+        bares = [fold(frame.value_of(line.bare)) for line in shown if line.bare]
+        before = min(bares, key=lambda eer: eer.value, default=NOTHING)
+        bare = TradePoint("original", before, rows.get("original", NOTHING))
+        if defined := [point for point in points if point.defined]:
+            return Trade(ALL, metric, by, defined, bare if bare.defined else None)
+    return None
 
 
 # Linkability by speaker over target voices.

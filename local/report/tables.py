@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import chain, product
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -206,11 +206,13 @@ def enrolment_table(metrics: pd.DataFrame) -> Table:
     split and number enrolled; only of attackers who were tried with few."""
     own = where(metrics, family=frame.VERIFICATION, metric=("eer", "eer_normalised"), kind="value")
     own = own.dropna(subset="value")
-    few = {(f.attacker, f.evaluator) for f in own[own["enrolled"] != ""].itertuples()}
+    of = ["split", "system", "attacker", "evaluator"]
+    few = {*own.loc[own["enrolled"] != "", of].itertuples(index=False, name=None)}
     found = [
         ((f.split, f.system, f.enrolled or "all"), f.recordings, select.fold(value_of(f)))
-        for f in own.itertuples() if (f.attacker, f.evaluator) in few
-    ]  # fmt: skip
+        for f in own.itertuples()
+        if (f.split, f.system, f.attacker, f.evaluator) in few
+    ]
     cells = [(at, heard, show(eer, EER))  # of several the lowest is the last, and counts
              for at, heard, eer in sorted(found, key=lambda f: (*f[:2], -f[2].value))]  # fmt: skip
     return grid(["split", "system", "enrolled"], cells, {n: f"{n} heard (%)" for n in LENGTHS})
@@ -324,49 +326,6 @@ def _by_level(verdicts: Mapping[str, Verdict]) -> str:
         said = f"{select.WORDS[level]}, {why}" if why else select.WORDS[level]
         told.append(f"{said} ({frame.enumerate_words([*own], most=4)})")
     return " · ".join(told)
-
-
-CONVERSIONS = ("voice_conversion", "knn_vc")  # anonymisers that resynthesise another voice
-
-
-def vocoder_table(results: frame.Results, evaluator: str) -> Table:
-    """How much of each conversion's rise of the ignorant EER copy synthesis has too, by split.
-
-    (EER_copy - EER_OO) / (EER_system - EER_OO), where there is a rise and both have the
-    same vocoder (copy synthesis: WORLD).
-    """
-
-    def eer(split: str, system: str, attack: str = "ignorant") -> Value:
-        return results.value(evaluator, split, system, attack, "eer") or frame.NOTHING
-
-    settings = {system: results.settings(system) for system in results.systems()}
-    copies, conversions = (
-        [system for system, own in settings.items() if own.get("anonymiser") in kinds]
-        for kinds in (("copy_synthesis",), CONVERSIONS)
-    )
-    rows = []
-    for split, copy, system in product(results.splits(evaluator), copies, conversions):
-        before, after = eer(split, "original", "unprotected"), eer(split, system)
-        copied, rise = eer(split, copy), after.value - before.value
-        alike = _vocoder(settings[copy]) == _vocoder(settings[system])
-        if alike and copied.defined and rise > 0:
-            share = (copied.value - before.value) / rise
-            of_it = "none" if share <= 0 else "all" if share >= 1 else frame.percent(share, 0)
-            eers = [show(v, EER) for v in (before, after, copied)]
-            rows.append(
-                [system, split, *eers[:2], frame.number(100 * rise, 1), copy, eers[2], of_it]
-            )
-    header = ["system", "split", "EER unprotected (%)", "EER (%)", "rise (points)",
-              "copy synthesis", "its EER (%)", "of the rise"]  # fmt: skip
-    return Table(header, rows)
-
-
-def _vocoder(settings: Mapping[str, Any]) -> str:
-    """Vocoder that turns features into speech: WORLD where the settings do not name another."""
-    if settings.get("fine"):  # a copy by frames that no conversion on WORLD alone has
-        return "fine"
-    name = settings.get("features" if settings.get("anonymiser") == "knn_vc" else "synthesiser")
-    return name if isinstance(name, str) else "world"
 
 
 # ---- What docs/ holds as data: figures that papers print, beside ours, claims, cards of metrics.

@@ -64,7 +64,7 @@ class Progress(NamedTuple):
 
 @dataclass(frozen=True)
 class File:
-    """What became of one file, which `reason` explains if it failed. Digests are SHA-256."""
+    """Outcome for one file; `reason` says why it failed. Digests are SHA-256."""
 
     status: Literal["done", "failed"]
     seconds: float | None = None
@@ -88,7 +88,7 @@ class Account:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What attackers found: the main parts of `path`, of which `data` has all."""
+    """Findings of attackers: the main parts of `path`, of which `data` has all."""
 
     path: Path
     verdict: str
@@ -206,7 +206,7 @@ def _hidden(options: dict[str, object]) -> Iterator[Sequence[int]]:
 
 
 def _read(name: str, said: str, kind: type[Made]) -> Made | None:
-    """What a program wrote, which its last words name."""
+    """Result in the file that the last words of a program name; None where there is none."""
     what = {"protect": "account", "evidence": "evidence"}[name]
     found = re.search(rf"^(.+\.{what})\.html: ", said, re.MULTILINE)
     if not found:

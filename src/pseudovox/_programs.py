@@ -23,7 +23,7 @@ PROGRAMS = {
 
 
 class Error(Exception):
-    """What a user can put right, in one line. status: the program's."""
+    """Error that the user can put right, in one line. status: the program's."""
 
     def __init__(self, message: str, status: int = 2) -> None:
         super().__init__(message)
@@ -47,8 +47,12 @@ def find_tree() -> Path:
         return CHECKOUT
     with PACKED.open("rb") as stream:
         digest = hashlib.file_digest(stream, "sha256").hexdigest()
-    data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share"
+    data = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
     home = Path(os.environ.get("PSEUDOVOX_HOME") or Path(data, "pseudovox"))
+    try:
+        home = home.expanduser().absolute()
+    except RuntimeError as error:
+        raise Error("you have no home; set PSEUDOVOX_HOME to a folder for programs") from error
     place = home / f"{find_version()}-{digest[:12]}"
     if place.is_dir():
         return place
@@ -74,7 +78,7 @@ def start_of(
     tree = find_tree()
     path = tree / PROGRAMS[name].format(corpus)
     if not path.exists():
-        known = ", ".join(sorted(x.parent.name for x in tree.glob("egs/*/conf/")))
+        known = ", ".join(sorted(run.parent.name for run in tree.glob("egs/[a-z]*/run.sh")))
         raise Error(f"{corpus}: no such recipe; known: {known}")
     python = Path(sys.executable).parent
     own = {"PATH": f"{python}:{os.environ.get('PATH', os.defpath)}"}

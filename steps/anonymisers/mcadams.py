@@ -268,13 +268,11 @@ class FrameOptions:
         first and last 10 ms fade, and the rest after the last whole frame is silent.
     skip_first_frame: the first frame is left out.
     clamp: angles beyond pi (alpha > 1) become pi; without, they wrap round.
-    match_energy: a filtered frame gets the energy of the input frame.
     """
 
     pad_edges: bool = True
     skip_first_frame: bool = False
     clamp: bool = True
-    match_energy: bool = False
 
 
 DEFAULTS, LEVEL = FrameOptions(), OutputLevel()
@@ -354,9 +352,6 @@ def warp_frames(hops: Float64, alpha: float, options: FrameOptions) -> tuple[Flo
     factors, slow = factorise(polynomials)
     warped = expand(warp_angles(factors, alpha, clamp=options.clamp))
     filtered = _filter(frames, polynomials, warped)
-    if options.match_energy:
-        wanted, given = (np.einsum("tf,tf->f", x, x) for x in (frames[ORDER:], filtered))
-        filtered *= np.sqrt(wanted / np.maximum(given, TINY))
     filtered *= shape
     return filtered, len(slow)
 
@@ -393,15 +388,11 @@ class McAdamsSettings:
     level: str | None = None
     compat: Annotated[str, OneOf("vpc20", "vpc22", "vpc24")] | None = None
     peak: Part | None = None
-    match_energy: bool | None = None
 
     def __post_init__(self) -> None:
         preset = PRESETS[self.compat]
-        for name in ("match_energy", "peak"):
-            if self.compat and getattr(self, name) is not None:
-                raise ValueError(
-                    f"{name}: is fixed by compat: {self.compat}; leave out one of the two"
-                )
+        if self.compat and self.peak is not None:
+            raise ValueError(f"peak: is fixed by compat: {self.compat}; leave out one of the two")
         if self.alpha is not None and self.alpha_range is not None:
             raise ValueError("alpha_range: alpha is also given; leave out one of the two")
         if self.level is not None and not self.drawn:
@@ -466,7 +457,7 @@ class McAdams(Anonymiser):
         self.alpha_range, self.compat = settings.drawn, settings.compat
         self.alpha = None if self.alpha_range else settings.alpha or preset.alpha
         self.level = settings.key_level
-        self.frames = replace(preset.frames, match_energy=bool(settings.match_energy))
+        self.frames = preset.frames
         self.output = replace(preset.output, peak=settings.peak or preset.output.peak)
         self.is_random = self.alpha_range is not None and self.compat != "vpc24"
 

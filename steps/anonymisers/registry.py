@@ -163,7 +163,6 @@ class Anonymiser(sources.FromSettings):
     ends: `one`: silence before and after the speech of a recording becomes ENDS; `keep`.
     words_alone: whether its speech is made by `say`, of what `hear` finds, and of nothing else.
     tells_words: whether it says words in another time than the source's, and knows both.
-    english: whether it hears speech with a recogniser of English.
     """
 
     level: str
@@ -175,7 +174,6 @@ class Anonymiser(sources.FromSettings):
     ends: str = ENDINGS[0]
     words_alone: bool = False
     tells_words: bool = False
-    english: bool = False
 
     @classmethod
     def describe(cls, settings: Any, path: StrPath) -> Description:

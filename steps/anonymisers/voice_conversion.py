@@ -168,7 +168,6 @@ class VoiceConversion(Anonymiser):
         in_time = bool(own.reads) and own.time != base.KEEP
         self.words_alone = in_time and own.doubt is None
         self.tells_words = in_time and own.doubt is not None
-        self.english = own.synthesiser.startswith("bn")
         if not own.synthesiser.startswith("nsf") and "energy" not in own.keep:
             # Where only words are left nothing is noise.
             self.raised = math.inf if self.words_alone else RAISED

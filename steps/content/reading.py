@@ -380,6 +380,7 @@ class Reader(nn.Module):
 _FADE = 5  # frames of content over which what is read and what is heard are faded into each other
 _AGREES = 0.5  # cosine of content as read and as heard of a word that was said
 _UNREAD = 0.3  # mean of how sure words are, by their time, below which they are not read
+_ASKED = 0.6  # the same, below which they are not read if their language is surely another
 _LOUD = 0.01  # power beside the mean one of words, from which on a sound between them counts
 
 
@@ -419,8 +420,11 @@ class RepairingReader:
 
     def read(self, wave: Float64, heard: Float64, of: ContentLayout) -> Repaired | None:
         """Read a signal (m,) at 16 kHz, of content heard (T, d), normalised; None where that cannot
-        be: it has no words, does not say what was recognised, or that is unsure on the whole."""
-        text, sure = heard_words(self._recogniser, wave)
+        be: it has no words, does not say what was recognised, or that is unsure on the whole, also
+        where it is less unsure and Whisper, if installed, hears another language than English."""
+        from steps.asr.engines import foreign
+
+        text, probable = heard_words(self._recogniser, wave)
         words, n_frames = words_of(phones_of(text)), 1 + len(wave) * 100 // SAMPLE_RATE
         try:
             found = self._aligner.find("", wave, names_of(words))
@@ -435,8 +439,9 @@ class RepairingReader:
         times = np.rint(_middles(len(heard), of))
         known = agreement(content, heard, [(times >= a) & (times < b) for a, b in found])
         own = written(words, text)
-        certain = np.array([min(sure[i] for i in places) for places in own]) * known
-        if np.average(certain, weights=np.diff(found)[:, 0]) < _UNREAD:
+        certain = np.array([min(probable[i] for i in places) for places in own]) * known
+        sure = float(np.average(certain, weights=np.diff(found)[:, 0]))
+        if sure < _UNREAD or (sure < _ASKED and foreign("", wave)):
             return None
         doubtful = certain < 1 - self._doubt
         said, kept = _mask(spans, n_frames), _mask(compress(spans, doubtful), n_frames)

@@ -195,9 +195,7 @@ def wanted_of(
 GENERATORS = {
     "random": "steps.generators.pool:RandomSpeakers",
     "farthest": "steps.generators.pool:RankedSpeakers",
-    "nearest": "steps.generators.pool:RankedSpeakers",
     "dense": "steps.generators.pool:ClusteredSpeakers",
-    "sparse": "steps.generators.pool:ClusteredSpeakers",
     "constant": "steps.generators.pool:ConstantTarget",
     "average": "steps.generators.pool:AverageSpeakers",
     "psd": "steps.generators.frames:PseudoSpeakerDistribution",

@@ -295,12 +295,10 @@ class IdentitySettings:
 
 @dataclass(frozen=True)
 class MlpNetworkSettings(IdentitySettings):
-    """generator_layers: 2 is the paper's 1024-512-512, 3 what its text describes. centred:
-    x-vectors are relative to the mean of the training speakers, in units of their mean deviation,
-    so that only differences of speakers are learned; false: raw (the paper; required by
+    """centred: x-vectors are relative to the mean of the training speakers, in units of their mean
+    deviation, so that only differences of speakers are learned; false: raw (the paper; required by
     training.alpha 1, which leaves the length of the output open)."""
 
-    generator_layers: Annotated[int, rule.Number(least=2, most=rule.LARGEST)] = 2
     centred: bool = True
 
 
@@ -371,10 +369,9 @@ class MlpNetwork(nn.Module):
         super().__init__()
         width = settings.width
         self.conditioner = Conditioner(settings.identity, width, dimension)
-        layers: list[nn.Module] = [nn.Linear(2 * width, width), nn.ReLU()]
-        for _ in range(settings.generator_layers - 2):
-            layers += [nn.Linear(width, width), nn.ReLU()]
-        self.generator = nn.Sequential(*layers, nn.Linear(width, dimension))
+        self.generator = nn.Sequential(
+            nn.Linear(2 * width, width), nn.ReLU(), nn.Linear(width, dimension)
+        )
         self.calibration = Calibration(dimension)
         self.register_buffer("mean", torch.zeros(dimension))
         self.register_buffer("scale", torch.ones(()))

@@ -20,7 +20,7 @@ from utils.tables import StrPath
 
 Distance = Annotated[str, OneOf("plda", "cosine")]
 
-# ---- Pseudo-speakers as the mean of real speakers of a pool: the farthest, the nearest, or any.
+# ---- Pseudo-speakers as the mean of real speakers of a pool: the farthest, or any.
 #
 # As in baseline B1 of the VoicePrivacy challenges; `averaged: 1` of any speakers is Liu et al.'s
 # RS.
@@ -138,14 +138,12 @@ class AffinityGenerator(PoolGenerator):
         scores = self._measure.left(vectors, np.ones(len(vectors))) @ self._right.T
         return (scores + scores.T) / 2.0
 
-    def ranked(
-        self, wanted: Wanted, setting: str, asked: int, sign: int = 1
-    ) -> tuple[Float64, Int64, int]:
-        """Affinities (S,) to the source; positions of the `asked` lowest (highest: sign -1), and
-        their number for sources elsewhere."""
+    def ranked(self, wanted: Wanted, setting: str, asked: int) -> tuple[Float64, Int64, int]:
+        """Affinities (S,) to the source; positions of the `asked` lowest, and their number for
+        sources elsewhere."""
         left, n, size = self.candidates(wanted, setting, asked)
         affinities = self.of_source(wanted)
-        best = left[np.argsort(sign * affinities[left], kind="stable")[:n]]
+        best = left[np.argsort(affinities[left], kind="stable")[:n]]
         return affinities, best, min(asked, size)
 
 
@@ -156,7 +154,7 @@ def _ends(affinities: Float64) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class RankedSettings:
-    """candidates: number of the farthest (nearest); averaged: number drawn of these."""
+    """candidates: number of the farthest; averaged: number drawn of these."""
 
     name: str
     candidates: Count = 200
@@ -165,7 +163,7 @@ class RankedSettings:
 
 
 class RankedSpeakers(AffinityGenerator):
-    """Mean of some of the speakers of the target gender farthest from the source, or nearest.
+    """Mean of some of the speakers of the target gender farthest from the source.
 
     The candidates are fixed by the source's x. Only the draw from them depends on the key, so with
     keys for utterances and x for speakers the candidates stay (VoicePrivacy 2020).
@@ -181,8 +179,7 @@ class RankedSpeakers(AffinityGenerator):
         return any(given.averaged < min(given.candidates, size) for size in self.sizes())
 
     def generate(self, wanted: Wanted) -> Generated:
-        sign = 1 if self.name == "farthest" else -1
-        affinities, best, size = self.ranked(wanted, "candidates", self.given.candidates, sign)
+        affinities, best, size = self.ranked(wanted, "candidates", self.given.candidates)
         n = self.limit("averaged", self.given.averaged, len(best), size, "candidates")
         chosen = self.draw(wanted.key.parts, best, n)
         return self.average(chosen, candidates=len(best), **_ends(affinities[chosen]))
@@ -216,12 +213,12 @@ class AverageSpeakers(AffinityGenerator):
         return self.average(np.sort(chosen), **_ends(affinities[chosen]))
 
 
-# ---- Pseudo-speakers from a dense or a sparse region of the pool (Srivastava et al. 2020).
+# ---- Pseudo-speakers from a dense region of the pool (Srivastava et al. 2020).
 
 
 @dataclass(frozen=True)
 class ClusterChoice:
-    """clusters: number of the largest (smallest for sparse) clusters to draw from.
+    """clusters: number of the largest clusters to draw from.
 
     exclude_closest_cluster: the one whose exemplar is most like the source is never used. damping,
     max_iterations: of the clustering.
@@ -281,7 +278,7 @@ def find_clusters(
 
 
 class ClusteredSpeakers(AffinityGenerator):
-    """Mean of half the members of one of the 10 largest (dense) or smallest (sparse) clusters.
+    """Mean of half the members of one of the 10 largest clusters.
 
     Clusters are those whose exemplar has the target gender; their members may have another. The
     cluster is drawn once a speaker, the members with every key.
@@ -301,7 +298,7 @@ class ClusteredSpeakers(AffinityGenerator):
 
     @cached_property
     def clusters(self) -> list[Cluster]:
-        """All clusters of the pool, found on demand; largest or smallest first.
+        """All clusters of the pool, found on demand; largest first.
 
         Where the PLDA affinities do not converge those of cosine are taken, with a note, for the
         clusters and for the distance to a source. Also UserError where these fail.
@@ -316,8 +313,7 @@ class ClusteredSpeakers(AffinityGenerator):
                 f"generator {name}: the clusters of the pool's {len(self.pool.speakers)} "
                 "speakers do not settle; give a larger damping (0.9), or more speakers"
             )
-        sign = 1 if name == "sparse" else -1
-        return sorted(found, key=lambda c: (sign * len(c.members), c.exemplar))
+        return sorted(found, key=lambda c: (-len(c.members), c.exemplar))
 
     def _find(self) -> list[Cluster] | None:
         seed = derive_seed(self.draws.seed, "affinity propagation") % 2**32  # equal in all draws

@@ -52,7 +52,7 @@ from steps.standalone.stream import (
     one_level,
     pieces,
 )
-from steps.standalone.times import TimeMap, laid_out
+from steps.standalone.times import TimeMap, laid_out, table_of
 from steps.synthesis.base import TOLD_AS, WORDS
 from steps.synthesis.f0 import F0Stats, compute_f0_stats
 from utils.arrays import Float64
@@ -104,6 +104,13 @@ class _Pieces:
         """Levels of each, before and after."""
         return [(piece.source, piece.made) for piece, _ in self._told]
 
+    @property
+    def words(self) -> Iterator[tuple[float, float, Sequence[Any]]]:
+        """Seconds of each, before and after, and the times of its words, if any were told."""
+        for piece, (n, _) in self._told:
+            words = [word for info in piece.told for word in info.get(WORDS, ())]
+            yield piece.given / SAMPLE_RATE, n / SAMPLE_RATE, words
+
     def close(self) -> None:
         """Remove them."""
         self._file.close()
@@ -153,7 +160,7 @@ class Work:
     def tables(self, path: Path) -> list[Path]:
         """Path of the file's times of words, if it gets any."""
         name = self.target(path).relative_to(self.out)
-        return [self.times / f"{name}.tsv"] if self.times else []
+        return [table_of(self.times, name)] if self.times else []
 
     def made_of(self, recording: Recording) -> Sequence[int | None]:
         """Channels to protect, each by itself; None: a mix of all."""
@@ -175,32 +182,34 @@ class Work:
         """Make a file with the voice of a pseudo-speaker's name. f0: pitch by channel, which may be
         another person's. tick: called with the seconds that are done. UserError for a file that
         cannot be protected."""
-        target, told, words = self.target(path), Counter[str](), list[Sequence[Any]]()
-        laid = list[tuple[float, float, Sequence[Any]]]()
-        foreign = self._foreign(recording)
+        target, told = self.target(path), Counter[str]()
+        if self.anonymiser.words_alone and (language := self._foreign(recording)):
+            raise UserError(
+                f"{recording.path}: its language is {language}, and this system reads English "
+                "alone; take another one, such as models/bn2"
+            )
         with (
             refusing(f"{target}: cannot be written: {{}}", soundfile.LibsndfileError, OSError),
             closing(recording),
             _unseen(target) as place,
             closing(_Pieces(target.parent)) as made,
         ):
-            for piece in self._convert(name, recording, f0, told, words, tick):
+            for piece in self._convert(name, recording, f0, tick):
                 made.add(piece)
-                # A silent piece is not converted, so that it has no words.
-                spans = words.pop() if words else ()
-                before, after = piece.given / SAMPLE_RATE, len(piece.samples) / SAMPLE_RATE
-                laid.append((before, after, spans))
+                for info in piece.told:
+                    told.update({x: s for x, s in info.items() if x in TOLD_AS})
             form, own = audio_format(target), recording.audio.subtype
             later, lasts = self._write(place, form, own, made)
             for table in self.tables(path):
-                shift = (later or 0) / SAMPLE_RATE
-                TimeMap(laid_out(laid)).moved(shift, lasts / SAMPLE_RATE).write(table)
+                times = TimeMap(laid_out(made.words))
+                times.moved((later or 0) / SAMPLE_RATE, lasts / SAMPLE_RATE).write(table)
+            language = self._foreign(recording) if told["seconds_unread"] else ""
         faint = max(x.peak for levels, _ in made.levels for x in levels) < SILENT
         silent = faint or is_noise(made.levels)
         remarks = [*self.notes(recording), *_remarks(path, recording, silent, path in self.names)]
         if told["seconds_unread"]:
             remarks.append(UNREAD.format("some"))  # how much may be hidden
-        remarks += [foreign] if foreign else []
+        remarks += [FOREIGN.format(language)] if language else []
         found: dict[str, Any] = {what: round(float(seconds), 2) for what, seconds in told.items()}
         scene, wanted = self.scenes.get(recording.path, Scene()), self.made_of(recording)
         found |= scene.told
@@ -213,32 +222,16 @@ class Work:
         return Made(remarks, found)
 
     def _foreign(self, recording: Recording) -> str:
-        """Remark on a recording in a language that its system does not know. UserError where it
-        says words of English alone."""
-        if not self.anonymiser.english:
-            return ""
+        """Language of a recording that is surely not English; see `foreign`."""
         from steps.asr.engines import foreign
 
         begin = [*islice(recording.blocks(), _HEARD)]
-        language = foreign(str(recording.path), np.concatenate(begin)) if begin else ""
-        if language and self.anonymiser.words_alone:
-            raise UserError(
-                f"{recording.path}: its language is {language}, and this system reads English "
-                "alone; take another one, such as models/bn2"
-            )
-        return FOREIGN.format(language) if language else ""
+        return foreign(str(recording.path), np.concatenate(begin)) if begin else ""
 
     def _convert(
-        self,
-        name: str,
-        recording: Recording,
-        f0: Mapping[int | None, F0Stats],
-        told: Counter[str],
-        words: list[Sequence[Any]],
-        tick: Tick,
+        self, name: str, recording: Recording, f0: Mapping[int | None, F0Stats], tick: Tick
     ) -> Iterator[Piece]:
-        """Yield pieces of a recording in which each person of each channel has a voice. told,
-        words: get what became of them, and the times of words in each that was converted."""
+        """Yield pieces of a recording in which each person of each channel has a voice."""
         scene, keeps = self.scenes.get(recording.path, Scene()), self.anonymiser.keeps_length
         wanted, learnt = self.made_of(recording), dict[Part, F0Stats]()
         channels = enumerate(wanted)
@@ -250,15 +243,11 @@ class Work:
                 "--channels mix, or --time keep"
             )
 
-        def count(info: Mapping[str, Any]) -> None:
-            told.update({x: s for x, s in info.items() if x in TOLD_AS})
-            words.append(info.get(WORDS, ()))
-
         def say(part: Part, stretches: Sequence[Span]) -> Iterator[Piece]:
             with closing(Excerpt.of(recording, stretches)) as own:
                 if part.person is None:
                     clear = (block[:, None] for block in own.blocks(part.channel))
-                    found = convert_pieces(clear, [lambda x: x], keeps_length=keeps)
+                    found = convert_pieces(clear, [lambda x: (x, {})], keeps_length=keeps)
                 else:
                     if part not in learnt:
                         whole = [Excerpt.of(recording, part.stretches)] if part.person else []
@@ -266,7 +255,7 @@ class Work:
                         learnt[part] = found_f0
                     voice = scene.voices.get((part.column, part.person), name)
                     blocks = own.blocks(part.channel)
-                    found = convert_all(self.anonymiser, voice, [blocks], [learnt[part]], count)
+                    found = convert_all(self.anonymiser, voice, [blocks], [learnt[part]])
                 for piece in found:
                     tick((len(piece.samples) - piece.after) / SAMPLE_RATE / len(wanted))
                     yield piece
@@ -291,12 +280,14 @@ class Work:
         at their places, at the levels of the whole file."""
         keeps, n = self.anonymiser.keeps_length, len(recording)
         folder = self.target(recording.path.relative_to(self.source)).parent
+        told = list[Mapping[str, Any]]()
         with ExitStack() as stack:
             made = [stack.enter_context(closing(_Pieces(folder))) for _ in parts]
             places = [widened(part.stretches, n) for part in parts]
             for part, own, held in zip(parts, places, made, strict=True):
                 for piece in say(part, own):
                     held.add(piece)
+                    told += piece.told
             levels = [level for held in made for level in held.levels]
             gains = iter(level_of(levels, self.anonymiser, self.level)[1])
             if not keeps:  # a channel each, which are not of one length
@@ -314,7 +305,8 @@ class Work:
             # At levels of its own, so that nothing more is changed.
             same = [Loudness.of_all([x for source, _ in levels for x in source])] * placed.shape[1]
             for at in range(0, n, _BLOCK):
-                yield Piece(np.array(placed[at : at + _BLOCK]), 0, 0, same, same)
+                block = np.array(placed[at : at + _BLOCK])
+                yield Piece(block, 0, 0, same, same, told=() if at else told)
 
     def _write(
         self, place: int, form: str | None, own: str, made: _Pieces
@@ -351,24 +343,19 @@ def convert_all(
     name: str,
     channels: Sequence[Iterable[Float64]],
     f0: Sequence[F0Stats],
-    told: Callable[[Mapping[str, Any]], None],
 ) -> Iterator[Piece]:
     """Yield converted pieces of channels, each in blocks (n,), with the voice of a pseudo-speaker's
-    name. f0: pitch in each channel. told: called with what `transform` tells of each."""
+    name. f0: pitch in each channel."""
     key = voice_key(name)
     sources = [SourceSpeaker(name, f0=stats) for stats in f0]
 
-    def counted(spoken: Spoken) -> Float64:
-        told(spoken[1])
-        return spoken[0]
-
-    def convert(source: SourceSpeaker, samples: Float64) -> Float64:
-        return counted(anonymiser.transform(samples, key, source))
+    def convert(source: SourceSpeaker, samples: Float64) -> Spoken:
+        return anonymiser.transform(samples, key, source)
 
     if anonymiser.words_alone:
         texts = (anonymiser.hear(stretch) for stretch, _ in pieces(channels[0], context=0))
         for spoken in anonymiser.say(" ".join(filter(None, texts)), key, sources[0]):
-            yield Piece.of(counted(spoken))
+            yield Piece.of(spoken)
         return
     yield from convert_pieces(
         (np.stack(parts, axis=1) for parts in zip(*channels, strict=True)),
@@ -410,7 +397,7 @@ def protect_samples(
     from steps.synthesis.world import extract_f0
 
     f0 = compute_f0_stats([extract_f0(samples)])
-    made = [*convert_all(anonymiser, name, [[samples]], [f0], lambda _: None)]
+    made = [*convert_all(anonymiser, name, [[samples]], [f0])]
     levels = [(piece.source, piece.made) for piece in made]
     done = finish(made, levels, anonymiser, level, ends)
     return done.rule.written(np.concatenate([*done.parts])[:, 0], done.largest, "FLOAT")

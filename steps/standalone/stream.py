@@ -3,16 +3,16 @@
 import logging
 import re
 import struct
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, Protocol
+from typing import Any, BinaryIO, NamedTuple, Protocol
 
 import numpy as np
 from scipy.signal import resample_poly
 
 from steps.anonymisers.mcadams import EPSILON, HOP, McAdams, warp_frames
-from steps.anonymisers.registry import Anonymiser
+from steps.anonymisers.registry import Anonymiser, Spoken
 from steps.audio import SAMPLE_RATE, quietest
 from steps.sources import SourceSpeaker, VoiceKey
 from steps.synthesis.base import MOVES
@@ -99,7 +99,7 @@ def _skip_to_samples(stream: BinaryIO) -> int | None:
 # it is quietest; each is converted with CONTEXT seconds before and after it, and neighbours are
 # faded into each other over FADE seconds around the cut.
 
-Convert = Callable[[Float64], Float64]
+Convert = Callable[[Float64], Spoken]
 
 LONGEST = 19.0  # seconds of a piece: with its context a recogniser's window
 CONTEXT = 0.5  # seconds converted on either side of a piece and thrown away
@@ -250,7 +250,8 @@ class Piece:
     """Converted piece of a recording.
 
     samples: (m, c) of its channels, of any level. before, after: samples that it shares with its
-    neighbours. source, made: levels before and after, by channel. given: samples that it was.
+    neighbours. source, made: levels before and after, by channel. given: samples that it was. told:
+    what was told of each channel that was converted.
     """
 
     samples: Float64
@@ -259,12 +260,13 @@ class Piece:
     source: Sequence["Loudness"]
     made: Sequence["Loudness"]
     given: int = 0
+    told: Sequence[Mapping[str, Any]] = ()
 
     @classmethod
-    def of(cls, samples: Float64) -> "Piece":
+    def of(cls, spoken: Spoken) -> "Piece":
         """Piece of one channel (m,) that is of no source."""
-        levels = [Loudness.of(samples)]
-        return cls(samples[:, None], 0, 0, levels, levels)
+        levels = [Loudness.of(spoken[0])]
+        return cls(spoken[0][:, None], 0, 0, levels, levels, told=[spoken[1]])
 
 
 class Loudness(NamedTuple):
@@ -332,27 +334,32 @@ def convert_pieces(
 ) -> Iterator[Piece]:
     """Yield converted pieces of channels that arrive in blocks (n, c).
 
-    converts: of each channel, speech (n,) -> (n,), of any level. A stretch without any change, such
-    as digital silence, becomes silence. Without keeps_length speech may become of any length.
-    Without it, or without context, pieces follow one another where it is quiet.
+    converts: of each channel, speech (n,) -> (n,), of any level, and what is told of it. A stretch
+    without any change, such as digital silence, becomes silence. Without keeps_length speech may
+    become of any length. Without it, or without context, pieces follow one another where it is
+    quiet.
     """
     half, before = round(FADE * SAMPLE_RATE / 2), 0
     for stretch, own in pieces(blocks, longest, CONTEXT if keeps_length and context else 0.0):
         given = [_centred(channel) for channel in stretch.T]
-        parts = [
-            convert(channel) if channel.any() else channel
+        spoken = [
+            convert(channel) if channel.any() else (channel, {})
             for convert, channel in zip(converts, given, strict=True)
         ]
+        parts = [samples for samples, _ in spoken]
         made = np.stack(parts, axis=1)
-        told = [Loudness.of(x) for x in given], [Loudness.of(x) for x in parts]
+        about = (
+            [Loudness.of(x) for x in given], [Loudness.of(x) for x in parts],
+            own.stop - own.start, [told for _, told in spoken],
+        )  # fmt: skip
         if not keeps_length:
-            yield Piece(made, 0, 0, *told, own.stop - own.start)
+            yield Piece(made, 0, 0, *about)
             continue
         if len(made) != len(stretch):
             raise UserError("the protected signal is of another length")
         after = 2 * half if len(stretch) > own.stop else 0
         begin, end = own.start - before // 2, own.stop + after // 2
-        yield Piece(made[begin:end], before, after, *told, own.stop - own.start)
+        yield Piece(made[begin:end], before, after, *about)
         before = after
 
 

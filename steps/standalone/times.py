@@ -32,6 +32,11 @@ def laid_out(pieces: Iterable[tuple[float, float, Sequence[Sequence[Any]]]]) -> 
     return [*found, Span(old, old, new, new)]
 
 
+def table_of(folder: Path, name: Path) -> Path:
+    """Path of the table of a protected file."""
+    return folder / f"{name}.tsv"
+
+
 class TimeMap:
     """Map from seconds of a recording to those of its protected version: linear between the edges
     of spans, from 0, which stays, to the end, behind which everything is the end."""
