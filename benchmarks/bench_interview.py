@@ -2,7 +2,7 @@
 """Goals of interviews: voices told apart, people found, who is kept, words, lengths.
 
 Conversations of two to four people of LibriSpeech (benchmarks/conversations.py) are protected by
-steps/protect_folder.py with their turns; pyannote hears their turns, and Moonshine the words, also
+models/bn2 with their turns; pyannote hears their turns, and Moonshine the words, also
 of each person's turns alone. People are found in --found conversations, with and without their
 number. In --kept conversations a system that makes silence protects all but one person, so that
 whatever is heard is in the clear. The thresholds were chosen on other people, of test-other and
@@ -71,9 +71,10 @@ def make(folder: Path, n: int, seconds: float, subset: str = "test-clean") -> Kn
 
 
 def protect(source: Path, out: Path, *words: str) -> None:
-    """Protect a folder."""
+    """Protect a folder by models/bn2."""
     subprocess.run(
-        [ROOT / "steps/protect_folder.py", "--key", "a key of sixteen", *words, source, out],
+        [ROOT / "steps/protect_folder.py", "--system", ROOT / "models/bn2",
+         "--key", "a key of sixteen", *words, source, out],
         check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
 

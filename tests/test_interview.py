@@ -243,6 +243,16 @@ def test_people_and_channels_have_voices_where_speech_changes_its_length(tmp_pat
     assert [np.count_nonzero(x) for x in samples(tmp_path / "each/call.wav").T] == [16000, 8000]
     kept = np.count_nonzero(call.mean(axis=1)) / 2
     assert len(samples(tmp_path / "mix/call.wav")) == pytest.approx(kept, abs=2)
+    spans = {tmp_path / "call.wav": Scene(said.turns, (Turn(0.5, 0.6, REDACT, "name"),))}
+    work = Work(tmp_path, tmp_path / "tone", system, "mix", scenes=spans)
+    work.protect(*given, {None: f0}, lambda _: None)
+    made = samples(tmp_path / "tone/call.wav")
+    rest = np.count_nonzero(call[:4000].mean(axis=1)) + np.count_nonzero(call[13600:].mean(axis=1))
+    assert len(made) == pytest.approx(rest / 2 + 9600, abs=2)  # as long as it was, with its guard
+    place = slice(np.count_nonzero(call[:4000].mean(axis=1)) // 2, None)
+    tone = made[place][:9600]
+    assert alike(tone, people.tone(9600)) > 0.99
+    assert np.abs(tone).max() == pytest.approx(0.1, rel=0.05)
 
 
 def test_what_must_not_be_heard_is_a_tone_before_anything_is_made(interview, tmp_path, capsys):

@@ -3,18 +3,19 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from steps.anonymisers.registry import Anonymiser
 from steps.audio import SAMPLE_RATE, quietest
 from steps.sources import VoiceKey
-from steps.standalone.stream import FADE, Recording
+from steps.standalone.stream import FADE, Loudness, Piece, Recording
 from steps.standalone.turns import Turn
 from utils.arrays import Float64
 from utils.cli import clock_time
 
+T = TypeVar("T", int, float)
 Span = tuple[int, int]
 """First sample, and the one after the last, at 16 kHz."""
 FRAME = SAMPLE_RATE // 100
@@ -80,24 +81,34 @@ def overlap(turns: Sequence[Turn]) -> float:
     return found
 
 
+def union(stretches: Iterable[tuple[T, T]]) -> list[tuple[T, T]]:
+    """Stretches in order, of which those that touch are one."""
+    found = list[tuple[T, T]]()
+    for begin, end in sorted(stretches):
+        if found and begin <= found[-1][1]:
+            begin, last = found.pop()
+            end = max(end, last)
+        found.append((begin, end))
+    return found
+
+
+def without(stretches: Iterable[tuple[T, T]], others: Iterable[tuple[T, T]]) -> list[tuple[T, T]]:
+    """What is left of stretches outside of others."""
+    left = list(stretches)
+    for begin, end in others:
+        parts = [part for a, b in left for part in ((a, min(b, begin)), (max(a, end), b))]
+        left = [(a, b) for a, b in parts if a < b]
+    return left
+
+
 def clear_of(turns: Sequence[Turn], kept: Iterable[str]) -> list[tuple[float, float]]:
     """Stretches in seconds in which only people who are kept speak, GUARD away from all others'
     turns, and from those of nobody named."""
     kept = set(kept)
     others = [(t.begin - GUARD, t.end + GUARD) for t in turns if t.person not in kept]
-    whole, found = list[tuple[float, float]](), list[tuple[float, float]]()
-    for begin, end, *_ in sorted(turn for turn in turns if turn.person in kept):
-        if whole and begin <= whole[-1][1]:
-            begin, last = whole.pop()
-            end = max(end, last)
-        whole.append((begin, end))
-    for turn in whole:
-        left = [turn]
-        for begin, end in others:
-            parts = [part for a, b in left for part in ((a, min(b, begin)), (max(a, end), b))]
-            left = [(a, b) for a, b in parts if b - a > 2 * FADE + _SHORTEST]
-        found += [(a + FADE, b - FADE) for a, b in left if b - a > 2 * FADE + _SHORTEST]
-    return found
+    whole = union((t.begin, t.end) for t in turns if t.person in kept)
+    left = [(a + FADE, b - FADE) for a, b in without(whole, others)]
+    return [(a, b) for a, b in left if b - a > _SHORTEST]
 
 
 def shares(
@@ -176,17 +187,38 @@ def put(placed: Float64, stretches: Sequence[Span], parts: Iterable[Float64]) ->
 def hidden(spans: Iterable[Turn], n: int) -> tuple[Span, ...]:
     """Stretches of a signal (n,) that must not be heard, REDACTED longer on either side."""
     ends = ((s.begin - REDACTED, s.end + REDACTED) for s in spans)
-    return tuple((max(0, int(a * SAMPLE_RATE)), min(n, int(b * SAMPLE_RATE))) for a, b in ends)
+    whole = ((max(0, int(a * SAMPLE_RATE)), min(n, int(b * SAMPLE_RATE))) for a, b in ends)
+    return tuple(union(whole))
+
+
+def tone(n: int) -> Float64:
+    """Tone (n,) of largest sample 1."""
+    k = np.arange(n) + 0.5
+    fade = np.clip(np.minimum(k, n - k) / (2 * _HALF), 0.0, 1.0)
+    return fade * np.sin(2 * np.pi * _HERTZ * k / SAMPLE_RATE)
 
 
 def put_tones(placed: Float64, stretches: Iterable[Span], by: str) -> None:
     """Put soft tones, or `silence`, into stretches of a signal (n, c) instead of what is there."""
     loud = _SOFT * (by == "tone") * (float(np.abs(placed).max(initial=0.0)) or 1.0)
     for begin, end in stretches:
-        k = np.arange(end - begin) + 0.5
-        fade = np.clip(np.minimum(k, end - begin - k) / (2 * _HALF), 0.0, 1.0)
-        tone = loud * fade * np.sin(2 * np.pi * _HERTZ * k / SAMPLE_RATE)
-        placed[begin:end] = tone[:, None]
+        placed[begin:end] = loud * tone(end - begin)[:, None]
+
+
+def tone_piece(n: int, by: str) -> Piece:
+    """Soft tone, or `silence`, as a piece (n, 1) whose level is told as that of a loud one."""
+    level = [Loudness.of(tone(n))]
+    return Piece(_SOFT * (by == "tone") * tone(n)[:, None], 0, 0, level, level, n)
+
+
+def in_order(parts: Iterable["Part"], spans: Sequence[Span]) -> list[tuple[Span, "Part | None"]]:
+    """Stretches of people in time, and of spans that must not be heard, where nobody is; what is
+    too short to be converted between these counts to them."""
+    shortest, found = round(_SHORTEST * SAMPLE_RATE), list[tuple[Span, Part | None]]()
+    for part in parts:
+        for begin, end in without(part.stretches, spans):
+            found.append(((begin, end), part if end - begin >= shortest else None))
+    return sorted([*found, *((span, None) for span in spans)], key=lambda one: one[0])
 
 
 class Part(NamedTuple):

@@ -35,8 +35,10 @@ from steps.standalone.people import (
     Scene,
     Span,
     hidden,
+    in_order,
     put,
     put_tones,
+    tone_piece,
     voice_key,
     widened,
 )
@@ -261,9 +263,10 @@ class Work:
                     yield piece
 
         if len(wanted) == 1 and not keeps:  # turn by turn, one after another
-            turns = [(span, part) for part in parts for span in part.stretches]
-            for span, part in sorted(turns, key=lambda turn: turn[0]):
-                yield from say(part, [span])
+            spans = hidden(scene.spans, len(recording))
+            for span, part in in_order(parts, spans):
+                silent = tone_piece(span[1] - span[0], scene.by)
+                yield from [silent] if part is None else say(part, [span])
         elif len(parts) == 1 and not scene.spans:
             yield from say(parts[0], parts[0].stretches)
         else:
